@@ -1,0 +1,63 @@
+"""The warnings and exceptions of numpy_dist.
+
+Errors about shapes, dtypes, indices and values are NumPy's own. The classes here are about what only a distributed
+array can run into.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "CommunicationRefused",
+    "DivergenceError",
+    "FallbackError",
+    "FallbackWarning",
+    "GatherError",
+    "LauncherError",
+    "RankError",
+    "UnsupportedError",
+]
+
+
+class FallbackWarning(UserWarning):
+    """A function ran on gathered NumPy; issued once for each call site and function, where ``FALLBACK`` is ``warn``."""
+
+
+class FallbackError(RuntimeError):
+    """A function would have to run on gathered NumPy, and ``FALLBACK`` is ``error``; raised before communicating."""
+
+
+class GatherError(MemoryError):
+    """A gather is larger than ``MEMORY_BUDGET``; raised on every rank, before communicating."""
+
+
+class DivergenceError(RuntimeError):
+    """The ranks did not run the same program: they recorded different operations."""
+
+
+class RankError(RuntimeError):
+    """Another rank has ended or failed, so that this one cannot go on.
+
+    Attributes
+    ----------
+    rank : int or None
+        The rank that ended, or None where it is not known.
+    """
+
+    def __init__(self, message: str, rank: int | None = None) -> None:
+        super().__init__(message)
+        self.rank = rank
+
+    def __reduce__(self) -> tuple[type[RankError], tuple[str, int | None]]:
+        return type(self), (str(self), self.rank)
+
+
+class LauncherError(RuntimeError):
+    """The launcher started several ranks, but the MPI library sees only one, or the two do not fit."""
+
+
+class CommunicationRefused(AssertionError):
+    """A communicator that counts was told to refuse this communication (tests only)."""
+
+
+class UnsupportedError(TypeError):
+    """The function cannot mean anything on a distributed array."""

@@ -1,0 +1,242 @@
+"""The settings: ``numpy_dist.config.NAME``, ``with numpy_dist.config(NAME=...)``, environment ``NUMPY_DIST_NAME``.
+
+`MIN_SHARD_BYTES` and `FALLBACK` are read on hot paths, so a read is one context variable and one dict look-up.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import math
+import os
+import re
+from collections.abc import Callable, Mapping
+from types import TracebackType
+from typing import Any, Generic, NoReturn, TypeVar, overload
+
+__all__ = ["Settings", "config"]
+
+PREFIX = "NUMPY_DIST_"
+_UNITS = {"": 0, "B": 0, "K": 10, "KIB": 10, "M": 20, "MIB": 20, "G": 30, "GIB": 30, "T": 40, "TIB": 40}
+_SIZE = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*")
+
+# What the `with config(...)` blocks around the running code have set, innermost merged over outer; None outside of all.
+_nested: contextvars.ContextVar[dict[str, Any] | None] = contextvars.ContextVar("numpy_dist_config", default=None)
+
+T = TypeVar("T")
+
+
+def _refuse(name: str, value: object, allowed: str) -> NoReturn:
+    raise ValueError(f"{name}={value!r} is not allowed; {name} is {allowed}")
+
+
+def _one_of(*words: str) -> Callable[[str, Any], str]:
+    """A parser for a setting that takes one of some words."""
+
+    def parse(name: str, value: Any) -> str:
+        if isinstance(value, bool) and "on" in words:
+            return "on" if value else "off"
+        if not isinstance(value, str) or value.strip().lower() not in words:
+            _refuse(name, value, "one of " + ", ".join(words))
+        return value.strip().lower()
+
+    return parse
+
+
+def _count(name: str, value: Any) -> int:
+    """A parser for a number of things, where 0 stands for "auto"."""
+    allowed = "an integer >= 0, or 'auto' (the same as 0)"
+    if isinstance(value, str):
+        text = value.strip().lower()
+        if text == "auto":
+            return 0
+        if not text.isdecimal():
+            _refuse(name, value, allowed)
+        return int(text)
+    return _integer(name, value, allowed)
+
+
+def _integer(name: str, value: Any, allowed: str) -> int:
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        _refuse(name, value, allowed)
+    number = value.__index__()
+    if number < 0:
+        _refuse(name, value, allowed)
+    return int(number)
+
+
+def _bytes(name: str, value: Any) -> int:
+    """A parser for a number of bytes: an integer, or a text such as ``"2GiB"``."""
+    allowed = "a number of bytes >= 0, as an integer or as a text like '512MiB' or '2GiB'"
+    if name == "MEMORY_BUDGET":
+        allowed += ", or 'auto' (the same as 0: half of the available memory divided by the ranks of this machine)"
+        if isinstance(value, str) and value.strip().lower() == "auto":
+            return 0
+    if not isinstance(value, str):
+        return _integer(name, value, allowed)
+    match = _SIZE.fullmatch(value)
+    if match is None or match[2].upper() not in _UNITS:
+        _refuse(name, value, allowed)
+    shift = _UNITS[match[2].upper()]
+    return int(match[1]) << shift if match[1].isdecimal() else int(float(match[1]) * 2**shift)
+
+
+def _seconds(name: str, value: Any) -> float:
+    """A parser for a time in seconds, where 0 is "off"."""
+    allowed = "a number of seconds >= 0, or 'off' (the same as 0)"
+    if isinstance(value, str) and value.strip().lower() == "off":
+        return 0.0
+    try:
+        number = math.nan if isinstance(value, bool) else float(value)
+    except (TypeError, ValueError):
+        number = math.nan
+    if not 0 <= number < math.inf:
+        _refuse(name, value, allowed)
+    return number
+
+
+def _directory(name: str, value: Any) -> str:
+    """A parser for a folder, which need not exist."""
+    if not isinstance(value, str | os.PathLike) or not isinstance(os.fspath(value), str) or not os.fspath(value):
+        _refuse(name, value, "the path of a folder (it is made when it is needed)")
+    return os.path.abspath(os.path.expanduser(os.fspath(value)))
+
+
+def _default_cache() -> str:
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    return os.path.join(base, "numpy_dist")
+
+
+class Setting(Generic[T]):
+    """One setting: its default, its parser, and the attribute of `Settings` that reads it."""
+
+    __slots__ = ("default", "documentation", "name", "parse")
+
+    def __init__(self, parse: Callable[[str, Any], T], default: T, documentation: str) -> None:
+        self.parse = parse
+        self.default = default
+        self.documentation = documentation
+        self.name = ""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    @overload
+    def __get__(self, instance: None, owner: type) -> Setting[T]: ...
+    @overload
+    def __get__(self, instance: Settings, owner: type) -> T: ...
+    def __get__(self, instance: Settings | None, owner: type) -> Setting[T] | T:
+        if instance is None:
+            return self
+        nested = _nested.get()
+        if nested is not None and self.name in nested:
+            return nested[self.name]  # type: ignore[no-any-return]
+        return instance._values[self.name]  # type: ignore[no-any-return]
+
+    def __set__(self, instance: Settings, value: Any) -> None:
+        instance._values[self.name] = self.parse(self.name, value)
+
+
+class Settings:
+    """All settings of numpy_dist, with their values.
+
+    ``config.NAME`` reads a setting and ``config.NAME = value`` sets it for the whole process. ``with
+    config(NAME=value, ...):`` sets it for the block only, in the running context (a thread or task of its own is not
+    touched); such blocks nest, and win over the process-wide value. The environment variable ``NUMPY_DIST_NAME`` gives
+    the value that a process starts with. All ranks must have the same values.
+
+    Raises
+    ------
+    AttributeError
+        For a name that is no setting.
+    ValueError
+        For a value that is not allowed. The message names the setting, the value, and what is allowed.
+
+    Examples
+    --------
+    >>> from numpy_dist.settings import config
+    >>> with config(FALLBACK="silent", MEMORY_BUDGET="2GiB"):
+    ...     config.FALLBACK, config.MEMORY_BUDGET
+    ('silent', 2147483648)
+    """
+
+    __slots__ = ("_values",)
+
+    BACKEND = Setting(
+        _one_of("auto", "numpy", "numba", "cupy", "null", "fake"), "auto", "What computes on the shards."
+    )
+    FALLBACK = Setting(_one_of("warn", "error", "silent"), "warn", "What happens where only gathered NumPy can do it.")
+    MIN_SHARD_BYTES = Setting(_bytes, 262144, "Arrays of at least this many bytes are sharded when they are created.")
+    NUM_THREADS = Setting(_count, 0, "Threads for each rank; 0: as many as the rank may use.")
+    CACHE_DIR = Setting(_directory, _default_cache(), "Where compiled kernels are kept.")
+    COMPILE = Setting(_one_of("auto", "first", "never"), "auto", "When a group of statements is compiled.")
+    TRANSPORT = Setting(_one_of("auto", "mpi-gpu", "nccl", "ipc", "host"), "auto", "How shards on GPUs travel.")
+    MEMORY_BUDGET = Setting(_bytes, 0, "The bytes that a gather may take on one rank; 0: worked out from free memory.")
+    CHECK = Setting(_one_of("off", "on"), "off", "Whether ranks compare what they do, and replicated inputs.")
+    TIMEOUT = Setting(_seconds, 0.0, "Seconds after which every rank prints where it waits; 0: never.")
+
+    _values: dict[str, Any]
+
+    def __init__(self, environ: Mapping[str, str] | None = None) -> None:
+        environ = os.environ if environ is None else environ
+        values = {}
+        for name in NAMES:
+            setting = vars(Settings)[name]
+            text = environ.get(PREFIX + name, "")
+            try:
+                # An empty variable is what a shell leaves where a variable was cleared: the same as none.
+                values[name] = setting.parse(name, text) if text.strip() else setting.default
+            except ValueError as error:
+                raise ValueError(f"environment variable {PREFIX}{name}: {error}") from None
+        object.__setattr__(self, "_values", values)
+
+    def __call__(self, **values: Any) -> SettingsBlock:
+        """A context manager inside which the given settings have the given values."""
+        parsed = {}
+        for name, value in values.items():
+            if name not in NAMES:
+                self.__getattr__(name)
+            parsed[name] = vars(Settings)[name].parse(name, value)
+        return SettingsBlock(parsed)
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise AttributeError(f"numpy_dist has no setting {name!r}; the settings are {', '.join(NAMES)}")
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name not in NAMES:
+            self.__getattr__(name)
+        object.__setattr__(self, name, value)
+
+    def __dir__(self) -> list[str]:
+        return [*NAMES, "snapshot"]
+
+    def snapshot(self) -> dict[str, Any]:
+        """The value of every setting, as the running context sees it."""
+        return self._values | (_nested.get() or {})
+
+    def __repr__(self) -> str:
+        return "Settings(" + ", ".join(f"{name}={value!r}" for name, value in self.snapshot().items()) + ")"
+
+
+NAMES = tuple(name for name, value in vars(Settings).items() if isinstance(value, Setting))
+
+
+class SettingsBlock:
+    """What ``config(NAME=value)`` returns. It may be entered again, also while it is entered."""
+
+    __slots__ = ("_tokens", "_values")
+
+    def __init__(self, values: dict[str, Any]) -> None:
+        self._values = values
+        self._tokens: list[contextvars.Token[dict[str, Any] | None]] = []
+
+    def __enter__(self) -> Settings:
+        self._tokens.append(_nested.set((_nested.get() or {}) | self._values))
+        return config
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        _nested.reset(self._tokens.pop())
+
+
+config = Settings()
