@@ -1,1 +1,1 @@
-"""See docs/architecture.md."""
+"""What the engine records: operations, statements, and the rules for shapes, dtypes and memory order."""

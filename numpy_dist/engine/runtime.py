@@ -1,0 +1,87 @@
+"""The runtime of one rank: its communicator, backend, pool, counters and pending program."""
+
+from __future__ import annotations
+
+import contextvars
+import threading
+from typing import Any
+
+from numpy_dist.engine.counters import Counters
+from numpy_dist.engine.pool import Pool
+from numpy_dist.layout.default import default_layout as plan_default_layout
+from numpy_dist.layout.layout import Layout
+from numpy_dist.settings import config
+
+_current: contextvars.ContextVar[Runtime] = contextvars.ContextVar("numpy_dist_runtime")
+_process: Runtime | None = None
+
+
+class Runtime:
+    """Everything that one rank keeps between calls.
+
+    Parameters
+    ----------
+    comm : Communicator
+
+    Attributes
+    ----------
+    comm, backend, pool, counters
+    rank, size : int
+        The communicator's.
+    program : Program
+        Statements that were recorded and not yet executed.
+    flags : list
+        Floating-point events of this rank that were not yet reported (they travel with the next collective).
+    """
+
+    def __init__(self, comm: Any) -> None:
+        from numpy_dist.backends.base import make_backend
+        from numpy_dist.engine.program import Program
+
+        self.comm = comm
+        self.rank: int = comm.rank
+        self.size: int = comm.size
+        self.pool = Pool()
+        self.counters = Counters()
+        self.backend = make_backend(config.BACKEND)
+        self.program = Program(self)
+        self.flags: list[tuple] = []
+        self.thread = threading.get_ident()
+
+    def default_layout(self, shape: tuple[int, ...], **choice: Any) -> Layout:
+        """The layout of new arrays of this shape (see `layout.default`)."""
+        return plan_default_layout(tuple(shape), self.size, allow_empty=config.MIN_SHARD_BYTES == 0, **choice)
+
+
+def runtime() -> Runtime:
+    """The runtime of the calling rank; made at first use (not a collective, but it may start MPI).
+
+    Raises
+    ------
+    RuntimeError
+        When a second thread tries to use a runtime: only one thread of a rank records.
+    """
+    found = _current.get(None)
+    if found is None:
+        found = _make()
+    return found
+
+
+def _make() -> Runtime:
+    global _process
+    from numpy_dist.comm import detect
+
+    comm = detect.get_communicator()
+    if comm.name == "simulated":
+        made = Runtime(comm)
+    else:
+        if _process is None:
+            _process = Runtime(comm)
+        elif _process.thread != threading.get_ident():
+            raise RuntimeError(
+                "numpy_dist was used from a second thread: one thread of a rank records and executes; "
+                "hand the arrays' values over with x.gather() or x.local"
+            )
+        made = _process
+    _current.set(made)
+    return made

@@ -1,0 +1,88 @@
+"""The op table: every element-wise operation that a program can hold, and how one tile of it is computed by NumPy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+Tile = Any  # an ndarray or a scalar
+
+
+class Op:
+    """An element-wise operation.
+
+    Parameters
+    ----------
+    name : str
+        NumPy's name of it, as in its warnings.
+    nin, nout : int
+        Number of inputs and outputs.
+    apply : callable
+        ``apply(inputs, outputs, where, options)`` computes one tile with NumPy.
+    ufunc : numpy.ufunc, optional
+        The ufunc that it is, if it is one.
+    """
+
+    __slots__ = ("apply", "name", "nin", "nout", "ufunc")
+
+    def __init__(self, name: str, nin: int, nout: int, apply: Callable[..., None], ufunc: np.ufunc | None = None) -> None:
+        self.name, self.nin, self.nout, self.apply, self.ufunc = name, nin, nout, apply, ufunc
+
+    def __repr__(self) -> str:
+        return f"Op({self.name})"
+
+
+def _apply_ufunc(ufunc: np.ufunc) -> Callable[..., None]:
+    def apply(inputs: list[Tile], outputs: tuple[np.ndarray, ...], where: np.ndarray | None, options: dict) -> None:
+        if where is None:
+            ufunc(*inputs, out=outputs, **options)
+        else:
+            ufunc(*inputs, out=outputs, where=where, **options)
+
+    return apply
+
+
+def _apply_select(inputs: list[Tile], outputs: tuple[np.ndarray, ...], where: np.ndarray | None, options: dict) -> None:
+    condition, chosen, other = inputs
+    out = outputs[0]
+    if condition.dtype != np.bool_:
+        condition = condition.astype(bool)
+    if np.may_share_memory(out, chosen):
+        np.copyto(out, chosen, casting="unsafe")
+        np.copyto(out, other, where=~condition, casting="unsafe")
+    else:
+        np.copyto(out, other, casting="unsafe")
+        np.copyto(out, chosen, where=condition, casting="unsafe")
+
+
+def _apply_copy(inputs: list[Tile], outputs: tuple[np.ndarray, ...], where: np.ndarray | None, options: dict) -> None:
+    np.copyto(outputs[0], inputs[0], casting="unsafe", where=True if where is None else where)
+
+
+COPY = Op("cast", 1, 1, _apply_copy)
+SELECT = Op("where", 3, 1, _apply_select)
+
+_UFUNC_OPS: dict[np.ufunc, Op] = {}
+
+
+def op_of(ufunc: np.ufunc) -> Op:
+    """The op of a ufunc (made at first sight)."""
+    op = _UFUNC_OPS.get(ufunc)
+    if op is None:
+        op = _UFUNC_OPS[ufunc] = Op(ufunc.__name__, ufunc.nin, ufunc.nout, _apply_ufunc(ufunc), ufunc)
+    return op
+
+
+# Their NumPy inner loops give other bits (or take another path) for negative strides: the interpreter hands them ascending
+# contiguous tiles, as every other tier must.
+STRIDE_SENSITIVE = frozenset(
+    "exp exp2 expm1 log log2 log10 log1p sin cos tan arcsin arccos arctan arctan2 sinh cosh tanh arcsinh arccosh arctanh "
+    "cbrt power float_power sqrt hypot".split()
+)
+
+
+def wants_ascending(op: Op, dtype: np.dtype) -> bool:
+    """Whether tiles of this op must be ascending for its results not to depend on the stride."""
+    return op.name in STRIDE_SENSITIVE or (dtype.kind == "c" and op.ufunc is not None)

@@ -1,0 +1,82 @@
+"""Shapes, dtypes and memory order of results, by NumPy's own rules; pure functions of metadata."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+
+@lru_cache(maxsize=4096)
+def loop_dtypes(ufunc: np.ufunc, operands: tuple, casting: str, signature: Any) -> tuple[np.dtype, ...]:
+    """Dtypes of a ufunc's loop for operands given as dtypes, Python scalar types or None (an output to be made).
+
+    Raises
+    ------
+    numpy.exceptions.UFuncTypeError
+        NumPy's own, where no loop fits.
+    """
+    return ufunc.resolve_dtypes(operands, signature=signature, casting=casting)
+
+
+def scalar_kind(value: Any) -> Any:
+    """What stands for a scalar in dtype resolution: Python's own types are weak (NEP 50), NumPy's scalars have a dtype."""
+    kind = type(value)
+    if kind is int or kind is float or kind is complex:
+        return kind
+    if kind is bool:
+        return np.dtype(bool)
+    return np.asarray(value).dtype
+
+
+def is_c_order(array: np.ndarray) -> bool:
+    """Whether an array's axes are in C order already, judged by strides as NumPy's iterator does."""
+    return array.flags.c_contiguous or array.ndim < 2
+
+
+def memory_axes(arrays: Sequence[np.ndarray], shape: tuple[int, ...]) -> tuple[int, ...] | None:
+    """Axes of a result from outermost to innermost in memory (order="K"), or None for C order.
+
+    This is the insertion sort of NumPy's iterator (``npyiter_find_best_axis_ordering``): axes are compared by the absolute
+    strides of all operands, ambiguous pairs keep C order.
+    """
+    ndim = len(shape)
+    if ndim < 2 or all(a.ndim == ndim and a.flags.c_contiguous for a in arrays):
+        return None
+    columns = [[0] * (ndim - a.ndim) + [0 if n == 1 else abs(s) for n, s in zip(a.shape, a.strides, strict=True)] for a in arrays]
+    inner_first = list(range(ndim - 1, -1, -1))
+    for position in range(1, ndim):
+        axis, target = inner_first[position], position
+        for other in range(position - 1, -1, -1):
+            verdict = _compare(columns, axis, inner_first[other])
+            if verdict is True:
+                target = other
+            elif verdict is False:
+                break
+        if target != position:
+            inner_first.insert(target, inner_first.pop(position))
+    axes = tuple(reversed(inner_first))
+    return None if axes == tuple(range(ndim)) else axes
+
+
+def _compare(columns: list[list[int]], outer: int, inner: int) -> bool | None:
+    """Whether `outer` must move inside `inner` (True), must not (False), or the strides do not say (None)."""
+    swap: bool | None = None
+    for strides in columns:
+        if strides[outer] and strides[inner]:
+            if strides[inner] <= strides[outer]:
+                swap = False
+            elif swap is None:
+                swap = True
+    return swap
+
+
+def order_axes(order: str, arrays: Sequence[np.ndarray], shape: tuple[int, ...]) -> tuple[int, ...] | None:
+    """Memory axes of a result for NumPy's ``order`` argument ("K", "A", "C" or "F")."""
+    if order == "K":
+        return memory_axes(arrays, shape)
+    if order == "F" or (order == "A" and all(a.flags.fnc for a in arrays)):
+        return tuple(reversed(range(len(shape)))) if len(shape) > 1 else None
+    return None

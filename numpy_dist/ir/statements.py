@@ -1,0 +1,92 @@
+"""Statements of the array program: what was recorded, with the views that it reads and writes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from numpy_dist.ir.ops import Op
+
+
+class Ref:
+    """A view that a statement reads or writes: a storage and the phantom array that describes the view.
+
+    `array` has the statement's shape (broadcast already).
+    """
+
+    __slots__ = ("array", "storage")
+
+    def __init__(self, storage: Any, array: np.ndarray) -> None:
+        self.storage, self.array = storage, array
+
+    @property
+    def dtype(self) -> np.dtype:
+        return self.array.dtype
+
+
+class Statement:
+    """What all statements share.
+
+    Attributes
+    ----------
+    serial : int
+        Position in the rank's program; the same on every rank.
+    space : Layout or BoxList
+        How the iteration space is divided between the ranks.
+    site : tuple
+        Code object and instruction of the user's call (see `sites`).
+    errstate : object
+        The floating-point error state when it was recorded.
+    """
+
+    __slots__ = ("errstate", "inputs", "op", "options", "outputs", "serial", "site", "space", "where")
+
+    op: Op
+    inputs: tuple
+    outputs: tuple[Ref, ...]
+    where: Ref | None
+    options: dict
+    space: Any
+    site: Any
+    errstate: Any
+    serial: int
+
+    def reads(self) -> list[Ref]:
+        """The views that it reads."""
+        refs = [x for x in self.inputs if type(x) is Ref]
+        if self.where is not None:
+            refs.append(self.where)
+        return refs
+
+
+class Elementwise(Statement):
+    """``outputs = op(*inputs)`` over one iteration space; inputs are `Ref` or scalars."""
+
+    __slots__ = ()
+
+    def __init__(self, op: Op, inputs: tuple, outputs: tuple[Ref, ...], where: Ref | None, options: dict, space: Any) -> None:
+        self.op, self.inputs, self.outputs, self.where, self.options, self.space = op, inputs, outputs, where, options, space
+
+
+class Reduction(Statement):
+    """``outputs[0] = op.reduce(inputs[0], axes)``.
+
+    Attributes
+    ----------
+    axes : tuple of int
+        The reduced axes of the iteration space.
+    dtype : dtype
+        In which partial results are kept.
+    initial : scalar or None
+        NumPy's ``initial``, folded in once, on the owner.
+    """
+
+    __slots__ = ("axes", "dtype", "initial", "keepdims")
+
+    def __init__(
+        self, op: Op, source: Ref, out: Ref, where: Ref | None, axes: tuple[int, ...], dtype: np.dtype, initial: Any, space: Any,
+        keepdims: bool,
+    ) -> None:
+        self.op, self.inputs, self.outputs, self.where, self.options, self.space = op, (source,), (out,), where, {}, space
+        self.axes, self.dtype, self.initial, self.keepdims = axes, dtype, initial, keepdims

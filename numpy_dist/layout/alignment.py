@@ -1,0 +1,82 @@
+"""How the ranks get at a view: what each needs of the storage, and whether it has it, can keep it as a halo, or must fetch it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from numpy_dist.layout.layout import Layout
+from numpy_dist.layout.regions import Box, Region
+from numpy_dist.layout.views import ViewMap, storage_region
+
+DIRECT, HALO, FETCH = "direct", "halo", "fetch"
+
+
+@dataclass(frozen=True)
+class Access:
+    """How one view is read over one iteration space.
+
+    Attributes
+    ----------
+    mode : {"direct", "halo", "fetch"}
+        The same on every rank.
+    regions : tuple of (Region or None)
+        For each rank, the region of the storage that it needs; None where it has nothing to compute.
+    hulls : tuple of (Box or None)
+        The same regions as contiguous boxes.
+    """
+
+    mode: str
+    regions: tuple[Region | None, ...]
+    hulls: tuple[Box | None, ...]
+
+
+def hull(region: Region) -> Box:
+    """The contiguous box that contains a region."""
+    return tuple((r[0], r[-1] + 1) if len(r) else (r.start, r.start) for r in region)
+
+
+def is_empty(box: Box) -> bool:
+    """Whether a box has no elements (a box of no axes has one)."""
+    return any(lo >= hi for lo, hi in box)
+
+
+@lru_cache(maxsize=2048)
+def plan_access(layout: Layout, vmap: ViewMap, space: Any) -> Access:
+    """Plan the reading of a view (`vmap` over a storage of `layout`) by ranks that iterate over `space`.
+
+    A pure function of metadata: every rank gets the same plan.
+    """
+    mode = DIRECT
+    regions: list[Region | None] = []
+    hulls: list[Box | None] = []
+    for rank in range(layout.mesh.size):
+        box = space.box(rank)
+        if box is None or is_empty(box):
+            regions.append(None)
+            hulls.append(None)
+            continue
+        region = storage_region(vmap, box)
+        need = hull(region)
+        regions.append(region)
+        hulls.append(need)
+        if mode != FETCH:
+            mode = max(mode, _mode(layout.box(rank), need), key=_RANKING.__getitem__)
+    return Access(mode, tuple(regions), tuple(hulls))
+
+
+_RANKING = {DIRECT: 0, HALO: 1, FETCH: 2}
+
+
+def _mode(own: Box | None, need: Box) -> str:
+    if own is None:
+        return FETCH
+    mode = DIRECT
+    for (lo, hi), (need_lo, need_hi) in zip(own, need, strict=True):
+        below, above = lo - need_lo, need_hi - hi
+        if below > 0 or above > 0:
+            if max(below, above) > hi - lo:
+                return FETCH
+            mode = HALO
+    return mode
