@@ -9,8 +9,8 @@ from math import prod
 from numpy_dist.layout.layout import Copies, Cut, Layout, replicated_layout
 from numpy_dist.layout.mesh import Mesh
 
-# Exhaustive search is over the longest axes only: with more of them the number of factorisations explodes, and cutting a
-# shorter axis never has the smaller surface.
+# Exhaustive search is over the longest axes only: with more of them the number of factorisations explodes, and
+# cutting a shorter axis instead never has the smaller surface.
 _SEARCHED_AXES = 4
 
 
@@ -30,9 +30,9 @@ def default_layout(
 ) -> Layout:
     """Return the layout of a new array.
 
-    Without `split` and `mesh`, the axes are cut so that the surface of the shards is smallest; of equal ones, leading axes are
-    preferred. An axis is not cut into more parts than it has indices, unless `allow_empty`; ranks that cannot get a part
-    then hold copies.
+    Without `split` and `mesh`, the axes are cut so that the surface of the shards is smallest; of equal ones, leading
+    axes are preferred. An axis is not cut into more parts than it has indices, unless `allow_empty`; where that leaves
+    ranks over, they hold copies.
 
     Parameters
     ----------

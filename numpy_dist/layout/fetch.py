@@ -1,7 +1,7 @@
 """The fetch planner: who sends which elements of a storage to whom.
 
-Every rank knows what every rank wants, so each works out its own part of the exchange, and both sides of a message agree on the
-regions in it and on their order, without a handshake.
+Every rank knows what every rank wants, so each works out its own part of the exchange, and both sides of a message
+agree on the regions in it and on their order, without a handshake.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ class FetchPlan:
     Parameters
     ----------
     sends, receives : tuple of (rank, regions)
-        One message for each neighbour, by ascending rank. Regions are in global coordinates of the storage; elements are packed region
-        by region, each in C order.
+        One message for each neighbour, by ascending rank. Regions are in global coordinates of the storage; elements
+        are packed region by region, each in C order.
     local : tuple of Region
         What the rank wants and holds itself.
     """

@@ -23,8 +23,8 @@ def ghost_blocks(own: Box, hulls: Sequence[Box]) -> dict[Direction, Box]:
     Returns
     -------
     dict
-        For each direction (-1, 0 or 1 for each axis) in which something is needed, the bounding box of what is needed there. Hulls
-        that reach out along one axis at a time therefore have no corner blocks.
+        For each direction (-1, 0 or 1 for each axis) in which something is needed, the bounding box of what is needed
+        there. Hulls that reach out along one axis at a time therefore have no corner blocks.
     """
     needed: dict[Direction, list[Box]] = {}
     for hull in hulls:

@@ -10,7 +10,7 @@ from math import prod
 from typing import Any
 
 from numpy_dist.layout.mesh import Mesh
-from numpy_dist.layout.regions import Box, Region, clip
+from numpy_dist.layout.regions import Box, Region, box_empty, clip
 
 
 @dataclass(frozen=True)
@@ -22,8 +22,8 @@ class Cut:
     axis : int
         The array axis.
     points : tuple of int
-        One more than the extent of the mesh dimension, ascending from 0 or descending to 0. Coordinate ``c`` owns the indices
-        between ``points[c]`` and ``points[c + 1]``; shards may be empty.
+        One more than the extent of the mesh dimension, ascending from 0 or descending to 0. Coordinate ``c`` owns the
+        indices between ``points[c]`` and ``points[c + 1]``; shards may be empty.
     """
 
     axis: int
@@ -72,7 +72,7 @@ class Cut:
         return len(ascending) - 2 - position if self.descends else position
 
     def split(self, r: range) -> list[tuple[int, range]]:
-        """Return the owners of an ascending range with their parts, by ascending coordinate; empty parts are left out."""
+        """Return the owners of an ascending range, by ascending coordinate, each with its part."""
         if not r:
             return []
         ascending, step, end = self.ascending, r.step, r[-1] + 1
@@ -205,7 +205,7 @@ class Layout:
         return next((cut for _, cut in self._cuts if cut.axis == axis), None)
 
     def box(self, rank: int) -> Box | None:
-        """Return the box that a rank holds (perhaps empty), None when it is pinned elsewhere or is no rank of this mesh."""
+        """Return the box that a rank holds, perhaps empty; None when pinned elsewhere or no rank of this mesh."""
         try:
             return self._boxes[rank]
         except KeyError:
@@ -233,10 +233,11 @@ class Layout:
     def holders(self, rank_count: int | None = None) -> tuple[int, ...]:
         """Return the ranks (below `rank_count`, if given) that hold at least one element."""
         count = self.size if rank_count is None else min(rank_count, self.size)
-        return tuple(rank for rank in range(count) if (box := self.box(rank)) is not None and all(a < b for a, b in box))
+        boxes = [(rank, self.box(rank)) for rank in range(count)]
+        return tuple(rank for rank, box in boxes if box is not None and not box_empty(box))
 
     def holds_for(self, rank: int, near: int) -> bool:
-        """Return whether `rank` is one that `locate` names for `near`: it is not pinned elsewhere and has the same copies."""
+        """Return whether `locate` may name `rank` for `near`: not pinned elsewhere, and the same copies."""
         if self.box(rank) is None:
             return False
         theirs = self._near(near)

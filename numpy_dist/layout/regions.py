@@ -1,6 +1,6 @@
 """Box and region algebra: what part of a global index space is meant.
 
-A box is a half-open interval for each axis, a region a ``range`` of step >= 1 for each axis. The empty product (no axes) is one
+A box is a half-open interval for each axis, a region a ``range`` of step >= 1 for each axis. With no axes there is one
 element, as in NumPy.
 """
 

@@ -1,8 +1,8 @@
 """Views as affine maps: from the strides of a view to the coordinates of its storage, and to who owns what.
 
-The *geometry* of a storage is its shape and a last axis of ``itemsize`` bytes, so that ``.real`` and dtype views are affine too. Where a
-view is not affine there (a reshape that merges axes), neighbouring axes of the geometry are merged, but never a cut axis into its
-predecessor.
+The *geometry* of a storage is its shape and a last axis of ``itemsize`` bytes, so that ``.real`` and dtype views are
+affine too. Where a view is not affine there (a reshape that merges axes), neighbouring axes of the geometry are merged,
+but never a cut axis into its predecessor.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _CACHED = 4096
 class ViewMap:
     """An affine map from the indices of a view to the coordinates of a storage's geometry.
 
-    Coordinate ``a`` of the element at ``index`` is ``offset[a] + sum(index[v] * steps[v][a])``: the place of the element's first byte.
+    Coordinate ``a`` of the first byte of the element at ``index`` is ``offset[a] + sum(index[v] * steps[v][a])``.
 
     Parameters
     ----------
@@ -115,12 +115,12 @@ def decode(
     view_shape, view_strides_bytes : tuple of int
         Shape and strides of the view.
     view_itemsize : int, optional
-        Item size of the view, which matters when it is larger than the storage's: only the first byte of each element counts unless
-        it is given.
+        Item size of the view, which matters when it is larger than the storage's: unless it is given, only the first
+        byte of each element counts.
     """
     sizes = (*shape, itemsize)
-    groups = tuple((axis,) for axis in range(len(sizes)))
-    vmap = _decode(sizes, groups, offset_bytes, view_shape, view_strides_bytes, view_itemsize)
+    separate: tuple[tuple[int, ...], ...] = tuple((axis,) for axis in range(len(sizes)))
+    vmap = _decode(sizes, separate, offset_bytes, view_shape, view_strides_bytes, view_itemsize)
     if vmap is None:
         groups = _merged_groups(len(sizes), cut_axes)
         if len(groups) < len(sizes):
@@ -128,8 +128,7 @@ def decode(
     if vmap is None and 0 in view_shape:
         # A view without elements may point anywhere.
         zeros = (0,) * len(sizes)
-        groups = tuple((axis,) for axis in range(len(sizes)))
-        return ViewMap(view_shape, sizes, zeros, (zeros,) * len(view_shape), groups, sizes, view_itemsize)
+        return ViewMap(view_shape, sizes, zeros, (zeros,) * len(view_shape), separate, sizes, view_itemsize)
     return vmap
 
 
@@ -197,7 +196,7 @@ def _unravel(position: int, extents: tuple[int, ...]) -> tuple[int, ...] | None:
 
 @dataclass(frozen=True)
 class _Drive:
-    """How the indices of a view move along one cut axis: candidates for the cut, best first, and the points they give."""
+    """How the indices of a view move along one cut axis: the cuts of the view that this could give, best first."""
 
     only: int | None  # the coordinate that owns everything, if there is one
     exact: tuple[tuple[int, tuple[int, ...]], ...]  # (view axis, cut points) with exactly the storage's owners
@@ -275,8 +274,8 @@ def _resolve(layout: Layout, vmap: ViewMap, rough: bool) -> Layout | None:
 def view_layout(layout: Layout, vmap: ViewMap) -> Layout | None:
     """Return the layout of a view with exactly the owners of its storage, None when there is none.
 
-    There is none for a diagonal over two cut axes, for windows that straddle a cut, or for an axis that is split elsewhere than
-    at its cut points.
+    There is none for a diagonal over two cut axes, for windows that straddle a cut, or for an axis that is split
+    elsewhere than at its cut points.
     """
     if vmap.is_identity:
         return layout
@@ -285,9 +284,10 @@ def view_layout(layout: Layout, vmap: ViewMap) -> Layout | None:
 
 @lru_cache(maxsize=_CACHED)
 def iteration_layout(layout: Layout, vmap: ViewMap) -> Layout | None:
-    """Return a layout in which to iterate over a view: `view_layout`'s, else one by the lowest cell that each index reaches.
+    """Return a layout in which to iterate over a view.
 
-    A rank may then need cells of other owners. None for a diagonal over two cut axes: see `owned_boxes`.
+    It is that of `view_layout`, or else one that goes by the lowest cell that each index reaches: a rank may then need
+    cells of other owners. None for a diagonal over two cut axes: see `owned_boxes`.
     """
     if vmap.is_identity:
         return layout
@@ -296,7 +296,7 @@ def iteration_layout(layout: Layout, vmap: ViewMap) -> Layout | None:
 
 @lru_cache(maxsize=_CACHED)
 def owned_boxes(layout: Layout, vmap: ViewMap) -> BoxList | None:
-    """Return, for each rank, the box of the view's elements of which it is the primary owner, None when these are no boxes.
+    """Return the box of the view that each rank owns as the primary owner, None when these are no boxes.
 
     Boxes exist wherever each cut axis follows one axis of the view, also when several follow the same one (diagonals).
     """
@@ -354,7 +354,7 @@ def image(vmap: ViewMap, box: Box) -> Region:
 
 @lru_cache(maxsize=_CACHED)
 def storage_region(vmap: ViewMap, box: Box) -> Region:
-    """Return a region of the storage that contains every element of a box of the view: its image, a hull where axes are merged."""
+    """Return a region of the storage that contains a box of the view: its image, or a hull where axes are merged."""
     region: list[range] = []
     for group, r in zip(vmap.groups, image(vmap, box), strict=True):
         extra = vmap.element_bytes - 1 if group[-1] == len(vmap.storage_shape) - 1 else 0
