@@ -1,0 +1,176 @@
+"""Timing side by side: candidates take turns, many times over, so that a busy machine slows all of them alike.
+
+Every figure of a table comes from one run. A ratio is the median over the rounds of the ratio of two neighbouring
+timings.
+"""
+
+import argparse
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import timeit
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+for _name, _value in {
+    "NUMPY_DIST_NUM_THREADS": "1",
+    "NUMPY_DIST_BACKEND": "numpy",
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+}.items():
+    os.environ.setdefault(_name, _value)
+
+HERE = Path(__file__).resolve().parent
+RESULTS = HERE / "results"
+sys.path.insert(0, str(HERE.parent / "examples"))
+
+UNITS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "MiB": 2.0**20}
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of a table.
+
+    Attributes
+    ----------
+    case : str
+        What was measured.
+    numpy, ours : float or None
+        What NumPy and numpy_dist took, in seconds or bytes; None where there is nothing to compare with.
+    unit : str
+        A key of `UNITS`, for printing.
+    figure : float
+        The number that the target is about.
+    meaning : str
+        What the figure says: "x NumPy's time", "us a statement", ….
+    target : str
+        "<= 3" or ">= 1.8"; empty where there is none.
+    """
+
+    case: str
+    numpy: float | None
+    ours: float | None
+    unit: str
+    figure: float
+    meaning: str
+    target: str = ""
+
+    @property
+    def met(self) -> bool | None:
+        """Whether the figure reaches its target; None without one."""
+        if not self.target:
+            return None
+        sign, bound = self.target.split()
+        return self.figure <= float(bound) if sign == "<=" else self.figure >= float(bound)
+
+
+Candidate = str | Callable[[], Any]
+
+
+def take_turns(
+    candidates: Mapping[str, Candidate], *, repeats: int, number: int = 1, namespace: Mapping[str, Any] | None = None
+) -> dict[str, list[float]]:
+    """Seconds of one execution of each candidate in each round; the order is reversed in every other round.
+
+    Candidates are callables, or source text (run in `namespace`) where the cost of a call would count.
+    """
+    timers = {name: timeit.Timer(code, globals=dict(namespace or {})) for name, code in candidates.items()}
+    for timer in timers.values():
+        timer.timeit(max(1, number // 10))
+    seconds: dict[str, list[float]] = {name: [] for name in timers}
+    for turn in range(repeats):
+        for name in list(timers)[:: -1 if turn % 2 else 1]:
+            seconds[name].append(timers[name].timeit(number) / number)
+    return seconds
+
+
+def against_numpy(
+    case: str,
+    numpy: Candidate,
+    ours: Candidate,
+    *,
+    unit: str,
+    repeats: int,
+    speed: bool,
+    target: str = "",
+    number: int = 1,
+    namespace: Mapping[str, Any] | None = None,
+) -> Row:
+    """Compare two candidates: how many times NumPy's speed (`speed` true) or NumPy's time the second one takes."""
+    seconds = take_turns({"numpy": numpy, "ours": ours}, repeats=repeats, number=number, namespace=namespace)
+    pairs = zip(seconds["numpy"], seconds["ours"], strict=True)
+    figure = statistics.median(theirs / own if speed else own / theirs for theirs, own in pairs)
+    meaning = "x NumPy's speed" if speed else "x NumPy's time"
+    medians = {name: statistics.median(times) for name, times in seconds.items()}
+    return Row(case, medians["numpy"], medians["ours"], unit, figure, meaning, target)
+
+
+def table(rows: Iterable[Row]) -> str:
+    """The rows as text, columns aligned."""
+
+    def amount(value: float | None, unit: str) -> str:
+        return "" if value is None else f"{value / UNITS[unit]:.3g} {unit}"
+
+    lines = [("case", "NumPy", "numpy_dist", "figure", "", "target", "")]
+    for row in rows:
+        met = {None: "", True: "met", False: "MISSED"}[row.met]
+        amounts = amount(row.numpy, row.unit), amount(row.ours, row.unit)
+        lines.append((row.case, *amounts, f"{row.figure:.3g}", row.meaning, row.target, met))
+    widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
+    padded = ("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) for line in lines)
+    return "\n".join(line.rstrip() for line in padded)
+
+
+def environment() -> dict[str, Any]:
+    """Where the figures were measured."""
+    from importlib.metadata import version
+
+    model = next(
+        (line.split(":", 1)[1].strip() for line in _lines("/proc/cpuinfo") if line.startswith("model name")),
+        platform.processor(),
+    )
+    git = ["git", "rev-parse", "--short", "HEAD"]
+    commit = subprocess.run(git, cwd=HERE, capture_output=True, text=True, check=False)
+    return {
+        "processor": model,
+        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        "python": platform.python_version(),
+        "numpy": version("numpy"),
+        "commit": commit.stdout.strip(),
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "load": os.getloadavg()[0],
+    }
+
+
+def _lines(path: str) -> list[str]:
+    try:
+        return Path(path).read_text().splitlines()
+    except OSError:
+        return []
+
+
+def save(name: str, rows: Iterable[Row]) -> Path:
+    """Write the rows and the environment to `results/NAME.json`."""
+    RESULTS.mkdir(exist_ok=True)
+    path = RESULTS / f"{name}.json"
+    path.write_text(json.dumps({"environment": environment(), "rows": [asdict(row) for row in rows]}, indent=1) + "\n")
+    return path
+
+
+def main(name: str, measure: Callable[[bool], list[Row]]) -> None:
+    """The command line of a benchmark: print its table; `measure(quick)` makes the rows."""
+    parser = argparse.ArgumentParser(description=sys.modules["__main__"].__doc__)
+    parser.add_argument("--quick", action="store_true", help="smaller and fewer: to see that it runs, not for figures")
+    parser.add_argument("--json", action="store_true", help="print the rows as JSON")
+    parser.add_argument("--save", action="store_true", help=f"also write them to results/{name}.json")
+    options = parser.parse_args()
+    rows = measure(options.quick)
+    print(json.dumps([asdict(row) for row in rows]) if options.json else table(rows))
+    if options.save:
+        save(name, rows)

@@ -1,0 +1,75 @@
+"""What an operation costs beside its arithmetic: arrays of 16 elements, and the recording of a statement."""
+
+import statistics
+import time
+
+from harness import Row, against_numpy, main
+
+RECORDED = 100
+"""Statements recorded between two executions: fewer than the engine's own bound on pending statements (256)."""
+
+
+def small(quick: bool) -> list[Row]:
+    import numpy as np
+
+    import numpy_dist
+
+    a, b = np.linspace(0.0, 1.0, 16), np.linspace(1.0, 2.0, 16)
+    namespace = {"np": np, "a": a, "b": b, "x": numpy_dist.asarray(a), "y": numpy_dist.asarray(b)}
+    cases = [("a + b", "x + y", "<= 3"), ("np.sin(a)", "np.sin(x)", "<= 3"), ("np.add(a, b)", "np.add(x, y)", "<= 4")]
+    return [
+        against_numpy(
+            f"{numpy}, 16 elements",
+            numpy,
+            ours,
+            unit="us",
+            repeats=5 if quick else 61,
+            number=1000 if quick else 10_000,
+            speed=False,
+            target=target,
+            namespace=namespace,
+        )
+        for numpy, ours, target in cases
+    ]
+
+
+def recording(quick: bool) -> list[Row]:
+    """Straight lines, each a call site of its own, so that nothing is executed before all of them are recorded."""
+    import numpy as np
+
+    import numpy_dist
+    from numpy_dist import engine
+
+    grid = numpy_dist.asarray(np.ones((300, 300)))
+    whole = {"x": grid, "y": numpy_dist.asarray(np.ones((300, 300))), "np": np}
+    views = {"x": grid[1:-1, 1:-1], "y": grid[:-2, 1:-1], "np": np}
+    cases = [
+        ("record z = x + y", "z = x + y", whole, "<= 5"),
+        ("record z = x + y of shifted views", "z = x + y", views, "<= 5"),
+        ("record z = 0.2 * x", "z = 0.2 * x", whole, "<= 5"),
+        ("record z = np.sqrt(x)", "z = np.sqrt(x)", whole, "<= 5"),
+        ("record x[:] = y", "x[:] = y", whole, "<= 5"),
+        ("record x[1:] -= y[1:], with two slices", "x[1:] -= y[1:]", whole, ""),
+        ("slice x[1:-1, 1:-1]", "z = x[1:-1, 1:-1]", whole, ""),
+    ]
+    rows = []
+    for case, line, namespace, target in cases:
+        code = compile("\n".join([line] * RECORDED), "<recorded statements>", "exec")
+        seconds = []
+        for _ in range(5 if quick else 61):
+            engine.flush()
+            begin = time.perf_counter()
+            exec(code, namespace)  # noqa: S102 - a hundred call sites are needed
+            seconds.append((time.perf_counter() - begin) / RECORDED)
+        engine.flush()
+        middle = statistics.median(seconds)
+        rows.append(Row(case, None, middle, "us", middle * 1e6, "us a statement", target))
+    return rows
+
+
+def measure(quick: bool) -> list[Row]:
+    return small(quick) + recording(quick)
+
+
+if __name__ == "__main__":
+    main("small_arrays", measure)

@@ -1,0 +1,111 @@
+"""Every example as a user starts it, at small size: it exits zero only if it agrees with NumPy and gathered nothing."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
+LAUNCHER_VARIABLES = ("PMI", "PMIX_", "HYDRA_", "MPI_LOCAL", "OMPI_", "SLURM_", "NUMPY_DIST_")
+SMALL = {
+    "terrain.py": ["--enlarge", "1", "--steps", "10", "--picture", ""],
+    "stencil.py": ["--size", "300", "--steps", "20"],
+    "pi.py": ["--points", "200000"],
+    "images.py": ["--images", "60", "--size", "40"],
+}
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(int(os.environ.get("PMI_SIZE", "1")) > 1, reason="starts ranks of its own"),
+]
+
+
+def command(ranks: int, how: str) -> list[str]:
+    """What stands before the script on the command line."""
+    if how == "python":
+        return [sys.executable]
+    if how == "mpiexec":
+        beside = Path(sys.executable).parent / "mpiexec"
+        found = str(beside) if beside.exists() else shutil.which("mpiexec")
+        if found is None:
+            pytest.skip("no mpiexec in this environment")
+        return [found, "-n", str(ranks), sys.executable]
+    start = "from numpy_dist.cli.main import main; raise SystemExit(main())"
+    return [sys.executable, "-c", start, "run", "-n", str(ranks)]
+
+
+def run(arguments: list[str], folder: Path, limit: float = 90) -> tuple[int, str]:
+    """Exit code and output; past the time limit the whole process group is ended and the test fails."""
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(LAUNCHER_VARIABLES)}
+    environment["NUMPY_DIST_FALLBACK"] = "error"
+    process = subprocess.Popen(
+        arguments,
+        cwd=folder,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        output, _ = process.communicate(timeout=limit)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGTERM)
+        try:
+            output, _ = process.communicate(timeout=5)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            output, _ = process.communicate()
+        pytest.fail(f"{' '.join(arguments)} ran for more than {limit} s; it had printed:\n{output}")
+    return process.returncode, output
+
+
+@pytest.mark.parametrize(("ranks", "how"), [(1, "python"), (2, "run"), (3, "run"), (4, "run")])
+@pytest.mark.parametrize("example", SMALL)
+def test_example_agrees_with_numpy(example, ranks, how, tmp_path):
+    code, output = run([*command(ranks, how), str(EXAMPLES / example), *SMALL[example]], tmp_path)
+    assert code == 0, output
+    assert f"{ranks} rank" in output and "times NumPy's speed" in output, output
+    assert output.count("times NumPy's speed") == 1, f"more than one rank printed:\n{output}"
+
+
+def test_terrain_under_plain_mpiexec_writes_a_picture(tmp_path):
+    script = [str(EXAMPLES / "terrain.py"), "--enlarge", "1", "--steps", "5", "--picture", "terrain.png"]
+    code, output = run([*command(2, "mpiexec"), *script], tmp_path)
+    assert code == 0, output
+    picture = (tmp_path / "terrain.png").read_bytes()
+    assert picture.startswith(b"\x89PNG") and len(picture) > 100_000
+
+
+WRONG = """
+import sys
+sys.path.insert(0, {examples!r})
+import check
+import numpy as np
+import numpy_dist
+x = np.ones((300, 300))
+check.both_ways("a wrong result", lambda: numpy_dist.asarray(x) + 1, lambda: {reference})
+print("not reached")
+"""
+
+
+@pytest.mark.parametrize(
+    ("reference", "complaint"),
+    [("x + 1.5", "largest relative difference"), ("(x + 1).astype(np.float32)", "float64 instead of")],
+)
+@pytest.mark.parametrize(("ranks", "how"), [(1, "python"), (2, "run")])
+def test_disagreement_ends_every_rank_with_an_error(ranks, how, reference, complaint, tmp_path):
+    script = tmp_path / "wrong.py"
+    script.write_text(WRONG.format(examples=str(EXAMPLES), reference=reference))
+    code, output = run([*command(ranks, how), str(script)], tmp_path)
+    assert code != 0 and complaint in output and "not reached" not in output, output
+
+
+@pytest.mark.parametrize("module", sorted(path.name for path in EXAMPLES.glob("*_functions.py")))
+def test_functions_are_plain_numpy(module):
+    source = (EXAMPLES / module).read_text()
+    assert "numpy_dist" not in source
+    assert [line for line in source.splitlines() if line.startswith(("import ", "from "))] == ["import numpy as np"]
