@@ -1,0 +1,448 @@
+"""What every communicator does, and the few operations that a backend supplies.
+
+Pickling, the sizes of messages, chunks of very large ones, self-messages and counting are written here once. A backend
+supplies a few operations on bytes: an allgather of equal slots, an allgather of unequal parts, a broadcast into a
+buffer, and the start of point-to-point messages.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from types import FrameType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Communicator", "Counters", "Pending", "caller_line"]
+
+Bytes = NDArray[np.uint8]
+
+# Every rank contributes one slot of this size to the first round of a collective on objects; what does not fit follows
+# in a second round, for which all ranks then know all sizes. Scalars and small metadata need one round only.
+SLOT_BYTES = 256
+_LENGTH_BYTES = 8
+_INLINE_BYTES = SLOT_BYTES - _LENGTH_BYTES
+# Array data that travels inside the slot, so that the dtype and shape beside it still fit.
+_INLINE_DATA_BYTES = 128
+
+_EMPTY: Bytes = np.empty(0, np.uint8)
+
+
+@dataclass
+class Counters:
+    """What one rank has communicated.
+
+    Attributes
+    ----------
+    messages : int
+        Point-to-point messages that were sent to other ranks (chunks of one large message count once).
+    bytes : int
+        Bytes of array data and pickles that this rank sent, once each, whatever the number of receivers.
+    collectives : int
+        Collective operations that this rank took part in.
+    """
+
+    messages: int = 0
+    bytes: int = 0
+    collectives: int = 0
+
+    def reset(self) -> None:
+        """Set all counts to 0."""
+        self.messages = self.bytes = self.collectives = 0
+
+
+class Pending(ABC):
+    """An exchange that was started; its buffers belong to the communicator until `wait` returns."""
+
+    @abstractmethod
+    def wait(self) -> None:
+        """Return when all messages of this exchange have been delivered; further calls return at once."""
+
+    @abstractmethod
+    def done(self) -> bool:
+        """Whether `wait` would return at once; also drives the messages on, so call it between pieces of work."""
+
+
+class _Nothing(Pending):
+    def wait(self) -> None:
+        return None
+
+    def done(self) -> bool:
+        return True
+
+
+class Communicator(ABC):
+    """The ranks of one job.
+
+    All methods but `start_exchange`, `exchange`, `abort` and `fail` are collective: every rank calls the same ones in
+    the same order. A rank that waits for one that has ended gets `numpy_dist.errors.RankError`, which names it.
+
+    Attributes
+    ----------
+    rank, size : int
+        This rank and the number of ranks.
+    name : str
+        "single", "mpi" or "simulated".
+    node_size : int
+        How many of the ranks run on this machine.
+    native : object
+        The mpi4py communicator, for the user's own messages; None where there is none.
+    counters : Counters
+        What this rank has communicated.
+    refuse_gathers : bool
+        Tests set it; the engine then raises `CommunicationRefused` where it would gather a whole array.
+    max_message : int
+        Bytes in one message of the transport; larger ones travel in chunks (MPI counts may be 32-bit).
+    """
+
+    name: str
+    node_size: int = 1
+    native: Any = None
+    refuse_gathers: bool = False
+    max_message: int = 1 << 30
+
+    def __init__(self, rank: int, size: int) -> None:
+        self.rank = rank
+        self.size = size
+        self.counters = Counters()
+        self._pid = os.getpid()
+
+    def __repr__(self) -> str:
+        return f"<{self.name} communicator: rank {self.rank} of {self.size}>"
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a communicator cannot be pickled: it belongs to one process")
+
+    # -- what a backend supplies -------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def _allgather_fixed(self, part: Bytes) -> Bytes:
+        """The parts of all ranks, of equal size, one after the other."""
+
+    @abstractmethod
+    def _allgather_parts(self, part: Bytes, sizes: Sequence[int]) -> Bytes:
+        """The parts of all ranks, of the given sizes, one after the other; not more than `max_message` in all."""
+
+    @abstractmethod
+    def _bcast_into(self, buffer: Bytes, root: int) -> None:
+        """Fill `buffer` on all ranks with that of `root`; not more than `max_message`."""
+
+    @abstractmethod
+    def _start(self, sends: list[tuple[int, Bytes]], receives: list[tuple[int, Bytes]], tag: int) -> Pending:
+        """Start messages to and from other ranks; those of one pair of ranks and tag match in order."""
+
+    @abstractmethod
+    def _barrier(self) -> None:
+        """Return when every rank has called it."""
+
+    @abstractmethod
+    def abort(self, code: int = 1) -> None:
+        """End the job at once, on all ranks, with this exit code; does not return."""
+
+    @abstractmethod
+    def fail(self, exception: BaseException) -> None:
+        """Tell the other ranks that this one ends with `exception`; not collective, returns at once."""
+
+    # -- collectives on small objects --------------------------------------------------------------------------------
+
+    def allgather(self, obj: Any) -> list[Any]:
+        """Return the objects of all ranks, in rank order, on every rank (pickled, also this rank's own)."""
+        self._begin_collective()
+        return [pickle.loads(payload) for payload in self._allgather_payloads(_dumps(obj))]
+
+    def bcast(self, obj: Any = None, root: int = 0) -> Any:
+        """Return `root`'s object on every rank."""
+        self._begin_collective()
+        self._check_rank(root)
+        return pickle.loads(self._bcast_payload(_dumps(obj) if self.rank == root else None, root))
+
+    def gather(self, obj: Any, root: int = 0) -> list[Any] | None:
+        """Return the objects of all ranks, in rank order, on `root`; None on the others."""
+        self._begin_collective()
+        self._check_rank(root)
+        payload = _dumps(obj)
+        self.counters.bytes += len(payload)
+        table, lengths = self._allgather_slots(payload)
+        # Only the root receives what did not fit into the slots.
+        large = [rank for rank in range(self.size) if lengths[rank] > _INLINE_BYTES and rank != root]
+        buffers = {rank: np.empty(lengths[rank], np.uint8) for rank in large} if self.rank == root else {}
+        if buffers:
+            self._start(*self._chunked([], list(buffers.items())), _OBJECT_TAG).wait()
+        elif self.rank in large:
+            self._start(*self._chunked([(root, _as_bytes(payload))], []), _OBJECT_TAG).wait()
+        if self.rank != root:
+            return None
+        parts = [payload if rank == root else table[rank, _LENGTH_BYTES:].tobytes() for rank in range(self.size)]
+        return [_loads(buffers[rank]) if rank in buffers else pickle.loads(parts[rank]) for rank in range(self.size)]
+
+    def scatter(self, objects: Sequence[Any] | None, root: int = 0) -> Any:
+        """Return ``objects[rank]`` of the sequence that `root` passes (the others pass None)."""
+        self._begin_collective()
+        self._check_rank(root)
+        if self.rank == root:
+            payloads, problem = self._scatter_payloads(objects)
+            plan = _dumps((problem, [len(payload) for payload in payloads]))
+        else:
+            payloads, plan = [], None
+        # The plan goes out even if the root's argument is wrong, so that all ranks raise and none waits.
+        problem, lengths = pickle.loads(self._bcast_payload(plan, root))
+        if problem is not None:
+            raise ValueError(problem)
+        if self.rank == root:
+            sends = [(rank, _as_bytes(payloads[rank])) for rank in range(self.size) if rank != root]
+            self.counters.bytes += sum(data.nbytes for _, data in sends)
+            if sends:
+                self._start(*self._chunked(sends, []), _OBJECT_TAG).wait()
+            return pickle.loads(payloads[root])
+        buffer = np.empty(lengths[self.rank], np.uint8)
+        self._start(*self._chunked([], [(root, buffer)]), _OBJECT_TAG).wait()
+        return _loads(buffer)
+
+    def barrier(self) -> None:
+        """Return when every rank has called it."""
+        self._begin_collective()
+        self._barrier()
+
+    # -- arrays ------------------------------------------------------------------------------------------------------
+
+    def allgather_array(self, array: NDArray[Any]) -> list[NDArray[Any]]:
+        """Return the arrays of all ranks, in rank order, on every rank.
+
+        The dtype must be the same on every rank (else every rank raises ValueError); shapes may differ and are sent
+        along. The results are C-contiguous and writable, and own no memory of `array`.
+        """
+        self._begin_collective()
+        array = np.asarray(array)
+        if array.dtype.hasobject:
+            return [pickle.loads(payload) for payload in self._allgather_payloads(_dumps(array))]
+        array = np.asarray(array, order="C")
+        dtype: Any = array.dtype if array.dtype.names or array.dtype.subdtype else array.dtype.str
+        data = _flat_bytes(array)
+        inline = data.tobytes() if data.size <= _INLINE_DATA_BYTES else None
+        headers = [pickle.loads(p) for p in self._allgather_payloads(_dumps((dtype, array.shape, inline)))]
+        dtypes = [np.dtype(header[0]) for header in headers]
+        if any(other != dtypes[0] for other in dtypes):
+            raise ValueError(f"allgather_array: the dtypes of the ranks differ: {[str(d) for d in dtypes]}")
+        lengths = [0 if h[2] is not None else _nbytes(h[1], array.dtype) for h in headers]
+        gathered = self._allgather_large(_EMPTY if inline is not None else data, lengths)
+        results, start = [], 0
+        for (_, shape, raw), length in zip(headers, lengths, strict=True):
+            result = np.empty(shape, array.dtype)
+            if result.nbytes:
+                source = _as_bytes(raw) if raw is not None else gathered[start : start + length]
+                _flat_bytes(result)[...] = source
+            results.append(result)
+            start += length
+        return results
+
+    def start_exchange(
+        self, sends: Sequence[tuple[int, NDArray[Any]]], receives: Sequence[tuple[int, NDArray[Any]]], tag: int = 0
+    ) -> Pending:
+        """Start messages to other ranks and into buffers for messages from them.
+
+        Parameters
+        ----------
+        sends : sequence of (destination, array)
+            Contiguous arrays; not to be written to before `Pending.wait` returns.
+        receives : sequence of (source, array)
+            Contiguous, writable arrays of exactly the size that the source sends.
+        tag : int
+            0 to 32000. Messages of one pair of ranks and one tag match in the order in which they were started.
+
+        Returns
+        -------
+        Pending
+            Call its ``wait()``. Messages to oneself are copied at once, the n-th send into the n-th receive.
+        """
+        if os.getpid() != self._pid:
+            self._refuse_fork()
+        if not 0 <= tag < _OBJECT_TAG:
+            raise ValueError(f"tag must be from 0 to {_OBJECT_TAG - 1}, not {tag}")
+        out = [(self._check_rank(rank), _contiguous_bytes(a, "sent")) for rank, a in sends]
+        into = [(self._check_rank(rank), _contiguous_bytes(a, "received into")) for rank, a in receives]
+        for _, buffer in into:
+            if not buffer.flags.writeable:
+                raise ValueError("an array that is received into must be writable")
+        self._copy_own([a for rank, a in out if rank == self.rank], [a for rank, a in into if rank == self.rank])
+        out = [(rank, a) for rank, a in out if rank != self.rank]
+        into = [(rank, a) for rank, a in into if rank != self.rank]
+        if not out and not into:
+            return _Nothing()
+        self.counters.messages += len(out)
+        self.counters.bytes += sum(a.nbytes for _, a in out)
+        return self._start(*self._chunked(out, into), tag)
+
+    def exchange(
+        self, sends: Sequence[tuple[int, NDArray[Any]]], receives: Sequence[tuple[int, NDArray[Any]]], tag: int = 0
+    ) -> None:
+        """`start_exchange` and wait for it."""
+        self.start_exchange(sends, receives, tag).wait()
+
+    # -- shared parts ------------------------------------------------------------------------------------------------
+
+    def _begin_collective(self) -> None:
+        if os.getpid() != self._pid:
+            self._refuse_fork()
+        self.counters.collectives += 1
+
+    def _refuse_fork(self) -> None:
+        raise RuntimeError(
+            f"process {os.getpid()} was forked from rank {self.rank} (process {self._pid}) and cannot communicate; "
+            "start processes with the 'spawn' method, or hand them gathered NumPy arrays"
+        )
+
+    def _check_rank(self, rank: int) -> int:
+        if not 0 <= rank < self.size:
+            raise ValueError(f"there is no rank {rank}: the communicator has ranks 0 to {self.size - 1}")
+        return rank
+
+    def _scatter_payloads(self, objects: Sequence[Any] | None) -> tuple[list[bytes], str | None]:
+        if objects is None or len(objects) != self.size:
+            given = "None" if objects is None else f"{len(objects)} objects"
+            return [], f"scatter: rank {self.rank} must pass one object for each of {self.size} ranks, not {given}"
+        return [_dumps(obj) for obj in objects], None
+
+    def _copy_own(self, sends: list[Bytes], receives: list[Bytes]) -> None:
+        if [a.size for a in sends] != [a.size for a in receives]:
+            raise ValueError(
+                f"rank {self.rank} sends itself messages of {[a.size for a in sends]} bytes "
+                f"and expects {[a.size for a in receives]}"
+            )
+        for source, target in zip(sends, receives, strict=True):
+            target[...] = source
+
+    def _chunked(
+        self, sends: list[tuple[int, Bytes]], receives: list[tuple[int, Bytes]]
+    ) -> tuple[list[tuple[int, Bytes]], list[tuple[int, Bytes]]]:
+        """Both sides cut a message in the same way, as both know its size."""
+        limit = self.max_message
+
+        def cut(messages: list[tuple[int, Bytes]]) -> list[tuple[int, Bytes]]:
+            if all(a.size <= limit for _, a in messages):
+                return messages
+            return [(rank, a[k : k + limit]) for rank, a in messages for k in range(0, max(a.size, 1), limit)]
+
+        return cut(sends), cut(receives)
+
+    def _allgather_slots(self, payload: bytes) -> tuple[Bytes, list[int]]:
+        slot = np.zeros(SLOT_BYTES, np.uint8)
+        slot[:_LENGTH_BYTES] = _as_bytes(len(payload).to_bytes(_LENGTH_BYTES, "little"))
+        if len(payload) <= _INLINE_BYTES:
+            slot[_LENGTH_BYTES : _LENGTH_BYTES + len(payload)] = _as_bytes(payload)
+        table = self._allgather_fixed(slot).reshape(self.size, SLOT_BYTES)
+        lengths = np.ascontiguousarray(table[:, :_LENGTH_BYTES]).view("<i8")
+        return table, [int(n) for n in lengths[:, 0]]
+
+    def _allgather_payloads(self, payload: bytes) -> list[bytes]:
+        self.counters.bytes += len(payload)
+        if self.size == 1:
+            return [payload]
+        table, lengths = self._allgather_slots(payload)
+        if max(lengths) <= _INLINE_BYTES:
+            return [table[r, _LENGTH_BYTES : _LENGTH_BYTES + n].tobytes() for r, n in enumerate(lengths)]
+        gathered = self._allgather_large(_as_bytes(payload), lengths, count=False)
+        starts = np.cumsum([0, *lengths])
+        return [gathered[a:b].tobytes() for a, b in zip(starts[:-1], starts[1:], strict=True)]
+
+    def _allgather_large(self, part: Bytes, sizes: Sequence[int], count: bool = True) -> Bytes:
+        """An allgather of parts of any size; `count` their bytes."""
+        if count:
+            self.counters.bytes += part.size
+        if not any(sizes):
+            return _EMPTY
+        if self.size == 1:
+            return part
+        if sum(sizes) <= self.max_message:
+            return self._allgather_parts(part, sizes)
+        # Rounds in which each rank contributes an equal share of what one operation may carry.
+        share = max(self.max_message // self.size, 1)
+        result = np.empty(sum(sizes), np.uint8)
+        starts = [sum(sizes[:r]) for r in range(self.size)]
+        for done in range(0, max(sizes), share):
+            now = [min(max(n - done, 0), share) for n in sizes]
+            gathered, position = self._allgather_parts(part[done : done + share], now), 0
+            for start, n in zip(starts, now, strict=True):
+                result[start + done : start + done + n] = gathered[position : position + n]
+                position += n
+        return result
+
+    def _bcast_payload(self, payload: bytes | None, root: int) -> bytes:
+        if self.size == 1 and payload is not None:
+            return payload
+        slot = np.zeros(SLOT_BYTES, np.uint8)
+        if payload is not None:
+            self.counters.bytes += len(payload)
+            slot[:_LENGTH_BYTES] = _as_bytes(len(payload).to_bytes(_LENGTH_BYTES, "little"))
+            slot[_LENGTH_BYTES : _LENGTH_BYTES + len(payload)] = _as_bytes(payload[:_INLINE_BYTES])
+        self._bcast_into(slot, root)
+        length = int.from_bytes(slot[:_LENGTH_BYTES].tobytes(), "little")
+        if length <= _INLINE_BYTES:
+            return slot[_LENGTH_BYTES : _LENGTH_BYTES + length].tobytes()
+        buffer = np.empty(length, np.uint8)
+        if payload is not None:
+            buffer[...] = _as_bytes(payload)
+        for start in range(0, length, self.max_message):
+            self._bcast_into(buffer[start : start + self.max_message], root)
+        return buffer.tobytes()
+
+
+# Tags above the users': objects of gather and scatter that did not fit into a slot.
+_OBJECT_TAG = 32001
+
+
+def _dumps(obj: Any) -> bytes:
+    return pickle.dumps(obj, protocol=5)
+
+
+def _loads(buffer: Bytes) -> Any:
+    return pickle.loads(memoryview(buffer))
+
+
+def _as_bytes(data: bytes) -> Bytes:
+    return np.frombuffer(data, np.uint8)
+
+
+def _nbytes(shape: tuple[int, ...], dtype: np.dtype[Any]) -> int:
+    count = dtype.itemsize
+    for n in shape:
+        count *= n
+    return count
+
+
+def _flat_bytes(array: NDArray[Any]) -> Bytes:
+    """A C-contiguous array's memory (`view` does not accept 0-d arrays or items of no bytes)."""
+    return array.reshape(-1).view(np.uint8) if array.nbytes else _EMPTY
+
+
+def _contiguous_bytes(array: NDArray[Any], use: str) -> Bytes:
+    flags = array.flags
+    if not (flags.c_contiguous or flags.f_contiguous) or array.dtype.hasobject:
+        raise ValueError(
+            f"an array that is {use} must be contiguous and hold no Python objects: "
+            f"shape {array.shape}, strides {array.strides}, dtype {array.dtype}"
+        )
+    return _flat_bytes(array if flags.c_contiguous else array.T)
+
+
+_INTERNAL = ("numpy_dist", "numpy", "threading", "contextvars")
+_USER_PARTS = ("numpy_dist.conformance",)
+
+
+def caller_line(frame: FrameType | None = None) -> str:
+    """``file:line in function`` of the innermost frame that is neither ours nor NumPy's, for messages."""
+    frame = frame if frame is not None else sys._getframe(1)
+    outermost = frame
+    while frame is not None:
+        outermost = frame
+        module = frame.f_globals.get("__name__", "")
+        if module.startswith(_USER_PARTS) or module.split(".", 1)[0] not in _INTERNAL:
+            break
+        frame = frame.f_back
+    shown = frame if frame is not None else outermost
+    return f"{shown.f_code.co_filename}:{shown.f_lineno} in {shown.f_code.co_name}"

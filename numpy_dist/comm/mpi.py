@@ -1,0 +1,292 @@
+"""Ranks that are processes of an MPI job; the only module that imports mpi4py.
+
+MPI's blocking calls are not used: a rank that waits polls its own requests and, beside them, a second communicator on
+which ranks announce that they end. Two ranks may share a core, so waiting yields it.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import mpi4py.MPI as MPI
+import numpy as np
+
+from numpy_dist.comm.base import Bytes, Communicator, Pending, caller_line
+from numpy_dist.comm.exits import EndNotice, ExitGuard
+from numpy_dist.errors import RankError
+from numpy_dist.settings import config
+
+__all__ = ["MpiCommunicator", "library_version", "world_is_parallel", "world_size"]
+
+# Tests of a request before the core is yielded, and seconds of waiting before the rank sleeps between tests.
+_SPINS_BEFORE_YIELD = 32
+_SPINS_BETWEEN_LOOKS = 16
+_SECONDS_BEFORE_SLEEP = 0.01
+_SLEEP_SECONDS = 0.0001
+_NOTICE_TAG = 1
+
+
+def world_size() -> int:
+    """The number of ranks in MPI's world."""
+    return MPI.COMM_WORLD.Get_size()
+
+
+def world_is_parallel() -> bool:
+    """Whether MPI is up with more than one rank."""
+    return MPI.Is_initialized() and not MPI.Is_finalized() and MPI.COMM_WORLD.Get_size() > 1
+
+
+def library_version() -> str:
+    """The name and version of the MPI library that mpi4py has loaded."""
+    lines = MPI.Get_library_version().replace("\x00", "").strip().splitlines()
+    return " ".join(lines[0].split()) if lines else "unknown MPI library"
+
+
+class _Wait:
+    """The state of one wait: when to look for ended ranks, when to yield, when to sleep, when the time is up."""
+
+    def __init__(self, communicator: MpiCommunicator, where: str, missing: Callable[[EndNotice], bool]) -> None:
+        self._communicator = communicator
+        self._where = where
+        self._missing = missing
+        self._spins = 0
+        self._since = 0.0
+        self._timeout = 0.0
+
+    def pause(self) -> None:
+        """Between two tests of the requests; raises RankError when what is waited for cannot come any more."""
+        self._spins += 1
+        if self._spins % _SPINS_BETWEEN_LOOKS == 0:
+            self._communicator.look_for_notices()
+            self._communicator.raise_if_missing(self._missing, self._where)
+        if self._spins < _SPINS_BEFORE_YIELD:
+            return
+        now = time.monotonic()
+        if not self._since:
+            self._since, self._timeout = now, float(config.TIMEOUT)
+        if now - self._since < _SECONDS_BEFORE_SLEEP:
+            os.sched_yield()
+            return
+        time.sleep(_SLEEP_SECONDS)
+        if self._timeout and now - self._since > self._timeout:
+            self._communicator.report_position(self._where, now - self._since)
+            self._timeout = 0.0
+
+
+class _MpiPending(Pending):
+    def __init__(self, communicator: MpiCommunicator, tag: int) -> None:
+        self._communicator: MpiCommunicator = communicator
+        self._tag = tag
+        self._requests: list[MPI.Request] = []
+        self._statuses: list[MPI.Status] = []
+        self._expected: list[tuple[int, int]] = []
+        # The ordinals, among all messages of a pair of ranks and this tag, of this exchange's last ones.
+        self._last_sent: dict[int, int] = {}
+        self._last_received: dict[int, int] = {}
+
+    def start(self, sends: list[tuple[int, Bytes]], receives: list[tuple[int, Bytes]]) -> None:
+        native, sent, posted = self._communicator.native, self._communicator.sent, self._communicator.posted
+        for rank, buffer in receives:
+            self._requests.append(native.Irecv(buffer, rank, self._tag))
+            self._expected.append((rank, buffer.size))
+            posted[rank, self._tag] += 1
+            self._last_received[rank] = posted[rank, self._tag]
+        for rank, buffer in sends:
+            self._requests.append(native.Isend(buffer, rank, self._tag))
+            sent[rank, self._tag] += 1
+            self._last_sent[rank] = sent[rank, self._tag]
+        self._statuses = [MPI.Status() for _ in self._requests]
+        # MPI writes into the buffers until the requests are complete, even if the caller drops this object.
+        self._communicator.active[id(self)] = self
+
+    def done(self) -> bool:
+        if self._requests and self._test():
+            self._finish()
+        return not self._requests
+
+    def wait(self) -> None:
+        if not self._requests:
+            return
+        wait = _Wait(self._communicator, "messages", self._is_missing)
+        while not self._test():
+            wait.pause()
+        self._finish()
+
+    def _test(self) -> bool:
+        try:
+            return MPI.Request.Testall(self._requests, self._statuses)
+        except MPI.Exception as error:
+            raise RuntimeError(
+                f"MPI failed in a message of rank {self._communicator.rank}: {error}. If a message was truncated, "
+                "the ranks do not agree on its size: they did not run the same program"
+            ) from error
+
+    def _finish(self) -> None:
+        self._communicator.active.pop(id(self), None)
+        self._requests = []
+        for (rank, size), status in zip(self._expected, self._statuses, strict=False):
+            received = status.Get_count(MPI.BYTE)
+            if received != size:
+                raise RuntimeError(
+                    f"rank {self._communicator.rank} expected {size} bytes from rank {rank} and got {received}: "
+                    "the ranks did not run the same program"
+                )
+
+    def _is_missing(self, notice: EndNotice) -> bool:
+        return self._last_received.get(notice.rank, 0) > notice.sent.get(self._tag, 0) or self._last_sent.get(
+            notice.rank, 0
+        ) > notice.posted.get(self._tag, 0)
+
+
+class MpiCommunicator(Communicator):
+    """All ranks of ``MPI.COMM_WORLD``, on communicators of our own (collective to make).
+
+    Attributes
+    ----------
+    ended : dict of int to EndNotice
+        The ranks that are known to have ended.
+    """
+
+    name = "mpi"
+
+    def __init__(self) -> None:
+        world = MPI.COMM_WORLD
+        super().__init__(world.Get_rank(), world.Get_size())
+        self.ended: dict[int, EndNotice] = {}
+        # Messages that were started, by (rank, tag): a notice tells the other rank how many of them will ever come.
+        self.sent: Counter[tuple[int, int]] = Counter()
+        self.posted: Counter[tuple[int, int]] = Counter()
+        self.active: dict[int, Any] = {}
+        self._collectives = 0
+        self._control = self._duplicate(world)
+        self.native = self._duplicate(world)
+        node = world.Split_type(MPI.COMM_TYPE_SHARED)
+        self.node_size = node.Get_size()
+        node.Free()
+        self._barrier_request: MPI.Request | None = None
+        self._notices: list[Any] = []
+        self._guard = ExitGuard(self)
+        self._guard.install()
+
+    @staticmethod
+    def _duplicate(world: MPI.Intracomm) -> MPI.Intracomm:
+        communicator, request = world.Idup()
+        while not request.Test():
+            os.sched_yield()
+        return communicator
+
+    # -- operations on bytes -----------------------------------------------------------------------------------------
+
+    def _allgather_fixed(self, part: Bytes) -> Bytes:
+        result = np.empty(self.size * part.size, np.uint8)
+        self._collective("allgather", lambda: self.native.Iallgather(part, result), (part, result))
+        return result
+
+    def _allgather_parts(self, part: Bytes, sizes: Sequence[int]) -> Bytes:
+        result = np.empty(sum(sizes), np.uint8)
+        starts = [0]
+        for size in sizes:
+            starts.append(starts[-1] + size)
+        target = [result, (list(sizes), starts[:-1]), MPI.BYTE]
+        self._collective("allgather", lambda: self.native.Iallgatherv([part, MPI.BYTE], target), (part, result))
+        return result
+
+    def _bcast_into(self, buffer: Bytes, root: int) -> None:
+        self._collective("bcast", lambda: self.native.Ibcast(buffer, root), (buffer,))
+
+    def _barrier(self) -> None:
+        self._collective("barrier", self.native.Ibarrier, ())
+
+    def _start(self, sends: list[tuple[int, Bytes]], receives: list[tuple[int, Bytes]], tag: int) -> Pending:
+        pending = _MpiPending(self, tag)
+        pending.start(sends, receives)
+        return pending
+
+    def _collective(self, where: str, start: Callable[[], Any], buffers: tuple[Bytes, ...]) -> None:
+        ordinal = self._collectives + 1
+
+        def missing(notice: EndNotice) -> bool:
+            return notice.collectives < ordinal
+
+        if self.ended:
+            self.raise_if_missing(missing, where)
+        self._collectives = ordinal
+        request = start()
+        if request.Test():
+            return
+        wait = _Wait(self, where, missing)
+        self.active[id(request)] = (request, buffers)
+        while not request.Test():
+            wait.pause()
+        del self.active[id(request)]
+
+    # -- ends of ranks -----------------------------------------------------------------------------------------------
+
+    def look_for_notices(self) -> None:
+        """Receive what other ranks have announced about their end."""
+        status = MPI.Status()
+        while self._control.Iprobe(MPI.ANY_SOURCE, _NOTICE_TAG, status):
+            buffer = bytearray(status.Get_count(MPI.BYTE))
+            self._control.Recv(buffer, status.Get_source(), _NOTICE_TAG)
+            notice: EndNotice = pickle.loads(buffer)
+            self.ended[notice.rank] = notice
+
+    def raise_if_missing(self, missing: Callable[[EndNotice], bool], where: str) -> None:
+        """Raise RankError for the first ended rank that `missing` selects."""
+        for rank in sorted(self.ended):
+            notice = self.ended[rank]
+            if missing(notice):
+                raise RankError(
+                    f"rank {rank} has ended ({notice.reason}), and rank {self.rank} waits for it in {where}, "
+                    f"called from {caller_line()}",
+                    rank,
+                )
+
+    def announce(self, code: int, reason: str, failed: bool, claims: bool) -> None:
+        """Tell all other ranks that this one ends; returns at once."""
+        for rank in range(self.size):
+            if rank == self.rank:
+                continue
+            notice = EndNotice(
+                rank=self.rank,
+                code=code,
+                reason=reason,
+                failed=failed,
+                claims=claims,
+                collectives=self._collectives,
+                sent={tag: n for (other, tag), n in self.sent.items() if other == rank},
+                posted={tag: n for (other, tag), n in self.posted.items() if other == rank},
+            )
+            buffer = pickle.dumps(notice, protocol=5)
+            self._notices.append((self._control.Isend([buffer, MPI.BYTE], rank, _NOTICE_TAG), buffer))
+
+    def all_have_ended(self) -> bool:
+        """Whether every rank has come to its end (a first call says that this one has); drives messages on."""
+        if not self.can_communicate():
+            return True
+        if self._barrier_request is None:
+            self._barrier_request = self._control.Ibarrier()
+        self.look_for_notices()
+        return bool(self._barrier_request.Test())
+
+    def can_communicate(self) -> bool:
+        """Whether MPI is still up, and this is not a forked child."""
+        return os.getpid() == self._pid and not MPI.Is_finalized()
+
+    def fail(self, exception: BaseException) -> None:
+        self._guard.announce_failure(exception)
+
+    def abort(self, code: int = 1) -> None:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        MPI.COMM_WORLD.Abort(code)
+
+    def report_position(self, where: str, seconds: float) -> None:
+        """Print where this rank waits (the watchdog of the setting TIMEOUT)."""
+        self._guard.print_stack(f"has waited {seconds:.0f} s in {where} (collective {self._collectives})")

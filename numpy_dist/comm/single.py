@@ -1,0 +1,47 @@
+"""One rank: nothing is sent, and no MPI library is loaded."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+from numpy_dist.comm.base import Bytes, Communicator, Pending
+
+__all__ = ["SingleCommunicator"]
+
+
+class SingleCommunicator(Communicator):
+    """The communicator of a process that runs alone."""
+
+    name = "single"
+
+    def __init__(self) -> None:
+        super().__init__(rank=0, size=1)
+
+    def _allgather_fixed(self, part: Bytes) -> Bytes:
+        return part
+
+    def _allgather_parts(self, part: Bytes, sizes: Sequence[int]) -> Bytes:
+        return part
+
+    def _bcast_into(self, buffer: Bytes, root: int) -> None:
+        return None
+
+    def _barrier(self) -> None:
+        return None
+
+    def _start(self, sends: list[tuple[int, Bytes]], receives: list[tuple[int, Bytes]], tag: int) -> Pending:
+        raise AssertionError("with one rank there is nobody to send to")
+
+    def _refuse_fork(self) -> None:
+        # A forked child of a job with one rank is another job with one rank.
+        self._pid = os.getpid()
+
+    def abort(self, code: int = 1) -> None:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+
+    def fail(self, exception: BaseException) -> None:
+        return None
