@@ -288,7 +288,7 @@ class Layout:
 
     def transpose(self, axes: Sequence[int] | None = None) -> Layout:
         """Return the layout of the array with its axes permuted, as in `numpy.transpose`."""
-        order = tuple(range(self.ndim))[::-1] if axes is None else tuple(a % self.ndim for a in axes)
+        order = tuple(range(self.ndim))[::-1] if axes is None else tuple(a + self.ndim if a < 0 else a for a in axes)
         if sorted(order) != list(range(self.ndim)):
             raise ValueError(f"axes {axes} are no permutation of {self.ndim} axes")
         place = {axis: new for new, axis in enumerate(order)}

@@ -1,0 +1,304 @@
+"""Meshes, layouts, default layouts and regions."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from itertools import product
+from math import prod
+
+import numpy as np
+import pytest
+from hypothesis import strategies as st
+
+from numpy_dist.layout import (
+    BoxList,
+    Copies,
+    Cut,
+    Layout,
+    Mesh,
+    Pinned,
+    default_layout,
+    default_points,
+    replicated_layout,
+)
+from numpy_dist.layout.regions import (
+    Region,
+    bounding_box,
+    box_contains,
+    box_shape,
+    box_size,
+    box_slices,
+    clip,
+    clip_region,
+    full_box,
+    intersect_boxes,
+    intersect_ranges,
+    intersect_regions,
+    region_hull,
+    region_of,
+    region_shape,
+    region_size,
+    region_slices,
+    shift_box,
+    subtract_box,
+)
+
+from .strategies import box_mask, layouts, quick_and_long, shapes
+
+# -- regions ---------------------------------------------------------------------------------------------------------
+
+RANGES = st.builds(range, st.integers(-5, 30), st.integers(-5, 60), st.integers(1, 7))
+
+
+def check_ranges(first: range, second: range, lo: int, hi: int) -> None:
+    clipped = clip(first, lo, hi)
+    assert list(clipped) == [i for i in first if lo <= i < hi]
+    assert clipped.stop == clipped[-1] + 1 if clipped else clipped == range(0)
+    assert list(intersect_ranges(first, second)) == sorted(set(first) & set(second))
+
+
+@st.composite
+def boxes(draw: st.DrawFn, shape: tuple[int, ...]) -> tuple[tuple[int, int], ...]:
+    ends = [sorted(draw(st.lists(st.integers(0, n), min_size=2, max_size=2))) for n in shape]
+    return tuple((a, b) for a, b in ends)
+
+
+def check_boxes(shape: tuple[int, ...], data: st.DataObject) -> None:
+    first, second = data.draw(boxes(shape)), data.draw(boxes(shape))
+    a, b = box_mask(shape, first), box_mask(shape, second)
+    assert box_size(first) == a.sum() == prod(box_shape(first)) == region_size(region_of(first))
+    common = intersect_boxes(first, second)
+    assert np.array_equal(box_mask(shape, common), a & b)
+    assert box_contains(first, second) == bool((a >= b).all())
+    pieces = subtract_box(first, second)
+    total = sum((box_mask(shape, piece).astype(int) for piece in pieces), np.zeros(shape, int))
+    assert np.array_equal(total, (a & ~b).astype(int)) and len(pieces) <= max(1, 2 * len(shape))
+    around = bounding_box([first, second])
+    assert (around is None) == (not (a | b).any())
+    if around is not None:
+        for axis, (lo, hi) in enumerate(around):
+            touched = np.nonzero((a | b).any(axis=tuple(x for x in range(len(shape)) if x != axis)))[0]
+            assert (lo, hi) == (touched[0], touched[-1] + 1)
+    assert shift_box(shift_box(first, [3] * len(shape)), [-3] * len(shape)) == first
+
+
+def check_regions(shape: tuple[int, ...], data: st.DataObject) -> None:
+    region: Region = tuple(range(a, b, data.draw(st.integers(1, 3))) for a, b in data.draw(boxes(shape)))
+    box = data.draw(boxes(shape))
+    numbers = np.arange(prod(shape)).reshape(shape)
+    mask = np.zeros(shape, bool)
+    mask[np.ix_(*region)] = True
+    part = clip_region(region, box)
+    assert part == intersect_regions(region, region_of(box))
+    assert np.array_equal(numbers[np.ix_(*part)].ravel(), numbers[mask & box_mask(shape, box)])
+    hull = region_hull(region)
+    origin = [lo for lo, _ in hull]
+    local = numbers[box_slices(hull, [0] * len(shape))]
+    taken = local[region_slices(region, origin)]
+    assert taken.shape == region_shape(region)
+    assert np.array_equal(taken, numbers[np.ix_(*region)])
+
+
+test_ranges, test_ranges_long = quick_and_long(
+    check_ranges, first=RANGES, second=RANGES, lo=st.integers(-9, 60), hi=st.integers(-9, 60)
+)
+test_boxes, test_boxes_long = quick_and_long(check_boxes, shape=shapes(), data=st.data())
+test_regions, test_regions_long = quick_and_long(check_regions, shape=shapes(), data=st.data())
+
+
+# -- meshes and layouts ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shape", [(1,), (5,), (2, 3), (3, 1, 4)])
+def test_mesh_is_row_major(shape: tuple[int, ...]) -> None:
+    mesh = Mesh(shape)
+    numbers = np.arange(mesh.size).reshape(shape)
+    for coordinates in np.ndindex(shape):
+        assert mesh.rank(coordinates) == numbers[coordinates]
+        assert mesh.coordinates(int(numbers[coordinates])) == coordinates
+    with pytest.raises(ValueError, match="not in a mesh"):
+        mesh.coordinates(mesh.size)
+    with pytest.raises(ValueError, match="not in a mesh"):
+        mesh.rank(shape)
+
+
+@st.composite
+def laid_out(draw: st.DrawFn, max_ranks: int = 64) -> Layout:
+    return draw(layouts(draw(shapes()), max_ranks))
+
+
+def check_owners(layout: Layout) -> None:
+    """Every element has exactly one primary owner, and copies lie where Copies says."""
+    count = np.zeros(layout.shape, int)
+    held = np.zeros(layout.shape, int)
+    for rank in range(layout.size):
+        box = layout.box(rank)
+        mask = box_mask(layout.shape, box)
+        held += mask
+        count += mask & layout.primary(rank)
+        assert not layout.primary(rank) or box is not None
+        assert (rank in layout.holders()) == bool(mask.any())
+    assert (count == 1).all()
+    copies = prod(e for e, what in zip(layout.mesh.shape, layout.dims, strict=True) if isinstance(what, Copies))
+    assert (held == copies).all()
+    assert layout.box(layout.size) is None and not layout.primary(layout.size)
+    assert layout.is_replicated == (copies == layout.size and all(isinstance(what, Copies) for what in layout.dims))
+
+
+def check_locate(layout: Layout, near: int, data: st.DataObject) -> None:
+    ends = [sorted(data.draw(st.lists(st.integers(0, n), min_size=2, max_size=2))) for n in layout.shape]
+    region = tuple(range(a, b, data.draw(st.integers(1, 4))) for a, b in ends)
+    found = layout.locate(region, near)
+    assert [rank for rank, _ in found] == sorted({rank for rank, _ in found})
+    count = np.zeros(layout.shape, int)
+    inside = near < layout.size
+    for rank, part in found:
+        assert all(part)
+        box = layout.box(rank)
+        assert box is not None
+        mask = np.zeros(layout.shape, bool)
+        mask[np.ix_(*part)] = True
+        assert (mask <= box_mask(layout.shape, box)).all()
+        count += mask
+        assert layout.holds_for(rank, near)
+        theirs = layout.mesh.coordinates(near) if inside else (0,) * layout.mesh.ndim
+        for what, mine, other in zip(layout.dims, layout.mesh.coordinates(rank), theirs, strict=True):
+            assert not isinstance(what, Copies) or mine == other
+    expected = np.zeros(layout.shape, int)
+    expected[np.ix_(*region)] = 1
+    assert np.array_equal(count, expected)
+
+
+def check_axes(layout: Layout, data: st.DataObject) -> None:
+    order = tuple(data.draw(st.permutations(range(layout.ndim))))
+    turned = layout.transpose(order)
+    assert turned.shape == tuple(layout.shape[a] for a in order)
+    for rank in range(layout.size):
+        box = layout.box(rank)
+        assert turned.box(rank) == (None if box is None else tuple(box[a] for a in order))
+    assert layout.transpose().transpose() == layout
+    axis = data.draw(st.integers(-layout.ndim - 1, layout.ndim))
+    wider = layout.insert_axes([axis])
+    assert wider.shape == tuple(np.expand_dims(np.empty(layout.shape), axis).shape)
+    assert wider.drop_axes([axis]) == layout
+    if layout.ndim:
+        gone = data.draw(st.integers(0, layout.ndim - 1))
+        rest = layout.drop_axes([gone])
+        for rank in range(layout.size):
+            box = layout.box(rank)
+            assert rest.box(rank) == (None if box is None else box[:gone] + box[gone + 1 :])
+
+
+def check_identity(layout: Layout) -> None:
+    again = pickle.loads(pickle.dumps(layout))
+    assert again == layout and hash(again) == hash(layout) and again is not layout
+    assert again != "something else" and layout.describe()
+    assert layout == Layout(layout.shape, Mesh(layout.mesh.shape), layout.dims)
+
+
+RANKS = st.integers(0, 70)
+test_owners, test_owners_long = quick_and_long(check_owners, layout=laid_out())
+test_locate, test_locate_long = quick_and_long(check_locate, layout=laid_out(), near=RANKS, data=st.data())
+test_axes, test_axes_long = quick_and_long(check_axes, layout=laid_out(), data=st.data())
+test_identity, test_identity_long = quick_and_long(check_identity, 100, layout=laid_out())
+
+
+def test_descending_cut() -> None:
+    cut = Cut(0, (5, 3, 0))
+    assert cut.interval(0) == (3, 5) and cut.interval(1) == (0, 3)
+    assert [cut.owner(i) for i in range(5)] == [1, 1, 1, 0, 0]
+    assert cut.split(range(5)) == [(0, range(3, 5)), (1, range(3))]
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda: Mesh(()), "mesh shape"),
+        (lambda: Mesh((2, 0)), "mesh shape"),
+        (lambda: Cut(0, (0,)), "at least two points"),
+        (lambda: Cut(0, (0, 3, 2)), "ascend from 0"),
+        (lambda: Cut(0, (1, 3)), "ascend from 0"),
+        (lambda: Cut(-1, (0, 3)), "must not be negative"),
+        (lambda: Layout((-1,), Mesh((1,)), (Copies(),)), "must not be negative"),
+        (lambda: Layout((3,), Mesh((1, 2)), (Copies(),)), "needs 2 entries"),
+        (lambda: Layout((3,), Mesh((1,)), (Cut(1, (0, 3)),)), "axis 1 is cut"),
+        (lambda: Layout((3,), Mesh((2,)), (Cut(0, (0, 3)),)), "need 3 cut points"),
+        (lambda: Layout((3,), Mesh((1,)), (Cut(0, (0, 4)),)), "do not span"),
+        (lambda: Layout((3,), Mesh((1, 1)), (Cut(0, (0, 3)), Cut(0, (0, 3)))), "at most one"),
+        (lambda: Layout((3,), Mesh((2,)), (Pinned(2),)), "pinned to coordinate 2"),
+        (lambda: Layout((3,), Mesh((2,)), ("cut",)), "Cut, Copies or Pinned"),
+        (lambda: default_layout((3,), 0), "at least 1"),
+        (lambda: default_layout((3,), 2, split=1), "out of bounds"),
+        (lambda: default_layout((3,), 2, split=0, mesh=(2,)), "not both"),
+        (lambda: default_layout((3,), 2, mesh=(3,)), "does not have 2 ranks"),
+        (lambda: default_layout((3,), 2, mesh=(1, 2)), "more dimensions"),
+        (lambda: replicated_layout((3,), 2).transpose((1,)), "no permutation"),
+        (lambda: replicated_layout((3,), 2).locate(()), "does not fit"),
+        (lambda: Cut(0, (0, 3)).owner(3), "not in an axis"),
+        (lambda: Cut(0, (0, 3)).split(range(5)), "not in an axis"),
+    ],
+)
+def test_wrong_arguments(build: Callable[[], object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        build()
+
+
+def test_box_list() -> None:
+    boxes = BoxList((4,), (((0, 2),), None, ((2, 4),)))
+    assert boxes.size == 3 and boxes.box(0) == ((0, 2),) and boxes.box(1) is None and boxes.box(7) is None
+    assert hash(boxes) == hash(pickle.loads(pickle.dumps(boxes)))
+
+
+# -- default layouts -------------------------------------------------------------------------------------------------
+
+
+def surface(shape: tuple[int, ...], parts: tuple[int, ...]) -> int:
+    return sum((p - 1) * prod(n for b, n in enumerate(shape) if b != a) for a, p in enumerate(parts))
+
+
+def check_default(shape: tuple[int, ...], nranks: int) -> None:
+    layout = default_layout(shape, nranks)
+    assert layout.shape == shape and layout.size == nranks
+    for what in layout.dims:
+        if isinstance(what, Cut):
+            assert what.points == default_points(shape[what.axis], what.extent)
+    parts = tuple(1 if (cut := layout.cut_of(axis)) is None else cut.extent for axis in range(len(shape)))
+    divisors = [d for d in range(1, nranks + 1) if nranks % d == 0]
+    fitting = [
+        p
+        for p in product(divisors, repeat=len(shape))
+        if prod(p) == nranks and all(k == 1 or k <= n for k, n in zip(p, shape, strict=True))
+    ]
+    if shape and nranks == 1:
+        assert layout.dims == (Cut(0, (0, shape[0])),)
+    elif fitting and shape:
+        assert parts == min(fitting, key=lambda p: (surface(shape, p), [-k for k in p]))
+        assert len(layout.dims) == len(layout.cut_axes)
+    else:
+        assert prod(parts) < nranks or not shape
+        assert not layout.cut_axes or all(layout.box(r) and box_size(layout.box(r)) for r in range(nranks))
+    generous = default_layout(shape, nranks, allow_empty=True)
+    assert not shape or all(isinstance(what, Cut) for what in generous.dims)
+    assert not fitting or not shape or generous == layout
+
+
+test_default, test_default_long = quick_and_long(
+    check_default, 200, 3000, shape=shapes(max_ndim=3, largest=40), nranks=st.integers(1, 64)
+)
+
+
+def test_default_examples() -> None:
+    assert default_layout((), 3) == replicated_layout((), 3)
+    assert default_layout((10,), 1) == Layout((10,), Mesh((1,)), (Cut(0, (0, 10)),))
+    assert default_layout((100, 100), 2).dims == (Cut(0, (0, 50, 100)),)
+    assert default_layout((100, 100), 4).mesh.shape == (2, 2)
+    assert default_layout((3, 100), 4).dims == (Cut(1, (0, 25, 50, 75, 100)),)
+    assert default_layout((4, 5), 2, split=-1).dims == (Cut(1, (0, 3, 5)),)
+    assert default_layout((4, 6, 7), 4, mesh=(2, 2)).dims == (Cut(0, (0, 2, 4)), Cut(1, (0, 3, 6)))
+    assert default_layout((3,), 5, allow_empty=True).dims == (Cut(0, (0, 1, 2, 3, 3, 3)),)
+    assert default_layout((1, 3), 4, allow_empty=True).dims == (Cut(1, (0, 1, 2, 3, 3)),)
+    assert default_layout((3,), 6).dims == (Cut(0, (0, 1, 2, 3)), Copies())
+    assert default_layout((3,), 5).is_replicated
+    assert default_layout((2,) * 12, 1024).mesh.shape == (2,) * 10
+    assert full_box((2, 3)) == ((0, 2), (0, 3))
