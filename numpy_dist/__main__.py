@@ -1,0 +1,8 @@
+"""`python -m numpy_dist` is `numpy-dist`."""
+
+import sys
+
+from numpy_dist.cli.main import main
+
+if __name__ == "__main__":
+    sys.exit(main())

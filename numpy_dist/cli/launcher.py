@@ -1,0 +1,231 @@
+"""`numpy-dist run`: starts a script on several ranks, and ends with it.
+
+`mpiexec` gets a session of its own, so that a Ctrl-C at the terminal reaches the ranks once, through the launcher.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from types import FrameType
+
+from numpy_dist.cli import machine, processes, streams
+from numpy_dist.cli.library import Launcher, find_launchers, find_library, matching_launcher, outside_jobs
+
+THREAD_VARIABLES = (
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "NUMBA_NUM_THREADS",
+    "NUMPY_DIST_NUM_THREADS",
+)
+SHARED_MEMORY = "/dev/shm"
+SHARED_MEMORY_PER_RANK = 8 << 20  # MPICH takes about 5 MB of it for each rank
+GRACE = 5.0  # seconds for the ranks to end by themselves once a signal has been passed on
+LEFT_BEHIND = 1.0  # seconds after the last rank's end, until what it left running is ended as well
+
+
+@dataclass(frozen=True)
+class Job:
+    """What `numpy-dist run` was asked for; `command` is the script or `-m module`, with its arguments."""
+
+    ranks: int
+    command: tuple[str, ...]
+    backend: str | None = None
+    timeout: float | None = None
+    all_output: bool = False
+    environment: dict[str, str] = field(default_factory=lambda: dict(os.environ))
+
+
+def job_environment(job: Job, cores: int) -> dict[str, str]:
+    """The environment of every rank: settings, threads for its share of the cores, one order of sets."""
+    environment = outside_jobs(job.environment)
+    nodes = environment.get("SLURM_JOB_NUM_NODES", "1")
+    local_ranks = -(-job.ranks // max(1, int(nodes) if nodes.isdigit() else 1))
+    threads = str(max(1, cores // local_ranks))
+    for name in THREAD_VARIABLES:
+        environment.setdefault(name, threads)
+    environment.setdefault("PYTHONHASHSEED", "0")
+    if job.backend is not None:
+        environment["NUMPY_DIST_BACKEND"] = job.backend
+    if job.timeout is not None:
+        environment["NUMPY_DIST_TIMEOUT"] = f"{job.timeout:g}"
+    return environment
+
+
+def _runner(job: Job, streams: str | None = None) -> list[str]:
+    options = ["--all-output"] if job.all_output else []
+    options += ["--streams", streams] if streams else []
+    # -P: the folder that the user stands in must not come before the standard library while the runner starts.
+    return [sys.executable, "-P", "-m", "numpy_dist.cli.runner", *options, "--", *job.command]
+
+
+def mpi_command(job: Job, launcher: Launcher, environment: dict[str, str], streams: str | None = None) -> list[str]:
+    """The `mpiexec` command of the job; adds to `environment` what this family of launchers needs."""
+    folder = os.path.dirname(launcher.path)
+    environment["PATH"] = os.pathsep.join([folder, environment.get("PATH", os.defpath)])  # for Comm.Spawn
+    options: list[str] = []
+    if launcher.family == "openmpi":
+        # Ranks have their threads from us; and more ranks than cores is slow but must work.
+        options = ["--bind-to", "none", "--map-by", ":OVERSUBSCRIBE"]
+        if os.geteuid() == 0:
+            options.append("--allow-run-as-root")
+        changed = (name for name, value in environment.items() if job.environment.get(name) != value)
+        options += [word for name in changed for word in ("-x", name)]
+    elif launcher.family == "mpich":
+        free = machine.free_bytes(SHARED_MEMORY)
+        if free is not None and free < SHARED_MEMORY_PER_RANK * job.ranks:
+            environment.setdefault("UCX_POSIX_DIR", tempfile.gettempdir())
+        environment.setdefault("MPIR_CVAR_SUPPRESS_ABORT_MESSAGE", "1")  # the traceback says more
+    return [launcher.path, *options, "-n", str(job.ranks), *_runner(job, streams)]
+
+
+class Signals:
+    """Passes SIGINT, SIGTERM and SIGHUP on to a process, and remembers the first of them."""
+
+    NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+    def __init__(self) -> None:
+        self.first: int | None = None
+        self.deadline = float("inf")
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Signals:
+        self._before: dict[int, Callable[[int, FrameType | None], object] | int | None] = {}
+        for number in self.NUMBERS:
+            if signal.getsignal(number) is not signal.SIG_IGN:  # nohup stays in force
+                self._before[number] = signal.signal(number, self._receive)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def attach(self, process: subprocess.Popen[bytes]) -> None:
+        """Pass signals on to `process` from now on, and one that has come already."""
+        self.process = process
+        if self.first is not None:
+            processes.send([process.pid], self.first)
+
+    def _receive(self, number: int, frame: FrameType | None) -> None:
+        if self.first is None:
+            self.first = number
+            self.deadline = time.monotonic() + GRACE
+            if self.process is not None:
+                processes.send([self.process.pid], number)
+        else:
+            self.deadline = 0.0  # asked twice: no more patience
+
+
+class Watch:
+    """Waits for `mpiexec`; it is ended where it does not follow a signal or where only leftovers keep it."""
+
+    def __init__(self, process: subprocess.Popen[bytes], signals: Signals) -> None:
+        self.process = process
+        self.signals = signals
+        self.ranks: dict[int, int | None] = {}  # by process, as far as they were seen
+        self._alone_since = float("inf")
+
+    def wait(self) -> int:
+        """The exit code of `mpiexec`."""
+        look_again = time.monotonic() + 0.1
+        while True:
+            try:
+                return self.process.wait(0.1)
+            except subprocess.TimeoutExpired:
+                now = time.monotonic()
+            if now > self.signals.deadline:
+                processes.send([self.process.pid], signal.SIGTERM)
+                processes.end_all()
+                return self.process.wait()
+            if now > look_again:
+                look_again = now + 1.0
+                self._look(now)
+
+    def _look(self, now: float) -> None:
+        ranks = processes.ranks_below(self.process.pid)
+        for pid in ranks:
+            if pid not in self.ranks:
+                self.ranks[pid] = processes.rank_of(pid)
+        self._alone_since = float("inf") if ranks else min(self._alone_since, now)
+        if now > self._alone_since + LEFT_BEHIND:
+            # A background process that a rank started, and that holds its stdout, would keep mpiexec waiting.
+            own = {self.process.pid, *processes.descendants(self.process.pid)}
+            processes.send(set(processes.descendants(os.getpid())) - own, signal.SIGKILL)
+
+    def name(self, pid: int) -> str:
+        """How to call the rank that was the process `pid`."""
+        rank = self.ranks.get(pid)
+        return f"a rank (process {pid})" if rank is None else f"rank {rank} (process {pid})"
+
+
+def exit_code(code: int, received: int | None, deaths: list[tuple[int, int]]) -> int:
+    """The launcher's exit code: mpiexec's, or 128 + the signal that ended it or a rank, as shells have it."""
+    if received is not None:
+        return 128 + received
+    if deaths:
+        return 128 + deaths[0][1]
+    return 128 - code if code < 0 else code
+
+
+def _explain_deaths(watch: Watch, deaths: list[tuple[int, int]]) -> None:
+    for pid, number in deaths:
+        if number == signal.SIGINT:  # how Python ends after a KeyboardInterrupt, whose traceback was shown
+            continue
+        text = f"numpy-dist: {watch.name(pid)} was ended by signal {number} ({signal.strsignal(number)})"
+        if number == signal.SIGKILL:
+            text += "; where nobody sent it, the system was out of memory"
+        print(text, file=sys.stderr)
+
+
+def run(job: Job) -> int:
+    """Run the job and return its exit code; with one rank this process becomes the script.
+
+    Raises
+    ------
+    LauncherError
+        Where several ranks are asked for and there is no MPI library, or no `mpiexec` that fits it.
+    """
+    environment = job_environment(job, machine.cores())
+    if job.ranks == 1:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        command = _runner(job)
+        os.execve(command[0], command, environment)
+    launcher = matching_launcher(find_library(), find_launchers())
+    processes.adopt_orphans()
+    # MPICH's mpiexec hands these down; rank 0, and not mpiexec, then reads our stdin.
+    files = (os.dup(0), os.dup(1), os.dup(2)) if launcher.family == "mpich" else None
+    command = mpi_command(job, launcher, environment, streams.describe_files(files) if files else None)
+    with Signals() as signals:
+        process = subprocess.Popen(
+            command,
+            env=environment,
+            stdin=subprocess.DEVNULL if files else None,
+            stdout=subprocess.PIPE,
+            pass_fds=files or (),
+            start_new_session=True,
+            preexec_fn=processes.end_with_parent,
+        )
+        for descriptor in files or ():
+            os.close(descriptor)
+        assert process.stdout is not None
+        output = streams.Filter(process.stdout)
+        output.start()
+        signals.attach(process)
+        watch = Watch(process, signals)
+        try:
+            code = watch.wait()
+        finally:
+            processes.end_all()
+        output.join(GRACE)
+    deaths = output.deaths()
+    if signals.first is None:
+        _explain_deaths(watch, deaths)
+    return exit_code(code, signals.first, deaths)

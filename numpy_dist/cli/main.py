@@ -1,0 +1,90 @@
+"""The command line of `numpy-dist`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from importlib import metadata
+
+from numpy_dist.cli import launcher, report
+from numpy_dist.errors import LauncherError
+
+BACKENDS = ("auto", "numpy", "numba", "cupy", "null", "fake")
+RUN_OPTIONS_WITH_VALUE = ("-n", "--ranks", "--backend", "--timeout")
+
+
+def split_command(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Split what follows `run` into our own options and the script (or `-m module`) with its arguments."""
+    position = 0
+    while position < len(arguments):
+        word = arguments[position]
+        if word == "--":
+            return list(arguments[:position]), list(arguments[position + 1 :])
+        if word == "-m" or not word.startswith("-"):
+            break
+        position += 2 if word in RUN_OPTIONS_WITH_VALUE else 1
+    return list(arguments[:position]), list(arguments[position:])
+
+
+def _at_least_one(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{number} ranks; there must be at least one")
+    return number
+
+
+def _seconds(text: str) -> float:
+    number = float(text)
+    if not 0 <= number < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text} is not a number of seconds")
+    return number
+
+
+def build_parser() -> tuple[argparse.ArgumentParser, argparse.ArgumentParser]:
+    """The parser, and that of `run` (for errors about its script, which argparse cannot see)."""
+    parser = argparse.ArgumentParser(prog="numpy-dist", description="Runs NumPy programs on several ranks.")
+    parser.add_argument("--version", action="version", version=f"numpy-dist {metadata.version('numpy-dist')}")
+    commands = parser.add_subparsers(dest="task", required=True, metavar="{run,info}")
+    run = commands.add_parser(
+        "run",
+        help="run a script on several ranks",
+        usage="numpy-dist run [-n N] [options] script.py [argument ...]\n"
+        "       numpy-dist run [-n N] [options] -m module [argument ...]",
+        description="Runs a script on N ranks. Shows what rank 0 prints, and the errors of every rank with its number.",
+    )
+    run.add_argument("-n", "--ranks", type=_at_least_one, default=1, metavar="N", help="number of ranks (default: 1)")
+    run.add_argument("--backend", choices=BACKENDS, help="sets NUMPY_DIST_BACKEND")
+    run.add_argument(
+        "--timeout",
+        type=_seconds,
+        metavar="S",
+        help="end the job once a rank has waited S seconds for the others (sets NUMPY_DIST_TIMEOUT)",
+    )
+    run.add_argument("--all-output", action="store_true", help="show what every rank prints, with its number")
+    info = commands.add_parser("info", help="show what this machine offers, and what is missing")
+    info.add_argument("--json", action="store_true", help="print JSON")
+    return parser, run
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run `numpy-dist` with the given arguments (default: those of the command line); returns the exit code."""
+    arguments = sys.argv[1:] if arguments is None else list(arguments)
+    parser, run_parser = build_parser()
+    if arguments[:1] != ["run"]:
+        options = parser.parse_args(arguments)
+        return report.show(as_json=options.json)
+    own, command = split_command(arguments[1:])
+    options = parser.parse_args(["run", *own])
+    if not command or command == ["-m"]:
+        run_parser.error("no script given")
+    job = launcher.Job(options.ranks, tuple(command), options.backend, options.timeout, options.all_output)
+    try:
+        return launcher.run(job)
+    except LauncherError as problem:
+        print(f"numpy-dist: {problem}", file=sys.stderr)
+        return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main())

