@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import product
+from itertools import pairwise, product
 from math import prod
 from typing import Any
 
@@ -38,7 +38,7 @@ class Cut:
             raise ValueError(f"a cut needs at least two points, not {points}")
         descends = points[0] > points[-1]
         ascending = points[::-1] if descends else points
-        if ascending[0] != 0 or any(a > b for a, b in zip(ascending, ascending[1:], strict=False)):
+        if ascending[0] != 0 or any(a > b for a, b in pairwise(ascending)):
             raise ValueError(f"cut points must ascend from 0 or descend to 0, not {points}")
         if self.axis < 0:
             raise ValueError(f"the axis of a cut must not be negative, not {self.axis}")

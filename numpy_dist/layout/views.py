@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import pairwise, product
 from math import gcd, prod
-from typing import Any
+from typing import Any, NamedTuple
 
 from numpy_dist.layout.layout import BoxList, Copies, Cut, Layout, Pinned
 from numpy_dist.layout.regions import EMPTY_RANGE, Box, Region
@@ -194,34 +195,51 @@ def _unravel(position: int, extents: tuple[int, ...]) -> tuple[int, ...] | None:
 # -- layouts of views ------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class _Drive:
-    """How the indices of a view move along one cut axis: the cuts of the view that this could give, best first."""
+class _Motion(NamedTuple):
+    """How the elements of a view move along the geometry axis of a cut."""
 
-    only: int | None  # the coordinate that owns everything, if there is one
-    exact: tuple[tuple[int, tuple[int, ...]], ...]  # (view axis, cut points) with exactly the storage's owners
-    rough: tuple[int, tuple[int, ...]] | None  # the same, but cells of other owners may be needed
+    scale: int  # geometry indices for each index of the cut axis
+    offset: int
+    low: int  # the lowest byte or cell reached, relative to the offset
+    high: int
+    driving: list[tuple[int, int, int]]  # (view axis, its extent, its step)
 
 
-def _drive(cut: Cut, vmap: ViewMap) -> _Drive:
-    axis = next(g for g, group in enumerate(vmap.groups) if group[0] == cut.axis)
-    scale = prod([vmap.storage_shape[a] for a in vmap.groups[axis][1:]])
-    offset = vmap.offset[axis]
-    low = high = 0
-    if axis == len(vmap.groups) - 1:
-        high += vmap.element_bytes - 1
+def _motion(cut: Cut, vmap: ViewMap) -> _Motion:
+    axis, scale = cut.axis, 1
+    if vmap.merged:
+        starts = [group[0] for group in vmap.groups]
+        if cut.axis not in starts:
+            raise ValueError(f"the view was decoded as if axis {cut.axis} were whole, but it is cut")
+        axis = starts.index(cut.axis)
+        scale = prod([vmap.storage_shape[a] for a in vmap.groups[axis][1:]])
+    low, high = 0, vmap.element_bytes - 1 if axis == len(vmap.groups) - 1 else 0
     driving = []
-    for v, (n, row) in enumerate(zip(vmap.shape, vmap.steps, strict=True)):
+    for v, row in enumerate(vmap.steps):
         step = row[axis]
         if step:
+            n = vmap.shape[v]
             driving.append((v, n, step))
             if step < 0:
                 low += step * (n - 1)
             else:
                 high += step * (n - 1)
-    points = cut.points if scale == 1 else tuple(p * scale for p in cut.points)
+    return _Motion(scale, vmap.offset[axis], low, high, driving)
+
+
+class _Drive(NamedTuple):
+    """What the cut of a storage axis can become in a view."""
+
+    only: int | None  # the coordinate that owns everything, if there is one
+    exact: list[tuple[int, tuple[int, ...]]]  # (view axis, cut points) with exactly the storage's owners, best first
+    rough: tuple[int, tuple[int, ...]] | None  # the same, but cells of other owners may be needed
+
+
+def _drive(cut: Cut, vmap: ViewMap) -> _Drive:
     if not cut.ascending[-1]:
-        return _Drive(0, (), None)
+        return _Drive(0, [], None)
+    scale, offset, low, high, driving = _motion(cut, vmap)
+    points = _scaled(cut, scale)
     first, last = cut.owner((offset + low) // scale), cut.owner((offset + high) // scale)
     exact = []
     rough = None
@@ -231,27 +249,50 @@ def _drive(cut: Cut, vmap: ViewMap) -> _Drive:
         mapped = _map_points(points, offset + rest_low, step, n)
         if rough is None:
             rough = (v, mapped)
+        # The other axes keep within the owner if both ends of their reach give the same cut.
         if rest_low == rest_high or mapped == _map_points(points, offset + rest_high, step, n):
             exact.append((v, mapped))
-    return _Drive(first if first == last else None, tuple(exact), rough)
+    return _Drive(first if first == last else None, exact, rough)
+
+
+def _scaled(cut: Cut, scale: int) -> tuple[int, ...]:
+    return cut.points if scale == 1 else tuple([p * scale for p in cut.points])
 
 
 def _map_points(points: tuple[int, ...], offset: int, step: int, n: int) -> tuple[int, ...]:
     """Cut points for the index i, where the storage is cut at `points` and i lies at offset + i * step."""
     if step > 0:
-        return tuple(min(max(-((offset - p) // step), 0), n) for p in points)
-    return tuple(min(max((offset - p) // -step + 1, 0), n) for p in points)
+        mapped = [-((offset - p) // step) for p in points]
+    else:
+        mapped = [(offset - p) // -step + 1 for p in points]
+    return tuple([0 if p < 0 else n if p > n else p for p in mapped])
+
+
+def _resolve_simple(layout: Layout, vmap: ViewMap) -> Layout | None:
+    """The layout of a view in which no two axes move along, or follow, the same cut: the usual case."""
+    used: set[int] = set()
+    dims: list[Cut | Copies | Pinned] = []
+    for what in layout.dims:
+        if not isinstance(what, Cut):
+            dims.append(what)
+            continue
+        scale, offset, low, high, driving = _motion(what, vmap)
+        if not driving and low == high and what.ascending[-1]:
+            dims.append(Pinned(what.owner(offset // scale)))
+            continue
+        if len(driving) != 1:
+            return None
+        v, n, step = driving[0]
+        if v in used or high - low != abs(step) * (n - 1):
+            return None
+        used.add(v)
+        dims.append(Cut(v, _map_points(_scaled(what, scale), offset, step, n)))
+    return Layout(vmap.shape, layout.mesh, tuple(dims))
 
 
 def _resolve(layout: Layout, vmap: ViewMap, rough: bool) -> Layout | None:
-    drives: dict[int, _Drive] = {}
-    dims: list[Cut | Copies | Pinned | None] = []
-    for dim, what in enumerate(layout.dims):
-        if isinstance(what, Cut):
-            drives[dim] = _drive(what, vmap)
-            dims.append(None)
-        else:
-            dims.append(what)
+    drives = {dim: _drive(what, vmap) for dim, what in enumerate(layout.dims) if isinstance(what, Cut)}
+    dims = list(layout.dims)
     used: set[int] = set()
     # What one coordinate owns alone could be pinned too, so it gives way to cuts that need the view axis.
     for dim in sorted(drives, key=lambda d: (drives[d].only is not None, d)):
@@ -267,7 +308,7 @@ def _resolve(layout: Layout, vmap: ViewMap, rough: bool) -> Layout | None:
             dims[dim] = Pinned(drive.only)
         else:
             return None
-    return Layout(vmap.shape, layout.mesh, tuple(what for what in dims if what is not None))
+    return Layout(vmap.shape, layout.mesh, tuple(dims))
 
 
 @lru_cache(maxsize=_CACHED)
@@ -279,7 +320,7 @@ def view_layout(layout: Layout, vmap: ViewMap) -> Layout | None:
     """
     if vmap.is_identity:
         return layout
-    return _resolve(layout, vmap, rough=False)
+    return _resolve_simple(layout, vmap) or _resolve(layout, vmap, rough=False)
 
 
 @lru_cache(maxsize=_CACHED)
@@ -289,9 +330,7 @@ def iteration_layout(layout: Layout, vmap: ViewMap) -> Layout | None:
     It is that of `view_layout`, or else one that goes by the lowest cell that each index reaches: a rank may then need
     cells of other owners. None for a diagonal over two cut axes: see `owned_boxes`.
     """
-    if vmap.is_identity:
-        return layout
-    return _resolve(layout, vmap, rough=False) or _resolve(layout, vmap, rough=True)
+    return view_layout(layout, vmap) or _resolve(layout, vmap, rough=True)
 
 
 @lru_cache(maxsize=_CACHED)
@@ -300,31 +339,34 @@ def owned_boxes(layout: Layout, vmap: ViewMap) -> BoxList | None:
 
     Boxes exist wherever each cut axis follows one axis of the view, also when several follow the same one (diagonals).
     """
-    drives: dict[int, _Drive] = {}
-    for dim, what in enumerate(layout.dims):
+    # For each mesh dimension, what each coordinate owns: (view axis, low, high), True for everything, None for nothing.
+    shares: list[list[tuple[int, int, int] | bool | None]] = []
+    for what, extent in zip(layout.dims, layout.mesh.shape, strict=True):
         if isinstance(what, Cut):
-            drives[dim] = _drive(what, vmap)
-            if drives[dim].only is None and not drives[dim].exact:
+            drive = _drive(what, vmap)
+            if drive.only is not None:
+                shares.append([True if c == drive.only else None for c in range(extent)])
+            elif drive.exact:
+                axis, points = drive.exact[0]
+                shares.append([(axis, min(p, q), max(p, q)) for p, q in pairwise(points)])
+            else:
                 return None
-    return BoxList(vmap.shape, tuple(_owned_box(layout, vmap, drives, rank) for rank in range(layout.size)))
+        else:
+            owner = what.coordinate if isinstance(what, Pinned) else 0
+            shares.append([True if c == owner else None for c in range(extent)])
+    return BoxList(vmap.shape, tuple(_common_box(vmap.shape, mine) for mine in product(*shares)))
 
 
-def _owned_box(layout: Layout, vmap: ViewMap, drives: dict[int, _Drive], rank: int) -> Box | None:
-    if not layout.primary(rank):
+def _common_box(shape: tuple[int, ...], shares: tuple[tuple[int, int, int] | bool | None, ...]) -> Box | None:
+    if None in shares:
         return None
-    box = [(0, n) for n in vmap.shape]
-    for dim, coordinate in enumerate(layout.mesh.coordinates(rank)):
-        drive = drives.get(dim)
-        if drive is None:
-            continue
-        if drive.only is not None:
-            if drive.only != coordinate:
-                return None
-            continue
-        axis, points = drive.exact[0]
-        a, b = sorted(points[coordinate : coordinate + 2])
-        lo, hi = box[axis]
-        box[axis] = (max(lo, a), max(max(lo, a), min(hi, b)))
+    box = [(0, n) for n in shape]
+    for share in shares:
+        if isinstance(share, tuple):
+            axis, a, b = share
+            lo, hi = box[axis]
+            lo = max(lo, a)
+            box[axis] = (lo, max(lo, min(hi, b)))
     return tuple(box)
 
 
@@ -334,6 +376,10 @@ def _owned_box(layout: Layout, vmap: ViewMap, drives: dict[int, _Drive], rank: i
 @lru_cache(maxsize=_CACHED)
 def image(vmap: ViewMap, box: Box) -> Region:
     """Return the smallest region of the geometry that contains the first byte of every element of a box of the view."""
+    return _image(vmap, box)
+
+
+def _image(vmap: ViewMap, box: Box) -> Region:
     if any(hi <= lo for lo, hi in box):
         return (EMPTY_RANGE,) * len(vmap.axes_shape)
     region = []
@@ -356,7 +402,9 @@ def image(vmap: ViewMap, box: Box) -> Region:
 def storage_region(vmap: ViewMap, box: Box) -> Region:
     """Return a region of the storage that contains a box of the view: its image, or a hull where axes are merged."""
     region: list[range] = []
-    for group, r in zip(vmap.groups, image(vmap, box), strict=True):
+    if not vmap.merged:
+        return _image(vmap, box)[:-1]
+    for group, r in zip(vmap.groups, _image(vmap, box), strict=True):
         extra = vmap.element_bytes - 1 if group[-1] == len(vmap.storage_shape) - 1 else 0
         if not r:
             region.extend(EMPTY_RANGE for _ in group)

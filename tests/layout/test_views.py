@@ -5,9 +5,22 @@ from __future__ import annotations
 from math import gcd, prod
 
 import numpy as np
+import pytest
 from hypothesis import strategies as st
 
-from numpy_dist.layout import ViewMap, image, iteration_layout, owned_boxes, storage_region, view_layout
+from numpy_dist.layout import (
+    Cut,
+    Layout,
+    Mesh,
+    ViewMap,
+    decode,
+    default_layout,
+    image,
+    iteration_layout,
+    owned_boxes,
+    storage_region,
+    view_layout,
+)
 
 from .strategies import WORD, ViewCase, box_mask, quick_and_long, view_cases, words_of
 
@@ -180,3 +193,32 @@ test_view_layout, test_view_layout_long = quick_and_long(check_view_layout, 600,
 test_owned_boxes, test_owned_boxes_long = quick_and_long(check_owned_boxes, 500, case=view_cases())
 test_iteration_layout, test_iteration_layout_long = quick_and_long(check_iteration_layout, case=view_cases())
 test_images, test_images_long = quick_and_long(check_images, case=view_cases(), data=st.data())
+
+
+def test_a_map_that_merges_a_cut_axis_is_refused() -> None:
+    vmap = decode((4, 6), 8, (), 0, (24,), (8,), 8)
+    assert vmap is not None and vmap.merged
+    with pytest.raises(ValueError, match="axis 1 were whole"):
+        view_layout(default_layout((4, 6), 2), vmap)
+    assert decode((4, 6), 8, (1,), 0, (24,), (8,), 8) is None
+
+
+def test_reshapes_of_a_matrix_with_cut_rows() -> None:
+    layout = default_layout((4, 6), 2, split=0)
+    flat = decode((4, 6), 8, (0,), 0, (24,), (8,), 8)
+    assert flat is not None and view_layout(layout, flat) == default_layout((24,), 2)
+    rows = decode((24,), 8, (0,), 0, (4, 6), (48, 8), 8)
+    assert rows is not None and view_layout(default_layout((24,), 2), rows) == layout
+    # 5 rows of 6 do not end where 2 equal parts do: some row has two owners.
+    rows = decode((30,), 8, (0,), 0, (5, 6), (48, 8), 8)
+    assert rows is not None and view_layout(default_layout((30,), 2), rows) is None
+    assert iteration_layout(default_layout((30,), 2), rows) == default_layout((5, 6), 2, split=0)
+
+
+def test_elements_wider_than_the_storage() -> None:
+    # Four float32 seen as two complex64: a cut after the first float32 would divide an element.
+    layout = Layout((4,), Mesh((2,)), (Cut(0, (0, 2, 4)),))
+    pairs = decode((4,), 4, (0,), 0, (2,), (8,), 8)
+    assert pairs is not None and view_layout(layout, pairs) == Layout((2,), Mesh((2,)), (Cut(0, (0, 1, 2)),))
+    assert storage_region(pairs, ((1, 2),)) == (range(2, 4),)
+    assert view_layout(Layout((4,), Mesh((2,)), (Cut(0, (0, 1, 4)),)), pairs) is None
