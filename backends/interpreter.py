@@ -120,13 +120,14 @@ def _run_tiles(loop: Loop, current: list[int]) -> None:
     scratch = Scratch(assign_slots(loop.steps))
     sums: dict[int, list] = {}
     tail = loop.shape
+    special = [type(s) is Step and s.op.ufunc is not None and _special(s) for s in loop.steps]
     for where in tiles(loop.shape):
         shape = (*(s.stop - s.start for s in where), *tail[len(where):])
         temps = scratch.arrays(shape)
         for number, step in enumerate(loop.steps):
             current[0] = step.label
             if type(step) is Step:
-                _run_step(step, where, temps)
+                _run_step(step, where, temps, special[number])
             else:
                 assert isinstance(step, ReduceStep)
                 _reduce_tile(step, where, temps, len(loop.shape), sums.setdefault(number, []))
@@ -165,11 +166,11 @@ def _tile(x: Any, where: tuple[slice, ...], temps: dict[int, np.ndarray]) -> Any
     return x
 
 
-def _run_step(step: Step, where: tuple[slice, ...], temps: dict[int, np.ndarray]) -> None:
+def _run_step(step: Step, where: tuple[slice, ...], temps: dict[int, np.ndarray], special: bool) -> None:
     inputs = [_tile(x, where, temps) for x in step.inputs]
     outputs = tuple([_tile(x, where, temps) for x in step.outputs])
     mask = None if step.where is None else _tile(step.where, where, temps)
-    if step.op.ufunc is None or not _special(step):
+    if not special:
         step.op.apply(inputs, outputs, mask, step.options)
         return
     inputs = [np.ascontiguousarray(x) if type(x) is np.ndarray and any(s < 0 for s in x.strides) else x for x in inputs]

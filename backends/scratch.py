@@ -30,7 +30,9 @@ def assign_slots(steps: Sequence[Step | ReduceStep]) -> dict[int, tuple[int, np.
         in_place = isinstance(step, Step) and step.op.ufunc is not None and step.op.nout == 1
         ending = [t for t in _reads(step) if last[t.index] == position]
         if in_place and outputs and isinstance(outputs[0], Temp):
-            free.extend(slots[t.index][0] for t in ending if t.dtype == outputs[0].dtype and slots[t.index][0] not in free)
+            kept = {step.where.index} if isinstance(step.where, Temp) else set()
+            same = [t for t in ending if t.dtype == outputs[0].dtype and t.index not in kept]
+            free.extend(slots[t.index][0] for t in same if slots[t.index][0] not in free)
         for out in outputs:
             if isinstance(out, Temp) and out.index not in slots:
                 slot = free.pop() if free else used

@@ -9,7 +9,8 @@ from typing import Any
 from numpy_dist.engine.counters import Counters
 from numpy_dist.engine.pool import Pool
 from numpy_dist.layout.default import default_layout as plan_default_layout
-from numpy_dist.layout.layout import Layout
+from numpy_dist.layout.layout import Layout, replicated_layout
+from numpy_dist.layout.mesh import Mesh
 from numpy_dist.settings import config
 
 _current: contextvars.ContextVar[Runtime] = contextvars.ContextVar("numpy_dist_runtime")
@@ -47,6 +48,16 @@ class Runtime:
         self.program = Program(self)
         self.flags: list[tuple] = []
         self.thread = threading.get_ident()
+        self._budget: int | None = None
+
+    @property
+    def flat_mesh(self) -> Mesh:
+        """All ranks in a row."""
+        return Mesh((self.size,))
+
+    def replicated_layout(self, shape: tuple[int, ...]) -> Layout:
+        """The layout of arrays that every rank has."""
+        return replicated_layout(tuple(shape), self.size)
 
     def default_layout(self, shape: tuple[int, ...], **choice: Any) -> Layout:
         """The layout of new arrays of this shape (see `layout.default`)."""

@@ -18,7 +18,8 @@ def loop_dtypes(ufunc: np.ufunc, operands: tuple, casting: str, signature: Any) 
     numpy.exceptions.UFuncTypeError
         NumPy's own, where no loop fits.
     """
-    return ufunc.resolve_dtypes(operands, signature=signature, casting=casting)
+    options = {} if signature is None else {"signature": signature}
+    return ufunc.resolve_dtypes(operands, casting=casting, **options)
 
 
 def scalar_kind(value: Any) -> Any:

@@ -61,12 +61,21 @@ class Statement:
 
 
 class Elementwise(Statement):
-    """``outputs = op(*inputs)`` over one iteration space; inputs are `Ref` or scalars."""
+    """``outputs = op(*inputs)`` over one iteration space; inputs are `Ref` or scalars.
 
-    __slots__ = ()
+    Attributes
+    ----------
+    creates : tuple of bool
+        For each output whether the statement makes its storage (rather than writing into one that exists).
+    """
 
-    def __init__(self, op: Op, inputs: tuple, outputs: tuple[Ref, ...], where: Ref | None, options: dict, space: Any) -> None:
+    __slots__ = ("creates",)
+
+    def __init__(
+        self, op: Op, inputs: tuple, outputs: tuple[Ref, ...], creates: tuple[bool, ...], where: Ref | None, options: dict, space: Any
+    ) -> None:
         self.op, self.inputs, self.outputs, self.where, self.options, self.space = op, inputs, outputs, where, options, space
+        self.creates = creates
 
 
 class Reduction(Statement):

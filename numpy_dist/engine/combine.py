@@ -1,0 +1,148 @@
+"""Partial results of a reduction: exchanged with the owners of the result and folded there in rank order."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from numpy_dist.ir.statements import Reduction
+from numpy_dist.layout.alignment import is_empty
+from numpy_dist.layout.layout import Layout
+from numpy_dist.layout.regions import Box
+
+SMALL = 1 << 16
+
+
+def combine(runtime: Any, statement: Reduction, partial: np.ndarray | None) -> None:
+    """Fold the ranks' partial results into the result's storage.
+
+    Parameters
+    ----------
+    partial : ndarray or None
+        This rank's partial result, reduced axes kept with extent 1; None where it had no elements.
+
+    Notes
+    -----
+    Replicated results: one allgather. Others: one message from each contributor to each owner whose boxes meet. The fold is
+    in rank order on every owner, so copies are bitwise equal and results do not depend on time.
+    """
+    out = statement.outputs[0]
+    storage = out.storage
+    space = statement.space
+    boxes = _partial_boxes(space, statement.axes, statement.keepdims, storage.layout.mesh.size)
+    if partial is not None:
+        partial = partial if statement.keepdims else partial.reshape(_kept(partial.shape, statement.axes))
+        if boxes[runtime.rank] is None:
+            partial = None  # a copy: its primary contributes
+    mine = storage.layout.box(runtime.rank)
+    pieces: list[tuple[Box, np.ndarray]] = []
+    if runtime.size == 1:
+        pieces = [] if partial is None else [(boxes[0], partial)]  # type: ignore[list-item]
+    elif storage.layout.is_replicated:
+        pieces = _gather_all(runtime, partial, boxes, statement.dtype)
+    else:
+        pieces = _exchange(runtime, storage.layout, boxes, partial, statement.dtype)
+    if mine is not None:
+        storage.allocate(mine)
+        _fold(statement, storage.array(), mine, pieces)
+
+
+def _kept(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(n for axis, n in enumerate(shape) if axis not in axes)
+
+
+@lru_cache(maxsize=512)
+def _partial_boxes(space: Any, axes: tuple[int, ...], keepdims: bool, size: int) -> tuple[Box | None, ...]:
+    """For each rank the part of the result to which it contributes, None where it has nothing to contribute."""
+    boxes: list[Box | None] = []
+    for rank in range(size):
+        box = space.box(rank)
+        if box is None or is_empty(box) or (isinstance(space, Layout) and not space.primary(rank)):
+            boxes.append(None)
+        else:
+            boxes.append(
+                tuple((0, 1) if axis in axes else side for axis, side in enumerate(box) if keepdims or axis not in axes)
+            )
+    return tuple(boxes)
+
+
+def _gather_all(
+    runtime: Any, partial: np.ndarray | None, boxes: tuple[Box | None, ...], dtype: np.dtype
+) -> list[tuple[Box, np.ndarray]]:
+    nbytes = max((_count(b) for b in boxes if b is not None), default=0) * dtype.itemsize
+    if nbytes <= SMALL:
+        received = runtime.comm.allgather((partial, tuple(runtime.flags)))
+        runtime.flags.clear()
+        runtime.program.share([flags for _, flags in received])
+        parts = [p for p, _ in received]
+    else:
+        parts = runtime.comm.allgather_array(np.empty(0, dtype) if partial is None else partial)
+    return [(box, part) for box, part in zip(boxes, parts, strict=True) if box is not None]
+
+
+def _count(box: Box) -> int:
+    count = 1
+    for lo, hi in box:
+        count *= hi - lo
+    return count
+
+
+def _meet(a: Box | None, b: Box | None) -> Box | None:
+    if a is None or b is None:
+        return None
+    both = tuple((max(p, r), min(q, s)) for (p, q), (r, s) in zip(a, b, strict=True))
+    return None if is_empty(both) else both
+
+
+def _within(array: np.ndarray, box: Box, part: Box) -> np.ndarray:
+    return array[(*(slice(lo - low, hi - low) for (lo, hi), (low, _) in zip(part, box, strict=True)), ...)]
+
+
+def _exchange(
+    runtime: Any, layout: Layout, boxes: tuple[Box | None, ...], partial: np.ndarray | None, dtype: np.dtype
+) -> list[tuple[Box, np.ndarray]]:
+    me = runtime.rank
+    sends, receives, pieces = [], [], []
+    for rank in range(runtime.size):
+        out = _meet(boxes[me], layout.box(rank))
+        if out is not None and rank != me:
+            assert partial is not None and boxes[me] is not None
+            sends.append((rank, np.ascontiguousarray(_within(partial, boxes[me], out))))
+        back = _meet(boxes[rank], layout.box(me))
+        if back is None:
+            continue
+        if rank == me:
+            assert partial is not None and boxes[me] is not None
+            pieces.append((back, _within(partial, boxes[me], back)))
+        else:
+            buffer = np.empty([hi - lo for lo, hi in back], dtype)
+            receives.append((rank, buffer))
+            pieces.append((back, buffer))
+    if sends or receives:
+        runtime.comm.exchange(sends, receives)
+    return pieces
+
+
+def _fold(statement: Reduction, result: np.ndarray, mine: Box, pieces: list[tuple[Box, np.ndarray]]) -> None:
+    """Fold contributions, in rank order, and ``initial`` into the owner's box of the result."""
+    ufunc = statement.op.ufunc
+    assert ufunc is not None
+    total = np.empty(result.shape, statement.dtype)
+    seen = np.zeros(result.shape, bool)
+    with np.errstate(all="ignore"):  # events of the fold were events of the partial sums or are of the sum itself
+        for box, part in pieces:
+            target, known = _within(total, mine, box), _within(seen, mine, box)
+            if known.all():
+                ufunc(target, part, out=target)
+            else:  # contributors to one element cover the same box, or none of it yet
+                fold = ufunc(target, part)
+                np.copyto(target, np.where(known, fold, part), casting="unsafe")
+            known[...] = True
+        if statement.initial is not None:
+            ufunc(total, statement.initial, out=total, where=seen, casting="unsafe")
+        if not seen.all():
+            start = statement.initial if statement.initial is not None else ufunc.identity
+            total[~seen] = start
+        np.copyto(result, total, casting="unsafe")

@@ -1,0 +1,97 @@
+"""Floating-point events: recorded with the statement's error state, reported at the user's line, on every rank alike."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from numpy_dist.engine.sites import resolve
+
+_KEYS = {"divide by zero": "divide", "overflow": "over", "underflow": "under", "invalid value": "invalid"}
+_EAGER = frozenset(("raise", "call", "print", "log"))
+
+try:  # NumPy keeps the error state in a context variable; the capsule's identity tells cheaply whether it changed
+    from numpy._core.umath import _extobj_contextvar as _capsule  # type: ignore[attr-defined]
+except ImportError:
+    _capsule = None
+
+_STATES: dict[int, tuple[Any, dict[str, str]]] = {}
+
+
+def current_state() -> dict[str, str]:
+    """NumPy's error state here and now, as `numpy.geterr` gives it."""
+    if _capsule is None:
+        return np.geterr()
+    capsule = _capsule.get()
+    found = _STATES.get(id(capsule))
+    if found is None or found[0] is not capsule:
+        if len(_STATES) > 256:
+            _STATES.clear()
+        found = _STATES[id(capsule)] = (capsule, np.geterr())
+    return found[1]
+
+
+def is_eager(state: dict[str, str]) -> bool:
+    """Whether statements must execute before their call returns, since the user wants to be told at once."""
+    return not _EAGER.isdisjoint(state.values()) or _warnings_are_errors()
+
+
+_filters_seen: tuple[Any, Any, int] = (None, None, 0)
+_filters_raise = False
+
+
+def _warnings_are_errors() -> bool:
+    """Whether the first filter that applies to a RuntimeWarning makes it an error (cached by the filter list's identity)."""
+    global _filters_seen, _filters_raise
+    filters = warnings.filters
+    seen = (filters, filters[0] if filters else None, len(filters))
+    if seen[0] is not _filters_seen[0] or seen[1] is not _filters_seen[1] or seen[2] != _filters_seen[2]:
+        _filters_seen = seen
+        first = next((f for f in filters if issubclass(RuntimeWarning, f[2]) and f[1] is None and f[3] is None), None)
+        _filters_raise = first is not None and first[0] == "error"
+    return _filters_raise
+
+
+class Event(tuple):
+    """``(serial, kind, operation's name, filename, line, module)``: sortable, picklable, the same on every rank."""
+
+    __slots__ = ()
+
+
+def event(serial: int, kind: str, name: str, site: Any) -> Event:
+    """An event of a statement that was recorded at `site`."""
+    where = resolve(site)
+    return Event((serial, kind, name, where.filename, where.line, where.module))
+
+
+def wanted(state: dict[str, str], kind: str) -> bool:
+    """Whether an error state reports this kind at all."""
+    return state[_KEYS[kind]] != "ignore"
+
+
+_registries: dict[str, dict] = {}
+
+
+def report(events: Iterable[Event], state: dict[str, str]) -> None:
+    """Tell the user of events as NumPy would under `state`: warn at the recorded line, raise, call, print or log."""
+    for _, kind, name, filename, line, module in sorted(set(events)):
+        message = f"{kind} encountered in {name}"
+        action = state[_KEYS[kind]]
+        if action == "warn":
+            registry = _registries.setdefault(filename, {})
+            warnings.warn_explicit(message, RuntimeWarning, filename, line, module, registry)
+        elif action == "raise":
+            raise FloatingPointError(message)
+        elif action == "print":
+            print(f"Warning: {message}")
+        elif action in ("call", "log"):
+            handler = np.geterrcall()
+            if handler is not None:
+                text = {"divide by zero": "divide by zero", "invalid value": "invalid value"}.get(kind, kind)
+                if action == "call":
+                    handler(text, {"divide by zero": 1, "overflow": 2, "underflow": 4, "invalid value": 8}[kind])
+                else:
+                    handler.write(f"Warning: {message}\n")

@@ -1,0 +1,141 @@
+"""Gathering: a whole view on one rank or on all; counted, and refused where it would not fit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from numpy_dist.engine.handle import is_sharded
+from numpy_dist.engine.memory import check_budget
+from numpy_dist.engine.runtime import Runtime, runtime
+from numpy_dist.engine.storage import Storage
+from numpy_dist.engine.transfer import fetch_array
+from numpy_dist.engine.views import local_view, read_layout, vmap_of
+from numpy_dist.errors import CommunicationRefused
+from numpy_dist.layout.views import storage_region
+
+
+def gather(x: Any, root: int | None = None) -> np.ndarray | None:
+    """The values of `x` as an ndarray. Collective for sharded arrays: executes the program and gathers.
+
+    Parameters
+    ----------
+    x : handle
+    root : int, optional
+        Gather to this rank only; others get None.
+
+    Raises
+    ------
+    GatherError
+        On every rank alike, when the array is larger than ``MEMORY_BUDGET``.
+    """
+    if not is_sharded(x):
+        return np.array(x._array, copy=True)
+    rt = runtime()
+    array = x._array
+    rt.program.force(x._storage)
+    if array.size > 1 and rt.size > 1:
+        if getattr(rt.comm, "refuse_gathers", False):
+            raise CommunicationRefused(f"a gather of an array of shape {array.shape}, {array.dtype}, was refused")
+        check_budget(rt, array.nbytes, f"gathering an array of shape {array.shape}, {array.dtype}")
+        rt.counters.gathers += 1
+        rt.counters.gathered_bytes += array.nbytes
+    roots = range(rt.size) if root is None else (root,)
+    result = _assemble(rt, x._storage, array, roots)
+    if rt.size > 1:
+        rt.program.share(rt.comm.allgather(tuple(rt.flags)))
+    return result
+
+
+def _assemble(rt: Runtime, storage: Storage, array: np.ndarray, roots: Any) -> np.ndarray | None:
+    if array.size == 0:
+        return np.empty(array.shape, array.dtype) if rt.rank in roots else None
+    vmap = vmap_of(storage, array)
+    if vmap is None:
+        region = tuple(range(n) for n in storage.shape)
+    else:
+        region = storage_region(vmap, tuple((0, n) for n in array.shape))
+        if vmap.merged:
+            region = tuple(range(n) for n in storage.shape)
+    wanted = tuple((region,) if rank in roots else () for rank in range(rt.size))
+    whole = all(len(r) == n for r, n in zip(region, storage.shape, strict=True))
+    if rt.size == 1 and storage.memory is not None and whole:
+        source, low = storage.part(region), storage.low
+        if not any(low):
+            return _read(storage, array, source)
+    fetched, finish = fetch_array(rt, storage, wanted)
+    rt.counters.fetches -= 1
+    finish()
+    if fetched is None:
+        return None
+    if whole:
+        return _read(storage, array, fetched)
+    assert vmap is not None
+    memory = fetched.base if fetched.base is not None else fetched
+    low, steps = tuple(r.start for r in region), tuple(r.step for r in region)
+    box = tuple((0, n) for n in array.shape)
+    view = local_view(memory, storage.dtype.itemsize, low, fetched.shape, steps, vmap, box, array.dtype)  # type: ignore[arg-type]
+    return np.array(view, copy=True, order="K")
+
+
+def _read(storage: Storage, array: np.ndarray, source: np.ndarray) -> np.ndarray:
+    """Apply a phantom's offset and strides to the real, whole array."""
+    from numpy_dist.engine.storage import offset_of
+
+    memory = np.ascontiguousarray(source).reshape(-1).view(np.uint8)
+    view = np.ndarray(array.shape, array.dtype, buffer=memory, offset=offset_of(array), strides=array.strides)
+    return np.array(view, copy=True, order="K")
+
+
+def item(x: Any) -> Any:
+    """The only element of `x` as a NumPy scalar. Collective for sharded arrays."""
+    if not is_sharded(x):
+        return x._array.reshape(())[()]
+    rt = runtime()
+    rt.program.force(x._storage)
+    storage = x._storage
+    if x._array.size == 1 and storage.layout.is_replicated and storage.layout.nelements == 1:
+        return storage.array().reshape(())[()]
+    values = gather(x)
+    assert values is not None
+    return values.reshape(())[()]
+
+
+def local(x: Any) -> np.ndarray:
+    """This rank's part of `x` as a view of the rank's own memory, which stays where it is from now on.
+
+    Executes the program. Ranks that hold nothing get an array with no elements.
+
+    Raises
+    ------
+    ValueError
+        If the view's elements are owned by no box of this rank (redistribute it first).
+    """
+    if not is_sharded(x):
+        return x._array
+    block = shard(x)
+    x._storage.pinned = True
+    return block
+
+
+def shard(x: Any) -> np.ndarray:
+    """As `local`, for reading at once: the memory may move when the program goes on."""
+    if not is_sharded(x):
+        return x._array
+    rt = runtime()
+    storage, array = x._storage, x._array
+    rt.program.force(storage)
+    layout = read_layout(storage, array)
+    from numpy_dist.engine.views import layout_of
+
+    if layout_of(storage, array) is None or layout is None:
+        raise ValueError(f"the elements of this view of shape {array.shape} are not owned in boxes; redistribute it first")
+    box = layout.box(rt.rank)
+    if box is None:
+        return np.empty(tuple(0 for _ in array.shape) or (0,), array.dtype)
+    if storage.memory is None:
+        storage.allocate(storage.layout.box(rt.rank))
+    vmap = vmap_of(storage, array)
+    assert vmap is not None
+    return local_view(storage.memory, storage.dtype.itemsize, storage.low, storage.extent, None, vmap, box, array.dtype)

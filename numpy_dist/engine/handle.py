@@ -1,0 +1,72 @@
+"""Handles: a view over a storage, or a replicated array. `DistArray` is one; the engine makes them through `register`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Self
+
+import numpy as np
+
+from numpy_dist.engine.storage import Storage
+
+
+class Handle:
+    """What the user holds: an array's metadata and where its data are.
+
+    Attributes
+    ----------
+    _array : ndarray
+        The data itself where the array is replicated; else a phantom, whose values must never be read.
+    _storage : Storage or None
+        None for a replicated array.
+    """
+
+    __slots__ = ("__weakref__", "_array", "_storage", "_token")
+
+    _array: np.ndarray
+    _storage: Storage | None
+
+    def _view(self, function: Callable[[np.ndarray], np.ndarray]) -> Self:
+        """The handle of a view: `function` must return a view of its argument and read no values."""
+        made = object.__new__(type(self))
+        made._array = function(self._array)
+        storage = made._storage = self._storage
+        made._token = None if storage is None else storage.token
+        return made
+
+
+_handle_class: type[Handle] = Handle
+
+
+def register_handle_class(cls: type[Handle]) -> None:
+    """Make `cls` what the engine returns."""
+    global _handle_class
+    _handle_class = cls
+
+
+def sharded(storage: Storage, array: np.ndarray) -> Any:
+    """A handle of a view (`array` is a phantom) over a storage."""
+    made = object.__new__(_handle_class)
+    made._array = array
+    made._storage = storage
+    made._token = storage.token
+    return made
+
+
+def replicated(array: np.ndarray) -> Any:
+    """A handle of data that are the same on every rank."""
+    made = object.__new__(_handle_class)
+    made._array = array
+    made._storage = None
+    made._token = None
+    return made
+
+
+def is_handle(x: Any) -> bool:
+    """Whether `x` is an array of ours."""
+    return isinstance(x, Handle)
+
+
+def is_sharded(x: Any) -> bool:
+    """Whether `x` is an array of ours that is cut into shards (its `_array` is a phantom)."""
+    return isinstance(x, Handle) and x._storage is not None

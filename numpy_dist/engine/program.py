@@ -1,0 +1,103 @@
+"""The pending program of a rank: statements that were recorded and not yet executed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numpy_dist.engine import floating
+from numpy_dist.engine.execute import execute
+from numpy_dist.engine.fuse import fuse
+from numpy_dist.engine.sites import user_frame
+from numpy_dist.engine.storage import Storage
+from numpy_dist.ir.statements import Statement
+
+MOST_STATEMENTS = 256
+MOST_BYTES = 1 << 33  # global bytes of results that a pending program may hold back
+
+
+class Program:
+    """Statements in program order.
+
+    Parameters
+    ----------
+    runtime : Runtime
+    """
+
+    def __init__(self, runtime: Any) -> None:
+        self._runtime = runtime
+        self._pending: list[Statement] = []
+        self._bytes = 0
+        self._next = 0
+
+    def append(self, statement: Statement, *, now: bool = False) -> None:
+        """Record a statement; run the program if it has grown to its bounds, or at once where the user wants to be told.
+
+        Parameters
+        ----------
+        now : bool
+            Execute before returning, since the statement's values can raise.
+        """
+        runtime = self._runtime
+        statement.serial = serial = self._next
+        self._next = serial + 1
+        statement.site = user_frame()
+        state = statement.errstate = floating.current_state()
+        self._pending.append(statement)
+        runtime.counters.statements += 1
+        for out in statement.outputs:
+            storage = out.storage
+            storage.last_write = serial
+            self._bytes += storage.nbytes // runtime.size
+            now = now or storage.pinned
+        for ref in statement.reads():
+            now = now or ref.storage.pinned
+        if floating.is_eager(state):
+            self.run()
+            self.report(state)
+        elif now or len(self._pending) >= MOST_STATEMENTS or self._bytes >= MOST_BYTES:
+            self.run()
+
+    def force(self, storage: Storage) -> None:
+        """Execute the program through the last statement that writes a storage."""
+        if self._pending and storage.last_write >= self._pending[0].serial:
+            self.run(storage.last_write)
+
+    def run(self, through: int | None = None) -> None:
+        """Execute the pending program, or its part through a serial.
+
+        Collective in effect: every rank executes the same part at the same point of its program.
+        """
+        pending = self._pending
+        if not pending:
+            return
+        count = len(pending) if through is None else through - pending[0].serial + 1
+        todo, self._pending = pending[:count], pending[count:]
+        if not self._pending:
+            self._bytes = 0
+        runtime = self._runtime
+        later = {id(ref.storage) for s in self._pending for ref in (*s.reads(), *s.outputs)}
+        groups = fuse(todo)
+        del todo, pending
+        for position, group in enumerate(groups):
+            execute(runtime, group, later)
+            groups[position] = None  # what ran holds no storages, so that their memory can be used again
+        if runtime.size == 1:
+            self._warn()
+
+    def report(self, state: dict[str, str]) -> None:
+        """Agree on the floating-point events so far, and tell the user under `state`; collective."""
+        self.share(self._runtime.comm.allgather(tuple(self._runtime.flags)) if self._runtime.size > 1 else [], state)
+
+    def share(self, flags: list, state: dict[str, str] | None = None) -> None:
+        """Report the events of all ranks, which a collective brought along (`flags`: one sequence for each rank)."""
+        events = [*self._runtime.flags, *(event for part in flags for event in part)]
+        self._runtime.flags.clear()
+        if events:
+            floating.report(map(tuple, events), state or _WARN)
+
+    def _warn(self) -> None:
+        if self._runtime.flags:
+            self.share([])
+
+
+_WARN = dict.fromkeys(("divide", "over", "under", "invalid"), "warn")

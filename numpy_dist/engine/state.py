@@ -1,0 +1,41 @@
+"""Asking the engine: counters, layouts, and execution on request."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from numpy_dist.engine import views
+from numpy_dist.engine.counters import Counters
+from numpy_dist.engine.handle import Handle, is_sharded
+from numpy_dist.engine.runtime import runtime
+from numpy_dist.layout.layout import Layout
+
+
+def counters() -> Counters:
+    """The calling rank's counters."""
+    return runtime().counters
+
+
+def force(*handles: Handle) -> None:
+    """Execute the pending program as far as these arrays need it."""
+    for x in handles:
+        if is_sharded(x):
+            runtime().program.force(x._storage)  # type: ignore[arg-type]
+
+
+def flush() -> None:
+    """Execute the whole pending program."""
+    runtime().program.run()
+
+
+def layout_of(x: Handle) -> Layout | None:
+    """The layout of an array; of a view, None where its elements' owners are no layout (a diagonal over two cut axes)."""
+    if x._storage is None:
+        return runtime().replicated_layout(x._array.shape)
+    return views.layout_of(x._storage, x._array)
+
+
+def default_layout(shape: Sequence[int], itemsize: int = 1, **choice: Any) -> Layout:
+    """The layout of new arrays of this shape at this number of ranks; `choice` is ``split=`` or ``mesh=``."""
+    return runtime().default_layout(tuple(shape), **choice)

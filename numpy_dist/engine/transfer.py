@@ -1,0 +1,170 @@
+"""Fetching: regions of storages brought to the ranks that want them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from numpy_dist.engine.storage import Storage
+from numpy_dist.layout.alignment import Access
+from numpy_dist.layout.fetch import FetchPlan, plan_fetch
+from numpy_dist.layout.halo import ghost_blocks, margins
+from numpy_dist.layout.layout import Layout
+from numpy_dist.layout.regions import Box, Region
+
+Wanted = tuple[tuple[Region, ...], ...]
+cached_plan = lru_cache(maxsize=2048)(plan_fetch)
+
+
+def start_fetch(runtime: Any, storage: Storage, wanted: Wanted, part: Callable[[Region], np.ndarray]) -> Callable[[], None]:
+    """Begin to bring every rank the regions that it wants.
+
+    Parameters
+    ----------
+    wanted : tuple
+        For each rank its regions, the same on every rank.
+    part : callable
+        ``part(region)`` is the array that receives a region on this rank.
+
+    Returns
+    -------
+    callable
+        Waits and unpacks. Communicates only where a rank wants what it does not hold.
+    """
+    plan: FetchPlan = cached_plan(storage.layout, wanted, runtime.rank)
+    if storage.memory is None and (plan.sends or plan.local):
+        storage.allocate(storage.layout.box(runtime.rank))
+    sends = [(rank, _pack(storage, regions)) for rank, regions in plan.sends]
+    receives = [(rank, np.empty(_count(regions) * storage.dtype.itemsize, np.uint8)) for rank, regions in plan.receives]
+    pending = runtime.comm.start_exchange(sends, receives) if sends or receives else None
+    for region in plan.local:
+        target = part(region)
+        source = storage.part(region)
+        if target.ctypes.data != source.ctypes.data:
+            np.copyto(target, source)
+
+    def finish() -> None:
+        if pending is not None:
+            pending.wait()
+        for (_, regions), (_, buffer) in zip(plan.receives, receives, strict=True):
+            _unpack(buffer, storage.dtype, regions, part)
+
+    return finish
+
+
+def _count(regions: Sequence[Region]) -> int:
+    total = 0
+    for region in regions:
+        count = 1
+        for r in region:
+            count *= len(r)
+        total += count
+    return total
+
+
+def _pack(storage: Storage, regions: Sequence[Region]) -> np.ndarray:
+    if len(regions) == 1:
+        return np.ascontiguousarray(storage.part(regions[0])).reshape(-1).view(np.uint8)
+    packed = np.empty(_count(regions), storage.dtype)
+    start = 0
+    for region in regions:
+        source = storage.part(region)
+        packed[start : start + source.size].reshape(source.shape)[...] = source
+        start += source.size
+    return packed.view(np.uint8)
+
+
+def _unpack(buffer: np.ndarray, dtype: np.dtype, regions: Sequence[Region], part: Callable[[Region], np.ndarray]) -> None:
+    values = buffer.view(dtype)
+    start = 0
+    for region in regions:
+        target = part(region)
+        target[...] = values[start : start + target.size].reshape(target.shape)
+        start += target.size
+
+
+@lru_cache(maxsize=1024)
+def _ghosts(layout: Layout, accesses: tuple[Access, ...]) -> Wanted:
+    """For each rank the ghost blocks that a loop's halo reads of one storage need."""
+    wanted = []
+    for rank in range(layout.mesh.size):
+        own = layout.box(rank)
+        hulls = [h for access in accesses if (h := access.hulls[rank]) is not None]
+        blocks = ghost_blocks(own, hulls) if own is not None and hulls else {}
+        wanted.append(tuple(tuple(range(lo, hi) for lo, hi in block) for block in blocks.values()))
+    return tuple(wanted)
+
+
+def start_halo(runtime: Any, storage: Storage, accesses: tuple[Access, ...]) -> Callable[[], None] | None:
+    """Begin to refresh the ghost cells that these reads need; None if they are fresh."""
+    wanted = _ghosts(storage.layout, accesses)
+    _make_room(storage, storage.layout.box(runtime.rank), [h for a in accesses if (h := a.hulls[runtime.rank]) is not None])
+    if any(_covers(had, wanted) for had in storage.fresh):
+        return None
+    storage.fresh.append(wanted)
+    runtime.counters.halos += 1
+    return start_fetch(runtime, storage, wanted, storage.part)
+
+
+def _covers(had: Wanted, wanted: Wanted) -> bool:
+    """Whether ghost regions that were exchanged contain those that are wanted, on every rank."""
+    return had == wanted or all(
+        all(any(all(a.start >= b.start and a.stop <= b.stop for a, b in zip(r, h, strict=True)) for h in have) for r in want)
+        for want, have in zip(wanted, had, strict=True)
+    )
+
+
+def _make_room(storage: Storage, own: Box | None, hulls: list[Box]) -> None:
+    """Give the allocation margins as wide as the hulls reach; what is owned moves along, ghosts become stale."""
+    if own is None or not hulls:
+        return
+    need = margins(own, hulls)
+    if storage.memory is None:
+        storage.allocate(own, need)
+        return
+    have = tuple(
+        (lo - low, low + n - hi) for (lo, hi), low, n in zip(own, storage.low, storage.extent, strict=True)
+    )
+    if all(a >= c and b >= d for (a, b), (c, d) in zip(have, need, strict=True)):
+        return
+    mine = storage.part(own)
+    old = storage.memory
+    wider = tuple((max(a, c), max(b, d)) for (a, b), (c, d) in zip(have, need, strict=True))
+    if storage.spare is not None:
+        storage.pool.give(storage.spare[0])
+        storage.spare = None
+    storage.allocate(own, wider)
+    storage.part(own)[...] = mine
+    del mine
+    storage.pool.give(old)
+
+
+def fetch_array(runtime: Any, storage: Storage, wanted: Wanted) -> tuple[np.ndarray | None, Callable[[], None]]:
+    """Begin to fetch one region for each rank into an array of its own.
+
+    Returns
+    -------
+    array : ndarray or None
+        Dense, of the region's shape; None where this rank wants nothing.
+    finish : callable
+    """
+    runtime.counters.fetches += 1
+    mine = wanted[runtime.rank]
+    if not mine:
+        return None, start_fetch(runtime, storage, wanted, storage.part)
+    region = mine[0]
+    target = np.ndarray(
+        [len(r) for r in region], storage.dtype, buffer=np.empty(_count(mine) * storage.dtype.itemsize, np.uint8)
+    )
+
+    def part(piece: Region) -> np.ndarray:
+        slices = []
+        for r, p in zip(region, piece, strict=True):
+            start = (p.start - r.start) // r.step
+            slices.append(slice(start, start + len(p)))
+        return target[(*slices, ...)]
+
+    return target, start_fetch(runtime, storage, wanted, part)
