@@ -31,8 +31,8 @@ class Interpreter:
             loop.report(current[0], kind)
 
         with np.errstate(all="call", call=hook):
-            if len(loop.steps) == 1 and type(loop.steps[0]) is Step and not _special(loop.steps[0]):
-                step = loop.steps[0]
+            step = loop.steps[0]
+            if len(loop.steps) == 1 and type(step) is Step and not _special(step) and Temp not in map(type, step.outputs):
                 current[0] = step.label
                 step.op.apply(list(step.inputs), step.outputs, step.where, step.options)
             else:

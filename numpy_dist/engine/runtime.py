@@ -73,7 +73,7 @@ def runtime() -> Runtime:
         When a second thread tries to use a runtime: only one thread of a rank records.
     """
     found = _current.get(None)
-    if found is None:
+    if found is None or found.thread != threading.get_ident():
         found = _make()
     return found
 
