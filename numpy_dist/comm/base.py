@@ -91,6 +91,8 @@ class Communicator(ABC):
         "single", "mpi" or "simulated".
     node_size : int
         How many of the ranks run on this machine.
+    node_rank : int
+        The number of this rank among those.
     native : object
         The mpi4py communicator, for the user's own messages; None where there is none.
     counters : Counters
@@ -103,6 +105,7 @@ class Communicator(ABC):
 
     name: str
     node_size: int = 1
+    node_rank: int = 0
     native: Any = None
     refuse_gathers: bool = False
     max_message: int = 1 << 30
@@ -401,7 +404,7 @@ def _dumps(obj: Any) -> bytes:
 
 
 def _loads(buffer: Bytes) -> Any:
-    return pickle.loads(memoryview(buffer))
+    return pickle.loads(buffer.data)
 
 
 def _as_bytes(data: bytes) -> Bytes:

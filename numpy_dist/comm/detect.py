@@ -6,62 +6,26 @@ import contextvars
 import os
 import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+from numpy_dist.comm import launchers
 from numpy_dist.comm.base import Communicator
+from numpy_dist.comm.exits import ExitGuard
 from numpy_dist.comm.single import SingleCommunicator
 from numpy_dist.errors import LauncherError
 
-__all__ = ["LAUNCHER_VARIABLES", "current", "find_mpiexec", "get_communicator", "launched_ranks", "rank_local"]
+__all__ = ["current", "find_mpiexec", "get_communicator", "rank_local", "run_guarded", "watch_exits"]
 
-# What launchers tell each process about the number of ranks: MPICH's Hydra, Intel MPI, Cray, Slurm's pmi2 (PMI_SIZE);
-# Open MPI; MVAPICH; IBM's jsrun; Flux; Slurm; Hydra again (ranks on this machine).
-LAUNCHER_VARIABLES = (
-    "PMI_SIZE",
-    "OMPI_COMM_WORLD_SIZE",
-    "MV2_COMM_WORLD_SIZE",
-    "JSM_NAMESPACE_SIZE",
-    "FLUX_JOB_SIZE",
-    "SLURM_STEP_NUM_TASKS",
-    "MPI_LOCALNRANKS",
-)
-# Set for each rank by launchers that speak PMIx; it does not tell how many there are.
-_PMIX_VARIABLE = "PMIX_RANK"
+Result = TypeVar("Result")
 
 # The communicator of a simulated rank.
 current: contextvars.ContextVar[Communicator | None] = contextvars.ContextVar("numpy_dist_communicator", default=None)
 
 _process_wide: Communicator | None = None
+_guard: ExitGuard | None = None
 _rank_local: list[contextvars.ContextVar[Any]] = []
-
-
-def rank_local(variable: contextvars.ContextVar[Any]) -> contextvars.ContextVar[Any]:
-    """Declare a context variable that a simulated rank must not inherit: it begins there with None."""
-    _rank_local.append(variable)
-    return variable
-
-
-def reset_rank_local() -> None:
-    """In the context of a new simulated rank: forget what belongs to the ranks of the surrounding program."""
-    for variable in _rank_local:
-        variable.set(None)
-
-
-def launched_ranks(environment: Mapping[str, str] = os.environ) -> tuple[str, int] | None:
-    """The launcher variable that says that there are several ranks, and how many; None if none does."""
-    for variable in LAUNCHER_VARIABLES:
-        text = environment.get(variable, "")
-        if text.isdecimal() and int(text) > 1:
-            return variable, int(text)
-    return None
-
-
-def find_mpiexec() -> str | None:
-    """The launcher of this environment's own MPI library, else the one on PATH."""
-    beside = Path(sys.prefix) / "bin" / "mpiexec"
-    return str(beside) if os.access(beside, os.X_OK) else shutil.which("mpiexec")
 
 
 def get_communicator() -> Communicator:
@@ -82,8 +46,8 @@ def get_communicator() -> Communicator:
 
 
 def _make() -> Communicator:
-    launched = launched_ranks()
-    if launched is None and _PMIX_VARIABLE not in os.environ and not _is_mpi_running():
+    launched = launchers.launched_ranks(os.environ)
+    if launched is None and not launchers.speaks_pmix(os.environ) and not _is_mpi_running():
         return SingleCommunicator()
     try:
         from numpy_dist.comm import mpi
@@ -97,7 +61,11 @@ def _make() -> Communicator:
             f"loaded: {error}. Install one (pip install 'numpy-dist[mpich]'), or start the program without a launcher"
         ) from error
     if ranks > 1:
-        return mpi.MpiCommunicator()
+        guard = watch_exits(unconditionally=True)
+        assert guard is not None
+        communicator = mpi.MpiCommunicator(guard)
+        launchers.hide_from_children()
+        return communicator
     if launched is None:
         return SingleCommunicator()
     raise LauncherError(
@@ -108,6 +76,21 @@ def _make() -> Communicator:
     )
 
 
+def renew() -> Communicator:
+    """Replace MPI's communicator by a new one, for tests; collective.
+
+    After an error on one rank only, the old one may hold operations that the other ranks have never joined. Arrays that
+    live on the old one are lost.
+    """
+    global _process_wide
+    if _process_wide is not None and _process_wide.name == "mpi":
+        from numpy_dist.comm import mpi
+
+        _process_wide = mpi.MpiCommunicator(_guard)
+        reset_rank_local()
+    return get_communicator()
+
+
 def _is_mpi_running() -> bool:
     """Whether the program itself has started MPI with several ranks, under a launcher that we do not know."""
     if "mpi4py.MPI" not in sys.modules:
@@ -115,3 +98,60 @@ def _is_mpi_running() -> bool:
     from numpy_dist.comm import mpi
 
     return mpi.world_is_parallel()
+
+
+def find_mpiexec(environment: Mapping[str, str] = os.environ) -> str | None:
+    """The launcher of this environment's own MPI library, else the one on PATH."""
+    beside = Path(sys.prefix) / "bin" / "mpiexec"
+    return str(beside) if os.access(beside, os.X_OK) else shutil.which("mpiexec", path=environment.get("PATH"))
+
+
+# -- the ends of ranks -----------------------------------------------------------------------------------------------
+
+
+def watch_exits(unconditionally: bool = False) -> ExitGuard | None:
+    """Watch how this process ends, if it is one of several ranks; call it when the package is imported.
+
+    Not collective, and loads no MPI library: a program that fails before its first array has to be noticed by the other
+    ranks too.
+    """
+    global _guard
+    if _guard is None and (unconditionally or launchers.launched_ranks(os.environ) is not None):
+        launchers.mark_process()
+        _guard = ExitGuard(_join)
+        _guard.install()
+    return _guard
+
+
+def _join() -> Any:
+    """At the end of a program that has never communicated: the others may wait for this rank to start MPI."""
+    try:
+        communicator = get_communicator()
+    except LauncherError:
+        return None
+    return communicator if communicator.name == "mpi" else None
+
+
+def run_guarded(function: Callable[..., Result], *args: Any, **kwargs: Any) -> Result:
+    """Call the main program, for launchers: a SystemExit that leaves it is noted for the other ranks."""
+    try:
+        return function(*args, **kwargs)
+    except SystemExit as error:
+        if _guard is not None:
+            _guard.note_exit(error)
+        raise
+
+
+# -- simulated ranks -------------------------------------------------------------------------------------------------
+
+
+def rank_local(variable: contextvars.ContextVar[Any]) -> contextvars.ContextVar[Any]:
+    """Declare a context variable that a simulated rank must not inherit: it begins there with None."""
+    _rank_local.append(variable)
+    return variable
+
+
+def reset_rank_local() -> None:
+    """In the context of a new simulated rank: forget what belongs to the ranks of the surrounding program."""
+    for variable in _rank_local:
+        variable.set(None)

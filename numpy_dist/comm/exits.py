@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import atexit
 import dis
+import os
+import signal
 import sys
 import threading
 import time
@@ -19,6 +21,8 @@ from dataclasses import dataclass, field
 from types import FrameType, TracebackType
 from typing import Any, Protocol
 
+from numpy_dist.comm.last_resort import LastResort
+
 __all__ = ["EndNotice", "ExitGuard", "exit_code"]
 
 # A normal end is announced only if the others have not ended too within this time: usually all end together.
@@ -26,8 +30,11 @@ _QUIET_SECONDS = 0.05
 # How long a failed rank waits for other claims to print, and for the other ranks to leave before it aborts the job.
 _CLAIM_SECONDS = 0.2
 _LEAVE_SECONDS = 2.0
+# How long a rank that fails before it has ever communicated waits for the others to start MPI.
+_START_SECONDS = 4.0
 _POLL_SECONDS = 0.001
 _REASON_LENGTH = 300
+_INTERRUPTED = 130
 
 
 @dataclass(frozen=True)
@@ -48,7 +55,7 @@ class EndNotice:
     posted: dict[int, int] = field(default_factory=dict)
 
 
-class _Ending(Protocol):
+class Ending(Protocol):
     """What `ExitGuard` needs of a communicator."""
 
     rank: int
@@ -69,10 +76,20 @@ def exit_code(value: object) -> int:
 
 
 class ExitGuard:
-    """Watches how the main program of this rank ends."""
+    """Watches how the main program of this rank ends.
 
-    def __init__(self, communicator: _Ending) -> None:
-        self._communicator = communicator
+    Parameters
+    ----------
+    join : callable
+        Called where the program ends before it has ever communicated: makes the communicator, as the other ranks may
+        wait for this one to do so; None if there is none to be had.
+    """
+
+    def __init__(self, join: Callable[[], Ending | None] = lambda: None) -> None:
+        self._join = join
+        self._communicator: Ending | None = None
+        self._pid = os.getpid()
+        self._installed = False
         self._announced = False
         self._claims = False
         self._over = False
@@ -83,7 +100,10 @@ class ExitGuard:
         self._previous_exit: Callable[..., Any] = sys.exit
 
     def install(self) -> None:
-        """Hook `sys.excepthook`, `sys.exit` and `atexit` of this process."""
+        """Hook `sys.excepthook`, `sys.exit` and `atexit` of this process, once."""
+        if self._installed:
+            return
+        self._installed = True
         self._previous_hook = sys.excepthook
         self._previous_exit = sys.exit
         sys.excepthook = self._hook
@@ -94,7 +114,12 @@ class ExitGuard:
             while frame is not None:
                 self._main_frame, frame = frame, frame.f_back
 
-    # -- the three ways in which a program ends ----------------------------------------------------------------------
+    def connect(self, communicator: Ending) -> None:
+        """From now on, this is the communicator of the program."""
+        self._communicator = communicator
+        self._announced = self._claims = False
+
+    # -- the ways in which a program ends ----------------------------------------------------------------------------
 
     def _hook(self, kind: type[BaseException], value: BaseException, trace: TracebackType | None) -> None:
         # Programs also call the hook to show an exception, and interactive ones go on after it; only the interpreter
@@ -102,48 +127,70 @@ class ExitGuard:
         if sys._getframe().f_back is not None or hasattr(sys, "ps1") or sys.flags.interactive:
             self._previous_hook(kind, value, trace)
             return
-        code = 130 if issubclass(kind, KeyboardInterrupt) else 1
-        self.end_failed(code, value, lambda: self._print_exception(kind, value, trace))
+        code = _INTERRUPTED if issubclass(kind, KeyboardInterrupt) else 1
+        text = "".join(traceback.format_exception(kind, value, trace))
+        self._end_failed(code, value, text, lambda: self._print_exception(kind, value, trace))
 
     def _exit(self, status: object = None, /) -> None:
         # SystemExit passes by the hook, and is gone when atexit runs: note here who asked for it.
         if threading.current_thread() is threading.main_thread():
             self._exit_argument = status
-            self._exit_stack = "".join(traceback.format_stack(sys._getframe(1))) + f"SystemExit: {status}\n"
+            stack = "".join(traceback.format_stack(sys._getframe(1)))
+            self._exit_stack = f"Traceback (most recent call last):\n{stack}SystemExit: {status}\n"
         self._previous_exit(status)
 
+    def note_exit(self, error: SystemExit) -> None:
+        """A SystemExit is about to leave the main program (for those that see it pass, as launchers do)."""
+        self._exit_argument = error.code
+        self._exit_stack = "".join(traceback.format_exception(error))
+        self._main_frame = None
+
     def _at_exit(self) -> None:
-        if self._over or not self._communicator.can_communicate():
+        if self._over:
             return
-        code = exit_code(self._exit_argument)
-        if self._exit_stack is None or not self._left_by_exception() or code == 0:
-            self.end_normally()
+        left = self._left_by_exception()
+        code = exit_code(self._exit_argument) if left else 0
+        if os.getpid() != self._pid:
+            self._end_child(code if not left or self._exit_stack is not None else 1)
             return
-        stack = "Traceback (most recent call last):\n" + self._exit_stack
-        self._end_with_code(code, f"SystemExit: {self._exit_argument}", lambda: self._write(stack))
+        uncaught = getattr(sys, "last_value", None)
+        if left and self._exit_stack is not None and code:
+            self._end_with_code(code, self._exit_stack)
+        elif left and isinstance(uncaught, BaseException) and not hasattr(sys, "ps1"):
+            # Another hook than ours has shown it.
+            self._end_failed(1, uncaught, "", lambda: None)
+        else:
+            self._end_normally(
+                "it left by SystemExit" if left and self._main_frame is not None else "it ran to its end"
+            )
+
+    def _end_child(self, code: int) -> None:
+        """A forked child must not finalise its parent's MPI, which Python would do next."""
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
 
     def _left_by_exception(self) -> bool:
         """Whether the main program did not run to its end (so that a noted `sys.exit` was not caught)."""
         frame = self._main_frame
         if frame is None or frame.f_lasti < 0:
-            return True
+            return self._exit_stack is not None
         return not dis.opname[frame.f_code.co_code[frame.f_lasti]].startswith("RETURN")
 
     # -- what is done about it ---------------------------------------------------------------------------------------
 
-    def end_normally(self) -> None:
+    def _end_normally(self, reason: str) -> None:
         """Stay until all ranks have come to their end."""
-        if self._over:
-            return
         self._over = True
+        if not self._connected(None):
+            return
         if not self._stay(_QUIET_SECONDS):
-            if not self._announced:
-                self._announce(0, "it ran to its end", failed=False)
+            self._announce(0, reason, failed=False)
             self._stay(None)
 
-    def end_failed(self, code: int, error: BaseException, report: Callable[[], None]) -> None:
+    def _end_failed(self, code: int, error: BaseException, text: str, report: Callable[[], None]) -> None:
         """Announce the failure, `report` it if this rank is the one to do so, and end the job."""
-        if self._over or not self._communicator.can_communicate():
+        if self._over or os.getpid() != self._pid or not self._connected(text):
             report()
             return
         self._over = True
@@ -151,65 +198,91 @@ class ExitGuard:
         self._stay(_CLAIM_SECONDS)
         if self._is_first():
             report()
-        self._leave(code)
+        if not self._stay(_LEAVE_SECONDS):
+            self._abort(code)
 
-    def _end_with_code(self, code: int, reason: str, report: Callable[[], None]) -> None:
+    def _end_with_code(self, code: int, stack: str) -> None:
         """An exit with a code: all ranks may do so together; it is reported only if others do something else."""
         self._over = True
-        self._announce(code, reason, failed=True)
-        alone = not self._stay(_LEAVE_SECONDS, until=self._others_failed)
-        others_failed = self._others_failed()
-        if (alone or others_failed) and self._is_first():
-            report()
-        self._leave(code)
+        if not self._connected(stack):
+            return
+        self._announce(code, f"SystemExit: {self._exit_argument}", failed=True)
+        together = self._stay(_LEAVE_SECONDS, until=self._others_followed)
+        if (not together or self._others_followed()) and self._is_first():
+            self.write(stack)
+        # The others had their time, unless it was cut short by one that failed as it waited for this rank.
+        if not together and not self._stay(_LEAVE_SECONDS if self._others_followed() else 0):
+            self._abort(code)
 
     def announce_failure(self, error: BaseException, code: int = 1) -> None:
         """Tell the others; the program may still go on for a while."""
-        if not self._announced and self._communicator.can_communicate():
-            reason = "".join(traceback.format_exception_only(error)).strip()
-            self._announce(code, reason, failed=True)
+        reason = "".join(traceback.format_exception_only(error)).strip()
+        self._announce(code, reason, failed=True)
+
+    def _connected(self, text: str | None) -> bool:
+        """Whether the others can be told; a failed rank (with a text) tries for a limited time only."""
+        if self._communicator is None:
+            with LastResort(_START_SECONDS, self._prefixed(text)) if text is not None else LastResort.none():
+                self._communicator = self._join()
+        return self._communicator is not None and self._communicator.can_communicate()
 
     def _announce(self, code: int, reason: str, failed: bool) -> None:
+        communicator = self._communicator
+        if self._announced or communicator is None or not communicator.can_communicate():
+            return
         self._announced = True
-        self._communicator.look_for_notices()
-        self._claims = failed and not any(notice.claims for notice in self._communicator.ended.values())
-        self._communicator.announce(code, reason[:_REASON_LENGTH], failed, self._claims)
+        communicator.look_for_notices()
+        self._claims = failed and not any(notice.claims for notice in communicator.ended.values())
+        communicator.announce(code, reason[:_REASON_LENGTH], failed, self._claims)
+
+    def _notices(self) -> list[EndNotice]:
+        return [] if self._communicator is None else list(self._communicator.ended.values())
 
     def _is_first(self) -> bool:
-        claims = [notice.rank for notice in self._communicator.ended.values() if notice.claims]
-        return self._claims and all(self._communicator.rank < rank for rank in claims)
+        return self._claims and all(self._rank() < notice.rank for notice in self._notices() if notice.claims)
 
-    def _others_failed(self) -> bool:
-        return any(notice.failed and not notice.claims for notice in self._communicator.ended.values())
+    def _others_followed(self) -> bool:
+        """Whether another rank has failed after, and perhaps because, this one did."""
+        return any(notice.failed and not notice.claims for notice in self._notices())
 
     def _stay(self, seconds: float | None, until: Callable[[], bool] = lambda: False) -> bool:
         """Drive messages on until all ranks have ended (True) or, at most, for so long (False)."""
+        if threading.current_thread() is threading.main_thread():
+            # Nothing is left to interrupt: Ctrl-C now just ends the process.
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
         deadline = None if seconds is None else time.monotonic() + seconds
-        while not self._communicator.all_have_ended():
+        while self._communicator is not None and not self._communicator.all_have_ended():
             if until() or (deadline is not None and time.monotonic() > deadline):
                 return False
             time.sleep(_POLL_SECONDS)
         return True
 
-    def _leave(self, code: int) -> None:
-        if not self._stay(_LEAVE_SECONDS):
+    def _abort(self, code: int) -> None:
+        if self._communicator is not None:
             self._communicator.abort(code or 1)
 
     # -- printing ----------------------------------------------------------------------------------------------------
 
+    def _rank(self) -> int:
+        return 0 if self._communicator is None else self._communicator.rank
+
+    def _prefixed(self, text: str) -> str:
+        rank = next((os.environ[v] for v in _RANK_VARIABLES if v in os.environ), "?")
+        return f"[rank {rank if self._communicator is None else self._communicator.rank}] {text}"
+
     def _print_exception(self, kind: type[BaseException], value: BaseException, trace: TracebackType | None) -> None:
         if self._previous_hook is sys.__excepthook__:
-            self._write("".join(traceback.format_exception(kind, value, trace)))
+            self.write("".join(traceback.format_exception(kind, value, trace)))
             return
-        self._write("")
+        self.write("")
         self._previous_hook(kind, value, trace)
 
-    def print_stack(self, why: str) -> None:
-        """Print where this rank is."""
-        self._write(f"{why}\n" + "".join(traceback.format_stack(sys._getframe(1))))
-
-    def _write(self, text: str) -> None:
-        # One write, so that the lines of several ranks do not mix.
+    def write(self, text: str) -> None:
+        """Print this, with the rank, in one piece, so that the lines of several ranks do not mix."""
         sys.stdout.flush()
-        sys.stderr.write(f"[rank {self._communicator.rank}] {text}")
+        sys.stderr.write(self._prefixed(text))
         sys.stderr.flush()
+
+
+# What launchers call the number of a rank, where no communicator can be asked.
+_RANK_VARIABLES = ("PMI_RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "MV2_COMM_WORLD_RANK", "SLURM_PROCID")

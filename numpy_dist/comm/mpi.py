@@ -10,6 +10,7 @@ import os
 import pickle
 import sys
 import time
+import traceback
 from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -147,6 +148,11 @@ class _MpiPending(Pending):
 class MpiCommunicator(Communicator):
     """All ranks of ``MPI.COMM_WORLD``, on communicators of our own (collective to make).
 
+    Parameters
+    ----------
+    guard : ExitGuard, optional
+        What tells the other ranks, over this communicator, that this one ends.
+
     Attributes
     ----------
     ended : dict of int to EndNotice
@@ -155,7 +161,7 @@ class MpiCommunicator(Communicator):
 
     name = "mpi"
 
-    def __init__(self) -> None:
+    def __init__(self, guard: ExitGuard | None = None) -> None:
         world = MPI.COMM_WORLD
         super().__init__(world.Get_rank(), world.Get_size())
         self.ended: dict[int, EndNotice] = {}
@@ -168,11 +174,13 @@ class MpiCommunicator(Communicator):
         self.native = self._duplicate(world)
         node = world.Split_type(MPI.COMM_TYPE_SHARED)
         self.node_size = node.Get_size()
+        self.node_rank = node.Get_rank()
         node.Free()
         self._barrier_request: MPI.Request | None = None
         self._notices: list[Any] = []
-        self._guard = ExitGuard(self)
-        self._guard.install()
+        self._guard = guard
+        if guard is not None:
+            guard.connect(self)
 
     @staticmethod
     def _duplicate(world: MPI.Intracomm) -> MPI.Intracomm:
@@ -280,7 +288,8 @@ class MpiCommunicator(Communicator):
         return os.getpid() == self._pid and not MPI.Is_finalized()
 
     def fail(self, exception: BaseException) -> None:
-        self._guard.announce_failure(exception)
+        if self._guard is not None:
+            self._guard.announce_failure(exception)
 
     def abort(self, code: int = 1) -> None:
         sys.stdout.flush()
@@ -289,4 +298,7 @@ class MpiCommunicator(Communicator):
 
     def report_position(self, where: str, seconds: float) -> None:
         """Print where this rank waits (the watchdog of the setting TIMEOUT)."""
-        self._guard.print_stack(f"has waited {seconds:.0f} s in {where} (collective {self._collectives})")
+        stack = "".join(traceback.format_stack(sys._getframe(1)))
+        text = f"has waited {seconds:.0f} s in {where} (collective {self._collectives})\n{stack}"
+        sys.stderr.write(f"[rank {self.rank}] {text}")
+        sys.stderr.flush()

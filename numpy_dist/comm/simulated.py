@@ -186,6 +186,7 @@ class SimulatedCommunicator(Communicator):
     def __init__(self, world: World, rank: int) -> None:
         super().__init__(rank, world.size)
         self.node_size = world.size
+        self.node_rank = rank
         self._world = world
         self._collectives = 0
 

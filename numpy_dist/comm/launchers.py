@@ -1,0 +1,80 @@
+"""What launchers tell the processes that they start, and how to keep it from the processes that those start."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, MutableMapping
+
+__all__ = ["LAUNCHER_VARIABLES", "hide_from_children", "launched_ranks", "mark_process", "speaks_pmix"]
+
+# The number of ranks. PMI_SIZE: Hydra (MPICH), Intel MPI, Cray, Slurm's pmi2; then Open MPI, MVAPICH, IBM's jsrun,
+# Flux, Slurm, and Hydra's number of ranks on this machine.
+LAUNCHER_VARIABLES = (
+    "PMI_SIZE",
+    "OMPI_COMM_WORLD_SIZE",
+    "MV2_COMM_WORLD_SIZE",
+    "JSM_NAMESPACE_SIZE",
+    "FLUX_JOB_SIZE",
+    "SLURM_STEP_NUM_TASKS",
+    "MPI_LOCALNRANKS",
+)
+# PMIx tells each process its rank; the number of ranks is to be asked of MPI.
+_PMIX_VARIABLE = "PMIX_RANK"
+
+# A process that inherits these would take itself for the rank that its parent is, and die as it starts MPI.
+_HIDDEN_PREFIXES = ("PMI_", "PMIX_", "PRTE_", "HYDI_", "OMPI_COMM_WORLD_", "MPI_LOCAL", "MV2_COMM_", "JSM_NAMESPACE_")
+_PIPE_VARIABLES = ("PMI_FD", "HYDI_CONTROL_FD")
+
+# The process that is a rank, for children that it starts before the variables are hidden.
+_MARK = "_NUMPY_DIST_RANK_PROCESS"
+
+
+def launched_ranks(environment: Mapping[str, str]) -> tuple[str, int] | None:
+    """The launcher variable that says that there are several ranks, and how many; None if none does."""
+    if _is_child_of_rank(environment):
+        return None
+    for variable in LAUNCHER_VARIABLES:
+        text = environment.get(variable, "")
+        if text.isdecimal() and int(text) > 1:
+            return variable, int(text)
+    return None
+
+
+def speaks_pmix(environment: Mapping[str, str]) -> bool:
+    """Whether a launcher that speaks PMIx started this process."""
+    return _PMIX_VARIABLE in environment and not _is_child_of_rank(environment)
+
+
+def mark_process(environment: MutableMapping[str, str] = os.environ) -> None:
+    """Let children know that the launcher's variables are about this process and not about them."""
+    environment[_MARK] = str(os.getpid())
+
+
+def _is_child_of_rank(environment: Mapping[str, str]) -> bool:
+    mark = environment.get(_MARK)
+    if mark is None or mark == str(os.getpid()):
+        return False
+    # A rank may itself call a launcher: the processes of that one are ranks, with pipes of their own.
+    return mark == str(os.getppid()) or not _has_pipe(environment)
+
+
+def _has_pipe(environment: Mapping[str, str]) -> bool:
+    text = environment.get("PMI_FD", "")
+    if not text.isdecimal():
+        return True
+    try:
+        os.fstat(int(text))
+    except OSError:
+        return False
+    return True
+
+
+def hide_from_children(environment: MutableMapping[str, str] = os.environ) -> None:
+    """Once MPI has started: children get none of the launcher's variables and pipes."""
+    for variable in _PIPE_VARIABLES:
+        text = environment.get(variable, "")
+        if text.isdecimal() and _has_pipe({"PMI_FD": text}):
+            os.set_inheritable(int(text), False)
+    hidden = [v for v in environment if v.startswith(_HIDDEN_PREFIXES) or v in LAUNCHER_VARIABLES]
+    for variable in hidden:
+        del environment[variable]

@@ -1,0 +1,179 @@
+"""For tests of SPMD programs: simulated ranks, agreement on outcomes, a watchdog, and a ban on gathers."""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from numpy_dist.comm.base import Communicator
+from numpy_dist.comm.detect import get_communicator, renew
+from numpy_dist.comm.simulated import run_simulated
+from numpy_dist.errors import RankError
+
+__all__ = ["Agreement", "forbid_gathers", "run_simulated", "spmd", "watchdog"]
+
+Result = TypeVar("Result")
+
+# How long a rank whose time is up lets the other ranks print their stacks too.
+_SECONDS_FOR_OTHERS = 1.0
+
+
+def spmd(*nranks: int) -> Callable[[Callable[..., Any]], Callable[..., None]]:
+    """Run the decorated test on each of these numbers of simulated ranks.
+
+    Examples
+    --------
+    >>> from numpy_dist.comm.detect import get_communicator
+    >>> @spmd(1, 2, 3)
+    ... def test_ranks():
+    ...     comm = get_communicator()
+    ...     assert comm.allgather(comm.rank) == list(range(comm.size))
+    >>> test_ranks()
+    """
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., None]:
+        @functools.wraps(function)
+        def run(*args: Any, **kwargs: Any) -> None:
+            for n in nranks:
+                run_simulated(n, function, *args, **kwargs)
+
+        return run
+
+    return decorate
+
+
+@contextmanager
+def forbid_gathers() -> Iterator[Communicator]:
+    """Within the block, gathering a whole array raises `numpy_dist.errors.CommunicationRefused`.
+
+    It concerns the running context's communicator only: on simulated ranks, enter it on each rank.
+    """
+    communicator = get_communicator()
+    before = communicator.refuse_gathers
+    communicator.refuse_gathers = True
+    try:
+        yield communicator
+    finally:
+        communicator.refuse_gathers = before
+
+
+# -- the watchdog ----------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def watchdog(seconds: float, what: str = "this block", descriptor: int = 2) -> Iterator[None]:
+    """If the block takes longer, print the stacks of all threads of every rank, and abort the job.
+
+    Parameters
+    ----------
+    seconds : float
+        0 for no limit. Every rank enters the block and so keeps its own time.
+    what : str
+        For the message.
+    descriptor : int
+        The file descriptor to write to (test runners redirect 2).
+    """
+    communicator = get_communicator()
+    ended = threading.Event()
+
+    def watch() -> None:
+        if ended.wait(seconds):
+            return
+        os.write(
+            descriptor, _all_stacks(communicator.rank, f"{what}: the time limit of {seconds:g} s is over").encode()
+        )
+        time.sleep(_SECONDS_FOR_OTHERS)
+        _abort(communicator)
+
+    thread = threading.Thread(target=watch, name="watchdog", daemon=True)
+    if seconds > 0:
+        thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+
+
+def _abort(communicator: Communicator) -> None:
+    if communicator.name == "mpi":
+        communicator.abort(1)
+    os._exit(1)
+
+
+def _all_stacks(rank: int, headline: str) -> str:
+    names = {thread.ident: thread.name for thread in threading.enumerate()}
+    lines = [headline]
+    for identity, frame in sys._current_frames().items():
+        if names.get(identity) == "watchdog":
+            continue
+        lines.append(f"thread {names.get(identity, identity)}, innermost call last:")
+        lines += "".join(traceback.format_stack(frame)).rstrip().splitlines()
+    return "".join(f"[rank {rank}] {line}\n" for line in lines)
+
+
+# -- agreement on outcomes -------------------------------------------------------------------------------------------
+
+
+class Agreement:
+    """Lets the ranks of an MPI job agree on how a piece of a test went, on a communicator of its own (collective).
+
+    A rank that failed may have left the others in the middle of a communication: it tells them, they leave it with
+    RankError, all come together here, and go on with a new communicator.
+    """
+
+    def __init__(self) -> None:
+        from numpy_dist.comm import mpi
+
+        get_communicator()
+        self._communicator: Communicator = mpi.MpiCommunicator()
+
+    @property
+    def rank(self) -> int:
+        """This rank."""
+        return self._communicator.rank
+
+    @property
+    def size(self) -> int:
+        """The number of ranks."""
+        return self._communicator.size
+
+    def exchange(self, value: Any) -> list[Any]:
+        """The values of all ranks."""
+        return self._communicator.allgather(value)
+
+    def settle(self, outcome: str, error: BaseException | None, text: str) -> tuple[list[str], dict[int, str]]:
+        """Agree on one piece of a test.
+
+        Parameters
+        ----------
+        outcome : str
+            This rank's, in words that the caller chooses.
+        error : BaseException, optional
+            Set if this rank has left the piece by an error, at a point where the others may wait for it.
+        text : str
+            What to tell the others about the error.
+
+        Returns
+        -------
+        outcomes : list of str
+            Of all ranks.
+        texts : dict of int to str
+            Of the ranks with an error; those that failed only because another rank did come last.
+        """
+        if error is not None:
+            get_communicator().fail(error)
+        all_results = self._communicator.allgather((outcome, error is not None, isinstance(error, RankError)))
+        outcomes = [result[0] for result in all_results]
+        if not any(failed for _, failed, _ in all_results):
+            return outcomes, {}
+        texts = self._communicator.allgather(text)
+        renew()
+        order = sorted(range(self.size), key=lambda rank: (all_results[rank][2], rank))
+        return outcomes, {rank: texts[rank] for rank in order if all_results[rank][1]}
