@@ -1,0 +1,37 @@
+"""What the functions of this package share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from numpy_dist import engine
+
+NoValue = np._NoValue
+
+
+def as_handle(x: Any) -> Any:
+    """`x` itself if it is an array of ours, else a copy of it as one (every rank has the same `x`)."""
+    return x if engine.is_handle(x) else engine.from_global(np.asanyarray(x))
+
+
+def metadata(x: Any) -> Any:
+    """The ndarray that has the shape, dtype, strides and flags of `x`; its values must not be read."""
+    return x._array if engine.is_handle(x) else np.asanyarray(x)
+
+
+def views(x: Any, parts: Sequence[np.ndarray]) -> list[Any]:
+    """Handles of several views of `x`, given as views of its `_array`."""
+    return [x._view(lambda _, part=part: part) for part in parts]
+
+
+def scalar(x: Any) -> Any:
+    """The value of an array of one element, as a NumPy scalar (collective if it is sharded); other scalars as they are."""
+    return engine.item(x) if engine.is_handle(x) else x
+
+
+def given(**options: Any) -> dict[str, Any]:
+    """The options that were given, for passing them on."""
+    return {name: value for name, value in options.items() if value is not NoValue}

@@ -1,0 +1,72 @@
+"""Joining arrays: the result is allocated and each array is assigned to its part, which moves only what has to move."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.lib.array_utils import normalize_axis_index
+
+from numpy_dist import engine
+from numpy_dist.dispatch.core.registry import implements
+from numpy_dist.dispatch.functions.common import as_handle
+from numpy_dist.dispatch.functions.numpy_source import numpy_source
+from numpy_dist.layout.layout import Copies, Layout, Pinned
+
+for _function in (np.stack, np.vstack, np.hstack, np.dstack, np.column_stack, np.append):
+    implements(_function, kind="composed")(numpy_source(_function))
+
+implements(np.roll, kind="composed")(numpy_source(np.roll))
+
+
+@implements(np.concatenate, kind="composed")
+def concatenate(
+    arrays: Any, /, axis: Any = 0, out: Any = None, *, dtype: Any = None, casting: str = "same_kind"
+) -> Any:
+    parts = [x if engine.is_handle(x) else np.asanyarray(x) for x in arrays]
+    if axis is None:
+        parts, axis = [np.ravel(x) for x in parts], 0
+    ndim = parts[0].ndim if parts else 0
+    shapes = [tuple(x.shape) for x in parts]
+    if ndim == 0 or not -ndim <= axis < ndim or (out is not None and dtype is not None):
+        engine.numpy_error(np.concatenate, (parts,), {"axis": axis, "out": out, "dtype": dtype, "casting": casting})
+    axis = normalize_axis_index(axis, ndim)
+    if any(s[:axis] + s[axis + 1 :] != shapes[0][:axis] + shapes[0][axis + 1 :] for s in shapes):
+        engine.numpy_error(np.concatenate, (parts,), {"axis": axis, "out": out, "dtype": dtype, "casting": casting})
+    shape = (*shapes[0][:axis], sum(s[axis] for s in shapes), *shapes[0][axis + 1 :])
+    if out is None:
+        target = _allocate(parts, shapes, shape, axis, _joined_dtype(parts, axis, dtype, casting))
+    elif tuple(out.shape) != shape:
+        raise ValueError("Output array is the wrong shape")
+    else:
+        target = out
+    start = 0
+    for part, part_shape in zip(parts, shapes, strict=True):
+        here = (slice(None),) * axis + (slice(start, start + part_shape[axis]),)
+        np.copyto(target[here], part, casting=casting)
+        start += part_shape[axis]
+    return target
+
+
+def _joined_dtype(parts: Sequence[Any], axis: int, dtype: Any, casting: str) -> np.dtype:
+    """NumPy's dtype of the result, and its complaint about a cast that `casting` forbids."""
+    standing = [np.empty((0,), x.dtype) for x in parts]
+    return np.concatenate(standing, dtype=dtype, casting=casting).dtype
+
+
+def _allocate(
+    parts: Sequence[Any], shapes: Sequence[tuple[int, ...]], shape: tuple[int, ...], axis: int, dtype: np.dtype
+) -> Any:
+    """An empty result: like the largest sharded part where the joined axis is whole there, else cut as usual."""
+    order = "F" if all(x._array.flags.fnc if engine.is_handle(x) else x.flags.fnc for x in parts) else "C"
+    layout: Layout | None = None
+    sharded = [(x, s) for x, s in zip(parts, shapes, strict=True) if engine.is_sharded(x)]
+    if sharded:
+        largest, _ = max(sharded, key=lambda entry: int(np.prod(entry[1])))
+        layout = engine.layout_of(largest)
+    if layout is None or layout.cut_of(axis) is not None or any(isinstance(d, Copies | Pinned) for d in layout.dims):
+        layout = engine.runtime().default_layout(shape)
+    else:
+        layout = layout.with_shape(shape)
+    return engine.empty(shape, dtype, order=order, layout=layout)

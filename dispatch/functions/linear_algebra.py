@@ -1,0 +1,223 @@
+"""Linear algebra: products of vectors and matrices, and what is made of them."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from numpy_dist import engine
+from numpy_dist.dispatch.core.registry import decline, implements
+from numpy_dist.dispatch.functions.common import NoValue, as_handle
+from numpy_dist.dispatch.functions.numpy_source import numpy_source
+from numpy_dist.layout.layout import Cut, Layout
+from numpy_dist.layout.mesh import Mesh
+from numpy_dist.parallel.matmul import contracted, ring
+
+for _function in (
+    np.tensordot,
+    np.outer,
+    np.linalg.cross,
+    np.linalg.matmul,
+    np.linalg.matrix_norm,
+    np.linalg.matrix_power,
+    np.linalg.multi_dot,
+    np.linalg.norm,
+    np.linalg.outer,
+    np.linalg.tensordot,
+    np.linalg.trace,
+    np.linalg.vector_norm,
+):
+    implements(_function, kind="composed")(numpy_source(_function))
+
+
+@implements(np.trace, kind="composed")
+def trace(
+    a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: Any = None
+) -> Any:
+    return np.sum(np.diagonal(a, offset, axis1, axis2), axis=-1, dtype=dtype, out=out)
+
+
+@implements(np.matmul, kind="parallel")
+def matmul(
+    x1: Any, x2: Any, /, out: Any = None, casting: str = "same_kind", order: str = "K", dtype: Any = None,
+    signature: Any = None, axes: Any = NoValue, axis: Any = NoValue, keepdims: bool = False,
+) -> Any:
+    if axes is not NoValue or axis is not NoValue or keepdims or signature is not None or order not in ("K", "C"):
+        decline("matmul with axes, signature or order")
+    a, b = as_handle(x1), as_handle(x2)
+    target = out[0] if isinstance(out, tuple) else out
+    loop = None if dtype is None else (None, None, np.dtype(dtype))
+    kinds = np.matmul.resolve_dtypes(
+        (a.dtype, b.dtype, None if target is None else target.dtype), signature=loop, casting=casting
+    )
+    if a.ndim == 0 or b.ndim == 0 or a.shape[-1] != b.shape[-2 if b.ndim > 1 else 0]:
+        engine.numpy_error(np.matmul, (a, b), {})
+    if a.ndim > 2 and b.ndim > 2:
+        return _deliver(_stacks(a, b, kinds[2]), target, casting, (a, b))
+    if b.ndim > 2:
+        decline("a vector or matrix times a stack of matrices")
+    return _deliver(_product(a, b, kinds[2]), target, casting, (a, b))
+
+
+def _deliver(result: Any, target: Any, casting: str, operands: tuple[Any, Any]) -> Any:
+    """The product, or `out` with the product in it."""
+    if target is None:
+        return result
+    if tuple(target.shape) != np.shape(result):
+        engine.numpy_error(np.matmul, operands, {"out": target})
+    np.copyto(target, result, casting=casting)
+    return target
+
+
+@implements(np.dot, kind="parallel")
+def dot(a: Any, b: Any, out: Any = None) -> Any:
+    a, b = as_handle(a), as_handle(b)
+    dtype = np.dot(np.zeros(1, a.dtype), np.zeros(1, b.dtype)).dtype
+    if a.ndim == 0 or b.ndim == 0:
+        result = np.multiply(a, b)
+    elif a.shape[-1] != b.shape[-2 if b.ndim > 1 else 0]:
+        engine.numpy_error(np.dot, (a, b))
+    elif b.ndim > 2:
+        result = np.tensordot(a, b, (-1, -2))
+    else:
+        result = _product(a, b, dtype)
+    if out is None:
+        return result
+    if out.dtype != dtype or tuple(out.shape) != np.shape(result) or not _flags(out).c_contiguous:
+        raise ValueError(
+            "output array is not acceptable (must have the right datatype, number of dimensions, and be a C-Array)"
+        )
+    np.copyto(out, result)
+    return out
+
+
+def _flags(x: Any) -> Any:
+    return x._array.flags if engine.is_handle(x) else x.flags
+
+
+@implements(np.inner, kind="composed")
+def inner(a: Any, b: Any, /) -> Any:
+    a, b = as_handle(a), as_handle(b)
+    if a.ndim == 0 or b.ndim == 0:
+        return np.multiply(a, b)
+    if a.shape[-1] != b.shape[-1]:
+        engine.numpy_error(np.inner, (a, b))
+    if b.ndim <= 2:
+        return np.dot(a, np.transpose(b))
+    return np.tensordot(a, b, (-1, -1))
+
+
+@implements(np.vdot, kind="composed")
+def vdot(a: Any, b: Any, /) -> Any:
+    a, b = np.ravel(as_handle(a)), np.ravel(as_handle(b))
+    if a.shape != b.shape:
+        engine.numpy_error(np.vdot, (a, b))
+    return np.dot(np.conjugate(a) if a.dtype.kind == "c" else a, b)
+
+
+# -- the product of two matrices -------------------------------------------------------------------------------------
+
+
+def _product(a: Any, b: Any, dtype: np.dtype) -> Any:
+    """``a @ b`` for any number of axes of `a` and one or two of `b`; a scalar for two vectors."""
+    if dtype.hasobject:
+        decline("arrays of Python objects")
+    shape = (*a.shape[:-1], *b.shape[1:])
+    left = np.reshape(a, (prod(a.shape[:-1]), a.shape[-1]))
+    right = b if b.ndim == 2 else np.reshape(b, (-1, 1))
+    # NumPy adds up half precision in single precision.
+    work = np.dtype(np.float32) if dtype == np.float16 else dtype
+    found = _matrices(_converted(left, work), _converted(right, work))
+    result = np.reshape(found, shape)
+    if work != dtype:
+        with np.errstate(over="ignore"):
+            result = np.astype(result, dtype)
+    return engine.item(result) if not shape else result
+
+
+def _converted(x: Any, dtype: np.dtype) -> Any:
+    return x if x.dtype == dtype else np.astype(x, dtype)
+
+
+def _matrices(a: Any, b: Any) -> Any:
+    """The product of two matrices by the algorithm that moves the fewest elements (known from layouts alone)."""
+    size = engine.runtime().size
+    (m, k), n = a.shape, b.shape[1]
+    costs = {
+        _by_rows: _moved(a, 0) + (k * n * (size - 1) if engine.is_sharded(b) else 0),
+        _by_contraction: _moved(a, 1) + _moved(b, 0) + m * n * size,
+        _by_columns: _moved(b, 1) + (m * k * (size - 1) if engine.is_sharded(a) else 0),
+    }
+    return min(costs, key=lambda algorithm: costs[algorithm])(a, b)
+
+
+def _is_cut(x: Any, axis: int) -> Cut | None:
+    """How a matrix is cut, if it is cut along this axis and by all ranks."""
+    layout = engine.layout_of(x) if engine.is_sharded(x) else None
+    cut = None if layout is None else layout.cut_of(axis)
+    return cut if cut is not None and cut.extent == engine.runtime().size else None
+
+
+def _moved(x: Any, axis: int) -> int:
+    """How many elements have to be moved for an axis to be cut."""
+    return 0 if not engine.is_sharded(x) or _is_cut(x, axis) is not None else x.size
+
+
+def _cut_layout(shape: tuple[int, ...], axis: int, points: tuple[int, ...] | None = None) -> Layout:
+    """The layout that is cut along one axis only."""
+    if points is None:
+        return engine.default_layout(shape, split=axis)
+    return Layout(tuple(shape), Mesh((len(points) - 1,)), (Cut(axis, points),))
+
+
+def _along(x: Any, axis: int) -> Layout:
+    """The layout of a matrix once it is cut along an axis: as it is, if it is so."""
+    cut = _is_cut(x, axis)
+    return _cut_layout(x.shape, axis, None if cut is None else cut.points)
+
+
+def _by_rows(a: Any, b: Any) -> Any:
+    """Rows stay, panels of the right operand go around."""
+    rows = _along(a, 0)
+    a = engine.aligned(a, rows)
+    result = rows.with_shape((a.shape[0], b.shape[1]))
+    if not engine.is_sharded(b):
+        return engine.from_local(np.matmul(engine.shard(a), b._array), result)
+    panels = _along(b, 0)
+    b = engine.aligned(b, panels)
+    engine.force(a, b)
+    return engine.from_local(ring(engine.shard(a), engine.shard(b), panels, engine.runtime().comm), result)
+
+
+def _by_columns(a: Any, b: Any) -> Any:
+    """Columns stay: the transposed product by rows."""
+    return np.transpose(_by_rows(np.transpose(b), np.transpose(a)))
+
+
+def _by_contraction(a: Any, b: Any) -> Any:
+    """Both operands are cut along the summed axis, at the same points; partial products are added up."""
+    rows = _along(b, 0)
+    cut = _is_cut(a, 1)
+    if cut is not None and (_is_cut(b, 0) is None or a.size > b.size):
+        rows = _cut_layout(b.shape, 0, cut.points)
+    points = next(what.points for what in rows.dims if isinstance(what, Cut))
+    a, b = engine.aligned(a, _cut_layout(a.shape, 1, points)), engine.aligned(b, rows)
+    shape = (a.shape[0], b.shape[1])
+    large = engine.default_shard(prod(shape) * a.dtype.itemsize) and prod(shape) > 1
+    result = engine.default_layout(shape) if large else engine.runtime().replicated_layout(shape)
+    engine.force(a, b)
+    block = contracted(engine.shard(a), engine.shard(b), rows, result, engine.runtime().comm)
+    return engine.from_local(block, result)
+
+
+def _stacks(a: Any, b: Any, dtype: np.dtype) -> Any:
+    """Stacks of matrices of the same length: whole matrices on each rank."""
+    if tuple(a.shape[:-2]) != tuple(b.shape[:-2]) or dtype.hasobject:
+        decline("stacks of matrices that have to be broadcast")
+    layout = engine.default_layout(a.shape, split=0)
+    a, b = engine.aligned(a, layout), engine.aligned(b, layout.with_shape(b.shape))
+    engine.force(a, b)
+    block = np.matmul(engine.shard(a), engine.shard(b))
+    return engine.from_local(block.astype(dtype, copy=False), layout.with_shape((*a.shape[:-1], b.shape[-1])))

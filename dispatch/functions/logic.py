@@ -1,0 +1,49 @@
+"""Comparison and truth value testing. (`all` and `any` are with the reductions.)"""
+
+from __future__ import annotations
+
+import builtins
+from typing import Any
+
+import numpy as np
+
+from numpy_dist import engine
+from numpy_dist.dispatch.core.registry import implements
+from numpy_dist.dispatch.functions.numpy_source import numpy_source
+
+for _function in (np.isclose, np.allclose, np.array_equal, np.isneginf, np.isposinf):
+    implements(_function, kind="composed")(numpy_source(_function))
+
+
+@implements(np.array_equiv, kind="composed")
+def array_equiv(a1: Any, a2: Any) -> bool:
+    shapes = [x.shape if engine.is_handle(x) else np.asarray(x).shape for x in (a1, a2)]
+    try:
+        np.broadcast_shapes(*shapes)
+    except ValueError:
+        return False
+    return builtins.bool(np.all(np.equal(a1, a2)))
+
+
+def _constant(x: Any, value: bool) -> Any:
+    return engine.full(x.shape, value, np.dtype(bool), layout=engine.layout_of(x)) if x.ndim else np.bool_(value)
+
+
+@implements(np.iscomplex, kind="composed")
+def iscomplex(x: Any) -> Any:
+    return np.not_equal(np.imag(x), 0) if x.dtype.kind == "c" else _constant(x, False)
+
+
+@implements(np.isreal, kind="composed")
+def isreal(x: Any) -> Any:
+    return np.equal(np.imag(x), 0) if x.dtype.kind in "cO" else _constant(x, True)
+
+
+@implements(np.iscomplexobj, kind="native")
+def iscomplexobj(x: Any) -> bool:
+    return issubclass(x.dtype.type, np.complexfloating)
+
+
+@implements(np.isrealobj, kind="native")
+def isrealobj(x: Any) -> bool:
+    return not issubclass(x.dtype.type, np.complexfloating)

@@ -1,0 +1,239 @@
+"""Array manipulation routines that give views, so that nothing is moved: shapes, transpositions, splitting, flipping.
+
+Each lets NumPy apply the function to the phantom of the array: shapes, strides, flags and errors are NumPy's own.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from numpy_dist import engine
+from numpy_dist.dispatch.core.registry import implements
+from numpy_dist.dispatch.functions.common import views
+
+# -- shapes ----------------------------------------------------------------------------------------------------------
+
+
+@implements(np.reshape, kind="structural")
+def reshape(a: Any, /, shape: Any, order: str = "C", *, copy: bool | None = None) -> Any:
+    if copy:
+        a = engine.copy(a, order=order)
+    try:
+        return a._view(lambda array: array.reshape(shape, order=order, copy=False))
+    except ValueError:
+        # Either the sizes do not fit, which the second attempt says again, or NumPy would have copied.
+        if copy is not None:
+            raise
+    return engine.copy(a, order=_copy_order(a, order))._view(lambda array: array.reshape(shape, order=order, copy=False))
+
+
+def _copy_order(a: Any, order: str) -> str:
+    """The memory order in which NumPy's reshape copies."""
+    if order in ("A", "a"):
+        return "F" if a._array.flags.fnc else "C"
+    return order
+
+
+@implements(np.ravel, kind="structural")
+def ravel(a: Any, order: str = "C") -> Any:
+    order = order.upper() if isinstance(order, str) else order
+    flags = a._array.flags
+    if order == "A":
+        order = "F" if flags.fnc else "C"
+    elif order == "K" and not flags.c_contiguous:
+        # In the order of memory: the axes sorted by stride, as NumPy sorts them.
+        strides = [abs(s) for s in a._array.strides]
+        axes = sorted(range(a.ndim), key=lambda axis: -strides[axis])
+        a, order = a._view(lambda array: array.transpose(axes)), "C"
+    elif order == "K":
+        order = "C"
+    flags = a._array.flags
+    if order == "F" and flags.f_contiguous or order == "C" and flags.c_contiguous:
+        return a._view(lambda array: array.reshape(-1, order=order, copy=False))
+    if order not in ("C", "F"):
+        engine.numpy_error(np.ravel, (a,), {"order": order})
+    return engine.copy(a, order=order)._view(lambda array: array.reshape(-1, order=order, copy=False))
+
+
+@implements(np.squeeze, kind="structural")
+def squeeze(a: Any, axis: Any = None) -> Any:
+    return a._view(lambda array: array.squeeze(axis))
+
+
+@implements(np.expand_dims, kind="structural")
+def expand_dims(a: Any, axis: Any) -> Any:
+    return a._view(lambda array: np.expand_dims(array, axis))
+
+
+def _atleast(function: Any, arys: tuple[Any, ...]) -> Any:
+    found = tuple(x._view(function) if engine.is_handle(x) else function(x) for x in arys)
+    return found[0] if len(found) == 1 else found
+
+
+@implements(np.atleast_1d, kind="structural")
+def atleast_1d(*arys: Any) -> Any:
+    return _atleast(np.atleast_1d, arys)
+
+
+@implements(np.atleast_2d, kind="structural")
+def atleast_2d(*arys: Any) -> Any:
+    return _atleast(np.atleast_2d, arys)
+
+
+@implements(np.atleast_3d, kind="structural")
+def atleast_3d(*arys: Any) -> Any:
+    return _atleast(np.atleast_3d, arys)
+
+
+@implements(np.broadcast_to, kind="structural")
+def broadcast_to(array: Any, shape: Any, subok: bool = False) -> Any:
+    return array._view(lambda phantom: np.broadcast_to(phantom, shape))
+
+
+@implements(np.broadcast_arrays, kind="structural")
+def broadcast_arrays(*args: Any, subok: bool = False) -> tuple[Any, ...]:
+    parts = np.broadcast_arrays(*(x._array if engine.is_handle(x) else x for x in args))
+    return tuple(
+        (x if part is x._array else x._view(lambda _, part=part: part)) if engine.is_handle(x) else part
+        for x, part in zip(args, parts, strict=True)
+    )
+
+
+# -- transpositions --------------------------------------------------------------------------------------------------
+
+
+@implements(np.transpose, kind="structural")
+def transpose(a: Any, axes: Any = None) -> Any:
+    return a._view(lambda array: array.transpose(axes))
+
+
+@implements(np.matrix_transpose, kind="structural")
+def matrix_transpose(x: Any, /) -> Any:
+    return x._view(np.matrix_transpose)
+
+
+@implements(np.linalg.matrix_transpose, kind="structural")
+def linalg_matrix_transpose(x: Any, /) -> Any:
+    return x._view(np.linalg.matrix_transpose)
+
+
+@implements(np.swapaxes, kind="structural")
+def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
+    return a._view(lambda array: array.swapaxes(axis1, axis2))
+
+
+@implements(np.moveaxis, kind="structural")
+def moveaxis(a: Any, source: Any, destination: Any) -> Any:
+    return a._view(lambda array: np.moveaxis(array, source, destination))
+
+
+@implements(np.rollaxis, kind="structural")
+def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
+    return a._view(lambda array: np.rollaxis(array, axis, start))
+
+
+@implements(np.flip, kind="structural")
+def flip(m: Any, axis: Any = None) -> Any:
+    return m._view(lambda array: np.flip(array, axis))
+
+
+@implements(np.fliplr, kind="structural")
+def fliplr(m: Any) -> Any:
+    return m._view(np.fliplr)
+
+
+@implements(np.flipud, kind="structural")
+def flipud(m: Any) -> Any:
+    return m._view(np.flipud)
+
+
+@implements(np.rot90, kind="structural")
+def rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> Any:
+    return m._view(lambda array: np.rot90(array, k, axes))
+
+
+# -- splitting -------------------------------------------------------------------------------------------------------
+
+
+def _split(function: Any, ary: Any, indices_or_sections: Any, *rest: Any) -> list[Any]:
+    if engine.is_handle(indices_or_sections):
+        # Positions that are in an array of ours are needed on every rank.
+        indices_or_sections = engine.gather(indices_or_sections)
+    if not engine.is_handle(ary):
+        return function(ary, indices_or_sections, *rest)
+    return views(ary, function(ary._array, indices_or_sections, *rest))
+
+
+@implements(np.split, kind="structural")
+def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
+    return _split(np.split, ary, indices_or_sections, axis)
+
+
+@implements(np.array_split, kind="structural")
+def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
+    return _split(np.array_split, ary, indices_or_sections, axis)
+
+
+@implements(np.hsplit, kind="structural")
+def hsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
+    return _split(np.hsplit, ary, indices_or_sections)
+
+
+@implements(np.vsplit, kind="structural")
+def vsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
+    return _split(np.vsplit, ary, indices_or_sections)
+
+
+@implements(np.dsplit, kind="structural")
+def dsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
+    return _split(np.dsplit, ary, indices_or_sections)
+
+
+@implements(np.unstack, kind="structural")
+def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
+    if x.ndim == 0:
+        raise ValueError("Input array must be at least 1-d.")
+    return tuple(np.moveaxis(x, axis, 0))
+
+
+# -- diagonals, windows, parts of complex numbers --------------------------------------------------------------------
+
+
+@implements(np.diagonal, kind="structural")
+def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
+    return a._view(lambda array: array.diagonal(offset, axis1, axis2))
+
+
+@implements(np.linalg.diagonal, kind="structural")
+def linalg_diagonal(x: Any, /, *, offset: int = 0) -> Any:
+    return x._view(lambda array: np.linalg.diagonal(array, offset=offset))
+
+
+@implements(np.lib.stride_tricks.sliding_window_view, kind="structural")
+def sliding_window_view(
+    x: Any, window_shape: Any, axis: Any = None, *, subok: bool = False, writeable: bool = False
+) -> Any:
+    return x._view(
+        lambda array: np.lib.stride_tricks.sliding_window_view(array, window_shape, axis, writeable=writeable)
+    )
+
+
+@implements(np.real, kind="structural")
+def real(val: Any) -> Any:
+    return val._view(lambda array: array.real)
+
+
+@implements(np.imag, kind="structural")
+def imag(val: Any) -> Any:
+    if val.dtype.kind == "c" or not engine.is_sharded(val):
+        return val._view(lambda array: array.imag)
+    zeros = engine.full(val.shape, 0, val.dtype, layout=engine.layout_of(val))
+    return zeros._view(_read_only)
+
+
+def _read_only(array: np.ndarray) -> np.ndarray:
+    view = array.view()
+    view.flags.writeable = False
+    return view

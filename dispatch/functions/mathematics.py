@@ -1,0 +1,118 @@
+"""Mathematical functions that are made of ufuncs and slices."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+from numpy._core import umath
+
+from numpy_dist import engine
+from numpy_dist.dispatch.core.registry import implements
+from numpy_dist.dispatch.functions.common import NoValue, as_handle
+from numpy_dist.dispatch.functions.numpy_source import numpy_source
+
+for _function in (
+    np.angle,
+    np.cross,
+    np.diff,
+    np.fix,
+    np.gradient,
+    np.nan_to_num,
+    np.sinc,
+    np.trapezoid,
+):
+    implements(_function, kind="composed")(numpy_source(_function))
+
+implements(np.real_if_close, kind="structural")(numpy_source(np.real_if_close))
+
+
+@implements(np.clip, kind="native")
+def clip(
+    a: Any, a_min: Any = NoValue, a_max: Any = NoValue, out: Any = None, *, min: Any = NoValue, max: Any = NoValue,
+    **kwargs: Any,
+) -> Any:
+    low, high = _bounds(a_min, a_max, min, max)
+    a = as_handle(a)
+    if a.dtype.kind in "iu":
+        # Bounds that the dtype cannot exceed are none (NEP 50 would refuse them).
+        limits = np.iinfo(a.dtype)
+        low = None if type(low) is int and low <= limits.min else low
+        high = None if type(high) is int and high >= limits.max else high
+    if low is None and high is None:
+        return np.positive(a, out=out, **kwargs)
+    if low is None:
+        return np.minimum(a, high, out=out, **kwargs)
+    if high is None:
+        return np.maximum(a, low, out=out, **kwargs)
+    # The ufunc has no public name.
+    return umath.clip(a, low, high, out=out, **kwargs)
+
+
+def _bounds(a_min: Any, a_max: Any, low: Any, high: Any) -> tuple[Any, Any]:
+    """The two spellings of the bounds, told apart and checked as NumPy does."""
+    if a_min is NoValue and a_max is NoValue:
+        return None if low is NoValue else low, None if high is NoValue else high
+    if a_min is NoValue:
+        raise TypeError("clip() missing 1 required positional argument: 'a_min'")
+    if a_max is NoValue:
+        raise TypeError("clip() missing 1 required positional argument: 'a_max'")
+    if low is not NoValue or high is not NoValue:
+        raise ValueError(
+            "Passing `min` or `max` keyword argument when `a_min` and `a_max` are provided is forbidden."
+        )
+    return a_min, a_max
+
+
+@implements(np.round, np.around, kind="composed")
+def round(a: Any, decimals: Any = 0, out: Any = None) -> Any:
+    a = as_handle(a)
+    decimals = operator.index(decimals)
+    if a.dtype.kind == "c":
+        return _round_complex(a, decimals, out)
+    if decimals >= 0 and a.dtype.kind in "iu":
+        if out is None:
+            return engine.copy(a)
+        np.copyto(out, a, casting="unsafe")
+        return out
+    if decimals == 0:
+        return np.rint(a, out=out)
+    # As NumPy's C code: scale, round to integers, scale back; integers in double precision.
+    scale, unscale = (np.multiply, np.true_divide) if decimals > 0 else (np.true_divide, np.multiply)
+    factor = 10.0 ** abs(decimals)
+    if out is None and a.dtype.kind in "iu":
+        work = unscale(np.rint(scale(a, factor)), factor)
+        return np.astype(work, a.dtype)
+    if out is None:
+        out = engine.empty(a.shape, a.dtype, layout=engine.layout_of(a))
+    scale(a, factor, out=out)
+    np.rint(out, out=out)
+    return unscale(out, factor, out=out)
+
+
+def _round_complex(a: Any, decimals: int, out: Any) -> Any:
+    result = engine.copy(a) if out is None else out
+    for part in (np.real, np.imag):
+        round(part(a), decimals, out=part(result))
+    return result
+
+
+@implements(np.ediff1d, kind="composed")
+def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
+    ary = np.ravel(as_handle(ary))
+    inner = np.subtract(ary[1:], ary[:-1])
+    if to_begin is None and to_end is None:
+        return inner
+    pieces = []
+    for name, ends in (("to_begin", to_begin), ("to_end", to_end)):
+        if ends is None:
+            continue
+        ends = np.ravel(as_handle(ends))
+        if not np.can_cast(ends.dtype, ary.dtype, casting="same_kind"):
+            raise TypeError(f"dtype of `{name}` must be compatible with input `ary` under the `same_kind` rule.")
+        pieces.append((name, ends))
+    parts = [e for n, e in pieces if n == "to_begin"] + [inner] + [e for n, e in pieces if n == "to_end"]
+    return np.concatenate(parts, dtype=ary.dtype)
+
+

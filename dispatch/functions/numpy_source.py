@@ -1,0 +1,131 @@
+"""Functions of NumPy that are Python code, run as they are on arrays of ours.
+
+Much of NumPy is written with slices, ufuncs, reductions and other functions of NumPy, all of which dispatch; only its
+conversions (``asanyarray``) and its tests for ``ndarray`` stand in the way. `numpy_source` gives such a function with
+those names bound to ones that let an array of ours through. The code that runs is the installed NumPy's own, so that its
+keywords, dtypes, errors and warnings are NumPy's by construction. `numpy_dist.distribute` does the same to a user's code.
+"""
+
+from __future__ import annotations
+
+import builtins
+import types
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from numpy_dist import engine
+from numpy_dist.dispatch.core.sites import user_frame
+
+
+class _ArrayType(type):
+    def __instancecheck__(cls, x: Any) -> bool:
+        return isinstance(x, np.ndarray) or engine.is_handle(x)
+
+
+class _Array(np.ndarray, metaclass=_ArrayType):
+    """What ``ndarray`` means in NumPy's own code: arrays of ours are instances of it, too."""
+
+
+def _asarray(a: Any, dtype: Any = None, order: Any = None, *, like: Any = None, **options: Any) -> Any:
+    if not engine.is_handle(a):
+        return np.asarray(a, dtype, order, **options)
+    return a if dtype is None or a.dtype == dtype else np.astype(a, dtype)
+
+
+def _asanyarray(a: Any, dtype: Any = None, order: Any = None, *, like: Any = None, **options: Any) -> Any:
+    return _asarray(a, dtype, order, **options) if engine.is_handle(a) else np.asanyarray(a, dtype, order, **options)
+
+
+def _array(
+    a: Any, dtype: Any = None, *, copy: Any = True, order: Any = "K", subok: bool = False, ndmin: int = 0, like: Any = None
+) -> Any:
+    if not engine.is_handle(a):
+        return np.array(a, dtype, copy=copy, order=order, subok=subok, ndmin=ndmin)
+    if copy or (dtype is not None and a.dtype != dtype):
+        a = engine.copy(a, dtype=dtype, order=order)
+    missing = ndmin - a.ndim
+    return a if missing <= 0 else a._view(lambda array: array[(None,) * missing])
+
+
+def warn(message: Any, category: Any = UserWarning, stacklevel: int = 1, source: Any = None) -> None:
+    """`warnings.warn` at the user's line, which is further up the stack than NumPy's code reckons."""
+    frame = user_frame(2)
+    module = frame.f_globals.get("__name__") or "<unknown>"
+    registry = frame.f_globals.setdefault("__warningregistry__", {})
+    warnings.warn_explicit(
+        message, category, frame.f_code.co_filename, frame.f_lineno, module, registry, frame.f_globals, source
+    )
+
+
+_REPLACED: dict[int, Any] = {
+    id(np.asarray): _asarray, id(np.asanyarray): _asanyarray, id(np.array): _array, id(np.ndarray): _Array
+}
+
+
+class _Namespace:
+    """A module of NumPy with the conversions replaced."""
+
+    def __init__(self, module: types.ModuleType) -> None:
+        self._module = module
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._module, name)
+        return _REPLACED.get(id(found), found)
+
+
+class _Warnings:
+    """The module `warnings`, with a `warn` that finds the user's line."""
+
+    warn = staticmethod(warn)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(warnings, name)
+
+
+_BOUND: dict[str, dict[str, Any]] = {}
+
+
+def _bound_globals(module_globals: dict[str, Any]) -> dict[str, Any]:
+    """The names that a module's functions see, with the conversions replaced, its private functions bound to them too."""
+    name = module_globals["__name__"]
+    bound = _BOUND.get(name)
+    if bound is None:
+        bound = _BOUND[name] = dict(module_globals)
+        for key, value in module_globals.items():
+            if id(value) in _REPLACED:
+                bound[key] = _REPLACED[id(value)]
+            elif value is warnings:
+                bound[key] = _Warnings()
+            elif isinstance(value, types.ModuleType) and value.__name__.split(".")[0] == "numpy":
+                bound[key] = _Namespace(value)
+            elif isinstance(value, types.FunctionType) and value.__globals__ is module_globals and key.startswith("_"):
+                bound[key] = _bind(value, bound)
+        bound["__builtins__"] = builtins
+    return bound
+
+
+def _bind(function: types.FunctionType, names: dict[str, Any]) -> types.FunctionType:
+    bound = types.FunctionType(
+        function.__code__, names, function.__name__, function.__defaults__, function.__closure__
+    )
+    bound.__kwdefaults__ = function.__kwdefaults__
+    bound.__module__, bound.__doc__ = __name__, function.__doc__
+    return bound
+
+
+def numpy_source(function: Callable[..., Any], **names: Any) -> Callable[..., Any]:
+    """NumPy's implementation of a function that it overrides, for arrays of ours.
+
+    Parameters
+    ----------
+    function : callable
+        A function of NumPy that is implemented in Python.
+    **names
+        What further global names of its module mean in it.
+    """
+    implementation: Any = function.__wrapped__  # type: ignore[attr-defined]
+    found = _bound_globals(implementation.__globals__)
+    return _bind(implementation, {**found, **names} if names else found)

@@ -1,0 +1,80 @@
+"""Sums, products, extremes and truth over axes: the reductions of one ufunc."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from numpy_dist import engine
+from numpy_dist.dispatch.core.registry import implements
+from numpy_dist.dispatch.functions.common import NoValue, as_handle, given
+
+
+def reduce(ufunc: np.ufunc, a: Any, axis: Any, dtype: Any, out: Any, keepdims: Any, initial: Any, where: Any) -> Any:
+    """`engine.reduction` with the defaults of NumPy's functions."""
+    return engine.reduction(
+        ufunc,
+        as_handle(a),
+        axis,
+        dtype,
+        out,
+        keepdims=False if keepdims is NoValue else keepdims,
+        where=True if where is NoValue else where,
+        **given(initial=initial),
+    )
+
+
+@implements(np.sum, kind="native")
+def sum(
+    a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = NoValue, initial: Any = NoValue,
+    where: Any = NoValue,
+) -> Any:
+    return reduce(np.add, a, axis, dtype, out, keepdims, initial, where)
+
+
+@implements(np.prod, kind="native")
+def prod(
+    a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = NoValue, initial: Any = NoValue,
+    where: Any = NoValue,
+) -> Any:
+    return reduce(np.multiply, a, axis, dtype, out, keepdims, initial, where)
+
+
+@implements(np.max, np.amax, kind="native")
+def max(
+    a: Any, axis: Any = None, out: Any = None, keepdims: Any = NoValue, initial: Any = NoValue, where: Any = NoValue
+) -> Any:
+    return reduce(np.maximum, a, axis, None, out, keepdims, initial, where)
+
+
+@implements(np.min, np.amin, kind="native")
+def min(
+    a: Any, axis: Any = None, out: Any = None, keepdims: Any = NoValue, initial: Any = NoValue, where: Any = NoValue
+) -> Any:
+    return reduce(np.minimum, a, axis, None, out, keepdims, initial, where)
+
+
+@implements(np.any, kind="native")
+def any(a: Any, axis: Any = None, out: Any = None, keepdims: Any = NoValue, *, where: Any = NoValue) -> Any:
+    return reduce(np.logical_or, a, axis, bool, out, keepdims, NoValue, where)
+
+
+@implements(np.all, kind="native")
+def all(a: Any, axis: Any = None, out: Any = None, keepdims: Any = NoValue, *, where: Any = NoValue) -> Any:
+    return reduce(np.logical_and, a, axis, bool, out, keepdims, NoValue, where)
+
+
+@implements(np.count_nonzero, kind="composed")
+def count_nonzero(a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
+    a = as_handle(a)
+    if a.dtype != bool:
+        a = engine.copy(a, dtype=bool)
+    return engine.reduction(np.add, a, axis, np.intp, None, keepdims=keepdims)
+
+
+@implements(np.ptp, kind="composed")
+def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: Any = NoValue) -> Any:
+    largest = reduce(np.maximum, a, axis, None, out, keepdims, NoValue, NoValue)
+    smallest = reduce(np.minimum, a, axis, None, None, keepdims, NoValue, NoValue)
+    return np.subtract(largest, smallest, out)

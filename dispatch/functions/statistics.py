@@ -1,0 +1,110 @@
+"""Averages and variances, computed as NumPy's own ``_methods.py`` does, over sums of the engine."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from numpy_dist import engine
+from numpy_dist.dispatch.core.registry import implements
+from numpy_dist.dispatch.functions.common import NoValue, as_handle, metadata
+from numpy_dist.dispatch.functions.numpy_source import numpy_source, warn
+
+
+def _count(a: Any, axis: Any, keepdims: bool, where: Any) -> Any:
+    """How many elements each result is made of (``_count_reduce_items``)."""
+    if where is True:
+        axes = range(a.ndim) if axis is None else np.lib.array_utils.normalize_axis_tuple(axis, a.ndim)
+        count = 1
+        for each in axes:
+            count *= a.shape[each]
+        return np.intp(count)
+    chosen = as_handle(where)._view(lambda array: np.broadcast_to(array, a.shape))
+    return engine.reduction(np.add, chosen, axis, np.intp, None, keepdims=keepdims)
+
+
+def _divide(total: Any, count: Any) -> Any:
+    """``total / count`` in the dtype of `total`, in place if it is an array."""
+    if isinstance(total, np.generic):
+        return total.dtype.type(total / count)
+    return np.true_divide(total, count, out=total, casting="unsafe")
+
+
+def _default_dtype(dtype: Any, given: np.dtype) -> Any:
+    """Integers and bools are averaged in double precision."""
+    return np.dtype("f8") if dtype is None and given.kind in "iub" else dtype
+
+
+@implements(np.mean, kind="composed")
+def mean(
+    a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = NoValue, *, where: Any = NoValue
+) -> Any:
+    a, keepdims, where = as_handle(a), keepdims is not NoValue and keepdims, True if where is NoValue else where
+    count = _count(a, axis, keepdims, where)
+    if count == 0 if where is True else np.any(count == 0):
+        warn("Mean of empty slice", RuntimeWarning)
+    half = dtype is None and a.dtype == np.float16
+    dtype = np.dtype("f4") if half else _default_dtype(dtype, a.dtype)
+    total = engine.reduction(np.add, a, axis, dtype, out, keepdims=keepdims, where=where)
+    if half and isinstance(total, np.generic):
+        return a.dtype.type(total / count)
+    result = _divide(total, count)
+    return np.astype(result, a.dtype) if half and out is None else result
+
+
+def _ddof(ddof: Any, correction: Any) -> Any:
+    if correction is NoValue:
+        return ddof
+    if ddof != 0:
+        raise ValueError("ddof and correction can't be provided simultaneously.")
+    return correction
+
+
+def _squared_magnitude(deviation: Any, given: np.dtype) -> Any:
+    if given.kind in "fiu":
+        return np.square(deviation, out=deviation)
+    if deviation.dtype.kind == "c":
+        real, imag = np.real(deviation), np.imag(deviation)
+        return np.add(np.square(real, out=real), np.square(imag, out=imag), out=real)
+    return np.real(np.multiply(deviation, np.conjugate(deviation), out=deviation))
+
+
+def _variance(
+    a: Any, axis: Any, dtype: Any, out: Any, ddof: Any, keepdims: Any, where: Any, average: Any
+) -> Any:
+    a, keepdims, where = as_handle(a), keepdims is not NoValue and keepdims, True if where is NoValue else where
+    count = _count(a, axis, keepdims, where)
+    if ddof >= count if where is True else np.any(ddof >= count):
+        warn("Degrees of freedom <= 0 for slice", RuntimeWarning)
+    dtype = _default_dtype(dtype, a.dtype)
+    if average is NoValue:
+        total = engine.reduction(np.add, a, axis, dtype, None, keepdims=True, where=where)
+        divisor = count if np.ndim(count) == 0 else np.reshape(count, total.shape)
+        average = _divide(total, divisor)
+    deviation = as_handle(engine.elementwise(np.subtract, (a, average)))
+    squares = _squared_magnitude(deviation, a.dtype)
+    total = engine.reduction(np.add, squares, axis, dtype, out, keepdims=keepdims, where=where)
+    return _divide(total, np.maximum(count - ddof, 0))
+
+
+@implements(np.var, kind="composed")
+def var(
+    a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0, keepdims: Any = NoValue, *,
+    where: Any = NoValue, mean: Any = NoValue, correction: Any = NoValue,
+) -> Any:
+    return _variance(a, axis, dtype, out, _ddof(ddof, correction), keepdims, where, mean)
+
+
+@implements(np.std, kind="composed")
+def std(
+    a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0, keepdims: Any = NoValue, *,
+    where: Any = NoValue, mean: Any = NoValue, correction: Any = NoValue,
+) -> Any:
+    variance = _variance(a, axis, dtype, out, _ddof(ddof, correction), keepdims, where, mean)
+    if isinstance(variance, np.generic):
+        return variance.dtype.type(np.sqrt(variance))
+    return np.sqrt(variance, out=variance)
+
+
+implements(np.average, kind="composed")(numpy_source(np.average))

@@ -1,0 +1,94 @@
+"""Products of matrices whose shards are panels: nobody ever holds a whole operand that is cut.
+
+`ring` keeps the rows of the left operand where they are and passes the row panels of the right one around the ranks;
+`contracted` multiplies what the ranks hold along the summed axis and adds the partial products.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from numpy_dist.layout.layout import Layout
+from numpy_dist.parallel.combine import fold
+
+
+def adder(dtype: np.dtype) -> np.ufunc:
+    """What adds up products: truth values are or-ed."""
+    return np.logical_or if dtype == bool else np.add
+
+
+def ring(rows: np.ndarray, panel: np.ndarray, layout: Layout, comm: Any) -> np.ndarray:
+    """This rank's rows of a product.
+
+    Parameters
+    ----------
+    rows : ndarray, (r, k)
+        This rank's rows of the left operand, whole.
+    panel : ndarray, (k of this rank, n)
+        This rank's rows of the right operand.
+    layout : Layout
+        Of the right operand, which is cut along its first axis only.
+    comm : Communicator
+
+    Returns
+    -------
+    ndarray, (r, n)
+
+    Notes
+    -----
+    Each step multiplies the panel at hand while the next one arrives, so that besides its own shards a rank holds two
+    panels. Every rank sends to its lower neighbour what it has received from its upper one.
+    """
+    size, rank = comm.size, comm.rank
+    columns = panel.shape[1]
+    add = adder(panel.dtype)
+    result = np.zeros((rows.shape[0], columns), panel.dtype)
+    panel = np.ascontiguousarray(panel)
+    for step in range(size):
+        owner = (rank + step) % size
+        following = panel
+        pending = None
+        if step + 1 < size:
+            low, high = _interval(layout, (owner + 1) % size)
+            following = np.empty((high - low, columns), panel.dtype)
+            sends = [((rank - 1) % size, panel)] if panel.size else []
+            pending = comm.start_exchange(sends, [((rank + 1) % size, following)] if following.size else [])
+        low, high = _interval(layout, owner)
+        if low < high and result.size:
+            product = np.matmul(rows[:, low:high], panel)
+            result = product if step == 0 else add(result, product, out=result)
+        if pending is not None:
+            pending.wait()
+        panel = following
+    return result
+
+
+def _interval(layout: Layout, rank: int) -> tuple[int, int]:
+    box = layout.box(rank)
+    return (0, 0) if box is None else box[0]
+
+
+def contracted(columns: np.ndarray, rows: np.ndarray, cut: Layout, result: Layout, comm: Any) -> np.ndarray:
+    """This rank's part of a product whose summed axis is cut (collective).
+
+    Parameters
+    ----------
+    columns : ndarray, (m, k of this rank)
+        This rank's columns of the left operand.
+    rows : ndarray, (k of this rank, n)
+        The same rows of the right operand.
+    cut : Layout
+        Of the right operand, which is cut along its first axis only.
+    result : Layout
+        Of the product.
+    """
+    holders = []
+    for rank in range(comm.size):
+        low, high = _interval(cut, rank)
+        holders.append(high > low)
+    if not any(holders):
+        holders[0] = True  # nothing to add up: the product of no columns is zero
+    part = np.matmul(columns, rows)
+    return fold(adder(part.dtype), part, holders, result, comm)
