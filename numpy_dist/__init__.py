@@ -1,1 +1,61 @@
-"""See docs/architecture.md."""
+"""NumPy's namespace on distributed arrays: ``import numpy_dist as np``, or ``x = numpy_dist.asarray(x)`` and plain NumPy.
+
+Creation functions and `random` are ours; every other public name is NumPy's own, whose functions dispatch to ours when they
+are given a `DistArray`. See docs/architecture.md.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+import numpy as _numpy
+
+__version__ = "0.1.0"
+
+_CREATION = (
+    "arange array asanyarray asarray ascontiguousarray asfortranarray copy empty empty_like eye from_local frombuffer fromfile "
+    "fromfunction fromiter fromstring full full_like genfromtxt geomspace identity indices linspace loadtxt logspace mgrid ones "
+    "ones_like require tri zeros zeros_like"
+)
+_ERRORS = "DivergenceError FallbackError FallbackWarning GatherError LauncherError RankError UnsupportedError"
+
+# Where our own names are; they are imported when they are first used.
+_OWN: dict[str, str] = {
+    **dict.fromkeys(_CREATION.split(), "numpy_dist.creation"),
+    **dict.fromkeys(_ERRORS.split(), "numpy_dist.errors"),
+    "DistArray": "numpy_dist.distarray",
+    "Layout": "numpy_dist.layout.layout",
+    "Mesh": "numpy_dist.layout.mesh",
+    "config": "numpy_dist.settings",
+    "distribute": "numpy_dist.binding",
+    "explain": "numpy_dist.dispatch.core.explain",
+    "implements": "numpy_dist.dispatch.core.registry",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _OWN:
+        value = getattr(importlib.import_module(_OWN[name]), name)
+    elif name == "random":
+        value = importlib.import_module("numpy_dist.random")
+    elif name == "__all__":
+        return sorted(public_names())
+    elif name.startswith("_"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    else:
+        try:
+            value = getattr(_numpy, name)
+        except AttributeError as error:
+            raise AttributeError(f"neither numpy_dist nor numpy has an attribute {name!r}: {error}") from None
+    globals()[name] = value
+    return value
+
+
+def public_names() -> set[str]:
+    """All names that the namespace offers: NumPy's and our own."""
+    return {*_numpy.__all__, *_OWN, "random"}
+
+
+def __dir__() -> list[str]:
+    return sorted(public_names() | {name for name in globals() if name.startswith("__")})

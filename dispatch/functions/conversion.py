@@ -1,0 +1,379 @@
+"""Array creation routines that begin with data: ndarrays, lists, files, anything that can be sliced, arrays of ours."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import math
+import operator
+import os
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from numpy_dist import engine
+from numpy_dist.dispatch.core.registry import implements
+from numpy_dist.dispatch.functions.creation import OURS, Shape, chosen_layout, elsewhere, from_parts, is_replicated, memory_axes
+from numpy_dist.errors import DivergenceError
+from numpy_dist.layout.regions import Box
+from numpy_dist.settings import config
+
+_NO_COPY = "Unable to avoid copy while creating an array as requested: each rank keeps a copy of its part."
+
+
+def ingest(obj: Any, dtype: Any, order: Any, copy: bool | None, split: int | None, mesh: Any, root: int | None = None) -> Any:
+    """Make an array of ours of anything that NumPy makes an array of (and of what is too large for NumPy, part by part)."""
+    if root is not None:
+        return _from_root(obj, dtype, order, split, mesh, root)
+    if engine.is_handle(obj):
+        return _converted(obj, dtype, order, copy, split, mesh)
+    if copy is False:
+        raise ValueError(_NO_COPY)
+    if isinstance(obj, list | tuple) and _holds_handle(obj):
+        parts = [ingest(item, None, None, None, None, None) for item in obj]
+        return _converted(np.stack(parts), dtype, order, None, split, mesh)
+    if not isinstance(obj, np.ndarray) and _can_be_sliced(obj):
+        return _read(obj, tuple(obj.shape), np.dtype(obj.dtype), None, dtype, order, split, mesh)
+    if isinstance(obj, np.memmap):
+        return _read(obj, obj.shape, obj.dtype, obj, dtype, order, split, mesh)
+    array = np.asarray(obj) if isinstance(obj, np.ndarray) else np.asarray(obj, dtype)
+    if config.CHECK == "on":
+        compare_ranks(array)
+    return _read(array, array.shape, array.dtype, array, dtype, order, split, mesh)
+
+
+def _holds_handle(value: list | tuple) -> bool:
+    return any(engine.is_handle(x) or (isinstance(x, list | tuple) and _holds_handle(x)) for x in value)
+
+
+def _can_be_sliced(obj: Any) -> bool:
+    """Whether an object has a shape, a NumPy dtype and slices: a dataset of h5py or zarr, say; never a scalar or another array class."""
+    kind = type(obj)
+    if isinstance(obj, np.generic) or hasattr(kind, "__array_ufunc__") or hasattr(kind, "__array_function__"):
+        return False
+    return isinstance(getattr(obj, "shape", None), tuple) and isinstance(getattr(obj, "dtype", None), np.dtype) and hasattr(kind, "__getitem__")
+
+
+def _read(
+    source: Any, shape: Shape, kind: np.dtype, memory: np.ndarray | None, dtype: Any, order: Any, split: int | None, mesh: Any
+) -> Any:
+    """An array of which each rank reads its part from `source` (`memory`: the ndarray that it is, if it is one)."""
+    target = kind if dtype is None else np.zeros(0, kind).astype(dtype).dtype
+    layout = chosen_layout(shape, split, mesh)
+    if is_replicated(shape, target, layout):
+        whole = source if memory is not None else source[(slice(None),) * len(shape)] if shape else source[()]
+        return engine.replicated(np.array(whole, dtype, order=order or "K", copy=True))  # type: ignore[call-overload]
+
+    def part(box: Box) -> np.ndarray:
+        block = source[tuple(slice(lo, hi) for lo, hi in box)]
+        return np.asarray(block, target)
+
+    return from_parts(part, shape, target, layout, memory_axes(memory, order, len(shape)))
+
+
+def _converted(x: Any, dtype: Any, order: Any, copy: bool | None, split: int | None, mesh: Any) -> Any:
+    """An array of ours with another dtype, memory order or layout; itself where nothing is to be done and `copy` is not True."""
+    layout = chosen_layout(x.shape, split, mesh)
+    kind = x.dtype if dtype is None else np.zeros(0, x.dtype).astype(dtype).dtype
+    flags = x._array.flags
+    in_order = order in (None, "K", "A") or flags[f"{order.upper()}_CONTIGUOUS"]
+    changed = kind != x.dtype or not in_order or (layout is not None and layout != engine.layout_of(x))
+    if copy is False and changed:
+        raise ValueError("Unable to avoid copy while creating an array as requested.")
+    if not changed and not copy:
+        return x
+    return engine.copy(x, dtype=kind, order=order or "K", layout=layout)
+
+
+def _from_root(obj: Any, dtype: Any, order: Any, split: int | None, mesh: Any, root: int) -> Any:
+    """An array that only rank `root` has (collective); what goes wrong there is raised on every rank."""
+    comm = engine.runtime().comm
+    root = operator.index(root)
+    if not 0 <= root < comm.size:
+        raise ValueError(f"root={root} is no rank: there are {comm.size}")
+    array, failure = None, None
+    if comm.rank == root:
+        try:
+            array = _on_root(obj, dtype, order)
+        except Exception as error:
+            failure = error
+    failure, shape = comm.bcast((failure, None if array is None else array.shape), root)
+    if failure is not None:
+        raise failure
+    return engine.from_root(array, root, chosen_layout(shape, split, mesh))
+
+
+def _on_root(obj: Any, dtype: Any, order: Any) -> np.ndarray:
+    if obj is None:
+        raise ValueError("the rank that root= names passes the array, and the others pass None")
+    if engine.is_handle(obj):
+        raise TypeError("root= is for arrays that one rank has: this one is distributed already")
+    return np.asarray(obj, dtype, order)
+
+
+def compare_ranks(array: np.ndarray) -> None:
+    """Make sure that every rank has the same array (collective).
+
+    Raises
+    ------
+    DivergenceError
+        On every rank, naming those that differ from rank 0.
+    """
+    comm = engine.runtime().comm
+    if comm.size == 1:
+        return
+    if array.dtype.hasobject:
+        content = repr(array.tolist()).encode()
+    else:
+        content = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+    seen = comm.allgather((array.shape, str(array.dtype), hashlib.blake2b(content, digest_size=16).hexdigest()))
+    others = [rank for rank, what in enumerate(seen) if what != seen[0]]
+    if others:
+        metadata = {rank: what[:2] for rank, what in enumerate(seen)}
+        alike = all(what == metadata[0] for what in metadata.values())
+        detail = "the same shapes and dtypes, but other values" if alike else f"(shape, dtype) by rank: {metadata}"
+        raise DivergenceError(
+            f"asarray was given an array that the ranks disagree about: rank(s) {', '.join(map(str, others))} differ from rank 0 "
+            f"({detail}). Every rank must pass the same array; asarray(x, root=0) takes that of one rank."
+        )
+
+
+@implements(np.asarray, varies=(*OURS, "root"), replicated=True)
+def asarray(
+    a: Any,
+    dtype: Any = None,
+    order: Any = None,
+    *,
+    device: Any = None,
+    copy: bool | None = None,
+    like: Any = None,
+    split: int | None = None,
+    mesh: Any = None,
+    root: int | None = None,
+) -> Any:
+    """A distributed array of the data.
+
+    Parameters
+    ----------
+    a : array_like
+        An array that every rank has (each copies its part), nested lists or scalars, a distributed array (returned as it is
+        where nothing is to be changed), or anything with `shape`, `dtype` and slices, such as a memory map or a dataset of
+        h5py or zarr: each rank then reads only its part.
+    dtype, order, device, copy, like
+        As in `numpy.asarray`.
+    split : int, optional
+        Cut this axis, for all ranks. By default the layout has the smallest halos, and arrays of less than
+        ``config.MIN_SHARD_BYTES`` are not cut: every rank has them whole.
+    mesh : tuple of int, optional
+        Extents of the mesh of ranks, whose dimensions cut the leading axes in order.
+    root : int, optional
+        The rank that has the array; the others pass None. This is collective.
+
+    Raises
+    ------
+    DivergenceError
+        With ``config.CHECK = "on"``, if the ranks pass different arrays (this makes the call collective).
+    """
+    if elsewhere(like):
+        return np.asarray(a, dtype, order, device=device, copy=copy, like=like)
+    np.empty(0, device=device)  # NumPy's error for other devices than "cpu"
+    return ingest(a, dtype, order, copy, split, mesh, root)
+
+
+@implements(np.asanyarray, varies=(*OURS, "root"), replicated=True)
+def asanyarray(
+    a: Any,
+    dtype: Any = None,
+    order: Any = None,
+    *,
+    device: Any = None,
+    copy: bool | None = None,
+    like: Any = None,
+    split: int | None = None,
+    mesh: Any = None,
+    root: int | None = None,
+) -> Any:
+    """The same as `asarray`: subclasses of ndarray are not kept."""
+    if elsewhere(like):
+        return np.asanyarray(a, dtype, order, device=device, copy=copy, like=like)
+    return asarray(a, dtype, order, device=device, copy=copy, split=split, mesh=mesh, root=root)
+
+
+@implements(np.array, varies=(*OURS, "root", "ndmax"), replicated=True)
+def array(
+    object: Any,
+    dtype: Any = None,
+    *,
+    copy: bool | None = True,
+    order: Any = "K",
+    subok: bool = False,
+    ndmin: int = 0,
+    ndmax: int = 0,
+    like: Any = None,
+    split: int | None = None,
+    mesh: Any = None,
+    root: int | None = None,
+) -> Any:
+    """A distributed array that is a copy of the data: `numpy.array` with the options of `asarray`."""
+    if elsewhere(like):
+        return np.array(object, dtype, copy=copy, order=order, subok=subok, ndmin=ndmin, like=like)
+    if ndmax and not engine.is_handle(object):
+        object, copy = np.array(object, dtype, ndmax=ndmax), True  # type: ignore[call-overload]
+    made = ingest(object, dtype, order, copy, split, mesh, root)
+    missing = ndmin - made.ndim
+    return made._view(lambda a: a[(None,) * missing]) if missing > 0 else made
+
+
+@implements(np.copy, varies=OURS, replicated=True)
+def copy(a: Any, order: Any = "K", subok: bool = False, *, split: int | None = None, mesh: Any = None) -> Any:
+    """A distributed array that is a copy of the data, as `numpy.copy`."""
+    return array(a, order=order, copy=True, split=split, mesh=mesh)
+
+
+@implements(np.ascontiguousarray, replicated=True)
+def ascontiguousarray(a: Any, dtype: Any = None, *, like: Any = None) -> Any:
+    """A distributed array in C order with at least one axis, as `numpy.ascontiguousarray`."""
+    if elsewhere(like):
+        return np.ascontiguousarray(a, dtype, like=like)
+    return array(a, dtype, copy=None, order="C", ndmin=1)
+
+
+@implements(np.asfortranarray, replicated=True)
+def asfortranarray(a: Any, dtype: Any = None, *, like: Any = None) -> Any:
+    """A distributed array in Fortran order with at least one axis, as `numpy.asfortranarray`."""
+    if elsewhere(like):
+        return np.asfortranarray(a, dtype, like=like)
+    return array(a, dtype, copy=None, order="F", ndmin=1)
+
+
+@implements(np.require, replicated=True)
+def require(a: Any, dtype: Any = None, requirements: Any = None, *, like: Any = None) -> Any:
+    """A distributed array with flags as asked for, as `numpy.require`."""
+    if elsewhere(like):
+        return np.require(a, dtype, requirements, like=like)
+    np.require(0, None, requirements)  # NumPy's errors
+    names = {str(r)[0].upper() for r in ([requirements] if isinstance(requirements, str) else requirements or ())}
+    made = ingest(a, dtype, "F" if "F" in names else "C" if "C" in names else None, None, None, None)
+    return made.copy(order="K") if "W" in names and not made.flags.writeable else made
+
+
+# -- files, buffers and iterators ------------------------------------------------------------------------------------
+
+
+def _by_every_rank(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`function` of NumPy, run on every rank, of which each keeps its part."""
+
+    @functools.wraps(function)
+    def read(*args: Any, like: Any = None, split: int | None = None, mesh: Any = None, **kwargs: Any) -> Any:
+        if elsewhere(like):
+            return function(*args, like=like, **kwargs)
+        made = function(*args, **kwargs)
+        if isinstance(made, list | tuple):  # loadtxt(unpack=True) of structured data
+            return type(made)(ingest(part, None, None, None, split, mesh) for part in made)
+        return ingest(made, None, None, None, split, mesh)
+
+    read.__module__ = __name__
+    return implements(function, replicated=True)(read)
+
+
+frombuffer = _by_every_rank(np.frombuffer)
+fromiter = _by_every_rank(np.fromiter)
+fromstring = _by_every_rank(np.fromstring)
+loadtxt = _by_every_rank(np.loadtxt)
+genfromtxt = _by_every_rank(np.genfromtxt)
+
+
+@implements(np.fromfile, varies=OURS, replicated=True)
+def fromfile(
+    file: Any,
+    dtype: Any = None,
+    count: int = -1,
+    sep: str = "",
+    offset: int = 0,
+    *,
+    like: Any = None,
+    split: int | None = None,
+    mesh: Any = None,
+) -> Any:
+    """The contents of a file, as `numpy.fromfile`; of a binary file that is given by name, each rank reads only its part."""
+    kind = np.dtype(float if dtype is None else dtype)
+    if elsewhere(like):
+        return np.fromfile(file, kind, count, sep, offset, like=like)
+    if not sep and isinstance(file, str | os.PathLike) and kind.itemsize:
+        there = max(os.path.getsize(file) - offset, 0) // kind.itemsize
+        length = there if count < 0 else min(count, there)
+        if length and not is_replicated((length,), kind, chosen_layout((length,), split, mesh)):
+            return ingest(np.memmap(file, kind, "r", offset, (length,)), None, None, None, split, mesh)
+    return ingest(np.fromfile(file, kind, count, sep, offset), None, None, None, split, mesh)
+
+
+# -- blocks that the ranks have --------------------------------------------------------------------------------------
+
+
+def from_local(block: Any, axis: int = 0) -> Any:
+    """The distributed array whose parts the ranks have (collective).
+
+    Parameters
+    ----------
+    block : array_like
+        This rank's part; it is copied. Parts may have different lengths along `axis`, also none.
+    axis : int
+        The axis along which the parts follow one another, in the order of the ranks.
+
+    Returns
+    -------
+    DistArray
+
+    Raises
+    ------
+    ValueError
+        On every rank, if the parts differ in their number of axes, dtype or in the length of another axis.
+    """
+    from numpy_dist.layout.layout import Cut, Layout
+    from numpy_dist.layout.mesh import Mesh
+
+    comm = engine.runtime().comm
+    failure, mine = None, None
+    try:
+        mine = block._array if engine.is_handle(block) and not engine.is_sharded(block) else np.asarray(block)
+    except Exception as error:
+        failure = error
+    seen = comm.allgather((failure, None if mine is None else (mine.shape, mine.dtype), axis))
+    for rank, (error, _, _) in enumerate(seen):
+        if error is not None:
+            raise ValueError(f"from_local: the block of rank {rank} is no array: {error}") from error
+    shapes = [what[0] for _, what, _ in seen]
+    _check_blocks(shapes, [what[1] for _, what, _ in seen], [given for _, _, given in seen])
+    axis = axis % len(shapes[0])
+    points = [0]
+    for shape in shapes:
+        points.append(points[-1] + shape[axis])
+    whole = (*shapes[0][:axis], points[-1], *shapes[0][axis + 1 :])
+    assert mine is not None
+    if mine.dtype.hasobject or math.prod(whole) == 0:
+        return engine.replicated(np.concatenate(comm.allgather(mine), axis))
+    return engine.from_local(mine, Layout(whole, Mesh((comm.size,)), (Cut(axis, tuple(points)),)))
+
+
+def _check_blocks(shapes: list[Shape], dtypes: list[np.dtype], axes: list[int]) -> None:
+    """The same complaint on every rank about blocks that do not make one array."""
+
+    def listed(values: list) -> str:
+        return ", ".join(f"rank {rank}: {value}" for rank, value in enumerate(values))
+
+    if any(axis != axes[0] for axis in axes):
+        raise ValueError(f"from_local: the ranks give different axes ({listed(axes)})")
+    if any(len(shape) != len(shapes[0]) for shape in shapes):
+        raise ValueError(f"from_local: the ranks' blocks have different numbers of axes (shapes: {listed(shapes)})")
+    ndim = len(shapes[0])
+    if ndim == 0:
+        raise ValueError("from_local: the blocks have no axis along which they could follow one another")
+    if not -ndim <= axes[0] < ndim:
+        raise ValueError(f"from_local: axis {axes[0]} is out of bounds for blocks with {ndim} axes")
+    if any(dtype != dtypes[0] for dtype in dtypes):
+        raise ValueError(f"from_local: the ranks' blocks have different dtypes ({listed(dtypes)})")
+    axis = axes[0] % ndim
+    others = [shape[:axis] + shape[axis + 1 :] for shape in shapes]
+    if any(other != others[0] for other in others):
+        raise ValueError(f"from_local: the ranks' blocks differ along another axis than {axis} (shapes: {listed(shapes)})")

@@ -1,0 +1,299 @@
+"""Array creation routines: each rank makes its own shard of a large array, with the bits that NumPy would give the whole."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from numpy_dist import engine
+from numpy_dist.dispatch.core.registry import implements
+from numpy_dist.layout.layout import Layout
+from numpy_dist.layout.regions import Box
+
+OURS = ("split", "mesh")  # our own parameters, which NumPy does not have
+Shape = tuple[int, ...]
+
+
+def elsewhere(like: Any) -> bool:
+    """Whether `like=` names another library's array."""
+    return like is not None and not engine.is_handle(like)
+
+
+def chosen_layout(shape: Shape, split: int | None, mesh: Any) -> Layout | None:
+    """The layout that the user asked for, None if they did not."""
+    if split is None and mesh is None:
+        return None
+    return engine.runtime().default_layout(shape, split=split, mesh=getattr(mesh, "shape", mesh))
+
+
+def as_shape(shape: Any) -> Shape:
+    """A shape as NumPy's creation functions take it."""
+    try:
+        found = tuple(operator.index(n) for n in shape) if np.iterable(shape) else (operator.index(shape),)
+    except TypeError:
+        np.empty(shape)  # NumPy's error
+        raise
+    if any(n < 0 for n in found):
+        np.empty(found)  # NumPy's error
+    return found
+
+
+def is_replicated(shape: Shape, dtype: np.dtype, layout: Layout | None) -> bool:
+    """Whether a new array is to be the same on every rank: small ones are, those without axes, and those of objects and variable-width strings."""
+    if dtype.hasobject or dtype.char == "T" or not shape:
+        return True
+    return layout is None and not engine.default_shard(math.prod(shape) * dtype.itemsize)
+
+
+def memory_axes(like: np.ndarray | None, order: Any, ndim: int) -> tuple[int, ...] | None:
+    """The axes from the outermost to the innermost in memory, None for C order.
+
+    Parameters
+    ----------
+    like : ndarray or None
+        The array whose order "A" and "K" keep; only its metadata are read.
+    order : {"C", "F", "A", "K", None}
+    """
+    order = "K" if order is None else order.upper()
+    backwards = tuple(range(ndim))[::-1]
+    if order == "C" or ndim < 2:
+        return None
+    if order == "F":
+        return backwards
+    if like is None or like.ndim != ndim or like.flags.c_contiguous:
+        return None
+    if like.flags.f_contiguous:
+        return backwards
+    if order == "A":
+        return None
+    axes = tuple(sorted(range(ndim), key=lambda axis: -abs(like.strides[axis])))
+    return None if axes == tuple(range(ndim)) else axes
+
+
+def permuted(make: Callable[[Shape, Layout | None], Any], shape: Shape, layout: Layout | None, axes: Sequence[int] | None) -> Any:
+    """An array of which `make` makes the C-ordered memory, with `axes` from the outermost to the innermost."""
+    if axes is None:
+        return make(shape, layout)
+    inverse = tuple(axes.index(axis) for axis in range(len(axes)))
+    made = make(tuple(shape[axis] for axis in axes), layout and layout.transpose(tuple(axes)))
+    return made._view(lambda array: array.transpose(inverse))
+
+
+def from_parts(
+    part: Callable[[Box], np.ndarray], shape: Shape, dtype: Any, layout: Layout | None = None, axes: Sequence[int] | None = None
+) -> Any:
+    """An array of which ``part(box)`` makes a box; called once on each rank, for what it holds."""
+    dtype = np.dtype(dtype)
+    if is_replicated(shape, dtype, layout):
+        whole = part(tuple((0, n) for n in shape))
+        return engine.replicated(np.array(whole, dtype, order="K" if axes is None else "F" if axes[0] else "C", copy=None))
+
+    def make(shape: Shape, layout: Layout | None) -> Any:
+        reader = part
+        if axes is not None:
+            inverse = [axes.index(axis) for axis in range(len(axes))]
+
+            def reader(box: Box) -> np.ndarray:
+                return part(tuple(box[i] for i in inverse)).transpose(axes)
+
+        return engine.from_reader(reader, shape, dtype, layout)
+
+    return permuted(make, shape, layout, axes)
+
+
+# -- filled with one value -------------------------------------------------------------------------------------------
+
+
+def _filled(function: Any, shape: Any, dtype: Any, order: Any, device: Any, split: Any, mesh: Any) -> Any:
+    sample = function((), dtype=dtype, order=order, device=device)
+    shape = as_shape(shape)
+    layout = chosen_layout(shape, split, mesh)
+    if is_replicated(shape, sample.dtype, layout):
+        return engine.replicated(function(shape, dtype=dtype, order=order))
+    return _fill(function, sample, shape, layout, memory_axes(None, order, len(shape)))
+
+
+def _fill(function: Any, sample: np.ndarray, shape: Shape, layout: Layout | None, axes: Sequence[int] | None) -> Any:
+    """A sharded array with the value of `sample` everywhere, or with none."""
+
+    def make(shape: Shape, layout: Layout | None) -> Any:
+        if function in (np.empty, np.empty_like):
+            return engine.empty(shape, sample.dtype, layout=layout)
+        return engine.full(shape, sample[()], sample.dtype, layout=layout)
+
+    return permuted(make, shape, layout, axes)
+
+
+@implements(np.empty, varies=OURS, replicated=True)
+def empty(
+    shape: Any, dtype: Any = None, order: Any = "C", *, device: Any = None, like: Any = None, split: int | None = None, mesh: Any = None
+) -> Any:
+    """New array whose values mean nothing, as `numpy.empty`.
+
+    Parameters
+    ----------
+    split : int, optional
+        Cut this axis, for all ranks. By default the layout has the smallest halos, and small arrays are not cut.
+    mesh : tuple of int, optional
+        Extents of the mesh of ranks, whose dimensions cut the leading axes in order.
+    """
+    if elsewhere(like):
+        return np.empty(shape, dtype, order, device=device, like=like)
+    return _filled(np.empty, shape, dtype, order, device, split, mesh)
+
+
+@implements(np.zeros, varies=OURS, replicated=True)
+def zeros(
+    shape: Any, dtype: Any = None, order: Any = "C", *, device: Any = None, like: Any = None, split: int | None = None, mesh: Any = None
+) -> Any:
+    """New array of zeros, as `numpy.zeros`; `split` and `mesh` as in `empty`."""
+    if elsewhere(like):
+        return np.zeros(shape, dtype, order, device=device, like=like)
+    return _filled(np.zeros, shape, dtype, order, device, split, mesh)
+
+
+@implements(np.ones, varies=OURS, replicated=True)
+def ones(
+    shape: Any, dtype: Any = None, order: Any = "C", *, device: Any = None, like: Any = None, split: int | None = None, mesh: Any = None
+) -> Any:
+    """New array of ones, as `numpy.ones`; `split` and `mesh` as in `empty`."""
+    if elsewhere(like):
+        return np.ones(shape, dtype, order, device=device, like=like)
+    return _filled(np.ones, shape, dtype, order, device, split, mesh)
+
+
+@implements(np.full, varies=OURS, replicated=True)
+def full(
+    shape: Any,
+    fill_value: Any,
+    dtype: Any = None,
+    order: Any = "C",
+    *,
+    device: Any = None,
+    like: Any = None,
+    split: int | None = None,
+    mesh: Any = None,
+) -> Any:
+    """New array with a given value (or values, which are broadcast), as `numpy.full`; `split` and `mesh` as in `empty`."""
+    if elsewhere(like):
+        return np.full(shape, fill_value, dtype, order, device=device, like=like)
+    if not engine.is_handle(fill_value):
+        fill_value = fill_value if isinstance(fill_value, int | float | complex) else np.asarray(fill_value)
+    if dtype is None:
+        dtype = np.asarray(fill_value).dtype if not engine.is_handle(fill_value) else fill_value.dtype
+    if np.ndim(fill_value):
+        made = empty(shape, dtype, order, device=device, split=split, mesh=mesh)
+        engine.assign(made, fill_value)
+        return made
+    value = fill_value[()] if engine.is_handle(fill_value) else fill_value
+
+    def function(shape: Any, dtype: Any, order: Any, device: Any = None) -> np.ndarray:
+        return np.full(shape, value, dtype, order, device=device)
+
+    return _filled(function, shape, dtype, order, device, split, mesh)
+
+
+# -- like another array ----------------------------------------------------------------------------------------------
+
+
+def _like(function: Any, prototype: Any, dtype: Any, order: Any, shape: Any, device: Any, split: Any, mesh: Any) -> Any:
+    """`function` takes a NumPy array like which its result is, and the options of `numpy.empty_like`."""
+    if not engine.is_handle(prototype):
+        prototype = np.asarray(prototype)
+    like = prototype._array if engine.is_handle(prototype) else prototype
+    sample = function(np.zeros((), like.dtype), dtype=dtype, order=order, shape=None, device=device)
+    found = like.shape if shape is None else as_shape(shape)
+    layout = chosen_layout(found, split, mesh)
+    if layout is None and shape is None and engine.is_sharded(prototype):
+        layout = _followed(engine.layout_of(prototype), math.prod(found) * sample.dtype.itemsize)
+    if is_replicated(found, sample.dtype, layout):
+        return engine.replicated(function(like, dtype=dtype, order=order, shape=shape))
+    axes = memory_axes(like, order, len(found))
+    return _fill(np.empty if function is np.empty_like else function, sample, found, layout, axes)
+
+
+def _followed(layout: Layout | None, nbytes: int) -> Layout | None:
+    """The layout of an array's results, unless it would leave most of the ranks without work."""
+    if layout is None or not engine.default_shard(nbytes):
+        return layout
+    holders = sum(box is not None and all(lo < hi for lo, hi in box) for box in map(layout.box, range(layout.size)))
+    return layout if 2 * holders >= layout.size else None
+
+
+@implements(np.empty_like, varies=(*OURS, "device"), replicated=True)
+def empty_like(
+    prototype: Any,
+    /,
+    dtype: Any = None,
+    order: Any = "K",
+    subok: bool = True,
+    shape: Any = None,
+    *,
+    device: Any = None,
+    split: int | None = None,
+    mesh: Any = None,
+) -> Any:
+    """New array with the shape, dtype and layout of another, as `numpy.empty_like`; `split` and `mesh` as in `empty`."""
+    return _like(np.empty_like, prototype, dtype, order, shape, device, split, mesh)
+
+
+@implements(np.zeros_like, varies=OURS, replicated=True)
+def zeros_like(
+    a: Any,
+    dtype: Any = None,
+    order: Any = "K",
+    subok: bool = True,
+    shape: Any = None,
+    *,
+    device: Any = None,
+    split: int | None = None,
+    mesh: Any = None,
+) -> Any:
+    """New array of zeros with the shape, dtype and layout of another, as `numpy.zeros_like`; `split` and `mesh` as in `empty`."""
+    return _like(np.zeros_like, a, dtype, order, shape, device, split, mesh)
+
+
+@implements(np.ones_like, varies=OURS, replicated=True)
+def ones_like(
+    a: Any,
+    dtype: Any = None,
+    order: Any = "K",
+    subok: bool = True,
+    shape: Any = None,
+    *,
+    device: Any = None,
+    split: int | None = None,
+    mesh: Any = None,
+) -> Any:
+    """New array of ones with the shape, dtype and layout of another, as `numpy.ones_like`; `split` and `mesh` as in `empty`."""
+    return _like(np.ones_like, a, dtype, order, shape, device, split, mesh)
+
+
+@implements(np.full_like, varies=OURS, replicated=True)
+def full_like(
+    a: Any,
+    fill_value: Any,
+    dtype: Any = None,
+    order: Any = "K",
+    subok: bool = True,
+    shape: Any = None,
+    *,
+    device: Any = None,
+    split: int | None = None,
+    mesh: Any = None,
+) -> Any:
+    """New array with a given value, and the shape, dtype and layout of another, as `numpy.full_like`."""
+    if np.ndim(fill_value):
+        made = _like(np.empty_like, a, dtype, order, shape, device, split, mesh)
+        engine.assign(made, fill_value if engine.is_handle(fill_value) else np.asarray(fill_value))
+        return made
+    value = fill_value[()] if engine.is_handle(fill_value) else fill_value
+
+    def function(like: Any, **options: Any) -> np.ndarray:
+        return np.full_like(like, value, **options)
+
+    return _like(function, a, dtype, order, shape, device, split, mesh)

@@ -1,0 +1,317 @@
+"""Array creation routines whose values follow from the indices: each rank computes those of its own."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from numpy_dist import engine
+from numpy_dist.dispatch.core.registry import implements
+from numpy_dist.dispatch.functions.creation import OURS, as_shape, chosen_layout, elsewhere, from_parts, is_replicated, memory_axes
+from numpy_dist.layout.layout import Cut, Layout
+from numpy_dist.layout.regions import Box
+
+_NUMBERS = (int, float, complex, np.integer, np.floating, np.complexfloating)
+
+
+# -- evenly spaced values --------------------------------------------------------------------------------------------
+
+
+def _length(start: Any, stop: Any, step: Any) -> int | None:
+    """The length of an arange, as NumPy computes it; None where NumPy would raise or warn."""
+    span = stop - start
+    try:
+        count = span / step
+    except (ZeroDivisionError, OverflowError):
+        return None
+    if isinstance(count, complex | np.complexfloating):
+        count = min(count.real, count.imag)
+    if not math.isfinite(count) or (count == 0 and span != 0):
+        return None
+    return max(math.ceil(count), 0)
+
+
+def _evenly(first: np.ndarray) -> Callable[[Box], np.ndarray]:
+    """The parts of an arange with these two first values: ``first + i * difference``, in the arithmetic of NumPy's C loops."""
+    dtype = first.dtype
+    kind = np.dtype(np.float32) if dtype == np.float16 else dtype
+    real = np.zeros(0, kind).real.dtype
+    with np.errstate(all="ignore"):
+        start, step = first.astype(kind)[0], np.subtract(*first.astype(kind)[::-1])
+
+    def part(box: Box) -> np.ndarray:
+        ((low, high),) = box
+        index = np.arange(low, high).astype(real)
+        with np.errstate(all="ignore"):
+            if dtype.kind == "c":
+                values = np.empty(high - low, dtype)
+                values.real = start.real + index * step.real
+                values.imag = start.imag + index * step.imag
+            else:
+                values = (start + index * step).astype(dtype, copy=False)
+        given = first[low : min(high, 2)]
+        values[: len(given)] = given
+        return values
+
+    return part
+
+
+@implements(np.arange, varies=(*OURS, "start_or_stop", "start", "stop", "step"), replicated=True)
+def arange(
+    start_or_stop: Any = 0,
+    /,
+    stop: Any = None,
+    step: Any = 1,
+    *,
+    start: Any = None,
+    dtype: Any = None,
+    device: Any = None,
+    like: Any = None,
+    split: int | None = None,
+    mesh: Any = None,
+) -> Any:
+    """Evenly spaced values in a half-open interval, as `numpy.arange`.
+
+    Parameters
+    ----------
+    split : int, optional
+        Cut this axis, for all ranks. By default the layout has the smallest halos, and small arrays are not cut.
+    mesh : tuple of int, optional
+        Extents of the mesh of ranks, whose dimensions cut the leading axes in order.
+    """
+    if start is None:
+        start, end = (0, start_or_stop) if stop is None else (start_or_stop, stop)
+    else:
+        end = start_or_stop if stop is None else stop
+    step = 1 if step is None else step
+    start, end, step = (x.item() if engine.is_handle(x) and x.ndim == 0 else x for x in (start, end, step))
+    if elsewhere(like):
+        return np.arange(start, end, step, dtype=dtype, device=device, like=like)
+    length = _length(start, end, step) if all(isinstance(x, _NUMBERS) for x in (start, end, step)) else None
+    if length is not None:
+        kind = np.arange(*(type(x)(1) for x in (start, end, step)), dtype=dtype, device=device).dtype
+        layout = chosen_layout((length,), split, mesh)
+        if kind.kind in "iufc" and not is_replicated((length,), kind, layout):
+            first = np.empty(2, kind)
+            first[0], first[1] = start, start + step
+            return from_parts(_evenly(first), (length,), kind, layout)
+    values = np.arange(start, end, step, dtype=dtype, device=device)
+    return engine.from_global(values, chosen_layout(values.shape, split, mesh))
+
+
+@implements(np.linspace, varies=(*OURS, "device"), replicated=True)
+def linspace(
+    start: Any,
+    stop: Any,
+    num: Any = 50,
+    endpoint: Any = True,
+    retstep: bool = False,
+    dtype: Any = None,
+    axis: int = 0,
+    *,
+    device: Any = None,
+    split: int | None = None,
+    mesh: Any = None,
+) -> Any:
+    """Evenly spaced values in an interval, as `numpy.linspace`; `split` and `mesh` as in `arange`."""
+    if any(engine.is_sharded(x) or np.ndim(x) for x in (start, stop)):
+        return _everywhere(np.linspace, start, stop, num, endpoint, retstep, dtype, axis, split=split, mesh=mesh)
+    start, stop = (x._array if engine.is_handle(x) else x for x in (start, stop))
+    count = operator.index(num)
+    # NumPy's result of two elements, and its step with `num`, tell the dtype, the last value and the errors.
+    sample, step = np.linspace(start, stop, 2, retstep=True, dtype=dtype, axis=axis, device=device)
+    layout = chosen_layout((count,), split, mesh)
+    if count < 2 or is_replicated((count,), sample.dtype, layout):
+        return _everywhere(np.linspace, start, stop, num, endpoint, retstep, dtype, axis, split=split, mesh=mesh)
+    inner = np.linspace(start, stop, 2).dtype  # what NumPy computes in
+    # Python's numbers stay weak beside NumPy's.
+    first, last = (x if isinstance(x, int | float | complex) else np.asanyarray(x) for x in (start, stop))
+    divisor = count - 1 if endpoint else count
+    delta = np.subtract(last, first, dtype=type(inner))
+    step = delta / divisor
+
+    def part(box: Box) -> np.ndarray:
+        ((low, high),) = box
+        values = np.arange(low, high).astype(inner)
+        # Steps that underflow are treated as in NumPy's function (numpy issue 5437).
+        values = values / divisor * delta if step == 0 else values * step
+        values += first
+        if endpoint and high == count:
+            values[-1:] = last
+        if np.issubdtype(sample.dtype, np.integer):
+            np.floor(values, out=values)
+        return values.astype(sample.dtype, copy=False)
+
+    made = from_parts(part, (count,), sample.dtype, layout)
+    return (made, step) if retstep else made
+
+
+@implements(np.logspace, varies=OURS, replicated=True)
+def logspace(
+    start: Any,
+    stop: Any,
+    num: Any = 50,
+    endpoint: Any = True,
+    base: Any = 10.0,
+    dtype: Any = None,
+    axis: int = 0,
+    *,
+    split: int | None = None,
+    mesh: Any = None,
+) -> Any:
+    """Values that are evenly spaced on a logarithmic scale, as `numpy.logspace`; `split` and `mesh` as in `arange`."""
+    if any(engine.is_sharded(x) or np.ndim(x) for x in (start, stop, base)):
+        return _everywhere(np.logspace, start, stop, num, endpoint, base, dtype, axis, split=split, mesh=mesh)
+    exponents = linspace(start, stop, num, endpoint, axis=axis, split=split, mesh=mesh)
+    values = np.power(base, exponents)
+    return values if dtype is None else values.astype(dtype, copy=False)
+
+
+@implements(np.geomspace, varies=OURS, replicated=True)
+def geomspace(
+    start: Any,
+    stop: Any,
+    num: Any = 50,
+    endpoint: Any = True,
+    dtype: Any = None,
+    axis: int = 0,
+    *,
+    split: int | None = None,
+    mesh: Any = None,
+) -> Any:
+    """Values in geometric progression, as `numpy.geomspace`; every rank computes them all and keeps its part."""
+    return _everywhere(np.geomspace, start, stop, num, endpoint, dtype, axis, split=split, mesh=mesh)
+
+
+def _everywhere(function: Callable[..., Any], *args: Any, split: int | None, mesh: Any) -> Any:
+    """What every rank computes whole with plain NumPy, and keeps its part of."""
+    args = tuple(x.gather() if engine.is_handle(x) else x for x in args)
+    made = function(*args)
+    values, rest = made if isinstance(made, tuple) else (made, None)
+    result = engine.from_global(np.asarray(values), chosen_layout(np.shape(values), split, mesh))
+    return result if rest is None else (result, rest)
+
+
+# -- diagonals and triangles -----------------------------------------------------------------------------------------
+
+
+def _block(function: Callable[..., np.ndarray], k: int, dtype: Any) -> Callable[[Box], np.ndarray]:
+    def part(box: Box) -> np.ndarray:
+        (top, bottom), (left, right) = box
+        return function(bottom - top, right - left, k + top - left, dtype)
+
+    return part
+
+
+@implements(np.eye, varies=OURS, replicated=True)
+def eye(
+    N: Any,
+    M: Any = None,
+    k: Any = 0,
+    dtype: Any = float,
+    order: Any = "C",
+    *,
+    device: Any = None,
+    like: Any = None,
+    split: int | None = None,
+    mesh: Any = None,
+) -> Any:
+    """Ones on a diagonal, zeros elsewhere, as `numpy.eye`; `split` and `mesh` as in `arange`."""
+    if elsewhere(like):
+        return np.eye(N, M, k, dtype, order, device=device, like=like)
+    kind = np.eye(0, 0, k, dtype, order, device=device).dtype
+    shape = as_shape((N, N if M is None else M))
+    axes = memory_axes(None, order, 2)
+    return from_parts(_block(np.eye, operator.index(k), kind), shape, kind, chosen_layout(shape, split, mesh), axes)
+
+
+@implements(np.identity, varies=OURS, replicated=True)
+def identity(n: Any, dtype: Any = None, *, like: Any = None, split: int | None = None, mesh: Any = None) -> Any:
+    """The identity matrix, as `numpy.identity`; `split` and `mesh` as in `arange`."""
+    if elsewhere(like):
+        return np.identity(n, dtype, like=like)
+    return eye(n, dtype=float if dtype is None else dtype, split=split, mesh=mesh)
+
+
+@implements(np.tri, varies=OURS, replicated=True)
+def tri(
+    N: Any, M: Any = None, k: Any = 0, dtype: Any = float, *, like: Any = None, split: int | None = None, mesh: Any = None
+) -> Any:
+    """Ones at and below a diagonal, zeros elsewhere, as `numpy.tri`; `split` and `mesh` as in `arange`."""
+    if elsewhere(like):
+        return np.tri(N, M, k, dtype, like=like)
+    kind = np.tri(0, 0, k, dtype).dtype
+    shape = as_shape((N, N if M is None else M))
+    return from_parts(_block(np.tri, operator.index(k), kind), shape, kind, chosen_layout(shape, split, mesh))
+
+
+# -- grids -----------------------------------------------------------------------------------------------------------
+
+
+def indices(dimensions: Any, dtype: Any = int, sparse: bool = False, *, split: int | None = None, mesh: Any = None) -> Any:
+    """The indices of a grid, as `numpy.indices`; `split` and `mesh` (of the whole result) as in `arange`."""
+    shape = as_shape(tuple(dimensions))
+    kind = np.dtype(dtype)
+    if sparse:
+        ranges = (arange(n, dtype=kind) for n in shape)
+        return tuple(r.reshape((1,) * i + (-1,) + (1,) * (len(shape) - i - 1)) for i, r in enumerate(ranges))
+
+    def part(box: Box) -> np.ndarray:
+        (low, high), *rest = box
+        values = np.empty(tuple(hi - lo for lo, hi in box), kind)
+        for i in range(low, high):
+            start, stop = rest[i]
+            values[i - low] = np.arange(start, stop, dtype=kind).reshape((-1,) + (1,) * (len(shape) - i - 1))
+        return values
+
+    whole = (len(shape), *shape)
+    layout = chosen_layout(whole, split, mesh)
+    if layout is None and shape and not is_replicated(whole, kind, None):
+        # Each of the index arrays is cut over all ranks.
+        layout = _behind(shape)
+    return from_parts(part, whole, kind, layout)
+
+
+def _behind(shape: tuple[int, ...]) -> Layout:
+    """The default layout of `shape`, for an array with one more axis in front, which is whole on every rank."""
+    inner = engine.runtime().default_layout(shape)
+    dims = tuple(Cut(d.axis + 1, d.points) if isinstance(d, Cut) else d for d in inner.dims)
+    return Layout((len(shape), *shape), inner.mesh, dims)
+
+
+@implements(np.fromfunction, replicated=True)
+def fromfunction(function: Callable[..., Any], shape: Any, *, dtype: Any = float, like: Any = None, **kwargs: Any) -> Any:
+    """The values of a function of the indices, as `numpy.fromfunction`.
+
+    `function` is called once on every rank, with distributed arrays of the indices.
+    """
+    if elsewhere(like):
+        return np.fromfunction(function, shape, dtype=dtype, like=like, **kwargs)
+    return function(*indices(shape, dtype=dtype), **kwargs)
+
+
+class MeshGrid:
+    """`numpy.mgrid` with distributed arrays: ``mgrid[0:5, 0:2:9j]``."""
+
+    def __getitem__(self, key: Any) -> Any:
+        axes = np.ogrid[key]
+        if not isinstance(axes, tuple | list):
+            return engine.from_global(axes)
+        whole = (len(axes), *np.broadcast_shapes(*(a.shape for a in axes)))
+
+        def part(box: Box) -> np.ndarray:
+            (low, high), *rest = box
+            values = np.empty(tuple(hi - lo for lo, hi in box), axes[0].dtype)
+            for i in range(low, high):
+                cut = tuple(slice(lo, hi) if n > 1 else slice(None) for (lo, hi), n in zip(rest, axes[i].shape, strict=True))
+                values[i - low] = axes[i][cut]
+            return values
+
+        return from_parts(part, whole, axes[0].dtype)
+
+
+mgrid = MeshGrid()

@@ -1,0 +1,299 @@
+"""`DistArray`: a thin handle with ndarray's interface. The algorithms are elsewhere: see docs/architecture.md."""
+
+from __future__ import annotations
+
+import copy
+import operator
+from collections.abc import Callable
+from types import GenericAlias
+from typing import Any
+
+import numpy as np
+
+from numpy_dist import engine
+from numpy_dist.distarray.indexing import Indexing
+from numpy_dist.distarray.methods import Methods, numpy_stand_in
+from numpy_dist.distarray.operators import Operators
+from numpy_dist.dispatch.core import fallback, protocol
+from numpy_dist.layout.layout import Layout
+from numpy_dist.layout.mesh import Mesh
+
+__all__ = ["DistArray"]
+
+
+class DistArray(Operators, Indexing, Methods, engine.Handle):
+    """An array that is spread over the ranks of a communicator, with the interface of `numpy.ndarray`.
+
+    Made by `numpy_dist.asarray`, the creation functions and `from_local`, not by calling the class. Reading values
+    (`repr`, `bool`, `float`, `item`, `gather`, iteration, pickling, `numpy.asarray`) is collective: every rank must do it.
+    """
+
+    __slots__ = ()
+
+    __array_priority__ = 1000.0
+    __class_getitem__ = classmethod(GenericAlias)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        raise TypeError("a DistArray is made by numpy_dist.asarray, from_local or a creation function such as numpy_dist.zeros")
+
+    # ---- NumPy's protocols (`__array_ufunc__` is with the operators)
+
+    def __array_function__(self, func: Callable[..., Any], types: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
+        return protocol.array_function(DistArray, func, types, args, kwargs)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        if self._storage is None:
+            return np.array(self._array, dtype=dtype, copy=copy)
+        if copy is False:
+            raise ValueError("Unable to avoid copy while creating an array as requested: the array is sharded; x.local is this rank's part.")
+        fallback.gather_for(self)
+        array = engine.gather(self)
+        return array if dtype is None else array.astype(dtype, copy=False)
+
+    # ---- metadata
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Lengths of the axes of the global array."""
+        return self._array.shape
+
+    @shape.setter
+    def shape(self, shape: Any) -> None:
+        array = self._array[...]
+        array.shape = shape
+        self._array = array
+
+    @property
+    def dtype(self) -> np.dtype:
+        """Data type of the elements."""
+        return self._array.dtype
+
+    @dtype.setter
+    def dtype(self, dtype: Any) -> None:
+        array = self._array[...]
+        array.dtype = dtype
+        self._array = array
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """Steps in bytes along the axes, as the same array has them in NumPy."""
+        return self._array.strides
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes."""
+        return self._array.ndim
+
+    @property
+    def size(self) -> int:
+        """Number of elements of the global array."""
+        return self._array.size
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of one element."""
+        return self._array.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all elements of the global array."""
+        return self._array.nbytes
+
+    @property
+    def flags(self) -> Any:
+        """Memory layout of the global array, as ndarray.flags."""
+        return self._own_metadata().flags
+
+    @property
+    def device(self) -> str:
+        """``"cpu"``, as ndarray.device."""
+        return self._array.device
+
+    @property
+    def base(self) -> DistArray | None:
+        """An array over all of the data that this one is a view of; None if it is no view."""
+        if self._storage is None:
+            return None if not isinstance(self._array.base, np.ndarray) else engine.replicated(self._array.base)
+        whole = self._storage.phantom()
+        same = self._array.shape == whole.shape and self._array.strides == whole.strides and self._array.dtype == whole.dtype
+        return None if same else self._view(lambda a: whole)
+
+    @property
+    def data(self) -> Any:
+        """The buffer of a replicated array; AttributeError where the array is sharded."""
+        return self._memory_of("data")
+
+    @property
+    def ctypes(self) -> Any:
+        """ndarray.ctypes of a replicated array; AttributeError where the array is sharded."""
+        return self._memory_of("ctypes")
+
+    def _memory_of(self, attribute: str) -> Any:
+        if self._storage is not None:
+            raise AttributeError(
+                f"a sharded array is in the memory of several ranks and has no {attribute!r}: x.local is this rank's part as an ndarray"
+            )
+        return getattr(self._array, attribute)
+
+    # ---- views
+
+    @property
+    def T(self) -> DistArray:
+        """View with the axes in reverse order."""
+        return self._view(lambda a: a.T)
+
+    @property
+    def mT(self) -> DistArray:
+        """View with the last two axes swapped."""
+        return self._view(lambda a: a.mT)
+
+    @property
+    def real(self) -> DistArray:
+        """View of the real part (the array itself where it is real)."""
+        return self._view(lambda a: a.real) if self._array.dtype.kind == "c" else self
+
+    @real.setter
+    def real(self, value: Any) -> None:
+        self.real[...] = value
+
+    @property
+    def imag(self) -> DistArray:
+        """View of the imaginary part; zeros that cannot be written where the array is real."""
+        if self._storage is None or self._array.dtype.kind == "c":
+            return self._view(lambda a: a.imag)
+        zeros = engine.full(self.shape, np.zeros((), self.dtype)[()], self.dtype)
+        zeros.setflags(write=False)
+        return zeros
+
+    @imag.setter
+    def imag(self, value: Any) -> None:
+        if self._array.dtype.kind != "c":
+            numpy_stand_in(self)[:0].copy().imag = value  # NumPy's error
+        self.imag[...] = value
+
+    @property
+    def flat(self) -> Any:
+        """Iterator over the elements in C order, which can be indexed and assigned to."""
+        from numpy_dist.distarray.flat import FlatIterator
+
+        return FlatIterator(self)
+
+    @flat.setter
+    def flat(self, value: Any) -> None:
+        self.flat[:] = value
+
+    # ---- what is particular to distributed arrays
+
+    @property
+    def local(self) -> np.ndarray:
+        """This rank's part as an ndarray that shares memory with the array; not a collective, but it executes what is pending."""
+        return self._array if self._storage is None else engine.local(self)
+
+    @property
+    def layout(self) -> Layout | None:
+        """How the array is spread over the ranks; None for a view that no layout describes."""
+        return engine.layout_of(self)
+
+    @property
+    def comm(self) -> Any:
+        """The communicator of the array's ranks."""
+        return engine.runtime().comm
+
+    def gather(self, root: int | None = None) -> np.ndarray | None:
+        """The whole array as an ndarray of its own (collective).
+
+        Parameters
+        ----------
+        root : int, optional
+            The only rank that gets it; the others get None. By default every rank gets it.
+
+        Raises
+        ------
+        GatherError
+            Where it is larger than the memory budget.
+        """
+        return engine.gather(self, root)
+
+    def redistribute(self, layout: Layout | None = None, *, split: int | None = None, mesh: tuple[int, ...] | Mesh | None = None) -> DistArray:
+        """A copy of the array with another layout (recorded; ranks exchange what they need of each other).
+
+        Parameters
+        ----------
+        layout : Layout, optional
+        split : int, optional
+            Cut this axis only.
+        mesh : tuple of int, optional
+            Extents of the mesh of ranks; its dimensions cut the leading axes in order.
+        """
+        if layout is None:
+            layout = engine.runtime().default_layout(self.shape, split=split, mesh=mesh)
+        return engine.copy(self, layout=layout)
+
+    # ---- Python's protocols
+
+    def _scalar(self, convert: Callable[[Any], Any]) -> Any:
+        """`convert` as ndarray has it: NumPy decides on the shape, and the value comes from its owner."""
+        if self._storage is None:
+            return convert(self._array)
+        if self._array.size != 1:
+            return convert(numpy_stand_in(self))  # NumPy's error
+        value = np.empty(self._array.shape, self._array.dtype)
+        convert(np.ones(self._array.shape, self._array.dtype))  # NumPy's error, before communicating
+        value[...] = engine.item(self)
+        return convert(value)
+
+    def __bool__(self) -> bool:
+        return self._scalar(bool)
+
+    def __int__(self) -> int:
+        return self._scalar(int)
+
+    def __float__(self) -> float:
+        return self._scalar(float)
+
+    def __complex__(self) -> complex:
+        return self._scalar(complex)
+
+    def __index__(self) -> int:
+        return self._scalar(operator.index)
+
+    def __format__(self, spec: str) -> str:
+        if self._array.ndim == 0:
+            return self._scalar(lambda a: format(a, spec))
+        return str(self) if not spec else format(numpy_stand_in(self), spec)
+
+    def __repr__(self) -> str:
+        from numpy_dist.distarray import formatting
+
+        return formatting.array_repr(self)
+
+    def __str__(self) -> str:
+        from numpy_dist.distarray import formatting
+
+        return formatting.array_str(self)
+
+    def __copy__(self) -> DistArray:
+        return self.copy(order="K")
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> DistArray:
+        return engine.replicated(copy.deepcopy(self._array, memo)) if self._storage is None else self.copy(order="K")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the gathered values (collective); loading, on all ranks alike, keeps each rank's part."""
+        return _restore, (self.gather(), self._storage is not None)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return np.empty(0).__dlpack_device__()
+
+    def __dlpack__(self, **options: Any) -> Any:
+        if self._storage is not None:
+            raise BufferError("a sharded array is in the memory of several ranks: x.local is this rank's part as an ndarray")
+        return self._array.__dlpack__(**options)
+
+
+def _restore(array: np.ndarray, sharded: bool) -> DistArray:
+    """Make a pickled array again."""
+    return engine.from_global(array, engine.runtime().default_layout(array.shape) if sharded else None)
+
+
+engine.register_handle_class(DistArray)

@@ -1,0 +1,89 @@
+"""`x.flat`: the elements of an array in C order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from numpy_dist import engine
+
+
+class FlatIterator:
+    """What `numpy.flatiter` is for ndarrays: an iterator over the elements that can be indexed and assigned to.
+
+    Parameters
+    ----------
+    x : DistArray
+    """
+
+    def __init__(self, x: Any) -> None:
+        self.base = x
+        self.index = 0
+        self._values: Iterator[Any] | None = None
+
+    def _flattened(self) -> Any:
+        return self.base.reshape(-1)
+
+    @property
+    def coords(self) -> tuple[int, ...]:
+        """Indices of the next element."""
+        if self.index >= self.base.size:
+            return (self.base.shape[0], *(0 for _ in self.base.shape[1:])) if self.base.ndim else ()
+        return tuple(int(i) for i in np.unravel_index(self.index, self.base.shape))
+
+    def copy(self) -> Any:
+        """One-dimensional copy of the array."""
+        return self.base.flatten()
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return np.asarray(self.copy(), dtype=dtype)
+
+    def __len__(self) -> int:
+        return self.base.size
+
+    def __iter__(self) -> FlatIterator:
+        return self
+
+    def __next__(self) -> Any:
+        if self.index >= self.base.size:
+            raise StopIteration
+        if self._values is None:
+            self._values = iter(self._flattened()[self.index :])
+        value = next(self._values)
+        self.index += 1
+        return value
+
+    def __getitem__(self, key: Any) -> Any:
+        found = self._flattened()[key]
+        return found.copy() if isinstance(found, engine.Handle) else found
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        base = self.base
+        flattened = self._flattened()
+        is_view = flattened._storage is base._storage and base._array.flags.c_contiguous
+        target = flattened if is_view else flattened.copy()
+        whole = target[key] if isinstance(key, (slice, type(Ellipsis))) else None
+        if whole is None:
+            target[key] = value
+        elif whole.size:
+            # The values are repeated as often as they fit, as flatiter does.
+            values = np.asarray(value, base.dtype) if not isinstance(value, engine.Handle) else value
+            flat = values.reshape(-1)
+            if flat.size == 0:
+                raise ValueError("Error setting single item of array.")
+            whole[...] = flat if flat.size in (1, whole.size) else np.resize(flat, whole.size)
+        if not is_view:
+            base[...] = target.reshape(base.shape)
+
+    def _compare(self, other: Any, function: Any) -> Any:
+        return function(self._flattened(), other)
+
+    def __eq__(self, other: Any) -> Any:
+        return self._compare(other, np.equal)
+
+    def __ne__(self, other: Any) -> Any:
+        return self._compare(other, np.not_equal)
+
+    __hash__ = None  # type: ignore[assignment]

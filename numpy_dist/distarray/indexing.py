@@ -1,0 +1,184 @@
+"""Indexing of DistArray: basic indices make views, masks go to the registry, integer arrays to the fallback."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterator
+from types import EllipsisType, NoneType
+from typing import Any
+
+import numpy as np
+
+from numpy_dist import engine
+from numpy_dist.distarray.operators import wrap
+from numpy_dist.dispatch.core import fallback, registry
+
+_BASIC = frozenset({int, slice, NoneType, EllipsisType, np.int64, np.int32, np.intp})
+_SCALARS = frozenset({int, float, complex, bool, str, bytes, list, tuple})
+_BLOCK_BYTES = 1 << 16
+_WHY_GATHERED = "integer-array indexing is not distributed"
+
+
+def _is_mask(item: Any) -> bool:
+    return isinstance(item, (engine.Handle, np.ndarray)) and item.dtype.kind == "b" and item.ndim > 0
+
+
+def _normal(item: Any) -> Any:
+    """One item of an index: lists become arrays and whatever counts as an integer becomes one."""
+    kind = type(item)
+    if kind in _BASIC:
+        return item
+    if isinstance(item, slice):
+        return item
+    if isinstance(item, (bool, np.bool_)):
+        return np.asarray(item)
+    if isinstance(item, (engine.Handle, np.ndarray)):
+        return item
+    if isinstance(item, (list, tuple)):
+        array = np.asarray(item)
+        return array.astype(np.intp) if array.size == 0 and array.dtype.kind == "f" else array
+    if hasattr(kind, "__index__"):
+        return operator.index(item)
+    return np.asarray(item)
+
+
+def _fields(key: Any) -> bool:
+    return isinstance(key, str) or (isinstance(key, list) and bool(key) and all(isinstance(k, str) for k in key))
+
+
+def _has_mask(items: tuple) -> bool:
+    return any(type(item) not in _BASIC and _is_mask(item) for item in items)
+
+
+def _integers(items: tuple) -> tuple | None:
+    """An index in which only 0-d integer arrays are not basic, with integers in their place; None for other indices."""
+    if not all(type(item) in _BASIC or (item.ndim == 0 and item.dtype.kind in "iu") for item in items):
+        return None
+    return tuple(item if type(item) in _BASIC else operator.index(item) for item in items)
+
+
+def _set_items(array: np.ndarray, key: Any, value: Any) -> np.ndarray:
+    """A copy of an array with some items set: `setitem` for integer arrays, as a function of gathered arrays."""
+    changed = array.copy()
+    changed[key] = value
+    return changed
+
+
+class Indexing:
+    """`x[...]`, `x[...] = ...`, iteration and `in`."""
+
+    __slots__ = ()
+
+    _array: np.ndarray
+    _storage: Any
+    _view: Any
+
+    def __getitem__(self, key: Any) -> Any:
+        kind = type(key)
+        if kind in _BASIC or (kind is tuple and all(type(item) in _BASIC for item in key)):
+            if self._storage is None:
+                return wrap(type(self), self._array[key])
+            return self._basic_view(key)
+        if _fields(key):
+            return self._view(lambda a: a[key])
+        items = tuple(_normal(item) for item in (key if kind is tuple else (key,)))
+        if self._storage is None and not any(engine.is_sharded(item) for item in items):
+            plain = tuple(item._array if isinstance(item, engine.Handle) else item for item in items)
+            return wrap(type(self), self._array[plain])
+        return self._sharded_items(items)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        kind = type(key)
+        if not (kind in _BASIC or (kind is tuple and all(type(item) in _BASIC for item in key)) or _fields(key)):
+            key = tuple(_normal(item) for item in (key if kind is tuple else (key,)))
+            if not all(type(item) in _BASIC for item in key):
+                self._set_advanced(key, value)
+                return
+            kind = tuple
+        if kind is not tuple:
+            key = (key,)
+        if _fields(key[0]):
+            target = self[key[0]]
+        elif any(item is Ellipsis for item in key):
+            target = self._view(lambda a: a[key])
+        else:
+            target = self._view(lambda a: a[(*key, ...)])
+        if not target._array.flags.writeable:
+            raise ValueError("assignment destination is read-only")
+        if type(value) in _SCALARS:
+            value = np.asarray(value, target._array.dtype)  # as NumPy converts what is assigned
+        engine.assign(target, value)
+
+    def _basic_view(self, key: Any) -> Any:
+        """A sharded array under a basic index: a view, or a scalar where every axis is indexed by an integer."""
+        items = key if type(key) is tuple else (key,)
+        if any(item is Ellipsis for item in items):
+            return self._view(lambda a: a[items])
+        # With `...` NumPy returns a 0-d view where it would read an element, and a phantom must not be read.
+        made = self._view(lambda a: a[(*items, ...)])
+        return made if made._array.ndim else engine.item(made)
+
+    def _sharded_items(self, items: tuple) -> Any:
+        """Advanced indexing where the array or an index is sharded."""
+        reason = _WHY_GATHERED
+        basic = _integers(items)
+        if basic is not None:
+            # 0-d integer arrays count as integers, but what NumPy returns is a copy.
+            result = self._basic_view(basic)
+            return engine.copy(result) if isinstance(result, engine.Handle) else result
+        if _has_mask(items):
+            try:
+                return registry.lookup(registry.internal("boolean_getitem")).target(self, items if len(items) > 1 else items[0])
+            except registry.Declined as declined:
+                reason = declined.reason
+        return fallback.call(operator.getitem, (self, items), {}, reason)
+
+    def _set_advanced(self, items: tuple, value: Any) -> None:
+        if not self._array.flags.writeable:
+            raise ValueError("assignment destination is read-only")
+        if self._storage is None and not any(engine.is_sharded(item) for item in (*items, value)):
+            plain = tuple(item._array if isinstance(item, engine.Handle) else item for item in items)
+            engine.assign(self, _set_items(self._array, plain, value._array if isinstance(value, engine.Handle) else value))
+            return
+        reason = _WHY_GATHERED
+        basic = _integers(items)
+        if basic is not None:
+            self[basic] = value
+            return
+        if _has_mask(items):
+            if type(value) in _SCALARS:
+                value = np.asarray(value, self._array.dtype)
+            try:
+                registry.lookup(registry.internal("boolean_setitem")).target(self, items if len(items) > 1 else items[0], value)
+                return
+            except registry.Declined as declined:
+                reason = declined.reason
+        engine.assign(self, fallback.call(_set_items, (self, items, value), {}, reason))
+
+    def __len__(self) -> int:
+        return len(self._array)
+
+    def __iter__(self) -> Iterator[Any]:
+        if self._array.ndim == 0:
+            return iter(self._array)  # NumPy's error
+        if self._storage is not None and self._array.ndim == 1:
+            return self._scalars()
+        return (self[i] for i in range(len(self._array)))
+
+    def _scalars(self) -> Iterator[Any]:
+        """The elements of a sharded 1-D array, fetched in blocks; a block is fetched anew once anything was recorded since."""
+        length = self._array.shape[0]
+        block = max(1, _BLOCK_BYTES // max(1, self._array.itemsize))
+        start, values, recorded = 0, np.empty(0, self._array.dtype), -1
+        counters = engine.counters()
+        for i in range(length):
+            if i - start >= len(values) or counters.statements != recorded:
+                start, stop = i, min(i + block, length)
+                values = engine.gather(self._view(lambda a, lo=i, hi=stop: a[lo:hi]))
+                recorded = counters.statements
+            yield values[i - start]
+
+    def __contains__(self, value: Any) -> bool:
+        if self._storage is None and not isinstance(value, engine.Handle):
+            return value in self._array
+        return bool(np.any(self == value))

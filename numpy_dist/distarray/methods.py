@@ -1,0 +1,290 @@
+"""The methods of DistArray: a table from ndarray's methods to NumPy's functions, views, and the few with semantics of their own."""
+
+from __future__ import annotations
+
+import functools
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from numpy_dist import engine
+from numpy_dist.distarray.operators import wrap
+from numpy_dist.dispatch.core import protocol
+from numpy_dist.errors import UnsupportedError
+
+
+def call(function: Callable[..., Any], x: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
+    """Run the registry's record of a NumPy function with `x` as its first argument."""
+    return protocol.array_function(type(x), function, (type(x),), (x, *args), kwargs)
+
+
+def has_handles(args: tuple | list) -> bool:
+    """Whether arrays of ours are among some arguments, or in lists of arguments."""
+    return any(isinstance(a, engine.Handle) or (isinstance(a, (list, tuple)) and has_handles(a)) for a in args)
+
+
+def numpy_stand_in(x: Any) -> np.ndarray:
+    """An ndarray with the shape and dtype of `x`, one element of memory and values that mean nothing: NumPy raises its own
+    errors on it."""
+    return np.broadcast_to(np.zeros((), x.dtype), x.shape)
+
+
+def _method(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """A method that is a NumPy function with the array as first argument."""
+    eager = getattr(np.ndarray, name)
+
+    @functools.wraps(eager, assigned=("__name__", "__doc__"), updated=())
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if self._storage is None and "out" not in kwargs and not has_handles(args) and not has_handles(list(kwargs.values())):
+            result = eager(self._array, *args, **kwargs)
+            if any(result is a for a in args):
+                return result  # a positional `out`
+            return wrap(type(self), result)
+        return call(function, self, args, kwargs)
+
+    return method
+
+
+def _view_method(name: str) -> Callable[..., Any]:
+    """A method that returns a view for every array: NumPy applies it to the metadata."""
+    view = getattr(np.ndarray, name)
+
+    @functools.wraps(view, assigned=("__name__", "__doc__"), updated=())
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return self._view(lambda a: view(a, *args, **kwargs))
+
+    return method
+
+
+def _in_place_method(name: str, function: Callable[..., Any]) -> Callable[..., None]:
+    """A method that overwrites the array with what a NumPy function makes of it."""
+    eager = getattr(np.ndarray, name)
+
+    @functools.wraps(eager, assigned=("__name__", "__doc__"), updated=())
+    def method(self: Any, *args: Any, **kwargs: Any) -> None:
+        if self._storage is not None:
+            engine.assign(self, call(function, self, args, kwargs))
+            return
+        changed = self._array.copy()
+        eager(changed, *args, **kwargs)
+        engine.assign(self, changed)
+
+    return method
+
+
+class Methods:
+    """The public methods of ndarray."""
+
+    __slots__ = ()
+
+    _array: np.ndarray
+    _storage: Any
+    _view: Callable[..., Any]
+    gather: Callable[..., Any]
+
+    all = _method("all", np.all)
+    any = _method("any", np.any)
+    argmax = _method("argmax", np.argmax)
+    argmin = _method("argmin", np.argmin)
+    argpartition = _method("argpartition", np.argpartition)
+    argsort = _method("argsort", np.argsort)
+    choose = _method("choose", np.choose)
+    cumprod = _method("cumprod", np.cumprod)
+    cumsum = _method("cumsum", np.cumsum)
+    dot = _method("dot", np.dot)
+    max = _method("max", np.max)
+    mean = _method("mean", np.mean)
+    min = _method("min", np.min)
+    nonzero = _method("nonzero", np.nonzero)
+    prod = _method("prod", np.prod)
+    ravel = _method("ravel", np.ravel)
+    repeat = _method("repeat", np.repeat)
+    round = _method("round", np.round)
+    searchsorted = _method("searchsorted", np.searchsorted)
+    std = _method("std", np.std)
+    sum = _method("sum", np.sum)
+    take = _method("take", np.take)
+    trace = _method("trace", np.trace)
+    var = _method("var", np.var)
+
+    diagonal = _view_method("diagonal")
+    getfield = _view_method("getfield")
+    squeeze = _view_method("squeeze")
+    swapaxes = _view_method("swapaxes")
+    transpose = _view_method("transpose")
+
+    partition = _in_place_method("partition", np.partition)
+    sort = _in_place_method("sort", np.sort)
+
+    def astype(self, dtype: Any, order: Any = "K", casting: Any = "unsafe", subok: bool = True, copy: bool = True) -> Any:
+        """Copy of the array, cast to a dtype (``copy=False``: the array itself where nothing is to be done)."""
+        if self._storage is None:
+            result = self._array.astype(dtype, order=order, casting=casting, copy=copy)
+            return self if result is self._array else wrap(type(self), result)
+        target = np.zeros((0,) * self._array.ndim, self._array.dtype).astype(dtype, casting=casting).dtype
+        flags = self._array.flags
+        in_order = order in ("K", "k") or (order in ("A", "a") and flags.forc) or flags[f"{order.upper()}_CONTIGUOUS"]
+        if not copy and in_order and target == self._array.dtype:
+            return self
+        return engine.copy(self, dtype=target, order=order)
+
+    def byteswap(self, inplace: bool = False) -> Any:
+        """Swap the bytes of the elements (as ndarray.byteswap)."""
+        swapped = self.view(self._array.dtype.newbyteorder()).astype(self._array.dtype)
+        if not inplace:
+            return swapped
+        engine.assign(self, swapped)
+        return self
+
+    def clip(self, min: Any = None, max: Any = None, out: Any = None, **kwargs: Any) -> Any:
+        """Limit the values to an interval (as `numpy.clip`)."""
+        return call(np.clip, self, (min, max), {"out": out, **kwargs})
+
+    def compress(self, condition: Any, axis: Any = None, out: Any = None) -> Any:
+        """Selected slices along an axis (as `numpy.compress`)."""
+        cls = type(self)
+        return protocol.array_function(cls, np.compress, (cls,), (condition, self), {"axis": axis, "out": out})
+
+    def conj(self, *args: Any, **kwargs: Any) -> Any:
+        """Complex conjugate; real arrays are returned as they are."""
+        if not args and not kwargs and self._array.dtype.kind not in "cO":
+            return self
+        return np.conjugate(self, *args, **kwargs)  # type: ignore[call-overload]
+
+    conjugate = conj
+
+    def copy(self, order: Any = "C") -> Any:
+        """Copy of the array."""
+        if self._storage is None:
+            return wrap(type(self), self._array.copy(order))
+        return engine.copy(self, order=order)
+
+    def fill(self, value: Any) -> None:
+        """Set every element to a scalar."""
+        if not isinstance(value, engine.Handle):
+            one = np.empty(1, self._array.dtype)
+            one.fill(value)  # NumPy's own conversion and errors
+            value = one[0] if one.dtype.kind != "O" else value
+        engine.assign(self, value)
+
+    def flatten(self, order: Any = "C") -> Any:
+        """One-dimensional copy."""
+        if self._storage is None:
+            return wrap(type(self), self._array.flatten(order))
+        flat = call(np.ravel, self, (), {"order": order})
+        return engine.copy(flat) if flat._storage is self._storage else flat
+
+    def item(self, *args: Any) -> Any:
+        """An element as a Python scalar (collective where the array is sharded)."""
+        if self._storage is None:
+            return self._array.item(*args)
+        numpy_stand_in(self).item(*args)  # NumPy's own errors
+        if len(args) == 1 and not isinstance(args[0], tuple):
+            index: Any = np.unravel_index(args[0] % self._array.size, self._array.shape)
+        elif args:
+            index = args[0] if len(args) == 1 else args
+        else:
+            index = (0,) * self._array.ndim
+        return engine.item(self._view(lambda a: a[(*(int(i) for i in index), ...)])).item()
+
+    def put(self, indices: Any, values: Any, mode: Any = "raise") -> None:
+        """Set elements by flat index (as `numpy.put`)."""
+        call(np.put, self, (indices, values), {"mode": mode})
+
+    def reshape(self, *shape: Any, order: Any = "C", copy: Any = None) -> Any:
+        """The array in another shape: a view where NumPy returns one (as `numpy.reshape`)."""
+        options = {"order": order} if copy is None else {"order": order, "copy": copy}
+        if self._storage is None:
+            return wrap(type(self), self._array.reshape(*shape, **options))
+        if not shape:
+            self._array.reshape()  # NumPy's error
+        return call(np.reshape, self, (shape[0] if len(shape) == 1 else shape,), options)
+
+    def resize(self, *new_shape: Any, refcheck: bool = True) -> None:
+        """Change shape and size in place; new elements are zero. Views of the array keep the old data."""
+        shape = new_shape[0] if len(new_shape) == 1 else new_shape
+        if shape is None or shape == ():
+            return
+        shape = np.broadcast_shapes(shape)
+        if not self._array.flags.forc:
+            raise ValueError("resize only works on single-segment arrays")
+        resized = engine.full(shape, np.zeros((), self._array.dtype)[()], self._array.dtype)
+        common = min(self._array.size, resized._array.size)
+        target, source = resized.reshape(-1), self.reshape(-1)
+        engine.assign(target._view(lambda a: a[:common]), source._view(lambda a: a[:common]))
+        self._array, self._storage, self._token = resized._array, resized._storage, resized._token
+
+    def setfield(self, val: Any, dtype: Any, offset: int = 0) -> None:
+        """Write a value into a field given by dtype and offset."""
+        engine.assign(self.getfield(dtype, offset), np.asarray(val, dtype) if not has_handles((val,)) else val)
+
+    def setflags(self, write: Any = None, align: Any = None, uic: Any = None) -> None:
+        """Set the array flags (as ndarray.setflags)."""
+        self._own_metadata().setflags(write=write, align=align, uic=uic)
+
+    def to_device(self, device: str, /, *, stream: Any = None) -> Any:
+        """The array itself: ``"cpu"`` is the only device, as in NumPy."""
+        np.empty(0).to_device(device, stream=stream)
+        return self
+
+    def view(self, *args: Any, **kwargs: Any) -> Any:
+        """View of the same data, with another dtype if one is given."""
+        made = self._view(lambda a: a.view(*args, **kwargs))
+        if (args and isinstance(args[-1], type) and issubclass(args[-1], np.ndarray)) or "type" in kwargs:
+            raise UnsupportedError("a distributed array has no view as another array class; use x.gather() or x.local")
+        return made
+
+    # ---- methods that need the values in one place
+
+    def tolist(self) -> Any:
+        """The values as nested lists of Python scalars (gathers)."""
+        return self.gather().tolist()
+
+    def tobytes(self, order: Any = "C") -> bytes:
+        """The values as bytes (gathers)."""
+        return self.gather().tobytes(order)
+
+    def dumps(self) -> bytes:
+        """Pickle of the values as a string (gathers)."""
+        return pickle.dumps(self, protocol=2)
+
+    def dump(self, file: Any) -> None:
+        """Pickle of the values, written to a file by rank 0 (gathers)."""
+        pickled = pickle.dumps(self, protocol=2)
+        self._write_once(lambda _: _write_bytes(file, pickled))
+
+    def tofile(self, fid: Any, /, sep: str = "", format: str = "%s") -> None:
+        """The values, written to a file by rank 0 (as ndarray.tofile)."""
+        self._write_once(lambda a: a.tofile(fid, sep, format))
+
+    def _write_once(self, write: Callable[[np.ndarray], None]) -> None:
+        """Let rank 0 write the gathered values; an error there is raised on every rank."""
+        comm = engine.runtime().comm
+        array = self.gather(root=0)
+        failure = None
+        if comm.rank == 0:
+            try:
+                write(array)
+            except Exception as error:
+                failure = error
+        failure = comm.bcast(failure, 0)
+        if failure is not None:
+            raise failure
+
+    def _own_metadata(self) -> np.ndarray:
+        """The ndarray behind the handle, made this handle's own if it is one that handles share."""
+        if self._storage is not None:
+            array = self._array[...]
+            array.flags.writeable = self._array.flags.writeable
+            self._array = array
+        return self._array
+
+
+def _write_bytes(file: Any, data: bytes) -> None:
+    if hasattr(file, "write"):
+        file.write(data)
+        return
+    with open(file, "wb") as opened:
+        opened.write(data)

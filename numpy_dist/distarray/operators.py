@@ -1,0 +1,254 @@
+"""The operators of DistArray: element-wise ones go straight to the engine, small replicated arrays straight to NumPy."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from numpy_dist import engine
+from numpy_dist.dispatch.core import fallback, protocol
+
+# Operands of these exact types are handed to NumPy's own operator when the array is replicated.
+_PLAIN = frozenset({int, float, complex, bool, np.ndarray, np.float64, np.float32, np.int64, np.int32, np.bool_, np.complex128})
+_new = object.__new__
+_ndarray = np.ndarray
+_ABSENT = object()
+_FOREIGN = object()
+
+
+def wrap(cls: type, result: Any) -> Any:
+    """NumPy's result on replicated operands as ours: arrays become `cls`, tuples are wrapped item by item."""
+    if type(result) is _ndarray:
+        made = _new(cls)
+        made._array = result
+        made._storage = None
+        return made
+    if type(result) is tuple:
+        return tuple(wrap(cls, item) for item in result)
+    return result
+
+
+def _operand(other: Any) -> Any:
+    """What an operator of ndarray makes of the other operand: a value for the engine, NotImplemented (the other type
+    decides), or `_FOREIGN` (NumPy's protocols decide)."""
+    kind = type(other)
+    if kind in _PLAIN or isinstance(other, (engine.Handle, np.generic)):
+        return other
+    if isinstance(other, np.ndarray):
+        return other.view(np.ndarray) if isinstance(other, np.memmap) else NotImplemented
+    if kind is list or kind is tuple:
+        return np.asarray(other)
+    override = getattr(kind, "__array_ufunc__", _ABSENT)
+    if override is _ABSENT:
+        return NotImplemented if getattr(kind, "__array_priority__", 0.0) > 0 else np.asarray(other)
+    return NotImplemented if override is None else _FOREIGN
+
+
+def _apply(ufunc: np.ufunc, left: Any, right: Any, other: Any) -> Any:
+    """`ufunc(left, right)` where at least one operand is ours and `other` is the one that may be anything."""
+    value = _operand(other)
+    if value is NotImplemented:
+        return NotImplemented
+    if value is _FOREIGN or (type(value) is _ndarray and value.dtype.kind == "O"):
+        return ufunc(left, right)
+    if other is right:
+        return engine.elementwise(ufunc, (left, value))
+    return engine.elementwise(ufunc, (value, right))
+
+
+def _binary(operation: Callable[[Any, Any], Any], ufunc: np.ufunc) -> Callable[[Any, Any], Any]:
+    def forward(self: Any, other: Any) -> Any:
+        if self._storage is None:
+            cls = type(self)
+            kind = type(other)
+            if kind is cls:
+                if other._storage is None:
+                    result = operation(self._array, other._array)
+                    if type(result) is _ndarray:
+                        made = _new(cls)
+                        made._array = result
+                        made._storage = None
+                        return made
+                    return wrap(cls, result)
+            elif kind in _PLAIN:
+                return wrap(cls, operation(self._array, other))
+        return _apply(ufunc, self, other, other)
+
+    return forward
+
+
+def _reflected(operation: Callable[[Any, Any], Any], ufunc: np.ufunc) -> Callable[[Any, Any], Any]:
+    def reflected(self: Any, other: Any) -> Any:
+        if self._storage is None and type(other) in _PLAIN:
+            return wrap(type(self), operation(other, self._array))
+        return _apply(ufunc, other, self, other)
+
+    return reflected
+
+
+def _in_place(ufunc: np.ufunc) -> Callable[[Any, Any], Any]:
+    def in_place(self: Any, other: Any) -> Any:
+        value = _operand(other)
+        if value is NotImplemented:
+            return NotImplemented
+        if value is _FOREIGN:
+            return ufunc(self, other, out=(self,))
+        engine.elementwise(ufunc, (self, value), out=(self,))
+        return self
+
+    return in_place
+
+
+def _arithmetic(operation: Callable[[Any, Any], Any], ufunc: np.ufunc) -> tuple[Callable, Callable, Callable]:
+    return _binary(operation, ufunc), _reflected(operation, ufunc), _in_place(ufunc)
+
+
+def _unary(operation: Callable[[Any], Any], ufunc: np.ufunc) -> Callable[[Any], Any]:
+    def unary(self: Any) -> Any:
+        if self._storage is None:
+            return wrap(type(self), operation(self._array))
+        return engine.elementwise(ufunc, (self,))
+
+    return unary
+
+
+def _equality(operation: Callable[[Any, Any], Any], ufunc: np.ufunc) -> Callable[[Any, Any], Any]:
+    """`==` and `!=`, which never fail for want of a loop: things that cannot be compared are unequal."""
+    compare = _binary(operation, ufunc)
+
+    def equality(self: Any, other: Any) -> Any:
+        if self._storage is None and type(other) is not type(self):
+            value = _operand(other)
+            if value is not NotImplemented and value is not _FOREIGN and not engine.is_sharded(value):
+                return wrap(type(self), operation(self._array, value))
+        if other is None:
+            return engine.full(self.shape, operation is operator.ne, np.dtype(bool))
+        if self.dtype.names is not None or getattr(getattr(other, "dtype", None), "names", None) is not None:
+            return fallback.call(operation, (self, other), {}, "structured arrays are compared field by field")
+        try:
+            return compare(self, other)
+        except TypeError:
+            # NumPy's operator on one element of each tells whether these types can be compared at all.
+            value = _operand(other)
+            operation(_stand_in(self), _stand_in(value))
+            shape = np.broadcast_shapes(self.shape, np.shape(value))
+            return engine.full(shape, operation is operator.ne, np.dtype(bool))
+
+    return equality
+
+
+def _stand_in(value: Any) -> Any:
+    return np.zeros((1,) * value.ndim, value.dtype) if isinstance(value, (engine.Handle, np.ndarray)) else value
+
+
+def _fast_power(array: np.ndarray, exponent: Any) -> np.ufunc | None:
+    """The ufunc that NumPy's `**` takes instead of `power`, if any (``fast_scalar_power`` in NumPy's number.c)."""
+    kind = array.dtype.kind
+    if type(exponent) is int:
+        if exponent == 2:
+            return np.square if kind != "O" else None
+        if exponent == -1:
+            return np.reciprocal if kind in "fc" else None
+    elif type(exponent) is float and exponent == 0.5:
+        return np.sqrt if kind in "fc" else None
+    return None
+
+
+class Operators:
+    """Arithmetic, comparison and bit operators as ndarray has them."""
+
+    __slots__ = ()
+
+    _array: np.ndarray
+    _storage: Any
+
+    __add__, __radd__, __iadd__ = _arithmetic(operator.add, np.add)
+    __sub__, __rsub__, __isub__ = _arithmetic(operator.sub, np.subtract)
+    __mul__, __rmul__, __imul__ = _arithmetic(operator.mul, np.multiply)
+    __truediv__, __rtruediv__, __itruediv__ = _arithmetic(operator.truediv, np.true_divide)
+    __floordiv__, __rfloordiv__, __ifloordiv__ = _arithmetic(operator.floordiv, np.floor_divide)
+    __mod__, __rmod__, __imod__ = _arithmetic(operator.mod, np.remainder)
+    __and__, __rand__, __iand__ = _arithmetic(operator.and_, np.bitwise_and)
+    __or__, __ror__, __ior__ = _arithmetic(operator.or_, np.bitwise_or)
+    __xor__, __rxor__, __ixor__ = _arithmetic(operator.xor, np.bitwise_xor)
+    __lshift__, __rlshift__, __ilshift__ = _arithmetic(operator.lshift, np.left_shift)
+    __rshift__, __rrshift__, __irshift__ = _arithmetic(operator.rshift, np.right_shift)
+    __divmod__ = _binary(divmod, np.divmod)
+    __rdivmod__ = _reflected(divmod, np.divmod)
+    __lt__ = _binary(operator.lt, np.less)
+    __le__ = _binary(operator.le, np.less_equal)
+    __gt__ = _binary(operator.gt, np.greater)
+    __ge__ = _binary(operator.ge, np.greater_equal)
+    __eq__ = _equality(operator.eq, np.equal)  # type: ignore[assignment]
+    __ne__ = _equality(operator.ne, np.not_equal)  # type: ignore[assignment]
+    __hash__ = None  # type: ignore[assignment]
+    __neg__ = _unary(operator.neg, np.negative)
+    __pos__ = _unary(operator.pos, np.positive)
+    __abs__ = _unary(operator.abs, np.absolute)
+    __invert__ = _unary(operator.invert, np.invert)
+
+    _power = staticmethod(_binary(operator.pow, np.power))
+    _power_in_place = staticmethod(_in_place(np.power))
+    __rpow__ = _reflected(operator.pow, np.power)
+
+    def __pow__(self, other: Any, modulo: Any = None) -> Any:
+        if modulo is not None:
+            return NotImplemented
+        if self._storage is not None:
+            ufunc = _fast_power(self._array, other)
+            if ufunc is not None:
+                return engine.elementwise(ufunc, (self,))
+        return self._power(self, other)
+
+    def __ipow__(self, other: Any) -> Any:
+        ufunc = _fast_power(self._array, other)
+        if ufunc is None:
+            return self._power_in_place(self, other)
+        engine.elementwise(ufunc, (self,), out=(self,))
+        return self
+
+    def __matmul__(self, other: Any) -> Any:
+        return self._matmul(other, self, other)
+
+    def __rmatmul__(self, other: Any) -> Any:
+        return self._matmul(other, other, self)
+
+    def __imatmul__(self, other: Any) -> Any:
+        value = _operand(other)
+        if value is NotImplemented:
+            return NotImplemented
+        if self._storage is None and not engine.is_sharded(value):
+            array = self._array
+            array @= value._array if engine.is_handle(value) else value
+            return self
+        engine.assign(self, self @ other, casting="same_kind")
+        return self
+
+    def _matmul(self, other: Any, left: Any, right: Any) -> Any:
+        value = _operand(other)
+        if value is NotImplemented:
+            return NotImplemented
+        operands = (left, right) if value is _FOREIGN else (left, value) if other is right else (value, right)
+        if self._storage is None and value is not _FOREIGN and not engine.is_sharded(value):
+            plain = [x._array if isinstance(x, engine.Handle) else x for x in operands]
+            return wrap(type(self), operator.matmul(*plain))
+        return protocol.array_ufunc(self, np.matmul, "__call__", operands, {})
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        if method == "__call__" and not kwargs and self._storage is None:
+            cls = type(self)
+            if len(inputs) == 1:
+                return wrap(cls, ufunc(self._array))
+            if len(inputs) == 2:
+                left, right = inputs
+                if type(left) is cls and left._storage is None:
+                    if type(right) is cls and right._storage is None:
+                        return wrap(cls, ufunc(left._array, right._array))
+                    if type(right) in _PLAIN:
+                        return wrap(cls, ufunc(left._array, right))
+                elif type(left) in _PLAIN and type(right) is cls:
+                    return wrap(cls, ufunc(left, right._array))
+        return protocol.array_ufunc(self, ufunc, method, inputs, kwargs)
