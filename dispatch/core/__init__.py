@@ -1,1 +1,1 @@
-"""See docs/architecture.md."""
+"""The core of dispatch: NumPy's protocols, the table of implementations, the fallback, and explanations."""

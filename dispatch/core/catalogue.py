@@ -1,0 +1,62 @@
+"""Everything of NumPy that its protocols can hand to us, and the kind of implementation that each has."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from numpy_dist import engine
+from numpy_dist.dispatch.core import protocol, registry
+
+# Modules whose functions are overridable but unknown to NumPy until they are imported.
+_LAZY_MODULES = (
+    "numpy.char",
+    "numpy.fft",
+    "numpy.lib.recfunctions",
+    "numpy.lib.scimath",
+    "numpy.lib.stride_tricks",
+    "numpy.linalg",
+    "numpy.polynomial",
+    "numpy.strings",
+)
+
+
+def overridable_functions() -> list[Callable[..., Any]]:
+    """All functions that ``__array_function__`` can override, sorted by module and name."""
+    from numpy.testing import overrides
+
+    for module in _LAZY_MODULES:
+        importlib.import_module(module)
+    found = overrides.get_overridable_numpy_array_functions()
+    return sorted(found, key=lambda function: (function.__module__, function.__name__, id(function)))
+
+
+def overridable_ufuncs() -> list[np.ufunc]:
+    """All of NumPy's ufuncs that ``__array_ufunc__`` can override, sorted by name."""
+    from numpy.testing import overrides
+
+    for module in _LAZY_MODULES:
+        importlib.import_module(module)
+    return sorted(overrides.get_overridable_numpy_ufuncs(), key=lambda ufunc: (ufunc.__name__, id(ufunc)))
+
+
+def kind_of(target: Any, method: str | None = None) -> str:
+    """The kind of implementation that a function, ufunc or ufunc method has: one of `registry.KINDS`.
+
+    Where rules depend on the arguments it is that of the first one. What has no rule is "elementwise" or "reduction"
+    where the engine does it, and else "gathered".
+    """
+    record = registry.lookup(target, method)
+    if record is not None:
+        return str(record.kind)
+    key = registry.key_of(target, method)
+    ufunc, name = key if isinstance(key, tuple) else (key, "__call__")
+    if isinstance(ufunc, np.ufunc):
+        if name == "__call__" and protocol.why_not_element_wise(ufunc, (), {}) is None:
+            return "elementwise"
+        if name == "reduce" and engine.reducible(ufunc, np.dtype(float)):
+            return "reduction"
+    return "gathered"

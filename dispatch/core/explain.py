@@ -1,0 +1,151 @@
+"""Which rule a call would take, and why; nothing is run and nothing is communicated."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from numpy_dist import engine
+from numpy_dist.dispatch.core import operands, protocol, registry, targets
+from numpy_dist.dispatch.core.keys import key_of, name_of
+from numpy_dist.dispatch.core.policy import format_bytes
+from numpy_dist.settings import config
+
+
+@dataclass
+class Explanation:
+    """What `explain` found; it prints itself.
+
+    Attributes
+    ----------
+    function : str
+        Name of the function.
+    kind : str
+        How it would be computed: a kind of rule, "replicated" (plain NumPy on every rank), "gathered", or "foreign"
+        (another type's rules decide).
+    rule : str or None
+        The implementation that would be asked first.
+    gathered_bytes : int
+        Bytes that would be gathered on one rank (0 unless `kind` is "gathered").
+    notes : list of str
+        Why: each rule that was considered, in order.
+    """
+
+    function: str
+    kind: str = "gathered"
+    rule: str | None = None
+    gathered_bytes: int = 0
+    notes: list[str] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        ending = f" by {self.rule}" if self.rule else ""
+        lines = [f"{self.function}: {self.kind}{ending}"]
+        if self.kind == "gathered":
+            lines[0] += f", {format_bytes(self.gathered_bytes)} to one rank"
+        return "\n".join([*lines, *(f"  - {note}" for note in self.notes)])
+
+    __repr__ = __str__
+
+
+def explain(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Explanation:
+    """Tell how ``function(*args, **kwargs)`` would be computed, without computing it.
+
+    Parameters
+    ----------
+    function : callable
+        A function, ufunc or ufunc method of NumPy, or one of your own that has implementations.
+    *args, **kwargs
+        As for the call.
+
+    Returns
+    -------
+    Explanation
+        Its string says which rule would run, why the others would not, and what would be gathered.
+    """
+    registry.load()
+    key = key_of(function)
+    found = Explanation(name_of(function))
+    foreign = [type(x).__name__ for x in _top_level(args, kwargs) if operands.is_foreign(type(x))]
+    if foreign:
+        found.kind = "foreign"
+        found.notes.append(f"{', '.join(foreign)} has rules of its own: NumPy asks it, or raises TypeError")
+        return found
+    if not operands.find_handles(args, kwargs):
+        found.notes.append("no argument is a DistArray")
+    record = registry.lookup(function)
+    if record is None or not _explain_rules(found, record, args, kwargs):
+        _explain_rest(found, function, key, record, args, kwargs)
+    return found
+
+
+def _top_level(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
+    return [*args, *kwargs.values()]
+
+
+def _explain_rules(found: Explanation, record: registry.Record, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Go through the rules as `protocol.apply` does; whether one of them settled it."""
+    plain = not operands.any_sharded(args, kwargs) and bool(operands.find_handles(args, kwargs))
+    for rule in record.rules:
+        name = f"{rule.kind} rule {rule.described}"
+        if plain and not rule.replicated:
+            found.kind, found.rule = "replicated", None
+            found.notes.append("no argument is sharded: plain NumPy on every rank")
+            return True
+        if rule.lacks and not rule.lacks.isdisjoint(kwargs):
+            found.notes.append(f"not the {name}: it does not know {', '.join(sorted(rule.lacks & kwargs.keys()))}")
+        elif rule.when is not None and not rule.when(*args, **kwargs):
+            found.notes.append(f"not the {name}: {rule.reason or 'it does not apply to these arguments'}")
+        elif rule.kind == "gathered":
+            found.notes.append(f"declared to be gathered: {rule.reason}")
+            return False
+        else:
+            found.kind, found.rule = rule.kind, rule.described
+            reason = f" ({rule.reason})" if rule.reason else ""
+            found.notes.append(
+                f"{name} raises UnsupportedError{reason}"
+                if rule.kind == "refused"
+                else f"{name} applies{reason}; it may still decline when it sees the details"
+            )
+            return True
+    return False
+
+
+def _explain_rest(
+    found: Explanation,
+    function: Callable[..., Any],
+    key: Any,
+    record: registry.Record | None,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> None:
+    """The engine, plain NumPy, or the fallback."""
+    if not operands.any_sharded(args, kwargs):
+        found.kind = "replicated"
+        found.notes.append("no argument is sharded: plain NumPy on every rank")
+        return
+    ufunc, method = key if isinstance(key, tuple) else (key, "__call__")
+    if record is None and isinstance(ufunc, np.ufunc) and method in ("__call__", "reduce"):
+        inputs = [x if type(x) in operands.PLAIN else operands.as_operand(x) for x in args[: ufunc.nin]]
+        if method == "reduce":
+            reason = protocol.why_not_reduced(ufunc, inputs[0])
+        else:
+            reason = protocol.why_not_element_wise(ufunc, inputs, kwargs)
+        if reason is None:
+            found.kind, found.rule = ("elementwise" if method == "__call__" else "reduction"), "the engine"
+            found.notes.append("recorded, and fused with what is recorded around it")
+            return
+        found.notes.append(f"not the engine: {reason}")
+    elif record is None:
+        found.notes.append("there is no rule for it")
+    if targets.is_view_function(function):
+        found.notes.append("it returns views, and is never gathered: an internal error")
+    sharded = [x for x in operands.find_handles(args, kwargs) if engine.is_sharded(x)]
+    found.gathered_bytes = sum(x._array.nbytes for x in sharded)
+    where = "every rank, as it calls a function back" if operands.has_callback(args, kwargs) else "rank 0"
+    found.notes.append(
+        f"{len(sharded)} sharded array{'s' * (len(sharded) != 1)} would be gathered, and NumPy run on {where}; "
+        f"FALLBACK is {config.FALLBACK!r}"
+    )

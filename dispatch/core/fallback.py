@@ -1,0 +1,223 @@
+"""Gathered NumPy, for what has no distributed implementation: one rank runs it, all ranks get what came out.
+
+Two ranks that computed the same thing would be wrong: eigenvectors of two LAPACK runs, stitched together, are none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, NoReturn
+
+import numpy as np
+
+from numpy_dist import engine
+from numpy_dist.dispatch.core import operands, outcome, policy, targets
+from numpy_dist.dispatch.core.keys import name_of
+from numpy_dist.dispatch.core.policy import Gathered, forget, gathered
+
+__all__ = ["Gathered", "announce_gather", "call", "forget", "gathered", "plain"]
+
+ROOT = 0
+
+
+def call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], reason: str) -> Any:
+    """Run a NumPy function on the values of distributed arrays.
+
+    Collective, unless no argument is sharded (then every rank runs plain NumPy on its copies, without a warning).
+
+    Parameters
+    ----------
+    function : callable
+        A function, ufunc, or ufunc method such as ``np.add.at``.
+    args, kwargs
+        As the user gave them; our arrays may be nested in lists, tuples and dicts.
+    reason : str
+        Why there is no other way; the warning says it.
+
+    Returns
+    -------
+    object
+        What NumPy returned: arrays as distributed arrays (sharded if they are large), everything else as it is. What
+        the function writes into (`out`, the target of ``np.copyto``) is written, and returned itself where NumPy does.
+
+    Raises
+    ------
+    FallbackError
+        If ``FALLBACK`` is "error", before anything is communicated.
+    GatherError
+        If the arguments have more bytes than ``MEMORY_BUDGET``.
+    """
+    handles = operands.find_handles(args, kwargs)
+    sharded = [x for x in handles if engine.is_sharded(x)]
+    if not sharded:
+        return plain(function, args, kwargs)
+    name = name_of(function)
+    if targets.is_view_function(function):
+        raise RuntimeError(
+            f"internal error: {name} returns views and must never run on gathered copies, "
+            f"but no structural rule took this call ({reason})"
+        )
+    unread = _unread(function, args, kwargs)
+    policy.permit(name, reason, gathered_bytes(sharded, unread))
+    written = targets.writes(function, args, kwargs)
+    if operands.has_callback(args, kwargs) or "call" in np.geterr().values():
+        return _on_every_rank(function, args, kwargs, handles, written, unread)
+    return _on_one_rank(function, args, kwargs, handles, written, unread)
+
+
+def announce_gather(x: Any) -> None:
+    """Apply the policy to an implicit gather (``__array__``) that is about to take place.
+
+    Raises
+    ------
+    FallbackError, GatherError
+        As `call` does.
+    """
+    policy.permit(
+        "DistArray.__array__",
+        "an ndarray was asked for, as by numpy.asarray(x)",
+        x._array.nbytes,
+        action="copy the whole array to every rank",
+        advice="x.gather() does this without a warning, x.local is this rank's part, "
+        "and numpy_dist.distribute(f) is for code that begins with numpy.asarray",
+    )
+
+
+def plain(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Run a NumPy function where no argument is sharded: plain NumPy on every rank, on its own copies.
+
+    It writes straight into its targets; results that are views stay views; large new arrays are sharded.
+    """
+    handles = operands.find_handles(args, kwargs)
+    inside = {id(x): x._array for x in handles}
+    arrays = [x for x in targets.writes(function, args, kwargs) if not engine.is_handle(x)]
+    log: list[Any] = []
+    try:
+        with outcome.recorded(log):
+            result = function(*operands.substitute(args, inside), **operands.substitute(kwargs, inside))
+    finally:
+        outcome.warn_again(log)
+    return outcome.wrap(result, [*inside.values(), *arrays], [*handles, *arrays])
+
+
+def gathered_bytes(sharded: list[Any], unread: set[int]) -> int:
+    """Bytes of the arrays that one rank would get."""
+    return sum(x._array.nbytes for x in sharded if id(x) not in unread)
+
+
+def _unread(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> set[int]:
+    """The ids of those arrays whose old values cannot matter: given as `out` and nowhere else, and written in full."""
+    if "where" in kwargs:
+        return set()
+    found = targets.outputs(function, args, kwargs)
+    return {id(x) for x in found if engine.is_handle(x) and operands.occurrences([args, kwargs], x) == 1}
+
+
+def _on_one_rank(
+    function: Any, args: Any, kwargs: Any, handles: list[Any], written: list[Any], unread: set[int]
+) -> Any:
+    """Rank 0 runs NumPy; its result, error and warnings go to all ranks."""
+    runtime = engine.runtime()
+    at_root = runtime.rank == ROOT
+    inside: dict[int, Any] = {}
+    for x in handles:
+        values = engine.gather(x, root=ROOT) if _must_move(x, unread) else None
+        if at_root:
+            inside[id(x)] = _stand_in(x, values, unread)
+    arrays = [x for x in written if not engine.is_handle(x)]
+    large: list[np.ndarray] = []
+    found = outcome.Outcome()
+    if at_root:
+        for array in arrays:
+            # An error half-way must leave the targets alike on all ranks.
+            inside[id(array)] = array if runtime.size == 1 else np.array(array, order="K")
+        arguments = [inside[id(x)] for x in (*handles, *arrays)]
+        with _alone(runtime):
+            found = outcome.run(
+                function, operands.substitute(args, inside), operands.substitute(kwargs, inside), arguments, large
+            )
+    if runtime.size > 1:
+        payload = runtime.comm.bcast(outcome.dump(found, name_of(function)) if at_root else None, ROOT)
+        found = found if at_root else outcome.load(payload)
+    outcome.warn_again(found.warnings)
+    if found.error is not None:
+        raise found.error
+    made = [engine.from_root(large[k] if at_root else None, ROOT) for k in range(found.large)]
+    for target in written:
+        _write_back(target, inside[id(target)] if at_root else None, runtime)
+    return outcome.decode(found.tree, [*handles, *arrays], made)
+
+
+def _must_move(x: Any, unread: set[int]) -> bool:
+    return engine.is_sharded(x) and id(x) not in unread
+
+
+def _stand_in(x: Any, values: np.ndarray | None, unread: set[int]) -> np.ndarray:
+    """The ndarray that NumPy gets in place of `x`: of the same memory order, and read-only if `x` is.
+
+    `values` are those of a sharded array. A replicated one is copied too: NumPy may be told to overwrite its input.
+    """
+    made = np.empty_like(x._array, order="K", subok=False)
+    if values is not None and values.strides == made.strides and values.flags.writeable:
+        made = values
+    elif id(x) not in unread:
+        made[...] = x._array if values is None else values
+    made.flags.writeable = x._array.flags.writeable
+    return made
+
+
+def _write_back(target: Any, value: np.ndarray | None, runtime: Any) -> None:
+    """Bring what rank 0 wrote into its stand-in to the target itself, on every rank."""
+    if engine.is_sharded(target):
+        engine.assign(target, engine.from_root(value, ROOT))
+        return
+    if runtime.size > 1:
+        value = runtime.comm.bcast(value, ROOT)
+    destination = target._array if engine.is_handle(target) else target
+    if isinstance(destination, np.ndarray) and destination is not value:
+        np.copyto(destination, value, casting="unsafe")
+
+
+def _on_every_rank(
+    function: Any, args: Any, kwargs: Any, handles: list[Any], written: list[Any], unread: set[int]
+) -> Any:
+    """All ranks run NumPy on copies of their own: a callback may do anything, also communicate."""
+    inside = {id(x): _stand_in(x, engine.gather(x) if _must_move(x, unread) else None, unread) for x in handles}
+    arrays = [x for x in written if not engine.is_handle(x)]
+    result = function(*operands.substitute(args, inside), **operands.substitute(kwargs, inside))
+    for target in written:
+        if engine.is_handle(target):
+            engine.assign(target, inside[id(target)])
+    return outcome.wrap(result, [*inside.values(), *arrays], [*handles, *arrays])
+
+
+class _Refusing:
+    """The communicator while one rank works alone: an array that was not found in the arguments must not wait."""
+
+    def __init__(self, comm: Any) -> None:
+        self._comm = comm
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("rank", "size", "name", "node_size"):
+            return getattr(self._comm, name)
+        _refuse()
+
+
+def _refuse() -> NoReturn:
+    raise RuntimeError(
+        "a distributed array inside of an object that numpy_dist cannot look into (only lists, tuples and dicts) was "
+        "read while one rank ran NumPy; pass the array itself, or x.gather()"
+    )
+
+
+@contextmanager
+def _alone(runtime: Any) -> Iterator[None]:
+    if runtime.size == 1:
+        yield
+        return
+    comm, runtime.comm = runtime.comm, _Refusing(runtime.comm)
+    try:
+        yield
+    finally:
+        runtime.comm = comm

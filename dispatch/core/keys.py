@@ -1,0 +1,73 @@
+"""The identity of what can be overridden. Names are no keys: 25 of NumPy's collide, and others have two."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+
+METHODS = ("__call__", "reduce", "accumulate", "reduceat", "outer", "at")
+
+# A key of the table: the function object, a ufunc (its `__call__`), or a ufunc and the name of another method. The
+# class `np.ufunc` in place of a ufunc stands for all of them.
+Key = Any
+
+
+def canonical(target: Any) -> Any:
+    """The object that NumPy's protocols pass for `target`.
+
+    Numba's ``DUFunc`` and ``GUFunc`` are no ``numpy.ufunc``: their ``__call__`` may arrive as the wrapper, their other
+    methods as the ufunc inside. The ufunc inside is the key.
+    """
+    if not isinstance(target, np.ufunc | type) and type(target).__module__.partition(".")[0] == "numba":
+        inner = getattr(target, "ufunc", None)
+        if isinstance(inner, np.ufunc):
+            return inner
+    return target
+
+
+def key_of(target: Any, method: str | None = None) -> Key:
+    """The key of a function, of a ufunc, or of a ufunc's method (``np.add.at``, or ``np.add`` and ``"at"``).
+
+    Raises
+    ------
+    TypeError
+        If `target` cannot be called, or has no such method.
+    """
+    owner = getattr(target, "__self__", None)
+    if method is None and owner is not None and target.__name__ in METHODS and isinstance(canonical(owner), np.ufunc):
+        return key_of(owner, target.__name__)
+    found = canonical(target)
+    if not callable(found):
+        raise TypeError(f"{target!r} is neither a function nor a ufunc")
+    if method is None or method == "__call__":
+        return found
+    if method not in METHODS:
+        raise TypeError(f"ufuncs have no method {method!r}; they have {', '.join(METHODS)}")
+    if not isinstance(found, np.ufunc) and found is not np.ufunc:
+        raise TypeError(f"{name_of(target)} is no ufunc: it has no method {method!r} that could be implemented")
+    return found, method
+
+
+def name_of(target: Any) -> str:
+    """How a function, ufunc or ufunc method is called in messages: ``numpy.linalg.svd``, ``numpy.add.at``."""
+    if isinstance(target, tuple):
+        return f"{name_of(target[0])}.{target[1]}"
+    name = getattr(target, "__name__", None) or repr(target)
+    owner = getattr(target, "__self__", None)
+    if owner is not None and isinstance(canonical(owner), np.ufunc):
+        return f"{name_of(owner)}.{name}"
+    owner = getattr(target, "__objclass__", None)
+    if owner is not None:
+        return f"{name_of(owner)}.{name}"
+    module = getattr(target, "__module__", None)
+    if isinstance(canonical(target), np.ufunc):
+        # A ufunc does not know its home.
+        for module in ("numpy", "numpy.strings"):
+            if getattr(sys.modules.get(module), name, None) is target:
+                return f"{module}.{name}"
+        return name
+    if not module or module == "builtins" or module.startswith("numpy_dist."):
+        return str(name).strip("_")
+    return f"{module.lstrip('_')}.{name}"

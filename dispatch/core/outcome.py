@@ -1,0 +1,282 @@
+"""What one rank's run of a NumPy function gave, and how the other ranks get it: result, error and warnings."""
+
+from __future__ import annotations
+
+import pickle
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from numpy_dist import engine
+from numpy_dist.dispatch.core.operands import rebuild
+from numpy_dist.dispatch.core.sites import user_frame
+
+# -- the parts of a result, as they travel ---------------------------------------------------------------------------
+
+
+@dataclass
+class Sharded:
+    """A large array that follows by itself: its number, and the order of its axes in memory."""
+
+    number: int
+    axes: tuple[int, ...]
+
+
+@dataclass
+class Replicated:
+    """A small array, which every rank gets."""
+
+    array: np.ndarray
+
+
+@dataclass
+class Argument:
+    """One of the arguments themselves (`out`, or what a function returns as it is)."""
+
+    number: int
+
+
+@dataclass
+class Several:
+    """A list, tuple or named tuple."""
+
+    kind: type
+    items: list[Any]
+
+
+@dataclass
+class Mapping:
+    """A dict."""
+
+    items: dict[Any, Any]
+
+
+@dataclass
+class Value:
+    """Anything else: scalars, None, strings, dtypes; it is the same for the caller as for NumPy's."""
+
+    value: Any
+
+
+def is_sharded_when_made(array: np.ndarray) -> bool:
+    """Whether a new array like this one is sharded."""
+    return array.ndim > 0 and engine.shardable(array.dtype) and engine.default_shard(array.nbytes)
+
+
+def encode(result: Any, arguments: list[Any], large: list[np.ndarray]) -> Any:
+    """Describe a result; arrays that are to be sharded are appended to `large`.
+
+    Parameters
+    ----------
+    result : object
+        What NumPy returned.
+    arguments : list of ndarray
+        What stood in for our arrays and for the targets; a result that *is* one of them means the original.
+    large : list of ndarray
+        Filled.
+    """
+    number = _position(result, arguments)
+    if number is not None:
+        return Argument(number)
+    if type(result) in _ARRAYS:
+        if not is_sharded_when_made(result):
+            return Replicated(np.asarray(result))
+        axes = memory_axes(result)
+        large.append(np.ascontiguousarray(result.transpose(axes)))
+        return Sharded(len(large) - 1, axes)
+    if _is_sequence(result):
+        return Several(type(result), [encode(item, arguments, large) for item in result])
+    if type(result) is dict:
+        return Mapping({key: encode(item, arguments, large) for key, item in result.items()})
+    return Value(result)
+
+
+def decode(tree: Any, originals: list[Any], large: list[Any]) -> Any:
+    """The result that `encode` described, with our arrays in place of NumPy's."""
+    if isinstance(tree, Argument):
+        return originals[tree.number]
+    if isinstance(tree, Sharded):
+        back = tuple(tree.axes.index(axis) for axis in range(len(tree.axes)))
+        return large[tree.number]._view(lambda array: array.transpose(back))
+    if isinstance(tree, Replicated):
+        return engine.replicated(tree.array)
+    if isinstance(tree, Several):
+        return rebuild(tree.kind, [decode(item, originals, large) for item in tree.items])
+    if isinstance(tree, Mapping):
+        return {key: decode(item, originals, large) for key, item in tree.items.items()}
+    return tree.value
+
+
+def wrap(result: Any, arguments: list[Any], originals: list[Any]) -> Any:
+    """A result that every rank has, with our arrays in place of NumPy's.
+
+    Views of the arguments stay views, new large arrays are sharded.
+    """
+    number = _position(result, arguments)
+    if number is not None:
+        return originals[number]
+    if type(result) in _ARRAYS:
+        result = np.asarray(result)
+        if not is_sharded_when_made(result):
+            return engine.replicated(result)
+        if any(np.may_share_memory(result, argument) for argument in arguments):
+            return engine.replicated(result)
+        return engine.from_global(result)
+    if _is_sequence(result):
+        return rebuild(type(result), [wrap(item, arguments, originals) for item in result])
+    if type(result) is dict:
+        return {key: wrap(item, arguments, originals) for key, item in result.items()}
+    return result
+
+
+_ARRAYS = (np.ndarray, np.memmap)
+
+
+def _position(result: Any, arguments: list[Any]) -> int | None:
+    if isinstance(result, np.ndarray):
+        for number, argument in enumerate(arguments):
+            if result is argument:
+                return number
+    return None
+
+
+def _is_sequence(result: Any) -> bool:
+    return type(result) in (list, tuple) or hasattr(type(result), "_make")
+
+
+def memory_axes(array: np.ndarray) -> tuple[int, ...]:
+    """The axes from outermost to innermost in memory."""
+    if array.flags.c_contiguous:
+        return tuple(range(array.ndim))
+    return tuple(sorted(range(array.ndim), key=lambda axis: -abs(array.strides[axis])))
+
+
+# -- running ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Outcome:
+    """What a run gave: a described result and how many arrays follow it, or an error; and the warnings on the way."""
+
+    tree: Any = None
+    large: int = 0
+    error: Any = None
+    warnings: list[tuple[type[Warning], Any]] = field(default_factory=list)
+
+
+def run(function: Callable[..., Any], args: Any, kwargs: Any, arguments: list[Any], large: list[np.ndarray]) -> Outcome:
+    """Call a NumPy function; its result, error and warnings are returned."""
+    outcome = Outcome()
+    with recorded(outcome.warnings):
+        try:
+            outcome.tree = encode(function(*args, **kwargs), arguments, large)
+        except Exception as error:  # every error is raised again on every rank
+            outcome.error = error
+    outcome.large = 0 if outcome.error is not None else len(large)
+    return outcome
+
+
+@contextmanager
+def recorded(log: list[tuple[type[Warning], Any]]) -> Iterator[None]:
+    """Append all warnings to `log` in place of showing them.
+
+    `warnings.catch_warnings` would make Python forget which warnings it has shown already, at each call.
+    """
+
+    def note(message: Any, category: type[Warning], *rest: Any, **options: Any) -> None:
+        log.append((category, message))
+
+    before = warnings.filters, warnings.showwarning
+    warnings.filters = [("always", None, Warning, None, 0)]  # type: ignore[assignment]
+    warnings.showwarning = note  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        warnings.filters, warnings.showwarning = before  # type: ignore[misc]
+
+
+def warn_again(log: list[tuple[type[Warning], Any]]) -> None:
+    """Issue recorded warnings at the user's line, under the user's filters."""
+    if not log:
+        return
+    frame = user_frame()
+    for category, message in log:
+        warnings.warn_explicit(
+            message,
+            category,
+            frame.f_code.co_filename,
+            frame.f_lineno,
+            module=frame.f_globals.get("__name__") or "<unknown>",
+            registry=frame.f_globals.setdefault("__warningregistry__", {}),
+        )
+
+
+# -- travelling ------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class PortableError:
+    """An error whose class cannot be unpickled from its arguments."""
+
+    kind: type
+    args: tuple[Any, ...]
+    state: dict[str, Any]
+    text: str
+
+    def restore(self) -> Exception:
+        """The error again."""
+        made = self.kind.__new__(self.kind)
+        made.args = self.args
+        made.__dict__.update(self.state)
+        return made if str(made) == self.text else RuntimeError(f"{self.kind.__name__}: {self.text}")
+
+
+def dump(outcome: Outcome, name: str) -> bytes:
+    """An outcome as bytes. What cannot be pickled becomes an error on all ranks, rather than on one."""
+    log = [(kind, _portable_warning(message)) for kind, message in outcome.warnings]
+    travelling = Outcome(outcome.tree, outcome.large, outcome.error, log)
+    if isinstance(outcome.error, Exception):
+        travelling.error = _portable_error(outcome.error)
+    try:
+        return pickle.dumps(travelling, 5)
+    except Exception as error:  # pickling may fail in any way
+        kind = type(outcome.tree.value).__name__ if isinstance(outcome.tree, Value) else "result"
+        outcome.tree, outcome.large = None, 0
+        outcome.error = TypeError(
+            f"the {kind} that {name} returned on rank 0 cannot be sent to the other ranks: {error}"
+        )
+        return pickle.dumps(Outcome(error=outcome.error), 5)
+
+
+def load(payload: bytes) -> Outcome:
+    """The outcome from `dump`."""
+    outcome: Outcome = pickle.loads(payload)
+    if isinstance(outcome.error, PortableError):
+        outcome.error = outcome.error.restore()
+    return outcome
+
+
+def _portable_warning(message: Any) -> Any:
+    try:
+        return message if str(pickle.loads(pickle.dumps(message, 5))) == str(message) else str(message)
+    except Exception:  # the text is what matters
+        return str(message)
+
+
+def _portable_error(error: Exception) -> Any:
+    try:
+        again = pickle.loads(pickle.dumps(error, 5))
+        if type(again) is type(error) and str(again) == str(error):
+            return error
+    except Exception as problem:  # classes that want other arguments than their `args`, local classes
+        del problem
+    portable = PortableError(type(error), error.args, dict(vars(error)), str(error))
+    try:
+        pickle.dumps(portable, 5)
+    except Exception:  # not even the class can be named
+        return RuntimeError(f"{type(error).__name__}: {error}")
+    return portable

@@ -1,0 +1,151 @@
+"""Whether a gather is allowed, what the user is told about it, and the account of those that took place.
+
+Everything here is decided from metadata before anything is communicated, on every rank alike.
+"""
+
+from __future__ import annotations
+
+import warnings
+import weakref
+from dataclasses import dataclass
+from typing import Any
+
+from numpy_dist import engine
+from numpy_dist.dispatch.core.sites import Site, user_frame
+from numpy_dist.errors import FallbackError, FallbackWarning, GatherError
+from numpy_dist.settings import config
+
+
+@dataclass
+class Gathered:
+    """What one function gathered at one call site.
+
+    Attributes
+    ----------
+    function : str
+        The function's name, as in its warning.
+    site : Site
+        File and line of the user's call.
+    reason : str
+        Why it was gathered.
+    count : int
+        How many times.
+    bytes : int
+        Bytes of the arrays that were gathered, in all.
+    """
+
+    function: str
+    site: Site
+    reason: str
+    count: int = 0
+    bytes: int = 0
+
+
+ADVICE = "numpy_dist.explain tells more, and config.FALLBACK what happens here (warn, error or silent)"
+
+
+class Ledger:
+    """What one rank's runtime has gathered and said so far."""
+
+    def __init__(self) -> None:
+        self.warned: set[tuple[str, Site]] = set()
+        self.gathered: dict[tuple[str, Site], Gathered] = {}
+
+
+_ledgers: weakref.WeakKeyDictionary[Any, Ledger] = weakref.WeakKeyDictionary()
+
+
+def ledger() -> Ledger:
+    """The calling rank's ledger."""
+    runtime = engine.runtime()
+    found = _ledgers.get(runtime)
+    if found is None:
+        found = _ledgers[runtime] = Ledger()
+    return found
+
+
+def gathered() -> list[Gathered]:
+    """What was gathered without having been asked for, by function and call site, the most bytes first."""
+    return sorted(ledger().gathered.values(), key=lambda entry: -entry.bytes)
+
+
+def forget() -> None:
+    """Forget which call sites were warned, and what was gathered: the next gather warns again."""
+    _ledgers.pop(engine.runtime(), None)
+
+
+def format_bytes(count: int) -> str:
+    """A number of bytes for people."""
+    size, units = float(count), ["KiB", "MiB", "GiB", "TiB"]
+    if count < 1024:
+        return f"{count} bytes"
+    while size >= 1024 and units:
+        size /= 1024
+        unit = units.pop(0)
+    return f"{size:.1f} {unit}"
+
+
+def permit(
+    name: str, reason: str, nbytes: int, action: str = "run NumPy on one rank", advice: str = ADVICE
+) -> None:
+    """Apply ``FALLBACK`` and ``MEMORY_BUDGET`` to a gather that the user did not ask for, and book it.
+
+    Parameters
+    ----------
+    name : str
+        The function that needs the gathered arrays.
+    reason : str
+        Why it does.
+    nbytes : int
+        Bytes of all arrays that one rank would get.
+    action : str
+        What is gathered for.
+    advice : str
+        What to do instead.
+
+    Raises
+    ------
+    FallbackError
+        If ``FALLBACK`` is "error"; nothing was communicated.
+    GatherError
+        If the bytes are more than the budget.
+    FallbackWarning
+        If warnings are errors.
+    """
+    frame = user_frame(2)
+    site = Site(frame.f_code.co_filename, frame.f_lineno)
+    policy = config.FALLBACK
+    what = f"{name} at {site} gathers {format_bytes(nbytes)} to {action}: {reason}"
+    if policy == "error":
+        raise FallbackError(f"{what}. numpy_dist.config.FALLBACK is 'error'; {advice}.")
+    check_budget(name, nbytes, site)
+    account = ledger()
+    key = (name, site)
+    if policy == "warn" and key not in account.warned:
+        _warn(f"{what}; {advice}.", frame)
+        account.warned.add(key)
+    entry = account.gathered.setdefault(key, Gathered(name, site, reason))
+    entry.count += 1
+    entry.bytes += nbytes
+
+
+def _warn(text: str, frame: Any) -> None:
+    """Once for each call site and function is our rule: the registry of the warnings module has no say."""
+    warnings.warn_explicit(
+        text,
+        FallbackWarning,
+        frame.f_code.co_filename,
+        frame.f_lineno,
+        module=frame.f_globals.get("__name__") or "<unknown>",
+        registry=None,
+    )
+
+
+def check_budget(name: str, nbytes: int, site: Site) -> None:
+    """Raise `GatherError` if `nbytes` are more than one rank may get (the first call is collective)."""
+    allowed = engine.budget(engine.runtime())
+    if nbytes > allowed:
+        raise GatherError(
+            f"{name} at {site} would gather {nbytes} bytes ({format_bytes(nbytes)}) on one rank, and the memory budget "
+            f"is {allowed} bytes ({format_bytes(allowed)}); numpy_dist.config.MEMORY_BUDGET sets it"
+        )

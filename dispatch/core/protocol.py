@@ -1,0 +1,223 @@
+"""NumPy's two protocols: from a call to the rule that computes it.
+
+The way of a call: foreign types are left to themselves; a rule from outside of numpy_dist; plain NumPy where nothing is
+sharded; the house's rules in order; at last the fallback. Ufuncs without a rule are the engine's.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from numpy_dist import engine
+from numpy_dist.dispatch.core import fallback, operands, policy, registry
+from numpy_dist.dispatch.core.keys import canonical, name_of
+from numpy_dist.dispatch.core.operands import PLAIN, any_sharded, as_operand, is_foreign
+from numpy_dist.dispatch.core.registry import TABLE, Declined, Record
+from numpy_dist.errors import UnsupportedError
+
+NO_RULE = "it has no distributed implementation"
+_ufunc_class = np.ufunc
+
+
+def array_function(
+    handle_class: type,
+    function: Callable[..., Any],
+    types: Iterable[type],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> Any:
+    """What ``DistArray.__array_function__`` does.
+
+    Parameters
+    ----------
+    handle_class : type
+        Our array class.
+    function, types, args, kwargs
+        As the protocol passes them (NEP 18).
+    """
+    for kind in types:
+        if kind is not handle_class and kind not in PLAIN and is_foreign(kind):
+            return NotImplemented
+    if not registry.loaded:
+        registry.load()
+    record = TABLE.get(function)
+    if record is None:
+        return fallback.call(function, args, kwargs, NO_RULE)
+    return apply(record, function, args, kwargs)
+
+
+def apply(record: Record, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Ask the rules of a record in order, then the fallback.
+
+    Parameters
+    ----------
+    record : Record
+    function : callable
+        What the fallback runs: the function, or the ufunc's method.
+    args, kwargs
+        Of the call.
+    """
+    reason = NO_RULE
+    sharded: bool | None = None
+    for rule in record.rules:
+        if not rule.replicated:
+            if sharded is None:
+                sharded = any_sharded(args, kwargs) or not operands.find_handles(args, kwargs)
+            if not sharded:
+                return fallback.plain(function, args, kwargs)
+        if rule.lacks and not rule.lacks.isdisjoint(kwargs):
+            reason = f"{rule.described} does not know {', '.join(sorted(rule.lacks & kwargs.keys()))}"
+            continue
+        if rule.when is not None and not rule.when(*args, **kwargs):
+            reason = rule.reason or f"{rule.described} does not apply to these arguments"
+            continue
+        if rule.function is None or rule.kind == "refused":
+            if rule.kind == "refused":
+                raise UnsupportedError(f"{record.name} cannot be used with a DistArray: {rule.reason or NO_RULE}")
+            reason = rule.reason or NO_RULE
+            break
+        try:
+            if rule.wants_ufunc:
+                return rule.function(_ufunc_of(function), *args, **kwargs)
+            return rule.function(*args, **kwargs)
+        except Declined as declined:
+            reason = declined.reason
+    return fallback.call(function, args, kwargs, reason)
+
+
+def _ufunc_of(function: Any) -> Any:
+    """The ufunc of a ufunc or of its method."""
+    return function if isinstance(function, _ufunc_class) else canonical(function.__self__)
+
+
+def array_ufunc(self: Any, ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """What ``DistArray.__array_ufunc__`` does (NEP 13)."""
+    for value in inputs:
+        if type(value) not in PLAIN:
+            converted = _converted(inputs)
+            if converted is None:
+                return NotImplemented
+            inputs = converted
+            break
+    if kwargs:
+        prepared = _keywords(kwargs)
+        if prepared is None:
+            return NotImplemented
+        kwargs = prepared
+    if not registry.loaded:
+        registry.load()
+    if method == "__call__":
+        return _call(ufunc, inputs, kwargs)
+    return _method(ufunc, method, inputs, kwargs)
+
+
+def _converted(inputs: tuple[Any, ...]) -> tuple[Any, ...] | None:
+    """Inputs with lists and the like as arrays; None if one belongs to somebody else."""
+    if any(is_foreign(type(value)) for value in inputs):
+        return None
+    return tuple(value if type(value) in PLAIN else as_operand(value) for value in inputs)
+
+
+def _keywords(kwargs: dict[str, Any]) -> dict[str, Any] | None:
+    """Keywords without `subok`, `where` as an array or bool; None if an array among them belongs to somebody else."""
+    for value in (*(kwargs.get("out") or ()), kwargs.get("where")):
+        if type(value) not in PLAIN and is_foreign(type(value)):
+            return None
+    where = kwargs.get("where", True)
+    if "subok" in kwargs or type(where) not in PLAIN:
+        kwargs = {name: value for name, value in kwargs.items() if name != "subok"}
+        if "where" in kwargs and type(where) not in PLAIN:
+            kwargs["where"] = as_operand(where)
+    return kwargs
+
+
+def _call(ufunc: Any, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """An element-wise call, or a generalised ufunc."""
+    if type(ufunc) is not _ufunc_class:
+        ufunc = _numba_ufunc(ufunc, inputs)
+    record = TABLE.get(ufunc)
+    if record is not None:
+        return apply(record, ufunc, inputs, kwargs)
+    reason = why_not_element_wise(ufunc, inputs, kwargs)
+    if reason is not None:
+        return fallback.call(ufunc, inputs, kwargs, reason)
+    if "out" in kwargs:
+        _announce_gather_into(ufunc, inputs, kwargs["out"])
+    return engine.elementwise(ufunc, inputs, **kwargs)
+
+
+def _announce_gather_into(ufunc: np.ufunc, inputs: tuple[Any, ...], out: tuple[Any, ...]) -> None:
+    """Every rank holds the whole of an ndarray, so ``ndarray += sharded`` gathers."""
+    whole = [x for x in out if isinstance(x, np.ndarray)]
+    if whole and any_sharded(inputs, {}):
+        policy.permit(
+            name_of(ufunc),
+            "its output is an ndarray, which every rank holds whole",
+            sum(x.nbytes for x in whole),
+            action="bring the result to every rank",
+        )
+
+
+_NUMBERS = (int, float, complex)
+
+
+def why_not_element_wise(ufunc: np.ufunc, inputs: Iterable[Any], kwargs: dict[str, Any]) -> str | None:
+    """Why the engine cannot compute a ufunc of these inputs; None if it can."""
+    if _gives_objects(ufunc):
+        return "it is a generalised ufunc" if ufunc.signature is not None else "its results are Python objects"
+    for value in inputs:
+        if not isinstance(value, _NUMBERS) and not engine.shardable(value.dtype):
+            return f"arrays of dtype {value.dtype} are not distributed"
+    if kwargs:
+        dtypes = [x.dtype for x in kwargs.get("out") or () if x is not None]
+        if kwargs.get("dtype") is not None:
+            dtypes.append(np.dtype(kwargs["dtype"]))
+        for dtype in dtypes:
+            if not engine.shardable(dtype):
+                return f"arrays of dtype {dtype} are not distributed"
+    return None
+
+
+@functools.lru_cache(maxsize=1024)
+def _gives_objects(ufunc: np.ufunc) -> bool:
+    """Whether a ufunc is generalised, or made of a Python function (``frompyfunc``): nothing for the engine."""
+    loops = [loop.partition("->")[2] for loop in ufunc.types]
+    return ufunc.signature is not None or (bool(loops) and all("O" in results for results in loops))
+
+
+def _numba_ufunc(ufunc: Any, inputs: tuple[Any, ...]) -> Any:
+    """The NumPy ufunc inside a Numba one, which compiles itself for new dtypes when it is called with them."""
+    inner = canonical(ufunc)
+    if inner is ufunc or not isinstance(inner, _ufunc_class):
+        raise UnsupportedError(f"{name_of(ufunc)} is neither a NumPy ufunc nor one made by Numba")
+    ufunc(*(np.empty(0, x.dtype) if hasattr(x, "dtype") else np.empty(0, type(x)) for x in inputs))
+    return inner
+
+
+def _method(ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """reduce, accumulate, reduceat, outer, at."""
+    ufunc = canonical(ufunc)
+    record = TABLE.get((ufunc, method)) or TABLE.get((_ufunc_class, method))
+    bound = getattr(ufunc, method)
+    if record is not None:
+        return apply(record, bound, inputs, kwargs)
+    if method == "reduce":
+        reason = why_not_reduced(ufunc, inputs[0])
+        if reason is None:
+            return engine.reduction(ufunc, inputs[0], **kwargs)
+        return fallback.call(bound, inputs, kwargs, reason)
+    return fallback.call(bound, inputs, kwargs, NO_RULE)
+
+
+def why_not_reduced(ufunc: np.ufunc, array: Any) -> str | None:
+    """Why the engine cannot reduce an array by a ufunc; None if it can."""
+    dtype = array.dtype if hasattr(array, "dtype") else np.asarray(array).dtype
+    if engine.reducible(ufunc, dtype):
+        return None
+    if not engine.shardable(dtype):
+        return f"arrays of dtype {dtype} are not distributed"
+    return "it is not associative: partial results of the ranks cannot be combined"

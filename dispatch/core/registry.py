@@ -1,0 +1,269 @@
+"""One table of implementations: for each function, ufunc and ufunc method an ordered list of rules.
+
+The table is filled by the modules of `numpy_dist.dispatch.functions` at the first dispatch, not at import; rules from
+elsewhere (a user's, a library's) go before the house's, the latest first.
+"""
+
+from __future__ import annotations
+
+import importlib
+import threading
+from collections.abc import Callable
+from typing import Any, NoReturn, TypeVar
+
+import numpy as np
+
+from numpy_dist.dispatch.core import signatures
+from numpy_dist.dispatch.core.keys import Key, key_of, name_of
+
+KINDS = (
+    "native",
+    "elementwise",
+    "reduction",
+    "scan",
+    "structural",
+    "axis-local",
+    "parallel",
+    "composed",
+    "gathered",
+    "refused",
+)
+HOUSE = "numpy_dist.dispatch.functions"
+
+Implementation = TypeVar("Implementation", bound=Callable[..., Any])
+
+
+class Declined(Exception):
+    """A rule does not apply to these arguments: the next one is asked, at last the fallback."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+def decline(reason: str) -> NoReturn:
+    """Leave the call to the next rule; to be called before anything was communicated or written.
+
+    Parameters
+    ----------
+    reason : str
+        What this rule cannot do; the warning of the fallback says it. It must be the same on every rank.
+    """
+    raise Declined(reason)
+
+
+class Rule:
+    """One way to compute a function.
+
+    Attributes
+    ----------
+    function : callable or None
+        The implementation, with NumPy's own signature; None for kinds "gathered" and "refused".
+    kind : str
+        One of `KINDS`.
+    when : callable or None
+        ``when(*args, **kwargs)`` tells from metadata whether the rule applies.
+    reason : str or None
+        What `when` asks for, or why the function is gathered or refused.
+    source : str
+        The module that registered it.
+    wants_ufunc : bool
+        Whether the ufunc itself goes before the inputs.
+    lacks : frozenset of str
+        Parameters of this NumPy that the implementation does not have.
+    replicated : bool
+        Whether the rule is asked although no argument is sharded (else plain NumPy computes that).
+    """
+
+    __slots__ = ("function", "kind", "lacks", "reason", "replicated", "source", "wants_ufunc", "when")
+
+    def __init__(
+        self,
+        function: Callable[..., Any] | None,
+        kind: str,
+        when: Callable[..., Any] | None = None,
+        reason: str | None = None,
+        source: str = "",
+    ) -> None:
+        self.function, self.kind, self.when, self.reason, self.source = function, kind, when, reason, source
+        self.wants_ufunc = False
+        self.lacks: frozenset[str] = frozenset()
+        self.replicated = not source.startswith(HOUSE) or kind in ("structural", "refused")
+
+    def __repr__(self) -> str:
+        return f"Rule({self.kind}, {self.described})"
+
+    @property
+    def described(self) -> str:
+        """The implementation's name and module."""
+        if self.function is None:
+            return f"declared in {self.source}"
+        return f"{self.source}.{self.function.__qualname__}"
+
+
+class Record:
+    """All rules of one function, ufunc or ufunc method, in the order in which they are asked."""
+
+    __slots__ = ("name", "rules", "target")
+
+    def __init__(self, target: Key) -> None:
+        self.target = target
+        self.name = name_of(target)
+        self.rules: tuple[Rule, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"Record({self.name}: {', '.join(rule.kind for rule in self.rules)})"
+
+    @property
+    def kind(self) -> str:
+        """The kind of the first rule."""
+        return self.rules[0].kind if self.rules else "gathered"
+
+    def add(self, rule: Rule) -> None:
+        """Put a rule in its place: the house's in order, others before them, the latest first."""
+        self.rules = (*self.rules, rule) if rule.source.startswith(HOUSE) else (rule, *self.rules)
+
+
+TABLE: dict[Key, Record] = {}
+_internal: dict[str, Callable[..., Any]] = {}
+loaded = False
+_loading = False
+_lock = threading.RLock()
+_waiting: list[tuple[Key, Rule]] = []  # rules from elsewhere that were registered before the table was loaded
+
+
+def _add(key: Key, rule: Rule) -> None:
+    if not loaded and not rule.source.startswith(HOUSE):
+        _waiting.append((key, rule))
+        return
+    record = TABLE.get(key)
+    if record is None:
+        record = TABLE[key] = Record(key)
+    record.add(rule)
+
+
+def implements(
+    *functions: Any,
+    method: str | None = None,
+    kind: str = "native",
+    reason: str | None = None,
+    when: Callable[..., Any] | None = None,
+    varies: tuple[str, ...] = (),
+    replicated: bool | None = None,
+) -> Callable[[Implementation], Implementation]:
+    """Register the decorated function as an implementation for distributed arrays.
+
+    Parameters
+    ----------
+    *functions : callable
+        NumPy's functions or ufuncs, a ufunc's method (``np.add.at``), or functions of your own. The class ``np.ufunc``
+        stands for every ufunc, with `method`.
+    method : str, optional
+        The ufunc method that is implemented: "reduce", "accumulate", "reduceat", "outer" or "at".
+    kind : str
+        "native" (default), "elementwise", "reduction", "scan", "structural", "axis-local", "parallel", "composed" or
+        "refused" (then the decorated function is never called).
+    reason : str, optional
+        What `when` asks for (``"needs a 1-D array"``), or why the function is refused.
+    when : callable, optional
+        ``when(*args, **kwargs)`` tells whether the rule applies, from what all ranks share: shapes, dtypes, layouts.
+    varies : tuple of str
+        Parameters that not every supported version of NumPy has, or has in the same way.
+    replicated : bool, optional
+        Whether the rule is to be asked also where no argument is sharded. By default plain NumPy computes that, but for
+        rules from outside of numpy_dist and for kinds "structural" and "refused".
+
+    Returns
+    -------
+    callable
+        A decorator that returns the function as it is.
+
+    Raises
+    ------
+    TypeError
+        If the implementation's signature is not that of the function (names, order, kinds and defaults of the
+        parameters; ``like`` aside). Ufunc methods pass inputs by position and everything else by keyword, ``out``
+        always as a tuple; an implementation whose first parameter is called `ufunc` is given the ufunc.
+    ValueError
+        For an unknown kind.
+    """
+    if kind not in KINDS:
+        raise ValueError(f"unknown kind {kind!r}; the kinds are {', '.join(KINDS)}")
+    keys = [key_of(function, method) for function in functions]
+
+    def register(function: Implementation) -> Implementation:
+        for key in keys:
+            rule = Rule(function, kind, when, reason, function.__module__)
+            if kind not in ("refused", "gathered"):
+                rule.lacks = signatures.check(function, key, varies)
+                rule.wants_ufunc = signatures.takes_ufunc(function, key)
+            if replicated is not None:
+                rule.replicated = replicated
+            _add(key, rule)
+        return function
+
+    return register
+
+
+def declare(*functions: Any, kind: str, reason: str, source: str, method: str | None = None) -> None:
+    """State that functions are "gathered" or "refused", and why.
+
+    Parameters
+    ----------
+    *functions : callable
+    kind : {"gathered", "refused"}
+    reason : str
+        The warning or error says it.
+    source : str
+        The module that says so (``__name__``).
+    method : str, optional
+        A ufunc method.
+    """
+    if kind not in ("gathered", "refused"):
+        raise ValueError(f"only 'gathered' and 'refused' can be declared, not {kind!r}")
+    for function in functions:
+        _add(key_of(function, method), Rule(None, kind, None, reason, source))
+
+
+def internal(name: str) -> Callable[[Implementation], Implementation]:
+    """Register the decorated function under a name, for an operation of arrays that no function of NumPy stands for."""
+
+    def register(function: Implementation) -> Implementation:
+        _internal[name] = function
+        return function
+
+    return register
+
+
+def internal_function(name: str) -> Callable[..., Any]:
+    """The function that was registered with `internal`. It may raise `Declined`: the caller then falls back."""
+    load()
+    return _internal[name]
+
+
+def load() -> None:
+    """Fill the table: import the modules that `dispatch.functions` lists, once."""
+    global loaded, _loading
+    with _lock:
+        if loaded or _loading:
+            return
+        _loading = True
+        try:
+            for name in importlib.import_module(HOUSE).MODULES:
+                importlib.import_module(f"{HOUSE}.{name}")
+        finally:
+            _loading = False
+        loaded = True
+        for key, rule in _waiting:
+            _add(key, rule)
+        _waiting.clear()
+
+
+def lookup(target: Any, method: str | None = None) -> Record | None:
+    """The record of a function, ufunc or ufunc method; for a method that has none of its own, that of all ufuncs."""
+    load()
+    key = key_of(target, method)
+    record = TABLE.get(key)
+    if record is None and isinstance(key, tuple):
+        record = TABLE.get((np.ufunc, key[1]))
+    return record
