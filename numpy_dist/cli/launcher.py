@@ -151,7 +151,7 @@ class Watch:
     def _look(self, now: float) -> None:
         ranks = processes.ranks_below(self.process.pid)
         for pid in ranks:
-            if pid not in self.ranks:
+            if self.ranks.get(pid) is None:  # a new one, or one that had not become the interpreter yet
                 self.ranks[pid] = processes.rank_of(pid)
         self._alone_since = float("inf") if ranks else min(self._alone_since, now)
         if now > self._alone_since + LEFT_BEHIND:

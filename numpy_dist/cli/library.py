@@ -13,6 +13,7 @@ import subprocess
 import sys
 from dataclasses import dataclass
 
+from numpy_dist.comm import launchers
 from numpy_dist.errors import LauncherError
 
 GET_ONE = (
@@ -32,9 +33,6 @@ except OSError:
 files = sorted({word for word in maps if word.startswith("/") and "libmpi" in word.rsplit("/", 1)[-1]})
 print(json.dumps([MPI.Get_library_version(), MPI.Get_version(), files]))
 """
-
-# Launcher variables of an enclosing job, which a new job must not take for its own.
-JOB_VARIABLES = ("PMI_", "PMIX_", "HYDI_", "MPI_LOCAL", "OMPI_COMM_WORLD_", "OMPI_UNIVERSE_", "PRTE_", "PALS_RANKID")
 
 
 @dataclass(frozen=True)
@@ -68,7 +66,9 @@ def family_of(text: str) -> str | None:
 
 def outside_jobs(environment: dict[str, str]) -> dict[str, str]:
     """A copy of `environment` without the variables by which a launcher tells a process its rank."""
-    return {name: value for name, value in environment.items() if not name.startswith(JOB_VARIABLES)}
+    environment = dict(environment)
+    launchers.hide_from_children(environment)
+    return environment
 
 
 def find_library(timeout: float = 20.0) -> Library:
@@ -126,20 +126,20 @@ def find_launchers() -> list[Launcher]:
     return [_describe(path) for path in found.values()]
 
 
-def matching_launcher(library: Library, launchers: list[Launcher]) -> Launcher:
-    """The first of `launchers` that can start programs that load `library`.
+def matching_launcher(library: Library, found: list[Launcher]) -> Launcher:
+    """The first launcher of `found` that can start programs that load `library`.
 
     Raises
     ------
     LauncherError
         Where none can: a job whose launcher and library differ is as many jobs of one rank each.
     """
-    for launcher in launchers:
+    for launcher in found:
         if library.family is None or launcher.family in (None, library.family):
             return launcher
-    if not launchers:
+    if not found:
         raise LauncherError(f"mpi4py loads {library.name}, but there is no mpiexec in the environment or on the PATH")
-    others = "; ".join(f"{launcher.path} ({launcher.name})" for launcher in launchers)
+    others = "; ".join(f"{launcher.path} ({launcher.name})" for launcher in found)
     raise LauncherError(
         f"mpi4py loads {library.name} ({', '.join(library.files) or 'file unknown'}), but every mpiexec found "
         f"belongs to another MPI: {others}. {GET_ONE}"

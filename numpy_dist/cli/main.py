@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from importlib import metadata
@@ -78,6 +79,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(["run", *own])
     if not command or command == ["-m"]:
         run_parser.error("no script given")
+    if command[0] != "-m" and not os.path.exists(command[0]):
+        run_parser.error(f"no such script: {command[0]}")
     job = launcher.Job(options.ranks, tuple(command), options.backend, options.timeout, options.all_output)
     try:
         return launcher.run(job)

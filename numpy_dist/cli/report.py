@@ -77,7 +77,7 @@ def _mpi() -> dict[str, Any]:
     return state
 
 
-def _missing(mpi: dict[str, Any], backends: dict[str, str]) -> list[str]:
+def _missing(mpi: dict[str, Any]) -> list[str]:
     lines = []
     if mpi["problem"]:
         lines.append(f"several ranks: {mpi['problem']}")
@@ -107,7 +107,7 @@ def collect() -> dict[str, Any]:
         "mpi": mpi,
         "backends": backends,
         "settings": config.snapshot(),
-        "missing": _missing(mpi, backends),
+        "missing": _missing(mpi),
     }
 
 

@@ -12,16 +12,16 @@ import os
 import runpy
 import sys
 import types
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from typing import Any
 
 from numpy_dist.cli.streams import set_output
-from numpy_dist.comm import detect, exits
-from numpy_dist.errors import LauncherError
+from numpy_dist.comm import detect
 
 # How the launchers of MPICH, Open MPI and their relatives tell a process its rank and the number of ranks.
 RANK_VARIABLES = (("PMI_RANK", "PMI_SIZE"), ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"))
 # Where the traceback of a script begins: these frames are ours, not the user's.
-_OUR_FILES = (__file__, runpy.__file__, "<frozen runpy>")
+_OUR_FILES = (__file__, detect.__file__, runpy.__file__, "<frozen runpy>")
 
 
 def rank_and_size() -> tuple[int, int]:
@@ -32,9 +32,9 @@ def rank_and_size() -> tuple[int, int]:
     return 0, 1
 
 
-def _script(path: str) -> Callable[[], object]:
+def _script(path: str) -> tuple[Any, ...]:
     if os.path.isdir(path) or path.endswith((".zip", ".pyz")):
-        return lambda: runpy.run_path(path, run_name="__main__")  # it sets sys.path itself
+        return runpy.run_path, path, None, "__main__"  # it sets sys.path itself
     with io.open_code(os.path.abspath(path)) as file:
         code = compile(file.read(), path, "exec")
     # A module of its own, which stays: `__main__` of runpy is gone when atexit functions run.
@@ -43,17 +43,18 @@ def _script(path: str) -> Callable[[], object]:
     sys.modules["__main__"] = main
     if not os.environ.get("PYTHONSAFEPATH"):
         sys.path.insert(0, os.path.dirname(os.path.realpath(path)))
-    return lambda: exec(code, main.__dict__)
+    return exec, code, main.__dict__
 
 
-def prepare(command: Sequence[str]) -> Callable[[], object]:
-    """Set `sys.argv`, `sys.path` and `__main__` as Python does for `command`; returns what runs it."""
+def prepare(command: Sequence[str]) -> tuple[Any, ...]:
+    """Set `sys.argv`, `sys.path` and `__main__` as Python does for `command`; returns the function
+    that runs it, and its arguments."""
     if command[0] == "-m":
         module = command[1]
         sys.argv = list(command[1:])
         if not os.environ.get("PYTHONSAFEPATH"):
             sys.path.insert(0, os.getcwd())
-        return lambda: runpy.run_module(module, run_name="__main__", alter_sys=True)
+        return runpy.run_module, module, None, "__main__", True
     sys.argv = list(command)
     return _script(command[0])
 
@@ -68,14 +69,6 @@ def _show(kind: type[BaseException], value: BaseException, trace: types.Tracebac
     sys.__excepthook__(kind, value.with_traceback(theirs), theirs)
 
 
-def _is_noted(stop: SystemExit) -> bool:
-    """Whether `stop` came from `sys.exit`, which the communicator watches; others would only seem to end normally."""
-    trace = stop.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    return trace is not None and trace.tb_frame.f_globals.get("__name__") == exits.__name__
-
-
 def main(arguments: Sequence[str]) -> None:
     """Run one rank; `arguments` are those after the module's name on the command line."""
     parser = argparse.ArgumentParser(prog="numpy_dist.cli.runner")
@@ -86,20 +79,11 @@ def main(arguments: Sequence[str]) -> None:
     rank, size = rank_and_size()
     set_output(rank, size, options.all_output, options.streams)
     faulthandler.enable()
-    sys.excepthook = _show
+    if sys.excepthook is sys.__excepthook__:
+        sys.excepthook = _show
     if size > 1:
-        try:
-            # Now, and not when the program first communicates: a rank that fails before that must tell the others.
-            detect.get_communicator()
-        except LauncherError as problem:
-            sys.exit(f"numpy-dist: {problem}")
-    program = prepare(arguments[position + 1 :])
-    try:
-        program()
-    except SystemExit as stop:
-        if stop.code and not _is_noted(stop):
-            sys.exit(stop.code)
-        raise
+        detect.watch_exits()
+    detect.run_guarded(*prepare(arguments[position + 1 :]))
 
 
 if __name__ == "__main__":
