@@ -114,8 +114,13 @@ def _all_stacks(rank: int, headline: str) -> str:
         if names.get(identity) == "watchdog":
             continue
         lines.append(f"thread {names.get(identity, identity)}, innermost call last:")
-        lines += "".join(traceback.format_stack(frame)).rstrip().splitlines()
+        calls = [call for call in traceback.extract_stack(frame) if not _is_test_runner(call.filename)]
+        lines += "".join(traceback.format_list(calls)).rstrip().splitlines()
     return "".join(f"[rank {rank}] {line}\n" for line in lines)
+
+
+def _is_test_runner(filename: str) -> bool:
+    return any(f"{os.sep}{package}{os.sep}" in filename for package in ("_pytest", "pluggy"))
 
 
 # -- agreement on outcomes -------------------------------------------------------------------------------------------
@@ -165,7 +170,7 @@ class Agreement:
         outcomes : list of str
             Of all ranks.
         texts : dict of int to str
-            Of the ranks with an error; those that failed only because another rank did come last.
+            Of the ranks with an error. Those that failed only because another rank did come last, in one line.
         """
         if error is not None:
             get_communicator().fail(error)
@@ -173,7 +178,10 @@ class Agreement:
         outcomes = [result[0] for result in all_results]
         if not any(failed for _, failed, _ in all_results):
             return outcomes, {}
+        originals = [rank for rank, (_, failed, followed) in enumerate(all_results) if failed and not followed]
+        if originals and isinstance(error, RankError):
+            text = f"RankError: {error}".splitlines()[0]
         texts = self._communicator.allgather(text)
         renew()
-        order = sorted(range(self.size), key=lambda rank: (all_results[rank][2], rank))
+        order = originals + [rank for rank in range(self.size) if rank not in originals]
         return outcomes, {rank: texts[rank] for rank in order if all_results[rank][1]}

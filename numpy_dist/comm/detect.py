@@ -83,12 +83,16 @@ def renew() -> Communicator:
     live on the old one are lost.
     """
     global _process_wide
-    if _process_wide is not None and _process_wide.name == "mpi":
-        from numpy_dist.comm import mpi
+    old = get_communicator()
+    if old.name != "mpi":
+        return old
+    from numpy_dist.comm import mpi
 
-        _process_wide = mpi.MpiCommunicator(_guard)
-        reset_rank_local()
-    return get_communicator()
+    _process_wide = mpi.MpiCommunicator(_guard)
+    reset_rank_local()
+    assert isinstance(old, mpi.MpiCommunicator)
+    old.release()
+    return _process_wide
 
 
 def _is_mpi_running() -> bool:
@@ -134,6 +138,7 @@ def _join() -> Any:
 
 def run_guarded(function: Callable[..., Result], *args: Any, **kwargs: Any) -> Result:
     """Call the main program, for launchers: a SystemExit that leaves it is noted for the other ranks."""
+    __launcher_frame__ = True  # tracebacks begin below it
     try:
         return function(*args, **kwargs)
     except SystemExit as error:

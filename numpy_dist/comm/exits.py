@@ -23,7 +23,7 @@ from typing import Any, Protocol
 
 from numpy_dist.comm.last_resort import LastResort
 
-__all__ = ["EndNotice", "ExitGuard", "exit_code"]
+__all__ = ["EndNotice", "ExitGuard", "exit_code", "program_part"]
 
 # A normal end is announced only if the others have not ended too within this time: usually all end together.
 _QUIET_SECONDS = 0.05
@@ -66,6 +66,16 @@ class Ending(Protocol):
     def all_have_ended(self) -> bool: ...
     def can_communicate(self) -> bool: ...
     def abort(self, code: int) -> None: ...
+
+
+def program_part(trace: TracebackType | None) -> TracebackType | None:
+    """The part of a traceback below the frames of a launcher, which bear a local variable `__launcher_frame__`."""
+    part = rest = trace
+    while rest is not None:
+        if "__launcher_frame__" in rest.tb_frame.f_locals:
+            part = rest.tb_next
+        rest = rest.tb_next
+    return part
 
 
 def exit_code(value: object) -> int:
@@ -128,6 +138,8 @@ class ExitGuard:
             self._previous_hook(kind, value, trace)
             return
         code = _INTERRUPTED if issubclass(kind, KeyboardInterrupt) else 1
+        trace = program_part(trace)
+        value = value.with_traceback(trace)
         text = "".join(traceback.format_exception(kind, value, trace))
         self._end_failed(code, value, text, lambda: self._print_exception(kind, value, trace))
 
@@ -142,7 +154,11 @@ class ExitGuard:
     def note_exit(self, error: SystemExit) -> None:
         """A SystemExit is about to leave the main program (for those that see it pass, as launchers do)."""
         self._exit_argument = error.code
-        self._exit_stack = "".join(traceback.format_exception(error))
+        frames = traceback.extract_tb(program_part(error.__traceback__))
+        if frames and frames[-1].filename == __file__:  # `_exit`, in place of `sys.exit`
+            frames.pop()
+        stack = "".join(frames.format())
+        self._exit_stack = f"Traceback (most recent call last):\n{stack}SystemExit: {error.code}\n"
         self._main_frame = None
 
     def _at_exit(self) -> None:

@@ -234,6 +234,11 @@ class MpiCommunicator(Communicator):
             wait.pause()
         del self.active[id(request)]
 
+    def release(self) -> None:
+        """Give the communicators back (their number is limited); collective, and nothing can be sent afterwards."""
+        self.native.Free()
+        self._control.Free()
+
     # -- ends of ranks -----------------------------------------------------------------------------------------------
 
     def look_for_notices(self) -> None:
