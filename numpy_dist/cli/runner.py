@@ -16,12 +16,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from numpy_dist.cli.streams import set_output
-from numpy_dist.comm import detect
+from numpy_dist.comm import detect, exits
 
 # How the launchers of MPICH, Open MPI and their relatives tell a process its rank and the number of ranks.
 RANK_VARIABLES = (("PMI_RANK", "PMI_SIZE"), ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"))
-# Where the traceback of a script begins: these frames are ours, not the user's.
-_OUR_FILES = (__file__, detect.__file__, runpy.__file__, "<frozen runpy>")
+# Tracebacks begin below the frames that have such a local variable: those above are not the user's.
+_launcher_frame = True
 
 
 def rank_and_size() -> tuple[int, int]:
@@ -35,6 +35,7 @@ def rank_and_size() -> tuple[int, int]:
 def _script(path: str) -> tuple[Any, ...]:
     if os.path.isdir(path) or path.endswith((".zip", ".pyz")):
         return runpy.run_path, path, None, "__main__"  # it sets sys.path itself
+    _launcher_frame = True  # above a SyntaxError of the script
     with io.open_code(os.path.abspath(path)) as file:
         code = compile(file.read(), path, "exec")
     # A module of its own, which stays: `__main__` of runpy is gone when atexit functions run.
@@ -60,13 +61,9 @@ def prepare(command: Sequence[str]) -> tuple[Any, ...]:
 
 
 def _show(kind: type[BaseException], value: BaseException, trace: types.TracebackType | None) -> None:
-    """Print a traceback that begins in the user's program, as without the runner."""
-    theirs = trace
-    while theirs is not None and theirs.tb_frame.f_code.co_filename in _OUR_FILES:
-        theirs = theirs.tb_next
-    if theirs is None and not isinstance(value, SyntaxError):
-        theirs = trace
-    sys.__excepthook__(kind, value.with_traceback(theirs), theirs)
+    """Print a traceback as Python would have done without the runner."""
+    trace = exits.program_part(trace)
+    sys.__excepthook__(kind, value.with_traceback(trace), trace)
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -79,10 +76,10 @@ def main(arguments: Sequence[str]) -> None:
     rank, size = rank_and_size()
     set_output(rank, size, options.all_output, options.streams)
     faulthandler.enable()
-    if sys.excepthook is sys.__excepthook__:
-        sys.excepthook = _show
     if size > 1:
         detect.watch_exits()
+    else:
+        sys.excepthook = _show
     detect.run_guarded(*prepare(arguments[position + 1 :]))
 
 

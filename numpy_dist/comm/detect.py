@@ -138,7 +138,7 @@ def _join() -> Any:
 
 def run_guarded(function: Callable[..., Result], *args: Any, **kwargs: Any) -> Result:
     """Call the main program, for launchers: a SystemExit that leaves it is noted for the other ranks."""
-    __launcher_frame__ = True  # tracebacks begin below it
+    _launcher_frame = True  # tracebacks begin below the frame that has it
     try:
         return function(*args, **kwargs)
     except SystemExit as error:

@@ -69,10 +69,10 @@ class Ending(Protocol):
 
 
 def program_part(trace: TracebackType | None) -> TracebackType | None:
-    """The part of a traceback below the frames of a launcher, which bear a local variable `__launcher_frame__`."""
+    """The part of a traceback below the frames of a launcher, which bear a local variable `_launcher_frame`."""
     part = rest = trace
     while rest is not None:
-        if "__launcher_frame__" in rest.tb_frame.f_locals:
+        if "_launcher_frame" in rest.tb_frame.f_locals:
             part = rest.tb_next
         rest = rest.tb_next
     return part
