@@ -1,0 +1,195 @@
+"""Random arrays over the ranks: each makes its share of a call, and all end in NumPy's state after the call.
+
+The shards of a random array are cut along one axis, the first that is as long as there are ranks: for the leading
+axis a shard is one stretch of NumPy's sequence, which is what can be made by itself, and no sample ever moves. (The
+default layout would cut, say, a square at four ranks into four squares: each rank would have to make twice its share,
+or half of the array would have to travel. An operation with an array of another layout redistributes one of the two,
+as always.) Arrays that have no such axis are tiny, and made by every rank.
+
+Fixed draws need no communication. Draws with rejection need one ``allgather`` of a few integers (see `split`). A bit
+generator without skip-ahead, and calls so small that splitting costs more than it saves, are made in whole by every
+rank, piece by piece, and each keeps its part: correct, with the memory of a shard, in the time of one rank.
+"""
+
+from __future__ import annotations
+
+import zlib
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from numpy_dist import engine
+from numpy_dist.errors import DivergenceError
+from numpy_dist.layout.default import default_layout
+from numpy_dist.layout.layout import Layout
+from numpy_dist.random import split
+from numpy_dist.random.draws import CHUNK, Draw, Front
+from numpy_dist.random.streams import State, Stream, stream_of
+from numpy_dist.settings import config
+
+#: Seconds that a sample takes, about: what splitting has to compete with.
+SECONDS = {"fixed": 5e-9, "variable": 1.5e-8, "filtered": 1.5e-8}
+
+
+def layout_of_shape(shape: tuple[int, ...]) -> Layout | None:
+    """The layout of a new random array; None where no axis is as long as there are ranks."""
+    size = engine.runtime().size
+    axis = next((axis for axis, extent in enumerate(shape) if extent >= size), None)
+    return None if axis is None or 0 in shape else default_layout(shape, size, split=axis)
+
+
+def array_of(values: np.ndarray) -> Any:
+    """A distributed array of values that every rank has."""
+    if not engine.shardable(values.dtype) or not engine.default_shard(values.nbytes):
+        return engine.replicated(values)
+    return engine.from_global(values, layout_of_shape(values.shape))
+
+
+class Cuts:
+    """Where the shards cut a call's samples, in C order.
+
+    Attributes
+    ----------
+    points : list of int
+        The limits of the pieces. Piece ``k`` belongs to rank ``k % size``.
+    own : list of int
+        The calling rank's pieces.
+    parts : list of ndarray
+        The parts of its shard that they are, 1-d views.
+    """
+
+    def __init__(self, layout: Layout, block: np.ndarray) -> None:
+        (cut,) = layout.dims
+        axis = cut.axis  # type: ignore[union-attr]
+        shape, size = layout.shape, layout.size
+        outer, inner = prod(shape[:axis]), prod(shape[axis + 1 :])
+        self.points = [
+            (o * shape[axis] + point) * inner for o in range(outer) for point in cut.points[:-1]  # type: ignore[union-attr]
+        ]
+        self.points.append(prod(shape))
+        rank = engine.runtime().rank
+        self.own = list(range(rank, outer * size, size))
+        self.parts = list(block.reshape(outer, -1))
+
+
+def make(draw: Draw, front: Front, shape: tuple[int, ...], split_it: bool = True) -> Any:
+    """A distributed array of the next samples of `front`, which is then where NumPy's would be.
+
+    Parameters
+    ----------
+    draw : Draw
+    front : numpy.random.Generator or numpy.random.RandomState
+        In the same state on every rank.
+    shape : tuple of int
+    split_it : bool
+        Whether `draw` says truly how many units a token takes; without, every rank makes all.
+    """
+    runtime, total = engine.runtime(), prod(shape)
+    if runtime.size > 1 and config.CHECK == "on":
+        _agree(split.state_of(front), None)
+    if not engine.default_shard(total * draw.dtype.itemsize):
+        return engine.replicated(_whole(draw, front, total).reshape(shape))
+    layout = layout_of_shape(shape)
+    if layout is None:
+        return engine.from_global(_whole(draw, front, total).reshape(shape))
+    # Written straight into the new array's memory: nothing was recorded that could read it.
+    made = engine.empty(shape, draw.dtype, layout=layout)
+    block = engine.shard(made)
+    if runtime.size == 1:
+        draw.fill(front, block.reshape(-1))
+        return made
+    cuts = Cuts(layout, block)
+    stream = stream_of(_bit_generator(front), draw.unit) if split_it else None
+    if stream is None or not worthwhile(draw, stream, total, len(cuts.own), runtime.size):
+        _keep(draw, front, cuts)
+    elif draw.kind == "fixed":
+        for piece, part in zip(cuts.own, cuts.parts, strict=True):
+            split.fixed_piece(draw, stream, cuts.points[piece], part)
+        split.restore(front, split.fixed_end(draw, stream, total).state)
+    else:
+        _split(draw, stream, front, cuts)
+    return made
+
+
+def worthwhile(draw: Draw, stream: Stream, total: int, pieces: int, size: int) -> bool:
+    """Whether splitting a call is faster than making all of it; the same on every rank."""
+    overhead = stream.seek_seconds
+    overhead += pieces * (stream.seek_seconds if draw.kind == "fixed" else stream.parse_seconds)
+    return overhead < SECONDS[draw.kind] * total * (1 - 1 / size)
+
+
+def _bit_generator(front: Front) -> np.random.BitGenerator:
+    return front._bit_generator if isinstance(front, np.random.RandomState) else front.bit_generator
+
+
+def _whole(draw: Draw, front: Front, total: int) -> np.ndarray:
+    samples = np.empty(total, draw.dtype)
+    draw.fill(front, samples)
+    return samples
+
+
+def _keep(draw: Draw, front: Front, cuts: Cuts) -> None:
+    """Make every sample, and keep this rank's."""
+    total = cuts.points[-1]
+    chunk = total if draw.kind == "filtered" else CHUNK
+    scratch = np.empty(min(chunk, total), draw.dtype)
+    limits = [(cuts.points[piece], cuts.points[piece + 1]) for piece in cuts.own]
+    first = 0
+    for begin in range(0, total, chunk):
+        end = min(begin + chunk, total)
+        draw.fill(front, scratch[: end - begin])
+        while first < len(limits) and limits[first][1] <= begin:
+            first += 1
+        for (start, stop), part in zip(limits[first:], cuts.parts[first:], strict=True):
+            if start >= end:
+                break
+            low, high = max(start, begin), min(stop, end)
+            part[low - start : high - start] = scratch[low - begin : high - begin]
+
+
+def _split(draw: Draw, stream: Stream, front: Front, cuts: Cuts) -> None:
+    """Make this rank's samples of a draw with rejection."""
+    state = split.state_of(front)
+    # A normal that the legacy generator holds back is the call's first sample, and takes nothing from the sequence.
+    held = int(state.get("has_gauss", 0)) if draw.unit == "pair" else 0
+    points = [max(0, point - held) for point in cuts.points]
+    raw = split.raw_cuts(draw, points)
+    slack = 3 * split.margin(draw, raw[-1]) * draw.samples
+    parsed = [
+        split.speculate(draw, stream, raw[piece], raw[piece + 1], points[piece + 1] - points[piece] + slack)
+        for piece in cuts.own
+    ]
+    everywhere = _agree(state, [one.summary for one in parsed])
+    anchors = split.resolve([summaries[turn] for turn in range(len(cuts.own)) for summaries in everywhere])
+    for piece, part, one in zip(cuts.own, cuts.parts, parsed, strict=True):
+        samples = split.collect(draw, stream, one, piece, anchors, points[piece], points[piece + 1])
+        part[len(part) - len(samples) :] = samples
+    if held and 0 in cuts.own:
+        cuts.parts[0][:1] = draw.make(front, 1)
+    split.restore(front, split.finish(draw, stream, anchors, points[-1]))
+
+
+def _agree(state: State, mine: Any) -> list[Any]:
+    """What every rank says, and proof that their generators are in one state. Collective.
+
+    Raises
+    ------
+    DivergenceError
+        On every rank, if they are not.
+    """
+    told = engine.runtime().comm.allgather((zlib.crc32(flat(state)), mine))
+    differ = [rank for rank, (mark, _) in enumerate(told) if mark != told[0][0]]
+    if differ:
+        raise DivergenceError(
+            f"random numbers were asked for, but the bit generators of ranks {differ} are not in the state of rank "
+            "0's: they were seeded differently, or used on some ranks only"
+        )
+    return [said for _, said in told]
+
+
+def flat(value: Any) -> bytes:
+    """The bytes of a state dictionary."""
+    if isinstance(value, dict):
+        return b"".join(key.encode() + flat(value[key]) for key in sorted(value))
+    return value.tobytes() if isinstance(value, np.ndarray) else repr(value).encode()
