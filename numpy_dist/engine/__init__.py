@@ -11,7 +11,7 @@ from numpy_dist.engine.record import aligned, assign, copy, elementwise, empty, 
 from numpy_dist.engine.reduce import reducible, reduction
 from numpy_dist.engine.runtime import Runtime, runtime
 from numpy_dist.engine.state import counters, default_layout, flush, force, layout_of
-from numpy_dist.engine.storage import offset_of
+from numpy_dist.ir.phantoms import offset_of
 
 __all__ = [
     "Handle", "Runtime", "aligned", "assign", "budget", "check_budget", "copy", "counters", "default_layout", "default_shard",

@@ -13,7 +13,7 @@ from numpy_dist.engine.combine import combine
 from numpy_dist.engine.fuse import Group, disjoint
 from numpy_dist.engine.storage import Storage
 from numpy_dist.engine.transfer import Wanted, fetch_array, start_halo
-from numpy_dist.engine.views import key_of, local_view, vmap_of
+from numpy_dist.engine.views import local_view
 from numpy_dist.ir.statements import Reduction, Ref, Statement
 from numpy_dist.layout.alignment import FETCH, HALO, Access, is_empty, plan_access
 from numpy_dist.layout.regions import Region
@@ -62,15 +62,13 @@ class _Work:
         made: set[tuple] = set()
         for statement in self.group.statements:
             for ref in statement.reads():
-                key = key_of(ref.storage, ref.array)
+                key = ref.key
                 if key not in made and key not in self.accesses:
-                    vmap = vmap_of(ref.storage, ref.array)
-                    assert vmap is not None, "views that are not affine are redistributed when they are recorded"
-                    self.accesses[key] = (ref, plan_access(ref.storage.layout, vmap, self.group.space))
+                    self.accesses[key] = (ref, plan_access(ref.storage.layout, ref.vmap, self.group.space))
             if not isinstance(statement, Reduction):
                 for out in statement.outputs:
                     self.written[id(out.storage)] = out.storage
-                    made.add(key_of(out.storage, out.array))
+                    made.add(out.key)
         waits: list[Callable[[], None]] = []
         halos: dict[int, list[tuple[Ref, Access]]] = {}
         for key, (ref, access) in self.accesses.items():
@@ -86,10 +84,8 @@ class _Work:
             wait()
 
     def _fetch(self, key: tuple, ref: Ref, access: Access) -> Callable[[], None]:
-        vmap = vmap_of(ref.storage, ref.array)
-        assert vmap is not None
         regions = access.regions
-        if vmap.merged:  # merged axes need whole rows to be addressed as one
+        if ref.vmap.merged:  # merged axes need whole rows to be addressed as one
             cut = ref.storage.layout.cut_axes
             regions = tuple(
                 None if r is None else tuple(
@@ -141,12 +137,10 @@ class _Work:
             np.copyto(target, source)
 
     def _operand(self, x: Any) -> Any:
-        return self.operands[key_of(x.storage, x.array)] if type(x) is Ref else x
+        return self.operands[x.key] if type(x) is Ref else x
 
     def _source(self, key: tuple, ref: Ref) -> np.ndarray:
         storage = ref.storage
-        vmap = vmap_of(storage, ref.array)
-        assert vmap is not None
         found = self.fetched.get(key)
         if found is not None:
             array, region = found
@@ -154,17 +148,15 @@ class _Work:
             low, steps = tuple(r.start for r in region), tuple(r.step for r in region)
             memory = array.base if array.base is not None else array
             return local_view(
-                memory, storage.dtype.itemsize, low, array.shape, steps, vmap, self.box, ref.array.dtype
+                memory, storage.dtype.itemsize, low, array.shape, steps, ref.vmap, self.box, ref.array.dtype
             )
         if storage.memory is None:
             storage.allocate(storage.layout.box(self.runtime.rank))
         return self._window(storage, ref, storage.memory)
 
     def _window(self, storage: Storage, ref: Ref, memory: np.ndarray) -> np.ndarray:
-        vmap = vmap_of(storage, ref.array)
-        assert vmap is not None
         return local_view(
-            memory, storage.dtype.itemsize, storage.low, storage.extent, None, vmap, self.box, ref.array.dtype
+            memory, storage.dtype.itemsize, storage.low, storage.extent, None, ref.vmap, self.box, ref.array.dtype
         )
 
     def _reduce_step(self, statement: Reduction, shape: tuple[int, ...], partials: dict[int, np.ndarray]) -> ReduceStep:
@@ -182,7 +174,7 @@ class _Work:
         targets: dict[int, set[tuple]] = {}
         for statement in self.group.statements:
             for out in () if isinstance(statement, Reduction) else statement.outputs:
-                number, key = id(out.storage), key_of(out.storage, out.array)
+                number, key = id(out.storage), out.key
                 if key not in targets.setdefault(number, set()):
                     targets[number].add(key)
                     verdict[number] = max(verdict.get(number, "through"), self._verdict(out, key), key=_HOW.index)
@@ -225,7 +217,7 @@ class _Work:
 
     def _target(self, statement: Statement, out: Ref, creates: bool, versions: dict[int, str]) -> Any:
         """Where a statement writes: a temporary, or an array over the storage's memory."""
-        key, storage, counters = key_of(out.storage, out.array), out.storage, self.runtime.counters
+        key, storage, counters = out.key, out.storage, self.runtime.counters
         present = self.operands.get(key)
         if key in self.stored:
             return present

@@ -18,25 +18,41 @@ try:  # NumPy keeps the error state in a context variable; the capsule's identit
 except ImportError:
     _capsule = None
 
-_STATES: dict[int, tuple[Any, dict[str, str]]] = {}
+class State(dict):
+    """NumPy's error state as `numpy.geterr` gives it.
+
+    Attributes
+    ----------
+    eager : bool
+        Whether it asks to be told at once (raise, call, print, log).
+    """
+
+    __slots__ = ("eager",)
+
+    def __init__(self, state: dict[str, str]) -> None:
+        super().__init__(state)
+        self.eager = not _EAGER.isdisjoint(state.values())
 
 
-def current_state() -> dict[str, str]:
-    """NumPy's error state here and now, as `numpy.geterr` gives it."""
+_STATES: dict[int, tuple[Any, State]] = {}
+
+
+def current_state() -> State:
+    """The error state here and now."""
     if _capsule is None:
-        return np.geterr()
+        return State(np.geterr())
     capsule = _capsule.get()
     found = _STATES.get(id(capsule))
     if found is None or found[0] is not capsule:
         if len(_STATES) > 256:
             _STATES.clear()
-        found = _STATES[id(capsule)] = (capsule, np.geterr())
+        found = _STATES[id(capsule)] = (capsule, State(np.geterr()))
     return found[1]
 
 
-def is_eager(state: dict[str, str]) -> bool:
+def is_eager(state: State) -> bool:
     """Whether statements must execute before their call returns, since the user wants to be told at once."""
-    return not _EAGER.isdisjoint(state.values()) or _warnings_are_errors()
+    return state.eager or _warnings_are_errors()
 
 
 _filters_seen: tuple[Any, Any, int] = (None, None, 0)
@@ -47,9 +63,10 @@ def _warnings_are_errors() -> bool:
     """Whether the first filter that applies to a RuntimeWarning makes it an error (cached by the filter list's identity)."""
     global _filters_seen, _filters_raise
     filters = warnings.filters
-    seen = (filters, filters[0] if filters else None, len(filters))
-    if seen[0] is not _filters_seen[0] or seen[1] is not _filters_seen[1] or seen[2] != _filters_seen[2]:
-        _filters_seen = seen
+    first = filters[0] if filters else None
+    seen = _filters_seen
+    if filters is not seen[0] or first is not seen[1] or len(filters) != seen[2]:
+        _filters_seen = (filters, first, len(filters))
         first = next((f for f in filters if issubclass(RuntimeWarning, f[2]) and f[1] is None and f[3] is None), None)
         _filters_raise = first is not None and first[0] == "error"
     return _filters_raise

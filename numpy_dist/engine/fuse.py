@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from numpy_dist.engine.views import key_of, vmap_of
 from numpy_dist.ir.statements import Reduction, Ref, Statement
 from numpy_dist.layout.views import storage_region
 
@@ -51,8 +50,8 @@ def fuse(statements: Sequence[Statement]) -> list[Group]:
     touched: dict[int, list[_Touch]] = {}
     for statement in statements:
         late = isinstance(statement, Reduction)
-        touches = [_Touch(-1, ref, key_of(ref.storage, ref.array), False, False) for ref in statement.reads()]
-        touches += [_Touch(-1, ref, key_of(ref.storage, ref.array), True, late) for ref in statement.outputs]
+        touches = [_Touch(-1, ref, ref.key, False, False) for ref in statement.reads()]
+        touches += [_Touch(-1, ref, ref.key, True, late) for ref in statement.outputs]
         place = _place(statement, touches, touched, groups)
         if place == len(groups):
             groups.append(Group(statement.space))
@@ -101,9 +100,7 @@ def disjoint(a: Ref, b: Ref) -> bool:
     """Whether two views of one storage certainly share no cell (their hulls do not meet)."""
     boxes = []
     for ref in (a, b):
-        vmap = vmap_of(ref.storage, ref.array)
-        if vmap is None:
-            return False
+        vmap = ref.vmap
         if 0 in vmap.shape:
             return True
         boxes.append(storage_region(vmap, tuple((0, n) for n in vmap.shape)))

@@ -11,8 +11,10 @@ from numpy_dist.engine.memory import check_budget
 from numpy_dist.engine.runtime import Runtime, runtime
 from numpy_dist.engine.storage import Storage
 from numpy_dist.engine.transfer import fetch_array
-from numpy_dist.engine.views import local_view, read_layout, vmap_of
+from numpy_dist.engine.views import local_view
 from numpy_dist.errors import CommunicationRefused
+from numpy_dist.ir.phantoms import offset_of
+from numpy_dist.ir.views import view_of
 from numpy_dist.layout.views import storage_region
 
 
@@ -51,7 +53,7 @@ def gather(x: Any, root: int | None = None) -> np.ndarray | None:
 def _assemble(rt: Runtime, storage: Storage, array: np.ndarray, roots: Any) -> np.ndarray | None:
     if array.size == 0:
         return np.empty(array.shape, array.dtype) if rt.rank in roots else None
-    vmap = vmap_of(storage, array)
+    vmap = view_of(storage.layout, storage.dtype.itemsize, array).vmap
     if vmap is None:
         region = tuple(range(n) for n in storage.shape)
     else:
@@ -81,8 +83,6 @@ def _assemble(rt: Runtime, storage: Storage, array: np.ndarray, roots: Any) -> n
 
 def _read(storage: Storage, array: np.ndarray, source: np.ndarray) -> np.ndarray:
     """Apply a phantom's offset and strides to the real, whole array."""
-    from numpy_dist.engine.storage import offset_of
-
     memory = np.ascontiguousarray(source).reshape(-1).view(np.uint8)
     view = np.ndarray(array.shape, array.dtype, buffer=memory, offset=offset_of(array), strides=array.strides)
     return np.array(view, copy=True, order="K")
@@ -126,16 +126,13 @@ def shard(x: Any) -> np.ndarray:
     rt = runtime()
     storage, array = x._storage, x._array
     rt.program.force(storage)
-    layout = read_layout(storage, array)
-    from numpy_dist.engine.views import layout_of
-
-    if layout_of(storage, array) is None or layout is None:
+    view = view_of(storage.layout, storage.dtype.itemsize, array)
+    layout, vmap = view.exact_layout, view.vmap
+    if layout is None or vmap is None:
         raise ValueError(f"the elements of this view of shape {array.shape} are not owned in boxes; redistribute it first")
     box = layout.box(rt.rank)
     if box is None:
         return np.empty(tuple(0 for _ in array.shape) or (0,), array.dtype)
     if storage.memory is None:
         storage.allocate(storage.layout.box(rt.rank))
-    vmap = vmap_of(storage, array)
-    assert vmap is not None
     return local_view(storage.memory, storage.dtype.itemsize, storage.low, storage.extent, None, vmap, box, array.dtype)

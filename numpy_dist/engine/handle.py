@@ -8,6 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from numpy_dist.engine.storage import Storage
+from numpy_dist.ir.statements import Ref
 
 
 class Handle:
@@ -19,11 +20,16 @@ class Handle:
         The data itself where the array is replicated; else a phantom, whose values must never be read.
     _storage : Storage or None
         None for a replicated array.
+    _ref : Ref or None
+        What statements that read this view refer to; made when it is first needed (`ref_of`).
+    _token : Token or None
+        Keeps the storage's values wanted.
     """
 
-    __slots__ = ("__weakref__", "_array", "_storage", "_token")
+    __slots__ = ("__weakref__", "_array", "_ref", "_storage", "_token")
 
     _array: np.ndarray
+    _ref: Ref | None
     _storage: Storage | None
 
     def _view(self, function: Callable[[np.ndarray], np.ndarray]) -> Self:
@@ -31,6 +37,7 @@ class Handle:
         made = object.__new__(type(self))
         made._array = function(self._array)
         storage = made._storage = self._storage
+        made._ref = None
         made._token = None if storage is None else storage.token
         return made
 
@@ -49,8 +56,17 @@ def sharded(storage: Storage, array: np.ndarray) -> Any:
     made = object.__new__(_handle_class)
     made._array = array
     made._storage = storage
+    made._ref = None
     made._token = storage.token
     return made
+
+
+def ref_of(handle: Handle) -> Ref:
+    """The ref of a sharded handle's view."""
+    found = handle._ref
+    if found is None:
+        found = handle._ref = Ref(handle._storage, handle._array)
+    return found
 
 
 def replicated(array: np.ndarray) -> Any:
@@ -58,6 +74,7 @@ def replicated(array: np.ndarray) -> Any:
     made = object.__new__(_handle_class)
     made._array = array
     made._storage = None
+    made._ref = None
     made._token = None
     return made
 

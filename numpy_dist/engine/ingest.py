@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from numpy_dist.engine.handle import replicated, sharded
+from numpy_dist.engine.handle import ref_of, replicated, sharded
 from numpy_dist.engine.runtime import runtime
 from numpy_dist.engine.storage import Storage
 from numpy_dist.ir.rules import memory_axes
@@ -135,9 +135,11 @@ def operand(array: np.ndarray, shape: tuple[int, ...], space: Layout | BoxList) 
     else:
         layout = runtime().replicated_layout(array.shape)
     handle = _fill(make_storage(array.shape, array.dtype, layout), lambda box: _cut_out(array, box), None)
-    return Ref(handle._storage, broadcast(handle._array, shape))
+    return broadcast(ref_of(handle), shape)
 
 
-def broadcast(array: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-    """A phantom (or array) with the statement's shape."""
-    return array if array.shape == shape else np.broadcast_to(array, shape)
+def broadcast(ref: Ref, shape: tuple[int, ...]) -> Ref:
+    """The same view with the statement's shape."""
+    if ref.array.shape == shape:
+        return ref
+    return Ref(ref.storage, np.broadcast_to(ref.array, shape))

@@ -9,10 +9,10 @@ from numpy_dist.engine.execute import execute
 from numpy_dist.engine.fuse import fuse
 from numpy_dist.engine.sites import user_frame
 from numpy_dist.engine.storage import Storage
-from numpy_dist.ir.statements import Statement
+from numpy_dist.ir.statements import Ref, Statement
 
 MOST_STATEMENTS = 256
-MOST_BYTES = 1 << 33  # global bytes of results that a pending program may hold back
+MOST_BYTES = 1 << 33  # bytes of results, for each rank, that a pending program may hold back
 
 
 class Program:
@@ -27,35 +27,55 @@ class Program:
         self._runtime = runtime
         self._pending: list[Statement] = []
         self._bytes = 0
+        self._most_bytes = MOST_BYTES * runtime.size
         self._next = 0
 
-    def append(self, statement: Statement, *, now: bool = False) -> None:
+    def append(self, statement: Statement, now: bool = False) -> None:
         """Record a statement; run the program if it has grown to its bounds, or at once where the user wants to be told.
 
         Parameters
         ----------
         now : bool
-            Execute before returning, since the statement's values can raise.
+            Execute before returning, since the statement's values can raise: an error of one rank is then raised on all.
         """
+        if now:
+            self.run()
         runtime = self._runtime
         statement.serial = serial = self._next
         self._next = serial + 1
         statement.site = user_frame()
         state = statement.errstate = floating.current_state()
-        self._pending.append(statement)
+        pending = self._pending
+        pending.append(statement)
         runtime.counters.statements += 1
+        pinned = False
         for out in statement.outputs:
             storage = out.storage
             storage.last_write = serial
-            self._bytes += storage.nbytes // runtime.size
-            now = now or storage.pinned
-        for ref in statement.reads():
-            now = now or ref.storage.pinned
-        if floating.is_eager(state):
+            self._bytes += storage.nbytes
+            pinned = pinned or storage.pinned
+        for ref in statement.inputs:
+            if type(ref) is Ref and ref.storage.pinned:
+                pinned = True
+        if now:
+            self._run_agreed()
+        elif floating.is_eager(state):
             self.run()
             self.report(state)
-        elif now or len(self._pending) >= MOST_STATEMENTS or self._bytes >= MOST_BYTES:
+        elif pinned or len(pending) >= MOST_STATEMENTS or self._bytes >= self._most_bytes:
             self.run()
+
+    def _run_agreed(self) -> None:
+        """Execute a single statement whose values can raise; collective, so that every rank raises what one has met."""
+        error: Exception | None = None
+        try:
+            self.run()
+        except (ValueError, ArithmeticError) as raised:
+            error = raised
+        errors = self._runtime.comm.allgather(error) if self._runtime.size > 1 else [error]
+        first = next((e for e in errors if e is not None), None)
+        if first is not None:
+            raise first
 
     def force(self, storage: Storage) -> None:
         """Execute the program through the last statement that writes a storage."""

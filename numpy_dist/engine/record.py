@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
 
-from numpy_dist.engine.gather import gather
-from numpy_dist.engine.handle import Handle, is_sharded, replicated
+from numpy_dist.engine.gather import gather, item
+from numpy_dist.engine.handle import Handle, is_sharded, ref_of, replicated, sharded
 from numpy_dist.engine.ingest import broadcast, from_global, make_storage, operand, shardable
 from numpy_dist.engine.runtime import Runtime, runtime
+from numpy_dist.engine.sites import stack_level
 from numpy_dist.engine.storage import Storage
-from numpy_dist.engine.views import layout_of, read_layout, vmap_of, write_space
 from numpy_dist.ir.ops import COPY, Op, op_of
 from numpy_dist.ir.rules import loop_dtypes, order_axes, scalar_kind
 from numpy_dist.ir.statements import Elementwise, Ref
@@ -69,6 +70,12 @@ def elementwise(
     """
     if type(op) is not Op:
         op = op_of(op)
+    key = None
+    if where is True and dtype is None and signature is None and casting == "same_kind" and order == "K":
+        key = plan_key(op, inputs, out, result_dtype)
+        plan = _PLANS.get(key)
+        if plan is not None:
+            return _replay(plan, op, inputs, out)
     outs = out if isinstance(out, tuple) else (None,) * op.nout if out is None else (out,)
     if len(outs) < op.nout:
         outs = (*outs, *(None,) * (op.nout - len(outs)))
@@ -83,7 +90,7 @@ def elementwise(
         return _at_once(op, inputs, outs, where, options, order, result_dtype)
     if any(o is not None and not is_sharded(o) for o in outs):
         return _into_local(op, inputs, outs, where, dtype, casting, order, signature, result_dtype)
-    return _record(runtime(), op, inputs, outs, where, options, order, result_dtype)
+    return _record(runtime(), op, inputs, outs, where, options, order, result_dtype, key)
 
 
 def _plain(x: Any) -> Any:
@@ -140,39 +147,102 @@ def _cut_default(rt: Runtime, shape: tuple[int, ...]) -> Layout:
     return rt.default_layout(shape)
 
 
+class _Plan:
+    """Everything about a statement but its storages, for statements that differ in nothing else."""
+
+    __slots__ = ("array", "dtype", "layout", "now", "shape", "space", "view")
+
+    def __init__(self, result: Any, space: Any, now: bool) -> None:
+        storage = result._storage
+        self.shape, self.dtype, self.layout, self.array = storage.shape, storage.dtype, storage.layout, result._array
+        self.view, self.space, self.now = ref_of(result).view, space, now
+
+
+_PLANS: dict[Any, _Plan] = {}
+_MOST_PLANS = 4096
+_NO_OPTIONS: dict[str, Any] = {}
+
+
+def plan_key(op: Op, inputs: Sequence[Any], out: Any, result_dtype: np.dtype | None) -> tuple | None:
+    """What a statement's plan depends on, or None where there is no plan to be reused."""
+    key: list[Any] = [op, result_dtype]
+    if out is None:
+        if op.nout != 1:
+            return None
+        key.append(None)
+    else:
+        if isinstance(out, tuple):
+            if len(out) != 1:
+                return None
+            (out,) = out
+        if not isinstance(out, Handle) or out._storage is None:
+            return None
+        key.append((out._ref or ref_of(out)).view)
+    for x in inputs:
+        if isinstance(x, Handle):
+            if x._storage is None:
+                return None
+            key.append((x._ref or ref_of(x)).view)
+        elif isinstance(x, np.generic):
+            key.append(x.dtype)
+        elif isinstance(x, float | int | complex):
+            key.append(type(x))
+        else:
+            return None
+    return tuple(key)
+
+
+def _replay(plan: _Plan, op: Op, inputs: Sequence[Any], out: Any) -> Any:
+    """Record a statement that is planned already."""
+    rt = runtime()
+    made = out is None
+    if made:
+        storage = Storage(plan.shape, plan.dtype, plan.layout, rt.pool)
+        out = sharded(storage, plan.array)
+        target = out._ref = Ref(storage, plan.array, plan.view)
+    else:
+        if isinstance(out, tuple):
+            (out,) = out
+        target = out._ref
+    reads = tuple([x._ref if isinstance(x, Handle) else x for x in inputs])
+    rt.program.append(Elementwise(op, reads, (target,), (made,), None, _NO_OPTIONS, plan.space), plan.now)
+    return out
+
+
 def _record(
-    rt: Runtime, op: Op, inputs: Sequence[Any], outs: tuple, where: Any, options: dict, order: str, result_dtype: np.dtype | None
+    rt: Runtime, op: Op, inputs: Sequence[Any], outs: tuple, where: Any, options: dict, order: str, result_dtype: np.dtype | None,
+    key: tuple | None = None,
 ) -> Any:
     operands = [_operand(x) for x in inputs]
-    kinds = tuple(x._array.dtype if isinstance(x, Handle) else x.dtype if isinstance(x, np.ndarray) else scalar_kind(x) for x in operands)
+    kinds = tuple(
+        x._array.dtype if isinstance(x, Handle) else x.dtype if isinstance(x, np.ndarray) else scalar_kind(x) for x in operands
+    )
     dtypes = _result_dtypes(op, kinds, outs, options, result_dtype)
     shape = _shape(op, operands, outs, where, options)
     arrays = [x._array if isinstance(x, Handle) else x for x in operands if isinstance(x, Handle | np.ndarray)]
     layout, space = _choose(rt, operands, outs, where, shape, max(d.itemsize for d in dtypes))
     if space is None:
         return _write_elsewhere(rt, op, operands, outs, where, options, order, result_dtype)
-    refs, results, creates = [], [], []
     axes = order_axes(order, arrays, shape) if any(o is None for o in outs) else None
-    for target, kind in zip(outs, dtypes, strict=True):
-        made = target is None
-        if made:
-            target = make_storage(shape, kind, layout, axes)
-        results.append(target)
-        creates.append(made)
-        refs.append(Ref(target._storage, target._array))
-    reads = tuple(
-        _ref(rt, x, shape, space) if isinstance(x, Handle | np.ndarray) else x for x in operands
-    )
+    creates = tuple(o is None for o in outs)
+    results = tuple(make_storage(shape, kind, layout, axes) if o is None else o for o, kind in zip(outs, dtypes, strict=True))
+    reads = tuple(_ref(rt, x, shape, space) if isinstance(x, Handle | np.ndarray) else x for x in operands)
     mask = None if where is True else _ref(rt, _operand(where), shape, space)
-    rt.program.append(
-        Elementwise(op, reads, tuple(refs), tuple(creates), mask, options, space), now=_can_raise(op, kinds, dtypes)
-    )
+    now = _can_raise(op, kinds, dtypes)
+    rt.program.append(Elementwise(op, reads, tuple(map(ref_of, results)), creates, mask, options, space), now)
     if shape == () and all(creates):
-        from numpy_dist.engine.gather import item
-
-        values = tuple(item(r) for r in results)
+        values = tuple(map(item, results))
         return values if op.nout > 1 else values[0]
-    return tuple(results) if op.nout > 1 else results[0]
+    if key is not None and not any(isinstance(d, Pinned) for d in layout.dims) and _are_own(reads, operands):
+        if len(_PLANS) > _MOST_PLANS:
+            _PLANS.clear()
+        _PLANS[key] = _Plan(results[0], space, now)
+    return results if op.nout > 1 else results[0]
+
+
+def _are_own(reads: tuple, operands: list) -> bool:
+    """Whether a statement reads its operands' own views, neither broadcast nor redistributed."""
+    return all(r is x._ref if isinstance(x, Handle) else type(r) is not Ref for r, x in zip(reads, operands, strict=True))
 
 
 def _operand(x: Any) -> Any:
@@ -229,13 +299,11 @@ def _choose(rt: Runtime, operands: list, outs: tuple, where: Any, shape: tuple[i
     """The layout of results, and the iteration space: that of `out`, else of the largest sharded operand (ties: leftmost)."""
     for o in outs:
         if o is not None:
-            space = write_space(o._storage, o._array)
+            space = ref_of(o).view.write_space
             return (space if isinstance(space, Layout) else rt.default_layout(shape)), space
     candidates = [x for x in (*operands, where) if isinstance(x, Handle) and x._storage is not None]
     lead = max(candidates, key=lambda x: x._array.size)
-    layout = None
-    if vmap_of(lead._storage, lead._array) is not None:
-        layout = read_layout(lead._storage, broadcast(lead._array, shape))
+    layout = broadcast(ref_of(lead), shape).view.read_layout
     if layout is None or _too_few(layout, shape, itemsize):
         layout = rt.default_layout(shape)
     return layout, layout
@@ -256,11 +324,10 @@ def _ref(rt: Runtime, x: Any, shape: tuple[int, ...], space: Any) -> Ref:
     """What a statement reads of an operand; a reshape that merges cut axes is redistributed first."""
     if not isinstance(x, Handle):
         return operand(np.asarray(x), shape, space)
-    storage, array = x._storage, x._array
-    assert storage is not None
-    if vmap_of(storage, array) is None:
-        storage = _flattened(rt, storage)
-    return Ref(storage, broadcast(array, shape))
+    ref = ref_of(x)
+    if ref.view.vmap is None:
+        ref = Ref(_flattened(rt, ref.storage), ref.array)
+    return broadcast(ref, shape)
 
 
 def _flattened(rt: Runtime, storage: Storage) -> Storage:
@@ -272,10 +339,8 @@ def _flattened(rt: Runtime, storage: Storage) -> Storage:
 
 
 def _append_copy(rt: Runtime, target: Any, source: Storage) -> None:
-    ref = Ref(target._storage, target._array)
-    rt.program.append(
-        Elementwise(COPY, (Ref(source, source.phantom()),), (ref,), (True,), None, {}, target._storage.layout)
-    )
+    read = Ref(source, source.phantom())
+    rt.program.append(Elementwise(COPY, (read,), (ref_of(target),), (True,), None, _NO_OPTIONS, target._storage.layout))
 
 
 def _write_elsewhere(
@@ -284,13 +349,13 @@ def _write_elsewhere(
     """A target whose elements' owners are no boxes: write into a copy of its storage that is cut otherwise, and copy back."""
     targets = []
     for o in outs:
-        if o is None or write_space(o._storage, o._array) is not None:
+        if o is None or ref_of(o).view.write_space is not None:
             targets.append(o)
             continue
         storage = o._storage
         for layout in _layouts_to_try(rt, storage.shape):
             trial = make_storage(storage.shape, storage.dtype, layout)
-            if write_space(trial._storage, o._array) is not None:
+            if Ref(trial._storage, o._array).view.write_space is not None:
                 break
         _append_copy(rt, trial, storage)
         moved = trial._view(lambda _, array=o._array: array)
@@ -299,11 +364,8 @@ def _write_elsewhere(
     for o, moved in zip(outs, targets, strict=True):
         if o is not moved:
             whole, copy = o._storage, moved._storage
-            rt.program.append(
-                Elementwise(
-                    COPY, (Ref(copy, copy.phantom()),), (Ref(whole, whole.phantom()),), (False,), None, {}, whole.layout
-                )
-            )
+            read, target = Ref(copy, copy.phantom()), Ref(whole, whole.phantom())
+            rt.program.append(Elementwise(COPY, (read,), (target,), (False,), None, _NO_OPTIONS, whole.layout))
     results = results if isinstance(results, tuple) else (results,)
     final = tuple(r if o is None else o for o, r in zip(outs, results, strict=True))
     return final if op.nout > 1 else final[0]
@@ -347,9 +409,18 @@ def assign(target: Any, value: Any, where: Any = True, casting: str = "unsafe") 
             numpy_error(np.copyto, (target, value), {"casting": "unsafe"})
     if casting != "unsafe" and not np.can_cast(source if isinstance(source, np.generic) else getattr(source, "dtype", type(source)), target._array.dtype, casting):
         numpy_error(np.copyto, (target, value), {"casting": casting})
+    _warn_complex(getattr(source, "dtype", None), target._array.dtype)
     if not isinstance(source, np.ndarray):
         value = np.asarray(value).astype(target._array.dtype, casting="unsafe")[()] if not isinstance(value, Handle) else value
     elementwise(COPY, (value,), (target,), where)
+
+
+def _warn_complex(source: np.dtype | None, target: np.dtype) -> None:
+    if source is not None and source.kind == "c" and target.kind not in "cb":
+        warnings.warn(
+            "Casting complex values to real discards the imaginary part", np.exceptions.ComplexWarning,
+            stacklevel=stack_level(),
+        )
 
 
 def _fits(shape: tuple[int, ...], into: tuple[int, ...]) -> bool:
@@ -371,20 +442,21 @@ def copy(x: Any, dtype: Any = None, order: str = "K", layout: Layout | None = No
     kind = x._array.dtype if dtype is None else np.dtype(dtype)
     if not shardable(kind):
         return replicated(gather(x).astype(kind, order=order))  # type: ignore[arg-type]
+    _warn_complex(x._array.dtype, kind)
     rt = runtime()
     shape = x._array.shape
     axes = order_axes(order, [x._array], shape)
     if layout is None:
         layout = _choose(rt, [x], (None,), True, shape, kind.itemsize)[0]
     target = make_storage(shape, kind, layout, axes)
-    ref = Ref(target._storage, target._array)
-    rt.program.append(Elementwise(COPY, (_ref(rt, x, shape, layout),), (ref,), (True,), None, {}, layout))
+    read = _ref(rt, x, shape, layout)
+    rt.program.append(Elementwise(COPY, (read,), (ref_of(target),), (True,), None, _NO_OPTIONS, layout))
     return target
 
 
 def aligned(x: Any, layout: Layout) -> Any:
     """`x` itself if it has this layout, else a recorded redistribution of it."""
-    if is_sharded(x) and layout_of(x._storage, x._array) == layout:
+    if is_sharded(x) and ref_of(x).view.exact_layout == layout:
         return x
     return copy(x, layout=layout)
 
@@ -408,8 +480,7 @@ def full(shape: Sequence[int], value: Any, dtype: Any, order: str = "C", layout:
         made._array[...] = value
     else:
         value = np.asarray(value).astype(made._array.dtype, casting="unsafe")[()]
-        ref = Ref(made._storage, made._array)
-        space = write_space(made._storage, made._array)
-        runtime().program.append(Elementwise(COPY, (value,), (ref,), (True,), None, {}, space))
+        ref = ref_of(made)
+        runtime().program.append(Elementwise(COPY, (value,), (ref,), (True,), None, _NO_OPTIONS, ref.view.write_space))
     return made
 

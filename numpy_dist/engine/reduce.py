@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from numpy_dist.engine.gather import gather, item
-from numpy_dist.engine.handle import Handle, is_sharded
+from numpy_dist.engine.handle import Handle, is_sharded, ref_of
 from numpy_dist.engine.ingest import from_global, make_storage
 from numpy_dist.engine.record import _choose, _operand, _plain, _ref, assign, numpy_error, wrap
 from numpy_dist.engine.runtime import Runtime, runtime
 from numpy_dist.ir.ops import op_of
-from numpy_dist.ir.statements import Reduction, Ref
+from numpy_dist.ir.statements import Reduction
 from numpy_dist.layout.layout import Copies, Cut, Layout
 from numpy_dist.settings import config
 
@@ -127,7 +127,7 @@ def _append(
     partial = np.dtype(np.float32) if kind.char == "e" and ufunc in (np.add, np.multiply) else kind
     out_layout = _result_layout(rt, layout, axes, shape, keepdims, kind.itemsize)
     made = make_storage(shape, kind, out_layout)
-    statement = Reduction(op_of(ufunc), ref, Ref(made._storage, made._array), mask, axes, partial, initial, space, keepdims)
+    statement = Reduction(op_of(ufunc), ref, ref_of(made), mask, axes, partial, initial, space, keepdims)
     rt.program.append(statement)
     return made
 

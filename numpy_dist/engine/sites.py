@@ -37,12 +37,24 @@ def user_frame() -> tuple[CodeType, int, Any]:
     while frame is not None:
         code = frame.f_code
         ours = _OURS.get(code)
-        if ours is None:
-            ours = _OURS[code] = os.path.abspath(code.co_filename).startswith(_HOMES) or code.co_filename.startswith("<frozen")
-        if not ours:
+        if not (_is_ours(code) if ours is None else ours):
             return code, frame.f_lasti, frame.f_globals.get("__name__", "<unknown>")
         frame = frame.f_back
     return _NOWHERE
+
+
+def _is_ours(code: CodeType) -> bool:
+    name = code.co_filename
+    ours = _OURS[code] = os.path.abspath(name).startswith(_HOMES) or name.startswith("<frozen")
+    return ours
+
+
+def stack_level() -> int:
+    """The ``stacklevel`` with which a warning, issued by the caller of this function, shows the user's line."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and _is_ours(frame.f_code):
+        level, frame = level + 1, frame.f_back
+    return level
 
 
 _NOWHERE = (user_frame.__code__, 0, "<unknown>")

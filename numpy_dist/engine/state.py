@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from numpy_dist.engine import views
 from numpy_dist.engine.counters import Counters
 from numpy_dist.engine.handle import Handle, is_sharded
 from numpy_dist.engine.runtime import runtime
+from numpy_dist.ir.views import view_of
 from numpy_dist.layout.layout import Layout
 
 
@@ -33,7 +33,7 @@ def layout_of(x: Handle) -> Layout | None:
     """The layout of an array; of a view, None where its elements' owners are no layout (a diagonal over two cut axes)."""
     if x._storage is None:
         return runtime().replicated_layout(x._array.shape)
-    return views.layout_of(x._storage, x._array)
+    return view_of(x._storage.layout, x._storage.dtype.itemsize, x._array).exact_layout
 
 
 def default_layout(shape: Sequence[int], itemsize: int = 1, **choice: Any) -> Layout:

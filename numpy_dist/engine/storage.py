@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -10,60 +9,9 @@ from typing import Any
 import numpy as np
 
 from numpy_dist.engine.pool import Pool
+from numpy_dist.ir.phantoms import phantom
 from numpy_dist.layout.layout import Layout
 from numpy_dist.layout.regions import Box
-
-_ANCHOR = np.zeros(4096, np.uint8)
-_ANCHOR_ADDRESS: int = _ANCHOR.__array_interface__["data"][0]
-_DATA_FIELD = object.__basicsize__  # `data` is the first field of PyArrayObject after the object head (NumPy's public C API)
-_address_at = ctypes.c_ssize_t.from_address
-
-
-def _field_is_where_we_think() -> bool:
-    probe = _ANCHOR[16:]
-    return _address_at(id(probe) + _DATA_FIELD).value == probe.__array_interface__["data"][0]
-
-
-if _field_is_where_we_think():
-
-    def offset_of(phantom: np.ndarray) -> int:
-        """Byte offset of a phantom in its storage's virtual array."""
-        return _address_at(id(phantom) + _DATA_FIELD).value - _ANCHOR_ADDRESS
-else:  # another object layout (free-threaded or debug builds): the slow, documented way
-
-    def offset_of(phantom: np.ndarray) -> int:
-        """Byte offset of a phantom in its storage's virtual array."""
-        return phantom.__array_interface__["data"][0] - _ANCHOR_ADDRESS
-
-
-def restride(array: np.ndarray, shape: Sequence[int], strides: Sequence[int], writeable: bool = True) -> np.ndarray:
-    """`as_strided` for phantoms (never read)."""
-    return np.lib.stride_tricks.as_strided(array, shape, strides, writeable=writeable)
-
-
-def c_strides(shape: Sequence[int], itemsize: int) -> tuple[int, ...]:
-    """Strides in bytes of a C-ordered array."""
-    strides, step = [], itemsize
-    for n in reversed(shape):
-        strides.append(step)
-        step *= max(n, 1)
-    return tuple(reversed(strides))
-
-
-_PHANTOMS: dict[tuple, np.ndarray] = {}
-
-
-def phantom(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-    """The phantom of a whole C-ordered array; shared, since phantoms are metadata only."""
-    key = (shape, dtype, dtype.metadata and id(dtype))
-    found = _PHANTOMS.get(key)
-    if found is None:
-        if len(_PHANTOMS) > 1024:
-            _PHANTOMS.clear()
-        base = np.ndarray((), dtype, buffer=_ANCHOR.data) if dtype.itemsize <= _ANCHOR.size else np.zeros((), dtype)
-        found = _PHANTOMS[key] = restride(base, shape, c_strides(shape, dtype.itemsize))
-    return found
-
 
 class Token:
     """Held by handles only: its reference count tells whether anybody can still ask for the storage."""
@@ -76,7 +24,7 @@ class Storage:
 
     Attributes
     ----------
-    shape, dtype, layout
+    shape, dtype, layout, nbytes
         Of the global array, the same on every rank.
     memory : ndarray of uint8 or None
         The rank's allocation; None until a statement has stored something here (or on ranks that hold nothing).
@@ -95,11 +43,12 @@ class Storage:
     """
 
     __slots__ = (
-        "__weakref__", "dtype", "extent", "fresh", "last_write", "layout", "low", "memory", "pinned", "pool", "shape", "spare", "token",
+        "__weakref__", "dtype", "extent", "fresh", "last_write", "layout", "low", "memory", "nbytes", "pinned", "pool", "shape", "spare", "token",
     )
 
     def __init__(self, shape: tuple[int, ...], dtype: np.dtype, layout: Layout, pool: Pool) -> None:
         self.shape, self.dtype, self.layout, self.pool = shape, dtype, layout, pool
+        self.nbytes = layout.nelements * dtype.itemsize
         self.memory: np.ndarray | None = None
         self.low: tuple[int, ...] = ()
         self.extent: tuple[int, ...] = ()
@@ -117,11 +66,6 @@ class Storage:
     def alive(self) -> bool:
         """Whether a handle refers to it."""
         return sys.getrefcount(self.token) > 2
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the global array."""
-        return self.layout.nelements * self.dtype.itemsize
 
     def allocate(self, box: Box, margin: Sequence[tuple[int, int]] | None = None) -> None:
         """Make the local allocation for an owned `box` and margins (the memory is not initialised)."""

@@ -58,7 +58,10 @@ def _apply_select(inputs: list[Tile], outputs: tuple[np.ndarray, ...], where: np
 
 
 def _apply_copy(inputs: list[Tile], outputs: tuple[np.ndarray, ...], where: np.ndarray | None, options: dict) -> None:
-    np.copyto(outputs[0], inputs[0], casting="unsafe", where=True if where is None else where)
+    source, out = inputs[0], outputs[0]
+    if source.dtype.kind == "c" and out.dtype.kind not in "cb":
+        source = source.real  # that this discards something was said when it was recorded
+    np.copyto(out, source, casting="unsafe", where=True if where is None else where)
 
 
 COPY = Op("cast", 1, 1, _apply_copy)

@@ -7,22 +7,43 @@ from typing import Any
 import numpy as np
 
 from numpy_dist.ir.ops import Op
+from numpy_dist.ir.views import View, view_of
+from numpy_dist.layout.views import ViewMap
 
 
 class Ref:
     """A view that a statement reads or writes: a storage and the phantom array that describes the view.
 
-    `array` has the statement's shape (broadcast already).
+    Attributes
+    ----------
+    view : View
+        The same as metadata; refs of equal views of one storage see the same elements in the same order.
     """
 
-    __slots__ = ("array", "storage")
+    __slots__ = ("_view", "array", "storage")
 
-    def __init__(self, storage: Any, array: np.ndarray) -> None:
-        self.storage, self.array = storage, array
+    def __init__(self, storage: Any, array: np.ndarray, view: View | None = None) -> None:
+        self.storage, self.array, self._view = storage, array, view
 
     @property
-    def dtype(self) -> np.dtype:
-        return self.array.dtype
+    def view(self) -> View:
+        found = self._view
+        if found is None:
+            storage = self.storage
+            found = self._view = view_of(storage.layout, storage.dtype.itemsize, self.array)
+        return found
+
+    @property
+    def vmap(self) -> ViewMap:
+        """The affine map. Refs whose view has none are redistributed when they are recorded."""
+        found = self.view.vmap
+        assert found is not None
+        return found
+
+    @property
+    def key(self) -> tuple:
+        """What identifies the elements within a program."""
+        return id(self.storage), self.view
 
 
 class Statement:

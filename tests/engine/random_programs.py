@@ -90,7 +90,7 @@ def _random_step(rng: random.Random, arrays: list[np.ndarray]) -> tuple | None:
     target = rng.randrange(len(arrays))
     chain = random_view(rng, arrays[target])
     view = apply_view(arrays[target], chain)
-    if view.size == 0:
+    if view.size == 0 or not view.flags.writeable:
         return None
     kind = rng.choice(["assign", "assign", "binary", "binary", "unary", "in place", "sum", "max", "mask", "drop"])
     other = rng.randrange(len(arrays))

@@ -1,0 +1,57 @@
+"""Phantoms: ndarrays that stand for global arrays. They have the shape, dtype, strides and flags, and no memory of their own."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+
+import numpy as np
+
+_ANCHOR = np.zeros(4096, np.uint8)
+_ANCHOR_ADDRESS: int = _ANCHOR.__array_interface__["data"][0]
+_DATA_FIELD = object.__basicsize__  # `data` is the first field of PyArrayObject after the object head (NumPy's public C API)
+_address_at = ctypes.c_ssize_t.from_address
+
+
+def _field_is_where_we_think() -> bool:
+    probe = _ANCHOR[16:]
+    return _address_at(id(probe) + _DATA_FIELD).value == probe.__array_interface__["data"][0]
+
+
+if _field_is_where_we_think():
+
+    def offset_of(phantom: np.ndarray) -> int:
+        """Byte offset of a phantom in its storage's virtual array."""
+        return _address_at(id(phantom) + _DATA_FIELD).value - _ANCHOR_ADDRESS
+else:  # another object layout (free-threaded or debug builds): the slow, documented way
+
+    def offset_of(phantom: np.ndarray) -> int:
+        """Byte offset of a phantom in its storage's virtual array."""
+        return phantom.__array_interface__["data"][0] - _ANCHOR_ADDRESS
+
+
+def c_strides(shape: Sequence[int], itemsize: int) -> tuple[int, ...]:
+    """Strides in bytes of a C-ordered array."""
+    strides, step = [], itemsize
+    for n in reversed(shape):
+        strides.append(step)
+        step *= max(n, 1)
+    return tuple(reversed(strides))
+
+
+_PHANTOMS: dict[tuple, np.ndarray] = {}
+
+
+def phantom(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    """The phantom of a whole C-ordered array; shared, since phantoms are metadata only."""
+    key = (shape, dtype)
+    found = _PHANTOMS.get(key)
+    if found is None or found.dtype is not dtype:
+        if len(_PHANTOMS) > 1024:
+            _PHANTOMS.clear()
+        if dtype.itemsize > _ANCHOR.size:
+            raise ValueError(f"items of {dtype.itemsize} bytes ({dtype}) are larger than numpy_dist can shard")
+        base = np.ndarray((), dtype, buffer=_ANCHOR.data)
+        found = np.lib.stride_tricks.as_strided(base, shape, c_strides(shape, dtype.itemsize))
+        _PHANTOMS[key] = found
+    return found
