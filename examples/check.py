@@ -70,10 +70,11 @@ def both_ways(
 
     expected, reference_seconds = _on_rank_0(reference)
     gathered = {name: engine.gather(x, root=0) if engine.is_handle(x) else x for name, x in results.items()}
-    lines = []
+    lines = {}
     for name, reference_result in expected.items():
-        agrees, text = _difference(gathered[name], reference_result, tolerance)
-        (lines if agrees else complaints).append(f"{name}: {text}")
+        agrees, lines[name] = _difference(gathered[name], reference_result, tolerance)
+        if not agrees:
+            complaints.append(f"{name}: {lines[name]}")
 
     everywhere = [f"rank {r}: {text}" for r, texts in enumerate(communicator.allgather(complaints)) for text in texts]
     _report(title, results, lines, seconds, reference_seconds)
@@ -144,15 +145,14 @@ def _bytes(array: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(np.atleast_1d(array)).view(np.uint8)
 
 
-def _report(title: str, results: Mapping[str, Any], lines: list[str], seconds: float, reference_seconds: float) -> None:
-    runtime = engine.runtime()
-    arrays = {name: x for name, x in results.items() if engine.is_handle(x)}
-    say(f"{title}, {runtime.size} rank{'s' * (runtime.size > 1)}")
-    for name, x in arrays.items():
-        say(f"  {name}: {x.shape} {x.dtype}, {x.layout.describe()}")
-    for name in results.keys() - arrays.keys():
-        say(f"  {name}: {results[name]:.6g}")
-    for text in lines:
-        say(f"  {text}")
+def _report(
+    title: str, results: Mapping[str, Any], differences: Mapping[str, str], seconds: float, reference_seconds: float
+) -> None:
+    ranks = engine.runtime().size
+    say(f"{title}, {ranks} rank{'s' * (ranks > 1)}")
+    for name, difference in differences.items():
+        x = results[name]
+        what = f"{x.dtype}, {x.layout.describe()}" if engine.is_handle(x) and x.layout else f"{x:.6g}"
+        say(f"  {name}: {what}; {difference}")
     times = reference_seconds / seconds
     say(f"  NumPy {reference_seconds:.3f} s, numpy_dist {seconds:.3f} s: {times:.2f} times NumPy's speed")

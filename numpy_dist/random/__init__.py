@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from numpy_dist import distarray as distarray  # arrays that are made here are DistArrays
 from numpy_dist.random.generator import Generator, default_rng
 from numpy_dist.random.legacy import RandomState, functions, get_bit_generator, seed, set_bit_generator
 
