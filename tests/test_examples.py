@@ -86,21 +86,31 @@ sys.path.insert(0, {examples!r})
 import check
 import numpy as np
 import numpy_dist
+
 x = np.ones((300, 300))
-check.both_ways("a wrong result", lambda: numpy_dist.asarray(x) + 1, lambda: {reference})
+
+def gathering(x):
+    x.gather()
+    return x
+
+check.both_ways("something wrong", lambda: {distributed}, lambda: {reference})
 print("not reached")
 """
+COMPLAINTS = {
+    "largest relative difference": ("numpy_dist.asarray(x) + 1", "x + 1.5"),
+    "float64 instead of": ("numpy_dist.asarray(x) + 1", "(x + 1).astype(np.float32)"),
+    "is not cut": ("numpy_dist.asarray(x[0]) + 1", "x[0] + 1"),
+    "gathers before": ("gathering(numpy_dist.asarray(x))", "x"),
+    "is cut unevenly": ("numpy_dist.asarray(x)[10:]", "x[10:]"),
+}
 
 
-@pytest.mark.parametrize(
-    ("reference", "complaint"),
-    [("x + 1.5", "largest relative difference"), ("(x + 1).astype(np.float32)", "float64 instead of")],
-)
-@pytest.mark.parametrize(("ranks", "how"), [(1, "python"), (2, "run")])
-def test_disagreement_ends_every_rank_with_an_error(ranks, how, reference, complaint, tmp_path):
+@pytest.mark.parametrize("complaint", COMPLAINTS)
+def test_what_is_wrong_ends_every_rank_with_an_error(complaint, tmp_path):
+    distributed, reference = COMPLAINTS[complaint]
     script = tmp_path / "wrong.py"
-    script.write_text(WRONG.format(examples=str(EXAMPLES), reference=reference))
-    code, output = run([*command(ranks, how), str(script)], tmp_path)
+    script.write_text(WRONG.format(examples=str(EXAMPLES), distributed=distributed, reference=reference))
+    code, output = run([*command(2, "run"), str(script)], tmp_path)
     assert code != 0 and complaint in output and "not reached" not in output, output
 
 
