@@ -74,7 +74,7 @@ def elementwise(
     if where is True and dtype is None and signature is None and casting == "same_kind" and order == "K":
         key = plan_key(op, inputs, out, result_dtype)
         plan = _PLANS.get(key)
-        if plan is not None:
+        if plan is not None and (not plan.bounds or _within(plan.bounds, inputs)):
             return _replay(plan, op, inputs, out)
     outs = out if isinstance(out, tuple) else (None,) * op.nout if out is None else (out,)
     if len(outs) < op.nout:
@@ -147,15 +147,35 @@ def _cut_default(rt: Runtime, shape: tuple[int, ...]) -> Layout:
     return rt.default_layout(shape)
 
 
+Bounds = tuple[tuple[int, int, int], ...]
+_COMPARISONS = frozenset((np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal))
+
+
+def _bounds(op: Op, operands: Sequence[Any], loop: tuple[np.dtype, ...]) -> Bounds:
+    """For each Python integer among the operands its position and the least and greatest value that the loop can take."""
+    if op.ufunc is None or op.ufunc in _COMPARISONS:
+        return ()
+    found = []
+    for position, x in enumerate(operands):
+        if type(x) is int and loop[position].kind in "iu":
+            info = np.iinfo(loop[position])
+            found.append((position, int(info.min), int(info.max)))
+    return tuple(found)
+
+
+def _within(bounds: Bounds, operands: Sequence[Any]) -> bool:
+    return all(low <= operands[position] <= high for position, low, high in bounds)
+
+
 class _Plan:
     """Everything about a statement but its storages, for statements that differ in nothing else."""
 
-    __slots__ = ("array", "dtype", "layout", "now", "shape", "space", "view")
+    __slots__ = ("array", "bounds", "dtype", "layout", "now", "shape", "space", "view")
 
-    def __init__(self, result: Any, space: Any, now: bool) -> None:
+    def __init__(self, result: Any, space: Any, now: bool, bounds: Bounds) -> None:
         storage = result._storage
         self.shape, self.dtype, self.layout, self.array = storage.shape, storage.dtype, storage.layout, result._array
-        self.view, self.space, self.now = ref_of(result).view, space, now
+        self.view, self.space, self.now, self.bounds = ref_of(result).view, space, now, bounds
 
 
 _PLANS: dict[Any, _Plan] = {}
@@ -175,7 +195,7 @@ def plan_key(op: Op, inputs: Sequence[Any], out: Any, result_dtype: np.dtype | N
             if len(out) != 1:
                 return None
             (out,) = out
-        if not isinstance(out, Handle) or out._storage is None:
+        if not isinstance(out, Handle) or out._storage is None or not out._array.flags.writeable:
             return None
         key.append((out._ref or ref_of(out)).view)
     for x in inputs:
@@ -217,7 +237,11 @@ def _record(
     kinds = tuple(
         x._array.dtype if isinstance(x, Handle) else x.dtype if isinstance(x, np.ndarray) else scalar_kind(x) for x in operands
     )
-    dtypes = _result_dtypes(op, kinds, outs, options, result_dtype)
+    loop = _loop(op, kinds, outs, options, result_dtype)
+    dtypes = loop[op.nin :]
+    bounds = _bounds(op, operands, loop)
+    if bounds and not _within(bounds, operands):
+        numpy_error(op.ufunc, [x if isinstance(x, int) else np.ones((), k) for x, k in zip(operands, kinds, strict=True)])
     shape = _shape(op, operands, outs, where, options)
     arrays = [x._array if isinstance(x, Handle) else x for x in operands if isinstance(x, Handle | np.ndarray)]
     layout, space = _choose(rt, operands, outs, where, shape, max(d.itemsize for d in dtypes))
@@ -236,7 +260,7 @@ def _record(
     if key is not None and not any(isinstance(d, Pinned) for d in layout.dims) and _are_own(reads, operands):
         if len(_PLANS) > _MOST_PLANS:
             _PLANS.clear()
-        _PLANS[key] = _Plan(results[0], space, now)
+        _PLANS[key] = _Plan(results[0], space, now, bounds)
     return results if op.nout > 1 else results[0]
 
 
@@ -258,15 +282,16 @@ def _operand(x: Any) -> Any:
     return x[()] if x.ndim == 0 else x
 
 
-def _result_dtypes(op: Op, kinds: tuple, outs: tuple, options: dict, result_dtype: np.dtype | None) -> tuple[np.dtype, ...]:
+def _loop(op: Op, kinds: tuple, outs: tuple, options: dict, result_dtype: np.dtype | None) -> tuple[np.dtype, ...]:
+    """Dtypes of inputs and outputs of a statement."""
     if op.ufunc is None:
         assert result_dtype is not None or outs[0] is not None
-        return (result_dtype if result_dtype is not None else outs[0]._array.dtype,)
+        return (*kinds, result_dtype if result_dtype is not None else outs[0]._array.dtype)
     signature = options.get("signature")
     if "dtype" in options:
         signature = (None,) * op.nin + (options["dtype"],) * op.nout
     given = tuple(None if o is None else o._array.dtype for o in outs)
-    return loop_dtypes(op.ufunc, (*kinds, *given), options.get("casting", "same_kind"), signature)[op.nin :]
+    return loop_dtypes(op.ufunc, (*kinds, *given), options.get("casting", "same_kind"), signature)
 
 
 def _shape(op: Op, operands: list, outs: tuple, where: Any, options: dict) -> tuple[int, ...]:
@@ -275,13 +300,14 @@ def _shape(op: Op, operands: list, outs: tuple, where: Any, options: dict) -> tu
         shapes.append(np.shape(where._array if isinstance(where, Handle) else where))
     targets = [o._array.shape for o in outs if o is not None]
     first = (shapes + targets)[0]
-    if all(s == first for s in shapes) and all(t == first for t in targets):
+    writeable = all(o is None or o._array.flags.writeable for o in outs)
+    if writeable and all(s == first for s in shapes) and all(t == first for t in targets):
         return first
     try:
         shape = np.broadcast_shapes(*shapes, *targets)
     except ValueError:
         shape = None
-    if shape is None or any(t != shape for t in targets):
+    if shape is None or not writeable or any(t != shape for t in targets):
         kwargs = {"out": tuple(outs)} if targets else {}
         if where is not True:
             kwargs["where"] = where
