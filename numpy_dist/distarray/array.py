@@ -12,8 +12,8 @@ import numpy as np
 
 from numpy_dist import engine
 from numpy_dist.distarray.indexing import Indexing
-from numpy_dist.distarray.methods import Methods, numpy_stand_in
-from numpy_dist.distarray.operators import Operators
+from numpy_dist.distarray.methods import Methods
+from numpy_dist.distarray.operators import Operators, numpy_stand_in
 from numpy_dist.dispatch.core import fallback, protocol
 from numpy_dist.layout.layout import Layout
 from numpy_dist.layout.mesh import Mesh
@@ -46,7 +46,7 @@ class DistArray(Operators, Indexing, Methods, engine.Handle):
             return np.array(self._array, dtype=dtype, copy=copy)
         if copy is False:
             raise ValueError("Unable to avoid copy while creating an array as requested: the array is sharded; x.local is this rank's part.")
-        fallback.gather_for(self)
+        fallback.announce_gather(self)
         array = engine.gather(self)
         return array if dtype is None else array.astype(dtype, copy=False)
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import re
-import sys
 from typing import Any
 
 import numpy as np
@@ -25,7 +23,15 @@ def array_repr(x: Any, max_line_width: Any = None, precision: Any = None, suppre
     text = np.array2string(
         shown, width, precision, suppress_small, ", ", "array(", threshold=0, edgeitems=options["edgeitems"], suffix=")"
     )
-    return _with_extras(f"array({text}", _extras(x), width, options["legacy"])
+    extras = _extras(x)
+    if not extras:
+        return f"array({text})"
+    text, tail = f"array({text},", ", ".join(extras) + ")"
+    if options["legacy"] == "1.13":
+        breaks = issubclass(x.dtype.type, np.flexible)
+    else:
+        breaks = len(text) - (text.rfind("\n") + 1) + len(tail) + 1 > width
+    return text + ("\n      " if breaks else " ") + tail
 
 
 def array_str(x: Any, max_line_width: Any = None, precision: Any = None, suppress_small: Any = None) -> str:
@@ -47,11 +53,11 @@ def array2string(x: Any, *args: Any, **kwargs: Any) -> str:
     threshold = options["threshold"] if threshold is None else threshold
     edgeitems = options["edgeitems"] if edgeitems is None else edgeitems
     shown, summarised = printed_part(x, threshold, edgeitems)
-    return np.array2string(shown, *args, threshold=0 if summarised else sys.maxsize, edgeitems=edgeitems, **kwargs)
+    return np.array2string(shown, *args, threshold=0 if summarised else threshold, edgeitems=edgeitems, **kwargs)
 
 
 def printed_part(x: Any, threshold: int, edgeitems: int) -> tuple[np.ndarray, bool]:
-    """The elements that NumPy prints, and whether they are a summary.
+    """The elements that decide NumPy's text, and whether they are a summary.
 
     Returns
     -------
@@ -60,7 +66,7 @@ def printed_part(x: Any, threshold: int, edgeitems: int) -> tuple[np.ndarray, bo
         ``threshold=0`` it gives the text of the whole.
     summarised : bool
     """
-    if x.size <= threshold:
+    if x.size <= threshold or edgeitems == 0:  # without edges NumPy's text depends on all elements
         return (x.gather() if engine.is_sharded(x) else x._array), False
     short = tuple(min(n, 2 * edgeitems + 1) for n in x.shape)
     part = np.empty(short, x.dtype)
@@ -69,10 +75,8 @@ def printed_part(x: Any, threshold: int, edgeitems: int) -> tuple[np.ndarray, bo
         if n <= 2 * edgeitems + 1:
             pieces.append([(slice(0, n), slice(0, n))])
         else:
-            edges = [(slice(0, edgeitems + 1), slice(0, edgeitems + 1))]
-            if edgeitems:
-                edges.append((slice(edgeitems + 1, None), slice(n - edgeitems, n)))
-            pieces.append(edges)
+            head = slice(0, edgeitems + 1)
+            pieces.append([(head, head), (slice(edgeitems + 1, None), slice(n - edgeitems, n))])
     for corner in itertools.product(*pieces):
         source = x._view(lambda a, index=tuple(p[1] for p in corner): a[index])
         part[tuple(p[0] for p in corner)] = source.gather() if engine.is_sharded(x) else source._array
@@ -85,21 +89,7 @@ def _extras(x: Any) -> list[str]:
     with np.printoptions(threshold=0):
         if "shape=" in repr(np.zeros(2)):
             extras.append(f"shape={x.shape}")
-    sample = repr(np.zeros(1, x.dtype))
-    if re.search(r"dtype=", sample):
-        # NumPy spells the dtype of an empty array even where its elements imply it.
-        extras.append(repr(np.zeros(0, x.dtype)).removeprefix("array([], ").removesuffix(")").strip())
+    if "dtype=" in repr(np.zeros(1, x.dtype)):
+        spelled = repr(np.zeros(0, x.dtype))
+        extras.append(spelled[spelled.index("dtype=") : -1])
     return extras
-
-
-def _with_extras(text: str, extras: list[str], width: int, legacy: Any) -> str:
-    """Close the parenthesis as `numpy.array_repr` does: the extras go on a line of their own where they do not fit."""
-    if not extras:
-        return text + ")"
-    text += ","
-    tail = ", ".join(extras) + ")"
-    last_line = len(text) - (text.rfind("\n") + 1)
-    spacer = " "
-    if last_line + len(tail) + 1 > width:
-        spacer = "\n" + " " * len("array(")
-    return text + spacer + tail

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from numpy_dist import engine
-from numpy_dist.distarray.operators import wrap
+from numpy_dist.distarray.operators import numpy_stand_in, wrap
 from numpy_dist.dispatch.core import fallback, registry
 
 _BASIC = frozenset({int, slice, NoneType, EllipsisType, np.int64, np.int32, np.intp})
@@ -82,6 +82,7 @@ class Indexing:
         if _fields(key):
             return self._view(lambda a: a[key])
         items = tuple(_normal(item) for item in (key if kind is tuple else (key,)))
+        self._check_index(items, key)
         if self._storage is None and not any(engine.is_sharded(item) for item in items):
             plain = tuple(item._array if isinstance(item, engine.Handle) else item for item in items)
             return wrap(type(self), self._array[plain])
@@ -90,14 +91,16 @@ class Indexing:
     def __setitem__(self, key: Any, value: Any) -> None:
         kind = type(key)
         if not (kind in _BASIC or (kind is tuple and all(type(item) in _BASIC for item in key)) or _fields(key)):
-            key = tuple(_normal(item) for item in (key if kind is tuple else (key,)))
-            if not all(type(item) in _BASIC for item in key):
-                self._set_advanced(key, value)
+            items = tuple(_normal(item) for item in (key if kind is tuple else (key,)))
+            self._check_index(items, key)
+            if not all(type(item) in _BASIC or isinstance(item, slice) for item in items):
+                self._set_advanced(items, value)
                 return
+            key = items
             kind = tuple
         if kind is not tuple:
             key = (key,)
-        if _fields(key[0]):
+        if key and _fields(key[0]):
             target = self[key[0]]
         elif any(item is Ellipsis for item in key):
             target = self._view(lambda a: a[key])
@@ -108,6 +111,12 @@ class Indexing:
         if type(value) in _SCALARS:
             value = np.asarray(value, target._array.dtype)  # as NumPy converts what is assigned
         engine.assign(target, value)
+
+    def _check_index(self, items: tuple, key: Any) -> None:
+        """NumPy's error for items that are no indices: floats, strings, objects."""
+        if any(isinstance(item, (engine.Handle, np.ndarray)) and item.dtype.kind not in "iub" for item in items):
+            plain = tuple(numpy_stand_in(item) if isinstance(item, engine.Handle) else item for item in items)
+            numpy_stand_in(self)[plain if isinstance(key, tuple) or len(plain) > 1 else plain[0]]
 
     def _basic_view(self, key: Any) -> Any:
         """A sharded array under a basic index: a view, or a scalar where every axis is indexed by an integer."""
@@ -128,7 +137,7 @@ class Indexing:
             return engine.copy(result) if isinstance(result, engine.Handle) else result
         if _has_mask(items):
             try:
-                return registry.lookup(registry.internal("boolean_getitem")).target(self, items if len(items) > 1 else items[0])
+                return registry.internal_function("boolean_getitem")(self, items if len(items) > 1 else items[0])
             except registry.Declined as declined:
                 reason = declined.reason
         return fallback.call(operator.getitem, (self, items), {}, reason)
@@ -149,7 +158,7 @@ class Indexing:
             if type(value) in _SCALARS:
                 value = np.asarray(value, self._array.dtype)
             try:
-                registry.lookup(registry.internal("boolean_setitem")).target(self, items if len(items) > 1 else items[0], value)
+                registry.internal_function("boolean_setitem")(self, items if len(items) > 1 else items[0], value)
                 return
             except registry.Declined as declined:
                 reason = declined.reason

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from numpy_dist import engine
-from numpy_dist.distarray.operators import wrap
+from numpy_dist.distarray.operators import numpy_stand_in, wrap
 from numpy_dist.dispatch.core import protocol
 from numpy_dist.errors import UnsupportedError
 
@@ -23,12 +23,6 @@ def call(function: Callable[..., Any], x: Any, args: tuple, kwargs: dict[str, An
 def has_handles(args: tuple | list) -> bool:
     """Whether arrays of ours are among some arguments, or in lists of arguments."""
     return any(isinstance(a, engine.Handle) or (isinstance(a, (list, tuple)) and has_handles(a)) for a in args)
-
-
-def numpy_stand_in(x: Any) -> np.ndarray:
-    """An ndarray with the shape and dtype of `x`, one element of memory and values that mean nothing: NumPy raises its own
-    errors on it."""
-    return np.broadcast_to(np.zeros((), x.dtype), x.shape)
 
 
 def _method(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -210,11 +204,13 @@ class Methods:
         shape = np.broadcast_shapes(shape)
         if not self._array.flags.forc:
             raise ValueError("resize only works on single-segment arrays")
+        if self.base is not None:
+            raise ValueError("cannot resize this array: it does not own its data")
         resized = engine.full(shape, np.zeros((), self._array.dtype)[()], self._array.dtype)
         common = min(self._array.size, resized._array.size)
         target, source = resized.reshape(-1), self.reshape(-1)
         engine.assign(target._view(lambda a: a[:common]), source._view(lambda a: a[:common]))
-        self._array, self._storage, self._token = resized._array, resized._storage, resized._token
+        self._array, self._storage, self._ref, self._token = resized._array, resized._storage, None, resized._token
 
     def setfield(self, val: Any, dtype: Any, offset: int = 0) -> None:
         """Write a value into a field given by dtype and offset."""

@@ -31,6 +31,12 @@ def wrap(cls: type, result: Any) -> Any:
     return result
 
 
+def numpy_stand_in(x: Any) -> np.ndarray:
+    """An ndarray with the shape and dtype of `x`, one element of memory and values that mean nothing: NumPy raises its own
+    errors on it."""
+    return np.broadcast_to(np.zeros((), x.dtype), x.shape)
+
+
 def _operand(other: Any) -> Any:
     """What an operator of ndarray makes of the other operand: a value for the engine, NotImplemented (the other type
     decides), or `_FOREIGN` (NumPy's protocols decide)."""

@@ -1,0 +1,44 @@
+"""Text formatting options: what is printed is NumPy's text, and only the edges of a large array are moved."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from numpy_dist.dispatch.core.registry import implements
+from numpy_dist.distarray import formatting
+
+
+@implements(np.array_repr)
+def array_repr(arr: Any, max_line_width: Any = None, precision: Any = None, suppress_small: Any = None) -> str:
+    return formatting.array_repr(arr, max_line_width, precision, suppress_small)
+
+
+@implements(np.array_str)
+def array_str(a: Any, max_line_width: Any = None, precision: Any = None, suppress_small: Any = None) -> str:
+    return formatting.array_str(a, max_line_width, precision, suppress_small)
+
+
+# NumPy 2.4 has dropped a parameter `style` that had no effect.
+@implements(np.array2string, varies=("style",))
+def array2string(
+    a: Any,
+    max_line_width: Any = None,
+    precision: Any = None,
+    suppress_small: Any = None,
+    separator: str = " ",
+    prefix: str = "",
+    *,
+    formatter: Any = None,
+    threshold: Any = None,
+    edgeitems: Any = None,
+    sign: Any = None,
+    floatmode: Any = None,
+    suffix: str = "",
+    legacy: Any = None,
+) -> str:
+    options = {"formatter": formatter, "sign": sign, "floatmode": floatmode, "suffix": suffix, "legacy": legacy}
+    return formatting.array2string(
+        a, max_line_width, precision, suppress_small, separator, prefix, threshold=threshold, edgeitems=edgeitems, **options
+    )

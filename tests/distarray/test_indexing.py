@@ -1,0 +1,219 @@
+"""Indexing: basic indices are views that alias, masks are native, and errors are NumPy's."""
+
+from __future__ import annotations
+
+import operator
+
+import numpy as np
+import numpy_dist as nd
+import pytest
+from numpy_dist.spmd_testing import run_simulated
+
+from .oracle import check
+
+A = np.arange(6 * 7 * 3.0).reshape(6, 7, 3)
+B = np.arange(23)
+NEW = np.newaxis
+BASIC = [
+    (), ..., 0, -1, 3, slice(None), slice(1, None), slice(None, None, -1), slice(4, 1, -2), slice(2, 2), NEW, (0, 1), (0, 1, 2), (-1, -1, -1),
+    (..., 0), (0, ...), (0, 1, 2, ...), (slice(1, 4), NEW, slice(None, None, 2)), (slice(None), 2), (..., NEW), (slice(5, None, -1), 3, slice(1, 3)),
+    np.int64(2), (np.int8(1), np.int32(2)), np.array(2), (np.array(1), slice(1, 3)),
+]  # fmt: skip
+WRONG = [6, -7, (0, 7), (0, 0, 0, 0), (..., ...), 1.5, "x", (slice(None),) * 4, slice(0, 3, 0), {}, object()]
+
+
+@pytest.mark.parametrize("key", BASIC, ids=str)
+def test_basic_indices_read(key):
+    check(lambda a: a[key], A, flags=True)
+
+
+@pytest.mark.parametrize("key", BASIC, ids=str)
+def test_basic_indices_write(key):
+    def body(a):
+        a[key] = -1
+        a[key] = a[key] * 2
+
+    check(body, A, ranks=(2, 3))
+
+
+@pytest.mark.parametrize("key", WRONG, ids=str)
+def test_errors_of_wrong_indices(key):
+    check(lambda a: a[key], A, ranks=(2,))
+
+    def body(a):
+        a[key] = 1
+
+    check(body, A, ranks=(2,))
+
+
+def test_views_alias():
+    def body(a):
+        rows, column = a[1:4], a[:, 2]
+        inner = rows[1:].transpose(2, 0, 1)[1]
+        inner[...] = 0
+        rows[0] += 100
+        column[::2] = a[1::2, 3]
+        return rows, column, inner
+
+    check(body, A, flags=True)
+
+
+def test_overlapping_assignment():
+    def body(a, b):
+        a[1:] = a[:-1]
+        a[:, 1:] += a[:, :-1]
+        b[::-1] = b
+        b[2:] = b[:-2] * 2
+
+    check(body, A, B)
+
+
+@pytest.mark.parametrize("value", [1, 2.7, [1, 2, 3], [[1], [2], [3], [4], [5], [6], [7]], np.arange(3.0), np.ones((1, 1, 7, 3)), True])
+def test_assigned_values_broadcast(value):
+    def body(a):
+        a[2] = value
+
+    check(body, A, ranks=(2,))
+    check(body, A.astype("i4"), ranks=(2,))
+
+
+@pytest.mark.parametrize("value", ["abc", [1, 2], np.ones((7, 2)), None, 300, -1, 1j, float("nan"), "12", [[1, 2], [3]], {}])
+@pytest.mark.parametrize("dtype", ["f8", "u1", "i8"])
+def test_assigned_values_that_do_not_fit(value, dtype):
+    def body(a):
+        a[2] = value
+
+    check(body, np.zeros((4, 7, 3), dtype), ranks=(2,))
+
+
+def test_read_only():
+    def body(a):
+        a.flags.writeable = False
+        b = a[1:]
+        with pytest.raises(ValueError):
+            a[0] = 1
+        with pytest.raises(ValueError):
+            b[0] = 1
+        with pytest.raises(ValueError):
+            b[b > 0] = 1
+        with pytest.raises(ValueError):
+            b += 1
+        return b.flags.writeable
+
+    check(body, A)
+    check(lambda a: operator.setitem(a.diagonal(), 0, 1), np.zeros((3, 3)))
+    check(lambda a: a.flags.writeable, A)
+
+
+def test_masks():
+    m = A[..., 0] > 40
+    check(lambda a: a[a > 30], A)
+    check(lambda a, m: a[m], A, m)
+    check(lambda a, m: a[m, 1], A, m)
+    check(lambda a, m: a[m, 1:], A, m)
+    check(lambda a: a[a[:, 0, 0] > 20], A)
+    check(lambda a: a[[True, False, True, False, True, False]], A)
+    check(lambda a: a[np.arange(6) % 2 == 0], A)
+    check(lambda a: a[a < -5], A)
+
+
+def test_masks_write():
+    m = A[..., 0] > 40
+
+    def body(a, m):
+        a[a > 90] = 0
+        a[m] = [1, 2, 3]
+        a[m, 1] = 7
+        a[np.arange(6) % 2 == 0] *= -1
+        a[a < -20] = np.arange((a < -20).sum())
+
+    check(body, A, m)
+    check(lambda a: operator.setitem(a, a > 3, [1.0, 2.0]), A, ranks=(2,))
+    check(lambda a: operator.setitem(a, np.ones((6, 6), bool), 1), A, ranks=(2,))
+
+
+def test_scalar_masks_and_empty_lists():
+    for key in (True, False, np.True_, [], (True, 1)):
+        check(lambda a, key=key: a[key], A, fallback="silent", ranks=(2,))
+
+
+def test_integer_arrays_are_gathered():
+    i = np.array([[3, 1], [0, -1]])
+    for key in (i, [2, 0, 1], (i, i), (slice(None), i), (i, NEW, 0), (..., [0, 2])):
+        check(lambda a, key=key: a[key], A, fallback="silent", ranks=(2,))
+
+        def body(a, key=key):
+            a[key] = -1
+            a[key] += 2
+
+        check(body, A, fallback="silent", ranks=(2,))
+    check(lambda a, i: a[i], B, np.array([3, 1, 22]), fallback="silent")
+    check(lambda a: a[[99]], B, fallback="silent")
+    with nd.config(MIN_SHARD_BYTES=0), pytest.warns(nd.FallbackWarning, match="integer-array indexing"):
+        nd.asarray(B)[[1, 2]]
+    with nd.config(MIN_SHARD_BYTES=0, FALLBACK="error"), pytest.raises(nd.FallbackError):
+        nd.asarray(B)[[1, 2]] = 0
+
+
+def test_an_index_that_is_a_distributed_scalar():
+    def body(a, i):
+        return a[i], a[i, 1:]
+
+    check(body, A, np.array(2))
+
+
+def test_structured():
+    s = np.zeros(9, [("x", "i4"), ("y", "f8", 2)])
+
+    def body(s):
+        s["x"] = np.arange(9)
+        s["y"][:, 1] = 2.5
+        s["x"][2:4] += 10
+        return s["x"], s[["x"]]["x"], s["y"][3], s[4]["x"], s[4].item()[0]
+
+    check(body, s)
+    check(lambda s: s["z"], s)
+
+
+def test_iteration_len_and_in():
+    check(lambda b: [float(v) * 2 for v in b], B)
+    check(lambda b: [type(v) for v in b], B)
+    check(lambda a: [row.sum() for row in a[..., 0]], A)
+    check(lambda a: (len(a), len(a[0]), 3.0 in a, -3.0 in a, None in a), A)
+    check(lambda a: iter(a[0, 0, 0, ...]), A)
+    check(lambda a: len(a[0, 0, 0, ...]), A)
+
+    def changing(b):
+        for i, v in enumerate(b):
+            b[min(i + 1, 22)] = v + 1
+        return b
+
+    check(changing, B)
+    check(lambda a: [x for x in np.ones(3) if x in a], A)
+
+
+def test_iteration_fetches_blocks():
+    def body():
+        with nd.config(MIN_SHARD_BYTES=0):
+            b = nd.asarray(np.arange(5000))
+            before = nd.engine.counters().gathers
+            assert sum(int(v) for v in b) == 5000 * 4999 // 2
+            assert nd.engine.counters().gathers - before < 5
+
+    from numpy_dist import engine
+
+    nd.engine = engine
+    run_simulated(2, body)
+
+
+def test_flat():
+    check(lambda a: (list(a.flat)[::10], a.flat[5], a.flat[3:9:2], len(a.flat)), A)
+    check(lambda a: a.T.flat[7], A)
+
+    def body(a):
+        a.flat[4] = -1
+        a.flat[7:11] = [5, 6]
+        a.T.flat[3] = 99
+        a[1].flat = 8
+
+    check(body, A)
