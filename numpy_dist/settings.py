@@ -129,8 +129,8 @@ class Setting(Generic[T]):
             return self
         nested = _nested.get()
         if nested is not None and self.name in nested:
-            return nested[self.name]  # type: ignore[no-any-return]
-        return instance._values[self.name]  # type: ignore[no-any-return]
+            return nested[self.name]
+        return instance._values[self.name]
 
     def __set__(self, instance: Settings, value: Any) -> None:
         instance._values[self.name] = self.parse(self.name, value)

@@ -10,6 +10,7 @@ import numpy as np
 
 from numpy_dist import engine
 from numpy_dist.dispatch.core import protocol, registry
+from numpy_dist.dispatch.core.keys import key_of
 
 # Modules whose functions are overridable but unknown to NumPy until they are imported.
 _LAZY_MODULES = (
@@ -52,7 +53,7 @@ def kind_of(target: Any, method: str | None = None) -> str:
     record = registry.lookup(target, method)
     if record is not None:
         return str(record.kind)
-    key = registry.key_of(target, method)
+    key = key_of(target, method)
     ufunc, name = key if isinstance(key, tuple) else (key, "__call__")
     if isinstance(ufunc, np.ufunc):
         if name == "__call__" and protocol.why_not_element_wise(ufunc, (), {}) is None:

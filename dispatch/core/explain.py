@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from numpy_dist import engine
-from numpy_dist.dispatch.core import operands, protocol, registry, targets
+from numpy_dist.dispatch.core import fallback, operands, protocol, registry, targets
 from numpy_dist.dispatch.core.keys import key_of, name_of
 from numpy_dist.dispatch.core.policy import format_bytes
 from numpy_dist.settings import config
@@ -143,8 +143,8 @@ def _explain_rest(
     if targets.is_view_function(function):
         found.notes.append("it returns views, and is never gathered: an internal error")
     sharded = [x for x in operands.find_handles(args, kwargs) if engine.is_sharded(x)]
-    found.gathered_bytes = sum(x._array.nbytes for x in sharded)
-    where = "every rank, as it calls a function back" if operands.has_callback(args, kwargs) else "rank 0"
+    found.gathered_bytes = fallback.gathered_bytes(sharded, fallback.unread_outputs(function, args, kwargs))
+    where = "every rank, as it calls a function back" if fallback.calls_back(args, kwargs) else "rank 0"
     found.notes.append(
         f"{len(sharded)} sharded array{'s' * (len(sharded) != 1)} would be gathered, and NumPy run on {where}; "
         f"FALLBACK is {config.FALLBACK!r}"

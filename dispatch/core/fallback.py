@@ -58,12 +58,18 @@ def call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, 
             f"internal error: {name} returns views and must never run on gathered copies, "
             f"but no structural rule took this call ({reason})"
         )
-    unread = _unread(function, args, kwargs)
-    policy.permit(name, reason, gathered_bytes(sharded, unread))
+    unread = unread_outputs(function, args, kwargs)
+    everywhere = calls_back(args, kwargs)
+    action = "run NumPy on every rank, as it calls a function back" if everywhere else "run NumPy on one rank"
+    policy.permit(name, reason, gathered_bytes(sharded, unread), action)
     written = targets.writes(function, args, kwargs)
-    if operands.has_callback(args, kwargs) or "call" in np.geterr().values():
-        return _on_every_rank(function, args, kwargs, handles, written, unread)
-    return _on_one_rank(function, args, kwargs, handles, written, unread)
+    run = _on_every_rank if everywhere else _on_one_rank
+    return run(function, args, kwargs, handles, written, unread)
+
+
+def calls_back(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Whether NumPy will call a function of the user's: an argument, or what ``np.seterrcall`` has set."""
+    return operands.has_callback(args, kwargs) or "call" in np.geterr().values()
 
 
 def announce_gather(x: Any) -> None:
@@ -106,7 +112,7 @@ def gathered_bytes(sharded: list[Any], unread: set[int]) -> int:
     return sum(x._array.nbytes for x in sharded if id(x) not in unread)
 
 
-def _unread(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> set[int]:
+def unread_outputs(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> set[int]:
     """The ids of those arrays whose old values cannot matter: given as `out` and nowhere else, and written in full."""
     if "where" in kwargs:
         return set()
@@ -175,7 +181,7 @@ def _write_back(target: Any, value: np.ndarray | None, runtime: Any) -> None:
     if runtime.size > 1:
         value = runtime.comm.bcast(value, ROOT)
     destination = target._array if engine.is_handle(target) else target
-    if isinstance(destination, np.ndarray) and destination is not value:
+    if isinstance(destination, np.ndarray) and value is not None and destination is not value:
         np.copyto(destination, value, casting="unsafe")
 
 
@@ -186,10 +192,12 @@ def _on_every_rank(
     inside = {id(x): _stand_in(x, engine.gather(x) if _must_move(x, unread) else None, unread) for x in handles}
     arrays = [x for x in written if not engine.is_handle(x)]
     result = function(*operands.substitute(args, inside), **operands.substitute(kwargs, inside))
+    large: list[np.ndarray] = []
+    tree = outcome.encode(result, [*inside.values(), *arrays], large)
     for target in written:
         if engine.is_handle(target):
             engine.assign(target, inside[id(target)])
-    return outcome.wrap(result, [*inside.values(), *arrays], [*handles, *arrays])
+    return outcome.decode(tree, [*handles, *arrays], [engine.from_global(array) for array in large])
 
 
 class _Refusing:

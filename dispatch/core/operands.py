@@ -52,7 +52,9 @@ def is_foreign(kind: type) -> bool:
 
 
 def as_operand(value: Any) -> Any:
-    """An input of a ufunc that is neither an array nor a number, as an array: lists, tuples, buffers."""
+    """An input of a ufunc as an array, if it is neither an array nor a number: lists, tuples, buffers."""
+    if isinstance(value, engine.Handle):
+        return value
     if isinstance(value, np.memmap):
         return value.view(np.ndarray)
     if isinstance(value, list | tuple) and any(_holds_handle(item) for item in value):

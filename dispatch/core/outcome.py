@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from numpy_dist import engine
+from numpy_dist.dispatch.core import aliases
 from numpy_dist.dispatch.core.operands import rebuild
 from numpy_dist.dispatch.core.sites import user_frame
 
@@ -83,6 +84,9 @@ def encode(result: Any, arguments: list[Any], large: list[np.ndarray]) -> Any:
     if number is not None:
         return Argument(number)
     if type(result) in _ARRAYS:
+        alias = aliases.find(result, arguments)
+        if alias is not None:
+            return alias
         if not is_sharded_when_made(result):
             return Replicated(np.asarray(result))
         axes = memory_axes(result)
@@ -99,6 +103,8 @@ def decode(tree: Any, originals: list[Any], large: list[Any]) -> Any:
     """The result that `encode` described, with our arrays in place of NumPy's."""
     if isinstance(tree, Argument):
         return originals[tree.number]
+    if isinstance(tree, aliases.Alias):
+        return _alias_of(originals[tree.number], tree)
     if isinstance(tree, Sharded):
         back = tuple(tree.axes.index(axis) for axis in range(len(tree.axes)))
         return large[tree.number]._view(lambda array: array.transpose(back))
@@ -109,6 +115,10 @@ def decode(tree: Any, originals: list[Any], large: list[Any]) -> Any:
     if isinstance(tree, Mapping):
         return {key: decode(item, originals, large) for key, item in tree.items.items()}
     return tree.value
+
+
+def _alias_of(original: Any, alias: aliases.Alias) -> Any:
+    return original._view(alias.of) if engine.is_handle(original) else alias.of(original)
 
 
 def wrap(result: Any, arguments: list[Any], originals: list[Any]) -> Any:
@@ -191,12 +201,12 @@ def recorded(log: list[tuple[type[Warning], Any]]) -> Iterator[None]:
         log.append((category, message))
 
     before = warnings.filters, warnings.showwarning
-    warnings.filters = [("always", None, Warning, None, 0)]  # type: ignore[assignment]
-    warnings.showwarning = note  # type: ignore[assignment]
+    warnings.filters = [("always", None, Warning, None, 0)]
+    warnings.showwarning = note
     try:
         yield
     finally:
-        warnings.filters, warnings.showwarning = before  # type: ignore[misc]
+        warnings.filters, warnings.showwarning = before
 
 
 def warn_again(log: list[tuple[type[Warning], Any]]) -> None:
@@ -222,7 +232,7 @@ def warn_again(log: list[tuple[type[Warning], Any]]) -> None:
 class PortableError:
     """An error whose class cannot be unpickled from its arguments."""
 
-    kind: type
+    kind: type[Exception]
     args: tuple[Any, ...]
     state: dict[str, Any]
     text: str

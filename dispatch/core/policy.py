@@ -86,7 +86,7 @@ def format_bytes(count: int) -> str:
 
 
 def permit(
-    name: str, reason: str, nbytes: int, action: str = "run NumPy on one rank", advice: str = ADVICE
+    name: str, reason: str, nbytes: int, action: str, advice: str = ADVICE
 ) -> None:
     """Apply ``FALLBACK`` and ``MEMORY_BUDGET`` to a gather that the user did not ask for, and book it.
 

@@ -98,7 +98,7 @@ def array_ufunc(self: Any, ufunc: Any, method: str, inputs: tuple[Any, ...], kwa
     """What ``DistArray.__array_ufunc__`` does (NEP 13)."""
     for value in inputs:
         if type(value) not in PLAIN:
-            converted = _converted(inputs)
+            converted = _converted(inputs, method)
             if converted is None:
                 return NotImplemented
             inputs = converted
@@ -115,10 +115,12 @@ def array_ufunc(self: Any, ufunc: Any, method: str, inputs: tuple[Any, ...], kwa
     return _method(ufunc, method, inputs, kwargs)
 
 
-def _converted(inputs: tuple[Any, ...]) -> tuple[Any, ...] | None:
+def _converted(inputs: tuple[Any, ...], method: str) -> tuple[Any, ...] | None:
     """Inputs with lists and the like as arrays; None if one belongs to somebody else."""
     if any(is_foreign(type(value)) for value in inputs):
         return None
+    if method == "at":  # a tuple of indices is no array
+        return inputs
     return tuple(value if type(value) in PLAIN else as_operand(value) for value in inputs)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from numpy_dist.dispatch.core.keys import Key, name_of
 
-NoValue = np._NoValue  # type: ignore[attr-defined]
+NoValue = np._NoValue
 
 # Newer versions of NumPy may have parameters that nobody here has seen; calls that use them go to the fallback.
 NEWEST_TESTED = (2, 4)

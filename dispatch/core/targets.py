@@ -82,7 +82,6 @@ VIEW_FUNCTIONS: frozenset[Any] = frozenset(
         np.trim_zeros,
         np.unstack,
         np.vsplit,
-        np.lib.stride_tricks.as_strided,
         np.lib.stride_tricks.sliding_window_view,
         np.may_share_memory,
         np.shares_memory,

@@ -1,0 +1,26 @@
+"""Fixtures: a table that is put back, and small arrays that are really sharded."""
+
+import pytest
+
+from numpy_dist.dispatch.core import registry
+from numpy_dist.settings import config
+
+
+@pytest.fixture
+def table():
+    """The registry's table; what a test registers is forgotten afterwards."""
+    registry.load()
+    before = {key: record.rules for key, record in registry.TABLE.items()}
+    yield registry.TABLE
+    for key in list(registry.TABLE):
+        if key in before:
+            registry.TABLE[key].rules = before[key]
+        else:
+            del registry.TABLE[key]
+
+
+@pytest.fixture
+def tiny_shards():
+    """Arrays of any size are sharded."""
+    with config(MIN_SHARD_BYTES=0):
+        yield

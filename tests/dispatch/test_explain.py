@@ -1,0 +1,132 @@
+"""Explanations, call sites, and the catalogue of what NumPy can hand to us."""
+
+import functools
+
+import numpy as np
+import pytest
+
+import numpy_dist as nd
+from numpy_dist import engine
+from numpy_dist.dispatch.core import catalogue, registry, sites, targets
+from numpy_dist.dispatch.core.registry import declare, implements
+from numpy_dist.spmd_testing import spmd
+
+pytestmark = pytest.mark.usefixtures("tiny_shards")
+
+
+@spmd(1, 2)
+def test_nothing_is_run_or_communicated():
+    x = nd.asarray(np.arange(6.0))
+    engine.flush()
+    before = engine.runtime().comm.counters.collectives, engine.counters().statements
+    for function in (np.sum, np.linalg.svd, np.add, np.add.at, np.reshape):
+        str(nd.explain(function, x))
+    assert (engine.runtime().comm.counters.collectives, engine.counters().statements) == before
+
+
+def test_the_engine():
+    x = nd.asarray(np.arange(6.0))
+    found = nd.explain(np.add, x, [1] * 6)
+    assert (found.kind, found.rule, found.gathered_bytes) == ("elementwise", "the engine", 0)
+    assert nd.explain(np.add.reduce, x).kind == "reduction"
+    assert "not the engine: it is not associative" in str(nd.explain(np.subtract.reduce, x))
+    assert "not the engine: arrays of dtype object" in str(nd.explain(np.add, x, np.array([None] * 6)))
+
+
+def test_rules(table):
+    x = nd.asarray(np.arange(6.0))
+
+    @implements(np.unwrap, kind="parallel", when=lambda p, **rest: p.ndim == 2, reason="needs a 2-D array")
+    def unwrap(p, discont=None, axis=-1, *, period=6.283185307179586): ...
+
+    flat, square = nd.explain(np.unwrap, x), nd.explain(np.unwrap, np.reshape(x, (2, 3)))
+    assert flat.kind == "gathered" and flat.gathered_bytes == 48
+    assert "not the parallel rule" in str(flat) and "needs a 2-D array" in str(flat)
+    assert "1 sharded array would be gathered, and NumPy run on rank 0; FALLBACK is 'warn'" in str(flat)
+    assert square.kind == "parallel" and square.rule.endswith("unwrap") and square.gathered_bytes == 0
+
+
+def test_declared_and_refused(table):
+    x = nd.asarray(np.arange(6.0))
+    declare(np.unwrap, kind="gathered", reason="phases are global", source=__name__)
+    declare(np.interp, kind="refused", reason="not today", source=__name__)
+    assert "phases are global" in repr(nd.explain(np.unwrap, x))
+    assert nd.explain(np.interp, x, [1], [1]).kind == "refused"
+
+
+def test_callbacks_outputs_and_others():
+    x = nd.asarray(np.arange(6.0))
+    assert "run on every rank" in str(nd.explain(np.apply_along_axis, lambda v: v, 0, x))
+    assert nd.explain(np.hypot.accumulate, x, out=nd.empty((6,))).gathered_bytes in (0, 48)
+    assert nd.explain(np.sum, np.ma.masked_array([1])).kind == "foreign"
+    with nd.config(MIN_SHARD_BYTES=1 << 20):
+        assert nd.explain(np.linalg.svd, nd.asarray(np.eye(2))).kind == "replicated"
+    assert "no argument is a DistArray" in str(nd.explain(np.linalg.svd, np.eye(2)))
+
+
+# -- call sites ------------------------------------------------------------------------------------------------------
+
+
+def test_the_site_is_the_users_line():
+    site = sites.call_site()
+    assert site.filename == __file__
+    with open(__file__) as file:
+        assert "sites.call_site()" in file.read().splitlines()[site.line - 1]
+    assert str(site) == f"{__file__}:{site.line}"
+
+
+def test_numpys_frames_are_passed_over():
+    found = []
+
+    class Probe:
+        def __array_function__(self, func, types, args, kwargs):
+            return None
+
+    np.apply_along_axis(lambda row: found.append(sites.call_site()) or 0, 0, np.zeros((2, 1)))
+    inside = {"__name__": "numpy.somewhere", "sites": sites}
+    exec(compile("def ask(): return sites.call_site()", "numpy/somewhere.py", "exec"), inside)
+    assert functools.partial(inside["ask"])().filename == __file__
+    assert found[0].filename == __file__
+
+
+def test_conformance_cases_count_as_users():
+    inside = {"__name__": "numpy_dist.conformance.cases", "sites": sites}
+    exec(compile("def ask(): return sites.call_site()", "cases.py", "exec"), inside)
+    assert inside["ask"]().filename == "cases.py"
+
+
+# -- the catalogue ---------------------------------------------------------------------------------------------------
+
+
+def test_everything_overridable_has_a_kind():
+    functions, ufuncs = catalogue.overridable_functions(), catalogue.overridable_ufuncs()
+    assert len(functions) >= 330 and len(ufuncs) >= 120
+    assert len(set(map(id, functions))) == len(functions)
+    assert {catalogue.kind_of(target) for target in (*functions, *ufuncs)} <= set(registry.KINDS)
+    assert functions == catalogue.overridable_functions()
+
+
+def test_kinds():
+    assert catalogue.kind_of(np.hypot) == "elementwise"
+    assert catalogue.kind_of(np.hypot.at) in ("gathered", "native")
+    assert catalogue.kind_of(np.hypot, "reduce") == "gathered"
+    assert catalogue.kind_of(np.add, "reduce") == "reduction"
+    assert catalogue.kind_of(np.reshape) == "structural"
+    assert catalogue.kind_of(np.busday_count) == "gathered"
+
+
+def test_every_rule_belongs_to_something_overridable():
+    """A record that NumPy never asks for is a mistake (an undecorated function, or one that no protocol reaches)."""
+    registry.load()
+    known = {*catalogue.overridable_functions(), *catalogue.overridable_ufuncs(), np.ufunc}
+    strays = []
+    for key, record in registry.TABLE.items():
+        target = key[0] if isinstance(key, tuple) else key
+        if target not in known and any(rule.source.startswith(registry.HOUSE) for rule in record.rules):
+            strays.append(record.name)
+    assert strays == []
+
+
+def test_functions_that_return_views_have_structural_rules():
+    for function in targets.VIEW_FUNCTIONS:
+        assert registry.lookup(function) is not None, registry.name_of(function)
