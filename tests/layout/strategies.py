@@ -17,7 +17,7 @@ from numpy_dist.layout import Copies, Cut, Layout, Mesh, Pinned, ViewMap, decode
 Check = Callable[..., None]
 
 
-def quick_and_long(check: Check, examples: int = 300, many: int = 20_000, **arguments: Any) -> tuple[Check, Check]:
+def quick_and_long(check: Check, examples: int = 300, many: int = 5_000, **arguments: Any) -> tuple[Check, Check]:
     """Two tests of one property: a reproducible one for every run, and one with far more and ever new examples."""
     ignored = [HealthCheck.too_slow, HealthCheck.data_too_large]
     common: dict[str, Any] = {"deadline": None, "suppress_health_check": ignored}
