@@ -16,6 +16,7 @@ import pytest
 from numpy_dist.cli import library, processes
 from numpy_dist.errors import LauncherError
 
+pytestmark = pytest.mark.slow
 COMMAND = [sys.executable, "-m", "numpy_dist"]
 PATIENCE = 60.0  # seconds for a whole job, on a busy machine
 SOON = 10.0  # seconds within which a job ends once one rank has failed
