@@ -54,7 +54,7 @@ def __getattr__(name: str) -> Any:
 
 def public_names() -> set[str]:
     """All names that the namespace offers: NumPy's and our own."""
-    return {*_numpy.__all__, *_OWN, "random"}
+    return {name for name in (*_numpy.__all__, *_OWN, "random") if not name.startswith("_")}
 
 
 def __dir__() -> list[str]:

@@ -154,8 +154,10 @@ class _Binder:
             return functools.partial(self.value(value.func), *map(self.value, value.args), **value.keywords)
         if isinstance(value, functools._lru_cache_wrapper) and self._is_ours(value.__wrapped__):
             return functools.lru_cache(**value.cache_parameters())(self.value(value.__wrapped__))
-        if isinstance(value, type) and value.__module__ == self.name and self._uses_numpy(value):
-            return self._class(value)
+        if isinstance(value, type) and value.__module__ == self.name and not issubclass(value, enum.Enum):
+            bases = tuple(base for base in map(self.value, value.__bases__) if base not in value.__bases__)
+            if bases or self._uses_numpy(value):
+                return self._class(value, bases)
         return value
 
     def _is_ours(self, function: Any, depth: int = 8) -> bool:
@@ -189,14 +191,12 @@ class _Binder:
 
     def _uses_numpy(self, cls: type) -> bool:
         """Whether a class has methods that name something that is replaced, or functions of the module."""
-        if issubclass(cls, enum.Enum):
-            return False
         ours = self.changed | {name for name, value in self.old.items() if isinstance(value, types.FunctionType)}
         return any(not ours.isdisjoint(names) for names in map(_names, vars(cls).values()))
 
-    def _class(self, cls: type) -> type:
-        """A subclass with copied methods: `super()` and the original's instances keep working."""
-        made = type(cls)(cls.__name__, (cls,), {"__module__": cls.__module__, "__qualname__": cls.__qualname__, "__slots__": ()})
+    def _class(self, cls: type, bases: tuple[type, ...]) -> type:
+        """A subclass with copied methods. The copies of its bases come after the original, which is where its `super()` looks."""
+        made = type(cls)(cls.__name__, (cls, *bases), {"__module__": cls.__module__, "__qualname__": cls.__qualname__, "__slots__": ()})
         self.made[id(cls)] = (cls, made)
         for name, value in vars(cls).items():
             copied = self.value(value) if not isinstance(value, type) else value
