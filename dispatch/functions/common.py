@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from numpy_dist import engine
+from numpy_dist.layout.layout import Layout
+from numpy_dist.layout.regions import box_empty, box_shape
 
 NoValue = np._NoValue
 
@@ -27,9 +29,15 @@ def views(x: Any, parts: Sequence[np.ndarray]) -> list[Any]:
     return [x._view(lambda _, part=part: part) for part in parts]
 
 
-def scalar(x: Any) -> Any:
-    """The value of an array of one element, as a NumPy scalar (collective if it is sharded); other scalars as they are."""
-    return engine.item(x) if engine.is_handle(x) else x
+def blocks(*arrays: tuple[Any, Layout]) -> list[np.ndarray]:
+    """This rank's boxes of arrays that have these layouts, for reading at once (executes what they need)."""
+    engine.force(*(x for x, _ in arrays))  # all, before the memory of any is looked at
+    rank, found = engine.runtime().rank, []
+    for x, layout in arrays:
+        box = layout.box(rank)
+        empty = box is None or box_empty(box)
+        found.append(np.empty(0 if box is None else box_shape(box), x.dtype) if empty else engine.shard(x))
+    return found
 
 
 def given(**options: Any) -> dict[str, Any]:

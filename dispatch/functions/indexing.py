@@ -10,7 +10,7 @@ import numpy as np
 from numpy_dist import engine
 from numpy_dist.dispatch.core import registry
 from numpy_dist.dispatch.core.registry import decline, implements
-from numpy_dist.dispatch.functions.common import as_handle
+from numpy_dist.dispatch.functions.common import as_handle, blocks
 from numpy_dist.layout.layout import Layout
 from numpy_dist.layout.regions import box_shape
 from numpy_dist.parallel import masks
@@ -129,8 +129,8 @@ def boolean_getitem(x: Any, key: Any) -> Any:
         chosen = selection.view._view(lambda array: array[mask])
     else:
         view, mask, layout = _in_order(selection.view, selection.mask, selection.depth)
-        engine.force(view, mask)  # both, before either's memory is looked at
-        block, result = masks.select(engine.shard(view), engine.shard(mask), layout, engine.runtime().comm)
+        block, chosen = blocks((view, layout), (mask, masks.mask_layout(layout, mask.ndim)))
+        block, result = masks.select(block, chosen, layout, engine.runtime().comm)
         chosen = engine.from_local(block, result)
     before = selection.before
     return chosen._view(lambda array: np.moveaxis(array, 0, before)) if before else chosen
@@ -181,12 +181,12 @@ def _broadcasts(shape: Any, target: Any) -> bool:
 def _brought(selection: _Selection, dtype: np.dtype, value: Any, lifted: Any) -> Any:
     """One value for each selected element, brought to the element's rank and place: an array like the view (collective)."""
     view, mask, layout = _in_order(selection.view, selection.mask, selection.depth)
-    chosen = engine.shard(mask)
+    (chosen,) = blocks((mask, masks.mask_layout(layout, mask.ndim)))
     counts = engine.runtime().comm.allgather(int(np.count_nonzero(chosen)))
     wanted = masks.selection_layout(layout, mask.ndim, counts)
     if lifted.shape[0] != wanted.shape[0]:
         _assignment_error(selection, dtype, value)
-    values = engine.shard(engine.aligned(np.broadcast_to(as_handle(lifted), wanted.shape), wanted))
+    (values,) = blocks((engine.aligned(np.broadcast_to(as_handle(lifted), wanted.shape), wanted), wanted))
     box = layout.box(engine.runtime().rank)
     block = masks.spread(values, chosen, () if box is None else box_shape(box))
     return np.reshape(engine.from_local(block, layout), selection.view.shape)

@@ -17,7 +17,6 @@ from numpy_dist.layout.layout import Copies, Layout, Pinned
 for _function in (np.stack, np.vstack, np.hstack, np.dstack, np.column_stack, np.append):
     implements(_function, kind="composed")(numpy_source(_function))
 
-implements(np.roll, kind="composed")(numpy_source(np.roll))
 
 
 @implements(np.concatenate, kind="composed")

@@ -9,7 +9,7 @@ import numpy as np
 
 from numpy_dist import engine
 from numpy_dist.dispatch.core.registry import decline, implements
-from numpy_dist.dispatch.functions.common import NoValue, as_handle
+from numpy_dist.dispatch.functions.common import NoValue, as_handle, blocks
 from numpy_dist.dispatch.functions.numpy_source import numpy_source
 from numpy_dist.layout.layout import Cut, Layout
 from numpy_dist.layout.mesh import Mesh
@@ -48,9 +48,9 @@ def matmul(
         decline("matmul with axes, signature or order")
     a, b = as_handle(x1), as_handle(x2)
     target = out[0] if isinstance(out, tuple) else out
-    loop = None if dtype is None else (None, None, np.dtype(dtype))
+    loop = {} if dtype is None else {"signature": (None, None, np.dtype(dtype))}
     kinds = np.matmul.resolve_dtypes(
-        (a.dtype, b.dtype, None if target is None else target.dtype), signature=loop, casting=casting
+        (a.dtype, b.dtype, None if target is None else target.dtype), casting=casting, **loop
     )
     if a.ndim == 0 or b.ndim == 0 or a.shape[-1] != b.shape[-2 if b.ndim > 1 else 0]:
         engine.numpy_error(np.matmul, (a, b), {})
@@ -184,11 +184,10 @@ def _by_rows(a: Any, b: Any) -> Any:
     a = engine.aligned(a, rows)
     result = rows.with_shape((a.shape[0], b.shape[1]))
     if not engine.is_sharded(b):
-        return engine.from_local(np.matmul(engine.shard(a), b._array), result)
+        return engine.from_local(np.matmul(*blocks((a, rows)), b._array), result)
     panels = _along(b, 0)
     b = engine.aligned(b, panels)
-    engine.force(a, b)
-    return engine.from_local(ring(engine.shard(a), engine.shard(b), panels, engine.runtime().comm), result)
+    return engine.from_local(ring(*blocks((a, rows), (b, panels)), panels, engine.runtime().comm), result)
 
 
 def _by_columns(a: Any, b: Any) -> Any:
@@ -203,12 +202,12 @@ def _by_contraction(a: Any, b: Any) -> Any:
     if cut is not None and (_is_cut(b, 0) is None or a.size > b.size):
         rows = _cut_layout(b.shape, 0, cut.points)
     points = next(what.points for what in rows.dims if isinstance(what, Cut))
-    a, b = engine.aligned(a, _cut_layout(a.shape, 1, points)), engine.aligned(b, rows)
+    columns = _cut_layout(a.shape, 1, points)
+    a, b = engine.aligned(a, columns), engine.aligned(b, rows)
     shape = (a.shape[0], b.shape[1])
     large = engine.default_shard(prod(shape) * a.dtype.itemsize) and prod(shape) > 1
     result = engine.default_layout(shape) if large else engine.runtime().replicated_layout(shape)
-    engine.force(a, b)
-    block = contracted(engine.shard(a), engine.shard(b), rows, result, engine.runtime().comm)
+    block = contracted(*blocks((a, columns), (b, rows)), rows, result, engine.runtime().comm)
     return engine.from_local(block, result)
 
 
@@ -217,7 +216,6 @@ def _stacks(a: Any, b: Any, dtype: np.dtype) -> Any:
     if tuple(a.shape[:-2]) != tuple(b.shape[:-2]) or dtype.hasobject:
         decline("stacks of matrices that have to be broadcast")
     layout = engine.default_layout(a.shape, split=0)
-    a, b = engine.aligned(a, layout), engine.aligned(b, layout.with_shape(b.shape))
-    engine.force(a, b)
-    block = np.matmul(engine.shard(a), engine.shard(b))
+    other = layout.with_shape(b.shape)
+    block = np.matmul(*blocks((engine.aligned(a, layout), layout), (engine.aligned(b, other), other)))
     return engine.from_local(block.astype(dtype, copy=False), layout.with_shape((*a.shape[:-1], b.shape[-1])))

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from numpy_dist import engine
-from numpy_dist.dispatch.core.registry import implements
-from numpy_dist.dispatch.functions.common import views
+from numpy_dist.dispatch.core.registry import decline, implements
+from numpy_dist.dispatch.functions.common import as_handle, views
+from numpy_dist.dispatch.functions.numpy_source import numpy_source
 
 # -- shapes ----------------------------------------------------------------------------------------------------------
 
@@ -99,6 +100,51 @@ def broadcast_arrays(*args: Any, subok: bool = False) -> tuple[Any, ...]:
         (x if part is x._array else x._view(lambda _, part=part: part)) if engine.is_handle(x) else part
         for x, part in zip(args, parts, strict=True)
     )
+
+
+@implements(np.meshgrid, kind="structural")
+def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> Any:
+    if indexing not in ("xy", "ij"):
+        raise ValueError("Valid values for `indexing` are 'xy' and 'ij'.")
+    ndim = len(xi)
+    output: Any = []
+    for i, x in enumerate(xi):
+        # With "xy" the first two axes change places.
+        axis = 1 - i if indexing == "xy" and ndim > 1 and i < 2 else i
+        output.append(np.reshape(as_handle(x), (1,) * axis + (-1,) + (1,) * (ndim - axis - 1)))
+    if not sparse:
+        output = np.broadcast_arrays(*output)
+    return tuple(engine.copy(x, order="C") for x in output) if copy else output
+
+
+implements(np.ix_, kind="structural")(numpy_source(np.ix_))
+
+
+def _nonzero_box(filt: Any) -> tuple[np.ndarray, np.ndarray]:
+    """First and last indices of the elements that are not zero, along each axis; empty if there are none (collective)."""
+    nonzero = np.not_equal(filt, 0)
+    first, last = [], []
+    for axis, n in enumerate(filt.shape):
+        line = np.any(nonzero, axis=tuple(other for other in range(filt.ndim) if other != axis))
+        if not np.any(line):
+            return np.empty(0, np.intp), np.empty(0, np.intp)
+        first.append(np.argmax(line))
+        last.append(n - 1 - np.argmax(np.flip(line)))
+    return np.array(first, np.intp), np.array(last, np.intp)
+
+
+implements(np.trim_zeros, kind="structural")(numpy_source(np.trim_zeros, _arg_trim_zeros=_nonzero_box))
+
+
+@implements(np.einsum, kind="structural")
+def einsum(*operands: Any, out: Any = None, optimize: Any = False, **kwargs: Any) -> Any:
+    # A single operand none of whose axes is summed over gives a view; NumPy decides it in the same way.
+    if len(operands) != 2 or not isinstance(operands[0], str) or out is not None or kwargs or optimize:
+        decline("einsum, other than the view of one array")
+    left, arrow, right = operands[0].replace(" ", "").partition("->")
+    if not arrow or "," in left or set(left) != set(right):
+        decline("einsum, other than the view of one array")
+    return operands[1]._view(lambda array: np.einsum(operands[0], array))
 
 
 # -- transpositions --------------------------------------------------------------------------------------------------
@@ -209,6 +255,19 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
 @implements(np.linalg.diagonal, kind="structural")
 def linalg_diagonal(x: Any, /, *, offset: int = 0) -> Any:
     return x._view(lambda array: np.linalg.diagonal(array, offset=offset))
+
+
+@implements(np.diag, kind="structural")
+def diag(v: Any, k: int = 0) -> Any:
+    if v.ndim != 1:
+        # NumPy's error, if it is not a matrix.
+        return np.diagonal(v, k) if v.ndim == 2 else np.diag(np.empty((0,) * v.ndim), k)
+    length = v.shape[0]
+    n = length + abs(k)
+    made = engine.full((n, n), np.zeros((), v.dtype)[()], v.dtype)
+    start = k if k >= 0 else -k * n
+    engine.assign(made._view(lambda array: array.reshape(-1)[start :: n + 1][:length]), v)
+    return made
 
 
 @implements(np.lib.stride_tricks.sliding_window_view, kind="structural")

@@ -50,6 +50,21 @@ def _array(
     return a if missing <= 0 else a._view(lambda array: array[(None,) * missing])
 
 
+def _empty(shape: Any, dtype: Any = float, order: str = "C", **options: Any) -> Any:
+    return engine.empty(np.empty(shape, np.void(0).dtype).shape, dtype, order)
+
+
+def _zeros(shape: Any, dtype: Any = float, order: str = "C", **options: Any) -> Any:
+    return _full(shape, 0, dtype, order)
+
+
+def _full(shape: Any, fill_value: Any, dtype: Any = None, order: str = "C", **options: Any) -> Any:
+    dtype = np.asanyarray(fill_value).dtype if dtype is None else dtype
+    made = _empty(shape, dtype, order)
+    engine.assign(made, fill_value)
+    return made
+
+
 def warn(message: Any, category: Any = UserWarning, stacklevel: int = 1, source: Any = None) -> None:
     """`warnings.warn` at the user's line, which is further up the stack than NumPy's code reckons."""
     frame = user_frame(2)
@@ -61,7 +76,13 @@ def warn(message: Any, category: Any = UserWarning, stacklevel: int = 1, source:
 
 
 _REPLACED: dict[int, Any] = {
-    id(np.asarray): _asarray, id(np.asanyarray): _asanyarray, id(np.array): _array, id(np.ndarray): _Array
+    id(np.asarray): _asarray,
+    id(np.asanyarray): _asanyarray,
+    id(np.array): _array,
+    id(np.ndarray): _Array,
+    id(np.empty): _empty,
+    id(np.zeros): _zeros,
+    id(np.full): _full,
 }
 
 

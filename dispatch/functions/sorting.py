@@ -9,7 +9,7 @@ from numpy.lib.array_utils import normalize_axis_index
 
 from numpy_dist import engine
 from numpy_dist.dispatch.core.registry import decline, implements
-from numpy_dist.dispatch.functions.common import NoValue, as_handle
+from numpy_dist.dispatch.functions.common import NoValue, as_handle, blocks
 from numpy_dist.ir.ops import SELECT
 from numpy_dist.layout.layout import Layout
 from numpy_dist.parallel.arg_reductions import arg_reduce_all, arg_reduce_axis
@@ -32,7 +32,8 @@ def _arg_reduce(choose: Any, a: Any, axis: Any, out: Any, keepdims: bool) -> Any
     shape = _result_shape(choose, a, axis, keepdims, out)
     if axis is None or a.ndim == 0:
         a, layout = _with_layout(a)
-        found: Any = np.intp(arg_reduce_all(choose, engine.shard(a), layout, engine.runtime().comm))
+        (block,) = blocks((a, layout))
+        found: Any = np.intp(arg_reduce_all(choose, block, layout, engine.runtime().comm))
     else:
         found = _along_axis(choose, a, normalize_axis_index(axis, a.ndim))
     if out is not None:
@@ -83,8 +84,8 @@ def _along_axis(choose: Any, a: Any, axis: int) -> Any:
     result = layout.drop_axes([axis])
     if layout.cut_of(axis) is not None and engine.default_shard(result.nelements * np.dtype(np.intp).itemsize):
         result = engine.default_layout(result.shape)  # else every rank would hold all of a large result
-    block = arg_reduce_axis(choose, engine.shard(a), layout, axis, result, engine.runtime().comm)
-    return engine.from_local(block, result)
+    (block,) = blocks((a, layout))
+    return engine.from_local(arg_reduce_axis(choose, block, layout, axis, result, engine.runtime().comm), result)
 
 
 @implements(np.where, kind="native")

@@ -107,4 +107,5 @@ def std(
     return np.sqrt(variance, out=variance)
 
 
-implements(np.average, kind="composed")(numpy_source(np.average))
+for _function in (np.average, np.cov, np.corrcoef):
+    implements(_function, kind="composed")(numpy_source(_function))

@@ -58,7 +58,7 @@ def arg_reduce_axis(
         Without elements where this rank holds nothing of the result.
     """
     if layout.cut_of(axis) is None and result == layout.drop_axes([axis]):
-        return choose(block, axis=axis)
+        return np.empty(0, np.intp) if layout.box(comm.rank) is None else choose(block, axis=axis)
     boxes = [_candidates_box(layout, rank, axis) for rank in range(comm.size)]
     mine = boxes[comm.rank]
     if mine is None:

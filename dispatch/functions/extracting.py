@@ -1,0 +1,128 @@
+"""Extracting and replacing elements by conditions: the positions of what is not zero, selection, masked assignment."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.lib.array_utils import normalize_axis_index
+
+from numpy_dist import engine
+from numpy_dist.dispatch.core.registry import decline, implements
+from numpy_dist.dispatch.functions.common import as_handle, blocks
+from numpy_dist.dispatch.functions.indexing import boolean_getitem, boolean_setitem
+from numpy_dist.dispatch.functions.numpy_source import numpy_source
+from numpy_dist.parallel import masks
+
+implements(np.flatnonzero, kind="composed")(numpy_source(np.flatnonzero))
+
+
+def _truth(x: Any) -> Any:
+    x = as_handle(x)
+    return x if x.dtype == bool else engine.copy(x, dtype=bool)
+
+
+@implements(np.nonzero, kind="parallel")
+def nonzero(a: Any) -> tuple[Any, ...]:
+    if a.ndim == 0:
+        np.nonzero(np.zeros((), a.dtype))  # NumPy's error
+    truth = _truth(a)
+    layout = engine.layout_of(truth) if engine.is_sharded(truth) else None
+    if layout is None or layout.is_replicated or not masks.selects_in_order(layout, a.ndim):
+        truth = np.ravel(truth)
+        layout = engine.default_layout(truth.shape, split=0)
+        truth = engine.aligned(truth, layout)
+    (block,) = blocks((truth, layout))
+    found = np.nonzero(block)
+    comm = engine.runtime().comm
+    result = masks.selection_layout(layout, truth.ndim, comm.allgather(len(found[0])))
+    box = layout.box(comm.rank)
+    assert box is not None
+    indices = tuple(where + low for where, (low, _) in zip(found, box, strict=True))
+    if truth.ndim != a.ndim:
+        indices = np.unravel_index(indices[0], a.shape)
+    return tuple(engine.from_local(each, result) for each in indices)
+
+
+@implements(np.argwhere, kind="composed")
+def argwhere(a: Any) -> Any:
+    if a.ndim == 0:
+        return argwhere(np.atleast_1d(a))[:, :0]
+    return np.transpose(np.stack(np.nonzero(a)))
+
+
+@implements(np.extract, kind="composed")
+def extract(condition: Any, arr: Any) -> Any:
+    condition, arr = np.ravel(_truth(condition)), np.ravel(as_handle(arr))
+    if condition.shape != arr.shape:
+        decline("a condition that has another size than the array")
+    return boolean_getitem(arr, condition)
+
+
+@implements(np.compress, kind="composed")
+def compress(condition: Any, a: Any, axis: Any = None, out: Any = None) -> Any:
+    condition, a = _truth(condition), as_handle(a)
+    if axis is None:
+        a, axis = np.ravel(a), 0
+    axis = normalize_axis_index(axis, a.ndim)
+    if condition.ndim != 1:
+        raise ValueError("condition must be a 1-d array")
+    length = condition.shape[0]
+    if length > a.shape[axis] or out is not None:
+        decline("compress with `out`, or with a condition that is longer than the axis")
+    before = (slice(None),) * axis
+    return boolean_getitem(a[(*before, slice(length))], (*before, condition))
+
+
+@implements(np.place, kind="composed")
+def place(arr: Any, mask: Any, vals: Any) -> None:
+    if not engine.is_handle(arr) or engine.is_sharded(vals):
+        decline("place into an ndarray, or with sharded values")
+    mask = _truth(mask)
+    if mask.size != arr.size:
+        raise ValueError("place: mask and data must be the same size")
+    values = np.asarray(vals._array if engine.is_handle(vals) else vals).astype(arr.dtype, casting="unsafe").reshape(-1)
+    mask = np.reshape(mask, arr.shape)
+    if values.size == 1:
+        return engine.assign(arr, values[0], where=mask)
+    count = int(np.count_nonzero(mask))
+    if values.size == 0:
+        if count:
+            raise ValueError("Cannot insert from an empty array!")
+        return None
+    repeated = engine.from_reader(lambda box: values[np.arange(*box[0]) % values.size], (count,), arr.dtype)
+    return boolean_setitem(arr, mask, repeated) if count else None
+
+
+@implements(np.putmask, kind="composed")
+def putmask(a: Any, /, mask: Any, values: Any) -> None:
+    if not engine.is_handle(a):
+        decline("putmask into an ndarray")
+    mask, values = _truth(mask), as_handle(values)
+    if mask.size != a.size:
+        raise ValueError("putmask: mask and data must be the same size")
+    mask = np.reshape(mask, a.shape)
+    if values.size == a.size:
+        values = np.reshape(values, a.shape)
+    elif values.size != 1:
+        decline("values that have to be repeated")
+    else:
+        values = np.reshape(values, ())
+    engine.assign(a, values, where=mask)
+
+
+@implements(np.fill_diagonal, kind="composed")
+def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
+    if not engine.is_handle(a) or a.ndim < 2 or (a.ndim == 2 and wrap and a.shape[0] > a.shape[1]):
+        decline("fill_diagonal of an ndarray, or wrapping around")
+    if a.ndim > 2 and len(set(a.shape)) != 1:
+        raise ValueError("All dimensions of input must be of equal length")
+    value = val if engine.is_handle(val) else np.asarray(val)
+    length = min(a.shape)
+    if value.ndim and (value.ndim != 1 or value.shape[0] not in (1, length)):
+        decline("values that have to be repeated")
+    if prod(a.shape):
+        stride = sum(a.strides)
+        diagonal = a._view(lambda array: np.lib.stride_tricks.as_strided(array, (length,), (stride,)))
+        engine.assign(diagonal, value)

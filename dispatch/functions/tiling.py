@@ -1,0 +1,87 @@
+"""Tiling, padding, shifting, triangles: new arrays that hold the elements of old ones at other places."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+from numpy.lib.array_utils import normalize_axis_index
+
+from numpy_dist import engine
+from numpy_dist.dispatch.core.registry import decline, implements
+from numpy_dist.dispatch.functions.common import as_handle
+from numpy_dist.dispatch.functions.numpy_source import numpy_source
+
+for _function in (np.roll, np.fft.fftshift, np.fft.ifftshift):
+    implements(_function, kind="composed")(numpy_source(_function))
+
+_pad = numpy_source(np.pad)
+
+
+@implements(np.pad, kind="composed")
+def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Any:
+    if callable(mode) or mode in ("linear_ramp", "median") or engine.is_handle(pad_width):
+        decline(f"padding with mode {mode!r}")
+    return _pad(array, pad_width, mode, **kwargs)
+
+
+def _repeated(spread: Any, shape: tuple[int, ...]) -> Any:
+    """A copy of a view in which elements are repeated by broadcasting, with neighbouring axes merged into `shape`."""
+    # Cut along the first axis that is worth it, so that merging axes keeps the owners.
+    axis = next((axis for axis, n in enumerate(spread.shape) if n > 1), 0)
+    copied = engine.copy(spread, order="C", layout=engine.default_layout(spread.shape, split=axis))
+    return np.reshape(copied, shape)
+
+
+@implements(np.tile, kind="composed")
+def tile(A: Any, reps: Any) -> Any:
+    try:
+        counts = tuple(operator.index(n) for n in reps)
+    except TypeError:
+        counts = (operator.index(reps),)
+    ndim = max(A.ndim, len(counts))
+    counts = (1,) * (ndim - len(counts)) + counts
+    A = A._view(lambda array: array[(None,) * (ndim - array.ndim)])
+    shape = tuple(n * count for n, count in zip(A.shape, counts, strict=True))
+    if ndim == 0:
+        return engine.copy(A)
+    apart = A._view(lambda array: array[(None, slice(None)) * ndim])
+    spread = tuple(part for pair in zip(counts, A.shape, strict=True) for part in pair)
+    return _repeated(np.broadcast_to(apart, spread), shape)
+
+
+@implements(np.repeat, kind="composed")
+def repeat(a: Any, repeats: Any, axis: Any = None) -> Any:
+    if engine.is_handle(repeats) or np.size(repeats) != 1 or not engine.is_handle(a):
+        decline("a number of repetitions for each element")
+    count = np.asarray(repeats).reshape(())
+    if not np.can_cast(count.dtype, np.intp, "safe") or count < 0:
+        engine.numpy_error(np.repeat, (a, repeats, axis))
+    if axis is None:
+        a, axis = np.ravel(a), 0
+    axis = normalize_axis_index(axis, a.ndim)
+    shape = (*a.shape[:axis], a.shape[axis] * int(count), *a.shape[axis + 1 :])
+    spread = (*a.shape[: axis + 1], int(count), *a.shape[axis + 1 :])
+    return _repeated(np.broadcast_to(np.expand_dims(a, axis + 1), spread), shape)
+
+
+def _triangle(m: Any, k: Any, keep_lower: bool) -> Any:
+    m = as_handle(m)
+    rows, columns = m.shape[-2:] if m.ndim > 1 else (m.shape[0], m.shape[0])
+    k = operator.index(k)
+    lower = engine.empty((rows, columns), bool, layout=engine.default_layout((rows, columns)))
+    first = k if keep_lower else k - 1
+    np.greater_equal(np.arange(rows)[:, None], np.arange(-first, columns - first), out=lower)
+    zero = np.zeros((), m.dtype)[()]
+    return np.where(lower, m, zero) if keep_lower else np.where(lower, zero, m)
+
+
+@implements(np.tril, kind="composed")
+def tril(m: Any, k: int = 0) -> Any:
+    return _triangle(m, k, True)
+
+
+@implements(np.triu, kind="composed")
+def triu(m: Any, k: int = 0) -> Any:
+    return _triangle(m, k, False)

@@ -1,0 +1,113 @@
+"""Reductions against NumPy: every keyword, many layouts."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from tests.functions.harness import check
+
+rng = np.random.default_rng(1)
+A = rng.standard_normal((5, 8))
+B = rng.integers(-5, 5, (4, 3, 6))
+V = rng.standard_normal(23)
+M = rng.random((5, 8)) > 0.4
+REDUCTIONS = [np.sum, np.prod, np.max, np.min, np.any, np.all, np.mean, np.var, np.std, np.ptp, np.count_nonzero]
+
+
+@pytest.mark.parametrize("function", REDUCTIONS)
+@pytest.mark.parametrize("axis", [None, 0, -1, (0, 1), ()])
+def test_axes(function, axis):
+    if axis == () and function in (np.ptp,):
+        axis = 1
+    check(lambda x: function(x, axis=axis), A)
+
+
+@pytest.mark.parametrize("function", REDUCTIONS)
+def test_keepdims_and_integers(function):
+    check(lambda x: function(x, axis=1, keepdims=True), B, ways=("default", "transposed", "pinned"))
+    check(lambda x: function(x, axis=(0, 2), keepdims=True), B, ways=("last", "flipped"))
+    check(lambda x: function(x), V, ways=("default", "strided", "irregular", "descending"))
+
+
+@pytest.mark.parametrize("function", [np.sum, np.prod, np.max, np.min])
+def test_initial_and_where(function):
+    check(lambda x, m: function(x, axis=0, initial=2, where=m), A, M, ways=("default", "last", "irregular"))
+    check(lambda x, m: function(x, initial=-1.5, where=m), A, M, ways=("default", "transposed"))
+    check(lambda x: function(x, initial=3), np.zeros(0), ways=("default",))
+
+
+@pytest.mark.parametrize("function", [np.any, np.all, np.mean, np.var, np.std, np.sum])
+def test_where(function):
+    check(lambda x, m: function(x, axis=0, where=m), A, M, ways=("default", "last"))
+    check(lambda x, m: function(x, axis=1, where=m, keepdims=True), A, M, ways=("default",))
+    check(lambda x: function(x, axis=1, where=[True, False] * 4), A, ways=("default",))
+
+
+@pytest.mark.parametrize("function", REDUCTIONS[:-1])
+def test_out(function):
+    def call(x, out):
+        result = function(x, axis=0, out=out)
+        assert result is out
+        return result
+
+    dtype = np.bool_ if function in (np.any, np.all) else np.float64
+    check(call, A, np.zeros(8, dtype), ways=("default", "last", "strided"))
+
+
+def test_dtype_and_ddof():
+    check(lambda x: np.sum(x, dtype=np.float32), A, ways=("default",), rtol=1e-5)
+    check(lambda x: np.prod(x, axis=0, dtype=np.complex64), A, ways=("default",), rtol=1e-5)
+    check(lambda x: np.mean(x, dtype=np.int64), B, ways=("default",))
+    check(lambda x: np.var(x, axis=1, ddof=1), A)
+    check(lambda x: np.std(x, correction=1), A, ways=("default",))
+    check(lambda x: np.std(x, correction=1, ddof=2), A, ways=("default",))
+    check(lambda x, m: np.var(x, axis=0, mean=m), A, A.mean(0, keepdims=True), ways=("default", "last"))
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f4", "c8", "c16", "i1", "u2", "?"])
+@pytest.mark.parametrize("function", [np.sum, np.mean, np.var, np.std, np.max, np.count_nonzero, np.any])
+def test_dtypes(function, dtype):
+    values = (rng.standard_normal((6, 7)) * 3).astype(dtype)
+    if dtype in ("c8", "c16"):
+        values = values + 1j * rng.standard_normal((6, 7)).astype(values.real.dtype)
+    rtol = 4e-3 if dtype == "f2" else 1e-5 if dtype in ("f4", "c8") else 1e-12
+    check(lambda x: function(x), values, ways=("default", "last"), rtol=rtol)
+    check(lambda x: function(x, axis=0), values, ways=("default", "first"), rtol=rtol)
+
+
+def test_nan_and_empty():
+    x = A.copy()
+    x[2, 3] = np.nan
+    check(lambda x: np.max(x), x, ways=("default", "last"))
+    check(lambda x: np.min(x, axis=0), x, ways=("default", "last"))
+    check(lambda x: np.mean(x, axis=0), np.zeros((0, 4)), ways=("default", "last"))
+    check(lambda x: np.mean(x), np.zeros((0, 4), "f4"), ways=("default",))
+    check(lambda x: np.var(x), np.zeros((1, 1)), ways=("default",))
+    check(lambda x: np.var(x, ddof=1), np.ones(1), ways=("default",))
+    check(lambda x: np.sum(x, axis=1), np.zeros((3, 0)), ways=("default",))
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: np.max(x[:0]),
+        lambda x: np.sum(x, axis=2),
+        lambda x: np.sum(x, axis=(0, 0)),
+        lambda x: np.sum(x, axis="a"),
+        lambda x: np.mean(x, axis=-3),
+        lambda x: np.max(x, axis=0, out=np.zeros(3)),
+        lambda x: np.sum(x, axis=0, out=np.zeros(8, int)),
+        lambda x: np.max(x, where=x > 0),
+    ],
+)
+def test_errors(call):
+    check(call, A, ways=("default", "last"))
+
+
+def test_average():
+    w = rng.random(5)
+    check(lambda x: np.average(x), A, ways=("default",))
+    check(lambda x, w: np.average(x, axis=0, weights=w), A, w, ways=("default", "last"))
+    check(lambda x, w: np.average(x, weights=w, returned=True), A, rng.random((5, 8)), ways=("default",))
+    check(lambda x, w: np.average(x, axis=0, weights=w, keepdims=True), B, rng.random(4), ways=("default",))
+    check(lambda x, w: np.average(x, weights=w), A, np.zeros((5, 8)), ways=("default",))
