@@ -57,10 +57,12 @@ def is_scalar(*values: Any) -> bool:
 def made_into(draw: Draw, front: Front, size: Any, out: Any) -> Any:
     """Fill `out`, an array of ours, with samples in its memory order, and return it. NumPy's rules for `out` hold."""
     array = out._array
-    flags = array.flags
+    # `flags.farray` is true of arrays that are not contiguous at all (NumPy 2.4).
+    flags, in_order = array.flags, array.flags.c_contiguous
+    fits = flags.aligned and flags.writeable and (in_order or flags.f_contiguous)
     assert draw.into is not None
     # NumPy looks at these things in this order. It is shown small arrays that fail in the same way.
-    if not (flags.carray or flags.farray):
+    if not fits:
         draw.into(_scratch(type(front)), np.empty(4, array.dtype)[::2])
     if array.dtype != draw.dtype:
         draw.into(_scratch(type(front)), np.empty(1, array.dtype))
@@ -71,7 +73,7 @@ def made_into(draw: Draw, front: Front, size: Any, out: Any) -> Any:
             wanted = (size,)
         if wanted != array.shape:
             raise ValueError("size must match out.shape when used together")
-    target = out if flags.carray else out._view(np.transpose)
+    target = out if in_order else out._view(np.transpose)
     engine.assign(target, share.make(draw, front, target._array.shape))
     return out
 
@@ -82,8 +84,11 @@ def everywhere(front: Front, name: str, args: tuple[Any, ...], kwargs: dict[str,
     Collective if an argument is a sharded array, which is gathered (by the rules of ``FALLBACK`` and
     ``MEMORY_BUDGET``).
     """
+    target = kwargs.get("x" if name == "shuffle" else "out")
     handles = operands.find_handles(args, kwargs)
-    sharded = [x for x in handles if engine.is_sharded(x)]
+    # What `out` was does not matter.
+    unread = target if "out" in kwargs and sum(value is target for value in kwargs.values()) == 1 else None
+    sharded = [x for x in handles if engine.is_sharded(x) and x is not unread]
     if sharded:
         policy.permit(
             f"numpy_dist.random.{type(front).__name__}.{name}",
@@ -91,9 +96,8 @@ def everywhere(front: Front, name: str, args: tuple[Any, ...], kwargs: dict[str,
             sum(x._array.nbytes for x in sharded),
             action="draw on every rank",
         )
-    inside = {id(x): engine.gather(x) if engine.is_sharded(x) else np.array(x._array) for x in handles}
+    inside = {id(x): engine.gather(x) if x is not unread else np.empty_like(x._array) for x in handles}
     result = getattr(front, name)(*operands.substitute(args, inside), **operands.substitute(kwargs, inside))
-    target = kwargs.get("x" if name == "shuffle" else "out")
     if engine.is_handle(target):
         engine.assign(target, inside[id(target)])
         return target if result is inside[id(target)] else result

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any, Self
 from weakref import WeakKeyDictionary
@@ -193,7 +194,8 @@ def _function(name: str, method: str) -> Callable[..., Any]:
     function.__name__ = function.__qualname__ = name
     function.__module__ = "numpy_dist.random"
     function.__doc__ = getattr(RandomState, method).__doc__
-    function.__wrapped__ = getattr(RandomState, method)  # type: ignore[attr-defined]
+    signature = inspect.signature(getattr(RandomState, method))
+    function.__signature__ = signature.replace(parameters=list(signature.parameters.values())[1:])  # type: ignore[attr-defined]
     return function
 
 

@@ -170,7 +170,7 @@ class MersenneStream(Stream):
         near = int(expected * self._width)
         if near > mersenne.DRAWN:
             slack = int(16 * self._width * expected**0.5) + 8 * mersenne.BLOCK
-            low = (near - slack) // self._width * self._width
+            low = max(0, near - slack) // self._width * self._width
             found = self._found(before, pattern, low, near + slack)
             if found is not None:
                 return found

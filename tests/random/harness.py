@@ -1,9 +1,17 @@
-"""Run the pure part for any number of pieces, without ranks: what the pieces tell each other is a list here."""
+"""Helpers: the pure part for any number of pieces without ranks, test bodies on several ranks, comparisons."""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
+import numpy_dist.distarray  # noqa: F401  (registers the class of handles)
+from numpy_dist import engine
+from numpy_dist.comm import launchers
+from numpy_dist.comm.simulated import run_simulated
 from numpy_dist.random import split
 from numpy_dist.random.draws import Draw
 from numpy_dist.random.streams import Stream, stream_of
@@ -20,7 +28,10 @@ def stream_for(draw: Draw, bit_generator: np.random.BitGenerator) -> Stream:
 
 
 def generate(draw: Draw, bit_generator: np.random.BitGenerator, cuts: list[int]) -> tuple[list[np.ndarray], dict]:
-    """The pieces of a call, each made for itself, and the state after the call."""
+    """The pieces of a call, each made for itself, and the state after the call.
+
+    What the pieces tell each other is a list here.
+    """
     stream, total = stream_for(draw, bit_generator), cuts[-1]
     if draw.kind == "fixed":
         pieces = []
@@ -43,3 +54,27 @@ def same_state(a: dict, b: dict) -> bool:
     if isinstance(a, dict):
         return a.keys() == b.keys() and all(same_state(a[key], b[key]) for key in a)
     return np.array_equal(a, b)
+
+
+def on_ranks(body: Callable[[], None]) -> None:
+    """Run a test on the ranks that there are; without MPI on 2, 3 and 7 simulated ones too."""
+    body()
+    if launchers.launched_ranks(os.environ) is None:
+        for size in (2, 3, 7):
+            run_simulated(size, body)
+
+
+def plain(x: Any) -> Any:
+    """The values of a result of ours."""
+    return engine.gather(x) if engine.is_handle(x) else x
+
+
+def same(ours: Any, numpys: Any) -> None:
+    """Ours is a distributed array where NumPy's is an array, and equal to the last bit."""
+    assert engine.is_handle(ours) == isinstance(numpys, np.ndarray), (type(ours), type(numpys))
+    ours = plain(ours)
+    assert type(ours) is type(numpys)
+    if isinstance(numpys, np.ndarray):
+        assert ours.dtype == numpys.dtype and ours.shape == numpys.shape
+        numpys, ours = numpys.tobytes(), ours.tobytes()
+    assert ours == numpys
