@@ -1,7 +1,7 @@
-"""NumPy's namespace on distributed arrays: ``import numpy_dist as np``, or ``x = numpy_dist.asarray(x)`` and plain NumPy.
+"""NumPy on distributed arrays: ``import numpy_dist as np``, or ``x = numpy_dist.asarray(x)`` and plain NumPy.
 
-Creation functions and `random` are ours; every other public name is NumPy's own, whose functions dispatch to ours when they
-are given a `DistArray`. See docs/architecture.md.
+Creation functions and `random` are ours; every other public name is NumPy's own, whose functions dispatch to ours when
+they are given a `DistArray`. See docs/architecture.md.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ import numpy as _numpy
 __version__ = "0.1.0"
 
 _CREATION = (
-    "arange array asanyarray asarray ascontiguousarray asfortranarray copy empty empty_like eye from_local frombuffer fromfile "
-    "fromfunction fromiter fromstring full full_like genfromtxt geomspace identity indices linspace loadtxt logspace mgrid ones "
-    "ones_like require tri zeros zeros_like"
+    "arange array asanyarray asarray ascontiguousarray asfortranarray copy empty empty_like eye from_local frombuffer "
+    "fromfile fromfunction fromiter fromstring full full_like genfromtxt geomspace identity indices linspace loadtxt "
+    "logspace mgrid ones ones_like require tri zeros zeros_like"
 )
 _ERRORS = "DivergenceError FallbackError FallbackWarning GatherError LauncherError RankError UnsupportedError"
 

@@ -26,15 +26,15 @@ def distribute(code: Code) -> Code:
     Parameters
     ----------
     code : function, method, class or module
-        Its globals that are NumPy, `numpy.random`, or functions imported from them, are replaced in a copy; so are functions
-        and classes of the same module that it uses, its inner functions, and ``import numpy`` statements inside of functions.
+        Its globals that are NumPy, `numpy.random`, or functions imported from them, are replaced in a copy; so are
+        functions and classes of the same module, inner functions, and ``import numpy`` statements inside of functions.
         What it imports from elsewhere keeps its NumPy.
 
     Returns
     -------
     function, method, class or module
-        The copy. Module-level variables have the values that they had when `distribute` was called; a copied class is a subclass
-        of the original.
+        The copy. Module-level variables have the values that they had when `distribute` was called; a copied class is a
+        subclass of the original.
 
     Examples
     --------
@@ -71,7 +71,7 @@ def _globals_of(code: Any) -> dict[str, Any] | None:
 
 @functools.cache
 def _replacements() -> dict[int, tuple[Any, Any]]:
-    """What stands in NumPy's place, by the identity of what it replaces (which is kept, so that identities stay unique)."""
+    """What stands in NumPy's place, by the identity of what it replaces (and that itself, so that identities stay)."""
     import numpy_dist.creation as creation
     import numpy_dist.random as random
 
@@ -86,14 +86,14 @@ def _replacements() -> dict[int, tuple[Any, Any]]:
 
 
 def namespace_builtins(base: Any = builtins) -> dict[str, Any]:
-    """The builtins for code whose ``import numpy`` is to give `numpy_dist`: only that of the code itself, not of what it imports."""
+    """The builtins for code whose own ``import numpy`` (not that of what it imports) is to give `numpy_dist`."""
     original = base["__import__"] if isinstance(base, dict) else base.__import__
 
     def import_(name: str, globals: Any = None, locals: Any = None, fromlist: Any = (), level: int = 0) -> Any:
         module = original(name, globals, locals, fromlist, level)
         if level:
             return module
-        # `import numpy.random as r` and `import numpy.random` get the top package, `from numpy.random import rand` the module.
+        # `import numpy.random as r` gets the top package here, `from numpy.random import rand` the module.
         if module is np:
             return numpy_dist
         return _replacements()[id(np.random)][1] if module is np.random else module
@@ -129,7 +129,7 @@ class _Binder:
         return made
 
     def value(self, value: Any) -> Any:
-        """What stands for a value in the copy: NumPy's things and the module's own code are replaced, all else is the same."""
+        """What stands for a value in the copy: another one for NumPy and for the module's own code, else the same."""
         replaced = _replacements().get(id(value))
         if replaced is not None:
             return replaced[1]
@@ -195,8 +195,12 @@ class _Binder:
         return any(not ours.isdisjoint(names) for names in map(_names, vars(cls).values()))
 
     def _class(self, cls: type, bases: tuple[type, ...]) -> type:
-        """A subclass with copied methods. The copies of its bases come after the original, which is where its `super()` looks."""
-        made = type(cls)(cls.__name__, (cls, *bases), {"__module__": cls.__module__, "__qualname__": cls.__qualname__, "__slots__": ()})
+        """A subclass with copied methods. Copies of the bases come after the original, where its `super()` looks."""
+        made = type(cls)(
+            cls.__name__,
+            (cls, *bases),
+            {"__module__": cls.__module__, "__qualname__": cls.__qualname__, "__slots__": ()},
+        )
         self.made[id(cls)] = (cls, made)
         for name, value in vars(cls).items():
             copied = self.value(value) if not isinstance(value, type) else value

@@ -5,8 +5,9 @@ from __future__ import annotations
 import types
 
 import numpy as np
-import numpy_dist as nd
 import pytest
+
+import numpy_dist as nd
 
 from . import binding_examples as examples
 
@@ -15,7 +16,9 @@ def is_ours(x):
     return isinstance(x, nd.DistArray)
 
 
-@pytest.mark.parametrize("name", ["ramp", "helper", "calls_helper", "closure", "decorated", "cached", "default", "annotated"])
+@pytest.mark.parametrize(
+    "name", ["ramp", "helper", "calls_helper", "closure", "decorated", "cached", "default", "annotated"]
+)
 def test_functions(name):
     original = getattr(examples, name)
     bound = nd.distribute(original)
@@ -26,7 +29,12 @@ def test_functions(name):
 
 def test_what_a_copy_keeps():
     bound = nd.distribute(examples.annotated)
-    assert bound.__doc__ == "Doc." and bound.mark == "kept" and bound.__annotations__ and bound.__module__ == examples.__name__
+    assert (
+        bound.__doc__ == "Doc."
+        and bound.mark == "kept"
+        and bound.__annotations__
+        and bound.__module__ == examples.__name__
+    )
     examples.COUNT = 0
     bound(2)
     assert examples.COUNT == 0

@@ -3,34 +3,43 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy_dist as nd
 import pytest
+
+import numpy_dist as nd
 from numpy_dist import engine
 from numpy_dist.spmd_testing import forbid_gathers, run_simulated
 
 from .distarray.oracle import assert_same, outcome
 
 EXPRESSIONS = [
-    "np.zeros(7)", "np.zeros((3, 5), 'i4')", "np.zeros((3, 5), order='F')", "np.ones((4, 2), complex)", "np.zeros(())", "np.zeros((0, 3))",
-    "np.zeros(-1)", "np.zeros(2.5)", "np.zeros('x')", "np.zeros((2, -1))", "np.zeros(3, 'nonsense')", "np.zeros(np.int8(3))", "np.ones(3, bool)",
-    "np.zeros(5, 'U3')", "np.zeros(5, object)", "np.zeros(4, [('x', 'i4')])", "np.full((3, 4), 7)", "np.full(5, 2.5)", "np.full((2, 3), [1, 2, 3])",
-    "np.full(3, 300, 'u1')", "np.full(3, 'abc')", "np.full((2, 3), [1, 2])", "np.full((3, 4), True, order='F')", "np.full(4, 1.7, int)",
-    "np.arange(10)", "np.arange(10.5)", "np.arange(2, 30, 3)", "np.arange(30, 2, -4)", "np.arange(0, 1, 0.1)", "np.arange(0.1, 5.3, 0.37, dtype='f4')",
-    "np.arange(1, 0)", "np.arange(5, dtype='u1')", "np.arange(0, 6, dtype='f2')", "np.arange(0, 5j, 1j)", "np.arange(0, 5, 1 + 0j)",
-    "np.arange(3, 9, dtype='M8[D]')", "np.arange(0, 5, 0)", "np.arange('x')", "np.arange(0, 1e10, 1e9)", "np.arange(np.float32(0), 3)",
-    "np.arange(start=2, stop=7)", "np.arange(stop=7)", "np.arange(2**63, 2**63 + 5, dtype='u8')", "np.arange(0, float('nan'))", "np.arange(True)",
-    "np.linspace(0, 1, 13)", "np.linspace(2, 5, 11, endpoint=False)", "np.linspace(0, 1, 7, dtype='f4')", "np.linspace(0, 9, 14, dtype=int)",
-    "np.linspace(0, 1, 1)", "np.linspace(0, 1, 0)", "np.linspace(0, 1, -1)", "np.linspace(3, 3, 9)", "np.linspace(0, 5e-324, 9)",
-    "np.linspace(0, 1, 9, retstep=True)", "np.linspace([0, 1], [2, 3], 5)", "np.linspace(0, 1j, 9)", "np.linspace(np.float32(0.1), 0.7, 9)",
-    "np.linspace(0, np.float32(0.3), 11)", "np.linspace(1, 0, 2)", "np.logspace(0, 2, 9)", "np.logspace(0, 2, 9, base=2, dtype='f4')",
-    "np.geomspace(1, 1000, 7)", "np.eye(5)", "np.eye(4, 6, 1)", "np.eye(4, 6, -2, 'i2')", "np.eye(5, order='F')", "np.eye(3, 4, 9)", "np.identity(4, int)",
-    "np.tri(4)", "np.tri(4, 6, 1, int)", "np.tri(5, 3, -2)", "np.indices((3, 4))", "np.indices((3, 4), sparse=True)", "np.indices((2, 3), 'f4')",
-    "np.indices(())", "np.fromfunction(lambda i, j: i * 10 + j, (4, 5))", "np.fromfunction(lambda i: np.sin(i), (9,), dtype=int)", "np.mgrid[0:5]",
-    "np.mgrid[0:5, 2:9:2]", "np.mgrid[-1:1:5j, 0:3]", "np.array([1, 2, 3])", "np.array([[1, 2.5], [3, 4]])", "np.array(5)", "np.array([1, 2], 'f4')",
-    "np.array([[1, 2], [3]])", "np.array('x')", "np.array([1, 2], ndmin=3)", "np.array([], int)", "np.asarray((1, 2, 3), order='F')",
-    "np.array([1, 'a'])", "np.array([None, 1])", "np.asarray(range(5))", "np.ascontiguousarray(3)", "np.asfortranarray([[1, 2], [3, 4]])",
-    "np.require([1, 2], 'f4', ['C', 'W'])", "np.frombuffer(b'abcdefgh', 'i4')", "np.fromiter((i * i for i in range(9)), int)",
-    "np.fromstring('1 2 3', sep=' ')", "np.loadtxt(['1 2', '3 4'])", "np.genfromtxt(['1,2', '3,'], delimiter=',')", "np.array([1, 2], copy=True)",
+    "np.zeros(7)", "np.zeros((3, 5), 'i4')", "np.zeros((3, 5), order='F')", "np.ones((4, 2), complex)",
+    "np.zeros(())", "np.zeros((0, 3))", "np.zeros(-1)", "np.zeros(2.5)", "np.zeros('x')", "np.zeros((2, -1))",
+    "np.zeros(3, 'nonsense')", "np.zeros(np.int8(3))", "np.ones(3, bool)", "np.zeros(5, 'U3')",
+    "np.zeros(5, object)", "np.zeros(4, [('x', 'i4')])", "np.full((3, 4), 7)", "np.full(5, 2.5)",
+    "np.full((2, 3), [1, 2, 3])", "np.full(3, 300, 'u1')", "np.full(3, 'abc')", "np.full((2, 3), [1, 2])",
+    "np.full((3, 4), True, order='F')", "np.full(4, 1.7, int)", "np.arange(10)", "np.arange(10.5)",
+    "np.arange(2, 30, 3)", "np.arange(30, 2, -4)", "np.arange(0, 1, 0.1)", "np.arange(0.1, 5.3, 0.37, dtype='f4')",
+    "np.arange(1, 0)", "np.arange(5, dtype='u1')", "np.arange(0, 6, dtype='f2')", "np.arange(0, 5j, 1j)",
+    "np.arange(0, 5, 1 + 0j)", "np.arange(3, 9, dtype='M8[D]')", "np.arange(0, 5, 0)", "np.arange('x')",
+    "np.arange(0, 1e10, 1e9)", "np.arange(np.float32(0), 3)", "np.arange(start=2, stop=7)", "np.arange(stop=7)",
+    "np.arange(2**63, 2**63 + 5, dtype='u8')", "np.arange(0, float('nan'))", "np.arange(True)",
+    "np.linspace(0, 1, 13)", "np.linspace(2, 5, 11, endpoint=False)", "np.linspace(0, 1, 7, dtype='f4')",
+    "np.linspace(0, 9, 14, dtype=int)", "np.linspace(0, 1, 1)", "np.linspace(0, 1, 0)", "np.linspace(0, 1, -1)",
+    "np.linspace(3, 3, 9)", "np.linspace(0, 5e-324, 9)", "np.linspace(0, 1, 9, retstep=True)",
+    "np.linspace([0, 1], [2, 3], 5)", "np.linspace(0, 1j, 9)", "np.linspace(np.float32(0.1), 0.7, 9)",
+    "np.linspace(0, np.float32(0.3), 11)", "np.linspace(1, 0, 2)", "np.logspace(0, 2, 9)",
+    "np.logspace(0, 2, 9, base=2, dtype='f4')", "np.geomspace(1, 1000, 7)", "np.eye(5)", "np.eye(4, 6, 1)",
+    "np.eye(4, 6, -2, 'i2')", "np.eye(5, order='F')", "np.eye(3, 4, 9)", "np.identity(4, int)", "np.tri(4)",
+    "np.tri(4, 6, 1, int)", "np.tri(5, 3, -2)", "np.indices((3, 4))", "np.indices((3, 4), sparse=True)",
+    "np.indices((2, 3), 'f4')", "np.indices(())", "np.fromfunction(lambda i, j: i * 10 + j, (4, 5))",
+    "np.fromfunction(lambda i: np.sin(i), (9,), dtype=int)", "np.mgrid[0:5]", "np.mgrid[0:5, 2:9:2]",
+    "np.mgrid[-1:1:5j, 0:3]", "np.array([1, 2, 3])", "np.array([[1, 2.5], [3, 4]])", "np.array(5)",
+    "np.array([1, 2], 'f4')", "np.array([[1, 2], [3]])", "np.array('x')", "np.array([1, 2], ndmin=3)",
+    "np.array([], int)", "np.asarray((1, 2, 3), order='F')", "np.array([1, 'a'])", "np.array([None, 1])",
+    "np.asarray(range(5))", "np.ascontiguousarray(3)", "np.asfortranarray([[1, 2], [3, 4]])",
+    "np.require([1, 2], 'f4', ['C', 'W'])", "np.frombuffer(b'abcdefgh', 'i4')",
+    "np.fromiter((i * i for i in range(9)), int)", "np.fromstring('1 2 3', sep=' ')", "np.loadtxt(['1 2', '3 4'])",
+    "np.genfromtxt(['1,2', '3,'], delimiter=',')", "np.array([1, 2], copy=True)",
 ]  # fmt: skip
 
 
@@ -48,7 +57,17 @@ def test_values_are_numpys(expression):
         run_simulated(ranks, body, threshold)
 
 
-@pytest.mark.parametrize("expression", ["np.zeros(9)", "np.arange(9)", "np.linspace(0, 1, 9)", "np.eye(4)", "np.array([1, 2, 3])", "np.fromfunction(lambda i: i, (5,))"])
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "np.zeros(9)",
+        "np.arange(9)",
+        "np.linspace(0, 1, 9)",
+        "np.eye(4)",
+        "np.array([1, 2, 3])",
+        "np.fromfunction(lambda i: i, (5,))",
+    ],
+)
 def test_large_arrays_are_cut(expression):
     def body():
         with nd.config(MIN_SHARD_BYTES=0):
@@ -61,10 +80,12 @@ def test_large_arrays_are_cut(expression):
 
 def test_creation_through_like():
     expressions = [
-        "np.zeros((3, 4), like=x)", "np.ones(3, 'f4', like=x)", "np.empty(3, like=x)", "np.full(3, 2.5, like=x)", "np.arange(2, 9, like=x)",
-        "np.array([1, 2], like=x)", "np.asarray([[1, 2]], 'f4', like=x)", "np.asanyarray(3, like=x)", "np.eye(3, k=1, like=x)", "np.identity(3, like=x)",
-        "np.tri(3, like=x)", "np.fromfunction(lambda i: i + 1, (4,), like=x)", "np.fromiter([1, 2], int, like=x)", "np.frombuffer(b'ab', 'u1', like=x)",
-        "np.fromstring('1 2', sep=' ', like=x)", "np.ascontiguousarray([1], like=x)", "np.asfortranarray([1], like=x)", "np.require([1], like=x)",
+        "np.zeros((3, 4), like=x)", "np.ones(3, 'f4', like=x)", "np.empty(3, like=x)", "np.full(3, 2.5, like=x)",
+        "np.arange(2, 9, like=x)", "np.array([1, 2], like=x)", "np.asarray([[1, 2]], 'f4', like=x)",
+        "np.asanyarray(3, like=x)", "np.eye(3, k=1, like=x)", "np.identity(3, like=x)", "np.tri(3, like=x)",
+        "np.fromfunction(lambda i: i + 1, (4,), like=x)", "np.fromiter([1, 2], int, like=x)",
+        "np.frombuffer(b'ab', 'u1', like=x)", "np.fromstring('1 2', sep=' ', like=x)",
+        "np.ascontiguousarray([1], like=x)", "np.asfortranarray([1], like=x)", "np.require([1], like=x)",
         "np.loadtxt(['1'], like=x)", "np.genfromtxt(['1'], like=x)",
     ]  # fmt: skip
 
@@ -76,7 +97,9 @@ def test_creation_through_like():
                 ours = eval(expression, {"np": nd, "x": x})
                 if "empty" in expression:
                     got[...], ours[...] = 0, 0
-                expected = eval(expression.replace(", like=x", ""), {"np": np}) if "empty" not in expression else np.zeros(3)
+                expected = (
+                    eval(expression.replace(", like=x", ""), {"np": np}) if "empty" not in expression else np.zeros(3)
+                )
                 assert_same(got, expected, expression)
                 assert_same(ours, expected, expression)
                 plain = eval(expression, {"np": nd, "x": np.zeros(3)})
@@ -86,13 +109,16 @@ def test_creation_through_like():
     run_simulated(1, body, 1 << 40)
 
 
-@pytest.mark.parametrize("make", [lambda a: a, lambda a: a.T, lambda a: a[1:, ::2], lambda a: a.transpose(1, 2, 0), lambda a: a[:1, :1, :1]])
+@pytest.mark.parametrize(
+    "make", [lambda a: a, lambda a: a.T, lambda a: a[1:, ::2], lambda a: a.transpose(1, 2, 0), lambda a: a[:1, :1, :1]]
+)
 def test_arrays_like_others(make):
     a = np.asfortranarray(np.arange(24.0).reshape(2, 3, 4))
     expressions = [
-        "np.zeros_like(x)", "np.ones_like(x, 'i4')", "np.full_like(x, 7)", "np.full_like(x, [1.5], 'i8')", "np.zeros_like(x, order='C')",
-        "np.zeros_like(x, order='F')", "np.zeros_like(x, order='A')", "np.zeros_like(x, shape=(2, 5))", "np.ones_like(x, shape=(3, 1, 2))",
-        "np.empty_like(x).shape", "np.empty_like(x, 'f4').dtype", "np.zeros_like(x, shape=-1)",
+        "np.zeros_like(x)", "np.ones_like(x, 'i4')", "np.full_like(x, 7)", "np.full_like(x, [1.5], 'i8')",
+        "np.zeros_like(x, order='C')", "np.zeros_like(x, order='F')", "np.zeros_like(x, order='A')",
+        "np.zeros_like(x, shape=(2, 5))", "np.ones_like(x, shape=(3, 1, 2))", "np.empty_like(x).shape",
+        "np.empty_like(x, 'f4').dtype", "np.zeros_like(x, shape=-1)",
     ]  # fmt: skip
 
     def body(n):
@@ -123,7 +149,13 @@ def test_like_follows_the_layout():
 
 def test_split_and_mesh():
     def body():
-        for make in (nd.zeros, nd.empty, lambda s, **k: nd.full(s, 1, **k), lambda s, **k: nd.asarray(np.ones(s), **k), lambda s, **k: nd.eye(*s, **k)):
+        for make in (
+            nd.zeros,
+            nd.empty,
+            lambda s, **k: nd.full(s, 1, **k),
+            lambda s, **k: nd.asarray(np.ones(s), **k),
+            lambda s, **k: nd.eye(*s, **k),
+        ):
             x = make((6, 8), split=1)
             assert x.layout.cut_axes == (1,) and x.local.shape == (6, 2)
             assert make((6, 8), mesh=(2, 2)).local.shape == (3, 4)
@@ -174,7 +206,11 @@ def test_root():
             assert_same(nd.asarray(a if rank == 1 else None, root=1), a)
             assert_same(nd.array(a.T if rank == 0 else None, "f4", root=0), a.T.astype("f4"))
             assert nd.asarray(a if rank == 1 else None, root=1, split=1).layout.cut_axes == (1,)
-            for bad in (lambda: nd.asarray(None, root=1), lambda: nd.asarray([[1], [2, 3]], root=0), lambda: nd.asarray(a, root=9)):
+            for bad in (
+                lambda: nd.asarray(None, root=1),
+                lambda: nd.asarray([[1], [2, 3]], root=0),
+                lambda: nd.asarray(a, root=9),
+            ):
                 with pytest.raises(ValueError):
                     bad()
 
@@ -187,7 +223,10 @@ def test_ranks_that_disagree_are_found():
         rank = engine.runtime().rank
         with nd.config(CHECK="on"):
             nd.asarray(np.ones(3))
-            with pytest.raises(nd.DivergenceError, match=r"rank\(s\) 2 differ from rank 0 \(the same shapes and dtypes, but other values"):
+            with pytest.raises(
+                nd.DivergenceError,
+                match=r"rank\(s\) 2 differ from rank 0 \(the same shapes and dtypes, but other values",
+            ):
                 nd.asarray(np.ones(3) * (1 + rank // 2))
             with pytest.raises(nd.DivergenceError, match="shape"):
                 nd.asarray(np.ones(3 + rank))
@@ -270,9 +309,11 @@ def test_from_local():
         assert nd.from_local(np.zeros((0, 2))).shape == (0, 2)
         assert nd.from_local(np.array([None] * rank, object)).tolist() == [None] * 3
         wrong = [
-            (lambda: nd.from_local(np.zeros((2, 2 + rank))), "another axis"), (lambda: nd.from_local(np.zeros(2, "f4" if rank else "f8")), "dtypes"),
-            (lambda: nd.from_local(np.zeros((1,) * (1 + rank))), "numbers of axes"), (lambda: nd.from_local(3), "no axis"),
-            (lambda: nd.from_local(np.zeros(2), axis=1), "out of bounds"), (lambda: nd.from_local(np.zeros((2, 2)), axis=rank), "different axes"),
+            (lambda: nd.from_local(np.zeros((2, 2 + rank))), "another axis"),
+            (lambda: nd.from_local(np.zeros(2, "f4" if rank else "f8")), "dtypes"),
+            (lambda: nd.from_local(np.zeros((1,) * (1 + rank))), "numbers of axes"),
+            (lambda: nd.from_local(3), "no axis"), (lambda: nd.from_local(np.zeros(2), axis=1), "out of bounds"),
+            (lambda: nd.from_local(np.zeros((2, 2)), axis=rank), "different axes"),
             (lambda: nd.from_local([[1], [2, 3]] if rank == 1 else [1]), "rank 1 is no array"),
         ]  # fmt: skip
         for function, text in wrong:

@@ -6,13 +6,15 @@ import subprocess
 import sys
 
 import numpy as np
-import numpy_dist as nd
 import pytest
 
+import numpy_dist as nd
+
 OWN = {
-    "arange", "array", "asanyarray", "asarray", "ascontiguousarray", "asfortranarray", "copy", "empty", "empty_like", "eye", "frombuffer", "fromfile",
-    "fromfunction", "fromiter", "fromstring", "full", "full_like", "genfromtxt", "geomspace", "identity", "indices", "linspace", "loadtxt", "logspace",
-    "mgrid", "ones", "ones_like", "random", "require", "tri", "zeros", "zeros_like",
+    "arange", "array", "asanyarray", "asarray", "ascontiguousarray", "asfortranarray", "copy", "empty", "empty_like",
+    "eye", "frombuffer", "fromfile", "fromfunction", "fromiter", "fromstring", "full", "full_like", "genfromtxt",
+    "geomspace", "identity", "indices", "linspace", "loadtxt", "logspace", "mgrid", "ones", "ones_like", "random",
+    "require", "tri", "zeros", "zeros_like",
 }  # fmt: skip
 
 
@@ -22,7 +24,9 @@ def test_every_public_name_of_numpy_is_there():
             assert getattr(nd, name) is getattr(np, name), name
     for name in OWN:
         assert getattr(nd, name) is not getattr(np, name), name
-    assert {n for n in np.__all__ if n[0] != '_'} <= set(dir(nd)) and {"DistArray", "distribute", "config"} <= set(dir(nd))
+    assert {n for n in np.__all__ if n[0] != "_"} <= set(dir(nd)) and {"DistArray", "distribute", "config"} <= set(
+        dir(nd)
+    )
     assert nd.linalg is np.linalg and nd.pi == np.pi
 
 

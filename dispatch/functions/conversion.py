@@ -14,7 +14,15 @@ import numpy as np
 
 from numpy_dist import engine
 from numpy_dist.dispatch.core.registry import implements
-from numpy_dist.dispatch.functions.creation import OURS, Shape, chosen_layout, elsewhere, from_parts, is_replicated, memory_axes
+from numpy_dist.dispatch.functions.creation import (
+    OURS,
+    Shape,
+    chosen_layout,
+    elsewhere,
+    from_parts,
+    is_replicated,
+    memory_axes,
+)
 from numpy_dist.errors import DivergenceError
 from numpy_dist.layout.regions import Box
 from numpy_dist.settings import config
@@ -22,8 +30,10 @@ from numpy_dist.settings import config
 _NO_COPY = "Unable to avoid copy while creating an array as requested: each rank keeps a copy of its part."
 
 
-def ingest(obj: Any, dtype: Any, order: Any, copy: bool | None, split: int | None, mesh: Any, root: int | None = None) -> Any:
-    """Make an array of ours of anything that NumPy makes an array of (and of what is too large for NumPy, part by part)."""
+def ingest(
+    obj: Any, dtype: Any, order: Any, copy: bool | None, split: int | None, mesh: Any, root: int | None = None
+) -> Any:
+    """Make an array of ours of anything that NumPy makes an array of, and of what is read part by part."""
     if root is not None:
         return _from_root(obj, dtype, order, split, mesh, root)
     if engine.is_handle(obj):
@@ -48,15 +58,26 @@ def _holds_handle(value: list | tuple) -> bool:
 
 
 def _can_be_sliced(obj: Any) -> bool:
-    """Whether an object has a shape, a NumPy dtype and slices: a dataset of h5py or zarr, say; never a scalar or another array class."""
+    """Whether an object has a shape, a NumPy dtype and slices, as datasets of h5py and zarr; no other array class."""
     kind = type(obj)
     if isinstance(obj, np.generic) or hasattr(kind, "__array_ufunc__") or hasattr(kind, "__array_function__"):
         return False
-    return isinstance(getattr(obj, "shape", None), tuple) and isinstance(getattr(obj, "dtype", None), np.dtype) and hasattr(kind, "__getitem__")
+    return (
+        isinstance(getattr(obj, "shape", None), tuple)
+        and isinstance(getattr(obj, "dtype", None), np.dtype)
+        and hasattr(kind, "__getitem__")
+    )
 
 
 def _read(
-    source: Any, shape: Shape, kind: np.dtype, memory: np.ndarray | None, dtype: Any, order: Any, split: int | None, mesh: Any
+    source: Any,
+    shape: Shape,
+    kind: np.dtype,
+    memory: np.ndarray | None,
+    dtype: Any,
+    order: Any,
+    split: int | None,
+    mesh: Any,
 ) -> Any:
     """An array of which each rank reads its part from `source` (`memory`: the ndarray that it is, if it is one)."""
     target = kind if dtype is None else np.zeros(0, kind).astype(dtype).dtype
@@ -73,7 +94,7 @@ def _read(
 
 
 def _converted(x: Any, dtype: Any, order: Any, copy: bool | None, split: int | None, mesh: Any) -> Any:
-    """An array of ours with another dtype, memory order or layout; itself where nothing is to be done and `copy` is not True."""
+    """An array of ours with another dtype, memory order or layout; itself where nothing is to be done or copied."""
     layout = chosen_layout(x.shape, split, mesh)
     kind = x.dtype if dtype is None else np.zeros(0, x.dtype).astype(dtype).dtype
     flags = x._array.flags
@@ -134,8 +155,9 @@ def compare_ranks(array: np.ndarray) -> None:
         alike = all(what == metadata[0] for what in metadata.values())
         detail = "the same shapes and dtypes, but other values" if alike else f"(shape, dtype) by rank: {metadata}"
         raise DivergenceError(
-            f"asarray was given an array that the ranks disagree about: rank(s) {', '.join(map(str, others))} differ from rank 0 "
-            f"({detail}). Every rank must pass the same array; asarray(x, root=0) takes that of one rank."
+            "asarray was given an array that the ranks disagree about: "
+            f"rank(s) {', '.join(map(str, others))} differ from rank 0 ({detail}). "
+            "Every rank must pass the same array; asarray(x, root=0) takes that of one rank."
         )
 
 
@@ -157,9 +179,9 @@ def asarray(
     Parameters
     ----------
     a : array_like
-        An array that every rank has (each copies its part), nested lists or scalars, a distributed array (returned as it is
-        where nothing is to be changed), or anything with `shape`, `dtype` and slices, such as a memory map or a dataset of
-        h5py or zarr: each rank then reads only its part.
+        An array that every rank has (each copies its part), nested lists or scalars, a distributed array (returned as
+        it is where nothing is to be changed), or anything with `shape`, `dtype` and slices, such as a memory map or a
+        dataset of h5py or zarr: each rank then reads only its part.
     dtype, order, device, copy, like
         As in `numpy.asarray`.
     split : int, optional
@@ -296,7 +318,7 @@ def fromfile(
     split: int | None = None,
     mesh: Any = None,
 ) -> Any:
-    """The contents of a file, as `numpy.fromfile`; of a binary file that is given by name, each rank reads only its part."""
+    """The contents of a file, as `numpy.fromfile`; each rank reads only its part of a binary file given by name."""
     kind = np.dtype(float if dtype is None else dtype)
     if elsewhere(like):
         return np.fromfile(file, kind, count, sep, offset, like=like)
@@ -376,4 +398,6 @@ def _check_blocks(shapes: list[Shape], dtypes: list[np.dtype], axes: list[int]) 
     axis = axes[0] % ndim
     others = [shape[:axis] + shape[axis + 1 :] for shape in shapes]
     if any(other != others[0] for other in others):
-        raise ValueError(f"from_local: the ranks' blocks differ along another axis than {axis} (shapes: {listed(shapes)})")
+        raise ValueError(
+            f"from_local: the ranks' blocks differ along another axis than {axis} (shapes: {listed(shapes)})"
+        )

@@ -1,4 +1,4 @@
-"""Array creation routines: each rank makes its own shard of a large array, with the bits that NumPy would give the whole."""
+"""Array creation routines: each rank makes its own shard of a large array, with NumPy's bits."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def as_shape(shape: Any) -> Shape:
 
 
 def is_replicated(shape: Shape, dtype: np.dtype, layout: Layout | None) -> bool:
-    """Whether a new array is to be the same on every rank: small ones are, those without axes, and those of objects and variable-width strings."""
+    """Whether a new array is whole on every rank: it is small, has no axes, or holds what has no fixed width."""
     if dtype.hasobject or dtype.char == "T" or not shape:
         return True
     return layout is None and not engine.default_shard(math.prod(shape) * dtype.itemsize)
@@ -74,7 +74,9 @@ def memory_axes(like: np.ndarray | None, order: Any, ndim: int) -> tuple[int, ..
     return None if axes == tuple(range(ndim)) else axes
 
 
-def permuted(make: Callable[[Shape, Layout | None], Any], shape: Shape, layout: Layout | None, axes: Sequence[int] | None) -> Any:
+def permuted(
+    make: Callable[[Shape, Layout | None], Any], shape: Shape, layout: Layout | None, axes: Sequence[int] | None
+) -> Any:
     """An array of which `make` makes the C-ordered memory, with `axes` from the outermost to the innermost."""
     if axes is None:
         return make(shape, layout)
@@ -84,13 +86,19 @@ def permuted(make: Callable[[Shape, Layout | None], Any], shape: Shape, layout: 
 
 
 def from_parts(
-    part: Callable[[Box], np.ndarray], shape: Shape, dtype: Any, layout: Layout | None = None, axes: Sequence[int] | None = None
+    part: Callable[[Box], np.ndarray],
+    shape: Shape,
+    dtype: Any,
+    layout: Layout | None = None,
+    axes: Sequence[int] | None = None,
 ) -> Any:
     """An array of which ``part(box)`` makes a box; called once on each rank, for what it holds."""
     dtype = np.dtype(dtype)
     if is_replicated(shape, dtype, layout):
         whole = part(tuple((0, n) for n in shape))
-        return engine.replicated(np.array(whole, dtype, order="K" if axes is None else "F" if axes[0] else "C", copy=None))
+        return engine.replicated(
+            np.array(whole, dtype, order="K" if axes is None else "F" if axes[0] else "C", copy=None)
+        )
 
     def make(shape: Shape, layout: Layout | None) -> Any:
         reader = part
@@ -130,7 +138,14 @@ def _fill(function: Any, sample: np.ndarray, shape: Shape, layout: Layout | None
 
 @implements(np.empty, varies=OURS, replicated=True)
 def empty(
-    shape: Any, dtype: Any = None, order: Any = "C", *, device: Any = None, like: Any = None, split: int | None = None, mesh: Any = None
+    shape: Any,
+    dtype: Any = None,
+    order: Any = "C",
+    *,
+    device: Any = None,
+    like: Any = None,
+    split: int | None = None,
+    mesh: Any = None,
 ) -> Any:
     """New array whose values mean nothing, as `numpy.empty`.
 
@@ -148,7 +163,14 @@ def empty(
 
 @implements(np.zeros, varies=OURS, replicated=True)
 def zeros(
-    shape: Any, dtype: Any = None, order: Any = "C", *, device: Any = None, like: Any = None, split: int | None = None, mesh: Any = None
+    shape: Any,
+    dtype: Any = None,
+    order: Any = "C",
+    *,
+    device: Any = None,
+    like: Any = None,
+    split: int | None = None,
+    mesh: Any = None,
 ) -> Any:
     """New array of zeros, as `numpy.zeros`; `split` and `mesh` as in `empty`."""
     if elsewhere(like):
@@ -158,7 +180,14 @@ def zeros(
 
 @implements(np.ones, varies=OURS, replicated=True)
 def ones(
-    shape: Any, dtype: Any = None, order: Any = "C", *, device: Any = None, like: Any = None, split: int | None = None, mesh: Any = None
+    shape: Any,
+    dtype: Any = None,
+    order: Any = "C",
+    *,
+    device: Any = None,
+    like: Any = None,
+    split: int | None = None,
+    mesh: Any = None,
 ) -> Any:
     """New array of ones, as `numpy.ones`; `split` and `mesh` as in `empty`."""
     if elsewhere(like):
@@ -178,7 +207,7 @@ def full(
     split: int | None = None,
     mesh: Any = None,
 ) -> Any:
-    """New array with a given value (or values, which are broadcast), as `numpy.full`; `split` and `mesh` as in `empty`."""
+    """New array with a value, or values that are broadcast, as `numpy.full`; `split` and `mesh` as in `empty`."""
     if elsewhere(like):
         return np.full(shape, fill_value, dtype, order, device=device, like=like)
     if not engine.is_handle(fill_value):
@@ -237,7 +266,7 @@ def empty_like(
     split: int | None = None,
     mesh: Any = None,
 ) -> Any:
-    """New array with the shape, dtype and layout of another, as `numpy.empty_like`; `split` and `mesh` as in `empty`."""
+    """New array with another's shape, dtype and layout, as `numpy.empty_like`; `split` and `mesh` as in `empty`."""
     return _like(np.empty_like, prototype, dtype, order, shape, device, split, mesh)
 
 
@@ -253,7 +282,7 @@ def zeros_like(
     split: int | None = None,
     mesh: Any = None,
 ) -> Any:
-    """New array of zeros with the shape, dtype and layout of another, as `numpy.zeros_like`; `split` and `mesh` as in `empty`."""
+    """New array of zeros like another, as `numpy.zeros_like`; `split` and `mesh` as in `empty`."""
     return _like(np.zeros_like, a, dtype, order, shape, device, split, mesh)
 
 
@@ -269,7 +298,7 @@ def ones_like(
     split: int | None = None,
     mesh: Any = None,
 ) -> Any:
-    """New array of ones with the shape, dtype and layout of another, as `numpy.ones_like`; `split` and `mesh` as in `empty`."""
+    """New array of ones like another, as `numpy.ones_like`; `split` and `mesh` as in `empty`."""
     return _like(np.ones_like, a, dtype, order, shape, device, split, mesh)
 
 

@@ -40,5 +40,13 @@ def array2string(
 ) -> str:
     options = {"formatter": formatter, "sign": sign, "floatmode": floatmode, "suffix": suffix, "legacy": legacy}
     return formatting.array2string(
-        a, max_line_width, precision, suppress_small, separator, prefix, threshold=threshold, edgeitems=edgeitems, **options
+        a,
+        max_line_width,
+        precision,
+        suppress_small,
+        separator,
+        prefix,
+        threshold=threshold,
+        edgeitems=edgeitems,
+        **options,
     )

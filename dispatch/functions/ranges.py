@@ -11,7 +11,15 @@ import numpy as np
 
 from numpy_dist import engine
 from numpy_dist.dispatch.core.registry import implements
-from numpy_dist.dispatch.functions.creation import OURS, as_shape, chosen_layout, elsewhere, from_parts, is_replicated, memory_axes
+from numpy_dist.dispatch.functions.creation import (
+    OURS,
+    as_shape,
+    chosen_layout,
+    elsewhere,
+    from_parts,
+    is_replicated,
+    memory_axes,
+)
 from numpy_dist.layout.layout import Cut, Layout
 from numpy_dist.layout.regions import Box
 
@@ -36,7 +44,7 @@ def _length(start: Any, stop: Any, step: Any) -> int | None:
 
 
 def _evenly(first: np.ndarray) -> Callable[[Box], np.ndarray]:
-    """The parts of an arange with these two first values: ``first + i * difference``, in the arithmetic of NumPy's C loops."""
+    """The parts of an arange with these two first values: ``first + i * difference``, as in NumPy's C loops."""
     dtype = first.dtype
     kind = np.dtype(np.float32) if dtype == np.float16 else dtype
     real = np.zeros(0, kind).real.dtype
@@ -239,7 +247,14 @@ def identity(n: Any, dtype: Any = None, *, like: Any = None, split: int | None =
 
 @implements(np.tri, varies=OURS, replicated=True)
 def tri(
-    N: Any, M: Any = None, k: Any = 0, dtype: Any = float, *, like: Any = None, split: int | None = None, mesh: Any = None
+    N: Any,
+    M: Any = None,
+    k: Any = 0,
+    dtype: Any = float,
+    *,
+    like: Any = None,
+    split: int | None = None,
+    mesh: Any = None,
 ) -> Any:
     """Ones at and below a diagonal, zeros elsewhere, as `numpy.tri`; `split` and `mesh` as in `arange`."""
     if elsewhere(like):
@@ -252,7 +267,9 @@ def tri(
 # -- grids -----------------------------------------------------------------------------------------------------------
 
 
-def indices(dimensions: Any, dtype: Any = int, sparse: bool = False, *, split: int | None = None, mesh: Any = None) -> Any:
+def indices(
+    dimensions: Any, dtype: Any = int, sparse: bool = False, *, split: int | None = None, mesh: Any = None
+) -> Any:
     """The indices of a grid, as `numpy.indices`; `split` and `mesh` (of the whole result) as in `arange`."""
     shape = as_shape(tuple(dimensions))
     kind = np.dtype(dtype)
@@ -284,7 +301,9 @@ def _behind(shape: tuple[int, ...]) -> Layout:
 
 
 @implements(np.fromfunction, replicated=True)
-def fromfunction(function: Callable[..., Any], shape: Any, *, dtype: Any = float, like: Any = None, **kwargs: Any) -> Any:
+def fromfunction(
+    function: Callable[..., Any], shape: Any, *, dtype: Any = float, like: Any = None, **kwargs: Any
+) -> Any:
     """The values of a function of the indices, as `numpy.fromfunction`.
 
     `function` is called once on every rank, with distributed arrays of the indices.
@@ -307,7 +326,9 @@ class MeshGrid:
             (low, high), *rest = box
             values = np.empty(tuple(hi - lo for lo, hi in box), axes[0].dtype)
             for i in range(low, high):
-                cut = tuple(slice(lo, hi) if n > 1 else slice(None) for (lo, hi), n in zip(rest, axes[i].shape, strict=True))
+                cut = tuple(
+                    slice(lo, hi) if n > 1 else slice(None) for (lo, hi), n in zip(rest, axes[i].shape, strict=True)
+                )
                 values[i - low] = axes[i][cut]
             return values
 

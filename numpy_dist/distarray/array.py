@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from numpy_dist import engine
+from numpy_dist.dispatch.core import fallback, protocol
 from numpy_dist.distarray.indexing import Indexing
 from numpy_dist.distarray.methods import Methods
 from numpy_dist.distarray.operators import Operators, numpy_stand_in
-from numpy_dist.dispatch.core import fallback, protocol
 from numpy_dist.layout.layout import Layout
 from numpy_dist.layout.mesh import Mesh
 
@@ -25,7 +25,7 @@ class DistArray(Operators, Indexing, Methods, engine.Handle):
     """An array that is spread over the ranks of a communicator, with the interface of `numpy.ndarray`.
 
     Made by `numpy_dist.asarray`, the creation functions and `from_local`, not by calling the class. Reading values
-    (`repr`, `bool`, `float`, `item`, `gather`, iteration, pickling, `numpy.asarray`) is collective: every rank must do it.
+    (`repr`, `bool`, `float`, `item`, `gather`, iteration, pickling, `numpy.asarray`) is collective: every rank does it.
     """
 
     __slots__ = ()
@@ -34,7 +34,9 @@ class DistArray(Operators, Indexing, Methods, engine.Handle):
     __class_getitem__ = classmethod(GenericAlias)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        raise TypeError("a DistArray is made by numpy_dist.asarray, from_local or a creation function such as numpy_dist.zeros")
+        raise TypeError(
+            "a DistArray is made by numpy_dist.asarray, from_local or a creation function such as numpy_dist.zeros"
+        )
 
     # ---- NumPy's protocols (`__array_ufunc__` is with the operators)
 
@@ -45,7 +47,10 @@ class DistArray(Operators, Indexing, Methods, engine.Handle):
         if self._storage is None:
             return np.array(self._array, dtype=dtype, copy=copy)
         if copy is False:
-            raise ValueError("Unable to avoid copy while creating an array as requested: the array is sharded; x.local is this rank's part.")
+            raise ValueError(
+                "Unable to avoid copy while creating an array as requested: "
+                "the array is sharded; x.local is this rank's part."
+            )
         fallback.announce_gather(self)
         array = engine.gather(self)
         return array if dtype is None else array.astype(dtype, copy=False)
@@ -115,7 +120,11 @@ class DistArray(Operators, Indexing, Methods, engine.Handle):
         if self._storage is None:
             return None if not isinstance(self._array.base, np.ndarray) else engine.replicated(self._array.base)
         whole = self._storage.phantom()
-        same = self._array.shape == whole.shape and self._array.strides == whole.strides and self._array.dtype == whole.dtype
+        same = (
+            self._array.shape == whole.shape
+            and self._array.strides == whole.strides
+            and self._array.dtype == whole.dtype
+        )
         return None if same else self._view(lambda a: whole)
 
     @property
@@ -131,7 +140,8 @@ class DistArray(Operators, Indexing, Methods, engine.Handle):
     def _memory_of(self, attribute: str) -> Any:
         if self._storage is not None:
             raise AttributeError(
-                f"a sharded array is in the memory of several ranks and has no {attribute!r}: x.local is this rank's part as an ndarray"
+                f"a sharded array is in the memory of several ranks and has no {attribute!r}: "
+                "x.local is this rank's part as an ndarray"
             )
         return getattr(self._array, attribute)
 
@@ -186,7 +196,7 @@ class DistArray(Operators, Indexing, Methods, engine.Handle):
 
     @property
     def local(self) -> np.ndarray:
-        """This rank's part as an ndarray that shares memory with the array; not a collective, but it executes what is pending."""
+        """This rank's part as an ndarray that shares memory with the array; to be read by all ranks alike."""
         return self._array if self._storage is None else engine.local(self)
 
     @property
@@ -214,7 +224,9 @@ class DistArray(Operators, Indexing, Methods, engine.Handle):
         """
         return engine.gather(self, root)
 
-    def redistribute(self, layout: Layout | None = None, *, split: int | None = None, mesh: tuple[int, ...] | Mesh | None = None) -> DistArray:
+    def redistribute(
+        self, layout: Layout | None = None, *, split: int | None = None, mesh: tuple[int, ...] | Mesh | None = None
+    ) -> DistArray:
         """A copy of the array with another layout (recorded; ranks exchange what they need of each other).
 
         Parameters
@@ -287,7 +299,9 @@ class DistArray(Operators, Indexing, Methods, engine.Handle):
 
     def __dlpack__(self, **options: Any) -> Any:
         if self._storage is not None:
-            raise BufferError("a sharded array is in the memory of several ranks: x.local is this rank's part as an ndarray")
+            raise BufferError(
+                "a sharded array is in the memory of several ranks: x.local is this rank's part as an ndarray"
+            )
         return self._array.__dlpack__(**options)
 
 

@@ -11,7 +11,7 @@ from numpy_dist import engine
 
 
 def array_repr(x: Any, max_line_width: Any = None, precision: Any = None, suppress_small: Any = None) -> str:
-    """What `numpy.array_repr` says of the gathered array (collective; moves the edges only where NumPy prints only those)."""
+    """What `numpy.array_repr` says of the gathered array (collective; where NumPy prints the edges, only they move)."""
     options = np.get_printoptions()
     override = options.get("override_repr")
     if override is not None:
@@ -62,8 +62,8 @@ def printed_part(x: Any, threshold: int, edgeitems: int) -> tuple[np.ndarray, bo
     Returns
     -------
     part : ndarray
-        The whole array, or one in which every axis that NumPy shortens has a single element between its edges: printed with
-        ``threshold=0`` it gives the text of the whole.
+        The whole array, or one in which every axis that NumPy shortens has a single element between its edges: printed
+        with ``threshold=0`` it gives the text of the whole.
     summarised : bool
     """
     if x.size <= threshold or edgeitems == 0:  # without edges NumPy's text depends on all elements

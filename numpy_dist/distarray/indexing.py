@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from numpy_dist import engine
-from numpy_dist.distarray.operators import numpy_stand_in, wrap
 from numpy_dist.dispatch.core import fallback, registry
+from numpy_dist.distarray.operators import numpy_stand_in, wrap
 
 _BASIC = frozenset({int, slice, NoneType, EllipsisType, np.int64, np.int32, np.intp})
 _SCALARS = frozenset({int, float, complex, bool, str, bytes, list, tuple})
@@ -115,8 +115,9 @@ class Indexing:
     def _check_index(self, items: tuple, key: Any) -> None:
         """NumPy's error for items that are no indices: floats, strings, objects."""
         if any(isinstance(item, (engine.Handle, np.ndarray)) and item.dtype.kind not in "iub" for item in items):
-            plain = tuple(numpy_stand_in(item) if isinstance(item, engine.Handle) else item for item in items)
-            numpy_stand_in(self)[plain if isinstance(key, tuple) or len(plain) > 1 else plain[0]]
+            given = key if isinstance(key, tuple) else (key,)
+            plain = tuple(numpy_stand_in(item) if isinstance(item, engine.Handle) else item for item in given)
+            numpy_stand_in(self)[plain if isinstance(key, tuple) else plain[0]]
 
     def _basic_view(self, key: Any) -> Any:
         """A sharded array under a basic index: a view, or a scalar where every axis is indexed by an integer."""
@@ -147,7 +148,9 @@ class Indexing:
             raise ValueError("assignment destination is read-only")
         if self._storage is None and not any(engine.is_sharded(item) for item in (*items, value)):
             plain = tuple(item._array if isinstance(item, engine.Handle) else item for item in items)
-            engine.assign(self, _set_items(self._array, plain, value._array if isinstance(value, engine.Handle) else value))
+            engine.assign(
+                self, _set_items(self._array, plain, value._array if isinstance(value, engine.Handle) else value)
+            )
             return
         reason = _WHY_GATHERED
         basic = _integers(items)
@@ -175,7 +178,7 @@ class Indexing:
         return (self[i] for i in range(len(self._array)))
 
     def _scalars(self) -> Iterator[Any]:
-        """The elements of a sharded 1-D array, fetched in blocks; a block is fetched anew once anything was recorded since."""
+        """The elements of a sharded 1-D array, fetched in blocks: anew if anything was recorded since."""
         length = self._array.shape[0]
         block = max(1, _BLOCK_BYTES // max(1, self._array.itemsize))
         start, values, recorded = 0, np.empty(0, self._array.dtype), -1

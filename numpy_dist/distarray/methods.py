@@ -1,4 +1,4 @@
-"""The methods of DistArray: a table from ndarray's methods to NumPy's functions, views, and the few with semantics of their own."""
+"""The methods of DistArray: a table from ndarray's methods to NumPy's functions, views, and a few that are neither."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from numpy_dist import engine
-from numpy_dist.distarray.operators import numpy_stand_in, wrap
 from numpy_dist.dispatch.core import protocol
+from numpy_dist.distarray.operators import numpy_stand_in, wrap
 from numpy_dist.errors import UnsupportedError
 
 
@@ -31,7 +31,12 @@ def _method(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(eager, assigned=("__name__", "__doc__"), updated=())
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if self._storage is None and "out" not in kwargs and not has_handles(args) and not has_handles(list(kwargs.values())):
+        if (
+            self._storage is None
+            and "out" not in kwargs
+            and not has_handles(args)
+            and not has_handles(list(kwargs.values()))
+        ):
             result = eager(self._array, *args, **kwargs)
             if any(result is a for a in args):
                 return result  # a positional `out`
@@ -112,7 +117,9 @@ class Methods:
     partition = _in_place_method("partition", np.partition)
     sort = _in_place_method("sort", np.sort)
 
-    def astype(self, dtype: Any, order: Any = "K", casting: Any = "unsafe", subok: bool = True, copy: bool = True) -> Any:
+    def astype(
+        self, dtype: Any, order: Any = "K", casting: Any = "unsafe", subok: bool = True, copy: bool = True
+    ) -> Any:
         """Copy of the array, cast to a dtype (``copy=False``: the array itself where nothing is to be done)."""
         if self._storage is None:
             result = self._array.astype(dtype, order=order, casting=casting, copy=copy)

@@ -1,4 +1,4 @@
-"""The operators of DistArray: element-wise ones go straight to the engine, small replicated arrays straight to NumPy."""
+"""The operators of DistArray: sharded operands go straight to the engine, small replicated ones straight to NumPy."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from numpy_dist import engine
 from numpy_dist.dispatch.core import fallback, protocol
 
 # Operands of these exact types are handed to NumPy's own operator when the array is replicated.
-_PLAIN = frozenset({int, float, complex, bool, np.ndarray, np.float64, np.float32, np.int64, np.int32, np.bool_, np.complex128})
+_PLAIN = frozenset(
+    {int, float, complex, bool, np.ndarray, np.float64, np.float32, np.int64, np.int32, np.bool_, np.complex128}
+)
 _new = object.__new__
 _ndarray = np.ndarray
 _ABSENT = object()
@@ -32,8 +34,7 @@ def wrap(cls: type, result: Any) -> Any:
 
 
 def numpy_stand_in(x: Any) -> np.ndarray:
-    """An ndarray with the shape and dtype of `x`, one element of memory and values that mean nothing: NumPy raises its own
-    errors on it."""
+    """An ndarray with the shape and dtype of `x` and one element's memory, on which NumPy raises its own errors."""
     return np.broadcast_to(np.zeros((), x.dtype), x.shape)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+
 import numpy_dist as nd
 from numpy_dist.spmd_testing import run_simulated
 
@@ -38,7 +39,10 @@ def assert_same(ours: Any, theirs: Any, what: str = "", flags: bool = False) -> 
         assert ours.shape == theirs.shape, f"{what}: {ours.shape} != {theirs.shape}"
         assert ours.dtype == theirs.dtype, f"{what}: {ours.dtype} != {theirs.dtype}"
         if flags:
-            assert (ours.flags.c_contiguous, ours.flags.f_contiguous) == (theirs.flags.c_contiguous, theirs.flags.f_contiguous)
+            assert (ours.flags.c_contiguous, ours.flags.f_contiguous) == (
+                theirs.flags.c_contiguous,
+                theirs.flags.f_contiguous,
+            )
         np.testing.assert_array_equal(ours.gather(), theirs, err_msg=what, strict=True)
     elif isinstance(theirs, tuple | list):
         assert type(ours) is type(theirs) and len(ours) == len(theirs), f"{what}: {ours!r} != {theirs!r}"

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy_dist as nd
 import pytest
+
+import numpy_dist as nd
 from numpy_dist import engine
 from numpy_dist.spmd_testing import run_simulated
 
@@ -33,7 +34,15 @@ ARRAYS = {
     "transposed": rng.normal(size=(60, 70)).T,
     "5-D": np.arange(8**4).reshape(8, 8, 1, 8, 8),
 }
-OPTIONS = [{}, {"threshold": 5}, {"edgeitems": 1, "threshold": 3}, {"linewidth": 40}, {"precision": 2, "suppress": True}, {"legacy": "1.13"}, {"edgeitems": 0}]  # fmt: skip
+OPTIONS = [
+    {},
+    {"threshold": 5},
+    {"edgeitems": 1, "threshold": 3},
+    {"linewidth": 40},
+    {"precision": 2, "suppress": True},
+    {"legacy": "1.13"},
+    {"edgeitems": 0},
+]
 
 
 @pytest.mark.parametrize("name", ARRAYS)
@@ -48,7 +57,9 @@ def test_text_is_numpys(name):
                     assert repr(x) == repr(a), options
                     assert str(x) == str(a), options
                     assert np.array2string(x, separator="; ") == np.array2string(a, separator="; ")
-                    assert np.array2string(x, threshold=10, edgeitems=2) == np.array2string(a, threshold=10, edgeitems=2)
+                    assert np.array2string(x, threshold=10, edgeitems=2) == np.array2string(
+                        a, threshold=10, edgeitems=2
+                    )
                     assert np.array_repr(x, 50) == np.array_repr(a, 50)
                     assert np.array_str(x, precision=3) == np.array_str(a, precision=3)
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import operator
 
 import numpy as np
-import numpy_dist as nd
 import pytest
+
+import numpy_dist as nd
 from numpy_dist.spmd_testing import run_simulated
 
 from .oracle import check
@@ -15,9 +16,10 @@ A = np.arange(6 * 7 * 3.0).reshape(6, 7, 3)
 B = np.arange(23)
 NEW = np.newaxis
 BASIC = [
-    (), ..., 0, -1, 3, slice(None), slice(1, None), slice(None, None, -1), slice(4, 1, -2), slice(2, 2), NEW, (0, 1), (0, 1, 2), (-1, -1, -1),
-    (..., 0), (0, ...), (0, 1, 2, ...), (slice(1, 4), NEW, slice(None, None, 2)), (slice(None), 2), (..., NEW), (slice(5, None, -1), 3, slice(1, 3)),
-    np.int64(2), (np.int8(1), np.int32(2)), np.array(2), (np.array(1), slice(1, 3)),
+    (), ..., 0, -1, 3, slice(None), slice(1, None), slice(None, None, -1), slice(4, 1, -2), slice(2, 2), NEW, (0, 1),
+    (0, 1, 2), (-1, -1, -1), (..., 0), (0, ...), (0, 1, 2, ...), (slice(1, 4), NEW, slice(None, None, 2)),
+    (slice(None), 2), (..., NEW), (slice(5, None, -1), 3, slice(1, 3)), np.int64(2), (np.int8(1), np.int32(2)),
+    np.array(2), (np.array(1), slice(1, 3)),
 ]  # fmt: skip
 WRONG = [6, -7, (0, 7), (0, 0, 0, 0), (..., ...), 1.5, "x", (slice(None),) * 4, slice(0, 3, 0), {}, object()]
 
@@ -68,7 +70,9 @@ def test_overlapping_assignment():
     check(body, A, B)
 
 
-@pytest.mark.parametrize("value", [1, 2.7, [1, 2, 3], [[1], [2], [3], [4], [5], [6], [7]], np.arange(3.0), np.ones((1, 1, 7, 3)), True])
+@pytest.mark.parametrize(
+    "value", [1, 2.7, [1, 2, 3], [[1], [2], [3], [4], [5], [6], [7]], np.arange(3.0), np.ones((1, 1, 7, 3)), True]
+)
 def test_assigned_values_broadcast(value):
     def body(a):
         a[2] = value
@@ -77,7 +81,9 @@ def test_assigned_values_broadcast(value):
     check(body, A.astype("i4"), ranks=(2,))
 
 
-@pytest.mark.parametrize("value", ["abc", [1, 2], np.ones((7, 2)), None, 300, -1, 1j, float("nan"), "12", [[1, 2], [3]], {}])
+@pytest.mark.parametrize(
+    "value", ["abc", [1, 2], np.ones((7, 2)), None, 300, -1, 1j, float("nan"), "12", [[1, 2], [3]], {}]
+)
 @pytest.mark.parametrize("dtype", ["f8", "u1", "i8"])
 def test_assigned_values_that_do_not_fit(value, dtype):
     def body(a):

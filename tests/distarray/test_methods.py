@@ -6,8 +6,9 @@ import io
 import pickle
 
 import numpy as np
-import numpy_dist as nd
 import pytest
+
+import numpy_dist as nd
 from numpy_dist.spmd_testing import run_simulated
 
 from .oracle import assert_same, check
@@ -18,28 +19,34 @@ F8 = rng.integers(-9, 10, (6, 5)) / 4
 C16 = F8 + 1j * F8[::-1]
 CUBE = rng.integers(0, 9, (4, 5, 3))
 NATIVE = [
-    "a.sum()", "a.sum(0)", "a.sum(axis=(0, 1))", "a.sum(1, keepdims=True)", "a.sum(0, 'f4')", "a.sum(initial=3)", "a.prod(1)", "a.max()",
-    "a.max(0, initial=2)", "a.min(1)", "a.min(axis=-1, keepdims=True)", "a.any()", "a.all(1)", "a.mean()", "a.mean(0)", "a.var(0, ddof=1).round(9)",
-    "a.std(1, keepdims=True).round(9)", "a.argmax()", "a.argmax(0)", "a.argmin(1)", "a.argmin(axis=1, keepdims=True)", "a.sum(axis=5)",
-    "a[:0].max()", "a.sum(where=a > 0)", "a.reshape(5, 6)", "a.reshape((3, 10))", "a.reshape(-1)", "a.reshape(2, -1, order='F')", "a.reshape(7)",
-    "a.reshape()", "a.T.reshape(-1)", "a.reshape(5, 6, copy=True)", "a.ravel()", "a.ravel('F')", "a.T.ravel()", "a.ravel('K')", "a.flatten()",
-    "a.T.flatten()", "a.flatten('F')", "a.transpose()", "a.transpose(1, 0)", "a.transpose((1, 0))", "a.transpose(0, 0)", "a.swapaxes(0, 1)",
-    "a.swapaxes(0, 5)", "a.squeeze()", "a[:1].squeeze(0)", "a.squeeze(1)", "a.diagonal()", "a.diagonal(1)", "a.astype('f4')", "a.astype('i2')",
-    "a.astype(int, casting='safe')", "a.astype(bool)", "a.astype(a.dtype, copy=False) is a", "a.T.astype('f4')", "a.astype('f4', order='F')",
-    "a.copy()", "a.T.copy()", "a.T.copy('K')", "a.copy('F')", "a.clip(-1, 1)", "a.clip(min=0)", "a.clip(max=0)", "a.clip(0, max=3)", "a.round()",
-    "a.round(1)", "a.conj()", "a.conjugate()", "a.item(7)", "a.item(-1)", "a.item(2, 3)", "a.item((1, 1))", "a.item()", "a[:1, :1].item()",
-    "a.item(99)", "a.item('x')", "a.tolist()", "a.tobytes()", "a.T.tobytes()", "a.tobytes('F')", "a.view('i4')", "a.view('u1')[1]",
-    "a.T.view('i4')", "a.view()", "a.view('S3')", "a.dot(a.T)", "a.dot(2)", "a.getfield('i4', 4)", "a.to_device('cpu') is a", "a.to_device('gpu')",
-    "a.real", "a.imag", "a.T", "a.mT", "a[0].mT", "a.compress([True, False, True], 0)", "a.byteswap().byteswap()",
+    "a.sum()", "a.sum(0)", "a.sum(axis=(0, 1))", "a.sum(1, keepdims=True)", "a.sum(0, 'f4')", "a.sum(initial=3)",
+    "a.prod(1)", "a.max()", "a.max(0, initial=2)", "a.min(1)", "a.min(axis=-1, keepdims=True)", "a.any()",
+    "a.all(1)", "a.mean()", "a.mean(0)", "a.var(0, ddof=1).round(9)", "a.std(1, keepdims=True).round(9)",
+    "a.argmax()", "a.argmax(0)", "a.argmin(1)", "a.argmin(axis=1, keepdims=True)", "a.sum(axis=5)", "a[:0].max()",
+    "a.sum(where=a > 0)", "a.reshape(5, 6)", "a.reshape((3, 10))", "a.reshape(-1)", "a.reshape(2, -1, order='F')",
+    "a.reshape(7)", "a.reshape()", "a.T.reshape(-1)", "a.reshape(5, 6, copy=True)", "a.ravel()", "a.ravel('F')",
+    "a.T.ravel()", "a.ravel('K')", "a.flatten()", "a.T.flatten()", "a.flatten('F')", "a.transpose()",
+    "a.transpose(1, 0)", "a.transpose((1, 0))", "a.transpose(0, 0)", "a.swapaxes(0, 1)", "a.swapaxes(0, 5)",
+    "a.squeeze()", "a[:1].squeeze(0)", "a.squeeze(1)", "a.diagonal()", "a.diagonal(1)", "a.astype('f4')",
+    "a.astype('i2')", "a.astype(int, casting='safe')", "a.astype(bool)", "a.astype(a.dtype, copy=False) is a",
+    "a.T.astype('f4')", "a.astype('f4', order='F')", "a.copy()", "a.T.copy()", "a.T.copy('K')", "a.copy('F')",
+    "a.clip(-1, 1)", "a.clip(min=0)", "a.clip(max=0)", "a.clip(0, max=3)", "a.round()", "a.round(1)", "a.conj()",
+    "a.conjugate()", "a.item(7)", "a.item(-1)", "a.item(2, 3)", "a.item((1, 1))", "a.item()", "a[:1, :1].item()",
+    "a.item(99)", "a.item('x')", "a.tolist()", "a.tobytes()", "a.T.tobytes()", "a.tobytes('F')", "a.view('i4')",
+    "a.view('u1')[1]", "a.T.view('i4')", "a.view()", "a.view('S3')", "a.dot(a.T)", "a.dot(2)", "a.getfield('i4', 4)",
+    "a.to_device('cpu') is a", "a.to_device('gpu')", "a.real", "a.imag", "a.T", "a.mT", "a[0].mT",
+    "a.compress([True, False, True], 0)", "a.byteswap().byteswap()",
 ]  # fmt: skip
 GATHERED = [
-    "a.argsort()", "a.argsort(0)", "a.argsort(axis=None, stable=True)", "a.argpartition(3)", "a.choose([1, 2, 3], mode='clip')", "a.cumsum()",
-    "a.cumsum(1)", "a.cumprod(0, 'f8')", "a.nonzero()", "a.repeat(2)", "a.repeat([1, 2, 3, 1, 1, 1], 0)", "a.ravel().searchsorted([2, 3])",
-    "a.take([1, 2])", "a.take([[1, 2]], axis=1)", "a.take([99])", "a.trace()", "a.trace(1, 1, 0)",
+    "a.argsort()", "a.argsort(0)", "a.argsort(axis=None, stable=True)", "a.argpartition(3)",
+    "a.choose([1, 2, 3], mode='clip')", "a.cumsum()", "a.cumsum(1)", "a.cumprod(0, 'f8')", "a.nonzero()",
+    "a.repeat(2)", "a.repeat([1, 2, 3, 1, 1, 1], 0)", "a.ravel().searchsorted([2, 3])", "a.take([1, 2])",
+    "a.take([[1, 2]], axis=1)", "a.take([99])", "a.trace()", "a.trace(1, 1, 0)",
 ]  # fmt: skip
 CHANGING = [
-    "a.fill(3)", "a[1:].fill(2.5)", "a.fill('x')", "a.fill(None)", "a.sort()", "a.sort(0)", "a[:, 1].sort()", "a.partition(2)", "a.put([1, 3], [7, 8])",
-    "a.setfield(3, 'i2', 2)", "a.byteswap(True)", "a.real.fill(1)", "a.resize(3, 4, refcheck=False)", "a.resize((9, 9), refcheck=False)", "a.T.resize(3)", "a.sort(5)",
+    "a.fill(3)", "a[1:].fill(2.5)", "a.fill('x')", "a.fill(None)", "a.sort()", "a.sort(0)", "a[:, 1].sort()",
+    "a.partition(2)", "a.put([1, 3], [7, 8])", "a.setfield(3, 'i2', 2)", "a.byteswap(True)", "a.real.fill(1)",
+    "a.resize(3, 4, refcheck=False)", "a.resize((9, 9), refcheck=False)", "a.T.resize(3)", "a.sort(5)",
 ]  # fmt: skip
 
 
@@ -158,7 +165,8 @@ def test_format():
 def test_ndarray_interface_is_complete():
     missing = [n for n in dir(np.ndarray) if not hasattr(nd.DistArray, n)]
     assert set(missing) == {
-        "__array_finalize__", "__array_interface__", "__array_namespace__", "__array_struct__", "__array_wrap__", "__delitem__", "__setstate__",
+        "__array_finalize__", "__array_interface__", "__array_namespace__", "__array_struct__", "__array_wrap__",
+        "__delitem__", "__setstate__",
     }  # fmt: skip
 
 
@@ -168,7 +176,13 @@ def test_copies_and_pickles():
     def body(n):
         with nd.config(MIN_SHARD_BYTES=n):
             a = nd.asarray(I8)
-            for b in (copy.copy(a), copy.deepcopy(a), pickle.loads(pickle.dumps(a)), pickle.loads(pickle.dumps(a[1:].T)).T, copy.deepcopy([a, a])[1]):
+            for b in (
+                copy.copy(a),
+                copy.deepcopy(a),
+                pickle.loads(pickle.dumps(a)),
+                pickle.loads(pickle.dumps(a[1:].T)).T,
+                copy.deepcopy([a, a])[1],
+            ):
                 assert type(b) is nd.DistArray
                 assert (b.layout == a.layout) or b.shape != a.shape
                 assert_same(b, I8[-len(b) :])

@@ -6,8 +6,9 @@ import operator
 from decimal import Decimal
 
 import numpy as np
-import numpy_dist as nd
 import pytest
+
+import numpy_dist as nd
 
 from .oracle import check
 
@@ -18,7 +19,16 @@ U1 = rng.integers(0, 200, 7).astype("u1")
 F4 = rng.normal(size=(5, 1)).astype("f4")
 BOOL = rng.random((5, 7)) > 0.5
 C16 = F8 + 1j * F8[::-1]
-ARITHMETIC = [operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv, operator.mod, divmod, operator.pow]
+ARITHMETIC = [
+    operator.add,
+    operator.sub,
+    operator.mul,
+    operator.truediv,
+    operator.floordiv,
+    operator.mod,
+    divmod,
+    operator.pow,
+]
 BITS = [operator.and_, operator.or_, operator.xor, operator.lshift, operator.rshift]
 COMPARISONS = [operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne]
 
