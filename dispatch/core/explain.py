@@ -87,7 +87,7 @@ def _top_level(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
 
 def _explain_rules(found: Explanation, record: registry.Record, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     """Go through the rules as `protocol.apply` does; whether one of them settled it."""
-    plain = not operands.any_sharded(args, kwargs) and bool(operands.find_handles(args, kwargs))
+    plain = operands.survey(args, kwargs) == operands.REPLICATED
     for rule in record.rules:
         name = f"{rule.kind} rule {rule.described}"
         if plain and not rule.replicated:

@@ -48,10 +48,10 @@ def call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, 
     GatherError
         If the arguments have more bytes than ``MEMORY_BUDGET``.
     """
+    if operands.survey(args, kwargs) != operands.SHARDED:
+        return plain(function, args, kwargs)
     handles = operands.find_handles(args, kwargs)
     sharded = [x for x in handles if engine.is_sharded(x)]
-    if not sharded:
-        return plain(function, args, kwargs)
     name = name_of(function)
     if targets.is_view_function(function):
         raise RuntimeError(
@@ -95,16 +95,27 @@ def plain(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str,
 
     It writes straight into its targets; results that are views stay views; large new arrays are sharded.
     """
-    handles = operands.find_handles(args, kwargs)
-    inside = {id(x): x._array for x in handles}
-    arrays = [x for x in targets.writes(function, args, kwargs) if not engine.is_handle(x)]
+    if operands.all_flat(args) and (not kwargs or operands.all_flat(kwargs.values())):  # nearly always
+        handles = [x for x in ((*args, *kwargs.values()) if kwargs else args) if isinstance(x, engine.Handle)]
+        plain_args = tuple([x._array if isinstance(x, engine.Handle) else x for x in args])
+        plain_kwargs = {name: x._array if isinstance(x, engine.Handle) else x for name, x in kwargs.items()}
+    else:
+        handles = operands.find_handles(args, kwargs)
+        inside = {id(x): x._array for x in handles}
+        plain_args, plain_kwargs = operands.substitute(args, inside), operands.substitute(kwargs, inside)
+    originals = handles
+    if kwargs or any([isinstance(x, np.ndarray) for x in args]):  # they may be written into, and returned
+        originals = [*handles, *(x for x in targets.writes(function, args, kwargs) if isinstance(x, np.ndarray))]
     log: list[Any] = []
     try:
-        with outcome.recorded(log):
-            result = function(*operands.substitute(args, inside), **operands.substitute(kwargs, inside))
+        with outcome.Recorded(log):
+            result = function(*plain_args, **plain_kwargs)
     finally:
-        outcome.warn_again(log)
-    return outcome.wrap(result, [*inside.values(), *arrays], [*handles, *arrays])
+        if log:
+            outcome.warn_again(log)
+    if isinstance(result, np.generic):
+        return result
+    return outcome.wrap(result, [x if isinstance(x, np.ndarray) else x._array for x in originals], originals)
 
 
 def gathered_bytes(sharded: list[Any], unread: set[int]) -> int:

@@ -68,26 +68,40 @@ def _holds_handle(value: Any) -> bool:
     return isinstance(value, list | tuple) and any(_holds_handle(item) for item in value)
 
 
+# What arguments hold, see `survey`.
+NOTHING, REPLICATED, SHARDED = 0, 1, 2
+
+# Types of arguments that hold no arrays of ours, besides `PLAIN`.
+_ATOMS = frozenset({str, bytes, type(None), type, bool, type(np._NoValue), type(Ellipsis), np.ufunc})
+
+
+def survey(args: Iterable[Any], kwargs: dict[str, Any]) -> int:
+    """Whether the arguments hold a sharded array of ours (SHARDED), only replicated ones (REPLICATED), or NOTHING."""
+    found = NOTHING
+    for value in args if not kwargs else (*args, *kwargs.values()):
+        if isinstance(value, engine.Handle):
+            if value._storage is not None:
+                return SHARDED
+            found = REPLICATED
+        elif type(value) not in PLAIN and type(value) not in _ATOMS:
+            for x in find_handles(value):
+                if x._storage is not None:
+                    return SHARDED
+                found = REPLICATED
+    return found
+
+
 def any_sharded(args: Iterable[Any], kwargs: dict[str, Any]) -> bool:
     """Whether an argument is a sharded array, or nested containers hold one."""
-    for value in args:
-        if _sharded(value):
-            return True
-    for value in kwargs.values():
-        if _sharded(value):
-            return True
-    return False
+    return survey(args, kwargs) == SHARDED
 
 
-def _sharded(value: Any) -> bool:
-    kind = type(value)
-    if kind in PLAIN:
-        return issubclass(kind, engine.Handle) and engine.is_sharded(value)
-    if kind is dict:
-        return any(_sharded(item) for item in value.values())
-    if isinstance(value, list | tuple):
-        return any(_sharded(item) for item in value)
-    return engine.is_sharded(value)
+def all_flat(values: Iterable[Any]) -> bool:
+    """Whether arrays of ours are among these values themselves, if anywhere, and not inside of containers."""
+    for value in values:
+        if type(value) not in PLAIN and type(value) not in _ATOMS and not isinstance(value, (engine.Handle, np.dtype)):
+            return False
+    return True
 
 
 def find_handles(*containers: Any) -> list[Any]:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pickle
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -181,7 +180,7 @@ class Outcome:
 def run(function: Callable[..., Any], args: Any, kwargs: Any, arguments: list[Any], large: list[np.ndarray]) -> Outcome:
     """Call a NumPy function; its result, error and warnings are returned."""
     outcome = Outcome()
-    with recorded(outcome.warnings):
+    with Recorded(outcome.warnings):
         try:
             outcome.tree = encode(function(*args, **kwargs), arguments, large)
         except Exception as error:  # every error is raised again on every rank
@@ -190,23 +189,27 @@ def run(function: Callable[..., Any], args: Any, kwargs: Any, arguments: list[An
     return outcome
 
 
-@contextmanager
-def recorded(log: list[tuple[type[Warning], Any]]) -> Iterator[None]:
-    """Append all warnings to `log` in place of showing them.
+class Recorded:
+    """A block in which all warnings are appended to `log`, as (category, message), in place of being shown.
 
     `warnings.catch_warnings` would make Python forget which warnings it has shown already, at each call.
     """
 
-    def note(message: Any, category: type[Warning], *rest: Any, **options: Any) -> None:
-        log.append((category, message))
+    __slots__ = ("_before", "_log")
 
-    before = warnings.filters, warnings.showwarning
-    warnings.filters = [("always", None, Warning, None, 0)]
-    warnings.showwarning = note
-    try:
-        yield
-    finally:
-        warnings.filters, warnings.showwarning = before
+    def __init__(self, log: list[tuple[type[Warning], Any]]) -> None:
+        self._log = log
+
+    def __enter__(self) -> None:
+        self._before = warnings.filters, warnings.showwarning
+        warnings.filters = [("always", None, Warning, None, 0)]
+        warnings.showwarning = self._note
+
+    def __exit__(self, *error: object) -> None:
+        warnings.filters, warnings.showwarning = self._before
+
+    def _note(self, message: Any, category: type[Warning], *rest: Any, **options: Any) -> None:
+        self._log.append((category, message))
 
 
 def warn_again(log: list[tuple[type[Warning], Any]]) -> None:

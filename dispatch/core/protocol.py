@@ -62,12 +62,12 @@ def apply(record: Record, function: Callable[..., Any], args: tuple[Any, ...], k
         Of the call.
     """
     reason = NO_RULE
-    sharded: bool | None = None
+    held = -1
     for rule in record.rules:
         if not rule.replicated:
-            if sharded is None:
-                sharded = any_sharded(args, kwargs) or not operands.find_handles(args, kwargs)
-            if not sharded:
+            if held < 0:
+                held = operands.survey(args, kwargs)
+            if held == operands.REPLICATED:
                 return fallback.plain(function, args, kwargs)
         if rule.lacks and not rule.lacks.isdisjoint(kwargs):
             reason = f"{rule.described} does not know {', '.join(sorted(rule.lacks & kwargs.keys()))}"
