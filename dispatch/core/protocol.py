@@ -133,7 +133,9 @@ def _keywords(kwargs: dict[str, Any]) -> dict[str, Any] | None:
     if "subok" in kwargs or type(where) not in PLAIN:
         kwargs = {name: value for name, value in kwargs.items() if name != "subok"}
         if "where" in kwargs and type(where) not in PLAIN:
-            kwargs["where"] = as_operand(where)
+            where = as_operand(where)
+            # NumPy takes the truth of whatever it is given that is no array (its own code passes a sentinel).
+            kwargs["where"] = where.astype(bool) if where.dtype != bool else where
     return kwargs
 
 

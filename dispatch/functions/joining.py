@@ -14,7 +14,7 @@ from numpy_dist.dispatch.functions.common import as_handle
 from numpy_dist.dispatch.functions.numpy_source import numpy_source
 from numpy_dist.layout.layout import Copies, Layout, Pinned
 
-for _function in (np.stack, np.vstack, np.hstack, np.dstack, np.column_stack, np.append):
+for _function in (np.stack, np.vstack, np.hstack, np.dstack, np.column_stack, np.append, np.block):
     implements(_function, kind="composed")(numpy_source(_function))
 
 

@@ -264,7 +264,7 @@ def diag(v: Any, k: int = 0) -> Any:
         return np.diagonal(v, k) if v.ndim == 2 else np.diag(np.empty((0,) * v.ndim), k)
     length = v.shape[0]
     n = length + abs(k)
-    made = engine.full((n, n), np.zeros((), v.dtype)[()], v.dtype)
+    made = engine.full((n, n), np.zeros((), v.dtype)[()], v.dtype, layout=engine.default_layout((n, n)))
     start = k if k >= 0 else -k * n
     engine.assign(made._view(lambda array: array.reshape(-1)[start :: n + 1][:length]), v)
     return made

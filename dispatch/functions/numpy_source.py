@@ -51,7 +51,9 @@ def _array(
 
 
 def _empty(shape: Any, dtype: Any = float, order: str = "C", **options: Any) -> Any:
-    return engine.empty(np.empty(shape, np.void(0).dtype).shape, dtype, order)
+    # However small: what will be put into it is cut.
+    shape = np.empty(shape, "V0").shape
+    return engine.empty(shape, dtype, order, layout=engine.default_layout(shape) if shape else None)
 
 
 def _zeros(shape: Any, dtype: Any = float, order: str = "C", **options: Any) -> Any:
@@ -63,6 +65,11 @@ def _full(shape: Any, fill_value: Any, dtype: Any = None, order: str = "C", **op
     made = _empty(shape, dtype, order)
     engine.assign(made, fill_value)
     return made
+
+
+def _broadcast(*args: Any) -> np.broadcast:
+    """For its shape; the values of an array of ours are not to be iterated over."""
+    return np.broadcast(*(np.broadcast_to(np.uint8(0), x.shape) if engine.is_handle(x) else x for x in args))
 
 
 def warn(message: Any, category: Any = UserWarning, stacklevel: int = 1, source: Any = None) -> None:
@@ -83,6 +90,9 @@ _REPLACED: dict[int, Any] = {
     id(np.empty): _empty,
     id(np.zeros): _zeros,
     id(np.full): _full,
+    id(np.broadcast): _broadcast,
+    # NumPy's modules keep some functions without their dispatch: they get it back.
+    **{id(f.__wrapped__): f for f in vars(np).values() if hasattr(f, "__wrapped__")},
 }
 
 

@@ -1,0 +1,127 @@
+"""Products of vectors and matrices, and what is made of them, against NumPy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from tests.functions.harness import PRESENTATIONS, check, split
+
+from numpy_dist import engine
+from numpy_dist.settings import config
+from numpy_dist.spmd_testing import forbid_gathers, run_simulated
+
+rng = np.random.default_rng(5)
+A = rng.standard_normal((6, 8))
+B = rng.standard_normal((8, 5))
+U = rng.standard_normal(8)
+S = rng.standard_normal((4, 3, 6))
+I8 = rng.integers(-100, 100, (6, 8)).astype("i1")
+FEW = tuple(sorted(PRESENTATIONS)[::3])
+
+
+def test_matmul():
+    check(lambda x, y: x @ y, A, B)
+    check(lambda x, y: x @ y, A, U)
+    check(lambda x, y: x @ y, U, B)
+    check(lambda x, y: np.matmul(x, y), U, U, ranks=(1, 3))
+    check(lambda x: x.T @ x, A, ranks=(2, 3))
+    check(lambda x: x @ B, A, ranks=(3,), ways=FEW)
+    check(lambda x: A @ x, B, ranks=(3,), ways=FEW)
+    check(lambda x, y: np.matmul(x, y, out=np.zeros((6, 5))), A, B, ranks=(2,), ways=("default",), native=False)
+    check(lambda x, y, out: np.matmul(x, y, out=out), A, B, np.ones((6, 5)), ranks=(2,), ways=FEW)
+    check(lambda x, y: np.matmul(x, y, dtype=complex), A, B, ranks=(2,), ways=("default",))
+
+
+@pytest.mark.parametrize("dtype", ["i1", "u2", "?", "f2", "f4", "c8", "c16"])
+def test_dtypes(dtype):
+    x, y = (rng.integers(-100, 100, shape).astype(dtype) for shape in ((6, 8), (8, 5)))
+    rtol = 2e-3 if dtype == "f2" else 1e-5 if dtype in ("f4", "c8") else 1e-12
+    check(lambda x, y: x @ y, x, y, ranks=(2, 3), ways=("first", "last", "irregular"), rtol=rtol)
+    check(lambda x, y: np.dot(x[0], y[:, 0]), x, y, ranks=(3,), ways=("default",), rtol=rtol)
+
+
+def test_mixed_dtypes_and_empty():
+    check(lambda x, y: x @ y, I8, B.astype("f4"), ranks=(2,), ways=FEW, rtol=1e-5)
+    check(lambda x, y: x @ y, np.zeros((3, 0)), np.zeros((0, 4)), ranks=(3,), ways=("default", "first"))
+    check(lambda x, y: x @ y, np.zeros((0, 3)), np.zeros((3, 4)), ranks=(3,), ways=("default",))
+    check(lambda x, y: np.dot(x, y), np.zeros(0), np.zeros(0), ranks=(3,), ways=("default",))
+
+
+def test_dot_inner_outer():
+    check(lambda x, y: np.dot(x, y), A, B, ranks=(3,), ways=FEW)
+    check(lambda x, y: np.dot(x, y), U, U)
+    check(lambda x: np.dot(x, 3), A, ranks=(2,), ways=FEW)
+    check(lambda x, y: np.dot(x, y), S, A[:, :2], ranks=(3,), ways=FEW)
+    check(lambda x, y: np.dot(x, y), S, S.transpose(0, 2, 1).copy(), ranks=(3,), ways=("default", "last"))
+    check(lambda x, y: x.dot(y), A, U, ranks=(2,), ways=FEW)
+    check(lambda x, y, out: np.dot(x, y, out=out), A, B, np.zeros((6, 5)), ranks=(2,), ways=("default",))
+    check(lambda x, y: np.inner(x, y), A, A, ranks=(3,), ways=FEW)
+    check(lambda x, y: np.inner(x, y), U, U, ranks=(2,), ways=FEW)
+    check(lambda x, y: np.vdot(x, y), A + 1j, A - 2j, ranks=(3,), ways=FEW)
+    check(lambda x, y: np.outer(x, y), U, A, ranks=(3,), ways=FEW)
+    check(lambda x, y: np.linalg.outer(x, y), U, U, ranks=(2,), ways=FEW)
+    check(lambda x, y: np.tensordot(x, y, ((2,), (0,))), S, A, ranks=(3,), ways=("default", "last"))
+    check(lambda x, y: np.tensordot(x, y, 2), A, A, ranks=(3,), ways=("default",))
+
+
+def test_stacks():
+    check(lambda x, y: x @ y, S, rng.standard_normal((4, 6, 2)), ranks=(1, 3), ways=FEW)
+    check(lambda x, y: x @ y, S, A, ranks=(3,), ways=("default", "last"))
+    check(lambda x, y: x @ y, S, U[:6], ranks=(3,), ways=("default", "last"))
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x, y: x @ x,
+        lambda x, y: np.dot(x, x),
+        lambda x, y: np.dot(x[0], y),
+        lambda x, y: np.matmul(x, 3.0),
+        lambda x, y: np.inner(x, y),
+        lambda x, y: np.vdot(x, y[:2]),
+        lambda x, y: np.matmul(x, y.T, out=np.zeros((3, 3))),
+        lambda x, y: np.dot(x, y.T, out=np.zeros((6, 5), "f4")),
+        lambda x, y: np.tensordot(x, y, 2),
+    ],
+)
+def test_errors(call):
+    check(call, A, B.T.copy()[:, :7], ranks=(2,), ways=("default",))
+    check(call, A, B.T.copy(), ranks=(2,), ways=("default",))
+
+
+def test_norms_and_the_like():
+    for order in (None, "fro", 1, -1, np.inf, -np.inf):
+        check(lambda x, order=order: np.linalg.norm(x, order), A, ranks=(3,), ways=FEW)
+    for order in (None, 0, 1, 3, np.inf):
+        check(lambda x, order=order: np.linalg.norm(x, order, axis=0, keepdims=True), A, ranks=(3,), ways=("default",))
+    check(lambda x: np.linalg.norm(x), A + 1j, ranks=(3,), ways=FEW)
+    check(lambda x: np.linalg.vector_norm(x, axis=1), A, ranks=(2,), ways=("default",))
+    check(lambda x: np.linalg.matrix_norm(x), A, ranks=(2,), ways=("default",))
+    check(lambda x: np.trace(x), A, ranks=(3,), ways=FEW)
+    check(lambda x: np.trace(x, 1, 1, 2), S, ranks=(3,), ways=FEW)
+    check(lambda x: np.linalg.trace(x), A, ranks=(3,), ways=("default",))
+    check(lambda x: np.linalg.matrix_power(x, 3), A[:, :6].copy(), ranks=(3,), ways=("default",))
+    check(lambda x, y: np.linalg.multi_dot([x, y, x.T]), A, rng.standard_normal((8, 8)), ranks=(2,), ways=("default",))
+    check(lambda x: np.cov(x), A, ranks=(3,), ways=("default", "last"))
+    check(lambda x: np.corrcoef(x), A, ranks=(2,), ways=("default",))
+
+
+def test_what_is_moved():
+    """Tall matrices: products over the long axis move only the small results, and no rank holds a whole operand."""
+
+    def on_each_rank():
+        with config(MIN_SHARD_BYTES=0, FALLBACK="error"):
+            rt = engine.runtime()
+            tall = split(np.ones((3000, 4)), 0)
+            small = engine.replicated(np.ones((4, 2)))
+            engine.force(tall)
+            rt.comm.counters.reset()
+            with forbid_gathers():
+                square = tall.T @ tall
+                assert rt.comm.counters.bytes < 2000
+                thin = tall @ small
+                assert rt.comm.counters.bytes < 2000
+                assert thin.layout.box(rt.rank) == tall.layout.box(rt.rank)[:1] + ((0, 2),)
+            np.testing.assert_array_equal(engine.gather(square), np.full((4, 4), 3000.0))
+
+    run_simulated(3, on_each_rank)
