@@ -49,6 +49,7 @@ def build_parser() -> tuple[argparse.ArgumentParser, argparse.ArgumentParser]:
     commands = parser.add_subparsers(dest="task", required=True, metavar="{run,info}")
     run = commands.add_parser(
         "run",
+        allow_abbrev=False,  # `split_command` must know which words have values
         help="run a script on several ranks",
         usage="numpy-dist run [-n N] [options] script.py [argument ...]\n"
         "       numpy-dist run [-n N] [options] -m module [argument ...]",
@@ -60,7 +61,7 @@ def build_parser() -> tuple[argparse.ArgumentParser, argparse.ArgumentParser]:
         "--timeout",
         type=_seconds,
         metavar="S",
-        help="end the job once a rank has waited S seconds for the others (sets NUMPY_DIST_TIMEOUT)",
+        help="print where a rank is once it has waited S seconds for the others (sets NUMPY_DIST_TIMEOUT)",
     )
     run.add_argument("--all-output", action="store_true", help="show what every rank prints, with its number")
     info = commands.add_parser("info", help="show what this machine offers, and what is missing")

@@ -227,6 +227,12 @@ def test_a_killed_rank_is_named(mpi: None, run: Run) -> None:
     assert "BAD TERMINATION" not in done.stdout + done.stderr
 
 
+def test_a_rank_that_waits_for_long_says_where(mpi: None, run: Run) -> None:
+    done = run("-n 2 --timeout 0.5", PREAMBLE + "if comm.rank == 0:\n    time.sleep(2)\nothers_wait()")
+    assert done.returncode == 0
+    assert "[rank 1] has waited" in done.stderr and "others_wait()" in done.stderr
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_signals_end_the_job(mpi: None, start: Callable[[str, str], subprocess.Popen[str]], number: int) -> None:
     script = PREAMBLE + "comm.barrier(); print('ready')\nif comm.rank == 0:\n    time.sleep(60)\nothers_wait()"
