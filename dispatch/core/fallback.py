@@ -93,8 +93,11 @@ def announce_gather(x: Any) -> None:
 def plain(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Run a NumPy function where no argument is sharded: plain NumPy on every rank, on its own copies.
 
-    It writes straight into its targets; results that are views stay views; large new arrays are sharded.
+    It writes straight into its targets; results that are views stay views; large new arrays are sharded. Files are
+    written by rank 0 only.
     """
+    if function in targets.FILE_WRITERS and engine.runtime().size > 1:
+        return _on_one_rank(function, args, kwargs, operands.find_handles(args, kwargs), [], set())
     if operands.all_flat(args) and (not kwargs or operands.all_flat(kwargs.values())):  # nearly always
         handles = [x for x in ((*args, *kwargs.values()) if kwargs else args) if isinstance(x, engine.Handle)]
         plain_args = tuple([x._array if isinstance(x, engine.Handle) else x for x in args])

@@ -157,12 +157,9 @@ def implements(
     ----------
     *functions : callable
         NumPy's functions or ufuncs, a ufunc's method (``np.add.at``), or functions of your own. The class ``np.ufunc``
-        stands for every ufunc, with `method`.
-    method : str, optional
-        The ufunc method that is implemented: "reduce", "accumulate", "reduceat", "outer" or "at".
+        stands for every ufunc, with `method` ("reduce", "accumulate", "reduceat", "outer" or "at").
     kind : str
-        "native" (default), "elementwise", "reduction", "scan", "structural", "axis-local", "parallel", "composed" or
-        "refused" (then the decorated function is never called).
+        One of `KINDS`, such as "composed"; with "refused" the decorated function is never called.
     reason : str, optional
         What `when` asks for (``"needs a 1-D array"``), or why the function is refused.
     when : callable, optional
@@ -172,11 +169,6 @@ def implements(
     replicated : bool, optional
         Whether the rule is to be asked also where no argument is sharded. By default plain NumPy computes that, but for
         rules from outside of numpy_dist and for kinds "structural" and "refused".
-
-    Returns
-    -------
-    callable
-        A decorator that returns the function as it is.
 
     Raises
     ------

@@ -89,6 +89,12 @@ VIEW_FUNCTIONS: frozenset[Any] = frozenset(
 )
 
 
+# Functions that write files: one rank runs them, also where every rank could.
+FILE_WRITERS: frozenset[Any] = frozenset(
+    {np.save, np.savez, np.savez_compressed, np.savetxt, np.ndarray.dump, np.ndarray.tofile}
+)
+
+
 def is_view_function(function: Any) -> bool:
     """Whether `function` returns views, so that it must not run on gathered copies."""
     try:

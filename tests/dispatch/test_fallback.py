@@ -189,6 +189,22 @@ def test_replicated_arguments_are_computed_by_every_rank_without_a_warning():
         assert engine.is_sharded(large) and np.array_equal(large.gather(), np.repeat(DATA, 4))
 
 
+@spmd(1, 3)
+def test_files_are_written_by_one_rank(tmp_path):
+    path = tmp_path / "array.npy"
+    for threshold in (0, 1 << 20):
+        with nd.config(MIN_SHARD_BYTES=threshold):
+            x = nd.asarray(DATA)
+            before = engine.runtime().comm.allgather(path.exists())
+            silently(np.save, path, x)
+            assert path.exists() and np.array_equal(np.load(path), DATA) and len(set(before)) == 1
+            engine.runtime().comm.barrier()
+            path.unlink(missing_ok=True)
+            engine.runtime().comm.barrier()
+            with pytest.raises(FileNotFoundError):
+                silently(np.save, tmp_path / "none" / "x.npy", x)
+
+
 def test_warnings_of_replicated_arguments_are_numpys():
     with nd.config(MIN_SHARD_BYTES=1 << 20):
         x = nd.asarray(np.array([1.0, -1.0]))
