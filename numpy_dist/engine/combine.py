@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from numpy_dist.engine import floating
 from numpy_dist.ir.statements import Reduction
 from numpy_dist.layout.alignment import is_empty
 from numpy_dist.layout.layout import Layout
@@ -46,7 +47,7 @@ def combine(runtime: Any, statement: Reduction, partial: np.ndarray | None) -> N
         pieces = _exchange(runtime, storage.layout, boxes, partial, statement.dtype)
     if mine is not None:
         storage.allocate(mine)
-        _fold(statement, storage.array(), mine, pieces)
+        _fold(runtime, statement, storage.array(), mine, pieces)
 
 
 def _kept(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[int, ...]:
@@ -74,7 +75,6 @@ def _gather_all(
     nbytes = max((_count(b) for b in boxes if b is not None), default=0) * dtype.itemsize
     if nbytes <= SMALL:
         received = runtime.comm.allgather((partial, tuple(runtime.flags)))
-        runtime.flags.clear()
         runtime.program.share([flags for _, flags in received])
         parts = [p for p, _ in received]
     else:
@@ -125,24 +125,29 @@ def _exchange(
     return pieces
 
 
-def _fold(statement: Reduction, result: np.ndarray, mine: Box, pieces: list[tuple[Box, np.ndarray]]) -> None:
+def _fold(
+    runtime: Any, statement: Reduction, result: np.ndarray, mine: Box, pieces: list[tuple[Box, np.ndarray]]
+) -> None:
     """Fold contributions, in rank order, and ``initial`` into the owner's box of the result."""
     ufunc = statement.op.ufunc
     assert ufunc is not None
     total = np.empty(result.shape, statement.dtype)
     seen = np.zeros(result.shape, bool)
-    with np.errstate(all="ignore"):  # events of the fold were events of the partial sums or are of the sum itself
-        for box, part in pieces:
+
+    def hook(kind: str, flag: int) -> None:
+        met = floating.event(statement.serial, kind, "reduce", statement.errstate, statement.site)
+        if met is not None:
+            runtime.flags.add(met)
+
+    with np.errstate(all="call", call=hook):
+        for box, part in pieces:  # contributors to one element cover the same box
             target, known = _within(total, mine, box), _within(seen, mine, box)
-            if known.all():
-                ufunc(target, part, out=target)
-            else:  # contributors to one element cover the same box, or none of it yet
-                fold = ufunc(target, part)
-                np.copyto(target, np.where(known, fold, part), casting="unsafe")
+            if known.any():
+                ufunc(target, part, out=target, where=known)
+            np.copyto(target, part, where=~known)
             known[...] = True
         if statement.initial is not None:
             ufunc(total, statement.initial, out=total, where=seen, casting="unsafe")
         if not seen.all():
-            start = statement.initial if statement.initial is not None else ufunc.identity
-            total[~seen] = start
+            total[~seen] = statement.initial if statement.initial is not None else ufunc.identity
         np.copyto(result, total, casting="unsafe")

@@ -127,12 +127,12 @@ class _Work:
 
         def report(label: int, kind: str) -> None:
             statement = labels[label]
-            if floating.wanted(statement.errstate, kind):
-                name = "reduce" if isinstance(statement, Reduction) else statement.op.name
-                self.runtime.flags.append(floating.event(label, kind, name, statement.site))
+            name = "reduce" if isinstance(statement, Reduction) else statement.op.name
+            met = floating.event(label, kind, name, statement.errstate, statement.site)
+            if met is not None:
+                self.runtime.flags.add(met)
 
         self.runtime.backend.run(Loop(shape, steps, report))
-        self.runtime.flags[:] = sorted(set(self.runtime.flags))
         for target, source in self.copies:
             np.copyto(target, source)
 

@@ -72,31 +72,32 @@ def _warnings_are_errors() -> bool:
     return _filters_raise
 
 
-class Event(tuple):
-    """``(serial, kind, operation's name, filename, line, module)``: sortable, picklable, the same on every rank."""
-
-    __slots__ = ()
+# (serial, kind, operation's name, action, filename, line, module): sortable, picklable, the same on every rank
+Event = tuple[int, str, str, str, str, int, str]
 
 
-def event(serial: int, kind: str, name: str, site: Any) -> Event:
-    """An event of a statement that was recorded at `site`."""
+def event(serial: int, kind: str, name: str, state: State, site: Any) -> Event | None:
+    """An event of a statement that was recorded at `site` under an error state; None if the state ignores it."""
+    action = state[_KEYS[kind]]
+    if action == "ignore":
+        return None
     where = resolve(site)
-    return Event((serial, kind, name, where.filename, where.line, where.module))
-
-
-def wanted(state: dict[str, str], kind: str) -> bool:
-    """Whether an error state reports this kind at all."""
-    return state[_KEYS[kind]] != "ignore"
+    return serial, kind, name, action, where.filename, where.line, where.module
 
 
 _registries: dict[str, dict] = {}
 
 
-def report(events: Iterable[Event], state: dict[str, str]) -> None:
-    """Tell the user of events as NumPy would under `state`: warn at the recorded line, raise, call, print or log."""
-    for _, kind, name, filename, line, module in sorted(set(events)):
+def report(events: Iterable[Event]) -> None:
+    """Tell the user of events as NumPy would have: warn at the recorded line, raise, call, print or log.
+
+    Raises
+    ------
+    FloatingPointError
+        For the first event that was recorded under ``errstate(...="raise")``.
+    """
+    for _, kind, name, action, filename, line, module in sorted(set(events)):
         message = f"{kind} encountered in {name}"
-        action = state[_KEYS[kind]]
         if action == "warn":
             registry = _registries.setdefault(filename, {})
             warnings.warn_explicit(message, RuntimeWarning, filename, line, module, registry)
@@ -104,11 +105,9 @@ def report(events: Iterable[Event], state: dict[str, str]) -> None:
             raise FloatingPointError(message)
         elif action == "print":
             print(f"Warning: {message}")
-        elif action in ("call", "log"):
+        else:
             handler = np.geterrcall()
-            if handler is not None:
-                text = {"divide by zero": "divide by zero", "invalid value": "invalid value"}.get(kind, kind)
-                if action == "call":
-                    handler(text, {"divide by zero": 1, "overflow": 2, "underflow": 4, "invalid value": 8}[kind])
-                else:
-                    handler.write(f"Warning: {message}\n")
+            if handler is not None and action == "call":
+                handler(kind, {"divide by zero": 1, "overflow": 2, "underflow": 4, "invalid value": 8}[kind])
+            elif handler is not None:
+                handler.write(f"Warning: {message}\n")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from numpy_dist.engine import floating
@@ -61,7 +62,7 @@ class Program:
             self._run_agreed()
         elif floating.is_eager(state):
             self.run()
-            self.report(state)
+            self.tell()
         elif pinned or len(pending) >= MOST_STATEMENTS or self._bytes >= self._most_bytes:
             self.run()
 
@@ -87,9 +88,13 @@ class Program:
 
         Collective in effect: every rank executes the same part at the same point of its program.
         """
+        if self._pending:
+            self._execute(through)
+        if self._runtime.size == 1:
+            self.tell()
+
+    def _execute(self, through: int | None) -> None:
         pending = self._pending
-        if not pending:
-            return
         count = len(pending) if through is None else through - pending[0].serial + 1
         todo, self._pending = pending[:count], pending[count:]
         if not self._pending:
@@ -101,23 +106,15 @@ class Program:
         for position, group in enumerate(groups):
             execute(runtime, group, later)
             groups[position] = None  # what ran holds no storages, so that their memory can be used again
-        if runtime.size == 1:
-            self._warn()
 
-    def report(self, state: dict[str, str]) -> None:
-        """Agree on the floating-point events so far, and tell the user under `state`; collective."""
-        self.share(self._runtime.comm.allgather(tuple(self._runtime.flags)) if self._runtime.size > 1 else [], state)
+    def tell(self) -> None:
+        """Agree on the floating-point events so far and report them; collective."""
+        mine = tuple(self._runtime.flags)
+        self.share(self._runtime.comm.allgather(mine) if self._runtime.size > 1 else [mine])
 
-    def share(self, flags: list, state: dict[str, str] | None = None) -> None:
-        """Report the events of all ranks, which a collective brought along (`flags`: one sequence for each rank)."""
-        events = [*self._runtime.flags, *(event for part in flags for event in part)]
+    def share(self, flags: Sequence[Sequence[floating.Event]]) -> None:
+        """Report the events of all ranks, which a collective brought along: one sequence for each rank."""
         self._runtime.flags.clear()
+        events = [event for part in flags for event in part]
         if events:
-            floating.report(map(tuple, events), state or _WARN)
-
-    def _warn(self) -> None:
-        if self._runtime.flags:
-            self.share([])
-
-
-_WARN = dict.fromkeys(("divide", "over", "under", "invalid"), "warn")
+            floating.report(events)

@@ -64,7 +64,10 @@ def reduction(
     if initial is not np._NoValue:
         kwargs["initial"] = initial
     array = x._array if isinstance(x, Handle) else np.asarray(x)
-    axes = tuple(range(array.ndim)) if axis is None else np.lib.array_utils.normalize_axis_tuple(axis, array.ndim)
+    try:
+        axes = tuple(range(array.ndim)) if axis is None else np.lib.array_utils.normalize_axis_tuple(axis, array.ndim)
+    except (ValueError, TypeError):
+        numpy_error(ufunc.reduce, (x,), kwargs)
     kind = _loop_dtype(ufunc, array.dtype, None if dtype is None else np.dtype(dtype), None if out is None else _plain(out).dtype)
     shape = tuple(1 if a in axes else n for a, n in enumerate(array.shape) if keepdims or a not in axes)
     needs_value = ufunc.identity is None and initial in (np._NoValue, None)

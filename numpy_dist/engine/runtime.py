@@ -31,7 +31,7 @@ class Runtime:
         The communicator's.
     program : Program
         Statements that were recorded and not yet executed.
-    flags : list
+    flags : set
         Floating-point events of this rank that were not yet reported (they travel with the next collective).
     """
 
@@ -46,7 +46,7 @@ class Runtime:
         self.counters = Counters()
         self.backend = make_backend(config.BACKEND)
         self.program = Program(self)
-        self.flags: list[tuple] = []
+        self.flags: set[tuple] = set()
         self.thread = threading.get_ident()
         self._budget: int | None = None
 

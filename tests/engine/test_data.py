@@ -1,0 +1,115 @@
+"""Data come in and go out: every way in, any layout, and memory that was handed out."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import numpy_dist
+from numpy_dist import engine
+from numpy_dist.errors import CommunicationRefused, GatherError
+from numpy_dist.settings import config
+from numpy_dist.spmd_testing import forbid_gathers
+
+pytestmark = pytest.mark.spmd
+
+VALUES = np.arange(7 * 5 * 3.0).reshape(7, 5, 3)
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("split", [0, 1, 2])
+def test_global_arrays(order, split):
+    values = np.array(VALUES, order=order)
+    x = numpy_dist.asarray(values, split=split)
+    assert np.array_equal(x.gather(), values)
+    assert x.strides == values.strides
+    assert x.layout.cut_axes == (split,)
+
+
+def test_the_input_is_copied():
+    values = VALUES.copy()
+    x = numpy_dist.asarray(values)
+    buffer = np.ones(3)
+    y = x + buffer
+    buffer[:] = 100
+    values[:] = 0
+    assert np.array_equal(y.gather(), VALUES + 1)
+
+
+def test_root_sends_each_rank_its_part():
+    rank, size = engine.runtime().rank, engine.runtime().size
+    root = size - 1
+    x = numpy_dist.asarray(VALUES if rank == root else None, root=root)
+    assert np.array_equal(x.gather(), VALUES)
+
+
+def test_local_memory_is_the_arrays_own():
+    x = numpy_dist.asarray(VALUES)
+    block = x.local
+    block[...] = 5.0
+    assert np.array_equal(x.gather(), np.full_like(VALUES, 5.0))
+    x += 1
+    assert np.all(block == 6.0)
+    x[1:] = x[:-1] * 2
+    expected = np.full_like(VALUES, 12.0)
+    expected[0] = 6.0
+    assert np.array_equal(x.gather(), expected)
+    if block.size:
+        assert np.array_equal(block, expected[tuple(slice(lo, hi) for lo, hi in x.layout.box(engine.runtime().rank))])
+
+
+def test_a_rank_holds_its_part_only():
+    x = numpy_dist.asarray(np.zeros((1000, 100)), split=0)
+    share = -(-1000 // engine.runtime().size)
+    assert x.local.shape[0] <= share
+    assert x._storage.memory.size <= share * 100 * 8
+
+
+def test_redistribution_round_trip():
+    x = numpy_dist.asarray(VALUES, split=0)
+    y = x.redistribute(split=2)
+    assert y.layout.cut_axes == (2,)
+    assert np.array_equal(y.gather(), VALUES)
+    assert np.array_equal((x + y).gather(), 2 * VALUES)
+
+
+def test_gathers_are_counted_and_can_be_refused():
+    x = numpy_dist.asarray(VALUES)
+    before = engine.counters().gathers
+    x.gather()
+    several = engine.runtime().size > 1
+    assert engine.counters().gathers == before + several
+    if several:
+        with forbid_gathers(), pytest.raises(CommunicationRefused):
+            x.gather()
+
+
+def test_a_gather_over_the_budget_is_refused_on_every_rank():
+    x = numpy_dist.asarray(VALUES)
+    if engine.runtime().size > 1:
+        with config(MEMORY_BUDGET=100), pytest.raises(GatherError, match="100"):
+            x.gather()
+    assert np.array_equal(x.gather(), VALUES)
+
+
+def test_writes_through_views_whose_owners_are_no_boxes():
+    values = np.arange(24.0)
+    x = numpy_dist.asarray(values, split=0)
+    rows = x.reshape(4, 6)
+    rows[:, 1] = -1.0
+    rows[2] += 100
+    expected = values.reshape(4, 6).copy()
+    expected[:, 1] = -1.0
+    expected[2] += 100
+    assert np.array_equal(x.gather(), expected.reshape(-1))
+
+
+def test_flattened_views_alias():
+    values = np.arange(42.0).reshape(6, 7)
+    for split in (0, 1):
+        x = numpy_dist.asarray(values, split=split)
+        flat = x.reshape(-1)
+        flat[3:40:5] = 0
+        expected = values.copy()
+        expected.reshape(-1)[3:40:5] = 0
+        assert np.array_equal(x.gather(), expected)
+        assert np.array_equal(flat.gather(), expected.reshape(-1))
