@@ -149,7 +149,8 @@ class _Binder:
         if isinstance(value, staticmethod | classmethod):
             return type(value)(self.value(value.__func__))
         if isinstance(value, property):
-            return property(*(self.value(f) for f in (value.fget, value.fset, value.fdel)), doc=value.__doc__)
+            getter, setter, deleter = map(self.value, (value.fget, value.fset, value.fdel))
+            return property(getter, setter, deleter, value.__doc__)
         if isinstance(value, functools.partial):
             return functools.partial(self.value(value.func), *map(self.value, value.args), **value.keywords)
         if isinstance(value, functools._lru_cache_wrapper) and self._is_ours(value.__wrapped__):

@@ -145,7 +145,7 @@ def compare_ranks(array: np.ndarray) -> None:
     if comm.size == 1:
         return
     if array.dtype.hasobject:
-        content = repr(array.tolist()).encode()
+        content: Any = repr(array.tolist()).encode()
     else:
         content = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
     seen = comm.allgather((array.shape, str(array.dtype), hashlib.blake2b(content, digest_size=16).hexdigest()))
@@ -362,9 +362,9 @@ def from_local(block: Any, axis: int = 0) -> Any:
     except Exception as error:
         failure = error
     seen = comm.allgather((failure, None if mine is None else (mine.shape, mine.dtype), axis))
-    for rank, (error, _, _) in enumerate(seen):
-        if error is not None:
-            raise ValueError(f"from_local: the block of rank {rank} is no array: {error}") from error
+    for rank, (found, _, _) in enumerate(seen):
+        if found is not None:
+            raise ValueError(f"from_local: the block of rank {rank} is no array: {found}") from found
     shapes = [what[0] for _, what, _ in seen]
     _check_blocks(shapes, [what[1] for _, what, _ in seen], [given for _, _, given in seen])
     axis = axis % len(shapes[0])

@@ -21,7 +21,7 @@ from numpy_dist.layout.mesh import Mesh
 __all__ = ["DistArray"]
 
 
-class DistArray(Operators, Indexing, Methods, engine.Handle):
+class DistArray(Operators, Indexing, Methods):
     """An array that is spread over the ranks of a communicator, with the interface of `numpy.ndarray`.
 
     Made by `numpy_dist.asarray`, the creation functions and `from_local`, not by calling the class. Reading values
@@ -31,7 +31,7 @@ class DistArray(Operators, Indexing, Methods, engine.Handle):
     __slots__ = ()
 
     __array_priority__ = 1000.0
-    __class_getitem__ = classmethod(GenericAlias)
+    __class_getitem__: Any = classmethod(GenericAlias)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         raise TypeError(
@@ -52,7 +52,7 @@ class DistArray(Operators, Indexing, Methods, engine.Handle):
                 "the array is sharded; x.local is this rank's part."
             )
         fallback.announce_gather(self)
-        array = engine.gather(self)
+        array: Any = engine.gather(self)
         return array if dtype is None else array.astype(dtype, copy=False)
 
     # ---- metadata
@@ -66,7 +66,7 @@ class DistArray(Operators, Indexing, Methods, engine.Handle):
     def shape(self, shape: Any) -> None:
         array = self._array[...]
         array.shape = shape
-        self._array = array
+        self._become(array)
 
     @property
     def dtype(self) -> np.dtype:
@@ -76,8 +76,8 @@ class DistArray(Operators, Indexing, Methods, engine.Handle):
     @dtype.setter
     def dtype(self, dtype: Any) -> None:
         array = self._array[...]
-        array.dtype = dtype
-        self._array = array
+        array.dtype = dtype  # type: ignore[misc]
+        self._become(array)
 
     @property
     def strides(self) -> tuple[int, ...]:

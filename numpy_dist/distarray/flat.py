@@ -57,7 +57,7 @@ class FlatIterator:
 
     def __getitem__(self, key: Any) -> Any:
         found = self._flattened()[key]
-        return found.copy() if isinstance(found, engine.Handle) else found
+        return found.copy() if engine.is_handle(found) else found
 
     def __setitem__(self, key: Any, value: Any) -> None:
         base = self.base
@@ -69,7 +69,7 @@ class FlatIterator:
             target[key] = value
         elif whole.size:
             # The values are repeated as often as they fit, as flatiter does.
-            values = np.asarray(value, base.dtype) if not isinstance(value, engine.Handle) else value
+            values = value if engine.is_handle(value) else np.asarray(value, base.dtype)
             flat = values.reshape(-1)
             if flat.size == 0:
                 raise ValueError("Error setting single item of array.")

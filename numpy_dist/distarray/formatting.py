@@ -12,7 +12,7 @@ from numpy_dist import engine
 
 def array_repr(x: Any, max_line_width: Any = None, precision: Any = None, suppress_small: Any = None) -> str:
     """What `numpy.array_repr` says of the gathered array (collective; where NumPy prints the edges, only they move)."""
-    options = np.get_printoptions()
+    options: Any = np.get_printoptions()
     override = options.get("override_repr")
     if override is not None:
         return override(x)

@@ -19,8 +19,12 @@ _BLOCK_BYTES = 1 << 16
 _WHY_GATHERED = "integer-array indexing is not distributed"
 
 
+def _is_array(item: Any) -> bool:
+    return engine.is_handle(item) or isinstance(item, np.ndarray)
+
+
 def _is_mask(item: Any) -> bool:
-    return isinstance(item, (engine.Handle, np.ndarray)) and item.dtype.kind == "b" and item.ndim > 0
+    return _is_array(item) and item.dtype.kind == "b" and item.ndim > 0
 
 
 def _normal(item: Any) -> Any:
@@ -64,14 +68,10 @@ def _set_items(array: np.ndarray, key: Any, value: Any) -> np.ndarray:
     return changed
 
 
-class Indexing:
+class Indexing(engine.Handle):
     """`x[...]`, `x[...] = ...`, iteration and `in`."""
 
     __slots__ = ()
-
-    _array: np.ndarray
-    _storage: Any
-    _view: Any
 
     def __getitem__(self, key: Any) -> Any:
         kind = type(key)
@@ -114,7 +114,7 @@ class Indexing:
 
     def _check_index(self, items: tuple, key: Any) -> None:
         """NumPy's error for items that are no indices: floats, strings, objects."""
-        if any(isinstance(item, (engine.Handle, np.ndarray)) and item.dtype.kind not in "iub" for item in items):
+        if any(_is_array(item) and item.dtype.kind not in "iub" for item in items):
             given = key if isinstance(key, tuple) else (key,)
             plain = tuple(numpy_stand_in(item) if isinstance(item, engine.Handle) else item for item in given)
             numpy_stand_in(self)[plain if isinstance(key, tuple) else plain[0]]
@@ -179,16 +179,20 @@ class Indexing:
 
     def _scalars(self) -> Iterator[Any]:
         """The elements of a sharded 1-D array, fetched in blocks: anew if anything was recorded since."""
+        values: Any
         length = self._array.shape[0]
         block = max(1, _BLOCK_BYTES // max(1, self._array.itemsize))
-        start, values, recorded = 0, np.empty(0, self._array.dtype), -1
+        start, values, recorded = 0, [], -1
         counters = engine.counters()
         for i in range(length):
             if i - start >= len(values) or counters.statements != recorded:
                 start, stop = i, min(i + block, length)
-                values = engine.gather(self._view(lambda a, lo=i, hi=stop: a[lo:hi]))
+                values = engine.gather(self._block(start, stop))
                 recorded = counters.statements
             yield values[i - start]
+
+    def _block(self, start: int, stop: int) -> Any:
+        return self._view(lambda a: a[start:stop])
 
     def __contains__(self, value: Any) -> bool:
         if self._storage is None and not isinstance(value, engine.Handle):

@@ -73,15 +73,13 @@ def _in_place_method(name: str, function: Callable[..., Any]) -> Callable[..., N
     return method
 
 
-class Methods:
+class Methods(engine.Handle):
     """The public methods of ndarray."""
 
     __slots__ = ()
 
-    _array: np.ndarray
-    _storage: Any
-    _view: Callable[..., Any]
     gather: Callable[..., Any]
+    base: Any
 
     all = _method("all", np.all)
     any = _method("any", np.any)
@@ -126,7 +124,8 @@ class Methods:
             return self if result is self._array else wrap(type(self), result)
         target = np.zeros((0,) * self._array.ndim, self._array.dtype).astype(dtype, casting=casting).dtype
         flags = self._array.flags
-        in_order = order in ("K", "k") or (order in ("A", "a") and flags.forc) or flags[f"{order.upper()}_CONTIGUOUS"]
+        in_order = order in ("K", "k") or (order in ("A", "a") and flags.forc) or flags[f"{order.upper()}_CONTIGUOUS"]  # type: ignore[index]
+
         if not copy and in_order and target == self._array.dtype:
             return self
         return engine.copy(self, dtype=target, order=order)
@@ -188,7 +187,8 @@ class Methods:
             index = args[0] if len(args) == 1 else args
         else:
             index = (0,) * self._array.ndim
-        return engine.item(self._view(lambda a: a[(*(int(i) for i in index), ...)])).item()
+        key: Any = (*(int(i) for i in index), ...)
+        return engine.item(self._view(lambda a: a[key])).item()
 
     def put(self, indices: Any, values: Any, mode: Any = "raise") -> None:
         """Set elements by flat index (as `numpy.put`)."""
@@ -200,7 +200,7 @@ class Methods:
         if self._storage is None:
             return wrap(type(self), self._array.reshape(*shape, **options))
         if not shape:
-            self._array.reshape()  # NumPy's error
+            self._array.reshape(*shape)  # NumPy's error
         return call(np.reshape, self, (shape[0] if len(shape) == 1 else shape,), options)
 
     def resize(self, *new_shape: Any, refcheck: bool = True) -> None:
@@ -229,7 +229,7 @@ class Methods:
 
     def to_device(self, device: str, /, *, stream: Any = None) -> Any:
         """The array itself: ``"cpu"`` is the only device, as in NumPy."""
-        np.empty(0).to_device(device, stream=stream)
+        np.empty(0).to_device(device, stream=stream)  # type: ignore[arg-type]
         return self
 
     def view(self, *args: Any, **kwargs: Any) -> Any:
@@ -279,10 +279,12 @@ class Methods:
     def _own_metadata(self) -> np.ndarray:
         """The ndarray behind the handle, made this handle's own if it is one that handles share."""
         if self._storage is not None:
-            array = self._array[...]
-            array.flags.writeable = self._array.flags.writeable
-            self._array = array
+            self._become(self._array[...])
         return self._array
+
+    def _become(self, array: np.ndarray) -> None:
+        """See the same data through another ndarray (or phantom)."""
+        self._array, self._ref = array, None
 
 
 def _write_bytes(file: Any, data: bytes) -> None:

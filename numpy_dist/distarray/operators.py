@@ -24,7 +24,7 @@ _FOREIGN = object()
 def wrap(cls: type, result: Any) -> Any:
     """NumPy's result on replicated operands as ours: arrays become `cls`, tuples are wrapped item by item."""
     if type(result) is _ndarray:
-        made = _new(cls)
+        made: Any = _new(cls)
         made._array = result
         made._storage = None
         return made
@@ -148,7 +148,8 @@ def _equality(operation: Callable[[Any, Any], Any], ufunc: np.ufunc) -> Callable
 
 
 def _stand_in(value: Any) -> Any:
-    return np.zeros((1,) * value.ndim, value.dtype) if isinstance(value, (engine.Handle, np.ndarray)) else value
+    is_array = engine.is_handle(value) or isinstance(value, np.ndarray)
+    return np.zeros((1,) * value.ndim, value.dtype) if is_array else value
 
 
 def _fast_power(array: np.ndarray, exponent: Any) -> np.ufunc | None:
@@ -164,13 +165,10 @@ def _fast_power(array: np.ndarray, exponent: Any) -> np.ufunc | None:
     return None
 
 
-class Operators:
+class Operators(engine.Handle):
     """Arithmetic, comparison and bit operators as ndarray has them."""
 
     __slots__ = ()
-
-    _array: np.ndarray
-    _storage: Any
 
     __add__, __radd__, __iadd__ = _arithmetic(operator.add, np.add)
     __sub__, __rsub__, __isub__ = _arithmetic(operator.sub, np.subtract)
@@ -210,7 +208,7 @@ class Operators:
                 return engine.elementwise(ufunc, (self,))
         return self._power(self, other)
 
-    def __ipow__(self, other: Any) -> Any:
+    def __ipow__(self, other: Any) -> Any:  # type: ignore[misc]
         ufunc = _fast_power(self._array, other)
         if ufunc is None:
             return self._power_in_place(self, other)
@@ -245,17 +243,25 @@ class Operators:
         return protocol.array_ufunc(self, np.matmul, "__call__", operands, {})
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        if method == "__call__" and not kwargs and self._storage is None:
+        if not kwargs and method == "__call__" and self._storage is None:
             cls = type(self)
             if len(inputs) == 1:
-                return wrap(cls, ufunc(self._array))
-            if len(inputs) == 2:
+                result = ufunc(self._array)
+            elif len(inputs) == 2:
                 left, right = inputs
                 if type(left) is cls and left._storage is None:
-                    if type(right) is cls and right._storage is None:
-                        return wrap(cls, ufunc(left._array, right._array))
-                    if type(right) in _PLAIN:
-                        return wrap(cls, ufunc(left._array, right))
-                elif type(left) in _PLAIN and type(right) is cls:
-                    return wrap(cls, ufunc(left, right._array))
+                    left = left._array
+                if type(right) is cls and right._storage is None:
+                    right = right._array
+                if type(left) not in _PLAIN or type(right) not in _PLAIN:
+                    return protocol.array_ufunc(self, ufunc, method, inputs, kwargs)
+                result = ufunc(left, right)
+            else:
+                return protocol.array_ufunc(self, ufunc, method, inputs, kwargs)
+            if type(result) is _ndarray:
+                made = _new(cls)
+                made._array = result
+                made._storage = None
+                return made
+            return wrap(cls, result)
         return protocol.array_ufunc(self, ufunc, method, inputs, kwargs)
