@@ -50,16 +50,11 @@ def current_state() -> State:
     return found[1]
 
 
-def is_eager(state: State) -> bool:
-    """Whether statements must execute before their call returns, since the user wants to be told at once."""
-    return state.eager or _warnings_are_errors()
-
-
 _filters_seen: tuple[Any, Any, int] = (None, None, 0)
 _filters_raise = False
 
 
-def _warnings_are_errors() -> bool:
+def warnings_are_errors() -> bool:
     """Whether the first filter that applies to a RuntimeWarning makes it an error (cached by the filter list's identity)."""
     global _filters_seen, _filters_raise
     filters = warnings.filters

@@ -60,7 +60,7 @@ class Program:
                 pinned = True
         if now:
             self._run_agreed()
-        elif floating.is_eager(state):
+        elif state.eager or floating.warnings_are_errors():
             self.run()
             self.tell()
         elif pinned or len(pending) >= MOST_STATEMENTS or self._bytes >= self._most_bytes:

@@ -170,11 +170,12 @@ def _within(bounds: Bounds, operands: Sequence[Any]) -> bool:
 class _Plan:
     """Everything about a statement but its storages, for statements that differ in nothing else."""
 
-    __slots__ = ("array", "bounds", "dtype", "layout", "now", "shape", "space", "view")
+    __slots__ = ("array", "bounds", "dtype", "layout", "nbytes", "now", "shape", "space", "view")
 
     def __init__(self, result: Any, space: Any, now: bool, bounds: Bounds) -> None:
         storage = result._storage
         self.shape, self.dtype, self.layout, self.array = storage.shape, storage.dtype, storage.layout, result._array
+        self.nbytes = storage.nbytes
         self.view, self.space, self.now, self.bounds = ref_of(result).view, space, now, bounds
 
 
@@ -217,7 +218,7 @@ def _replay(plan: _Plan, op: Op, inputs: Sequence[Any], out: Any) -> Any:
     rt = runtime()
     made = out is None
     if made:
-        storage = Storage(plan.shape, plan.dtype, plan.layout, rt.pool)
+        storage = Storage(plan.shape, plan.dtype, plan.layout, rt.pool, plan.nbytes)
         out = sharded(storage, plan.array)
         target = out._ref = Ref(storage, plan.array, plan.view)
     else:

@@ -33,11 +33,14 @@ def user_frame() -> tuple[CodeType, int, Any]:
 
     Frames themselves are never kept: they keep their locals, hence handles, alive.
     """
-    frame: FrameType | None = sys._getframe(1)
+    frame: FrameType | None = sys._getframe(2)
+    known = _OURS
     while frame is not None:
         code = frame.f_code
-        ours = _OURS.get(code)
-        if not (_is_ours(code) if ours is None else ours):
+        ours = known.get(code)
+        if ours is None:
+            ours = _is_ours(code)
+        if not ours:
             return code, frame.f_lasti, frame.f_globals.get("__name__", "<unknown>")
         frame = frame.f_back
     return _NOWHERE

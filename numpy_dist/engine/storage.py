@@ -46,9 +46,11 @@ class Storage:
         "__weakref__", "dtype", "extent", "fresh", "last_write", "layout", "low", "memory", "nbytes", "pinned", "pool", "shape", "spare", "token",
     )
 
-    def __init__(self, shape: tuple[int, ...], dtype: np.dtype, layout: Layout, pool: Pool) -> None:
+    def __init__(
+        self, shape: tuple[int, ...], dtype: np.dtype, layout: Layout, pool: Pool, nbytes: int | None = None
+    ) -> None:
         self.shape, self.dtype, self.layout, self.pool = shape, dtype, layout, pool
-        self.nbytes = layout.nelements * dtype.itemsize
+        self.nbytes = layout.nelements * dtype.itemsize if nbytes is None else nbytes
         self.memory: np.ndarray | None = None
         self.low: tuple[int, ...] = ()
         self.extent: tuple[int, ...] = ()
