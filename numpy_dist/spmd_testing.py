@@ -17,7 +17,7 @@ from numpy_dist.comm.detect import get_communicator, renew
 from numpy_dist.comm.simulated import run_simulated
 from numpy_dist.errors import RankError
 
-__all__ = ["Agreement", "forbid_gathers", "run_simulated", "spmd", "watchdog"]
+__all__ = ["Agreement", "forbid_gathers", "inject", "run_simulated", "spmd", "watchdog"]
 
 Result = TypeVar("Result")
 
@@ -62,6 +62,38 @@ def forbid_gathers() -> Iterator[Communicator]:
         yield communicator
     finally:
         communicator.refuse_gathers = before
+
+
+# What a communicator does to communicate; each call is a place where `inject` may act.
+_OPERATIONS = ("_allgather_fixed", "_allgather_parts", "_bcast_into", "_barrier", "_start")
+
+
+@contextmanager
+def inject(position: int, action: Callable[[], Any]) -> Iterator[list[str]]:
+    """Within the block, call `action` just before this rank's communication number `position` (from 0).
+
+    Used to fail or to exit at every communication of an example, on one rank. The block's value lists the operations
+    that were called; so a first run, with position -1, tells how many there are. Not collective.
+    """
+    communicator = get_communicator()
+    called: list[str] = []
+
+    def wrapped(name: str, original: Callable[..., Any]) -> Callable[..., Any]:
+        def operation(*args: Any) -> Any:
+            called.append(name)
+            if len(called) == position + 1:
+                action()
+            return original(*args)
+
+        return operation
+
+    for name in _OPERATIONS:
+        setattr(communicator, name, wrapped(name, getattr(communicator, name)))
+    try:
+        yield called
+    finally:
+        for name in _OPERATIONS:
+            delattr(communicator, name)
 
 
 # -- the watchdog ----------------------------------------------------------------------------------------------------

@@ -51,8 +51,6 @@ def _make() -> Communicator:
         return SingleCommunicator()
     try:
         from numpy_dist.comm import mpi
-
-        ranks = mpi.world_size()
     except (ImportError, RuntimeError) as error:
         if launched is None:
             return SingleCommunicator()
@@ -60,6 +58,7 @@ def _make() -> Communicator:
             f"the launcher started {launched[1]} ranks ({launched[0]}={launched[1]}), but no MPI library could be "
             f"loaded: {error}. Install one (pip install 'numpy-dist[mpich]'), or start the program without a launcher"
         ) from error
+    ranks = mpi.start() if mpi.can_start(os.environ) else 1
     if ranks > 1:
         guard = watch_exits(unconditionally=True)
         assert guard is not None
@@ -71,8 +70,9 @@ def _make() -> Communicator:
     raise LauncherError(
         f"the launcher started {launched[1]} ranks ({launched[0]}={launched[1]}), but the MPI library "
         f"({mpi.library_version()}) sees 1 rank: launcher and library do not belong together. "
-        f"Start the program with that library's own launcher (this environment's is {find_mpiexec()}), set "
-        f"MPI4PY_LIBMPI to the launcher's library, or unset {launched[0]} to run each process by itself"
+        f"Start the program with that library's own launcher (this environment's is {find_mpiexec()}; under Slurm, "
+        f"srun --mpi=pmi2 for MPICH, --mpi=pmix for Open MPI), set MPI4PY_LIBMPI to the launcher's library, "
+        f"or unset {launched[0]} to run each process by itself"
     )
 
 
@@ -84,15 +84,12 @@ def renew() -> Communicator:
     """
     global _process_wide
     old = get_communicator()
-    if old.name != "mpi":
+    renewed = getattr(old, "renewed", None)
+    if renewed is None:
         return old
-    from numpy_dist.comm import mpi
-
-    _process_wide = mpi.MpiCommunicator(_guard)
+    _process_wide = renewed()
     reset_rank_local()
-    assert isinstance(old, mpi.MpiCommunicator)
-    old.release()
-    return _process_wide
+    return get_communicator()
 
 
 def _is_mpi_running() -> bool:

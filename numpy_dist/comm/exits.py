@@ -22,6 +22,7 @@ from types import FrameType, TracebackType
 from typing import Any, Protocol
 
 from numpy_dist.comm.last_resort import LastResort
+from numpy_dist.errors import LauncherError
 
 __all__ = ["EndNotice", "ExitGuard", "exit_code", "program_part"]
 
@@ -207,7 +208,11 @@ class ExitGuard:
     def _end_failed(self, code: int, error: BaseException, text: str, report: Callable[[], None]) -> None:
         """Announce the failure, `report` it if this rank is the one to do so, and end the job."""
         if self._over or os.getpid() != self._pid or not self._connected(text):
-            report()
+            if isinstance(error, LauncherError) and self._told_rank() not in ("0", "?"):
+                # The same on every rank, and no way to agree on who reports it.
+                self.write("LauncherError, as on rank 0\n")
+            else:
+                report()
             return
         self._over = True
         self.announce_failure(error, code)
@@ -282,9 +287,14 @@ class ExitGuard:
     def _rank(self) -> int:
         return 0 if self._communicator is None else self._communicator.rank
 
+    def _told_rank(self) -> str:
+        """This rank's number, from its launcher if there is no communicator."""
+        if self._communicator is not None:
+            return str(self._communicator.rank)
+        return next((os.environ[name] for name in _RANK_VARIABLES if name in os.environ), "?")
+
     def _prefixed(self, text: str) -> str:
-        rank = next((os.environ[v] for v in _RANK_VARIABLES if v in os.environ), "?")
-        return f"[rank {rank if self._communicator is None else self._communicator.rank}] {text}"
+        return f"[rank {self._told_rank()}] {text}"
 
     def _print_exception(self, kind: type[BaseException], value: BaseException, trace: TracebackType | None) -> None:
         if self._previous_hook is sys.__excepthook__:

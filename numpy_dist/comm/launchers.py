@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, MutableMapping
 
-__all__ = ["LAUNCHER_VARIABLES", "hide_from_children", "launched_ranks", "mark_process", "speaks_pmix"]
+__all__ = ["LAUNCHER_VARIABLES", "hide_from_children", "launched_ranks", "mark_process", "only_pmix", "speaks_pmix"]
 
 # The number of ranks. PMI_SIZE: Hydra (MPICH), Intel MPI, Cray, Slurm's pmi2; then Open MPI, MVAPICH, IBM's jsrun,
 # Flux, Slurm, and Hydra's number of ranks on this machine.
@@ -20,6 +20,7 @@ LAUNCHER_VARIABLES = (
 )
 # PMIx tells each process its rank; the number of ranks is to be asked of MPI.
 _PMIX_VARIABLE = "PMIX_RANK"
+_PMI_VARIABLES = ("PMI_FD", "PMI_PORT", "PMI_RANK")
 
 # A process that inherits these would take itself for the rank that its parent is, and die as it starts MPI.
 _HIDDEN_PREFIXES = ("PMI_", "PMIX_", "PRTE_", "HYDI_", "OMPI_COMM_WORLD_", "MPI_LOCAL", "MV2_COMM_", "JSM_NAMESPACE_")
@@ -43,6 +44,11 @@ def launched_ranks(environment: Mapping[str, str]) -> tuple[str, int] | None:
 def speaks_pmix(environment: Mapping[str, str]) -> bool:
     """Whether a launcher that speaks PMIx started this process."""
     return _PMIX_VARIABLE in environment and not _is_child_of_rank(environment)
+
+
+def only_pmix(environment: Mapping[str, str]) -> bool:
+    """Whether the launcher speaks PMIx and not the older protocol (PMI)."""
+    return _PMIX_VARIABLE in environment and not any(name in environment for name in _PMI_VARIABLES)
 
 
 def mark_process(environment: MutableMapping[str, str] = os.environ) -> None:

@@ -12,18 +12,24 @@ import sys
 import time
 import traceback
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import mpi4py.MPI as MPI
+import mpi4py
 import numpy as np
 
 from numpy_dist.comm.base import Bytes, Communicator, Pending, caller_line
 from numpy_dist.comm.exits import EndNotice, ExitGuard
+from numpy_dist.comm.launchers import only_pmix
 from numpy_dist.errors import RankError
 from numpy_dist.settings import config
 
-__all__ = ["MpiCommunicator", "library_version", "world_is_parallel", "world_size"]
+if "mpi4py.MPI" not in sys.modules:
+    # MPI is started below, once it is known that it will not abort the process.
+    mpi4py.rc.initialize, mpi4py.rc.finalize = False, True
+import mpi4py.MPI as MPI
+
+__all__ = ["MpiCommunicator", "can_start", "library_version", "start", "world_is_parallel"]
 
 # Tests of a request before the core is yielded, and seconds of waiting before the rank sleeps between tests.
 _SPINS_BEFORE_YIELD = 32
@@ -33,9 +39,18 @@ _SLEEP_SECONDS = 0.0001
 _NOTICE_TAG = 1
 
 
-def world_size() -> int:
-    """The number of ranks in MPI's world."""
+def start() -> int:
+    """Start MPI unless the program has; the number of ranks in its world. Other ranks may wait for it."""
+    if not MPI.Is_initialized():
+        level = str(mpi4py.rc.thread_level).upper() if mpi4py.rc.threads else "SINGLE"
+        MPI.Init_thread(getattr(MPI, f"THREAD_{level}"))
     return MPI.COMM_WORLD.Get_size()
+
+
+def can_start(environment: Mapping[str, str]) -> bool:
+    """False where this library would abort the process: MPICH without PMIx, under a launcher that speaks only PMIx."""
+    text = MPI.Get_library_version()
+    return MPI.Is_initialized() or "mpich" not in text.lower() or "pmix" in text.lower() or not only_pmix(environment)
 
 
 def world_is_parallel() -> bool:
@@ -170,6 +185,7 @@ class MpiCommunicator(Communicator):
         self.posted: Counter[tuple[int, int]] = Counter()
         self.active: dict[int, Any] = {}
         self._collectives = 0
+        self._announced = False
         self._control = self._duplicate(world)
         self.native = self._duplicate(world)
         node = world.Split_type(MPI.COMM_TYPE_SHARED)
@@ -234,10 +250,24 @@ class MpiCommunicator(Communicator):
             wait.pause()
         del self.active[id(request)]
 
-    def release(self) -> None:
-        """Give the communicators back (their number is limited); collective, and nothing can be sent afterwards."""
-        self.native.Free()
+    def renewed(self) -> MpiCommunicator:
+        """A communicator in place of this one, after an error on some ranks that all have come back from; collective.
+
+        The old one is freed only if all that was started on it is complete: what is left of it would be taken for
+        messages of another communicator, as MPI gives the same identity out again.
+        """
+        new = MpiCommunicator(self._guard)
+        states = new.allgather(
+            (self._announced, self._collectives, dict(self.sent), dict(self.posted), not self.active)
+        )
+        announced = {rank for rank, state in enumerate(states) if state[0]} - {self.rank}
+        while not announced <= self.ended.keys():
+            self.look_for_notices()
+        new.barrier()
         self._control.Free()
+        if _all_complete(states):
+            self.native.Free()
+        return new
 
     # -- ends of ranks -----------------------------------------------------------------------------------------------
 
@@ -263,6 +293,7 @@ class MpiCommunicator(Communicator):
 
     def announce(self, code: int, reason: str, failed: bool, claims: bool) -> None:
         """Tell all other ranks that this one ends; returns at once."""
+        self._announced = True
         for rank in range(self.size):
             if rank == self.rank:
                 continue
@@ -307,3 +338,10 @@ class MpiCommunicator(Communicator):
         text = f"has waited {seconds:.0f} s in {where} (collective {self._collectives})\n{stack}"
         sys.stderr.write(f"[rank {self.rank}] {text}")
         sys.stderr.flush()
+
+
+def _all_complete(states: Sequence[tuple[bool, int, dict[Any, int], dict[Any, int], bool]]) -> bool:
+    """Whether all ranks have completed the same collectives, and all messages that were sent."""
+    sent = {(r, other, tag): n for r, state in enumerate(states) for (other, tag), n in state[2].items()}
+    posted = {(other, r, tag): n for r, state in enumerate(states) for (other, tag), n in state[3].items()}
+    return sent == posted and len({state[1] for state in states}) == 1 and all(state[4] for state in states)

@@ -1,0 +1,308 @@
+"""How ranks end, in real MPI jobs: one traceback, an exit code, within seconds; never a hang."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from numpy_dist.comm import detect
+from numpy_dist.comm.exits import exit_code
+
+SECONDS = 10.0
+PATIENCE = 60.0
+HEADER = "Traceback (most recent call last)"
+
+PREAMBLE = """
+import os, signal, subprocess, sys, time
+import numpy as np
+from numpy_dist.comm.detect import get_communicator, watch_exits
+watch_exits()
+"""
+WITH_COMMUNICATOR = "comm = get_communicator()\nrank = comm.rank\ncomm.barrier()\n"
+WITHOUT_COMMUNICATOR = "rank = int(os.environ['PMI_RANK'])\n"
+
+
+class Job(NamedTuple):
+    code: int
+    output: str
+    errors: str
+    seconds: float
+
+
+Runner = Callable[..., Job]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Runner:
+    """Runs a script on some ranks; a job that hangs fails the test."""
+    mpiexec = detect.find_mpiexec()
+    if mpiexec is None:
+        pytest.skip("there is no mpiexec")
+
+    def run(script: str, nranks: int = 3, preamble: str = WITH_COMMUNICATOR, interrupt: bool = False) -> Job:
+        path = tmp_path / "script.py"
+        path.write_text(PREAMBLE + preamble + textwrap.dedent(script))
+        started = time.monotonic()
+        process = subprocess.Popen(
+            [mpiexec, "-n", str(nranks), sys.executable, str(path)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+            env={**os.environ, "OMP_NUM_THREADS": "1"},
+        )
+        try:
+            if interrupt:
+                assert process.stdout is not None and process.stdout.readline() == "ready\n"
+                process.send_signal(signal.SIGINT)
+            output, errors = process.communicate(timeout=PATIENCE)
+        except BaseException:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            raise
+        return Job(process.returncode, output, errors, time.monotonic() - started)
+
+    return run
+
+
+def assert_failed(job: Job, *expected: str, code: int | None = None) -> None:
+    assert job.code != 0 and (code is None or job.code == code), job
+    assert job.errors.count(HEADER) == 1, job.errors
+    assert job.seconds < SECONDS, job
+    for text in expected:
+        assert text in job.errors, job.errors
+
+
+def test_an_exception_on_one_rank(run: Runner) -> None:
+    job = run("if rank == 1: raise ValueError('planted')\ncomm.allgather(1)")
+    assert_failed(job, f"[rank 1] {HEADER}", "ValueError: planted", code=1)
+
+
+def test_an_exception_on_every_rank(run: Runner) -> None:
+    assert_failed(run("raise ValueError(f'planted {rank}')"), f"[rank 0] {HEADER}", "planted 0", code=1)
+
+
+def test_an_exception_while_the_others_compute(run: Runner) -> None:
+    job = run("if rank == 0: raise ValueError('planted')\ntime.sleep(50)", nranks=2)
+    assert_failed(job, f"[rank 0] {HEADER}", "ValueError: planted")
+
+
+def test_an_exception_while_others_send_and_receive(run: Runner) -> None:
+    script = """
+        if rank == 0: raise ValueError('planted')
+        if rank == 1: comm.exchange([], [(0, np.zeros(3))])
+        comm.exchange([(0, np.zeros(10**6))], [])
+    """
+    assert_failed(run(script), f"[rank 0] {HEADER}", "ValueError: planted")
+
+
+def test_an_exit_with_a_code_on_one_rank(run: Runner) -> None:
+    job = run("if rank == 1: sys.exit(3)\ncomm.allgather(1)")
+    assert_failed(job, f"[rank 1] {HEADER}", "SystemExit: 3", "script.py")
+    assert run("sys.exit(3)")[:3] == (3, "", "")
+
+
+def test_an_exit_with_a_code_while_the_others_compute(run: Runner) -> None:
+    assert_failed(run("if rank == 1: sys.exit(3)\ntime.sleep(50)", nranks=2), f"[rank 1] {HEADER}", code=3)
+
+
+def test_a_system_exit_that_is_raised(run: Runner) -> None:
+    job = run("if rank == 1: raise SystemExit(3)\ncomm.allgather(1)", nranks=2)
+    assert_failed(job, f"[rank 0] {HEADER}", "rank 1 has ended", "in allgather, called from")
+
+
+def test_an_exit_that_was_caught_is_none(run: Runner) -> None:
+    script = """
+        try:
+            if rank == 1: sys.exit(3)
+        except SystemExit:
+            pass
+        comm.barrier()
+        print('end')
+    """
+    job = run(script, nranks=2)
+    assert (job.code, job.output, job.errors) == (0, "end\nend\n", "")
+
+
+def test_a_keyboard_interrupt_on_one_rank(run: Runner) -> None:
+    script = "if rank == 1:\n    os.kill(os.getpid(), signal.SIGINT)\n    time.sleep(9)\ncomm.barrier()"
+    assert_failed(run(script), f"[rank 1] {HEADER}", "KeyboardInterrupt")
+
+
+def test_control_c(run: Runner) -> None:
+    job = run("if rank == 0: print('ready', flush=True)\nelse: comm.barrier()\ntime.sleep(50)", interrupt=True)
+    assert job.code != 0 and job.seconds < SECONDS
+
+
+def test_a_normal_end_while_others_wait(run: Runner) -> None:
+    job = run("if rank == 0: sys.exit()\ncomm.allgather(1)")
+    assert_failed(job, "RankError: rank 0 has ended", "in allgather, called from", "script.py", code=1)
+
+
+def test_an_early_end_without_further_communication_is_legal(run: Runner) -> None:
+    script = """
+        pending = comm.start_exchange([(2, np.zeros(10**6))] if rank == 1 else [],
+                                      [(1, target := np.ones(10**6))] if rank == 2 else [])
+        if rank < 2: sys.exit(0)
+        time.sleep(0.5)
+        pending.wait()
+        print('received', target.any())
+    """
+    job = run(script)
+    assert (job.code, job.output, job.errors) == (0, "received False\n", "")
+
+
+def test_the_program_may_handle_it(run: Runner) -> None:
+    script = """
+        from numpy_dist.errors import RankError
+        if rank == 0: sys.exit()
+        for _ in range(2):
+            try:
+                comm.barrier()
+            except RankError as error:
+                print(error.rank, flush=True)
+        comm.exchange([(3 - rank, np.ones(3))], [(3 - rank, target := np.zeros(3))])
+        assert target.all()
+    """
+    job = run(script)
+    assert (job.code, sorted(job.output.split()), job.errors) == (0, ["0"] * 4, "")
+
+
+def test_a_collective_that_the_ended_rank_took_part_in_completes(run: Runner) -> None:
+    script = """
+        data = comm.allgather_array(np.full(300_000, float(rank)))
+        if rank == 0: sys.exit()
+        time.sleep(0.3)
+        print(sum(a[-1] for a in data))
+    """
+    job = run(script)
+    assert (job.code, job.output, job.errors) == (0, "3.0\n3.0\n", "")
+
+
+def test_a_process_that_dies(run: Runner) -> None:
+    for death in ("os._exit(7)", "os.kill(os.getpid(), signal.SIGKILL)"):
+        job = run(f"if rank == 1: {death}\ncomm.allgather(1)", nranks=2)
+        assert job.code != 0 and job.seconds < SECONDS and HEADER not in job.errors
+
+
+def test_another_hook_shows_the_exception(run: Runner) -> None:
+    script = (
+        "sys.excepthook = lambda *a: print('hook:', a[1])\nif rank == 1: raise ValueError('planted')\ncomm.barrier()"
+    )
+    job = run(script, nranks=2)
+    assert job.code != 0 and job.seconds < SECONDS
+    assert job.output.count("hook: planted") == 1 and HEADER not in job.errors
+
+
+def test_a_hook_from_before_is_called(run: Runner) -> None:
+    hook = "sys.excepthook = lambda *a: print('hook:', a[1])\nfrom numpy_dist.comm import detect\n"
+    hook += "detect._guard._previous_hook = sys.excepthook\nsys.excepthook = detect._guard._hook\n"
+    job = run(hook + "if rank == 1: raise ValueError('planted')\ncomm.barrier()", nranks=2)
+    assert job.code != 0 and job.output == "hook: planted\n" and job.errors.startswith("[rank 1] ")
+
+
+def test_showing_an_exception_is_no_end(run: Runner) -> None:
+    script = """
+        if rank == 1:
+            try:
+                1 / 0
+            except ZeroDivisionError:
+                sys.excepthook(*sys.exc_info())
+        comm.barrier()
+        print('end')
+    """
+    job = run(script, nranks=2)
+    assert (job.code, job.output) == (0, "end\nend\n") and job.errors.count("ZeroDivisionError") == 1
+
+
+# -- before the first communication ----------------------------------------------------------------------------------
+
+
+def test_an_exception_before_the_first_use(run: Runner) -> None:
+    script = "if rank == 1: raise ValueError('planted')\nget_communicator().barrier()"
+    assert_failed(run(script, preamble=WITHOUT_COMMUNICATOR), f"[rank 1] {HEADER}", "ValueError: planted", code=1)
+
+
+def test_an_exception_on_every_rank_before_the_first_use(run: Runner) -> None:
+    job = run("raise ValueError('planted')", preamble=WITHOUT_COMMUNICATOR)
+    assert_failed(job, f"[rank 0] {HEADER}", "ValueError: planted", code=1)
+
+
+def test_an_exception_before_the_first_use_while_the_others_compute(run: Runner) -> None:
+    script = "if rank == 1: raise ValueError('planted')\ntime.sleep(50)"
+    job = run(script, nranks=2, preamble=WITHOUT_COMMUNICATOR)
+    assert_failed(job, f"[rank 1] {HEADER}", "ValueError: planted")
+
+
+def test_exits_before_the_first_use(run: Runner) -> None:
+    script = "if rank == 1: sys.exit(CODE)\nget_communicator().barrier()"
+    job = run(script.replace("CODE", "4"), nranks=2, preamble=WITHOUT_COMMUNICATOR)
+    assert_failed(job, f"[rank 1] {HEADER}", "SystemExit: 4")
+    job = run(script.replace("CODE", "0"), nranks=2, preamble=WITHOUT_COMMUNICATOR)
+    assert_failed(job, f"[rank 0] {HEADER}", "RankError: rank 1 has ended")
+
+
+def test_a_program_that_never_communicates(run: Runner) -> None:
+    job = run("print('end')", nranks=2, preamble=WITHOUT_COMMUNICATOR)
+    assert (job.code, job.output, job.errors) == (0, "end\nend\n", "")
+
+
+def test_a_launcher_that_does_not_fit(run: Runner) -> None:
+    # Without its pipe, the library takes each process for a program of its own.
+    job = run("os.environ.pop('PMI_FD')\nget_communicator()", preamble=WITHOUT_COMMUNICATOR)
+    assert_failed(job, f"[rank 0] {HEADER}", "LauncherError: the launcher started 3 ranks (PMI_SIZE=3)", "sees 1 rank")
+
+
+# -- children --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("preamble", [WITH_COMMUNICATOR, WITHOUT_COMMUNICATOR], ids=["after", "before"])
+def test_children_are_programs_of_one_rank(run: Runner, preamble: str) -> None:
+    script = """
+        code = "from numpy_dist.comm.detect import *; watch_exits(); print(get_communicator().name)"
+        print(subprocess.run([sys.executable, '-c', code], capture_output=True, text=True, timeout=30).stdout, end='')
+        get_communicator().barrier()
+    """
+    job = run(script, nranks=2, preamble=preamble)
+    assert (job.code, job.output, job.errors) == (0, "single\nsingle\n", "")
+
+
+def test_a_forked_child_cannot_communicate(run: Runner) -> None:
+    script = """
+        child = os.fork()
+        if child == 0:
+            try:
+                comm.barrier()
+            except RuntimeError as error:
+                sys.exit(5 if 'forked' in str(error) else 6)
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+        comm.barrier()
+    """
+    job = run(script, nranks=2)
+    assert (job.code, job.output, job.errors) == (0, "5\n5\n", "")
+
+
+def test_exit_codes() -> None:
+    assert [exit_code(value) for value in (None, 0, 3, True, 256 + 2, -1, "text")] == [0, 0, 3, 1, 2, 255, 1]
+
+
+def test_the_setting_timeout_prints_where_ranks_wait(run: Runner) -> None:
+    script = """
+        from numpy_dist.settings import config
+        config.TIMEOUT = 0.5
+        if rank == 1: time.sleep(2)
+        comm.allgather(1)
+    """
+    job = run(script, nranks=2)
+    assert job.code == 0
+    assert job.errors.count("[rank 0] has waited") == 1 and "in allgather" in job.errors and "script.py" in job.errors

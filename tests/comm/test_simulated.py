@@ -1,0 +1,281 @@
+"""Simulated ranks: one at a time, deadlocks found, failures named, and each with its own process-wide state."""
+
+from __future__ import annotations
+
+import contextvars
+import os
+import random
+import threading
+import time
+import warnings
+
+import numpy as np
+import pytest
+
+from numpy_dist.comm import detect
+from numpy_dist.comm.detect import get_communicator
+from numpy_dist.comm.simulated import run_simulated
+from numpy_dist.errors import DivergenceError, RankError
+from numpy_dist.settings import config
+
+
+def wait_for(rank: int) -> None:
+    get_communicator().exchange([], [(rank, np.zeros(1))])
+
+
+def test_results_come_in_rank_order() -> None:
+    def function(base: int, *, factor: int) -> int:
+        return base + factor * get_communicator().rank
+
+    assert run_simulated(3, function, 100, factor=2) == [100, 102, 104]
+    with pytest.raises(ValueError, match="at least 1"):
+        run_simulated(0, function)
+
+
+def test_one_rank_runs_at_a_time_and_in_the_same_order_each_time() -> None:
+    def trace() -> list[tuple[int, str]]:
+        events: list[tuple[int, str]] = []
+        running: list[int] = []
+
+        def function() -> None:
+            comm = get_communicator()
+            for step in range(4):
+                running.append(comm.rank)
+                time.sleep(0.0005)
+                assert running == [comm.rank]
+                events.append((comm.rank, f"step {step}"))
+                running.clear()
+                if step == 2:
+                    comm.exchange(
+                        [((comm.rank + 2) % comm.size, np.ones(3))], [((comm.rank - 2) % comm.size, np.zeros(3))]
+                    )
+                else:
+                    comm.barrier()
+
+        run_simulated(5, function)
+        return events
+
+    first = trace()
+    assert first == trace()
+    assert [rank for rank, _ in first[:5]] == [0, 1, 2, 3, 4]
+
+
+def test_a_deadlock_names_where_every_rank_waits() -> None:
+    errors = {}
+
+    def function() -> None:
+        comm = get_communicator()
+        try:
+            if comm.rank == 1:
+                comm.barrier()
+            wait_for((comm.rank + 1) % 3)
+        except RuntimeError as error:
+            errors[comm.rank] = str(error)
+            raise
+
+    with pytest.raises(RuntimeError, match="deadlock: every rank waits"):
+        run_simulated(3, function)
+    assert sorted(errors) == [0, 1, 2]
+    assert len(set(errors.values())) == 1
+    lines = errors[0].splitlines()
+    assert len(lines) == 4
+    assert "rank 0: messages with ranks [1]" in lines[1] and f"{__file__}:" in lines[1] and "in wait_for" in lines[1]
+    assert "rank 1: barrier" in lines[2] and "in function" in lines[2]
+    assert "rank 2: messages with ranks [0]" in lines[3]
+
+
+def test_a_program_that_relies_on_buffering_deadlocks() -> None:
+    def function() -> None:
+        comm = get_communicator()
+        other = 1 - comm.rank
+        comm.exchange([(other, np.zeros(1))], [])
+        comm.exchange([], [(other, np.zeros(1))])
+
+    with pytest.raises(RuntimeError, match="deadlock"):
+        run_simulated(2, function)
+
+
+def test_the_first_rank_that_failed_by_itself_is_shown() -> None:
+    seen = {}
+
+    def function() -> None:
+        comm = get_communicator()
+        if comm.rank >= 2:
+            raise KeyError(comm.rank)
+        try:
+            comm.allgather(1)
+        except RankError as error:
+            seen[comm.rank] = (error.rank, str(error))
+            raise
+
+    with pytest.raises(KeyError, match="2") as caught:
+        run_simulated(4, function)
+    assert seen[0][0] == 2 and "rank 2 has ended (KeyError: 2)" in seen[0][1] and __file__ in seen[0][1]
+    assert "simulated rank 2" in caught.value.__notes__[0]
+
+
+def test_a_rank_that_ends_early_is_named() -> None:
+    def early() -> str:
+        comm = get_communicator()
+        if comm.rank == 1:
+            return "left"
+        comm.barrier()
+        return "stayed"
+
+    with pytest.raises(RankError, match="rank 1 has ended .it ran to its end.") as caught:
+        run_simulated(3, early)
+    assert caught.value.rank == 1
+
+    def independent() -> int:
+        comm = get_communicator()
+        if comm.rank > 0:
+            comm.exchange([(3 - comm.rank, np.zeros(1))], [(3 - comm.rank, np.zeros(1))])
+        return comm.rank
+
+    assert run_simulated(3, independent) == [0, 1, 2]
+
+
+def test_a_message_of_the_wrong_size() -> None:
+    def function() -> None:
+        comm = get_communicator()
+        if comm.rank == 0:
+            comm.exchange([(1, np.zeros(2))], [])
+        else:
+            comm.exchange([], [(0, np.zeros(3))])
+
+    with pytest.raises(RuntimeError, match="rank 1 expected 24 bytes from rank 0 and got 16"):
+        run_simulated(2, function)
+
+
+def test_different_collectives_are_a_divergence() -> None:
+    def function() -> None:
+        comm = get_communicator()
+        if comm.rank == 0:
+            comm.barrier()
+        else:
+            comm.allgather(1)
+
+    with pytest.raises(DivergenceError, match="rank 0: barrier, rank 1: allgather"):
+        run_simulated(2, function)
+
+
+@pytest.mark.parametrize("kind", [SystemExit, KeyboardInterrupt, MemoryError])
+def test_any_exception_comes_out(kind: type[BaseException]) -> None:
+    def function() -> None:
+        if get_communicator().rank == 1:
+            raise kind(3)
+        get_communicator().barrier()
+
+    with pytest.raises(kind):
+        run_simulated(2, function)
+    assert threading.active_count() < 50
+
+
+def test_each_rank_has_its_own_warning_filters() -> None:
+    before = list(warnings.filters)
+
+    def function() -> list[str]:
+        comm = get_communicator()
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always" if comm.rank != 1 else "ignore")
+            comm.barrier()
+            warnings.warn(f"from rank {comm.rank}", stacklevel=1)
+            comm.barrier()
+        comm.barrier()
+        warnings.simplefilter("error" if comm.rank == 0 else "ignore")
+        comm.barrier()
+        try:
+            warnings.warn("second", stacklevel=1)
+        except UserWarning:
+            return ["raised"]
+        return [str(entry.message) for entry in caught]
+
+    assert run_simulated(3, function) == [["raised"], [], ["from rank 2"]]
+    assert warnings.filters == before
+
+
+def test_every_rank_shows_a_warning_of_one_line() -> None:
+    def function() -> int:
+        comm = get_communicator()
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("default")
+            comm.barrier()
+            warnings.warn("the same line on all ranks", stacklevel=1)
+            comm.barrier()
+        return len(caught)
+
+    assert run_simulated(3, function) == [1, 1, 1]
+
+
+def test_each_rank_has_its_own_random_state() -> None:
+    np.random.seed(1)
+    random.seed(1)
+
+    def function(switch: bool) -> list[float]:
+        comm = get_communicator()
+        drawn = [np.random.rand(), random.random()]
+        if comm.rank == 1:
+            np.random.seed(5)
+        if switch:
+            comm.barrier()
+        return [*drawn, np.random.rand(), random.random()]
+
+    expected = run_simulated(1, function, False)[0]
+    results = run_simulated(3, function, True)
+    assert results[0] == results[2] == expected
+    assert results[1][:2] == expected[:2] and results[1][2] != expected[2]
+    assert [np.random.rand(), random.random()] == expected[:2]
+
+
+def test_errstate_and_settings_belong_to_a_rank() -> None:
+    def function() -> tuple[str, int]:
+        comm = get_communicator()
+        with np.errstate(divide="raise" if comm.rank else "ignore"), config(MIN_SHARD_BYTES=comm.rank):
+            comm.barrier()
+            result = np.geterr()["divide"], config.MIN_SHARD_BYTES
+            comm.barrier()
+        return result
+
+    assert run_simulated(2, function) == [("ignore", 0), ("raise", 1)]
+    with config(MIN_SHARD_BYTES=77):
+        assert run_simulated(2, lambda: config.MIN_SHARD_BYTES) == [77, 77]
+
+
+def test_variables_of_a_rank_are_not_inherited(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(detect, "_rank_local", list(detect._rank_local))
+    local = detect.rank_local(contextvars.ContextVar("local", default=None))
+    other = contextvars.ContextVar("other", default=None)
+    local.set("outer")
+    other.set("outer")
+    assert run_simulated(2, lambda: (local.get(), other.get())) == [(None, "outer")] * 2
+    assert local.get() == "outer"
+    assert get_communicator().name != "simulated"
+
+
+def test_an_interrupt_ends_the_run() -> None:
+    def function() -> None:
+        comm = get_communicator()
+        if comm.rank == 1:
+            os.kill(os.getpid(), 2)
+            time.sleep(0.2)
+        comm.barrier()
+        comm.barrier()
+
+    with pytest.raises(KeyboardInterrupt):
+        run_simulated(3, function)
+    time.sleep(0.05)
+    assert not [t for t in threading.enumerate() if t.name.startswith("simulated rank")]
+
+
+def test_simulated_ranks_in_a_simulated_rank() -> None:
+    def inner() -> int:
+        return sum(get_communicator().allgather(1))
+
+    def outer() -> list[int]:
+        comm = get_communicator()
+        comm.barrier()
+        result = [*run_simulated(2, inner), comm.rank]
+        comm.barrier()
+        return result
+
+    assert run_simulated(2, outer) == [[2, 2, 0], [2, 2, 1]]
