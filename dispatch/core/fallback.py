@@ -106,7 +106,7 @@ def plain(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str,
         handles = operands.find_handles(args, kwargs)
         inside = {id(x): x._array for x in handles}
         plain_args, plain_kwargs = operands.substitute(args, inside), operands.substitute(kwargs, inside)
-    originals = handles
+    originals: list[Any] = handles
     if kwargs or any([isinstance(x, np.ndarray) for x in args]):  # they may be written into, and returned
         originals = [*handles, *(x for x in targets.writes(function, args, kwargs) if isinstance(x, np.ndarray))]
     log: list[Any] = []
