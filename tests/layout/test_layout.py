@@ -277,7 +277,7 @@ def check_default(shape: tuple[int, ...], nranks: int) -> None:
         assert len(layout.dims) == len(layout.cut_axes)
     else:
         assert prod(parts) < nranks or not shape
-        assert not layout.cut_axes or all(layout.box(r) and box_size(layout.box(r)) for r in range(nranks))
+        assert all(k == 1 or k <= n for k, n in zip(parts, shape, strict=True))
     generous = default_layout(shape, nranks, allow_empty=True)
     assert not shape or all(isinstance(what, Cut) for what in generous.dims)
     assert not fitting or not shape or generous == layout
