@@ -32,7 +32,12 @@ class Interpreter:
 
         with np.errstate(all="call", call=hook):
             step = loop.steps[0]
-            if len(loop.steps) == 1 and type(step) is Step and not _special(step) and Temp not in map(type, step.outputs):
+            if (
+                len(loop.steps) == 1
+                and type(step) is Step
+                and not _special(step)
+                and Temp not in map(type, step.outputs)
+            ):
                 current[0] = step.label
                 step.op.apply(list(step.inputs), step.outputs, step.where, step.options)
             else:
@@ -50,13 +55,17 @@ def make() -> Interpreter:
 def _special(step: Step) -> bool:
     """Whether NumPy's loops must be kept from some of this step's strides."""
     return any(
-        type(x) is np.ndarray and any(s < 0 for s in x.strides) and wants_ascending(step.op, x.dtype) for x in step.inputs
+        type(x) is np.ndarray and any(s < 0 for s in x.strides) and wants_ascending(step.op, x.dtype)
+        for x in step.inputs
     ) or any(_strided_bool(step, out) for out in step.outputs)
 
 
 def _strided_bool(step: Step, out: Any) -> bool:
     return (
-        type(out) is np.ndarray and out.dtype.kind == "b" and out.ndim > 0 and out.strides[-1] != 1
+        type(out) is np.ndarray
+        and out.dtype.kind == "b"
+        and out.ndim > 0
+        and out.strides[-1] != 1
         and step.op.name in _NAIVE_FOR_STRIDED_BOOL
     )
 
@@ -122,7 +131,7 @@ def _run_tiles(loop: Loop, current: list[int]) -> None:
     tail = loop.shape
     special = [type(s) is Step and s.op.ufunc is not None and _special(s) for s in loop.steps]
     for where in tiles(loop.shape):
-        shape = (*(s.stop - s.start for s in where), *tail[len(where):])
+        shape = (*(s.stop - s.start for s in where), *tail[len(where) :])
         temps = scratch.arrays(shape)
         for number, step in enumerate(loop.steps):
             current[0] = step.label

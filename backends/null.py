@@ -1,4 +1,4 @@
-"""The backend that computes nothing: programs are recorded, planned and counted, and arrays keep whatever is in memory."""
+"""The backend that computes nothing: programs are planned and counted, and arrays keep whatever is in memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scratch memory of a loop's temporaries: as few tile-sized slots as their lifetimes allow, so that they stay in cache."""
+"""Scratch memory of a loop's temporaries: as few tile-sized slots as their lifetimes allow; they stay in cache."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ def assign_slots(steps: Sequence[Step | ReduceStep]) -> dict[int, tuple[int, np.
     Returns
     -------
     dict
-        Temporary's index -> (slot number, dtype). A ufunc's output may take the slot of an input that ends there, if their
-        dtypes are the same.
+        Temporary's index -> (slot number, dtype). A ufunc's output may take the slot of an input that ends there, if
+        their dtypes are the same.
     """
     last: dict[int, int] = {}
     for position, step in enumerate(steps):

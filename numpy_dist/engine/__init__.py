@@ -3,19 +3,52 @@
 The layers above use what is imported here and nothing else of the engine.
 """
 
+from numpy_dist.engine.copies import aligned, assign, copy, empty, full
 from numpy_dist.engine.gather import gather, item, local, shard
 from numpy_dist.engine.handle import Handle, is_handle, is_sharded, register_handle_class, replicated, sharded
 from numpy_dist.engine.ingest import default_shard, from_global, from_local, from_reader, from_root, shardable
 from numpy_dist.engine.memory import budget, check_budget
-from numpy_dist.engine.record import aligned, assign, copy, elementwise, empty, full, numpy_error, wrap
+from numpy_dist.engine.record import elementwise, numpy_error, wrap
 from numpy_dist.engine.reduce import reducible, reduction
 from numpy_dist.engine.runtime import Runtime, runtime
 from numpy_dist.engine.state import counters, default_layout, flush, force, layout_of
 from numpy_dist.ir.phantoms import offset_of
 
 __all__ = [
-    "Handle", "Runtime", "aligned", "assign", "budget", "check_budget", "copy", "counters", "default_layout", "default_shard",
-    "elementwise", "empty", "flush", "force", "from_global", "from_local", "from_reader", "from_root", "full", "gather",
-    "is_handle", "is_sharded", "item", "layout_of", "local", "numpy_error", "offset_of", "reducible", "reduction",
-    "register_handle_class", "replicated", "runtime", "shard", "shardable", "sharded", "wrap",
+    "Handle",
+    "Runtime",
+    "aligned",
+    "assign",
+    "budget",
+    "check_budget",
+    "copy",
+    "counters",
+    "default_layout",
+    "default_shard",
+    "elementwise",
+    "empty",
+    "flush",
+    "force",
+    "from_global",
+    "from_local",
+    "from_reader",
+    "from_root",
+    "full",
+    "gather",
+    "is_handle",
+    "is_sharded",
+    "item",
+    "layout_of",
+    "local",
+    "numpy_error",
+    "offset_of",
+    "reducible",
+    "reduction",
+    "register_handle_class",
+    "replicated",
+    "runtime",
+    "shard",
+    "shardable",
+    "sharded",
+    "wrap",
 ]

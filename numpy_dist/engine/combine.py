@@ -26,8 +26,8 @@ def combine(runtime: Any, statement: Reduction, partial: np.ndarray | None) -> N
 
     Notes
     -----
-    Replicated results: one allgather. Others: one message from each contributor to each owner whose boxes meet. The fold is
-    in rank order on every owner, so copies are bitwise equal and results do not depend on time.
+    Replicated results: one allgather. Others: one message from each contributor to each owner whose boxes meet. The
+    fold is in rank order on every owner, so copies are bitwise equal and results do not depend on time.
     """
     out = statement.outputs[0]
     storage = out.storage
@@ -97,7 +97,8 @@ def _meet(a: Box | None, b: Box | None) -> Box | None:
 
 
 def _within(array: np.ndarray, box: Box, part: Box) -> np.ndarray:
-    return array[(*(slice(lo - low, hi - low) for (lo, hi), (low, _) in zip(part, box, strict=True)), ...)]
+    key: Any = (*(slice(lo - low, hi - low) for (lo, hi), (low, _) in zip(part, box, strict=True)), ...)
+    return array[key]
 
 
 def _exchange(

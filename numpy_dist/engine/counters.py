@@ -1,4 +1,4 @@
-"""What the engine did, counted: the tests' and the user's evidence that nothing was gathered and nothing was stored twice."""
+"""What the engine did, counted: the evidence that nothing was gathered and nothing was stored twice."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from numpy_dist.engine.fuse import Group, disjoint
 from numpy_dist.engine.storage import Storage
 from numpy_dist.engine.transfer import Wanted, fetch_array, start_halo
 from numpy_dist.engine.views import local_view
-from numpy_dist.ir.statements import Reduction, Ref, Statement
+from numpy_dist.ir.statements import Elementwise, Reduction, Ref, Statement
 from numpy_dist.layout.alignment import FETCH, HALO, Access, is_empty, plan_access
 from numpy_dist.layout.regions import Region
 
@@ -88,7 +88,9 @@ class _Work:
         if ref.vmap.merged:  # merged axes need whole rows to be addressed as one
             cut = ref.storage.layout.cut_axes
             regions = tuple(
-                None if r is None else tuple(
+                None
+                if r is None
+                else tuple(
                     range(x.start, x.stop) if a in cut or a == 0 else range(n)
                     for a, (x, n) in enumerate(zip(r, ref.storage.shape, strict=True))
                 )
@@ -118,6 +120,7 @@ class _Work:
                 continue
             inputs = tuple(self._operand(x) for x in statement.inputs)
             where = None if statement.where is None else self._operand(statement.where)
+            assert isinstance(statement, Elementwise)
             outputs = tuple(
                 self._target(statement, out, new, versions)
                 for out, new in zip(statement.outputs, statement.creates, strict=True)
@@ -199,7 +202,7 @@ class _Work:
         return "aside" if small or storage.pinned else "version"
 
     def _new_version(self, storage: Storage, targets: set[tuple]) -> None:
-        """Swap in another allocation; cells that the write does not cover are carried over, unless the spare has them."""
+        """Swap in another allocation; cells outside the write are carried over, unless the spare has them."""
         region = next(iter(targets))[1:] if len(targets) == 1 else None
         old, spare = storage.memory, storage.spare
         self.runtime.counters.versions += 1

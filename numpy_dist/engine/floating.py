@@ -1,4 +1,4 @@
-"""Floating-point events: recorded with the statement's error state, reported at the user's line, on every rank alike."""
+"""Floating-point events: met under the statement's error state, reported at the user's line on every rank."""
 
 from __future__ import annotations
 
@@ -14,9 +14,12 @@ _KEYS = {"divide by zero": "divide", "overflow": "over", "underflow": "under", "
 _EAGER = frozenset(("raise", "call", "print", "log"))
 
 try:  # NumPy keeps the error state in a context variable; the capsule's identity tells cheaply whether it changed
-    from numpy._core.umath import _extobj_contextvar as _capsule  # type: ignore[attr-defined]
-except ImportError:
+    from numpy._core import umath as _umath
+
+    _capsule: Any = _umath._extobj_contextvar
+except (ImportError, AttributeError):
     _capsule = None
+
 
 class State(dict):
     """NumPy's error state as `numpy.geterr` gives it.
@@ -29,7 +32,7 @@ class State(dict):
 
     __slots__ = ("eager",)
 
-    def __init__(self, state: dict[str, str]) -> None:
+    def __init__(self, state: Any) -> None:
         super().__init__(state)
         self.eager = not _EAGER.isdisjoint(state.values())
 
@@ -55,7 +58,7 @@ _filters_raise = False
 
 
 def warnings_are_errors() -> bool:
-    """Whether the first filter that applies to a RuntimeWarning makes it an error (cached by the filter list's identity)."""
+    """Whether the first filter that applies to a RuntimeWarning makes it an error (cached by identity)."""
     global _filters_seen, _filters_raise
     filters = warnings.filters
     first = filters[0] if filters else None
@@ -101,7 +104,7 @@ def report(events: Iterable[Event]) -> None:
         elif action == "print":
             print(f"Warning: {message}")
         else:
-            handler = np.geterrcall()
+            handler: Any = np.geterrcall()
             if handler is not None and action == "call":
                 handler(kind, {"divide by zero": 1, "overflow": 2, "underflow": 4, "invalid value": 8}[kind])
             elif handler is not None:

@@ -42,9 +42,9 @@ class _Touch:
 def fuse(statements: Sequence[Statement]) -> list[Group]:
     """Divide statements into loops, each statement as early as its dependences and its iteration space allow.
 
-    A statement joins a group of its iteration space unless it needs, at another offset, what that group (or a later one)
-    writes, or would overwrite such a thing. Reading before an overlapping write within one group is allowed: the loop then
-    writes a new version.
+    A statement joins a group of its iteration space unless it needs, at another offset, what that group (or a later
+    one) writes, or would overwrite such a thing. Reading before an overlapping write within one group is allowed: the
+    loop then writes a new version.
     """
     groups: list[Group] = []
     touched: dict[int, list[_Touch]] = {}
@@ -86,7 +86,7 @@ def _place(statement: Statement, touches: list[_Touch], touched: dict[int, list[
 
 
 def _may_join(earlier: _Touch, later: _Touch) -> bool | None:
-    """Whether two touches of one storage may be in one loop (True), must be in order (False), or are independent (None)."""
+    """Whether two touches of a storage may be in one loop (True), in order only (False), or are independent (None)."""
     if earlier.key == later.key:
         return not (earlier.late or later.late)
     if disjoint(earlier.ref, later.ref):

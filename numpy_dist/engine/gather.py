@@ -18,7 +18,7 @@ from numpy_dist.ir.views import view_of
 from numpy_dist.layout.views import storage_region
 
 
-def gather(x: Any, root: int | None = None) -> np.ndarray | None:
+def gather(x: Any, root: int | None = None) -> Any:
     """The values of `x` as an ndarray. Collective for sharded arrays: executes the program and gathers.
 
     Parameters
@@ -129,7 +129,9 @@ def shard(x: Any) -> np.ndarray:
     view = view_of(storage.layout, storage.dtype.itemsize, array)
     layout, vmap = view.exact_layout, view.vmap
     if layout is None or vmap is None:
-        raise ValueError(f"the elements of this view of shape {array.shape} are not owned in boxes; redistribute it first")
+        raise ValueError(
+            f"the elements of this view of shape {array.shape} are not owned in boxes; redistribute it first"
+        )
     box = layout.box(rt.rank)
     if box is None:
         return np.empty(tuple(0 for _ in array.shape) or (0,), array.dtype)

@@ -1,4 +1,4 @@
-"""Handles: a view over a storage, or a replicated array. `DistArray` is one; the engine makes them through `register`."""
+"""Handles: a view over a storage, or a replicated array. `DistArray` is one, registered with the engine."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from numpy_dist.engine.storage import Storage
+from numpy_dist.engine.storage import Storage, Token
 from numpy_dist.ir.statements import Ref
 
 
@@ -31,6 +31,7 @@ class Handle:
     _array: np.ndarray
     _ref: Ref | None
     _storage: Storage | None
+    _token: Token | None
 
     def _view(self, function: Callable[[np.ndarray], np.ndarray]) -> Self:
         """The handle of a view: `function` must return a view of its argument and read no values."""

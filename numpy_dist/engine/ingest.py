@@ -80,8 +80,10 @@ def from_global(array: np.ndarray, layout: Layout | None = None) -> Any:
     return _fill(make_storage(array.shape, array.dtype, layout, axes), lambda box: _cut_out(array, box), axes)
 
 
-def from_reader(reader: Callable[[Box], np.ndarray], shape: Sequence[int], dtype: Any, layout: Layout | None = None) -> Any:
-    """A handle of data that are read block by block: ``reader(box)`` is called once on each rank, for its box. Not collective."""
+def from_reader(
+    reader: Callable[[Box], np.ndarray], shape: Sequence[int], dtype: Any, layout: Layout | None = None
+) -> Any:
+    """A handle of data that are read: ``reader(box)`` is called once on each rank, for its box. Not collective."""
     shape, dtype = tuple(shape), np.dtype(dtype)
     nbytes = dtype.itemsize * int(np.prod(shape, dtype=object))
     if not shardable(dtype) or (layout is None and (not shape or not default_shard(nbytes))):
@@ -99,7 +101,7 @@ def from_local(block: np.ndarray, layout: Layout) -> Any:
 
 
 def from_root(array: np.ndarray | None, root: int = 0, layout: Layout | None = None) -> Any:
-    """A handle of an ndarray that only `root` has. Collective: the metadata are broadcast, every rank is sent its part."""
+    """A handle of an ndarray that only `root` has. Collective: a broadcast of the metadata, a message to each rank."""
     comm = runtime().comm
     shape, dtype = comm.bcast(None if array is None else (array.shape, array.dtype), root)
     nbytes = dtype.itemsize * int(np.prod(shape, dtype=object))
@@ -113,7 +115,8 @@ def from_root(array: np.ndarray | None, root: int = 0, layout: Layout | None = N
     if array is not None:
         boxes = [layout.box(rank) for rank in range(comm.size)]
         comm.exchange(
-            [(r, np.ascontiguousarray(_cut_out(array, b))) for r, b in enumerate(boxes) if b is not None and r != root], []
+            [(r, np.ascontiguousarray(_cut_out(array, b))) for r, b in enumerate(boxes) if b is not None and r != root],
+            [],
         )
         return _fill(handle, lambda box: _cut_out(array, box), None)
     if own is not None:
@@ -127,8 +130,13 @@ def operand(array: np.ndarray, shape: tuple[int, ...], space: Layout | BoxList) 
     lead = len(shape) - array.ndim
     if isinstance(space, Layout):
         dims = tuple(
-            (Cut(d.axis - lead, d.points) if d.axis >= lead and array.shape[d.axis - lead] == shape[d.axis] else Copies())
-            if isinstance(d, Cut) else d
+            (
+                Cut(d.axis - lead, d.points)
+                if d.axis >= lead and array.shape[d.axis - lead] == shape[d.axis]
+                else Copies()
+            )
+            if isinstance(d, Cut)
+            else d
             for d in space.dims
         )
         layout = Layout(array.shape, space.mesh, dims)

@@ -10,7 +10,7 @@ from numpy_dist.settings import config
 
 
 def budget(runtime: Any) -> int:
-    """Bytes that one gathered array may take: ``MEMORY_BUDGET``, or half of the available memory divided by the local ranks.
+    """Bytes that one gathered array may take: ``MEMORY_BUDGET``, or half of the available ones over the local ranks.
 
     The automatic budget is the minimum over the ranks; the first call is collective.
     """

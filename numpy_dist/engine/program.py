@@ -32,12 +32,12 @@ class Program:
         self._next = 0
 
     def append(self, statement: Statement, now: bool = False) -> None:
-        """Record a statement; run the program if it has grown to its bounds, or at once where the user wants to be told.
+        """Record a statement; run the program at its bounds, or at once where the user wants to be told of events.
 
         Parameters
         ----------
         now : bool
-            Execute before returning, since the statement's values can raise: an error of one rank is then raised on all.
+            Execute before returning, since the statement's values can raise; one rank's error is raised on all.
         """
         if now:
             self.run()
@@ -103,9 +103,9 @@ class Program:
         later = {id(ref.storage) for s in self._pending for ref in (*s.reads(), *s.outputs)}
         groups = fuse(todo)
         del todo, pending
-        for position, group in enumerate(groups):
-            execute(runtime, group, later)
-            groups[position] = None  # what ran holds no storages, so that their memory can be used again
+        groups.reverse()
+        while groups:  # what ran holds no storages, so that their memory can be used again
+            execute(runtime, groups.pop(), later)
 
     def tell(self) -> None:
         """Agree on the floating-point events so far and report them; collective."""

@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from numpy_dist.engine.copies import assign
 from numpy_dist.engine.gather import gather, item
 from numpy_dist.engine.handle import Handle, is_sharded, ref_of
 from numpy_dist.engine.ingest import from_global, make_storage
-from numpy_dist.engine.record import _choose, _operand, _plain, _ref, assign, numpy_error, wrap
+from numpy_dist.engine.record import choose, numpy_error, operand_of, plain, read_of, wrap
 from numpy_dist.engine.runtime import Runtime, runtime
 from numpy_dist.ir.ops import op_of
 from numpy_dist.ir.statements import Reduction
@@ -19,8 +20,20 @@ from numpy_dist.settings import config
 
 _REDUCIBLE = frozenset(
     (
-        np.add, np.multiply, np.maximum, np.minimum, np.fmax, np.fmin, np.logical_and, np.logical_or, np.logical_xor,
-        np.bitwise_and, np.bitwise_or, np.bitwise_xor, np.gcd, np.lcm,
+        np.add,
+        np.multiply,
+        np.maximum,
+        np.minimum,
+        np.fmax,
+        np.fmin,
+        np.logical_and,
+        np.logical_or,
+        np.logical_xor,
+        np.bitwise_and,
+        np.bitwise_or,
+        np.bitwise_xor,
+        np.gcd,
+        np.lcm,
     )
 )
 
@@ -31,7 +44,13 @@ def reducible(ufunc: np.ufunc, dtype: np.dtype) -> bool:
 
 
 def reduction(
-    ufunc: np.ufunc, x: Any, axis: Any = 0, dtype: Any = None, out: Any = None, keepdims: bool = False, initial: Any = np._NoValue,
+    ufunc: np.ufunc,
+    x: Any,
+    axis: Any = 0,
+    dtype: Any = None,
+    out: Any = None,
+    keepdims: bool = False,
+    initial: Any = np._NoValue,
     where: Any = True,
 ) -> Any:
     """Record ``ufunc.reduce``.
@@ -54,7 +73,7 @@ def reduction(
     Ranks reduce their shards, one sweep fused with the element-wise work before it, and the owners of the result fold
     partial results in rank order. Float sums are within NumPy's error and depend on shape, layout and rank count only.
     """
-    keepdims = bool(keepdims) if keepdims is not np._NoValue else False
+    keepdims = bool(keepdims)
     if isinstance(out, tuple):
         (out,) = out
     if not (is_sharded(x) or is_sharded(where)):
@@ -68,13 +87,15 @@ def reduction(
         axes = tuple(range(array.ndim)) if axis is None else np.lib.array_utils.normalize_axis_tuple(axis, array.ndim)
     except (ValueError, TypeError):
         numpy_error(ufunc.reduce, (x,), kwargs)
-    kind = _loop_dtype(ufunc, array.dtype, None if dtype is None else np.dtype(dtype), None if out is None else _plain(out).dtype)
+    kind = _loop_dtype(
+        ufunc, array.dtype, None if dtype is None else np.dtype(dtype), None if out is None else plain(out).dtype
+    )
     shape = tuple(1 if a in axes else n for a, n in enumerate(array.shape) if keepdims or a not in axes)
     needs_value = ufunc.identity is None and initial in (np._NoValue, None)
     if needs_value and (any(array.shape[a] == 0 for a in axes) or where is not True):
         if 0 not in shape or where is not True:
             numpy_error(ufunc.reduce, (x,), kwargs)
-    if out is not None and _plain(out).shape != shape:
+    if out is not None and plain(out).shape != shape:
         numpy_error(ufunc.reduce, (x,), {**kwargs, "out": out})
     made = _append(rt, ufunc, x, array, axes, kind, keepdims, None if initial is np._NoValue else initial, where, shape)
     if out is not None:
@@ -87,22 +108,24 @@ def _deliver(made: Any, out: Any) -> None:
     if is_sharded(out):
         assign(out, made)
     else:
-        _plain(out)[...] = gather(made)
+        plain(out)[...] = gather(made)
 
 
 def _at_once(ufunc: np.ufunc, x: Any, axis: Any, dtype: Any, out: Any, keepdims: bool, initial: Any, where: Any) -> Any:
     options = {} if initial is np._NoValue else {"initial": initial}
-    plain = _plain(x)
+    values = plain(x)
     if is_sharded(out):
-        assign(out, wrap(ufunc.reduce(plain, axis, dtype, None, keepdims, where=_plain(where), **options)))
+        assign(out, wrap(ufunc.reduce(values, axis, dtype, None, keepdims, where=plain(where), **options)))
         return out
-    result = ufunc.reduce(plain, axis, dtype, None if out is None else _plain(out), keepdims, where=_plain(where), **options)
+    result = ufunc.reduce(
+        values, axis, dtype, None if out is None else plain(out), keepdims, where=plain(where), **options
+    )
     return out if out is not None else wrap(result)
 
 
 @lru_cache(maxsize=1024)
 def _loop_dtype(ufunc: np.ufunc, kind: np.dtype, dtype: np.dtype | None, out: np.dtype | None) -> np.dtype:
-    """Dtype of the result before it is cast to `out`, by NumPy itself on one element (which raises NumPy's own errors)."""
+    """Dtype of the result before it is cast to `out`, by NumPy itself on one element (so errors are NumPy's)."""
     probe = np.ones(1, kind)
     if out is not None:
         ufunc.reduce(probe, dtype=dtype, out=np.empty((), out))
@@ -111,22 +134,32 @@ def _loop_dtype(ufunc: np.ufunc, kind: np.dtype, dtype: np.dtype | None, out: np
 
 
 def _append(
-    rt: Runtime, ufunc: np.ufunc, x: Any, array: np.ndarray, axes: tuple[int, ...], kind: np.dtype, keepdims: bool, initial: Any,
-    where: Any, shape: tuple[int, ...],
+    rt: Runtime,
+    ufunc: np.ufunc,
+    x: Any,
+    array: np.ndarray,
+    axes: tuple[int, ...],
+    kind: np.dtype,
+    keepdims: bool,
+    initial: Any,
+    where: Any,
+    shape: tuple[int, ...],
 ) -> Any:
-    source = _operand(x) if isinstance(x, Handle | np.ndarray) else array
+    source = operand_of(x) if isinstance(x, Handle | np.ndarray) else array
     if not isinstance(source, Handle | np.ndarray):
         source = array
-    lead = source if is_sharded(source) else where
+    lead: Any = source if is_sharded(source) else where
     if lead._array.shape != array.shape and is_sharded(source) is False:
         source = from_global(array, rt.default_layout(array.shape))
         lead = source
-    layout, space = _choose(rt, [lead], (None,), True, array.shape, kind.itemsize)
-    ref = _ref(rt, source, array.shape, space)
+    layout, space = choose(rt, [lead], (None,), True, array.shape, kind.itemsize)
+    ref = read_of(rt, source, array.shape, space)
     mask = None
     if where is not True:
-        operand = _operand(where)
-        mask = _ref(rt, operand if isinstance(operand, Handle | np.ndarray) else np.asarray(operand), array.shape, space)
+        operand = operand_of(where)
+        mask = read_of(
+            rt, operand if isinstance(operand, Handle | np.ndarray) else np.asarray(operand), array.shape, space
+        )
     partial = np.dtype(np.float32) if kind.char == "e" and ufunc in (np.add, np.multiply) else kind
     out_layout = _result_layout(rt, layout, axes, shape, keepdims, kind.itemsize)
     made = make_storage(shape, kind, out_layout)
@@ -155,4 +188,3 @@ def _result_layout(
     if reduced and shape and nbytes >= max(config.MIN_SHARD_BYTES, 1) and rt.size > 1:
         return rt.default_layout(shape)
     return Layout(shape, layout.mesh, tuple(dims))
-

@@ -30,7 +30,7 @@ def flush() -> None:
 
 
 def layout_of(x: Handle) -> Layout | None:
-    """The layout of an array; of a view, None where its elements' owners are no layout (a diagonal over two cut axes)."""
+    """The layout of an array; None for a view whose owners are no layout (a diagonal over two cut axes)."""
     if x._storage is None:
         return runtime().replicated_layout(x._array.shape)
     return view_of(x._storage.layout, x._storage.dtype.itemsize, x._array).exact_layout

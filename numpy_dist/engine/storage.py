@@ -13,6 +13,7 @@ from numpy_dist.ir.phantoms import phantom
 from numpy_dist.layout.layout import Layout
 from numpy_dist.layout.regions import Box
 
+
 class Token:
     """Held by handles only: its reference count tells whether anybody can still ask for the storage."""
 
@@ -43,7 +44,20 @@ class Storage:
     """
 
     __slots__ = (
-        "__weakref__", "dtype", "extent", "fresh", "last_write", "layout", "low", "memory", "nbytes", "pinned", "pool", "shape", "spare", "token",
+        "__weakref__",
+        "dtype",
+        "extent",
+        "fresh",
+        "last_write",
+        "layout",
+        "low",
+        "memory",
+        "nbytes",
+        "pinned",
+        "pool",
+        "shape",
+        "spare",
+        "token",
     )
 
     def __init__(
@@ -51,13 +65,13 @@ class Storage:
     ) -> None:
         self.shape, self.dtype, self.layout, self.pool = shape, dtype, layout, pool
         self.nbytes = layout.nelements * dtype.itemsize if nbytes is None else nbytes
-        self.memory: np.ndarray | None = None
+        self.memory: Any = None  # an ndarray of uint8, or None
         self.low: tuple[int, ...] = ()
         self.extent: tuple[int, ...] = ()
         self.fresh: list[Any] = []
         self.last_write = -1
         self.pinned = False
-        self.spare: tuple[np.ndarray, Any] | None = None
+        self.spare: tuple[Any, Any] | None = None
         self.token = Token()
 
     def phantom(self) -> np.ndarray:
@@ -89,7 +103,8 @@ class Storage:
         for r, low in zip(region, self.low, strict=True):
             start, stop, step = (r.start, r.stop, r.step) if isinstance(r, range) else (r[0], r[1], 1)
             slices.append(slice(start - low, max(stop, start) - low, step))
-        return self.array()[(*slices, ...)]
+        key: Any = (*slices, ...)
+        return self.array()[key]
 
     def release(self) -> None:
         """Give the memory back to the pool, unless somebody else still sees it."""

@@ -19,7 +19,9 @@ Wanted = tuple[tuple[Region, ...], ...]
 cached_plan = lru_cache(maxsize=2048)(plan_fetch)
 
 
-def start_fetch(runtime: Any, storage: Storage, wanted: Wanted, part: Callable[[Region], np.ndarray]) -> Callable[[], None]:
+def start_fetch(
+    runtime: Any, storage: Storage, wanted: Wanted, part: Callable[[Region], np.ndarray]
+) -> Callable[[], None]:
     """Begin to bring every rank the regions that it wants.
 
     Parameters
@@ -36,7 +38,9 @@ def start_fetch(runtime: Any, storage: Storage, wanted: Wanted, part: Callable[[
     """
     plan: FetchPlan = cached_plan(storage.layout, wanted, runtime.rank)
     if storage.memory is None and (plan.sends or plan.local):
-        storage.allocate(storage.layout.box(runtime.rank))
+        own = storage.layout.box(runtime.rank)
+        assert own is not None
+        storage.allocate(own)
     sends = [(rank, _pack(storage, regions)) for rank, regions in plan.sends]
     receives = [(rank, np.empty(_count(regions) * storage.dtype.itemsize, np.uint8)) for rank, regions in plan.receives]
     pending = runtime.comm.start_exchange(sends, receives) if sends or receives else None
@@ -77,7 +81,9 @@ def _pack(storage: Storage, regions: Sequence[Region]) -> np.ndarray:
     return packed.view(np.uint8)
 
 
-def _unpack(buffer: np.ndarray, dtype: np.dtype, regions: Sequence[Region], part: Callable[[Region], np.ndarray]) -> None:
+def _unpack(
+    buffer: np.ndarray, dtype: np.dtype, regions: Sequence[Region], part: Callable[[Region], np.ndarray]
+) -> None:
     values = buffer.view(dtype)
     start = 0
     for region in regions:
@@ -101,7 +107,9 @@ def _ghosts(layout: Layout, accesses: tuple[Access, ...]) -> Wanted:
 def start_halo(runtime: Any, storage: Storage, accesses: tuple[Access, ...]) -> Callable[[], None] | None:
     """Begin to refresh the ghost cells that these reads need; None if they are fresh."""
     wanted = _ghosts(storage.layout, accesses)
-    _make_room(storage, storage.layout.box(runtime.rank), [h for a in accesses if (h := a.hulls[runtime.rank]) is not None])
+    _make_room(
+        storage, storage.layout.box(runtime.rank), [h for a in accesses if (h := a.hulls[runtime.rank]) is not None]
+    )
     if any(_covers(had, wanted) for had in storage.fresh):
         return None
     storage.fresh.append(wanted)
@@ -112,7 +120,10 @@ def start_halo(runtime: Any, storage: Storage, accesses: tuple[Access, ...]) -> 
 def _covers(had: Wanted, wanted: Wanted) -> bool:
     """Whether ghost regions that were exchanged contain those that are wanted, on every rank."""
     return had == wanted or all(
-        all(any(all(a.start >= b.start and a.stop <= b.stop for a, b in zip(r, h, strict=True)) for h in have) for r in want)
+        all(
+            any(all(a.start >= b.start and a.stop <= b.stop for a, b in zip(r, h, strict=True)) for h in have)
+            for r in want
+        )
         for want, have in zip(wanted, had, strict=True)
     )
 
@@ -125,9 +136,7 @@ def _make_room(storage: Storage, own: Box | None, hulls: list[Box]) -> None:
     if storage.memory is None:
         storage.allocate(own, need)
         return
-    have = tuple(
-        (lo - low, low + n - hi) for (lo, hi), low, n in zip(own, storage.low, storage.extent, strict=True)
-    )
+    have = tuple((lo - low, low + n - hi) for (lo, hi), low, n in zip(own, storage.low, storage.extent, strict=True))
     if all(a >= c and b >= d for (a, b), (c, d) in zip(have, need, strict=True)):
         return
     mine = storage.part(own)
@@ -165,6 +174,7 @@ def fetch_array(runtime: Any, storage: Storage, wanted: Wanted) -> tuple[np.ndar
         for r, p in zip(region, piece, strict=True):
             start = (p.start - r.start) // r.step
             slices.append(slice(start, start + len(p)))
-        return target[(*slices, ...)]
+        key: Any = (*slices, ...)
+        return target[key]
 
     return target, start_fetch(runtime, storage, wanted, part)

@@ -10,8 +10,14 @@ from numpy_dist.layout.views import ViewMap
 
 
 def local_view(
-    memory: np.ndarray, itemsize: int, low: tuple[int, ...], extent: tuple[int, ...], steps: tuple[int, ...] | None, vmap: ViewMap,
-    box: Box, dtype: np.dtype,
+    memory: np.ndarray,
+    itemsize: int,
+    low: tuple[int, ...],
+    extent: tuple[int, ...],
+    steps: tuple[int, ...] | None,
+    vmap: ViewMap,
+    box: Box,
+    dtype: np.dtype,
 ) -> np.ndarray:
     """A box of a view as an ndarray over local memory.
 

@@ -27,7 +27,9 @@ class Op:
 
     __slots__ = ("apply", "name", "nin", "nout", "ufunc")
 
-    def __init__(self, name: str, nin: int, nout: int, apply: Callable[..., None], ufunc: np.ufunc | None = None) -> None:
+    def __init__(
+        self, name: str, nin: int, nout: int, apply: Callable[..., None], ufunc: np.ufunc | None = None
+    ) -> None:
         self.name, self.nin, self.nout, self.apply, self.ufunc = name, nin, nout, apply, ufunc
 
     def __repr__(self) -> str:
@@ -78,11 +80,11 @@ def op_of(ufunc: np.ufunc) -> Op:
     return op
 
 
-# Their NumPy inner loops give other bits (or take another path) for negative strides: the interpreter hands them ascending
-# contiguous tiles, as every other tier must.
+# Their NumPy inner loops give other bits (or take another path) for negative strides: the interpreter hands them
+# ascending contiguous tiles, as every other tier must.
 STRIDE_SENSITIVE = frozenset(
-    "exp exp2 expm1 log log2 log10 log1p sin cos tan arcsin arccos arctan arctan2 sinh cosh tanh arcsinh arccosh arctanh "
-    "cbrt power float_power sqrt hypot".split()
+    "exp exp2 expm1 log log2 log10 log1p sin cos tan arcsin arccos arctan arctan2 sinh cosh tanh arcsinh arccosh "
+    "arctanh cbrt power float_power sqrt hypot".split()
 )
 
 

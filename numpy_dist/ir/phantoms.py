@@ -1,4 +1,4 @@
-"""Phantoms: ndarrays that stand for global arrays. They have the shape, dtype, strides and flags, and no memory of their own."""
+"""Phantoms: ndarrays that stand for global arrays. They have shape, dtype, strides and flags, and no memory."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ import numpy as np
 
 _ANCHOR = np.zeros(4096, np.uint8)
 _ANCHOR_ADDRESS: int = _ANCHOR.__array_interface__["data"][0]
-_DATA_FIELD = object.__basicsize__  # `data` is the first field of PyArrayObject after the object head (NumPy's public C API)
+_DATA_FIELD = (
+    object.__basicsize__
+)  # `data` is the first field of PyArrayObject after the object head (NumPy's public C API)
 _address_at = ctypes.c_ssize_t.from_address
 
 

@@ -18,12 +18,12 @@ def loop_dtypes(ufunc: np.ufunc, operands: tuple, casting: str, signature: Any) 
     numpy.exceptions.UFuncTypeError
         NumPy's own, where no loop fits.
     """
-    options = {} if signature is None else {"signature": signature}
-    return ufunc.resolve_dtypes(operands, casting=casting, **options)
+    options: dict[str, Any] = {} if signature is None else {"signature": signature}
+    return ufunc.resolve_dtypes(operands, casting=casting, **options)  # type: ignore[arg-type]
 
 
 def scalar_kind(value: Any) -> Any:
-    """What stands for a scalar in dtype resolution: Python's own types are weak (NEP 50), NumPy's scalars have a dtype."""
+    """What stands for a scalar in dtype resolution: Python's types are weak (NEP 50), NumPy's scalars have a dtype."""
     kind = type(value)
     if kind is int or kind is float or kind is complex:
         return kind
@@ -40,13 +40,16 @@ def is_c_order(array: np.ndarray) -> bool:
 def memory_axes(arrays: Sequence[np.ndarray], shape: tuple[int, ...]) -> tuple[int, ...] | None:
     """Axes of a result from outermost to innermost in memory (order="K"), or None for C order.
 
-    This is the insertion sort of NumPy's iterator (``npyiter_find_best_axis_ordering``): axes are compared by the absolute
-    strides of all operands, ambiguous pairs keep C order.
+    This is the insertion sort of NumPy's iterator (``npyiter_find_best_axis_ordering``): axes are compared by the
+    absolute strides of all operands, ambiguous pairs keep C order.
     """
     ndim = len(shape)
     if ndim < 2 or all(a.ndim == ndim and a.flags.c_contiguous for a in arrays):
         return None
-    columns = [[0] * (ndim - a.ndim) + [0 if n == 1 else abs(s) for n, s in zip(a.shape, a.strides, strict=True)] for a in arrays]
+    columns = [
+        [0] * (ndim - a.ndim) + [0 if n == 1 else abs(s) for n, s in zip(a.shape, a.strides, strict=True)]
+        for a in arrays
+    ]
     inner_first = list(range(ndim - 1, -1, -1))
     for position in range(1, ndim):
         axis, target = inner_first[position], position

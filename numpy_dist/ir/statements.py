@@ -10,6 +10,8 @@ from numpy_dist.ir.ops import Op
 from numpy_dist.ir.views import View, view_of
 from numpy_dist.layout.views import ViewMap
 
+NO_OPTIONS: dict[str, Any] = {}  # shared by statements without any; never changed
+
 
 class Ref:
     """A view that a statement reads or writes: a storage and the phantom array that describes the view.
@@ -93,9 +95,23 @@ class Elementwise(Statement):
     __slots__ = ("creates",)
 
     def __init__(
-        self, op: Op, inputs: tuple, outputs: tuple[Ref, ...], creates: tuple[bool, ...], where: Ref | None, options: dict, space: Any
+        self,
+        op: Op,
+        inputs: tuple,
+        outputs: tuple[Ref, ...],
+        creates: tuple[bool, ...],
+        where: Ref | None,
+        options: dict,
+        space: Any,
     ) -> None:
-        self.op, self.inputs, self.outputs, self.where, self.options, self.space = op, inputs, outputs, where, options, space
+        self.op, self.inputs, self.outputs, self.where, self.options, self.space = (
+            op,
+            inputs,
+            outputs,
+            where,
+            options,
+            space,
+        )
         self.creates = creates
 
 
@@ -115,8 +131,23 @@ class Reduction(Statement):
     __slots__ = ("axes", "dtype", "initial", "keepdims")
 
     def __init__(
-        self, op: Op, source: Ref, out: Ref, where: Ref | None, axes: tuple[int, ...], dtype: np.dtype, initial: Any, space: Any,
+        self,
+        op: Op,
+        source: Ref,
+        out: Ref,
+        where: Ref | None,
+        axes: tuple[int, ...],
+        dtype: np.dtype,
+        initial: Any,
+        space: Any,
         keepdims: bool,
     ) -> None:
-        self.op, self.inputs, self.outputs, self.where, self.options, self.space = op, (source,), (out,), where, {}, space
+        self.op, self.inputs, self.outputs, self.where, self.options, self.space = (
+            op,
+            (source,),
+            (out,),
+            where,
+            {},
+            space,
+        )
         self.axes, self.dtype, self.initial, self.keepdims = axes, dtype, initial, keepdims

@@ -13,7 +13,7 @@ from numpy_dist.layout.views import ViewMap, decode, iteration_layout, owned_box
 
 
 class View:
-    """What a phantom says of a storage with a given layout and dtype. Made by `view_of` only; equal views are identical.
+    """What a phantom says of a storage with a given layout and dtype. Made by `view_of`: equal views are identical.
 
     Attributes
     ----------
@@ -25,16 +25,29 @@ class View:
         The view's.
     """
 
-    def __init__(self, layout: Layout, itemsize: int, offset: int, shape: tuple, strides: tuple, dtype: np.dtype) -> None:
+    def __init__(
+        self, layout: Layout, itemsize: int, offset: int, shape: tuple, strides: tuple, dtype: np.dtype
+    ) -> None:
         self.layout, self.itemsize, self.offset, self.shape, self.strides, self.dtype = (
-            layout, itemsize, offset, shape, strides, dtype,
+            layout,
+            itemsize,
+            offset,
+            shape,
+            strides,
+            dtype,
         )
 
     @cached_property
     def vmap(self) -> ViewMap | None:
         """The affine map of the view, or None for a reshape that merges a cut axis into the one before it."""
         return decode(
-            self.layout.shape, self.itemsize, self.layout.cut_axes, self.offset, self.shape, self.strides, self.dtype.itemsize
+            self.layout.shape,
+            self.itemsize,
+            self.layout.cut_axes,
+            self.offset,
+            self.shape,
+            self.strides,
+            self.dtype.itemsize,
         )
 
     @cached_property
@@ -44,7 +57,7 @@ class View:
 
     @cached_property
     def read_layout(self) -> Layout | None:
-        """How work that reads this view is best divided: the owners of its elements, or nearly so; None if these are no boxes."""
+        """How work that reads this view is best divided: by its owners, or nearly so; None if these are no boxes."""
         if self.vmap is None:
             return None
         return self.exact_layout or iteration_layout(self.layout, self.vmap)

@@ -1,4 +1,4 @@
-"""How the ranks get at a view: what each needs of the storage, and whether it has it, can keep it as a halo, or must fetch it."""
+"""How the ranks get at a view: what each needs, and whether it has it, can keep it as a halo, or must fetch it."""
 
 from __future__ import annotations
 

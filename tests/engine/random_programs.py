@@ -25,7 +25,13 @@ def random_view(rng: random.Random, a: np.ndarray) -> Any:
                 if stop - start < 2 and n > 2:
                     start, stop = 0, n - rng.randint(0, 1)
                 step = rng.choice([1, 1, 1, 2, 3]) if kind == "slice" else -1
-                key.append(slice(start, stop, step) if step > 0 else slice(None, None, -1) if rng.random() < 0.5 else slice(None))
+                key.append(
+                    slice(start, stop, step)
+                    if step > 0
+                    else slice(None, None, -1)
+                    if rng.random() < 0.5
+                    else slice(None)
+                )
             op = ("getitem", tuple(key))
         elif kind == "transpose":
             axes = list(range(probe.ndim))

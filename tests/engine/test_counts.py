@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 import numpy_dist
 from numpy_dist import engine
 
@@ -120,7 +121,7 @@ def _random_chain(rng: random.Random, x: Any, y: Any) -> tuple[Any, int, int]:
 
 @pytest.mark.parametrize("seed", range(25))
 def test_random_programs_take_one_pass(counters, seed):
-    """All statements share one iteration space: the bound is one loop, one read of each input, one write of each held result."""
+    """One iteration space: the bound is one loop, one read of each input, one write of each held result."""
     rng = random.Random(seed)
     start = [_grid(), _grid() + 1]
     x, y = map(numpy_dist.asarray, start)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+
 import numpy_dist
 from numpy_dist import engine
 from numpy_dist.errors import CommunicationRefused, GatherError

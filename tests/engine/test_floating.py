@@ -6,6 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
+
 import numpy_dist
 from numpy_dist import engine
 
@@ -76,7 +77,9 @@ def test_warnings_that_are_errors_are_raised_by_the_call():
             1 / x
 
 
-@pytest.mark.parametrize("work", [lambda x: np.sqrt(x - 2), lambda x: np.log(x), lambda x: np.exp(x * 1000), lambda x: x // 0])
+@pytest.mark.parametrize(
+    "work", [lambda x: np.sqrt(x - 2), lambda x: np.log(x), lambda x: np.exp(x * 1000), lambda x: x // 0]
+)
 def test_messages_are_numpys(work):
     expected = [str(w.message) for w in _caught(lambda: work(_values()))]
     x = numpy_dist.asarray(_values())

@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 from numpy_dist import engine
-from numpy_dist.settings import config
 from numpy_dist.comm.simulated import run_simulated
+from numpy_dist.settings import config
 
 from .random_programs import NumpySide, apply_view, fresh, perform, random_program
 

@@ -1,0 +1,133 @@
+"""Copies, assignment and new arrays."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from numpy_dist.engine.gather import gather
+from numpy_dist.engine.handle import Handle, is_sharded, ref_of, replicated
+from numpy_dist.engine.ingest import from_global, make_storage, shardable
+from numpy_dist.engine.record import choose, elementwise, numpy_error, operand_of, plain, read_of, wrap
+from numpy_dist.engine.runtime import runtime
+from numpy_dist.engine.sites import stack_level
+from numpy_dist.ir.ops import COPY
+from numpy_dist.ir.rules import order_axes
+from numpy_dist.ir.statements import NO_OPTIONS, Elementwise
+from numpy_dist.layout.layout import Layout
+from numpy_dist.settings import config
+
+
+def assign(target: Any, value: Any, where: Any = True, casting: Any = "unsafe") -> None:
+    """``target[...] = value`` with NumPy's broadcasting, as if `value` had been copied first.
+
+    Not collective for sharded targets.
+
+    Raises
+    ------
+    ValueError, TypeError
+        NumPy's own, for shapes and casts that do not fit.
+    """
+    if not isinstance(target, Handle) or target._storage is None:
+        np.copyto(
+            plain(target), gather(value) if is_sharded(value) else plain(value), casting=casting, where=_gathered(where)
+        )
+        return
+    value = operand_of(value)
+    source = value._array if isinstance(value, Handle) else value
+    if not target._array.flags.writeable:
+        raise ValueError("assignment destination is read-only")
+    if isinstance(source, np.ndarray):
+        while source.ndim > target._array.ndim and source.shape[0] == 1:
+            value = value._view(lambda a: a[0]) if isinstance(value, Handle) else value[0]
+            source = value._array if isinstance(value, Handle) else value
+        if source.ndim > target._array.ndim or not _fits(source.shape, target._array.shape):
+            numpy_error(np.copyto, (target, value), {"casting": "unsafe"})
+    if casting != "unsafe" and not np.can_cast(
+        source if isinstance(source, np.generic) else getattr(source, "dtype", type(source)),
+        target._array.dtype,
+        casting,
+    ):
+        numpy_error(np.copyto, (target, value), {"casting": casting})
+    _warn_complex(getattr(source, "dtype", None), target._array.dtype)
+    if not isinstance(source, np.ndarray):
+        value = (
+            np.asarray(value).astype(target._array.dtype, casting="unsafe")[()]
+            if not isinstance(value, Handle)
+            else value
+        )
+    elementwise(COPY, (value,), (target,), where)
+
+
+def _warn_complex(source: np.dtype | None, target: np.dtype) -> None:
+    if source is not None and source.kind == "c" and target.kind not in "cb":
+        warnings.warn(
+            "Casting complex values to real discards the imaginary part",
+            np.exceptions.ComplexWarning,
+            stacklevel=stack_level(),
+        )
+
+
+def _fits(shape: tuple[int, ...], into: tuple[int, ...]) -> bool:
+    return all(n in (1, m) for n, m in zip(reversed(shape), reversed(into), strict=False))
+
+
+def _gathered(where: Any) -> Any:
+    return gather(where) if is_sharded(where) else plain(where)
+
+
+def copy(x: Any, dtype: Any = None, order: Any = "K", layout: Layout | None = None) -> Any:
+    """A copy with another dtype, memory order or layout. Not collective; recorded.
+
+    With `layout` this is a redistribution: each rank will be sent what it does not hold.
+    """
+    if not is_sharded(x):
+        array = np.array(plain(x), dtype=dtype, order=order, copy=True)
+        return wrap(array) if layout is None else from_global(array, layout)
+    kind = x._array.dtype if dtype is None else np.dtype(dtype)
+    if not shardable(kind):
+        return replicated(gather(x).astype(kind, order=order))
+    _warn_complex(x._array.dtype, kind)
+    rt = runtime()
+    shape = x._array.shape
+    axes = order_axes(order, [x._array], shape)
+    if layout is None:
+        layout = choose(rt, [x], (None,), True, shape, kind.itemsize)[0]
+    target = make_storage(shape, kind, layout, axes)
+    read = read_of(rt, x, shape, layout)
+    rt.program.append(Elementwise(COPY, (read,), (ref_of(target),), (True,), None, NO_OPTIONS, layout))
+    return target
+
+
+def aligned(x: Any, layout: Layout) -> Any:
+    """`x` itself if it has this layout, else a recorded redistribution of it."""
+    if is_sharded(x) and ref_of(x).view.exact_layout == layout:
+        return x
+    return copy(x, layout=layout)
+
+
+def empty(shape: Sequence[int], dtype: Any, order: Any = "C", layout: Layout | None = None) -> Any:
+    """A new array, not initialised. Not collective; no memory is taken before it is written."""
+    shape, kind = tuple(shape), np.dtype(dtype)
+    nbytes = kind.itemsize
+    for n in shape:
+        nbytes *= n
+    if not shardable(kind) or (layout is None and (not shape or nbytes < config.MIN_SHARD_BYTES)):
+        return replicated(np.empty(shape, kind, order))
+    axes = tuple(reversed(range(len(shape)))) if order == "F" and len(shape) > 1 else None
+    return make_storage(shape, kind, layout or runtime().default_layout(shape), axes)
+
+
+def full(shape: Sequence[int], value: Any, dtype: Any, order: Any = "C", layout: Layout | None = None) -> Any:
+    """A new array filled with a scalar. Not collective; recorded."""
+    made = empty(shape, dtype, order, layout)
+    if made._storage is None:
+        made._array[...] = value
+    else:
+        value = np.asarray(value).astype(made._array.dtype, casting="unsafe")[()]
+        ref = ref_of(made)
+        runtime().program.append(Elementwise(COPY, (value,), (ref,), (True,), None, NO_OPTIONS, ref.view.write_space))
+    return made
