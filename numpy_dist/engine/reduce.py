@@ -111,7 +111,7 @@ def _deliver(made: Any, out: Any) -> None:
         plain(out)[...] = gather(made)
 
 
-def _at_once(ufunc: np.ufunc, x: Any, axis: Any, dtype: Any, out: Any, keepdims: bool, initial: Any, where: Any) -> Any:
+def _at_once(ufunc: Any, x: Any, axis: Any, dtype: Any, out: Any, keepdims: bool, initial: Any, where: Any) -> Any:
     options = {} if initial is np._NoValue else {"initial": initial}
     values = plain(x)
     if is_sharded(out):
