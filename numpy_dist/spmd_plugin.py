@@ -275,7 +275,7 @@ class InnerRun:
         others = {rank: text for rank, text in texts.items() if rank != self.agreement.rank}
         if "failed" in outcomes and others:
             report.longrepr = _describe(texts)
-        elif len(set(outcomes)) > 1:
+        elif not texts and len(set(outcomes)) > 1:
             report.longrepr = "\n".join(f"rank {rank}: {outcome}" for rank, outcome in enumerate(outcomes))
         if len(set(outcomes)) > 1:
             report.outcome = "failed"
