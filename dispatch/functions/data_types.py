@@ -89,5 +89,5 @@ def copyto(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) ->
         engine.assign(dst, src, where=where, casting=casting)
     else:
         # Every rank has the ndarray, so every rank needs all values.
-        whole = [engine.gather(x) if engine.is_handle(x) else x for x in (src, where)]
+        whole: list[Any] = [engine.gather(x) if engine.is_handle(x) else x for x in (src, where)]
         np.copyto(dst, whole[0], casting, whole[1])

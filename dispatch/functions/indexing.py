@@ -9,7 +9,7 @@ import numpy as np
 
 from numpy_dist import engine
 from numpy_dist.dispatch.core import registry
-from numpy_dist.dispatch.core.registry import decline, implements
+from numpy_dist.dispatch.core.registry import decline
 from numpy_dist.dispatch.functions.common import as_handle, blocks
 from numpy_dist.layout.layout import Layout
 from numpy_dist.layout.regions import box_shape
@@ -74,7 +74,7 @@ def _find_mask(items: list[Any]) -> tuple[int, Any]:
             continue
         if isinstance(item, list):
             item = np.asarray(item)
-        if getattr(item, "dtype", None) == bool and getattr(item, "ndim", 0) > 0:
+        if isinstance(item, np.ndarray | engine.Handle) and item.dtype == np.bool_ and item.ndim:
             if mask is not None:
                 decline("an index with two masks")
             place, mask = position, item
@@ -103,7 +103,7 @@ def _index_error(x: Any, items: list[Any], place: int, mask: Any) -> None:
 
 
 def _in_order(view: Any, mask: Any, depth: int) -> tuple[Any, Any, Layout]:
-    """View, mask and the layout in which the ranks' selections follow one another: as they are, or cut along the first axis."""
+    """View and mask as they are or cut along the first axis, so that the ranks' selections follow one another; layout."""
     layout = engine.layout_of(view) if engine.is_sharded(view) else None
     if layout is None or layout.is_replicated or not masks.selects_in_order(layout, depth):
         rest = tuple(view.shape[depth:])
@@ -140,8 +140,8 @@ def boolean_getitem(x: Any, key: Any) -> Any:
 def boolean_setitem(x: Any, key: Any, value: Any) -> None:
     """``x[key] = value`` for a key with one boolean mask.
 
-    Scalars, and values that are the same for all that the mask selects, are assigned without communication. One value for
-    each selected element is brought to the rank that stores it (collective).
+    Scalars, and values that are the same for all that the mask selects, are assigned without communication. One value
+    for each selected element is brought to the rank that stores it (collective).
     """
     selection = _Selection(x, key)
     where = np.reshape(selection.mask, tuple(selection.mask.shape) + (1,) * len(selection.rest))
@@ -179,7 +179,7 @@ def _broadcasts(shape: Any, target: Any) -> bool:
 
 
 def _brought(selection: _Selection, dtype: np.dtype, value: Any, lifted: Any) -> Any:
-    """One value for each selected element, brought to the element's rank and place: an array like the view (collective)."""
+    """One value for each selected element, brought to its rank and place: an array like the view (collective)."""
     view, mask, layout = _in_order(selection.view, selection.mask, selection.depth)
     (chosen,) = blocks((mask, masks.mask_layout(layout, mask.ndim)))
     counts = engine.runtime().comm.allgather(int(np.count_nonzero(chosen)))
@@ -199,8 +199,8 @@ def _assignment_error(selection: _Selection, dtype: np.dtype, value: Any) -> Non
     if selection.alone:
         np.zeros(count, dtype)[np.ones(count, bool)] = np.zeros(value.shape, value.dtype)
     raise ValueError(
-        f"shape mismatch: value array of shape {_shown(value.shape)} could not be broadcast to indexing result of shape "
-        f"{_shown(shape)}"
+        f"shape mismatch: value array of shape {_shown(value.shape)} could not be broadcast to indexing result of "
+        f"shape {_shown(shape)}"
     )
 
 

@@ -10,7 +10,6 @@ from numpy.lib.array_utils import normalize_axis_index
 
 from numpy_dist import engine
 from numpy_dist.dispatch.core.registry import implements
-from numpy_dist.dispatch.functions.common import as_handle
 from numpy_dist.dispatch.functions.numpy_source import numpy_source
 from numpy_dist.layout.layout import Copies, Layout, Pinned
 
@@ -18,10 +17,9 @@ for _function in (np.stack, np.vstack, np.hstack, np.dstack, np.column_stack, np
     implements(_function, kind="composed")(numpy_source(_function))
 
 
-
 @implements(np.concatenate, kind="composed")
 def concatenate(
-    arrays: Any, /, axis: Any = 0, out: Any = None, *, dtype: Any = None, casting: str = "same_kind"
+    arrays: Any, /, axis: Any = 0, out: Any = None, *, dtype: Any = None, casting: Any = "same_kind"
 ) -> Any:
     parts = [x if engine.is_handle(x) else np.asanyarray(x) for x in arrays]
     if axis is None:
@@ -35,7 +33,7 @@ def concatenate(
         engine.numpy_error(np.concatenate, (parts,), {"axis": axis, "out": out, "dtype": dtype, "casting": casting})
     shape = (*shapes[0][:axis], sum(s[axis] for s in shapes), *shapes[0][axis + 1 :])
     if out is None:
-        target = _allocate(parts, shapes, shape, axis, _joined_dtype(parts, axis, dtype, casting))
+        target = _allocate(parts, shapes, shape, axis, _joined_dtype(parts, dtype, casting))
     elif tuple(out.shape) != shape:
         raise ValueError("Output array is the wrong shape")
     else:
@@ -48,7 +46,7 @@ def concatenate(
     return target
 
 
-def _joined_dtype(parts: Sequence[Any], axis: int, dtype: Any, casting: str) -> np.dtype:
+def _joined_dtype(parts: Sequence[Any], dtype: Any, casting: Any) -> np.dtype:
     """NumPy's dtype of the result, and its complaint about a cast that `casting` forbids."""
     standing = [np.empty((0,), x.dtype) for x in parts]
     return np.concatenate(standing, dtype=dtype, casting=casting).dtype

@@ -33,22 +33,29 @@ for _function in (
 
 
 @implements(np.trace, kind="composed")
-def trace(
-    a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: Any = None
-) -> Any:
+def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: Any = None) -> Any:
     return np.sum(np.diagonal(a, offset, axis1, axis2), axis=-1, dtype=dtype, out=out)
 
 
 @implements(np.matmul, kind="parallel")
 def matmul(
-    x1: Any, x2: Any, /, out: Any = None, casting: str = "same_kind", order: str = "K", dtype: Any = None,
-    signature: Any = None, axes: Any = NoValue, axis: Any = NoValue, keepdims: bool = False,
+    x1: Any,
+    x2: Any,
+    /,
+    out: Any = None,
+    casting: Any = "same_kind",
+    order: str = "K",
+    dtype: Any = None,
+    signature: Any = None,
+    axes: Any = NoValue,
+    axis: Any = NoValue,
+    keepdims: bool = False,
 ) -> Any:
     if axes is not NoValue or axis is not NoValue or keepdims or signature is not None or order not in ("K", "C"):
         decline("matmul with axes, signature or order")
     a, b = as_handle(x1), as_handle(x2)
     target = out[0] if isinstance(out, tuple) else out
-    loop = {} if dtype is None else {"signature": (None, None, np.dtype(dtype))}
+    loop: dict[str, Any] = {} if dtype is None else {"signature": (None, None, np.dtype(dtype))}
     kinds = np.matmul.resolve_dtypes(
         (a.dtype, b.dtype, None if target is None else target.dtype), casting=casting, **loop
     )
@@ -61,7 +68,7 @@ def matmul(
     return _deliver(_product(a, b, kinds[2]), target, casting, (a, b))
 
 
-def _deliver(result: Any, target: Any, casting: str, operands: tuple[Any, Any]) -> Any:
+def _deliver(result: Any, target: Any, casting: Any, operands: tuple[Any, Any]) -> Any:
     """The product, or `out` with the product in it."""
     if target is None:
         return result
@@ -184,10 +191,12 @@ def _by_rows(a: Any, b: Any) -> Any:
     a = engine.aligned(a, rows)
     result = rows.with_shape((a.shape[0], b.shape[1]))
     if not engine.is_sharded(b):
-        return engine.from_local(np.matmul(*blocks((a, rows)), b._array), result)
+        (left,) = blocks((a, rows))
+        return engine.from_local(np.matmul(left, b._array), result)
     panels = _along(b, 0)
     b = engine.aligned(b, panels)
-    return engine.from_local(ring(*blocks((a, rows), (b, panels)), panels, engine.runtime().comm), result)
+    left, panel = blocks((a, rows), (b, panels))
+    return engine.from_local(ring(left, panel, panels, engine.runtime().comm), result)
 
 
 def _by_columns(a: Any, b: Any) -> Any:
@@ -207,8 +216,8 @@ def _by_contraction(a: Any, b: Any) -> Any:
     shape = (a.shape[0], b.shape[1])
     large = engine.default_shard(prod(shape) * a.dtype.itemsize) and prod(shape) > 1
     result = engine.default_layout(shape) if large else engine.runtime().replicated_layout(shape)
-    block = contracted(*blocks((a, columns), (b, rows)), rows, result, engine.runtime().comm)
-    return engine.from_local(block, result)
+    left, right = blocks((a, columns), (b, rows))
+    return engine.from_local(contracted(left, right, rows, result, engine.runtime().comm), result)
 
 
 def _stacks(a: Any, b: Any, dtype: np.dtype) -> Any:
@@ -217,5 +226,6 @@ def _stacks(a: Any, b: Any, dtype: np.dtype) -> Any:
         decline("stacks of matrices that have to be broadcast")
     layout = engine.default_layout(a.shape, split=0)
     other = layout.with_shape(b.shape)
-    block = np.matmul(*blocks((engine.aligned(a, layout), layout), (engine.aligned(b, other), other)))
+    left, right = blocks((engine.aligned(a, layout), layout), (engine.aligned(b, other), other))
+    block = np.matmul(left, right)
     return engine.from_local(block.astype(dtype, copy=False), layout.with_shape((*a.shape[:-1], b.shape[-1])))

@@ -27,7 +27,9 @@ def reshape(a: Any, /, shape: Any, order: str = "C", *, copy: bool | None = None
         # Either the sizes do not fit, which the second attempt says again, or NumPy would have copied.
         if copy is not None:
             raise
-    return engine.copy(a, order=_copy_order(a, order))._view(lambda array: array.reshape(shape, order=order, copy=False))
+    return engine.copy(a, order=_copy_order(a, order))._view(
+        lambda array: array.reshape(shape, order=order, copy=False)
+    )
 
 
 def _copy_order(a: Any, order: str) -> str:
@@ -121,7 +123,7 @@ implements(np.ix_, kind="structural")(numpy_source(np.ix_))
 
 
 def _nonzero_box(filt: Any) -> tuple[np.ndarray, np.ndarray]:
-    """First and last indices of the elements that are not zero, along each axis; empty if there are none (collective)."""
+    """First and last indices of what is not zero, along each axis; empty if there is nothing (collective)."""
     nonzero = np.not_equal(filt, 0)
     first, last = [], []
     for axis, n in enumerate(filt.shape):

@@ -13,6 +13,9 @@ from numpy_dist.dispatch.core.registry import implements
 from numpy_dist.dispatch.functions.common import NoValue, as_handle
 from numpy_dist.dispatch.functions.numpy_source import numpy_source
 
+# The ufunc has no public name.
+_clip: Any = vars(umath)["clip"]
+
 for _function in (
     np.angle,
     np.cross,
@@ -33,7 +36,13 @@ implements(np.real_if_close, kind="structural")(numpy_source(np.real_if_close))
 
 @implements(np.clip, kind="native")
 def clip(
-    a: Any, a_min: Any = NoValue, a_max: Any = NoValue, out: Any = None, *, min: Any = NoValue, max: Any = NoValue,
+    a: Any,
+    a_min: Any = NoValue,
+    a_max: Any = NoValue,
+    out: Any = None,
+    *,
+    min: Any = NoValue,
+    max: Any = NoValue,
     **kwargs: Any,
 ) -> Any:
     low, high = _bounds(a_min, a_max, min, max)
@@ -49,8 +58,7 @@ def clip(
         return np.minimum(a, high, out=out, **kwargs)
     if high is None:
         return np.maximum(a, low, out=out, **kwargs)
-    # The ufunc has no public name.
-    return umath.clip(a, low, high, out=out, **kwargs)
+    return _clip(a, low, high, out=out, **kwargs)
 
 
 def _bounds(a_min: Any, a_max: Any, low: Any, high: Any) -> tuple[Any, Any]:
@@ -62,9 +70,7 @@ def _bounds(a_min: Any, a_max: Any, low: Any, high: Any) -> tuple[Any, Any]:
     if a_max is NoValue:
         raise TypeError("clip() missing 1 required positional argument: 'a_max'")
     if low is not NoValue or high is not NoValue:
-        raise ValueError(
-            "Passing `min` or `max` keyword argument when `a_min` and `a_max` are provided is forbidden."
-        )
+        raise ValueError("Passing `min` or `max` keyword argument when `a_min` and `a_max` are provided is forbidden.")
     return a_min, a_max
 
 
@@ -117,5 +123,3 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
         pieces.append((name, ends))
     parts = [e for n, e in pieces if n == "to_begin"] + [inner] + [e for n, e in pieces if n == "to_end"]
     return np.concatenate(parts, dtype=ary.dtype)
-
-

@@ -2,8 +2,9 @@
 
 Much of NumPy is written with slices, ufuncs, reductions and other functions of NumPy, all of which dispatch; only its
 conversions (``asanyarray``) and its tests for ``ndarray`` stand in the way. `numpy_source` gives such a function with
-those names bound to ones that let an array of ours through. The code that runs is the installed NumPy's own, so that its
-keywords, dtypes, errors and warnings are NumPy's by construction. `numpy_dist.distribute` does the same to a user's code.
+those names bound to ones that let an array of ours through. The code that runs is the installed NumPy's own, so that
+its keywords, dtypes, errors and warnings are NumPy's by construction. `numpy_dist.distribute` does the same to a user's
+code.
 """
 
 from __future__ import annotations
@@ -40,7 +41,14 @@ def _asanyarray(a: Any, dtype: Any = None, order: Any = None, *, like: Any = Non
 
 
 def _array(
-    a: Any, dtype: Any = None, *, copy: Any = True, order: Any = "K", subok: bool = False, ndmin: int = 0, like: Any = None
+    a: Any,
+    dtype: Any = None,
+    *,
+    copy: Any = True,
+    order: Any = "K",
+    subok: bool = False,
+    ndmin: int = 0,
+    like: Any = None,
 ) -> Any:
     if not engine.is_handle(a):
         return np.array(a, dtype, copy=copy, order=order, subok=subok, ndmin=ndmin)
@@ -120,7 +128,7 @@ _BOUND: dict[str, dict[str, Any]] = {}
 
 
 def _bound_globals(module_globals: dict[str, Any]) -> dict[str, Any]:
-    """The names that a module's functions see, with the conversions replaced, its private functions bound to them too."""
+    """The names that a module's functions see: conversions replaced, private functions bound to the same names."""
     name = module_globals["__name__"]
     bound = _BOUND.get(name)
     if bound is None:
@@ -139,9 +147,7 @@ def _bound_globals(module_globals: dict[str, Any]) -> dict[str, Any]:
 
 
 def _bind(function: types.FunctionType, names: dict[str, Any]) -> types.FunctionType:
-    bound = types.FunctionType(
-        function.__code__, names, function.__name__, function.__defaults__, function.__closure__
-    )
+    bound = types.FunctionType(function.__code__, names, function.__name__, function.__defaults__, function.__closure__)
     bound.__kwdefaults__ = function.__kwdefaults__
     bound.__module__, bound.__doc__ = __name__, function.__doc__
     return bound

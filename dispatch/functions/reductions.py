@@ -27,7 +27,12 @@ def reduce(ufunc: np.ufunc, a: Any, axis: Any, dtype: Any, out: Any, keepdims: A
 
 @implements(np.sum, kind="native")
 def sum(
-    a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = NoValue, initial: Any = NoValue,
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    keepdims: Any = NoValue,
+    initial: Any = NoValue,
     where: Any = NoValue,
 ) -> Any:
     return reduce(np.add, a, axis, dtype, out, keepdims, initial, where)
@@ -35,7 +40,12 @@ def sum(
 
 @implements(np.prod, kind="native")
 def prod(
-    a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = NoValue, initial: Any = NoValue,
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    keepdims: Any = NoValue,
+    initial: Any = NoValue,
     where: Any = NoValue,
 ) -> Any:
     return reduce(np.multiply, a, axis, dtype, out, keepdims, initial, where)

@@ -40,7 +40,8 @@ def _arg_reduce(choose: Any, a: Any, axis: Any, out: Any, keepdims: bool) -> Any
         if engine.is_handle(out):
             engine.assign(out, found if np.ndim(found) == 0 else np.reshape(found, shape))
         else:
-            out[...] = np.reshape(engine.gather(found) if engine.is_handle(found) else found, shape)
+            whole: Any = engine.gather(found) if engine.is_handle(found) else found
+            out[...] = np.reshape(whole, shape)
         return out
     if engine.is_handle(found):
         return np.reshape(found, shape) if keepdims else found

@@ -8,7 +8,7 @@ import numpy as np
 
 from numpy_dist import engine
 from numpy_dist.dispatch.core.registry import implements
-from numpy_dist.dispatch.functions.common import NoValue, as_handle, metadata
+from numpy_dist.dispatch.functions.common import NoValue, as_handle
 from numpy_dist.dispatch.functions.numpy_source import numpy_source, warn
 
 
@@ -70,9 +70,7 @@ def _squared_magnitude(deviation: Any, given: np.dtype) -> Any:
     return np.real(np.multiply(deviation, np.conjugate(deviation), out=deviation))
 
 
-def _variance(
-    a: Any, axis: Any, dtype: Any, out: Any, ddof: Any, keepdims: Any, where: Any, average: Any
-) -> Any:
+def _variance(a: Any, axis: Any, dtype: Any, out: Any, ddof: Any, keepdims: Any, where: Any, average: Any) -> Any:
     a, keepdims, where = as_handle(a), keepdims is not NoValue and keepdims, True if where is NoValue else where
     count = _count(a, axis, keepdims, where)
     if ddof >= count if where is True else np.any(ddof >= count):
@@ -90,16 +88,32 @@ def _variance(
 
 @implements(np.var, kind="composed")
 def var(
-    a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0, keepdims: Any = NoValue, *,
-    where: Any = NoValue, mean: Any = NoValue, correction: Any = NoValue,
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    ddof: Any = 0,
+    keepdims: Any = NoValue,
+    *,
+    where: Any = NoValue,
+    mean: Any = NoValue,
+    correction: Any = NoValue,
 ) -> Any:
     return _variance(a, axis, dtype, out, _ddof(ddof, correction), keepdims, where, mean)
 
 
 @implements(np.std, kind="composed")
 def std(
-    a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0, keepdims: Any = NoValue, *,
-    where: Any = NoValue, mean: Any = NoValue, correction: Any = NoValue,
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    ddof: Any = 0,
+    keepdims: Any = NoValue,
+    *,
+    where: Any = NoValue,
+    mean: Any = NoValue,
+    correction: Any = NoValue,
 ) -> Any:
     variance = _variance(a, axis, dtype, out, _ddof(ddof, correction), keepdims, where, mean)
     if isinstance(variance, np.generic):

@@ -1,7 +1,7 @@
 """Positions of extremes (argmin, argmax): found in each shard, then chosen among the shards.
 
-NumPy's own function chooses both times, over candidates in ascending position, so that its rules hold for every dtype: the
-first NaN or NaT wins, and of equal elements the first.
+NumPy's own function chooses both times, over candidates in ascending position, so that its rules hold for every dtype:
+the first NaN or NaT wins, and of equal elements the first.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from numpy_dist.parallel.combine import fold
 
 def adder(dtype: np.dtype) -> np.ufunc:
     """What adds up products: truth values are or-ed."""
-    return np.logical_or if dtype == bool else np.add
+    return np.logical_or if dtype == np.bool_ else np.add
 
 
 def ring(rows: np.ndarray, panel: np.ndarray, layout: Layout, comm: Any) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""NumPy as the oracle: a function is called on ndarrays and on sharded arrays, presented in many ways, at several rank counts."""
+"""NumPy as the oracle: functions are called on ndarrays and on sharded arrays, presented in many ways."""
 
 from __future__ import annotations
 
@@ -58,12 +58,23 @@ PRESENTATIONS: dict[str, Callable[[np.ndarray], Any]] = {
 }
 
 
+# Some arguments sharded, others replicated, and new small arrays replicated, as with the default threshold.
+MIXED = {"first of several": lambda index: index == 0, "last of several": lambda index: index > 0}
+
+
 def presented(args: tuple[Any, ...], way: str) -> tuple[Any, ...]:
     """The arguments with ndarrays of one or more dimensions as sharded arrays."""
-    return tuple(
-        PRESENTATIONS[way](a) if isinstance(a, np.ndarray) and a.ndim else a.copy(order="K") if isinstance(a, np.ndarray) else a
-        for a in args
-    )
+    made = []
+    for index, a in enumerate(args):
+        if not isinstance(a, np.ndarray):
+            made.append(a)
+        elif a.ndim == 0:
+            made.append(a.copy())
+        elif way in MIXED:
+            made.append(split(a, 0) if MIXED[way](index) else engine.replicated(a.copy(order="K")))
+        else:
+            made.append(PRESENTATIONS[way](a))
+    return tuple(made)
 
 
 def outcome(function: Callable[..., Any], args: tuple[Any, ...]) -> tuple[str, Any, list[tuple[type, str]]]:
@@ -134,11 +145,14 @@ def check(
     kind, expected, _ = outcome(function, copies)
 
     def on_each_rank() -> None:
-        with config(MIN_SHARD_BYTES=0, FALLBACK="error" if native else "silent"):
-            for way in ways:
+        for way in ways + tuple(MIXED if set(ways) == set(PRESENTATIONS) else ("first of several",)):
+            threshold = config.MIN_SHARD_BYTES if way in MIXED else 0
+            with config(MIN_SHARD_BYTES=threshold, FALLBACK="error" if native else "silent"):
                 ours = presented(args, way)
                 what = f"{way} at {engine.runtime().size} ranks"
-                if native:
+                if (
+                    native and way not in MIXED
+                ):  # what is sharded has to be gathered to be written into a replicated target
                     with forbid_gathers():
                         found, result, _ = outcome(function, ours)
                 else:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.functions.harness import PRESENTATIONS, check, split
 
 from numpy_dist import engine
 from numpy_dist.settings import config
 from numpy_dist.spmd_testing import forbid_gathers, run_simulated
+from tests.functions.harness import PRESENTATIONS, check, split
 
 rng = np.random.default_rng(5)
 A = rng.standard_normal((6, 8))

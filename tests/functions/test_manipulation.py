@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.functions.harness import RANKS, check, leaves, split
 
 import numpy_dist.distarray  # noqa: F401
 from numpy_dist import engine
@@ -12,6 +11,7 @@ from numpy_dist.dispatch.core import registry
 from numpy_dist.dispatch.core.targets import VIEW_FUNCTIONS
 from numpy_dist.settings import config
 from numpy_dist.spmd_testing import run_simulated
+from tests.functions.harness import RANKS, check, leaves, split
 
 A = np.arange(48.0).reshape(6, 8)
 B = np.arange(2 * 3 * 4).reshape(2, 3, 4)
@@ -75,7 +75,9 @@ def test_views(function):
 @pytest.mark.parametrize("function", COPYING, ids=lambda f: f.__name__)
 def test_copies(function):
     for args in COPYING[function]:
-        check(lambda x, *rest: function(x, *rest), *args, ranks=(2, 3), ways=("default", "last", "flipped", "transposed"))
+        check(
+            lambda x, *rest: function(x, *rest), *args, ranks=(2, 3), ways=("default", "last", "flipped", "transposed")
+        )
 
 
 @pytest.mark.parametrize("function", VIEWS, ids=lambda f: f.__name__)

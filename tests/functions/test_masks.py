@@ -6,12 +6,12 @@ import operator
 
 import numpy as np
 import pytest
-from tests.functions.harness import PRESENTATIONS, check, split
 
 from numpy_dist import engine
 from numpy_dist.layout.layout import Cut
 from numpy_dist.settings import config
 from numpy_dist.spmd_testing import run_simulated
+from tests.functions.harness import PRESENTATIONS, check, split
 
 rng = np.random.default_rng(2)
 V = rng.integers(0, 100, 23)

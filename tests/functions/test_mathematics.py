@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+
 from tests.functions.harness import PRESENTATIONS, check
 
 rng = np.random.default_rng(6)
@@ -102,7 +103,9 @@ def test_nan_to_num_of_infinities():
 
 
 @pytest.mark.parametrize(
-    "function", [np.nansum, np.nanprod, np.nanmin, np.nanmax, np.nanmean, np.nanvar, np.nanstd], ids=lambda f: f.__name__
+    "function",
+    [np.nansum, np.nanprod, np.nanmin, np.nanmax, np.nanmean, np.nanvar, np.nanstd],
+    ids=lambda f: f.__name__,
 )
 def test_nan_functions(function):
     check(lambda x: function(x), N, ranks=(2,), ways=FEW)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+
 from tests.functions.harness import PRESENTATIONS, check
 
 rng = np.random.default_rng(3)
