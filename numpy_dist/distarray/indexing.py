@@ -14,6 +14,7 @@ from numpy_dist.dispatch.core import fallback, registry
 from numpy_dist.distarray.operators import numpy_stand_in, wrap
 
 _BASIC = frozenset({int, slice, NoneType, EllipsisType, np.int64, np.int32, np.intp})
+_are_basic = _BASIC.issuperset
 _SCALARS = frozenset({int, float, complex, bool, str, bytes, list, tuple})
 _BLOCK_BYTES = 1 << 16
 _WHY_GATHERED = "integer-array indexing is not distributed"
@@ -75,10 +76,11 @@ class Indexing(engine.Handle):
 
     def __getitem__(self, key: Any) -> Any:
         kind = type(key)
-        if kind in _BASIC or (kind is tuple and all(type(item) in _BASIC for item in key)):
-            if self._storage is None:
+        if kind in _BASIC or (kind is tuple and _are_basic(map(type, key))):
+            storage = self._storage
+            if storage is None:
                 return wrap(type(self), self._array[key])
-            return self._basic_view(key)
+            return engine.sharded(storage, self._array[key]) if kind is slice else self._basic_view(key)
         if _fields(key):
             return self._view(lambda a: a[key])
         items = tuple(_normal(item) for item in (key if kind is tuple else (key,)))
@@ -90,27 +92,27 @@ class Indexing(engine.Handle):
 
     def __setitem__(self, key: Any, value: Any) -> None:
         kind = type(key)
-        if not (kind in _BASIC or (kind is tuple and all(type(item) in _BASIC for item in key)) or _fields(key)):
+        if kind in _BASIC or (kind is tuple and _are_basic(map(type, key))):
+            target = self._writable_view(key)
+        elif _fields(key):
+            target = self[key]
+        else:
             items = tuple(_normal(item) for item in (key if kind is tuple else (key,)))
             self._check_index(items, key)
             if not all(type(item) in _BASIC or isinstance(item, slice) for item in items):
                 self._set_advanced(items, value)
                 return
-            key = items
-            kind = tuple
-        if kind is not tuple:
-            key = (key,)
-        if key and _fields(key[0]):
-            target = self[key[0]]
-        elif any(item is Ellipsis for item in key):
-            target = self._view(lambda a: a[key])
-        else:
-            target = self._view(lambda a: a[(*key, ...)])
-        if not target._array.flags.writeable:
-            raise ValueError("assignment destination is read-only")
+            target = self._writable_view(items)
         if type(value) in _SCALARS:
             value = np.asarray(value, target._array.dtype)  # as NumPy converts what is assigned
         engine.assign(target, value)
+
+    def _writable_view(self, key: Any) -> Any:
+        """What a basic index selects, as an array also where it is one element."""
+        items = key if type(key) is tuple else (key,)
+        storage, array = self._storage, self._array
+        found = array[items] if Ellipsis in items else array[(*items, ...)]
+        return wrap(type(self), found) if storage is None else engine.sharded(storage, found)
 
     def _check_index(self, items: tuple, key: Any) -> None:
         """NumPy's error for items that are no indices: floats, strings, objects."""
@@ -121,12 +123,11 @@ class Indexing(engine.Handle):
 
     def _basic_view(self, key: Any) -> Any:
         """A sharded array under a basic index: a view, or a scalar where every axis is indexed by an integer."""
-        items = key if type(key) is tuple else (key,)
-        if any(item is Ellipsis for item in items):
-            return self._view(lambda a: a[items])
-        # With `...` NumPy returns a 0-d view where it would read an element, and a phantom must not be read.
-        made = self._view(lambda a: a[(*items, ...)])
-        return made if made._array.ndim else engine.item(made)
+        made = self._writable_view(key)
+        # NumPy reads an element where the index has no `...`; phantoms must not be read.
+        if made._array.ndim or (Ellipsis in key if type(key) is tuple else key is Ellipsis):
+            return made
+        return engine.item(made)
 
     def _sharded_items(self, items: tuple) -> Any:
         """Advanced indexing where the array or an index is sharded."""

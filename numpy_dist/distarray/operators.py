@@ -17,6 +17,7 @@ _PLAIN = frozenset(
 )
 _new = object.__new__
 _ndarray = np.ndarray
+_elementwise = engine.elementwise
 _ABSENT = object()
 _FOREIGN = object()
 
@@ -62,26 +63,29 @@ def _apply(ufunc: np.ufunc, left: Any, right: Any, other: Any) -> Any:
     if value is _FOREIGN or (type(value) is _ndarray and value.dtype.kind == "O"):
         return ufunc(left, right)
     if other is right:
-        return engine.elementwise(ufunc, (left, value))
-    return engine.elementwise(ufunc, (value, right))
+        return _elementwise(ufunc, (left, value))
+    return _elementwise(ufunc, (value, right))
 
 
 def _binary(operation: Callable[[Any, Any], Any], ufunc: np.ufunc) -> Callable[[Any, Any], Any]:
     def forward(self: Any, other: Any) -> Any:
-        if self._storage is None:
-            cls = type(self)
-            kind = type(other)
-            if kind is cls:
-                if other._storage is None:
-                    result = operation(self._array, other._array)
-                    if type(result) is _ndarray:
-                        made = _new(cls)
-                        made._array = result
-                        made._storage = None
-                        return made
-                    return wrap(cls, result)
-            elif kind in _PLAIN:
+        cls = type(self)
+        kind = type(other)
+        if kind is cls:
+            if self._storage is None and other._storage is None:
+                result = operation(self._array, other._array)
+                if type(result) is _ndarray:
+                    made = _new(cls)
+                    made._array = result
+                    made._storage = None
+                    return made
+                return wrap(cls, result)
+            return _elementwise(ufunc, (self, other))
+        if kind in _PLAIN:
+            if self._storage is None:
                 return wrap(cls, operation(self._array, other))
+            if kind is not _ndarray:
+                return _elementwise(ufunc, (self, other))
         return _apply(ufunc, self, other, other)
 
     return forward
@@ -89,35 +93,50 @@ def _binary(operation: Callable[[Any, Any], Any], ufunc: np.ufunc) -> Callable[[
 
 def _reflected(operation: Callable[[Any, Any], Any], ufunc: np.ufunc) -> Callable[[Any, Any], Any]:
     def reflected(self: Any, other: Any) -> Any:
-        if self._storage is None and type(other) in _PLAIN:
-            return wrap(type(self), operation(other, self._array))
+        if type(other) in _PLAIN:
+            if self._storage is None:
+                return wrap(type(self), operation(other, self._array))
+            if type(other) is not _ndarray:
+                return _elementwise(ufunc, (other, self))
         return _apply(ufunc, other, self, other)
 
     return reflected
 
 
-def _in_place(ufunc: np.ufunc) -> Callable[[Any, Any], Any]:
+def _in_place(operation: Callable[[Any, Any], Any], ufunc: np.ufunc) -> Callable[[Any, Any], Any]:
     def in_place(self: Any, other: Any) -> Any:
+        kind = type(other)
+        if kind is type(self):
+            if self._storage is None and other._storage is None:
+                operation(self._array, other._array)
+            else:
+                _elementwise(ufunc, (self, other), (self,))
+            return self
+        if kind in _PLAIN and self._storage is None:
+            operation(self._array, other)
+            return self
         value = _operand(other)
         if value is NotImplemented:
             return NotImplemented
         if value is _FOREIGN:
             return ufunc(self, other, out=(self,))
-        engine.elementwise(ufunc, (self, value), out=(self,))
+        _elementwise(ufunc, (self, value), (self,))
         return self
 
     return in_place
 
 
-def _arithmetic(operation: Callable[[Any, Any], Any], ufunc: np.ufunc) -> tuple[Callable, Callable, Callable]:
-    return _binary(operation, ufunc), _reflected(operation, ufunc), _in_place(ufunc)
+def _arithmetic(name: str, ufunc: np.ufunc) -> tuple[Callable, Callable, Callable]:
+    operation = getattr(operator, name)
+    in_place = getattr(operator, f"i{name.rstrip('_')}")
+    return _binary(operation, ufunc), _reflected(operation, ufunc), _in_place(in_place, ufunc)
 
 
 def _unary(operation: Callable[[Any], Any], ufunc: np.ufunc) -> Callable[[Any], Any]:
     def unary(self: Any) -> Any:
         if self._storage is None:
             return wrap(type(self), operation(self._array))
-        return engine.elementwise(ufunc, (self,))
+        return _elementwise(ufunc, (self,))
 
     return unary
 
@@ -170,17 +189,17 @@ class Operators(engine.Handle):
 
     __slots__ = ()
 
-    __add__, __radd__, __iadd__ = _arithmetic(operator.add, np.add)
-    __sub__, __rsub__, __isub__ = _arithmetic(operator.sub, np.subtract)
-    __mul__, __rmul__, __imul__ = _arithmetic(operator.mul, np.multiply)
-    __truediv__, __rtruediv__, __itruediv__ = _arithmetic(operator.truediv, np.true_divide)
-    __floordiv__, __rfloordiv__, __ifloordiv__ = _arithmetic(operator.floordiv, np.floor_divide)
-    __mod__, __rmod__, __imod__ = _arithmetic(operator.mod, np.remainder)
-    __and__, __rand__, __iand__ = _arithmetic(operator.and_, np.bitwise_and)
-    __or__, __ror__, __ior__ = _arithmetic(operator.or_, np.bitwise_or)
-    __xor__, __rxor__, __ixor__ = _arithmetic(operator.xor, np.bitwise_xor)
-    __lshift__, __rlshift__, __ilshift__ = _arithmetic(operator.lshift, np.left_shift)
-    __rshift__, __rrshift__, __irshift__ = _arithmetic(operator.rshift, np.right_shift)
+    __add__, __radd__, __iadd__ = _arithmetic("add", np.add)
+    __sub__, __rsub__, __isub__ = _arithmetic("sub", np.subtract)
+    __mul__, __rmul__, __imul__ = _arithmetic("mul", np.multiply)
+    __truediv__, __rtruediv__, __itruediv__ = _arithmetic("truediv", np.true_divide)
+    __floordiv__, __rfloordiv__, __ifloordiv__ = _arithmetic("floordiv", np.floor_divide)
+    __mod__, __rmod__, __imod__ = _arithmetic("mod", np.remainder)
+    __and__, __rand__, __iand__ = _arithmetic("and_", np.bitwise_and)
+    __or__, __ror__, __ior__ = _arithmetic("or_", np.bitwise_or)
+    __xor__, __rxor__, __ixor__ = _arithmetic("xor", np.bitwise_xor)
+    __lshift__, __rlshift__, __ilshift__ = _arithmetic("lshift", np.left_shift)
+    __rshift__, __rrshift__, __irshift__ = _arithmetic("rshift", np.right_shift)
     __divmod__ = _binary(divmod, np.divmod)
     __rdivmod__ = _reflected(divmod, np.divmod)
     __lt__ = _binary(operator.lt, np.less)
@@ -196,7 +215,7 @@ class Operators(engine.Handle):
     __invert__ = _unary(operator.invert, np.invert)
 
     _power = staticmethod(_binary(operator.pow, np.power))
-    _power_in_place = staticmethod(_in_place(np.power))
+    _power_in_place = staticmethod(_in_place(operator.ipow, np.power))
     __rpow__ = _reflected(operator.pow, np.power)
 
     def __pow__(self, other: Any, modulo: Any = None) -> Any:
@@ -205,14 +224,14 @@ class Operators(engine.Handle):
         if self._storage is not None:
             ufunc = _fast_power(self._array, other)
             if ufunc is not None:
-                return engine.elementwise(ufunc, (self,))
+                return _elementwise(ufunc, (self,))
         return self._power(self, other)
 
     def __ipow__(self, other: Any) -> Any:  # type: ignore[misc]
-        ufunc = _fast_power(self._array, other)
+        ufunc = _fast_power(self._array, other) if self._storage is not None else None
         if ufunc is None:
             return self._power_in_place(self, other)
-        engine.elementwise(ufunc, (self,), out=(self,))
+        _elementwise(ufunc, (self,), out=(self,))
         return self
 
     def __matmul__(self, other: Any) -> Any:
