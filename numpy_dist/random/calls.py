@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import operator
 from collections.abc import Callable
-from functools import lru_cache
 from math import prod
 from typing import Any
 
@@ -24,14 +23,16 @@ SEQUENTIAL = frozenset(
 )
 
 
-@lru_cache(maxsize=2)
-def _scratch(kind: type) -> Front:
-    return kind(np.random.PCG64(0) if kind is np.random.Generator else 0)
+# Nobody sees the numbers of these.
+_SCRATCH: dict[Any, Front] = {
+    np.random.Generator: np.random.Generator(np.random.PCG64(0)),
+    np.random.RandomState: np.random.RandomState(0),
+}
 
 
 def check(front: Front, name: str, *args: Any, **kwargs: Any) -> Any:
     """Let NumPy check the arguments: make one sample with another generator. Raises NumPy's own errors."""
-    return getattr(_scratch(type(front)), name)(*args, **kwargs)
+    return getattr(_SCRATCH[type(front)], name)(*args, **kwargs)
 
 
 def shape_of(size: Any) -> tuple[int, ...] | None:
@@ -63,9 +64,9 @@ def made_into(draw: Draw, front: Front, size: Any, out: Any) -> Any:
     assert draw.into is not None
     # NumPy looks at these things in this order. It is shown small arrays that fail in the same way.
     if not fits:
-        draw.into(_scratch(type(front)), np.empty(4, array.dtype)[::2])
+        draw.into(_SCRATCH[type(front)], np.empty(4, array.dtype)[::2])
     if array.dtype != draw.dtype:
-        draw.into(_scratch(type(front)), np.empty(1, array.dtype))
+        draw.into(_SCRATCH[type(front)], np.empty(1, array.dtype))
     if size is not None:
         try:
             wanted = tuple(size)
@@ -87,7 +88,7 @@ def everywhere(front: Front, name: str, args: tuple[Any, ...], kwargs: dict[str,
     target = kwargs.get("x" if name == "shuffle" else "out")
     handles = operands.find_handles(args, kwargs)
     # What `out` was does not matter.
-    unread = target if "out" in kwargs and sum(value is target for value in kwargs.values()) == 1 else None
+    unread: Any = target if "out" in kwargs and sum(value is target for value in kwargs.values()) == 1 else None
     sharded = [x for x in handles if engine.is_sharded(x) and x is not unread]
     if sharded:
         policy.permit(
@@ -96,7 +97,7 @@ def everywhere(front: Front, name: str, args: tuple[Any, ...], kwargs: dict[str,
             sum(x._array.nbytes for x in sharded),
             action="draw on every rank",
         )
-    inside = {id(x): engine.gather(x) if x is not unread else np.empty_like(x._array) for x in handles}
+    inside = {id(x): np.empty_like(x._array) if x is unread else engine.gather(x) for x in handles}
     result = getattr(front, name)(*operands.substitute(args, inside), **operands.substitute(kwargs, inside))
     if engine.is_handle(target):
         engine.assign(target, inside[id(target)])

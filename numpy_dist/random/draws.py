@@ -111,8 +111,8 @@ def legacy_random() -> Draw:
 
 
 # Mean and variance of the draws for a sample of the ziggurat methods, from 6e7 samples of PCG64(11).
-_NORMAL = {"units": 1.02206, "variance": 0.0364}
-_EXPONENTIAL = {"units": 1.03358, "variance": 0.0561}
+_NORMAL: dict[str, Any] = {"units": 1.02206, "variance": 0.0364}
+_EXPONENTIAL: dict[str, Any] = {"units": 1.03358, "variance": 0.0561}
 
 
 def standard_normal(dtype: np.dtype) -> Draw:

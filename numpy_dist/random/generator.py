@@ -41,7 +41,7 @@ class Generator(np.random.Generator):
     @classmethod
     def _of(cls, bit_generator: np.random.BitGenerator) -> Self:
         """The generator of a bit generator that is known to be alike on all ranks."""
-        made = cls.__new__(cls, bit_generator)
+        made = cls.__new__(cls)
         np.random.Generator.__init__(made, bit_generator)
         made._plain = np.random.Generator(bit_generator)
         return made

@@ -66,7 +66,7 @@ class RandomState(np.random.RandomState):
 
     def get_state(self, legacy: bool = True) -> Any:
         """The state, which is the same on every rank; see `numpy.random.RandomState.get_state`."""
-        return self._plain.get_state(legacy)
+        return self._plain.get_state(legacy)  # type: ignore[call-overload]
 
     def set_state(self, state: Any) -> None:
         """Set the state, to the same on every rank; see `numpy.random.RandomState.set_state`."""
@@ -134,9 +134,7 @@ class RandomState(np.random.RandomState):
         calls.check(self._plain, "randint", low, high, 1, dtype)
         if high is None:
             low, high = 0, low
-        draw = draws.randint(
-            integer(low), integer(high), kind, lambda front, n: front.randint(low, high, n, dtype)
-        )
+        draw = draws.randint(integer(low), integer(high), kind, lambda front, n: front.randint(low, high, n, dtype))
         return share.make(draw, self._plain, shape)
 
 

@@ -12,6 +12,7 @@ short distances are drawn (:data:`DRAWN`).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -25,7 +26,7 @@ TWIST = 0x9908B0DF
 #: Distances up to this many words are drawn, longer ones jumped.
 DRAWN = 1 << 22
 
-State = dict[str, Any]
+State = Mapping[str, Any]
 
 
 def words(bit_generator: np.random.BitGenerator, count: int) -> np.ndarray:
@@ -108,7 +109,7 @@ def _untempered(word: np.ndarray) -> np.ndarray:
 
 def copied(state: State) -> np.random.MT19937:
     """A generator of its own in `state`."""
-    bit_generator = np.random.MT19937(0)
+    bit_generator: Any = np.random.MT19937(0)
     bit_generator.state = state
     return bit_generator
 
@@ -129,5 +130,6 @@ def skipped(state: State, count: int) -> np.random.MT19937:
     for start in _terms((block - 1) * BLOCK).tolist():
         np.bitwise_xor(target, drawn[start : start + BLOCK], out=target)
     key = _untempered(target)
-    bit_generator.state = {"bit_generator": "MT19937", "state": {"key": key, "pos": position + 1}}
+    reached: Any = {"bit_generator": "MT19937", "state": {"key": key, "pos": position + 1}}
+    bit_generator.state = reached
     return bit_generator

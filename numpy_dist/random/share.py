@@ -65,7 +65,9 @@ class Cuts:
         shape, size = layout.shape, layout.size
         outer, inner = prod(shape[:axis]), prod(shape[axis + 1 :])
         self.points = [
-            (o * shape[axis] + point) * inner for o in range(outer) for point in cut.points[:-1]  # type: ignore[union-attr]
+            (o * shape[axis] + point) * inner
+            for o in range(outer)
+            for point in cut.points[:-1]  # type: ignore[union-attr]
         ]
         self.points.append(prod(shape))
         rank = engine.runtime().rank
@@ -155,16 +157,16 @@ def _split(draw: Draw, stream: Stream, front: Front, cuts: Cuts) -> None:
     held = int(state.get("has_gauss", 0)) if draw.unit == "pair" else 0
     points = [max(0, point - held) for point in cuts.points]
     raw = split.raw_cuts(draw, points)
-    slack = 3 * split.margin(draw, raw[-1]) * draw.samples
+    lengths = [points[piece + 1] - points[piece] for piece in cuts.own]
+    places = [part[len(part) - length :] for part, length in zip(cuts.parts, lengths, strict=True)]
     parsed = [
-        split.speculate(draw, stream, raw[piece], raw[piece + 1], points[piece + 1] - points[piece] + slack)
-        for piece in cuts.own
+        split.speculate(draw, stream, raw[piece], raw[piece + 1], place)
+        for piece, place in zip(cuts.own, places, strict=True)
     ]
     everywhere = _agree(state, [one.summary for one in parsed])
     anchors = split.resolve([summaries[turn] for turn in range(len(cuts.own)) for summaries in everywhere])
-    for piece, part, one in zip(cuts.own, cuts.parts, parsed, strict=True):
-        samples = split.collect(draw, stream, one, piece, anchors, points[piece], points[piece + 1])
-        part[len(part) - len(samples) :] = samples
+    for piece, place, one in zip(cuts.own, places, parsed, strict=True):
+        split.collect(draw, stream, one, piece, anchors, points[piece], place)
     if held and 0 in cuts.own:
         cuts.parts[0][:1] = draw.make(front, 1)
     split.restore(front, split.finish(draw, stream, anchors, points[-1]))

@@ -46,35 +46,45 @@ class Summary(NamedTuple):
 
     begin: int
     end: int
-    count: int
+    samples: int
 
 
 class Samples:
-    """A growing array of samples."""
+    """The samples of a segment: in their piece's place as far as that goes, the others beside it."""
 
-    def __init__(self, draw: Draw, capacity: int) -> None:
-        self._array = np.empty(capacity, draw.dtype)
+    def __init__(self, place: np.ndarray) -> None:
+        self._place = place
+        self._beyond = place[:0]
         self.count = 0
 
-    def room(self, more: int) -> np.ndarray:
-        """Space for `more` samples after those that are there; raise `count` when it is filled."""
-        if self.count + more > len(self._array):
-            grown = np.empty(self.count + more, self._array.dtype)
-            grown[: self.count] = self._array[: self.count]
-            self._array = grown
-        return self._array[self.count : self.count + more]
+    def fill(self, draw: Draw, front: Front, more: int) -> None:
+        """Make `more` samples after those that are there; raise `count` when they are wanted."""
+        inside = self._place[self.count : self.count + more]
+        if len(inside):
+            draw.fill(front, inside)
+        more -= len(inside)
+        if more:
+            have = self.count + len(inside) - len(self._place)
+            if have + more > len(self._beyond):
+                grown = np.empty(have + more + len(self._place) // 64, self._place.dtype)
+                grown[:have] = self._beyond[:have]
+                self._beyond = grown
+            draw.fill(front, self._beyond[have : have + more])
 
-    def part(self, start: int, stop: int) -> np.ndarray:
-        """Samples `start` to `stop`."""
-        return self._array[start:stop]
+    def drop(self, first: int) -> None:
+        """Let the piece begin with sample `first`, provided that there are as many more than it has."""
+        size = len(self._place)
+        stay = max(0, size - first)
+        self._place[:stay] = self._place[size - stay :]
+        self._place[stay:] = self._beyond[first - (size - stay) : first]
 
 
 class Parsed(NamedTuple):
-    """A parsed segment: its summary, its samples, and the front that stands after them."""
+    """A parsed segment: its summary, the front that stands after it, and its samples (a filtered draw has none yet)."""
 
     summary: Summary
     front: Front
-    samples: Samples
+    samples: Samples | None
 
 
 def state_of(front: Front) -> State:
@@ -118,14 +128,14 @@ def margin(draw: Draw, units: float) -> int:
 
 def raw_cuts(draw: Draw, cuts: Sequence[int]) -> list[int]:
     """The raw positions that are the segments' limits, for sample numbers `cuts` (ascending, from 0 to the total)."""
-    found = []
+    found: list[int] = []
     for cut in cuts:
         units = cut / draw.samples * draw.units
         found.append(max(0, int(units) - margin(draw, units), *found[-1:]))
     return found
 
 
-def speculate(draw: Draw, stream: Stream, begin: int, stop: int, capacity: int) -> Parsed:
+def speculate(draw: Draw, stream: Stream, begin: int, stop: int, place: np.ndarray) -> Parsed:
     """Parse the segment of the raw sequence from `begin` to `stop`.
 
     Parameters
@@ -136,8 +146,8 @@ def speculate(draw: Draw, stream: Stream, begin: int, stop: int, capacity: int) 
     begin, stop : int
         Neighbours among the positions of `raw_cuts`. The samples of the segment are those whose tokens begin at or
         after the first beginning of a token that is not before `begin`, and before `stop`.
-    capacity : int
-        For how many samples to provide.
+    place : ndarray
+        The piece's, where the samples are put for the time being.
 
     Returns
     -------
@@ -148,14 +158,13 @@ def speculate(draw: Draw, stream: Stream, begin: int, stop: int, capacity: int) 
     position = max(0, begin - RUN_UP)
     front = draw.front(stream.at(position))
     if begin > 0:
-        position, _ = _run(draw, stream, front, position, begin, Samples(draw, RUN_UP))
-    end, samples = _run(draw, stream, front, position, stop, Samples(draw, capacity))
+        position = _run(draw, stream, front, position, begin, Samples(np.empty(RUN_UP, draw.dtype)))
+    samples = Samples(place)
+    end = _run(draw, stream, front, position, stop, samples)
     return Parsed(Summary(position, end, samples.count), front, samples)
 
 
-def _run(
-    draw: Draw, stream: Stream, front: Front, position: int, stop: int, samples: Samples
-) -> tuple[int, Samples]:
+def _run(draw: Draw, stream: Stream, front: Front, position: int, stop: int, samples: Samples) -> int:
     """Make the tokens that begin before `stop`; returns the position after them."""
     most = stop - position
     while position < stop:
@@ -163,7 +172,7 @@ def _run(
         unlikely = 6 * math.sqrt(ahead * draw.variance / draw.units) + 1
         tokens = max(1, min(most, int((ahead - unlikely) / draw.units)))
         before = state_of(front)
-        draw.fill(front, samples.room(tokens * draw.samples))
+        samples.fill(draw, front, tokens * draw.samples)
         after = position + stream.between(before, state_of(front), tokens * draw.units)
         if after > stop and tokens > 1:
             # Some of these tokens began after the stop, which only the last one may cross.
@@ -172,7 +181,7 @@ def _run(
         else:
             samples.count += tokens * draw.samples
             position = after
-    return position, samples
+    return position
 
 
 def _count_accepted(draw: Draw, stream: Stream, begin: int, stop: int) -> Parsed:
@@ -183,7 +192,7 @@ def _count_accepted(draw: Draw, stream: Stream, begin: int, stop: int) -> Parsed
         count += accepted_in(draw, mersenne.words(bit_generator, min(left, 1 << 15)))
         left -= 1 << 15
     # The samples are made in one go, when it is known how many are wanted.
-    return Parsed(Summary(begin, stop, count), draw.front(stream.at(begin)), Samples(draw, 0))
+    return Parsed(Summary(begin, stop, count), None, None)
 
 
 def accepted_in(draw: Draw, words: np.ndarray) -> int:
@@ -203,31 +212,31 @@ def resolve(summaries: Sequence[Summary]) -> list[Anchor]:
         position, sample = anchors[-1]
         if summary.begin != position:
             break
-        anchors.append(Anchor(summary.end, sample + summary.count))
+        anchors.append(Anchor(summary.end, sample + summary.samples))
     return anchors
 
 
 def collect(
-    draw: Draw, stream: Stream, parsed: Parsed, index: int, anchors: Sequence[Anchor], start: int, stop: int
-) -> np.ndarray:
-    """Samples `start` to `stop`, the piece for which `parsed`, segment number `index`, was parsed."""
-    if start == stop:
-        return np.empty(0, draw.dtype)
-    if index < len(anchors) - 1 and anchors[index].sample <= start:
-        first, samples = anchors[index].sample, parsed.samples
-        missing = stop - first - samples.count
+    draw: Draw, stream: Stream, parsed: Parsed, index: int, anchors: Sequence[Anchor], start: int, place: np.ndarray
+) -> None:
+    """Samples from `start` on in their place, for which `parsed`, segment number `index`, was parsed."""
+    if not len(place):
+        return
+    known = index < len(anchors) - 1 and anchors[index].sample <= start
+    anchor = anchors[index] if known else max(other for other in anchors if other.sample <= start)
+    ahead = start - anchor.sample
+    if draw.accepted is not None:
+        front = draw.front(stream.at(anchor.position))
+        place[:] = draw.make(front, ahead + len(place))[ahead:]
+    elif known and parsed.samples is not None:
+        missing = ahead + len(place) - parsed.samples.count
         if missing > 0:
-            draw.fill(parsed.front, samples.room(missing))
-            samples.count += missing
-        return samples.part(start - first, stop - first)
-    anchor = max(known for known in anchors if known.sample <= start)
-    front, ahead = draw.front(stream.at(anchor.position)), start - anchor.sample
-    # A filtered draw cannot be interrupted, a token not be entered in the middle.
-    rest = ahead if draw.accepted is not None else ahead % draw.samples
-    draw.skip(front, ahead - rest)
-    out = np.empty(rest + stop - start, draw.dtype)
-    draw.fill(front, out)
-    return out[rest:]
+            parsed.samples.fill(draw, parsed.front, missing)
+        parsed.samples.drop(ahead)
+    else:
+        front = draw.front(stream.at(anchor.position))
+        draw.skip(front, ahead)
+        draw.fill(front, place)
 
 
 def finish(draw: Draw, stream: Stream, anchors: Sequence[Anchor], total: int) -> State:

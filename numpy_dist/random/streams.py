@@ -9,13 +9,14 @@ number.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from numpy_dist.random import mersenne
 
-State = dict[str, Any]
+State = Mapping[str, Any]
 
 _MASK128 = (1 << 128) - 1
 _MASK256 = (1 << 256) - 1
@@ -65,7 +66,7 @@ class _Words64(Stream):
     def _distance(self, before: State, after: State) -> int:
         """How many 64-bit draws lie between two states."""
 
-    def _copied(self) -> np.random.BitGenerator:
+    def _copied(self) -> Any:
         bit_generator = getattr(np.random, self.origin["bit_generator"])(0)
         bit_generator.state = self.origin
         return bit_generator

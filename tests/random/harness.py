@@ -40,12 +40,11 @@ def generate(draw: Draw, bit_generator: np.random.BitGenerator, cuts: list[int])
             split.fixed_piece(draw, stream, start, pieces[-1])
         return pieces, split.fixed_end(draw, stream, total).state
     raw = split.raw_cuts(draw, cuts)
-    parsed = [split.speculate(draw, stream, a, b, 16) for a, b in zip(raw, raw[1:], strict=False)]
+    pieces = [np.empty(stop - start, draw.dtype) for start, stop in zip(cuts, cuts[1:], strict=False)]
+    parsed = [split.speculate(draw, stream, *limits) for limits in zip(raw, raw[1:], pieces, strict=False)]
     anchors = split.resolve([one.summary for one in parsed])
-    pieces = [
-        split.collect(draw, stream, one, index, anchors, cuts[index], cuts[index + 1])
-        for index, one in enumerate(parsed)
-    ]
+    for index, one in enumerate(parsed):
+        split.collect(draw, stream, one, index, anchors, cuts[index], pieces[index])
     return pieces, split.finish(draw, stream, anchors, total)
 
 
@@ -70,11 +69,14 @@ def plain(x: Any) -> Any:
 
 
 def same(ours: Any, numpys: Any) -> None:
-    """Ours is a distributed array where NumPy's is an array, and equal to the last bit."""
+    """Ours is a distributed array where NumPy's is an array, and each rank's part is equal to the last bit."""
     assert engine.is_handle(ours) == isinstance(numpys, np.ndarray), (type(ours), type(numpys))
-    ours = plain(ours)
-    assert type(ours) is type(numpys)
     if isinstance(numpys, np.ndarray):
-        assert ours.dtype == numpys.dtype and ours.shape == numpys.shape
-        numpys, ours = numpys.tobytes(), ours.tobytes()
-    assert ours == numpys
+        assert ours._array.dtype == numpys.dtype and ours._array.shape == numpys.shape
+        if engine.is_sharded(ours):
+            box = engine.layout_of(ours).box(engine.runtime().rank)
+            numpys = numpys[tuple(slice(*limits) for limits in box)] if box else numpys[:0]
+        ours = engine.shard(ours)
+        assert type(ours) is np.ndarray and ours.tobytes() == numpys.tobytes()
+    else:
+        assert type(ours) is type(numpys) and ours == numpys

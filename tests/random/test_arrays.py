@@ -12,8 +12,6 @@ from numpy_dist.settings import config
 from numpy_dist.spmd_testing import forbid_gathers
 from tests.random.harness import on_ranks, plain, same, same_state
 
-pytestmark = pytest.mark.spmd
-
 # Fixed draws, and draws with rejection.
 FREE = {
     "random": lambda r: r.random((50, 3)),
@@ -92,8 +90,8 @@ def test_split_calls(name, way):
     on_ranks(body)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("least", [0, 1 << 18])
+@pytest.mark.spmd
+@pytest.mark.parametrize(("kind", "least"), [*((kind, 0) for kind in KINDS), (np.random.PCG64, 1 << 18)])
 def test_interleaved_calls(kind, least, way):
     def body():
         with config(MIN_SHARD_BYTES=least, FALLBACK="error"):
@@ -115,6 +113,7 @@ def test_more_ranks_than_any_axis_is_long():
     on_ranks(body)
 
 
+@pytest.mark.spmd
 def test_large_arrays_are_split_by_themselves():
     def body():
         ours, numpys = random.default_rng(11), np.random.default_rng(11)
@@ -212,6 +211,7 @@ def test_errors_are_numpys():
     on_ranks(body)
 
 
+@pytest.mark.spmd
 def test_sharded_arguments_are_gathered_by_the_rules():
     def body():
         with config(MIN_SHARD_BYTES=0):
@@ -238,6 +238,7 @@ def test_sharded_arguments_are_gathered_by_the_rules():
     on_ranks(body)
 
 
+@pytest.mark.spmd
 def test_states_that_differ_are_found(way):
     def body():
         runtime = engine.runtime()

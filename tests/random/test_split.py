@@ -33,8 +33,15 @@ GENERATOR = {
     "exponential": draws.exponential(3.0),
 }
 for dtype, highs in {
-    "?": (0, 1), "i1": (0, 99, 127), "u1": (5, 254, 255), "i2": (999, 2**15 - 1), "u2": (40000, 65535),
-    "i4": (999, 2**30 + 5), "u4": (3 << 30, 2**32 - 1), "i8": (999, 2**32 - 1, 3 << 60), "u8": (2**63 + 5, 2**64 - 1),
+    "?": (0, 1),
+    "i1": (0, 99, 127),
+    "u1": (5, 254, 255),
+    "i2": (999, 2**15 - 1),
+    "u2": (40000, 65535),
+    "i4": (999, 2**30 + 5),
+    "u4": (3 << 30, 2**32 - 1),
+    "i8": (999, 2**32 - 1, 3 << 60),
+    "u8": (2**63 + 5, 2**64 - 1),
 }.items():
     for high in highs:
         GENERATOR[f"integers {dtype} {high}"] = draws.integers(0, high, np.dtype(dtype), True)
@@ -114,7 +121,8 @@ def test_segments_fit_and_margins_suffice():
     draw, total, pieces = GENERATOR["standard_normal f8"], 2_000_000, 4
     stream, cuts = stream_of(np.random.PCG64(3), draw.unit), even_cuts(total, pieces)
     raw = split.raw_cuts(draw, cuts)
-    parsed = [split.speculate(draw, stream, a, b, total // pieces) for a, b in zip(raw, raw[1:], strict=False)]
+    place = np.empty(total // pieces)
+    parsed = [split.speculate(draw, stream, a, b, place) for a, b in zip(raw, raw[1:], strict=False)]
     anchors = split.resolve([one.summary for one in parsed])
     assert len(anchors) == pieces + 1
     # A rank makes little more than its share.
