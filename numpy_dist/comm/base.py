@@ -125,7 +125,7 @@ class Communicator(ABC):
     # -- what a backend supplies -------------------------------------------------------------------------------------
 
     @abstractmethod
-    def _allgather_fixed(self, part: Bytes) -> Bytes:
+    def _allgather_fixed(self, part: bytes) -> bytes | bytearray:
         """The parts of all ranks, of equal size, one after the other."""
 
     @abstractmethod
@@ -171,7 +171,7 @@ class Communicator(ABC):
         self._check_rank(root)
         payload = _dumps(obj)
         self.counters.bytes += len(payload)
-        table, lengths = self._allgather_slots(payload)
+        inline, lengths = self._allgather_slots(payload)
         # Only the root receives what did not fit into the slots.
         large = [rank for rank in range(self.size) if lengths[rank] > _INLINE_BYTES and rank != root]
         buffers = {rank: np.empty(lengths[rank], np.uint8) for rank in large} if self.rank == root else {}
@@ -181,8 +181,8 @@ class Communicator(ABC):
             self._start(*self._chunked([(root, _as_bytes(payload))], []), _OBJECT_TAG).wait()
         if self.rank != root:
             return None
-        parts = [payload if rank == root else table[rank, _LENGTH_BYTES:].tobytes() for rank in range(self.size)]
-        return [_loads(buffers[rank]) if rank in buffers else pickle.loads(parts[rank]) for rank in range(self.size)]
+        inline[root] = payload
+        return [_loads(buffers[rank]) if rank in buffers else pickle.loads(inline[rank]) for rank in range(self.size)]
 
     def scatter(self, objects: Sequence[Any] | None, root: int = 0) -> Any:
         """Return ``objects[rank]`` of the sequence that `root` passes (the others pass None)."""
@@ -333,22 +333,22 @@ class Communicator(ABC):
 
         return cut(sends), cut(receives)
 
-    def _allgather_slots(self, payload: bytes) -> tuple[Bytes, list[int]]:
-        slot = np.zeros(SLOT_BYTES, np.uint8)
-        slot[:_LENGTH_BYTES] = _as_bytes(len(payload).to_bytes(_LENGTH_BYTES, "little"))
-        if len(payload) <= _INLINE_BYTES:
-            slot[_LENGTH_BYTES : _LENGTH_BYTES + len(payload)] = _as_bytes(payload)
-        table = self._allgather_fixed(slot).reshape(self.size, SLOT_BYTES)
-        lengths = np.ascontiguousarray(table[:, :_LENGTH_BYTES]).view("<i8")
-        return table, [int(n) for n in lengths[:, 0]]
+    def _allgather_slots(self, payload: bytes) -> tuple[list[bytes | bytearray], list[int]]:
+        """What the ranks' slots hold (nothing useful if it did not fit), and the lengths of all payloads."""
+        size = len(payload)
+        slot = size.to_bytes(_LENGTH_BYTES, "little") + payload[:_INLINE_BYTES].ljust(_INLINE_BYTES)
+        table = self._allgather_fixed(slot)
+        starts = range(_LENGTH_BYTES, self.size * SLOT_BYTES, SLOT_BYTES)
+        lengths = [int.from_bytes(table[start - _LENGTH_BYTES : start], "little") for start in starts]
+        return [table[start : start + n] for start, n in zip(starts, lengths, strict=True)], lengths
 
-    def _allgather_payloads(self, payload: bytes) -> list[bytes]:
+    def _allgather_payloads(self, payload: bytes) -> Sequence[bytes | bytearray]:
         self.counters.bytes += len(payload)
         if self.size == 1:
             return [payload]
-        table, lengths = self._allgather_slots(payload)
+        inline, lengths = self._allgather_slots(payload)
         if max(lengths) <= _INLINE_BYTES:
-            return [table[r, _LENGTH_BYTES : _LENGTH_BYTES + n].tobytes() for r, n in enumerate(lengths)]
+            return inline
         gathered = self._allgather_large(_as_bytes(payload), lengths, count=False)
         starts = np.cumsum([0, *lengths])
         return [gathered[a:b].tobytes() for a, b in zip(starts[:-1], starts[1:], strict=True)]

@@ -207,8 +207,8 @@ class MpiCommunicator(Communicator):
 
     # -- operations on bytes -----------------------------------------------------------------------------------------
 
-    def _allgather_fixed(self, part: Bytes) -> Bytes:
-        result = np.empty(self.size * part.size, np.uint8)
+    def _allgather_fixed(self, part: bytes) -> bytearray:
+        result = bytearray(self.size * len(part))
         self._collective("allgather", lambda: self.native.Iallgather(part, result), (part, result))
         return result
 
@@ -232,7 +232,7 @@ class MpiCommunicator(Communicator):
         pending.start(sends, receives)
         return pending
 
-    def _collective(self, where: str, start: Callable[[], Any], buffers: tuple[Bytes, ...]) -> None:
+    def _collective(self, where: str, start: Callable[[], Any], buffers: tuple[Any, ...]) -> None:
         ordinal = self._collectives + 1
 
         def missing(notice: EndNotice) -> bool:

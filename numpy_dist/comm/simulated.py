@@ -33,7 +33,7 @@ class _Operation:
 
     def __init__(self) -> None:
         self.kinds: dict[int, str] = {}
-        self.parts: dict[int, Bytes] = {}
+        self.parts: dict[int, Any] = {}
 
 
 class _Message:
@@ -190,7 +190,7 @@ class SimulatedCommunicator(Communicator):
         self._world = world
         self._collectives = 0
 
-    def _collective(self, kind: str, part: Bytes) -> list[Bytes]:
+    def _collective(self, kind: str, part: Any) -> list[Any]:
         """Wait until every rank has contributed to this rank's next collective; all parts in rank order."""
         world = self._world
         ordinal = self._collectives
@@ -213,8 +213,8 @@ class SimulatedCommunicator(Communicator):
             raise DivergenceError(f"the ranks are in different collectives ({each})")
         return [operation.parts[r] for r in range(self.size)]
 
-    def _allgather_fixed(self, part: Bytes) -> Bytes:
-        return np.concatenate(self._collective("allgather", part.copy()))
+    def _allgather_fixed(self, part: bytes) -> bytes:
+        return b"".join(self._collective("allgather", part))
 
     def _allgather_parts(self, part: Bytes, sizes: Sequence[int]) -> Bytes:
         return np.concatenate(self._collective("allgather", part.copy()))

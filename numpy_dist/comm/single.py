@@ -19,7 +19,7 @@ class SingleCommunicator(Communicator):
     def __init__(self) -> None:
         super().__init__(rank=0, size=1)
 
-    def _allgather_fixed(self, part: Bytes) -> Bytes:
+    def _allgather_fixed(self, part: bytes) -> bytes:
         return part
 
     def _allgather_parts(self, part: Bytes, sizes: Sequence[int]) -> Bytes:
