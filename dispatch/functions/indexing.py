@@ -103,7 +103,7 @@ def _index_error(x: Any, items: list[Any], place: int, mask: Any) -> None:
 
 
 def _in_order(view: Any, mask: Any, depth: int) -> tuple[Any, Any, Layout]:
-    """View and mask as they are or cut along the first axis, so that the ranks' selections follow one another; layout."""
+    """View and mask, as they are or cut along the first axis so that selections follow one another, and the layout."""
     layout = engine.layout_of(view) if engine.is_sharded(view) else None
     if layout is None or layout.is_replicated or not masks.selects_in_order(layout, depth):
         rest = tuple(view.shape[depth:])

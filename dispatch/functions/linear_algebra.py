@@ -11,6 +11,7 @@ from numpy_dist import engine
 from numpy_dist.dispatch.core.registry import decline, implements
 from numpy_dist.dispatch.functions.common import NoValue, as_handle, blocks
 from numpy_dist.dispatch.functions.numpy_source import numpy_source
+from numpy_dist.engine.noting import noted
 from numpy_dist.layout.layout import Cut, Layout
 from numpy_dist.layout.mesh import Mesh
 from numpy_dist.parallel.matmul import contracted, ring
@@ -65,7 +66,7 @@ def matmul(
         return _deliver(_stacks(a, b, kinds[2]), target, casting, (a, b))
     if b.ndim > 2:
         decline("a vector or matrix times a stack of matrices")
-    return _deliver(_product(a, b, kinds[2]), target, casting, (a, b))
+    return _deliver(_product(a, b, kinds[2], "matmul"), target, casting, (a, b))
 
 
 def _deliver(result: Any, target: Any, casting: Any, operands: tuple[Any, Any]) -> Any:
@@ -89,7 +90,7 @@ def dot(a: Any, b: Any, out: Any = None) -> Any:
     elif b.ndim > 2:
         result = np.tensordot(a, b, (-1, -2))
     else:
-        result = _product(a, b, dtype)
+        result = _product(a, b, dtype, "dot")
     if out is None:
         return result
     if out.dtype != dtype or tuple(out.shape) != np.shape(result) or not _flags(out).c_contiguous:
@@ -121,13 +122,15 @@ def vdot(a: Any, b: Any, /) -> Any:
     a, b = np.ravel(as_handle(a)), np.ravel(as_handle(b))
     if a.shape != b.shape:
         engine.numpy_error(np.vdot, (a, b))
-    return np.dot(np.conjugate(a) if a.dtype.kind == "c" else a, b)
+    a = np.conjugate(a) if a.dtype.kind == "c" else a
+    with np.errstate(all="ignore"):  # as NumPy, which does not look at what vdot meets
+        return np.dot(a, b)
 
 
 # -- the product of two matrices -------------------------------------------------------------------------------------
 
 
-def _product(a: Any, b: Any, dtype: np.dtype) -> Any:
+def _product(a: Any, b: Any, dtype: np.dtype, name: str) -> Any:
     """``a @ b`` for any number of axes of `a` and one or two of `b`; a scalar for two vectors."""
     if dtype.hasobject:
         decline("arrays of Python objects")
@@ -136,11 +139,8 @@ def _product(a: Any, b: Any, dtype: np.dtype) -> Any:
     right = b if b.ndim == 2 else np.reshape(b, (-1, 1))
     # NumPy adds up half precision in single precision.
     work = np.dtype(np.float32) if dtype == np.float16 else dtype
-    found = _matrices(_converted(left, work), _converted(right, work))
-    result = np.reshape(found, shape)
-    if work != dtype:
-        with np.errstate(over="ignore"):
-            result = np.astype(result, dtype)
+    left, right = _converted(left, work), _converted(right, work)
+    result = np.reshape(_matrices(left, right, dtype, name), shape)
     return engine.item(result) if not shape else result
 
 
@@ -148,7 +148,7 @@ def _converted(x: Any, dtype: np.dtype) -> Any:
     return x if x.dtype == dtype else np.astype(x, dtype)
 
 
-def _matrices(a: Any, b: Any) -> Any:
+def _matrices(a: Any, b: Any, dtype: np.dtype, name: str) -> Any:
     """The product of two matrices by the algorithm that moves the fewest elements (known from layouts alone)."""
     size = engine.runtime().size
     (m, k), n = a.shape, b.shape[1]
@@ -157,7 +157,7 @@ def _matrices(a: Any, b: Any) -> Any:
         _by_contraction: _moved(a, 1) + _moved(b, 0) + m * n * size,
         _by_columns: _moved(b, 1) + (m * k * (size - 1) if engine.is_sharded(a) else 0),
     }
-    return min(costs, key=lambda algorithm: costs[algorithm])(a, b)
+    return min(costs, key=lambda algorithm: costs[algorithm])(a, b, dtype, name)
 
 
 def _is_cut(x: Any, axis: int) -> Cut | None:
@@ -185,26 +185,30 @@ def _along(x: Any, axis: int) -> Layout:
     return _cut_layout(x.shape, axis, None if cut is None else cut.points)
 
 
-def _by_rows(a: Any, b: Any) -> Any:
+def _by_rows(a: Any, b: Any, dtype: np.dtype, name: str) -> Any:
     """Rows stay, panels of the right operand go around."""
     rows = _along(a, 0)
     a = engine.aligned(a, rows)
     result = rows.with_shape((a.shape[0], b.shape[1]))
     if not engine.is_sharded(b):
         (left,) = blocks((a, rows))
-        return engine.from_local(np.matmul(left, b._array), result)
+        with noted(name):
+            product = np.matmul(left, b._array).astype(dtype, copy=False)
+        return engine.from_local(product, result)
     panels = _along(b, 0)
     b = engine.aligned(b, panels)
     left, panel = blocks((a, rows), (b, panels))
-    return engine.from_local(ring(left, panel, panels, engine.runtime().comm), result)
+    with noted(name):
+        product = ring(left, panel, panels, engine.runtime().comm).astype(dtype, copy=False)
+    return engine.from_local(product, result)
 
 
-def _by_columns(a: Any, b: Any) -> Any:
+def _by_columns(a: Any, b: Any, dtype: np.dtype, name: str) -> Any:
     """Columns stay: the transposed product by rows."""
-    return np.transpose(_by_rows(np.transpose(b), np.transpose(a)))
+    return np.transpose(_by_rows(np.transpose(b), np.transpose(a), dtype, name))
 
 
-def _by_contraction(a: Any, b: Any) -> Any:
+def _by_contraction(a: Any, b: Any, dtype: np.dtype, name: str) -> Any:
     """Both operands are cut along the summed axis, at the same points; partial products are added up."""
     rows = _along(b, 0)
     cut = _is_cut(a, 1)
@@ -217,7 +221,9 @@ def _by_contraction(a: Any, b: Any) -> Any:
     large = engine.default_shard(prod(shape) * a.dtype.itemsize) and prod(shape) > 1
     result = engine.default_layout(shape) if large else engine.runtime().replicated_layout(shape)
     left, right = blocks((a, columns), (b, rows))
-    return engine.from_local(contracted(left, right, rows, result, engine.runtime().comm), result)
+    with noted(name):
+        product = contracted(left, right, rows, result, engine.runtime().comm).astype(dtype, copy=False)
+    return engine.from_local(product, result)
 
 
 def _stacks(a: Any, b: Any, dtype: np.dtype) -> Any:
@@ -227,5 +233,6 @@ def _stacks(a: Any, b: Any, dtype: np.dtype) -> Any:
     layout = engine.default_layout(a.shape, split=0)
     other = layout.with_shape(b.shape)
     left, right = blocks((engine.aligned(a, layout), layout), (engine.aligned(b, other), other))
-    block = np.matmul(left, right)
+    with noted("matmul"):
+        block = np.matmul(left, right)
     return engine.from_local(block.astype(dtype, copy=False), layout.with_shape((*a.shape[:-1], b.shape[-1])))

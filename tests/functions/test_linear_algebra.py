@@ -125,3 +125,23 @@ def test_what_is_moved():
             np.testing.assert_array_equal(engine.gather(square), np.full((4, 4), 3000.0))
 
     run_simulated(3, on_each_rank)
+
+
+def test_floating_point_events():
+    """What one rank meets, all ranks tell."""
+
+    def on_each_rank():
+        with config(MIN_SHARD_BYTES=0):
+            values = np.ones((6, 4))
+            values[5, 3] = np.inf
+            x, y = split(values, 0), split(np.zeros((4, 2)), 0)
+            with np.errstate(invalid="raise"), pytest.raises(FloatingPointError, match="invalid value .* in matmul"):
+                x @ y
+            with np.errstate(all="ignore"):
+                assert np.isnan(engine.gather(x @ y)).sum() == 2
+            with pytest.warns(RuntimeWarning, match="invalid value encountered in dot") as caught:
+                np.sum(x.dot(y))
+            assert caught[0].filename == __file__
+
+    for n in (1, 3):
+        run_simulated(n, on_each_rank)
