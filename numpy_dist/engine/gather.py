@@ -105,7 +105,8 @@ def item(x: Any) -> Any:
 def local(x: Any) -> np.ndarray:
     """This rank's part of `x` as a view of the rank's own memory, which stays where it is from now on.
 
-    Executes the program. Ranks that hold nothing get an array with no elements.
+    Collective: every rank must ask, since it executes the program, and from now on statements that touch this memory
+    execute at once. Ranks that hold nothing get an array with no elements.
 
     Raises
     ------
