@@ -20,8 +20,8 @@ def array_str(a: Any, max_line_width: Any = None, precision: Any = None, suppres
     return formatting.array_str(a, max_line_width, precision, suppress_small)
 
 
-# NumPy 2.4 has dropped a parameter `style` that had no effect.
-@implements(np.array2string, varies=("style",))
+# NumPy 2.4 dropped a parameter `style` that had no effect, and made those behind it keywords.
+@implements(np.array2string, varies=("style", "formatter", "threshold", "edgeitems", "sign", "floatmode", "suffix"))
 def array2string(
     a: Any,
     max_line_width: Any = None,

@@ -171,17 +171,39 @@ def _stand_in(value: Any) -> Any:
     return np.zeros((1,) * value.ndim, value.dtype) if is_array else value
 
 
-def _fast_power(array: np.ndarray, exponent: Any) -> np.ufunc | None:
+# Before NumPy 2.3 or so, `**` treated more exponents in a way of its own, and more kinds of scalars.
+_OLD_POWERS = (np.ones(1, np.float32) ** np.float64(2)).dtype == np.float32
+
+
+def _fast_power(array: np.ndarray, exponent: Any, in_place: bool = False) -> np.ufunc | None:
     """The ufunc that NumPy's `**` takes instead of `power`, if any (``fast_scalar_power`` in NumPy's number.c)."""
     kind = array.dtype.kind
+    if kind == "O":
+        return None
+    if _OLD_POWERS:
+        return _fast_power_of_old(kind, exponent, in_place)
     if type(exponent) is int:
         if exponent == 2:
-            return np.square if kind != "O" else None
+            return np.square
         if exponent == -1:
             return np.reciprocal if kind in "fc" else None
     elif type(exponent) is float and exponent == 0.5:
         return np.sqrt if kind in "fc" else None
     return None
+
+
+def _fast_power_of_old(kind: str, exponent: Any, in_place: bool) -> np.ufunc | None:
+    if engine.is_sharded(exponent) or np.ndim(exponent):
+        return None
+    if not isinstance(exponent, int | float | np.integer | np.floating):
+        if getattr(getattr(exponent, "dtype", None), "kind", "") not in tuple("iuf"):
+            return None
+    value = float(exponent)
+    if kind in "fc":
+        ones_like = np._core.umath._ones_like  # type: ignore[attr-defined]
+        return {1.0: np.positive, -1.0: np.reciprocal, 0.0: ones_like, 0.5: np.sqrt, 2.0: np.square}.get(value)
+    widens = kind in "iu" and not isinstance(exponent, int | np.integer) and not in_place
+    return np.square if value == 2.0 and not widens else None
 
 
 class Operators(engine.Handle):
@@ -228,7 +250,7 @@ class Operators(engine.Handle):
         return self._power(self, other)
 
     def __ipow__(self, other: Any) -> Any:  # type: ignore[misc]
-        ufunc = _fast_power(self._array, other) if self._storage is not None else None
+        ufunc = _fast_power(self._array, other, True) if self._storage is not None else None
         if ufunc is None:
             return self._power_in_place(self, other)
         _elementwise(ufunc, (self,), out=(self,))

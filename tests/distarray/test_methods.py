@@ -163,8 +163,9 @@ def test_format():
 
 
 def test_ndarray_interface_is_complete():
-    missing = [n for n in dir(np.ndarray) if not hasattr(nd.DistArray, n)]
-    assert set(missing) == {
+    # NumPy 2.1 still lists methods that it has removed.
+    names = [n for n in dir(np.ndarray) if n != "tostring" and hasattr(np.ndarray, n) and hasattr(np.empty((1, 1)), n)]
+    assert {n for n in names if not hasattr(nd.DistArray, n)} == {
         "__array_finalize__", "__array_interface__", "__array_namespace__", "__array_struct__", "__array_wrap__",
         "__delitem__", "__setstate__",
     }  # fmt: skip
