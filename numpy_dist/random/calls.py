@@ -102,7 +102,7 @@ def everywhere(front: Front, name: str, args: tuple[Any, ...], kwargs: dict[str,
     if engine.is_handle(target):
         engine.assign(target, inside[id(target)])
         return target if result is inside[id(target)] else result
-    return share.array_of(result) if isinstance(result, np.ndarray) and result is not target else result
+    return share.array_of(front, result) if isinstance(result, np.ndarray) and result is not target else result
 
 
 def _in_turn(front: Front, name: str, size: Any, kwargs: dict[str, Any]) -> Any:

@@ -151,8 +151,8 @@ def exponential(scale: float) -> Draw:
     return Draw(double, np.random.Generator, lambda front, n: front.exponential(scale, n), unit="wide", **_EXPONENTIAL)
 
 
-def legacy_normal(loc: float | None, scale: float | None) -> Draw:
-    """``RandomState.normal``, or ``standard_normal`` for None: Marsaglia's polar method, pairs of samples.
+def legacy_normal(loc: float | None = None, scale: float | None = None) -> Draw:
+    """``RandomState.normal``, or ``standard_normal`` without parameters: Marsaglia's polar method, pairs of samples.
 
     The sample that the state may hold back from an earlier call is the caller's affair.
     """

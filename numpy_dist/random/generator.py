@@ -70,6 +70,8 @@ class Generator(np.random.Generator):
         shape = calls.shape_of(size)
         if shape is None or out is not None:
             return getattr(self._plain, name)(size, kind, *more, out=out)
+        if share.is_small(shape, kind):
+            return share.array_of(self._plain, getattr(self._plain, name)(shape, kind, *more))
         return share.make(draw(kind), self._plain, shape)
 
     def random(self, size: Any = None, dtype: Any = np.float64, out: Any = None) -> Any:  # type: ignore[override]
@@ -96,6 +98,8 @@ class Generator(np.random.Generator):
         shape = calls.shape_of(size)
         if shape is None:
             return getattr(self._plain, name)(*parameters, size)
+        if share.is_small(shape, DOUBLE):
+            return share.array_of(self._plain, getattr(self._plain, name)(*parameters, shape))
         calls.check(self._plain, name, *parameters, 1)
         return share.make(draw(*parameters), self._plain, shape)
 
@@ -124,6 +128,8 @@ class Generator(np.random.Generator):
         shape = calls.shape_of(size)
         if shape is None or not np.dtype(dtype).isnative:
             return self._plain.integers(low, high, size, dtype, endpoint)
+        if share.is_small(shape, dtype):
+            return share.array_of(self._plain, self._plain.integers(low, high, shape, dtype, endpoint))
         calls.check(self._plain, "integers", low, high, 1, dtype, endpoint)
         if high is None:
             low, high = 0, low

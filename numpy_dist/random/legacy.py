@@ -11,6 +11,7 @@ import numpy as np
 
 from numpy_dist import engine
 from numpy_dist.random import calls, draws, seeding, share
+from numpy_dist.random.draws import Draw
 from numpy_dist.random.generator import integer
 
 
@@ -72,12 +73,22 @@ class RandomState(np.random.RandomState):
         """Set the state, to the same on every rank; see `numpy.random.RandomState.set_state`."""
         self._plain.set_state(state)
 
-    def random_sample(self, size: Any = None) -> Any:
-        """Floats in [0, 1); see `numpy.random.RandomState.random_sample`. Not collective."""
+    def _scaled(self, name: str, draw: Callable[..., Draw], size: Any, *parameters: Any) -> Any:
+        """The methods whose parameters are floats."""
+        parameters = tuple(map(calls.scalar, parameters))
+        if not calls.is_scalar(*parameters):
+            return calls.everywhere(self._plain, name, (*parameters, size), {})
         shape = calls.shape_of(size)
         if shape is None:
-            return self._plain.random_sample(size)
-        return share.make(draws.legacy_random(), self._plain, shape)
+            return getattr(self._plain, name)(*parameters, size)
+        if share.is_small(shape, np.float64):
+            return share.array_of(self._plain, getattr(self._plain, name)(*parameters, shape))
+        calls.check(self._plain, name, *parameters, 1)
+        return share.make(draw(*parameters), self._plain, shape)
+
+    def random_sample(self, size: Any = None) -> Any:
+        """Floats in [0, 1); see `numpy.random.RandomState.random_sample`. Not collective."""
+        return self._scaled("random_sample", draws.legacy_random, size)
 
     def random(self, size: Any = None) -> Any:
         """As `random_sample`."""
@@ -89,21 +100,11 @@ class RandomState(np.random.RandomState):
 
     def uniform(self, low: Any = 0.0, high: Any = 1.0, size: Any = None) -> Any:
         """Floats in [low, high); see `numpy.random.RandomState.uniform`. Not collective for scalar bounds."""
-        low, high = calls.scalar(low), calls.scalar(high)
-        if not calls.is_scalar(low, high):
-            return calls.everywhere(self._plain, "uniform", (low, high, size), {})
-        shape = calls.shape_of(size)
-        if shape is None:
-            return self._plain.uniform(low, high, size)
-        calls.check(self._plain, "uniform", low, high, 1)
-        return share.make(draws.uniform(np.random.RandomState, low, high), self._plain, shape)
+        return self._scaled("uniform", lambda *bounds: draws.uniform(np.random.RandomState, *bounds), size, low, high)
 
     def standard_normal(self, size: Any = None) -> Any:
         """Standard normals; see `numpy.random.RandomState.standard_normal`. Collective if the array is large."""
-        shape = calls.shape_of(size)
-        if shape is None:
-            return self._plain.standard_normal(size)
-        return share.make(draws.legacy_normal(None, None), self._plain, shape)
+        return self._scaled("standard_normal", draws.legacy_normal, size)
 
     def randn(self, *args: Any) -> Any:
         """As `standard_normal`, with the dimensions as arguments."""
@@ -111,14 +112,7 @@ class RandomState(np.random.RandomState):
 
     def normal(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Any:
         """Normals; see `numpy.random.RandomState.normal`. Collective if the array is large."""
-        loc, scale = calls.scalar(loc), calls.scalar(scale)
-        if not calls.is_scalar(loc, scale):
-            return calls.everywhere(self._plain, "normal", (loc, scale, size), {})
-        shape = calls.shape_of(size)
-        if shape is None:
-            return self._plain.normal(loc, scale, size)
-        calls.check(self._plain, "normal", loc, scale, 1)
-        return share.make(draws.legacy_normal(loc, scale), self._plain, shape)
+        return self._scaled("normal", draws.legacy_normal, size, loc, scale)
 
     def randint(self, low: Any, high: Any = None, size: Any = None, dtype: Any = int) -> Any:
         """Integers; see `numpy.random.RandomState.randint`. Collective if large, and the range is no power of two."""
@@ -129,8 +123,8 @@ class RandomState(np.random.RandomState):
         kind = np.dtype("long" if dtype is int else dtype)
         if shape is None:
             return self._plain.randint(low, high, size, dtype)
-        if not kind.isnative:
-            return share.array_of(self._plain.randint(low, high, size, dtype))
+        if share.is_small(shape, kind) or not kind.isnative:
+            return share.array_of(self._plain, self._plain.randint(low, high, shape, dtype))
         calls.check(self._plain, "randint", low, high, 1, dtype)
         if high is None:
             low, high = 0, low

@@ -39,8 +39,15 @@ def layout_of_shape(shape: tuple[int, ...]) -> Layout | None:
     return None if axis is None or 0 in shape else default_layout(shape, size, split=axis)
 
 
-def array_of(values: np.ndarray) -> Any:
-    """A distributed array of values that every rank has."""
+def is_small(shape: tuple[int, ...], dtype: Any) -> bool:
+    """Whether an array is too small to be sharded, so that NumPy makes it at once on every rank."""
+    return not engine.default_shard(prod(shape) * np.dtype(dtype).itemsize)
+
+
+def array_of(front: Front, values: np.ndarray) -> Any:
+    """A distributed array of values that `front` has made on every rank."""
+    if engine.runtime().size > 1 and config.CHECK == "on":
+        _agree(split.state_of(front), None)
     if not engine.shardable(values.dtype) or not engine.default_shard(values.nbytes):
         return engine.replicated(values)
     return engine.from_global(values, layout_of_shape(values.shape))
@@ -88,13 +95,11 @@ def make(draw: Draw, front: Front, shape: tuple[int, ...], split_it: bool = True
         Whether `draw` says truly how many units a token takes; without, every rank makes all.
     """
     runtime, total = engine.runtime(), prod(shape)
+    layout = layout_of_shape(shape)
+    if is_small(shape, draw.dtype) or layout is None:
+        return array_of(front, _whole(draw, front, total).reshape(shape))
     if runtime.size > 1 and config.CHECK == "on":
         _agree(split.state_of(front), None)
-    if not engine.default_shard(total * draw.dtype.itemsize):
-        return engine.replicated(_whole(draw, front, total).reshape(shape))
-    layout = layout_of_shape(shape)
-    if layout is None:
-        return engine.from_global(_whole(draw, front, total).reshape(shape))
     # Written straight into the new array's memory: nothing was recorded that could read it.
     made = engine.empty(shape, draw.dtype, layout=layout)
     block = engine.shard(made)

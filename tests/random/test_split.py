@@ -49,7 +49,7 @@ for dtype, highs in {
 LEGACY = {
     "random_sample": draws.legacy_random(),
     "uniform": draws.uniform(np.random.RandomState, -1.0, 3.0),
-    "standard_normal": draws.legacy_normal(None, None),
+    "standard_normal": draws.legacy_normal(),
     "normal": draws.legacy_normal(2.0, 3.0),
     "randint bool": randint(2, "?"),
     "randint u1": randint(200, "u1"),
