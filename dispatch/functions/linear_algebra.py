@@ -17,6 +17,7 @@ from numpy_dist.layout.mesh import Mesh
 from numpy_dist.parallel.matmul import contracted, ring
 
 for _function in (
+    np.kron,
     np.tensordot,
     np.outer,
     np.linalg.cross,
@@ -28,6 +29,7 @@ for _function in (
     np.linalg.outer,
     np.linalg.tensordot,
     np.linalg.trace,
+    np.linalg.vecdot,
     np.linalg.vector_norm,
 ):
     implements(_function, kind="composed")(numpy_source(_function))
@@ -103,6 +105,22 @@ def dot(a: Any, b: Any, out: Any = None) -> Any:
 
 def _flags(x: Any) -> Any:
     return x._array.flags if engine.is_handle(x) else x.flags
+
+
+@implements(np.vecdot, kind="composed")
+def vecdot(x1: Any, x2: Any, /, **kwargs: Any) -> Any:
+    axis = kwargs.pop("axis", -1)
+    if kwargs:
+        decline(f"vecdot with {', '.join(kwargs)}")
+    a, b = as_handle(x1), as_handle(x2)
+    if a.ndim == 0 or b.ndim == 0:
+        engine.numpy_error(np.vecdot, (a, b))
+    a, b = np.moveaxis(a, axis, -1), np.moveaxis(b, axis, -1)
+    if a.shape[-1] != b.shape[-1]:
+        engine.numpy_error(np.vecdot, (a, b))
+    dtype = np.vecdot.resolve_dtypes((a.dtype, b.dtype, None))[2]
+    products = np.multiply(np.conjugate(a) if a.dtype.kind == "c" else a, b, dtype=dtype)
+    return np.any(products, axis=-1) if dtype == np.bool_ else np.sum(products, axis=-1, dtype=dtype)
 
 
 @implements(np.inner, kind="composed")

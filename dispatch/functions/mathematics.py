@@ -23,6 +23,8 @@ for _function in (
     np.fix,
     np.gradient,
     np.apply_over_axes,
+    np.polyder,
+    np.polyint,
     np.polyval,
     np.select,
     np.nan_to_num,

@@ -106,6 +106,16 @@ def test_norms_and_the_like():
     check(lambda x: np.corrcoef(x), A, ranks=(2,), ways=("default",))
 
 
+def test_vecdot_and_kron():
+    check(lambda x, y: np.vecdot(x, y), A, A[:1], ranks=(3,), ways=FEW)
+    check(lambda x, y: np.vecdot(x, y, axis=0), A + 1j, A, ranks=(2,), ways=("default",))
+    check(lambda x, y: np.linalg.vecdot(x, y), U, U, ranks=(2,), ways=("default",))
+    check(lambda x: np.vecdot(x, x[:, :3]), A, ranks=(2,), ways=("default",))
+    check(lambda x: np.vecdot(x, x), I8, ranks=(2,), ways=("default",))
+    check(lambda x, y: np.kron(x, y), A, np.arange(6).reshape(2, 3), ranks=(1, 3), ways=FEW)
+    check(lambda x, y: np.kron(x, y), U, A[:2, :2], ranks=(2,), ways=("default",))
+
+
 def test_what_is_moved():
     """Tall matrices: products over the long axis move only the small results, and no rank holds a whole operand."""
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
+from numpy.testing import overrides
 
 import numpy_dist.distarray  # noqa: F401
 from numpy_dist import engine
@@ -11,7 +14,7 @@ from numpy_dist.dispatch.core import registry
 from numpy_dist.dispatch.core.targets import VIEW_FUNCTIONS
 from numpy_dist.settings import config
 from numpy_dist.spmd_testing import run_simulated
-from tests.functions.harness import RANKS, check, leaves, split
+from tests.functions.harness import RANKS, check, leaves, outcome, split
 
 A = np.arange(48.0).reshape(6, 8)
 B = np.arange(2 * 3 * 4).reshape(2, 3, 4)
@@ -109,10 +112,47 @@ def test_writing_through(function):
 
 
 def test_every_view_function_is_structural():
-    registry.load()
     for function in VIEW_FUNCTIONS - {np.lib.stride_tricks.as_strided, np.may_share_memory, np.shares_memory}:
         record = registry.lookup(function)
         assert record is not None and record.kind == "structural", function
+
+
+# Functions that are no view functions, but return their argument or a view of it in some cases, and why they may.
+SOMETIMES_VIEWS = {
+    "numpy.asanyarray": "like= only: made by the creation functions",
+    "numpy.asarray": "like= only",
+    "numpy.ascontiguousarray": "like= only",
+    "numpy.asfortranarray": "like= only",
+    "numpy.require": "like= only",
+    "numpy.frombuffer": "like= only, of a buffer",
+    "numpy.diff": "n=0 returns the argument: composed",
+    "numpy.nan_to_num": "copy=False writes into the argument: composed",
+    "numpy.polyder": "m=0 returns the argument: composed",
+    "numpy.polyint": "m=0 returns the argument: composed",
+    "numpy.linalg.matrix_power": "the first power is the argument: composed",
+    "numpy.histogram": "bins that were given are returned",
+    "numpy.histogram_bin_edges": "bins that were given are returned",
+}
+
+
+def test_no_view_function_is_missing():
+    """Every function of NumPy is tried on many arguments: what shares memory with one of them is known to."""
+    known = {f"{f.__module__}.{f.__name__}" for f in VIEW_FUNCTIONS} | SOMETIMES_VIEWS.keys() | {"numpy.einsum"}
+    arrays = [V, A, A[:6, :6], B, C[:6, :6], np.array([1, 2, 3])]
+    further = [(), (2,), (0,), (1,), (0, 1), ((1, -1),), ((2, 3),), ("ij->ji",)]
+    unknown = set()
+    for function in overrides.get_overridable_numpy_array_functions():
+        name = f"{function.__module__}.{function.__name__}"
+        if name in known or "recfunctions" in name or name.startswith(("numpy.save", "numpy.load", "numpy.from")):
+            continue
+        for array, rest in itertools.product(arrays, further):
+            x = array.copy()
+            args = ("ij->ji", x) if rest == ("ij->ji",) else (x, *rest)
+            kind, result, _ = outcome(function, args)
+            found = [r for r in leaves(result) if kind == "result" and isinstance(r, np.ndarray)]
+            if any(np.shares_memory(r, x) for r in found):
+                unknown.add(name)
+    assert not unknown
 
 
 def test_errors():
