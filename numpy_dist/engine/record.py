@@ -151,7 +151,7 @@ def _into_local(
     """`out` is an ndarray or a replicated handle: compute into shards, then gather into the very object. Collective."""
     rt = runtime()
     sharded = tuple(
-        o if o is None or is_sharded(o) else from_global(plain(o), _cut_default(rt, plain(o).shape)) for o in outs
+        o if o is None or is_sharded(o) else from_global(plain(o), rt.default_layout(plain(o).shape)) for o in outs
     )
     results = elementwise(op, inputs, sharded, where, dtype, casting, order, signature, result_dtype)
     results = results if isinstance(results, tuple) else (results,)
@@ -160,10 +160,6 @@ def _into_local(
             plain(target)[...] = gather(result)
     final = tuple(r if o is None else o for o, r in zip(outs, results, strict=True))
     return final if op.nout > 1 else final[0]
-
-
-def _cut_default(rt: Runtime, shape: tuple[int, ...]) -> Layout:
-    return rt.default_layout(shape)
 
 
 def _record(

@@ -1,0 +1,123 @@
+"""The tile interpreter computes what NumPy computes, whatever the shapes, strides and lifetimes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from numpy_dist.backends.base import Loop, ReduceStep, Step, Temp, make_backend
+from numpy_dist.backends.interpreter import TILE_ELEMENTS, Interpreter, tiles
+from numpy_dist.backends.scratch import assign_slots
+from numpy_dist.ir.ops import SELECT, op_of
+
+F8 = np.dtype("f8")
+
+
+def _run(shape, steps) -> list:
+    events = []
+    Interpreter().run(Loop(shape, steps, lambda label, kind: events.append((label, kind))))
+    return events
+
+
+@pytest.mark.parametrize("shape", [(1,), (5,), (3 * TILE_ELEMENTS + 7,), (300, 400), (2, 3, 5, 7), (3, 200000), (0, 4)])
+def test_tiles_cover_everything_once(shape):
+    seen = np.zeros(shape, int)
+    for where in tiles(shape):
+        seen[where] += 1
+        assert seen[where].size <= TILE_ELEMENTS
+    assert (seen == 1).all()
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("shape", [(7,), (211, 503), (3, 50, 700)])
+def test_a_chain_with_temporaries(shape, order):
+    x = np.asarray(np.random.default_rng(0).random(shape), order=order)
+    out = np.empty(shape, order=order)
+    sine, double = Temp(0, F8), Temp(1, F8)
+    steps = [
+        Step(op_of(np.sin), (x,), (sine,)),
+        Step(op_of(np.multiply), (sine, 2.0), (double,)),
+        Step(op_of(np.add), (double, sine), (out,)),
+    ]
+    _run(shape, steps)
+    assert np.array_equal(out, np.sin(x) * 2.0 + np.sin(x))
+
+
+def test_a_loop_without_axes():
+    x, out = np.array(2.0), np.empty(())
+    temp = Temp(0, F8)
+    _run((), [Step(op_of(np.sqrt), (x,), (temp,)), Step(op_of(np.add), (temp, 1.0), (out,))])
+    assert out == np.sqrt(2.0) + 1.0
+
+
+def test_slots_are_reused_when_lifetimes_end():
+    steps = [Step(op_of(np.negative), (np.ones(3),), (Temp(0, F8),))]
+    steps += [Step(op_of(np.negative), (Temp(i, F8),), (Temp(i + 1, F8),)) for i in range(9)]
+    assert len({slot for slot, _ in assign_slots(steps).values()}) == 1
+
+
+def test_select_may_overwrite_either_choice():
+    x = np.arange(-4.0, 4.0)
+    for first in (True, False):
+        out = np.empty(8)
+        value, test = Temp(0, F8), Temp(1, np.dtype(bool))
+        chosen = (test, value, 0.0) if first else (test, 0.0, value)
+        steps = [
+            Step(op_of(np.multiply), (x, 3.0), (value,)),
+            Step(op_of(np.greater), (x, 0.0), (test,)),
+            Step(SELECT, tuple(np.float64(c) if isinstance(c, float) else c for c in chosen), (Temp(2, F8),)),
+            Step(op_of(np.add), (Temp(2, F8), 1.0), (out,)),
+        ]
+        _run((8,), steps)
+        expected = np.where(x > 0, *((3 * x, 0.0) if first else (0.0, 3 * x))) + 1
+        assert np.array_equal(out, expected)
+
+
+@pytest.mark.parametrize("axes", [(0,), (1,), (0, 1), (2,), (0, 2), (0, 1, 2)])
+@pytest.mark.parametrize("ufunc", [np.add, np.maximum, np.logical_or])
+def test_reductions(axes, ufunc):
+    x = np.random.default_rng(1).integers(-5, 5, (40, 50, 60)).astype(float)
+    kind = np.dtype(bool) if ufunc is np.logical_or else F8
+    partial = np.empty([1 if a in axes else n for a, n in enumerate(x.shape)], kind)
+    _run(x.shape, [ReduceStep(op_of(ufunc), x, partial, axes)])
+    assert np.array_equal(partial, ufunc.reduce(x, axis=axes, keepdims=True))
+
+
+def test_masked_minimum_with_tiles_that_select_nothing():
+    x = np.random.default_rng(2).random(3 * TILE_ELEMENTS)
+    where = np.zeros(x.shape, bool)
+    where[-5:] = True
+    partial = np.empty(1)
+    _run(x.shape, [ReduceStep(op_of(np.minimum), x, partial, (0,), where)])
+    assert partial[0] == x[-5:].min()
+
+
+def test_events_name_the_statement():
+    out = np.empty(3)
+    zero = np.zeros(3)
+    events = _run(
+        (3,),
+        [
+            Step(op_of(np.add), (zero, 1.0), (Temp(0, F8),), label=4),
+            Step(op_of(np.divide), (Temp(0, F8), zero), (out,), label=5),
+        ],
+    )
+    assert set(events) == {(5, "divide by zero")}
+
+
+def test_negative_strides_give_the_values_of_ascending_tiles():
+    x = np.random.default_rng(3).random(5000)
+    out = np.empty(5000)
+    _run((5000,), [Step(op_of(np.exp), (x[::-1],), (out,))])
+    assert np.array_equal(out, np.exp(np.ascontiguousarray(x[::-1])))
+
+
+def test_null_counts():
+    backend = make_backend("null")
+    backend.run(Loop((3, 4), [], lambda label, kind: None))
+    assert (backend.loops, backend.elements) == (1, 12)
+
+
+def test_unknown_backends_are_refused():
+    with pytest.raises(ValueError, match="has the backends"):
+        make_backend("cupy")

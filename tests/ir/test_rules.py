@@ -1,0 +1,73 @@
+"""Results have NumPy's dtypes and NumPy's memory order."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from numpy_dist.ir.phantoms import offset_of, phantom
+from numpy_dist.ir.rules import loop_dtypes, memory_axes, order_axes, scalar_kind
+
+
+@st.composite
+def operands(draw):
+    shape = tuple(draw(st.lists(st.integers(1, 4), min_size=1, max_size=4)))
+    arrays = []
+    for _ in range(draw(st.integers(1, 3))):
+        base = np.empty([2 * n for n in shape])
+        view = base[tuple(slice(0, 2 * n, draw(st.sampled_from([1, 2]))) for n in shape)]
+        view = view[tuple(slice(0, n) for n in shape)]
+        axes = draw(st.permutations(range(len(shape))))
+        turned = np.empty([shape[a] for a in axes]).transpose(np.argsort(axes))
+        choice = draw(st.sampled_from(["view", "turned", "flipped", "broadcast"]))
+        if choice == "view":
+            arrays.append(view)
+        elif choice == "turned":
+            arrays.append(turned)
+        elif choice == "flipped":
+            arrays.append(turned[tuple(slice(None, None, -1) for _ in shape)])
+        else:
+            arrays.append(np.empty(shape[1:] or (1,)))
+    return shape, arrays
+
+
+@given(operands())
+def test_memory_order_is_numpys(case):
+    shape, arrays = case
+    if np.broadcast_shapes(*(a.shape for a in arrays)) != shape:
+        return
+    result = np.nditer([*arrays, None], order="K").operands[-1]
+    axes = memory_axes(arrays, shape) or tuple(range(len(shape)))
+    made = np.empty([shape[a] for a in axes]).transpose(np.argsort(axes))
+    expected = [s for s, n in zip(result.strides, shape, strict=True) if n > 1]
+    assert [s for s, n in zip(made.strides, shape, strict=True) if n > 1] == expected
+
+
+@pytest.mark.parametrize("order", ["C", "F", "A", "K"])
+def test_order_argument(order):
+    for array in (np.zeros((3, 4)), np.zeros((4, 3)).T):
+        expected = np.negative(array, order=order)
+        axes = order_axes(order, [array], array.shape) or (0, 1)
+        made = np.empty([array.shape[a] for a in axes]).transpose(np.argsort(axes))
+        assert made.strides == expected.strides
+
+
+@pytest.mark.parametrize("scalar", [2, 0.5, 1j, True, np.float32(2), np.int64(3), np.uint8(1)])
+@pytest.mark.parametrize("kind", ["f4", "f8", "i2", "u1", "c8", "?"])
+def test_scalars_promote_as_in_numpy(scalar, kind):
+    array = np.ones(3, kind)
+    assert (
+        loop_dtypes(np.add, (array.dtype, scalar_kind(scalar), None), "same_kind", None)[-1] == (array + scalar).dtype
+    )
+
+
+def test_phantoms_describe_views_without_memory():
+    whole = phantom((1 << 20, 1 << 20), np.dtype("f8"))
+    view = whole[5:-3:2, ::-1].T
+    real = np.lib.stride_tricks.as_strided(np.zeros(1), whole.shape, whole.strides)[5:-3:2, ::-1].T
+    assert view.strides == real.strides
+    assert offset_of(view) == 5 * (8 << 20) + 8 * ((1 << 20) - 1)
+    with pytest.raises(ValueError, match="larger than numpy_dist can shard"):
+        phantom((3,), np.dtype("S5000"))
