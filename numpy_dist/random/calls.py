@@ -108,7 +108,8 @@ def everywhere(front: Front, name: str, args: tuple[Any, ...], kwargs: dict[str,
 def _in_turn(front: Front, name: str, size: Any, kwargs: dict[str, Any]) -> Any:
     """As `everywhere`, where only `size` says how many samples there are: a rank has its part and few more."""
     shape = shape_of(size)
-    if shape is None or not is_scalar(*kwargs.values()):
+    # No sample is larger than a double.
+    if shape is None or share.is_small(shape, np.float64) or not is_scalar(*kwargs.values()):
         return everywhere(front, name, (), {**kwargs, "size": size})
     dtype = check(front, name, **kwargs, size=1).dtype
     draw = Draw(dtype, type(front), lambda plain, n: getattr(plain, name)(**kwargs, size=n), unit="wide")

@@ -6,8 +6,8 @@ The words of the Mersenne Twister satisfy a linear recurrence over GF(2) whose c
 Random Number Generators", INFORMS Journal on Computing 20 (3), 2008). Tempering is linear too, so that the words which
 NumPy hands out serve, and only the last 624 are turned back into the state.
 
-A new distance takes some 40 ms, one that was used before 10 ms; drawing runs at about 2.5e8 words a second, so that
-short distances are drawn (:data:`DRAWN`).
+A new distance takes 40 to 100 ms, one that was used before 13 to 25 ms; drawing runs at 1.2e8 to 2.5e8 words a second
+(``benchmarks/random_numbers.py``), so that short distances are drawn (:data:`DRAWN`).
 """
 
 from __future__ import annotations
