@@ -42,6 +42,7 @@ _INTERRUPTED = 130
 class EndNotice:
     """What a rank that ends tells one other rank.
 
+    A rank has `failed` if it ends by an exception or, then `exits` is set too, by SystemExit with a code.
     `collectives` is the number of collective operations it took part in; `sent` and `posted` are, by tag, the numbers
     of messages it has started to that rank and of receives it has started from it: what goes beyond will never come.
     """
@@ -50,6 +51,7 @@ class EndNotice:
     code: int
     reason: str
     failed: bool
+    exits: bool
     claims: bool
     collectives: int
     sent: dict[int, int] = field(default_factory=dict)
@@ -63,7 +65,7 @@ class Ending(Protocol):
     ended: dict[int, EndNotice]
 
     def look_for_notices(self) -> None: ...
-    def announce(self, code: int, reason: str, failed: bool, claims: bool) -> None: ...
+    def announce(self, code: int, reason: str, failed: bool, exits: bool, claims: bool) -> None: ...
     def all_have_ended(self) -> bool: ...
     def can_communicate(self) -> bool: ...
     def abort(self, code: int) -> None: ...
@@ -227,7 +229,7 @@ class ExitGuard:
         self._over = True
         if not self._connected(stack):
             return
-        self._announce(code, f"SystemExit: {self._exit_argument}", failed=True)
+        self._announce(code, f"SystemExit: {self._exit_argument}", failed=True, exits=True)
         together = self._stay(_LEAVE_SECONDS, until=self._others_followed)
         if (not together or self._others_followed()) and self._is_first():
             self.write(stack)
@@ -247,14 +249,14 @@ class ExitGuard:
                 self._communicator = self._join()
         return self._communicator is not None and self._communicator.can_communicate()
 
-    def _announce(self, code: int, reason: str, failed: bool) -> None:
+    def _announce(self, code: int, reason: str, failed: bool, exits: bool = False) -> None:
         communicator = self._communicator
         if self._announced or communicator is None or not communicator.can_communicate():
             return
         self._announced = True
         communicator.look_for_notices()
         self._claims = failed and not any(notice.claims for notice in communicator.ended.values())
-        communicator.announce(code, reason[:_REASON_LENGTH], failed, self._claims)
+        communicator.announce(code, reason[:_REASON_LENGTH], failed, exits, self._claims)
 
     def _notices(self) -> list[EndNotice]:
         return [] if self._communicator is None else list(self._communicator.ended.values())
@@ -263,8 +265,8 @@ class ExitGuard:
         return self._claims and all(self._rank() < notice.rank for notice in self._notices() if notice.claims)
 
     def _others_followed(self) -> bool:
-        """Whether another rank has failed after, and perhaps because, this one did."""
-        return any(notice.failed and not notice.claims for notice in self._notices())
+        """Whether another rank has raised, perhaps because this one has exited."""
+        return any(notice.failed and not notice.exits for notice in self._notices())
 
     def _stay(self, seconds: float | None, until: Callable[[], bool] = lambda: False) -> bool:
         """Drive messages on until all ranks have ended (True) or, at most, for so long (False)."""

@@ -192,7 +192,8 @@ class MpiCommunicator(Communicator):
         self.node_size = node.Get_size()
         self.node_rank = node.Get_rank()
         node.Free()
-        self._barrier_request: MPI.Request | None = None
+        # Completes when all ranks have come to their end; tells which of them have sent notices.
+        self._end: tuple[MPI.Request, bytearray] | None = None
         self._notices: list[Any] = []
         self._guard = guard
         if guard is not None:
@@ -291,7 +292,7 @@ class MpiCommunicator(Communicator):
                     rank,
                 )
 
-    def announce(self, code: int, reason: str, failed: bool, claims: bool) -> None:
+    def announce(self, code: int, reason: str, failed: bool, exits: bool, claims: bool) -> None:
         """Tell all other ranks that this one ends; returns at once."""
         self._announced = True
         for rank in range(self.size):
@@ -302,6 +303,7 @@ class MpiCommunicator(Communicator):
                 code=code,
                 reason=reason,
                 failed=failed,
+                exits=exits,
                 claims=claims,
                 collectives=self._collectives,
                 sent={tag: n for (other, tag), n in self.sent.items() if other == rank},
@@ -311,13 +313,19 @@ class MpiCommunicator(Communicator):
             self._notices.append((self._control.Isend([buffer, MPI.BYTE], rank, _NOTICE_TAG), buffer))
 
     def all_have_ended(self) -> bool:
-        """Whether every rank has come to its end (a first call says that this one has); drives messages on."""
+        """Whether every rank has come to its end, and their notices are here.
+
+        A first call says that this rank has come to its end; further ones drive messages on.
+        """
         if not self.can_communicate():
             return True
-        if self._barrier_request is None:
-            self._barrier_request = self._control.Ibarrier()
+        if self._end is None:
+            told = bytearray(self.size)
+            self._end = self._control.Iallgather(bytes([self._announced]), told), told
         self.look_for_notices()
-        return bool(self._barrier_request.Test())
+        request, told = self._end
+        # Notices may come later than the ends that they announce, but they do come.
+        return bool(request.Test()) and all(rank in self.ended or rank == self.rank for rank, n in enumerate(told) if n)
 
     def can_communicate(self) -> bool:
         """Whether MPI is still up, and this is not a forked child."""
