@@ -94,8 +94,8 @@ def _explain_rules(found: Explanation, record: registry.Record, args: tuple[Any,
             found.kind, found.rule = "replicated", None
             found.notes.append("no argument is sharded: plain NumPy on every rank")
             return True
-        if rule.lacks and not rule.lacks.isdisjoint(kwargs):
-            found.notes.append(f"not the {name}: it does not know {', '.join(sorted(rule.lacks & kwargs.keys()))}")
+        if rule.lacks and (unknown := rule.unknown(args, kwargs)):
+            found.notes.append(f"not the {name}: it does not know {', '.join(sorted(unknown))}")
         elif rule.when is not None and not rule.when(*args, **kwargs):
             found.notes.append(f"not the {name}: {rule.reason or 'it does not apply to these arguments'}")
         elif rule.kind == "gathered":

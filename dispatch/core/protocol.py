@@ -69,8 +69,8 @@ def apply(record: Record, function: Callable[..., Any], args: tuple[Any, ...], k
                 held = operands.survey(args, kwargs)
             if held == operands.REPLICATED:
                 return fallback.plain(function, args, kwargs)
-        if rule.lacks and not rule.lacks.isdisjoint(kwargs):
-            reason = f"{rule.described} does not know {', '.join(sorted(rule.lacks & kwargs.keys()))}"
+        if rule.lacks and (unknown := rule.unknown(args, kwargs)):
+            reason = f"{rule.described} does not know {', '.join(sorted(unknown))}"
             continue
         if rule.when is not None and not rule.when(*args, **kwargs):
             reason = rule.reason or f"{rule.described} does not apply to these arguments"

@@ -71,11 +71,13 @@ class Rule:
         Whether the ufunc itself goes before the inputs.
     lacks : frozenset of str
         Parameters of this NumPy that the implementation does not have.
+    positions : int
+        Where it lacks some: how many arguments it takes by position as NumPy does.
     replicated : bool
         Whether the rule is asked although no argument is sharded (else plain NumPy computes that).
     """
 
-    __slots__ = ("function", "kind", "lacks", "reason", "replicated", "source", "wants_ufunc", "when")
+    __slots__ = ("function", "kind", "lacks", "positions", "reason", "replicated", "source", "wants_ufunc", "when")
 
     def __init__(
         self,
@@ -88,6 +90,7 @@ class Rule:
         self.function, self.kind, self.when, self.reason, self.source = function, kind, when, reason, source
         self.wants_ufunc = False
         self.lacks: frozenset[str] = frozenset()
+        self.positions = 0
         self.replicated = not source.startswith(HOUSE) or kind in ("structural", "refused")
 
     def __repr__(self) -> str:
@@ -99,6 +102,10 @@ class Rule:
         if self.function is None:
             return f"declared in {self.source}"
         return f"{self.source}.{self.function.__qualname__}"
+
+    def unknown(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> frozenset[str]:
+        """The parameters of this NumPy that a call uses and the implementation lacks."""
+        return self.lacks if len(args) > self.positions else self.lacks & kwargs.keys()
 
 
 class Record:
@@ -188,6 +195,7 @@ def implements(
             rule = Rule(function, kind, when, reason, function.__module__)
             if kind not in ("refused", "gathered"):
                 rule.lacks = signatures.check(function, key, varies)
+                rule.positions = signatures.shared_positions(function, key) if rule.lacks else 0
                 rule.wants_ufunc = signatures.takes_ufunc(function, key)
             if replicated is not None:
                 rule.replicated = replicated

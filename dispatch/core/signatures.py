@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import sys
 from collections.abc import Callable, Iterable
 from inspect import Parameter
 from typing import Any
@@ -72,6 +73,17 @@ def check(function: Callable[..., Any], key: Key, varies: Iterable[str] = ()) ->
             f"    implementation: {inspect.signature(function)}"
         )
     return frozenset(p.name for p in theirs if p.name not in known and p.name != "like")
+
+
+def shared_positions(function: Callable[..., Any], key: Key) -> int:
+    """How many arguments an implementation takes by position just as the function of NumPy does."""
+    theirs, ours = (inspect.signature(f).parameters.values() for f in (key, function))
+    for count, (a, b) in enumerate(zip(theirs, ours, strict=False)):
+        if a.kind is b.kind is Parameter.VAR_POSITIONAL:
+            return sys.maxsize
+        if a.name != b.name or a.kind is not b.kind or a.kind is Parameter.KEYWORD_ONLY:
+            return count
+    return min(len(theirs), len(ours))
 
 
 def _same(theirs: list[Parameter], ours: list[Parameter]) -> bool:

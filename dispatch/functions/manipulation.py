@@ -5,6 +5,7 @@ Each lets NumPy apply the function to the phantom of the array: shapes, strides,
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from numpy_dist.dispatch.functions.numpy_source import numpy_source
 # -- shapes ----------------------------------------------------------------------------------------------------------
 
 
-@implements(np.reshape, kind="structural")
+@implements(np.reshape, kind="structural", varies=("shape", "newshape"))
 def reshape(a: Any, /, shape: Any, order: str = "C", *, copy: bool | None = None) -> Any:
     if copy:
         a = engine.copy(a, order=order)
@@ -30,6 +31,11 @@ def reshape(a: Any, /, shape: Any, order: str = "C", *, copy: bool | None = None
     return engine.copy(a, order=_copy_order(a, order))._view(
         lambda array: array.reshape(shape, order=order, copy=False)
     )
+
+
+if "newshape" in inspect.signature(np.reshape).parameters:
+    # Before NumPy 2.4 the shape can have this name, too: NumPy warns, and reshapes.
+    implements(np.reshape, kind="structural")(numpy_source(np.reshape))
 
 
 def _copy_order(a: Any, order: str) -> str:

@@ -135,6 +135,16 @@ def test_a_parameter_that_ours_lacks_goes_to_the_next_rule(table):
     assert call(np.unwrap, [1.0], period=3.0)[0] == 1.0
 
 
+def test_a_parameter_that_ours_lacks_can_be_given_by_position(table):
+    @implements(np.take, varies=("mode",))
+    def take(a, indices, axis=None, out=None):
+        return "ours"
+
+    assert call(np.take, [1.0], [0], None, None) == "ours"
+    assert call(np.take, [1.0], [5], None, None, "clip")[0] == 1.0
+    assert call(np.take, [1.0], [5], mode="clip")[0] == 1.0
+
+
 def test_a_newer_numpy_may_have_more_parameters(table, monkeypatch):
     monkeypatch.setattr(signatures, "NUMPY_VERSION", (99, 0))
 
