@@ -20,11 +20,11 @@ class RandomState(np.random.RandomState):
 
     After each call the state is NumPy's, on every rank, with the normal that the polar method holds back.
 
-    `random_sample`, `random`, `rand`, `uniform`, `randn`, `standard_normal`, `normal` and `randint` are split where that
-    is faster: with scalar parameters and MT19937, each rank makes only its share. MT19937 has no ``advance``: a rank draws
-    up to 4 million words to get to its share (1.2e8 to 2.5e8 words a second), and computes a jump for more (40 to 100 ms
-    the first time, 13 to 25 ms when the distance was used before), so that arrays of fewer than some ten million elements
-    are made in whole by every rank, which keeps its part. All other methods are, too.
+    `random_sample`, `random`, `rand`, `uniform`, `randn`, `standard_normal`, `normal` and `randint` are split where
+    that is faster: with scalar parameters and MT19937, each rank makes only its share. MT19937 has no ``advance``: a
+    rank draws up to 4 million words to get to its share (1.2e8 to 2.5e8 words a second), and computes a jump for more
+    (40 to 100 ms the first time, 13 to 25 ms when the distance was used before), so that arrays of fewer than some
+    ten million elements are made in whole by every rank, which keeps its part. All other methods are, too.
 
     Parameters
     ----------
