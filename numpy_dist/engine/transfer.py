@@ -129,7 +129,7 @@ def _covers(had: Wanted, wanted: Wanted) -> bool:
 
 
 def _make_room(storage: Storage, own: Box | None, hulls: list[Box]) -> None:
-    """Give the allocation margins as wide as the hulls reach; what is owned moves along, ghosts become stale."""
+    """Give the allocation margins as wide as the hulls reach; what is there moves along."""
     if own is None or not hulls:
         return
     need = margins(own, hulls)
@@ -139,14 +139,15 @@ def _make_room(storage: Storage, own: Box | None, hulls: list[Box]) -> None:
     have = tuple((lo - low, low + n - hi) for (lo, hi), low, n in zip(own, storage.low, storage.extent, strict=True))
     if all(a >= c and b >= d for (a, b), (c, d) in zip(have, need, strict=True)):
         return
-    mine = storage.part(own)
+    # Ghosts move along: that some are fresh is known to all ranks, of which only some widen their margins.
+    mine, held = storage.array(), tuple((low, low + n) for low, n in zip(storage.low, storage.extent, strict=True))
     old = storage.memory
     wider = tuple((max(a, c), max(b, d)) for (a, b), (c, d) in zip(have, need, strict=True))
     if storage.spare is not None:
         storage.pool.give(storage.spare[0])
         storage.spare = None
     storage.allocate(own, wider)
-    storage.part(own)[...] = mine
+    storage.part(held)[...] = mine
     del mine
     storage.pool.give(old)
 
