@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+import numpy_dist.distarray  # noqa: F401  (handles are DistArrays)
 from numpy_dist import engine
 from numpy_dist.settings import config
 from numpy_dist.spmd_testing import run_simulated
