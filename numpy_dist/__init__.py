@@ -7,9 +7,12 @@ they are given a `DistArray`. See docs/architecture.md.
 from __future__ import annotations
 
 import importlib
+import os as _os
 from typing import Any
 
 import numpy as _numpy
+
+from numpy_dist.comm import launchers as _launchers
 
 __version__ = "0.1.0"
 
@@ -32,6 +35,13 @@ _OWN: dict[str, str] = {
     "explain": "numpy_dist.dispatch.core.explain",
     "implements": "numpy_dist.dispatch.core.registry",
 }
+
+
+if _launchers.launched_ranks(_os.environ) is not None:
+    # A rank that fails before its first array must not leave the others waiting for it.
+    from numpy_dist.comm import detect as _detect
+
+    _detect.watch_exits()
 
 
 def __getattr__(name: str) -> Any:

@@ -215,14 +215,5 @@ class Agreement:
             text = f"RankError: {error}".splitlines()[0]
         texts = self._communicator.allgather(text)
         renew()
-        _forget_runtime()
         order = originals + [rank for rank in range(self.size) if rank not in originals]
         return outcomes, {rank: texts[rank] for rank in order if all_results[rank][1]}
-
-
-def _forget_runtime() -> None:
-    """Let the engine begin anew: it holds the old communicator, and statements that the other ranks may not have."""
-    module: Any = sys.modules.get("numpy_dist.engine.runtime")
-    if module is not None:
-        module._process = None
-        module._current.set(None)

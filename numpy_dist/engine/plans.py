@@ -47,11 +47,11 @@ class Plan:
 
 
 PLANS: dict[Any, Plan] = {}
-_MOSTPLANS = 4096
+_MOST = 4096
 
 
-def plan_key(op: Op, inputs: Sequence[Any], out: Any, result_dtype: np.dtype | None) -> tuple | None:
-    """What a statement's plan depends on, or None where there is no plan to be reused."""
+def plan_key(op: Op, inputs: Sequence[Any], out: Any, result_dtype: np.dtype | None) -> tuple[tuple, list] | None:
+    """What a statement's plan depends on, and what the statement reads; None where no plan can be reused."""
     key: list[Any] = [op, result_dtype]
     if out is None:
         if op.nout != 1:
@@ -65,21 +65,27 @@ def plan_key(op: Op, inputs: Sequence[Any], out: Any, result_dtype: np.dtype | N
         if not isinstance(out, Handle) or out._storage is None or not out._array.flags.writeable:
             return None
         key.append((out._ref or ref_of(out)).view)
+    reads: list[Any] = []
     for x in inputs:
-        if isinstance(x, Handle):
+        kind = type(x)
+        if kind is float or kind is int:
+            key.append(kind)
+        elif isinstance(x, Handle):
             if x._storage is None:
                 return None
-            key.append((x._ref or ref_of(x)).view)
+            x = x._ref or ref_of(x)
+            key.append(x._view or x.view)
         elif isinstance(x, np.generic):
             key.append(x.dtype)
         elif isinstance(x, float | int | complex):
-            key.append(type(x))
+            key.append(kind)
         else:
             return None
-    return tuple(key)
+        reads.append(x)
+    return tuple(key), reads
 
 
-def replay(plan: Plan, op: Op, inputs: Sequence[Any], out: Any) -> Any:
+def replay(plan: Plan, op: Op, reads: list, out: Any) -> Any:
     """Record a statement that is planned already."""
     rt = runtime()
     made = out is None
@@ -91,12 +97,8 @@ def replay(plan: Plan, op: Op, inputs: Sequence[Any], out: Any) -> Any:
         if isinstance(out, tuple):
             (out,) = out
         target = out._ref
-    reads = tuple([x._ref if isinstance(x, Handle) else x for x in inputs])
-    rt.program.append(Elementwise(op, reads, (target,), (made,), None, NO_OPTIONS, plan.space), plan.now)
+    rt.program.append(Elementwise(op, tuple(reads), (target,), (made,), None, NO_OPTIONS, plan.space), plan.now)
     return out
-
-
-_MOST = 4096
 
 
 def remember(key: tuple, plan: Plan) -> None:

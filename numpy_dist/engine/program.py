@@ -10,7 +10,7 @@ from numpy_dist.engine.execute import execute
 from numpy_dist.engine.fuse import fuse
 from numpy_dist.engine.sites import user_frame
 from numpy_dist.engine.storage import Storage
-from numpy_dist.ir.statements import Ref, Statement
+from numpy_dist.ir.statements import Statement
 
 MOST_STATEMENTS = 256
 MOST_BYTES = 1 << 33  # bytes of results, for each rank, that a pending program may hold back
@@ -49,21 +49,18 @@ class Program:
         pending = self._pending
         pending.append(statement)
         runtime.counters.statements += 1
-        pinned = False
         for out in statement.outputs:
             storage = out.storage
             storage.last_write = serial
             self._bytes += storage.nbytes
-            pinned = pinned or storage.pinned
-        for ref in statement.inputs:
-            if type(ref) is Ref and ref.storage.pinned:
-                pinned = True
         if now:
             self._run_agreed()
         elif state.eager or floating.warnings_are_errors():
             self.run()
             self.tell()
-        elif pinned or len(pending) >= MOST_STATEMENTS or self._bytes >= self._most_bytes:
+        elif len(pending) >= MOST_STATEMENTS or self._bytes >= self._most_bytes:
+            self.run()
+        elif runtime.handed_out and any(ref.storage.pinned for ref in (*statement.reads(), *statement.outputs)):
             self.run()
 
     def _run_agreed(self) -> None:

@@ -80,10 +80,12 @@ def elementwise(
         op = op_of(op)
     key = None
     if where is True and dtype is None and signature is None and casting == "same_kind" and order == "K":
-        key = plan_key(op, inputs, out, result_dtype)
-        plan = PLANS.get(key)
-        if plan is not None and (not plan.bounds or within(plan.bounds, inputs)):
-            return replay(plan, op, inputs, out)
+        found = plan_key(op, inputs, out, result_dtype)
+        if found is not None:
+            key, reads = found
+            plan = PLANS.get(key)
+            if plan is not None and (not plan.bounds or within(plan.bounds, inputs)):
+                return replay(plan, op, reads, out)
     outs = out if isinstance(out, tuple) else (None,) * op.nout if out is None else (out,)
     if len(outs) < op.nout:
         outs = (*outs, *(None,) * (op.nout - len(outs)))

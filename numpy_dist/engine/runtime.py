@@ -6,6 +6,7 @@ import contextvars
 import threading
 from typing import Any
 
+from numpy_dist.comm import detect
 from numpy_dist.engine.counters import Counters
 from numpy_dist.engine.pool import Pool
 from numpy_dist.layout.default import default_layout as plan_default_layout
@@ -13,7 +14,9 @@ from numpy_dist.layout.layout import Layout, replicated_layout
 from numpy_dist.layout.mesh import Mesh
 from numpy_dist.settings import config
 
-_current: contextvars.ContextVar[Runtime] = contextvars.ContextVar("numpy_dist_runtime")
+_current: contextvars.ContextVar[Runtime | None] = detect.rank_local(
+    contextvars.ContextVar("numpy_dist_runtime", default=None)
+)
 _process: Runtime | None = None
 
 
@@ -31,6 +34,8 @@ class Runtime:
         The communicator's.
     program : Program
         Statements that were recorded and not yet executed.
+    handed_out : bool
+        Whether memory of some storage was ever handed out (`x.local`).
     flags : set
         Floating-point events of this rank that were not yet reported (they travel with the next collective).
     """
@@ -47,6 +52,7 @@ class Runtime:
         self.backend = make_backend(config.BACKEND)
         self.program = Program(self)
         self.flags: set[tuple] = set()
+        self.handed_out = False
         self.thread = threading.get_ident()
         self._budget: int | None = None
 
@@ -72,7 +78,7 @@ def runtime() -> Runtime:
     RuntimeError
         When a second thread tries to use a runtime: only one thread of a rank records.
     """
-    found = _current.get(None)
+    found = _current.get()
     if found is None or found.thread != threading.get_ident():
         found = _make()
     return found
@@ -80,13 +86,11 @@ def runtime() -> Runtime:
 
 def _make() -> Runtime:
     global _process
-    from numpy_dist.comm import detect
-
     comm = detect.get_communicator()
     if comm.name == "simulated":
         made = Runtime(comm)
     else:
-        if _process is None:
+        if _process is None or _process.comm is not comm:
             _process = Runtime(comm)
         elif _process.thread != threading.get_ident():
             raise RuntimeError(
