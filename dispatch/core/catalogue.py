@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -31,8 +32,18 @@ def overridable_functions() -> list[Callable[..., Any]]:
 
     for module in _LAZY_MODULES:
         importlib.import_module(module)
-    found = overrides.get_overridable_numpy_array_functions()
+    # Before NumPy 2.2 the functions that are overridden by their parameter `like` were not among them.
+    found = overrides.get_overridable_numpy_array_functions() | {f for f in vars(np).values() if _has_like(f)}
     return sorted(found, key=lambda function: (function.__module__, function.__name__, id(function)))
+
+
+def _has_like(found: Any) -> bool:
+    if not callable(found) or isinstance(found, type):
+        return False
+    try:
+        return "like" in inspect.signature(found).parameters
+    except ValueError:  # a function written in C: its documentation begins with the signature
+        return "like=None" in (found.__doc__ or "").partition("\n\n")[0]
 
 
 def overridable_ufuncs() -> list[np.ufunc]:

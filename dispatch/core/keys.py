@@ -62,12 +62,14 @@ def name_of(target: Any) -> str:
     if owner is not None:
         return f"{name_of(owner)}.{name}"
     module = getattr(target, "__module__", None)
-    if isinstance(canonical(target), np.ufunc):
-        # A ufunc does not know its home.
-        for module in ("numpy", "numpy.strings"):
-            if getattr(sys.modules.get(module), name, None) is target:
-                return f"{module}.{name}"
-        return name
+    is_ufunc = isinstance(canonical(target), np.ufunc)
+    if is_ufunc or "._" in (module or ""):
+        # A ufunc does not know its home; some functions of older NumPy only tell where they are written.
+        for home in ("numpy", "numpy.strings", "numpy.lib.scimath"):
+            if getattr(sys.modules.get(home), name, None) is target:
+                return f"{home}.{name}"
+        if is_ufunc:
+            return name
     if not module or module == "builtins" or module.startswith("numpy_dist."):
         return str(name).strip("_")
     return f"{module.lstrip('_')}.{name}"

@@ -1,6 +1,8 @@
 """Gathered NumPy: one rank runs it, and result, error, warnings and in-place targets are NumPy's on all ranks."""
 
+import inspect
 import pickle
+import re
 import warnings
 
 import numpy as np
@@ -576,15 +578,22 @@ def test_the_list_of_functions_that_return_views_is_complete():
 
 
 def test_in_place_tables_name_the_right_parameters():
-    import inspect
-
     for function, name in targets.IN_PLACE.items():
         if name != "self":
-            assert next(iter(inspect.signature(function).parameters)) == name
+            try:
+                first = next(iter(inspect.signature(function).parameters))
+            except ValueError:  # written in C; before NumPy 2.4 only the documentation tells
+                first = re.match(r"\s*\w+\(\s*(\w+)", function.__doc__).group(1)
+            assert first == name
 
 
 def test_out_by_position():
     assert targets.outputs(np.cumsum, (1, 2, 3, "out"), {}) == ["out"]
+    assert targets.outputs(np.dot, (1, 2, "out"), {}) == ["out"]
+    assert targets.outputs(np.concatenate, ((1, 2), 0, "out"), {}) == ["out"]
+    assert targets.outputs(np.is_busday, (1, 2, 3, 4, "out"), {}) == ["out"]
+    assert targets.outputs(np.busday_count, (1, 2, 3, 4, 5, "out"), {}) == ["out"]
+    assert targets.outputs(np.busday_offset, (1, 2, 3, 4, 5, 6, "out"), {}) == ["out"]
     assert targets.outputs(np.add, (1, 2), {"out": ("a", None)}) == ["a"]
     assert targets.outputs(np.cumsum, (1,), {"out": None}) == []
 
