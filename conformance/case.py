@@ -1,0 +1,102 @@
+"""Conformance cases are data: a function of NumPy, arguments, and how its results may differ from NumPy's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from numpy_dist.conformance.arguments import Array
+from numpy_dist.dispatch.core.keys import name_of
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """How far a result may be from NumPy's, in units of the last place of the largest finite result.
+
+    Attributes
+    ----------
+    ulps : float
+    reason : str
+        Why it need not be bitwise equal.
+    """
+
+    ulps: float
+    reason: str
+
+
+SUMS = Tolerance(64, "the summation tree follows the layout, not NumPy's pairwise blocks")
+PRODUCTS = Tolerance(64, "the order of the factors follows the layout")
+BLAS = Tolerance(256, "sums over shards, each by BLAS, whose order of terms depends on the extents")
+
+
+@dataclass
+class Case:
+    """One call.
+
+    Attributes
+    ----------
+    function : callable
+        The function, ufunc or method of ndarray that the case is about.
+    args, kwargs
+        Its arguments; `Array`s in them become arrays.
+    via : callable or None
+        What is called instead, with the same arguments (a method, an operator, several statements).
+    tolerance : Tolerance or None
+        None: bitwise equal.
+    declines : str or None
+        Why this call is gathered although the function is not.
+    values : bool
+        Whether the values are to be compared (``empty`` has none).
+    """
+
+    function: Any
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any] = field(default_factory=dict)
+    via: Callable[..., Any] | None = None
+    tolerance: Tolerance | None = None
+    declines: str | None = None
+    values: bool = True
+    number: int = 0
+
+    def __str__(self) -> str:
+        parts = [*map(_described, self.args), *(f"{k}={_described(v)}" for k, v in self.kwargs.items())]
+        via = f" via line {self.via.__code__.co_firstlineno}" if hasattr(self.via, "__code__") else ""
+        return f"{name_of(self.function)}({', '.join(parts)}){via}"
+
+
+def _described(value: Any) -> str:
+    if isinstance(value, Array):
+        return str(value)
+    if isinstance(value, tuple | list):
+        return type(value).__name__ + "(" + ", ".join(map(_described, value)) + ")"
+    text = getattr(value, "__name__", None) or repr(value)
+    return text if len(text) < 60 else text[:57] + "..."
+
+
+class Topic:
+    """The cases of one topic of NumPy's documentation; a module of `cases` has one, called `TOPIC`."""
+
+    def __init__(self, title: str) -> None:
+        self.title = title
+        self.cases: list[Case] = []
+
+    def case(
+        self,
+        function: Any,
+        *args: Any,
+        via: Callable[..., Any] | None = None,
+        tolerance: Tolerance | None = None,
+        declines: str | None = None,
+        values: bool = True,
+        **kwargs: Any,
+    ) -> Case:
+        """Add one call; see `Case`."""
+        made = Case(function, args, kwargs, via, tolerance, declines, values, len(self.cases))
+        self.cases.append(made)
+        return made
+
+    def each(self, functions: Any, *args: Any, **options: Any) -> None:
+        """Add the same call for each of several functions."""
+        for function in functions:
+            self.case(function, *args, **options)

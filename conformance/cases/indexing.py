@@ -1,0 +1,158 @@
+"""Indexing: reading and writing by slices, integers, masks and arrays of indices; functions that select and place."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from numpy_dist.conformance.arguments import a, of, plain
+from numpy_dist.conformance.case import Topic
+
+TOPIC = Topic("Indexing")
+case = TOPIC.case
+get, put = np.ndarray.__getitem__, np.ndarray.__setitem__
+ADVANCED = "integer arrays as indices"
+
+
+def read(array: Any, index: Any, declines: str | None = None) -> None:
+    """``array[index]``."""
+    case(get, array, index, via=operator.getitem, declines=declines)
+
+
+def write(array: Any, index: Any, value: Any, declines: str | None = None) -> None:
+    """``array[index] = value``."""
+    case(put, array, index, value, via=operator.setitem, declines=declines)
+
+
+S = np.s_
+BASIC = (
+    S[:], S[...], S[()], S[2], S[-1], S[1:], S[:-1], S[::2], S[::-1], S[-2::-2], S[1:1], S[5:2], S[2:100], S[None],
+    S[..., 0], S[:, 1], S[1, 2], S[1, ...], S[1, 2, ...], S[1:4, ::-2], S[::3, None, 1:], S[None, ..., None], S[:, -1:],
+    S[-3:, -3:], S[np.int64(1)], S[np.uint8(1):],
+)  # fmt: skip
+for _index in BASIC:
+    for _view in ("whole", "flipped", "fortran", "strided"):
+        read(a(6, 5, view=_view), _index)
+    write(a(6, 5), _index, 7)
+    write(a(6, 5, dtype="i4"), _index, 2.9)
+for _index in (S[0], S[...], S[()], S[None], S[..., None], S[1], S["a"], S[1.5], S[0, 0], S[-8]):
+    read(a(), _index)
+    read(a(7), _index)
+for _index in (S[6], S[0, 5], S[0, 0, 0], S[..., ...], S[-7], S["x"], S[1.0], S[::0]):
+    read(a(6, 5), _index)
+    write(a(6, 5), _index, 1)
+
+for _value in (3, 2.5, plain(5), a(5), a(4, 5), a(4, 1), a(1, 1, 5), [1, 2, 3, 4, 5], a(5, dtype="i2"), a(5, dtype="c8"),
+               a(4), a(5, 5), "x", None):  # fmt: skip
+    write(a(6, 5), S[1:5], _value)
+write(a(6, 5, dtype="i4"), S[1:3], a(5))
+write(a(6, 5, dtype="u1"), S[1:3], 300)
+write(a(6, 5, dtype="?"), S[1:3], a(5))
+write(a(6, 5, dtype="M8[s]"), S[1:3], np.datetime64("2020-02-02"))
+write(a(6, dtype="U4"), S[1:3], "longer than four")
+
+# Overlapping assignment, as if the right side had been copied first.
+for _target, _source in (
+    (S[1:], S[:-1]), (S[:-1], S[1:]), (S[2:7], S[4:9]), (S[::-1], S[:]), (S[:], S[::-1]), (S[::2], S[1::2]),
+    (S[3:9], S[8:2:-1]),
+):  # fmt: skip
+    for _shape in ((10,), (10, 3)):
+        case(put, a(*_shape), _target, _source, via=lambda x, t, s: x.__setitem__(t, x[s]))
+        case(put, a(*_shape), _target, _source, via=lambda x, t, s: x.__setitem__(t, x[s] * 2 + x[t]))
+        case(np.add, a(*_shape), _target, _source, via=lambda x, t, s: operator.iadd(x[t], x[s]))
+case(put, a(6, 6), via=lambda x: x[1:-1, 1:-1].__setitem__(..., x[:-2, 1:-1] + x[2:, 1:-1] + x[1:-1, :-2] + x[1:-1, 2:]))
+case(put, a(5, 5), via=lambda x: x.__setitem__(..., x.T))
+case(put, a(6, 5), via=lambda x: x.T[1:].__setitem__(..., x.T[:-1]))
+
+MASKS = (plain(6, dtype="?"), a(6, dtype="?"), a(6, dtype="?", values="zeros"), a(6, dtype="?", values="ones"))
+for _mask in (*MASKS, a(6, 5, dtype="?"), plain(6, 5, dtype="?"), [True, False, True, True, False, False]):
+    for _view in ("whole", "fortran", "flipped"):
+        read(a(6, 5, view=_view), _mask)
+    write(a(6, 5), _mask, 7)
+    write(a(6, 5), _mask, [1.5])
+read(a(6, 5, 2), a(6, 5, dtype="?"))
+write(a(6, 5, 2), a(6, 5, dtype="?"), [1, 2])
+write(a(6, 5), a(6, dtype="?"), plain(5))
+write(a(6, 5), a(6, dtype="?", values="ones"), a(6, 5))
+write(a(6, 5), a(6, 5, dtype="?", values="ones"), a(30))
+write(a(6, 5), a(6, 5, dtype="?"), plain(31))
+read(a(6, 5), a(5, dtype="?"))
+read(a(6, 5), a(6, 4, dtype="?"))
+read(a(6, 5), True)
+read(a(6, 5), False)
+write(a(6, 5), True, 3)
+read(a(), True)
+case(get, a(6, 5), via=lambda x: x[x > 0])
+case(put, a(6, 5), via=lambda x: x.__setitem__(x > 0, 0))
+case(put, a(6, 5), via=lambda x: x.__setitem__(x > 0, -x[x > 0]))
+case(get, a(6, 5), via=lambda x: x[x[:, 0] > 0])
+
+for _index in ([0, 2], [[0, 5], [1, -1]], (S[:], [0, 2]), ([0, 1], [2, 3]), ([0], S[:], None), ([[0], [1]], [1, 2]), [],
+               ([0, 2], 1), (np.array([True, False, True, False, True, False]), 1)):  # fmt: skip
+    read(a(6, 5), _index, declines=ADVANCED)
+    write(a(6, 5), _index, 3, declines=ADVANCED)
+read(a(6, 5), [0, 6], declines=ADVANCED)
+read(a(6, 5), of([0, 2, 2]), declines=ADVANCED)
+read(plain(6, 5), of([0, 2, 2]), declines=ADVANCED)
+write(a(6, 5), [1, 1, 2], plain(3, 5), declines=ADVANCED)
+
+case(np.where, a(6, 5, dtype="?"), a(6, 5), a(6, 5))
+case(np.where, a(6, 1, dtype="?"), a(5), 2)
+case(np.where, a(6, 5, dtype="?"), 1, 0)
+case(np.where, a(6, 5, dtype="?"), a(6, 5, dtype="f4"), 2.5)
+case(np.where, a(6, 5, dtype="?"), a(6, 5, dtype="i1"), 300)
+case(np.where, a(6, 5), a(5, dtype="i4"), plain(6, 5, dtype="c8"))
+case(np.where, plain(6, 5, dtype="?"), a(6, 5), a(5))
+case(np.where, a(6, 5, dtype="?"))
+case(np.where, a(7))
+case(np.where, a(6, 5, dtype="?"), a(6, 5))
+case(np.where, a(6, 5, dtype="?"), a(4), 1)
+case(np.nonzero, a(6, 5, dtype="?"))
+case(np.nonzero, a(23, dtype="i4"))
+case(np.nonzero, a(3, 2, 4, dtype="?"))
+case(np.nonzero, a(0, 3))
+case(np.nonzero, a())
+case(np.flatnonzero, a(6, 5, dtype="?"))
+case(np.argwhere, a(6, 5, dtype="?"))
+case(np.argwhere, a(0))
+case(np.argwhere, a(dtype="?"))
+case(np.extract, a(6, 5, dtype="?"), a(6, 5))
+case(np.extract, plain(6, 5, dtype="?"), a(6, 5))
+case(np.compress, [True, False, True], a(6, 5), axis=0)
+case(np.compress, a(5, dtype="?"), a(6, 5), axis=1)
+case(np.compress, [False, True], a(6))
+case(np.place, a(6, 5), a(6, 5, dtype="?"), [1, 2, 3])
+case(np.place, a(6, 5), a(6, 5, dtype="?"), [])
+case(np.putmask, a(6, 5), a(6, 5, dtype="?"), 7)
+case(np.putmask, a(6, 5), a(6, 5, dtype="?"), a(6, 5))
+case(np.put, a(6, 5), [0, 7, -1], [1, 2, 3])
+case(np.put, a(6, 5), [40], 1)
+case(np.put_along_axis, a(4, 5), plain_index := of([[0], [2], [1], [4]]), 9.5, 1)
+case(np.take, a(6, 5), [0, 2, 2])
+case(np.take, a(6, 5), of([[0, 4], [1, 1]]), axis=1)
+case(np.take, a(6, 5), 3, axis=0)
+case(np.take, a(6, 5), [9], mode="clip")
+case(np.take, a(6, 5), [99])
+case(np.take_along_axis, a(4, 5), plain_index, 1)
+case(np.choose, of([0, 1, 1, 0]), [a(4), a(4)])
+case(np.select, [a(6, dtype="?"), a(6, dtype="?")], [a(6), a(6)], 7.5)
+case(np.select, [a(6, dtype="?")], [a(6), a(6)])
+case(np.copyto, a(6, 5), 3)
+case(np.copyto, a(6, 5), a(5))
+case(np.copyto, a(6, 5), plain(6, 5, dtype="i4"), where=a(6, 5, dtype="?"))
+case(np.copyto, a(6, 5, dtype="i4"), a(6, 5))
+case(np.copyto, a(6, 5, dtype="i4"), a(6, 5), casting="unsafe")
+case(np.copyto, a(6, 5), a(4))
+case(np.copyto, plain(6, 5), a(6, 5), declines="an ndarray as target")
+case(np.fill_diagonal, a(5, 5), 7)
+case(np.fill_diagonal, a(7, 3), [1, 2, 3])
+case(np.fill_diagonal, a(7, 3), 4, wrap=True)
+case(np.fill_diagonal, a(3, 3, 3), 4)
+case(np.fill_diagonal, a(5), 7)
+case(np.diag_indices_from, a(4, 4))
+case(np.tril_indices_from, a(4, 4))
+case(np.triu_indices_from, a(4, 4), k=1)
+case(np.ravel_multi_index, (of([1, 2]), of([3, 0])), (4, 5))
+case(np.unravel_index, of([3, 17]), (4, 5))

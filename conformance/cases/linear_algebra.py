@@ -1,0 +1,111 @@
+"""Linear algebra."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from numpy_dist.conformance.arguments import a, of, plain
+from numpy_dist.conformance.case import BLAS, SUMS, Tolerance, Topic
+
+TOPIC = Topic("Linear algebra")
+case = TOPIC.case
+LAPACK = Tolerance(4096, "LAPACK's result depends on the memory order of its input")
+
+for _left, _right in (
+    ((5,), (5,)), ((4, 5), (5,)), ((5,), (5, 3)), ((4, 5), (5, 3)), ((13, 7), (7, 11)), ((1, 1), (1, 1)), ((0, 3), (3, 2)),
+    ((3, 0), (0, 2)), ((0,), (0,)), ((4, 1), (1, 3)),
+):  # fmt: skip
+    for _dtype in ("f8", "f4", "i8", "c16", "?", "e"):
+        case(np.dot, a(*_left, dtype=_dtype), a(*_right, dtype=_dtype), tolerance=BLAS)
+        case(np.matmul, a(*_left, dtype=_dtype), a(*_right, dtype=_dtype), tolerance=BLAS)
+    case(np.matmul, a(*_left), plain(*_right), tolerance=BLAS)
+    case(np.matmul, plain(*_left), a(*_right), tolerance=BLAS)
+    case(np.dot, a(*_left), plain(*_right), tolerance=BLAS)
+    case(np.dot, a(*_left, dtype="i4"), a(*_right), tolerance=BLAS)
+    case(np.matmul, a(*_left, values="whole", view="fortran"), a(*_right, values="whole", view="flipped"))
+case(np.dot, a(4, 5, values="whole"), a(5, 3, values="whole"), out=a(4, 3))
+case(np.dot, a(4, 5, values="whole"), a(5, 3, values="whole"), out=a(4, 3, dtype="f4"))
+case(np.dot, a(4, 5), a(4, 5))
+case(np.dot, a(4, 5), 2.5)
+case(np.dot, of(2.0), a(4, 5))
+case(np.dot, a(2, 3, 4, values="whole"), a(4, values="whole"))
+case(np.dot, a(2, 3, 4, values="whole"), a(4, 2, values="whole"))
+case(np.matmul, a(4, 5), a(4, 5))
+case(np.matmul, a(4, 5), of(2.0))
+case(np.matmul, a(2, 4, 5, values="whole"), a(2, 5, 3, values="whole"))
+case(np.matmul, a(4, 5, values="whole"), a(5, 3, values="whole"), out=a(4, 3))
+case(np.matmul, a(4, 5, values="whole"), a(5, 3, values="whole"), out=a(4, 4))
+case(np.matmul, a(4, 5, values="whole"), a(4, 5, values="whole"), via=lambda x, y: x @ y.T)
+case(np.matmul, a(4, 5, values="whole"), [1, 2, 3, 4, 5], via=lambda x, y: x @ y)
+case(np.matmul, [1, 2, 3, 4], a(4, 5, values="whole"), via=lambda x, y: x @ y)
+case(np.linalg.matmul, a(4, 5), a(5, 3), tolerance=BLAS)
+case(np.vdot, a(5), a(5), tolerance=BLAS)
+case(np.vdot, a(4, 3, dtype="c16"), a(4, 3, dtype="c16"), tolerance=BLAS)
+case(np.vdot, a(4), a(5))
+case(np.linalg.vecdot, a(4, 5), a(4, 5), tolerance=BLAS)
+case(np.linalg.vecdot, a(4, 5, dtype="c16"), a(5, dtype="c16"), tolerance=BLAS)
+case(np.inner, a(5), a(5), tolerance=BLAS)
+case(np.inner, a(3, 5), a(4, 5), tolerance=BLAS)
+case(np.inner, a(3, 5), a(4, 4))
+case(np.outer, a(5), a(3))
+case(np.outer, a(2, 3), a(2, dtype="c8"))
+case(np.outer, a(5), a(3), out=a(5, 3))
+case(np.linalg.outer, a(5), a(3))
+case(np.linalg.outer, a(5, 2), a(3))
+case(np.tensordot, a(3, 4, 5), a(4, 5, 2), tolerance=BLAS)
+case(np.tensordot, a(3, 4, 5), a(4, 3, 2), axes=([1, 0], [0, 1]), tolerance=BLAS)
+case(np.tensordot, a(3, 4), a(2), axes=0)
+case(np.tensordot, a(3, 4), a(3, 4), axes=1)
+case(np.linalg.tensordot, a(3, 4), a(4, 2), axes=1, tolerance=BLAS)
+case(np.einsum, "ij,jk->ik", a(3, 4), a(4, 2), tolerance=BLAS, declines="a sum of products")
+case(np.einsum, "ij->ji", a(3, 4))
+case(np.einsum, "ii->i", a(4, 4))
+case(np.einsum_path, "ij,jk,kl->il", a(3, 4), a(4, 5), a(5, 2))
+case(np.kron, a(2, 3), a(3, 2))
+case(np.cross, a(4, 3), a(4, 3))
+case(np.cross, a(3), a(3))
+case(np.cross, a(3, 4), a(3, 4), axis=0)
+case(np.cross, a(4), a(4))
+case(np.linalg.cross, a(4, 3), a(4, 3))
+case(np.linalg.cross, a(4, 2), a(4, 2))
+case(np.trace, a(4, 5), tolerance=SUMS)
+case(np.trace, a(4, 5, dtype="i2"), 1)
+case(np.trace, a(2, 4, 5), -1, 1, 2, tolerance=SUMS)
+case(np.trace, a(4))
+case(np.linalg.trace, a(2, 4, 5), tolerance=SUMS)
+case(np.linalg.trace, a(4, 5), offset=1, dtype="f4", tolerance=SUMS)
+case(np.linalg.multi_dot, [a(3, 4), a(4, 5), a(5, 2)], tolerance=BLAS)
+case(np.linalg.multi_dot, [a(4), a(4, 5), a(5)], tolerance=BLAS)
+case(np.linalg.multi_dot, [a(4, 4)])
+case(np.linalg.matrix_power, a(4, 4), 3, tolerance=BLAS)
+case(np.linalg.matrix_power, a(4, 4), 0)
+case(np.linalg.matrix_power, a(4, 3), 2)
+case(np.linalg.matrix_power, a(4, 4), 1.5)
+for _order in (None, 1, -1, np.inf, -np.inf, "fro"):
+    case(np.linalg.norm, a(4, 5), _order, tolerance=SUMS)
+    case(np.linalg.matrix_norm, a(2, 4, 5), ord=_order or "fro", tolerance=SUMS)
+for _order in (None, 0, 1, 2, 3, np.inf, -np.inf):
+    case(np.linalg.norm, a(7), _order, tolerance=SUMS)
+    case(np.linalg.norm, a(4, 5), _order, axis=1, tolerance=SUMS)
+    case(np.linalg.vector_norm, a(4, 5), ord=2 if _order is None else _order, axis=0, tolerance=SUMS)
+case(np.linalg.norm, a(4, 5, dtype="c16"), tolerance=SUMS)
+case(np.linalg.norm, a(4, 5, dtype="i4"), axis=0, keepdims=True, tolerance=SUMS)
+case(np.linalg.norm, a(4), "fro")
+case(np.linalg.norm, a(4, 4), 3)
+case(np.linalg.vector_norm, a(4, 5), tolerance=SUMS)
+
+SQUARE = a(5, 5, values="definite")
+for _function in (np.linalg.cholesky, np.linalg.det, np.linalg.inv, np.linalg.slogdet, np.linalg.eigvalsh,
+                  np.linalg.eigh, np.linalg.svdvals, np.linalg.matrix_rank, np.linalg.cond, np.linalg.pinv,
+                  np.linalg.eig, np.linalg.eigvals, np.linalg.qr, np.linalg.svd):  # fmt: skip
+    case(_function, SQUARE, tolerance=LAPACK)
+case(np.linalg.cholesky, of([[1.0, 2.0], [2.0, 1.0]]))
+case(np.linalg.inv, of([[1.0, 2.0], [2.0, 4.0]]))
+case(np.linalg.inv, a(3, 4))
+case(np.linalg.det, a(4))
+case(np.linalg.solve, SQUARE, a(5), tolerance=LAPACK)
+case(np.linalg.lstsq, a(6, 3), a(6), tolerance=LAPACK)
+case(np.linalg.tensorinv, a(4, 6, 8, 3), 2, tolerance=LAPACK)
+case(np.linalg.tensorsolve, a(2, 3, 6), a(2, 3), tolerance=LAPACK)
+case(np.linalg.qr, a(5, 3), tolerance=LAPACK)
+case(np.linalg.svd, a(5, 3), full_matrices=False, tolerance=LAPACK)

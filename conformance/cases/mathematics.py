@@ -1,0 +1,152 @@
+"""Mathematical functions."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from numpy_dist.conformance.arguments import a, of, plain
+from numpy_dist.conformance.case import PRODUCTS, SUMS, Topic
+
+TOPIC = Topic("Mathematical functions")
+case = TOPIC.case
+
+FLOATS = "edfFD"
+SHAPES = ((), (1,), (0,), (13,), (7, 5), (6, 1, 4), (0, 3), (3, 0))
+
+for _function, _tolerance in ((np.sum, SUMS), (np.prod, PRODUCTS)):
+    for _dtype in "?bBhHiIlLefdFD":
+        case(_function, a(7, 5, dtype=_dtype), tolerance=_tolerance if _dtype in FLOATS else None)
+        case(_function, a(7, 5, dtype=_dtype), axis=1, tolerance=_tolerance if _dtype in FLOATS else None)
+    case(_function, a(7, 5, dtype="f4"), dtype="f8", tolerance=_tolerance)
+    case(_function, a(7, 5, dtype="i1"), axis=0, dtype="i1")
+    case(_function, a(7, 5), 0, None, a(5), tolerance=_tolerance)
+case(np.sum, a(7, 5, dtype="m8[s]"))
+case(np.sum, a(7, 5, dtype="M8[s]"))
+case(np.sum, a(7, 5, dtype="U3"))
+
+for _function in (np.sum, np.prod, np.max, np.min, np.any, np.all, np.amax, np.amin, np.ptp, np.count_nonzero):
+    for _shape in SHAPES:
+        for _axis in (None, 0, -1, tuple(range(len(_shape))), (), (0, 0), 5):
+            case(_function, a(*_shape, values="whole"), axis=_axis)
+        case(_function, a(*_shape, values="whole"), keepdims=True)
+        case(_function, a(*_shape, values="whole"), axis=0, keepdims=True)
+    for _view in ("flipped", "backwards", "fortran", "strided"):
+        case(_function, a(6, 5, values="whole", view=_view), axis=0)
+    case(_function, a(40, dtype="u1"))
+    case(_function, a(6, 5, dtype="?"), axis=1)
+    case(_function, a(6, 5, dtype="c16", values="whole"), axis=1)
+    if _function is not np.count_nonzero:
+        _dtype = "?" if _function in (np.any, np.all) else "f8"
+        case(_function, a(6, 5, values="whole"), axis=0, out=a(5, dtype=_dtype))
+        case(_function, a(6, 5, values="whole"), axis=0, out=a(6, dtype=_dtype))
+        case(_function, a(6, 5, values="whole"), axis=0, out=a(1, 5, dtype=_dtype), keepdims=True)
+        case(_function, a(6, 5, values="whole"), out=of(0.0 if _dtype == "f8" else False))
+        case(_function, a(6, 5, values="whole"), axis=0, out=a(5, dtype="i4"))
+    case(_function, a(6, 5), axis=1.5)
+    case(_function, a(6, 5), axis="x")
+
+for _function in (np.sum, np.prod, np.max, np.min):
+    case(_function, a(6, 5, values="whole"), axis=0, initial=3, where=a(6, 5, dtype="?"))
+    case(_function, a(6, 5, values="whole"), axis=1, initial=-2.5)
+    case(_function, a(6, 5, values="whole"), where=a(6, 5, dtype="?", values="zeros"), initial=1)
+    case(_function, a(6, 5, values="whole"), where=plain(5, dtype="?"), initial=1, keepdims=True)
+    case(_function, a(6, 5, values="whole"), axis=0, where=a(6, 5, dtype="?"))
+    case(_function, a(0, 5), initial=4)
+for _function in (np.any, np.all):
+    case(_function, a(6, 5, dtype="?"), axis=0, where=a(6, 5, dtype="?"))
+    case(_function, a(6, 5, dtype="U3"))
+    case(_function, a(6, 5, values="nans"), axis=1)
+for _function in (np.max, np.min):
+    case(_function, a(6, 5, values="nans"))
+    case(_function, a(6, 5, values="nans"), axis=1)
+    case(_function, a(6, 5, dtype="c16", values="special"), axis=0)
+    case(_function, a(6, 5, dtype="M8[s]", values="special"), axis=0)
+    case(_function, a(6, dtype="U4"))
+case(np.sum, [a(4, values="whole"), a(4, values="whole")], declines="a list of arrays")
+case(np.sum, a(70000, dtype="e", values="ones"))
+
+for _function in (np.cumsum, np.cumprod, np.cumulative_sum, np.cumulative_prod, np.nancumsum, np.nancumprod):
+    case(_function, a(9), tolerance=SUMS)
+case(np.cumsum, a(4, 5), axis=1, tolerance=SUMS)
+case(np.cumsum, a(4, 5, dtype="i1"), axis=0, out=a(4, 5, dtype="i8"))
+
+for _function in (np.round, np.around):
+    case(_function, a(7, 5))
+    case(_function, a(7, 5), 2)
+    case(_function, a(7, 5, dtype="i4"), -1)
+    case(_function, a(7, 5, dtype="c8"), 1)
+    case(_function, a(5), out=a(5))
+case(np.fix, a(7, 5))
+case(np.fix, a(7), a(7))
+case(np.fix, a(7, dtype="i4"))
+case(np.clip, a(7, 5), -1, 2)
+case(np.clip, a(7, 5), a(5), None)
+case(np.clip, a(7, 5, dtype="i4"), 0, 2.5)
+case(np.clip, a(7, 5, dtype="u1"), -1, 4)
+case(np.clip, a(7, 5), None, None)
+case(np.clip, a(7, 5), min=0)
+case(np.clip, a(7, 5), -1, 1, out=a(7, 5))
+case(np.clip, a(7, 5), 3, 1, where=a(7, 5, dtype="?"), out=a(7, 5))
+case(np.diff, a(9))
+case(np.diff, a(4, 5), axis=0)
+case(np.diff, a(9), 3)
+case(np.diff, a(9), prepend=1, append=[2, 3])
+case(np.diff, a(9, dtype="?"))
+case(np.diff, a(9, dtype="M8[s]"))
+case(np.diff, a(9), -1)
+case(np.ediff1d, a(3, 4))
+case(np.ediff1d, a(9), to_begin=0, to_end=[1, 2])
+case(np.gradient, a(9))
+case(np.gradient, a(4, 5))
+case(np.gradient, a(4, 5), 2.0, axis=1)
+case(np.gradient, a(9), edge_order=2)
+case(np.gradient, a(9), plain(9, values="sorted"))
+case(np.gradient, a(9), a(9, values="sorted"))
+case(np.gradient, a(1))
+case(np.trapezoid, a(9), tolerance=SUMS)
+case(np.trapezoid, a(4, 5), dx=0.5, axis=0, tolerance=SUMS)
+case(np.trapezoid, a(5), a(5, values="sorted"), tolerance=SUMS)
+case(np.angle, a(7, 5, dtype="c16"))
+case(np.angle, a(7, 5), deg=True)
+case(np.sinc, a(7, 5))
+case(np.sinc, of(0.0))
+case(np.i0, a(9))
+case(np.unwrap, a(9))
+case(np.nan_to_num, a(7, 5, values="nans"))
+case(np.nan_to_num, a(23, values="special"), nan=1, posinf=2, neginf=3)
+case(np.nan_to_num, a(23, values="special"), copy=False)
+case(np.nan_to_num, a(5, dtype="c16", values="special"))
+case(np.nan_to_num, a(5, dtype="i4"))
+case(np.convolve, a(9), a(3), tolerance=SUMS)
+case(np.correlate, a(9), a(3), "same", tolerance=SUMS)
+case(np.interp, a(5), plain(7, values="sorted"), a(7))
+case(np.interp, plain(5), a(7, values="sorted"), plain(7))
+
+for _function in (np.nansum, np.nanprod, np.nanmax, np.nanmin, np.nanmean, np.nanstd, np.nanvar):
+    for _axis in (None, 0, 1):
+        case(_function, a(6, 5, values="nans"), axis=_axis, tolerance=SUMS)
+    case(_function, a(6, 5, values="nans"), axis=1, keepdims=True, tolerance=SUMS)
+    case(_function, of([np.nan, np.nan]))
+    case(_function, a(6, 5, dtype="i4"), tolerance=SUMS)
+    case(_function, a(0, 3), axis=0)
+for _function in (np.nanargmax, np.nanargmin):
+    case(_function, a(23, values="nans"))
+    case(_function, a(6, 5), axis=1)
+    case(_function, of([np.nan, np.nan]))
+for _function in (np.nanmedian, np.nanpercentile, np.nanquantile, np.percentile, np.quantile, np.median):
+    case(_function, a(9, values="nans"), *(() if "median" in _function.__name__ else (0.5,)))
+
+for _function in (
+    np.emath.arccos, np.emath.arcsin, np.emath.arctanh, np.emath.log, np.emath.log10, np.emath.log2, np.emath.sqrt,
+):  # fmt: skip
+    case(_function, a(9))
+    case(_function, a(9, values="positive"))
+case(np.emath.logn, 3, a(9))
+case(np.emath.power, a(9), 0.5)
+
+for _function in (np.vectorize(lambda x: x + 1),):
+    case(np.apply_along_axis, lambda row: row.sum(), 1, a(4, 5), tolerance=SUMS)
+case(np.apply_over_axes, np.sum, a(3, 4, 5), (0, 2), tolerance=SUMS)
+case(np.piecewise, of([1.0, -2.0, 3.0]), [of([True, False, True])], [lambda x: -x, 7])
+case(np.packbits, a(19, dtype="?"))
+case(np.unpackbits, a(3, 4, dtype="u1"), axis=1)

@@ -1,0 +1,111 @@
+"""Fourier transforms, polynomials, data types, input and output, printing, dates, records."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.lib.recfunctions as rec
+from numpy._core import strings as private_strings
+from numpy.polynomial import polynomial
+
+from numpy_dist.conformance.arguments import TemporaryFile, a, of, plain
+from numpy_dist.conformance.case import Tolerance, Topic
+
+TOPIC = Topic("Other routines")
+case = TOPIC.case
+LAPACK = Tolerance(4096, "LAPACK's result depends on the memory order of its input")
+
+for _function in (np.fft.fft, np.fft.ifft, np.fft.rfft, np.fft.irfft, np.fft.hfft, np.fft.ihfft):
+    case(_function, a(9))
+for _function in (np.fft.fft2, np.fft.ifft2, np.fft.fftn, np.fft.ifftn, np.fft.rfft2, np.fft.irfft2, np.fft.rfftn,
+                  np.fft.irfftn):  # fmt: skip
+    case(_function, a(4, 6))
+case(np.fft.fft, a(4, 5), 8, axis=0, norm="ortho")
+
+case(np.polyval, a(4), a(6, 5))
+case(np.polyval, [1, 2, 3], a(6))
+case(np.polyval, a(3), 2.0)
+for _function in (np.polyadd, np.polysub, np.polymul, np.polydiv):
+    case(_function, a(4), a(3), tolerance=LAPACK)
+for _function in (np.polyder, np.polyint):
+    case(_function, a(5))
+case(np.poly, a(3), tolerance=LAPACK)
+case(np.roots, a(4), tolerance=LAPACK)
+case(np.polyfit, a(9, values="sorted"), a(9), 2, tolerance=LAPACK)
+case(polynomial.polyval2d, a(3), a(3), a(2, 2))
+case(polynomial.polygrid2d, a(3), a(2), a(2, 2))
+
+case(np.astype, a(6, 5), "i4")
+case(np.astype, a(6, 5), np.dtype("f8"), copy=False)
+case(np.astype, a(6, 5, dtype="i4"), "U4")
+case(np.astype, a(6, 5), "nonsense")
+case(np.can_cast, "f8", "f4", via=lambda *args: np.can_cast(*args))
+case(np.can_cast, a(3), "f4")
+case(np.can_cast, a(3, dtype="i2"), "f8", "safe")
+case(np.common_type, a(3, dtype="f4"), a(3, dtype="i4"))
+case(np.common_type, a(3, dtype="U3"))
+case(np.result_type, a(3, dtype="f4"), 2.5)
+case(np.result_type, a(3, dtype="i1"), a(3, dtype="u1"), "f2")
+case(np.min_scalar_type, a(3))
+
+case(np.array_repr, a(6, 5))
+case(np.array_repr, a(40, 50, dtype="i4"))
+case(np.array_repr, a(6, dtype="f4"), precision=3)
+case(np.array_str, a(6, 5))
+case(np.array_str, a(2000))
+case(np.array_str, of(2.5))
+case(np.array2string, a(6, 5), precision=2, separator=", ")
+case(np.array2string, a(6), formatter={"float_kind": lambda x: f"{x:.1f}"})
+case(np.array2string, a(0, 3))
+
+case(np.save, TemporaryFile(".npy"), a(6, 5))
+case(np.savetxt, TemporaryFile(".txt"), a(6, 5))
+case(np.savez, TemporaryFile(".npz"), a(6, 5), b=a(3), via=lambda path, x, **named: np.savez(path, x, **named))
+case(np.savez_compressed, TemporaryFile(".npz"), a(6, 5))
+case(np.fromfile, TemporaryFile(".bin"), a(6), via=lambda path, x: (x.tofile(path), np.fromfile(path, like=x))[1])
+
+DATES = a(6, dtype="M8[D]")
+case(np.datetime_as_string, DATES)
+case(np.busday_count, DATES, np.datetime64("2020-03-01"))
+case(np.busday_offset, DATES, 2, roll="forward")
+case(np.is_busday, DATES)
+
+WORDS = a(6, dtype="U9")
+for _function in (np.char.equal, np.char.not_equal, np.char.less, np.char.less_equal, np.char.greater,
+                  np.char.greater_equal):  # fmt: skip
+    case(_function, WORDS, a(6, dtype="U9"))
+S = np.strings
+for _function in (S.capitalize, S.lower, S.swapcase, S.title, S.upper, private_strings._split, private_strings._rsplit, private_strings._splitlines, S.expandtabs,
+                  S.encode):  # fmt: skip
+    case(_function, WORDS)
+for _function in (S.center, S.ljust, S.rjust, S.zfill):
+    case(_function, WORDS, 12)
+case(S.decode, a(6, dtype="S9"))
+case(S.mod, of(["%d x", "y %d"]), of([1, 2]))
+case(S.multiply, WORDS, of([1, 2, 0, 3, 1, 1]))
+case(S.partition, WORDS, "e")
+case(S.rpartition, WORDS, "e")
+case(S.replace, WORDS, "e", "EE")
+case(S.translate, WORDS, str.maketrans("ae", "AE"))
+case(private_strings._join, of("-"), WORDS)
+
+RECORDS = a(5, dtype="i4,f8")
+OTHER = a(4, dtype="i4,f4")
+case(rec.append_fields, RECORDS, "x", plain(5), usemask=False)
+case(rec.apply_along_fields, np.mean, RECORDS)
+case(rec.assign_fields_by_name, RECORDS, plain(5, dtype="i4,f8"))
+case(rec.drop_fields, RECORDS, "f0")
+case(rec.find_duplicates, RECORDS)
+case(rec.join_by, "f0", of([(1, 2.0), (3, 4.0)], "i4,f8"), of([(1, 5.0), (7, 4.0)], "i4,f8"), usemask=False)
+case(rec.merge_arrays, (RECORDS, OTHER))
+case(rec.rec_append_fields, RECORDS, "x", plain(5))
+case(rec.rec_drop_fields, RECORDS, "f0")
+case(rec.rec_join, "f0", of([(1, 2.0), (3, 4.0)], "i4,f8"), of([(1, 5.0), (7, 4.0)], "i4,f8"))
+case(rec.recursive_fill_fields, RECORDS, plain(5, dtype="i4,f8", values="zeros"))
+case(rec.rename_fields, RECORDS, {"f0": "x"})
+case(rec.repack_fields, RECORDS)
+case(rec.require_fields, RECORDS, [("f0", "i8")])
+case(rec.stack_arrays, (RECORDS, RECORDS), usemask=False)
+case(rec.structured_to_unstructured, RECORDS)
+case(rec.unstructured_to_structured, a(4, 2), np.dtype("f8,f8"))
+
+

@@ -1,0 +1,73 @@
+"""Sorting, searching, sets, logic tests of whole arrays."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from numpy_dist.conformance.arguments import a, of, plain
+from numpy_dist.conformance.case import Topic
+
+TOPIC = Topic("Sorting, searching, sets")
+case = TOPIC.case
+
+for _function in (np.argmax, np.argmin):
+    for _shape in ((23,), (6, 5), (2, 3, 4), (1,), (), (0,), (0, 3), (3, 0)):
+        for _axis in (None, 0, -1, 4):
+            case(_function, a(*_shape), axis=_axis)
+            case(_function, a(*_shape, dtype="i1"), axis=_axis, keepdims=True)
+    for _dtype in ("?", "u1", "i8", "f4", "c16", "M8[s]", "U3"):
+        case(_function, a(23, dtype=_dtype))
+        case(_function, a(6, 5, dtype=_dtype), axis=0)
+    case(_function, a(23, values="nans"))
+    case(_function, a(6, 5, values="nans"), axis=1)
+    case(_function, a(23, dtype="M8[s]", values="special"))
+    case(_function, a(23, values="ones"))
+    case(_function, a(6, 5, values="ones"), axis=0)
+    for _view in ("flipped", "backwards", "fortran", "strided"):
+        case(_function, a(6, 5, dtype="i1", view=_view))
+        case(_function, a(6, 5, dtype="i1", view=_view), axis=1)
+    case(_function, a(6, 5), axis=0, out=a(5, dtype="i8"))
+    case(_function, a(6, 5), axis=0, out=a(6, dtype="i8"))
+    case(_function, a(6, 5), axis=0, out=a(5))
+    case(_function, a(6, 5), out=of(0))
+
+case(np.sort, a(23))
+case(np.sort, a(4, 5), axis=0)
+case(np.sort, a(9, values="nans"))
+case(np.argsort, a(23), kind="stable")
+case(np.lexsort, (a(9, dtype="i1"), a(9)))
+case(np.partition, a(9, values="distinct"), 4, values=False)
+case(np.argpartition, a(9, values="distinct"), 4, values=False)
+case(np.sort_complex, a(9, dtype="c16"))
+case(np.searchsorted, a(9, values="sorted"), a(4))
+case(np.searchsorted, plain(9, values="sorted"), a(4), side="right")
+for _function in (np.unique, np.unique_all, np.unique_counts, np.unique_inverse, np.unique_values):
+    case(_function, a(23, dtype="i1"))
+case(np.unique, a(6, 2, dtype="?"), axis=0, return_counts=True)
+for _function in (np.intersect1d, np.setdiff1d, np.setxor1d, np.union1d, np.isin):
+    case(_function, a(9, dtype="i1"), a(7, dtype="i1"))
+
+for _function in (np.isneginf, np.isposinf):
+    case(_function, a(23, values="special"))
+    case(_function, a(23, dtype="i4"))
+    case(_function, a(5, values="special"), a(5, dtype="?"))
+    case(_function, a(5, dtype="c16"))
+for _function in (np.iscomplex, np.isreal, np.iscomplexobj, np.isrealobj):
+    case(_function, a(6, 5, dtype="c16"))
+    case(_function, a(6, 5))
+case(np.iscomplex, of([1 + 0j, 1j]))
+case(np.isclose, a(6, 5), a(6, 5))
+X = a(6, 5, values="nans")
+case(np.isclose, X, X, equal_nan=True)
+case(np.isclose, X, X)
+case(np.isclose, a(6, 5), a(5), rtol=1, atol=0.5)
+case(np.allclose, X, X, equal_nan=True)
+case(np.allclose, a(6, 5), a(6, 5), atol=100)
+case(np.allclose, a(6, 5), a(4, 5))
+case(np.array_equal, a(6, 5), a(6, 5))
+case(np.array_equal, X, X)
+case(np.array_equal, X, X, equal_nan=True)
+case(np.array_equal, a(6, 5), a(5))
+case(np.array_equal, a(3, dtype="U3"), a(3, dtype="U3"))
+case(np.array_equiv, a(1, 5, values="ones"), a(6, 5, values="ones"))
+case(np.array_equiv, a(4), a(5))

@@ -1,0 +1,149 @@
+"""Comparison of two results: containers, types, dtypes, shapes, flags, values."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from numpy_dist import engine
+from numpy_dist.conformance.case import Tolerance
+
+
+def leaves(result: Any) -> Iterator[Any]:
+    """What nested tuples, lists and dicts hold."""
+    if isinstance(result, tuple | list):
+        for item in result:
+            yield from leaves(item)
+    elif isinstance(result, dict):
+        yield from leaves(list(result.values()))
+    else:
+        yield result
+
+
+def gathered(result: Any) -> Any:
+    """The same containers with ndarrays in place of distributed arrays (collective)."""
+    if isinstance(result, tuple) and hasattr(result, "_fields"):
+        return type(result)(*(gathered(item) for item in result))
+    if isinstance(result, tuple | list):
+        return type(result)(gathered(item) for item in result)
+    if isinstance(result, dict):
+        return {name: gathered(item) for name, item in result.items()}
+    return Collected(result, engine.gather(result)) if engine.is_handle(result) else result
+
+
+class Collected:
+    """A distributed array and its values, which have the strides of a copy."""
+
+    def __init__(self, array: Any, values: np.ndarray) -> None:
+        self.array, self.values = array, values
+
+
+def differences(
+    ours: Any,
+    theirs: Any,
+    tolerance: Tolerance | None,
+    values: bool = True,
+    name: str = "result",
+    arguments: Sequence[np.ndarray] = (),
+) -> Iterator[str]:
+    """What is not as NumPy has it; `ours` went through `gathered`, `arguments` are NumPy's."""
+    if isinstance(theirs, tuple | list):
+        if type(ours) is not type(theirs) or len(ours) != len(theirs):
+            yield f"{name} is {_told(ours)} instead of {_told(theirs)}"
+            return
+        for number, (mine, other) in enumerate(zip(ours, theirs, strict=True)):
+            yield from differences(mine, other, tolerance, values, f"{name}[{number}]", arguments)
+    elif isinstance(theirs, dict):
+        if type(ours) is not dict or list(ours) != list(theirs):
+            yield f"{name} is {_told(ours)} instead of {_told(theirs)}"
+            return
+        for key in theirs:
+            yield from differences(ours[key], theirs[key], tolerance, values, f"{name}[{key!r}]", arguments)
+    elif isinstance(theirs, np.ndarray):
+        if isinstance(ours, Collected):
+            view = any(np.may_share_memory(theirs, x) for x in arguments)
+            yield from _array_differences(ours, theirs, tolerance, values, name, view)
+        elif isinstance(ours, np.ndarray):
+            yield from _value_differences(ours, theirs, tolerance, name)
+        else:
+            yield f"{name} is {_told(ours)} instead of an array {_told(theirs)}"
+    elif type(ours) is not type(theirs):
+        yield f"{name} is {_told(ours)} instead of {_told(theirs)}"
+    elif isinstance(theirs, np.generic):
+        yield from _value_differences(np.asarray(ours), np.asarray(theirs), tolerance, name)
+    elif not (ours == theirs or ours != ours and theirs != theirs):
+        yield f"{name} is {ours!r} instead of {theirs!r}"
+
+
+def _flags(array: Any) -> dict[str, bool]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)  # NumPy warns who looks at flags of `broadcast_arrays`
+        flags = array.flags
+        return {flag: flags[flag] for flag in ("C_CONTIGUOUS", "F_CONTIGUOUS", "WRITEABLE")}
+
+
+def _told(value: Any) -> str:
+    if isinstance(value, Collected):
+        return f"a distributed array {_told(value.values)}"
+    if isinstance(value, np.ndarray):
+        return f"of shape {value.shape} and dtype {value.dtype}"
+    return f"{type(value).__name__} {value!r:.200}"
+
+
+def _array_differences(
+    ours: Collected, theirs: np.ndarray, tolerance: Tolerance | None, values: bool, name: str, argument_view: bool
+) -> Iterator[str]:
+    array = ours.array
+    if array.shape != theirs.shape:
+        yield f"{name} has shape {array.shape} instead of {theirs.shape}"
+        return
+    if array.dtype != theirs.dtype:
+        yield f"{name} has dtype {array.dtype} instead of {theirs.dtype}"
+        return
+    mine, others = _flags(array), _flags(theirs)
+    # A part of an array that only NumPy knows of, such as a column of what `nonzero` has found, may be contiguous here.
+    private = theirs.base is not None and not argument_view
+    for flag, other in others.items():
+        if mine[flag] != other and (flag == "WRITEABLE" or not private):
+            yield f"flag {flag} of {name} is {mine[flag]} instead of {other}"
+    if values:
+        yield from _value_differences(ours.values, theirs, tolerance, name)
+
+
+def _value_differences(ours: np.ndarray, theirs: np.ndarray, tolerance: Tolerance | None, name: str) -> Iterator[str]:
+    if ours.shape != theirs.shape or ours.dtype != theirs.dtype:
+        yield f"{name} is {_told(ours)} instead of {_told(theirs)}"
+        return
+    wrong = ~_equal(ours, theirs, tolerance)
+    if wrong.any():
+        where = tuple(int(i[0]) for i in np.nonzero(np.atleast_1d(wrong)))
+        mine, other = np.atleast_1d(ours)[where], np.atleast_1d(theirs)[where]
+        yield f"{int(wrong.sum())} of {wrong.size} values of {name} differ; at {where}: {mine!r} instead of {other!r}"
+
+
+def _equal(ours: np.ndarray, theirs: np.ndarray, tolerance: Tolerance | None) -> np.ndarray:
+    """Where two arrays are equal: NaN as NaN, zeros with their signs, or within the tolerance."""
+    kind = theirs.dtype.kind
+    if kind == "c":
+        return _equal(ours.real, theirs.real, tolerance) & _equal(ours.imag, theirs.imag, tolerance)
+    if kind in "mM":
+        return ours.view("i8") == theirs.view("i8")
+    if kind == "V" and theirs.dtype.names:
+        found = np.ones(theirs.shape, bool)
+        for field in theirs.dtype.names:
+            same = _equal(ours[field], theirs[field], tolerance)
+            found &= same.reshape(*found.shape, -1).all(axis=-1) if same.ndim > found.ndim else same
+        return found
+    with np.errstate(all="ignore"):
+        if kind != "f":
+            return np.asarray(ours == theirs, bool)
+        same = (ours == theirs) & (np.signbit(ours) == np.signbit(theirs)) | np.isnan(ours) & np.isnan(theirs)
+        if tolerance is None:
+            return np.asarray(same)
+        finite = np.isfinite(theirs)
+        scale = np.abs(theirs[finite]).max(initial=np.finfo(theirs.dtype).tiny)
+        allowed = tolerance.ulps * float(np.finfo(theirs.dtype).eps) * float(scale)
+        return np.asarray(same | (np.abs(ours.astype("f8") - theirs.astype("f8")) <= allowed))

@@ -1,0 +1,95 @@
+"""Where results differ from NumPy's, each with its reason; tests assert that each is still there.
+
+Most are NumPy's own: results that depend on the strides of the arguments. Ours are what NumPy gives for ascending
+contiguous ones.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.lib.recfunctions as rec
+
+from numpy_dist.conformance.case import Case
+
+
+@dataclass(frozen=True)
+class StrideDependent:
+    """A ufunc of which NumPy's own results depend on strides.
+
+    Attributes
+    ----------
+    ufunc : numpy.ufunc
+    dtypes : str
+        Characters of the dtypes concerned.
+    reason : str
+    """
+
+    ufunc: np.ufunc
+    dtypes: str
+    reason: str
+
+
+_VECTOR = "NumPy's vector loops serve ascending strides; its scalar loops for the others round differently"
+_STRIDED_BOOL = "NumPy 2.4 writes wrong values into strided bool arrays"
+
+STRIDE_DEPENDENT: tuple[StrideDependent, ...] = (
+    *(
+        StrideDependent(ufunc, "efdFDgG", _VECTOR)
+        for ufunc in (
+            np.exp, np.exp2, np.expm1, np.log, np.log2, np.log10, np.log1p, np.sin, np.cos, np.tan, np.sinh, np.cosh,
+            np.tanh, np.arcsin, np.arccos, np.arctan, np.arcsinh, np.arccosh, np.arctanh, np.cbrt, np.arctan2,
+            np.absolute, np.multiply, np.square, np.divide, np.power, np.float_power, np.reciprocal, np.fmax, np.fmin,
+        )
+    ),
+    *(StrideDependent(ufunc, "efd", _STRIDED_BOOL) for ufunc in (np.isnan, np.isinf, np.isfinite, np.signbit)),
+)  # fmt: skip
+_BY_UFUNC = {entry.ufunc: entry for entry in STRIDE_DEPENDENT}
+
+
+def depends_on_strides(case: Case, arguments: tuple[tuple[Any, ...], dict[str, Any]]) -> bool:
+    """Whether NumPy's own result for these arguments is known to depend on their strides."""
+    entry = _BY_UFUNC.get(case.function) if isinstance(case.function, np.ufunc) else None
+    if entry is None:
+        return False
+    args, kwargs = arguments
+    arrays = [x for x in (*args, *kwargs.values()) if isinstance(x, np.ndarray)]
+    return any(x.dtype.char in entry.dtypes for x in arrays) and any(not x.flags.c_contiguous for x in arrays)
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A function whose results differ from NumPy's on purpose, or until it is native.
+
+    Attributes
+    ----------
+    function : callable
+    text : str
+        A part of what the oracle says.
+    reason : str
+    """
+
+    function: Any
+    text: str
+    reason: str
+
+
+DIFFERENCES: tuple[Difference, ...] = (
+    Difference(
+        np.frombuffer,
+        "flag WRITEABLE of result",
+        "NumPy's result is a view of the buffer's memory; ours is a copy of which each rank has its part",
+    ),
+    Difference(
+        rec.unstructured_to_structured,
+        "of argument 0, afterwards, differ",
+        "NumPy's result is a view of its argument; ours is gathered, and a copy",
+    ),
+)
+
+
+def matching(case: Case, problem: str) -> set[Difference]:
+    """The known differences that explain a problem of a case."""
+    return {known for known in DIFFERENCES if known.function == case.function and known.text in problem}

@@ -1,0 +1,215 @@
+"""The oracle: a case on ndarrays against the same case on distributed arrays.
+
+NumPy computes on plain ndarrays; ours are gathered explicitly before anything is compared, outside of the block in
+which gathers are forbidden. Nothing of NumPy's testing functions sees a distributed array: it would dispatch to the
+arrays under test.
+"""
+
+from __future__ import annotations
+
+import shutil
+import warnings
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from numpy_dist import engine
+from numpy_dist.conformance import known_differences
+from numpy_dist.conformance.case import Case
+from numpy_dist.conformance.compare import differences, gathered, leaves
+from numpy_dist.conformance.subject import Subject, build, target
+from numpy_dist.dispatch.core import catalogue, fallback
+from numpy_dist.errors import FallbackWarning
+from numpy_dist.settings import config
+from numpy_dist.spmd_testing import forbid_gathers
+
+
+@dataclass
+class Outcome:
+    """What a call gave, and said."""
+
+    result: Any = None
+    error: Exception | None = None
+    warnings: set[tuple[type, str]] = field(default_factory=set)
+
+
+class Unexpected(AssertionError):
+    """Ours raised where NumPy does not: the ranks may no longer be together, and the run ends here."""
+
+
+def check(case: Case, seed: str = "0") -> list[str]:
+    """Run a case on the calling rank (collective), and tell what is not as NumPy has it.
+
+    Parameters
+    ----------
+    case : Case
+    seed : str
+        For the layouts.
+
+    Raises
+    ------
+    Unexpected
+        If ours raises an error that NumPy does not.
+    """
+    subject = build(case, seed)
+    theirs = _numpy(case, subject)
+    gathers = case.declines is not None or (is_overridable(case.function) and catalogue.kind_of(case.function) == "gathered")
+    ours = _ours(case, subject, gathers)
+    found = list(_compare(case, subject, ours, theirs, gathers))
+    for paths in subject.files:
+        shutil.rmtree(Path(paths[0]).parent, ignore_errors=True)
+    return [f"{case}\n    {text}\n    seed {seed}, arguments: {subject.layouts}" for text in found]
+
+
+def is_overridable(function: Any) -> bool:
+    """Whether NumPy's protocols can hand us a function; methods and attributes of ndarray are the class's own."""
+    return getattr(function, "__objclass__", None) is not np.ndarray
+
+
+def _numpy(case: Case, subject: Subject) -> Outcome:
+    outcome = Outcome()
+    args, kwargs = subject.theirs
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            outcome.result = target(case)(*args, **kwargs)
+        except Exception as error:
+            outcome.error = error
+    outcome.warnings = {(w.category, str(w.message)) for w in caught}
+    return outcome
+
+
+def _ours(case: Case, subject: Subject, gathers: bool) -> Outcome:
+    """Ours, executed; without a fallback and without gathers unless the case is known to gather."""
+    outcome = Outcome()
+    args, kwargs = subject.ours
+    with ExitStack() as stack:
+        caught = stack.enter_context(warnings.catch_warnings(record=True))
+        warnings.simplefilter("always")
+        stack.enter_context(config(MIN_SHARD_BYTES=0, FALLBACK="warn" if gathers else "error"))
+        fallback.forget()
+        if not gathers:
+            stack.enter_context(forbid_gathers())
+        try:
+            outcome.result = target(case)(*args, **kwargs)
+            engine.force(*(x for x in leaves(outcome.result) if engine.is_handle(x)))
+            engine.force(*(x.ours for x in subject.operands if engine.is_handle(x.ours)))
+        except Exception as error:
+            outcome.error = error
+    outcome.warnings = {(w.category, str(w.message)) for w in caught}
+    return outcome
+
+
+def _compare(
+    case: Case, subject: Subject, ours: Outcome, theirs: Outcome, gathers: bool
+) -> Iterator[str]:
+    comm = engine.runtime().comm
+    if ours.error is not None and theirs.error is None:
+        raise Unexpected(f"{case}\n    raises {ours.error!r}\n    arguments: {subject.layouts}") from ours.error
+    told = comm.allgather((repr(ours.error), sorted((c.__name__, text) for c, text in ours.warnings)))
+    if len({text for text, _ in told}) > 1:
+        yield f"the ranks differ: {[text for text, _ in told]}"
+        return
+    yield from _warning_differences(told, theirs, subject.sharded and gathers)
+    if theirs.error is not None:
+        if ours.error is None:
+            yield f"returns {ours.result!r:.100}, NumPy raises {theirs.error!r}"
+        elif type(ours.error) is not type(theirs.error) or _text(ours.error) != _text(theirs.error):
+            yield f"raises {ours.error!r} instead of {theirs.error!r}"
+    else:
+        yield from _result_differences(case, subject, ours, theirs)
+        _write_through(subject, ours, theirs)
+    yield from _argument_differences(case, subject)
+    yield from _file_differences(subject)
+
+
+def _text(error: Exception) -> str:
+    """An error's message, in which either class of arrays may be named."""
+    return str(error).replace("'numpy.ndarray'", "'DistArray'")
+
+
+def _warning_differences(told: list[Any], theirs: Outcome, gathers: bool) -> Iterator[str]:
+    ours = {tuple(entry) for _, entries in told for entry in entries}
+    fallbacks = {entry for entry in ours if entry[0] == FallbackWarning.__name__}
+    if gathers and not fallbacks and theirs.error is None:
+        yield "there is no FallbackWarning: is it native by now?"
+    if fallbacks and not gathers:
+        yield f"gathers: {sorted(fallbacks)[0][1]}"
+    numpys = {(category.__name__, text) for category, text in theirs.warnings}
+    if ours - fallbacks != numpys:
+        yield f"warnings are {sorted(ours - fallbacks)} instead of {sorted(numpys)}"
+
+
+def _result_differences(case: Case, subject: Subject, ours: Outcome, theirs: Outcome) -> Iterator[str]:
+    for mine, other in zip(leaves(ours.result), leaves(theirs.result), strict=False):
+        for operand in subject.operands:
+            if other is operand.theirs and mine is not operand.ours:
+                yield "does not return the argument itself"
+    collected, bases = gathered(ours.result), [operand.theirs_base for operand in subject.operands]
+    found = list(differences(collected, theirs.result, case.tolerance, case.values, arguments=bases))
+    if found and known_differences.depends_on_strides(case, subject.theirs):
+        found = list(_contiguous_differences(case, subject, collected, theirs))
+    yield from found
+
+
+def _contiguous_differences(case: Case, subject: Subject, collected: Any, theirs: Outcome) -> Iterator[str]:
+    """Ours against NumPy's on contiguous copies of the same arguments, which then also get what was written there."""
+    again = build(case, subject.seed)
+    copies = {id(operand.theirs): np.ascontiguousarray(operand.theirs).reshape(operand.theirs.shape) for operand in again.operands}
+
+    def contiguous(value: Any) -> Any:
+        if isinstance(value, tuple | list):
+            return type(value)(contiguous(item) for item in value)
+        return copies.get(id(value), value)
+
+    args, kwargs = again.theirs
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        result = target(case)(*contiguous(args), **{name: contiguous(value) for name, value in kwargs.items()})
+    for operand, original in zip(subject.operands, again.operands, strict=True):
+        if operand.theirs.flags.writeable:
+            operand.theirs[...] = copies[id(original.theirs)]
+    yield from differences(collected, result, case.tolerance, case.values, arguments=[operand.theirs for operand in again.operands])
+
+
+def _write_through(subject: Subject, ours: Outcome, theirs: Outcome) -> None:
+    """Write into results on both sides: whether they are views shows in the arguments, compared afterwards."""
+    given = [operand.theirs for operand in subject.operands]
+    with config(MIN_SHARD_BYTES=0, FALLBACK="error"):
+        for mine, other in zip(leaves(ours.result), leaves(theirs.result), strict=False):
+            if not isinstance(other, np.ndarray) or not engine.is_handle(mine) or any(other is x for x in given):
+                continue
+            if other.flags.writeable and other.size and mine.flags.writeable and mine.shape == other.shape:
+                value = _written(other.dtype)
+                mine[...] = value
+                other[...] = value
+
+
+def _written(dtype: np.dtype) -> Any:
+    """A value that the cases' arguments do not have."""
+    if dtype.kind in "SUT":
+        return np.array("~", dtype)[()]
+    if dtype.kind == "V":
+        return np.zeros((), dtype)[()]
+    return np.array(77 if dtype.kind in "biumM" else 77.25).astype(dtype)[()]
+
+
+def _argument_differences(case: Case, subject: Subject) -> Iterator[str]:
+    for number, operand in enumerate(subject.operands):
+        mine = gathered(operand.ours_base)
+        yield from differences(mine, operand.theirs_base, case.tolerance, name=f"argument {number}, afterwards,")
+
+
+def _file_differences(subject: Subject) -> Iterator[str]:
+    engine.runtime().comm.barrier()
+    for theirs, ours in subject.files:
+        if Path(theirs).exists() and (not Path(ours).exists() or _content(theirs) != _content(ours)):
+            yield "the file that was written differs"
+
+
+def _content(path: str) -> bytes:
+    return Path(path).read_bytes()

@@ -1,0 +1,83 @@
+"""All cases, by function, and how a run of them is judged."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import pkgutil
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from numpy_dist.conformance import cases, known_differences
+from numpy_dist.conformance.case import Case, Topic
+from numpy_dist.conformance.oracle import check
+from numpy_dist.dispatch.core.keys import name_of
+
+
+@functools.cache
+def topics() -> tuple[Topic, ...]:
+    """The topics, sorted by the names of their modules."""
+    names = sorted(module.name for module in pkgutil.iter_modules(cases.__path__))
+    return tuple(importlib.import_module(f"{cases.__name__}.{name}").TOPIC for name in names)
+
+
+@functools.cache
+def cases_by_function() -> dict[Any, tuple[Case, ...]]:
+    """The cases of each function, in the order in which the topics have them."""
+    found: dict[Any, list[Case]] = {}
+    for topic in topics():
+        for case in topic.cases:
+            found.setdefault(case.function, []).append(case)
+    return {function: tuple(its) for function, its in found.items()}
+
+
+def owner_of(function: Any) -> Any:
+    """The ufunc that a function is a method of, else the function itself."""
+    owner = getattr(function, "__self__", None)
+    return owner if isinstance(owner, np.ufunc) else function
+
+
+def label(function: Any) -> str:
+    """A name for a function that no other has: ``numpy.linalg.trace``, ``numpy.clip (ufunc)``."""
+    name = name_of(function)
+    if isinstance(function, np.ufunc):
+        return f"{name if name.startswith('numpy.') else f'numpy._core.umath.{name}'} (ufunc)"
+    return name
+
+
+@functools.cache
+def groups() -> dict[str, tuple[Case, ...]]:
+    """The cases by the labels of their functions, those of a ufunc together with those of its methods; sorted."""
+    found: dict[str, list[Case]] = {}
+    for function, its in cases_by_function().items():
+        found.setdefault(label(owner_of(function)), []).extend(its)
+    return {name: tuple(found[name]) for name in sorted(found)}
+
+
+def run(chosen: Iterable[Case], seeds: Iterable[str]) -> list[str]:
+    """Check cases on the calling rank (collective).
+
+    Returns
+    -------
+    list of str
+        What differs and is not a known difference, and known differences that were not seen in any of the cases of
+        their function (an unexpected pass).
+    """
+    chosen, seeds = list(chosen), list(seeds)
+    problems, seen = [], set()
+    for case in chosen:
+        for seed in seeds:
+            for problem in check(case, seed):
+                known = known_differences.matching(case, problem)
+                seen |= known
+                if not known:
+                    problems.append(problem)
+    functions = {case.function for case in chosen}
+    problems += [
+        f"{name_of(known.function)}: the known difference '{known.text}' did not appear; take it from the list"
+        for known in known_differences.DIFFERENCES
+        if known.function in functions and known not in seen
+    ]
+    return problems

@@ -1,0 +1,38 @@
+"""Everything that NumPy lets us override has a kind and a case, whatever the version of NumPy."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+
+from numpy_dist.conformance import coverage
+from numpy_dist.conformance.suite import label
+from numpy_dist.dispatch.core import catalogue, registry
+from numpy_dist.dispatch.core.keys import METHODS, key_of, name_of
+
+
+def test_the_kinds_are_a_partition() -> None:
+    targets = [key_of(target) for target in [*coverage.functions(), *coverage.ufunc_targets()]]
+    assert all(count == 1 for count in Counter(targets).values())
+    by_kind = {kind: {t for t in targets if catalogue.kind_of(*_split(t)) == kind} for kind in registry.KINDS}
+    assert set().union(*by_kind.values()) == set(targets)
+    assert sum(len(its) for its in by_kind.values()) == len(targets)
+    ufuncs = catalogue.overridable_ufuncs()
+    assert len(targets) == len(coverage.functions()) + len(ufuncs) * len(METHODS)
+
+
+def test_the_table_has_nothing_that_numpy_does_not_dispatch() -> None:
+    targets = {key_of(target) for target in [*coverage.functions(), *coverage.ufunc_targets()]}
+    targets |= {(np.ufunc, method) for method in METHODS}
+    registry.load()
+    house = [key for key, record in registry.TABLE.items() if all(r.source.startswith(registry.HOUSE) for r in record.rules)]
+    assert [name_of(key) for key in house if key not in targets] == []
+
+
+def test_every_function_has_a_case() -> None:
+    assert [label(target) for target in coverage.without_cases()] == []
+
+
+def _split(target: object) -> tuple[object, ...]:
+    return target if isinstance(target, tuple) else (target,)
