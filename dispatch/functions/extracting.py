@@ -68,9 +68,17 @@ def compress(condition: Any, a: Any, axis: Any = None, out: Any = None) -> Any:
     axis = normalize_axis_index(axis, a.ndim)
     if condition.ndim != 1:
         raise ValueError("condition must be a 1-d array")
-    length = condition.shape[0]
-    if length > a.shape[axis] or out is not None:
-        decline("compress with `out`, or with a condition that is longer than the axis")
+    if out is not None:
+        decline("compress with `out`")
+    length, n = condition.shape[0], a.shape[axis]
+    if length > n:
+        beyond = condition[n:]
+        if np.any(beyond):
+            index = n + np.argmax(beyond)
+            if n == 0:
+                raise IndexError("cannot do a non-empty take from an empty axes.")
+            raise IndexError(f"index {index} is out of bounds for axis {axis} with size {n}")
+        condition = condition[:n]
     before = (slice(None),) * axis
     return boolean_getitem(a[(*before, slice(length))], (*before, condition))
 
@@ -114,7 +122,9 @@ def putmask(a: Any, /, mask: Any, values: Any) -> None:
 
 @implements(np.fill_diagonal, kind="composed")
 def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
-    if not engine.is_handle(a) or a.ndim < 2 or (a.ndim == 2 and wrap and a.shape[0] > a.shape[1]):
+    if a.ndim < 2:
+        raise ValueError("array must be at least 2-d")
+    if not engine.is_handle(a) or (a.ndim == 2 and wrap and a.shape[0] > a.shape[1]):
         decline("fill_diagonal of an ndarray, or wrapping around")
     if a.ndim > 2 and len(set(a.shape)) != 1:
         raise ValueError("All dimensions of input must be of equal length")

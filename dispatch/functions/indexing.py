@@ -51,6 +51,11 @@ class _Selection:
         if tuple(self.mask.shape) != tuple(x.shape[before_axes : before_axes + self.depth]):
             _index_error(x, items, place, self.mask)
         self.alone = len(items) == 1 and self.depth == x.ndim
+        if self.depth == 0:
+            # One truth value takes all or nothing: a mask over a new axis of one element.
+            x = x._view(lambda array: np.expand_dims(array, before_axes))
+            self.mask, self.depth = np.reshape(self.mask, 1), 1
+            basic.insert(place, slice(None))
         index = (*basic, ...) if Ellipsis not in basic else tuple(basic)
         view = x._view(lambda array: array[index])
         masked = range(self.before, self.before + self.depth)
@@ -72,14 +77,14 @@ def _find_mask(items: list[Any]) -> tuple[int, Any]:
     for position, item in enumerate(items):
         if item is None or item is Ellipsis or isinstance(item, slice):
             continue
-        if isinstance(item, list):
+        if isinstance(item, list | bool | np.bool_):
             item = np.asarray(item)
-        if isinstance(item, np.ndarray | engine.Handle) and item.dtype == np.bool_ and item.ndim:
+        if isinstance(item, np.ndarray | engine.Handle) and item.dtype == np.bool_:
             if mask is not None:
                 decline("an index with two masks")
             place, mask = position, item
             continue
-        if isinstance(item, bool | np.bool_) or engine.is_handle(item) or not _is_integer(item):
+        if engine.is_handle(item) or not _is_integer(item):
             decline("an index that is neither a mask over neighbouring axes nor basic")
         if mask is None or any(other is None or isinstance(other, slice) for other in items[:place]):
             decline("an integer index beside a mask that is not over the leading axes")

@@ -30,7 +30,7 @@ def _arg_reduce(choose: Any, a: Any, axis: Any, out: Any, keepdims: bool) -> Any
     if a.dtype.hasobject:
         decline("arrays of Python objects")
     shape = _result_shape(choose, a, axis, keepdims, out)
-    if axis is None or a.ndim == 0:
+    if axis is None or a.ndim < 2:
         a, layout = _with_layout(a)
         (block,) = blocks((a, layout))
         found: Any = np.intp(arg_reduce_all(choose, block, layout, engine.runtime().comm))

@@ -25,7 +25,7 @@ def _is_array(item: Any) -> bool:
 
 
 def _is_mask(item: Any) -> bool:
-    return _is_array(item) and item.dtype.kind == "b" and item.ndim > 0
+    return _is_array(item) and item.dtype.kind == "b"
 
 
 def _normal(item: Any) -> Any:

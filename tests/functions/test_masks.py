@@ -64,6 +64,15 @@ def test_combined(index):
     check(lambda x: assigned(x, index(m), 9), A, ranks=(1, 3), ways=FEW)
 
 
+@pytest.mark.parametrize("truth", [True, False])
+def test_single_truth_values(truth):
+    check(lambda x: x[truth], A, ranks=(1, 3), ways=FEW)
+    check(lambda x: x[..., np.bool_(truth)], A, ranks=(3,), ways=FEW)
+    check(lambda x: x[1:, np.array(truth), 0], A, ranks=(3,), ways=("default",), native=False)
+    check(lambda x: assigned(x, truth, 5), A, ranks=(3,), ways=FEW)
+    check(lambda x: assigned(x, x.sum() > 1e9, [1.0]), V, ranks=(3,), ways=FEW)
+
+
 def test_later_axes():
     m, n = mask(8), mask(3, 5)
     check(lambda x: x[:, m], A, ranks=(2, 3))

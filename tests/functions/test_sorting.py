@@ -31,6 +31,7 @@ def test_arg_reductions_of_other_kinds(function):
     check(lambda x: function(x, axis=0), A + 1j * A[::-1], ranks=(3,), ways=FEW)
     check(lambda x: function(x), A > 1, ranks=(3,), ways=FEW)
     check(lambda x, out: function(x, axis=0, out=out), A, np.zeros(8, np.intp), ranks=(3,), ways=FEW)
+    check(lambda x: function(x, axis=0), A[0], ranks=(1, 3), ways=FEW)
     check(lambda x: function(x, axis=1), np.zeros((0, 4)), ways=("default",), ranks=(2,))
     dates = np.array(["2020-01-03", "NaT", "2020-01-01", "NaT"], "M8[D]")
     check(lambda x: function(x), dates, ranks=(2,), ways=FEW)
@@ -72,6 +73,9 @@ def test_extracting():
     check(lambda c, x: np.extract(c, x), A > 1, A, ranks=(3,), ways=FEW)
     check(lambda x: np.compress([True, False, True], x, axis=0), A, ranks=(3,), ways=FEW)
     check(lambda x: np.compress(np.arange(8) % 3 == 0, x, axis=1), A, ranks=(3,), ways=FEW)
+    check(lambda x: np.compress([False] * 7 + [True, True], x, axis=0), A, ranks=(2,), ways=("default",))
+    check(lambda x: np.compress([True] + [False] * 8, x, axis=0), A, ranks=(2,), ways=("default",))
+    check(lambda x: np.fill_diagonal(x, 1), A[0], ranks=(2,), ways=("default",))
     check(lambda x: np.compress(np.arange(40) % 3 == 0, x), A, ranks=(3,), ways=("default", "transposed"))
 
 
