@@ -1,0 +1,200 @@
+"""The steps of a loop, prepared once, so that a tile costs little more than NumPy's own calls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from numpy_dist.backends.base import ReduceStep, Step, Temp
+from numpy_dist.backends.scratch import Scratch, assign_slots
+from numpy_dist.ir.ops import wants_ascending
+
+Values = list[Any]
+_NAIVE_FOR_STRIDED_BOOL = frozenset(("isnan", "isinf", "isfinite", "signbit"))
+
+
+def is_special(step: Step) -> bool:
+    """Whether NumPy's loops must be kept from some of this step's strides."""
+    return step.op.ufunc is not None and (
+        any(_descends(x) and wants_ascending(step.op, x.dtype) for x in step.inputs)
+        or any(_strided_bool(step, out) for out in step.outputs)
+    )
+
+
+def _descends(x: Any) -> bool:
+    return type(x) is np.ndarray and any(s < 0 for s in x.strides)
+
+
+def _strided_bool(step: Step, out: Any) -> bool:
+    return (
+        type(out) is np.ndarray
+        and out.dtype.kind == "b"
+        and out.ndim > 0
+        and out.strides[-1] != 1
+        and step.op.name in _NAIVE_FOR_STRIDED_BOOL
+    )
+
+
+class TileSteps:
+    """Runs the steps of a loop on one tile after the other.
+
+    Parameters
+    ----------
+    steps : sequence of Step or ReduceStep
+    ndim : int
+        Axes of the loop.
+    current : list of int
+        Its one element is kept at the label of the running step.
+    """
+
+    def __init__(self, steps: Sequence[Step | ReduceStep], ndim: int, current: list[int]) -> None:
+        self._arrays: list[np.ndarray] = []
+        self._places: dict[Any, int] = {}
+        self._scratch = Scratch(assign_slots(steps))
+        self._current = current
+        self._ndim = ndim
+        operands = [x for s in steps for x in _operands(s)]
+        for x in operands:
+            if type(x) is np.ndarray and id(x) not in self._places:
+                self._places[id(x)] = len(self._arrays)
+                self._arrays.append(x)
+        self._temps: list[int] = []
+        for x in operands:
+            if type(x) is Temp and x not in self._places:
+                self._places[x] = len(self._arrays) + len(self._temps)
+                self._temps.append(x.index)
+        self._values: Values = [None] * (len(self._arrays) + len(self._temps))
+        self._sums: list[tuple[ReduceStep, list]] = []
+        self._calls = [self._element_wise(s) if type(s) is Step else self._reducing(s) for s in steps]  # type: ignore[arg-type]
+
+    def run(self, where: tuple[slice, ...], shape: tuple[int, ...]) -> None:
+        """Run all steps on the tile at `where`, of this shape."""
+        values, count = self._values, len(self._arrays)
+        values[:count] = [x[where] for x in self._arrays]
+        if self._temps:
+            temps = self._scratch.arrays(shape)
+            values[count : count + len(self._temps)] = [temps[index] for index in self._temps]
+        self._where = where
+        for call in self._calls:
+            call(values)
+
+    def finish(self) -> None:
+        """Combine the partial results of full reductions."""
+        for step, parts in self._sums:
+            self._current[0] = step.label
+            if parts:
+                step.partial[...] = _ufunc(step).reduce(np.array(parts, step.partial.dtype), dtype=step.partial.dtype)
+
+    def _place(self, x: Any) -> int:
+        """Where an operand's tile stands among the values; scalars stand there for good."""
+        if type(x) is np.ndarray:
+            return self._places[id(x)]
+        if type(x) is Temp:
+            return self._places[x]
+        self._values.append(x)
+        return len(self._values) - 1
+
+    def _element_wise(self, step: Step) -> Callable[[Values], None]:
+        inputs = [self._place(x) for x in step.inputs]
+        outputs = [self._place(x) for x in step.outputs]
+        where = None if step.where is None else self._place(step.where)
+        current, label, op, options = self._current, step.label, step.op, step.options
+        if is_special(step):
+            return self._cautious(step, inputs, outputs, where)
+        if op.ufunc is not None and where is None and not options and len(outputs) == 1 and len(inputs) <= 2:
+            ufunc, first, last, (out,) = op.ufunc, inputs[0], inputs[-1], outputs
+            if len(inputs) == 1:
+
+                def unary(values: Values) -> None:
+                    current[0] = label
+                    ufunc(values[first], out=values[out])
+
+                return unary
+
+            def binary(values: Values) -> None:
+                current[0] = label
+                ufunc(values[first], values[last], out=values[out])
+
+            return binary
+
+        def general(values: Values) -> None:
+            current[0] = label
+            mask = None if where is None else values[where]
+            op.apply([values[i] for i in inputs], tuple([values[i] for i in outputs]), mask, options)
+
+        return general
+
+    def _cautious(
+        self, step: Step, inputs: list[int], outputs: list[int], where: int | None
+    ) -> Callable[[Values], None]:
+        """Descending inputs are copied into ascending tiles; strided bool outputs are written by way of a copy."""
+
+        def call(values: Values) -> None:
+            self._current[0] = step.label
+            tiles = [np.ascontiguousarray(x) if _descends(x) else x for x in (values[i] for i in inputs)]
+            outs = [values[i] for i in outputs]
+            targets = tuple(np.array(x, order="C") if _strided_bool(step, x) else x for x in outs)
+            step.op.apply(tiles, targets, None if where is None else values[where], step.options)
+            for target, out in zip(targets, outs, strict=True):
+                if target is not out:
+                    np.copyto(out, target)
+
+        return call
+
+    def _reducing(self, step: ReduceStep) -> Callable[[Values], None]:
+        source = self._place(step.source)
+        where = None if step.where is None else self._place(step.where)
+        reduce, options = _ufunc(step).reduce, {}
+        if where is not None and _ufunc(step).identity is None:
+            options["initial"] = _neutral(step, step.partial.dtype)
+        full: list | None = [] if len(step.axes) == self._ndim else None
+        if full is not None:
+            self._sums.append((step, full))
+
+        def call(values: Values) -> None:
+            self._current[0] = step.label
+            if where is not None:
+                options["where"] = values[where]
+            result = reduce(values[source], axis=step.axes, dtype=step.partial.dtype, keepdims=True, **options)
+            if full is not None:
+                full.append(result.reshape(())[()])
+            else:
+                _accumulate(step, result, self._where)
+
+        return call
+
+
+def _operands(step: Step | ReduceStep) -> tuple:
+    if isinstance(step, Step):
+        return (*step.inputs, *step.outputs, step.where)
+    return step.source, step.where
+
+
+def _ufunc(step: ReduceStep) -> np.ufunc:
+    ufunc = step.op.ufunc
+    assert ufunc is not None
+    return ufunc
+
+
+def _accumulate(step: ReduceStep, result: np.ndarray, where: tuple[slice, ...]) -> None:
+    """Fold a tile's result into the partial result; the first tile of each part is its start."""
+    target = step.partial[tuple(slice(0, 1) if axis in step.axes else s for axis, s in enumerate(where))]
+    if all(where[axis].start == 0 for axis in step.axes if axis < len(where)):
+        target[...] = result
+    else:
+        _ufunc(step)(target, result, out=target)
+
+
+def _neutral(step: ReduceStep, dtype: np.dtype) -> Any:
+    """A value that leaves `minimum` or `maximum` as it is, for tiles of which the mask selects nothing."""
+    largest = step.op.name in ("minimum", "fmin")
+    if dtype.kind in "fc":
+        return np.array(np.inf if largest else -np.inf, dtype)[()]
+    if dtype.kind == "b":
+        return np.bool_(largest)
+    if dtype.kind in "mM":
+        return np.array(np.iinfo(np.int64).max if largest else np.iinfo(np.int64).min + 1, np.int64).view(dtype)[()]
+    info = np.iinfo(dtype)
+    return np.array(info.max if largest else info.min, dtype)[()]
