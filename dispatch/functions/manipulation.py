@@ -141,7 +141,22 @@ def _nonzero_box(filt: Any) -> tuple[np.ndarray, np.ndarray]:
     return np.array(first, np.intp), np.array(last, np.intp)
 
 
-implements(np.trim_zeros, kind="structural")(numpy_source(np.trim_zeros, _arg_trim_zeros=_nonzero_box))
+_numpys_trim_zeros = numpy_source(np.trim_zeros, _arg_trim_zeros=_nonzero_box)
+
+if "axis" in inspect.signature(np.trim_zeros).parameters:
+    implements(np.trim_zeros, kind="structural")(_numpys_trim_zeros)
+else:
+
+    @implements(np.trim_zeros, kind="structural")
+    def trim_zeros(filt: Any, trim: str = "fb") -> Any:
+        # Before NumPy 2.2 for one axis, of which it reads one element after the other.
+        if filt.ndim != 1 or filt.dtype.kind not in "biufc" or not isinstance(trim, str):
+            return _numpys_trim_zeros(filt, trim)
+        first, last = _nonzero_box(filt)
+        n = filt.shape[0]
+        start = 0 if "F" not in trim.upper() else int(first[0]) if first.size else n
+        stop = n if "B" not in trim.upper() else int(last[0]) + 1 if last.size else 0
+        return filt[start:stop]
 
 
 @implements(np.einsum, kind="structural")

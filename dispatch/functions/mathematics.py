@@ -76,6 +76,11 @@ def _bounds(a_min: Any, a_max: Any, low: Any, high: Any) -> tuple[Any, Any]:
     return a_min, a_max
 
 
+_integers = np.zeros(1, int)
+# Before NumPy 2.4 an array of integers is returned itself.
+_RETURNS_INTEGERS = np.round(_integers) is _integers
+
+
 @implements(np.round, np.around, kind="composed")
 def round(a: Any, decimals: Any = 0, out: Any = None) -> Any:
     a = as_handle(a)
@@ -84,7 +89,7 @@ def round(a: Any, decimals: Any = 0, out: Any = None) -> Any:
         return _round_complex(a, decimals, out)
     if decimals >= 0 and a.dtype.kind in "iu":
         if out is None:
-            return engine.copy(a)
+            return a if _RETURNS_INTEGERS else engine.copy(a)
         np.copyto(out, a, casting="unsafe")
         return out
     if decimals == 0:

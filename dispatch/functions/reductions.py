@@ -75,12 +75,17 @@ def all(a: Any, axis: Any = None, out: Any = None, keepdims: Any = NoValue, *, w
     return reduce(np.logical_and, a, axis, bool, out, keepdims, NoValue, where)
 
 
+# A number of Python's before NumPy 2.3, then one of NumPy's.
+_Total = type(np.count_nonzero(()))
+
+
 @implements(np.count_nonzero, kind="composed")
 def count_nonzero(a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
     a = as_handle(a)
     if a.dtype != bool:
         a = engine.copy(a, dtype=bool)
-    return engine.reduction(np.add, a, axis, np.intp, None, keepdims=keepdims)
+    found = engine.reduction(np.add, a, axis, np.intp, None, keepdims=keepdims)
+    return _Total(found) if axis is None and not keepdims else found
 
 
 @implements(np.ptp, kind="composed")

@@ -8,8 +8,11 @@ import numpy as np
 
 from numpy_dist import engine
 from numpy_dist.dispatch.core.registry import implements
+from numpy_dist.dispatch.core.signatures import NUMPY_VERSION
 from numpy_dist.dispatch.functions.common import NoValue, as_handle
 from numpy_dist.dispatch.functions.numpy_source import numpy_source, warn
+
+EMPTY = "Mean of empty slice" if NUMPY_VERSION >= (2, 4) else "Mean of empty slice."
 
 
 def _count(a: Any, axis: Any, keepdims: bool, where: Any) -> Any:
@@ -43,7 +46,7 @@ def mean(
     a, keepdims, where = as_handle(a), keepdims is not NoValue and keepdims, True if where is NoValue else where
     count = _count(a, axis, keepdims, where)
     if count == 0 if where is True else np.any(count == 0):
-        warn("Mean of empty slice", RuntimeWarning)
+        warn(EMPTY, RuntimeWarning)
     half = dtype is None and a.dtype == np.float16
     dtype = np.dtype("f4") if half else _default_dtype(dtype, a.dtype)
     total = engine.reduction(np.add, a, axis, dtype, out, keepdims=keepdims, where=where)

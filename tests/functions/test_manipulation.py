@@ -125,6 +125,8 @@ SOMETIMES_VIEWS = {
     "numpy.asfortranarray": "like= only",
     "numpy.require": "like= only",
     "numpy.frombuffer": "like= only, of a buffer",
+    "numpy.around": "integers are returned themselves before NumPy 2.4: composed",
+    "numpy.round": "integers are returned themselves before NumPy 2.4: composed",
     "numpy.diff": "n=0 returns the argument: composed",
     "numpy.nan_to_num": "copy=False writes into the argument: composed",
     "numpy.polyder": "m=0 returns the argument: composed",
