@@ -293,6 +293,11 @@ def diag(v: Any, k: int = 0) -> Any:
     return made
 
 
+@implements(np.diagflat, kind="composed")
+def diagflat(v: Any, k: int = 0) -> Any:
+    return diag(np.ravel(v), k)
+
+
 @implements(np.lib.stride_tricks.sliding_window_view, kind="structural")
 def sliding_window_view(
     x: Any, window_shape: Any, axis: Any = None, *, subok: bool = False, writeable: bool = False

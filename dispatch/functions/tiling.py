@@ -13,7 +13,7 @@ from numpy_dist.dispatch.core.registry import decline, implements
 from numpy_dist.dispatch.functions.common import as_handle
 from numpy_dist.dispatch.functions.numpy_source import numpy_source
 
-for _function in (np.roll, np.fft.fftshift, np.fft.ifftshift):
+for _function in (np.resize, np.roll, np.fft.fftshift, np.fft.ifftshift):
     implements(_function, kind="composed")(numpy_source(_function))
 
 _pad = numpy_source(np.pad)

@@ -16,6 +16,10 @@ NAN = np.full((3, 4), np.nan)
 ONES = np.ones((3, 4))
 
 
+def cross_of_plane_vectors(x):
+    return np.cross(x[:, :2], x[:, :2])
+
+
 @pytest.mark.parametrize(
     ("call", "values"),
     [
@@ -31,10 +35,13 @@ ONES = np.ones((3, 4))
         (lambda x: np.mean(x, where=np.zeros((3, 4), bool)), ONES),
         (lambda x: np.sum(x / 0), ONES),
         (lambda x: np.astype(x + 1j, float), ONES),
-        (lambda x: np.cross(x[:, :2], x[:, :2]), ONES),
+        (cross_of_plane_vectors, ONES),
     ],
 )
 def test_warnings(call, values):
+    if call is cross_of_plane_vectors and np.lib.NumpyVersion(np.__version__) >= "2.5.0":
+        pytest.skip("an error since NumPy 2.5")
+
     def told(x):
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
