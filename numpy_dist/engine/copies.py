@@ -14,6 +14,7 @@ from numpy_dist.engine.ingest import from_global, make_storage, shardable
 from numpy_dist.engine.record import choose, elementwise, numpy_error, operand_of, plain, read_of, wrap
 from numpy_dist.engine.runtime import runtime
 from numpy_dist.engine.sites import stack_level
+from numpy_dist.engine.state import layout_of
 from numpy_dist.ir.ops import COPY
 from numpy_dist.ir.rules import order_axes
 from numpy_dist.ir.statements import NO_OPTIONS, Elementwise
@@ -104,7 +105,7 @@ def copy(x: Any, dtype: Any = None, order: Any = "K", layout: Layout | None = No
 
 def aligned(x: Any, layout: Layout) -> Any:
     """`x` itself if it has this layout, else a recorded redistribution of it."""
-    if is_sharded(x) and ref_of(x).view.exact_layout == layout:
+    if is_sharded(x) and layout_of(x) == layout:
         return x
     return copy(x, layout=layout)
 

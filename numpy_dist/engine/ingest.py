@@ -44,6 +44,7 @@ def make_storage(shape: Sequence[int], dtype: np.dtype, layout: Layout, axes: tu
         storage = Storage(shape, dtype, layout, pool)
         return sharded(storage, storage.phantom())
     storage = Storage(tuple(shape[a] for a in axes), dtype, layout.transpose(axes), pool)
+    storage.axes = axes
     inverse = sorted(range(len(axes)), key=axes.__getitem__)
     return sharded(storage, storage.phantom().transpose(inverse))
 

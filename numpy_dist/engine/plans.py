@@ -37,12 +37,12 @@ def within(bounds: Bounds, operands: Sequence[Any]) -> bool:
 class Plan:
     """Everything about a statement but its storages, for statements that differ in nothing else."""
 
-    __slots__ = ("array", "bounds", "dtype", "layout", "nbytes", "now", "shape", "space", "view")
+    __slots__ = ("array", "axes", "bounds", "dtype", "layout", "nbytes", "now", "shape", "space", "view")
 
     def __init__(self, result: Any, space: Any, now: bool, bounds: Bounds) -> None:
         storage = result._storage
         self.shape, self.dtype, self.layout, self.array = storage.shape, storage.dtype, storage.layout, result._array
-        self.nbytes = storage.nbytes
+        self.axes, self.nbytes = storage.axes, storage.nbytes
         self.view, self.space, self.now, self.bounds = ref_of(result).view, space, now, bounds
 
 
@@ -74,7 +74,7 @@ def plan_key(op: Op, inputs: Sequence[Any], out: Any, result_dtype: np.dtype | N
             if x._storage is None:
                 return None
             x = x._ref or ref_of(x)
-            key.append(x._view or x.view)
+            key.append(x.view)
         elif isinstance(x, np.generic):
             key.append(x.dtype)
         elif isinstance(x, float | int | complex):
@@ -91,6 +91,7 @@ def replay(plan: Plan, op: Op, reads: list, out: Any) -> Any:
     made = out is None
     if made:
         storage = Storage(plan.shape, plan.dtype, plan.layout, rt.pool, plan.nbytes)
+        storage.axes, storage.movable = plan.axes, True
         out = sharded(storage, plan.array)
         target = out._ref = Ref(storage, plan.array, plan.view)
     else:

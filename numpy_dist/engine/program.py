@@ -8,6 +8,7 @@ from typing import Any
 from numpy_dist.engine import floating
 from numpy_dist.engine.execute import execute
 from numpy_dist.engine.fuse import fuse
+from numpy_dist.engine.settle import settle
 from numpy_dist.engine.sites import user_frame
 from numpy_dist.engine.storage import Storage
 from numpy_dist.ir.statements import Statement
@@ -98,6 +99,8 @@ class Program:
             self._bytes = 0
         runtime = self._runtime
         later = {id(ref.storage) for s in self._pending for ref in (*s.reads(), *s.outputs)}
+        if runtime.size > 1:
+            settle(todo, later)
         groups = fuse(todo)
         del todo, pending
         groups.reverse()

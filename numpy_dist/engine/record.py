@@ -201,6 +201,8 @@ def _record(
     reads = tuple(read_of(rt, x, shape, space) if isinstance(x, Handle | np.ndarray) else x for x in operands)
     mask = None if where is True else read_of(rt, operand_of(where), shape, space)
     now = _can_raise(op, kinds, dtypes)
+    for result, made in zip(results, creates, strict=True):
+        result._storage.movable |= made
     rt.program.append(Elementwise(op, reads, tuple(map(ref_of, results)), creates, mask, options, space), now)
     if shape == () and all(creates):
         values = tuple(map(item, results))

@@ -30,9 +30,10 @@ def flush() -> None:
 
 
 def layout_of(x: Handle) -> Layout | None:
-    """The layout of an array; None for a view whose owners are no layout (a diagonal over two cut axes)."""
+    """The layout of an array, which is final from now on; None for a view whose owners are no layout."""
     if x._storage is None:
         return runtime().replicated_layout(x._array.shape)
+    x._storage.movable = False
     return view_of(x._storage.layout, x._storage.dtype.itemsize, x._array).exact_layout
 
 

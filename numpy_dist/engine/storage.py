@@ -27,6 +27,10 @@ class Storage:
     ----------
     shape, dtype, layout, nbytes
         Of the global array, the same on every rank.
+    axes : tuple of int or None
+        The user's axes from outermost to innermost in memory; None for C order.
+    movable : bool
+        Whether `layout` may still move: a pending result of which nobody has asked the layout (`engine.settle`).
     memory : ndarray of uint8 or None
         The rank's allocation; None until a statement has stored something here (or on ranks that hold nothing).
     low : tuple of int
@@ -45,6 +49,7 @@ class Storage:
 
     __slots__ = (
         "__weakref__",
+        "axes",
         "dtype",
         "extent",
         "fresh",
@@ -52,6 +57,7 @@ class Storage:
         "layout",
         "low",
         "memory",
+        "movable",
         "nbytes",
         "pinned",
         "pool",
@@ -66,6 +72,8 @@ class Storage:
         self.shape, self.dtype, self.layout, self.pool = shape, dtype, layout, pool
         self.nbytes = layout.nelements * dtype.itemsize if nbytes is None else nbytes
         self.memory: Any = None  # an ndarray of uint8, or None
+        self.axes: tuple[int, ...] | None = None
+        self.movable = False
         self.low: tuple[int, ...] = ()
         self.extent: tuple[int, ...] = ()
         self.fresh: list[Any] = []
