@@ -186,7 +186,10 @@ def _padded(v: np.ndarray) -> np.ndarray:
 VIEWS: dict[str, tuple[Callable[[np.ndarray], np.ndarray], Callable[[Any], Any]]] = {
     "whole": (lambda v: v, lambda b: b),
     "flipped": (_flipped, lambda b: b[::-1] if b.ndim else b),
-    "backwards": (lambda v: np.ascontiguousarray(v[..., ::-1]) if v.ndim else v, lambda b: b[..., ::-1] if b.ndim else b),
+    "backwards": (
+        lambda v: np.ascontiguousarray(v[..., ::-1]) if v.ndim else v,
+        lambda b: b[..., ::-1] if b.ndim else b,
+    ),
     "strided": (_strided, lambda b: b[1::2] if b.ndim else b),
     "fortran": (lambda v: v.T.copy(), lambda b: b.T),
     "window": (_padded, lambda b: b[(slice(1, -2),) * b.ndim] if b.ndim else b),

@@ -46,6 +46,8 @@ class Case:
         None: bitwise equal.
     declines : str or None
         Why this call is gathered although the function is not.
+    materialises : bool
+        Whether the call asks for the values as such (`repr`, `list`, a file), so that a gather is what is wanted.
     values : bool
         Whether the values are to be compared (``empty`` has none).
     """
@@ -56,6 +58,7 @@ class Case:
     via: Callable[..., Any] | None = None
     tolerance: Tolerance | None = None
     declines: str | None = None
+    materialises: bool = False
     values: bool = True
     number: int = 0
 
@@ -88,11 +91,12 @@ class Topic:
         via: Callable[..., Any] | None = None,
         tolerance: Tolerance | None = None,
         declines: str | None = None,
+        materialises: bool = False,
         values: bool = True,
         **kwargs: Any,
     ) -> Case:
         """Add one call; see `Case`."""
-        made = Case(function, args, kwargs, via, tolerance, declines, values, len(self.cases))
+        made = Case(function, args, kwargs, via, tolerance, declines, materialises, values, len(self.cases))
         self.cases.append(made)
         return made
 

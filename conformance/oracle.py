@@ -55,9 +55,12 @@ def check(case: Case, seed: str = "0") -> list[str]:
     Unexpected
         If ours raises an error that NumPy does not.
     """
-    subject = build(case, seed)
+    with config(MIN_SHARD_BYTES=0):
+        subject = build(case, seed)
     theirs = _numpy(case, subject)
-    gathers = case.declines is not None or (is_overridable(case.function) and catalogue.kind_of(case.function) == "gathered")
+    gathers = case.declines is not None or (
+        is_overridable(case.function) and catalogue.kind_of(case.function) == "gathered"
+    )
     ours = _ours(case, subject, gathers)
     found = list(_compare(case, subject, ours, theirs, gathers))
     for paths in subject.files:
@@ -92,21 +95,22 @@ def _ours(case: Case, subject: Subject, gathers: bool) -> Outcome:
         warnings.simplefilter("always")
         stack.enter_context(config(MIN_SHARD_BYTES=0, FALLBACK="warn" if gathers else "error"))
         fallback.forget()
-        if not gathers:
+        # What is written into a replicated array has to come to every rank.
+        if not (gathers or case.materialises or subject.has_replicated):
             stack.enter_context(forbid_gathers())
         try:
             outcome.result = target(case)(*args, **kwargs)
             engine.force(*(x for x in leaves(outcome.result) if engine.is_handle(x)))
             engine.force(*(x.ours for x in subject.operands if engine.is_handle(x.ours)))
+            engine.flush()
+            engine.runtime().program.tell()  # what is reported with the next collective, now
         except Exception as error:
             outcome.error = error
     outcome.warnings = {(w.category, str(w.message)) for w in caught}
     return outcome
 
 
-def _compare(
-    case: Case, subject: Subject, ours: Outcome, theirs: Outcome, gathers: bool
-) -> Iterator[str]:
+def _compare(case: Case, subject: Subject, ours: Outcome, theirs: Outcome, gathers: bool) -> Iterator[str]:
     comm = engine.runtime().comm
     if ours.error is not None and theirs.error is None:
         raise Unexpected(f"{case}\n    raises {ours.error!r}\n    arguments: {subject.layouts}") from ours.error
@@ -159,7 +163,10 @@ def _result_differences(case: Case, subject: Subject, ours: Outcome, theirs: Out
 def _contiguous_differences(case: Case, subject: Subject, collected: Any, theirs: Outcome) -> Iterator[str]:
     """Ours against NumPy's on contiguous copies of the same arguments, which then also get what was written there."""
     again = build(case, subject.seed)
-    copies = {id(operand.theirs): np.ascontiguousarray(operand.theirs).reshape(operand.theirs.shape) for operand in again.operands}
+    copies = {
+        id(operand.theirs): np.ascontiguousarray(operand.theirs).reshape(operand.theirs.shape)
+        for operand in again.operands
+    }
 
     def contiguous(value: Any) -> Any:
         if isinstance(value, tuple | list):
@@ -173,7 +180,9 @@ def _contiguous_differences(case: Case, subject: Subject, collected: Any, theirs
     for operand, original in zip(subject.operands, again.operands, strict=True):
         if operand.theirs.flags.writeable:
             operand.theirs[...] = copies[id(original.theirs)]
-    yield from differences(collected, result, case.tolerance, case.values, arguments=[operand.theirs for operand in again.operands])
+    yield from differences(
+        collected, result, case.tolerance, case.values, arguments=[operand.theirs for operand in again.operands]
+    )
 
 
 def _write_through(subject: Subject, ours: Outcome, theirs: Outcome) -> None:

@@ -59,6 +59,11 @@ class Subject:
         return "; ".join(operand.how for operand in self.operands)
 
     @property
+    def has_replicated(self) -> bool:
+        """Whether any distributed argument is replicated."""
+        return any(engine.is_handle(x.ours) and not engine.is_sharded(x.ours) for x in self.operands)
+
+    @property
     def sharded(self) -> bool:
         """Whether any argument is sharded."""
         return any(engine.is_sharded(operand.ours) for operand in self.operands)

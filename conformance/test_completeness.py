@@ -26,7 +26,9 @@ def test_the_table_has_nothing_that_numpy_does_not_dispatch() -> None:
     targets = {key_of(target) for target in [*coverage.functions(), *coverage.ufunc_targets()]}
     targets |= {(np.ufunc, method) for method in METHODS}
     registry.load()
-    house = [key for key, record in registry.TABLE.items() if all(r.source.startswith(registry.HOUSE) for r in record.rules)]
+    house = [
+        key for key, record in registry.TABLE.items() if all(r.source.startswith(registry.HOUSE) for r in record.rules)
+    ]
     assert [name_of(key) for key in house if key not in targets] == []
 
 

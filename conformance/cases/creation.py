@@ -45,7 +45,12 @@ case(np.loadtxt, ["1 2 3", "4 5 6"], like=LIKE)
 case(np.loadtxt, ["1,2", "4,5"], delimiter=",", unpack=True, like=LIKE)
 case(np.genfromtxt, ["1 2 3", "4 5 6"], like=LIKE)
 case(np.genfromtxt, ["1,,3", "4,5,6"], delimiter=",", filling_values=-1, like=LIKE)
-case(np.loadtxt, ["1 2 3", "4 5 x"], like=LIKE, via=lambda rows, like: np.loadtxt(io.StringIO("\n".join(rows)), like=like))
+case(
+    np.loadtxt,
+    ["1 2 3", "4 5 x"],
+    like=LIKE,
+    via=lambda rows, like: np.loadtxt(io.StringIO("\n".join(rows)), like=like),
+)
 
 for _function in (np.asarray, np.asanyarray, np.array, np.ascontiguousarray, np.asfortranarray, np.require):
     case(_function, [[1, 2], [3, 4]], like=LIKE)

@@ -44,8 +44,8 @@ for _index in (S[6], S[0, 5], S[0, 0, 0], S[..., ...], S[-7], S["x"], S[1.0], S[
     read(a(6, 5), _index)
     write(a(6, 5), _index, 1)
 
-for _value in (3, 2.5, plain(5), a(5), a(4, 5), a(4, 1), a(1, 1, 5), [1, 2, 3, 4, 5], a(5, dtype="i2"), a(5, dtype="c8"),
-               a(4), a(5, 5), "x", None):  # fmt: skip
+for _value in (3, 2.5, plain(5), a(5), a(4, 5), a(4, 1), a(1, 1, 5), [1, 2, 3, 4, 5], a(5, dtype="i2"),
+               a(5, dtype="c8"), a(4), a(5, 5), "x", None):  # fmt: skip
     write(a(6, 5), S[1:5], _value)
 write(a(6, 5, dtype="i4"), S[1:3], a(5))
 write(a(6, 5, dtype="u1"), S[1:3], 300)
@@ -62,7 +62,9 @@ for _target, _source in (
         case(put, a(*_shape), _target, _source, via=lambda x, t, s: x.__setitem__(t, x[s]))
         case(put, a(*_shape), _target, _source, via=lambda x, t, s: x.__setitem__(t, x[s] * 2 + x[t]))
         case(np.add, a(*_shape), _target, _source, via=lambda x, t, s: operator.iadd(x[t], x[s]))
-case(put, a(6, 6), via=lambda x: x[1:-1, 1:-1].__setitem__(..., x[:-2, 1:-1] + x[2:, 1:-1] + x[1:-1, :-2] + x[1:-1, 2:]))
+case(
+    put, a(6, 6), via=lambda x: x[1:-1, 1:-1].__setitem__(..., x[:-2, 1:-1] + x[2:, 1:-1] + x[1:-1, :-2] + x[1:-1, 2:])
+)
 case(put, a(5, 5), via=lambda x: x.__setitem__(..., x.T))
 case(put, a(6, 5), via=lambda x: x.T[1:].__setitem__(..., x.T[:-1]))
 

@@ -67,7 +67,17 @@ for _view in VIEWS:
 
 for _function in (np.reshape, np.ravel, np.transpose, np.squeeze, np.flip, np.real, np.atleast_1d, np.atleast_2d):
     for _shape in ((), (1,), (0,), (0, 3)):
-        case(_function, a(*_shape), *(((-1, 1),) if _function is np.reshape and _shape != (0, 3) else ((0, 3, 5),) if _function is np.reshape else ()))
+        case(
+            _function,
+            a(*_shape),
+            *(
+                ((-1, 1),)
+                if _function is np.reshape and _shape != (0, 3)
+                else ((0, 3, 5),)
+                if _function is np.reshape
+                else ()
+            ),
+        )
 case(np.imag, a(3, 4))
 case(np.real, a(3, 4, dtype="i4"))
 case(np.real_if_close, of([1 + 0j, 2 + 0j]))

@@ -218,8 +218,8 @@ for _ufunc in overridable_ufuncs():
     else:
         case(_ufunc, *STRINGS.get(_ufunc.__name__, (_S,)))
         case(_ufunc, *STRINGS.get(_ufunc.__name__, (a(2, 3, dtype="S5"),)))
-    # Ufuncs of strings have no loops for other dtypes, and none of their methods means anything: NumPy itself crashes in
-    # `_expandtabs.reduce(x)`.
+    # Ufuncs of strings have no loops for other dtypes, and none of their methods means anything: NumPy itself crashes
+    # in `_expandtabs.reduce(x)`.
     if _ufunc.types:
         methods(_ufunc)
 

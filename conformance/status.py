@@ -1,0 +1,129 @@
+"""What each function of NumPy is here: ``python -m numpy_dist.conformance.status`` writes docs/api-status.md.
+
+Options: ``--output FILE`` (``-``: print it), ``--check`` (write nothing; exit with 1 if the file is out of date).
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import numpy_dist
+from numpy_dist.conformance import coverage
+from numpy_dist.conformance.known_differences import DIFFERENCES, STRIDE_DEPENDENT
+from numpy_dist.conformance.suite import cases_by_function, label, topics
+from numpy_dist.dispatch.core import catalogue, registry
+from numpy_dist.dispatch.core.keys import METHODS, name_of
+
+DEFAULT = Path(numpy_dist.__file__).parent.parent / "docs" / "api-status.md"
+_HEAD = """# What each function does
+
+Made by `python -m numpy_dist.conformance.status` from the table of implementations and the conformance cases, with
+NumPy {version}. The kinds are those of the first rule; a rule may decline a call that it cannot do, which then runs on
+gathered NumPy with a `FallbackWarning`. `numpy_dist.explain(function, *args)` tells what a certain call would do.
+
+{functions_native} of {functions} functions and {targets_native} of {targets} ufuncs and ufunc methods run without
+gathering.
+"""
+
+
+def reason_of(function: Any) -> str:
+    """Why a function is gathered or refused, as the table says it."""
+    record = registry.lookup(function)
+    reasons = [rule.reason for rule in record.rules if rule.reason] if record is not None else []
+    return reasons[0] if reasons and catalogue.kind_of(function) in ("gathered", "refused") else ""
+
+
+def topic_of() -> dict[Any, str]:
+    """The first topic that has a case of a function."""
+    found: dict[Any, str] = {}
+    for topic in topics():
+        for case in topic.cases:
+            found.setdefault(case.function, topic.title)
+    return found
+
+
+def function_tables() -> Iterator[str]:
+    """A table for each topic."""
+    titles, counts = topic_of(), {function: len(its) for function, its in cases_by_function().items()}
+    by_topic: dict[str, list[Any]] = {}
+    for function in coverage.functions():
+        by_topic.setdefault(titles[function], []).append(function)
+    for title in sorted(by_topic):
+        rows = sorted(by_topic[title], key=label)
+        yield f"\n## {title}\n\n| function | kind | cases | |\n|---|---|---|---|"
+        for function in rows:
+            kind = catalogue.kind_of(function)
+            yield f"| `{label(function)}` | {kind} | {counts[function]} | {reason_of(function)} |"
+
+
+def ufunc_table() -> Iterator[str]:
+    """One row for each ufunc, one column for each method."""
+    yield "\n## Universal functions\n"
+    yield f"| ufunc | {' | '.join(METHODS)} | cases |\n|---|{'---|' * (len(METHODS) + 1)}"
+    counts = Counter(name for function, its in cases_by_function().items() for name in [_owner(function)] * len(its))
+    for ufunc in catalogue.overridable_ufuncs():
+        kinds = [catalogue.kind_of(ufunc, None if method == "__call__" else method) for method in METHODS]
+        yield f"| `{label(ufunc).removesuffix(' (ufunc)')}` | {' | '.join(kinds)} | {counts[_owner(ufunc)]} |"
+
+
+def _owner(function: Any) -> int:
+    return id(getattr(function, "__self__", function))
+
+
+def differences_text() -> Iterator[str]:
+    """Known differences from NumPy, with their reasons."""
+    yield "\n## Known differences from NumPy\n"
+    by_reason: dict[str, list[str]] = {}
+    for entry in STRIDE_DEPENDENT:
+        by_reason.setdefault(entry.reason, []).append(f"`{name_of(entry.ufunc)}`")
+    for reason, names in by_reason.items():
+        yield f"- {', '.join(names)}: {reason}. Ours is the result that NumPy has for contiguous arguments."
+    for known in DIFFERENCES:
+        yield f"- `{name_of(known.function)}`: {known.reason}."
+
+
+def text() -> str:
+    """The whole page."""
+    functions, targets = coverage.functions(), list(coverage.ufunc_targets())
+    lines = [
+        _HEAD.format(
+            version=".".join(np.__version__.split(".")[:2]),
+            functions=len(functions),
+            functions_native=sum(catalogue.kind_of(f) != "gathered" for f in functions),
+            targets=len(targets),
+            targets_native=sum(catalogue.kind_of(t) != "gathered" for t in targets),
+        ).rstrip()
+    ]
+    lines += ["\n| kind | functions |\n|---|---|"]
+    kinds = Counter(catalogue.kind_of(function) for function in functions)
+    lines += [f"| {kind} | {kinds[kind]} |" for kind in registry.KINDS if kinds[kind]]
+    return "\n".join([*lines, *function_tables(), *ufunc_table(), *differences_text()]) + "\n"
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--output", default=str(DEFAULT))
+    parser.add_argument("--check", action="store_true", help="write nothing; fail if the file is out of date")
+    options = parser.parse_args(arguments)
+    made = text()
+    if options.output == "-":
+        print(made, end="")
+    elif options.check:
+        path = Path(options.output)
+        if not path.exists() or path.read_text(encoding="utf-8") != made:
+            print(f"{path} is out of date: run `python -m numpy_dist.conformance.status`")
+            return 1
+    else:
+        Path(options.output).write_text(made, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
