@@ -8,6 +8,7 @@ from numpy_dist.engine.gather import gather, item, local, shard
 from numpy_dist.engine.handle import Handle, is_handle, is_sharded, register_handle_class, replicated, sharded
 from numpy_dist.engine.ingest import default_shard, from_global, from_local, from_reader, from_root, shardable
 from numpy_dist.engine.memory import budget, check_budget
+from numpy_dist.engine.noting import noted
 from numpy_dist.engine.record import elementwise, numpy_error, wrap
 from numpy_dist.engine.reduce import reducible, reduction
 from numpy_dist.engine.runtime import Runtime, runtime
@@ -40,6 +41,7 @@ __all__ = [
     "item",
     "layout_of",
     "local",
+    "noted",
     "numpy_error",
     "offset_of",
     "reducible",

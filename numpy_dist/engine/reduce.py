@@ -129,7 +129,8 @@ def _loop_dtype(ufunc: np.ufunc, kind: np.dtype, dtype: np.dtype | None, out: np
     probe = np.ones(1, kind)
     if out is not None:
         ufunc.reduce(probe, dtype=dtype, out=np.empty((), out))
-        dtype = dtype or (out if ufunc not in (np.logical_and, np.logical_or, np.logical_xor) else None)
+        if dtype is None:  # the target takes part in the choice of the loop, and small integers are not widened
+            return ufunc.resolve_dtypes((out, kind, None), reduction=True, casting="unsafe")[-1]
     return ufunc.reduce(probe, dtype=dtype, keepdims=True).dtype
 
 

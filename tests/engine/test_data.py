@@ -114,3 +114,17 @@ def test_flattened_views_alias():
         expected.reshape(-1)[3:40:5] = 0
         assert np.array_equal(x.gather(), expected)
         assert np.array_equal(flat.gather(), expected.reshape(-1))
+
+
+@pytest.mark.parametrize("source", ["f8", "i1", "?"])
+@pytest.mark.parametrize("target", ["f8", "i8", "i1", "f4"])
+def test_sums_into_a_target_are_formed_as_numpy_forms_them(source, target):
+    values = (np.arange(300) * 0.5).astype(source).reshape(3, 100)
+    for shard in (False, True):
+        expected = np.zeros(3, target)
+        np.add.reduce(values, axis=1, out=expected)
+        out = numpy_dist.asarray(np.zeros(3, target)) if shard else np.zeros(3, target)
+        with config(FALLBACK="silent"):
+            np.add.reduce(numpy_dist.asarray(values), axis=1, out=out)
+        found = out.gather() if shard else out
+        np.testing.assert_allclose(found, expected, rtol=1e-6)
