@@ -193,7 +193,22 @@ class _Binder:
     def _uses_numpy(self, cls: type) -> bool:
         """Whether a class has methods that name something that is replaced, or functions of the module."""
         ours = self.changed | {name for name, value in self.old.items() if isinstance(value, types.FunctionType)}
-        return any(not ours.isdisjoint(names) for names in map(_names, vars(cls).values()))
+        return any(not ours.isdisjoint(self._names(value)) for value in vars(cls).values())
+
+    def _names(self, value: Any) -> set[str]:
+        """The global names in the module's own code of a method, property or the like."""
+        functions: list[Callable[..., Any] | None] = [value]
+        if isinstance(value, staticmethod | classmethod):
+            functions = [value.__func__]
+        elif isinstance(value, property):
+            functions = [value.fget, value.fset, value.fdel]
+        found: set[str] = set()
+        for function in functions:
+            code = getattr(getattr(function, "__wrapped__", function), "__code__", None)
+            # Decorators give classes methods of other modules, too.
+            if isinstance(code, types.CodeType) and self._is_ours(function):
+                found |= _names_in(code)
+        return found
 
     def _class(self, cls: type, bases: tuple[type, ...]) -> type:
         """A subclass with copied methods. Copies of the bases come after the original, where its `super()` looks."""
@@ -215,21 +230,6 @@ def _contents(cell: Any) -> Any:
         return cell.cell_contents
     except ValueError:  # not bound yet
         return _MISSING
-
-
-def _names(value: Any) -> set[str]:
-    """The global names in the code of a method, property or the like."""
-    functions: list[Callable[..., Any] | None] = [value]
-    if isinstance(value, staticmethod | classmethod):
-        functions = [value.__func__]
-    elif isinstance(value, property):
-        functions = [value.fget, value.fset, value.fdel]
-    found: set[str] = set()
-    for function in functions:
-        code = getattr(getattr(function, "__wrapped__", function), "__code__", None)
-        if isinstance(code, types.CodeType):
-            found |= _names_in(code)
-    return found
 
 
 def _names_in(code: types.CodeType) -> set[str]:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from numpy_dist import engine
-from numpy_dist.dispatch.core import fallback, protocol
+from numpy_dist.dispatch.core import fallback, outcome, protocol
 from numpy_dist.distarray.indexing import Indexing
 from numpy_dist.distarray.methods import Methods
 from numpy_dist.distarray.operators import Operators, numpy_stand_in
@@ -64,9 +64,15 @@ class DistArray(Operators, Indexing, Methods):
 
     @shape.setter
     def shape(self, shape: Any) -> None:
-        array = self._array[...]
-        array.shape = shape
-        self._become(array)
+        self._become(_changed(self._array, lambda array: setattr(array, "shape", shape)))
+
+    if hasattr(np.ndarray, "_set_shape"):  # since NumPy 2.5, where setting the attribute is deprecated
+
+        def _set_shape(self, shape: Any, /) -> None:
+            self._become(_changed(self._array, lambda array: array._set_shape(shape)))
+
+        def _set_dtype(self, dtype: Any, /) -> None:
+            self._become(_changed(self._array, lambda array: array._set_dtype(dtype)))
 
     @property
     def dtype(self) -> np.dtype:
@@ -75,9 +81,7 @@ class DistArray(Operators, Indexing, Methods):
 
     @dtype.setter
     def dtype(self, dtype: Any) -> None:
-        array = self._array[...]
-        array.dtype = dtype  # type: ignore[misc]
-        self._become(array)
+        self._become(_changed(self._array, lambda array: setattr(array, "dtype", dtype)))
 
     @property
     def strides(self) -> tuple[int, ...]:
@@ -303,6 +307,16 @@ class DistArray(Operators, Indexing, Methods):
                 "a sharded array is in the memory of several ranks: x.local is this rank's part as an ndarray"
             )
         return self._array.__dlpack__(**options)
+
+
+def _changed(array: np.ndarray, change: Callable[[Any], None]) -> np.ndarray:
+    """Another ndarray (or phantom) for the same data, changed; NumPy's warnings about that come from the user's line."""
+    changed = array[...]
+    log: list[Any] = []
+    with outcome.Recorded(log):
+        change(changed)
+    outcome.warn_again(log)
+    return changed
 
 
 def _restore(array: np.ndarray, sharded: bool) -> DistArray:

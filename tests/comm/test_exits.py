@@ -284,6 +284,8 @@ def test_children_are_programs_of_one_rank(run: Runner, preamble: str) -> None:
 
 def test_a_forked_child_cannot_communicate(run: Runner) -> None:
     script = """
+        import warnings
+        warnings.simplefilter("ignore")  # Python 3.12 warns where a process with threads forks
         child = os.fork()
         if child == 0:
             try:
