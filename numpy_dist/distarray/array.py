@@ -310,7 +310,7 @@ class DistArray(Operators, Indexing, Methods):
 
 
 def _changed(array: np.ndarray, change: Callable[[Any], None]) -> np.ndarray:
-    """Another ndarray (or phantom) for the same data, changed; NumPy's warnings about that come from the user's line."""
+    """Another ndarray (or phantom) for the same data, changed; NumPy warns of that at the user's line."""
     changed = array[...]
     log: list[Any] = []
     with outcome.Recorded(log):
