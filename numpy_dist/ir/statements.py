@@ -22,17 +22,18 @@ class Ref:
         The same as metadata; refs of equal views of one storage see the same elements in the same order.
     """
 
-    __slots__ = ("_view", "array", "storage")
+    __slots__ = ("_layout", "_view", "array", "storage")
 
     def __init__(self, storage: Any, array: np.ndarray, view: View | None = None) -> None:
-        self.storage, self.array, self._view = storage, array, view
+        self.storage, self.array, self._view, self._layout = storage, array, view, storage.layout
 
     @property
     def view(self) -> View:
         found = self._view
-        if found is None:
-            storage = self.storage
-            found = self._view = view_of(storage.layout, storage.dtype.itemsize, self.array)
+        layout = self.storage.layout
+        if found is None or self._layout is not layout:  # a pending result's layout may still move (engine.settle)
+            found = self._view = view_of(layout, self.storage.dtype.itemsize, self.array)
+            self._layout = layout
         return found
 
     @property
