@@ -10,6 +10,7 @@ import numpy as np
 
 from numpy_dist import engine
 from numpy_dist.dispatch.core import fallback, protocol
+from numpy_dist.ir.ops import op_of
 
 # Operands of these exact types are handed to NumPy's own operator when the array is replicated.
 _PLAIN = frozenset(
@@ -68,6 +69,8 @@ def _apply(ufunc: np.ufunc, left: Any, right: Any, other: Any) -> Any:
 
 
 def _binary(operation: Callable[[Any, Any], Any], ufunc: np.ufunc) -> Callable[[Any, Any], Any]:
+    op = op_of(ufunc)
+
     def forward(self: Any, other: Any) -> Any:
         cls = type(self)
         kind = type(other)
@@ -80,37 +83,41 @@ def _binary(operation: Callable[[Any, Any], Any], ufunc: np.ufunc) -> Callable[[
                     made._storage = None
                     return made
                 return wrap(cls, result)
-            return _elementwise(ufunc, (self, other))
+            return _elementwise(op, (self, other))
         if kind in _PLAIN:
             if self._storage is None:
                 return wrap(cls, operation(self._array, other))
             if kind is not _ndarray:
-                return _elementwise(ufunc, (self, other))
+                return _elementwise(op, (self, other))
         return _apply(ufunc, self, other, other)
 
     return forward
 
 
 def _reflected(operation: Callable[[Any, Any], Any], ufunc: np.ufunc) -> Callable[[Any, Any], Any]:
+    op = op_of(ufunc)
+
     def reflected(self: Any, other: Any) -> Any:
         if type(other) in _PLAIN:
             if self._storage is None:
                 return wrap(type(self), operation(other, self._array))
             if type(other) is not _ndarray:
-                return _elementwise(ufunc, (other, self))
+                return _elementwise(op, (other, self))
         return _apply(ufunc, other, self, other)
 
     return reflected
 
 
 def _in_place(operation: Callable[[Any, Any], Any], ufunc: np.ufunc) -> Callable[[Any, Any], Any]:
+    op = op_of(ufunc)
+
     def in_place(self: Any, other: Any) -> Any:
         kind = type(other)
         if kind is type(self):
             if self._storage is None and other._storage is None:
                 operation(self._array, other._array)
             else:
-                _elementwise(ufunc, (self, other), (self,))
+                _elementwise(op, (self, other), (self,))
             return self
         if kind in _PLAIN and self._storage is None:
             operation(self._array, other)
@@ -120,7 +127,7 @@ def _in_place(operation: Callable[[Any, Any], Any], ufunc: np.ufunc) -> Callable
             return NotImplemented
         if value is _FOREIGN:
             return ufunc(self, other, out=(self,))
-        _elementwise(ufunc, (self, value), (self,))
+        _elementwise(op, (self, value), (self,))
         return self
 
     return in_place
@@ -133,10 +140,12 @@ def _arithmetic(name: str, ufunc: np.ufunc) -> tuple[Callable, Callable, Callabl
 
 
 def _unary(operation: Callable[[Any], Any], ufunc: np.ufunc) -> Callable[[Any], Any]:
+    op = op_of(ufunc)
+
     def unary(self: Any) -> Any:
         if self._storage is None:
             return wrap(type(self), operation(self._array))
-        return _elementwise(ufunc, (self,))
+        return _elementwise(op, (self,))
 
     return unary
 

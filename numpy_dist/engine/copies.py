@@ -37,6 +37,11 @@ def assign(target: Any, value: Any, where: Any = True, casting: Any = "unsafe") 
             plain(target), gather(value) if is_sharded(value) else plain(value), casting=casting, where=_gathered(where)
         )
         return
+    if where is True and is_sharded(value):
+        whole, part = target._array, value._array
+        if whole.shape == part.shape and whole.dtype == part.dtype and whole.flags.writeable:
+            elementwise(COPY, (value,), (target,))
+            return
     value = operand_of(value)
     source = value._array if isinstance(value, Handle) else value
     if not target._array.flags.writeable:

@@ -36,7 +36,7 @@ def execute(runtime: Any, group: Group, later: set[int]) -> None:
     if box is not None and not is_empty(box):
         work.run(box, partials)
     for storage in work.written.values():
-        storage.fresh.clear()
+        storage.fresh = ()
     for statement in group.statements:
         if isinstance(statement, Reduction):
             combine(runtime, statement, partials.get(statement.serial))

@@ -74,7 +74,7 @@ def plan_key(op: Op, inputs: Sequence[Any], out: Any, result_dtype: np.dtype | N
             if x._storage is None:
                 return None
             x = x._ref or ref_of(x)
-            key.append(x.view)
+            key.append(x._view if x._layout is x.storage.layout and x._view is not None else x.view)
         elif isinstance(x, np.generic):
             key.append(x.dtype)
         elif isinstance(x, float | int | complex):

@@ -76,8 +76,8 @@ def elementwise(
     handle, scalar or tuple of these
         As NumPy: a scalar where all inputs are 0-d and there is no `out` (this executes the program and is collective).
     """
-    if not isinstance(op, Op):
-        op = op_of(op)
+    if type(op) is not Op:
+        op = op_of(op)  # type: ignore[arg-type]
     key = None
     if where is True and dtype is None and signature is None and casting == "same_kind" and order == "K":
         found = plan_key(op, inputs, out, result_dtype)

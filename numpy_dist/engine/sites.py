@@ -31,9 +31,10 @@ class Site(NamedTuple):
 def user_frame() -> tuple[CodeType, int, Any]:
     """Code object, instruction and module name of the innermost frame that is neither ours nor NumPy's.
 
-    Frames themselves are never kept: they keep their locals, hence handles, alive.
+    To be called by what records, of which the user's frame is no direct caller. Frames themselves are never kept: they
+    keep their locals, hence handles, alive.
     """
-    frame: FrameType | None = sys._getframe(2)
+    frame: FrameType | None = sys._getframe(3)
     known = _OURS
     while frame is not None:
         code = frame.f_code

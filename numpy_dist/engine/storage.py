@@ -37,7 +37,7 @@ class Storage:
         Global index of the allocation's first element: the owned box's start less the margin.
     extent : tuple of int
         The allocation's shape, margins included.
-    fresh : list
+    fresh : sequence
         Ghost regions of all ranks that were exchanged since the last write.
     last_write : int
         Serial of the last recorded statement that writes here; -1 if none.
@@ -47,39 +47,22 @@ class Storage:
         A second allocation for versions, and the region of the last versioned write.
     """
 
-    __slots__ = (
-        "__weakref__",
-        "axes",
-        "dtype",
-        "extent",
-        "fresh",
-        "last_write",
-        "layout",
-        "low",
-        "memory",
-        "movable",
-        "nbytes",
-        "pinned",
-        "pool",
-        "shape",
-        "spare",
-        "token",
-    )
+    # What most storages never change stands in the class: making one is on the path of every recorded statement.
+    memory: Any = None  # an ndarray of uint8, or None
+    low: tuple[int, ...] = ()
+    extent: tuple[int, ...] = ()
+    fresh: Sequence[Any] = ()
+    spare: tuple[Any, Any] | None = None
+    axes: tuple[int, ...] | None = None
+    movable = False
+    pinned = False
+    last_write = -1
 
     def __init__(
         self, shape: tuple[int, ...], dtype: np.dtype, layout: Layout, pool: Pool, nbytes: int | None = None
     ) -> None:
         self.shape, self.dtype, self.layout, self.pool = shape, dtype, layout, pool
         self.nbytes = layout.nelements * dtype.itemsize if nbytes is None else nbytes
-        self.memory: Any = None  # an ndarray of uint8, or None
-        self.axes: tuple[int, ...] | None = None
-        self.movable = False
-        self.low: tuple[int, ...] = ()
-        self.extent: tuple[int, ...] = ()
-        self.fresh: list[Any] = []
-        self.last_write = -1
-        self.pinned = False
-        self.spare: tuple[Any, Any] | None = None
         self.token = Token()
 
     def phantom(self) -> np.ndarray:

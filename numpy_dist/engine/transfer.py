@@ -112,7 +112,7 @@ def start_halo(runtime: Any, storage: Storage, accesses: tuple[Access, ...]) -> 
     )
     if any(_covers(had, wanted) for had in storage.fresh):
         return None
-    storage.fresh.append(wanted)
+    storage.fresh = (*storage.fresh, wanted)
     runtime.counters.halos += 1
     return start_fetch(runtime, storage, wanted, storage.part)
 
