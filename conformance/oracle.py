@@ -63,8 +63,10 @@ def check(case: Case, seed: str = "0") -> list[str]:
     )
     ours = _ours(case, subject, gathers)
     found = list(_compare(case, subject, ours, theirs, gathers))
-    for paths in subject.files:
-        shutil.rmtree(Path(paths[0]).parent, ignore_errors=True)
+    if subject.files:
+        engine.runtime().comm.barrier()  # every rank has read them
+        for paths in subject.files:
+            shutil.rmtree(Path(paths[0]).parent, ignore_errors=True)
     return [f"{case}\n    {text}\n    seed {seed}, arguments: {subject.layouts}" for text in found]
 
 

@@ -16,6 +16,7 @@ from numpy_dist import engine
 from numpy_dist.conformance.arguments import VIEWS, Array, TemporaryFile, pick
 from numpy_dist.conformance.case import Case
 from numpy_dist.conformance.layouts import random_layout
+from numpy_dist.dispatch.core.keys import name_of
 
 # How often an argument that the case gives whole lies in its base in these ways.
 _PRESENTATIONS = {"whole": 8, "strided": 2, "fortran": 2, "window": 2, "pinned": 2, "column": 2}
@@ -71,7 +72,8 @@ class Subject:
 
 def build(case: Case, seed: str) -> Subject:
     """The arguments of a case in layouts that follow from `seed` (alike on every rank)."""
-    generator = random.Random(f"{case}/{case.number}/{seed}")
+    # Not of the case's text: it may hold addresses, which differ between ranks.
+    generator = random.Random(f"{name_of(case.function)}/{case.number}/{seed}")
     subject = Subject(seed)
     made: dict[int, Operand] = {}
 
