@@ -63,11 +63,14 @@ class Loop:
         In program order.
     report : callable
         ``report(label, kind)`` is told of every floating-point event; kind as in `numpy.seterrcall`.
+    watched : frozenset of str
+        The kinds of events that anybody wants to hear of, by NumPy's names in `numpy.errstate`.
     """
 
     shape: tuple[int, ...]
     steps: Sequence[Step | ReduceStep]
     report: Callable[[int, str], None]
+    watched: frozenset[str] = frozenset(("divide", "over", "under", "invalid"))
 
 
 class Backend(Protocol):

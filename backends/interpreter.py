@@ -28,7 +28,7 @@ class Interpreter:
         def hook(kind: str, flag: int) -> None:
             loop.report(current[0], kind)
 
-        with np.errstate(all="call", call=hook):
+        with np.errstate(all="ignore", call=hook, **dict.fromkeys(loop.watched, "call")):
             step = loop.steps[0]
             if len(loop.steps) == 1 and type(step) is Step and not is_special(step) and not _is_dead(step):
                 current[0] = step.label
@@ -120,4 +120,4 @@ def _turned(
         else:
             axes = turn_axes(s.axes)
             steps.append(ReduceStep(s.op, view(s.source), view(s.partial), axes, view(s.where), s.label))
-    return Loop(shape, steps, loop.report)
+    return Loop(shape, steps, loop.report, loop.watched)

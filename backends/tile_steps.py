@@ -103,7 +103,8 @@ class TileSteps:
         current, label, op, options = self._current, step.label, step.op, step.options
         if is_special(step):
             return self._cautious(step, inputs, outputs, where)
-        if op.ufunc is not None and where is None and not options and len(outputs) == 1 and len(inputs) <= 2:
+        plain = where is None and not options and len(outputs) == 1 and len(inputs) <= 2
+        if op.ufunc is not None and plain and not any(type(x) is int for x in step.inputs):
             ufunc, first, last, (out,) = op.ufunc, inputs[0], inputs[-1], outputs
             if len(inputs) == 1:
 

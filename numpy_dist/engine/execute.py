@@ -135,7 +135,8 @@ class _Work:
             if met is not None:
                 self.runtime.flags.add(met)
 
-        self.runtime.backend.run(Loop(shape, steps, report))
+        watched = frozenset(k for s in self.group.statements for k, action in s.errstate.items() if action != "ignore")
+        self.runtime.backend.run(Loop(shape, steps, report, watched))
         for target, source in self.copies:
             np.copyto(target, source)
 
