@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -46,6 +47,39 @@ def _apply_ufunc(ufunc: np.ufunc) -> Callable[..., None]:
     return apply
 
 
+# NumPy 2.1 crashes where it compares strided integers with a Python int that their dtype cannot hold.
+_COMPARISONS: dict[np.ufunc, Callable[[int, int], bool]] = {
+    np.equal: operator.eq,
+    np.not_equal: operator.ne,
+    np.less: operator.lt,
+    np.less_equal: operator.le,
+    np.greater: operator.gt,
+    np.greater_equal: operator.ge,
+}
+
+
+def _apply_comparison(ufunc: np.ufunc) -> Callable[..., None]:
+    numpys = _apply_ufunc(ufunc)
+
+    def apply(inputs: list[Tile], outputs: tuple[np.ndarray, ...], where: np.ndarray | None, options: dict) -> None:
+        a, b = inputs
+        if _outside(a, b) or _outside(b, a):
+            # As for zero, which every dtype of integers holds.
+            result = _COMPARISONS[ufunc](*(x if type(x) is int else 0 for x in inputs))
+            np.copyto(outputs[0], result, where=True if where is None else where)
+        else:
+            numpys(inputs, outputs, where, options)
+
+    return apply
+
+
+def _outside(value: Tile, other: Tile) -> bool:
+    if type(value) is not int or type(other) is int or other.dtype.kind not in "iu":
+        return False
+    limits = np.iinfo(other.dtype)
+    return not limits.min <= value <= limits.max
+
+
 def _apply_select(inputs: list[Tile], outputs: tuple[np.ndarray, ...], where: np.ndarray | None, options: dict) -> None:
     condition, chosen, other = inputs
     out = outputs[0]
@@ -76,7 +110,8 @@ def op_of(ufunc: np.ufunc) -> Op:
     """The op of a ufunc (made at first sight)."""
     op = _UFUNC_OPS.get(ufunc)
     if op is None:
-        op = _UFUNC_OPS[ufunc] = Op(ufunc.__name__, ufunc.nin, ufunc.nout, _apply_ufunc(ufunc), ufunc)
+        apply = _apply_comparison if ufunc in _COMPARISONS and np.__version__.startswith("2.1.") else _apply_ufunc
+        op = _UFUNC_OPS[ufunc] = Op(ufunc.__name__, ufunc.nin, ufunc.nout, apply(ufunc), ufunc)
     return op
 
 
