@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,12 @@ def metadata(x: Any) -> Any:
 def views(x: Any, parts: Sequence[np.ndarray]) -> list[Any]:
     """Handles of several views of `x`, given as views of its `_array`."""
     return [x._view(lambda _, part=part: part) for part in parts]
+
+
+def view_or_self(x: Any, function: Callable[[np.ndarray], np.ndarray]) -> Any:
+    """A view of `x`, or `x` itself where NumPy returns its argument."""
+    found = function(x._array)
+    return x if found is x._array else x._view(lambda _: found)
 
 
 def blocks(*arrays: tuple[Any, Layout]) -> list[np.ndarray]:

@@ -12,7 +12,7 @@ import numpy as np
 
 from numpy_dist import engine
 from numpy_dist.dispatch.core.registry import decline, implements
-from numpy_dist.dispatch.functions.common import as_handle, views
+from numpy_dist.dispatch.functions.common import as_handle, view_or_self, views
 from numpy_dist.dispatch.functions.numpy_source import numpy_source
 
 # -- shapes ----------------------------------------------------------------------------------------------------------
@@ -68,7 +68,7 @@ def ravel(a: Any, order: str = "C") -> Any:
 
 @implements(np.squeeze, kind="structural")
 def squeeze(a: Any, axis: Any = None) -> Any:
-    return a._view(lambda array: array.squeeze(axis))
+    return view_or_self(a, lambda array: array.squeeze(axis))
 
 
 @implements(np.expand_dims, kind="structural")
@@ -77,7 +77,7 @@ def expand_dims(a: Any, axis: Any) -> Any:
 
 
 def _atleast(function: Any, arys: tuple[Any, ...]) -> Any:
-    found = tuple(x._view(function) if engine.is_handle(x) else function(x) for x in arys)
+    found = tuple(view_or_self(x, function) if engine.is_handle(x) else function(x) for x in arys)
     return found[0] if len(found) == 1 else found
 
 
@@ -205,6 +205,8 @@ def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
 
 @implements(np.flip, kind="structural")
 def flip(m: Any, axis: Any = None) -> Any:
+    if m.ndim == 0 and axis in (None, ()):
+        return engine.item(m)
     return m._view(lambda array: np.flip(array, axis))
 
 
@@ -309,7 +311,7 @@ def sliding_window_view(
 
 @implements(np.real, kind="structural")
 def real(val: Any) -> Any:
-    return val._view(lambda array: array.real)
+    return view_or_self(val, lambda array: array.real)
 
 
 @implements(np.imag, kind="structural")

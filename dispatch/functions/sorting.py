@@ -45,7 +45,7 @@ def _arg_reduce(choose: Any, a: Any, axis: Any, out: Any, keepdims: bool) -> Any
         return out
     if engine.is_handle(found):
         return np.reshape(found, shape) if keepdims else found
-    return as_handle(np.full(shape, found)) if keepdims else found
+    return as_handle(np.full(shape, found)) if shape else found
 
 
 def _result_shape(choose: Any, a: Any, axis: Any, keepdims: bool, out: Any) -> tuple[int, ...]:
