@@ -101,7 +101,7 @@ def _converted(x: Any, dtype: Any, order: Any, copy: bool | None, split: int | N
     in_order = order in (None, "K", "A") or flags[f"{order.upper()}_CONTIGUOUS"]
     changed = kind != x.dtype or not in_order or (layout is not None and layout != engine.layout_of(x))
     if copy is False and changed:
-        raise ValueError("Unable to avoid copy while creating an array as requested.")
+        np.array(np.zeros(1, "f8"), "i8", copy=False)  # NumPy's error
     if not changed and not copy:
         return x
     return engine.copy(x, dtype=kind, order=order or "K", layout=layout)

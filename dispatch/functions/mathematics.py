@@ -18,7 +18,6 @@ _clip: Any = vars(umath)["clip"]
 
 for _function in (
     np.angle,
-    np.cross,
     np.diff,
     np.fix,
     np.gradient,
@@ -45,6 +44,18 @@ for _function in (
     implements(_function, kind="composed")(numpy_source(_function))
 
 implements(np.real_if_close, kind="structural")(numpy_source(np.real_if_close))
+
+
+_cross = numpy_source(np.cross)
+
+
+@implements(np.cross, kind="composed")
+def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None) -> Any:
+    a, b = as_handle(a), as_handle(b)
+    if a.ndim == b.ndim == 1 and all(k in (-1, 0, None) for k in (axisa, axisb, axis)):
+        # As a row: NumPy's source asks for 0-d arrays in a way (`out=...`) that those who override it are not told.
+        return _cross(a[None], b[None])[0]
+    return _cross(a, b, axisa, axisb, axisc, axis)
 
 
 @implements(np.clip, kind="native")
