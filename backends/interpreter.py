@@ -28,7 +28,8 @@ class Interpreter:
         def hook(kind: str, flag: int) -> None:
             loop.report(current[0], kind)
 
-        with np.errstate(all="ignore", call=hook, **dict.fromkeys(loop.watched, "call")):
+        kinds: dict[str, Any] = dict.fromkeys(loop.watched, "call")
+        with np.errstate(all="ignore", call=hook, **kinds):
             step = loop.steps[0]
             if len(loop.steps) == 1 and type(step) is Step and not is_special(step) and not _is_dead(step):
                 current[0] = step.label
