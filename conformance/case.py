@@ -64,7 +64,8 @@ class Case:
 
     def __str__(self) -> str:
         parts = [*map(_described, self.args), *(f"{k}={_described(v)}" for k, v in self.kwargs.items())]
-        via = f" via line {self.via.__code__.co_firstlineno}" if hasattr(self.via, "__code__") else ""
+        code = getattr(self.via, "__code__", None)
+        via = "" if code is None else f" via line {code.co_firstlineno}"
         return f"{name_of(self.function)}({', '.join(parts)}){via}"
 
 

@@ -101,6 +101,14 @@ DIFFERENCES: tuple[Difference, ...] = (
 )
 
 
+_NO_SCALAR = "NumPy does not tell classes that override ufuncs about `out=...`, which asks for an array, not a scalar"
+if NUMPY_VERSION >= (2, 3):
+    DIFFERENCES += tuple(
+        Difference(function, "instead of an array of shape () and", _NO_SCALAR)
+        for function in (np.multiply, np.add.reduce)
+    )
+
+
 def matching(case: Case, problem: str) -> set[Difference]:
     """The known differences that explain a problem of a case."""
     return {known for known in DIFFERENCES if known.function == case.function and known.text in problem}

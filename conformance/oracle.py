@@ -128,7 +128,10 @@ def _compare(case: Case, subject: Subject, ours: Outcome, theirs: Outcome, gathe
             yield f"raises {ours.error!r} instead of {theirs.error!r}"
     else:
         yield from _result_differences(case, subject, ours, theirs)
-        _write_through(subject, ours, theirs)
+        try:
+            _write_through(subject, ours, theirs)
+        except Exception as error:
+            raise Unexpected(f"{case}\n    writing into the result raises {error!r}\n    {subject.layouts}") from error
     yield from _argument_differences(case, subject)
     yield from _file_differences(subject)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
 import numpy as np
 
@@ -36,5 +37,5 @@ def test_every_function_has_a_case() -> None:
     assert [label(target) for target in coverage.without_cases()] == []
 
 
-def _split(target: object) -> tuple[object, ...]:
+def _split(target: Any) -> tuple[Any, ...]:
     return target if isinstance(target, tuple) else (target,)

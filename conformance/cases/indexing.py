@@ -92,9 +92,11 @@ case(put, a(6, 5), via=lambda x: x.__setitem__(x > 0, -x[x > 0]))
 case(get, a(6, 5), via=lambda x: x[x[:, 0] > 0])
 
 for _index in ([0, 2], [[0, 5], [1, -1]], (S[:], [0, 2]), ([0, 1], [2, 3]), ([0], S[:], None), ([[0], [1]], [1, 2]), [],
-               ([0, 2], 1), (np.array([True, False, True, False, True, False]), 1)):  # fmt: skip
+               ([0, 2], 1)):  # fmt: skip
     read(a(6, 5), _index, declines=ADVANCED)
     write(a(6, 5), _index, 3, declines=ADVANCED)
+read(a(6, 5), (np.array([True, False, True, False, True, False]), 1))
+write(a(6, 5), (np.array([True, False, True, False, True, False]), 1), 3)
 read(a(6, 5), [0, 6], declines=ADVANCED)
 read(a(6, 5), of([0, 2, 2]), declines=ADVANCED)
 read(plain(6, 5), of([0, 2, 2]), declines=ADVANCED)
@@ -150,7 +152,7 @@ case(np.copyto, a(6, 5), a(4))
 case(np.copyto, plain(6, 5), a(6, 5), declines="an ndarray as target")
 case(np.fill_diagonal, a(5, 5), 7)
 case(np.fill_diagonal, a(7, 3), [1, 2, 3])
-case(np.fill_diagonal, a(7, 3), 4, wrap=True)
+case(np.fill_diagonal, a(7, 3), 4, wrap=True, declines="wrapping around")
 case(np.fill_diagonal, a(3, 3, 3), 4)
 case(np.fill_diagonal, a(5), 7)
 case(np.diag_indices_from, a(4, 4))

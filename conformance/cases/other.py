@@ -21,7 +21,7 @@ for _function in (np.fft.fft2, np.fft.ifft2, np.fft.fftn, np.fft.ifftn, np.fft.r
     case(_function, a(4, 6))
 case(np.fft.fft, a(4, 5), 8, axis=0, norm="ortho")
 
-case(np.polyval, a(4), a(6, 5))
+case(np.polyval, a(4), a(6, 5), materialises=True)
 case(np.polyval, [1, 2, 3], a(6))
 case(np.polyval, a(3), 2.0, materialises=True)
 for _function in (np.polyadd, np.polysub, np.polymul, np.polydiv):
