@@ -79,7 +79,7 @@ def _find_mask(items: list[Any]) -> tuple[int, Any]:
             continue
         if isinstance(item, list | bool | np.bool_):
             item = np.asarray(item)
-        if isinstance(item, np.ndarray | engine.Handle) and item.dtype == np.bool_:
+        if isinstance(item, np.ndarray | engine.Handle) and getattr(item, "dtype", None) == np.bool_:
             if mask is not None:
                 decline("an index with two masks")
             place, mask = position, item
