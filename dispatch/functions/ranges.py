@@ -11,6 +11,7 @@ import numpy as np
 
 from numpy_dist import engine
 from numpy_dist.dispatch.core.registry import implements
+from numpy_dist.dispatch.functions.common import NoValue
 from numpy_dist.dispatch.functions.creation import (
     OURS,
     as_shape,
@@ -70,10 +71,10 @@ def _evenly(first: np.ndarray) -> Callable[[Box], np.ndarray]:
 
 @implements(np.arange, varies=(*OURS, "start_or_stop", "start", "stop", "step"), replicated=True)
 def arange(
-    start_or_stop: Any = 0,
+    start_or_stop: Any = NoValue,
     /,
     stop: Any = None,
-    step: Any = 1,
+    step: Any = None,
     *,
     start: Any = None,
     dtype: Any = None,
@@ -91,15 +92,20 @@ def arange(
     mesh : tuple of int, optional
         Extents of the mesh of ranks, whose dimensions cut the leading axes in order.
     """
-    if start is None:
-        start, end = (0, start_or_stop) if stop is None else (start_or_stop, stop)
-    else:
-        end = start_or_stop if stop is None else stop
-    step = 1 if step is None else step
-    start, end, step = (x.item() if engine.is_handle(x) and x.ndim == 0 else x for x in (start, end, step))
+    start_or_stop, start, stop, step = map(_plain, (start_or_stop, start, stop, step))
+    # What was left out is left out for NumPy, too: it does not like to add a 1 to dates.
+    positional = () if start_or_stop is NoValue else (start_or_stop,)
+    named = {"start": start, "stop": stop, "step": step, "dtype": dtype, "device": device}
+    named = {name: value for name, value in named.items() if value is not None}
     if elsewhere(like):
-        return np.arange(start, end, step, dtype=dtype, device=device, like=like)
-    length = _length(start, end, step) if all(isinstance(x, _NUMBERS) for x in (start, end, step)) else None
+        return np.arange(*positional, **named, like=like)
+    bounds = (*positional, *(x for x in (start, stop) if x is not None))
+    if len(bounds) == 1 and start is None:
+        bounds = (0, *bounds)
+    if len(bounds) != 2 or start is not None and stop is None:
+        return np.arange(*positional, **named)  # NumPy's error
+    start, end, step = *bounds, 1 if step is None else step
+    length = _length(start, end, step) if all(map(_is_number, (start, end, step))) else None
     if length is not None:
         kind = np.arange(*(type(x)(1) for x in (start, end, step)), dtype=dtype, device=device).dtype
         layout = chosen_layout((length,), split, mesh)
@@ -107,8 +113,17 @@ def arange(
             first = np.empty(2, kind)
             first[0], first[1] = start, start + step
             return from_parts(_evenly(first), (length,), kind, layout)
-    values = np.arange(start, end, step, dtype=dtype, device=device)
+    values = np.arange(*positional, **named)
     return engine.from_global(values, chosen_layout(values.shape, split, mesh))
+
+
+def _is_number(value: Any) -> bool:
+    # To NumPy, spans of time are integers.
+    return isinstance(value, _NUMBERS) and not isinstance(value, np.timedelta64)
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if engine.is_handle(value) and value.ndim == 0 else value
 
 
 @implements(np.linspace, varies=(*OURS, "device"), replicated=True)
