@@ -46,6 +46,8 @@ for _function in (np.unique, np.unique_all, np.unique_counts, np.unique_inverse,
 case(np.unique, a(6, 2, dtype="?"), axis=0, return_counts=True)
 for _function in (np.intersect1d, np.setdiff1d, np.setxor1d, np.union1d, np.isin):
     case(_function, a(9, dtype="i1"), a(7, dtype="i1"))
+if hasattr(np, "in1d"):  # until NumPy 2.3
+    case(np.in1d, a(9, dtype="i1"), a(7, dtype="i1"))
 
 for _function in (np.isneginf, np.isposinf):
     case(_function, a(23, values="special"))
