@@ -11,6 +11,7 @@ command line was read (``--pyargs``), its options are known with ``-p numpy_dist
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import importlib.util
 import json
@@ -84,7 +85,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(session: pytest.Session, config: pytest.Config, items: list[pytest.Item]) -> None:
-    has_gpu = _has_gpu()
+    has_gpu = any("gpu" in item.keywords for item in items) and _has_gpu()
     for item in items:
         if "long" in item.keywords and "long" not in config.option.markexpr:
             item.add_marker(pytest.mark.skip(reason="long: ask for it with -m long"))
@@ -120,11 +121,15 @@ def _test_seconds(config: pytest.Config) -> float:
 
 
 def _has_gpu() -> bool:
+    """Whether there is CuPy, and a device that CUDA's driver sees (CuPy itself is only for its backend to import)."""
     if importlib.util.find_spec("cupy") is None:
         return False
-    import cupy
-
-    return bool(cupy.is_available())
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return False
+    count = ctypes.c_int(0)
+    return driver.cuInit(0) == 0 and driver.cuDeviceGetCount(ctypes.byref(count)) == 0 and count.value > 0
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
