@@ -52,15 +52,33 @@ def environment() -> dict[str, str]:
 
 @pytest.fixture
 def run(tmp_path: Path, environment: dict[str, str]) -> Run:
-    """Runs a script, given as text, with `numpy-dist run`; keywords are those of `subprocess.run`."""
+    """Runs a script, given as text, with `numpy-dist run`; `text` is its standard input."""
 
-    def run(options: str, script: str, *arguments: str, **keywords: object) -> subprocess.CompletedProcess[str]:
+    def run(options: str, script: str, *arguments: str, text: str = "") -> subprocess.CompletedProcess[str]:
         (tmp_path / "script.py").write_text(script)
         command = [*COMMAND, "run", *options.split(), "script.py", *arguments]
-        settings: dict[str, object] = {"env": environment, "stdin": subprocess.DEVNULL, "timeout": PATIENCE, **keywords}
-        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, **settings)  # type: ignore[call-overload]
+        pipe = subprocess.PIPE
+        with subprocess.Popen(
+            command, cwd=tmp_path, env=environment, stdin=pipe, stdout=pipe, stderr=pipe, text=True
+        ) as process:
+            try:
+                output, errors = process.communicate(text, timeout=PATIENCE)
+            except subprocess.TimeoutExpired:
+                pytest.fail(where_it_hangs(process))
+        return subprocess.CompletedProcess(command, process.returncode, output, errors)
 
     return run
+
+
+def where_it_hangs(process: subprocess.Popen[str]) -> str:
+    """End a job, and tell what its processes are doing: the ranks print their stacks when they are aborted."""
+    found = processes.descendants(process.pid)
+    processes.send(found, signal.SIGABRT)
+    time.sleep(1)
+    processes.send(found, signal.SIGKILL)
+    process.send_signal(signal.SIGABRT)
+    output, errors = process.communicate()
+    return f"the job hangs; below the launcher were {found}\n{output}\n{errors}"
 
 
 @pytest.fixture
@@ -100,7 +118,7 @@ sys.exit(input())
 
 
 def test_one_rank_runs_as_python_itself_would(run: Run, tmp_path: Path) -> None:
-    done = run("", SHOW_SELF, "-n", "--x=1", stdin=None, input="so it ends\n")
+    done = run("", SHOW_SELF, "-n", "--x=1", text="so it ends\n")
     folder = str(tmp_path.resolve())
     assert json.loads(done.stdout) == ["__main__", "script.py", ["script.py", "-n", "--x=1"], folder, "0"]
     assert done.stderr == "so it ends\n"
@@ -180,7 +198,7 @@ def test_all_output(mpi: None, run: Run) -> None:
 
 def test_rank_0_reads_stdin(mpi: None, run: Run) -> None:
     script = PREAMBLE + "print(input() if comm.rank == 0 else None)"
-    assert run("-n 2", script, stdin=None, input="hello\n").stdout == "hello\n"
+    assert run("-n 2", script, text="hello\n").stdout == "hello\n"
 
 
 @pytest.mark.parametrize(
