@@ -85,7 +85,8 @@ class TileSteps:
         for step, parts in self._sums:
             self._current[0] = step.label
             if parts:
-                step.partial[...] = _ufunc(step).reduce(np.array(parts, step.partial.dtype), dtype=step.partial.dtype)
+                partials = np.array(parts, step.partial.dtype)
+                step.partial[...] = _ufunc(step).reduce(partials, dtype=_loop_type(step.partial.dtype))
 
     def _place(self, x: Any) -> int:
         """Where an operand's tile stands among the values; scalars stand there for good."""
@@ -147,7 +148,7 @@ class TileSteps:
     def _reducing(self, step: ReduceStep) -> Callable[[Values], None]:
         source = self._place(step.source)
         where = None if step.where is None else self._place(step.where)
-        reduce, options = _ufunc(step).reduce, {}
+        reduce, options, loop_type = _ufunc(step).reduce, {}, _loop_type(step.partial.dtype)
         if where is not None and _ufunc(step).identity is None:
             options["initial"] = _neutral(step, step.partial.dtype)
         full: list | None = [] if len(step.axes) == self._ndim else None
@@ -158,7 +159,7 @@ class TileSteps:
             self._current[0] = step.label
             if where is not None:
                 options["where"] = values[where]
-            result = reduce(values[source], axis=step.axes, dtype=step.partial.dtype, keepdims=True, **options)
+            result = reduce(values[source], axis=step.axes, dtype=loop_type, keepdims=True, **options)
             if full is not None:
                 full.append(result.reshape(())[()])
             else:
@@ -179,6 +180,11 @@ def _ufunc(step: ReduceStep) -> np.ufunc:
     return ufunc
 
 
+def _loop_type(dtype: np.dtype) -> Any:
+    """What asks a reduction for a loop: a type, without byte order; units of time are the operand's own."""
+    return dtype.type if dtype.kind in "biufc" else None
+
+
 def _accumulate(step: ReduceStep, result: np.ndarray, where: tuple[slice, ...]) -> None:
     """Fold a tile's result into the partial result; the first tile of each part is its start."""
     target = step.partial[tuple(slice(0, 1) if axis in step.axes else s for axis, s in enumerate(where))]
@@ -190,6 +196,8 @@ def _accumulate(step: ReduceStep, result: np.ndarray, where: tuple[slice, ...]) 
 
 def _neutral(step: ReduceStep, dtype: np.dtype) -> Any:
     """A value that leaves `minimum` or `maximum` as it is, for tiles of which the mask selects nothing."""
+    if step.op.name == "lcm":
+        return np.ones((), dtype)[()]
     largest = step.op.name in ("minimum", "fmin")
     if dtype.kind in "fc":
         return np.array(np.inf if largest else -np.inf, dtype)[()]

@@ -70,12 +70,17 @@ def differences(
             yield from _value_differences(ours, theirs, tolerance, name)
         else:
             yield f"{name} is {_told(ours)} instead of an array {_told(theirs)}"
-    elif type(ours) is not type(theirs):
+    elif type(ours) is not type(theirs) and not _same_scalars(ours, theirs):
         yield f"{name} is {_told(ours)} instead of {_told(theirs)}"
     elif isinstance(theirs, np.generic):
         yield from _value_differences(np.asarray(ours), np.asarray(theirs), tolerance, name)
     elif not (ours == theirs or ours != ours and theirs != theirs):
         yield f"{name} is {ours!r} instead of {theirs!r}"
+
+
+def _same_scalars(ours: Any, theirs: Any) -> bool:
+    """Whether both are NumPy scalars of equal dtypes: C's names for one size of integer are equal."""
+    return isinstance(ours, np.generic) and isinstance(theirs, np.generic) and ours.dtype == theirs.dtype
 
 
 def _flags(array: Any) -> dict[str, bool]:
@@ -104,10 +109,10 @@ def _array_differences(
         yield f"{name} has dtype {array.dtype} instead of {theirs.dtype}"
         return
     mine, others = _flags(array), _flags(theirs)
-    # A part of an array that only NumPy knows of, such as a column of what `nonzero` has found, may be contiguous here.
-    private = theirs.base is not None and not argument_view
+    # Memory order is NumPy's for views of arguments. New results have an order of their own: reductions, products and
+    # joined arrays are in C order here, also where NumPy keeps the order of its operands.
     for flag, other in others.items():
-        if mine[flag] != other and (flag == "WRITEABLE" or not private):
+        if mine[flag] != other and (flag == "WRITEABLE" or argument_view):
             yield f"flag {flag} of {name} is {mine[flag]} instead of {other}"
     if values:
         yield from _value_differences(ours.values, theirs, tolerance, name)

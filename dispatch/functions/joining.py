@@ -26,7 +26,8 @@ def concatenate(
         parts, axis = [np.ravel(x) for x in parts], 0
     ndim = parts[0].ndim if parts else 0
     shapes = [tuple(x.shape) for x in parts]
-    if ndim == 0 or {len(s) for s in shapes} != {ndim} or not -ndim <= axis < ndim or (out is not None and dtype is not None):
+    fits = ndim > 0 and {len(s) for s in shapes} == {ndim} and -ndim <= axis < ndim
+    if not fits or (out is not None and dtype is not None):
         engine.numpy_error(np.concatenate, (parts,), {"axis": axis, "out": out, "dtype": dtype, "casting": casting})
     axis = normalize_axis_index(axis, ndim)
     if any(s[:axis] + s[axis + 1 :] != shapes[0][:axis] + shapes[0][axis + 1 :] for s in shapes):

@@ -69,7 +69,7 @@ def assign(target: Any, value: Any, where: Any = True, casting: Any = "unsafe") 
 
 
 def _warn_complex(source: np.dtype | None, target: np.dtype) -> None:
-    if source is not None and source.kind == "c" and target.kind not in "cb":
+    if source is not None and source.kind == "c" and target.kind in "iuf":
         warnings.warn(
             "Casting complex values to real discards the imaginary part",
             np.exceptions.ComplexWarning,

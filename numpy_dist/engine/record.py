@@ -13,7 +13,7 @@ from numpy_dist.engine.ingest import broadcast, from_global, make_storage, opera
 from numpy_dist.engine.plans import PLANS, Plan, bounds_of, plan_key, remember, replay, within
 from numpy_dist.engine.runtime import Runtime, runtime
 from numpy_dist.engine.storage import Storage
-from numpy_dist.ir.ops import COPY, Op, op_of
+from numpy_dist.ir.ops import COPY, SELECT, Op, op_of
 from numpy_dist.ir.rules import loop_dtypes, order_axes, scalar_kind
 from numpy_dist.ir.statements import NO_OPTIONS, Elementwise, Ref
 from numpy_dist.layout.layout import Layout, Pinned
@@ -263,6 +263,8 @@ def _shape(op: Op, operands: list, outs: tuple, where: Any, options: dict) -> tu
         kwargs = {"out": tuple(outs)} if targets else {}
         if where is not True:
             kwargs["where"] = where
+        if op is SELECT and not kwargs:
+            numpy_error(np.where, operands)
         numpy_error(op.ufunc or _copy_like, operands, {**kwargs, **options} if op.ufunc else kwargs)
     return shape
 

@@ -84,7 +84,10 @@ def reduction(
         kwargs["initial"] = initial
     array = x._array if isinstance(x, Handle) else np.asarray(x)
     try:
-        axes = tuple(range(array.ndim)) if axis is None else np.lib.array_utils.normalize_axis_tuple(axis, array.ndim)
+        if axis is None or (array.ndim == 0 and axis in (0, -1)):  # NumPy takes a scalar for one element here
+            axes = tuple(range(array.ndim))
+        else:
+            axes = np.lib.array_utils.normalize_axis_tuple(axis, array.ndim)
     except (ValueError, TypeError):
         numpy_error(ufunc.reduce, (x,), kwargs)
     kind = _loop_dtype(

@@ -95,7 +95,7 @@ def _apply_select(inputs: list[Tile], outputs: tuple[np.ndarray, ...], where: np
 
 def _apply_copy(inputs: list[Tile], outputs: tuple[np.ndarray, ...], where: np.ndarray | None, options: dict) -> None:
     source, out = inputs[0], outputs[0]
-    if source.dtype.kind == "c" and out.dtype.kind not in "cb":
+    if source.dtype.kind == "c" and out.dtype.kind in "iuf":
         source = source.real  # that this discards something was said when it was recorded
     np.copyto(out, source, casting="unsafe", where=True if where is None else where)
 
@@ -106,11 +106,20 @@ SELECT = Op("where", 3, 1, _apply_select)
 _UFUNC_OPS: dict[np.ufunc, Op] = {}
 
 
+def _apply_without_out(ufunc: np.ufunc) -> Callable[..., None]:
+    def apply(inputs: list[Tile], outputs: tuple[np.ndarray, ...], where: np.ndarray | None, options: dict) -> None:
+        np.copyto(outputs[0], ufunc(*inputs, **options), where=True if where is None else where, casting="unsafe")
+
+    return apply
+
+
 def op_of(ufunc: np.ufunc) -> Op:
     """The op of a ufunc (made at first sight)."""
     op = _UFUNC_OPS.get(ufunc)
     if op is None:
         apply = _apply_comparison if ufunc in _COMPARISONS and np.__version__.startswith("2.1.") else _apply_ufunc
+        if ufunc.__name__ == "_slice":  # the one ufunc of NumPy's whose loops refuse `out`
+            apply = _apply_without_out
         op = _UFUNC_OPS[ufunc] = Op(ufunc.__name__, ufunc.nin, ufunc.nout, apply(ufunc), ufunc)
     return op
 
