@@ -19,9 +19,13 @@ _PR_SET_CHILD_SUBREAPER = 36
 _PROXIES = ("hydra_pmi_proxy", "hydra_bstrap_pr", "orted", "prted")
 
 
+# Loaded here: between fork and exec, where other threads may have held locks, only system calls are safe.
+_libc = ctypes.CDLL(None) if sys.platform.startswith("linux") else None
+
+
 def _prctl(option: int, value: int) -> None:
-    if sys.platform.startswith("linux"):
-        ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0)
+    if _libc is not None:
+        _libc.prctl(option, value, 0, 0, 0)
 
 
 def adopt_orphans() -> None:
