@@ -84,10 +84,7 @@ def reduction(
         kwargs["initial"] = initial
     array = x._array if isinstance(x, Handle) else np.asarray(x)
     try:
-        if axis is None or (array.ndim == 0 and axis in (0, -1)):  # NumPy takes a scalar for one element here
-            axes = tuple(range(array.ndim))
-        else:
-            axes = np.lib.array_utils.normalize_axis_tuple(axis, array.ndim)
+        axes = _axes(axis, array.ndim)
     except (ValueError, TypeError):
         numpy_error(ufunc.reduce, (x,), kwargs)
     kind = _loop_dtype(
@@ -105,6 +102,13 @@ def reduction(
         _deliver(made, out)
         return out
     return item(made) if shape == () else made
+
+
+def _axes(axis: Any, ndim: int) -> tuple[int, ...]:
+    """The reduced axes; NumPy lets `axis` be 0 or -1 for an array without axes."""
+    if axis is None or (ndim == 0 and axis in (0, -1)):
+        return tuple(range(ndim))
+    return np.lib.array_utils.normalize_axis_tuple(axis, ndim)
 
 
 def _deliver(made: Any, out: Any) -> None:
