@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.lib.recfunctions as rec
 
 from numpy_dist.conformance.case import Case
 from numpy_dist.dispatch.core.signatures import NUMPY_VERSION
@@ -92,11 +91,6 @@ DIFFERENCES: tuple[Difference, ...] = (
         np.frombuffer,
         "flag WRITEABLE of result",
         "NumPy's result is a view of the buffer's memory; ours is a copy of which each rank has its part",
-    ),
-    Difference(
-        rec.unstructured_to_structured,
-        "of argument 0, afterwards, differ",
-        "NumPy's result is a view of its argument; ours is gathered, and a copy",
     ),
 )
 
