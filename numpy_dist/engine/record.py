@@ -189,6 +189,8 @@ def _record(
             op.ufunc, [x if isinstance(x, int) else np.ones((), k) for x, k in zip(operands, kinds, strict=True)]
         )
     shape = _shape(op, operands, outs, where, options)
+    if op.nout > 1 and not _owned_alike(outs):
+        return _by_way_of_new_arrays(rt, op, inputs, outs, where, options, order)
     arrays = [x._array if isinstance(x, Handle) else x for x in operands if isinstance(x, Handle | np.ndarray)]
     layout, space = choose(rt, operands, outs, where, shape, max(d.itemsize for d in dtypes))
     if space is None:
@@ -210,6 +212,25 @@ def _record(
     if key is not None and not any(isinstance(d, Pinned) for d in layout.dims) and _are_own(reads, operands):
         remember(key, Plan(results[0], space, now, bounds))
     return results if op.nout > 1 else results[0]
+
+
+def _owned_alike(outs: tuple) -> bool:
+    """Whether a rank that computes a part of one output owns this part of every other: they are one iteration space."""
+    spaces = [ref_of(o).view.write_space for o in outs if o is not None]
+    if any(s is None or s != spaces[0] for s in spaces):
+        return False
+    return not spaces or all(o is not None for o in outs) or isinstance(spaces[0], Layout)
+
+
+def _by_way_of_new_arrays(
+    rt: Runtime, op: Op, inputs: Sequence[Any], outs: tuple, where: Any, options: dict, order: str
+) -> tuple:
+    """Outputs that are divided differently between the ranks: they are assigned from results of one layout."""
+    made = _record(rt, op, inputs, (None,) * op.nout, where, options, order, None)
+    for target, value in zip(outs, made, strict=True):
+        if target is not None:
+            elementwise(COPY, (value,), (target,), where)
+    return tuple(value if target is None else target for target, value in zip(outs, made, strict=True))
 
 
 def _are_own(reads: tuple, operands: list) -> bool:
@@ -251,7 +272,7 @@ def _shape(op: Op, operands: list, outs: tuple, where: Any, options: dict) -> tu
     if where is not True:
         shapes.append(np.shape(where._array if isinstance(where, Handle) else where))
     targets = [o._array.shape for o in outs if o is not None]
-    first = (shapes + targets)[0]
+    first = (shapes + targets or [()])[0]
     writeable = all(o is None or o._array.flags.writeable for o in outs)
     if writeable and all(s == first for s in shapes) and all(t == first for t in targets):
         return first
@@ -284,8 +305,8 @@ def choose(
             space = ref_of(o).view.write_space
             return (space if isinstance(space, Layout) else rt.default_layout(shape)), space
     candidates = [x for x in (*operands, where) if isinstance(x, Handle) and x._storage is not None]
-    lead = max(candidates, key=lambda x: x._array.size)
-    layout = broadcast(ref_of(lead), shape).view.read_layout
+    lead = max(candidates, key=lambda x: x._array.size, default=None)
+    layout = None if lead is None else broadcast(ref_of(lead), shape).view.read_layout
     if layout is None or _too_few(layout, shape, itemsize):
         layout = rt.default_layout(shape)
     return layout, layout

@@ -50,4 +50,6 @@ def local_view(
         offset += (first - origin) // step * stride
     if any(n == 0 for n in shape):
         return np.empty(shape, dtype)
+    if memory.size == 0:  # NumPy checks strides against a buffer's size only where it has one
+        raise IndexError(f"a rank that holds nothing was asked for {box} of an array of shape {vmap.storage_shape}")
     return np.ndarray(shape, dtype, buffer=memory, offset=offset, strides=strides)
