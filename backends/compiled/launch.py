@@ -1,0 +1,243 @@
+"""What the threads of a pool run, as a kernel. This file is a source, and is not imported: its text is
+what the compiler gets and makes the key of, so it has all that it needs besides `intrinsics`.
+
+A pool's threads share a block of words, the *state*. A launch is described by another one, the *request*, which belongs
+to the launching thread.
+
+A request is published by storing its number of tickets in one word. Who takes a ticket (fetches and decrements the
+word, and finds it above 0) owns one range of units, and the launching thread does not return before that range has been
+computed. So the request may be read by owners of tickets only, threads that come late or never do no harm, and no
+thread is waited for that has not begun.
+
+A worker without work spins for a while and then parks on a lock. These are Python's own locks below the interpreter,
+which are taken without it: workers come back to Python when the pool is closed only, and do not compete for the GIL. A
+worker says that it parks *before* it looks for tickets once more, and the launching thread looks for parked workers
+*after* it has published, with a fence in between: one of them sees the other.
+"""
+
+# mypy: ignore-errors
+# (the types are Numba's)
+
+from typing import Any
+
+from llvmlite import ir
+from numba import njit, types
+from numba.extending import intrinsic
+
+from numpy_dist.backends.compiled.intrinsics import fetch_add, load_atomic, pause, store_atomic
+
+# Offsets in bytes, as in threads.py. What one thread writes while others spin is 128 bytes from everything else: caches
+# fetch lines in pairs.
+TICKETS = 0  # how many ranges of the published request nobody has taken
+REQUEST = 128
+DONE = 256  # how many ranges other threads than the launching one have computed
+BUSY = 384  # whether a launch is under way
+PARKED = 512  # how many workers have parked
+CLOSED = 640  # from here on nobody writes while threads work
+WORKERS, ACQUIRE, RELEASE, YIELD, SPINS = 648, 656, 664, 672, 680
+SLOTS, SLOT, LOCK = 768, 128, 8  # for each worker: whether it has parked, and its lock
+
+ADDRESS, BLOCK, UNITS, GRAIN, COUNT, STOPS = 0, 8, 16, 24, 32, 40  # of a request
+
+AWAKENED = 2  # workers that a thread wakes, each of which wakes as many
+
+# In one function the compiler sees that no exception can come up, for which a kernel has no way out.
+_inlined = njit(error_model="numpy", forceinline=True)
+
+_WORD = ir.IntType(64)
+_INT = ir.IntType(32)
+
+
+def _called(builder: Any, address: Any, result: Any, arguments: list[Any]) -> Any:
+    """Call the C function at an address."""
+    kind = ir.FunctionType(result, [argument.type for argument in arguments])
+    return builder.call(builder.inttoptr(address, kind.as_pointer()), arguments)
+
+
+@intrinsic
+def call_kernel(typing: Any, address: Any, block: Any, first: Any, last: Any) -> Any:
+    """``int64_t (*)(int64_t, int64_t, int64_t)``: a kernel."""
+
+    def generate(context: Any, builder: Any, signature: Any, words: Any) -> Any:
+        return _called(builder, words[0], _WORD, list(words[1:]))
+
+    return types.int64(types.int64, types.int64, types.int64, types.int64), generate
+
+
+@intrinsic
+def call_acquire(typing: Any, address: Any, lock: Any) -> Any:
+    """``int (*)(void *, int)``: `PyThread_acquire_lock`, which waits."""
+
+    def generate(context: Any, builder: Any, signature: Any, words: Any) -> Any:
+        return _called(builder, words[0], _INT, [words[1], _INT(1)])
+
+    return types.int32(types.int64, types.int64), generate
+
+
+@intrinsic
+def call_release(typing: Any, address: Any, lock: Any) -> Any:
+    """``void (*)(void *)``: `PyThread_release_lock`."""
+
+    def generate(context: Any, builder: Any, signature: Any, words: Any) -> Any:
+        _called(builder, words[0], ir.VoidType(), [words[1]])
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64), generate
+
+
+@intrinsic
+def call_yield(typing: Any, address: Any) -> Any:
+    """``int (*)(void)``: `sched_yield`."""
+
+    def generate(context: Any, builder: Any, signature: Any, words: Any) -> Any:
+        return _called(builder, words[0], _INT, [])
+
+    return types.int32(types.int64), generate
+
+
+@intrinsic
+def exchange(typing: Any, address: Any, value: Any) -> Any:
+    """Store a word at an address; returns what was there before (acquire and release)."""
+
+    def generate(context: Any, builder: Any, signature: Any, words: Any) -> Any:
+        pointer = builder.inttoptr(words[0], _WORD.as_pointer())
+        return builder.atomic_rmw("xchg", pointer, words[1], "acq_rel")
+
+    return types.int64(types.int64, types.int64), generate
+
+
+@intrinsic
+def fence(typing: Any) -> Any:
+    """What this thread has stored before is seen by all threads before what it loads afterwards is fetched."""
+
+    def generate(context: Any, builder: Any, signature: Any, words: Any) -> Any:
+        builder.fence("seq_cst")
+        return context.get_dummy_value()
+
+    return types.void(), generate
+
+
+@_inlined
+def take_part(state):
+    """Compute ranges until no ticket is left; returns how many."""
+    done = 0
+    left = fetch_add(state + TICKETS, -1)
+    while left > 0:
+        request = load_atomic(state + REQUEST)
+        block = load_atomic(request + BLOCK)
+        units = load_atomic(request + UNITS)
+        grain = load_atomic(request + GRAIN)
+        first = ((units + grain - 1) // grain - left) * grain
+        last = min(first + grain, units)
+        stop = call_kernel(load_atomic(request + ADDRESS), block, first, last)
+        if stop != 0:
+            place = request + STOPS + 16 * fetch_add(request + COUNT, 1)
+            store_atomic(place, stop - 1)
+            store_atomic(place + 8, last)
+        done += 1
+        left = fetch_add(state + TICKETS, -1)
+    return done
+
+
+@_inlined
+def wake(state, most):
+    """Wake up to `most` parked workers."""
+    slot = state + SLOTS
+    end = slot + SLOT * load_atomic(state + WORKERS)
+    while most > 0 and slot < end and load_atomic(state + PARKED) > 0:
+        # Only who sets the word back releases the lock: once for each time that it is waited for.
+        if load_atomic(slot) != 0 and exchange(slot, 0) != 0:
+            fetch_add(state + PARKED, -1)
+            call_release(load_atomic(state + RELEASE), load_atomic(slot + LOCK))
+            most -= 1
+        slot += SLOT
+
+
+@_inlined
+def launch(state, request):
+    """Compute a request with all threads; returns how many ranges stopped early, or -1 if another launch is on."""
+    if exchange(state + BUSY, 1) != 0:
+        return -1
+    units = load_atomic(request + UNITS)
+    grain = load_atomic(request + GRAIN)
+    tickets = (units + grain - 1) // grain
+    store_atomic(state + REQUEST, request)
+    store_atomic(state + DONE, 0)
+    store_atomic(state + TICKETS, tickets)
+    fence()
+    parked = load_atomic(state + PARKED)
+    if parked > 0:
+        awake = load_atomic(state + WORKERS) - parked
+        wake(state, min(tickets - 1 - awake, AWAKENED))
+    others = tickets - take_part(state)
+    spins = load_atomic(state + SPINS)
+    while load_atomic(state + DONE) < others:
+        if spins > 0:
+            spins -= 1
+            pause()
+        else:
+            # The thread that is waited for may be in need of this very core.
+            call_yield(load_atomic(state + YIELD))
+    store_atomic(state + BUSY, 0)
+    return load_atomic(request + COUNT)
+
+
+@_inlined
+def spin(state, spins):
+    """Wait for tickets; returns whether there are any."""
+    while spins > 0:
+        if load_atomic(state + TICKETS) > 0:
+            return True
+        pause()
+        spins -= 1
+    return False
+
+
+@_inlined
+def park(state, slot):
+    """Sleep until somebody wakes this worker, unless there is work."""
+    fetch_add(state + PARKED, 1)  # first: the number may be too high for a moment, but never too low
+    exchange(slot, 1)
+    fence()
+    needed = load_atomic(state + TICKETS) > 0 or load_atomic(state + CLOSED) != 0
+    if needed and exchange(slot, 0) != 0:
+        fetch_add(state + PARKED, -1)
+    else:
+        call_acquire(load_atomic(state + ACQUIRE), load_atomic(slot + LOCK))
+
+
+@_inlined
+def work(state, slot):
+    """The life of a worker."""
+    while load_atomic(state + CLOSED) == 0:
+        if spin(state, load_atomic(state + SPINS)):
+            done = take_part(state)
+            if done > 0:
+                fetch_add(state + DONE, done)
+        else:
+            park(state, slot)
+            wake(state, min(load_atomic(state + TICKETS) - 1, AWAKENED))
+
+
+@_inlined
+def close(state):
+    """Let all workers return."""
+    store_atomic(state + CLOSED, 1)
+    fence()
+    wake(state, load_atomic(state + WORKERS))
+
+
+def kernel(block, first, last):
+    """Launch the request at `first` in the state `block`; without one, `last` is a role.
+
+    Roles: the number of a worker (0 and up), -1 to close, and below that to spin so often (to measure a spin).
+    """
+    if first != 0:
+        return launch(block, first)
+    if last >= 0:
+        work(block, block + SLOTS + SLOT * last)
+    elif last == -1:
+        close(block)
+    else:
+        spin(block, -last)
+    return 0
