@@ -216,6 +216,13 @@ class ThreadPool:
         self._requests.append(request)
         return found if stops >= 0 else self._run_alone(address, block, units, grain)  # another thread is launching
 
+    @property
+    def threads(self) -> int:
+        """How many threads there are at present, the calling one included."""
+        if self._alone or self._shared is None:
+            return 1
+        return 1 + sum(thread.is_alive() for thread in self._shared.threads)
+
     def close(self) -> None:
         """End the workers; from here on kernels run on the calling thread."""
         self._alone = True

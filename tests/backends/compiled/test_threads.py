@@ -1,0 +1,375 @@
+"""The thread pool does every unit once, whatever the threads do, and never outlives or holds up the process."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from numpy_dist.backends.compiled import threads
+from numpy_dist.backends.compiled.compiler import Compiler
+from numpy_dist.backends.compiled.threads import MOST_RANGES, ThreadPool
+
+# Units are counted without atomics: two threads that do the same unit lose counts, or count twice.
+COUNT = """
+from numpy_dist.backends.compiled.intrinsics import load_atomic, store_atomic
+def kernel(block, first, last):
+    for unit in range(first, last):
+        store_atomic(block + 8 * unit, load_atomic(block + 8 * unit) + 1)
+    return 0
+"""
+
+# The block: a word for each unit that is not 0 where the kernel must stop, then the counts. The first word is how many.
+STOP = """
+from numpy_dist.backends.compiled.intrinsics import load_atomic, store_atomic
+def kernel(block, first, last):
+    counts = block + 8 + 8 * load_atomic(block)
+    for unit in range(first, last):
+        if load_atomic(block + 8 + 8 * unit) != 0:
+            return unit + 1
+        store_atomic(counts + 8 * unit, load_atomic(counts + 8 * unit) + 1)
+    return 0
+"""
+
+# Each unit waits for as many threads as the second word says, at most some seconds; the third word counts who waited in vain.
+MEET = """
+from numpy_dist.backends.compiled.intrinsics import fetch_add, load_atomic, pause
+def kernel(block, first, last):
+    fetch_add(block, last - first)
+    turns = 0
+    while load_atomic(block) < load_atomic(block + 8):
+        turns += 1
+        if turns > 300_000_000:
+            fetch_add(block + 16, 1)
+            break
+        pause()
+    return 0
+"""
+
+SCRIPT = """
+import os, signal, sys, threading, time
+import numpy as np
+from numpy_dist.backends.compiled.compiler import Compiler
+from numpy_dist.backends.compiled.threads import ThreadPool
+compiler = Compiler(sys.argv[1], 1 << 30)
+kernel = compiler.compile(sys.argv[2])
+compiler.compile(sys.argv[3])
+counts = np.zeros(64, "i8")
+pool = ThreadPool(3, compiler)
+def launch(times=1):
+    for _ in range(times):
+        assert pool.run(kernel, counts.ctypes.data, 64, 4) == []
+launch()
+assert pool.threads == 3, pool.threads
+"""
+
+
+@pytest.fixture(scope="module")
+def directory(tmp_path_factory):
+    return str(tmp_path_factory.mktemp("kernels"))
+
+
+@pytest.fixture(scope="module")
+def compiler(directory):
+    compiler = Compiler(directory, 1 << 30)
+    compiler.compile(threads.launch_source())
+    yield compiler
+    compiler.close()
+
+
+@pytest.fixture(params=[1, 2, 4], ids="{}-threads".format)
+def pool(request, compiler):
+    pool = ThreadPool(request.param, compiler)
+    yield pool
+    pool.close()
+    assert pool.threads == 1
+
+
+def _python(directory: str, code: str, timeout: float = 60) -> subprocess.CompletedProcess:
+    command = [sys.executable, "-c", SCRIPT + textwrap.dedent(code), directory, COUNT, threads.launch_source()]
+    return subprocess.run(command, capture_output=True, text=True, timeout=timeout, check=False)
+
+
+def test_each_unit_is_done_once_in_every_launch(pool, compiler):
+    kernel = compiler.compile(COUNT)
+    random = np.random.default_rng(pool.count)
+    counts, expected = np.zeros(300, "i8"), np.zeros(300, "i8")
+    launches = 100_000 if pool.count <= 2 else 20_000
+    for turn, units in enumerate(random.integers(0, 40, launches).tolist()):
+        if turn % 1000 == 0:  # workers park
+            time.sleep(0.0005)
+            units = 300
+        assert pool.run(kernel, counts.ctypes.data, units, turn % 7 + 1) == []
+        expected[units - 1] += units > 0
+    np.testing.assert_array_equal(counts, np.cumsum(expected[::-1])[::-1])
+    assert pool.threads == pool.count
+
+
+def test_threads_see_what_was_written_before_and_leave_what_they_write(pool, compiler):
+    kernel = compiler.compile(COUNT)
+    values = np.zeros(40, "i8")
+    for turn in range(3000):
+        values[:] = np.arange(turn, turn + 40)
+        pool.run(kernel, values.ctypes.data, 40, 1)
+        assert values.tolist() == list(range(turn + 1, turn + 41))
+
+
+@pytest.mark.parametrize("grain", [1, 3, 10, 200])
+def test_ranges_that_stopped_are_the_same_for_any_number_of_threads(pool, compiler, grain):
+    kernel = compiler.compile(STOP)
+    units = 100
+    random = np.random.default_rng(grain)
+    for share in (0.0, 0.02, 0.5, 1.0):
+        block = np.zeros(1 + 2 * units, "i8")
+        block[0] = units
+        marks, counts = block[1 : units + 1], block[units + 1 :]
+        marks[:] = random.random(units) < share
+        expected = []
+        for first in range(0, units, grain):
+            last = min(first + grain, units)
+            if marks[first:last].any():
+                expected.append((first + int(marks[first:last].argmax()), last))
+        assert pool.run(kernel, block.ctypes.data, units, grain) == expected
+        for first, last in expected:
+            assert not counts[first:last].any()
+            counts[first:last] = 1
+        assert (counts == 1).all()
+
+
+def test_a_launch_has_a_bounded_number_of_ranges(pool, compiler):
+    units = 3 * MOST_RANGES + 1
+    block = np.zeros(1 + 2 * units, "i8")
+    block[0] = units
+    block[1 : units + 1] = 1
+    stops = pool.run(compiler.compile(STOP), block.ctypes.data, units, 1)
+    assert stops == [(first, min(first + 4, units)) for first in range(0, units, 4)]
+
+
+@pytest.mark.parametrize("pin", [False, True])
+@pytest.mark.parametrize("count", [2, 5])
+def test_all_threads_take_part_from_wherever_they_are(compiler, count, pin):
+    kernel = compiler.compile(MEET)
+    before = os.sched_getaffinity(0)
+    pool = ThreadPool(count, compiler, pin=pin)
+    for pause in (0.0, 0.0, 0.02, 0.0, 0.02):
+        time.sleep(pause)
+        block = np.array([0, count, 0], "i8")
+        pool.run(kernel, block.ctypes.data, count, 1)
+        assert block.tolist() == [count, count, 0]
+    assert pool._shared is not None
+    bound = [tuple(os.sched_getaffinity(thread.native_id)) for thread in pool._shared.threads]
+    single = [cpus for cpus in bound if len(cpus) == 1]
+    assert len(single) == len(set(single)) == (min(count - 1, len(before) - 1) if pin and len(before) > 1 else 0)
+    assert os.sched_getaffinity(0) == before
+    pool.close()
+
+
+def test_workers_sleep_when_there_is_nothing_to_do(compiler):
+    pool = ThreadPool(4, compiler)
+    counts = np.zeros(64, "i8")
+    for _ in range(10):
+        pool.run(compiler.compile(COUNT), counts.ctypes.data, 64, 1)
+    time.sleep(0.05)
+    begin = time.process_time()
+    time.sleep(0.5)
+    assert time.process_time() - begin < 0.1
+    pool.close()
+
+
+def test_kernels_run_alone_until_the_worker_is_compiled(compiler):
+    class Slow:
+        ready = False
+        asked = 0
+
+        def request(self, source):
+            assert source == threads.launch_source()
+            self.asked += 1
+
+        def address(self, source):
+            return compiler.compile(source) if self.ready else None
+
+    slow = Slow()
+    pool = ThreadPool(2, slow)
+    kernel = compiler.compile(COUNT)
+    counts = np.zeros(8, "i8")
+    for turn in range(1, 5):
+        assert pool.run(kernel, counts.ctypes.data, 8, 2) == []
+        assert pool.threads == 1 and counts.tolist() == [turn] * 8
+    slow.ready = True
+    assert pool.run(kernel, counts.ctypes.data, 8, 2) == []
+    assert pool.threads == 2 and counts.tolist() == [5] * 8 and slow.asked == 1
+    pool.close()
+    assert pool.run(kernel, counts.ctypes.data, 8, 2) == [] and counts.tolist() == [6] * 8
+
+
+@pytest.mark.parametrize("started", [0, 1])
+def test_threads_that_cannot_be_started_are_not_waited_for(compiler, monkeypatch, started):
+    start = threading.Thread.start
+    calls = []
+
+    def failing(thread):
+        calls.append(thread)
+        if len(calls) > started:
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", failing)
+    pool = ThreadPool(4, compiler)
+    kernel = compiler.compile(COUNT)
+    counts = np.zeros(64, "i8")
+    for _ in range(1000):
+        pool.run(kernel, counts.ctypes.data, 64, 1)
+    assert (counts == 1000).all() and pool.threads == 1 + started
+    pool.close()
+
+
+def test_a_pool_that_nobody_has_any_more_ends_its_threads(compiler):
+    pool = ThreadPool(3, compiler)
+    counts = np.zeros(64, "i8")
+    pool.run(compiler.compile(COUNT), counts.ctypes.data, 64, 1)
+    assert pool._shared is not None
+    workers = pool._shared.threads
+    assert [worker.is_alive() for worker in workers] == [True, True]
+    del pool
+    for worker in workers:
+        worker.join(10)
+    assert [worker.is_alive() for worker in workers] == [False, False]
+
+
+def test_several_threads_may_launch(compiler):
+    pool = ThreadPool(2, compiler)
+    kernel = compiler.compile(COUNT)
+    blocks = [np.zeros(50, "i8") for _ in range(3)]
+
+    def launch(counts):
+        for _ in range(5000):
+            pool.run(kernel, counts.ctypes.data, 50, 5)
+
+    launchers = [threading.Thread(target=launch, args=(counts,)) for counts in blocks]
+    for launcher in launchers:
+        launcher.start()
+    for launcher in launchers:
+        launcher.join(60)
+    assert [counts.tolist() for counts in blocks] == [[5000] * 50] * 3
+    pool.close()
+
+
+@pytest.mark.parametrize("nested", [False, True], ids=["interrupt", "launch"])
+def test_signals_while_launching(compiler, nested):
+    """A handler raises KeyboardInterrupt, or launches something itself."""
+    pool = ThreadPool(2, compiler)
+    kernel = compiler.compile(COUNT)
+    counts, inner = np.zeros(50, "i8"), np.zeros(50, "i8")
+    handled = interrupted = 0
+
+    def handler(number, frame):
+        nonlocal handled
+        if frame.f_code.co_filename != threads.__file__:
+            return
+        handled += 1
+        if not nested:
+            raise KeyboardInterrupt
+        pool.run(kernel, inner.ctypes.data, 50, 5)
+
+    previous = signal.signal(signal.SIGALRM, handler)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.0003, 0.0003)
+        while handled < 500:
+            try:
+                pool.run(kernel, counts.ctypes.data, 50, 5)
+            except KeyboardInterrupt:
+                interrupted += 1
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, previous)
+    assert interrupted == (0 if nested else handled)
+    # A launch was made whole or not at all, and the workers still work.
+    assert counts.min() == counts.max() > 0
+    assert inner.tolist() == [handled if nested else 0] * 50
+    block = np.array([0, 2, 0], "i8")
+    pool.run(compiler.compile(MEET), block.ctypes.data, 2, 1)
+    assert block.tolist() == [2, 2, 0]
+    pool.close()
+
+
+def test_a_forked_child_computes_alone(compiler, directory):
+    code = """
+    for pause in (0.0, 0.01):  # workers spin, workers sleep
+        for _ in range(20):
+            launch(10)
+            time.sleep(pause)
+            child = os.fork()
+            if not child:
+                before = counts.copy()
+                launch(10)
+                sys.exit(0 if (counts == before + 10).all() and pool.threads == 1 else 3)
+            launch(10)
+            assert os.waitpid(child, 0)[1] == 0
+    assert pool.threads == 3 and (counts == 801).all()
+    """
+    done = _python(directory, code)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_child_forked_in_the_midst_of_a_launch(compiler, directory):
+    code = """
+    def background():
+        mine = np.zeros(64, "i8")
+        while True:
+            pool.run(kernel, mine.ctypes.data, 64, 1)
+    threading.Thread(target=background, daemon=True).start()
+    sys.setswitchinterval(1e-5)
+    for _ in range(30):
+        child = os.fork()
+        if not child:
+            launch(100)
+            os._exit(0)
+        assert os.waitpid(child, 0)[1] == 0
+    """
+    done = _python(directory, code)
+    assert done.returncode == 0, done.stderr
+
+
+ENDS = {
+    "spinning": "launch(100)",
+    "parked": "launch(100); time.sleep(0.01)",
+    "at the edge of parking": "launch(100); time.sleep(90e-6 + 2e-6 * (os.getpid() % 10))",
+    "closed": "launch(100); pool.close()",
+    "closed twice": "pool.close(); pool.close()",
+    "collected": "del launch, pool",
+    "in a cycle": "pool.itself = pool",
+    "kept by a module": "launch(100); sys.kept = pool",
+    "launching at exit": "import atexit; atexit.register(launch, 100)",
+    "another thread launching": (
+        "mine = np.zeros(64, 'i8')\n"
+        "def forever():\n"
+        "    while True: pool.run(kernel, mine.ctypes.data, 64, 1)\n"
+        "threading.Thread(target=forever, daemon=True).start(); time.sleep(0.01)"
+    ),
+    "exit": "launch(100); sys.exit(0)",
+    "at once": "launch(100); os._exit(0)",
+}
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_the_interpreter_ends(compiler, directory, end):
+    for _ in range(3):
+        done = _python(directory, ENDS[end])
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_an_interrupt_ends_the_process(compiler, directory):
+    code = """
+    threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+    while True:
+        launch()
+    """
+    done = _python(directory, code)
+    assert done.returncode == -signal.SIGINT and done.stderr.rstrip().endswith("KeyboardInterrupt")
