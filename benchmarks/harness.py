@@ -18,6 +18,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+AS_STARTED = dict(os.environ)
+"""The environment without the defaults below, for benchmarks in processes of their own that choose others."""
+
 for _name, _value in {
     "NUMPY_DIST_NUM_THREADS": "1",
     "NUMPY_DIST_BACKEND": "numpy",
@@ -45,29 +48,47 @@ class Row:
         What NumPy and numpy_dist took, in seconds or bytes; None where there is nothing to compare with.
     unit : str
         A key of `UNITS`, for printing.
-    figure : float
-        The number that the target is about.
+    figure : float or None
+        The number that the target is about; None misses it.
     meaning : str
         What the figure says: "x NumPy's time", "us a statement", ….
     target : str
         "<= 3" or ">= 1.8"; empty where there is none.
+    peer : float or None
+        What another way to do the same takes, most often code written by hand.
+    peer_name : str
+        What the peer is.
+    beside : float or None
+        The median of numpy_dist's time divided by the peer's.
+    beside_target : str
+        As `target`, for `beside`.
     """
 
     case: str
     numpy: float | None
     ours: float | None
     unit: str
-    figure: float
+    figure: float | None
     meaning: str
     target: str = ""
+    peer: float | None = None
+    peer_name: str = "hand-written"
+    beside: float | None = None
+    beside_target: str = ""
 
     @property
     def met(self) -> bool | None:
-        """Whether the figure reaches its target; None without one."""
-        if not self.target:
-            return None
-        sign, bound = self.target.split()
-        return self.figure <= float(bound) if sign == "<=" else self.figure >= float(bound)
+        """Whether the figures reach their targets; None without a target."""
+        pairs = [(self.figure, self.target), (self.beside, self.beside_target)]
+        verdicts = [_reaches(figure, target) for figure, target in pairs if target]
+        return all(verdicts) if verdicts else None
+
+
+def _reaches(figure: float | None, target: str) -> bool:
+    sign, bound = target.split()
+    if figure is None:
+        return False
+    return figure <= float(bound) if sign == "<=" else figure >= float(bound)
 
 
 Candidate = str | Callable[[], Any]
@@ -104,24 +125,40 @@ def against_numpy(
 ) -> Row:
     """Compare two candidates: how many times NumPy's speed (`speed` true) or NumPy's time the second one takes."""
     seconds = take_turns({"numpy": numpy, "ours": ours}, repeats=repeats, number=number, namespace=namespace)
-    pairs = zip(seconds["numpy"], seconds["ours"], strict=True)
-    figure = statistics.median(theirs / own if speed else own / theirs for theirs, own in pairs)
+    figure = median_ratio(seconds, "numpy", "ours") if speed else median_ratio(seconds, "ours", "numpy")
     meaning = "x NumPy's speed" if speed else "x NumPy's time"
     medians = {name: statistics.median(times) for name, times in seconds.items()}
     return Row(case, medians["numpy"], medians["ours"], unit, figure, meaning, target)
 
 
+def median_ratio(seconds: Mapping[str, list[float]], above: str, below: str) -> float:
+    """The median over the rounds of one candidate's time divided by another's."""
+    return statistics.median(a / b for a, b in zip(seconds[above], seconds[below], strict=True))
+
+
 def table(rows: Iterable[Row]) -> str:
-    """The rows as text, columns aligned."""
+    """The rows as text, columns aligned; the columns of peers only where there are some."""
+    rows = list(rows)
+    with_peers = any(row.peer is not None for row in rows)
 
     def amount(value: float | None, unit: str) -> str:
         return "" if value is None else f"{value / UNITS[unit]:.3g} {unit}"
 
-    lines = [("case", "NumPy", "numpy_dist", "figure", "", "target", "")]
+    def number(value: float | None) -> str:
+        if value is None:
+            return "none"
+        return f"{value:.0f}" if value >= 1000 else f"{value:.3g}"
+
+    peer, beside = (["peer"], ["figure", "", "target"]) if with_peers else ([], [])
+    lines = [("case", "NumPy", *peer, "numpy_dist", "figure", "", "target", *beside, "")]
     for row in rows:
+        if with_peers:
+            peer, beside = [amount(row.peer, row.unit)], ["", "", ""]
+            if row.beside is not None:
+                beside = [number(row.beside), f"x {row.peer_name}", row.beside_target]
+        amounts = amount(row.numpy, row.unit), *peer, amount(row.ours, row.unit)
         met = {None: "", True: "met", False: "MISSED"}[row.met]
-        amounts = amount(row.numpy, row.unit), amount(row.ours, row.unit)
-        lines.append((row.case, *amounts, f"{row.figure:.3g}", row.meaning, row.target, met))
+        lines.append((row.case, *amounts, number(row.figure), row.meaning, row.target, *beside, met))
     widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
     padded = ("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) for line in lines)
     return "\n".join(line.rstrip() for line in padded)
@@ -142,6 +179,8 @@ def environment() -> dict[str, Any]:
         "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
         "python": platform.python_version(),
         "numpy": version("numpy"),
+        "numba": version("numba"),
+        "settings": {name: value for name, value in os.environ.items() if name.startswith("NUMPY_DIST_")},
         "commit": commit.stdout.strip(),
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "load": os.getloadavg()[0],
@@ -163,14 +202,23 @@ def save(name: str, rows: Iterable[Row]) -> Path:
     return path
 
 
-def main(name: str, measure: Callable[[bool], list[Row]]) -> None:
-    """The command line of a benchmark: print its table; `measure(quick)` makes the rows."""
-    parser = argparse.ArgumentParser(description=sys.modules["__main__"].__doc__)
+def add_options(parser: argparse.ArgumentParser, name: str) -> None:
+    """The options that all benchmarks have."""
     parser.add_argument("--quick", action="store_true", help="smaller and fewer: to see that it runs, not for figures")
     parser.add_argument("--json", action="store_true", help="print the rows as JSON")
     parser.add_argument("--save", action="store_true", help=f"also write them to results/{name}.json")
-    options = parser.parse_args()
-    rows = measure(options.quick)
+
+
+def show(name: str, rows: list[Row], options: argparse.Namespace) -> None:
+    """Print the rows and write them, as the options say."""
     print(json.dumps([asdict(row) for row in rows]) if options.json else table(rows))
     if options.save:
         save(name, rows)
+
+
+def main(name: str, measure: Callable[[bool], list[Row]]) -> None:
+    """The command line of a benchmark: print its table; `measure(quick)` makes the rows."""
+    parser = argparse.ArgumentParser(description=sys.modules["__main__"].__doc__)
+    add_options(parser, name)
+    options = parser.parse_args()
+    show(name, measure(options.quick), options)

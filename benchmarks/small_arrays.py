@@ -33,12 +33,29 @@ def small(quick: bool) -> list[Row]:
     ]
 
 
+def recording_time(line: str, namespace: dict, quick: bool) -> float:
+    """Median seconds of recording a line, by a hundred copies of it, each a call site of its own.
+
+    Nothing is executed before all of them are recorded.
+    """
+    from numpy_dist import engine
+
+    code = compile("\n".join([line] * RECORDED), "<recorded statements>", "exec")
+    seconds = []
+    for _ in range(5 if quick else 61):
+        engine.flush()
+        begin = time.perf_counter()
+        exec(code, namespace)  # noqa: S102 - a hundred call sites are needed
+        seconds.append((time.perf_counter() - begin) / RECORDED)
+    engine.flush()
+    return statistics.median(seconds)
+
+
 def recording(quick: bool) -> list[Row]:
-    """Straight lines, each a call site of its own, so that nothing is executed before all of them are recorded."""
+    """What it takes to record a statement."""
     import numpy as np
 
     import numpy_dist
-    from numpy_dist import engine
 
     grid = numpy_dist.asarray(np.ones((300, 300)))
     whole = {"x": grid, "y": numpy_dist.asarray(np.ones((300, 300))), "np": np}
@@ -54,15 +71,7 @@ def recording(quick: bool) -> list[Row]:
     ]
     rows = []
     for case, line, namespace, target in cases:
-        code = compile("\n".join([line] * RECORDED), "<recorded statements>", "exec")
-        seconds = []
-        for _ in range(5 if quick else 61):
-            engine.flush()
-            begin = time.perf_counter()
-            exec(code, namespace)  # noqa: S102 - a hundred call sites are needed
-            seconds.append((time.perf_counter() - begin) / RECORDED)
-        engine.flush()
-        middle = statistics.median(seconds)
+        middle = recording_time(line, namespace, quick)
         rows.append(Row(case, None, middle, "us", middle * 1e6, "us a statement", target))
     return rows
 

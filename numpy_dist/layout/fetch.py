@@ -6,11 +6,14 @@ agree on the regions in it and on their order, without a handshake.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from numpy_dist.layout.layout import Layout
-from numpy_dist.layout.regions import Region, clip
+from numpy_dist.layout.regions import Box, Region, clip
+
+Reach = tuple[tuple[int, int], ...]
+"""For each axis how many indices below and above."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +34,9 @@ class FetchPlan:
     local: tuple[Region, ...]
 
 
-def plan_fetch(layout: Layout, wanted: Sequence[tuple[Region, ...]], rank: int) -> FetchPlan:
+def plan_fetch(
+    layout: Layout, wanted: Sequence[tuple[Region, ...]], rank: int, reach: Reach | None = None
+) -> FetchPlan:
     """Plan the messages of one rank so that every rank gets what it wants.
 
     Parameters
@@ -42,6 +47,10 @@ def plan_fetch(layout: Layout, wanted: Sequence[tuple[Region, ...]], rank: int) 
         For each rank of the communicator the disjoint regions that it wants, an empty tuple for nothing.
     rank : int
         Whose part is planned.
+    reach : tuple of (int, int), optional
+        A promise: whatever a rank wants lies within its own box widened by so many indices below and above along each
+        axis, and ranks without elements want nothing. Then only the entries of the rank and of those near it are looked
+        at, so that a halo's plan costs the same at any number of ranks; without it every entry is.
     """
     local: list[Region] = []
     incoming: dict[int, list[Region]] = {}
@@ -52,11 +61,11 @@ def plan_fetch(layout: Layout, wanted: Sequence[tuple[Region, ...]], rank: int) 
             else:
                 incoming.setdefault(holder, []).append(part)
     receives = tuple((source, tuple(incoming[source])) for source in sorted(incoming))
-    return FetchPlan(_plan_sends(layout, wanted, rank), receives, tuple(local))
+    return FetchPlan(_plan_sends(layout, wanted, rank, reach), receives, tuple(local))
 
 
 def _plan_sends(
-    layout: Layout, wanted: Sequence[tuple[Region, ...]], rank: int
+    layout: Layout, wanted: Sequence[tuple[Region, ...]], rank: int, reach: Reach | None
 ) -> tuple[tuple[int, tuple[Region, ...]], ...]:
     box = layout.box(rank)
     if box is None or any(lo >= hi for lo, hi in box):
@@ -64,13 +73,24 @@ def _plan_sends(
     cuts = [(axis, *box[axis]) for axis in layout.cut_axes]
     copied = layout.has_copies
     sends = []
-    for other, regions in enumerate(wanted):
+    others: Iterable[int] = range(len(wanted)) if reach is None else _near(layout, rank, box, reach)
+    for other in others:
+        regions = wanted[other]
         if other == rank or not regions or (copied and not layout.holds_for(rank, other)):
             continue
         parts = [part for region in regions if (part := _held(region, cuts)) is not None]
         if parts:
             sends.append((other, tuple(parts)))
     return tuple(sends)
+
+
+def _near(layout: Layout, rank: int, box: Box, reach: Reach) -> Iterable[int]:
+    """The ranks, ascending, whose boxes widened by the reach meet the box of a rank."""
+    around = tuple(
+        range(max(0, lo - above), min(n, hi + below))
+        for (lo, hi), (below, above), n in zip(box, reach, layout.shape, strict=True)
+    )
+    return (other for other, _ in layout.locate(around, near=rank))
 
 
 def _held(region: Region, cuts: list[tuple[int, int, int]]) -> Region | None:

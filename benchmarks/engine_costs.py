@@ -1,0 +1,85 @@
+"""What the engine costs beside its loops: recording, a group that was planned before, and the start of a script."""
+
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from harness import HERE, Row
+
+SCRIPT = HERE / "cached_script.py"
+
+
+def recording(quick: bool) -> list[Row]:
+    """Recording without executing."""
+    import numpy as np
+    from small_arrays import recording_time
+
+    import numpy_dist
+
+    grid, other = (numpy_dist.asarray(np.ones((300, 300))) for _ in range(2))
+    cases = [
+        ("of whole arrays", {"x": grid, "y": other}),
+        ("of shifted views", {"x": grid[1:-1, 1:-1], "y": grid[:-2, 1:-1]}),
+    ]
+    rows = []
+    for title, namespace in cases:
+        taken = recording_time("z = x + y", namespace, quick)
+        rows.append(Row(f"recording z = x + y {title}", None, taken, "us", taken * 1e6, "us", "<= 3"))
+    return rows
+
+
+def cached_group(quick: bool) -> list[Row]:
+    """Executing the six statements of a stencil step that was planned before, on few cells."""
+    from stencil_functions import plate, relax
+
+    import numpy_dist
+    from numpy_dist import config, engine
+
+    with config(MIN_SHARD_BYTES=0):
+        grid = numpy_dist.asarray(plate(24))
+    seconds = []
+    for _ in range(200 if quick else 5000):
+        relax(grid, 1)
+        begin = time.perf_counter()
+        engine.flush()
+        seconds.append(time.perf_counter() - begin)
+    taken = statistics.median(seconds[len(seconds) // 4 :])
+    return [Row("executing a cached group of six, 24 x 24", None, taken, "us", taken * 1e6, "us", "<= 15")]
+
+
+def _run(cache: Path, compiling: str, *options: str) -> tuple[float, str]:
+    """Seconds and output of the script in a process of its own."""
+    settings = {"NUMPY_DIST_CACHE_DIR": str(cache), "NUMPY_DIST_COMPILE": compiling}
+    command = [sys.executable, str(SCRIPT), *options]
+    begin = time.perf_counter()
+    pipe = subprocess.PIPE
+    done = subprocess.run(command, env=os.environ | settings, stdout=pipe, text=True, timeout=300, check=True)
+    return time.perf_counter() - begin, done.stdout.strip()
+
+
+def warm_cache(quick: bool) -> list[Row]:
+    """A script run once, run again with the cache that the first run left, and run without compiling anything."""
+    seconds: dict[str, list[float]] = {"first": [], "second": [], "never": []}
+    with tempfile.TemporaryDirectory() as folder:
+        counted = Path(folder) / "counted"
+        in_first, in_second = (int(_run(counted, "first", "--count")[1]) for _ in range(2))
+        _run(counted, "never")
+        for turn in range(1 if quick else 9):
+            cache = Path(folder) / str(turn)
+            seconds["first"].append(_run(cache, "first")[0])
+            for name, setting in list({"second": "first", "never": "never"}.items())[:: -1 if turn % 2 else 1]:
+                seconds[name].append(_run(cache, setting)[0])
+    first, second, never = (statistics.median(times) for times in seconds.values())
+    pairs = zip(seconds["second"], seconds["never"], strict=True)
+    overhead = statistics.median(warm - without for warm, without in pairs)
+    # Without a compile in the first run the second one has nothing to avoid: no figure, and no goal is met.
+    again, more = (in_second, overhead * 1e3) if in_first else (None, None)
+    return [
+        Row("script, first run: functions compiled", None, first, "s", in_first, "compiles", ">= 1"),
+        Row("script, second run: functions compiled", None, second, "s", again, "compiles", "<= 0"),
+        Row("script, second run, more than with COMPILE=never", None, never, "s", more, "ms", "<= 50"),
+    ]
