@@ -84,7 +84,7 @@ def apply(record: Record, function: Callable[..., Any], args: tuple[Any, ...], k
             if rule.wants_ufunc:
                 return rule.function(_ufunc_of(function), *args, **kwargs)
             return rule.function(*args, **kwargs)
-        except Declined as declined:
+        except (Declined, engine.NotNumbers) as declined:
             reason = declined.reason
     return fallback.call(function, args, kwargs, reason)
 
@@ -212,7 +212,10 @@ def _method(ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[str, 
     if method == "reduce":
         reason = why_not_reduced(ufunc, inputs[0])
         if reason is None:
-            return engine.reduction(ufunc, inputs[0], **kwargs)
+            try:
+                return engine.reduction(ufunc, inputs[0], **kwargs)
+            except engine.NotNumbers as declined:
+                reason = declined.reason
         return fallback.call(bound, inputs, kwargs, reason)
     return fallback.call(bound, inputs, kwargs, NO_RULE)
 

@@ -10,13 +10,14 @@ from numpy_dist.engine.ingest import default_shard, from_global, from_local, fro
 from numpy_dist.engine.memory import budget, check_budget
 from numpy_dist.engine.noting import noted
 from numpy_dist.engine.record import elementwise, numpy_error, wrap
-from numpy_dist.engine.reduce import reducible, reduction
+from numpy_dist.engine.reduce import NotNumbers, reducible, reduction
 from numpy_dist.engine.runtime import Runtime, runtime
 from numpy_dist.engine.state import counters, default_layout, flush, force, layout_of
 from numpy_dist.ir.phantoms import offset_of
 
 __all__ = [
     "Handle",
+    "NotNumbers",
     "Runtime",
     "aligned",
     "assign",

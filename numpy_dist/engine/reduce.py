@@ -10,7 +10,7 @@ import numpy as np
 from numpy_dist.engine.copies import assign
 from numpy_dist.engine.gather import gather, item
 from numpy_dist.engine.handle import Handle, is_sharded, ref_of
-from numpy_dist.engine.ingest import from_global, make_storage
+from numpy_dist.engine.ingest import from_global, make_storage, shardable
 from numpy_dist.engine.record import choose, numpy_error, operand_of, plain, read_of, wrap
 from numpy_dist.engine.runtime import Runtime, runtime
 from numpy_dist.ir.ops import op_of
@@ -38,9 +38,17 @@ _REDUCIBLE = frozenset(
 )
 
 
+class NotNumbers(TypeError):
+    """A reduction whose results are Python objects, which have no place in shards; raised before it is recorded."""
+
+    def __init__(self, dtype: np.dtype) -> None:
+        self.reason = f"results of dtype {dtype} are not distributed"
+        super().__init__(self.reason)
+
+
 def reducible(ufunc: np.ufunc, dtype: np.dtype) -> bool:
     """Whether `reduction` can do a ufunc: associative ones, whose partial results may be folded in any grouping."""
-    return ufunc in _REDUCIBLE and not dtype.hasobject and dtype.char != "T"
+    return ufunc in _REDUCIBLE and shardable(dtype)
 
 
 def reduction(
@@ -68,6 +76,11 @@ def reduction(
     handle or scalar
         A scalar executes the program and is collective (one allgather of partial results).
 
+    Raises
+    ------
+    NotNumbers
+        If the results are Python objects.
+
     Notes
     -----
     Ranks reduce their shards, one sweep fused with the element-wise work before it, and the owners of the result fold
@@ -90,6 +103,8 @@ def reduction(
     kind = _loop_dtype(
         ufunc, array.dtype, None if dtype is None else np.dtype(dtype), None if out is None else plain(out).dtype
     )
+    if not shardable(kind):
+        raise NotNumbers(kind)
     shape = tuple(1 if a in axes else n for a, n in enumerate(array.shape) if keepdims or a not in axes)
     needs_value = ufunc.identity is None and initial in (np._NoValue, None)
     if needs_value and (any(array.shape[a] == 0 for a in axes) or where is not True):

@@ -1,14 +1,36 @@
-"""Phantoms: ndarrays that stand for global arrays. They have shape, dtype, strides and flags, and no memory."""
+"""Phantoms: ndarrays that stand for global arrays. They have shape, dtype, strides and flags, and no memory.
+
+Their addresses begin where nobody may read or write, so that a program that touches a phantom's values stops there and
+then, with the stack (``python -X faulthandler``), instead of going on with wrong values.
+"""
 
 from __future__ import annotations
 
 import ctypes
+import mmap
 from collections.abc import Sequence
 
 import numpy as np
 
-_ANCHOR = np.zeros(4096, np.uint8)
-_ANCHOR_ADDRESS: int = _ANCHOR.__array_interface__["data"][0]
+# Address space only: no memory stands behind it. Where it is scarce (``ulimit -v``) the start of a phantom must do.
+_RESERVED = (1 << 36, 1 << 20)
+
+
+def _without_access() -> mmap.mmap:
+    """Pages that may not be touched."""
+    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0)
+    for size in _RESERVED[:-1]:
+        try:
+            return mmap.mmap(-1, size, flags, 0)
+        except OSError:
+            continue
+    return mmap.mmap(-1, _RESERVED[-1], flags, 0)
+
+
+_PAGES = _without_access()
+_ANCHOR_ADDRESS: int = np.frombuffer(_PAGES, np.uint8).__array_interface__["data"][0]
+# Through ctypes, since `mmap` gives out pages without access as read-only, and phantoms are writeable.
+_ANCHOR = np.ndarray(len(_PAGES), np.uint8, (ctypes.c_char * len(_PAGES)).from_address(_ANCHOR_ADDRESS))  # type: ignore[arg-type]
 _DATA_FIELD = (
     object.__basicsize__
 )  # `data` is the first field of PyArrayObject after the object head (NumPy's public C API)
@@ -51,6 +73,8 @@ def phantom(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
     if found is None or found.dtype is not dtype:
         if len(_PHANTOMS) > 1024:
             _PHANTOMS.clear()
+        if dtype.hasobject:
+            raise TypeError(f"objects ({dtype}) cannot be sharded: their references cannot lie in plain memory")
         if dtype.itemsize > _ANCHOR.size:
             raise ValueError(f"items of {dtype.itemsize} bytes ({dtype}) are larger than numpy_dist can shard")
         base = np.ndarray((), dtype, buffer=_ANCHOR.data)

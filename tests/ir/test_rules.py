@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -69,5 +74,39 @@ def test_phantoms_describe_views_without_memory():
     real = np.lib.stride_tricks.as_strided(np.zeros(1), whole.shape, whole.strides)[5:-3:2, ::-1].T
     assert view.strides == real.strides
     assert offset_of(view) == 5 * (8 << 20) + 8 * ((1 << 20) - 1)
-    with pytest.raises(ValueError, match="larger than numpy_dist can shard"):
-        phantom((3,), np.dtype("S5000"))
+
+
+@pytest.mark.parametrize("touch", ["p[3, 5]", "p.sum()", "p.__setitem__((0, 0), 1)", "p[::-1, ::-1].copy()"])
+def test_values_of_phantoms_are_out_of_reach(touch):
+    """Wrong values, or a write into somebody else's memory, would come to light much later."""
+    script = f"""
+import numpy
+from numpy_dist.ir.phantoms import phantom
+p = phantom((1000, 1000), numpy.dtype("f8"))
+print(p.shape, flush=True)
+{touch}
+"""
+    command = [sys.executable, "-X", "faulthandler", "-c", script]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.stdout == "(1000, 1000)\n"
+    assert done.returncode in (-signal.SIGSEGV, -signal.SIGBUS)
+    assert 'File "<string>", line 6' in done.stderr
+
+
+def test_phantoms_where_address_space_is_scarce():
+    script = """
+import resource, mmap
+resource.setrlimit(resource.RLIMIT_AS, (1 << 32, 1 << 32))
+import numpy
+from numpy_dist.ir import phantoms
+assert len(phantoms._PAGES) == 1 << 20
+assert phantoms.offset_of(phantoms.phantom((1 << 20, 1 << 10), numpy.dtype("f8"))[7:, 1:]) == 8 * (7 * 1024 + 1)
+"""
+    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=60, env=environment)
+
+
+@pytest.mark.parametrize("dtype", [object, np.dtypes.StringDType(), [("a", "f8"), ("b", "O")]], ids=str)
+def test_there_are_no_phantoms_of_objects(dtype):
+    with pytest.raises(TypeError, match="cannot be sharded"):
+        phantom((3,), np.dtype(dtype))
