@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import time
 
 TIMEOUT = 300.0
 """Seconds after which ranks that do not answer are given up."""
@@ -25,25 +26,33 @@ class Ranks:
     """
 
     def __init__(self, count: int, size: int, steps: int) -> None:
-        self._stack = contextlib.ExitStack()
         with contextlib.ExitStack() as stack:
             folder = stack.enter_context(tempfile.TemporaryDirectory())
             path = os.path.join(folder, "turns")
             server = stack.enter_context(socket.socket(socket.AF_UNIX))
             server.bind(path)
             server.listen(count)
-            server.settimeout(TIMEOUT)
+            server.settimeout(0.5)
             launcher = [sys.executable, "-c", "from numpy_dist.cli.main import main; raise SystemExit(main())", "run"]
             command = [*launcher, "-n", str(count), __file__, path, str(size), str(steps)]
             one = {"NUMPY_DIST_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
             # What the ranks print must not come between the rows of a table.
             process = subprocess.Popen(command, env=os.environ | one, stdout=sys.stderr)
             stack.callback(self._end, process)
-            self._sockets = [stack.enter_context(server.accept()[0]) for _ in range(count)]
-            for connection in self._sockets:
-                connection.settimeout(TIMEOUT)
+            self._sockets = [stack.enter_context(self._accept(server, process)) for _ in range(count)]
             self._answers()
             self._stack = stack.pop_all()
+
+    @staticmethod
+    def _accept(server: socket.socket, process: subprocess.Popen) -> socket.socket:
+        """The connection of the next rank that is ready."""
+        deadline = time.monotonic() + TIMEOUT
+        while process.poll() is None and time.monotonic() < deadline:
+            with contextlib.suppress(TimeoutError):
+                connection = server.accept()[0]
+                connection.settimeout(TIMEOUT)
+                return connection
+        raise SystemExit("the ranks of the stencil have failed, or do not get ready")
 
     @staticmethod
     def _end(process: subprocess.Popen) -> None:
