@@ -105,7 +105,7 @@ class TileSteps:
         if is_special(step):
             return self._cautious(step, inputs, outputs, where)
         plain = where is None and not options and len(outputs) == 1 and len(inputs) <= 2
-        if op.ufunc is not None and plain and not any(type(x) is int for x in step.inputs):
+        if op.ufunc is not None and op.direct and plain and not any(type(x) is int for x in step.inputs):
             ufunc, first, last, (out,) = op.ufunc, inputs[0], inputs[-1], outputs
             if len(inputs) == 1:
 

@@ -24,14 +24,22 @@ class Op:
         ``apply(inputs, outputs, where, options)`` computes one tile with NumPy.
     ufunc : numpy.ufunc, optional
         The ufunc that it is, if it is one.
+    direct : bool
+        Whether calling `ufunc` with ``out=`` is as good as `apply`.
     """
 
-    __slots__ = ("apply", "name", "nin", "nout", "ufunc")
+    __slots__ = ("apply", "direct", "name", "nin", "nout", "ufunc")
 
     def __init__(
-        self, name: str, nin: int, nout: int, apply: Callable[..., None], ufunc: np.ufunc | None = None
+        self,
+        name: str,
+        nin: int,
+        nout: int,
+        apply: Callable[..., None],
+        ufunc: np.ufunc | None = None,
+        direct: bool = False,
     ) -> None:
-        self.name, self.nin, self.nout, self.apply, self.ufunc = name, nin, nout, apply, ufunc
+        self.name, self.nin, self.nout, self.apply, self.ufunc, self.direct = name, nin, nout, apply, ufunc, direct
 
     def __repr__(self) -> str:
         return f"Op({self.name})"
@@ -113,14 +121,37 @@ def _apply_without_out(ufunc: np.ufunc) -> Callable[..., None]:
     return apply
 
 
+def _apply_zfill(ufunc: np.ufunc) -> Callable[..., None]:
+    """NumPy looks for a sign where the text would begin that it has padded: also behind the memory of the result, for
+    empty text in all of its width, and before the element, for text that is longer than the width; there it writes.
+    """
+
+    def apply(inputs: list[Tile], outputs: tuple[np.ndarray, ...], where: np.ndarray | None, options: dict) -> None:
+        text, width = np.asarray(inputs[0]), inputs[1]
+        out = outputs[0]
+        found = np.zeros(out.size + 1, out.dtype)[:-1].reshape(out.shape)
+        longer = np.strings.str_len(text) > width
+        ufunc(text, width, out=found, where=~longer, **options)
+        np.copyto(found, text, where=longer, casting="unsafe")
+        np.copyto(out, found, where=True if where is None else where)
+
+    return apply
+
+
+_APPLY: dict[str, Callable[[np.ufunc], Callable[..., None]]] = {
+    "_slice": _apply_without_out,  # the one ufunc of NumPy's whose loops refuse `out`
+    "_zfill": _apply_zfill,
+}
+
+
 def op_of(ufunc: np.ufunc) -> Op:
     """The op of a ufunc (made at first sight)."""
     op = _UFUNC_OPS.get(ufunc)
     if op is None:
         apply = _apply_comparison if ufunc in _COMPARISONS and np.__version__.startswith("2.1.") else _apply_ufunc
-        if ufunc.__name__ == "_slice":  # the one ufunc of NumPy's whose loops refuse `out`
-            apply = _apply_without_out
-        op = _UFUNC_OPS[ufunc] = Op(ufunc.__name__, ufunc.nin, ufunc.nout, apply(ufunc), ufunc)
+        apply = _APPLY.get(ufunc.__name__, apply)
+        direct = ufunc.__name__ not in _APPLY
+        op = _UFUNC_OPS[ufunc] = Op(ufunc.__name__, ufunc.nin, ufunc.nout, apply(ufunc), ufunc, direct)
     return op
 
 
