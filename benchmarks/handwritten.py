@@ -16,6 +16,9 @@ summing = njit(parallel=True, fastmath={"reassoc"})
 PARTS = 64
 """Pieces of a long array, for reductions that Numba does not reduce by itself."""
 
+LANES = 8
+"""Elements compared at a time: one chain of comparisons would wait for each of them."""
+
 
 def _in_turns(step, buffers, others, steps):
     """Work in place by two sets of buffers that swap roles after each step."""
@@ -181,25 +184,33 @@ def _squared_distance(x, y):
     return total
 
 
-@njit(parallel=True, fastmath={"nnan", "nsz"})
+@parallel
 def _smallest(x):
-    parts = np.empty(PARTS)
+    parts = np.empty((PARTS, LANES))
     for part in prange(PARTS):
-        found = x[part * x.size // PARTS]
-        for i in range(part * x.size // PARTS, (part + 1) * x.size // PARTS):
-            found = min(found, x[i])
-        parts[part] = found
+        lanes = np.full(LANES, x[0])
+        end = (part + 1) * x.size // PARTS
+        for start in range(part * x.size // PARTS, end, LANES):
+            first = min(start, end - LANES)  # the last lanes may be looked at twice
+            for lane in range(LANES):
+                value, found = x[first + lane], lanes[lane]
+                lanes[lane] = value if value < found else found
+        parts[part] = lanes
     return parts.min()
 
 
-@njit(parallel=True, fastmath={"nnan", "nsz"})
+@parallel
 def _largest(x):
-    parts = np.empty(PARTS)
+    parts = np.empty((PARTS, LANES))
     for part in prange(PARTS):
-        found = x[part * x.size // PARTS]
-        for i in range(part * x.size // PARTS, (part + 1) * x.size // PARTS):
-            found = max(found, x[i])
-        parts[part] = found
+        lanes = np.full(LANES, x[0])
+        end = (part + 1) * x.size // PARTS
+        for start in range(part * x.size // PARTS, end, LANES):
+            first = min(start, end - LANES)  # the last lanes may be looked at twice
+            for lane in range(LANES):
+                value, found = x[first + lane], lanes[lane]
+                lanes[lane] = value if value > found else found
+        parts[part] = lanes
     return parts.max()
 
 
