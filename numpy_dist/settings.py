@@ -168,6 +168,7 @@ class Settings:
     MIN_SHARD_BYTES = Setting(_bytes, 262144, "Arrays of at least this many bytes are sharded when they are created.")
     NUM_THREADS = Setting(_count, 0, "Threads for each rank; 0: as many as the rank may use.")
     CACHE_DIR = Setting(_directory, _default_cache(), "Where compiled kernels are kept.")
+    CACHE_SIZE = Setting(_bytes, 256 << 20, "The bytes that compiled kernels may take there.")
     COMPILE = Setting(_one_of("auto", "first", "never"), "auto", "When a group of statements is compiled.")
     TRANSPORT = Setting(_one_of("auto", "mpi-gpu", "nccl", "ipc", "host"), "auto", "How shards on GPUs travel.")
     MEMORY_BUDGET = Setting(_bytes, 0, "The bytes that a gather may take on one rank; 0: worked out from free memory.")

@@ -1,0 +1,104 @@
+"""The side of the compiling process (`worker`) that its parent sees."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+
+from numpy_dist.backends.compiled.store import Store, describe_owner
+
+_WORKER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "worker.py")
+# All that the child gets of the environment: so none of a launcher's variables, whatever the launcher, and no
+# settings of Numba's (NUMBA_DISABLE_JIT).
+_VARIABLES = ("PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TMPDIR", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
+_ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+
+
+class Child:
+    """A process that compiles for this one. Nothing here waits for it, but `close`.
+
+    Raises
+    ------
+    OSError
+        Where no process can be started.
+    """
+
+    def __init__(self, store: Store) -> None:
+        environment = {name: os.environ[name] for name in _VARIABLES if name in os.environ} | _ONE_THREAD
+        self.parent = os.getpid()
+        self._process = subprocess.Popen(
+            [sys.executable, "-I", "-S", _WORKER],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=environment,
+            bufsize=0,
+        )
+        assert self._process.stdin is not None and self._process.stdout is not None
+        self._requests = self._process.stdin.fileno()
+        self._answers = self._process.stdout.fileno()
+        os.set_blocking(self._requests, False)
+        os.set_blocking(self._answers, False)
+        self._unsent = bytearray()
+        self._unread = b""
+        self.pid = self._process.pid
+        self.owner = describe_owner(self.pid)
+        self.answered = time.monotonic()  # when it was last heard of, or got something to do
+        self._send({"path": [os.path.abspath(p) for p in sys.path], "directory": store.directory, "limit": store.limit})
+
+    def _send(self, message: dict) -> None:
+        self._unsent += json.dumps(message).encode() + b"\n"
+        self._flush()
+
+    def _flush(self) -> None:
+        with contextlib.suppress(BlockingIOError, BrokenPipeError):  # the rest goes later; or it is dead: see `alive`
+            while self._unsent:
+                del self._unsent[: os.write(self._requests, self._unsent)]
+
+    def compile(self, key: str, source: str) -> None:
+        """Ask for a kernel."""
+        self._send({"key": key, "source": source})
+
+    def answers(self) -> Iterator[dict[str, str]]:
+        """What the child has said since: dictionaries with `key`, `status` and `reason`."""
+        self._flush()
+        with contextlib.suppress(BlockingIOError):
+            while data := os.read(self._answers, 1 << 16):
+                self._unread += data
+        *lines, self._unread = self._unread.split(b"\n")
+        if lines:
+            self.answered = time.monotonic()
+        for line in lines:
+            yield json.loads(line)
+
+    def alive(self) -> bool:
+        """Whether the child runs."""
+        return self._process.poll() is None
+
+    def fate(self) -> str:
+        """How the child ended."""
+        code = self._process.poll()
+        return f"was ended by signal {-code}" if code is not None and code < 0 else f"ended with exit code {code}"
+
+    def abandon(self) -> None:
+        """Close this process's ends of the pipes, after a fork: the child belongs to the other process."""
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe is not None:
+                pipe.close()
+        self._process.returncode = 0  # it is not ours to wait for
+
+    def close(self, patience: float = 2.0) -> None:
+        """End the child: politely by the end of its stdin, after `patience` seconds by force."""
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe is not None:
+                pipe.close()
+        try:
+            self._process.wait(patience)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()

@@ -1,0 +1,266 @@
+"""From a kernel's source to its address: at once where the cache has it, else by a process that compiles meanwhile."""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+import time
+from collections.abc import Iterable
+
+from numpy_dist.backends.compiled import store as stores
+from numpy_dist.backends.compiled.child import Child
+
+_LOOK_SECONDS = 0.004  # between looks for a kernel that is not there yet
+_LEADER_SECONDS = 0.25  # that another rank of this machine, which has a child, gets to take up a kernel before us
+_STUCK_SECONDS = 120.0  # of a child that says nothing while it has work
+_TRIES = 2
+_DEATHS = 4  # of children in a row, without any answer
+
+
+class CompileError(RuntimeError):
+    """A kernel cannot be compiled; the message says why."""
+
+
+class Compiler:
+    """Kernels by source. It may be used by several threads, and is of no use after `close`.
+
+    Parameters
+    ----------
+    directory : str
+        The cache. Where it cannot be used, kernels are kept for this process only, and `warning` says why.
+    limit : int
+        Bytes that the cache may take.
+    """
+
+    def __init__(self, directory: str, limit: int) -> None:
+        self._directory = directory
+        self._limit = limit
+        self._lock = threading.RLock()
+        self._store: stores.Store | None = None
+        self._warning: str | None = None
+        self._addresses: dict[str, int] = {}
+        self._failures: dict[str, str] = {}
+        self._keys: dict[str, str] = {}
+        self._next_look: dict[str, float] = {}
+        self._wanted: dict[str, float] = {}  # requested, not there yet: when we compile it ourselves at the earliest
+        self._submitted: dict[str, str] = {}  # sources by key, in the order in which our child gets them
+        self._tries: dict[str, int] = {}
+        self._deaths = 0
+        self._child: Child | None = None
+        self._closed = False
+
+    # What users call
+
+    def request(self, source: str) -> None:
+        """Have a kernel compiled, if it is not there; returns at once."""
+        if source in self._addresses or source in self._failures or source in self._wanted:
+            return
+        with self._lock:
+            if self._load(source) is None and source not in self._failures and source not in self._wanted:
+                self._wanted[source] = 0.0
+                self._attend(source)
+
+    def address(self, source: str) -> int | None:
+        """The kernel's address, or None where it is not there yet (or cannot be compiled: see `failed`)."""
+        found = self._addresses.get(source)
+        if found is not None or source in self._failures:
+            return found
+        now = time.monotonic()
+        if now < self._next_look.get(source, 0.0):
+            return None
+        with self._lock:
+            self._next_look[source] = now + _LOOK_SECONDS
+            self._listen()
+            found = self._load(source)
+            if found is None and source in self._wanted:
+                self._attend(source)
+            return found
+
+    def compile(self, source: str) -> int:
+        """The kernel's address; waits for it.
+
+        Raises
+        ------
+        CompileError
+            Where it cannot be compiled.
+        """
+        self.request(source)
+        pause = 0.001
+        while (found := self.address(source)) is None:
+            reason = self._failures.get(source)
+            if reason is not None:
+                raise CompileError(reason)
+            time.sleep(pause)
+            pause = min(0.005, pause * 1.5)
+        return found
+
+    def failed(self, source: str) -> str | None:
+        """Why a kernel cannot be compiled; None where that is not known."""
+        return self._failures.get(source)
+
+    def warning(self) -> str | None:
+        """What a user should know about the cache; said once, then None."""
+        with self._lock:
+            said, self._warning = self._warning, None
+            return said
+
+    def close(self) -> None:
+        """End the child. Kernels that are not there yet will not come; addresses stay valid."""
+        with self._lock:
+            self._closed = True
+            for source in self._wanted:
+                self._failures.setdefault(source, "the compiler was closed")
+            self._wanted.clear()
+            self._drop_child()
+
+    # The cache
+
+    def _open(self) -> stores.Store:
+        if self._store is None:
+            self._store, self._warning = stores.Store.open(self._directory, self._limit)
+        return self._store
+
+    def _key(self, source: str) -> str:
+        key = self._keys.get(source)
+        if key is None:
+            key = self._keys[source] = stores.kernel_key(source)
+        return key
+
+    def _load(self, source: str) -> int | None:
+        """The address, where the kernel is loaded or in the cache; notes a failure that is in the cache."""
+        if source in self._addresses or source in self._failures:
+            return self._addresses.get(source)
+        key, store = self._key(source), self._open()
+        content = store.read(key)
+        if content is None:
+            reason = store.read_failure(key)
+            if reason is not None:
+                self._fail(source, reason)
+            return None
+        from numpy_dist.backends.compiled import loader
+
+        try:
+            found = loader.load(content)
+        except loader.LoadError as problem:
+            self._fail(source, str(problem))
+            return None
+        self._addresses[source] = found
+        self._forget(source)
+        return found
+
+    def _fail(self, source: str, reason: str) -> None:
+        self._failures[source] = reason
+        self._forget(source)
+
+    def _forget(self, source: str) -> None:
+        self._wanted.pop(source, None)
+        self._submitted.pop(self._key(source), None)
+        self._next_look.pop(source, None)
+
+    # The child
+
+    def _attend(self, source: str) -> None:
+        """See to it that somebody compiles a kernel that is wanted."""
+        key, store = self._key(source), self._open()
+        if key in self._submitted or store.locked(key) or self._closed:
+            return
+        now = time.monotonic()
+        if not self._has_child() and store.locked(self._leader()):
+            if not self._wanted[source]:
+                self._wanted[source] = now + _LEADER_SECONDS
+            if now < self._wanted[source]:
+                return
+        try:
+            child = self._start_child()
+            if store.lock(key, child.owner):
+                self._submit(key, source)
+        except OSError as problem:
+            self._without_cache(problem)
+
+    @staticmethod
+    def _leader() -> str:
+        """The lock of the process that compiles on this machine. Others compile too, but only what it does not."""
+        return "worker-" + socket.gethostname()
+
+    def _has_child(self) -> bool:
+        if self._child is not None and self._child.parent != os.getpid():
+            self._child.abandon()
+            self._child = None
+            self._submitted.clear()
+        return self._child is not None
+
+    def _start_child(self) -> Child:
+        if self._has_child():
+            assert self._child is not None
+            return self._child
+        store = self._open()
+        self._child = Child(store)
+        store.lock(self._leader(), self._child.owner)
+        return self._child
+
+    def _submit(self, key: str, source: str) -> None:
+        assert self._child is not None
+        if not self._submitted:
+            self._child.answered = time.monotonic()
+        self._submitted[key] = source
+        self._child.compile(key, source)
+
+    def _listen(self) -> None:
+        """Take the child's answers; see whether it lives and moves."""
+        if not self._has_child():
+            return
+        child = self._child
+        assert child is not None
+        alive = child.alive()
+        for answer in child.answers():
+            self._deaths = 0
+            source = self._submitted.pop(answer["key"], None)
+            if source is None:
+                continue
+            if answer["status"] == "failed":
+                self._fail(source, answer["reason"])
+            elif answer["status"] == "unwritable":
+                self._without_cache(OSError(answer["reason"]))
+                return
+        if not alive:
+            self._bury(f"the process that compiles {child.fate()}")
+        elif self._submitted and time.monotonic() - child.answered > _STUCK_SECONDS:
+            self._bury(f"compiling took more than {_STUCK_SECONDS:g} seconds")
+
+    def _bury(self, reason: str) -> None:
+        """Do without the child. The kernel that it was compiling has a second try; the others wait for the next one."""
+        first = next(iter(self._submitted.values()), None)
+        sources = list(self._submitted.values())
+        self._drop_child()
+        if first is None:
+            return
+        self._deaths += 1
+        self._tries[first] = self._tries.get(first, 0) + 1
+        if self._deaths >= _DEATHS:
+            self._fail_all(sources, reason)
+        elif self._tries[first] >= _TRIES:
+            self._fail(first, reason)
+
+    def _fail_all(self, sources: Iterable[str], reason: str) -> None:
+        for source in sources:
+            self._fail(source, reason)
+
+    def _drop_child(self) -> None:
+        if not self._has_child():
+            return
+        child, store = self._child, self._open()
+        assert child is not None
+        self._child = None
+        child.close()
+        for key in (*self._submitted, self._leader()):
+            store.unlock(key, child.owner)
+        self._submitted.clear()
+
+    def _without_cache(self, problem: OSError) -> None:
+        """Go on with a directory of our own, where the cache (or starting a child) stopped working."""
+        self._drop_child()
+        if self._open().directory != self._directory:
+            self._fail_all(list(self._wanted), f"kernels cannot be compiled here: {problem}")
+            return
+        self._store, self._warning = stores.Store.private(self._directory, self._limit, problem)

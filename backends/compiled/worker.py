@@ -1,0 +1,238 @@
+"""The process that compiles: kernels' sources come in by stdin, their machine code goes to the cache.
+
+It is run as a file, without `site` and without the package around it, so that it starts fast and that nothing of MPI
+is loaded. It ends with its stdin, with its parent, or when it has been idle for long.
+"""
+
+from __future__ import annotations
+
+import json
+import linecache
+import os
+import queue
+import select
+import signal
+import struct
+import sys
+import threading
+import time
+import types
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from numpy_dist.backends.compiled.store import Store
+
+SIGNATURE = "int64(int64,int64,int64)"
+_OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": False, "boundscheck": False}
+NICENESS = 5
+_IDLE_SECONDS = 30.0
+_HEARTBEAT_SECONDS = 20.0
+
+_WRAPPER = """
+declare i32 @"{native}"(ptr, ptr, i64, i64, i64)
+define i64 @"{symbol}"(i64 %block, i64 %first, i64 %last) {{
+  %result = alloca i64
+  %error = alloca ptr
+  %status = call i32 @"{native}"(ptr %result, ptr %error, i64 %block, i64 %first, i64 %last)
+  %value = load i64, ptr %result
+  ret i64 %value
+}}
+"""
+
+
+class CompileError(RuntimeError):
+    """The kernel cannot be compiled, and never will."""
+
+
+def compile_kernel(source: str, symbol: str) -> bytes:
+    """The kernel of a source, as `loader.pack` packs it.
+
+    Raises
+    ------
+    CompileError
+        Whatever is wrong with the source; the message says what.
+    """
+    import llvmlite.binding as llvm
+    import numba
+
+    from numpy_dist.backends.compiled import loader
+
+    filename = f"<{symbol}>"
+    linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
+    namespace: dict[str, Any] = {"__name__": symbol}
+    try:
+        exec(compile(source, filename, "exec"), namespace)
+        function = numba.cfunc(SIGNATURE, **_OPTIONS)(namespace["kernel"])
+        module = llvm.parse_assembly(function.inspect_llvm())
+    except MemoryError:
+        raise
+    except Exception as problem:
+        raise CompileError(f"{type(problem).__name__}: {problem}") from problem
+    finally:
+        del linecache.cache[filename]
+    native = function.native_name.removeprefix("cfunc.")
+    _check_returns(module, native)
+    machine = loader.target_machine()
+    _keep_only(module, native, symbol, machine)
+    code = machine.emit_object(module)
+    externals = undefined_symbols(code)
+    missing = [name for name in externals if not loader.resolvable(name)]
+    if missing:
+        raise CompileError(f"the kernel calls {', '.join(missing)}, which a process without Numba does not have")
+    return loader.pack(symbol, externals, code)
+
+
+def _check_returns(module: Any, native: str) -> None:
+    """Refuse a kernel that could raise: nobody would see the exception."""
+    for block in module.get_function(native).blocks:
+        for instruction in block.instructions:
+            if instruction.opcode == "ret" and str(next(instruction.operands)).split() != ["i32", "0"]:
+                raise CompileError("the kernel can raise an exception")
+
+
+def _keep_only(module: Any, native: str, symbol: str, machine: Any) -> None:
+    """Leave one function, `symbol`, that returns the kernel's value, and what it needs.
+
+    Numba's own C function, which this replaces, calls Python to report exceptions.
+    """
+    import llvmlite.binding as llvm
+
+    module.link_in(llvm.parse_assembly(_WRAPPER.format(native=native, symbol=symbol)))
+    for function in module.functions:
+        if not function.is_declaration and function.name != symbol:
+            function.linkage = "internal"
+    for variable in module.global_variables:
+        if not variable.is_declaration and str(variable.linkage.name) != "common":
+            variable.linkage = "internal"
+    passes = llvm.create_new_module_pass_manager()
+    passes.add_always_inliner_pass()
+    passes.add_global_dead_code_eliminate_pass()
+    passes.run(module, llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options()))
+
+
+def undefined_symbols(code: bytes) -> list[str]:
+    """The symbols that an object file (64-bit ELF) needs from elsewhere.
+
+    Raises
+    ------
+    CompileError
+        For another format: LLVM ends the process that loads an object with a symbol it does not find.
+    """
+    if code[:5] != b"\x7fELF\x02" or sys.byteorder != "little":
+        raise CompileError("object files other than 64-bit little-endian ELF are not supported")
+    table, size, count = struct.unpack_from("<Q", code, 40)[0], *struct.unpack_from("<HH", code, 58)
+    # name, type, flags, address, offset, size, link, info, alignment, entry size
+    sections = [struct.unpack_from("<IIQQQQIIQQ", code, table + index * size) for index in range(count)]
+    names = set()
+    for section in sections:
+        if section[1] != 2:  # SHT_SYMTAB
+            continue
+        strings = sections[section[6]][4]
+        for start in range(section[4], section[4] + section[5], 24):
+            name, _, _, defined_in = struct.unpack_from("<IBBH", code, start)
+            if name and not defined_in:
+                names.add(code[strings + name : code.index(b"\0", strings + name)].decode())
+    return sorted(names)
+
+
+class Worker:
+    """Reads requests, one JSON object a line, in one thread, and compiles in the other."""
+
+    def __init__(self, source: int, answers: int) -> None:
+        self._source = source
+        self._answers = answers
+        self._parent = os.getppid()
+        self._waiting: queue.SimpleQueue[dict[str, str] | None] = queue.SimpleQueue()
+        self._held: set[str] = set()  # keys whose locks are ours
+        self._store: Store | None = None
+        self._owner = ""
+
+    def run(self) -> None:
+        """Serve until the end of stdin."""
+        threading.Thread(target=self._read, daemon=True).start()
+        while (request := self._waiting.get()) is not None:
+            self._serve(request["key"], request["source"])
+
+    def _read(self) -> None:
+        buffer = b""
+        last_request = last_beat = time.monotonic()
+        while True:
+            ready, _, _ = select.select([self._source], [], [], 0.5)
+            now = time.monotonic()
+            if ready:
+                data = os.read(self._source, 1 << 20)
+                if not data:
+                    break
+                *lines, buffer = (buffer + data).split(b"\n")
+                for line in lines:
+                    self._take(json.loads(line))
+                last_request = now
+            elif os.getppid() != self._parent:
+                break
+            elif not self._held and now - last_request > _IDLE_SECONDS:
+                break
+            if now - last_beat > _HEARTBEAT_SECONDS:
+                last_beat = now
+                for key in list(self._held):
+                    if self._store is not None:
+                        self._store.refresh(key, self._owner)
+        self._end()
+
+    def _end(self) -> None:
+        for key in list(self._held):
+            if self._store is not None:
+                self._store.unlock(key, self._owner)
+        os._exit(0)  # also out of the middle of a compilation
+
+    def _take(self, message: dict[str, Any]) -> None:
+        if self._store is None:
+            sys.path[:] = message["path"]
+            from numpy_dist.backends.compiled import store
+
+            self._store = store.Store(message["directory"], message["limit"])
+            self._owner = store.describe_owner(os.getpid())
+            return
+        self._held.add(message["key"])
+        self._waiting.put(message)
+
+    def _serve(self, key: str, source: str) -> None:
+        assert self._store is not None
+        answer = {"key": key, "status": "done"}
+        try:
+            if self._store.read(key) is None:
+                self._store.write(key, compile_kernel(source, "kernel_" + key[:32]))
+        except CompileError as problem:
+            answer |= {"status": "failed", "reason": str(problem)}
+        except OSError as problem:
+            answer |= {"status": "unwritable", "reason": str(problem)}
+        if answer["status"] == "failed":
+            try:
+                self._store.write_failure(key, answer["reason"])
+            except OSError as problem:
+                answer |= {"status": "unwritable", "reason": str(problem)}
+        self._store.unlock(key, self._owner)
+        self._held.discard(key)
+        os.write(self._answers, json.dumps(answer).encode() + b"\n")
+
+
+def _stand_alone() -> None:
+    """Make this folder's modules importable by their names, without running the package's `__init__`."""
+    folder = os.path.dirname(os.path.abspath(__file__))
+    for name, path in (("numpy_dist", None), ("numpy_dist.backends", None), ("numpy_dist.backends.compiled", folder)):
+        package = types.ModuleType(name)
+        package.__path__ = [] if path is None else [path]
+        sys.modules[name] = package
+
+
+def main() -> None:
+    """Serve the process that started this one."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C at the terminal is for the script; our stdin tells the end
+    os.nice(NICENESS)
+    answers = os.dup(1)
+    os.dup2(2, 1)  # whatever prints must not answer
+    _stand_alone()
+    Worker(0, answers).run()
+
+
+if __name__ == "__main__":
+    main()
