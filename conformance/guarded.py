@@ -95,8 +95,8 @@ def guard() -> None:
         setattr(Pool, name, method)
     for name, module in list(sys.modules.items()):
         if name.startswith(GUARDED) and getattr(module, "np", None) is np:
-            module.np = GuardedNumpy()  # type: ignore[attr-defined]
-    subject.np = GuardedNumpy()  # type: ignore[assignment]
+            vars(module)["np"] = GuardedNumpy()
+    vars(subject)["np"] = GuardedNumpy()
 
 
 def chosen(only: str) -> list[Case]:

@@ -148,8 +148,9 @@ def op_of(ufunc: np.ufunc) -> Op:
     """The op of a ufunc (made at first sight)."""
     op = _UFUNC_OPS.get(ufunc)
     if op is None:
-        apply = _apply_comparison if ufunc in _COMPARISONS and np.__version__.startswith("2.1.") else _apply_ufunc
-        apply = _APPLY.get(ufunc.__name__, apply)
+        apply = _APPLY.get(ufunc.__name__, _apply_ufunc)
+        if ufunc in _COMPARISONS and np.__version__.startswith("2.1."):
+            apply = _apply_comparison
         direct = ufunc.__name__ not in _APPLY
         op = _UFUNC_OPS[ufunc] = Op(ufunc.__name__, ufunc.nin, ufunc.nout, apply(ufunc), ufunc, direct)
     return op
