@@ -50,6 +50,8 @@ class Case:
         Whether the call asks for the values as such (`repr`, `list`, a file), so that a gather is what is wanted.
     values : bool
         Whether the values are to be compared (``empty`` has none).
+    apart : callable or None
+        The same call on memory that does not overlap, for one whose operands do.
     """
 
     function: Any
@@ -60,6 +62,7 @@ class Case:
     declines: str | None = None
     materialises: bool = False
     values: bool = True
+    apart: Callable[..., Any] | None = None
     number: int = 0
 
     def __str__(self) -> str:
@@ -94,10 +97,11 @@ class Topic:
         declines: str | None = None,
         materialises: bool = False,
         values: bool = True,
+        apart: Callable[..., Any] | None = None,
         **kwargs: Any,
     ) -> Case:
         """Add one call; see `Case`."""
-        made = Case(function, args, kwargs, via, tolerance, declines, materialises, values, len(self.cases))
+        made = Case(function, args, kwargs, via, tolerance, declines, materialises, values, apart, len(self.cases))
         self.cases.append(made)
         return made
 

@@ -158,6 +158,8 @@ def _result_differences(case: Case, subject: Subject, ours: Outcome, theirs: Out
         for operand in subject.operands:
             if other is operand.theirs and mine is not operand.ours:
                 yield "does not return the argument itself"
+        if type(mine) is np.ndarray and _is_ours_to_make(case, subject, mine):
+            yield "a result is an ndarray, not a distributed array"
     collected, bases = gathered(ours.result), [operand.theirs_base for operand in subject.operands]
     found = list(differences(collected, theirs.result, case.tolerance, case.values, arguments=bases))
     if found and known_differences.depends_on_strides(case, subject.theirs):
@@ -165,11 +167,25 @@ def _result_differences(case: Case, subject: Subject, ours: Outcome, theirs: Out
     yield from found
 
 
+def _is_ours_to_make(case: Case, subject: Subject, result: np.ndarray) -> bool:
+    """Whether a result has to be a distributed array: one was given, and the ndarray is not itself an argument.
+
+    Other array classes (records) are what they are in NumPy.
+    """
+    if case.function is np.ndarray.__array__ or not any(engine.is_handle(x.ours) for x in subject.operands):
+        return False
+    return not any(result is x.ours for x in subject.operands)
+
+
 def _contiguous_differences(case: Case, subject: Subject, collected: Any, theirs: Outcome) -> Iterator[str]:
-    """Ours against NumPy's on contiguous copies of the same arguments, which then also get what was written there."""
+    """Ours against NumPy's on contiguous copies of the same arguments, which then also get what was written there.
+
+    Where operands of the case overlap, NumPy's call is one whose operands do not.
+    """
     again = build(case, subject.seed)
     copies = {
-        id(operand.theirs): np.ascontiguousarray(operand.theirs).reshape(operand.theirs.shape)
+        # A copy also of a single element: it keeps its strides in `ascontiguousarray`, and they matter, too.
+        id(operand.theirs): np.array(operand.theirs, order="C")
         for operand in again.operands
     }
 
@@ -181,7 +197,8 @@ def _contiguous_differences(case: Case, subject: Subject, collected: Any, theirs
     args, kwargs = again.theirs
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        result = target(case)(*contiguous(args), **{name: contiguous(value) for name, value in kwargs.items()})
+        plainly = {name: contiguous(value) for name, value in kwargs.items()}
+        result = (case.apart or target(case))(*contiguous(args), **plainly)
     for operand, original in zip(subject.operands, again.operands, strict=True):
         if operand.theirs.flags.writeable:
             operand.theirs[...] = copies[id(original.theirs)]

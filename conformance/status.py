@@ -84,7 +84,7 @@ def differences_text() -> Iterator[str]:
     for entry in STRIDE_DEPENDENT:
         by_reason.setdefault(entry.reason, []).append(f"`{name_of(entry.ufunc)}`")
     for reason, names in by_reason.items():
-        yield f"- {', '.join(names)}: {reason}. Ours is the result that NumPy has for contiguous arguments."
+        yield f"- {', '.join(names)}: {reason}. Ours is what NumPy has for contiguous arguments that do not overlap."
     for known in DIFFERENCES:
         yield f"- `{name_of(known.function)}`: {known.reason}."
 

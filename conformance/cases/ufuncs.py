@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from numpy_dist.conformance.arguments import a, of, plain
-from numpy_dist.conformance.case import BLAS, PRODUCTS, SUMS, Topic
+from numpy_dist.conformance.case import BLAS, PRODUCTS, SUMS, Tolerance, Topic
 from numpy_dist.dispatch.core.catalogue import overridable_ufuncs
 from numpy_dist.dispatch.core.signatures import NUMPY_VERSION
 
@@ -31,6 +31,8 @@ VALUES = {
 ASSOCIATIVE = ("add", "multiply", "maximum", "minimum", "fmax", "fmin", "logical_and", "logical_or", "logical_xor",
                "bitwise_and", "bitwise_or", "bitwise_xor", "gcd", "lcm")  # fmt: skip
 ROUNDED = {"add": SUMS, "multiply": PRODUCTS}
+EITHER_ZERO = Tolerance(0, "which of 0.0 and -0.0 NumPy chooses depends on the place of the element in its vectors")
+ZEROS = {"fmax": EITHER_ZERO, "fmin": EITHER_ZERO}
 
 
 def loops(ufunc: np.ufunc) -> list[str]:
@@ -55,7 +57,7 @@ def element_wise(ufunc: np.ufunc) -> None:
         case(ufunc, *arrays(ufunc, characters, 7, 5))
     for characters in found:
         if characters[0] in "bBqQfdDM":
-            case(ufunc, *arrays(ufunc, characters, 23, values="special"))
+            case(ufunc, *arrays(ufunc, characters, 23, values="special"), tolerance=ZEROS.get(ufunc.__name__))
     usual = next((c for c in found if c[0] == "d"), found[-1])
     n = ufunc.nin
     for shape in ((0,), (3, 0, 2), (), (1,), (1, 1), (2,), (13, 3), (2, 3, 4)):
@@ -108,8 +110,8 @@ def keywords(ufunc: np.ufunc, usual: str) -> None:
         x = arrays(ufunc, usual[:1], 9)[0]
         others = arrays(ufunc, usual[1:])
         case(ufunc, x, *others, out=x)
-        case(ufunc, x, *others, via=lambda x, *o: ufunc(x[1:], *o, out=x[:-1]) if x.dtype == result else None)
-        case(ufunc, x, *others, via=lambda x, *o: ufunc(x[::-1], *o, out=x) if x.dtype == result else None)
+        if x.dtype == result:
+            overlapping(ufunc, x, others)
     else:
         outs = tuple(a(6, 5, dtype=loop) for loop in ufunc.types[-1].partition("->")[2].replace("O", "d"))
         case(ufunc, *arrays(ufunc, usual, 6, 5), out=outs)
@@ -123,6 +125,29 @@ def keywords(ufunc: np.ufunc, usual: str) -> None:
         case(ufunc, *arrays(ufunc, usual[:1], 6, 5))
     if ufunc.types[0][0] == "?":
         case(ufunc, *arrays(ufunc, "?" * n, 6, 5), signature="?" * n + "->" + ufunc.types[0].partition("->")[2])
+
+
+def overlapping(ufunc: np.ufunc, x: Any, others: list[Any]) -> None:
+    """Results that go where a shifted or reversed input is read from."""
+
+    def assigned(out: np.ndarray, values: np.ndarray) -> np.ndarray:
+        out[...] = values
+        return out
+
+    case(
+        ufunc,
+        x,
+        *others,
+        via=lambda x, *o: ufunc(x[1:], *o, out=x[:-1]),
+        apart=lambda x, *o: assigned(x[:-1], ufunc(x[1:].copy(), *o)),
+    )
+    case(
+        ufunc,
+        x,
+        *others,
+        via=lambda x, *o: ufunc(x[::-1], *o, out=x),
+        apart=lambda x, *o: assigned(x, ufunc(x[::-1].copy(), *o)),
+    )
 
 
 def methods(ufunc: np.ufunc) -> None:
@@ -238,4 +263,7 @@ if NUMPY_VERSION >= (2, 3):  # `out=...` asks for an array where there would be 
     case(np.multiply, a(6, 5), a(5), out=...)
     case(np.add.reduce, a(6, 5, values="whole"), axis=None, out=...)
 case(np.subtract, a(6, dtype="?"), a(6, dtype="?"))
+case(np.subtract, a(6, 5), a(5, dtype="f4"), dtype=np.dtypes.Float32DType)
+case(np.subtract, a(6, dtype="M8[s]"), a(6, dtype="M8[D]"), dtype=np.dtypes.TimeDelta64DType)
+case(np.add.reduce, a(6, 5, dtype="i4"), dtype=np.dtypes.Float32DType)
 case(np.add, a(6), a(6), via=lambda x, y: operator.iadd(x[::2], y[1::2]))

@@ -21,6 +21,7 @@ from numpy_dist.errors import UnsupportedError
 
 NO_RULE = "it has no distributed implementation"
 _ufunc_class = np.ufunc
+_DTYPE_CLASS = type(np.dtype)
 
 
 def array_function(
@@ -129,6 +130,8 @@ def _keywords(kwargs: dict[str, Any]) -> dict[str, Any] | None:
     for value in (*(kwargs.get("out") or ()), kwargs.get("where")):
         if type(value) not in PLAIN and is_foreign(type(value)):
             return None
+    if type(kwargs.get("dtype")) is _DTYPE_CLASS and isinstance(kwargs["dtype"].type, type):
+        kwargs = {**kwargs, "dtype": kwargs["dtype"].type}  # a class such as np.dtypes.Float64DType
     where = kwargs.get("where", True)
     if "subok" in kwargs or type(where) not in PLAIN:
         kwargs = {name: value for name, value in kwargs.items() if name != "subok"}

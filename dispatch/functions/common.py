@@ -35,6 +35,11 @@ def view_or_self(x: Any, function: Callable[[np.ndarray], np.ndarray]) -> Any:
     return x if found is x._array else x._view(lambda _: found)
 
 
+def ours(found: np.ndarray, given: Any) -> Any:
+    """What NumPy made of an argument that is no array of ours, as one: every rank has it. The argument itself stays."""
+    return found if found is given else engine.replicated(found)
+
+
 def blocks(*arrays: tuple[Any, Layout]) -> list[np.ndarray]:
     """This rank's boxes of arrays that have these layouts, for reading at once (executes what they need)."""
     engine.force(*(x for x, _ in arrays))  # all, before the memory of any is looked at

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from numpy_dist import engine
+from numpy_dist.dispatch.core import policy
 from numpy_dist.dispatch.core.registry import implements
 
 
@@ -88,6 +89,13 @@ def copyto(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) ->
     if engine.is_handle(dst):
         engine.assign(dst, src, where=where, casting=casting)
     else:
-        # Every rank has the ndarray, so every rank needs all values.
+        moved = [x for x in (src, where) if engine.is_sharded(x)]
+        if moved:
+            policy.permit(
+                "numpy.copyto",
+                "its target is an ndarray, which every rank holds whole",
+                sum(x._array.nbytes for x in moved),
+                action="bring the values to every rank",
+            )
         whole: list[Any] = [engine.gather(x) if engine.is_handle(x) else x for x in (src, where)]
         np.copyto(dst, whole[0], casting, whole[1])

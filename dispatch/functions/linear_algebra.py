@@ -109,7 +109,7 @@ def _flags(x: Any) -> Any:
 
 @implements(np.vecdot, kind="composed")
 def vecdot(x1: Any, x2: Any, /, **kwargs: Any) -> Any:
-    axis = kwargs.pop("axis", -1)
+    axis, dtype, casting = kwargs.pop("axis", -1), kwargs.pop("dtype", None), kwargs.pop("casting", "same_kind")
     if kwargs:
         decline(f"vecdot with {', '.join(kwargs)}")
     a, b = as_handle(x1), as_handle(x2)
@@ -118,7 +118,9 @@ def vecdot(x1: Any, x2: Any, /, **kwargs: Any) -> Any:
     a, b = np.moveaxis(a, axis, -1), np.moveaxis(b, axis, -1)
     if a.shape[-1] != b.shape[-1]:
         engine.numpy_error(np.vecdot, (a, b))
-    dtype = np.vecdot.resolve_dtypes((a.dtype, b.dtype, None))[2]
+    loop: dict[str, Any] = {} if dtype is None else {"signature": (None, None, np.dtype(dtype))}
+    left, right, dtype = np.vecdot.resolve_dtypes((a.dtype, b.dtype, None), casting=casting, **loop)
+    a, b = _converted(a, left), _converted(b, right)
     products = np.multiply(np.conjugate(a) if a.dtype.kind == "c" else a, b, dtype=dtype)
     return np.any(products, axis=-1) if dtype == np.bool_ else np.sum(products, axis=-1, dtype=dtype)
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from numpy_dist import engine
 from numpy_dist.dispatch.core.registry import decline, implements
-from numpy_dist.dispatch.functions.common import as_handle, view_or_self, views
+from numpy_dist.dispatch.functions.common import as_handle, ours, view_or_self, views
 from numpy_dist.dispatch.functions.numpy_source import numpy_source
 
 # -- shapes ----------------------------------------------------------------------------------------------------------
@@ -77,7 +77,7 @@ def expand_dims(a: Any, axis: Any) -> Any:
 
 
 def _atleast(function: Any, arys: tuple[Any, ...]) -> Any:
-    found = tuple(view_or_self(x, function) if engine.is_handle(x) else function(x) for x in arys)
+    found = tuple(view_or_self(x, function) if engine.is_handle(x) else ours(function(x), x) for x in arys)
     return found[0] if len(found) == 1 else found
 
 
@@ -105,7 +105,7 @@ def broadcast_to(array: Any, shape: Any, subok: bool = False) -> Any:
 def broadcast_arrays(*args: Any, subok: bool = False) -> tuple[Any, ...]:
     parts = np.broadcast_arrays(*(x._array if engine.is_handle(x) else x for x in args))
     return tuple(
-        (x if part is x._array else x._view(lambda _, part=part: part)) if engine.is_handle(x) else part
+        (x if part is x._array else x._view(lambda _, part=part: part)) if engine.is_handle(x) else ours(part, x)
         for x, part in zip(args, parts, strict=True)
     )
 
@@ -125,7 +125,12 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
     return tuple(engine.copy(x, order="C") for x in output) if copy else output
 
 
-implements(np.ix_, kind="structural")(numpy_source(np.ix_))
+_numpys_ix = numpy_source(np.ix_)
+
+
+@implements(np.ix_, kind="structural")
+def ix_(*args: Any) -> tuple[Any, ...]:
+    return tuple(x if engine.is_handle(x) else engine.replicated(x) for x in _numpys_ix(*args))
 
 
 def _nonzero_box(filt: Any) -> tuple[np.ndarray, np.ndarray]:

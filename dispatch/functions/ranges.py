@@ -21,6 +21,7 @@ from numpy_dist.dispatch.functions.creation import (
     is_replicated,
     memory_axes,
 )
+from numpy_dist.dispatch.functions.numpy_source import numpy_source
 from numpy_dist.layout.layout import Cut, Layout
 from numpy_dist.layout.regions import Box
 
@@ -141,7 +142,11 @@ def linspace(
     mesh: Any = None,
 ) -> Any:
     """Evenly spaced values in an interval, as `numpy.linspace`; `split` and `mesh` as in `arange`."""
-    if any(engine.is_sharded(x) or np.ndim(x) for x in (start, stop)):
+    start, stop = map(_number, (start, stop))
+    if any(engine.is_sharded(x) for x in (start, stop)):
+        made = _numpys_linspace(start, stop, num, endpoint, retstep, dtype, axis, device=device)
+        return (_moved(made[0], split, mesh), made[1]) if retstep else _moved(made, split, mesh)
+    if np.ndim(start) or np.ndim(stop):
         return _everywhere(np.linspace, start, stop, num, endpoint, retstep, dtype, axis, split=split, mesh=mesh)
     start, stop = (x._array if engine.is_handle(x) else x for x in (start, stop))
     count = operator.index(num)
@@ -187,7 +192,10 @@ def logspace(
     mesh: Any = None,
 ) -> Any:
     """Values that are evenly spaced on a logarithmic scale, as `numpy.logspace`; `split` and `mesh` as in `arange`."""
-    if any(engine.is_sharded(x) or np.ndim(x) for x in (start, stop, base)):
+    start, stop, base = map(_number, (start, stop, base))
+    if any(engine.is_sharded(x) for x in (start, stop, base)):
+        return _moved(_numpys_logspace(start, stop, num, endpoint, base, dtype, axis), split, mesh)
+    if any(np.ndim(x) for x in (start, stop, base)):
         return _everywhere(np.logspace, start, stop, num, endpoint, base, dtype, axis, split=split, mesh=mesh)
     exponents = linspace(start, stop, num, endpoint, axis=axis, split=split, mesh=mesh)
     values = np.power(base, exponents)
@@ -206,7 +214,13 @@ def geomspace(
     split: int | None = None,
     mesh: Any = None,
 ) -> Any:
-    """Values in geometric progression, as `numpy.geomspace`; every rank computes them all and keeps its part."""
+    """Values in geometric progression, as `numpy.geomspace`; `split` and `mesh` as in `arange`.
+
+    Between numbers, every rank computes them all and keeps its part.
+    """
+    start, stop = map(_number, (start, stop))
+    if any(engine.is_sharded(x) for x in (start, stop)):
+        return _moved(_numpys_geomspace(start, stop, num, endpoint, dtype, axis), split, mesh)
     return _everywhere(np.geomspace, start, stop, num, endpoint, dtype, axis, split=split, mesh=mesh)
 
 
@@ -216,7 +230,44 @@ def _everywhere(function: Callable[..., Any], *args: Any, split: int | None, mes
     made = function(*args)
     values, rest = made if isinstance(made, tuple) else (made, None)
     result = engine.from_global(np.asarray(values), chosen_layout(np.shape(values), split, mesh))
-    return result if rest is None else (result, rest)
+    if rest is None:
+        return result
+    return result, engine.from_global(rest) if isinstance(rest, np.ndarray) else rest
+
+
+class _Converter:
+    """What NumPy's private ``_array_converter`` is to its linspace, without converting arrays of ours."""
+
+    def __init__(self, *given: Any) -> None:
+        self._given = given
+
+    def as_arrays(self) -> tuple[Any, ...]:
+        return tuple(x if engine.is_handle(x) else np.asanyarray(x) for x in self._given)
+
+    def result_type(self, ensure_inexact: bool = False) -> np.dtype:
+        # Python's numbers stay weak beside NumPy's.
+        weak = (int, float, complex)
+        kinds = [x if type(x) in weak else x.dtype if hasattr(x, "dtype") else np.asarray(x).dtype for x in self._given]
+        return np.result_type(*kinds, *((0.0,) if ensure_inexact else ()))
+
+    def wrap(self, made: Any) -> Any:
+        return made
+
+
+_numpys_linspace = numpy_source(np.linspace, _array_converter=_Converter)
+_numpys_logspace = numpy_source(np.logspace)
+_numpys_geomspace = numpy_source(np.geomspace)
+
+
+def _number(x: Any) -> Any:
+    """The value of an array without axes, which every rank needs."""
+    return engine.item(x) if engine.is_sharded(x) and x.ndim == 0 else x
+
+
+def _moved(made: Any, split: int | None, mesh: Any) -> Any:
+    """An array in the layout that the user asked for, if they did."""
+    layout = chosen_layout(made.shape, split, mesh)
+    return made if layout is None else engine.copy(made, layout=layout)
 
 
 # -- diagonals and triangles -----------------------------------------------------------------------------------------

@@ -70,6 +70,8 @@ def _squared_magnitude(deviation: Any, given: np.dtype) -> Any:
     if deviation.dtype.kind == "c":
         real, imag = np.real(deviation), np.imag(deviation)
         return np.add(np.square(real, out=real), np.square(imag, out=imag), out=real)
+    if given.kind == "m":
+        np.var(np.ones(1, given))  # spans of time have no squares: NumPy's error, in the words of its version
     return np.real(np.multiply(deviation, np.conjugate(deviation), out=deviation))
 
 

@@ -47,12 +47,13 @@ def _method(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _view_method(name: str) -> Callable[..., Any]:
-    """A method that returns a view for every array: NumPy applies it to the metadata."""
+    """A method that returns a view for every array, or the array itself: NumPy applies it to the metadata."""
     view = getattr(np.ndarray, name)
 
     @functools.wraps(view, assigned=("__name__", "__doc__"), updated=())
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        return self._view(lambda a: view(a, *args, **kwargs))
+        found = view(self._array, *args, **kwargs)
+        return self if found is self._array else self._view(lambda _: found)
 
     return method
 
