@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from numpy_dist import engine
-from numpy_dist.dispatch.core.registry import implements
+from numpy_dist.dispatch.core.protocol import why_not_reduced
+from numpy_dist.dispatch.core.registry import decline, implements
 from numpy_dist.dispatch.functions.common import NoValue, as_handle, given
 
 
@@ -93,3 +94,21 @@ def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: Any = NoValue) -> A
     largest = reduce(np.maximum, a, axis, None, out, keepdims, NoValue, NoValue)
     smallest = reduce(np.minimum, a, axis, None, None, keepdims, NoValue, NoValue)
     return np.subtract(largest, smallest, out)
+
+
+@implements(np.lcm, method="reduce", kind="reduction")
+def lcm_reduce(
+    array: Any,
+    axis: Any = 0,
+    dtype: Any = None,
+    out: Any = None,
+    keepdims: bool = False,
+    initial: Any = NoValue,
+    where: Any = True,
+) -> Any:
+    """One axis only, to NumPy: all ranks say so, those without elements too."""
+    reason = why_not_reduced(np.lcm, array)
+    if reason is not None:
+        decline(reason)
+    np.lcm.reduce(np.ones((1,) * array.ndim, array.dtype), axis=axis)
+    return reduce(np.lcm, array, axis, dtype, out, keepdims, initial, where)
