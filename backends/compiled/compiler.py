@@ -44,6 +44,7 @@ class Compiler:
         self._keys: dict[str, str] = {}
         self._next_look: dict[str, float] = {}
         self._wanted: dict[str, float] = {}  # requested, not there yet: when we compile it ourselves at the earliest
+        self._since: dict[str, float] = {}  # when a kernel was first wanted
         self._submitted: dict[str, str] = {}  # sources by key, in the order in which our child gets them
         self._tries: dict[str, int] = {}
         self._deaths = 0
@@ -157,15 +158,17 @@ class Compiler:
         self._wanted.pop(source, None)
         self._submitted.pop(self._key(source), None)
         self._next_look.pop(source, None)
+        self._since.pop(source, None)
 
     # The child
 
     def _attend(self, source: str) -> None:
         """See to it that somebody compiles a kernel that is wanted."""
         key, store = self._key(source), self._open()
-        if key in self._submitted or store.locked(key) or self._closed:
-            return
         now = time.monotonic()
+        patient = now - self._since.setdefault(source, now) < _STUCK_SECONDS  # with another process
+        if key in self._submitted or self._closed or (patient and store.locked(key)):
+            return
         if not self._has_child() and store.locked(self._leader()):
             if not self._wanted[source]:
                 self._wanted[source] = now + _LEADER_SECONDS
@@ -173,7 +176,7 @@ class Compiler:
                 return
         try:
             child = self._start_child()
-            if store.lock(key, child.owner):
+            if store.lock(key, child.owner) or not patient:
                 self._submit(key, source)
         except OSError as problem:
             self._without_cache(problem)
@@ -218,7 +221,7 @@ class Compiler:
             source = self._submitted.pop(answer["key"], None)
             if source is None:
                 continue
-            if answer["status"] == "failed":
+            if answer["status"] in ("failed", "broken"):
                 self._fail(source, answer["reason"])
             elif answer["status"] == "unwritable":
                 self._without_cache(OSError(answer["reason"]))

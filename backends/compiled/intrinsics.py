@@ -3,7 +3,8 @@
 Importing this module imports Numba: only the process that compiles does it. The text of this file is a part of every
 kernel's key in the cache.
 
-Addresses are int64 words throughout. An address becomes an array by ``numba.carray(pointer_float64(address), (n,))``.
+Addresses are int64 words throughout. An address becomes an array by ``numba.carray(pointer_float64(address), (n,))``;
+indexing the pointer itself gives the same machine code, but Numba cannot store a bool so.
 """
 
 from __future__ import annotations

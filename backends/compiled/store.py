@@ -52,20 +52,24 @@ def environment_digest() -> bytes:
 
 
 @functools.cache
-def _module_digest(name: str) -> bytes:
-    """The digest of a module of this folder, and of those that it imports."""
-    try:
-        with open(os.path.join(_FOLDER, name + ".py"), "rb") as file:
-            text = file.read()
-    except FileNotFoundError:  # compiling the kernel will say so
-        return b""
-    imported = sorted(set(_IMPORTED.findall(text.decode())) - {name})
-    return hashlib.sha256(text + b"".join(map(_module_digest, imported))).digest()
+def _imports_digest(names: frozenset[str]) -> bytes:
+    """The digest of modules of this folder, and of those that they import."""
+    texts: dict[str, bytes] = {}
+    waiting = list(names)
+    for name in waiting:  # the list grows while it is read
+        if name not in texts:
+            try:
+                with open(os.path.join(_FOLDER, name + ".py"), "rb") as file:
+                    texts[name] = file.read()
+            except FileNotFoundError:  # compiling the kernel will say so
+                texts[name] = b""
+            waiting += _IMPORTED.findall(texts[name].decode())
+    return b"".join(hashlib.sha256(texts[name]).digest() for name in sorted(texts))
 
 
 def kernel_key(source: str) -> str:
     """The key of a kernel: 64 hexadecimal digits."""
-    imported = b"".join(map(_module_digest, sorted(set(_IMPORTED.findall(source)))))
+    imported = _imports_digest(frozenset(_IMPORTED.findall(source)))
     return hashlib.sha256(environment_digest() + imported + source.encode()).hexdigest()
 
 
@@ -217,6 +221,7 @@ class Store:
         self._write(key, FAILURE, reason.encode())
 
     def _write(self, key: str, suffix: str, content: bytes) -> None:
+        os.makedirs(self.directory, exist_ok=True)  # it may have been removed meanwhile
         handle, temporary = tempfile.mkstemp(TEMPORARY, key[:16] + "-", self.directory)
         try:
             with os.fdopen(handle, "wb") as file:
@@ -232,9 +237,12 @@ class Store:
     def lock(self, key: str, owner: str) -> bool:
         """Take the lock of a key for `owner`; False where another process has it. OSError where it cannot be made."""
         path = self._path(key, LOCK)
-        for _ in range(2):
+        for _ in range(3):
             try:
                 handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+            except FileNotFoundError:  # the directory has been removed meanwhile
+                os.makedirs(self.directory, exist_ok=True)
+                continue
             except FileExistsError:
                 if self.locked(key):
                     return False

@@ -199,17 +199,21 @@ class Worker:
         assert self._store is not None
         answer = {"key": key, "status": "done"}
         try:
+            content = reason = None
             if self._store.read(key) is None:
-                self._store.write(key, compile_kernel(source, "kernel_" + key[:32]))
+                content = compile_kernel(source, "kernel_" + key[:32])
         except CompileError as problem:
-            answer |= {"status": "failed", "reason": str(problem)}
+            reason = str(problem)
+            answer |= {"status": "failed", "reason": reason}
+        except Exception as problem:  # not the kernel's fault: no memory, a Numba that cannot be imported
+            answer |= {"status": "broken", "reason": f"{type(problem).__name__}: {problem}"}
+        try:
+            if content is not None:
+                self._store.write(key, content)
+            elif reason is not None:
+                self._store.write_failure(key, reason)
         except OSError as problem:
             answer |= {"status": "unwritable", "reason": str(problem)}
-        if answer["status"] == "failed":
-            try:
-                self._store.write_failure(key, answer["reason"])
-            except OSError as problem:
-                answer |= {"status": "unwritable", "reason": str(problem)}
         self._store.unlock(key, self._owner)
         self._held.discard(key)
         os.write(self._answers, json.dumps(answer).encode() + b"\n")

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from importlib import metadata
 
-from numpy_dist.cli import launcher, report
+from numpy_dist.cli import cache, launcher, report
 from numpy_dist.errors import LauncherError
 
 BACKENDS = ("auto", "numpy", "numba", "cupy", "null", "fake")
@@ -46,7 +46,7 @@ def build_parser() -> tuple[argparse.ArgumentParser, argparse.ArgumentParser]:
     """The parser, and that of `run` (for errors about its script, which argparse cannot see)."""
     parser = argparse.ArgumentParser(prog="numpy-dist", description="Runs NumPy programs on several ranks.")
     parser.add_argument("--version", action="version", version=f"numpy-dist {metadata.version('numpy-dist')}")
-    commands = parser.add_subparsers(dest="task", required=True, metavar="{run,info}")
+    commands = parser.add_subparsers(dest="task", required=True, metavar="{run,info,cache}")
     run = commands.add_parser(
         "run",
         allow_abbrev=False,  # `split_command` must know which words have values
@@ -66,6 +66,12 @@ def build_parser() -> tuple[argparse.ArgumentParser, argparse.ArgumentParser]:
     run.add_argument("--all-output", action="store_true", help="show what every rank prints, with its number")
     info = commands.add_parser("info", help="show what this machine offers, and what is missing")
     info.add_argument("--json", action="store_true", help="print JSON")
+    kept = commands.add_parser("cache", help="show or clear the compiled kernels that are kept on disk")
+    actions = kept.add_subparsers(dest="action", required=True, metavar="{info,clear}")
+    actions.add_parser("info", help="show what they take").add_argument(
+        "--json", action="store_true", help="print JSON"
+    )
+    actions.add_parser("clear", help="remove them")
     return parser, run
 
 
@@ -75,6 +81,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser, run_parser = build_parser()
     if arguments[:1] != ["run"]:
         options = parser.parse_args(arguments)
+        if options.task == "cache":
+            return cache.clear() if options.action == "clear" else cache.show(as_json=options.json)
         return report.show(as_json=options.json)
     own, command = split_command(arguments[1:])
     options = parser.parse_args(["run", *own])

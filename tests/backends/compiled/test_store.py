@@ -1,0 +1,239 @@
+"""The cache's files: whole or not there, locked by one process, bounded."""
+
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+
+from numpy_dist.backends.compiled import store as stores
+from numpy_dist.backends.compiled.store import Store
+
+KEY, OTHER = "a" * 64, "b" * 64
+
+
+@pytest.fixture
+def store(tmp_path):
+    return Store(str(tmp_path / "kernels"), 1 << 20)
+
+
+def path(store, key, suffix=stores.KERNEL):
+    return os.path.join(store.directory, key + suffix)
+
+
+def dead_process():
+    done = subprocess.Popen([sys.executable, "-S", "-c", ""])
+    owner = stores.describe_owner(done.pid)
+    done.wait(60)
+    return owner
+
+
+def test_what_is_written_is_read(store):
+    assert (store.read(KEY), store.read_failure(KEY)) == (None, None)
+    store.write(KEY, b"\x00code")
+    store.write_failure(OTHER, "no such type: ä")
+    assert store.read(KEY) == b"\x00code"
+    assert store.read_failure(OTHER) == "no such type: ä"
+    assert not [name for name in os.listdir(store.directory) if name.endswith(stores.TEMPORARY)]
+
+
+@pytest.mark.parametrize("damage", [lambda d: d[:-1], lambda d: d + b"x", lambda d: b"", lambda d: d[:-1] + b"!"])
+def test_a_file_that_is_not_whole_is_removed(store, damage):
+    store.write(KEY, b"some code")
+    with open(path(store, KEY), "rb") as file:
+        data = file.read()
+    with open(path(store, KEY), "wb") as file:
+        file.write(damage(data))
+    assert store.read(KEY) is None
+    assert not os.path.exists(path(store, KEY))
+
+
+def test_keys_depend_on_the_source_and_on_what_it_imports(monkeypatch):
+    first = stores.kernel_key("def kernel(): pass")
+    assert len(first) == 64 and first == stores.kernel_key("def kernel(): pass")
+    assert stores.kernel_key("def kernel(): return") != first
+    texts = {}
+
+    def digest(names):
+        return "+".join(sorted(names)).encode() + texts.get("version", b"")
+
+    source = "from numpy_dist.backends.compiled.intrinsics import pause"
+    with_import = stores.kernel_key(source)
+    monkeypatch.setattr(stores, "_imports_digest", digest)
+    assert stores.kernel_key(source) != with_import
+    before = stores.kernel_key(source)
+    texts["version"] = b"2"
+    assert stores.kernel_key(source) != before
+    monkeypatch.setattr(stores, "environment_digest", lambda: b"another processor")
+    assert stores.kernel_key("def kernel(): pass") != first
+
+
+def test_the_digest_of_imports_is_that_of_the_files(monkeypatch, tmp_path):
+    for name, text in (("one", "from numpy_dist.backends.compiled.two import x"), ("two", "x = 1"), ("three", "")):
+        (tmp_path / f"{name}.py").write_text(text)
+    monkeypatch.setattr(stores, "_FOLDER", str(tmp_path))
+    digest = stores._imports_digest.__wrapped__
+    before = digest(frozenset({"one"}))
+    (tmp_path / "three.py").write_text("changed")
+    assert digest(frozenset({"one"})) == before
+    (tmp_path / "two.py").write_text("x = 2")
+    assert digest(frozenset({"one"})) != before
+
+
+def test_one_process_has_a_lock(store):
+    here, there = stores.describe_owner(os.getpid()), stores.describe_owner(os.getppid())
+    assert store.lock(KEY, here) and store.locked(KEY)
+    assert not store.lock(KEY, there)
+    store.unlock(KEY, there)  # not its own
+    assert store.locked(KEY)
+    store.unlock(KEY, here)
+    assert not store.locked(KEY) and store.lock(KEY, there)
+
+
+def test_the_lock_of_a_process_that_has_ended_is_void(store):
+    assert store.lock(KEY, dead_process())
+    assert not store.locked(KEY)
+    assert store.lock(KEY, stores.describe_owner(os.getpid()))
+    assert sorted(os.listdir(store.directory)) == [KEY + stores.LOCK]
+
+
+def test_the_lock_of_a_process_number_used_again_is_void(store):
+    host, pid, started = stores.describe_owner(os.getpid()).split()
+    if started == "?":
+        pytest.skip("this system does not tell when a process started")
+    store.lock(KEY, f"{host} {pid} {int(started) - 1}")
+    assert not store.locked(KEY)
+
+
+def test_another_machines_lock_holds_for_as_long_as_it_is_refreshed(store):
+    owner = "elsewhere 1 1"
+    store.lock(KEY, owner)
+    assert store.locked(KEY)
+    os.utime(path(store, KEY, stores.LOCK), (0, time.time() - 2 * stores._LOCK_SECONDS))
+    assert not store.locked(KEY)
+    store.refresh(KEY, owner)
+    assert store.locked(KEY)
+
+
+def test_breaking_a_lock_puts_back_one_that_was_taken_meanwhile(store, monkeypatch):
+    """Two processes see a void lock; the slower one finds the new lock of the faster one."""
+    void, fresh = dead_process(), stores.describe_owner(os.getpid())
+    store.lock(KEY, fresh)
+    states = [(void, 0.0)]
+    monkeypatch.setattr(store, "_lock_state", lambda key: states[0])
+    store._break(KEY)
+    monkeypatch.undo()
+    assert store._lock_state(KEY)[0] == fresh
+    assert os.listdir(store.directory) == [KEY + stores.LOCK]
+
+
+MANY = """
+import os, sys, time
+from numpy_dist.backends.compiled.store import Store, describe_owner
+store = Store(sys.argv[1], 1 << 20)
+while not os.path.exists(sys.argv[2]):
+    time.sleep(0.001)
+print(sum(store.lock(f"{number:064d}", describe_owner(os.getpid())) for number in range(200)), flush=True)
+sys.stdin.read()
+"""
+
+
+def test_of_many_processes_one_gets_each_lock(store, tmp_path):
+    os.makedirs(store.directory)
+    go = tmp_path / "go"
+    command = [sys.executable, "-c", MANY, store.directory, str(go)]
+    running = [subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) for _ in range(4)]
+    time.sleep(1)
+    go.touch()
+    assert sum(int(process.stdout.readline()) for process in running) == 200
+    for process in running:
+        process.communicate(timeout=60)
+        assert process.returncode == 0
+
+
+def test_the_bound_drops_what_was_not_used_for_longest(store):
+    for number in range(6):
+        store.write(f"{number:064d}", bytes(1000))
+        os.utime(path(store, f"{number:064d}"), (0, 1000 * (number if number else 9)))  # the first one was used last
+    store.lock(f"{1:064d}", stores.describe_owner(os.getpid()))
+    store.limit = 3 * 1100
+    store.shrink()
+    left = {int(name.split(".")[0]) for name in os.listdir(store.directory) if name.endswith(stores.KERNEL)}
+    assert left == {0, 1, 5}  # 1 is locked
+    assert store.usage().bytes <= store.limit
+
+
+def test_a_kernel_just_written_is_kept(store):
+    store.limit = 0
+    store.write(KEY, bytes(1000))
+    assert store.read(KEY) is not None
+    store.shrink(keep_seconds=0)
+    assert store.read(KEY) is None
+
+
+def test_reading_an_old_kernel_counts_as_use(store):
+    store.write(KEY, b"code")
+    os.utime(path(store, KEY), (0, 1000))
+    store.read(KEY)
+    assert time.time() - os.stat(path(store, KEY)).st_mtime < 100
+
+
+def test_leavings_are_removed(store):
+    store.write(KEY, b"code")
+    for name in ("x.tmp", OTHER + stores.LOCK, "young.tmp", "foreign.txt"):
+        with open(os.path.join(store.directory, name), "w") as file:
+            file.write(dead_process() if name.endswith(stores.LOCK) else "")
+    for name in ("x.tmp", OTHER + stores.LOCK, "foreign.txt"):
+        os.utime(os.path.join(store.directory, name), (0, 1000))
+    store.shrink()
+    assert sorted(os.listdir(store.directory)) == sorted([KEY + stores.KERNEL, "young.tmp", "foreign.txt"])
+
+
+def test_clear_and_usage(store):
+    assert store.usage() == stores.Usage(store.directory, 0, 0, 1 << 20)
+    store.write(KEY, b"code")
+    store.write_failure(OTHER, "no")
+    assert store.usage().kernels == 1
+    assert store.clear() == 2
+    assert store.usage().bytes == 0
+
+
+def test_a_directory_that_vanishes_is_made_again(store):
+    store.prepare()
+    os.rmdir(store.directory)
+    assert store.lock(KEY, stores.describe_owner(os.getpid()))
+    store.unlock(KEY, stores.describe_owner(os.getpid()))
+    os.rmdir(store.directory)
+    store.write(KEY, b"code")
+    assert store.read(KEY) == b"code"
+
+
+@pytest.mark.parametrize("kind", ["a file", "under a file", "no permission"])
+def test_an_unusable_directory_is_replaced(tmp_path, kind):
+    place = tmp_path / "kernels"
+    if kind == "no permission":
+        if os.geteuid() == 0:
+            pytest.skip("root may write anywhere")
+        place.mkdir(mode=0o500)
+    else:
+        place.write_text("")
+    wanted = str(place / "deeper" if kind == "under a file" else place)
+    store, problem = Store.open(wanted, 100)
+    assert repr(wanted) in problem
+    assert store.directory != wanted
+    store.write(KEY, b"code")
+    assert store.read(KEY) == b"code"
+    temporary = store.directory
+    del store
+    assert not os.path.exists(temporary)
+
+
+def test_kernels_of_a_read_only_directory_are_used(tmp_path, monkeypatch):
+    site = Store(str(tmp_path), 1 << 20)
+    site.write(KEY, b"code")
+    monkeypatch.setattr(Store, "prepare", lambda self: os.mkdir("/proc/no"))
+    store, problem = Store.open(str(tmp_path), 1 << 20)
+    assert problem and store.read(KEY) == b"code" and store.has(KEY)
+    store.write(OTHER, b"more")
+    assert site.read(OTHER) is None
