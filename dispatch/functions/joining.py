@@ -57,7 +57,6 @@ def _allocate(
     parts: Sequence[Any], shapes: Sequence[tuple[int, ...]], shape: tuple[int, ...], axis: int, dtype: np.dtype
 ) -> Any:
     """An empty result: like the largest sharded part where the joined axis is whole there, else cut as usual."""
-    order = "F" if all(x._array.flags.fnc if engine.is_handle(x) else x.flags.fnc for x in parts) else "C"
     layout: Layout | None = None
     sharded = [(x, s) for x, s in zip(parts, shapes, strict=True) if engine.is_sharded(x)]
     if sharded:
@@ -67,4 +66,34 @@ def _allocate(
         layout = engine.runtime().default_layout(shape)
     else:
         layout = layout.with_shape(shape)
-    return engine.empty(shape, dtype, order=order, layout=layout)
+    order = joined_order([x._array if engine.is_handle(x) else x for x in parts])
+    if order == list(range(len(shape))):
+        return engine.empty(shape, dtype, layout=layout)
+    inverse = sorted(range(len(order)), key=order.__getitem__)
+    made = engine.empty([shape[a] for a in order], dtype, layout=layout.transpose(tuple(order)))
+    return made._view(lambda array: array.transpose(inverse))
+
+
+def joined_order(arrays: Sequence[np.ndarray]) -> list[int]:
+    """Axes of joined arrays from outermost to innermost in memory, as `numpy.concatenate` has them.
+
+    Axes are inserted one after the other among those before them, outside of the next one that all arrays have inside;
+    arrays in which one of two axes has a single element say nothing about these two. (NumPy's iterator, and with it
+    `ir.rules.memory_axes`, begins with the last axis: where arrays disagree the orders can differ.)
+    """
+    order: list[int] = []
+    for axis in range(arrays[0].ndim):
+        place = len(order)
+        for position in range(len(order) - 1, -1, -1):
+            verdicts = _outside(arrays, axis, order[position])
+            if verdicts and not all(verdicts):
+                break
+            if verdicts:
+                place = position
+        order.insert(place, axis)
+    return order
+
+
+def _outside(arrays: Sequence[np.ndarray], axis: int, other: int) -> list[bool]:
+    """For each array that can tell, whether `axis` lies outside of `other` in its memory."""
+    return [abs(x.strides[axis]) > abs(x.strides[other]) for x in arrays if x.shape[axis] != 1 and x.shape[other] != 1]

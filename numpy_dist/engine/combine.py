@@ -32,9 +32,11 @@ def combine(runtime: Any, statement: Reduction, partial: np.ndarray | None) -> N
     out = statement.outputs[0]
     storage = out.storage
     space = statement.space
-    boxes = _partial_boxes(space, statement.axes, statement.keepdims, storage.layout.mesh.size)
+    boxes = _partial_boxes(space, statement.axes, statement.keepdims, storage.layout.mesh.size, storage.axes)
     if partial is not None:
         partial = partial if statement.keepdims else partial.reshape(_kept(partial.shape, statement.axes))
+        if storage.axes is not None:
+            partial = partial.transpose(storage.axes)
         if boxes[runtime.rank] is None:
             partial = None  # a copy: its primary contributes
     mine = storage.layout.box(runtime.rank)
@@ -55,17 +57,18 @@ def _kept(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[int, ...]:
 
 
 @lru_cache(maxsize=512)
-def _partial_boxes(space: Any, axes: tuple[int, ...], keepdims: bool, size: int) -> tuple[Box | None, ...]:
-    """For each rank the part of the result to which it contributes, None where it has nothing to contribute."""
+def _partial_boxes(
+    space: Any, axes: tuple[int, ...], keepdims: bool, size: int, order: tuple[int, ...] | None
+) -> tuple[Box | None, ...]:
+    """For each rank the part of the result's storage to which it contributes, None where it contributes nothing."""
     boxes: list[Box | None] = []
     for rank in range(size):
         box = space.box(rank)
         if box is None or is_empty(box) or (isinstance(space, Layout) and not space.primary(rank)):
             boxes.append(None)
         else:
-            boxes.append(
-                tuple((0, 1) if axis in axes else side for axis, side in enumerate(box) if keepdims or axis not in axes)
-            )
+            part = [(0, 1) if axis in axes else side for axis, side in enumerate(box) if keepdims or axis not in axes]
+            boxes.append(tuple(part if order is None else (part[a] for a in order)))
     return tuple(boxes)
 
 

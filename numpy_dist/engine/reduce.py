@@ -14,6 +14,7 @@ from numpy_dist.engine.ingest import from_global, make_storage, shardable
 from numpy_dist.engine.record import choose, numpy_error, operand_of, plain, read_of, wrap
 from numpy_dist.engine.runtime import Runtime, runtime
 from numpy_dist.ir.ops import op_of
+from numpy_dist.ir.rules import memory_axes
 from numpy_dist.ir.statements import Reduction
 from numpy_dist.layout.layout import Copies, Cut, Layout
 from numpy_dist.settings import config
@@ -137,7 +138,10 @@ def _at_once(ufunc: Any, x: Any, axis: Any, dtype: Any, out: Any, keepdims: bool
     options = {} if initial is np._NoValue else {"initial": initial}
     values = plain(x)
     if is_sharded(out):
-        assign(out, wrap(ufunc.reduce(values, axis, dtype, None, keepdims, where=plain(where), **options)))
+        made = ufunc.reduce(values, axis, dtype, None, keepdims, where=plain(where), **options)
+        if np.shape(made) != out._array.shape:
+            numpy_error(ufunc.reduce, (x, axis, dtype, out, keepdims), {"where": where, **options})
+        assign(out, wrap(made))
         return out
     result = ufunc.reduce(
         values, axis, dtype, None if out is None else plain(out), keepdims, where=plain(where), **options
@@ -185,10 +189,21 @@ def _append(
         )
     partial = np.dtype(np.float32) if kind.char == "e" and ufunc in (np.add, np.multiply) else kind
     out_layout = _result_layout(rt, layout, axes, shape, keepdims, kind.itemsize)
-    made = make_storage(shape, kind, out_layout)
+    made = make_storage(shape, kind, out_layout, _memory_axes(array, plain(where), axes, keepdims))
     statement = Reduction(op_of(ufunc), ref, ref_of(made), mask, axes, partial, initial, space, keepdims)
     rt.program.append(statement)
     return made
+
+
+def _memory_axes(array: np.ndarray, where: Any, axes: tuple[int, ...], keepdims: bool) -> tuple[int, ...] | None:
+    """Memory order of a result: that of the operands (NumPy iterates over these), without the axes that go."""
+    order = memory_axes([array] if where is True else [array, np.asarray(where)], array.shape)
+    if order is None or keepdims:
+        return order
+    kept = [a for a in order if a not in axes]
+    places = {a: place for place, a in enumerate(sorted(kept))}
+    order = tuple(places[a] for a in kept)
+    return None if order == tuple(range(len(kept))) else order
 
 
 def _result_layout(

@@ -1,0 +1,82 @@
+"""New results have NumPy's memory order."""
+
+from __future__ import annotations
+
+from itertools import chain, combinations
+
+import numpy as np
+import pytest
+
+import numpy_dist.distarray
+from numpy_dist import engine
+from numpy_dist.layout.layout import Cut, Layout
+from numpy_dist.layout.mesh import Mesh
+
+pytestmark = pytest.mark.spmd(ranks=(1, 2, 3))
+
+VALUES = np.arange(120.0).reshape(4, 5, 6)
+MASK = VALUES % 7 > 1
+VIEWS = {
+    "C": lambda x: x,
+    "transposed": lambda x: x.T,
+    "turned": lambda x: x.transpose(1, 2, 0),
+    "swapped": lambda x: x.swapaxes(1, 2),
+    "strided": lambda x: x.T[::2, :, ::-1],
+    "thin": lambda x: x.T[:, 1:2],
+    "broadcast": lambda x: np.broadcast_to(x.T[None, 0], (3, 5, 4)),
+}
+
+
+def layouts():
+    size = engine.runtime().size
+    for axis, n in enumerate(VALUES.shape):
+        yield Layout(VALUES.shape, Mesh((size,)), (Cut(axis, tuple(k * n // size for k in range(size + 1))),))
+
+
+def steps(array):
+    """Strides of axes that have more than one element; others mean nothing."""
+    return [s for s, n in zip(array.strides, array.shape, strict=True) if n > 1]
+
+
+def same(mine, theirs):
+    assert mine.shape == theirs.shape and np.array_equal(mine.gather(), theirs)
+    assert steps(mine) == steps(theirs)
+    assert [mine.flags[f] for f in ("C", "F")] == [theirs.flags[f] for f in ("C", "F")]
+    assert steps(mine.gather()) == steps(theirs)
+
+
+@pytest.mark.parametrize("keepdims", [False, True])
+@pytest.mark.parametrize("view", VIEWS)
+def test_reductions(view, keepdims):
+    theirs = VIEWS[view](VALUES)
+    some = chain.from_iterable(combinations(range(3), n) for n in (1, 2))
+    for axes in some:
+        for layout in layouts():
+            mine = VIEWS[view](engine.from_global(VALUES, layout))
+            same(np.add.reduce(mine, axis=axes, keepdims=keepdims), np.add.reduce(theirs, axis=axes, keepdims=keepdims))
+            again = np.maximum.reduce(mine * 2, axis=axes, keepdims=keepdims) - 1
+            same(again, np.maximum.reduce(theirs * 2, axis=axes, keepdims=keepdims) - 1)
+
+
+def test_masks_have_a_say():
+    for layout in layouts():
+        for turn in ((0, 1, 2), (2, 0, 1), (1, 0, 2)):
+            mask = np.ascontiguousarray(MASK.transpose(turn)).transpose(np.argsort(turn))
+            for where in (mask, engine.from_global(mask, layout), mask[..., :1]):
+                plain = where.gather() if engine.is_handle(where) else where
+                theirs = np.add.reduce(VALUES.T, axis=1, where=plain.T)
+                same(np.add.reduce(engine.from_global(VALUES, layout).T, axis=1, where=where.T), theirs)
+
+
+def test_joined_arrays():
+    for layout in layouts():
+        for make in VIEWS.values():
+            theirs, mine = make(VALUES), make(engine.from_global(VALUES, layout))
+            for axis in range(3):
+                same(np.concatenate([mine, mine], axis), np.concatenate([theirs, theirs], axis))
+                same(np.stack([mine, mine, mine], axis), np.stack([theirs, theirs, theirs], axis))
+            turned = np.ascontiguousarray(theirs)
+            same(np.concatenate([mine, turned]), np.concatenate([theirs, turned]))
+    x = numpy_dist.asarray(VALUES)
+    for function in (np.vstack, np.hstack, np.dstack):
+        same(function([x.T, x.T]), function([VALUES.T, VALUES.T]))
