@@ -39,8 +39,7 @@ def kernel(block, first, last):
     return 0
 """
 
-# Each range waits for as many threads as the second word says, at most some seconds; the third word counts who waited in
-# vain.
+# Each range waits, for seconds at most, for as many threads as the second word says; the third counts those in vain.
 MEET = """
 from numpy_dist.backends.compiled.intrinsics import fetch_add, load_atomic, pause
 def kernel(block, first, last):
