@@ -14,9 +14,10 @@ import time
 import numpy as np
 import pytest
 
-from numpy_dist.backends.compiled import threads
+from numpy_dist.backends.compiled import threads, threads_count
 from numpy_dist.backends.compiled.compiler import Compiler
 from numpy_dist.backends.compiled.threads import MOST_RANGES, ThreadPool
+from numpy_dist.backends.compiled.threads_count import cpu_quota, thread_count
 
 # Units are counted without atomics: two threads that do the same unit lose counts, or count twice.
 COUNT = """
@@ -399,3 +400,51 @@ def test_an_interrupt_ends_the_process(compiler, directory):
     """
     done = _python(directory, code)
     assert done.returncode == -signal.SIGINT and done.stderr.rstrip().endswith("KeyboardInterrupt")
+
+
+def test_the_number_of_threads_is_what_the_user_chose(monkeypatch):
+    monkeypatch.setattr(threads_count, "cpus", lambda: list(range(8)))
+    monkeypatch.setattr(threads_count, "cpu_quota", lambda: None)
+    assert thread_count(3, 4, {"OMP_NUM_THREADS": "5"}) == 3
+    assert thread_count(0, 4, {"OMP_NUM_THREADS": "5"}) == 5
+    assert thread_count(0, 4, {"OMP_NUM_THREADS": " 6,2 "}) == 6
+    for nothing in ("", "0", "-1", "many"):
+        assert thread_count(0, 1, {"OMP_NUM_THREADS": nothing}) == 8
+    assert [thread_count(0, sharing, {}) for sharing in (1, 2, 3, 8, 20)] == [8, 4, 2, 1, 1]
+
+
+@pytest.mark.parametrize("quota, expected", [(None, 8), (0.5, 1), (2.5, 2), (100.0, 8)])
+def test_the_number_of_threads_keeps_within_the_quota(monkeypatch, quota, expected):
+    monkeypatch.setattr(threads_count, "cpus", lambda: list(range(8)))
+    monkeypatch.setattr(threads_count, "cpu_quota", lambda: quota)
+    assert thread_count(0, 1, {}) == expected
+    assert thread_count(6, 1, {}) == 6
+
+
+@pytest.mark.parametrize(
+    "membership, files, expected",
+    [
+        ("0::/a/b\n", {"a/cpu.max": "150000 100000\n", "a/b/cpu.max": "max 100000\n"}, 1.5),
+        ("0::/a/b\n", {"a/cpu.max": "150000 100000\n", "a/b/cpu.max": "100000 100000\n"}, 1.0),
+        ("0::/seen/elsewhere\n", {"cpu.max": "400000 100000\n"}, 4.0),
+        ("0::/\n", {"cpu.max": "max 100000\n"}, None),
+        ("0::/\n", {}, None),
+        ("", {}, None),
+        (
+            "4:memory:/x\n3:cpu,cpuacct:/a\n",
+            {"cpu/a/cpu.cfs_quota_us": "50000", "cpu/a/cpu.cfs_period_us": "20000"},
+            2.5,
+        ),
+        ("1:cpu:/a\n", {"cpu/a/cpu.cfs_quota_us": "-1", "cpu/a/cpu.cfs_period_us": "100000"}, None),
+        ("1:cpu:/a\n", {"cpu/cpu.cfs_quota_us": "300000", "cpu/cpu.cfs_period_us": "100000"}, 3.0),
+        ("1:cpu:/a\n", {"cpu/cpu.cfs_quota_us": "300000", "cpu/cpu.cfs_period_us": "0"}, None),
+    ],
+)
+def test_quotas_of_control_groups(tmp_path, membership, files, expected):
+    root = tmp_path / "cgroup"
+    root.mkdir()
+    for name, text in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+    (tmp_path / "self").write_text(membership)
+    assert cpu_quota(root, tmp_path / "self") == expected
