@@ -97,6 +97,9 @@ def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
         raise ValueError("either both or neither of x and y should be given")
     # Python's scalars are weak in the dtype of the result (NEP 50).
     dtype = np.result_type(*(v.dtype if engine.is_handle(v) else v for v in (x, y)))
+    if dtype.kind in "iu" and (type(x) is int or type(y) is int):
+        # Since 2.5 NumPy refuses integers that do not fit.
+        np.where(np.empty(0, bool), *(v if type(v) is int else np.empty(0, dtype) for v in (x, y)))
     return engine.elementwise(SELECT, [_chosen(v) for v in (condition, x, y)], result_dtype=dtype)
 
 
