@@ -15,7 +15,7 @@ _LOOK_SECONDS = 0.004  # between looks for a kernel that is not there yet
 _LEADER_SECONDS = 0.25  # that another rank of this machine, which has a child, gets to take up a kernel before us
 _STUCK_SECONDS = 120.0  # of a child that says nothing while it has work
 _TRIES = 2
-_DEATHS = 4  # of children in a row, without any answer
+_DEATHS = 6  # of children in a row, without any answer: then there will be no more of them
 
 
 class CompileError(RuntimeError):
@@ -48,6 +48,7 @@ class Compiler:
         self._submitted: dict[str, str] = {}  # sources by key, in the order in which our child gets them
         self._tries: dict[str, int] = {}
         self._deaths = 0
+        self._unable = ""  # why no child is of use
         self._child: Child | None = None
         self._closed = False
 
@@ -164,6 +165,9 @@ class Compiler:
 
     def _attend(self, source: str) -> None:
         """See to it that somebody compiles a kernel that is wanted."""
+        if self._unable:
+            self._fail(source, self._unable)
+            return
         key, store = self._key(source), self._open()
         now = time.monotonic()
         patient = now - self._since.setdefault(source, now) < _STUCK_SECONDS  # with another process
@@ -234,14 +238,14 @@ class Compiler:
     def _bury(self, reason: str) -> None:
         """Do without the child. The kernel that it was compiling has a second try; the others wait for the next one."""
         first = next(iter(self._submitted.values()), None)
-        sources = list(self._submitted.values())
         self._drop_child()
         if first is None:
             return
         self._deaths += 1
         self._tries[first] = self._tries.get(first, 0) + 1
         if self._deaths >= _DEATHS:
-            self._fail_all(sources, reason)
+            self._unable = reason
+            self._fail_all(list(self._wanted), reason)
         elif self._tries[first] >= _TRIES:
             self._fail(first, reason)
 

@@ -88,12 +88,13 @@ def unseal(data: bytes) -> bytes | None:
 
 
 def _started(pid: int) -> str:
-    """When a process started, where the system tells: process numbers are used again."""
+    """When a process started, where the system tells: process numbers are used again. "ended" for a zombie."""
     try:
         with open(f"/proc/{pid}/stat") as file:
-            return file.read().rpartition(")")[2].split()[19]
+            words = file.read().rpartition(")")[2].split()
     except OSError:
         return "?"
+    return "ended" if words[0] in "ZX" else words[19]
 
 
 def describe_owner(pid: int) -> str:
@@ -107,12 +108,11 @@ def _alive(owner: str, age: float) -> bool:
     if len(words) != 3 or not words[1].isdecimal() or words[0] != socket.gethostname():
         return age < _LOCK_SECONDS  # another machine's, or being written just now
     pid = int(words[1])
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return _started(pid) == words[2]
+    with contextlib.suppress(PermissionError):  # another user's
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            return False
     return _started(pid) == words[2]
 
 

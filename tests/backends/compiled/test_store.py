@@ -98,6 +98,18 @@ def test_the_lock_of_a_process_that_has_ended_is_void(store):
     assert sorted(os.listdir(store.directory)) == [KEY + stores.LOCK]
 
 
+def test_the_lock_of_a_process_that_nobody_waited_for_is_void(store):
+    process = subprocess.Popen([sys.executable, "-S", "-c", "input()"], stdin=subprocess.PIPE)
+    owner = stores.describe_owner(process.pid)
+    assert store.lock(KEY, owner) and store.locked(KEY)
+    process.stdin.close()
+    end = time.monotonic() + 30
+    while store.locked(KEY) and not owner.endswith("?"):
+        assert time.monotonic() < end
+        time.sleep(0.01)
+    process.wait(30)
+
+
 def test_the_lock_of_a_process_number_used_again_is_void(store):
     host, pid, started = stores.describe_owner(os.getpid()).split()
     if started == "?":
