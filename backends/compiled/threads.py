@@ -92,7 +92,7 @@ class Shared:
             lock = allocate()
             if lock is None:
                 raise MemoryError
-            acquire(lock, 1)
+            acquire(lock, 1)  # never freed: a worker that is late may still be about to wait for it
             self.store(_SLOTS + _SLOT * slot + _LOCK, lock)
         self.store(_CONSTANTS + 32, self.spins())
 
@@ -162,7 +162,8 @@ class ThreadPool:
     compiler : Compiler
         Compiles what the workers run. Until that is done, kernels run on the calling thread alone.
     pin : bool, optional
-        Whether each worker is bound to a cpu of its own; the calling thread never is.
+        Whether each worker is bound to a cpu of its own; the calling thread never is. No gain was measured on two
+        cores, and a bound worker cannot leave a cpu that somebody else takes.
 
     Notes
     -----
