@@ -173,12 +173,9 @@ class Compiler:
         patient = now - self._since.setdefault(source, now) < _STUCK_SECONDS  # with another process
         if key in self._submitted or self._closed or (patient and store.locked(key)):
             return
-        if not self._has_child() and store.locked(self._leader()):
-            if not self._wanted[source]:
-                self._wanted[source] = now + _LEADER_SECONDS
-            if now < self._wanted[source]:
-                return
         try:
+            if not self._may_start(source, now):
+                return
             child = self._start_child()
             if store.lock(key, child.owner) or not patient:
                 self._submit(key, source)
@@ -186,9 +183,17 @@ class Compiler:
             self._without_cache(problem)
 
     @staticmethod
-    def _leader() -> str:
-        """The lock of the process that compiles on this machine. Others compile too, but only what it does not."""
-        return "worker-" + socket.gethostname()
+    def _leader() -> tuple[str, str]:
+        """The lock of the process that has a child on this machine, and this process as its owner."""
+        return "leader-" + socket.gethostname(), stores.describe_owner(os.getpid())
+
+    def _may_start(self, source: str, now: float) -> bool:
+        """Whether to compile a kernel here: the process that leads may, others what it leaves undone for a while."""
+        if self._has_child() or self._open().lock(*self._leader()):
+            return True
+        if not self._wanted[source]:
+            self._wanted[source] = now + _LEADER_SECONDS
+        return now >= self._wanted[source]
 
     def _has_child(self) -> bool:
         if self._child is not None and self._child.parent != os.getpid():
@@ -201,9 +206,7 @@ class Compiler:
         if self._has_child():
             assert self._child is not None
             return self._child
-        store = self._open()
-        self._child = Child(store)
-        store.lock(self._leader(), self._child.owner)
+        self._child = Child(self._open())
         return self._child
 
     def _submit(self, key: str, source: str) -> None:
@@ -260,8 +263,9 @@ class Compiler:
         assert child is not None
         self._child = None
         child.close()
-        for key in (*self._submitted, self._leader()):
+        for key in self._submitted:
             store.unlock(key, child.owner)
+        store.unlock(*self._leader())
         self._submitted.clear()
 
     def _without_cache(self, problem: OSError) -> None:
