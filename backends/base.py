@@ -65,12 +65,55 @@ class Loop:
         ``report(label, kind)`` is told of every floating-point event; kind as in `numpy.seterrcall`.
     watched : frozenset of str
         The kinds of events that anybody wants to hear of, by NumPy's names in `numpy.errstate`.
+    memo : dict
+        The same for all loops that differ in their memory and in the values of scalars only: backends keep there what
+        they have worked out.
     """
 
     shape: tuple[int, ...]
     steps: Sequence[Step | ReduceStep]
     report: Callable[[int, str], None]
     watched: frozenset[str] = frozenset(("divide", "over", "under", "invalid"))
+    memo: dict[str, Any] = field(default_factory=dict)
+
+
+def arrays_of(loop: Loop) -> list[np.ndarray]:
+    """The arrays over the iteration space that a loop reads or writes, in the order of their first appearance."""
+    found: dict[int, np.ndarray] = {}
+    for s in loop.steps:
+        for x in (*s.inputs, s.where, *s.outputs) if isinstance(s, Step) else (s.source, s.where):
+            if type(x) is np.ndarray:
+                found.setdefault(id(x), x)
+    return list(found.values())
+
+
+class Repeat(Protocol):
+    """A loop that can be run again on other memory, at once.
+
+    Attributes
+    ----------
+    operands : list of int
+        Whose addresses it needs: numbers in the order of `arrays_of`.
+    scalars : list of (int, int)
+        Whose values it needs: numbers of a step and of its input.
+    """
+
+    operands: list[int]
+    scalars: list[tuple[int, int]]
+
+    def again(self, addresses: list[int], scalars: list[Any], loop: Callable[[], Loop]) -> list[np.ndarray] | None:
+        """Run the loop on operands that lie elsewhere, in the same way; None if these scalars do not fit.
+
+        Parameters
+        ----------
+        loop : callable
+            Makes the loop over arrays, where that is needed (a floating-point event was met).
+
+        Returns
+        -------
+        list of ndarray
+            The partial results of its reductions.
+        """
 
 
 class Backend(Protocol):
@@ -78,18 +121,30 @@ class Backend(Protocol):
 
     name: str
 
-    def run(self, loop: Loop) -> None:
-        """Execute a loop; on return, or after `fence`, its outputs are valid."""
+    def run(self, loop: Loop) -> Repeat | None:
+        """Execute a loop; on return, or after `fence`, its outputs are valid.
+
+        Returns
+        -------
+        Repeat or None
+            How to run it again on other memory, if there is a faster way than to call `run`.
+        """
 
     def fence(self) -> None:
         """Wait until everything that was started has finished."""
 
 
-_MODULES = {"auto": "interpreter", "numpy": "interpreter", "null": "null"}
+_MODULES = {"auto": "compiled.backend", "numba": "compiled.backend", "numpy": "interpreter", "null": "null"}
 
 
-def make_backend(name: str) -> Backend:
+def make_backend(name: str, ranks_here: int = 1) -> Backend:
     """The backend of a `BACKEND` setting.
+
+    Parameters
+    ----------
+    name : str
+    ranks_here : int
+        Ranks that share this machine's cores.
 
     Raises
     ------
@@ -99,4 +154,4 @@ def make_backend(name: str) -> Backend:
     module = _MODULES.get(name)
     if module is None:
         raise ValueError(f"BACKEND={name!r}: this version of numpy_dist has the backends {', '.join(_MODULES)}")
-    return importlib.import_module(f"numpy_dist.backends.{module}").make()
+    return importlib.import_module(f"numpy_dist.backends.{module}").make(ranks_here)

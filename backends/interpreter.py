@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
-from numpy_dist.backends.base import Loop, ReduceStep, Step, Temp
+from numpy_dist.backends.axes import in_memory_order
+from numpy_dist.backends.base import Loop, Step, Temp
 from numpy_dist.backends.tile_steps import TileSteps, is_special
 
 # Elements of a tile. It depends on nothing but the local shape, so that sums are formed alike in every tier.
@@ -35,13 +36,13 @@ class Interpreter:
                 current[0] = step.label
                 step.op.apply(list(step.inputs), step.outputs, step.where, step.options)
             else:
-                _run_tiles(_in_memory_order(loop), current)
+                _run_tiles(in_memory_order(loop), current)
 
     def fence(self) -> None:
         """Everything has finished when `run` returns."""
 
 
-def make() -> Interpreter:
+def make(ranks_here: int) -> Interpreter:
     """A new backend."""
     return Interpreter()
 
@@ -52,7 +53,7 @@ def _is_dead(step: Step) -> bool:
 
 
 def _run_tiles(loop: Loop, current: list[int]) -> None:
-    steps = TileSteps(loop.steps, len(loop.shape), current)
+    steps = TileSteps(loop.steps, loop.shape, current)
     for where in tiles(loop.shape):
         steps.run(where, (*(s.stop - s.start for s in where), *loop.shape[len(where) :]))
     steps.finish()
@@ -76,49 +77,3 @@ def tiles(shape: Sequence[int]) -> Iterator[tuple[slice, ...]]:
         head = tuple(slice(i, i + 1) for i in lead)
         for start in range(0, shape[axis], block):
             yield (*head, slice(start, min(start + block, shape[axis])))
-
-
-def _in_memory_order(loop: Loop) -> Loop:
-    """The same loop with its axes ordered by the strides of its first array, so that tiles are rows of memory."""
-    ndim = len(loop.shape)
-    if ndim == 0:
-        return _turned(loop, (1,), lambda x: x.reshape(1), lambda axes: (0,))
-    operands = [x for s in loop.steps for x in _lead(s)]
-    lead = next((x for x in operands if type(x) is np.ndarray and x.ndim == ndim and 0 not in x.strides), None)
-    if lead is None or all(abs(a) >= abs(b) for a, b in zip(lead.strides, lead.strides[1:], strict=False)):
-        return loop
-    order = sorted(range(ndim), key=lambda axis: -abs(lead.strides[axis]))
-    place = {axis: position for position, axis in enumerate(order)}
-    shape = tuple(loop.shape[a] for a in order)
-    return _turned(loop, shape, lambda x: x.transpose(order), lambda axes: tuple(place[a] for a in axes))
-
-
-def _lead(step: Step | ReduceStep) -> tuple[Any, ...]:
-    return (*step.outputs, *step.inputs) if isinstance(step, Step) else (step.source,)
-
-
-def _turned(
-    loop: Loop,
-    shape: tuple[int, ...],
-    turn: Callable[[np.ndarray], np.ndarray],
-    turn_axes: Callable[[tuple[int, ...]], tuple[int, ...]],
-) -> Loop:
-    """The same loop with each array, and each list of reduced axes, seen in another way."""
-    seen: dict[int, np.ndarray] = {}
-
-    def view(x: Any) -> Any:
-        if type(x) is not np.ndarray:
-            return x
-        if id(x) not in seen:
-            seen[id(x)] = turn(x)
-        return seen[id(x)]
-
-    steps: list[Step | ReduceStep] = []
-    for s in loop.steps:
-        if isinstance(s, Step):
-            inputs, outputs = tuple(map(view, s.inputs)), tuple(map(view, s.outputs))
-            steps.append(Step(s.op, inputs, outputs, view(s.where), s.options, s.label))
-        else:
-            axes = turn_axes(s.axes)
-            steps.append(ReduceStep(s.op, view(s.source), view(s.partial), axes, view(s.where), s.label))
-    return Loop(shape, steps, loop.report, loop.watched)

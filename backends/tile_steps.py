@@ -9,6 +9,7 @@ import numpy as np
 
 from numpy_dist.backends.base import ReduceStep, Step, Temp
 from numpy_dist.backends.scratch import Scratch, assign_slots
+from numpy_dist.backends.summation import Chunks, neutral, trailing
 from numpy_dist.ir.ops import wants_ascending
 
 Values = list[Any]
@@ -43,18 +44,18 @@ class TileSteps:
     Parameters
     ----------
     steps : sequence of Step or ReduceStep
-    ndim : int
-        Axes of the loop.
+    shape : tuple of int
+        The loop's.
     current : list of int
         Its one element is kept at the label of the running step.
     """
 
-    def __init__(self, steps: Sequence[Step | ReduceStep], ndim: int, current: list[int]) -> None:
+    def __init__(self, steps: Sequence[Step | ReduceStep], shape: tuple[int, ...], current: list[int]) -> None:
         self._arrays: list[np.ndarray] = []
         self._places: dict[Any, int] = {}
         self._scratch = Scratch(assign_slots(steps))
         self._current = current
-        self._ndim = ndim
+        self._shape = shape
         operands = [x for s in steps for x in _operands(s)]
         for x in operands:
             if type(x) is np.ndarray and id(x) not in self._places:
@@ -66,7 +67,7 @@ class TileSteps:
                 self._places[x] = len(self._arrays) + len(self._temps)
                 self._temps.append(x.index)
         self._values: Values = [None] * (len(self._arrays) + len(self._temps))
-        self._sums: list[tuple[ReduceStep, list]] = []
+        self._sums: list[tuple[ReduceStep, Chunks]] = []
         self._calls = [self._element_wise(s) if type(s) is Step else self._reducing(s) for s in steps]  # type: ignore[arg-type]
 
     def run(self, where: tuple[slice, ...], shape: tuple[int, ...]) -> None:
@@ -81,12 +82,10 @@ class TileSteps:
             call(values)
 
     def finish(self) -> None:
-        """Combine the partial results of full reductions."""
-        for step, parts in self._sums:
+        """Combine the partial results of reductions along the innermost axes."""
+        for step, chunks in self._sums:
             self._current[0] = step.label
-            if parts:
-                partials = np.array(parts, step.partial.dtype)
-                step.partial[...] = _ufunc(step).reduce(partials, dtype=_loop_type(step.partial.dtype))
+            step.partial[...] = chunks.result().reshape(step.partial.shape)
 
     def _place(self, x: Any) -> int:
         """Where an operand's tile stands among the values; scalars stand there for good."""
@@ -146,24 +145,26 @@ class TileSteps:
         return call
 
     def _reducing(self, step: ReduceStep) -> Callable[[Values], None]:
+        """Masked elements are taken for the neutral one."""
         source = self._place(step.source)
         where = None if step.where is None else self._place(step.where)
-        reduce, options, loop_type = _ufunc(step).reduce, {}, _loop_type(step.partial.dtype)
-        if where is not None and _ufunc(step).identity is None:
-            options["initial"] = _neutral(step, step.partial.dtype)
-        full: list | None = [] if len(step.axes) == self._ndim else None
-        if full is not None:
-            self._sums.append((step, full))
+        ufunc, dtype, current, label = _ufunc(step), step.partial.dtype, self._current, step.label
+        rest = None if where is None else neutral(ufunc, dtype)
+
+        def tile(values: Values) -> Any:
+            current[0] = label
+            return values[source] if where is None else np.where(values[where], values[source], rest)
+
+        tree = trailing(self._shape, step.axes)
+        if tree is not None:
+            chunks = Chunks(tree, ufunc, dtype)
+            self._sums.append((step, chunks))
+            return lambda values: chunks.feed(tile(values))
 
         def call(values: Values) -> None:
-            self._current[0] = step.label
-            if where is not None:
-                options["where"] = values[where]
-            result = reduce(values[source], axis=step.axes, dtype=loop_type, keepdims=True, **options)
-            if full is not None:
-                full.append(result.reshape(())[()])
-            else:
-                _accumulate(step, result, self._where)
+            _accumulate(
+                step, ufunc.reduce(tile(values), axis=step.axes, dtype=_loop_type(dtype), keepdims=True), self._where
+            )
 
         return call
 
@@ -192,18 +193,3 @@ def _accumulate(step: ReduceStep, result: np.ndarray, where: tuple[slice, ...]) 
         target[...] = result
     else:
         _ufunc(step)(target, result, out=target)
-
-
-def _neutral(step: ReduceStep, dtype: np.dtype) -> Any:
-    """A value that leaves `minimum` or `maximum` as it is, for tiles of which the mask selects nothing."""
-    if step.op.name == "lcm":
-        return np.ones((), dtype)[()]
-    largest = step.op.name in ("minimum", "fmin")
-    if dtype.kind in "fc":
-        return np.array(np.inf if largest else -np.inf, dtype)[()]
-    if dtype.kind == "b":
-        return np.bool_(largest)
-    if dtype.kind in "mM":
-        return np.array(np.iinfo(np.int64).max if largest else np.iinfo(np.int64).min + 1, np.int64).view(dtype)[()]
-    info = np.iinfo(dtype)
-    return np.array(info.max if largest else info.min, dtype)[()]

@@ -28,12 +28,15 @@ class State(dict):
     ----------
     eager : bool
         Whether it asks to be told at once (raise, call, print, log).
+    watched : frozenset of str
+        The kinds of events that it does not ignore.
     """
 
-    __slots__ = ("eager",)
+    __slots__ = ("eager", "watched")
 
     def __init__(self, state: Any) -> None:
         super().__init__(state)
+        self.watched = frozenset(kind for kind, action in state.items() if action != "ignore")
         self.eager = not _EAGER.isdisjoint(state.values())
 
 

@@ -6,9 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from numpy_dist.engine import floating
-from numpy_dist.engine.execute import execute
-from numpy_dist.engine.fuse import fuse
-from numpy_dist.engine.settle import settle
+from numpy_dist.engine.schedule import run_program
 from numpy_dist.engine.sites import user_frame
 from numpy_dist.engine.storage import Storage
 from numpy_dist.ir.statements import Statement
@@ -99,13 +97,8 @@ class Program:
             self._bytes = 0
         runtime = self._runtime
         later = {id(ref.storage) for s in self._pending for ref in (*s.reads(), *s.outputs)}
-        if runtime.size > 1:
-            settle(todo, later)
-        groups = fuse(todo)
-        del todo, pending
-        groups.reverse()
-        while groups:  # what ran holds no storages, so that their memory can be used again
-            execute(runtime, groups.pop(), later)
+        del pending
+        run_program(runtime, todo, later)
 
     def tell(self) -> None:
         """Agree on the floating-point events so far and report them; collective."""

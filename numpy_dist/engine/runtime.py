@@ -49,7 +49,7 @@ class Runtime:
         self.size: int = comm.size
         self.pool = Pool()
         self.counters = Counters()
-        self.backend = make_backend(config.BACKEND)
+        self.backend = make_backend(config.BACKEND, comm.node_size)
         self.program = Program(self)
         self.flags: set[tuple] = set()
         self.handed_out = False

@@ -97,6 +97,13 @@ class Storage:
         key: Any = (*slices, ...)
         return self.array()[key]
 
+    def drop_spare(self) -> None:
+        """Give the second allocation back."""
+        if self.spare is not None:
+            memory = self.spare[0]
+            self.spare = None
+            self.pool.give(memory)
+
     def release(self) -> None:
         """Give the memory back to the pool, unless somebody else still sees it."""
         memory, spare = self.memory, self.spare[0] if self.spare is not None else None

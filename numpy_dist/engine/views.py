@@ -1,6 +1,8 @@
-"""Views on this rank: a box of a view as an ndarray over local memory."""
+"""Views on this rank: where a box of a view lies in a local allocation."""
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 
@@ -9,8 +11,32 @@ from numpy_dist.layout.regions import Box
 from numpy_dist.layout.views import ViewMap
 
 
-def local_view(
-    memory: np.ndarray,
+class Window(NamedTuple):
+    """An array over an allocation, without the allocation.
+
+    Attributes
+    ----------
+    shape, dtype
+    offset : int
+        Bytes from the allocation's start to the first element.
+    strides : tuple of int
+    """
+
+    shape: tuple[int, ...]
+    dtype: np.dtype
+    offset: int
+    strides: tuple[int, ...]
+
+    def over(self, memory: np.ndarray) -> np.ndarray:
+        """The array."""
+        if 0 in self.shape:
+            return np.empty(self.shape, self.dtype)
+        if memory.size == 0:  # NumPy checks strides against a buffer's size only where it has one
+            raise IndexError(f"a rank that holds nothing was asked for an array of shape {self.shape}")
+        return np.ndarray(self.shape, self.dtype, buffer=memory, offset=self.offset, strides=self.strides)
+
+
+def window(
     itemsize: int,
     low: tuple[int, ...],
     extent: tuple[int, ...],
@@ -18,21 +44,20 @@ def local_view(
     vmap: ViewMap,
     box: Box,
     dtype: np.dtype,
-) -> np.ndarray:
-    """A box of a view as an ndarray over local memory.
+) -> Window:
+    """Where a box of a view lies. A pure function.
 
     Parameters
     ----------
-    memory : ndarray of uint8
     itemsize : int
         The storage's.
     low, extent : tuple of int
-        Global index of the first element in `memory`, and the shape of what it holds.
+        Global index of the allocation's first element, and the shape of what it holds.
     steps : tuple of int or None
-        Distance of neighbouring elements of `memory` in global indices (1 unless it was fetched with steps).
+        Distance of neighbouring elements of the allocation in global indices (1 unless it was fetched with steps).
     """
     unit = (*c_strides(extent, itemsize), 1)
-    shape = [hi - lo for lo, hi in box]
+    shape = tuple(hi - lo for lo, hi in box)
     strides = [0] * len(shape)
     offset = 0
     for axis, group in enumerate(vmap.groups):
@@ -48,8 +73,18 @@ def local_view(
         for member in group[1:]:
             origin *= vmap.storage_shape[member]
         offset += (first - origin) // step * stride
-    if any(n == 0 for n in shape):
-        return np.empty(shape, dtype)
-    if memory.size == 0:  # NumPy checks strides against a buffer's size only where it has one
-        raise IndexError(f"a rank that holds nothing was asked for {box} of an array of shape {vmap.storage_shape}")
-    return np.ndarray(shape, dtype, buffer=memory, offset=offset, strides=strides)
+    return Window(shape, dtype, offset, tuple(strides))
+
+
+def local_view(
+    memory: np.ndarray,
+    itemsize: int,
+    low: tuple[int, ...],
+    extent: tuple[int, ...],
+    steps: tuple[int, ...] | None,
+    vmap: ViewMap,
+    box: Box,
+    dtype: np.dtype,
+) -> np.ndarray:
+    """A box of a view as an array over local memory (see `window`)."""
+    return window(itemsize, low, extent, steps, vmap, box, dtype).over(memory)

@@ -1,0 +1,152 @@
+"""The argument block of a kernel: int64 words, of which only addresses and values of scalars change between runs."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from numpy_dist.backends.base import ReduceStep, arrays_of
+from numpy_dist.backends.compiled import inner_loops
+from numpy_dist.backends.compiled.form import Lowered
+from numpy_dist.backends.compiled.source import Kernel
+from numpy_dist.backends.summation import Trailing, initial_of
+
+# Bits of NumPy's floating-point events, as kernels report them.
+EVENTS = {"divide": 1, "over": 2, "under": 4, "invalid": 8}
+GRAIN = 32768  # elements that a thread takes at a time
+
+
+class Reduced(NamedTuple):
+    """A reduction of a loop: what is needed to put its chunks together."""
+
+    ufunc: np.ufunc
+    shape: tuple[int, ...]
+    label: int
+    watched: frozenset[str]
+
+
+class Block:
+    """The argument block of one loop.
+
+    Parameters
+    ----------
+    loop : Loop
+        With its axes in memory order.
+    lowered : Lowered
+        The same loop's form and arguments. Its arrays are not kept.
+    kernel : Kernel
+
+    Attributes
+    ----------
+    address, units, grain : int
+        What a launch needs.
+    operands, scalars
+        See `backends.base.Repeat`.
+    reductions : list of Reduced
+    parts : list of ndarray
+        For each reduction the results of chunks, one row for each result.
+    """
+
+    def __init__(self, loop: Any, lowered: Lowered, kernel: Kernel) -> None:
+        self.kernel = kernel
+        self.tree: Trailing | None = lowered.tree
+        self.words = np.zeros(kernel.length, np.int64)
+        self.address: int = self.words.ctypes.data
+        self.parts: list[np.ndarray] = []
+        steps = [s for s in loop.steps if isinstance(s, ReduceStep)]
+        self.reductions = [
+            Reduced(fold.ufunc, s.partial.shape, s.label, loop.watched)
+            for fold, s in zip(lowered.form.folds, steps, strict=True)
+        ]
+        self.inner = lowered.shape[-1]
+        words = self._extents(lowered) | self._strides(lowered)
+        words["mask"] = sum(EVENTS[kind] for kind in loop.watched)
+        for number, call in enumerate(kernel.calls):
+            words[f"call{number}"], words[f"data{number}"] = _inner_loop(*call)
+        for number, fold in enumerate(lowered.form.folds):
+            assert self.tree is not None
+            words[f"f{number}"], words[f"g{number}"] = _inner_loop(fold.ufunc, (fold.dtype,) * 3)
+            self.parts.append(np.empty((self.tree.results, self.tree.chunks), fold.dtype))
+            words[f"partial{number}"] = self.parts[-1].ctypes.data
+            initial = initial_of(fold.ufunc, fold.dtype)
+            if initial is not None:
+                self._typed(f"initial{number}", fold.dtype)[0] = initial
+        for name, value in words.items():
+            if name in kernel.words:
+                self.words[kernel.words[name]] = value
+        self._arguments(loop, lowered)
+
+    def _extents(self, lowered: Lowered) -> dict[str, int]:
+        shape = lowered.shape
+        total = int(np.prod(shape, dtype=np.int64))
+        words = {"inner": self.inner} | {f"n{axis}": n for axis, n in enumerate(shape[:-1])}
+        tree = self.tree
+        if tree is None:
+            self.tiles = -(-self.inner // self.kernel.width)
+            self.width = -(-self.inner // self.tiles)
+            self.units = total // self.inner * self.tiles
+            words |= {"tiles": self.tiles, "width": self.width}
+        else:
+            self.units = tree.units
+            words |= {"total": total, "length": tree.length, "chunks": tree.chunks, "together": tree.together}
+        self.grain = max(1, GRAIN * self.units // max(1, total))
+        return words
+
+    def _strides(self, lowered: Lowered) -> dict[str, int]:
+        words: dict[str, int] = {}
+        for k, (operand, strides) in enumerate(zip(lowered.form.operands, lowered.strides, strict=True)):
+            words |= {f"d{k}_{axis}": stride for axis, stride in enumerate(strides[:-1])}
+            if operand.inner == "s":
+                words[f"t{k}"] = strides[-1]
+        return words
+
+    def _arguments(self, loop: Any, lowered: Lowered) -> None:
+        """Where addresses and scalars belong, and the first ones."""
+        places = {id(x): number for number, x in enumerate(arrays_of(loop))}
+        based = [k for k, operand in enumerate(lowered.form.operands) if operand.base == k]
+        self._places = [self.kernel.words[f"p{k}"] for k in based]
+        self.operands = [places[id(lowered.arrays[k])] for k in based]
+        self.scalars: list[tuple[int, int]] = []
+        self._scalars: list[np.ndarray] = []
+        for number, (value, place) in enumerate(zip(lowered.scalars, lowered.scalar_places, strict=True)):
+            typed = self._typed(f"s{number}", value.dtype)
+            typed[0] = value
+            if place is not None:
+                self.scalars.append(place)
+                self._scalars.append(typed)
+        for word, k in zip(self._places, based, strict=True):
+            self.words[word] = lowered.arrays[k].ctypes.data
+
+    def _typed(self, name: str, dtype: np.dtype) -> np.ndarray:
+        """The two words of a value, as an array of its dtype."""
+        place = self.kernel.words[name]
+        return self.words[place : place + 2].view(dtype)
+
+    def fill(self, addresses: list[int], scalars: list[Any]) -> None:
+        """Set the operands' addresses and the scalars' values.
+
+        Raises
+        ------
+        OverflowError
+            For a Python integer that the loop's dtype cannot hold.
+        """
+        words = self.words
+        for place, address in zip(self._places, addresses, strict=True):
+            words[place] = address
+        for typed, value in zip(self._scalars, scalars, strict=True):
+            typed[0] = value
+
+    def bounds(self, unit: int) -> tuple[int, int]:
+        """First element of a unit and the one behind its last, counted in the order of the axes."""
+        if self.tree is not None:
+            return self.tree.bounds(unit)
+        row, tile = divmod(unit, self.tiles)
+        begin = row * self.inner
+        return begin + tile * self.width, begin + min(self.inner, (tile + 1) * self.width)
+
+
+def _inner_loop(ufunc: np.ufunc, dtypes: tuple[np.dtype, ...]) -> inner_loops.InnerLoop:
+    found = inner_loops.find(ufunc, dtypes)
+    assert found is not None
+    return found

@@ -1,0 +1,188 @@
+"""The compiled backend: loops run in the interpreter at first sight, and as kernels when these are there."""
+
+from __future__ import annotations
+
+import os
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from numpy_dist.backends.axes import in_memory_order, memory_order
+from numpy_dist.backends.base import Loop, ReduceStep
+from numpy_dist.backends.compiled.arguments import Block, Reduced
+from numpy_dist.backends.compiled.compiler import Compiler
+from numpy_dist.backends.compiled.form import Form, NotCompiled, lower
+from numpy_dist.backends.compiled.repair import repair
+from numpy_dist.backends.compiled.source import Kernel, generate
+from numpy_dist.backends.compiled.threads import ThreadPool
+from numpy_dist.backends.compiled.threads_count import cpus, thread_count
+from numpy_dist.backends.interpreter import Interpreter
+from numpy_dist.backends.summation import fold_chunks
+from numpy_dist.settings import config
+
+# Seconds that a kernel is expected to take to compile: so long a loop may be interpreted before it is asked for.
+COMPILE_SECONDS = 0.15
+
+
+@dataclass
+class Tier:
+    """What is known of a form: its kernel or why it has none, and the time it has spent in the interpreter."""
+
+    kernel: Kernel | None = None
+    reason: str | None = None
+    seconds: float = 0.0
+    requested: bool = False
+    address: int | None = None
+
+
+def _new_tier(form: Form) -> Tier:
+    try:
+        return Tier(generate(form))
+    except NotCompiled as reason:
+        return Tier(reason=str(reason))
+
+
+class Compiled:
+    """Executes loops by kernels on all threads of the rank.
+
+    Parameters
+    ----------
+    compiler : Compiler
+    threads : int
+    when : str
+        "auto": a kernel is compiled, by another process, when its loop has spent its compile time in the interpreter;
+        "first": at first sight, and waited for; "never".
+
+    Attributes
+    ----------
+    counts : dict
+        Loops by the tier that ran them: "numba", "numpy"; and why the latter did where no kernel is possible.
+    """
+
+    name = "numba"
+
+    def __init__(self, compiler: Compiler, threads: int, when: str = "auto") -> None:
+        self.compiler, self.when = compiler, when
+        self.pool = ThreadPool(threads, compiler)
+        self.interpreter = Interpreter()
+        self.counts: dict[str, int] = {"numba": 0, "numpy": 0}
+        self.reasons: dict[str, int] = {}
+        self._tiers: dict[Form, Tier] = {}
+
+    def run(self, loop: Loop) -> Repeated | None:
+        """Execute a loop (see `backends.base.Loop`)."""
+        if 0 in loop.shape:
+            return None
+        tier = loop.memo.get("tier")
+        if tier is not None and self._address(tier) is None:
+            self._interpret(loop, tier)
+            return None
+        turned = in_memory_order(loop)
+        try:
+            lowered = lower(turned)
+        except NotCompiled as reason:
+            tier = loop.memo["tier"] = Tier(reason=str(reason))
+        else:
+            tier = self._tiers.get(lowered.form)
+            if tier is None:
+                tier = self._tiers[lowered.form] = _new_tier(lowered.form)
+            loop.memo["tier"] = tier
+        address = self._address(tier)
+        if address is None:
+            self._interpret(loop, tier)
+            return None
+        assert tier.kernel is not None
+        order = memory_order(loop) if loop.shape else None
+        repeated = Repeated(self, address, Block(turned, lowered, tier.kernel), order)
+        reductions = [step for step in loop.steps if isinstance(step, ReduceStep)]
+        for step, result in zip(reductions, repeated.launch(lambda: loop), strict=True):
+            step.partial[...] = result.reshape(step.partial.shape)
+        return repeated
+
+    def fence(self) -> None:
+        """Everything has finished when `run` returns."""
+
+    def _interpret(self, loop: Loop, tier: Tier) -> None:
+        """Run a loop without its kernel; the kernel is asked for when the loop has cost as much as compiling it."""
+        self.counts["numpy"] += 1
+        begin = time.perf_counter()
+        self.interpreter.run(loop)
+        tier.seconds += time.perf_counter() - begin
+        if tier.kernel is None:
+            assert tier.reason is not None
+            self.reasons[tier.reason] = self.reasons.get(tier.reason, 0) + 1
+        elif self.when == "auto" and tier.seconds >= COMPILE_SECONDS and not tier.requested:
+            tier.requested = True
+            self.compiler.request(tier.kernel.text)
+            self._warn()
+
+    def _address(self, tier: Tier) -> int | None:
+        """The address of a loop's kernel, if it is there."""
+        if tier.address is None and tier.kernel is not None and self.when != "never":
+            if self.when == "first":
+                tier.address = self.compiler.compile(tier.kernel.text)
+                self._warn()
+            else:
+                tier.address = self.compiler.address(tier.kernel.text)
+        return tier.address
+
+    def _warn(self) -> None:
+        said = self.compiler.warning()
+        if said is not None:
+            warnings.warn(said, RuntimeWarning, stacklevel=2)
+
+
+class Repeated:
+    """A loop that has a kernel (see `backends.base.Repeat`)."""
+
+    def __init__(self, backend: Compiled, address: int, block: Block, order: tuple[int, ...] | None) -> None:
+        self._backend, self._address, self._block, self._order = backend, address, block, order
+        self.operands, self.scalars = block.operands, block.scalars
+
+    def again(self, addresses: list[int], scalars: list[Any], loop: Callable[[], Loop]) -> list[np.ndarray] | None:
+        """Run the kernel on other memory."""
+        try:
+            self._block.fill(addresses, scalars)
+        except OverflowError:  # a Python integer that the dtype can not hold: NumPy compares them all the same
+            return None
+        return self.launch(loop)
+
+    def launch(self, loop: Callable[[], Loop]) -> list[np.ndarray]:
+        """Run the kernel, have the interpreter do what it left undone, and put the chunks of reductions together."""
+        backend, block = self._backend, self._block
+        backend.counts["numba"] += 1
+        undone = backend.pool.run(self._address, block.address, block.units, block.grain)
+        if undone:
+            made = in_memory_order(loop())
+            for first, end in undone:
+                repair(backend.interpreter, made, block, first, end)
+        return [self._result(loop, *reduction) for reduction in zip(block.reductions, block.parts, strict=True)]
+
+    def _result(self, loop: Callable[[], Loop], step: Reduced, parts: np.ndarray) -> np.ndarray:
+        """A reduction's partial result, with the axes as the loop had them."""
+        if parts.shape[1] > 1:
+            kinds: Any = dict.fromkeys(step.watched, "call")
+            with np.errstate(all="ignore", call=lambda kind, flag: loop().report(step.label, kind), **kinds):
+                folded = fold_chunks(step.ufunc.reduce, parts)
+        else:
+            folded = parts.copy()  # the block's own memory is written again
+        if self._order is None:
+            return folded.reshape(step.shape)
+        return folded.reshape(step.shape).transpose(np.argsort(self._order))
+
+
+_compilers: dict[tuple[str, int], Compiler] = {}
+
+
+def make(ranks_here: int) -> Compiled:
+    """A new backend with the settings of this process; backends of one process share a compiler."""
+    key = (config.CACHE_DIR, config.CACHE_SIZE)
+    compiler = _compilers.get(key)
+    if compiler is None:
+        compiler = _compilers[key] = Compiler(*key)
+    sharing = 1 if len(cpus()) * ranks_here <= (os.cpu_count() or 1) else ranks_here
+    return Compiled(compiler, thread_count(config.NUM_THREADS, sharing), config.COMPILE)

@@ -1,0 +1,44 @@
+"""The iteration space of a loop as its kernel sees it: axes in memory order, merged where memory allows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+Strides = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Space:
+    """An iteration space and its operands' strides in it.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        Outer axes and, last, the inner axis; at least one axis.
+    strides : tuple of tuple of int
+        In bytes, for each operand.
+    """
+
+    shape: tuple[int, ...]
+    strides: tuple[Strides, ...]
+
+
+def merged(shape: Sequence[int], strides: Sequence[Sequence[int]]) -> Space:
+    """Leave out axes of extent one, and make one axis of neighbours that every operand walks through in one stride."""
+    kept = [axis for axis, n in enumerate(shape) if n != 1]
+    if not kept:
+        return Space((1,), tuple((0,) for _ in strides))
+    extents = [shape[kept[0]]]
+    rows = [[s[kept[0]]] for s in strides]
+    for axis in kept[1:]:
+        n = shape[axis]
+        if all(row[-1] == s[axis] * n for row, s in zip(rows, strides, strict=True)):
+            extents[-1] *= n
+            for row, s in zip(rows, strides, strict=True):
+                row[-1] = s[axis]
+        else:
+            extents.append(n)
+            for row, s in zip(rows, strides, strict=True):
+                row.append(s[axis])
+    return Space(tuple(extents), tuple(map(tuple, rows)))

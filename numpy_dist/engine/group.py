@@ -1,0 +1,141 @@
+"""The plan of one group: what it must be brought, and how its loop is run on this rank."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from numpy_dist.engine.combine import combine
+from numpy_dist.engine.local_plan import Fetched, LocalPlan
+from numpy_dist.engine.storage import Storage
+from numpy_dist.engine.transfer import Wanted, fetch_array, start_halo
+from numpy_dist.ir.statements import Reduction, Ref, Statement
+from numpy_dist.layout.alignment import FETCH, HALO, Access, is_empty, plan_access
+
+_MOST_LOCAL = 16
+
+
+class GroupPlan:
+    """Communication and computation of one group, for all programs of the same form.
+
+    Parameters
+    ----------
+    space : Layout or BoxList
+        The iteration space.
+    positions : list of int
+        The statements' positions in the program.
+    statements : sequence of Statement
+        An example of them.
+    slots : dict
+        Slot by the storage's id.
+    kept : frozenset of int
+        Slots that other groups, or statements still pending, read or write: they must be stored.
+    rank : int
+    """
+
+    def __init__(
+        self,
+        space: Any,
+        positions: list[int],
+        statements: Sequence[Statement],
+        slots: dict[int, int],
+        kept: frozenset[int],
+        rank: int,
+    ) -> None:
+        self.space, self.positions, self.kept = space, positions, kept
+        refs = [ref for s in statements for ref in (*s.reads(), *s.outputs)]
+        self.slots = sorted({slots[id(ref.storage)] for ref in refs})
+        self.written = sorted(
+            {slots[id(out.storage)] for s in statements if not isinstance(s, Reduction) for out in s.outputs}
+        )
+        self.reductions = [n for n, s in enumerate(statements) if isinstance(s, Reduction)]
+        self.fetches: list[tuple[tuple, int, Wanted]] = []  # (key of the view, slot, regions)
+        self.halos: list[tuple[int, tuple[Access, ...]]] = []
+        self._plan_transfers(statements, slots)
+        box = space.box(rank)
+        self.box = None if box is None or is_empty(box) else box
+        self._locals: dict[tuple, LocalPlan] = {}
+
+    def _plan_transfers(self, statements: Sequence[Statement], slots: dict[int, int]) -> None:
+        accesses: dict[tuple, tuple[Ref, Access]] = {}
+        made: set[tuple] = set()
+        for statement in statements:
+            for ref in statement.reads():
+                key = slots[id(ref.storage)], ref.view
+                if key not in made and key not in accesses:
+                    accesses[key] = ref, plan_access(ref.storage.layout, ref.vmap, self.space)
+            if not isinstance(statement, Reduction):
+                made.update((slots[id(out.storage)], out.view) for out in statement.outputs)
+        halos: dict[int, list[Access]] = {}
+        for key, (ref, access) in accesses.items():
+            if access.mode == FETCH or (access.mode == HALO and ref.storage.pinned):
+                self.fetches.append((key, key[0], _whole_rows(ref, access)))
+            elif access.mode == HALO:
+                halos.setdefault(key[0], []).append(access)
+        self.halos = [(slot, tuple(its)) for slot, its in halos.items()]
+
+    def run(self, runtime: Any, statements: list[Statement], storages: list[Storage]) -> None:
+        """Execute the group: all messages are posted before any is waited for."""
+        fetched: dict[tuple, Fetched] = {}
+        if self.halos or self.fetches:
+            self._bring(runtime, storages, fetched)
+        partials: Sequence[np.ndarray | None] = [None] * len(self.reductions)
+        if self.box is not None:
+            partials = self._compute(runtime, statements, storages, fetched)
+        for slot in self.written:
+            storages[slot].fresh = ()
+        for number, partial in zip(self.reductions, partials, strict=True):
+            statement = statements[number]
+            assert isinstance(statement, Reduction)
+            combine(runtime, statement, partial)
+
+    def _bring(self, runtime: Any, storages: list[Storage], fetched: dict[tuple, Fetched]) -> None:
+        waits: list[Callable[[], None]] = []
+        for key, slot, wanted in self.fetches:
+            array, finish = fetch_array(runtime, storages[slot], wanted)
+            waits.append(finish)
+            if array is not None:
+                fetched[key] = Fetched(array, wanted[runtime.rank][0])
+        for slot, accesses in self.halos:
+            started = start_halo(runtime, storages[slot], accesses)
+            if started is not None:
+                waits.append(started)
+        for wait in waits:
+            wait()
+
+    def _compute(
+        self, runtime: Any, statements: list[Statement], storages: list[Storage], fetched: dict[tuple, Fetched]
+    ) -> Sequence[np.ndarray]:
+        assert self.box is not None
+        key = tuple(
+            [
+                (s.low, s.extent, s.memory is None, s.alive, s.spare is not None and s.spare[1])
+                for s in [storages[slot] for slot in self.slots]
+            ]
+        )
+        plan = self._locals.get(key)
+        if plan is None:
+            if len(self._locals) >= _MOST_LOCAL:
+                del self._locals[next(iter(self._locals))]
+            plan = LocalPlan(self.box, self.slots, self.kept, runtime, statements, storages, fetched)
+            self._locals[key] = plan
+        return plan.run(runtime, statements, storages, fetched)
+
+
+def _whole_rows(ref: Ref, access: Access) -> Wanted:
+    """For each rank what it fetches; merged axes need whole rows to be addressed as one."""
+    regions = access.regions
+    if ref.vmap.merged:
+        cut = ref.storage.layout.cut_axes
+        regions = tuple(
+            None
+            if r is None
+            else tuple(
+                range(x.start, x.stop) if a in cut or a == 0 else range(n)
+                for a, (x, n) in enumerate(zip(r, ref.storage.shape, strict=True))
+            )
+            for r in regions
+        )
+    return tuple(() if r is None else (r,) for r in regions)

@@ -1,0 +1,129 @@
+"""Schedules: what a pending program needs to be executed, worked out once for all programs of the same form."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from numpy_dist.engine.fuse import fuse
+from numpy_dist.engine.group import GroupPlan
+from numpy_dist.engine.settle import settle
+from numpy_dist.engine.storage import Storage
+from numpy_dist.ir.statements import NO_OPTIONS, Elementwise, Reduction, Ref, Statement
+
+_MOST = 512
+_SCHEDULES: dict[Any, Schedule] = {}
+
+
+class Schedule:
+    """The groups of a program, in the order of their execution.
+
+    Statements are meant by their position in the program, storages by their slot: the order of first appearance.
+
+    Attributes
+    ----------
+    layouts : list of (int, Layout)
+        Storages that move, and where to (see `settle`).
+    groups : list of GroupPlan
+    """
+
+    def __init__(self, runtime: Any, statements: Sequence[Statement], storages: Sequence[Storage], later: set[int]):
+        before = [storage.layout for storage in storages]
+        if runtime.size > 1:
+            settle(statements, later)
+        pairs = enumerate(zip(before, storages, strict=True))
+        self.layouts = [(slot, s.layout) for slot, (layout, s) in pairs if s.layout is not layout]
+        slots = {id(storage): slot for slot, storage in enumerate(storages)}
+        places = {id(statement): position for position, statement in enumerate(statements)}
+        self.groups = [
+            GroupPlan(
+                group.space,
+                [places[id(s)] for s in group.statements],
+                group.statements,
+                slots,
+                frozenset(slots[n] for n in group.shared) | frozenset(slots[n] for n in later if n in slots),
+                runtime.rank,
+            )
+            for group in fuse(statements)
+        ]
+
+    def run(self, runtime: Any, statements: list[Statement], storages: list[Storage]) -> None:
+        """Execute a program of this form.
+
+        Both lists are emptied as it goes: what nobody needs any more gives its memory back at once.
+        """
+        for slot, layout in self.layouts:
+            storages[slot].layout = layout
+        last = self.last_uses
+        for number, group in enumerate(self.groups):
+            group.run(runtime, [statements[position] for position in group.positions], storages)
+            for position in group.positions:
+                statements[position] = None  # type: ignore[call-overload]
+            for slot in last[number]:
+                storages[slot] = None  # type: ignore[call-overload]
+
+    @property
+    def last_uses(self) -> list[list[int]]:
+        """For each group the slots that no later group uses."""
+        found = self.__dict__.get("_last_uses")
+        if found is None:
+            last = {slot: number for number, group in enumerate(self.groups) for slot in group.slots}
+            found = self.__dict__["_last_uses"] = [[] for _ in self.groups]
+            for slot, number in last.items():
+                found[number].append(slot)
+        return found
+
+
+def run_program(runtime: Any, statements: list[Statement], later: set[int]) -> None:
+    """Execute statements; those still pending refer to the storages whose ids are in `later`."""
+    key, storages = describe(statements, later)
+    if key is None:
+        schedule = Schedule(runtime, statements, storages, later)
+    else:
+        key = (runtime.rank, runtime.size, *key)
+        found = _SCHEDULES.get(key)
+        if found is None:
+            if len(_SCHEDULES) >= _MOST:
+                del _SCHEDULES[next(iter(_SCHEDULES))]
+            found = _SCHEDULES[key] = Schedule(runtime, statements, storages, later)
+        schedule = found
+    schedule.run(runtime, statements, storages)
+
+
+def describe(statements: Sequence[Statement], later: set[int]) -> tuple[tuple | None, list[Storage]]:
+    """The form of a program, and its storages by slot; no form where a statement has none."""
+    slots: dict[int, int] = {}
+    storages: list[Storage] = []
+    parts: list[Any] = []
+    hashable = True
+    for statement in statements:
+        form = form_of(statement)
+        hashable = hashable and form is not None
+        parts.append(form)
+        for ref in (*statement.inputs, statement.where, *statement.outputs):
+            if type(ref) is Ref:
+                storage = ref.storage
+                slot = slots.get(id(storage))
+                if slot is None:
+                    slot = slots[id(storage)] = len(storages)
+                    storages.append(storage)
+                parts.append(slot)
+    for storage in storages:
+        parts.append((storage.movable, storage.pinned, storage.memory is None, id(storage) in later))
+    return (tuple(parts) if hashable else None), storages
+
+
+def form_of(statement: Statement) -> tuple | None:
+    """All that matters of a statement but its storages and the values of its scalars; None if that is not hashable."""
+    if statement.options is not NO_OPTIONS and statement.options:
+        return None
+    inputs = tuple(
+        [x.view if type(x) is Ref else x.dtype if hasattr(x, "dtype") else type(x) for x in statement.inputs]
+    )
+    where = None if statement.where is None else statement.where.view
+    outputs = tuple([(ref.view, ref.storage.axes) for ref in statement.outputs])
+    common = (statement.op, inputs, where, outputs, statement.space, statement.errstate.watched)
+    if isinstance(statement, Elementwise):
+        return (*common, statement.creates)
+    assert isinstance(statement, Reduction)
+    return (*common, statement.axes, statement.dtype, statement.keepdims)
