@@ -48,24 +48,29 @@ def differences(
     values: bool = True,
     name: str = "result",
     arguments: Sequence[np.ndarray] = (),
+    order: bool = True,
 ) -> Iterator[str]:
-    """What is not as NumPy has it; `ours` went through `gathered`, `arguments` are NumPy's."""
+    """What is not as NumPy has it; `ours` went through `gathered`, `arguments` are NumPy's.
+
+    Memory order is compared if `order` says so.
+    """
     if isinstance(theirs, tuple | list):
         if type(ours) is not type(theirs) or len(ours) != len(theirs):
             yield f"{name} is {_told(ours)} instead of {_told(theirs)}"
             return
         for number, (mine, other) in enumerate(zip(ours, theirs, strict=True)):
-            yield from differences(mine, other, tolerance, values, f"{name}[{number}]", arguments)
+            yield from differences(mine, other, tolerance, values, f"{name}[{number}]", arguments, order)
     elif isinstance(theirs, dict):
         if type(ours) is not dict or list(ours) != list(theirs):
             yield f"{name} is {_told(ours)} instead of {_told(theirs)}"
             return
         for key in theirs:
-            yield from differences(ours[key], theirs[key], tolerance, values, f"{name}[{key!r}]", arguments)
+            yield from differences(ours[key], theirs[key], tolerance, values, f"{name}[{key!r}]", arguments, order)
     elif isinstance(theirs, np.ndarray):
         if isinstance(ours, Collected):
-            view = any(np.may_share_memory(theirs, x) for x in arguments)
-            yield from _array_differences(ours, theirs, tolerance, values, name, view)
+            # A part of a larger new array, which NumPy returns here and there, is a dense array of ours.
+            known = theirs.flags.forc or any(np.may_share_memory(theirs, x) for x in arguments)
+            yield from _array_differences(ours, theirs, tolerance, values, name, order and known)
         elif isinstance(ours, np.ndarray):
             yield from _value_differences(ours, theirs, tolerance, name)
         else:
@@ -99,7 +104,7 @@ def _told(value: Any) -> str:
 
 
 def _array_differences(
-    ours: Collected, theirs: np.ndarray, tolerance: Tolerance | None, values: bool, name: str, argument_view: bool
+    ours: Collected, theirs: np.ndarray, tolerance: Tolerance | None, values: bool, name: str, order: bool
 ) -> Iterator[str]:
     array = ours.array
     if array.shape != theirs.shape:
@@ -109,10 +114,8 @@ def _array_differences(
         yield f"{name} has dtype {array.dtype} instead of {theirs.dtype}"
         return
     mine, others = _flags(array), _flags(theirs)
-    # Memory order is NumPy's for views of arguments. New results have an order of their own: reductions, products and
-    # joined arrays are in C order here, also where NumPy keeps the order of its operands.
     for flag, other in others.items():
-        if mine[flag] != other and (flag == "WRITEABLE" or argument_view):
+        if mine[flag] != other and (order or flag == "WRITEABLE"):
             yield f"flag {flag} of {name} is {mine[flag]} instead of {other}"
     if values:
         yield from _value_differences(ours.values, theirs, tolerance, name)

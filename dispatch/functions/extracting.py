@@ -80,7 +80,8 @@ def compress(condition: Any, a: Any, axis: Any = None, out: Any = None) -> Any:
             raise IndexError(f"index {index} is out of bounds for axis {axis} with size {n}")
         condition = condition[:n]
     before = (slice(None),) * axis
-    return boolean_getitem(a[(*before, slice(length))], (*before, condition))
+    found = boolean_getitem(a[(*before, slice(length))], (*before, condition))
+    return engine.copy(found, order="C") if axis else found  # the index gives, as in NumPy, another memory order
 
 
 @implements(np.place, kind="composed")

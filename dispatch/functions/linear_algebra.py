@@ -207,6 +207,11 @@ def _along(x: Any, axis: int) -> Layout:
 
 def _by_rows(a: Any, b: Any, dtype: np.dtype, name: str) -> Any:
     """Rows stay, panels of the right operand go around."""
+    return engine.from_local(*_rows_of_product(a, b, dtype, name))
+
+
+def _rows_of_product(a: Any, b: Any, dtype: np.dtype, name: str) -> tuple[np.ndarray, Layout]:
+    """This rank's rows of a product, and the product's layout."""
     rows = _along(a, 0)
     a = engine.aligned(a, rows)
     result = rows.with_shape((a.shape[0], b.shape[1]))
@@ -214,18 +219,19 @@ def _by_rows(a: Any, b: Any, dtype: np.dtype, name: str) -> Any:
         (left,) = blocks((a, rows))
         with noted(name):
             product = np.matmul(left, b._array).astype(dtype, copy=False)
-        return engine.from_local(product, result)
+        return product, result
     panels = _along(b, 0)
     b = engine.aligned(b, panels)
     left, panel = blocks((a, rows), (b, panels))
     with noted(name):
         product = ring(left, panel, panels, engine.runtime().comm).astype(dtype, copy=False)
-    return engine.from_local(product, result)
+    return product, result
 
 
 def _by_columns(a: Any, b: Any, dtype: np.dtype, name: str) -> Any:
-    """Columns stay: the transposed product by rows."""
-    return np.transpose(_by_rows(np.transpose(b), np.transpose(a), dtype, name))
+    """Columns stay: the transposed product by rows, in NumPy's memory order all the same."""
+    block, layout = _rows_of_product(np.transpose(b), np.transpose(a), dtype, name)
+    return engine.from_local(block.T, layout.transpose((1, 0)))
 
 
 def _by_contraction(a: Any, b: Any, dtype: np.dtype, name: str) -> Any:

@@ -323,7 +323,8 @@ def real(val: Any) -> Any:
 def imag(val: Any) -> Any:
     if val.dtype.kind == "c" or not engine.is_sharded(val):
         return val._view(lambda array: array.imag)
-    zeros = engine.full(val.shape, 0, val.dtype, layout=engine.layout_of(val))
+    order = "F" if val._array.flags.fnc else "C"
+    zeros = engine.full(val.shape, 0, val.dtype, order, layout=engine.layout_of(val))
     return zeros._view(_read_only)
 
 
