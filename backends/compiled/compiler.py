@@ -7,9 +7,12 @@ import socket
 import threading
 import time
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from numpy_dist.backends.compiled import store as stores
-from numpy_dist.backends.compiled.child import Child
+
+if TYPE_CHECKING:
+    from numpy_dist.backends.compiled.child import Child
 
 _LOOK_SECONDS = 0.004  # between looks for a kernel that is not there yet
 _LEADER_SECONDS = 0.25  # that another rank of this machine, which has a child, gets to take up a kernel before us
@@ -206,6 +209,8 @@ class Compiler:
         if self._has_child():
             assert self._child is not None
             return self._child
+        from numpy_dist.backends.compiled.child import Child  # where all kernels are there, nobody needs it
+
         self._child = Child(self._open())
         return self._child
 
