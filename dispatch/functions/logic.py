@@ -25,8 +25,8 @@ def array_equiv(a1: Any, a2: Any) -> bool:
     return builtins.bool(np.all(np.equal(a1, a2)))
 
 
-def _constant(x: Any, value: bool) -> Any:
-    return engine.full(x.shape, value, np.dtype(bool), layout=engine.layout_of(x)) if x.ndim else np.bool_(value)
+def _constant(x: Any, value: bool, order: str = "C") -> Any:
+    return engine.full(x.shape, value, np.dtype(bool), order, engine.layout_of(x)) if x.ndim else np.bool_(value)
 
 
 @implements(np.iscomplex, kind="composed")
@@ -36,7 +36,7 @@ def iscomplex(x: Any) -> Any:
 
 @implements(np.isreal, kind="composed")
 def isreal(x: Any) -> Any:
-    return np.equal(np.imag(x), 0) if x.dtype.kind in "cO" else _constant(x, True)
+    return np.equal(np.imag(x), 0) if x.dtype.kind in "cO" else _constant(x, True, "F" if x.flags.fnc else "C")
 
 
 @implements(np.iscomplexobj, kind="native")

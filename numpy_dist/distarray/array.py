@@ -175,7 +175,8 @@ class DistArray(Operators, Indexing, Methods):
         """View of the imaginary part; zeros that cannot be written where the array is real."""
         if self._storage is None or self._array.dtype.kind == "c":
             return self._view(lambda a: a.imag)
-        zeros = engine.full(self.shape, np.zeros((), self.dtype)[()], self.dtype)
+        order = "F" if self._array.flags.fnc else "C"
+        zeros = engine.full(self.shape, np.zeros((), self.dtype)[()], self.dtype, order)
         zeros.setflags(write=False)
         return zeros
 

@@ -160,7 +160,7 @@ def _equality(operation: Callable[[Any, Any], Any], ufunc: np.ufunc) -> Callable
             if value is not NotImplemented and value is not _FOREIGN and not engine.is_sharded(value):
                 return wrap(type(self), operation(self._array, value))
         if other is None:
-            return engine.full(self.shape, operation is operator.ne, np.dtype(bool))
+            return np.full_like(self, operation is operator.ne, dtype=bool)
         if self.dtype.names is not None or getattr(getattr(other, "dtype", None), "names", None) is not None:
             return fallback.call(operation, (self, other), {}, "structured arrays are compared field by field")
         try:
@@ -170,7 +170,9 @@ def _equality(operation: Callable[[Any, Any], Any], ufunc: np.ufunc) -> Callable
             value = _operand(other)
             operation(_stand_in(self), _stand_in(value))
             shape = np.broadcast_shapes(self.shape, np.shape(value))
-            return engine.full(shape, operation is operator.ne, np.dtype(bool))
+            return np.full_like(
+                self, operation is operator.ne, dtype=bool, shape=None if shape == self.shape else shape
+            )
 
     return equality
 

@@ -80,3 +80,32 @@ def test_joined_arrays():
     x = numpy_dist.asarray(VALUES)
     for function in (np.vstack, np.hstack, np.dstack):
         same(function([x.T, x.T]), function([VALUES.T, VALUES.T]))
+
+
+FUNCTIONS = {
+    "imag": np.imag,
+    "attribute": lambda x: x.imag,
+    "isreal": np.isreal,
+    "iscomplex": np.iscomplex,
+    "unequal": lambda x: x != "text",
+    "none": lambda x: x == None,  # noqa: E711
+    "compress": lambda x: np.compress([True, False, True], x, axis=1),
+    "product": lambda x: x[..., 0] @ np.ones((x.shape[1], 4)),
+    "turned product": lambda x: x[0].T @ x[0],
+    "columns": lambda x: np.ones((3, x.shape[0])) @ x[:, 0],
+    "tensordot": lambda x: np.tensordot(x, x, axes=([0, 2], [0, 2])),
+    "where": lambda x: np.where(x > 3, x, 1.0),
+    "cumsum": lambda x: np.cumsum(x, axis=1),
+    "mean": lambda x: np.mean(x, axis=0),
+    "var": lambda x: np.var(x, axis=-1, keepdims=True),
+    "sort": lambda x: np.sort(x, axis=0),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("view", ["C", "transposed", "turned", "swapped"])
+def test_functions(name, view):
+    theirs = FUNCTIONS[name](VIEWS[view](VALUES))
+    for layout in layouts():
+        mine = FUNCTIONS[name](VIEWS[view](engine.from_global(VALUES, layout)))
+        assert np.allclose(mine.gather(), theirs, rtol=1e-13) and steps(mine) == steps(theirs)
