@@ -17,6 +17,7 @@ _BASIC = frozenset({int, slice, NoneType, EllipsisType, np.int64, np.int32, np.i
 _are_basic = _BASIC.issuperset
 _SCALARS = frozenset({int, float, complex, bool, str, bytes, list, tuple})
 _BLOCK_BYTES = 1 << 16
+_selected, _of_ref, _assign_part = engine.selected, engine.of_ref, engine.assign_part  # saves a look-up for each slice
 _WHY_GATHERED = "integer-array indexing is not distributed"
 
 
@@ -75,6 +76,10 @@ class Indexing(engine.Handle):
     __slots__ = ()
 
     def __getitem__(self, key: Any) -> Any:
+        if self._storage is not None:
+            ref = _selected(self, key)
+            if ref is not None:
+                return _of_ref(ref)
         kind = type(key)
         if kind in _BASIC or (kind is tuple and _are_basic(map(type, key))):
             storage = self._storage
@@ -91,6 +96,10 @@ class Indexing(engine.Handle):
         return self._sharded_items(items)
 
     def __setitem__(self, key: Any, value: Any) -> None:
+        if self._storage is not None:
+            ref = _selected(self, key)
+            if ref is not None and _assign_part(ref, value):
+                return
         kind = type(key)
         if kind in _BASIC or (kind is tuple and _are_basic(map(type, key))):
             target = self._writable_view(key)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from numpy_dist import engine
-from numpy_dist.dispatch.core import fallback, protocol
+from numpy_dist.dispatch.core import fallback, protocol, registry
 from numpy_dist.ir.ops import op_of
 
 # Operands of these exact types are handed to NumPy's own operator when the array is replicated.
@@ -19,6 +19,8 @@ _PLAIN = frozenset(
 _new = object.__new__
 _ndarray = np.ndarray
 _elementwise = engine.elementwise
+_replay = engine.replay
+_target_of = engine.target_of
 _ABSENT = object()
 _FOREIGN = object()
 
@@ -83,12 +85,14 @@ def _binary(operation: Callable[[Any, Any], Any], ufunc: np.ufunc) -> Callable[[
                     made._storage = None
                     return made
                 return wrap(cls, result)
-            return _elementwise(op, (self, other))
+            made = _replay(op, (self, other))
+            return _elementwise(op, (self, other)) if made is None else made
         if kind in _PLAIN:
             if self._storage is None:
                 return wrap(cls, operation(self._array, other))
             if kind is not _ndarray:
-                return _elementwise(op, (self, other))
+                made = _replay(op, (self, other))
+                return _elementwise(op, (self, other)) if made is None else made
         return _apply(ufunc, self, other, other)
 
     return forward
@@ -102,7 +106,8 @@ def _reflected(operation: Callable[[Any, Any], Any], ufunc: np.ufunc) -> Callabl
             if self._storage is None:
                 return wrap(type(self), operation(other, self._array))
             if type(other) is not _ndarray:
-                return _elementwise(op, (other, self))
+                made = _replay(op, (other, self))
+                return _elementwise(op, (other, self)) if made is None else made
         return _apply(ufunc, other, self, other)
 
     return reflected
@@ -113,6 +118,10 @@ def _in_place(operation: Callable[[Any, Any], Any], ufunc: np.ufunc) -> Callable
 
     def in_place(self: Any, other: Any) -> Any:
         kind = type(other)
+        if self._storage is not None and (kind is type(self) or kind in _PLAIN):
+            target = _target_of(self)
+            if target is not None and _replay(op, (self, other), target) is not None:
+                return self
         if kind is type(self):
             if self._storage is None and other._storage is None:
                 operation(self._array, other._array)
@@ -145,7 +154,8 @@ def _unary(operation: Callable[[Any], Any], ufunc: np.ufunc) -> Callable[[Any], 
     def unary(self: Any) -> Any:
         if self._storage is None:
             return wrap(type(self), operation(self._array))
-        return _elementwise(op, (self,))
+        made = _replay(op, (self,))
+        return _elementwise(op, (self,)) if made is None else made
 
     return unary
 
@@ -295,25 +305,49 @@ class Operators(engine.Handle):
         return protocol.array_ufunc(self, np.matmul, "__call__", operands, {})
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        if not kwargs and method == "__call__" and self._storage is None:
-            cls = type(self)
-            if len(inputs) == 1:
-                result = ufunc(self._array)
-            elif len(inputs) == 2:
-                left, right = inputs
-                if type(left) is cls and left._storage is None:
-                    left = left._array
-                if type(right) is cls and right._storage is None:
-                    right = right._array
-                if type(left) not in _PLAIN or type(right) not in _PLAIN:
-                    return protocol.array_ufunc(self, ufunc, method, inputs, kwargs)
-                result = ufunc(left, right)
-            else:
-                return protocol.array_ufunc(self, ufunc, method, inputs, kwargs)
-            if type(result) is _ndarray:
-                made = _new(cls)
-                made._array = result
-                made._storage = None
-                return made
-            return wrap(cls, result)
+        if method == "__call__":
+            if self._storage is not None:
+                made = _replay_call(ufunc, inputs, kwargs)
+                if made is not None:
+                    return made
+            elif not kwargs:
+                made = _call_replicated(type(self), ufunc, inputs)
+                if made is not NotImplemented:
+                    return made
         return protocol.array_ufunc(self, ufunc, method, inputs, kwargs)
+
+
+def _replay_call(ufunc: Any, inputs: tuple, kwargs: dict[str, Any]) -> Any:
+    """A ufunc that nobody has rules for, on arguments for which it was recorded before; None for other calls."""
+    if not registry.loaded or ufunc in registry.TABLE or type(ufunc) is not np.ufunc:
+        return None
+    if not kwargs:
+        return _replay(op_of(ufunc), inputs, None, None, 3)
+    if len(kwargs) > 1 or "out" not in kwargs:
+        return None
+    out = kwargs["out"][0]
+    target = _target_of(out) if engine.is_sharded(out) else None
+    return None if target is None or _replay(op_of(ufunc), inputs, target, None, 3) is None else out
+
+
+def _call_replicated(cls: Any, ufunc: np.ufunc, inputs: tuple) -> Any:
+    """NumPy's own ufunc where no operand is sharded and none is of a foreign type; NotImplemented for other calls."""
+    if len(inputs) == 1:
+        result = ufunc(inputs[0]._array)
+    elif len(inputs) == 2:
+        left, right = inputs
+        if type(left) is cls and left._storage is None:
+            left = left._array
+        if type(right) is cls and right._storage is None:
+            right = right._array
+        if type(left) not in _PLAIN or type(right) not in _PLAIN:
+            return NotImplemented
+        result = ufunc(left, right)
+    else:
+        return NotImplemented
+    if type(result) is _ndarray:
+        made = _new(cls)
+        made._array = result
+        made._storage = None
+        return made
+    return wrap(cls, result)

@@ -3,12 +3,22 @@
 The layers above use what is imported here and nothing else of the engine.
 """
 
-from numpy_dist.engine.copies import aligned, assign, copy, empty, full
+from numpy_dist.engine.copies import aligned, assign, assign_part, copy, empty, full
 from numpy_dist.engine.gather import gather, item, local, shard
-from numpy_dist.engine.handle import Handle, is_handle, is_sharded, register_handle_class, replicated, sharded
+from numpy_dist.engine.handle import (
+    Handle,
+    is_handle,
+    is_sharded,
+    of_ref,
+    register_handle_class,
+    replicated,
+    selected,
+    sharded,
+)
 from numpy_dist.engine.ingest import default_shard, from_global, from_local, from_reader, from_root, shardable
 from numpy_dist.engine.memory import budget, check_budget
 from numpy_dist.engine.noting import noted
+from numpy_dist.engine.plans import replay, target_of
 from numpy_dist.engine.record import elementwise, numpy_error, wrap
 from numpy_dist.engine.reduce import NotNumbers, reducible, reduction
 from numpy_dist.engine.runtime import Runtime, runtime
@@ -21,6 +31,7 @@ __all__ = [
     "Runtime",
     "aligned",
     "assign",
+    "assign_part",
     "budget",
     "check_budget",
     "copy",
@@ -44,14 +55,18 @@ __all__ = [
     "local",
     "noted",
     "numpy_error",
+    "of_ref",
     "offset_of",
     "reducible",
     "reduction",
     "register_handle_class",
+    "replay",
     "replicated",
     "runtime",
+    "selected",
     "shard",
     "shardable",
     "sharded",
+    "target_of",
     "wrap",
 ]

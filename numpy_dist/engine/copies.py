@@ -11,13 +11,14 @@ import numpy as np
 from numpy_dist.engine.gather import gather
 from numpy_dist.engine.handle import Handle, is_sharded, ref_of, replicated
 from numpy_dist.engine.ingest import from_global, make_storage, shardable
+from numpy_dist.engine.plans import replay
 from numpy_dist.engine.record import choose, elementwise, numpy_error, operand_of, plain, read_of, wrap
 from numpy_dist.engine.runtime import runtime
 from numpy_dist.engine.sites import stack_level
 from numpy_dist.engine.state import layout_of
 from numpy_dist.ir.ops import COPY
 from numpy_dist.ir.rules import order_axes
-from numpy_dist.ir.statements import NO_OPTIONS, Elementwise
+from numpy_dist.ir.statements import NO_OPTIONS, SCALAR_KINDS, Elementwise, Ref
 from numpy_dist.layout.layout import Layout
 from numpy_dist.settings import config
 
@@ -66,6 +67,21 @@ def assign(target: Any, value: Any, where: Any = True, casting: Any = "unsafe") 
             else value
         )
     elementwise(COPY, (value,), (target,), where)
+
+
+def assign_part(target: Ref, value: Any) -> bool:
+    """``x[key] = value`` where the key selects `target` (see `selected`) and this was recorded before; False if not.
+
+    To be called by ``__setitem__`` (see `replay`).
+    """
+    view = target.view
+    if not view.writeable:
+        return False
+    if type(value) in SCALAR_KINDS:
+        value = np.asarray(value, view.dtype)[()]  # as NumPy converts what is assigned
+    elif not isinstance(value, Handle) or value._array.dtype is not target.array.dtype:
+        return False  # conversions may warn
+    return replay(COPY, (value,), target, None, 3) is not None
 
 
 def _warn_complex(source: np.dtype | None, target: np.dtype) -> None:

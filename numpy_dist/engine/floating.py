@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,9 +16,11 @@ _EAGER = frozenset(("raise", "call", "print", "log"))
 try:  # NumPy keeps the error state in a context variable; the capsule's identity tells cheaply whether it changed
     from numpy._core import umath as _umath
 
-    _capsule: Any = _umath._extobj_contextvar
+    _capsule: Any = _umath._extobj_contextvar.get
 except (ImportError, AttributeError):
-    _capsule = None
+
+    def _capsule() -> Any:
+        return object()  # never the one that was seen last
 
 
 class State(dict):
@@ -27,50 +29,63 @@ class State(dict):
     Attributes
     ----------
     eager : bool
-        Whether it asks to be told at once (raise, call, print, log).
+        Whether the user wants to be told at once: it says so (raise, call, print, log), or warnings were errors.
     watched : frozenset of str
         The kinds of events that it does not ignore.
     """
 
     __slots__ = ("eager", "watched")
 
-    def __init__(self, state: Any) -> None:
+    def __init__(self, state: Any, warnings_raise: bool) -> None:
         super().__init__(state)
         self.watched = frozenset(kind for kind, action in state.items() if action != "ignore")
-        self.eager = not _EAGER.isdisjoint(state.values())
+        self.eager = warnings_raise or not _EAGER.isdisjoint(state.values())
 
 
-_STATES: dict[int, tuple[Any, State]] = {}
+class _Seen(NamedTuple):
+    """The circumstances that a `State` was made of, by identity."""
+
+    capsule: Any
+    filters: Any
+    first: Any
+    size: int
+    state: State
+
+
+_seen = _Seen(None, None, None, 0, State({}, False))
+_STATES: dict[tuple[int, bool], tuple[Any, State]] = {}
 
 
 def current_state() -> State:
-    """The error state here and now."""
-    if _capsule is None:
-        return State(np.geterr())
-    capsule = _capsule.get()
-    found = _STATES.get(id(capsule))
+    """The error state here and now, and whether warnings are errors. On the path of every recorded statement."""
+    global _seen
+    capsule, filters = _capsule(), warnings.filters
+    first = filters[0] if filters else None
+    # Fields by position, which is faster than by name.
+    seen = _seen
+    if seen[0] is capsule and seen[1] is filters and seen[2] is first and seen[3] == len(filters):
+        return seen[4]
+    state = _state_of(capsule)
+    _seen = _Seen(capsule, filters, first, len(filters), state)
+    return state
+
+
+def _state_of(capsule: Any) -> State:
+    raises = warnings_are_errors()
+    found = _STATES.get((id(capsule), raises))
     if found is None or found[0] is not capsule:
         if len(_STATES) > 256:
             _STATES.clear()
-        found = _STATES[id(capsule)] = (capsule, State(np.geterr()))
+        found = _STATES[id(capsule), raises] = (capsule, State(np.geterr(), raises))
     return found[1]
 
 
-_filters_seen: tuple[Any, Any, int] = (None, None, 0)
-_filters_raise = False
-
-
 def warnings_are_errors() -> bool:
-    """Whether the first filter that applies to a RuntimeWarning makes it an error (cached by identity)."""
-    global _filters_seen, _filters_raise
-    filters = warnings.filters
-    first = filters[0] if filters else None
-    seen = _filters_seen
-    if filters is not seen[0] or first is not seen[1] or len(filters) != seen[2]:
-        _filters_seen = (filters, first, len(filters))
-        first = next((f for f in filters if issubclass(RuntimeWarning, f[2]) and f[1] is None and f[3] is None), None)
-        _filters_raise = first is not None and first[0] == "error"
-    return _filters_raise
+    """Whether the first filter that applies to a RuntimeWarning makes it an error."""
+    for action, message, category, module, _ in warnings.filters:
+        if message is None and module is None and issubclass(RuntimeWarning, category):
+            return action == "error"
+    return False
 
 
 # (serial, kind, operation's name, action, filename, line, module): sortable, picklable, the same on every rank

@@ -8,7 +8,7 @@ import numpy as np
 
 from numpy_dist.engine import floating
 from numpy_dist.engine.runtime import runtime
-from numpy_dist.engine.sites import user_frame
+from numpy_dist.engine.sites import user_site
 
 
 class noted:  # used as a statement, like numpy.errstate
@@ -26,7 +26,7 @@ class noted:  # used as a statement, like numpy.errstate
 
     def __init__(self, name: str) -> None:
         self._name, self._runtime = name, runtime()
-        self._state, self._site = floating.current_state(), user_frame()
+        self._state, self._site = floating.current_state(), user_site(1)
         self._errstate = np.errstate(all="call", call=self._note)
 
     def _note(self, kind: str, flag: int) -> None:

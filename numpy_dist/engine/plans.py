@@ -1,4 +1,11 @@
-"""Plans: what recording a statement worked out, kept for statements that differ in their storages only."""
+"""Plans: what recording a statement worked out, kept for statements that differ in their storages only.
+
+A statement is recorded in one of two ways. The first of its kind goes through `record`: NumPy's rules give shape and
+dtypes, the layouts give its iteration space, and `remember` keeps what came out under a key. The key holds the
+operation, the view of `out` if there is one, and for each operand its view or the type of the scalar: views are
+interned, hence compared by identity, and know shape, strides, dtype and layout. Every further one finds its plan and is
+*replayed*: new objects for what is its own (storage, handle, ref, statement) are filled from the plan.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +14,16 @@ from typing import Any
 
 import numpy as np
 
-from numpy_dist.engine.handle import Handle, ref_of, sharded
+from numpy_dist.engine import handle as handles
+from numpy_dist.engine.handle import Handle, ref_of
 from numpy_dist.engine.runtime import runtime
-from numpy_dist.engine.storage import Storage
+from numpy_dist.engine.storage import Storage, Token
 from numpy_dist.ir.ops import Op
-from numpy_dist.ir.statements import NO_OPTIONS, Elementwise, Ref
+from numpy_dist.ir.statements import NO_OPTIONS, SCALAR_KINDS, Elementwise, Ref, scalar_form
 
 Bounds = tuple[tuple[int, int, int], ...]
 _COMPARISONS = frozenset((np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal))
+_new = object.__new__
 
 
 def bounds_of(op: Op, operands: Sequence[Any], loop: tuple[np.dtype, ...]) -> Bounds:
@@ -35,75 +44,138 @@ def within(bounds: Bounds, operands: Sequence[Any]) -> bool:
 
 
 class Plan:
-    """Everything about a statement but its storages, for statements that differ in nothing else."""
+    """Everything about a statement with one output but its storages and scalars.
 
-    __slots__ = ("array", "axes", "bounds", "dtype", "layout", "nbytes", "now", "shape", "space", "view")
+    Attributes
+    ----------
+    creates, space, form
+        The statement's.
+    now : bool
+        Whether it executes at once, since its values can raise.
+    bounds : tuple
+        Between which values Python integers must lie for the plan to hold.
+    shape, dtype, layout, nbytes, axes
+        Of the storage that it makes.
+    array, view
+        Of the handle that it makes.
+    """
 
-    def __init__(self, result: Any, space: Any, now: bool, bounds: Bounds) -> None:
+    __slots__ = (
+        "array",
+        "axes",
+        "bounds",
+        "creates",
+        "dtype",
+        "form",
+        "layout",
+        "nbytes",
+        "now",
+        "shape",
+        "space",
+        "view",
+    )
+
+    def __init__(self, statement: Elementwise, result: Any, now: bool, bounds: Bounds) -> None:
+        self.creates, self.space, self.form = statement.creates, statement.space, statement.form
+        self.now, self.bounds = now, bounds
         storage = result._storage
-        self.shape, self.dtype, self.layout, self.array = storage.shape, storage.dtype, storage.layout, result._array
+        self.shape, self.dtype, self.layout = storage.shape, storage.dtype, storage.layout
         self.axes, self.nbytes = storage.axes, storage.nbytes
-        self.view, self.space, self.now, self.bounds = ref_of(result).view, space, now, bounds
+        self.array, self.view = result._array, ref_of(result).view
 
 
 PLANS: dict[Any, Plan] = {}
 _MOST = 4096
 
 
-def plan_key(op: Op, inputs: Sequence[Any], out: Any, result_dtype: np.dtype | None) -> tuple[tuple, list] | None:
-    """What a statement's plan depends on, and what the statement reads; None where no plan can be reused."""
-    key: list[Any] = [op, result_dtype]
-    if out is None:
-        if op.nout != 1:
-            return None
-        key.append(None)
-    else:
-        if isinstance(out, tuple):
-            if len(out) != 1:
-                return None
-            (out,) = out
-        if not isinstance(out, Handle) or out._storage is None or not out._array.flags.writeable:
-            return None
-        key.append((out._ref or ref_of(out)).view)
-    reads: list[Any] = []
-    for x in inputs:
-        kind = type(x)
-        if kind is float or kind is int:
-            key.append(kind)
-        elif isinstance(x, Handle):
-            if x._storage is None:
-                return None
-            x = x._ref or ref_of(x)
-            key.append(x._view if x._layout is x.storage.layout and x._view is not None else x.view)
-        elif isinstance(x, np.generic):
-            key.append(x.dtype)
-        elif isinstance(x, float | int | complex):
-            key.append(kind)
-        else:
-            return None
-        reads.append(x)
-    return tuple(key), reads
+def remember(statement: Elementwise, result: Any, result_dtype: np.dtype | None, now: bool, bounds: Bounds) -> None:
+    """Keep the plan of a statement that reads its operands' own views, and was recorded with no options.
 
-
-def replay(plan: Plan, op: Op, reads: list, out: Any) -> Any:
-    """Record a statement that is planned already."""
-    rt = runtime()
-    made = out is None
-    if made:
-        storage = Storage(plan.shape, plan.dtype, plan.layout, rt.pool, plan.nbytes)
-        storage.axes, storage.movable = plan.axes, True
-        out = sharded(storage, plan.array)
-        target = out._ref = Ref(storage, plan.array, plan.view)
-    else:
-        if isinstance(out, tuple):
-            (out,) = out
-        target = out._ref
-    rt.program.append(Elementwise(op, tuple(reads), (target,), (made,), None, NO_OPTIONS, plan.space), plan.now)
-    return out
-
-
-def remember(key: tuple, plan: Plan) -> None:
-    """Keep a plan; all are forgotten when there are too many."""
+    All plans are forgotten when there are too many.
+    """
+    (out,) = statement.outputs
+    key = [statement.op, None if statement.creates[0] else out.view, result_dtype]
+    key += [x.view if type(x) is Ref else scalar_form(x) for x in statement.inputs]
     if len(PLANS) > _MOST:
         PLANS.clear()
-    PLANS[key] = plan
+    PLANS[tuple(key)] = Plan(statement, result, now, bounds)
+
+
+def target_of(out: Handle) -> Ref | None:
+    """The ref of a sharded array that a replayed statement may write; None if its flags must be looked at."""
+    ref = out._ref
+    if ref is None:
+        ref = ref_of(out)
+    view = ref.view
+    return ref if view.writeable and view.array is out._array else None
+
+
+def replay(
+    op: Op, inputs: tuple, target: Ref | None = None, result_dtype: np.dtype | None = None, depth: int = 2
+) -> Any:
+    """Record a statement that is planned already.
+
+    One long function on purpose: nearly every statement takes this way and no other, and in Python a call costs as
+    much as ten lines.
+
+    Parameters
+    ----------
+    op : Op
+    inputs : tuple
+        As they were given.
+    target : Ref or None
+        What is written (see `target_of`); None for a new array.
+    result_dtype : dtype or None
+        Of an `Op` that is no ufunc.
+    depth : int
+        How many frames up the user's is, at least: 2 where an operator calls, whose caller is the user.
+
+    Returns
+    -------
+    Handle, Ref or None
+        The new array, or `target`; None if there is no plan, and nothing was recorded.
+    """
+    # What the statement reads, and its key.
+    reads: list[Any] = []
+    key: list[Any] = [op, None if target is None else target.view, result_dtype]
+    for x in inputs:
+        kind = type(x)
+        if kind in SCALAR_KINDS:
+            reads.append(x)
+            key.append(kind)
+        elif isinstance(x, Handle):
+            storage: Any = x._storage
+            if storage is None:
+                return None
+            ref = x._ref
+            if ref is None:
+                ref = ref_of(x)
+            reads.append(ref)
+            key.append(ref._view if ref._layout is storage.layout else ref.view)
+        elif isinstance(x, np.generic):
+            reads.append(x)
+            key.append(x.dtype)
+        else:
+            return None
+    plan = PLANS.get(tuple(key))
+    if plan is None or (plan.bounds and not within(plan.bounds, inputs)):
+        return None
+    # The result: a storage without memory and its handle. `__new__` and assignments in place of three constructors.
+    rt = runtime()
+    if target is None:
+        storage = _new(Storage)
+        storage.shape, storage.dtype, storage.layout, storage.pool = plan.shape, plan.dtype, plan.layout, rt.pool
+        storage.nbytes, storage.axes, storage.movable = plan.nbytes, plan.axes, True
+        token = storage.token = Token()
+        out: Any = _new(Ref)
+        out.storage, out.array, out._view, out._layout = storage, plan.array, plan.view, plan.layout
+        made: Any = _new(handles._handle_class)
+        made._array, made._storage, made._ref, made._token = plan.array, storage, out, token
+    else:
+        made = out = target
+    # The statement.
+    statement = _new(Elementwise)
+    statement.op, statement.inputs, statement.outputs, statement.creates = op, tuple(reads), (out,), plan.creates
+    statement.where, statement.options, statement.space, statement.form = None, NO_OPTIONS, plan.space, plan.form
+    rt.program.append(statement, plan.now, depth)
+    return made

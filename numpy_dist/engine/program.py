@@ -7,7 +7,7 @@ from typing import Any
 
 from numpy_dist.engine import floating
 from numpy_dist.engine.schedule import run_program
-from numpy_dist.engine.sites import user_frame
+from numpy_dist.engine.sites import user_site
 from numpy_dist.engine.storage import Storage
 from numpy_dist.ir.statements import Statement
 
@@ -30,20 +30,22 @@ class Program:
         self._most_bytes = MOST_BYTES * runtime.size
         self._next = 0
 
-    def append(self, statement: Statement, now: bool = False) -> None:
+    def append(self, statement: Statement, now: bool = False, depth: int = 1) -> None:
         """Record a statement; run the program at its bounds, or at once where the user wants to be told of events.
 
         Parameters
         ----------
         now : bool
             Execute before returning, since the statement's values can raise; one rank's error is raised on all.
+        depth : int
+            How many frames above the caller the search for the user's begins.
         """
         if now:
             self.run()
         runtime = self._runtime
         statement.serial = serial = self._next
         self._next = serial + 1
-        statement.site = user_frame()
+        statement.site = user_site(depth + 1)
         state = statement.errstate = floating.current_state()
         pending = self._pending
         pending.append(statement)
@@ -54,7 +56,7 @@ class Program:
             self._bytes += storage.nbytes
         if now:
             self._run_agreed()
-        elif state.eager or floating.warnings_are_errors():
+        elif state.eager:
             self.run()
             self.tell()
         elif len(pending) >= MOST_STATEMENTS or self._bytes >= self._most_bytes:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy_dist.engine.gather import gather, item
 from numpy_dist.engine.handle import Handle, is_sharded, ref_of, replicated
 from numpy_dist.engine.ingest import broadcast, from_global, make_storage, operand
-from numpy_dist.engine.plans import PLANS, Plan, bounds_of, plan_key, remember, replay, within
+from numpy_dist.engine.plans import bounds_of, remember, replay, target_of, within
 from numpy_dist.engine.runtime import Runtime, runtime
 from numpy_dist.engine.storage import Storage
 from numpy_dist.ir.ops import COPY, SELECT, Op, op_of
@@ -78,15 +78,19 @@ def elementwise(
     """
     if type(op) is not Op:
         op = op_of(op)  # type: ignore[arg-type]
-    key = None
-    if where is True and dtype is None and signature is None and casting == "same_kind" and order == "K":
-        found = plan_key(op, inputs, out, result_dtype)
-        if found is not None:
-            key, reads = found
-            plan = PLANS.get(key)
-            if plan is not None and (not plan.bounds or within(plan.bounds, inputs)):
-                return replay(plan, op, reads, out)
     outs = out if isinstance(out, tuple) else (None,) * op.nout if out is None else (out,)
+    inputs = tuple(inputs)
+    usual = where is True and dtype is None and signature is None and casting == "same_kind" and order == "K"
+    if usual and op.nout == 1 and len(outs) == 1:
+        (out,) = outs
+        if out is None:
+            made = replay(op, inputs, None, result_dtype)
+            if made is not None:
+                return made
+        elif is_sharded(out):
+            target = target_of(out)
+            if target is not None and replay(op, inputs, target, result_dtype) is not None:
+                return out
     if len(outs) < op.nout:
         outs = (*outs, *(None,) * (op.nout - len(outs)))
     options = {}
@@ -100,7 +104,7 @@ def elementwise(
         return _at_once(op, inputs, outs, where, options, order, result_dtype)
     if any(o is not None and not is_sharded(o) for o in outs):
         return _into_local(op, inputs, outs, where, dtype, casting, order, signature, result_dtype)
-    return _record(runtime(), op, inputs, outs, where, options, order, result_dtype, key)
+    return _record(runtime(), op, inputs, outs, where, options, order, result_dtype, usual)
 
 
 def plain(x: Any) -> Any:
@@ -173,7 +177,7 @@ def _record(
     options: dict,
     order: str,
     result_dtype: np.dtype | None,
-    key: tuple | None = None,
+    usual: bool = False,
 ) -> Any:
     operands = [operand_of(x) for x in inputs]
     kinds = tuple(
@@ -205,12 +209,14 @@ def _record(
     now = _can_raise(op, kinds, dtypes)
     for result, made in zip(results, creates, strict=True):
         result._storage.movable |= made
-    rt.program.append(Elementwise(op, reads, tuple(map(ref_of, results)), creates, mask, options, space), now)
-    if shape == () and all(creates):
+    statement = Elementwise(op, reads, tuple(map(ref_of, results)), creates, mask, options, space)
+    is_scalar = shape == () and all(creates)
+    if usual and op.nout == 1 and not is_scalar and _are_own(reads, operands):
+        remember(statement, results[0], result_dtype, now, bounds)
+    rt.program.append(statement, now)
+    if is_scalar:
         values = tuple(map(item, results))
         return values if op.nout > 1 else values[0]
-    if key is not None and not any(isinstance(d, Pinned) for d in layout.dims) and _are_own(reads, operands):
-        remember(key, Plan(results[0], space, now, bounds))
     return results if op.nout > 1 else results[0]
 
 

@@ -17,7 +17,9 @@ _HOMES = tuple(
         *(os.path.realpath(os.path.join(_HERE, part)) + os.sep for part in ("dispatch", "backends")),
     }
 )
-_OURS: dict[CodeType, bool] = {}
+
+CallSite = tuple[CodeType, int, Any]
+"""Code object, instruction and module name. The same object each time, so that `is` and `id` tell call sites apart."""
 
 
 class Site(NamedTuple):
@@ -28,43 +30,67 @@ class Site(NamedTuple):
     module: str
 
 
-def user_frame() -> tuple[CodeType, int, Any]:
-    """Code object, instruction and module name of the innermost frame that is neither ours nor NumPy's.
+class _Known:
+    """A code object that was seen on the stack, kept so that its id stays its own (hashing code objects is slow).
 
-    To be called by what records, of which the user's frame is no direct caller. Frames themselves are never kept: they
-    keep their locals, hence handles, alive.
+    Attributes
+    ----------
+    ours : bool
+        Whether it is part of us or NumPy.
+    sites : dict
+        By instruction: what was recorded there.
     """
-    frame: FrameType | None = sys._getframe(3)
-    known = _OURS
+
+    __slots__ = ("code", "ours", "sites")
+
+    def __init__(self, code: CodeType) -> None:
+        name = code.co_filename
+        self.code, self.sites = code, dict[int, CallSite]()
+        self.ours = os.path.abspath(name).startswith(_HOMES) or name.startswith("<frozen")
+
+
+_KNOWN: dict[int, _Known] = {}
+
+
+def user_site(depth: int) -> CallSite:
+    """The call site in the innermost frame that is neither ours nor NumPy's.
+
+    Frames themselves are never kept: they keep their locals, hence handles, alive.
+
+    Parameters
+    ----------
+    depth : int
+        How many frames above the caller of this function the search begins: 1 for the function that called it. The
+        nearer to the user's frame, the faster.
+    """
+    frame: FrameType | None = sys._getframe(depth + 1)
     while frame is not None:
         code = frame.f_code
-        ours = known.get(code)
-        if ours is None:
-            ours = _is_ours(code)
-        if not ours:
-            return code, frame.f_lasti, frame.f_globals.get("__name__", "<unknown>")
+        known = _KNOWN.get(id(code))
+        if known is None:
+            known = _KNOWN[id(code)] = _Known(code)
+        if not known.ours:
+            instruction = frame.f_lasti
+            site = known.sites.get(instruction)
+            if site is None:
+                site = known.sites[instruction] = code, instruction, frame.f_globals.get("__name__", "<unknown>")
+            return site
         frame = frame.f_back
     return _NOWHERE
-
-
-def _is_ours(code: CodeType) -> bool:
-    name = code.co_filename
-    ours = _OURS[code] = os.path.abspath(name).startswith(_HOMES) or name.startswith("<frozen")
-    return ours
 
 
 def stack_level() -> int:
     """The ``stacklevel`` with which a warning, issued by the caller of this function, shows the user's line."""
     level, frame = 1, sys._getframe(1)
-    while frame.f_back is not None and _is_ours(frame.f_code):
+    while frame.f_back is not None and _Known(frame.f_code).ours:
         level, frame = level + 1, frame.f_back
     return level
 
 
-_NOWHERE = (user_frame.__code__, 0, "<unknown>")
+_NOWHERE: CallSite = (user_site.__code__, 0, "<unknown>")
 
 
-def resolve(site: tuple[CodeType, int, Any]) -> Site:
+def resolve(site: CallSite) -> Site:
     """File and line of a recorded position."""
     code, instruction, module = site
     line = code.co_firstlineno

@@ -66,6 +66,11 @@ def c_strides(shape: Sequence[int], itemsize: int) -> tuple[int, ...]:
 _PHANTOMS: dict[tuple, np.ndarray] = {}
 
 
+def is_shared(array: np.ndarray) -> bool:
+    """Whether an array is what `phantom` returns for its shape and dtype."""
+    return _PHANTOMS.get((array.shape, array.dtype)) is array
+
+
 def phantom(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
     """The phantom of a whole C-ordered array; shared, since phantoms are metadata only."""
     key = (shape, dtype)

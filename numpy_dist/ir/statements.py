@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -25,16 +26,16 @@ class Ref:
     __slots__ = ("_layout", "_view", "array", "storage")
 
     def __init__(self, storage: Any, array: np.ndarray, view: View | None = None) -> None:
-        self.storage, self.array, self._view, self._layout = storage, array, view, storage.layout
+        self.storage, self.array, self._view = storage, array, view
+        self._layout = None if view is None else storage.layout
 
     @property
     def view(self) -> View:
-        found = self._view
         layout = self.storage.layout
-        if found is None or self._layout is not layout:  # a pending result's layout may still move (engine.settle)
-            found = self._view = view_of(layout, self.storage.dtype.itemsize, self.array)
+        if self._layout is not layout:  # a pending result's layout may still move (engine.settle)
+            self._view = view_of(layout, self.storage.dtype.itemsize, self.array)
             self._layout = layout
-        return found
+        return self._view  # type: ignore[return-value]
 
     @property
     def vmap(self) -> ViewMap:
@@ -54,17 +55,20 @@ class Statement:
 
     Attributes
     ----------
+    form : int or None
+        The same for statements that differ in nothing but their storages, the values of their scalars, site and
+        error state (see `form_of`); as recorded, hence before `engine.settle`. None if it cannot be told.
     serial : int
         Position in the rank's program; the same on every rank.
     space : Layout or BoxList
         How the iteration space is divided between the ranks.
     site : tuple
-        Code object and instruction of the user's call (see `sites`).
+        Code object, instruction and module of the user's call (see `sites`); one object for each call site.
     errstate : object
         The floating-point error state when it was recorded.
     """
 
-    __slots__ = ("errstate", "inputs", "op", "options", "outputs", "serial", "site", "space", "where")
+    __slots__ = ("errstate", "form", "inputs", "op", "options", "outputs", "serial", "site", "space", "where")
 
     op: Op
     inputs: tuple
@@ -74,6 +78,7 @@ class Statement:
     space: Any
     site: Any
     errstate: Any
+    form: int | None
     serial: int
 
     def reads(self) -> list[Ref]:
@@ -114,6 +119,7 @@ class Elementwise(Statement):
             space,
         )
         self.creates = creates
+        self.form = form_of(self, creates)
 
 
 class Reduction(Statement):
@@ -152,3 +158,54 @@ class Reduction(Statement):
             space,
         )
         self.axes, self.dtype, self.initial, self.keepdims = axes, dtype, initial, keepdims
+        self.form = form_of(self, (axes, dtype, initial is None, keepdims))
+
+
+_FORMS: dict[tuple, int] = {}
+_MOST = 8192
+_numbers = itertools.count()
+
+
+def scalar_form(value: Any) -> Any:
+    """What a statement depends on of a scalar: its type, or its dtype where the type leaves something open."""
+    kind = type(value)
+    return value.dtype if isinstance(value, np.generic) and kind not in SCALAR_KINDS else kind
+
+
+SCALAR_KINDS = frozenset({int, float, complex, bool, *(np.dtype(char).type for char in "?bBhHiIlLqQefdgFDG")})
+"""Types of scalars that say which dtype takes part in an operation, whatever the value."""
+
+
+def form_of(statement: Statement, *rest: Any) -> int | None:
+    """The number of a statement's form: operation, kinds of operands (views, types of scalars), options and space.
+
+    Parameters
+    ----------
+    statement : Statement
+    *rest
+        What else its class has that matters.
+
+    Notes
+    -----
+    Numbers are never used again, so that whatever is kept by form stays right. Forms are forgotten when there are too
+    many; statements of a forgotten form get a new number. Which storages are the same is not part of the form.
+    """
+    key = (
+        statement.op,
+        type(statement),
+        tuple(x.view if type(x) is Ref else scalar_form(x) for x in statement.inputs),
+        tuple(out.view for out in statement.outputs),
+        None if statement.where is None else statement.where.view,
+        tuple(sorted(statement.options.items())) if statement.options else (),
+        statement.space,
+        rest,
+    )
+    try:
+        found = _FORMS.get(key)
+    except TypeError:  # an option that cannot be hashed
+        return None
+    if found is None:
+        if len(_FORMS) > _MOST:
+            _FORMS.clear()
+        found = _FORMS[key] = next(_numbers)
+    return found

@@ -1,4 +1,4 @@
-"""Views over storages as metadata: interned, so that plans can be looked up by identity."""
+"""Views over storages as metadata: interned, so that plans, and slices of slices, can be looked up by identity."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from numpy_dist.ir.phantoms import offset_of
+from numpy_dist.ir.phantoms import is_shared, offset_of
 from numpy_dist.layout.layout import Layout
 from numpy_dist.layout.views import ViewMap, decode, iteration_layout, owned_boxes, view_layout
 
@@ -23,11 +23,25 @@ class View:
         Bytes.
     shape, strides, dtype
         The view's.
+    array : ndarray
+        A phantom of the view that nobody ever changes (a handle whose flags were asked for has a phantom of its own).
+        What was worked out for handles of this very phantom holds as long as it lives.
+    writeable : bool
+        That of `array`.
     """
 
     def __init__(
-        self, layout: Layout, itemsize: int, offset: int, shape: tuple, strides: tuple, dtype: np.dtype
+        self,
+        layout: Layout,
+        itemsize: int,
+        offset: int,
+        shape: tuple,
+        strides: tuple,
+        dtype: np.dtype,
+        array: np.ndarray,
     ) -> None:
+        self.array = array if is_shared(array) else array.view()
+        self.writeable: bool = array.flags.writeable
         self.layout, self.itemsize, self.offset, self.shape, self.strides, self.dtype = (
             layout,
             itemsize,
@@ -71,6 +85,7 @@ class View:
 
 
 _VIEWS: dict[tuple, View] = {}
+_MOST = 8192
 
 
 def view_of(layout: Layout, itemsize: int, array: np.ndarray) -> View:
@@ -78,7 +93,58 @@ def view_of(layout: Layout, itemsize: int, array: np.ndarray) -> View:
     key = (layout, itemsize, offset_of(array), array.shape, array.strides, array.dtype)
     found = _VIEWS.get(key)
     if found is None:
-        if len(_VIEWS) > 8192:
+        if len(_VIEWS) > _MOST:
             _VIEWS.clear()
-        found = _VIEWS[key] = View(*key)
+            SLICES.clear()  # views that are equal must stay identical
+        found = _VIEWS[key] = View(*key, array)
+    return found
+
+
+# By view and `index_of` a basic index: the view that it selects, never a single element.
+SLICES: dict[tuple[View, Any], View] = {}
+
+
+def index_of(key: Any, shape: tuple[int, ...]) -> Any:
+    """A basic index as something hashable, the same for equal ones; None where it does not lend itself to that.
+
+    Slices become what `slice.indices` makes of them, which raises NumPy's errors for what is no integer (hashes do not
+    tell 1.0 from 1). Other items must be of type `int` exactly.
+    """
+    kind = type(key)
+    if kind is slice:
+        return (key.indices(shape[0]),) if shape else None
+    if kind is int:
+        return key
+    if kind is not tuple or len(key) > len(shape):
+        return None
+    if len(key) == 2:
+        first, second = key
+        if type(first) is slice and type(second) is slice:
+            return first.indices(shape[0]), second.indices(shape[1])
+    index: list[Any] = []
+    for item, n in zip(key, shape, strict=False):
+        if type(item) is slice:
+            index.append(item.indices(n))
+        elif type(item) is int:
+            index.append(item)
+        else:
+            return None
+    return tuple(index)
+
+
+def slice_of(view: View, key: Any, index: Any) -> View | None:
+    """The view that a basic index selects, for `SLICES`; None where a table cannot tell it.
+
+    Raises
+    ------
+    IndexError
+        NumPy's own.
+    """
+    array = view.array[(*key, ...) if type(key) is tuple else (key, ...)]
+    found = view_of(view.layout, view.itemsize, array)
+    if not array.ndim or found.writeable != view.writeable or found.array.dtype is not array.dtype:
+        return None
+    if len(SLICES) > _MOST:
+        SLICES.clear()
+    SLICES[view, index] = found
     return found
