@@ -14,7 +14,7 @@ import numpy as np
 from numpy_dist.backends.axes import in_memory_order, memory_order
 from numpy_dist.backends.base import Loop, ReduceStep
 from numpy_dist.backends.compiled.arguments import Block, Reduced
-from numpy_dist.backends.compiled.compiler import Compiler
+from numpy_dist.backends.compiled.compiler import CompileError, Compiler
 from numpy_dist.backends.compiled.form import Form, NotCompiled, lower
 from numpy_dist.backends.compiled.repair import repair
 from numpy_dist.backends.compiled.source import Kernel, generate
@@ -123,11 +123,18 @@ class Compiled:
     def _address(self, tier: Tier) -> int | None:
         """The address of a loop's kernel, if it is there."""
         if tier.address is None and tier.kernel is not None and self.when != "never":
+            text = tier.kernel.text
             if self.when == "first":
-                tier.address = self.compiler.compile(tier.kernel.text)
+                self.compiler.request(text)
                 self._warn()
+                try:
+                    tier.address = self.compiler.compile(text)
+                except CompileError as error:
+                    tier.kernel, tier.reason = None, f"not compiled: {error}"
             else:
-                tier.address = self.compiler.address(tier.kernel.text)
+                tier.address = self.compiler.address(text)
+                if tier.address is None and tier.requested and (why := self.compiler.failed(text)) is not None:
+                    tier.kernel, tier.reason = None, f"not compiled: {why}"
         return tier.address
 
     def _warn(self) -> None:

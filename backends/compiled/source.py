@@ -221,7 +221,8 @@ class _Writer:
         self._rows({k for p in passes for k in p.operands})
         for p in passes:
             if p.call is None:
-                self._native(p)
+                if p.nodes or p.keeps or p.stores:
+                    self._native(p)
             else:
                 self._call(form.nodes[p.call], p)
         if form.pieces:
