@@ -114,6 +114,24 @@ def test_an_ndarray_as_output_is_announced():
     assert np.array_equal(mine, np.arange(6.0) + 1)
 
 
+@spmd(1, 2)
+def test_copyto_into_an_ndarray_is_announced():
+    x, whole = nd.asarray(np.arange(6.0)), np.zeros(6)
+    with pytest.warns(nd.FallbackWarning, match="numpy.copyto at .*its target is an ndarray"):
+        np.copyto(whole, x)
+    assert whole.tolist() == [0, 1, 2, 3, 4, 5]
+    with nd.config(FALLBACK="error"), pytest.raises(nd.FallbackError, match=r"numpy\.copyto"):
+        np.copyto(whole, x + 1)
+
+
+@spmd(1, 3)
+def test_dtypes_may_be_given_as_classes():
+    x = nd.asarray(np.arange(6))
+    with nd.config(FALLBACK="error"):
+        assert np.add(x, 1, dtype=np.dtypes.Float32DType).dtype == np.float32
+        assert np.add.reduce(x, dtype=np.dtypes.Float64DType) == 15.0
+
+
 @spmd(1, 3)
 def test_ufuncs_and_reductions_are_the_engines():
     data = np.arange(24.0).reshape(4, 6)

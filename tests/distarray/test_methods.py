@@ -129,6 +129,15 @@ def test_metadata():
         check(lambda a, make=make: [make(a).flags[n] for n in ("C", "F", "WRITEABLE", "ALIGNED")], CUBE, ranks=(2,))
 
 
+def test_nothing_to_squeeze():
+    def body():
+        with nd.config(MIN_SHARD_BYTES=0):
+            x = nd.zeros((3, 4))
+            assert x.squeeze() is x and x[None].squeeze().shape == (3, 4)
+
+    run_simulated(2, body)
+
+
 def test_flags_belong_to_one_array():
     def body():
         with nd.config(MIN_SHARD_BYTES=0):

@@ -111,6 +111,20 @@ def test_writing_through(function):
         run_simulated(2, on_each_rank)
 
 
+def test_what_is_made_of_lists_and_ndarrays_is_ours_too():
+    def body():
+        with config(MIN_SHARD_BYTES=0):
+            x, other = split(np.arange(3), 0), np.arange(3)
+            for made in (np.broadcast_arrays(x[:, None], [1, 2]), np.ix_(x, [1, 2]), np.atleast_2d(x, [1, 2])):
+                assert all(map(engine.is_handle, made))
+            view = np.broadcast_arrays(x[:, None], other)[1]
+            other[0] = 9
+            assert engine.gather(view)[2, 0] == 9
+            assert np.broadcast_arrays(x, other)[1] is other and np.atleast_1d(x, other)[1] is other
+
+    run_simulated(2, body)
+
+
 def test_every_view_function_is_structural():
     for function in VIEW_FUNCTIONS - {np.lib.stride_tricks.as_strided, np.may_share_memory, np.shares_memory}:
         record = registry.lookup(function)

@@ -111,3 +111,8 @@ def test_average():
     check(lambda x, w: np.average(x, weights=w, returned=True), A, rng.random((5, 8)), ways=("default",))
     check(lambda x, w: np.average(x, axis=0, weights=w, keepdims=True), B, rng.random(4), ways=("default",))
     check(lambda x, w: np.average(x, weights=w), A, np.zeros((5, 8)), ways=("default",))
+
+
+def test_lcm_over_several_axes_is_refused_by_every_rank():
+    check(lambda x: np.lcm.reduce(x, axis=None), np.arange(1, 13).reshape(3, 4))
+    check(lambda x: np.lcm.reduce(x, axis=1), np.arange(1, 13).reshape(3, 4))

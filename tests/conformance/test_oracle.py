@@ -1,0 +1,72 @@
+"""The oracle itself: what it has to object to, and what it must not."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from numpy_dist import engine
+from numpy_dist.conformance import known_differences
+from numpy_dist.conformance.arguments import a, plain
+from numpy_dist.conformance.case import Case
+from numpy_dist.conformance.oracle import check
+
+NDARRAY = "a result is an ndarray, not a distributed array"
+
+
+def _gathered(x):
+    return engine.gather(x) if engine.is_handle(x) else x + 0
+
+
+def _problems(*args, **options):
+    found = check(Case(*args, **options))
+    return [text.splitlines()[1].strip() for text in found]
+
+
+def test_an_ndarray_in_place_of_a_distributed_array_is_noticed():
+    assert _problems(np.positive, (a(6, 5),), via=_gathered) == [NDARRAY]
+    assert _problems(np.positive, (a(6, 5),), via=lambda x: [x * 1, _gathered(x)]) == [NDARRAY]
+
+
+def test_an_ndarray_where_none_of_ours_was_given_is_not():
+    assert _problems(np.positive, (plain(6, 5),)) == []
+
+
+def test_an_argument_is_returned_as_it_is():
+    assert _problems(np.positive, (a(6, 5), plain(3)), via=lambda x, y: (x, y)) == []
+    assert _problems(np.positive, (a(6, 5),), via=lambda x: x if type(x) is np.ndarray else x[...]) == [
+        "does not return the argument itself"
+    ]
+
+
+def test_functions_that_numpy_does_not_ask_us_about():
+    def plainly(x):
+        return np.asarray(x) + 0
+
+    assert _problems(plainly, (a(6, 5),)) == []
+
+
+def _moved(ufunc, wrong=0.0):
+    def into_itself(x):
+        ufunc(x[::-1], out=x)
+        if engine.is_handle(x):
+            x += wrong
+        return x
+
+    def apart(x):
+        x[...] = ufunc(x[::-1].copy())
+        return x
+
+    return {"via": into_itself, "apart": apart}
+
+
+def test_overlapping_memory_is_a_reason_for_stride_dependent_ufuncs_only():
+    case = Case(np.cbrt, (a(1000),), **_moved(np.cbrt))
+    assert known_differences.depends_on_strides(case, ((np.zeros(3),), {}))
+    assert check(case) == []
+    other = Case(np.negative, (a(1000),), **_moved(np.negative))
+    assert not known_differences.depends_on_strides(other, ((np.zeros(3),), {}))
+
+
+def test_overlapping_memory_is_no_reason_for_wrong_values():
+    problems = _problems(np.cbrt, (a(1000),), **_moved(np.cbrt, wrong=1e-9))
+    assert len(problems) == 2 and problems[0].startswith("1000 of 1000 values of result differ")

@@ -1,0 +1,48 @@
+"""Evenly spaced values between arrays: computed on shards, never from gathered ends."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import numpy_dist as nd
+from numpy_dist import engine
+from numpy_dist.settings import config
+from numpy_dist.spmd_testing import run_simulated
+
+from .harness import check
+
+ENDS = np.array([1.0, -2.5, 8.0, 0.25, 3.0])
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: np.linspace(x, 2 * x, 4),
+        lambda x: np.linspace(1, x, 4, endpoint=False, dtype=int),
+        lambda x: np.linspace(x.astype("f4"), 2.5, 4, retstep=True, axis=1),
+        lambda x: np.linspace(x, x, 3),
+        lambda x: np.linspace(x, 7, 1),
+        lambda x: np.linspace(x, 7, -1),
+        lambda x: np.logspace(x, 2, 3),
+        lambda x: np.logspace(1, 2, 3, base=np.abs(x), axis=-1),
+        lambda x: np.geomspace(x, 9 * x, 5),
+        lambda x: np.geomspace(x - 1, 9.0, 5),
+    ],
+)
+def test_between_arrays(function):
+    check(function, ENDS)
+
+
+def test_the_layout_that_was_asked_for():
+    def program():
+        with config(MIN_SHARD_BYTES=0):
+            x = engine.from_global(ENDS)
+            for made in (
+                nd.linspace(x, 2 * x, 6, split=0),
+                nd.logspace(x, 2, 6, split=0),
+                nd.geomspace(x, 9 * x, 6, split=0),
+            ):
+                assert made.layout == engine.default_layout((6, 5), split=0)
+
+    run_simulated(3, program)

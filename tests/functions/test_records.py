@@ -1,0 +1,35 @@
+"""Structured arrays, field by field."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.lib import recfunctions
+
+from .harness import check
+
+KIND = np.dtype([("a", "i4"), ("b", "f8"), ("c", [("d", "i2")])])
+OTHER = np.dtype([("b", "f4"), ("c", [("d", "i4")])])
+WAYS = ("default", "first", "irregular", "descending", "flipped", "strided")
+
+
+def _records(kind, start):
+    made = np.zeros(9, kind)
+    made["b"] = np.arange(start, start + 9)
+    made["c"]["d"] = 3
+    return made
+
+
+def test_fields_are_assigned_by_name():
+    check(recfunctions.assign_fields_by_name, _records(KIND, 0), _records(OTHER, 5), ways=WAYS)
+
+    def keep(x, y):
+        recfunctions.assign_fields_by_name(x, y, zero_unassigned=False)
+
+    check(keep, _records(KIND, 0), _records(OTHER, 5), ways=WAYS)
+
+
+def test_the_output_that_was_filled_is_returned():
+    def fill(x, y):
+        assert recfunctions.recursive_fill_fields(x, y) is y
+
+    check(fill, _records(OTHER, 5), _records(KIND, 0), ways=WAYS)
