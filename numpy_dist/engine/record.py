@@ -394,5 +394,5 @@ def _layouts_to_try(rt: Runtime, shape: tuple[int, ...]) -> list[Layout]:
 
 
 def _can_raise(op: Op, kinds: tuple, dtypes: tuple[np.dtype, ...]) -> bool:
-    """Whether the values of a statement can raise: integers to negative integer powers."""
-    return op.name == "power" and dtypes[0].kind == "i"
+    """Whether the values of a statement can raise: integers to negative integer powers, text that is not found."""
+    return (op.name == "power" and dtypes[0].kind == "i") or op.name in ("index", "rindex")
