@@ -102,9 +102,9 @@ class LocalPlan:
         repeat = self.repeat
         if repeat is not None and not self.copies and not self.filled and not fetched:
             addresses = [
-                memory[o.which].ctypes.data + o.window.offset
+                memory[o.which].address + o.window.offset
                 if o.over == BEFORE
-                else storages[o.which].memory.ctypes.data + o.window.offset
+                else storages[o.which].memory.address + o.window.offset
                 for o in [self.operands[number] for number in self._order]
             ]
             scalars = [statements[step].inputs[position] for step, position in repeat.scalars]
