@@ -156,6 +156,7 @@ class _Lowering:
         self.loop = loop
         self.arrays: list[np.ndarray] = []
         self.places: dict[int, int] = {}
+        self.elements: dict[tuple, int] = {}
         self.scalars: list[np.ndarray] = []
         self.scalar_kinds: list[str] = []
         self.scalar_places: list[tuple[int, int] | None] = []
@@ -198,11 +199,14 @@ class _Lowering:
     # -- operands ---------------------------------------------------------------------------------------------------
 
     def _place(self, x: np.ndarray) -> int:
+        """The number of an operand. Arrays over the same elements are one: it may be read, and written later on."""
         place = self.places.get(id(x))
         if place is None:
             kind_of(x.dtype)
-            place = self.places[id(x)] = len(self.arrays)
-            self.arrays.append(x)
+            elements = x.ctypes.data, x.strides, x.dtype
+            place = self.places[id(x)] = self.elements.setdefault(elements, len(self.arrays))
+            if place == len(self.arrays):
+                self.arrays.append(x)
         return place
 
     def _read(self, x: Any) -> tuple[Ref, str]:

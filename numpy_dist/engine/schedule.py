@@ -9,7 +9,7 @@ from numpy_dist.engine.fuse import fuse
 from numpy_dist.engine.group import GroupPlan
 from numpy_dist.engine.settle import settle
 from numpy_dist.engine.storage import Storage
-from numpy_dist.ir.statements import NO_OPTIONS, Elementwise, Reduction, Ref, Statement
+from numpy_dist.ir.statements import Ref, Statement
 
 _MOST = 512
 _SCHEDULES: dict[Any, Schedule] = {}
@@ -53,7 +53,7 @@ class Schedule:
         Both lists are emptied as it goes: what nobody needs any more gives its memory back at once.
         """
         for slot, layout in self.layouts:
-            storages[slot].layout = layout
+            storages[slot].layout, storages[slot].moved = layout, True
         last = self.last_uses
         for number, group in enumerate(self.groups):
             group.run(runtime, [statements[position] for position in group.positions], storages)
@@ -95,11 +95,12 @@ def describe(statements: Sequence[Statement], later: set[int]) -> tuple[tuple | 
     slots: dict[int, int] = {}
     storages: list[Storage] = []
     parts: list[Any] = []
-    hashable = True
+    errstate: Any = None
     for statement in statements:
-        form = form_of(statement)
-        hashable = hashable and form is not None
-        parts.append(form)
+        parts.append(statement.form)
+        if statement.errstate is not errstate:
+            errstate = statement.errstate
+            parts.append(errstate.watched)
         for ref in (*statement.inputs, statement.where, *statement.outputs):
             if type(ref) is Ref:
                 storage = ref.storage
@@ -109,21 +110,6 @@ def describe(statements: Sequence[Statement], later: set[int]) -> tuple[tuple | 
                     storages.append(storage)
                 parts.append(slot)
     for storage in storages:
-        parts.append((storage.movable, storage.pinned, storage.memory is None, id(storage) in later))
-    return (tuple(parts) if hashable else None), storages
-
-
-def form_of(statement: Statement) -> tuple | None:
-    """All that matters of a statement but its storages and the values of its scalars; None if that is not hashable."""
-    if statement.options is not NO_OPTIONS and statement.options:
-        return None
-    inputs = tuple(
-        [x.view if type(x) is Ref else x.dtype if hasattr(x, "dtype") else type(x) for x in statement.inputs]
-    )
-    where = None if statement.where is None else statement.where.view
-    outputs = tuple([(ref.view, ref.storage.axes) for ref in statement.outputs])
-    common = (statement.op, inputs, where, outputs, statement.space, statement.errstate.watched)
-    if isinstance(statement, Elementwise):
-        return (*common, statement.creates)
-    assert isinstance(statement, Reduction)
-    return (*common, statement.axes, statement.dtype, statement.keepdims)
+        number = storage.movable + 2 * storage.pinned + 4 * (storage.memory is None) + 8 * (id(storage) in later)
+        parts.append((number, storage.layout) if storage.moved else number)
+    return (None if None in parts else tuple(parts)), storages

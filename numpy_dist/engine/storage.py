@@ -31,6 +31,8 @@ class Storage:
         The user's axes from outermost to innermost in memory; None for C order.
     movable : bool
         Whether `layout` may still move: a pending result of which nobody has asked the layout (`engine.settle`).
+    moved : bool
+        Whether it has.
     memory : ndarray of uint8 or None
         The rank's allocation; None until a statement has stored something here (or on ranks that hold nothing).
     low : tuple of int
@@ -55,6 +57,7 @@ class Storage:
     spare: tuple[Any, Any] | None = None
     axes: tuple[int, ...] | None = None
     movable = False
+    moved = False
     pinned = False
     last_write = -1
 
