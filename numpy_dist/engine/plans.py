@@ -110,23 +110,13 @@ def target_of(out: Handle) -> Ref | None:
     return ref if view.writeable and view.array is out._array else None
 
 
-def replay(
-    op: Op, inputs: tuple, target: Ref | None = None, result_dtype: np.dtype | None = None, depth: int = 2
-) -> Any:
-    """Record a statement that is planned already.
-
-    One long function on purpose: nearly every statement takes this way and no other, and in Python a call costs as
-    much as ten lines.
+def replay(op: Op, inputs: tuple, target: Ref | None = None, result_dtype: Any = None, depth: int = 2) -> Any:
+    """Record a statement that is planned already: one long function, since in Python a call costs as much as ten lines.
 
     Parameters
     ----------
-    op : Op
-    inputs : tuple
-        As they were given.
     target : Ref or None
         What is written (see `target_of`); None for a new array.
-    result_dtype : dtype or None
-        Of an `Op` that is no ufunc.
     depth : int
         How many frames up the user's is, at least: 2 where an operator calls, whose caller is the user.
 
