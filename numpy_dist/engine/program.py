@@ -12,11 +12,17 @@ from numpy_dist.engine.storage import Storage
 from numpy_dist.ir.statements import Statement
 
 MOST_STATEMENTS = 256
+SHORTEST_PERIOD = 32
 MOST_BYTES = 1 << 33  # bytes of results, for each rank, that a pending program may hold back
 
 
 class Program:
     """Statements in program order.
+
+    The program is divided into periods: a new one begins where a call site recurs (but none is shorter than
+    `SHORTEST_PERIOD` statements, so that short loops unroll). When a third one begins, the first is executed: by then
+    the second has bound anew the names of what the first has made, so that nobody can ask for these results and they
+    need not be stored. The statements of a loop thus meet in the same groups each time.
 
     Parameters
     ----------
@@ -29,6 +35,9 @@ class Program:
         self._bytes = 0
         self._most_bytes = MOST_BYTES * runtime.size
         self._next = 0
+        self._sites: set[int] = set()  # of the present period
+        self._period = 0  # serials of the first statements of the present period and of the one before
+        self._before = -1
 
     def append(self, statement: Statement, now: bool = False, depth: int = 1) -> None:
         """Record a statement; run the program at its bounds, or at once where the user wants to be told of events.
@@ -45,7 +54,11 @@ class Program:
         runtime = self._runtime
         statement.serial = serial = self._next
         self._next = serial + 1
-        statement.site = user_site(depth + 1)
+        site = statement.site = user_site(depth + 1)
+        if id(site) not in self._sites:
+            self._sites.add(id(site))
+        elif serial - self._period >= SHORTEST_PERIOD:
+            self._new_period(serial, id(site))
         state = statement.errstate = floating.current_state()
         pending = self._pending
         pending.append(statement)
@@ -63,6 +76,13 @@ class Program:
             self.run()
         elif runtime.handed_out and any(ref.storage.pinned for ref in (*statement.reads(), *statement.outputs)):
             self.run()
+
+    def _new_period(self, serial: int, site: int) -> None:
+        """Begin a period with the statement of this serial and site; execute the one before the last."""
+        begun = self._period
+        if self._before >= 0:
+            self.run(begun - 1)
+        self._before, self._period, self._sites = begun, serial, {site}
 
     def _run_agreed(self) -> None:
         """Execute a single statement whose values can raise; collective, so that every rank raises what one has met."""
@@ -95,8 +115,8 @@ class Program:
         pending = self._pending
         count = len(pending) if through is None else through - pending[0].serial + 1
         todo, self._pending = pending[:count], pending[count:]
-        if not self._pending:
-            self._bytes = 0
+        self._bytes = sum(out.storage.nbytes for s in self._pending for out in s.outputs)
+        self._before, self._period, self._sites = -1, self._next, set()
         runtime = self._runtime
         later = {id(ref.storage) for s in self._pending for ref in (*s.reads(), *s.outputs)}
         del pending

@@ -19,7 +19,8 @@ _HOMES = tuple(
 )
 
 CallSite = tuple[CodeType, int, Any]
-"""Code object, instruction and module name. The same object each time, so that `is` and `id` tell call sites apart."""
+"""Code object, instruction and module name. One object for each call site and place that its function was called from,
+the same each time, so that `id` tells them apart: a helper function that is called twice has its statements at two."""
 
 
 class Site(NamedTuple):
@@ -38,14 +39,16 @@ class _Known:
     ours : bool
         Whether it is part of us or NumPy.
     sites : dict
-        By instruction: what was recorded there.
+        What was recorded here, by instruction and by the code objects and instructions of the two callers.
+    callers : dict
+        These code objects, kept for the same reason.
     """
 
-    __slots__ = ("code", "ours", "sites")
+    __slots__ = ("callers", "code", "ours", "sites")
 
     def __init__(self, code: CodeType) -> None:
         name = code.co_filename
-        self.code, self.sites = code, dict[int, CallSite]()
+        self.code, self.sites, self.callers = code, dict[tuple, CallSite](), dict[int, CodeType]()
         self.ours = os.path.abspath(name).startswith(_HOMES) or name.startswith("<frozen")
 
 
@@ -70,10 +73,14 @@ def user_site(depth: int) -> CallSite:
         if known is None:
             known = _KNOWN[id(code)] = _Known(code)
         if not known.ours:
-            instruction = frame.f_lasti
-            site = known.sites.get(instruction)
+            one = frame.f_back or frame
+            two = one.f_back or one
+            first, second = one.f_code, two.f_code
+            key = frame.f_lasti, id(first), one.f_lasti, id(second), two.f_lasti
+            site = known.sites.get(key)
             if site is None:
-                site = known.sites[instruction] = code, instruction, frame.f_globals.get("__name__", "<unknown>")
+                known.callers |= {id(first): first, id(second): second}
+                site = known.sites[key] = code, frame.f_lasti, frame.f_globals.get("__name__", "<unknown>")
             return site
         frame = frame.f_back
     return _NOWHERE
