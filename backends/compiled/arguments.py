@@ -14,6 +14,7 @@ from numpy_dist.backends.summation import Trailing, initial_of
 
 # Bits of NumPy's floating-point events, as kernels report them.
 EVENTS = {"divide": 1, "over": 2, "under": 4, "invalid": 8}
+ALONE = 65536  # elements of a loop that is not worth waking other threads for
 GRAIN = 32768  # elements that a thread takes at a time
 
 
@@ -90,7 +91,7 @@ class Block:
         else:
             self.units = tree.units
             words |= {"total": total, "length": tree.length, "chunks": tree.chunks, "together": tree.together}
-        self.grain = max(1, GRAIN * self.units // max(1, total))
+        self.grain = self.units if total <= ALONE else max(1, GRAIN * self.units // total)
         return words
 
     def _strides(self, lowered: Lowered) -> dict[str, int]:

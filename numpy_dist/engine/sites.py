@@ -39,9 +39,9 @@ class _Known:
     ours : bool
         Whether it is part of us or NumPy.
     sites : dict
-        What was recorded here, by instruction and by the code objects and instructions of the two callers.
+        What was recorded here, by instruction and by the caller's code object and instruction.
     callers : dict
-        These code objects, kept for the same reason.
+        The callers' code objects, kept for the same reason.
     """
 
     __slots__ = ("callers", "code", "ours", "sites")
@@ -73,13 +73,12 @@ def user_site(depth: int) -> CallSite:
         if known is None:
             known = _KNOWN[id(code)] = _Known(code)
         if not known.ours:
-            one = frame.f_back or frame
-            two = one.f_back or one
-            first, second = one.f_code, two.f_code
-            key = frame.f_lasti, id(first), one.f_lasti, id(second), two.f_lasti
+            back = frame.f_back or frame
+            caller = back.f_code
+            key = frame.f_lasti, id(caller), back.f_lasti
             site = known.sites.get(key)
             if site is None:
-                known.callers |= {id(first): first, id(second): second}
+                known.callers[id(caller)] = caller
                 site = known.sites[key] = code, frame.f_lasti, frame.f_globals.get("__name__", "<unknown>")
             return site
         frame = frame.f_back
