@@ -135,10 +135,10 @@ def _laid_out(base: np.ndarray, generator: random.Random) -> tuple[Any, str]:
 
 
 def _paths(file: TemporaryFile) -> tuple[str, str]:
-    """Two paths that do not exist yet, the same ones on every rank (collective)."""
+    """Two paths that do not exist yet (collective): NumPy's, of each rank, and ours, the same one on every rank."""
     comm = engine.runtime().comm
     folder = comm.bcast(tempfile.mkdtemp(prefix="numpy_dist-conformance-") if comm.rank == 0 else None)
-    return os.path.join(folder, f"theirs{file.suffix}"), os.path.join(folder, f"ours{file.suffix}")
+    return os.path.join(folder, f"theirs{comm.rank}{file.suffix}"), os.path.join(folder, f"ours{file.suffix}")
 
 
 def target(case: Case) -> Callable[..., Any]:

@@ -120,9 +120,11 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
         # With "xy" the first two axes change places.
         axis = 1 - i if indexing == "xy" and ndim > 1 and i < 2 else i
         output.append(np.reshape(as_handle(x), (1,) * axis + (-1,) + (1,) * (ndim - axis - 1)))
-    if not sparse:
-        output = np.broadcast_arrays(*output)
-    return tuple(engine.copy(x, order="C") for x in output) if copy else output
+    if not copy:
+        return tuple(output) if sparse else np.broadcast_arrays(*output)
+    shape = np.broadcast_shapes(*(x.shape for x in output))
+    # Views of `broadcast_arrays` warn whoever asks whether they are writeable: not the way to make copies.
+    return tuple(engine.copy(x if sparse else np.broadcast_to(x, shape), order="C") for x in output)
 
 
 _numpys_ix = numpy_source(np.ix_)
