@@ -36,6 +36,8 @@ class Runtime:
         Statements that were recorded and not yet executed.
     handed_out : bool
         Whether memory of some storage was ever handed out (`x.local`).
+    listings : list of Listing
+        What is told of every group that is executed (see `listing`).
     flags : set
         Floating-point events of this rank that were not yet reported (they travel with the next collective).
     """
@@ -53,6 +55,7 @@ class Runtime:
         self.program = Program(self)
         self.flags: set[tuple] = set()
         self.handed_out = False
+        self.listings: list[Any] = []
         self.thread = threading.get_ident()
         self._budget: int | None = None
 

@@ -56,7 +56,11 @@ class Schedule:
             storages[slot].layout, storages[slot].moved = layout, True
         last = self.last_uses
         for number, group in enumerate(self.groups):
+            for listing in runtime.listings:
+                listing.before(runtime, group, [statements[position] for position in group.positions], storages)
             group.run(runtime, [statements[position] for position in group.positions], storages)
+            for listing in runtime.listings:
+                listing.after(runtime, group)
             for position in group.positions:
                 statements[position] = None  # type: ignore[call-overload]
             for slot in last[number]:
@@ -76,18 +80,25 @@ class Schedule:
 
 def run_program(runtime: Any, statements: list[Statement], later: set[int]) -> None:
     """Execute statements; those still pending refer to the storages whose ids are in `later`."""
+    schedule, storages = find_schedule(runtime, statements, later)
+    schedule.run(runtime, statements, storages)
+
+
+def find_schedule(
+    runtime: Any, statements: Sequence[Statement], later: set[int], keep: bool = True
+) -> tuple[Schedule, list[Storage]]:
+    """The schedule of a program and its storages by slot; unless `keep`, a new schedule is not kept for others."""
     key, storages = describe(statements, later)
-    if key is None:
+    # The backend, too: with another one nobody may run a loop as it was run before.
+    key = key and (runtime.rank, runtime.size, runtime.backend.name, *key)
+    schedule = None if key is None else _SCHEDULES.get(key)
+    if schedule is None:
         schedule = Schedule(runtime, statements, storages, later)
-    else:
-        key = (runtime.rank, runtime.size, *key)
-        found = _SCHEDULES.get(key)
-        if found is None:
+        if keep and key is not None:
             if len(_SCHEDULES) >= _MOST:
                 del _SCHEDULES[next(iter(_SCHEDULES))]
-            found = _SCHEDULES[key] = Schedule(runtime, statements, storages, later)
-        schedule = found
-    schedule.run(runtime, statements, storages)
+            _SCHEDULES[key] = schedule
+    return schedule, storages
 
 
 def describe(statements: Sequence[Statement], later: set[int]) -> tuple[tuple | None, list[Storage]]:
