@@ -133,6 +133,9 @@ class Backend(Protocol):
     def fence(self) -> None:
         """Wait until everything that was started has finished."""
 
+    def tier(self, memo: dict[str, Any]) -> str:
+        """By what loops with this memo are run, and why, in words for people."""
+
 
 _MODULES = {"auto": "compiled.backend", "numba": "compiled.backend", "numpy": "interpreter", "null": "null"}
 

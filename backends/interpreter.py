@@ -41,6 +41,10 @@ class Interpreter:
     def fence(self) -> None:
         """Everything has finished when `run` returns."""
 
+    def tier(self, memo: dict[str, Any]) -> str:
+        """As in `backends.base.Backend`."""
+        return "numpy: BACKEND is 'numpy'"
+
 
 def make(ranks_here: int) -> Interpreter:
     """A new backend."""

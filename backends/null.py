@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from numpy_dist.backends.base import Loop
 
 
@@ -14,6 +16,8 @@ class NullBackend:
         Loops given.
     elements : int
         Sum of their iteration spaces.
+    value : float
+        What the results of reductions are taken to be, on all ranks alike.
     """
 
     name = "null"
@@ -21,6 +25,7 @@ class NullBackend:
     def __init__(self) -> None:
         self.loops = 0
         self.elements = 0
+        self.value: float = 0.0
 
     def run(self, loop: Loop) -> None:
         """Count a loop."""
@@ -32,6 +37,10 @@ class NullBackend:
 
     def fence(self) -> None:
         """Nothing is ever pending."""
+
+    def tier(self, memo: dict[str, Any]) -> str:
+        """As in `backends.base.Backend`."""
+        return "null: nothing is computed"
 
 
 def make(ranks_here: int) -> NullBackend:

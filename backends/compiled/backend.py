@@ -106,6 +106,19 @@ class Compiled:
     def fence(self) -> None:
         """Everything has finished when `run` returns."""
 
+    def tier(self, memo: dict[str, Any]) -> str:
+        """As in `backends.base.Backend`."""
+        tier = memo.get("tier")
+        if tier is None:
+            return "not run yet"
+        if tier.reason is not None:
+            return f"numpy: {tier.reason}"
+        if tier.address is not None:
+            return "numba"
+        if self.when == "never":
+            return "numpy: COMPILE is 'never'"
+        return f"numpy: not yet compiled, {tier.seconds:.3f} s of {COMPILE_SECONDS} s interpreted"
+
     def _interpret(self, loop: Loop, tier: Tier) -> None:
         """Run a loop without its kernel; the kernel is asked for when the loop has cost as much as compiling it."""
         self.counts["numpy"] += 1

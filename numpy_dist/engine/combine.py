@@ -32,7 +32,7 @@ def combine(runtime: Any, statement: Reduction, partial: np.ndarray | None) -> N
     out = statement.outputs[0]
     storage = out.storage
     space = statement.space
-    boxes = _partial_boxes(space, statement.axes, statement.keepdims, storage.layout.mesh.size, storage.axes)
+    boxes = partial_boxes(space, statement.axes, statement.keepdims, storage.layout.mesh.size, storage.axes)
     if partial is not None:
         partial = partial if statement.keepdims else partial.reshape(_kept(partial.shape, statement.axes))
         if storage.axes is not None:
@@ -49,6 +49,9 @@ def combine(runtime: Any, statement: Reduction, partial: np.ndarray | None) -> N
         pieces = _exchange(runtime, storage.layout, boxes, partial, statement.dtype)
     if mine is not None:
         storage.allocate(mine)
+        if runtime.backend.name == "null":  # nothing was computed; a value that all ranks agree on
+            np.copyto(storage.array(), runtime.backend.value, casting="unsafe")
+            return
         _fold(runtime, statement, storage.array(), mine, pieces)
 
 
@@ -57,7 +60,7 @@ def _kept(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[int, ...]:
 
 
 @lru_cache(maxsize=512)
-def _partial_boxes(
+def partial_boxes(
     space: Any, axes: tuple[int, ...], keepdims: bool, size: int, order: tuple[int, ...] | None
 ) -> tuple[Box | None, ...]:
     """For each rank the part of the result's storage to which it contributes, None where it contributes nothing."""
@@ -92,7 +95,8 @@ def _count(box: Box) -> int:
     return count
 
 
-def _meet(a: Box | None, b: Box | None) -> Box | None:
+def meet(a: Box | None, b: Box | None) -> Box | None:
+    """What two boxes share; None if that is nothing."""
     if a is None or b is None:
         return None
     both = tuple((max(p, r), min(q, s)) for (p, q), (r, s) in zip(a, b, strict=True))
@@ -110,11 +114,11 @@ def _exchange(
     me = runtime.rank
     sends, receives, pieces = [], [], []
     for rank in range(runtime.size):
-        out = _meet(boxes[me], layout.box(rank))
+        out = meet(boxes[me], layout.box(rank))
         if out is not None and rank != me:
             assert partial is not None and boxes[me] is not None
             sends.append((rank, np.ascontiguousarray(_within(partial, boxes[me], out))))
-        back = _meet(boxes[rank], layout.box(me))
+        back = meet(boxes[rank], layout.box(me))
         if back is None:
             continue
         if rank == me:
