@@ -9,12 +9,16 @@ import numpy as np
 
 from numpy_dist.engine.combine import combine
 from numpy_dist.engine.local_plan import Fetched, LocalPlan
+from numpy_dist.engine.local_planner import plan_locally
 from numpy_dist.engine.storage import Storage
 from numpy_dist.engine.transfer import Wanted, fetch_array, start_halo
 from numpy_dist.ir.statements import Reduction, Ref, Statement
 from numpy_dist.layout.alignment import FETCH, HALO, Access, is_empty, plan_access
+from numpy_dist.layout.interior import edges, interior_box
+from numpy_dist.layout.regions import Box, box_size
 
 _MOST_LOCAL = 16
+SMALLEST_INTERIOR = 1 << 16  # elements that are worth a loop of their own while halos travel
 
 
 class GroupPlan:
@@ -56,6 +60,7 @@ class GroupPlan:
         self._plan_transfers(statements, slots)
         box = space.box(rank)
         self.box = None if box is None or is_empty(box) else box
+        self.boxes = [] if self.box is None else self._divide(self.box, statements, slots, rank)
         self._locals: dict[tuple, LocalPlan] = {}
 
     def _plan_transfers(self, statements: Sequence[Statement], slots: dict[int, int]) -> None:
@@ -76,14 +81,35 @@ class GroupPlan:
                 halos.setdefault(key[0], []).append(access)
         self.halos = [(slot, tuple(its)) for slot, its in halos.items()]
 
+    def _divide(self, box: Box, statements: Sequence[Statement], slots: dict[int, int], rank: int) -> list[Box]:
+        """The boxes in which the loop runs: the interior, which needs no halos, and the edges, if that is worth it."""
+        haloed = {slot for slot, _ in self.halos}
+        if not haloed or self.fetches or self.reductions:
+            return [box]
+        reads: list[tuple[Box, Any]] = []
+        for ref in [ref for s in statements for ref in s.reads() if slots[id(ref.storage)] in haloed]:
+            own = ref.storage.layout.box(rank)
+            if own is None:
+                return [box]
+            reads.append((own, ref.vmap))
+        interior = interior_box(box, reads)
+        if interior is None or box_size(interior) < SMALLEST_INTERIOR:
+            return [box]
+        return [interior, *edges(box, interior)]
+
     def run(self, runtime: Any, statements: list[Statement], storages: list[Storage]) -> None:
-        """Execute the group: all messages are posted before any is waited for."""
+        """Execute the group: all messages are posted before any is waited for, and the interior computed meanwhile."""
         fetched: dict[tuple, Fetched] = {}
+        waits: list[Callable[[], None]] = []
         if self.halos or self.fetches:
-            self._bring(runtime, storages, fetched)
+            waits = self._bring(runtime, storages, fetched)
         partials: Sequence[np.ndarray | None] = [None] * len(self.reductions)
-        if self.box is not None:
-            partials = self._compute(runtime, statements, storages, fetched)
+        if self.box is None:
+            for wait in waits:
+                wait()
+        else:
+            plan = self._local_plan(runtime, statements, storages, fetched)
+            partials = plan.run(runtime, statements, storages, self.slots, fetched, waits)
         for slot in self.written:
             storages[slot].fresh = ()
         for number, partial in zip(self.reductions, partials, strict=True):
@@ -91,7 +117,10 @@ class GroupPlan:
             assert isinstance(statement, Reduction)
             combine(runtime, statement, partial)
 
-    def _bring(self, runtime: Any, storages: list[Storage], fetched: dict[tuple, Fetched]) -> None:
+    def _bring(
+        self, runtime: Any, storages: list[Storage], fetched: dict[tuple, Fetched]
+    ) -> list[Callable[[], None]]:
+        """Ask for everything that has to be brought; returns what waits for it."""
         waits: list[Callable[[], None]] = []
         for key, slot, wanted in self.fetches:
             array, finish = fetch_array(runtime, storages[slot], wanted)
@@ -102,12 +131,12 @@ class GroupPlan:
             started = start_halo(runtime, storages[slot], accesses)
             if started is not None:
                 waits.append(started)
-        for wait in waits:
-            wait()
+        return waits
 
-    def _compute(
+    def _local_plan(
         self, runtime: Any, statements: list[Statement], storages: list[Storage], fetched: dict[tuple, Fetched]
-    ) -> Sequence[np.ndarray]:
+    ) -> LocalPlan:
+        """The plan of the loop for the present geometry of the storages, and for what is still wanted of them."""
         assert self.box is not None
         key = tuple(
             [
@@ -119,9 +148,10 @@ class GroupPlan:
         if plan is None:
             if len(self._locals) >= _MOST_LOCAL:
                 del self._locals[next(iter(self._locals))]
-            plan = LocalPlan(self.box, self.slots, self.kept, runtime, statements, storages, fetched)
+            plan = plan_locally(self.box, self.slots, self.kept, runtime.rank, statements, storages, fetched)
+            plan.divide(self.boxes)
             self._locals[key] = plan
-        return plan.run(runtime, statements, storages, fetched)
+        return plan
 
 
 def _whole_rows(ref: Ref, access: Access) -> Wanted:

@@ -9,14 +9,14 @@ import numpy as np
 
 from numpy_dist.backends.base import Loop, ReduceStep, Step, Temp, arrays_of
 from numpy_dist.engine import floating
-from numpy_dist.engine.fuse import disjoint
 from numpy_dist.engine.storage import Storage
 from numpy_dist.engine.views import Window, window
-from numpy_dist.ir.statements import Elementwise, Reduction, Ref, Statement
+from numpy_dist.ir.statements import Reduction, Statement
 from numpy_dist.layout.regions import Box, Region
+from numpy_dist.layout.views import ViewMap
 
-# What an operand's window lies over: a storage's memory before the loop, the same after new versions were made,
-# what was fetched, and arrays of the loop's own (results that are copied afterwards).
+# What an operand lies in: a storage's memory before the loop, the same after new versions were made, what was fetched,
+# and arrays of the loop's own (results that are copied afterwards).
 BEFORE, AFTER, FETCHED, ASIDE = range(4)
 
 
@@ -28,65 +28,100 @@ class Fetched(NamedTuple):
 
 
 class Operand(NamedTuple):
-    """One array of the loop: `over` is one of the above, `which` the slot, the view's key, or a running number."""
+    """One array of the loop.
+
+    Attributes
+    ----------
+    over : int
+        One of the above.
+    which
+        The storage's slot, or the key of the view that was fetched.
+    itemsize, low, extent, steps, vmap, dtype
+        See `views.window`.
+    """
 
     over: int
     which: Any
-    window: Window
+    itemsize: int
+    low: tuple[int, ...]
+    extent: tuple[int, ...]
+    steps: tuple[int, ...] | None
+    vmap: ViewMap
+    dtype: np.dtype
+
+    def window(self, box: Box) -> Window:
+        """Where a box of it lies."""
+        return window(self.itemsize, self.low, self.extent, self.steps, self.vmap, box, self.dtype)
+
+
+class Present(NamedTuple):
+    """What a loop is run with: `memory` holds the storages' allocations by slot, as they were before new versions."""
+
+    runtime: Any
+    statements: list[Statement]
+    storages: list[Storage]
+    memory: dict[int, Any]
+    fetched: dict[tuple, Fetched]
+
+    def under(self, operand: Operand) -> Any:
+        """The allocation that an operand lies in."""
+        if operand.over == BEFORE:
+            return self.memory[operand.which]
+        if operand.over == AFTER:
+            return self.storages[operand.which].memory
+        array = self.fetched[operand.which].array
+        return array if array.base is None else array.base
 
 
 class LocalPlan:
     """How a group's loop runs on this rank while its storages' allocations have the same geometry.
 
-    Parameters
-    ----------
-    box : Box
-        This rank's part of the iteration space.
-    slots : sequence of int
-        The group's storages.
-    kept : frozenset of int
-        Slots that must be stored, since others read or write them.
-    runtime, statements, storages, fetched
-        An example of what it will be run with.
-
     Attributes
     ----------
     operands : list of Operand
     steps : list
-        Steps of the loop in which an operand is meant by its number.
+        For each statement its operands: numbers, temporaries, and None for scalars.
+    allocates, versions, dropped
+        Slots that need an allocation, a new version, or no spare one any more; with the box, or the region written.
+    copies, filled : list of (int, int)
+        Targets and sources, copied after the loop, and before it for masked writes.
+    counts : dict
+        What is added to the counters.
+    parts : list of Part
+        The boxes in which the loop runs: all of it, or its interior and, when all has been brought, its edges.
     """
 
-    def __init__(
-        self,
-        box: Box,
-        slots: Sequence[int],
-        kept: frozenset[int],
-        runtime: Any,
-        statements: Sequence[Statement],
-        storages: Sequence[Storage],
-        fetched: dict[tuple, Fetched],
-    ) -> None:
-        self.box, self.slots, self.kept = box, slots, kept
-        self.shape = tuple(hi - lo for lo, hi in box)
+    def __init__(self) -> None:
         self.operands: list[Operand] = []
         self.steps: list[tuple] = []
-        self.allocates: list[tuple[int, Any]] = []  # (slot, box)
-        self.versions: list[tuple[int, Any]] = []  # (slot, region of the write)
-        self.dropped: list[int] = []  # slots whose spare allocation is of no use any more
-        self.copies: list[tuple[int, int]] = []  # (target, source) after the loop
-        self.filled: list[tuple[int, int]] = []  # (target, source) before it, for masked writes
+        self.allocates: list[tuple[int, Any]] = []
+        self.versions: list[tuple[int, Any]] = []
+        self.dropped: list[int] = []
+        self.copies: list[tuple[int, int]] = []
+        self.filled: list[tuple[int, int]] = []
         self.counts = dict.fromkeys(("reads", "writes", "contracted", "stored_temporaries"), 0)
-        self.memo: dict[str, Any] = {}  # what the backend keeps for this loop
-        self.repeat: Any = None
-        self._order: list[int] = []
-        _Planner(self, runtime, statements, storages, fetched).plan()
+        self.parts: list[Part] = []
 
-    # -- running ----------------------------------------------------------------------------------------------------
+    def divide(self, boxes: Sequence[Box]) -> None:
+        """Let the loop run in these boxes."""
+        self.parts = [Part(self, box) for box in boxes]
 
     def run(
-        self, runtime: Any, statements: list[Statement], storages: list[Storage], fetched: dict[tuple, Fetched]
+        self,
+        runtime: Any,
+        statements: list[Statement],
+        storages: list[Storage],
+        slots: Sequence[int],
+        fetched: dict[tuple, Fetched],
+        waits: list[Callable[[], None]],
     ) -> Sequence[np.ndarray]:
-        """Run the loop; returns the partial results of the group's reductions."""
+        """Run the loop; returns the partial results of the group's reductions.
+
+        Parameters
+        ----------
+        waits : list of callable
+            They wait for what was asked for; the interior, if there is one, is computed first.
+        """
         counters = runtime.counters
         counters.loops += 1
         for name, count in self.counts.items():
@@ -94,74 +129,103 @@ class LocalPlan:
                 setattr(counters, name, getattr(counters, name) + count)
         for slot, box in self.allocates:
             storages[slot].allocate(box)
-        memory = {slot: storages[slot].memory for slot in self.slots}
+        memory = {slot: storages[slot].memory for slot in slots}
         for slot in self.dropped:
             storages[slot].drop_spare()
         for slot, region in self.versions:
             new_version(runtime, storages[slot], region)
-        repeat = self.repeat
-        if repeat is not None and not self.copies and not self.filled and not fetched:
-            addresses = [
-                memory[o.which].address + o.window.offset
-                if o.over == BEFORE
-                else storages[o.which].memory.address + o.window.offset
-                for o in [self.operands[number] for number in self._order]
-            ]
-            scalars = [statements[step].inputs[position] for step, position in repeat.scalars]
-            partials = repeat.again(
-                addresses, scalars, lambda: self._loop(runtime, statements, storages, memory, {})[0]
-            )
+        present = Present(runtime, statements, storages, memory, fetched)
+        first, *others = self.parts
+        later: list[tuple[np.ndarray, np.ndarray]] = []
+        if others:
+            first.run(present, later)
+        for wait in waits:
+            wait()
+        if not others:
+            partials = first.run(present, later)
+        else:
+            partials = []
+            for part in others:
+                part.run(present, later)
+        for target, source in later:
+            np.copyto(target, source)
+        return partials
+
+
+class Part:
+    """The loop in one box.
+
+    Parameters
+    ----------
+    plan : LocalPlan
+    box : Box
+    """
+
+    def __init__(self, plan: LocalPlan, box: Box) -> None:
+        self._plan = plan
+        self.box = box
+        self.shape = tuple(hi - lo for lo, hi in box)
+        self.windows = [operand.window(box) for operand in plan.operands]
+        self.memo: dict[str, Any] = {}  # what the backend keeps for this loop
+        self._repeat: Any = None
+        self._places: list[tuple[Operand, int]] = []  # operands whose addresses the repeat wants, and their offsets
+
+    def run(self, present: Present, later: list[tuple[np.ndarray, np.ndarray]]) -> Sequence[np.ndarray]:
+        """Run the loop; what is to be copied when all parts have run is added to `later`."""
+        repeat = self._repeat
+        if repeat is not None:
+            addresses = [present.under(operand).address + offset for operand, offset in self._places]
+            scalars = [present.statements[step].inputs[position] for step, position in repeat.scalars]
+            partials = repeat.again(addresses, scalars, lambda: self.loop(present)[0])
             if partials is not None:
                 return partials
-        loop, arrays = self._loop(runtime, statements, storages, memory, fetched)
-        for target, source in self.filled:
+        loop, arrays = self.loop(present)
+        for target, source in self._plan.filled:
             np.copyto(arrays[target], arrays[source])
-        repeat = runtime.backend.run(loop)
-        if repeat is not None and self.repeat is None:
-            numbers = {id(array): number for number, array in enumerate(arrays)}
-            order = [numbers[id(array)] for array in arrays_of(loop)]
-            self._order = [order[number] for number in repeat.operands]
-            self.repeat = repeat
-        for target, source in self.copies:
-            np.copyto(arrays[target], arrays[source])
+        repeat = present.runtime.backend.run(loop)
+        if repeat is not None and self._repeat is None:
+            self._keep(repeat, loop, arrays)
+        later += [(arrays[target], arrays[source]) for target, source in self._plan.copies]
         return [step.partial for step in loop.steps if isinstance(step, ReduceStep)]
 
-    def _loop(
-        self,
-        runtime: Any,
-        statements: list[Statement],
-        storages: list[Storage],
-        memory: dict[int, Any],
-        fetched: dict[tuple, Fetched],
-    ) -> tuple[Loop, list[np.ndarray]]:
-        """The loop over arrays, and the arrays."""
-        arrays: list[np.ndarray] = []
-        for over, which, place in self.operands:
-            if over == BEFORE:
-                arrays.append(place.over(memory[which]))
-            elif over == AFTER:
-                arrays.append(place.over(storages[which].memory))
-            elif over == FETCHED:
-                array = fetched[which].array
-                arrays.append(place.over(array if array.base is None else array.base))
-            else:
-                arrays.append(np.empty(place.shape, place.dtype))
+    def _keep(self, repeat: Any, loop: Loop, arrays: list[np.ndarray]) -> None:
+        """Remember how to run the loop again, if all that it touches lies in storages."""
+        plan = self._plan
+        if plan.filled or plan.copies or any(o.over == FETCHED for o in plan.operands):
+            return
+        numbers = {id(array): number for number, array in enumerate(arrays)}
+        order = [numbers[id(array)] for array in arrays_of(loop)]
+        chosen = [order[number] for number in repeat.operands]
+        self._places = [(plan.operands[number], self.windows[number].offset) for number in chosen]
+        self._repeat = repeat
+
+    def loop(self, present: Present) -> tuple[Loop, list[np.ndarray]]:
+        """The loop over arrays, and the arrays by the numbers of the operands."""
+        arrays = [
+            np.empty(place.shape, place.dtype) if operand.over == ASIDE else place.over(present.under(operand))
+            for operand, place in zip(self._plan.operands, self.windows, strict=True)
+        ]
+        statements = present.statements
         steps: list[Step | ReduceStep] = []
-        for number, (statement, step) in enumerate(zip(statements, self.steps, strict=True)):
+        for number, (statement, step) in enumerate(zip(statements, self._plan.steps, strict=True)):
+            inputs, outputs, where = step
+            mask = None if where is None else _at(where, arrays)
             if isinstance(statement, Reduction):
-                source, where, kept = step
+                kept = tuple(1 if axis in statement.axes else n for axis, n in enumerate(self.shape))
                 partial = np.empty(kept, statement.dtype)
-                mask = None if where is None else _at(where, arrays)
-                steps.append(ReduceStep(statement.op, _at(source, arrays), partial, statement.axes, mask, number))
+                steps.append(ReduceStep(statement.op, _at(inputs[0], arrays), partial, statement.axes, mask, number))
             else:
-                inputs, outputs, where = step
                 given = statement.inputs
                 values = tuple([given[k] if x is None else _at(x, arrays) for k, x in enumerate(inputs)])
                 targets = tuple([_at(x, arrays) for x in outputs])
-                mask = None if where is None else _at(where, arrays)
                 steps.append(Step(statement.op, values, targets, mask, statement.options, number))
         watched = frozenset().union(*(s.errstate.watched for s in statements))
-        return Loop(self.shape, steps, _reporter(runtime, statements), watched, self.memo), arrays
+        return Loop(self.shape, steps, _reporter(present.runtime, statements), watched, self.memo), arrays
+
+
+def _at(x: Any, arrays: list[np.ndarray]) -> Any:
+    """An operand by its number, or a temporary."""
+    return x if type(x) is Temp else arrays[x]
 
 
 def _reporter(runtime: Any, statements: list[Statement]) -> Callable[[int, str], None]:
@@ -175,11 +239,6 @@ def _reporter(runtime: Any, statements: list[Statement]) -> Callable[[int, str],
             runtime.flags.add(met)
 
     return report
-
-
-def _at(x: Any, arrays: list[np.ndarray]) -> Any:
-    """An operand by its number, or a temporary."""
-    return x if type(x) is Temp else arrays[x]
 
 
 def new_version(runtime: Any, storage: Storage, region: Any) -> None:
@@ -197,148 +256,3 @@ def new_version(runtime: Any, storage: Storage, region: Any) -> None:
         discarded = spare[0]
         del spare
         storage.pool.give(discarded)
-
-
-class _Planner:
-    """Works out a `LocalPlan` for an example of its statements and storages."""
-
-    def __init__(
-        self,
-        plan: LocalPlan,
-        runtime: Any,
-        statements: Sequence[Statement],
-        storages: Sequence[Storage],
-        fetched: dict[tuple, Fetched],
-    ) -> None:
-        self.made, self.rank = plan, runtime.rank
-        self.statements, self.storages, self.fetched = statements, storages, fetched
-        self.slots = {id(storages[slot]): slot for slot in plan.slots}
-        self.present: dict[tuple, Any] = {}  # by view: the operand's number or temporary with its present value
-        self.reads: dict[tuple, Ref] = {}
-        self.stored: set[tuple] = set()  # views that the loop has an array for
-        self.geometry: dict[int, tuple] = {}  # slot -> low and extent
-        self.temps = 0
-
-    def key(self, ref: Ref) -> tuple:
-        """What identifies the elements of a ref within the group."""
-        return self.slots[id(ref.storage)], ref.view
-
-    def plan(self) -> None:
-        made, counts = self.made, self.made.counts
-        written: set[tuple] = set()
-        for statement in self.statements:
-            for ref in statement.reads():
-                key = self.key(ref)
-                if key not in written and key not in self.reads:
-                    self.reads[key] = ref
-                    self.present[key] = self._source(key, ref)
-            if not isinstance(statement, Reduction):
-                written.update(self.key(out) for out in statement.outputs)
-        counts["reads"] = len({slot for slot, _ in self.reads})
-        versions = self._versions()
-        for statement in self.statements:
-            where = None if statement.where is None else self.present[self.key(statement.where)]
-            if isinstance(statement, Reduction):
-                kept = tuple(1 if axis in statement.axes else n for axis, n in enumerate(made.shape))
-                made.steps.append((self._input(statement.inputs[0]), where, kept))
-                continue
-            assert isinstance(statement, Elementwise)
-            inputs = tuple(self._input(x) for x in statement.inputs)
-            outputs = tuple(
-                self._target(statement, out, new, versions)
-                for out, new in zip(statement.outputs, statement.creates, strict=True)
-            )
-            made.steps.append((inputs, outputs, where))
-
-    def _input(self, x: Any) -> Any:
-        return self.present[self.key(x)] if type(x) is Ref else None
-
-    def _operand(self, over: int, which: Any, place: Window) -> int:
-        self.made.operands.append(Operand(over, which, place))
-        return len(self.made.operands) - 1
-
-    def _source(self, key: tuple, ref: Ref) -> int:
-        found = self.fetched.get(key)
-        if found is None:
-            return self._operand(BEFORE, key[0], self._window(key[0], ref))
-        low, steps = tuple(r.start for r in found.region), tuple(r.step for r in found.region)
-        itemsize, box = ref.storage.dtype.itemsize, self.made.box
-        place = window(itemsize, low, found.array.shape, steps, ref.vmap, box, ref.array.dtype)
-        return self._operand(FETCHED, key, place)
-
-    def _window(self, slot: int, ref: Ref) -> Window:
-        storage = ref.storage
-        if slot not in self.geometry:
-            if storage.memory is None:
-                box = storage.layout.box(self.rank)
-                self.made.allocates.append((slot, box))
-                self.geometry[slot] = tuple(lo for lo, _ in box), tuple(hi - lo for lo, hi in box)
-            else:
-                self.geometry[slot] = storage.low, storage.extent
-        low, extent = self.geometry[slot]
-        return window(storage.dtype.itemsize, low, extent, None, ref.vmap, self.made.box, ref.array.dtype)
-
-    # -- what is written --------------------------------------------------------------------------------------------
-
-    def _versions(self) -> dict[int, str]:
-        """For each written storage: write "through", to a new "version", or by way of an "aside" array."""
-        verdict: dict[int, str] = {}
-        targets: dict[int, dict[Any, Ref]] = {}
-        for statement in self.statements:
-            for out in () if isinstance(statement, Reduction) else statement.outputs:
-                slot, view = key = self.key(out)
-                if view not in targets.setdefault(slot, {}):
-                    targets[slot][view] = out
-                    verdict[slot] = max(verdict.get(slot, "through"), self._verdict(out, key), key=_HOW.index)
-        for slot, views in targets.items():
-            storage = self.storages[slot]
-            region = next(iter(views)) if len(views) == 1 else None
-            if verdict[slot] == "version":
-                self.made.versions.append((slot, region))
-            elif storage.spare is not None and (region is None or storage.spare[1] is not region):
-                self.made.dropped.append(slot)
-        return verdict
-
-    def _verdict(self, out: Ref, key: tuple) -> str:
-        storage = out.storage
-        conflict = any(
-            ref.storage is storage and other != key and other not in self.fetched and not disjoint(ref, out)
-            for other, ref in self.reads.items()
-        )
-        if not conflict:
-            return "through"
-        count = out.array.itemsize
-        for n in self.made.shape:
-            count *= n
-        return "aside" if 2 * count < storage.memory.size or storage.pinned else "version"
-
-    def _target(self, statement: Elementwise, out: Ref, creates: bool, versions: dict[int, str]) -> Any:
-        """Where a statement writes: a temporary, or an array over the storage's memory."""
-        key, storage, counts = self.key(out), out.storage, self.made.counts
-        if key in self.stored:
-            return self.present[key]
-        self.stored.add(key)
-        slot = key[0]
-        if creates and not storage.alive and slot not in self.made.kept:
-            counts["contracted"] += 1
-            temp = self.present[key] = Temp(self.temps, out.array.dtype)
-            self.temps += 1
-            return temp
-        counts["writes"] += 1
-        if creates and not storage.alive:
-            counts["stored_temporaries"] += 1
-        place = self._window(slot, out)
-        how = versions[slot]
-        number = self._operand(AFTER, slot, place)
-        if how == "aside":
-            target, number = number, self._operand(ASIDE, len(self.made.operands), place)
-            if statement.where is not None:
-                self.made.filled.append((number, target))
-            self.made.copies.append((target, number))
-        elif how == "version" and statement.where is not None:
-            self.made.filled.append((number, self._operand(BEFORE, slot, place)))
-        self.present[key] = number
-        return number
-
-
-_HOW = ("through", "version", "aside")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -93,12 +93,21 @@ class Storage:
 
     def part(self, region: Sequence[range] | Box) -> np.ndarray:
         """A part of the allocation given in global coordinates (a box, or a region of ranges)."""
-        slices = []
-        for r, low in zip(region, self.low, strict=True):
-            start, stop, step = (r.start, r.stop, r.step) if isinstance(r, range) else (r[0], r[1], 1)
-            slices.append(slice(start - low, max(stop, start) - low, step))
-        key: Any = (*slices, ...)
-        return self.array()[key]
+        return self.parts()(region)
+
+    def parts(self) -> Callable[[Sequence[range] | Box], np.ndarray]:
+        """`part` of the present allocation, whichever the storage has when it is called."""
+        whole, lows = self.array(), self.low
+
+        def part(region: Sequence[range] | Box) -> np.ndarray:
+            slices = []
+            for r, low in zip(region, lows, strict=True):
+                start, stop, step = (r.start, r.stop, r.step) if isinstance(r, range) else (r[0], r[1], 1)
+                slices.append(slice(start - low, max(stop, start) - low, step))
+            key: Any = (*slices, ...)
+            return whole[key]
+
+        return part
 
     def drop_spare(self) -> None:
         """Give the second allocation back."""

@@ -114,7 +114,8 @@ def start_halo(runtime: Any, storage: Storage, accesses: tuple[Access, ...]) -> 
         return None
     storage.fresh = (*storage.fresh, wanted)
     runtime.counters.halos += 1
-    return start_fetch(runtime, storage, wanted, storage.part)
+    # What arrives belongs to this version: the storage may have got another one by then.
+    return start_fetch(runtime, storage, wanted, storage.parts() if storage.memory is not None else storage.part)
 
 
 def _covers(had: Wanted, wanted: Wanted) -> bool:
