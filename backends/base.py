@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -154,6 +155,8 @@ def make_backend(name: str, ranks_here: int = 1) -> Backend:
     ValueError
         For a backend that this version does not have.
     """
+    if name == "auto" and any(importlib.util.find_spec(needed) is None for needed in ("numba", "llvmlite")):
+        name = "numpy"
     module = _MODULES.get(name)
     if module is None:
         raise ValueError(f"BACKEND={name!r}: this version of numpy_dist has the backends {', '.join(_MODULES)}")

@@ -19,9 +19,18 @@ _NAIVE_FOR_STRIDED_BOOL = frozenset(("isnan", "isinf", "isfinite", "signbit"))
 def is_special(step: Step) -> bool:
     """Whether NumPy's loops must be kept from some of this step's strides."""
     return step.op.ufunc is not None and (
-        any(_descends(x) and wants_ascending(step.op, x.dtype) for x in step.inputs)
+        any(_descends(x) and wants_ascending(step.op, x.dtype) for x in (*step.inputs, *step.outputs))
         or any(_strided_bool(step, out) for out in step.outputs)
+        or any(_overlap(step, x, out) for x in step.inputs for out in step.outputs)
     )
+
+
+def _overlap(step: Step, x: Any, out: Any) -> bool:
+    """Whether an op that depends on it has an output in the memory of another input than the output itself."""
+    if type(x) is not np.ndarray or type(out) is not np.ndarray or not wants_ascending(step.op, x.dtype):
+        return False
+    same = x.strides == out.strides and x.__array_interface__["data"] == out.__array_interface__["data"]
+    return not same and np.may_share_memory(x, out)
 
 
 def _descends(x: Any) -> bool:
@@ -130,13 +139,17 @@ class TileSteps:
     def _cautious(
         self, step: Step, inputs: list[int], outputs: list[int], where: int | None
     ) -> Callable[[Values], None]:
-        """Descending inputs are copied into ascending tiles; strided bool outputs are written by way of a copy."""
+        """Inputs are copied into ascending tiles; strided bool and descending outputs are written by way of a copy."""
+        careful = [_strided_bool(step, x) or _descends(x) for x in step.outputs]
+        shared = [any(_overlap(step, x, out) for out in step.outputs) for x in step.inputs]
 
         def call(values: Values) -> None:
             self._current[0] = step.label
-            tiles = [np.ascontiguousarray(x) if _descends(x) else x for x in (values[i] for i in inputs)]
+            # A copy also of a single element, which would keep its stride in `ascontiguousarray`.
+            given = zip((values[i] for i in inputs), shared, strict=True)
+            tiles = [np.array(x, order="C") if apart or _descends(x) else x for x, apart in given]
             outs = [values[i] for i in outputs]
-            targets = tuple(np.array(x, order="C") if _strided_bool(step, x) else x for x in outs)
+            targets = tuple(np.array(x, order="C") if way else x for x, way in zip(outs, careful, strict=True))
             step.op.apply(tiles, targets, None if where is None else values[where], step.options)
             for target, out in zip(targets, outs, strict=True):
                 if target is not out:

@@ -287,6 +287,8 @@ class _Lowering:
         if step.where is not None:
             raise NotCompiled(f"{step.op.name} with where=")
         kinds = tuple(x.dtype if isinstance(x, np.ndarray | Temp) else scalar_kind(x) for x in step.inputs)
+        if any(out.dtype.kind not in "biufc" for out in step.outputs):
+            raise NotCompiled(f"{step.op.name} of other things than numbers")
         if step.op.name == "power" and step.outputs[0].dtype.kind in "iu":
             raise NotCompiled("integer powers, which may raise an exception")
         for x, kind in zip(step.inputs, kinds, strict=True):

@@ -12,7 +12,7 @@ from numpy_dist.engine.gather import gather
 from numpy_dist.engine.handle import Handle, is_sharded, ref_of, replicated
 from numpy_dist.engine.ingest import from_global, make_storage, shardable
 from numpy_dist.engine.plans import replay
-from numpy_dist.engine.record import choose, elementwise, numpy_error, operand_of, plain, read_of, wrap
+from numpy_dist.engine.record import can_raise, choose, elementwise, numpy_error, operand_of, plain, read_of, wrap
 from numpy_dist.engine.runtime import runtime
 from numpy_dist.engine.sites import stack_level
 from numpy_dist.engine.state import layout_of
@@ -120,7 +120,8 @@ def copy(x: Any, dtype: Any = None, order: Any = "K", layout: Layout | None = No
         layout = choose(rt, [x], (None,), True, shape, kind.itemsize)[0]
     target = make_storage(shape, kind, layout, axes)
     read = read_of(rt, x, shape, layout)
-    rt.program.append(Elementwise(COPY, (read,), (ref_of(target),), (True,), None, NO_OPTIONS, layout))
+    now = can_raise(COPY, (x._array.dtype,), (kind,))
+    rt.program.append(Elementwise(COPY, (read,), (ref_of(target),), (True,), None, NO_OPTIONS, layout), now)
     return target
 
 

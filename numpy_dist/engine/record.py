@@ -206,7 +206,7 @@ def _record(
     )
     reads = tuple(read_of(rt, x, shape, space) if isinstance(x, Handle | np.ndarray) else x for x in operands)
     mask = None if where is True else read_of(rt, operand_of(where), shape, space)
-    now = _can_raise(op, kinds, dtypes)
+    now = can_raise(op, kinds, dtypes)
     for result, made in zip(results, creates, strict=True):
         result._storage.movable |= made
     statement = Elementwise(op, reads, tuple(map(ref_of, results)), creates, mask, options, space)
@@ -393,6 +393,12 @@ def _layouts_to_try(rt: Runtime, shape: tuple[int, ...]) -> list[Layout]:
     return [*cuts, pinned]
 
 
-def _can_raise(op: Op, kinds: tuple, dtypes: tuple[np.dtype, ...]) -> bool:
-    """Whether the values of a statement can raise: integers to negative integer powers, text that is not found."""
+def can_raise(op: Op, kinds: tuple, dtypes: tuple[np.dtype, ...]) -> bool:
+    """Whether values can raise: integers to negative integer powers, text that is no number, substrings not found.
+
+    `kinds` are dtypes (or Python's types) of the inputs, `dtypes` those of the outputs.
+    """
+    if op is COPY:
+        source = getattr(kinds[0], "kind", "")
+        return source in ("S", "U") and dtypes[0].kind != source
     return (op.name == "power" and dtypes[0].kind == "i") or op.name in ("index", "rindex")
