@@ -37,6 +37,11 @@ class GroupPlan:
     kept : frozenset of int
         Slots that other groups, or statements still pending, read or write: they must be stored.
     rank : int
+
+    Attributes
+    ----------
+    locals : dict
+        The local plans by `geometry`.
     """
 
     def __init__(
@@ -61,7 +66,7 @@ class GroupPlan:
         box = space.box(rank)
         self.box = None if box is None or is_empty(box) else box
         self.boxes = [] if self.box is None else self._divide(self.box, statements, slots, rank)
-        self._locals: dict[tuple, LocalPlan] = {}
+        self.locals: dict[tuple, LocalPlan] = {}
 
     def _plan_transfers(self, statements: Sequence[Statement], slots: dict[int, int]) -> None:
         accesses: dict[tuple, tuple[Ref, Access]] = {}
@@ -133,24 +138,28 @@ class GroupPlan:
                 waits.append(started)
         return waits
 
-    def _local_plan(
-        self, runtime: Any, statements: list[Statement], storages: list[Storage], fetched: dict[tuple, Fetched]
-    ) -> LocalPlan:
-        """The plan of the loop for the present geometry of the storages, and for what is still wanted of them."""
-        assert self.box is not None
-        key = tuple(
+    def geometry(self, storages: list[Storage]) -> tuple:
+        """What a local plan depends on of the storages."""
+        return tuple(
             [
                 (s.low, s.extent, s.memory is None, s.alive, s.spare is not None and s.spare[1])
                 for s in [storages[slot] for slot in self.slots]
             ]
         )
-        plan = self._locals.get(key)
+
+    def _local_plan(
+        self, runtime: Any, statements: list[Statement], storages: list[Storage], fetched: dict[tuple, Fetched]
+    ) -> LocalPlan:
+        """The plan of the loop for the present geometry of the storages, and for what is still wanted of them."""
+        assert self.box is not None
+        key = self.geometry(storages)
+        plan = self.locals.get(key)
         if plan is None:
-            if len(self._locals) >= _MOST_LOCAL:
-                del self._locals[next(iter(self._locals))]
+            if len(self.locals) >= _MOST_LOCAL:
+                del self.locals[next(iter(self.locals))]
             plan = plan_locally(self.box, self.slots, self.kept, runtime.rank, statements, storages, fetched)
             plan.divide(self.boxes)
-            self._locals[key] = plan
+            self.locals[key] = plan
         return plan
 
 

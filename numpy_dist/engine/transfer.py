@@ -93,7 +93,7 @@ def _unpack(
 
 
 @lru_cache(maxsize=1024)
-def _ghosts(layout: Layout, accesses: tuple[Access, ...]) -> Wanted:
+def ghosts(layout: Layout, accesses: tuple[Access, ...]) -> Wanted:
     """For each rank the ghost blocks that a loop's halo reads of one storage need."""
     wanted = []
     for rank in range(layout.mesh.size):
@@ -106,11 +106,11 @@ def _ghosts(layout: Layout, accesses: tuple[Access, ...]) -> Wanted:
 
 def start_halo(runtime: Any, storage: Storage, accesses: tuple[Access, ...]) -> Callable[[], None] | None:
     """Begin to refresh the ghost cells that these reads need; None if they are fresh."""
-    wanted = _ghosts(storage.layout, accesses)
+    wanted = ghosts(storage.layout, accesses)
     _make_room(
         storage, storage.layout.box(runtime.rank), [h for a in accesses if (h := a.hulls[runtime.rank]) is not None]
     )
-    if any(_covers(had, wanted) for had in storage.fresh):
+    if any(covers(had, wanted) for had in storage.fresh):
         return None
     storage.fresh = (*storage.fresh, wanted)
     runtime.counters.halos += 1
@@ -118,7 +118,7 @@ def start_halo(runtime: Any, storage: Storage, accesses: tuple[Access, ...]) -> 
     return start_fetch(runtime, storage, wanted, storage.parts() if storage.memory is not None else storage.part)
 
 
-def _covers(had: Wanted, wanted: Wanted) -> bool:
+def covers(had: Wanted, wanted: Wanted) -> bool:
     """Whether ghost regions that were exchanged contain those that are wanted, on every rank."""
     return had == wanted or all(
         all(
@@ -129,21 +129,30 @@ def _covers(had: Wanted, wanted: Wanted) -> bool:
     )
 
 
+def wider_margins(storage: Storage, own: Box, hulls: Sequence[Box]) -> Sequence[tuple[int, int]] | None:
+    """The margins that an allocation must get so that it holds the hulls, too; None if it does."""
+    need = margins(own, hulls)
+    if storage.memory is None:
+        return need
+    have = tuple((lo - low, low + n - hi) for (lo, hi), low, n in zip(own, storage.low, storage.extent, strict=True))
+    if all(a >= c and b >= d for (a, b), (c, d) in zip(have, need, strict=True)):
+        return None
+    return tuple((max(a, c), max(b, d)) for (a, b), (c, d) in zip(have, need, strict=True))
+
+
 def _make_room(storage: Storage, own: Box | None, hulls: list[Box]) -> None:
     """Give the allocation margins as wide as the hulls reach; what is there moves along."""
     if own is None or not hulls:
         return
-    need = margins(own, hulls)
+    wider = wider_margins(storage, own, hulls)
     if storage.memory is None:
-        storage.allocate(own, need)
+        storage.allocate(own, wider)
         return
-    have = tuple((lo - low, low + n - hi) for (lo, hi), low, n in zip(own, storage.low, storage.extent, strict=True))
-    if all(a >= c and b >= d for (a, b), (c, d) in zip(have, need, strict=True)):
+    if wider is None:
         return
     # Ghosts move along: that some are fresh is known to all ranks, of which only some widen their margins.
     mine, held = storage.array(), tuple((low, low + n) for low, n in zip(storage.low, storage.extent, strict=True))
     old = storage.memory
-    wider = tuple((max(a, c), max(b, d)) for (a, b), (c, d) in zip(have, need, strict=True))
     if storage.spare is not None:
         storage.pool.give(storage.spare[0])
         storage.spare = None
