@@ -1,0 +1,278 @@
+"""Programs are cut at recurring call sites: a loop is planned once, keeps no temporary, and takes constant memory."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import numpy_dist
+from numpy_dist import engine
+from numpy_dist.engine import group, schedule
+from numpy_dist.engine.fuse import MOST_IN_A_LOOP
+from numpy_dist.engine.program import MOST_STATEMENTS, SHORTEST_PERIOD
+
+from .tiers import run_tier
+
+RANKS = pytest.mark.parametrize("ranks", [1, 2])
+
+
+Planned = dict[int, tuple[int, int]]
+
+
+@pytest.fixture
+def planned(monkeypatch: pytest.MonkeyPatch) -> Planned:
+    """For each rank how many schedules and local plans were worked out."""
+    counts: Planned = defaultdict(lambda: (0, 0))
+    plan_locally = group.plan_locally
+
+    class Schedule(schedule.Schedule):
+        def __init__(self, runtime: Any, *args: Any) -> None:
+            schedules, plans = counts[runtime.rank]
+            counts[runtime.rank] = schedules + 1, plans
+            super().__init__(runtime, *args)
+
+    def counting(box: Any, slots: Any, kept: Any, rank: int, *args: Any) -> Any:
+        schedules, plans = counts[rank]
+        counts[rank] = schedules, plans + 1
+        return plan_locally(box, slots, kept, rank, *args)
+
+    monkeypatch.setattr(schedule, "Schedule", Schedule)
+    monkeypatch.setattr(group, "plan_locally", counting)
+    return counts
+
+
+def _start(asarray: Callable) -> list:
+    rng = np.random.default_rng(7)
+    return [asarray(rng.random((12, 9))), asarray(rng.random((12, 9)))]
+
+
+def _run(ranks: int, step: Callable[[list, int], None], warm: int, more: int, planned: Planned) -> list:
+    """Run a loop on NumPy and on shards, with equal results; nothing is planned after the first `warm` steps.
+
+    Returns
+    -------
+    list of Counters
+        What each rank did in the last `more` steps.
+    """
+    expected = _start(np.asarray)
+    for k in range(warm + more):
+        step(expected, k)
+
+    def on_rank() -> list:
+        arrays = _start(numpy_dist.asarray)
+        runtime, most = engine.runtime(), 0
+        for k in range(warm + more):  # one loop: a second one would have other call sites
+            if k == warm:
+                before = planned[runtime.rank]
+                runtime.counters.reset()
+            step(arrays, k)
+            most = max(most, len(runtime.program._pending))
+        counters = type(runtime.counters)(**vars(runtime.counters))
+        assert planned[runtime.rank] == before
+        assert most < MOST_STATEMENTS
+        return [counters, [x.gather() for x in arrays]]
+
+    found = [outcome.result for outcome in run_tier(ranks, "never", "/nonexistent", on_rank)]
+    for _, arrays in found:
+        for got, want in zip(arrays, expected, strict=True):
+            np.testing.assert_allclose(got, want, rtol=1e-9)
+    return [counters for counters, _ in found]
+
+
+def _body(statements: int) -> Callable[[list, int], None]:
+    """A step of so many statements, each at a place of its own; its first array is bound anew."""
+    lines = ["def step(arrays, k):", "    x, y = arrays"]
+    left = statements - 1
+    while left:
+        lines.append("    x = x + y * 0.25" if left % 3 == 2 else f"    x = x - {left / 256}")
+        left -= 2 if left % 3 == 2 else 1
+    lines.append("    arrays[0] = x * 0.25")
+    namespace: dict[str, Any] = {}
+    exec(compile("\n".join(lines), f"<a step of {statements}>", "exec"), namespace)
+    return namespace["step"]
+
+
+def _phases(statements: int) -> int:
+    """Ways in which periods cut a loop: those of a short step have `SHORTEST_PERIOD` statements."""
+    return 1 if statements >= SHORTEST_PERIOD else statements // math.gcd(statements, SHORTEST_PERIOD)
+
+
+@RANKS
+@pytest.mark.parametrize("statements", [1, 2, 5, 20, 31, 32, 33, 40, 64, 100, 127])
+def test_a_loop_is_planned_once(ranks: int, statements: int, planned: Planned) -> None:
+    periods = _phases(statements) + 4
+    steps = -(-max(SHORTEST_PERIOD, statements) * periods // statements)
+    for counters in _run(ranks, _body(statements), steps, steps, planned):
+        assert counters.statements == steps * statements
+        assert counters.fetches == counters.gathers == 0
+    assert len(planned) == ranks
+    for schedules, plans in planned.values():  # also for the loop's beginning, and for what is pending at its end
+        assert schedules <= _phases(statements) + 3
+        assert plans <= (_phases(statements) + 3) * -(-statements // MOST_IN_A_LOOP)
+
+
+@RANKS
+@pytest.mark.parametrize("statements", [4, 16, 40, 100])
+def test_temporaries_of_a_loop_are_contracted(ranks: int, statements: int, planned: Planned) -> None:
+    """Of a period only what the next one reads is stored: here one array."""
+    length = max(SHORTEST_PERIOD, statements)
+    steps = 16 * length // statements
+    for counters in _run(ranks, _body(statements), steps, steps, planned):
+        assert counters.statements == 16 * length
+        loops = 16 * -(-length // MOST_IN_A_LOOP)
+        assert counters.loops == counters.writes == loops
+        assert counters.contracted == 16 * length - loops
+
+
+@RANKS
+def test_statements_in_place(ranks: int, planned: Planned) -> None:
+    def step(arrays: list, k: int) -> None:
+        x, y = arrays
+        average = x[:-2] + x[2:] - 2 * x[1:-1]
+        x[1:-1] += 0.1 * average
+        y *= 0.99
+        y += x
+
+    for counters in _run(ranks, step, 40, 80, planned):
+        assert counters.stored_temporaries == 0
+
+
+def _damped(x: Any, factor: float) -> Any:
+    half = x * factor
+    return half + x * 0.1
+
+
+@RANKS
+def test_a_helper_that_is_called_twice(ranks: int, planned: Planned) -> None:
+    def step(arrays: list, k: int) -> None:
+        x, y = arrays
+        first = _damped(x, 0.5)
+        arrays[1] = _damped(y, 0.25) + first * 0.1
+        arrays[0] = _damped(first, 0.75)
+
+    for counters in _run(ranks, step, 40, 80, planned):
+        assert counters.contracted > 10 * counters.writes  # a cut may lie between its two halves
+
+
+@RANKS
+@pytest.mark.parametrize("statements", [1, 6, 40])
+def test_a_value_is_asked_for_in_each_step(ranks: int, statements: int, planned: Planned) -> None:
+    body = _body(statements)
+    totals = []
+
+    def step(arrays: list, k: int) -> None:
+        body(arrays, k)
+        total = float(arrays[0].sum())
+        totals.append(total)
+        arrays[1] = arrays[1] * (1 + 1e-3 * np.tanh(total))
+
+    for counters in _run(ranks, step, 10, 30, planned):
+        assert counters.stored_temporaries == 0
+
+
+@RANKS
+def test_a_value_is_asked_for_now_and_then(ranks: int, planned: Planned) -> None:
+    body = _body(9)
+
+    def step(arrays: list, k: int) -> None:
+        body(arrays, k)
+        if k % 10 == 9:
+            assert np.isfinite(float(arrays[0].max()))
+
+    _run(ranks, step, 60, 120, planned)
+
+
+@RANKS
+def test_nested_short_loops(ranks: int, planned: Planned) -> None:
+    def step(arrays: list, k: int) -> None:
+        for _ in range(4):
+            for n in range(3):
+                arrays[0] = arrays[0] * 0.9 + n
+            arrays[1] = arrays[1] * 0.5 + arrays[0]
+
+    for counters in _run(ranks, step, 60, 60, planned):
+        assert counters.contracted > counters.writes
+
+
+@RANKS
+def test_steps_that_alternate(ranks: int, planned: Planned) -> None:
+    even, odd = _body(34), _body(50)
+    _run(ranks, lambda arrays, k: (odd if k % 2 else even)(arrays, k), 20, 40, planned)
+
+
+@RANKS
+def test_recursion(ranks: int, planned: Planned) -> None:
+    def halve(x: Any, depth: int) -> Any:
+        if depth == 0:
+            return x * 0.5
+        return halve(x, depth - 1) * 0.9 + x * 0.1
+
+    def step(arrays: list, k: int) -> None:
+        arrays[0] = halve(arrays[0], 6) + arrays[1]
+
+    _run(ranks, step, 40, 40, planned)
+
+
+@RANKS
+def test_generators(ranks: int, planned: Planned) -> None:
+    def states(x: Any) -> Iterator[Any]:
+        while True:
+            x = np.sqrt(x * 2 + 1) - 0.5
+            yield x
+
+    running: dict[int, Iterator[Any]] = {}
+
+    def step(arrays: list, k: int) -> None:
+        if k == 0:
+            running[id(arrays)] = states(arrays[0])
+        arrays[1] = arrays[1] * 0.5 + next(running[id(arrays)])
+
+    _run(ranks, step, 60, 60, planned)
+    running.clear()
+
+
+@RANKS
+def test_what_is_kept_from_each_step_is_stored(ranks: int, planned: Planned) -> None:
+    """A period is executed late, but what a handle refers to stays."""
+
+    def on_rank() -> list:
+        x = numpy_dist.asarray(np.ones(50))
+        kept = []
+        for k in range(200):
+            y = x * k
+            x = x + 1
+            if k % 20 == 0:
+                kept.append(y)
+        return [float(y[3]) for y in kept]
+
+    for outcome in run_tier(ranks, "never", "/nonexistent", on_rank):
+        assert outcome.result == [(k + 1.0) * k for k in range(0, 200, 20)]
+
+
+@pytest.mark.parametrize("ranks,steps", [(1, 4000), (2, 1500), pytest.param(1, 100_000, marks=pytest.mark.long),
+                                         pytest.param(3, 100_000, marks=pytest.mark.long)])  # fmt: skip
+def test_memory_is_constant(ranks: int, steps: int, planned: Planned) -> None:
+    def on_rank() -> list:
+        x, y = _start(numpy_dist.asarray)
+        runtime = engine.runtime()
+        pool, program = runtime.pool, runtime.program
+        marks = []
+        for k in range(steps):
+            z = x * 0.5 + y
+            x = z - y * 0.25
+            y = y * 0.999 + 0.001
+            if k % (steps // 20) == steps // 20 - 1:
+                marks.append((pool.held + pool.free, len(program._pending), len(program._sites), planned[runtime.rank]))
+        return marks
+
+    for outcome in run_tier(ranks, "never", "/nonexistent", on_rank):
+        sizes, pending, sites, plans = zip(*outcome.result, strict=True)
+        assert max(sizes) <= 1.5 * max(sizes[:3]) and max(sizes) < 40 * 12 * 9 * 8
+        assert max(pending) <= 3 * (SHORTEST_PERIOD + 7)
+        assert max(sites) <= 7
+        assert all(p == plans[1] for p in plans[2:])
