@@ -160,6 +160,24 @@ def test_a_helper_that_is_called_twice(ranks: int, planned: Planned) -> None:
 
 
 @RANKS
+def test_a_long_helper_that_is_called_twice_is_no_loop(ranks: int, planned: Planned) -> None:
+    """Its second call recurs nowhere: the period is the whole step."""
+    helper = _body(20)
+
+    def step(arrays: list, k: int) -> None:
+        x, y = arrays
+        first, second = [x, y], [y, x]
+        helper(first, k)
+        helper(second, k)
+        arrays[0] = first[0] * 0.5 + second[0]
+
+    for counters in _run(ranks, step, 10, 20, planned):
+        assert counters.statements == 20 * 42
+        assert counters.loops == counters.writes == 20
+    assert all(schedules <= 4 for schedules, _ in planned.values())
+
+
+@RANKS
 @pytest.mark.parametrize("statements", [1, 6, 40])
 def test_a_value_is_asked_for_in_each_step(ranks: int, statements: int, planned: Planned) -> None:
     body = _body(statements)
