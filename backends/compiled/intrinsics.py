@@ -153,7 +153,11 @@ def _read_status(builder: ir.IRBuilder, register: str) -> ir.Value:
     slot = _status_slot(builder)
     kind = ir.FunctionType(ir.VoidType(), [_WORD])
     builder.asm(kind, "stmxcsr ($0)", "r,~{memory}", [builder.ptrtoint(slot, _WORD)], side_effect=True)
-    return builder.load(slot)
+    # The C library raises overflow and underflow that NumPy asks for (integer division) in the x87 word, the same bits.
+    half = ir.IntType(16)
+    old = builder.asm(ir.FunctionType(half, []), "fnstsw $0", "={ax},~{memory}", [], side_effect=True)
+    old = builder.zext(builder.and_(old, half(sum(_MACHINES["x86_64"][1]))), ir.IntType(32))
+    return builder.or_(builder.load(slot), old)
 
 
 def _write_status(builder: ir.IRBuilder, register: str, value: ir.Value) -> None:
@@ -180,6 +184,8 @@ def clear_flags(typingctx):  # type: ignore[no-untyped-def]
 
     def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
         status = _read_status(builder, register)
+        if register == "stmxcsr":
+            builder.asm(ir.FunctionType(ir.VoidType(), []), "fnclex", "~{memory}", [], side_effect=True)
         _write_status(builder, register, builder.and_(status, ir.IntType(32)(0xFFFFFFFF & ~sum(bits))))
         return context.get_dummy_value()
 

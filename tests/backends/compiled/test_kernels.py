@@ -338,6 +338,26 @@ def test_comparing_nan_is_no_event(backend: Compiled) -> None:
     assert check(backend, build, watched=ALL_EVENTS) == set()
 
 
+@pytest.mark.parametrize("kind", ["b", "i", "l"])
+def test_quotients_of_integers_that_overflow(backend: Compiled, kind: str) -> None:
+    """NumPy raises this flag by the C library, which may do so elsewhere than arithmetic does."""
+
+    def build(rng, divisor):
+        x = np.full(N, 7, kind)
+        x[4321] = np.iinfo(kind).min
+        outs = [np.zeros(N, kind) for _ in range(3)]
+        steps = [
+            Step(op_of(np.floor_divide), (x, divisor), (outs[0],), None, {}, 0),
+            Step(op_of(np.divmod), (x, divisor), tuple(outs[1:]), None, {}, 1),
+        ]
+        return (N,), steps, outs
+
+    for divisor in (-1, np.full(N, -1, kind)):
+        events = check(backend, lambda rng, d=divisor: build(rng, d), watched=ALL_EVENTS)
+        assert events == {(0, "overflow"), (1, "overflow")}
+    assert check(backend, lambda rng: build(rng, 3), watched=ALL_EVENTS) == set()
+
+
 def test_run_again_on_other_memory(backend: Compiled) -> None:
     """What `run` returns needs addresses and scalars only."""
     x, out = np.arange(5000.0), np.zeros(5000)
