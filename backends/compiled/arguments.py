@@ -116,6 +116,7 @@ class Block:
             if place is not None:
                 self.scalars.append(place)
                 self._scalars.append(typed)
+        self._narrow = any(typed.dtype.char in "fF" for typed in self._scalars)  # Python's floats may not fit
         for word, k in zip(self._places, based, strict=True):
             self.words[word] = lowered.arrays[k].ctypes.data
 
@@ -130,13 +131,21 @@ class Block:
         Raises
         ------
         OverflowError
-            For a Python integer that the loop's dtype cannot hold.
+            For a Python number that the loop's dtype cannot hold.
         """
         words = self.words
         for place, address in zip(self._places, addresses, strict=True):
             words[place] = address
-        for typed, value in zip(self._scalars, scalars, strict=True):
-            typed[0] = value
+        if not self._narrow:
+            for typed, value in zip(self._scalars, scalars, strict=True):
+                typed[0] = value
+            return
+        try:
+            with np.errstate(all="ignore", over="raise"):
+                for typed, value in zip(self._scalars, scalars, strict=True):
+                    typed[0] = value
+        except FloatingPointError as problem:
+            raise OverflowError(str(problem)) from problem
 
     def bounds(self, unit: int) -> tuple[int, int]:
         """First element of a unit and the one behind its last, counted in the order of the axes."""

@@ -222,7 +222,12 @@ class _Lowering:
 
     def _scalar(self, value: Any, dtype: np.dtype, position: int | None = None) -> Ref:
         self.scalar_places.append(None if position is None else (self.number, position))
-        self.scalars.append(np.array(value).astype(dtype) if type(value) is not int else np.array(value, dtype))
+        with np.errstate(all="ignore", over="raise"):  # the interpreter reports that a Python float does not fit
+            try:
+                typed = np.array(value).astype(dtype) if type(value) is not int else np.array(value, dtype)
+            except FloatingPointError:
+                raise NotCompiled("a Python float that its operand's dtype can not hold") from None
+        self.scalars.append(typed)
         self.scalar_kinds.append(kind_of(dtype))
         return "s", len(self.scalars) - 1
 

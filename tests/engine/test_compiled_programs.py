@@ -15,7 +15,7 @@ from numpy_dist import engine
 
 from .random_programs import random_program
 from .test_random_programs import _run as run_random_program
-from .tiers import Outcome, compare_tiers, messages, run_tier
+from .tiers import Outcome, compare_tiers, messages, run_tier, same_bytes
 
 RANKS = pytest.mark.parametrize("ranks", [1, 2, 3])
 N = 3000
@@ -281,6 +281,30 @@ def test_python_ints_that_do_not_fit(ranks: int, kernel_cache: str) -> None:
         return found
 
     _compare(ranks, kernel_cache, work)
+
+
+@RANKS
+def test_python_floats_that_do_not_fit(ranks: int, kernel_cache: str) -> None:
+    """The event is the statement's, at its line, whatever the error state is when the program is executed."""
+
+    def on_rank() -> list:
+        x, found = numpy_dist.asarray(_values(2.0).astype("f4")), []
+        for factor in (0.5, 1e300, 1e300, 3.0, np.inf, 1e-300):
+            y = x * factor
+            with np.errstate(all="raise"):
+                engine.flush()
+            found.append(y.gather())
+        return found
+
+    compiled, _ = compare_tiers(ranks, kernel_cache, on_rank)
+    with np.errstate(all="ignore"):
+        expected = [_values(2.0).astype("f4") * f for f in (0.5, 1e300, 1e300, 3.0, np.inf, 1e-300)]
+    for outcome in compiled:
+        assert same_bytes(outcome.result, expected)
+        assert outcome.counts == {"numba": 4, "numpy": 2}
+        assert outcome.reasons == {"a Python float that its operand's dtype can not hold": 2}
+        ((message, file, _),) = outcome.said
+        assert message.startswith("overflow encountered in") and file == __file__
 
 
 @RANKS

@@ -39,6 +39,7 @@ REASONS = {
     r"a result that nobody uses": "it is computed for its events only; the optimiser would leave it out",
     r"reductions along axes that are not the innermost ones of one kind": "another tree of sums",
     r"a Python int that its operand's dtype can not hold": "its comparison is known without looking at the elements",
+    r"a Python float that its operand's dtype can not hold": "the conversion overflows, which is to be reported",
     r"too many intermediate results": "they would not fit the cache",
 }
 
@@ -125,6 +126,7 @@ def _witnesses() -> dict[str, str | None]:
         (Step(op_of(np.sqrt), (x,), (temp,)), Step(op_of(np.add), (x, x), (out,))),
         (ReduceStep(op_of(np.add), x, np.empty((1, 5)), (0,)),),
         (Step(op_of(np.less), (u, 300), (mask,)),),
+        (Step(op_of(np.multiply), (x.astype("f"), 1e300), (x.astype("f"),)),),
         tuple(many),
     ]
     return dict(zip(REASONS, (_reason((4, 5), *steps) for steps in loops), strict=True))
