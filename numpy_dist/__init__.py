@@ -30,9 +30,11 @@ _OWN: dict[str, str] = {
     "DistArray": "numpy_dist.distarray",
     "Layout": "numpy_dist.layout.layout",
     "Mesh": "numpy_dist.layout.mesh",
+    "count_program": "numpy_dist.counting",
     "config": "numpy_dist.settings",
     "distribute": "numpy_dist.binding",
     "explain": "numpy_dist.dispatch.core.explain",
+    "explain_program": "numpy_dist.engine.listing",
     "implements": "numpy_dist.dispatch.core.registry",
 }
 

@@ -16,6 +16,7 @@ from numpy_dist.engine.handle import (
     sharded,
 )
 from numpy_dist.engine.ingest import default_shard, from_global, from_local, from_reader, from_root, shardable
+from numpy_dist.engine.listing import Listing, explain_program
 from numpy_dist.engine.memory import budget, check_budget
 from numpy_dist.engine.noting import noted
 from numpy_dist.engine.plans import replay, target_of
@@ -27,6 +28,7 @@ from numpy_dist.ir.phantoms import offset_of
 
 __all__ = [
     "Handle",
+    "Listing",
     "NotNumbers",
     "Runtime",
     "aligned",
@@ -40,6 +42,7 @@ __all__ = [
     "default_shard",
     "elementwise",
     "empty",
+    "explain_program",
     "flush",
     "force",
     "from_global",

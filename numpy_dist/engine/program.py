@@ -39,6 +39,11 @@ class Program:
         self._period = 0  # serials of the first statements of the present period and of the one before
         self._before = -1
 
+    @property
+    def pending(self) -> Sequence[Statement]:
+        """What is pending, in program order."""
+        return self._pending
+
     def append(self, statement: Statement, now: bool = False, depth: int = 1) -> None:
         """Record a statement; run the program at its bounds, or at once where the user wants to be told of events.
 

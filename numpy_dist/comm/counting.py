@@ -1,0 +1,78 @@
+"""One rank of a job whose other ranks do not exist: it counts what it would send, and gets stand-ins for an answer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from numpy_dist.comm.base import Bytes, Communicator, Pending, caller_line
+
+__all__ = ["Broadcasts", "CountingCommunicator"]
+
+Broadcasts = dict[int, list[Bytes]]
+"""What the ranks that ran so far have broadcast, by rank, in order."""
+
+
+class _Delivered(Pending):
+    def wait(self) -> None:
+        return None
+
+    def done(self) -> bool:
+        return True
+
+
+class CountingCommunicator(Communicator):
+    """The communicator of a rank that runs alone as one of many.
+
+    Every other rank is taken to contribute to a collective what this one does. Messages that it waits for hold zeros.
+    Broadcasts are those of the root, which must have run before with the same `broadcasts`.
+
+    Parameters
+    ----------
+    rank, size : int
+    broadcasts : Broadcasts
+        Shared by the ranks of one job.
+    """
+
+    name = "simulated"
+
+    def __init__(self, rank: int, size: int, broadcasts: Broadcasts) -> None:
+        super().__init__(rank, size)
+        self._broadcasts = broadcasts
+        self._taken = dict.fromkeys(range(size), 0)
+        broadcasts[rank] = []
+
+    def _allgather_fixed(self, part: bytes) -> bytes:
+        return part * self.size
+
+    def _allgather_parts(self, part: Bytes, sizes: Sequence[int]) -> Bytes:
+        return np.concatenate([np.resize(part, n) for n in sizes])
+
+    def _bcast_into(self, buffer: Bytes, root: int) -> None:
+        if root == self.rank:
+            self._broadcasts[root].append(buffer.copy())
+            return
+        number = self._taken[root]
+        sent = self._broadcasts.get(root, [])
+        if number >= len(sent) or sent[number].size != buffer.size:
+            raise RuntimeError(
+                f"rank {self.rank} waits at {caller_line()} for a broadcast of rank {root}, which has sent none: ranks "
+                "are counted one by one, rank 0 first (spmd_testing.run_simulated with BACKEND=null runs all of them)"
+            )
+        buffer[...] = sent[number]
+        self._taken[root] = number + 1
+
+    def _start(self, sends: list[tuple[int, Bytes]], receives: list[tuple[int, Bytes]], tag: int) -> Pending:
+        for _, buffer in receives:
+            buffer[...] = 0
+        return _Delivered()
+
+    def _barrier(self) -> None:
+        return None
+
+    def abort(self, code: int = 1) -> None:
+        raise SystemExit(code)
+
+    def fail(self, exception: BaseException) -> None:
+        """Nobody is there to be told."""
