@@ -112,7 +112,7 @@ class _Code:
             self.afterwards.append(f"{view_text(name, out)} = {text}")
         else:
             text = view_text(name + "'" * (slot in self._versions), out)
-            if creates and not out.storage.alive:
+            if creates and not out.storage.wanted:
                 self.temporaries.append(name)
         self._present[key] = text
         return text

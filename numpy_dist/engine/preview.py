@@ -40,6 +40,7 @@ class Shadow:
         self.nbytes, self.low, self.extent, self.fresh = storage.nbytes, storage.low, storage.extent, storage.fresh
         self.movable, self.moved, self.pinned = storage.movable, storage.moved, storage.pinned
         self.alive = storage.alive
+        self.wanted: bool = getattr(storage, "wanted", self.alive)
         self.memory = None if storage.memory is None else _Memory(storage.memory.size)
         spare = storage.spare
         self.spare = None if spare is None else (_Memory(spare[0].size), spare[1])
@@ -309,7 +310,7 @@ def _measure(group: GroupPlan, box: Box, statements: list[Statement], shadows: l
 
 def is_contracted(group: GroupPlan, slot: int, storage: Any) -> bool:
     """Whether a result that a group makes is never stored."""
-    return not storage.alive and slot not in group.kept
+    return not storage.wanted and slot not in group.kept
 
 
 def _bytes_by_slot(box: Box, refs: dict[tuple, Ref]) -> dict[int, int]:
