@@ -138,7 +138,7 @@ def count_program(
     >>> def smooth(grid):
     ...     grid[1:-1] = (grid[:-2] + grid[2:]) / 2
     >>> counts = numpy_dist.count_program(smooth, np.broadcast_to(0.0, 64_000), ranks=64)
-    >>> counts[0].loops, counts[0].messages, counts[31].messages, counts.most("bytes")
+    >>> counts[0].loops, counts[0].messages, counts[32].messages, counts.most("bytes")
     (1, 1, 2, 16)
     """
     chosen = _representatives(ranks) if only is None else sorted({int(rank) for rank in only})
