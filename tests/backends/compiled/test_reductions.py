@@ -94,7 +94,7 @@ def _has_loop(ufunc: np.ufunc, kind: str) -> bool:
         return False
 
 
-@pytest.mark.parametrize("kind", [*"?ilfdD", *(pytest.param(k, marks=pytest.mark.long) for k in "bBhHILF")])
+@pytest.mark.parametrize("kind", [*"?ldD", *(pytest.param(k, marks=pytest.mark.long) for k in "bBhHiILfF")])
 def test_every_operation(backend: Compiled, kind: str) -> None:
     ops = [u for u in EVERY if _has_loop(u, kind)]
     assert len(ops) >= 4
