@@ -18,8 +18,8 @@ UFUNCS = sorted(
     {u for u in vars(np).values() if isinstance(u, np.ufunc) and u.signature is None and u.nin <= 2},
     key=lambda u: u.__name__,
 )
-LONG = [pytest.param(kind, marks=pytest.mark.long) for kind in "bhHiILfF"]
-SOME = [*"?BldD", *LONG]  # the quick sample has one of each sort
+LONG = [pytest.param(kind, marks=pytest.mark.long) for kind in "bBhHiILfF"]
+SOME = [*"?ldD", *LONG]  # the quick sample has one of each sort
 STEPS = 16  # of a loop: few kernels, each with many operations
 
 
