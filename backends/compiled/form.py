@@ -20,6 +20,8 @@ from numpy_dist.ir.rules import loop_dtypes, scalar_kind
 
 NEAREST = 16  # elements: arrays that lie at most so far apart in one allocation share a row pointer
 
+_OPTIONS = frozenset(("dtype", "signature", "casting"))
+
 # ("a", operand as it was before the loop), ("v", value that the loop computes), ("s", scalar)
 Ref = tuple[str, int]
 
@@ -273,8 +275,8 @@ class _Lowering:
     # -- operations -------------------------------------------------------------------------------------------------
 
     def _step(self, step: Step) -> None:
-        if step.options:
-            raise NotCompiled("a ufunc with options")
+        if not _OPTIONS.issuperset(step.options):
+            raise NotCompiled("a ufunc with such options")
         if step.op.ufunc is None:
             self._copy_or_select(step)
         else:
@@ -299,8 +301,11 @@ class _Lowering:
         for x, kind in zip(step.inputs, kinds, strict=True):
             if kind is int and any(_outside(x, other) for other in kinds):
                 raise NotCompiled("a Python int that its operand's dtype can not hold")
-        dtypes = loop_dtypes(ufunc, (*kinds, *(None,) * ufunc.nout), "same_kind", None)
-        self._append(step, dtypes)
+        signature = step.options.get("signature")
+        if "dtype" in step.options:
+            signature = (None,) * ufunc.nin + (step.options["dtype"],) * ufunc.nout
+        casting = step.options.get("casting", "same_kind")
+        self._append(step, loop_dtypes(ufunc, (*kinds, *(None,) * ufunc.nout), casting, signature))
 
     def _append(self, step: Step, dtypes: tuple[np.dtype, ...]) -> None:
         names = tuple(map(kind_of, dtypes))

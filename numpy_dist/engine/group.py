@@ -142,7 +142,7 @@ class GroupPlan:
         """What a local plan depends on of the storages."""
         return tuple(
             [
-                (s.low, s.extent, s.memory is None, s.alive, s.spare is not None and s.spare[1])
+                (s.low, s.extent, s.memory is None, s.wanted, s.spare is not None and s.spare[1])
                 for s in [storages[slot] for slot in self.slots]
             ]
         )

@@ -155,7 +155,7 @@ class _Planner:
             return self.present[key]
         self.stored.add(key)
         slot = key[0]
-        if creates and not storage.alive and slot not in self.kept:
+        if creates and not storage.wanted and slot not in self.kept:
             counts["contracted"] += 1
             temp = self.present[key] = Temp(self.temps, out.array.dtype)
             self.temps += 1

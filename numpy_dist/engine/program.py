@@ -6,23 +6,23 @@ from collections.abc import Sequence
 from typing import Any
 
 from numpy_dist.engine import floating
+from numpy_dist.engine.deferred import Deferred
+from numpy_dist.engine.periods import Periods
 from numpy_dist.engine.schedule import run_program
 from numpy_dist.engine.sites import user_site
 from numpy_dist.engine.storage import Storage
 from numpy_dist.ir.statements import Statement
 
 MOST_STATEMENTS = 256
-SHORTEST_PERIOD = 32
 MOST_BYTES = 1 << 33  # bytes of results, for each rank, that a pending program may hold back
 
 
 class Program:
     """Statements in program order.
 
-    The program is divided into periods: a new one begins where a call site recurs (but none is shorter than
-    `SHORTEST_PERIOD` statements, so that short loops unroll). When a third one begins, the first is executed: by then
-    the second has bound anew the names of what the first has made, so that nobody can ask for these results and they
-    need not be stored. The statements of a loop thus meet in the same groups each time.
+    The program is divided into periods (see `Periods`). When a third one begins, the first is executed: by then the
+    second has bound anew the names of what the first has made, so that nobody can ask for these results and they need
+    not be stored.
 
     Parameters
     ----------
@@ -35,9 +35,9 @@ class Program:
         self._bytes = 0
         self._most_bytes = MOST_BYTES * runtime.size
         self._next = 0
-        self._sites: set[int] = set()  # of the present period
-        self._period = 0  # serials of the first statements of the present period and of the one before
-        self._before = -1
+        self._periods = Periods()
+        self._deferred = Deferred()
+        self._waiting: int | None = None  # serial of the first statement behind a period that waits to be executed
 
     @property
     def pending(self) -> Sequence[Statement]:
@@ -60,10 +60,13 @@ class Program:
         statement.serial = serial = self._next
         self._next = serial + 1
         site = statement.site = user_site(depth + 1)
-        if id(site) not in self._sites:
-            self._sites.add(id(site))
-        elif serial - self._period >= SHORTEST_PERIOD:
-            self._new_period(serial, id(site))
+        if self._periods.begins(id(site), serial):
+            waiting = self._waiting
+            if waiting is not None:
+                self._execute(waiting - 1)
+                if runtime.size == 1:
+                    self.tell()
+            self._waiting = serial
         state = statement.errstate = floating.current_state()
         pending = self._pending
         pending.append(statement)
@@ -82,13 +85,6 @@ class Program:
         elif runtime.handed_out and any(ref.storage.pinned for ref in (*statement.reads(), *statement.outputs)):
             self.run()
 
-    def _new_period(self, serial: int, site: int) -> None:
-        """Begin a period with the statement of this serial and site; execute the one before the last."""
-        begun = self._period
-        if self._before >= 0:
-            self.run(begun - 1)
-        self._before, self._period, self._sites = begun, serial, {site}
-
     def _run_agreed(self) -> None:
         """Execute a single statement whose values can raise; collective, so that every rank raises what one has met."""
         error: Exception | None = None
@@ -105,6 +101,8 @@ class Program:
         """Execute the program through the last statement that writes a storage."""
         if self._pending and storage.last_write >= self._pending[0].serial:
             self.run(storage.last_write)
+        elif self._deferred.makes(storage):
+            self.run_deferred()
 
     def run(self, through: int | None = None) -> None:
         """Execute the pending program, or its part through a serial.
@@ -113,6 +111,8 @@ class Program:
         """
         if self._pending:
             self._execute(through)
+            self._periods.interrupt(self._next)
+            self._waiting = None
         if self._runtime.size == 1:
             self.tell()
 
@@ -121,11 +121,21 @@ class Program:
         count = len(pending) if through is None else through - pending[0].serial + 1
         todo, self._pending = pending[:count], pending[count:]
         self._bytes = sum(out.storage.nbytes for s in self._pending for out in s.outputs)
-        self._before, self._period, self._sites = -1, self._next, set()
-        runtime = self._runtime
-        later = {id(ref.storage) for s in self._pending for ref in (*s.reads(), *s.outputs)}
         del pending
-        run_program(runtime, todo, later)
+        if self._deferred.statements:
+            self.run_deferred(todo)
+        later = _used_by(self._pending)
+        if through is not None:
+            self._deferred.defer(todo)
+        run_program(self._runtime, todo, later)
+        self._deferred.forget_stored()
+
+    def run_deferred(self, todo: Sequence[Statement] = ()) -> None:
+        """Execute what was deferred and is still wanted, also by what is about to be executed. Not collective."""
+        used = _used_by(self._pending) | _used_by(todo)
+        statements = self._deferred.take(used)
+        if statements:
+            run_program(self._runtime, statements, used)
 
     def tell(self) -> None:
         """Agree on the floating-point events so far and report them; collective."""
@@ -138,3 +148,8 @@ class Program:
         events = [event for part in flags for event in part]
         if events:
             floating.report(events)
+
+
+def _used_by(statements: Sequence[Statement]) -> set[int]:
+    """Ids of the storages that statements read or write."""
+    return {id(ref.storage) for s in statements for ref in (*s.reads(), *s.outputs)}

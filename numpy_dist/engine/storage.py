@@ -33,6 +33,8 @@ class Storage:
         Whether `layout` may still move: a pending result of which nobody has asked the layout (`engine.settle`).
     moved : bool
         Whether it has.
+    deferred : bool
+        Whether it need not be stored though it may be alive (`engine.deferred`).
     memory : ndarray of uint8 or None
         The rank's allocation; None until a statement has stored something here (or on ranks that hold nothing).
     low : tuple of int
@@ -58,6 +60,7 @@ class Storage:
     axes: tuple[int, ...] | None = None
     movable = False
     moved = False
+    deferred = False
     pinned = False
     last_write = -1
 
@@ -76,6 +79,11 @@ class Storage:
     def alive(self) -> bool:
         """Whether a handle refers to it."""
         return sys.getrefcount(self.token) > 2
+
+    @property
+    def wanted(self) -> bool:
+        """Whether its values must be stored for a handle."""
+        return not self.deferred and sys.getrefcount(self.token) > 2
 
     def allocate(self, box: Box, margin: Sequence[tuple[int, int]] | None = None) -> None:
         """Make the local allocation for an owned `box` and margins (the memory is not initialised)."""

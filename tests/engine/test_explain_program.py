@@ -201,6 +201,7 @@ def _compare(seed: int) -> int:
 
 def _compare_pending() -> int:
     rt = engine.runtime()
+    rt.program.run_deferred()
     pending, before = list(rt.program.pending), _counted()
     told = numpy_dist.explain_program().counts
     assert list(rt.program.pending) == pending

@@ -14,7 +14,8 @@ import numpy_dist
 from numpy_dist import engine
 from numpy_dist.engine import group, schedule
 from numpy_dist.engine.fuse import MOST_IN_A_LOOP
-from numpy_dist.engine.program import MOST_STATEMENTS, SHORTEST_PERIOD
+from numpy_dist.engine.periods import SHORTEST as SHORTEST_PERIOD
+from numpy_dist.engine.program import MOST_STATEMENTS
 
 from .tiers import run_tier
 
@@ -97,23 +98,21 @@ def _body(statements: int) -> Callable[[list, int], None]:
     return namespace["step"]
 
 
-def _phases(statements: int) -> int:
-    """Ways in which periods cut a loop: those of a short step have `SHORTEST_PERIOD` statements."""
-    return 1 if statements >= SHORTEST_PERIOD else statements // math.gcd(statements, SHORTEST_PERIOD)
+PHASES = 1  # ways in which periods cut a loop: where it begins
 
 
 @RANKS
 @pytest.mark.parametrize("statements", [1, 2, 5, 20, 31, 32, 33, 40, 64, 100, 127])
 def test_a_loop_is_planned_once(ranks: int, statements: int, planned: Planned) -> None:
-    periods = _phases(statements) + 4
-    steps = -(-max(SHORTEST_PERIOD, statements) * periods // statements)
+    periods = PHASES + 4
+    steps = -(-SHORTEST_PERIOD // statements) * periods
     for counters in _run(ranks, _body(statements), steps, steps, planned):
         assert counters.statements == steps * statements
         assert counters.fetches == counters.gathers == 0
     assert len(planned) == ranks
     for schedules, plans in planned.values():  # also for the loop's beginning, and for what is pending at its end
-        assert schedules <= _phases(statements) + 3
-        assert plans <= (_phases(statements) + 3) * -(-statements // MOST_IN_A_LOOP)
+        assert schedules <= PHASES + 3
+        assert plans <= (PHASES + 3) * -(-statements // MOST_IN_A_LOOP)
 
 
 @RANKS
@@ -285,7 +284,7 @@ def test_memory_is_constant(ranks: int, steps: int, planned: Planned) -> None:
             x = z - y * 0.25
             y = y * 0.999 + 0.001
             if k % (steps // 20) == steps // 20 - 1:
-                marks.append((pool.held + pool.free, len(program._pending), len(program._sites), planned[runtime.rank]))
+                marks.append((pool.held + pool.free, len(program._pending), len(program._periods._sites), planned[runtime.rank]))
         return marks
 
     for outcome in run_tier(ranks, "never", "/nonexistent", on_rank):

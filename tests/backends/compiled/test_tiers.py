@@ -35,7 +35,7 @@ REASONS = {
     # To unsigned integers: for values that do not fit, NumPy's result depends on how it was built.
     r"(cast of|a cast from) (f4|f8|c8|c16)( to (u1|u2|u4|u8))?": "see above",
     r".* with where=": "what stands where the mask is false must not be computed: it may raise flags",
-    r"a ufunc with options": "rare (casting=, signature=): not worth a kernel",
+    r"a ufunc with such options": "options that are not about dtypes",
     r"a result that nobody uses": "it is computed for its events only; the optimiser would leave it out",
     r"reductions along axes that are not the innermost ones of one kind": "another tree of sums",
     r"a Python int that its operand's dtype can not hold": "its comparison is known without looking at the elements",

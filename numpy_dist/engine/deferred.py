@@ -1,0 +1,109 @@
+"""What is computed for a reduction that was forced, and need perhaps never be stored.
+
+In ``float(((x - y) ** 2).sum())`` the squares are still on the caller's stack when their sum is wanted, so that their
+handle is alive: nobody can tell it from one that is kept. They are not stored all the same. The statements that make
+them stay behind, and are executed, on this rank alone, before anything else is, if somebody still wants their results
+by then. Where that has happened, results are stored at once from then on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from numpy_dist.engine import floating
+from numpy_dist.engine.storage import Storage
+from numpy_dist.ir.statements import Elementwise, Reduction, Statement
+from numpy_dist.layout.alignment import DIRECT, plan_access
+
+MOST = 16  # statements that are computed a second time if need be
+
+_QUIET = floating.State({"divide": "ignore", "over": "ignore", "under": "ignore", "invalid": "ignore"}, False)
+
+
+def deferrable(statements: Sequence[Statement]) -> list[Elementwise]:
+    """The statement that makes what the last one reduces, and those of whose results only it has need.
+
+    In program order; none if they could not be executed once more: they must read what this rank has at hand, and
+    nothing that is overwritten later on.
+    """
+    last = statements[-1]
+    if not isinstance(last, Reduction):
+        return []
+    source = last.inputs[0].storage
+    makers: dict[int, tuple[int, Elementwise]] = {}
+    written: dict[int, int] = {}  # the last write of each storage
+    for position, statement in enumerate(statements):
+        for out in statement.outputs:
+            written[id(out.storage)] = position
+            if isinstance(statement, Elementwise) and all(statement.creates):
+                makers[id(out.storage)] = position, statement
+    chosen: dict[int, Elementwise] = {}
+    waiting = [source]
+    while waiting:
+        storage = waiting.pop()
+        position, maker = makers.get(id(storage), (-1, None))
+        if maker is None or position in chosen or (storage is not source and storage.alive):
+            continue
+        if len(chosen) == MOST or not _repeatable(maker, position, written):
+            return []
+        chosen[position] = maker
+        waiting += [ref.storage for ref in maker.reads()]
+    return [chosen[position] for position in sorted(chosen)]
+
+
+def _repeatable(maker: Elementwise, position: int, written: dict[int, int]) -> bool:
+    if any(written[id(out.storage)] != position for out in maker.outputs):
+        return False
+    return all(
+        written.get(id(ref.storage), -1) < position
+        and not ref.storage.pinned
+        and plan_access(ref.storage.layout, ref.vmap, maker.space).mode == DIRECT
+        for ref in maker.reads()
+    )
+
+
+class Deferred:
+    """The statements that stay behind.
+
+    Attributes
+    ----------
+    statements : list of Elementwise
+        In program order; the last one makes what was reduced.
+    """
+
+    def __init__(self) -> None:
+        self.statements: list[Elementwise] = []
+        self._kept: set[int] = set()  # call sites whose results were wanted after all
+
+    def defer(self, statements: Sequence[Statement]) -> None:
+        """Mark what need not be stored in the program that is about to be executed."""
+        found = deferrable(statements)
+        self.statements = [] if found and id(found[-1].site) in self._kept else found
+        for statement in self.statements:
+            for out in statement.outputs:
+                out.storage.deferred, out.storage.movable = True, False
+
+    def forget_stored(self) -> None:
+        """The program was executed: what was stored for other reasons is done with."""
+        for statement in self.statements:
+            for out in statement.outputs:
+                out.storage.deferred = False
+        self.statements = [s for s in self.statements if any(out.storage.memory is None for out in s.outputs)]
+
+    def makes(self, storage: Storage) -> bool:
+        """Whether a storage's values are still to be computed."""
+        return any(out.storage is storage for statement in self.statements for out in statement.outputs)
+
+    def take(self, used: set[int]) -> list[Statement]:
+        """The statements whose results somebody wants: a handle, or a storage whose id is in `used`; none stay."""
+        needed: list[Statement] = []
+        wanted: set[int] = set()
+        for statement in reversed(self.statements):
+            made = [out.storage for out in statement.outputs]
+            if any(storage.alive or id(storage) in used or id(storage) in wanted for storage in made):
+                wanted.update(id(ref.storage) for ref in statement.reads())
+                statement.errstate = _QUIET  # events were noted the first time
+                self._kept.add(id(statement.site))
+                needed.append(statement)
+        self.statements = []
+        return needed[::-1]

@@ -1,0 +1,46 @@
+"""Periods: where a program is cut, so that a loop's statements meet in the same groups each time."""
+
+from __future__ import annotations
+
+SHORTEST = 32  # statements: shorter loops are unrolled
+PATIENCE = 128  # statements for which a loop that has begun may go without its first call site
+
+
+class Periods:
+    """Finds the beginnings of periods from the call sites of the statements.
+
+    The first call site that recurs is where a loop begins, hence every later period, too: the *anchor*. A period begins
+    where the anchor recurs and the present period has at least `SHORTEST` statements. When others recur but the anchor
+    does not, another loop has begun.
+
+    Attributes
+    ----------
+    first : int
+        Serial of the first statement of the present period.
+    """
+
+    def __init__(self) -> None:
+        self.first = 0
+        self._sites: set[int] = set()  # of the present period
+        self._anchor = 0
+        self._anchored = 0  # serial at which the anchor was seen last
+
+    def begins(self, site: int, serial: int) -> bool:
+        """Whether a period begins with the statement of a call site (its number) and a serial."""
+        sites = self._sites
+        if site not in sites:
+            sites.add(site)
+            return False
+        if site != self._anchor:
+            if self._anchor in sites and serial - self._anchored < PATIENCE:
+                return False
+            self._anchor = site
+        self._anchored = serial
+        if serial - self.first < SHORTEST:
+            return False
+        self.first, self._sites = serial, {site}
+        return True
+
+    def interrupt(self, serial: int) -> None:
+        """Something has forced the program: the present period begins with the next statement, of this serial."""
+        self.first, self._sites = serial, set()
