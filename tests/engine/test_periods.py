@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -284,7 +283,8 @@ def test_memory_is_constant(ranks: int, steps: int, planned: Planned) -> None:
             x = z - y * 0.25
             y = y * 0.999 + 0.001
             if k % (steps // 20) == steps // 20 - 1:
-                marks.append((pool.held + pool.free, len(program._pending), len(program._periods._sites), planned[runtime.rank]))
+                sizes = len(program._pending), len(program._periods._sites)
+                marks.append((pool.held + pool.free, *sizes, planned[runtime.rank]))
         return marks
 
     for outcome in run_tier(ranks, "never", "/nonexistent", on_rank):

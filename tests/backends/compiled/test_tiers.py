@@ -122,7 +122,7 @@ def _witnesses() -> dict[str, str | None]:
         (Step(op_of(np.sin), (u,), (np.empty((4, 5), "e"),)),),
         (Step(COPY, (x,), (u,)),),
         (Step(op_of(np.sqrt), (x,), (out,), mask),),
-        (Step(op_of(np.add), (x, x), (out,), None, {"casting": "unsafe"}),),
+        (Step(op_of(np.add), (x, x), (out,), None, {"subok": False}),),
         (Step(op_of(np.sqrt), (x,), (temp,)), Step(op_of(np.add), (x, x), (out,))),
         (ReduceStep(op_of(np.add), x, np.empty((1, 5)), (0,)),),
         (Step(op_of(np.less), (u, 300), (mask,)),),
