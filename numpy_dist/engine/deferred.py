@@ -95,15 +95,21 @@ class Deferred:
         return any(out.storage is storage for statement in self.statements for out in statement.outputs)
 
     def take(self, used: set[int]) -> list[Statement]:
-        """The statements whose results somebody wants: a handle, or a storage whose id is in `used`; none stay."""
+        """Take the statements whose results somebody wants (see `needed`); none stay."""
+        needed = self.needed(used)
+        for statement in needed:
+            statement.errstate = _QUIET  # events were noted the first time
+            self._kept.add(id(statement.site))
+        self.statements = []
+        return needed
+
+    def needed(self, used: set[int]) -> list[Statement]:
+        """The statements whose results somebody wants: a handle, or a storage whose id is in `used`."""
         needed: list[Statement] = []
         wanted: set[int] = set()
         for statement in reversed(self.statements):
             made = [out.storage for out in statement.outputs]
             if any(storage.alive or id(storage) in used or id(storage) in wanted for storage in made):
                 wanted.update(id(ref.storage) for ref in statement.reads())
-                statement.errstate = _QUIET  # events were noted the first time
-                self._kept.add(id(statement.site))
                 needed.append(statement)
-        self.statements = []
         return needed[::-1]

@@ -91,15 +91,23 @@ class Listing:
 
     def _list_pending(self) -> None:
         rt = self._runtime
-        pending = rt.program.pending
+        parts = rt.program.parts()
         storages: dict[int, Storage] = {}
-        for statement in pending:
-            for ref in (*statement.reads(), *statement.outputs):
-                storages.setdefault(id(ref.storage), ref.storage)
+        for statements, _ in parts:
+            for statement in statements:
+                for ref in (*statement.reads(), *statement.outputs):
+                    storages.setdefault(id(ref.storage), ref.storage)
         shadows = {number: Shadow(storage) for number, storage in storages.items()}
         originals = {id(shadow): storages[number] for number, shadow in shadows.items()}
-        statements = shadow_statements(pending, shadows)
-        schedule, by_slot = find_schedule(rt, statements, set(), keep=False)
+        for statements, later in parts:
+            used = {id(shadows[number]) for number in later if number in shadows}
+            self._list_part(shadow_statements(statements, shadows), used, originals)
+        self.counts["statements"] = len(rt.program.pending)
+
+    def _list_part(self, statements: list[Statement], later: set[int], originals: dict[int, Storage]) -> None:
+        """List a program on shadows, whose storages are given by their ids."""
+        rt = self._runtime
+        schedule, by_slot = find_schedule(rt, statements, later, keep=False)
         for slot, layout in schedule.layouts:
             by_slot[slot].layout = layout
         for group in schedule.groups:
@@ -109,7 +117,6 @@ class Listing:
             for name, count in found.counts.items():
                 self.counts[name] += count
             listed.tier = _tier(rt, group, found)
-        self.counts["statements"] = len(pending)
 
     # -- an executed program ----------------------------------------------------------------------------------------
 

@@ -44,6 +44,12 @@ class Program:
         """What is pending, in program order."""
         return self._pending
 
+    def parts(self) -> list[tuple[Sequence[Statement], set[int]]]:
+        """What would be executed if all were asked for, part by part: statements, and the storages used later."""
+        used = _used_by(self._pending)
+        parts = [(self._deferred.needed(used), used), (self._pending, set[int]())] if self._pending else []
+        return [part for part in parts if part[0]]
+
     def append(self, statement: Statement, now: bool = False, depth: int = 1) -> None:
         """Record a statement; run the program at its bounds, or at once where the user wants to be told of events.
 
