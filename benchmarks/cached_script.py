@@ -1,29 +1,9 @@
 """A user's script of some kernels, small, so that what it takes beside importing NumPy is the engine's overhead.
 
-    python benchmarks/cached_script.py [--count]     # --count: print how many functions Numba has compiled
+    python benchmarks/cached_script.py
 """
 
-import sys
-
 from harness import HERE  # noqa: F401 - it makes the examples importable
-
-
-def count_compiles() -> list[str]:
-    """A list to which Numba's compiler adds each function that it lowers to machine code from now on."""
-    from numba.core import event
-
-    compiled: list[str] = []
-
-    class Listener(event.Listener):
-        def on_start(self, event: event.Event) -> None:
-            if "lowering" in event.data["name"]:
-                compiled.append(event.data["name"])
-
-        def on_end(self, event: event.Event) -> None:
-            """Only beginnings are counted."""
-
-    event.register("numba:run_pass", Listener())
-    return compiled
 
 
 def work() -> None:
@@ -47,7 +27,4 @@ def work() -> None:
 
 
 if __name__ == "__main__":
-    found = count_compiles() if "--count" in sys.argv else []
     work()
-    if "--count" in sys.argv:
-        print(len(found))

@@ -81,6 +81,8 @@ def assign_part(target: Ref, value: Any) -> bool:
         value = np.asarray(value, view.dtype)[()]  # as NumPy converts what is assigned
     elif not isinstance(value, Handle) or value._array.dtype is not target.array.dtype:
         return False  # conversions may warn
+    elif value._storage is target.storage and ref_of(value).view is view:
+        return True  # the end of ``x[key] += y``: the view was updated in place
     return replay(COPY, (value,), target, None, 3) is not None
 
 

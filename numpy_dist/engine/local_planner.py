@@ -10,7 +10,7 @@ from numpy_dist.engine.fuse import disjoint
 from numpy_dist.engine.local_plan import AFTER, ASIDE, BEFORE, FETCHED, Fetched, LocalPlan, Operand
 from numpy_dist.engine.storage import Storage
 from numpy_dist.ir.statements import Elementwise, Reduction, Ref, Statement
-from numpy_dist.layout.regions import Box
+from numpy_dist.layout.regions import Box, box_size
 
 # How a storage is written: through to its memory, to a new version of it, or by way of another array.
 _HOW = ("through", "version", "aside")
@@ -143,10 +143,10 @@ class _Planner:
         )
         if not conflict:
             return "through"
-        count = out.array.itemsize
-        for lo, hi in self.box:
-            count *= hi - lo
-        return "aside" if 2 * count < storage.memory.size or storage.pinned else "version"
+        if storage.memory is None:  # nothing was ever stored there, and what is read is undefined
+            return "through"
+        written = out.array.itemsize * box_size(self.box)
+        return "aside" if 2 * written < storage.memory.size or storage.pinned else "version"
 
     def _target(self, statement: Elementwise, out: Ref, creates: bool, versions: dict[int, str]) -> Any:
         """Where a statement writes: a temporary, or an array over the storage's memory."""

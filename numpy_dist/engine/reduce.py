@@ -68,8 +68,7 @@ def reduction(
     ----------
     ufunc : numpy.ufunc
         One that is `reducible`.
-    x : handle or ndarray
-    axis, dtype, out, keepdims, initial, where
+    x, axis, dtype, out, keepdims, initial, where
         NumPy's; ``axis=None`` reduces over all axes.
 
     Returns
@@ -88,36 +87,40 @@ def reduction(
     partial results in rank order. Float sums are within NumPy's error and depend on shape, layout and rank count only.
     """
     keepdims = bool(keepdims)
-    if isinstance(out, tuple):
-        (out,) = out
+    out = out[0] if isinstance(out, tuple) else out
     if not (is_sharded(x) or is_sharded(where)):
         return _at_once(ufunc, x, axis, dtype, out, keepdims, initial, where)
     rt = runtime()
-    kwargs = {"axis": axis, "dtype": dtype, "keepdims": keepdims, "where": where}
-    if initial is not np._NoValue:
-        kwargs["initial"] = initial
+    start = {} if initial is np._NoValue else {"initial": initial}
+    kwargs = {"axis": axis, "dtype": dtype, "keepdims": keepdims, "where": where, **start}
     array = x._array if isinstance(x, Handle) else np.asarray(x)
     try:
         axes = _axes(axis, array.ndim)
     except (ValueError, TypeError):
         numpy_error(ufunc.reduce, (x,), kwargs)
-    kind = _loop_dtype(
-        ufunc, array.dtype, None if dtype is None else np.dtype(dtype), None if out is None else plain(out).dtype
-    )
+    wanted, target = None if dtype is None else np.dtype(dtype), None if out is None else plain(out).dtype
+    kind = _loop_dtype(ufunc, array.dtype, wanted, target)
     if not shardable(kind):
         raise NotNumbers(kind)
     shape = tuple(1 if a in axes else n for a, n in enumerate(array.shape) if keepdims or a not in axes)
-    needs_value = ufunc.identity is None and initial in (np._NoValue, None)
-    if needs_value and (any(array.shape[a] == 0 for a in axes) or where is not True):
-        if 0 not in shape or where is not True:
-            numpy_error(ufunc.reduce, (x,), kwargs)
+    if _lacks_a_value(ufunc, array.shape, axes, shape, initial, where):
+        numpy_error(ufunc.reduce, (x,), kwargs)
     if out is not None and plain(out).shape != shape:
         numpy_error(ufunc.reduce, (x,), {**kwargs, "out": out})
-    made = _append(rt, ufunc, x, array, axes, kind, keepdims, None if initial is np._NoValue else initial, where, shape)
+    made = _append(rt, ufunc, x, array, axes, kind, keepdims, start.get("initial"), where, shape)
     if out is not None:
         _deliver(made, out)
         return out
     return item(made) if shape == () else made
+
+
+def _lacks_a_value(
+    ufunc: np.ufunc, given: tuple[int, ...], axes: tuple[int, ...], shape: tuple[int, ...], initial: Any, where: Any
+) -> bool:
+    """Whether some result would have nothing to begin with, which NumPy refuses."""
+    if ufunc.identity is not None or initial not in (np._NoValue, None):
+        return False
+    return where is not True or (any(given[a] == 0 for a in axes) and 0 not in shape)
 
 
 def _axes(axis: Any, ndim: int) -> tuple[int, ...]:

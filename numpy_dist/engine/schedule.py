@@ -106,20 +106,24 @@ def describe(statements: Sequence[Statement], later: set[int]) -> tuple[tuple | 
     slots: dict[int, int] = {}
     storages: list[Storage] = []
     parts: list[Any] = []
+    add, slot_of = parts.append, slots.get
     errstate: Any = None
     for statement in statements:
-        parts.append(statement.form)
+        add(statement.form)
         if statement.errstate is not errstate:
             errstate = statement.errstate
-            parts.append(errstate.watched)
-        for ref in (*statement.inputs, statement.where, *statement.outputs):
-            if type(ref) is Ref:
-                storage = ref.storage
-                slot = slots.get(id(storage))
-                if slot is None:
-                    slot = slots[id(storage)] = len(storages)
-                    storages.append(storage)
-                parts.append(slot)
+            add(errstate.watched)
+        refs = [x for x in statement.inputs if type(x) is Ref]
+        if statement.where is not None:
+            refs.append(statement.where)
+        refs += statement.outputs
+        for ref in refs:
+            storage = ref.storage
+            slot = slot_of(id(storage))
+            if slot is None:
+                slot = slots[id(storage)] = len(storages)
+                storages.append(storage)
+            add(slot)
     for storage in storages:
         number = storage.movable + 2 * storage.pinned + 4 * (storage.memory is None) + 8 * (id(storage) in later)
         parts.append((number, storage.layout) if storage.moved else number)

@@ -57,7 +57,7 @@ STATEMENTS = {
     "out": lambda x: np.add(x, x, out=x),
     "in place": lambda x: x.__iadd__(x),
     "in place, scalar": lambda x: x.__imul__(1.0),
-    "setitem": lambda x: x.__setitem__(slice(None), x),
+    "setitem": lambda x: x.__setitem__(slice(1, None), x[:-1]),
     "setitem, scalar": lambda x: x.__setitem__(slice(2, None), 7),
     "setitem, row": lambda x: x.__setitem__(3, 1.0),
     "setitem, view": lambda x: x.__setitem__((slice(1, -1), slice(1, -1)), x[2:, 1:-1]),
