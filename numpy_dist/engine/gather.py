@@ -116,8 +116,9 @@ def local(x: Any) -> np.ndarray:
     if not is_sharded(x):
         return x._array
     block = shard(x)
-    x._storage.pinned = True
-    runtime().handed_out = True
+    rt = runtime()
+    rt.program.run_deferred()  # what has still to read these values
+    x._storage.pinned = rt.handed_out = True
     return block
 
 

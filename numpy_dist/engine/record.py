@@ -199,6 +199,7 @@ def _record(
     layout, space = choose(rt, operands, outs, where, shape, max(d.itemsize for d in dtypes))
     if space is None:
         return _write_elsewhere(rt, op, operands, outs, where, options, order, result_dtype)
+    arrays += [o._array for o in outs if o is not None]
     axes = order_axes(order, arrays, shape) if any(o is None for o in outs) else None
     creates = tuple(o is None for o in outs)
     results = tuple(
@@ -232,6 +233,9 @@ def _by_way_of_new_arrays(
     rt: Runtime, op: Op, inputs: Sequence[Any], outs: tuple, where: Any, options: dict, order: str
 ) -> tuple:
     """Outputs that are divided differently between the ranks: they are assigned from results of one layout."""
+    arrays = [x._array if isinstance(x, Handle) else x for x in (*inputs, *outs) if isinstance(x, Handle | np.ndarray)]
+    if order == "K" and order_axes(order, arrays, np.broadcast_shapes(*(x.shape for x in arrays))) is None:
+        order = "C"  # the given outputs have a say in the memory order of new ones
     made = _record(rt, op, inputs, (None,) * op.nout, where, options, order, None)
     for target, value in zip(outs, made, strict=True):
         if target is not None:

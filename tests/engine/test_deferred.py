@@ -134,3 +134,16 @@ def test_shifted_operands_are_not_deferred(ranks: int) -> None:
         assert np.array_equal(made.gather(), values[1:] - values[:-1])
 
     _on_ranks(ranks, on_rank)
+
+
+@RANKS
+def test_memory_that_was_handed_out_is_read_before(ranks: int) -> None:
+    def on_rank() -> None:
+        x, _ = _arrays()
+        values = x.gather()
+        twice = x * 2
+        assert float(twice.sum()) == (2 * values).sum()
+        x.local[...] = 0
+        assert np.array_equal(twice.gather(), 2 * values)
+
+    _on_ranks(ranks, on_rank)
