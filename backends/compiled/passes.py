@@ -69,7 +69,8 @@ def plan_passes(form: Form) -> Plan:
 def _divide(form: Form) -> list[Pass]:
     passes: list[Pass] = []
     loads = [ref for node in form.nodes if not node.native for ref in node.inputs if _needs_load(form, ref)]
-    loads += [f.source for f in form.folds if f.source[0] == "a" and (form.pieces or _needs_load(form, f.source))]
+    # A reduction reads contiguous elements, of one piece.
+    loads += [f.source for f in form.folds if f.source[0] == "a" and (form.pieces or not _is_row(form, f.source))]
     if loads:
         passes.append(Pass(keeps=[(ref, -1) for ref in dict.fromkeys(loads)]))
     waiting = list(range(len(form.nodes)))
@@ -98,6 +99,10 @@ def _values(node: Node) -> Iterator[Ref]:
 
 def _needs_load(form: Form, ref: Ref) -> bool:
     return ref[0] == "a" and form.operands[ref[1]].inner == "s"
+
+
+def _is_row(form: Form, ref: Ref) -> bool:
+    return form.operands[ref[1]].inner == "c"
 
 
 def _made(form: Form, p: Pass) -> list[int]:

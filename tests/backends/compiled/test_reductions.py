@@ -29,7 +29,7 @@ SPACES = [
     ((40, 30, 20), (2,)),
     ((2, 3, 1, 900), (1, 2, 3)),
 ]
-PLACES = ("C", "inner", "F", "reversed")
+PLACES = ("C", "inner", "F", "reversed", "repeated")
 OPS = (np.add, np.maximum, np.multiply)
 
 
@@ -45,6 +45,8 @@ def _reduce(shape: tuple[int, ...], axes: tuple[int, ...], place: str, kind: str
             x = np.ascontiguousarray(x)
         elif place == "reversed":
             x = x[..., ::-1]
+        elif place == "repeated":
+            x = np.broadcast_to(x[..., :1], shape)
         y = np.array(_small(rng, kind, int(np.prod(shape))).reshape(shape), order="F" if place == "F" else "C")
         mask = rng.random(shape) < 0.5 if masked else None
         out, temp = np.zeros(shape, kind), Temp(0, np.dtype(kind))
