@@ -29,6 +29,7 @@ SHARED_MEMORY = "/dev/shm"
 SHARED_MEMORY_PER_RANK = 8 << 20  # MPICH takes about 5 MB of it for each rank
 GRACE = 5.0  # seconds for the ranks to end by themselves once a signal has been passed on
 LEFT_BEHIND = 1.0  # seconds after the last rank's end, until what it left running is ended as well
+CLEANED_UP = 0.5  # seconds in which mpiexec has killed the other ranks when one was killed
 
 
 @dataclass(frozen=True)
@@ -130,6 +131,7 @@ class Watch:
         self.process = process
         self.signals = signals
         self.ranks: dict[int, int | None] = {}  # by process, as far as they were seen
+        self._ends = processes.Ends()
         self._alone_since = float("inf")
 
     def wait(self) -> int:
@@ -153,14 +155,20 @@ class Watch:
         for pid in ranks:
             if self.ranks.get(pid) is None:  # a new one, or one that had not become the interpreter yet
                 self.ranks[pid] = processes.rank_of(pid)
+                self._ends.watch(pid)
         self._alone_since = float("inf") if ranks else min(self._alone_since, now)
         if now > self._alone_since + LEFT_BEHIND:
             # A background process that a rank started, and that holds its stdout, would keep mpiexec waiting.
             own = {self.process.pid, *processes.descendants(self.process.pid)}
             processes.send(set(processes.descendants(os.getpid())) - own, signal.SIGKILL)
 
-    def name(self, pid: int) -> str:
-        """How to call the rank that was the process `pid`."""
+    def name(self, pid: int, number: int) -> str:
+        """How to call the rank that was ended by a signal, as the process `pid` was by mpiexec's account.
+
+        When a rank was killed mpiexec kills the others, and names the lowest one.
+        """
+        if number == signal.SIGKILL:
+            pid = self._ends.before(pid, CLEANED_UP)
         rank = self.ranks.get(pid)
         return f"a rank (process {pid})" if rank is None else f"rank {rank} (process {pid})"
 
@@ -178,7 +186,7 @@ def _explain_deaths(watch: Watch, deaths: list[tuple[int, int]]) -> None:
     for pid, number in deaths:
         if number == signal.SIGINT:  # how Python ends after a KeyboardInterrupt, whose traceback was shown
             continue
-        text = f"numpy-dist: {watch.name(pid)} was ended by signal {number} ({signal.strsignal(number)})"
+        text = f"numpy-dist: {watch.name(pid, number)} was ended by signal {number} ({signal.strsignal(number)})"
         if number == signal.SIGKILL:
             text += "; where nobody sent it, the system was out of memory"
         print(text, file=sys.stderr)

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import ctypes
 import os
+import select
 import signal
 import sys
+import threading
 import time
 from collections.abc import Iterable
 from pathlib import Path
@@ -92,6 +94,50 @@ def send(pids: Iterable[int], number: int) -> None:
             os.kill(pid, number)
         except ProcessLookupError:
             continue
+
+
+class Ends:
+    """Takes note of when processes end, in a thread; where the system does not tell, of none.
+
+    Attributes
+    ----------
+    times : dict
+        By process, in the order in which they ended (`time.monotonic`).
+    """
+
+    def __init__(self) -> None:
+        self.times: dict[int, float] = {}
+        self._poll = select.poll() if hasattr(os, "pidfd_open") else None
+        self._watched: dict[int, int] = {}  # by descriptor
+        self._thread = threading.Thread(target=self._wait, daemon=True)
+
+    def watch(self, pid: int) -> None:
+        """Take note of the end of this process, too."""
+        if self._poll is None or pid in self._watched.values():
+            return
+        try:
+            descriptor = os.pidfd_open(pid)
+        except OSError:  # it has ended already, or the system is too old
+            return
+        self._watched[descriptor] = pid
+        self._poll.register(descriptor, select.POLLIN)
+        if not self._thread.is_alive():
+            self._thread.start()
+
+    def before(self, pid: int, seconds: float) -> int:
+        """The process that was the first to end in this time before `pid` did; `pid` itself if there is none."""
+        end = self.times.get(pid)
+        if end is None:
+            return pid
+        return next((other for other, at in self.times.items() if end - seconds <= at <= end), pid)
+
+    def _wait(self) -> None:
+        assert self._poll is not None
+        while True:
+            for descriptor, _ in self._poll.poll(50):
+                self.times[self._watched[descriptor]] = time.monotonic()
+                self._poll.unregister(descriptor)
+                os.close(descriptor)
 
 
 def _reap() -> None:
