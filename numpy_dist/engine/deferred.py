@@ -4,6 +4,9 @@ In ``float(((x - y) ** 2).sum())`` the squares are still on the caller's stack w
 handle is alive: nobody can tell it from one that is kept. They are not stored all the same. The statements that make
 them stay behind, and are executed, on this rank alone, before anything else is, if somebody still wants their results
 by then. Where that has happened, results are stored at once from then on.
+
+All this depends on who holds what on this rank, so it may decide about memory only. Nothing here may touch what layouts
+and messages are made from; `engine.settle` moves none of these results, since they are read whole and at hand.
 """
 
 from __future__ import annotations
@@ -81,7 +84,7 @@ class Deferred:
         self.statements = [] if found and id(found[-1].site) in self._kept else found
         for statement in self.statements:
             for out in statement.outputs:
-                out.storage.deferred, out.storage.movable = True, False
+                out.storage.deferred = True
 
     def forget_stored(self) -> None:
         """The program was executed: what was stored for other reasons is done with."""

@@ -11,7 +11,7 @@ from numpy_dist.engine.memory import check_budget
 from numpy_dist.engine.runtime import Runtime, runtime
 from numpy_dist.engine.storage import Storage
 from numpy_dist.engine.transfer import fetch_array
-from numpy_dist.engine.views import local_view
+from numpy_dist.engine.views import window
 from numpy_dist.errors import CommunicationRefused
 from numpy_dist.ir.phantoms import offset_of
 from numpy_dist.ir.views import view_of
@@ -77,7 +77,7 @@ def _assemble(rt: Runtime, storage: Storage, array: np.ndarray, roots: Any) -> n
     memory = fetched.base if fetched.base is not None else fetched
     low, steps = tuple(r.start for r in region), tuple(r.step for r in region)
     box = tuple((0, n) for n in array.shape)
-    view = local_view(memory, storage.dtype.itemsize, low, fetched.shape, steps, vmap, box, array.dtype)  # type: ignore[arg-type]
+    view = window(storage.dtype.itemsize, low, fetched.shape, steps, vmap, box, array.dtype).over(memory)
     return np.array(view, copy=True, order="K")
 
 
@@ -140,4 +140,5 @@ def shard(x: Any) -> np.ndarray:
         return np.empty(tuple(0 for _ in array.shape) or (0,), array.dtype)
     if storage.memory is None:
         storage.allocate(storage.layout.box(rt.rank))
-    return local_view(storage.memory, storage.dtype.itemsize, storage.low, storage.extent, None, vmap, box, array.dtype)
+    place = window(storage.dtype.itemsize, storage.low, storage.extent, None, vmap, box, array.dtype)
+    return place.over(storage.memory)

@@ -74,17 +74,3 @@ def window(
             origin *= vmap.storage_shape[member]
         offset += (first - origin) // step * stride
     return Window(shape, dtype, offset, tuple(strides))
-
-
-def local_view(
-    memory: np.ndarray,
-    itemsize: int,
-    low: tuple[int, ...],
-    extent: tuple[int, ...],
-    steps: tuple[int, ...] | None,
-    vmap: ViewMap,
-    box: Box,
-    dtype: np.dtype,
-) -> np.ndarray:
-    """A box of a view as an array over local memory (see `window`)."""
-    return window(itemsize, low, extent, steps, vmap, box, dtype).over(memory)

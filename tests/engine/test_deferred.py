@@ -147,3 +147,30 @@ def test_memory_that_was_handed_out_is_read_before(ranks: int) -> None:
         assert np.array_equal(twice.gather(), 2 * values)
 
     _on_ranks(ranks, on_rank)
+
+
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_ranks_that_hold_different_things_send_alike(ranks: int) -> None:
+    """What is deferred depends on the rank; layouts, groups and messages do not."""
+
+    def on_rank() -> list:
+        x, y = _arrays()
+        a, b = x.gather(), y.gather()
+        held, runtime = [], engine.runtime()
+        for step in range(6):
+            new = 0.25 * (x[:-2] + x[2:]) + y[1:-1]
+            change = new - x[1:-1]
+            total = float((change * change).sum())
+            if runtime.rank == step % runtime.size:
+                held.append(change)  # on one rank only
+            x[1:-1] = new
+            old = a[1:-1].copy()
+            a[1:-1] = 0.25 * (a[:-2] + a[2:]) + b[1:-1]
+            assert np.isclose(total, ((a[1:-1] - old) ** 2).sum())
+        del new, change
+        assert np.allclose(x.gather(), a)
+        counters = runtime.comm.counters
+        return [str(x.layout), runtime.counters.halos, runtime.counters.fetches, counters.collectives]
+
+    found = _on_ranks(ranks, on_rank)
+    assert all(what == found[0] for what in found)
