@@ -9,7 +9,7 @@ import numpy as np
 
 from numpy_dist.engine.combine import combine
 from numpy_dist.engine.local_plan import Fetched, LocalPlan
-from numpy_dist.engine.local_planner import plan_locally
+from numpy_dist.engine.local_planner import LocalPlanner
 from numpy_dist.engine.storage import Storage
 from numpy_dist.engine.transfer import Wanted, fetch_array, start_halo
 from numpy_dist.ir.statements import Reduction, Ref, Statement
@@ -157,7 +157,7 @@ class GroupPlan:
         if plan is None:
             if len(self.locals) >= _MOST_LOCAL:
                 del self.locals[next(iter(self.locals))]
-            plan = plan_locally(self.box, self.slots, self.kept, runtime.rank, statements, storages, fetched)
+            plan = LocalPlanner(self.box, self.slots, self.kept, runtime.rank, statements, storages, fetched).plan()
             plan.divide(self.boxes)
             self.locals[key] = plan
         return plan

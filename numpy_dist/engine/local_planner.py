@@ -16,16 +16,8 @@ from numpy_dist.layout.regions import Box, box_size
 _HOW = ("through", "version", "aside")
 
 
-def plan_locally(
-    box: Box,
-    slots: Sequence[int],
-    kept: frozenset[int],
-    rank: int,
-    statements: Sequence[Statement],
-    storages: Sequence[Storage],
-    fetched: dict[tuple, Fetched],
-) -> LocalPlan:
-    """Plan a group's loop for an example of its statements and storages; `LocalPlan.divide` is left to the caller.
+class LocalPlanner:
+    """Plans a group's loop for an example of its statements and storages.
 
     Parameters
     ----------
@@ -36,15 +28,12 @@ def plan_locally(
     kept : frozenset of int
         Slots that must be stored, since others read or write them.
     rank : int
+    statements, storages
+        The example.
     fetched : dict
         By the key (slot, view) of what was fetched.
     """
-    planner = _Planner(box, slots, kept, rank, statements, storages, fetched)
-    planner.plan()
-    return planner.made
 
-
-class _Planner:
     def __init__(
         self,
         box: Box,
@@ -68,7 +57,8 @@ class _Planner:
         """What identifies the elements of a ref within the group."""
         return self.slots[id(ref.storage)], ref.view
 
-    def plan(self) -> None:
+    def plan(self) -> LocalPlan:
+        """The plan; `LocalPlan.divide` is left to the caller."""
         made = self.made
         written: set[tuple] = set()
         for statement in self.statements:
@@ -89,6 +79,7 @@ class _Planner:
                 pairs = zip(statement.outputs, statement.creates, strict=True)
                 outputs = tuple(self._target(statement, out, new, versions) for out, new in pairs)
             made.steps.append((inputs, outputs, where))
+        return made
 
     def _operand(self, operand: Operand) -> int:
         self.made.operands.append(operand)

@@ -14,7 +14,7 @@ from numpy_dist.engine.combine import SMALL, meet, partial_boxes
 from numpy_dist.engine.counters import Counters
 from numpy_dist.engine.group import GroupPlan
 from numpy_dist.engine.local_plan import Fetched, LocalPlan
-from numpy_dist.engine.local_planner import plan_locally
+from numpy_dist.engine.local_planner import LocalPlanner
 from numpy_dist.engine.storage import Storage
 from numpy_dist.engine.transfer import cached_plan, covers, ghosts, wider_margins
 from numpy_dist.ir.phantoms import phantom
@@ -234,7 +234,7 @@ def _preview_loop(
     found.geometry = group.geometry(shadows)
     plan = group.locals.get(found.geometry)
     if plan is None:
-        plan = plan_locally(group.box, group.slots, group.kept, runtime.rank, statements, shadows, fetched)
+        plan = LocalPlanner(group.box, group.slots, group.kept, runtime.rank, statements, shadows, fetched).plan()
     found.plan = plan
     found.counts["loops"] += 1
     for name, count in plan.counts.items():

@@ -28,7 +28,7 @@ Planned = dict[int, tuple[int, int]]
 def planned(monkeypatch: pytest.MonkeyPatch) -> Planned:
     """For each rank how many schedules and local plans were worked out."""
     counts: Planned = defaultdict(lambda: (0, 0))
-    plan_locally = group.plan_locally
+    planner = group.LocalPlanner
 
     class Schedule(schedule.Schedule):
         def __init__(self, runtime: Any, *args: Any) -> None:
@@ -39,10 +39,10 @@ def planned(monkeypatch: pytest.MonkeyPatch) -> Planned:
     def counting(box: Any, slots: Any, kept: Any, rank: int, *args: Any) -> Any:
         schedules, plans = counts[rank]
         counts[rank] = schedules, plans + 1
-        return plan_locally(box, slots, kept, rank, *args)
+        return planner(box, slots, kept, rank, *args)
 
     monkeypatch.setattr(schedule, "Schedule", Schedule)
-    monkeypatch.setattr(group, "plan_locally", counting)
+    monkeypatch.setattr(group, "LocalPlanner", counting)
     return counts
 
 
