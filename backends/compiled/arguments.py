@@ -9,6 +9,7 @@ import numpy as np
 from numpy_dist.backends.base import ReduceStep, arrays_of
 from numpy_dist.backends.compiled import inner_loops
 from numpy_dist.backends.compiled.form import Lowered
+from numpy_dist.backends.compiled.pairwise import start_of_few
 from numpy_dist.backends.compiled.source import Kernel
 from numpy_dist.backends.summation import Trailing, initial_of
 
@@ -73,6 +74,8 @@ class Block:
             initial = initial_of(fold.ufunc, fold.dtype)
             if initial is not None:
                 self._typed(f"initial{number}", fold.dtype)[0] = initial
+            if fold.pairwise:
+                self._typed(f"few{number}", fold.dtype)[0] = start_of_few(fold.dtype)
         for name, value in words.items():
             if name in kernel.words:
                 self.words[kernel.words[name]] = value

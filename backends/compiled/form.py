@@ -14,6 +14,7 @@ from numpy_dist.backends.base import Loop, ReduceStep, Step, Temp
 from numpy_dist.backends.compiled import inner_loops
 from numpy_dist.backends.compiled.expressions import NUMBA, cast, expression
 from numpy_dist.backends.compiled.geometry import merged
+from numpy_dist.backends.compiled.pairwise import adds_pairwise
 from numpy_dist.backends.summation import Trailing, initial_of, neutral, trailing
 from numpy_dist.ir.ops import COPY, SELECT, Op
 from numpy_dist.ir.rules import loop_dtypes, scalar_kind
@@ -98,13 +99,14 @@ class Node:
 
 @dataclass(frozen=True)
 class Fold:
-    """A reduction of chunks of a value by NumPy's loop."""
+    """A reduction of chunks of a value by NumPy's loop, or by native code that adds in the same order."""
 
     ufunc: np.ufunc
     kind: str
     dtype: np.dtype
     source: Ref
     starts_with_first: bool  # NumPy begins with the first element, for want of a neutral one
+    pairwise: bool
 
 
 @dataclass(frozen=True)
@@ -388,7 +390,8 @@ class _Lowering:
             self.nodes.append(Node(SELECT, kinds, (), (where, source, rest), sources, (value,), (kind,)))
             source, source_kind = ("v", value), kind
         source = self._converted(source, source_kind, kind)
-        self.folds.append(Fold(ufunc, kind, dtype, source, initial_of(ufunc, dtype) is None))
+        pairwise = ufunc is np.add and kind in ("f4", "f8") and adds_pairwise(dtype)
+        self.folds.append(Fold(ufunc, kind, dtype, source, initial_of(ufunc, dtype) is None, pairwise))
         self.reductions.append(step)
 
     def _tree(self) -> Trailing | None:

@@ -103,7 +103,7 @@ class _Writer:
         return self.words[name]
 
     def use(self, name: str) -> str:
-        """A function of `memory` or `intrinsics`, imported."""
+        """A function of `memory`, `sums` or `intrinsics`, imported."""
         self.names.add(name)
         return name
 
@@ -135,12 +135,14 @@ class _Writer:
     def _module(self) -> str:
         imports = sorted(self.names)
         intrinsics = ["clear_flags", "test_flags", *(n for n in ("call_loop", "scratch") if n in self.names)]
-        memory = [n for n in imports if n not in ("call_loop", "scratch")]
+        sums = [n for n in imports if "_sum_" in n]
+        memory = [n for n in imports if n not in ("call_loop", "scratch", *sums)]
         head = [
             "from math import sqrt",
             f"from numba import {', '.join(NUMBA.values())}",
             f"from numpy_dist.backends.compiled.intrinsics import {', '.join(sorted(intrinsics))}",
             f"from numpy_dist.backends.compiled.memory import {', '.join(memory)}",
+            *([f"from numpy_dist.backends.compiled.sums import {', '.join(sums)}"] if sums else []),
             "",
             "",
             "def kernel(block, first, last):",
@@ -181,8 +183,9 @@ class _Writer:
             self.argument(f"f{number}")
             self.argument(f"g{number}")
             self.argument(f"partial{number}")
-            place = self.word(f"initial{number}", 2)
-            self.out.add(f"initial{number} = {self.use(f'load_{fold.kind}')}(block + {8 * place}, 0)")
+            for name in ("initial", "few") if fold.pairwise else ("initial",):
+                place = self.word(f"{name}{number}", 2)
+                self.out.add(f"{name}{number} = {self.use(f'load_{fold.kind}')}(block + {8 * place}, 0)")
 
     def _begin_unit(self) -> None:
         out = self.out
@@ -361,12 +364,20 @@ class _Writer:
         )
         put, peek = self.use(f"put_{fold.kind}"), self.use(f"peek_{fold.kind}")
         loop = f"f{number}, args, extent, steps, g{number}"
-        out.add("flags |= test_flags()")
+        if not fold.pairwise:
+            out.add("flags |= test_flags()")
         out.add("part = length if chunks == 1 else end - begin")
         out.add("for o in range((end - begin) // part):")
         out.depth += 1
         out.add(f"total_at = partial{number} + (unit * together + o) * {size}")
         out.add(f"source_at = {address} + o * part * {size}")
+        if fold.pairwise:
+            add = self.use(f"{'far' if address.startswith('r') else 'near'}_sum_{fold.kind}")
+            out.add(f"sum{number} = initial{number} + {add}(source_at, part, few{number})")
+            out.add(f"{put}(total_at, 0, sum{number})")
+            out.add(f"if sum{number} != sum{number}:")  # of several NaN NumPy's loop has one of its own
+            out.depth += 1
+            out.add("flags |= test_flags()")
         if fold.starts_with_first:
             out.add(f"{put}(total_at, 0, {peek}(source_at, 0))")
             out.add(f"source_at += {size}")
@@ -378,4 +389,4 @@ class _Writer:
             out.add(f"put_i8(args, {position}, {place})")
             out.add(f"put_i8(steps, {position}, {step})")
         out.add(f"call_loop({loop})")
-        out.depth -= 1
+        out.depth -= 2 if fold.pairwise else 1
