@@ -68,7 +68,8 @@ class Loop:
         The kinds of events that anybody wants to hear of, by NumPy's names in `numpy.errstate`.
     memo : dict
         The same for all loops that differ in their memory and in the values of scalars only: backends keep there what
-        they have worked out.
+        they have worked out. ``memo["siblings"]``, if it is there, are the memos of the loops that run whenever this
+        one does, each on another part of the same arrays.
     """
 
     shape: tuple[int, ...]

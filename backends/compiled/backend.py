@@ -129,6 +129,14 @@ class Compiled:
             assert tier.reason is not None
             self.reasons[tier.reason] = self.reasons.get(tier.reason, 0) + 1
         elif self.when == "auto" and tier.seconds >= COMPILE_SECONDS and not tier.requested:
+            self._request(tier)
+            for memo in loop.memo.get("siblings", ()):
+                if "tier" in memo:
+                    self._request(memo["tier"])
+
+    def _request(self, tier: Tier) -> None:
+        """Have the kernel of a loop compiled, if one is possible and nobody asked for it before."""
+        if tier.kernel is not None and not tier.requested:
             tier.requested = True
             self.compiler.request(tier.kernel.text)
             self._warn()

@@ -14,6 +14,7 @@ from numpy_dist.engine.storage import Storage
 from numpy_dist.engine.transfer import Wanted, fetch_array, start_halo
 from numpy_dist.ir.statements import Reduction, Ref, Statement
 from numpy_dist.layout.alignment import FETCH, HALO, Access, is_empty, plan_access
+from numpy_dist.layout.frames import Cell, Origin, cells, shifted
 from numpy_dist.layout.interior import edges, interior_box
 from numpy_dist.layout.regions import Box, box_size
 
@@ -32,6 +33,8 @@ class GroupPlan:
         The statements' positions in the program.
     statements : sequence of Statement
         An example of them.
+    origins : sequence of tuple
+        Where each statement's own space lies in `space`; ``()`` where it is the same.
     slots : dict
         Slot by the storage's id.
     kept : frozenset of int
@@ -49,35 +52,37 @@ class GroupPlan:
         space: Any,
         positions: list[int],
         statements: Sequence[Statement],
+        origins: Sequence[Origin],
         slots: dict[int, int],
         kept: frozenset[int],
         rank: int,
     ) -> None:
-        self.space, self.positions, self.kept = space, positions, kept
+        self.space, self.positions, self.origins, self.kept = space, positions, origins, kept
         refs = [ref for s in statements for ref in (*s.reads(), *s.outputs)]
         self.slots = sorted({slots[id(ref.storage)] for ref in refs})
         self.written = sorted(
             {slots[id(out.storage)] for s in statements if not isinstance(s, Reduction) for out in s.outputs}
         )
         self.reductions = [n for n, s in enumerate(statements) if isinstance(s, Reduction)]
-        self.fetches: list[tuple[tuple, int, Wanted]] = []  # (key of the view, slot, regions)
+        self.fetches: list[tuple[tuple, int, Wanted]] = []  # (slot, view and origin; slot; regions)
         self.halos: list[tuple[int, tuple[Access, ...]]] = []
         self._plan_transfers(statements, slots)
         box = space.box(rank)
         self.box = None if box is None or is_empty(box) else box
         self.boxes = [] if self.box is None else self._divide(self.box, statements, slots, rank)
+        self.cells = [] if self.box is None else self._cells(self.box, statements, rank)
         self.locals: dict[tuple, LocalPlan] = {}
 
     def _plan_transfers(self, statements: Sequence[Statement], slots: dict[int, int]) -> None:
         accesses: dict[tuple, tuple[Ref, Access]] = {}
         made: set[tuple] = set()
-        for statement in statements:
+        for statement, origin in zip(statements, self.origins, strict=True):
             for ref in statement.reads():
-                key = slots[id(ref.storage)], ref.view
+                key = slots[id(ref.storage)], ref.view, origin
                 if key not in made and key not in accesses:
-                    accesses[key] = ref, plan_access(ref.storage.layout, ref.vmap, self.space)
+                    accesses[key] = ref, plan_access(ref.storage.layout, ref.vmap, statement.space)
             if not isinstance(statement, Reduction):
-                made.update((slots[id(out.storage)], out.view) for out in statement.outputs)
+                made.update((slots[id(out.storage)], out.view, origin) for out in statement.outputs)
         halos: dict[int, list[Access]] = {}
         for key, (ref, access) in accesses.items():
             if access.mode == FETCH or (access.mode == HALO and ref.storage.pinned):
@@ -89,7 +94,7 @@ class GroupPlan:
     def _divide(self, box: Box, statements: Sequence[Statement], slots: dict[int, int], rank: int) -> list[Box]:
         """The boxes in which the loop runs: the interior, which needs no halos, and the edges, if that is worth it."""
         haloed = {slot for slot, _ in self.halos}
-        if not haloed or self.fetches or self.reductions:
+        if not haloed or self.fetches or self.reductions or any(self.origins):
             return [box]
         reads: list[tuple[Box, Any]] = []
         for ref in [ref for s in statements for ref in s.reads() if slots[id(ref.storage)] in haloed]:
@@ -101,6 +106,22 @@ class GroupPlan:
         if interior is None or box_size(interior) < SMALLEST_INTERIOR:
             return [box]
         return [interior, *edges(box, interior)]
+
+    def _cells(self, box: Box, statements: Sequence[Statement], rank: int) -> list[Cell]:
+        """The boxes in which different statements run: one with all of them, unless some have parts of the space."""
+        if not any(self.origins):
+            return [(box, tuple(range(len(statements))))]
+        parts: list[Box | None] = []
+        for statement, origin in zip(statements, self.origins, strict=True):
+            own = statement.space.box(rank)
+            parts.append(None if own is None or is_empty(own) else shifted(own, origin))
+        return cells(box, parts)
+
+    def planner(
+        self, rank: int, statements: Sequence[Statement], storages: Sequence[Any], fetched: Any
+    ) -> LocalPlanner:
+        """What plans the loop of this rank, which has a part in it."""
+        return LocalPlanner(self.cells, self.origins, self.slots, self.kept, rank, statements, storages, fetched)
 
     def run(self, runtime: Any, statements: list[Statement], storages: list[Storage]) -> None:
         """Execute the group: all messages are posted before any is waited for, and the interior computed meanwhile."""
@@ -122,9 +143,7 @@ class GroupPlan:
             assert isinstance(statement, Reduction)
             combine(runtime, statement, partial)
 
-    def _bring(
-        self, runtime: Any, storages: list[Storage], fetched: dict[tuple, Fetched]
-    ) -> list[Callable[[], None]]:
+    def _bring(self, runtime: Any, storages: list[Storage], fetched: dict[tuple, Fetched]) -> list[Callable[[], None]]:
         """Ask for everything that has to be brought; returns what waits for it."""
         waits: list[Callable[[], None]] = []
         for key, slot, wanted in self.fetches:
@@ -157,7 +176,7 @@ class GroupPlan:
         if plan is None:
             if len(self.locals) >= _MOST_LOCAL:
                 del self.locals[next(iter(self.locals))]
-            plan = LocalPlanner(self.box, self.slots, self.kept, runtime.rank, statements, storages, fetched).plan()
+            plan = self.planner(runtime.rank, statements, storages, fetched).plan()
             plan.divide(self.boxes)
             self.locals[key] = plan
         return plan

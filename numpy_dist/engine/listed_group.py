@@ -6,9 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from numpy_dist.engine.group import GroupPlan
+from numpy_dist.engine.local_planner import cell_key
 from numpy_dist.engine.notation import bytes_text, index_name, indices, site_text, value_text, view_text
 from numpy_dist.engine.preview import Preview, is_contracted
 from numpy_dist.ir.statements import Reduction, Ref, Statement
+from numpy_dist.layout.frames import Origin, shifted
+from numpy_dist.layout.regions import Box
 
 _WIDEST = 60  # columns of code before the comments
 
@@ -24,8 +27,8 @@ def group_lines(
         The group's, on shadows that have names.
     """
     code = _Code(group, shadows, found)
-    for statement in statements:
-        code.add(statement)
+    for statement, origin in zip(statements, group.origins, strict=True):
+        code.add(statement, origin)
     width = min(_WIDEST, max(len(text) for text, _ in code.lines))
     lines = [f"  {_header(group)}"]
     lines += [f"      {text:<{width}}  # {site}" for text, site in code.lines]
@@ -40,8 +43,11 @@ def _header(group: GroupPlan) -> str:
         return f"(nothing of {whole} on this rank)"
     if not group.box:
         return "once:"
-    ranges = ", ".join(f"{index_name(axis)} in {lo}:{hi}" for axis, (lo, hi) in enumerate(group.box))
-    return f"for {ranges} (of {whole}):"
+    return f"for {_ranges(group.box)} (of {whole}):"
+
+
+def _ranges(box: Box) -> str:
+    return ", ".join(f"{index_name(axis)} in {lo}:{hi}" for axis, (lo, hi) in enumerate(box))
 
 
 class _Code:
@@ -63,7 +69,8 @@ class _Code:
         self._group, plan = group, found.plan
         self._slots = {id(shadows[slot]): slot for slot in group.slots}
         self._versions = set() if plan is None else {slot for slot, _ in plan.versions}
-        self._aside = set() if plan is None else {plan.operands[target].which for target, _ in plan.copies}
+        bodies = [] if plan is None else plan.bodies
+        self._aside = {body.operands[target].which for body in bodies for target, _ in body.copies}
         self._present: dict[tuple, str] = {}
         self._asides = 0
         self.read: dict[tuple, str] = {}
@@ -72,9 +79,9 @@ class _Code:
         self.contracted: list[str] = []
         self.temporaries: list[str] = []
 
-    def add(self, statement: Statement) -> None:
+    def add(self, statement: Statement, origin: Origin) -> None:
         """Append a statement."""
-        value = value_text(statement, self._value)
+        value = value_text(statement, lambda ref: self._value(ref, origin))
         if isinstance(statement, Reduction):
             (out,) = statement.outputs
             kept = [axis for axis in range(len(statement.space.shape)) if axis not in statement.axes]
@@ -85,21 +92,27 @@ class _Code:
             target = f"{out.storage.name}[{places or '()'}]"
         else:
             pairs = zip(statement.outputs, statement.creates, strict=True)  # type: ignore[attr-defined]
-            target = ", ".join([self._target(out, new) for out, new in pairs])
+            target = ", ".join([self._target(out, origin, new) for out, new in pairs])
             if statement.where is not None:
-                value += f" where {self._value(statement.where)}"
+                value += f" where {self._value(statement.where, origin)}"
+        if origin:
+            value += f" for {_ranges(shifted(tuple((0, n) for n in statement.space.shape), origin))}"
         self.lines.append((f"{target} = {value}", site_text(statement)))
 
-    def _value(self, ref: Ref) -> str:
+    def _key(self, ref: Ref, origin: Origin) -> tuple:
+        return cell_key(self._slots[id(ref.storage)], ref, origin)
+
+    def _value(self, ref: Ref, origin: Origin) -> str:
         """What a view holds at present."""
-        key = self._slots[id(ref.storage)], ref.view
+        key = self._key(ref, origin)
         found = self._present.get(key)
         if found is None:
-            found = self.read[key] = view_text(ref.storage.name, ref)
+            found = view_text(ref.storage.name, ref, origin)
+            self.read[key[0], ref.view] = found
         return found
 
-    def _target(self, out: Ref, creates: bool) -> str:
-        key = slot, _ = self._slots[id(out.storage)], out.view
+    def _target(self, out: Ref, origin: Origin, creates: bool) -> str:
+        key = slot, *_ = self._key(out, origin)
         if key in self._present:
             return self._present[key]
         name = out.storage.name
@@ -109,9 +122,9 @@ class _Code:
         elif slot in self._aside:
             text = f"a{self._asides}[{indices(range(out.array.ndim)) or '()'}]"
             self._asides += 1
-            self.afterwards.append(f"{view_text(name, out)} = {text}")
+            self.afterwards.append(f"{view_text(name, out, origin)} = {text}")
         else:
-            text = view_text(name + "'" * (slot in self._versions), out)
+            text = view_text(name + "'" * (slot in self._versions), out, origin)
             if creates and not out.storage.wanted:
                 self.temporaries.append(name)
         self._present[key] = text
@@ -144,6 +157,8 @@ def _facts(group: GroupPlan, shadows: Sequence[Any], found: Preview, code: _Code
             facts.append((transfer.kind, f"of {name}: {_messages(transfer.sends, transfer.receives)}"))
     if len(group.boxes) > 1:
         facts.append(("overlaps", "the interior is computed while halos travel, then the edges"))
+    if len(group.cells) > 1:
+        facts.append(("divides", f"into {len(group.cells)} boxes, in each of which other statements run"))
     for made in found.combinations:
         name = shadows[made.slot].name
         if made.everywhere:

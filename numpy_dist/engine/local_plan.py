@@ -73,38 +73,65 @@ class Present(NamedTuple):
         return array if array.base is None else array.base
 
 
+class Body:
+    """What a loop consists of in one cell of its iteration space.
+
+    Attributes
+    ----------
+    box : Box
+        The cell.
+    numbers : sequence of int
+        The statements that run there.
+    operands : list of Operand
+    steps : list
+        For each of these statements its operands: numbers, temporaries, and None for scalars.
+    copies, filled : list of (int, int)
+        Targets and sources, copied after the loop, and before it for masked writes.
+    """
+
+    def __init__(self, box: Box, numbers: Sequence[int]) -> None:
+        self.box, self.numbers = box, numbers
+        self.operands: list[Operand] = []
+        self.steps: list[tuple] = []
+        self.copies: list[tuple[int, int]] = []
+        self.filled: list[tuple[int, int]] = []
+
+
 class LocalPlan:
     """How a group's loop runs on this rank while its storages' allocations have the same geometry.
 
     Attributes
     ----------
-    operands : list of Operand
-    steps : list
-        For each statement its operands: numbers, temporaries, and None for scalars.
+    bodies : list of Body
+        One for each cell of the iteration space; one in all where every statement runs in all of it.
     allocates, versions, dropped
         Slots that need an allocation, a new version, or no spare one any more; with the box, or the region written.
-    copies, filled : list of (int, int)
-        Targets and sources, copied after the loop, and before it for masked writes.
     counts : dict
         What is added to the counters.
     parts : list of Part
-        The boxes in which the loop runs: all of it, or its interior and, when all has been brought, its edges.
+        The boxes in which the loop runs: all of it, its cells, or its interior and, when all has been brought, its
+        edges.
     """
 
     def __init__(self) -> None:
-        self.operands: list[Operand] = []
-        self.steps: list[tuple] = []
+        self.bodies: list[Body] = []
         self.allocates: list[tuple[int, Any]] = []
         self.versions: list[tuple[int, Any]] = []
         self.dropped: list[int] = []
-        self.copies: list[tuple[int, int]] = []
-        self.filled: list[tuple[int, int]] = []
         self.counts = dict.fromkeys(("reads", "writes", "contracted", "stored_temporaries"), 0)
         self.parts: list[Part] = []
+        self._early = 0  # parts that run while messages travel
 
     def divide(self, boxes: Sequence[Box]) -> None:
-        """Let the loop run in these boxes."""
-        self.parts = [Part(self, box) for box in boxes]
+        """Let the loop run in its cells, or, if there is one, in several boxes: the first while messages travel."""
+        self.parts = [Part(body, body.box) for body in self.bodies]
+        if len(boxes) > 1:
+            (body,) = self.bodies
+            self.parts = [Part(body, box) for box in boxes]
+            self._early = 1
+        memos = [part.memo for part in self.parts]
+        for memo in memos if len(memos) > 1 else ():
+            memo["siblings"] = memos
 
     def run(
         self,
@@ -135,21 +162,17 @@ class LocalPlan:
         for slot, region in self.versions:
             new_version(runtime, storages[slot], region)
         present = Present(runtime, statements, storages, memory, fetched)
-        first, *others = self.parts
         later: list[tuple[np.ndarray, np.ndarray]] = []
-        if others:
-            first.run(present, later)
+        for part in self.parts[: self._early]:
+            part.run(present, later)
         for wait in waits:
             wait()
-        if not others:
-            partials = first.run(present, later)
-        else:
-            partials = []
-            for part in others:
-                part.run(present, later)
+        partials = [part.run(present, later) for part in self.parts[self._early :]]
         for target, source in later:
             np.copyto(target, source)
-        return partials
+        if len(partials) > 1 and partials[0]:
+            return fold_cells(self.parts, partials, present)
+        return partials[0] if partials else []
 
 
 class Part:
@@ -157,58 +180,61 @@ class Part:
 
     Parameters
     ----------
-    plan : LocalPlan
+    body : Body
     box : Box
     """
 
-    def __init__(self, plan: LocalPlan, box: Box) -> None:
-        self._plan = plan
+    def __init__(self, body: Body, box: Box) -> None:
+        self._body = body
         self.box = box
         self.shape = tuple(hi - lo for lo, hi in box)
-        self.windows = [operand.window(box) for operand in plan.operands]
+        self.windows = [operand.window(box) for operand in body.operands]
         self.memo: dict[str, Any] = {}  # what the backend keeps for this loop
         self._repeat: Any = None
         self._places: list[tuple[Operand, int]] = []  # operands whose addresses the repeat wants, and their offsets
+        self._scalars: list[tuple[int, int]] = []  # the same of scalars: statements and inputs
 
     def run(self, present: Present, later: list[tuple[np.ndarray, np.ndarray]]) -> Sequence[np.ndarray]:
         """Run the loop; what is to be copied when all parts have run is added to `later`."""
         repeat = self._repeat
         if repeat is not None:
             addresses = [present.under(operand).address + offset for operand, offset in self._places]
-            scalars = [present.statements[step].inputs[position] for step, position in repeat.scalars]
+            scalars = [present.statements[number].inputs[position] for number, position in self._scalars]
             partials = repeat.again(addresses, scalars, lambda: self.loop(present)[0])
             if partials is not None:
                 return partials
         loop, arrays = self.loop(present)
-        for target, source in self._plan.filled:
+        for target, source in self._body.filled:
             np.copyto(arrays[target], arrays[source])
         repeat = present.runtime.backend.run(loop)
         if repeat is not None and self._repeat is None:
             self._keep(repeat, loop, arrays)
-        later += [(arrays[target], arrays[source]) for target, source in self._plan.copies]
+        later += [(arrays[target], arrays[source]) for target, source in self._body.copies]
         return [step.partial for step in loop.steps if isinstance(step, ReduceStep)]
 
     def _keep(self, repeat: Any, loop: Loop, arrays: list[np.ndarray]) -> None:
         """Remember how to run the loop again, if all that it touches lies in storages."""
-        plan = self._plan
-        if plan.filled or plan.copies or any(o.over == FETCHED for o in plan.operands):
+        body = self._body
+        if body.filled or body.copies or any(o.over == FETCHED for o in body.operands):
             return
         numbers = {id(array): number for number, array in enumerate(arrays)}
         order = [numbers[id(array)] for array in arrays_of(loop)]
         chosen = [order[number] for number in repeat.operands]
-        self._places = [(plan.operands[number], self.windows[number].offset) for number in chosen]
+        self._places = [(body.operands[number], self.windows[number].offset) for number in chosen]
+        self._scalars = [(body.numbers[step], position) for step, position in repeat.scalars]
         self._repeat = repeat
 
     def loop(self, present: Present) -> tuple[Loop, list[np.ndarray]]:
         """The loop over arrays, and the arrays by the numbers of the operands."""
+        body = self._body
         arrays = [
             np.empty(place.shape, place.dtype) if operand.over == ASIDE else place.over(present.under(operand))
-            for operand, place in zip(self._plan.operands, self.windows, strict=True)
+            for operand, place in zip(body.operands, self.windows, strict=True)
         ]
         statements = present.statements
         steps: list[Step | ReduceStep] = []
-        for number, (statement, step) in enumerate(zip(statements, self._plan.steps, strict=True)):
-            inputs, outputs, where = step
+        for number, (inputs, outputs, where) in zip(body.numbers, body.steps, strict=True):
+            statement = statements[number]
             mask = None if where is None else _at(where, arrays)
             if isinstance(statement, Reduction):
                 kept = tuple(1 if axis in statement.axes else n for axis, n in enumerate(self.shape))
@@ -219,8 +245,8 @@ class Part:
                 values = tuple([given[k] if x is None else _at(x, arrays) for k, x in enumerate(inputs)])
                 targets = tuple([_at(x, arrays) for x in outputs])
                 steps.append(Step(statement.op, values, targets, mask, statement.options, number))
-        watched = frozenset().union(*(s.errstate.watched for s in statements))
-        return Loop(self.shape, steps, _reporter(present.runtime, statements), watched, self.memo), arrays
+        watched = frozenset().union(*(statements[number].errstate.watched for number in body.numbers))
+        return Loop(self.shape, steps, reporter(present.runtime, statements), watched, self.memo), arrays
 
 
 def _at(x: Any, arrays: list[np.ndarray]) -> Any:
@@ -228,7 +254,31 @@ def _at(x: Any, arrays: list[np.ndarray]) -> Any:
     return x if type(x) is Temp else arrays[x]
 
 
-def _reporter(runtime: Any, statements: list[Statement]) -> Callable[[int, str], None]:
+def fold_cells(parts: Sequence[Part], partials: Sequence[Sequence[np.ndarray]], present: Present) -> list[np.ndarray]:
+    """The partial results of reductions over a whole loop from those of its cells, in the order of the cells."""
+    low = tuple(min(part.box[axis][0] for part in parts) for axis in range(len(parts[0].box)))
+    high = tuple(max(part.box[axis][1] for part in parts) for axis in range(len(low)))
+    report = reporter(present.runtime, present.statements)
+    reductions = [(n, s) for n, s in enumerate(present.statements) if isinstance(s, Reduction)]
+    folded = []
+    for position, (number, statement) in enumerate(reductions):
+        axes, ufunc = statement.axes, statement.op.ufunc
+        assert ufunc is not None
+        kept = tuple(1 if a in axes else hi - lo for a, (lo, hi) in enumerate(zip(low, high, strict=True)))
+        total = np.empty(kept, statement.dtype)
+        with np.errstate(all="call", call=lambda kind, flag, number=number: report(number, kind)):
+            for part, results in zip(parts, partials, strict=True):
+                sides = enumerate(zip(part.box, low, strict=True))
+                place = total[tuple(slice(0, 1) if a in axes else slice(p - o, q - o) for a, ((p, q), o) in sides)]
+                if all(part.box[axis][0] == low[axis] for axis in axes):
+                    place[...] = results[position]
+                else:
+                    ufunc(place, results[position], out=place)
+        folded.append(total)
+    return folded
+
+
+def reporter(runtime: Any, statements: list[Statement]) -> Callable[[int, str], None]:
     """What takes note of a floating-point event of the statement with a number."""
 
     def report(number: int, kind: str) -> None:

@@ -7,13 +7,20 @@ from typing import Any
 
 from numpy_dist.backends.base import Temp
 from numpy_dist.engine.fuse import disjoint
-from numpy_dist.engine.local_plan import AFTER, ASIDE, BEFORE, FETCHED, Fetched, LocalPlan, Operand
+from numpy_dist.engine.local_plan import AFTER, ASIDE, BEFORE, FETCHED, Body, Fetched, LocalPlan, Operand
 from numpy_dist.engine.storage import Storage
 from numpy_dist.ir.statements import Elementwise, Reduction, Ref, Statement
-from numpy_dist.layout.regions import Box, box_size
+from numpy_dist.layout.frames import Cell, Origin, framed
+from numpy_dist.layout.regions import box_size
 
 # How a storage is written: through to its memory, to a new version of it, or by way of another array.
 _HOW = ("through", "version", "aside")
+
+
+def cell_key(slot: int, ref: Ref, origin: Origin) -> tuple:
+    """What identifies the cells of a ref within a group: the same for views that have the same at each index."""
+    vmap = framed(ref.vmap, origin)
+    return slot, ref.view.dtype, vmap.offset, vmap.steps, vmap.groups
 
 
 class LocalPlanner:
@@ -21,8 +28,10 @@ class LocalPlanner:
 
     Parameters
     ----------
-    box : Box
-        This rank's part of the iteration space.
+    cells : sequence of Cell
+        This rank's part of the iteration space: boxes, and the statements that run there.
+    origins : sequence of Origin
+        Of the statements.
     slots : sequence of int
         The group's storages.
     kept : frozenset of int
@@ -31,12 +40,13 @@ class LocalPlanner:
     statements, storages
         The example.
     fetched : dict
-        By the key (slot, view) of what was fetched.
+        By the key (slot, view, origin) of what was fetched.
     """
 
     def __init__(
         self,
-        box: Box,
+        cells: Sequence[Cell],
+        origins: Sequence[Origin],
         slots: Sequence[int],
         kept: frozenset[int],
         rank: int,
@@ -44,79 +54,57 @@ class LocalPlanner:
         storages: Sequence[Storage],
         fetched: dict[tuple, Fetched],
     ) -> None:
-        self.made, self.box, self.kept, self.rank = LocalPlan(), box, kept, rank
+        self.made, self.cells, self.origins, self.kept, self.rank = LocalPlan(), cells, origins, kept, rank
         self.statements, self.storages, self.fetched = statements, storages, fetched
         self.slots = {id(storages[slot]): slot for slot in slots}
-        self.present: dict[tuple, Any] = {}  # by view: the operand's number or temporary with its present value
-        self.reads: dict[tuple, Ref] = {}
-        self.stored: set[tuple] = set()  # views that the loop has an array for
         self.geometry: dict[int, tuple] = {}  # slot -> low and extent
-        self.temps = 0
+        self.temps: dict[tuple, Temp] = {}  # by the view that a contracted result has
+        self.written: set[tuple] = set()  # views that are stored
 
-    def key(self, ref: Ref) -> tuple:
-        """What identifies the elements of a ref within the group."""
-        return self.slots[id(ref.storage)], ref.view
+    def key(self, ref: Ref, origin: Origin) -> tuple:
+        """See `cell_key`."""
+        return cell_key(self.slots[id(ref.storage)], ref, origin)
 
     def plan(self) -> LocalPlan:
         """The plan; `LocalPlan.divide` is left to the caller."""
-        made = self.made
+        reads = [self._reads(numbers) for _, numbers in self.cells]
+        self.made.counts["reads"] = len({key[0] for found in reads for key in found})
+        versions = self._versions(reads)
+        for (box, numbers), found in zip(self.cells, reads, strict=True):
+            planned = _CellPlanner(self, versions, Body(box, numbers))
+            planned.plan(found)
+            self.made.bodies.append(planned.body)
+        self.made.counts["writes"] = len(self.written)
+        self.made.counts["contracted"] = len(self.temps)
+        return self.made
+
+    def _reads(self, numbers: Sequence[int]) -> dict[tuple, tuple[Ref, Origin]]:
+        """What statements read of the values from before the loop, by key."""
+        found: dict[tuple, tuple[Ref, Origin]] = {}
         written: set[tuple] = set()
-        for statement in self.statements:
+        for number in numbers:
+            statement, origin = self.statements[number], self.origins[number]
             for ref in statement.reads():
-                key = self.key(ref)
-                if key not in written and key not in self.reads:
-                    self.reads[key] = ref
-                    self.present[key] = self._source(key, ref)
+                key = self.key(ref, origin)
+                if key not in written:
+                    found.setdefault(key, (ref, origin))
             if not isinstance(statement, Reduction):
-                written.update(self.key(out) for out in statement.outputs)
-        made.counts["reads"] = len({slot for slot, _ in self.reads})
-        versions = self._versions()
-        for statement in self.statements:
-            where = None if statement.where is None else self.present[self.key(statement.where)]
-            inputs = tuple(self.present[self.key(x)] if type(x) is Ref else None for x in statement.inputs)
-            outputs: tuple = ()
-            if isinstance(statement, Elementwise):
-                pairs = zip(statement.outputs, statement.creates, strict=True)
-                outputs = tuple(self._target(statement, out, new, versions) for out, new in pairs)
-            made.steps.append((inputs, outputs, where))
-        return made
-
-    def _operand(self, operand: Operand) -> int:
-        self.made.operands.append(operand)
-        return len(self.made.operands) - 1
-
-    def _source(self, key: tuple, ref: Ref) -> int:
-        found = self.fetched.get(key)
-        if found is None:
-            return self._operand(self._stored(BEFORE, key[0], ref))
-        low, steps = tuple(r.start for r in found.region), tuple(r.step for r in found.region)
-        itemsize, extent = ref.storage.dtype.itemsize, found.array.shape
-        return self._operand(Operand(FETCHED, key, itemsize, low, extent, steps, ref.vmap, ref.array.dtype))
-
-    def _stored(self, over: int, slot: int, ref: Ref) -> Operand:
-        storage = ref.storage
-        if slot not in self.geometry:
-            if storage.memory is None:
-                box = storage.layout.box(self.rank)
-                self.made.allocates.append((slot, box))
-                self.geometry[slot] = tuple(lo for lo, _ in box), tuple(hi - lo for lo, hi in box)
-            else:
-                self.geometry[slot] = storage.low, storage.extent
-        low, extent = self.geometry[slot]
-        return Operand(over, slot, storage.dtype.itemsize, low, extent, None, ref.vmap, ref.array.dtype)
+                written.update(self.key(out, origin) for out in statement.outputs)
+        return found
 
     # -- what is written --------------------------------------------------------------------------------------------
 
-    def _versions(self) -> dict[int, str]:
+    def _versions(self, reads: Sequence[dict[tuple, tuple[Ref, Origin]]]) -> dict[int, str]:
         """For each written storage how it is written."""
         verdict: dict[int, str] = {}
         targets: dict[int, dict[Any, Ref]] = {}
-        for statement in self.statements:
+        for statement, origin in zip(self.statements, self.origins, strict=True):
             for out in () if isinstance(statement, Reduction) else statement.outputs:
-                slot, view = key = self.key(out)
-                if view not in targets.setdefault(slot, {}):
-                    targets[slot][view] = out
-                    verdict[slot] = max(verdict.get(slot, "through"), self._verdict(out, key), key=_HOW.index)
+                key = slot, *_ = self.key(out, origin)
+                if out.view not in targets.setdefault(slot, {}):
+                    targets[slot][out.view] = out
+                    how = self._verdict(statement, out, key, reads)
+                    verdict[slot] = max(verdict.get(slot, "through"), how, key=_HOW.index)
         for slot, views in targets.items():
             storage = self.storages[slot]
             region = next(iter(views)) if len(views) == 1 else None
@@ -126,43 +114,110 @@ class LocalPlanner:
                 self.made.dropped.append(slot)
         return verdict
 
-    def _verdict(self, out: Ref, key: tuple) -> str:
+    def _verdict(
+        self, statement: Statement, out: Ref, key: tuple, reads: Sequence[dict[tuple, tuple[Ref, Origin]]]
+    ) -> str:
         storage = out.storage
         conflict = any(
-            ref.storage is storage and other != key and other not in self.fetched and not disjoint(ref, out)
-            for other, ref in self.reads.items()
+            ref.storage is storage
+            and other != key
+            and (other[0], ref.view, origin) not in self.fetched
+            and not disjoint(ref, out)
+            for found in reads
+            for other, (ref, origin) in found.items()
         )
         if not conflict:
             return "through"
         if storage.memory is None:  # nothing was ever stored there, and what is read is undefined
             return "through"
-        written = out.array.itemsize * box_size(self.box)
+        box = statement.space.box(self.rank)
+        written = 0 if box is None else out.array.itemsize * box_size(box)
         return "aside" if 2 * written < storage.memory.size or storage.pinned else "version"
 
-    def _target(self, statement: Elementwise, out: Ref, creates: bool, versions: dict[int, str]) -> Any:
+    def stored(self, over: int, slot: int, ref: Ref, origin: Origin) -> Operand:
+        """An operand in a storage's memory, which is allocated if there is none."""
+        storage = ref.storage
+        if slot not in self.geometry:
+            if storage.memory is None:
+                box = storage.layout.box(self.rank)
+                self.made.allocates.append((slot, box))
+                self.geometry[slot] = tuple(lo for lo, _ in box), tuple(hi - lo for lo, hi in box)
+            else:
+                self.geometry[slot] = storage.low, storage.extent
+        low, extent = self.geometry[slot]
+        vmap = framed(ref.vmap, origin)
+        return Operand(over, slot, storage.dtype.itemsize, low, extent, None, vmap, ref.array.dtype)
+
+    def temporary(self, key: tuple, dtype: Any) -> Temp:
+        """The temporary of a contracted result."""
+        found = self.temps.get(key)
+        if found is None:
+            found = self.temps[key] = Temp(len(self.temps), dtype)
+        return found
+
+    def note_written(self, key: tuple, is_temporary: bool) -> None:
+        """Count what is stored, once for all cells."""
+        if key not in self.written:
+            self.written.add(key)
+            self.made.counts["stored_temporaries"] += is_temporary
+
+
+class _CellPlanner:
+    """Plans the loop in one cell."""
+
+    def __init__(self, group: LocalPlanner, versions: dict[int, str], body: Body) -> None:
+        self.group, self.versions, self.body = group, versions, body
+        self.present: dict[tuple, Any] = {}  # by key: the operand's number or temporary with its present value
+        self.stored: set[tuple] = set()  # keys that the loop has an array for
+
+    def plan(self, reads: dict[tuple, tuple[Ref, Origin]]) -> None:
+        group, key = self.group, self.group.key
+        for name, (ref, origin) in reads.items():
+            self.present[name] = self._source(name, ref, origin)
+        for number in self.body.numbers:
+            statement, origin = group.statements[number], group.origins[number]
+            where = None if statement.where is None else self.present[key(statement.where, origin)]
+            inputs = tuple(self.present[key(x, origin)] if type(x) is Ref else None for x in statement.inputs)
+            outputs: tuple = ()
+            if isinstance(statement, Elementwise):
+                pairs = zip(statement.outputs, statement.creates, strict=True)
+                outputs = tuple(self._target(statement, out, origin, new) for out, new in pairs)
+            self.body.steps.append((inputs, outputs, where))
+
+    def _operand(self, operand: Operand) -> int:
+        self.body.operands.append(operand)
+        return len(self.body.operands) - 1
+
+    def _source(self, key: tuple, ref: Ref, origin: Origin) -> int:
+        name = key[0], ref.view, origin
+        found = self.group.fetched.get(name)
+        if found is None:
+            return self._operand(self.group.stored(BEFORE, key[0], ref, origin))
+        low, steps = tuple(r.start for r in found.region), tuple(r.step for r in found.region)
+        itemsize, extent, vmap = ref.storage.dtype.itemsize, found.array.shape, framed(ref.vmap, origin)
+        return self._operand(Operand(FETCHED, name, itemsize, low, extent, steps, vmap, ref.array.dtype))
+
+    def _target(self, statement: Elementwise, out: Ref, origin: Origin, creates: bool) -> Any:
         """Where a statement writes: a temporary, or an array over the storage's memory."""
-        key, storage, counts = self.key(out), out.storage, self.made.counts
+        group, storage = self.group, out.storage
+        key = group.key(out, origin)
         if key in self.stored:
             return self.present[key]
         self.stored.add(key)
         slot = key[0]
-        if creates and not storage.wanted and slot not in self.kept:
-            counts["contracted"] += 1
-            temp = self.present[key] = Temp(self.temps, out.array.dtype)
-            self.temps += 1
+        if creates and not storage.wanted and slot not in group.kept:
+            temp = self.present[key] = group.temporary(key, out.array.dtype)
             return temp
-        counts["writes"] += 1
-        if creates and not storage.alive:
-            counts["stored_temporaries"] += 1
-        operand = self._stored(AFTER, slot, out)
-        how = versions[slot]
+        group.note_written(key, creates and not storage.alive)
+        operand = group.stored(AFTER, slot, out, origin)
+        how = self.versions[slot]
         number = self._operand(operand)
         if how == "aside":
             target, number = number, self._operand(operand._replace(over=ASIDE))
             if statement.where is not None:
-                self.made.filled.append((number, target))
-            self.made.copies.append((target, number))
+                self.body.filled.append((number, target))
+            self.body.copies.append((target, number))
         elif how == "version" and statement.where is not None:
-            self.made.filled.append((number, self._operand(operand._replace(over=BEFORE))))
+            self.body.filled.append((number, self._operand(operand._replace(over=BEFORE))))
         self.present[key] = number
         return number

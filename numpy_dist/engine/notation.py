@@ -11,6 +11,7 @@ import numpy as np
 from numpy_dist.engine.sites import resolve
 from numpy_dist.ir.ops import COPY
 from numpy_dist.ir.statements import Reduction, Ref, Statement
+from numpy_dist.layout.frames import Origin, framed
 from numpy_dist.layout.views import ViewMap
 
 _OPERATORS = {
@@ -34,8 +35,8 @@ def indices(axes: Sequence[int]) -> str:
 def coordinate(offset: int, steps: Sequence[int]) -> str:
     """``offset + i * steps[0] + j * steps[1] + …`` as one writes it.
 
-    >>> coordinate(1, (0, 1)), coordinate(39, (-2,)), coordinate(0, (3, 1)), coordinate(4, (0,))
-    ('j+1', '39-2*i', '3*i+j', '4')
+    >>> coordinate(1, (0, 1)), coordinate(39, (-2,)), coordinate(0, (3, 1)), coordinate(4, (0,)), coordinate(-1, (1,))
+    ('j+1', '39-2*i', '3*i+j', '4', 'i-1')
     """
     terms = []
     for axis, step in enumerate(steps):
@@ -43,14 +44,14 @@ def coordinate(offset: int, steps: Sequence[int]) -> str:
             size = "" if abs(step) == 1 else f"{abs(step)}*"
             terms.append(("+" if step > 0 else "-") + size + index_name(axis))
     if offset or not terms:
-        terms.append(f"+{offset}")
+        terms.append(f"{offset:+}")
     terms.sort(key=lambda term: term[0] != "+")  # what is added comes first
     return "".join(terms).removeprefix("+")
 
 
-def view_text(name: str, ref: Ref) -> str:
+def view_text(name: str, ref: Ref, origin: Origin = ()) -> str:
     """A view of a buffer at the loop's indices, such as ``b0[i, j+1]``."""
-    vmap, storage = ref.vmap, ref.storage
+    vmap, storage = framed(ref.vmap, origin), ref.storage
     steps = [[row[axis] for row in vmap.steps] for axis in range(len(vmap.offset))]
     places = [coordinate(offset, row) for offset, row in zip(vmap.offset, steps, strict=True)]
     if vmap.merged:

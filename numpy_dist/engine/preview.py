@@ -14,7 +14,7 @@ from numpy_dist.engine.combine import SMALL, meet, partial_boxes
 from numpy_dist.engine.counters import Counters
 from numpy_dist.engine.group import GroupPlan
 from numpy_dist.engine.local_plan import Fetched, LocalPlan
-from numpy_dist.engine.local_planner import LocalPlanner
+from numpy_dist.engine.local_planner import cell_key
 from numpy_dist.engine.storage import Storage
 from numpy_dist.engine.transfer import cached_plan, covers, ghosts, wider_margins
 from numpy_dist.ir.phantoms import phantom
@@ -162,7 +162,7 @@ def preview(runtime: Any, group: GroupPlan, statements: list[Statement], shadows
     _preview_halos(runtime, group, shadows, found)
     if group.box is not None:
         _preview_loop(runtime, group, statements, shadows, fetched, found)
-        _measure(group, group.box, statements, shadows, found)
+        _measure(group, runtime.rank, statements, shadows, found)
     for slot in group.written:
         shadows[slot].fresh = ()
     slots = {id(shadows[slot]): slot for slot in group.slots}
@@ -234,7 +234,7 @@ def _preview_loop(
     found.geometry = group.geometry(shadows)
     plan = group.locals.get(found.geometry)
     if plan is None:
-        plan = LocalPlanner(group.box, group.slots, group.kept, runtime.rank, statements, shadows, fetched).plan()
+        plan = group.planner(runtime.rank, statements, shadows, fetched).plan()
     found.plan = plan
     found.counts["loops"] += 1
     for name, count in plan.counts.items():
@@ -287,25 +287,25 @@ def _collective_bytes(boxes: Sequence[Box | None], me: int, dtype: np.dtype) -> 
     return nbytes + len(pickle.dumps((dtype.str, (0,) if part is None else part.shape, None), protocol=5))
 
 
-def _measure(group: GroupPlan, box: Box, statements: list[Statement], shadows: list[Any], found: Preview) -> None:
+def _measure(group: GroupPlan, rank: int, statements: list[Statement], shadows: list[Any], found: Preview) -> None:
     """Bytes that the loop reads and writes, each cell once."""
     slots = {id(shadows[slot]): slot for slot in group.slots}
-    plan = found.plan
-    assert plan is not None
-    reads: dict[tuple, Ref] = {}
-    writes: dict[tuple, Ref | None] = {}
-    for statement in statements:
+    assert found.plan is not None
+    reads: dict[tuple, tuple[Ref, Any]] = {}
+    writes: dict[tuple, tuple[Ref, Any] | None] = {}
+    for statement, origin in zip(statements, group.origins, strict=True):
         for ref in statement.reads():
-            key = slots[id(ref.storage)], ref.view
+            key = cell_key(slots[id(ref.storage)], ref, origin)
             if key not in writes:
-                reads.setdefault(key, ref)
+                reads.setdefault(key, (ref, statement.space))
         if not isinstance(statement, Reduction):
             for out, new in zip(statement.outputs, statement.creates, strict=True):  # type: ignore[attr-defined]
                 slot = slots[id(out.storage)]
                 stored = not (new and is_contracted(group, slot, out.storage))
-                writes.setdefault((slot, out.view), out if stored else None)
-    found.reads = _bytes_by_slot(box, reads)
-    found.writes = _bytes_by_slot(box, {key: ref for key, ref in writes.items() if ref is not None})
+                key = cell_key(slot, out, origin)
+                writes.setdefault(key, (out, statement.space) if stored else None)
+    found.reads = _bytes_by_slot(rank, reads)
+    found.writes = _bytes_by_slot(rank, {key: ref for key, ref in writes.items() if ref is not None})
 
 
 def is_contracted(group: GroupPlan, slot: int, storage: Any) -> bool:
@@ -313,10 +313,13 @@ def is_contracted(group: GroupPlan, slot: int, storage: Any) -> bool:
     return not storage.wanted and slot not in group.kept
 
 
-def _bytes_by_slot(box: Box, refs: dict[tuple, Ref]) -> dict[int, int]:
+def _bytes_by_slot(rank: int, refs: dict[tuple, tuple[Ref, Any]]) -> dict[int, int]:
     regions: dict[int, list[Region]] = {}
     sizes: dict[int, int] = {}
-    for (slot, _), ref in refs.items():
+    for (slot, *_), (ref, space) in refs.items():
+        box = space.box(rank)
+        if box is None:
+            continue
         regions.setdefault(slot, []).append(storage_region(ref.vmap, box))
         sizes[slot] = ref.storage.dtype.itemsize
     found = {}

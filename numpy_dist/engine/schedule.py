@@ -40,6 +40,7 @@ class Schedule:
                 group.space,
                 [places[id(s)] for s in group.statements],
                 group.statements,
+                group.origins,
                 slots,
                 frozenset(slots[n] for n in group.shared) | frozenset(slots[n] for n in later if n in slots),
                 runtime.rank,

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from numpy_dist.ir.phantoms import is_shared, offset_of
+from numpy_dist.layout.frames import Frame, frame_of
 from numpy_dist.layout.layout import Layout
 from numpy_dist.layout.views import ViewMap, decode, iteration_layout, owned_boxes, view_layout
 
@@ -82,6 +83,11 @@ class View:
         if self.vmap is None or self.exact_layout is not None:
             return self.exact_layout
         return None if self.layout.has_copies else owned_boxes(self.layout, self.vmap)
+
+    @cached_property
+    def frame(self) -> Frame | None:
+        """The space that work on the whole storage has, and where this view lies in it, if it is a box of it."""
+        return None if self.vmap is None or self.exact_layout is None else frame_of(self.layout, self.vmap)
 
 
 _VIEWS: dict[tuple, View] = {}

@@ -85,8 +85,9 @@ def random_program(seed: int, statements: int = 12) -> list[tuple]:
     if rng.random() < 0.7:
         program.append(("new", 1, shape, rng.choice(dtypes), "C"))
         arrays.append(fresh(1, shape, program[1][3], "C"))
+    parts = rng.choice([0.0, 0.1, 0.6])
     for _ in range(rng.randint(3, statements)):
-        step = _random_step(rng, arrays)
+        step = _random_part(rng, arrays) if rng.random() < parts else _random_step(rng, arrays)
         if step is not None:
             program.append(step)
     return program
@@ -119,6 +120,34 @@ def _random_step(rng: random.Random, arrays: list[np.ndarray]) -> tuple | None:
         if len(arrays) < 3:
             return None
         step = ("drop", target)
+    try:
+        with np.errstate(all="ignore"):
+            perform(arrays, step, NumpySide())
+    except (ValueError, TypeError):
+        return None
+    return step
+
+
+def _random_part(rng: random.Random, arrays: list[np.ndarray]) -> tuple | None:
+    """``a[box] op= b[shifted box]``: runs of these are what shares a loop whose space is divided into cells."""
+    target = rng.choice([rng.randrange(len(arrays)), len(arrays) - 1, len(arrays) - 1])
+    shape = arrays[target].shape
+    other = rng.choice([number for number, x in enumerate(arrays) if x.shape == shape])
+    box, shifted = [], []
+    for n in shape:
+        lo, hi = rng.choice([(0, n), (0, n), (1, n), (0, n - 1), (1, n - 1), (n // 3, n - n // 4)])
+        lo, hi = (lo, hi) if hi > lo else (0, n)
+        move = rng.choice([m for m in (-1, 0, 0, 0, 1) if lo + m >= 0 and hi + m <= n])
+        box.append(slice(lo, hi))
+        shifted.append(slice(lo + move, hi + move))
+    step = (
+        "in place",
+        rng.randrange(len(BINARY)),
+        target,
+        [("getitem", tuple(box))],
+        other,
+        [("getitem", tuple(shifted))],
+    )
     try:
         with np.errstate(all="ignore"):
             perform(arrays, step, NumpySide())
