@@ -52,10 +52,18 @@ class Compiler:
         self._tries: dict[str, int] = {}
         self._deaths = 0
         self._unable = ""  # why no child is of use
+        self._companion = ""
         self._child: Child | None = None
         self._closed = False
 
     # What users call
+
+    def accompany(self, source: str) -> None:
+        """Have a kernel compiled before any other one is: the others are of full use only with this one.
+
+        A script that ends as soon as its own kernels are there would else never leave it in the cache.
+        """
+        self._companion = source
 
     def request(self, source: str) -> None:
         """Have a kernel compiled, if it is not there; returns at once."""
@@ -63,6 +71,8 @@ class Compiler:
             return
         with self._lock:
             if self._load(source) is None and source not in self._failures and source not in self._wanted:
+                if self._companion and source != self._companion:
+                    self.request(self._companion)
                 self._wanted[source] = 0.0
                 self._attend(source)
 
@@ -83,7 +93,7 @@ class Compiler:
             return found
 
     def compile(self, source: str) -> int:
-        """The kernel's address; waits for it.
+        """The kernel's address; waits for it, and for the one that accompanies it.
 
         Raises
         ------
@@ -91,11 +101,18 @@ class Compiler:
             Where it cannot be compiled.
         """
         self.request(source)
+        if self._companion:
+            self.request(self._companion)
+            self._wait(self._companion)
+        found = self._wait(source)
+        if found is None:
+            raise CompileError(self._failures[source])
+        return found
+
+    def _wait(self, source: str) -> int | None:
+        """The address of a kernel that was requested, as soon as it is there; None as soon as it has failed."""
         pause = 0.001
-        while (found := self.address(source)) is None:
-            reason = self._failures.get(source)
-            if reason is not None:
-                raise CompileError(reason)
+        while (found := self.address(source)) is None and source not in self._failures:
             time.sleep(pause)
             pause = min(0.005, pause * 1.5)
         return found

@@ -1,48 +1,42 @@
-"""From an object file to a function's address, by llvmlite alone: importing Numba takes longer than a script may."""
+"""From a kernel as it is kept to its address, without Numba, and for most kernels without LLVM: both load slowly."""
 
 from __future__ import annotations
 
 import ctypes
 import functools
 import json
+import mmap
+import struct
 import threading
+from typing import TYPE_CHECKING
 
-import llvmlite.binding as llvm
+if TYPE_CHECKING:
+    from numpy_dist.backends.compiled.elf import Image
 
 _lock = threading.Lock()
 
 
 class LoadError(RuntimeError):
-    """The object file needs functions that this process does not have, or lacks the kernel."""
+    """The kernel needs functions that this process does not have, or cannot be put into memory."""
 
 
-def pack(symbol: str, externals: list[str], code: bytes) -> bytes:
-    """A kernel as it is kept: its symbol, the functions that it calls by name, and the object file."""
-    return json.dumps({"symbol": symbol, "externals": externals}).encode() + b"\n" + code
+def pack(symbol: str, externals: list[str], code: bytes, image: Image | None = None) -> bytes:
+    """A kernel as it is kept: its symbol, the functions that it calls by name, and its image, else the object file."""
+    head: dict[str, object] = {"symbol": symbol, "externals": externals}
+    if image is not None:
+        head["image"] = {"entry": image.entry, "words": image.words, "calls": image.calls}
+        code = image.data
+    return json.dumps(head).encode() + b"\n" + code
 
 
 @functools.cache
 def _process() -> ctypes.CDLL:
-    return ctypes.CDLL(None)
+    return ctypes.CDLL(None, use_errno=True)
 
 
 def resolvable(name: str) -> bool:
     """Whether every process finds the function `name` (those of the C library and of libm)."""
     return hasattr(_process(), name)
-
-
-def target_machine() -> llvm.TargetMachine:
-    """Code for this processor, to be put at any address."""
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-    target = llvm.Target.from_triple(llvm.get_process_triple())
-    features = llvm.get_host_cpu_features().flatten()
-    return target.create_target_machine(cpu=llvm.get_host_cpu_name(), features=features, opt=3, jit=True)
-
-
-@functools.cache
-def _engine() -> llvm.ExecutionEngine:
-    return llvm.create_mcjit_compiler(llvm.parse_assembly(""), target_machine())
 
 
 def load(content: bytes) -> int:
@@ -58,11 +52,39 @@ def load(content: bytes) -> int:
     missing = [name for name in description["externals"] if not resolvable(name)]
     if missing:
         raise LoadError(f"the kernel needs {', '.join(missing)}, which this process does not have")
+    image = description.get("image")
+    if image is not None:
+        return _place(code, image["words"], image["calls"]) + image["entry"]
+    from numpy_dist.backends.compiled import linker
+
     with _lock:
-        engine = _engine()
-        engine.add_object_file(llvm.ObjectFileRef.from_data(code))
-        engine.finalize_object()
-        address = engine.get_function_address(description["symbol"])
+        address = linker.link(code, description["symbol"])
     if not address:
         raise LoadError(f"the object file has no function {description['symbol']}")
+    return address
+
+
+def _place(data: bytes, words: list[list[int]], calls: list[tuple[int, str, int]]) -> int:
+    """The address of an image, in memory that can be executed and no longer written.
+
+    Python's `mmap` would give it back when the interpreter ends, and threads may run the kernel until the process does.
+    """
+    system = _process()
+    reserve, protect = system.mmap, system.mprotect
+    reserve.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long)
+    reserve.restype = ctypes.c_void_p
+    protect.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
+    kind = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
+    address = reserve(None, len(data), mmap.PROT_READ | mmap.PROT_WRITE, kind, -1, 0)
+    if address in (None, ctypes.c_void_p(-1).value):
+        raise LoadError(f"there is no memory for a kernel: error {ctypes.get_errno()}")
+    filled = bytearray(data)
+    for offset, target in words:
+        struct.pack_into("<Q", filled, offset, address + target)
+    for offset, name, addend in calls:
+        function = ctypes.cast(getattr(system, name), ctypes.c_void_p).value or 0
+        struct.pack_into("<Q", filled, offset, function + addend)
+    ctypes.memmove(address, bytes(filled), len(filled))
+    if protect(address, len(data), mmap.PROT_READ | mmap.PROT_EXEC):
+        raise LoadError(f"the system does not let this process execute what it has written: error {ctypes.get_errno()}")
     return address

@@ -20,7 +20,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-SCHEMA = 1  # of the files in the cache
+SCHEMA = 2  # of the files in the cache
 KERNEL, FAILURE, LOCK, TEMPORARY = ".kernel", ".failed", ".lock", ".tmp"
 
 _FOLDER = os.path.dirname(os.path.abspath(__file__))
@@ -35,20 +35,45 @@ _ABANDONED_SECONDS = 3600.0
 @functools.cache
 def environment_digest() -> bytes:
     """The digest of all that decides what a kernel compiles to, but its source and what that imports of this folder."""
-    import llvmlite
-    import llvmlite.binding as llvm
-
     digest = hashlib.sha256()
-    numba = importlib.util.find_spec("numba")  # its version, without importing it
-    if numba is None or numba.origin is None:
-        raise ModuleNotFoundError("numba is not installed")
-    for path in (os.path.join(_FOLDER, "worker.py"), os.path.join(os.path.dirname(numba.origin), "_version.py")):
+    paths = [os.path.join(_FOLDER, name) for name in ("worker.py", "linker.py", "elf.py")]
+    for name in ("numba", "llvmlite"):  # their versions, without importing them
+        found = importlib.util.find_spec(name)
+        if found is None or found.origin is None:
+            raise ModuleNotFoundError(f"{name} is not installed")
+        paths.append(os.path.join(os.path.dirname(found.origin), "_version.py"))
+    for path in paths:
         with open(path, "rb") as file:
             digest.update(hashlib.sha256(file.read()).digest())
-    words = (SCHEMA, llvmlite.__version__, sys.version, sys.platform, llvm.get_process_triple())
-    features = llvm.get_host_cpu_features().flatten()
-    digest.update("\n".join(map(str, (*words, llvm.get_host_cpu_name(), features))).encode())
+    digest.update("\n".join(map(str, (SCHEMA, sys.version, sys.platform, *_processor()))).encode())
     return digest.digest()
+
+
+def _processor(path: str = "/proc/cpuinfo") -> tuple[str, ...]:
+    """What tells processors apart that need other code."""
+    found = _described(path) if os.uname().machine == "x86_64" else None
+    if found is not None:
+        return found
+    import llvmlite.binding as llvm  # knows, too, but is loaded in a tenth of a second
+
+    return llvm.get_process_triple(), llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
+
+
+def _described(path: str) -> tuple[str, ...] | None:
+    """What Linux says of the first processor, and which Linux: others may know of fewer features. None elsewhere."""
+    text = b""
+    try:
+        with open(path, "rb", buffering=0) as file:
+            while b"\n\n" not in text and (part := file.read(4096)):
+                text += part
+    except OSError:
+        return None
+    lines = [line.partition(":") for line in text.decode(errors="replace").partition("\n\n")[0].splitlines()]
+    values = {name.strip(): value.strip() for name, _, value in lines}
+    wanted = [values.get(name) for name in ("vendor_id", "cpu family", "model", "stepping", "flags")]
+    if any(value is None for value in wanted):
+        return None
+    return os.uname().release, *map(str, wanted)
 
 
 @functools.cache

@@ -11,13 +11,13 @@ import time
 import weakref
 from collections import deque
 from collections.abc import Callable
-from importlib import resources
 from typing import Protocol
 
 from numpy_dist.backends.compiled.threads_count import spare_cpus
 
 __all__ = ["ThreadPool"]
 
+_LAUNCH = os.path.join(os.path.dirname(os.path.abspath(__file__)), "launch.py")
 KERNEL = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
 
 # Offsets in bytes, as in launch.py, which the main process does not import (it would import Numba).
@@ -36,6 +36,8 @@ _KEPT_FUNCTIONS = 1024
 class Compiler(Protocol):
     """What the pool needs of the compiler: `request` a source, and ask for the `address` of its kernel."""
 
+    def accompany(self, source: str) -> object: ...
+
     def request(self, source: str) -> object: ...
 
     def address(self, source: str) -> int | None: ...
@@ -43,7 +45,8 @@ class Compiler(Protocol):
 
 def launch_source() -> str:
     """The source of the kernel that the threads run."""
-    return resources.files(__package__).joinpath("launch.py").read_text(encoding="utf-8")
+    with open(_LAUNCH, encoding="utf-8") as file:
+        return file.read()
 
 
 class Request:
@@ -182,6 +185,8 @@ class ThreadPool:
         self._requests: deque[Request] = deque()
         self._functions: dict[int, Callable[[int, int, int], int]] = {}
         self._starting = threading.RLock()
+        if not self._alone:
+            compiler.accompany(launch_source())
         _pools.add(self)
 
     def run(self, address: int, block: int, units: int, grain: int) -> list[tuple[int, int]]:

@@ -12,7 +12,6 @@ import os
 import queue
 import select
 import signal
-import struct
 import sys
 import threading
 import time
@@ -52,10 +51,26 @@ def compile_kernel(source: str, symbol: str) -> bytes:
     CompileError
         Whatever is wrong with the source; the message says what.
     """
+    from numpy_dist.backends.compiled import elf, loader
+
+    code = object_file(source, symbol)
+    try:
+        made = elf.ObjectFile(code)
+    except elf.FormatError as problem:  # LLVM ends the process that loads an object with a symbol it does not find
+        raise CompileError(str(problem)) from problem
+    externals = made.undefined()
+    missing = [name for name in externals if not loader.resolvable(name)]
+    if missing:
+        raise CompileError(f"the kernel calls {', '.join(missing)}, which a process without Numba does not have")
+    return loader.pack(symbol, externals, code, made.image(symbol))
+
+
+def object_file(source: str, symbol: str) -> bytes:
+    """What Numba and LLVM make of a source. Raises `CompileError`."""
     import llvmlite.binding as llvm
     import numba
 
-    from numpy_dist.backends.compiled import loader
+    from numpy_dist.backends.compiled import linker
 
     filename = f"<{symbol}>"
     linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
@@ -72,14 +87,9 @@ def compile_kernel(source: str, symbol: str) -> bytes:
         del linecache.cache[filename]
     native = function.native_name.removeprefix("cfunc.")
     _check_returns(module, native)
-    machine = loader.target_machine()
+    machine = linker.target_machine()
     _keep_only(module, native, symbol, machine)
-    code = machine.emit_object(module)
-    externals = undefined_symbols(code)
-    missing = [name for name in externals if not loader.resolvable(name)]
-    if missing:
-        raise CompileError(f"the kernel calls {', '.join(missing)}, which a process without Numba does not have")
-    return loader.pack(symbol, externals, code)
+    return machine.emit_object(module)
 
 
 def _check_returns(module: Any, native: str) -> None:
@@ -108,31 +118,6 @@ def _keep_only(module: Any, native: str, symbol: str, machine: Any) -> None:
     passes.add_always_inliner_pass()
     passes.add_global_dead_code_eliminate_pass()
     passes.run(module, llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options()))
-
-
-def undefined_symbols(code: bytes) -> list[str]:
-    """The symbols that an object file (64-bit ELF) needs from elsewhere.
-
-    Raises
-    ------
-    CompileError
-        For another format: LLVM ends the process that loads an object with a symbol it does not find.
-    """
-    if code[:5] != b"\x7fELF\x02" or sys.byteorder != "little":
-        raise CompileError("object files other than 64-bit little-endian ELF are not supported")
-    table, size, count = struct.unpack_from("<Q", code, 40)[0], *struct.unpack_from("<HH", code, 58)
-    # name, type, flags, address, offset, size, link, info, alignment, entry size
-    sections = [struct.unpack_from("<IIQQQQIIQQ", code, table + index * size) for index in range(count)]
-    names = set()
-    for section in sections:
-        if section[1] != 2:  # SHT_SYMTAB
-            continue
-        strings = sections[section[6]][4]
-        for start in range(section[4], section[4] + section[5], 24):
-            name, _, _, defined_in = struct.unpack_from("<IBBH", code, start)
-            if name and not defined_in:
-                names.add(code[strings + name : code.index(b"\0", strings + name)].decode())
-    return sorted(names)
 
 
 class Worker:

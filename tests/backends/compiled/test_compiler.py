@@ -105,6 +105,54 @@ def test_a_second_process_starts_no_child_and_imports_no_numba(warm):
     assert done.stdout == "True True False\n", done.stderr
 
 
+def test_a_companion_is_compiled_first_and_waited_for(compiler, tmp_path):
+    other = add_one(tag="companion")
+    compiler.accompany(other)
+    assert adds_one(compiler.compile(add_one()))
+    assert adds_one(compiler._addresses[other])
+    assert len(list(tmp_path.glob("*.kernel"))) == 2
+
+
+def test_a_companion_that_fails_stops_nobody(compiler):
+    compiler.accompany(source("return w.nothing"))
+    assert adds_one(compiler.compile(add_one()))
+
+
+def test_a_companion_is_asked_for_with_what_has_to_be_compiled_only(warm):
+    compiler = Compiler(warm, LIMIT)
+    compiler.accompany(add_one(tag="companion"))
+    compiler.request(add_one())
+    assert compiler._child is None and compiler._wanted == {}
+
+
+THREADS = """
+import sys
+import numpy as np
+from numpy_dist.backends.compiled.compiler import Compiler
+from numpy_dist.backends.compiled.threads import ThreadPool
+compiler = Compiler(sys.argv[1], 1 << 24)
+pool = ThreadPool(2, compiler)
+kernel = compiler.compile(sys.stdin.read())
+x = np.zeros(1)
+words = np.array([x.ctypes.data, x.ctypes.data, 1])
+pool._run_alone = None
+pool.run(kernel, words.ctypes.data, 2, 1)
+print(pool.threads, compiler._child is not None, *sorted({"numba", "llvmlite"} & {*sys.modules}))
+compiler.close()
+"""
+
+
+def test_a_second_run_on_threads_compiles_nothing(tmp_path):
+    """The first run ends as soon as it has its kernel: what the threads run is in the cache all the same."""
+    said = []
+    for _ in range(2):
+        command = [sys.executable, "-c", THREADS, str(tmp_path)]
+        text = source("return 0")
+        done = subprocess.run(command, input=text, capture_output=True, text=True, timeout=120, check=True)
+        said.append(done.stdout)
+    assert said == ["2 True\n", "2 False\n"]
+
+
 RANK = """
 import json, sys
 from numpy_dist.backends.compiled.compiler import Compiler

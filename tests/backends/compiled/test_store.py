@@ -69,6 +69,37 @@ def test_keys_depend_on_the_source_and_on_what_it_imports(monkeypatch):
     assert stores.kernel_key("def kernel(): pass") != first
 
 
+CPU = """processor\t: 0
+vendor_id\t: GenuineX
+cpu family\t: 6
+model\t\t: 85
+stepping\t: 7
+cpu MHz\t\t: {mhz}
+flags\t\t: {flags}
+
+"""
+
+
+def test_processors_differ_by_their_features_not_by_their_speed(tmp_path):
+    def described(flags, mhz=2000, others=""):
+        (tmp_path / "cpuinfo").write_text(CPU.format(flags=flags, mhz=mhz) + others)
+        return stores._described(str(tmp_path / "cpuinfo"))
+
+    plain = described("fpu sse2 avx2")
+    assert plain is not None and plain == described("fpu sse2 avx2", 3000, CPU.format(flags="none", mhz=1))
+    assert described("fpu sse2 avx2 avx512f") != plain
+    assert described("fpu " + 1000 * "flag123 " + "last")[-1].endswith("last")
+    (tmp_path / "cpuinfo").write_text("processor\t: 0\nBogoMIPS\t: 50\nFeatures\t: fp asimd\n\n")
+    assert stores._described(str(tmp_path / "cpuinfo")) is None
+    assert stores._described(str(tmp_path / "nothing")) is None
+
+
+def test_what_linux_does_not_describe_llvm_knows(tmp_path):
+    import llvmlite.binding as llvm
+
+    assert llvm.get_host_cpu_name() in stores._processor(str(tmp_path / "nothing"))
+
+
 def test_the_digest_of_imports_is_that_of_the_files(monkeypatch, tmp_path):
     for name, text in (("one", "from numpy_dist.backends.compiled.two import x"), ("two", "x = 1"), ("three", "")):
         (tmp_path / f"{name}.py").write_text(text)

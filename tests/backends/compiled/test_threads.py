@@ -215,6 +215,9 @@ def test_kernels_run_alone_until_the_worker_is_compiled(compiler):
         ready = False
         asked = 0
 
+        def accompany(self, source):
+            assert source == threads.launch_source()
+
         def request(self, source):
             assert source == threads.launch_source()
             self.asked += 1
