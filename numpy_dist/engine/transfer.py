@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
@@ -10,17 +11,45 @@ import numpy as np
 
 from numpy_dist.engine.storage import Storage
 from numpy_dist.layout.alignment import Access
-from numpy_dist.layout.fetch import FetchPlan, plan_fetch
+from numpy_dist.layout.fetch import FetchPlan, Reach, halo_reach, plan_fetch
 from numpy_dist.layout.halo import ghost_blocks, margins
 from numpy_dist.layout.layout import Layout
 from numpy_dist.layout.regions import Box, Region
 
 Wanted = tuple[tuple[Region, ...], ...]
-cached_plan = lru_cache(maxsize=2048)(plan_fetch)
+_planned = lru_cache(maxsize=2048)(plan_fetch)
+_MOST_KNOWN = 1024
+_known_plans: dict[tuple[Layout, int, int], tuple[Wanted, FetchPlan]] = {}
+_known_covers: dict[tuple[int, int], tuple[Wanted, Wanted, bool]] = {}
+_lock = threading.Lock()
+
+
+def cached_plan(layout: Layout, wanted: Wanted, rank: int, reach: Reach | None = None) -> FetchPlan:
+    """As `layout.fetch.plan_fetch`; for a `wanted` seen before it costs the same at any number of ranks.
+
+    A tuple with an entry for each rank takes long to hash. A loop comes with the same object again and again: it is
+    known by its address, which stays its own since it is kept.
+    """
+    found = _known_plans.get((layout, id(wanted), rank))
+    if found is None:
+        found = wanted, _planned(layout, wanted, rank, reach)
+        _keep(_known_plans, (layout, id(wanted), rank), found)
+    return found[1]
+
+
+def _keep(known: dict[Any, Any], key: Any, what: Any) -> None:
+    with _lock:  # simulated ranks are threads
+        if len(known) >= _MOST_KNOWN:
+            del known[next(iter(known))]
+        known[key] = what
 
 
 def start_fetch(
-    runtime: Any, storage: Storage, wanted: Wanted, part: Callable[[Region], np.ndarray]
+    runtime: Any,
+    storage: Storage,
+    wanted: Wanted,
+    part: Callable[[Region], np.ndarray],
+    reach: Reach | None = None,
 ) -> Callable[[], None]:
     """Begin to bring every rank the regions that it wants.
 
@@ -30,13 +59,15 @@ def start_fetch(
         For each rank its regions, the same on every rank.
     part : callable
         ``part(region)`` is the array that receives a region on this rank.
+    reach : tuple of (int, int), optional
+        As in `layout.fetch.plan_fetch`.
 
     Returns
     -------
     callable
         Waits and unpacks. Communicates only where a rank wants what it does not hold.
     """
-    plan: FetchPlan = cached_plan(storage.layout, wanted, runtime.rank)
+    plan = cached_plan(storage.layout, wanted, runtime.rank, reach)
     if storage.memory is None and (plan.sends or plan.local):
         own = storage.layout.box(runtime.rank)
         assert own is not None
@@ -115,11 +146,22 @@ def start_halo(runtime: Any, storage: Storage, accesses: tuple[Access, ...]) -> 
     storage.fresh = (*storage.fresh, wanted)
     runtime.counters.halos += 1
     # What arrives belongs to this version: the storage may have got another one by then.
-    return start_fetch(runtime, storage, wanted, storage.parts() if storage.memory is not None else storage.part)
+    part = storage.parts() if storage.memory is not None else storage.part
+    return start_fetch(runtime, storage, wanted, part, halo_reach(storage.layout))
 
 
 def covers(had: Wanted, wanted: Wanted) -> bool:
     """Whether ghost regions that were exchanged contain those that are wanted, on every rank."""
+    if had is wanted:
+        return True
+    found = _known_covers.get((id(had), id(wanted)))
+    if found is None:
+        found = had, wanted, _covers(had, wanted)
+        _keep(_known_covers, (id(had), id(wanted)), found)
+    return found[2]
+
+
+def _covers(had: Wanted, wanted: Wanted) -> bool:
     return had == wanted or all(
         all(
             any(all(a.start >= b.start and a.stop <= b.stop for a, b in zip(r, h, strict=True)) for h in have)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
@@ -30,6 +30,13 @@ class Access:
     mode: str
     regions: tuple[Region | None, ...]
     hulls: tuple[Box | None, ...]
+    _hash: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_hash", hash((self.mode, self.regions, self.hulls)))
+
+    def __hash__(self) -> int:
+        return self._hash  # worked out once: there is an entry for each rank
 
 
 def hull(region: Region) -> Box:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
 
 from numpy_dist.layout.layout import Layout
 from numpy_dist.layout.regions import Box, Region, clip
@@ -62,6 +64,17 @@ def plan_fetch(
                 incoming.setdefault(holder, []).append(part)
     receives = tuple((source, tuple(incoming[source])) for source in sorted(incoming))
     return FetchPlan(_plan_sends(layout, wanted, rank, reach), receives, tuple(local))
+
+
+@lru_cache(maxsize=1024)
+def halo_reach(layout: Layout) -> Reach:
+    """A bound for halos, without looking at any: `alignment` has none that is wider than the shard that gets it."""
+    widest = [0] * len(layout.shape)
+    for axis in layout.cut_axes:
+        cut = layout.cut_of(axis)
+        assert cut is not None
+        widest[axis] = max(b - a for a, b in pairwise(cut.ascending))
+    return tuple((n, n) for n in widest)
 
 
 def _plan_sends(
