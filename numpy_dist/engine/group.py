@@ -12,7 +12,7 @@ from numpy_dist.engine.local_plan import Fetched, LocalPlan
 from numpy_dist.engine.local_planner import LocalPlanner
 from numpy_dist.engine.storage import Storage
 from numpy_dist.engine.transfer import Wanted, fetch_array, start_halo
-from numpy_dist.ir.statements import Reduction, Ref, Statement
+from numpy_dist.ir.statements import Elementwise, Reduction, Ref, Statement
 from numpy_dist.layout.alignment import FETCH, HALO, Access, is_empty, plan_access
 from numpy_dist.layout.frames import Cell, Origin, cells, shifted
 from numpy_dist.layout.interior import edges, interior_box
@@ -63,6 +63,11 @@ class GroupPlan:
         self.written = sorted(
             {slots[id(out.storage)] for s in statements if not isinstance(s, Reduction) for out in s.outputs}
         )
+        made = {
+            slots[id(o.storage)] for s in statements if isinstance(s, Elementwise) and all(s.creates) for o in s.outputs
+        }
+        self.temporary = sorted(made - kept)  # slots that nothing else has to do with, and have no memory before
+        self.lasting = [slot for slot in self.slots if slot not in self.temporary]
         self.reductions = [n for n, s in enumerate(statements) if isinstance(s, Reduction)]
         self.fetches: list[tuple[tuple, int, Wanted]] = []  # (slot, view and origin; slot; regions)
         self.halos: list[tuple[int, tuple[Access, ...]]] = []
@@ -134,10 +139,11 @@ class GroupPlan:
             for wait in waits:
                 wait()
         else:
-            plan = self._local_plan(runtime, statements, storages, fetched)
-            partials = plan.run(runtime, statements, storages, self.slots, fetched, waits)
+            plan = self.locals.get(self.geometry(storages)) or self._plan(runtime, statements, storages, fetched)
+            partials = plan.run(runtime, statements, storages, fetched, waits)
         for slot in self.written:
-            storages[slot].fresh = ()
+            if storages[slot].fresh:
+                storages[slot].fresh = ()
         for number, partial in zip(self.reductions, partials, strict=True):
             statement = statements[number]
             assert isinstance(statement, Reduction)
@@ -159,26 +165,21 @@ class GroupPlan:
 
     def geometry(self, storages: list[Storage]) -> tuple:
         """What a local plan depends on of the storages."""
-        return tuple(
-            [
-                (s.low, s.extent, s.memory is None, s.wanted, s.spare is not None and s.spare[1])
-                for s in [storages[slot] for slot in self.slots]
-            ]
-        )
+        key: list[Any] = [storages[slot].wanted for slot in self.temporary]
+        for slot in self.lasting:
+            s = storages[slot]
+            key += s.low, s.extent, s.memory is None, s.wanted, s.spare is not None and s.spare[1]
+        return tuple(key)
 
-    def _local_plan(
+    def _plan(
         self, runtime: Any, statements: list[Statement], storages: list[Storage], fetched: dict[tuple, Fetched]
     ) -> LocalPlan:
-        """The plan of the loop for the present geometry of the storages, and for what is still wanted of them."""
-        assert self.box is not None
+        """Plan the loop for the present geometry of the storages, and for what is still wanted of them."""
         key = self.geometry(storages)
-        plan = self.locals.get(key)
-        if plan is None:
-            if len(self.locals) >= _MOST_LOCAL:
-                del self.locals[next(iter(self.locals))]
-            plan = self.planner(runtime.rank, statements, storages, fetched).plan()
-            plan.divide(self.boxes)
-            self.locals[key] = plan
+        if len(self.locals) >= _MOST_LOCAL:
+            del self.locals[next(iter(self.locals))]
+        plan = self.locals[key] = self.planner(runtime.rank, statements, storages, fetched).plan()
+        plan.divide(self.boxes)
         return plan
 
 

@@ -14,7 +14,7 @@ from numpy_dist.engine.listed_group import group_lines
 from numpy_dist.engine.notation import bytes_text
 from numpy_dist.engine.preview import COUNTS, Preview, Shadow, is_contracted, preview, shadow_statements
 from numpy_dist.engine.runtime import runtime
-from numpy_dist.engine.schedule import find_schedule
+from numpy_dist.engine.schedule import Description, find_schedule
 from numpy_dist.engine.storage import Storage
 from numpy_dist.ir.statements import Elementwise, Statement
 
@@ -107,7 +107,8 @@ class Listing:
     def _list_part(self, statements: list[Statement], later: set[int], originals: dict[int, Storage]) -> None:
         """List a program on shadows, whose storages are given by their ids."""
         rt = self._runtime
-        schedule, by_slot = find_schedule(rt, statements, later, keep=False)
+        description = Description(statements)
+        schedule, by_slot = find_schedule(rt, statements, description, later, keep=False), description.storages
         for slot, layout in schedule.layouts:
             by_slot[slot].layout = layout
         for group in schedule.groups:

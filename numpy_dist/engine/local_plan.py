@@ -15,9 +15,9 @@ from numpy_dist.ir.statements import Reduction, Statement
 from numpy_dist.layout.regions import Box, Region
 from numpy_dist.layout.views import ViewMap
 
-# What an operand lies in: a storage's memory before the loop, the same after new versions were made, what was fetched,
-# and arrays of the loop's own (results that are copied afterwards).
-BEFORE, AFTER, FETCHED, ASIDE = range(4)
+# What an operand lies in: a storage's memory, what was its memory before a new version was made for this loop, what was
+# fetched, and arrays of the loop's own (results that are copied afterwards).
+MEMORY, OLD, FETCHED, ASIDE = range(4)
 
 
 class Fetched(NamedTuple):
@@ -55,20 +55,21 @@ class Operand(NamedTuple):
 
 
 class Present(NamedTuple):
-    """What a loop is run with: `memory` holds the storages' allocations by slot, as they were before new versions."""
+    """What a loop is run with."""
 
     runtime: Any
     statements: list[Statement]
     storages: list[Storage]
-    memory: dict[int, Any]
     fetched: dict[tuple, Fetched]
 
     def under(self, operand: Operand) -> Any:
         """The allocation that an operand lies in."""
-        if operand.over == BEFORE:
-            return self.memory[operand.which]
-        if operand.over == AFTER:
+        if operand.over == MEMORY:
             return self.storages[operand.which].memory
+        if operand.over == OLD:
+            spare = self.storages[operand.which].spare
+            assert spare is not None
+            return spare[0]
         array = self.fetched[operand.which].array
         return array if array.base is None else array.base
 
@@ -106,7 +107,7 @@ class LocalPlan:
         One for each cell of the iteration space; one in all where every statement runs in all of it.
     allocates, versions, dropped
         Slots that need an allocation, a new version, or no spare one any more; with the box, or the region written.
-    counts : dict
+    reads, writes, contracted, stored_temporaries : int
         What is added to the counters.
     parts : list of Part
         The boxes in which the loop runs: all of it, its cells, or its interior and, when all has been brought, its
@@ -118,7 +119,7 @@ class LocalPlan:
         self.allocates: list[tuple[int, Any]] = []
         self.versions: list[tuple[int, Any]] = []
         self.dropped: list[int] = []
-        self.counts = dict.fromkeys(("reads", "writes", "contracted", "stored_temporaries"), 0)
+        self.reads = self.writes = self.contracted = self.stored_temporaries = 0
         self.parts: list[Part] = []
         self._early = 0  # parts that run while messages travel
 
@@ -138,7 +139,6 @@ class LocalPlan:
         runtime: Any,
         statements: list[Statement],
         storages: list[Storage],
-        slots: Sequence[int],
         fetched: dict[tuple, Fetched],
         waits: list[Callable[[], None]],
     ) -> Sequence[np.ndarray]:
@@ -151,18 +151,30 @@ class LocalPlan:
         """
         counters = runtime.counters
         counters.loops += 1
-        for name, count in self.counts.items():
-            if count:
-                setattr(counters, name, getattr(counters, name) + count)
+        counters.reads += self.reads
+        counters.writes += self.writes
+        counters.contracted += self.contracted
+        counters.stored_temporaries += self.stored_temporaries
         for slot, box in self.allocates:
             storages[slot].allocate(box)
-        memory = {slot: storages[slot].memory for slot in slots}
         for slot in self.dropped:
             storages[slot].drop_spare()
         for slot, region in self.versions:
             new_version(runtime, storages[slot], region)
-        present = Present(runtime, statements, storages, memory, fetched)
+        present = Present(runtime, statements, storages, fetched)
         later: list[tuple[np.ndarray, np.ndarray]] = []
+        if len(self.parts) == 1:
+            for wait in waits:
+                wait()
+            partials = self.parts[0].run(present, later)
+            for target, source in later:
+                np.copyto(target, source)
+            return partials
+        return self._run_parts(present, later, waits)
+
+    def _run_parts(
+        self, present: Present, later: list[tuple[np.ndarray, np.ndarray]], waits: list[Callable[[], None]]
+    ) -> Sequence[np.ndarray]:
         for part in self.parts[: self._early]:
             part.run(present, later)
         for wait in waits:
@@ -170,9 +182,7 @@ class LocalPlan:
         partials = [part.run(present, later) for part in self.parts[self._early :]]
         for target, source in later:
             np.copyto(target, source)
-        if len(partials) > 1 and partials[0]:
-            return fold_cells(self.parts, partials, present)
-        return partials[0] if partials else []
+        return fold_cells(self.parts, partials, present) if partials and partials[0] else []
 
 
 class Part:
@@ -191,15 +201,20 @@ class Part:
         self.windows = [operand.window(box) for operand in body.operands]
         self.memo: dict[str, Any] = {}  # what the backend keeps for this loop
         self._repeat: Any = None
-        self._places: list[tuple[Operand, int]] = []  # operands whose addresses the repeat wants, and their offsets
+        # Of the operands whose addresses the repeat wants: the slot, whether the old version is meant, and the offset.
+        self._places: list[tuple[int, bool, int]] = []
         self._scalars: list[tuple[int, int]] = []  # the same of scalars: statements and inputs
 
     def run(self, present: Present, later: list[tuple[np.ndarray, np.ndarray]]) -> Sequence[np.ndarray]:
         """Run the loop; what is to be copied when all parts have run is added to `later`."""
         repeat = self._repeat
         if repeat is not None:
-            addresses = [present.under(operand).address + offset for operand, offset in self._places]
-            scalars = [present.statements[number].inputs[position] for number, position in self._scalars]
+            _, statements, storages, _ = present
+            addresses = [
+                (storages[slot].spare[0] if old else storages[slot].memory).address + offset  # type: ignore[index]
+                for slot, old, offset in self._places
+            ]
+            scalars = [statements[number].inputs[position] for number, position in self._scalars]
             partials = repeat.again(addresses, scalars, lambda: self.loop(present)[0])
             if partials is not None:
                 return partials
@@ -220,7 +235,8 @@ class Part:
         numbers = {id(array): number for number, array in enumerate(arrays)}
         order = [numbers[id(array)] for array in arrays_of(loop)]
         chosen = [order[number] for number in repeat.operands]
-        self._places = [(body.operands[number], self.windows[number].offset) for number in chosen]
+        lies = [(body.operands[number], self.windows[number].offset) for number in chosen]
+        self._places = [(operand.which, operand.over == OLD, offset) for operand, offset in lies]
         self._scalars = [(body.numbers[step], position) for step, position in repeat.scalars]
         self._repeat = repeat
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from numpy_dist.backends.base import Temp
 from numpy_dist.engine.fuse import disjoint
-from numpy_dist.engine.local_plan import AFTER, ASIDE, BEFORE, FETCHED, Body, Fetched, LocalPlan, Operand
+from numpy_dist.engine.local_plan import ASIDE, FETCHED, MEMORY, OLD, Body, Fetched, LocalPlan, Operand
 from numpy_dist.engine.storage import Storage
 from numpy_dist.ir.statements import Elementwise, Reduction, Ref, Statement
 from numpy_dist.layout.frames import Cell, Origin, framed
@@ -68,14 +68,13 @@ class LocalPlanner:
     def plan(self) -> LocalPlan:
         """The plan; `LocalPlan.divide` is left to the caller."""
         reads = [self._reads(numbers) for _, numbers in self.cells]
-        self.made.counts["reads"] = len({key[0] for found in reads for key in found})
+        self.made.reads = len({key[0] for found in reads for key in found})
         versions = self._versions(reads)
         for (box, numbers), found in zip(self.cells, reads, strict=True):
             planned = _CellPlanner(self, versions, Body(box, numbers))
             planned.plan(found)
             self.made.bodies.append(planned.body)
-        self.made.counts["writes"] = len(self.written)
-        self.made.counts["contracted"] = len(self.temps)
+        self.made.writes, self.made.contracted = len(self.written), len(self.temps)
         return self.made
 
     def _reads(self, numbers: Sequence[int]) -> dict[tuple, tuple[Ref, Origin]]:
@@ -159,7 +158,7 @@ class LocalPlanner:
         """Count what is stored, once for all cells."""
         if key not in self.written:
             self.written.add(key)
-            self.made.counts["stored_temporaries"] += is_temporary
+            self.made.stored_temporaries += is_temporary
 
 
 class _CellPlanner:
@@ -192,7 +191,8 @@ class _CellPlanner:
         name = key[0], ref.view, origin
         found = self.group.fetched.get(name)
         if found is None:
-            return self._operand(self.group.stored(BEFORE, key[0], ref, origin))
+            over = OLD if self.versions.get(key[0]) == "version" else MEMORY
+            return self._operand(self.group.stored(over, key[0], ref, origin))
         low, steps = tuple(r.start for r in found.region), tuple(r.step for r in found.region)
         itemsize, extent, vmap = ref.storage.dtype.itemsize, found.array.shape, framed(ref.vmap, origin)
         return self._operand(Operand(FETCHED, name, itemsize, low, extent, steps, vmap, ref.array.dtype))
@@ -209,7 +209,7 @@ class _CellPlanner:
             temp = self.present[key] = group.temporary(key, out.array.dtype)
             return temp
         group.note_written(key, creates and not storage.alive)
-        operand = group.stored(AFTER, slot, out, origin)
+        operand = group.stored(MEMORY, slot, out, origin)
         how = self.versions[slot]
         number = self._operand(operand)
         if how == "aside":
@@ -218,6 +218,6 @@ class _CellPlanner:
                 self.body.filled.append((number, target))
             self.body.copies.append((target, number))
         elif how == "version" and statement.where is not None:
-            self.body.filled.append((number, self._operand(operand._replace(over=BEFORE))))
+            self.body.filled.append((number, self._operand(operand._replace(over=OLD))))
         self.present[key] = number
         return number

@@ -237,8 +237,8 @@ def _preview_loop(
         plan = group.planner(runtime.rank, statements, shadows, fetched).plan()
     found.plan = plan
     found.counts["loops"] += 1
-    for name, count in plan.counts.items():
-        found.counts[name] += count
+    for name in ("reads", "writes", "contracted", "stored_temporaries"):
+        found.counts[name] += getattr(plan, name)
     for slot, box in plan.allocates:
         shadows[slot].allocate(box)
     for slot in plan.dropped:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import Any
 
 from numpy_dist.engine import floating
 from numpy_dist.engine.deferred import Deferred
 from numpy_dist.engine.periods import Periods
-from numpy_dist.engine.schedule import run_program
+from numpy_dist.engine.schedule import Description, run_program
 from numpy_dist.engine.sites import user_site
 from numpy_dist.engine.storage import Storage
 from numpy_dist.ir.statements import Statement
@@ -37,6 +37,7 @@ class Program:
         self._next = 0
         self._periods = Periods()
         self._deferred = Deferred()
+        self._ahead: tuple[int, int, Description] | None = None  # pending statements (first and last serial), described
         self._waiting: int | None = None  # serial of the first statement behind a period that waits to be executed
 
     @property
@@ -130,11 +131,24 @@ class Program:
         del pending
         if self._deferred.statements:
             self.run_deferred(todo)
-        later = _used_by(self._pending)
+        description, self._ahead = self._described(todo), None
+        later: Container[int] = ()
+        if self._pending:
+            # A period that waits is looked at now, for what it needs of this one; when its turn comes, that is known.
+            ahead = Description(self._pending)
+            self._ahead = self._pending[0].serial, self._pending[-1].serial, ahead
+            later = ahead.slots
         if through is not None:
             self._deferred.defer(todo)
-        run_program(self._runtime, todo, later)
+        run_program(self._runtime, todo, later, description)
         self._deferred.forget_stored()
+
+    def _described(self, statements: Sequence[Statement]) -> Description | None:
+        """What is known of these statements from when they were pending."""
+        if self._ahead is None:
+            return None
+        first, last, description = self._ahead
+        return description if (first, last) == (statements[0].serial, statements[-1].serial) else None
 
     def run_deferred(self, todo: Sequence[Statement] = ()) -> None:
         """Execute what was deferred and is still wanted, also by what is about to be executed. Not collective."""

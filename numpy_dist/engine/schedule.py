@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
+from functools import cached_property
 from typing import Any
 
 from numpy_dist.engine.fuse import fuse
@@ -27,7 +28,9 @@ class Schedule:
     groups : list of GroupPlan
     """
 
-    def __init__(self, runtime: Any, statements: Sequence[Statement], storages: Sequence[Storage], later: set[int]):
+    def __init__(
+        self, runtime: Any, statements: Sequence[Statement], storages: Sequence[Storage], later: Container[int]
+    ):
         before = [storage.layout for storage in storages]
         if runtime.size > 1:
             settle(statements, later)
@@ -42,7 +45,7 @@ class Schedule:
                 group.statements,
                 group.origins,
                 slots,
-                frozenset(slots[n] for n in group.shared) | frozenset(slots[n] for n in later if n in slots),
+                frozenset(slots[n] for n in group.shared) | frozenset(slot for n, slot in slots.items() if n in later),
                 runtime.rank,
             )
             for group in fuse(statements)
@@ -55,77 +58,117 @@ class Schedule:
         """
         for slot, layout in self.layouts:
             storages[slot].layout, storages[slot].moved = layout, True
-        last = self.last_uses
-        for number, group in enumerate(self.groups):
+        nothing: Any = None
+        for group, ending in zip(self.groups, self.last_uses, strict=True):
+            own = [statements[position] for position in group.positions]
             for listing in runtime.listings:
-                listing.before(runtime, group, [statements[position] for position in group.positions], storages)
-            group.run(runtime, [statements[position] for position in group.positions], storages)
+                listing.before(runtime, group, own, storages)
+            group.run(runtime, own, storages)
+            own.clear()
             for listing in runtime.listings:
                 listing.after(runtime, group)
             for position in group.positions:
-                statements[position] = None  # type: ignore[call-overload]
-            for slot in last[number]:
-                storages[slot] = None  # type: ignore[call-overload]
+                statements[position] = nothing
+            for slot in ending:
+                storages[slot] = nothing
 
-    @property
+    @cached_property
     def last_uses(self) -> list[list[int]]:
         """For each group the slots that no later group uses."""
-        found = self.__dict__.get("_last_uses")
-        if found is None:
-            last = {slot: number for number, group in enumerate(self.groups) for slot in group.slots}
-            found = self.__dict__["_last_uses"] = [[] for _ in self.groups]
-            for slot, number in last.items():
-                found[number].append(slot)
+        last = {slot: number for number, group in enumerate(self.groups) for slot in group.slots}
+        found: list[list[int]] = [[] for _ in self.groups]
+        for slot, number in last.items():
+            found[number].append(slot)
         return found
 
 
-def run_program(runtime: Any, statements: list[Statement], later: set[int]) -> None:
-    """Execute statements; those still pending refer to the storages whose ids are in `later`."""
-    schedule, storages = find_schedule(runtime, statements, later)
-    schedule.run(runtime, statements, storages)
+class Description:
+    """What of some statements schedules depend on, save for the present state of their storages.
+
+    Attributes
+    ----------
+    parts : list
+        Forms of the statements and slots of their storages, in order; None among them where a statement has no form.
+    slots : dict
+        By the ids of the storages.
+    storages : list of Storage
+        By slot.
+    """
+
+    def __init__(self, statements: Sequence[Statement]) -> None:
+        slots: dict[int, int] = {}
+        storages: list[Storage] = []
+        parts: list[Any] = []
+        add, slot_of = parts.append, slots.get
+        errstate: Any = None
+        for statement in statements:
+            add(statement.form)
+            if statement.errstate is not errstate:
+                errstate = statement.errstate
+                add(errstate.watched)
+            refs = [x for x in statement.inputs if type(x) is Ref]
+            if statement.where is not None:
+                refs.append(statement.where)
+            refs += statement.outputs
+            for ref in refs:
+                storage = ref.storage
+                number = id(storage)
+                slot = slot_of(number)
+                if slot is None:
+                    slot = slots[number] = len(storages)
+                    storages.append(storage)
+                add(slot)
+        self.parts, self.slots, self.storages = parts, slots, storages
+
+    def key(self, later: Container[int]) -> tuple | None:
+        """What identifies the schedule; None where a statement has no form.
+
+        Parameters
+        ----------
+        later
+            Ids of the storages that statements still pending refer to.
+        """
+        key = self.parts.copy()
+        for storage in self.storages:
+            number = storage.movable + 2 * storage.pinned + 4 * (storage.memory is None) + 8 * (id(storage) in later)
+            key.append((number, storage.layout) if storage.moved else number)
+        return None if None in key else tuple(key)
+
+
+def run_program(
+    runtime: Any, statements: list[Statement], later: Container[int], description: Description | None = None
+) -> None:
+    """Execute statements.
+
+    Parameters
+    ----------
+    later
+        Ids of the storages that statements still pending refer to.
+    description : Description, optional
+        Of the statements, where it was made before.
+    """
+    if description is None:
+        description = Description(statements)
+    schedule = find_schedule(runtime, statements, description, later)
+    schedule.run(runtime, statements, description.storages)
 
 
 def find_schedule(
-    runtime: Any, statements: Sequence[Statement], later: set[int], keep: bool = True
-) -> tuple[Schedule, list[Storage]]:
-    """The schedule of a program and its storages by slot; unless `keep`, a new schedule is not kept for others."""
-    key, storages = describe(statements, later)
+    runtime: Any,
+    statements: Sequence[Statement],
+    description: Description,
+    later: Container[int],
+    keep: bool = True,
+) -> Schedule:
+    """The schedule of a program; unless `keep`, a new one is not kept for others."""
+    key = description.key(later)
     # The backend, too: with another one nobody may run a loop as it was run before.
     key = key and (runtime.rank, runtime.size, runtime.backend.name, *key)
     schedule = None if key is None else _SCHEDULES.get(key)
     if schedule is None:
-        schedule = Schedule(runtime, statements, storages, later)
+        schedule = Schedule(runtime, statements, description.storages, later)
         if keep and key is not None:
             if len(_SCHEDULES) >= _MOST:
                 del _SCHEDULES[next(iter(_SCHEDULES))]
             _SCHEDULES[key] = schedule
-    return schedule, storages
-
-
-def describe(statements: Sequence[Statement], later: set[int]) -> tuple[tuple | None, list[Storage]]:
-    """The form of a program, and its storages by slot; no form where a statement has none."""
-    slots: dict[int, int] = {}
-    storages: list[Storage] = []
-    parts: list[Any] = []
-    add, slot_of = parts.append, slots.get
-    errstate: Any = None
-    for statement in statements:
-        add(statement.form)
-        if statement.errstate is not errstate:
-            errstate = statement.errstate
-            add(errstate.watched)
-        refs = [x for x in statement.inputs if type(x) is Ref]
-        if statement.where is not None:
-            refs.append(statement.where)
-        refs += statement.outputs
-        for ref in refs:
-            storage = ref.storage
-            slot = slot_of(id(storage))
-            if slot is None:
-                slot = slots[id(storage)] = len(storages)
-                storages.append(storage)
-            add(slot)
-    for storage in storages:
-        number = storage.movable + 2 * storage.pinned + 4 * (storage.memory is None) + 8 * (id(storage) in later)
-        parts.append((number, storage.layout) if storage.moved else number)
-    return (None if None in parts else tuple(parts)), storages
+    return schedule

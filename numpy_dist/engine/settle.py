@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import Any
 
 from numpy_dist.ir.statements import Elementwise, Ref, Statement
@@ -11,7 +11,7 @@ from numpy_dist.layout.layout import Cut, Layout
 MOST_CELLS = 16  # by which a cut may move
 
 
-def settle(statements: Sequence[Statement], later: set[int]) -> None:
+def settle(statements: Sequence[Statement], later: Container[int]) -> None:
     """Move the layouts of results to where they are used, if all uses agree and it is a few cells away.
 
     ``average = north + south + …; center[:] = average / 4`` gives `average` the layout of `north`, whose cut points are
@@ -22,7 +22,7 @@ def settle(statements: Sequence[Statement], later: set[int]) -> None:
     ----------
     statements : sequence of Statement
         What is about to be executed, in program order.
-    later : set of int
+    later : container of int
         Ids of storages that statements still pending refer to: these stay.
     """
     uses: dict[int, list[tuple[Statement, Ref]]] = {}
@@ -39,7 +39,7 @@ def settle(statements: Sequence[Statement], later: set[int]) -> None:
 
 
 def _common_space(
-    statement: Elementwise, uses: dict[int, list[tuple[Statement, Ref]]], later: set[int]
+    statement: Elementwise, uses: dict[int, list[tuple[Statement, Ref]]], later: Container[int]
 ) -> Layout | None:
     """The iteration space of everything that uses a statement's results, if they may move there."""
     space: Any = None

@@ -94,6 +94,7 @@ class Storage:
             self.low = tuple(lo - below for (lo, _), (below, _) in zip(box, margin, strict=True))
             self.extent = tuple(hi - lo + below + above for (lo, hi), (below, above) in zip(box, margin, strict=True))
         self.memory = self.pool.take(_volume(self.extent) * self.dtype.itemsize)
+        self.__class__ = _Allocated
 
     def array(self) -> np.ndarray:
         """The whole local allocation, margins included."""
@@ -132,6 +133,10 @@ class Storage:
             self.pool.give(memory)
         if spare is not None:
             self.pool.give(spare)
+
+
+class _Allocated(Storage):
+    """A storage that gives memory back in the end. Most results are never stored, and have no finalizer to be run."""
 
     def __del__(self) -> None:
         if self.memory is not None or self.spare is not None:
