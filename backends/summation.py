@@ -1,8 +1,9 @@
 """The summation tree: how a reduction's elements are put together, the same in every tier, on any number of threads.
 
-The elements of one result are taken in the order of the loop's axes and cut into chunks of `CHUNK`; NumPy's own
-reduction folds each chunk (pairwise, for sums), and then the chunks' results. The tree depends on the local shape and
-on the order of the axes only.
+Along the innermost axes, the elements of one result are taken in the order of the loop's axes and cut into chunks of
+`CHUNK`; NumPy's own reduction folds each chunk (pairwise, for sums), and then the chunks' results. Along other axes
+that follow each other, rows are cut into blocks of `ROWS`; the rows of a block are put together one after the other,
+and then the blocks' results. The tree depends on the local shape and on the order of the axes only.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 CHUNK = 2048
+ROWS = 64
 
 
 class Trailing(NamedTuple):
@@ -60,18 +62,42 @@ class Trailing(NamedTuple):
         return unit * step, min(unit * step + step, self.results * self.length)
 
 
-def trailing(shape: Sequence[int], axes: Sequence[int]) -> Trailing | None:
-    """The tree of a reduction of an iteration space along `axes`; None if they are not the innermost ones."""
-    reduced = [axis in axes for axis, n in enumerate(shape) if n != 1]
-    if reduced != sorted(reduced):
+class Leading(NamedTuple):
+    """A reduction along axes that follow each other, with others behind them.
+
+    Attributes
+    ----------
+    outer, length, inner : int
+        Elements along the axes before the reduced ones, along these, and behind them.
+    first, end : int
+        The number of the first reduced axis, and of the one behind the last.
+    """
+
+    outer: int
+    length: int
+    inner: int
+    first: int
+    end: int
+
+    @property
+    def blocks(self) -> int:
+        """Blocks of rows of each result."""
+        return -(-self.length // ROWS)
+
+
+Tree = Trailing | Leading
+
+
+def tree_of(shape: Sequence[int], axes: Sequence[int]) -> Tree | None:
+    """The tree of a reduction of an iteration space along `axes`; None if others lie between them."""
+    reduced = [axis for axis, n in enumerate(shape) if n != 1 and axis in axes]
+    results = int(np.prod([n for axis, n in enumerate(shape) if axis not in axes], dtype=np.int64))
+    length = int(np.prod([shape[axis] for axis in reduced], dtype=np.int64))
+    first, end = (reduced[0], reduced[-1] + 1) if reduced else (len(shape), len(shape))
+    if any(shape[axis] != 1 and axis not in axes for axis in range(first, end)):
         return None
-    results = length = 1
-    for axis, n in enumerate(shape):
-        if axis in axes:
-            length *= n
-        else:
-            results *= n
-    return Trailing(results, length)
+    inner = int(np.prod(shape[end:], dtype=np.int64))
+    return Trailing(results, length) if inner == 1 else Leading(results // inner, length, inner, first, end)
 
 
 def initial_of(ufunc: np.ufunc, dtype: np.dtype) -> Any:
@@ -143,8 +169,86 @@ class Chunks:
         return fold_chunks(self._reduce, parts.reshape(self._tree.results, self._tree.chunks))
 
 
+class Blocks:
+    """Reduces the elements of a loop, which come tile by tile in the order of its axes, row after row.
+
+    Parameters
+    ----------
+    tree : Leading
+    ufunc : numpy.ufunc
+    dtype : dtype
+        Of the results.
+    """
+
+    def __init__(self, tree: Leading, ufunc: np.ufunc, dtype: np.dtype) -> None:
+        self._tree, self._ufunc, self._dtype = tree, ufunc, dtype
+        self._parts = np.empty((tree.outer * tree.blocks, tree.inner), dtype)
+        self._row = self._column = 0  # where the next element stands
+
+    def feed(self, elements: np.ndarray) -> None:
+        """The next elements, in C order."""
+        flat = np.ascontiguousarray(elements.reshape(-1).astype(self._dtype, copy=False))
+        inner = self._tree.inner
+        while flat.size:
+            if self._column or flat.size < inner:
+                taken = flat[: inner - self._column]
+                self._some(taken)
+                self._row, self._column = divmod(self._row * inner + self._column + taken.size, inner)
+            else:
+                rows = self._rows_ahead(flat.size // inner)
+                taken = flat[: rows * inner]
+                self._whole(taken.reshape(rows, inner))
+                self._row += rows
+            flat = flat[taken.size :]
+
+    def _rows_ahead(self, most: int) -> int:
+        """How many rows can be taken at once: the rest of a block, or some whole ones."""
+        of_result = self._row % self._tree.length
+        most = min(most, self._tree.length - of_result)
+        of_block = of_result % ROWS
+        return most // ROWS * ROWS if not of_block and most > ROWS else min(most, ROWS - of_block)
+
+    def _block(self) -> tuple[int, bool]:
+        """The block of the next row, and whether it begins with it."""
+        result, row = divmod(self._row, self._tree.length)
+        return result * self._tree.blocks + row // ROWS, row % ROWS == 0
+
+    def _some(self, elements: np.ndarray) -> None:
+        """A part of a row."""
+        block, begins = self._block()
+        part = self._parts[block, self._column : self._column + elements.size]
+        if begins:
+            part[...] = self._ufunc.reduce(elements[None], axis=0, dtype=_loop_type(self._dtype))
+        else:
+            self._ufunc(part, elements, out=part)
+
+    def _whole(self, rows: np.ndarray) -> None:
+        """Whole rows: a part of one block, or some blocks."""
+        block, begins = self._block()
+        if begins:
+            count = max(1, len(rows) // ROWS)
+            blocks = rows.reshape(count, -1, self._tree.inner)
+            self._parts[block : block + count] = self._ufunc.reduce(blocks, axis=1, dtype=_loop_type(rows.dtype))
+            return
+        part = self._parts[block]
+        for row in rows:
+            self._ufunc(part, row, out=part)
+
+    def result(self) -> np.ndarray:
+        """The results, one row for each index of the outer axes."""
+        tree = self._tree
+        one_nan(self._ufunc, self._parts)
+        return fold_chunks(self._ufunc.reduce, self._parts.reshape(tree.outer, tree.blocks, tree.inner))
+
+
+def one_nan(ufunc: np.ufunc, parts: np.ndarray) -> None:
+    """Let all NaN be one: which of several NaN remains depends on how the machine code was made."""
+    if parts.dtype.kind == "f" and ufunc in (np.add, np.multiply):
+        parts[np.isnan(parts)] = np.nan
+
+
 def fold_chunks(reduce: Any, parts: np.ndarray) -> np.ndarray:
-    """The results of the chunks' results, one row for each result."""
+    """The results of the results of chunks or blocks, which are counted along axis 1."""
     return parts[:, 0] if parts.shape[1] == 1 else reduce(parts, axis=1, dtype=_loop_type(parts.dtype))
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from numpy_dist.backends.base import ReduceStep, Step, Temp
 from numpy_dist.backends.scratch import Scratch, assign_slots
-from numpy_dist.backends.summation import Chunks, neutral, trailing
+from numpy_dist.backends.summation import Blocks, Chunks, Leading, neutral, tree_of
 from numpy_dist.ir.ops import wants_ascending
 
 Values = list[Any]
@@ -76,7 +76,7 @@ class TileSteps:
                 self._places[x] = len(self._arrays) + len(self._temps)
                 self._temps.append(x.index)
         self._values: Values = [None] * (len(self._arrays) + len(self._temps))
-        self._sums: list[tuple[ReduceStep, Chunks]] = []
+        self._sums: list[tuple[ReduceStep, Chunks | Blocks]] = []
         self._calls = [self._element_wise(s) if type(s) is Step else self._reducing(s) for s in steps]  # type: ignore[arg-type]
 
     def run(self, where: tuple[slice, ...], shape: tuple[int, ...]) -> None:
@@ -91,10 +91,10 @@ class TileSteps:
             call(values)
 
     def finish(self) -> None:
-        """Combine the partial results of reductions along the innermost axes."""
-        for step, chunks in self._sums:
+        """Combine the partial results of reductions along a tree."""
+        for step, sums in self._sums:
             self._current[0] = step.label
-            step.partial[...] = chunks.result().reshape(step.partial.shape)
+            step.partial[...] = sums.result().reshape(step.partial.shape)
 
     def _place(self, x: Any) -> int:
         """Where an operand's tile stands among the values; scalars stand there for good."""
@@ -168,11 +168,11 @@ class TileSteps:
             current[0] = label
             return values[source] if where is None else np.where(values[where], values[source], rest)
 
-        tree = trailing(self._shape, step.axes)
+        tree = tree_of(self._shape, step.axes)
         if tree is not None:
-            chunks = Chunks(tree, ufunc, dtype)
-            self._sums.append((step, chunks))
-            return lambda values: chunks.feed(tile(values))
+            sums = Blocks(tree, ufunc, dtype) if isinstance(tree, Leading) else Chunks(tree, ufunc, dtype)
+            self._sums.append((step, sums))
+            return lambda values: sums.feed(tile(values))
 
         def call(values: Values) -> None:
             _accumulate(

@@ -8,15 +8,16 @@ import numpy as np
 
 from numpy_dist.backends.base import ReduceStep, arrays_of
 from numpy_dist.backends.compiled import inner_loops
-from numpy_dist.backends.compiled.form import Lowered
+from numpy_dist.backends.compiled.form import Lowered, first_of
 from numpy_dist.backends.compiled.pairwise import start_of_few
 from numpy_dist.backends.compiled.source import Kernel
-from numpy_dist.backends.summation import Trailing, initial_of
+from numpy_dist.backends.summation import Leading, Trailing, Tree
 
 # Bits of NumPy's floating-point events, as kernels report them.
 EVENTS = {"divide": 1, "over": 2, "under": 4, "invalid": 8}
 ALONE = 65536  # elements of a loop that is not worth waking other threads for
 GRAIN = 32768  # elements that a thread takes at a time
+MANY, NARROW = 32, 512  # units of a reduction of rows, and columns of a unit, where there is a choice
 
 
 class Reduced(NamedTuple):
@@ -47,12 +48,12 @@ class Block:
         See `backends.base.Repeat`.
     reductions : list of Reduced
     parts : list of ndarray
-        For each reduction the results of chunks, one row for each result.
+        For each reduction the results of chunks or blocks, which are counted along axis 1.
     """
 
     def __init__(self, loop: Any, lowered: Lowered, kernel: Kernel) -> None:
         self.kernel = kernel
-        self.tree: Trailing | None = lowered.tree
+        self.tree: Tree | None = lowered.tree
         self.words = np.zeros(kernel.length, np.int64)
         self.address: int = self.words.ctypes.data
         self.parts: list[np.ndarray] = []
@@ -69,12 +70,12 @@ class Block:
         for number, fold in enumerate(lowered.form.folds):
             assert self.tree is not None
             words[f"f{number}"], words[f"g{number}"] = _inner_loop(fold.ufunc, (fold.dtype,) * 3)
-            self.parts.append(np.empty((self.tree.results, self.tree.chunks), fold.dtype))
+            self.parts.append(np.empty(_extents(self.tree), fold.dtype))
             words[f"partial{number}"] = self.parts[-1].ctypes.data
-            initial = initial_of(fold.ufunc, fold.dtype)
+            initial = first_of(fold.ufunc, fold.dtype, fold.native)
             if initial is not None:
                 self._typed(f"initial{number}", fold.dtype)[0] = initial
-            if fold.pairwise:
+            if f"few{number}" in kernel.words:
                 self._typed(f"few{number}", fold.dtype)[0] = start_of_few(fold.dtype)
         for name, value in words.items():
             if name in kernel.words:
@@ -86,10 +87,17 @@ class Block:
         total = int(np.prod(shape, dtype=np.int64))
         words = {"inner": self.inner} | {f"n{axis}": n for axis, n in enumerate(shape[:-1])}
         tree = self.tree
-        if tree is None:
+        if not isinstance(tree, Trailing):
             self.tiles = -(-self.inner // self.kernel.width)
+            if tree is not None:
+                self.middle = tree.inner // self.inner
+                parts = tree.outer * tree.blocks * self.middle
+                words |= {"length": tree.length, "blocks": tree.blocks, "middle": self.middle}
+                if total > ALONE:  # enough work for all threads, but no rows shorter than caches like
+                    self.tiles = max(self.tiles, min(MANY // parts, self.inner // NARROW))
             self.width = -(-self.inner // self.tiles)
-            self.units = total // self.inner * self.tiles
+            self.tiles = -(-self.inner // self.width)
+            self.units = total // self.inner * self.tiles if tree is None else parts * self.tiles
             words |= {"tiles": self.tiles, "width": self.width}
         else:
             self.units = tree.units
@@ -151,12 +159,26 @@ class Block:
             raise OverflowError(str(problem)) from problem
 
     def bounds(self, unit: int) -> tuple[int, int]:
-        """First element of a unit and the one behind its last, counted in the order of the axes."""
-        if self.tree is not None:
+        """First element of a unit and the one behind its last, counted in the order of the axes; not for rows."""
+        if isinstance(self.tree, Trailing):
             return self.tree.bounds(unit)
         row, tile = divmod(unit, self.tiles)
         begin = row * self.inner
         return begin + tile * self.width, begin + min(self.inner, (tile + 1) * self.width)
+
+    def columns(self, unit: int) -> tuple[int, int, int]:
+        """For rows: the block of a unit, and its columns: the first one, and the one behind the last."""
+        across, tile = divmod(unit, self.tiles)
+        block, line = divmod(across, self.middle)
+        begin = line * self.inner
+        return block, begin + tile * self.width, begin + min(self.inner, (tile + 1) * self.width)
+
+
+def _extents(tree: Tree) -> tuple[int, ...]:
+    """The shape of the results of chunks or blocks."""
+    if isinstance(tree, Leading):
+        return tree.outer, tree.blocks, tree.inner
+    return tree.results, tree.chunks
 
 
 def _inner_loop(ufunc: np.ufunc, dtypes: tuple[np.dtype, ...]) -> inner_loops.InnerLoop:

@@ -15,11 +15,15 @@ from numpy_dist.backends.compiled import inner_loops
 from numpy_dist.backends.compiled.expressions import NUMBA, cast, expression
 from numpy_dist.backends.compiled.geometry import merged
 from numpy_dist.backends.compiled.pairwise import adds_pairwise
-from numpy_dist.backends.summation import Trailing, initial_of, neutral, trailing
+from numpy_dist.backends.summation import Leading, Trailing, Tree, initial_of, neutral, tree_of
 from numpy_dist.ir.ops import COPY, SELECT, Op
 from numpy_dist.ir.rules import loop_dtypes, scalar_kind
 
 NEAREST = 16  # elements: arrays that lie at most so far apart in one allocation share a row pointer
+
+# Reductions whose rows native code puts together, for the types that it has the operation for.
+_IN_ROWS = frozenset((np.add, np.multiply, np.minimum, np.maximum, np.bitwise_and, np.bitwise_or, np.bitwise_xor,
+                      np.logical_and, np.logical_or, np.logical_xor))  # fmt: skip
 
 _OPTIONS = frozenset(("dtype", "signature", "casting"))
 
@@ -99,19 +103,22 @@ class Node:
 
 @dataclass(frozen=True)
 class Fold:
-    """A reduction of chunks of a value by NumPy's loop, or by native code that adds in the same order."""
+    """A reduction of chunks, or rows, of a value by NumPy's loop, or by native code that leaves the same bits."""
 
     ufunc: np.ufunc
     kind: str
     dtype: np.dtype
     source: Ref
-    starts_with_first: bool  # NumPy begins with the first element, for want of a neutral one
-    pairwise: bool
+    starts_with_first: bool  # as NumPy does for want of a neutral element
+    native: bool
 
 
 @dataclass(frozen=True)
 class Form:
-    """See the module. `outer` counts the outer axes; `pieces`: a unit of work may lie in several rows."""
+    """See the module. `outer` counts the outer axes.
+
+    `pieces`: a unit of work may lie in several rows; `rows`: reductions put rows together, which a unit has some of.
+    """
 
     outer: int
     pieces: bool
@@ -121,6 +128,7 @@ class Form:
     stores: tuple[tuple[int, Ref], ...]  # (operand, its value after the loop)
     staged: frozenset[int]  # operands that are read, too: stored in a pass of their own
     folds: tuple[Fold, ...]
+    rows: bool = False
 
 
 @dataclass
@@ -133,7 +141,7 @@ class Lowered:
     strides: tuple[tuple[int, ...], ...]
     scalars: list[np.ndarray]
     scalar_places: list[tuple[int, int] | None]  # step and input that a scalar comes from
-    tree: Trailing | None
+    tree: Tree | None
     reductions: list[ReduceStep] = field(default_factory=list)
 
 
@@ -171,6 +179,7 @@ class _Lowering:
         self.reads: set[int] = set()
         self.folds: list[Fold] = []
         self.reductions: list[ReduceStep] = []
+        self.tree = _tree(loop)
 
     def result(self) -> Lowered:
         for number, step in enumerate(self.loop.steps):
@@ -180,12 +189,13 @@ class _Lowering:
             else:
                 self._reduction(step)
         self._check_used()
-        space = merged(self.loop.shape, [x.strides for x in self.arrays])
-        tree = self._tree()
+        tree, rows = self.tree, isinstance(self.tree, Leading)
+        wall = self.tree.end if isinstance(self.tree, Leading) else 0
+        space = merged(self.loop.shape, [x.strides for x in self.arrays], wall)
         operands = self._operands([s[-1] for s in space.strides])
         stores = tuple(sorted(self.current.items()))
         staged = frozenset(k for k, _ in stores if k in self.reads)
-        pieces = tree is not None and not tree.within_rows(space.shape[-1])
+        pieces = isinstance(tree, Trailing) and not tree.within_rows(space.shape[-1])
         form = Form(
             len(space.shape) - 1,
             pieces,
@@ -195,6 +205,7 @@ class _Lowering:
             stores,
             staged,
             tuple(self.folds),
+            rows,
         )
         return Lowered(
             form, space.shape, self.arrays, space.strides, self.scalars, self.scalar_places, tree, self.reductions
@@ -390,17 +401,12 @@ class _Lowering:
             self.nodes.append(Node(SELECT, kinds, (), (where, source, rest), sources, (value,), (kind,)))
             source, source_kind = ("v", value), kind
         source = self._converted(source, source_kind, kind)
-        pairwise = ufunc is np.add and kind in ("f4", "f8") and adds_pairwise(dtype)
-        self.folds.append(Fold(ufunc, kind, dtype, source, initial_of(ufunc, dtype) is None, pairwise))
+        if isinstance(self.tree, Leading):
+            native = ufunc in _IN_ROWS and expression(step.op.name, kind, ["x", "y"]) is not None
+        else:
+            native = ufunc is np.add and kind in ("f4", "f8") and adds_pairwise(dtype)
+        self.folds.append(Fold(ufunc, kind, dtype, source, first_of(ufunc, dtype, native) is None, native))
         self.reductions.append(step)
-
-    def _tree(self) -> Trailing | None:
-        trees = {trailing(self.loop.shape, step.axes) for step in self.reductions}
-        if not trees:
-            return None
-        if len(trees) > 1 or None in trees:
-            raise NotCompiled("reductions along axes that are not the innermost ones of one kind")
-        return trees.pop()
 
     def _check_used(self) -> None:
         """A result that nobody uses is computed for its floating-point events; the compiler would leave it out."""
@@ -408,6 +414,21 @@ class _Lowering:
         used |= {fold.source for fold in self.folds} | set(self.current.values())
         if any(("v", number) not in used for node in self.nodes for number in node.outputs):
             raise NotCompiled("a result that nobody uses")
+
+
+def _tree(loop: Loop) -> Tree | None:
+    trees = {tree_of(loop.shape, step.axes) for step in loop.steps if isinstance(step, ReduceStep)}
+    if len(trees) > 1:
+        raise NotCompiled("reductions along several sets of axes")
+    if None in trees:
+        raise NotCompiled("reductions along axes with others between them")
+    return trees.pop() if trees else None
+
+
+def first_of(ufunc: np.ufunc, dtype: np.dtype, native: bool) -> Any:
+    """What a fold begins with; None where that is the first element. Integers do not mind a neutral element."""
+    found = initial_of(ufunc, dtype)
+    return neutral(ufunc, dtype) if found is None and native else found
 
 
 def _outside(value: int, other: Any) -> bool:

@@ -24,16 +24,19 @@ class Space:
     strides: tuple[Strides, ...]
 
 
-def merged(shape: Sequence[int], strides: Sequence[Sequence[int]]) -> Space:
-    """Leave out axes of extent one, and make one axis of neighbours that every operand walks through in one stride."""
+def merged(shape: Sequence[int], strides: Sequence[Sequence[int]], wall: int = 0) -> Space:
+    """Leave out axes of extent one, and make one axis of neighbours that every operand walks through in one stride.
+
+    Axes before the axis `wall` are not merged with this one and those behind it.
+    """
     kept = [axis for axis, n in enumerate(shape) if n != 1]
     if not kept:
         return Space((1,), tuple((0,) for _ in strides))
     extents = [shape[kept[0]]]
     rows = [[s[kept[0]]] for s in strides]
-    for axis in kept[1:]:
+    for before, axis in zip(kept, kept[1:], strict=False):
         n = shape[axis]
-        if all(row[-1] == s[axis] * n for row, s in zip(rows, strides, strict=True)):
+        if not before < wall <= axis and all(row[-1] == s[axis] * n for row, s in zip(rows, strides, strict=True)):
             extents[-1] *= n
             for row, s in zip(rows, strides, strict=True):
                 row[-1] = s[axis]

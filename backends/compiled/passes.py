@@ -22,6 +22,8 @@ class Pass:
         Values that a native loop puts into slots.
     stores : list of (int, Ref)
         Operands that it stores, and their values.
+    sums : list of int
+        Folds of rows to which a native loop adds.
     operands : set of int
         Those whose row pointers it needs.
     """
@@ -30,6 +32,7 @@ class Pass:
     call: int | None = None
     keeps: list[tuple[Ref, int]] = field(default_factory=list)
     stores: list[tuple[int, Ref]] = field(default_factory=list)
+    sums: list[int] = field(default_factory=list)
     operands: set[int] = field(default_factory=set)
 
 
@@ -46,6 +49,8 @@ class Plan:
 def plan_passes(form: Form) -> Plan:
     """Divide a form's nodes into passes: as much native work as possible between the calls."""
     passes = _divide(form)
+    if form.rows:
+        _place_sums(form, passes)
     made = {("v", value): number for number, p in enumerate(passes) for value in _made(form, p)}
     commit = Pass()
     for operand, ref in form.stores:
@@ -70,7 +75,8 @@ def _divide(form: Form) -> list[Pass]:
     passes: list[Pass] = []
     loads = [ref for node in form.nodes if not node.native for ref in node.inputs if _needs_load(form, ref)]
     # A reduction reads contiguous elements, of one piece.
-    loads += [f.source for f in form.folds if f.source[0] == "a" and (form.pieces or not _is_row(form, f.source))]
+    rests = [f.source for f in form.folds if f.source[0] == "a" and not (form.rows and f.native)]
+    loads += [ref for ref in rests if form.pieces or not _is_row(form, ref)]
     if loads:
         passes.append(Pass(keeps=[(ref, -1) for ref in dict.fromkeys(loads)]))
     waiting = list(range(len(form.nodes)))
@@ -93,6 +99,18 @@ def _divide(form: Form) -> list[Pass]:
     return passes or [Pass()]
 
 
+def _place_sums(form: Form, passes: list[Pass]) -> None:
+    """Have native folds of rows done where their values are made, or read, by a native loop."""
+    last = Pass()
+    for number, fold in enumerate(form.folds):
+        if fold.native:
+            makes = (p for p in passes if p.call is None and fold.source[0] == "v" and fold.source[1] in _made(form, p))
+            reads = (p for p in passes if p.call is None and fold.source[0] == "a" and fold.source in _needs(form, p))
+            next(makes, next(reads, last)).sums.append(number)
+    if last.sums:
+        passes.append(last)
+
+
 def _values(node: Node) -> Iterator[Ref]:
     return (ref for ref in (*node.inputs, node.where, node.old) if ref is not None and ref[0] == "v")
 
@@ -112,12 +130,13 @@ def _made(form: Form, p: Pass) -> list[int]:
 
 def _needs(form: Form, p: Pass) -> set[Ref]:
     numbers = p.nodes if p.call is None else [p.call]
-    return {
+    refs = {
         ref
         for number in numbers
         for ref in (*form.nodes[number].inputs, form.nodes[number].where, form.nodes[number].old)
         if ref is not None
     }
+    return refs | {form.folds[number].source for number in p.sums}
 
 
 def _direct(form: Form, p: Pass, operand: int, ref: Ref, uses: int) -> bool:
@@ -138,7 +157,8 @@ def _last_uses(form: Form, passes: list[Pass], commit: Pass, made: dict[Ref, int
     for _, ref in commit.stores:
         last[ref] = len(passes)
     for fold in form.folds:
-        last[fold.source] = len(passes)
+        if not (form.rows and fold.native):
+            last[fold.source] = len(passes)
     return last
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 from numpy_dist.backends.base import Loop, ReduceStep, Step
 from numpy_dist.backends.compiled.arguments import Block
 from numpy_dist.backends.interpreter import Interpreter
-from numpy_dist.backends.summation import neutral
+from numpy_dist.backends.summation import ROWS, Blocks, Leading, Trailing, neutral
 from numpy_dist.ir.ops import COPY, SELECT
 
 Box = tuple[slice, ...]
@@ -30,7 +31,10 @@ def repair(interpreter: Interpreter, loop: Loop, block: Block, first: int, end: 
             interpreter.run(_part(loop, box, {}))
         return
     for unit in range(first, end):
-        _reduce_unit(interpreter, loop, block, unit)
+        if isinstance(block.tree, Leading):
+            _reduce_rows(interpreter, loop, block, unit)
+        else:
+            _reduce_chunk(interpreter, loop, block, unit)
 
 
 def boxes(shape: tuple[int, ...], begin: int, end: int) -> Iterator[Box]:
@@ -78,16 +82,47 @@ def _part(loop: Loop, box: Box, copies: dict[int, np.ndarray]) -> Loop:
     return Loop(tuple(s.stop - s.start for s in box), steps, loop.report, loop.watched)
 
 
-def _reduce_unit(interpreter: Interpreter, loop: Loop, block: Block, unit: int) -> None:
+def _reduce_rows(interpreter: Interpreter, loop: Loop, block: Block, unit: int) -> None:
     tree = block.tree
-    assert tree is not None
+    assert isinstance(tree, Leading)
+    place, begin, end = block.columns(unit)
+    result, number = divmod(place, tree.blocks)
+    first, last = number * ROWS, min((number + 1) * ROWS, tree.length)
+    reductions = {n: s for n, s in enumerate(loop.steps) if isinstance(s, ReduceStep)}
+    elements = {n: np.empty((last - first, end - begin), s.partial.dtype) for n, s in reductions.items()}
+    (head,) = boxes(loop.shape[: tree.first], result, result + 1)
+    row = 0
+    for lines in boxes(loop.shape[tree.first : tree.end], first, last):
+        rows, column = _size(lines), 0
+        for part in boxes(loop.shape[tree.end :], begin, end):
+            columns, box = _size(part), (*head, *lines, *part)
+            copies = {n: np.empty([s.stop - s.start for s in box], x.dtype) for n, x in elements.items()}
+            interpreter.run(_part(loop, box, copies))
+            for n, x in elements.items():
+                x[row : row + rows, column : column + columns] = copies[n].reshape(rows, columns)
+            column += columns
+        row += rows
+    for (number, step), parts in zip(reductions.items(), block.parts, strict=True):
+        assert step.op.ufunc is not None
+        with reporting(loop, step):
+            rows_of_block = Blocks(Leading(1, last - first, end - begin, 0, 1), step.op.ufunc, step.partial.dtype)
+            rows_of_block.feed(elements[number])
+            parts.reshape(-1, tree.inner)[place, begin:end] = rows_of_block.result()
+
+
+def _size(box: Box) -> int:
+    return math.prod(s.stop - s.start for s in box)
+
+
+def _reduce_chunk(interpreter: Interpreter, loop: Loop, block: Block, unit: int) -> None:
+    tree = block.tree
+    assert isinstance(tree, Trailing)
     begin, end = block.bounds(unit)
     reductions = {n: s for n, s in enumerate(loop.steps) if isinstance(s, ReduceStep)}
     elements = {n: np.empty(end - begin, s.partial.dtype) for n, s in reductions.items()}
     done = 0
     for box in boxes(loop.shape, begin, end):
-        shape = tuple(s.stop - s.start for s in box)
-        size = int(np.prod(shape, dtype=np.int64))
+        shape, size = tuple(s.stop - s.start for s in box), _size(box)
         interpreter.run(_part(loop, box, {n: x[done : done + size].reshape(shape) for n, x in elements.items()}))
         done += size
     length = tree.length if tree.chunks == 1 else end - begin

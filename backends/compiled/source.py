@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from numpy_dist.backends.compiled.expressions import NUMBA, SIZE, cast
+from numpy_dist.backends.compiled.expressions import NUMBA, SIZE, cast, expression
 from numpy_dist.backends.compiled.form import Form, Node, NotCompiled, Ref
 from numpy_dist.backends.compiled.passes import Pass, Plan, plan_passes
-from numpy_dist.backends.summation import CHUNK
+from numpy_dist.backends.summation import CHUNK, ROWS
 
 WIDEST = 8192  # elements of a unit that needs no scratch memory
 SCRATCH_BYTES = 48 << 10
@@ -78,12 +78,14 @@ class _Writer:
         self.calls: list[tuple[np.ufunc, tuple[np.dtype, ...]]] = []
         self.names: set[str] = set()
         self.out = _Text()
+        if form.rows and form.staged:
+            raise NotCompiled("results in place of operands beside reductions of rows")
         if len(self.plan.slots) > MOST_SLOTS:
             raise NotCompiled("too many intermediate results")
         self.width = self._width()
 
     def _width(self) -> int:
-        if self.form.folds:
+        if self.form.folds and not self.form.rows:
             return CHUNK
         if not self.plan.slots:
             return WIDEST
@@ -120,13 +122,16 @@ class _Writer:
         out.add("clear_flags()")
         out.add("for unit in range(first, last):")
         out.depth += 1
-        self._begin_unit()
-        self._pieces([p for p in self.plan.passes])
-        for number, _ in enumerate(self.form.folds):
-            self._fold(number)
+        if self.form.rows:
+            self._block_of_rows()
+        else:
+            self._begin_unit()
+            self._pieces(self.plan.passes)
+            for number, _ in enumerate(self.form.folds):
+                self._fold(number)
         out.add("if (flags | test_flags()) & mask != 0:")
         out.add("    return unit + 1")
-        if self.plan.commit.stores:
+        if self.plan.commit.stores and not self.form.rows:
             self._pieces([self.plan.commit])
         out.depth -= 1
         out.add("return 0")
@@ -138,7 +143,7 @@ class _Writer:
         sums = [n for n in imports if "_sum_" in n]
         memory = [n for n in imports if n not in ("call_loop", "scratch", *sums)]
         head = [
-            "from math import sqrt",
+            "from math import nan, sqrt",
             f"from numba import {', '.join(NUMBA.values())}",
             f"from numpy_dist.backends.compiled.intrinsics import {', '.join(sorted(intrinsics))}",
             f"from numpy_dist.backends.compiled.memory import {', '.join(memory)}",
@@ -153,12 +158,13 @@ class _Writer:
         form = self.form
         self.argument("mask")
         self.argument("inner")
-        if form.folds:
-            for name in ("total", "length", "chunks", "together"):
-                self.argument(name)
-        else:
-            self.argument("tiles")
-            self.argument("width")
+        unit: tuple[str, ...] = ("tiles", "width")
+        if form.rows:
+            unit += ("length", "blocks", "middle")
+        elif form.folds:
+            unit = ("total", "length", "chunks", "together")
+        for name in unit:
+            self.argument(name)
         for axis in range(1, form.outer):
             self.argument(f"n{axis}")
         for k, operand in enumerate(form.operands):
@@ -183,7 +189,7 @@ class _Writer:
             self.argument(f"f{number}")
             self.argument(f"g{number}")
             self.argument(f"partial{number}")
-            for name in ("initial", "few") if fold.pairwise else ("initial",):
+            for name in ("initial", "few") if fold.native and not form.rows else ("initial",):
                 place = self.word(f"{name}{number}", 2)
                 self.out.add(f"{name}{number} = {self.use(f'load_{fold.kind}')}(block + {8 * place}, 0)")
 
@@ -223,14 +229,16 @@ class _Writer:
             out.add("done = 0")
         self._rows({k for p in passes for k in p.operands})
         for p in passes:
-            if p.call is None:
-                if p.nodes or p.keeps or p.stores:
-                    self._native(p)
-            else:
-                self._call(form.nodes[p.call], p)
+            self._pass(p)
         if form.pieces:
             out.add("position += count")
         out.depth = depth
+
+    def _pass(self, p: Pass) -> None:
+        if p.call is not None:
+            self._call(self.form.nodes[p.call], p)
+        elif p.nodes or p.keeps or p.stores or p.sums:
+            self._native(p)
 
     def _rows(self, operands: set[int]) -> None:
         """Addresses of the piece's first elements."""
@@ -267,6 +275,8 @@ class _Writer:
         for position, (k, ref) in enumerate(p.stores):
             store = self.use(f"store_{self.form.operands[k].kind}_{position}")
             out.add(f"{store}({self._place(k)}, {self._value(ref, seen)})")
+        for number in p.sums:
+            self._add_row(number, self._value(self.form.folds[number].source, seen))
         out.depth -= 1
 
     def _place(self, k: int) -> str:
@@ -335,11 +345,15 @@ class _Writer:
             direct = dict((r, k) for k, r in p.stores).get(("v", value))
             places.append(self._memory(("v", value), kind) if direct is None else (f"r{direct}", SIZE[kind]))
         out.add("flags |= test_flags()")  # many loops clear the flags when they end
-        for position, (address, step) in enumerate(places):
-            out.add(f"put_i8(args, {position}, {address})")
-            out.add(f"put_i8(steps, {position}, {step})")
+        self._put(*places)
         out.add("put_i8(extent, 0, count)")
         out.add(f"call_loop({self._loop(node.op.ufunc, node.dtypes)})")
+
+    def _put(self, *places: tuple[str, Any]) -> None:
+        """Note the addresses and strides of a loop's operands for a call."""
+        for position, (address, step) in enumerate(places):
+            self.out.add(f"put_i8(args, {position}, {address})")
+            self.out.add(f"put_i8(steps, {position}, {step})")
 
     def _memory(self, ref: Ref, kind: str) -> tuple[str, int]:
         """Address and stride of a value that lies in memory."""
@@ -364,14 +378,14 @@ class _Writer:
         )
         put, peek = self.use(f"put_{fold.kind}"), self.use(f"peek_{fold.kind}")
         loop = f"f{number}, args, extent, steps, g{number}"
-        if not fold.pairwise:
+        if not fold.native:
             out.add("flags |= test_flags()")
         out.add("part = length if chunks == 1 else end - begin")
         out.add("for o in range((end - begin) // part):")
         out.depth += 1
         out.add(f"total_at = partial{number} + (unit * together + o) * {size}")
         out.add(f"source_at = {address} + o * part * {size}")
-        if fold.pairwise:
+        if fold.native:
             add = self.use(f"{'far' if address.startswith('r') else 'near'}_sum_{fold.kind}")
             out.add(f"sum{number} = initial{number} + {add}(source_at, part, few{number})")
             out.add(f"{put}(total_at, 0, sum{number})")
@@ -385,8 +399,79 @@ class _Writer:
         else:
             out.add(f"{put}(total_at, 0, initial{number})")
             out.add("put_i8(extent, 0, part)")
-        for position, (place, step) in enumerate((("total_at", 0), ("source_at", size), ("total_at", 0))):
-            out.add(f"put_i8(args, {position}, {place})")
-            out.add(f"put_i8(steps, {position}, {step})")
+        self._put(("total_at", 0), ("source_at", size), ("total_at", 0))
         out.add(f"call_loop({loop})")
-        out.depth -= 2 if fold.pairwise else 1
+        out.depth -= 2 if fold.native else 1
+
+    # -- reductions of rows -----------------------------------------------------------------------------------------
+
+    def _block_of_rows(self) -> None:
+        """A unit that puts the rows of a block together, in some columns; its results lie where the block's belong."""
+        out, form = self.out, self.form
+        out.add("flags = 0")
+        out.add("across = unit // tiles")
+        out.add("number = across // middle")
+        out.add("result = number // blocks")
+        out.add(f"begin = result * length + (number - result * blocks) * {ROWS}")
+        out.add(f"end = min(begin + {ROWS}, (result + 1) * length)")
+        out.add("start = (unit - across * tiles) * width")
+        out.add("count = min(width, inner - start)")
+        out.add("done = 0")
+        for number, fold in enumerate(form.folds):
+            out.add(f"b{number} = partial{number} + (across * inner + start) * {SIZE[fold.kind]}")
+            if not fold.starts_with_first:
+                self._each(number, f"initial{number}")
+        out.add("for place in range(begin, end):")
+        out.depth += 1
+        out.add("row = place * middle + across - number * middle")
+        passes = [*self.plan.passes, self.plan.commit] if self.plan.commit.stores else self.plan.passes
+        self._rows({k for p in passes for k in p.operands})
+        for p in passes:
+            self._pass(p)
+        for number, fold in enumerate(form.folds):
+            if not fold.native:
+                self._call_row(number)
+        out.depth -= 1
+        for number, fold in enumerate(form.folds):
+            if fold.native and fold.kind[0] == "f":
+                self._each(number, f"x if x == x else {NUMBA[fold.kind]}(nan)")  # as `summation.one_nan`
+
+    def _total(self, number: int) -> tuple[str, str]:
+        """Functions that load and store a fold's results; no other access is to that memory."""
+        slot, kind = len(self.plan.slots) + number, self.form.folds[number].kind
+        return self.use(f"fetch_{kind}_{slot}"), self.use(f"keep_{kind}_{slot}")
+
+    def _each(self, number: int, text: str) -> None:
+        """Set each result of a block to an expression of what it was."""
+        fetch, keep = self._total(number)
+        self.out.add("for j in range(count):")
+        if "x" in text.split():
+            self.out.add(f"    x = {fetch}(b{number}, j)")
+        self.out.add(f"    {keep}(b{number}, j, {text})")
+
+    def _add_row(self, number: int, value: str) -> None:
+        """Put one element to the result of its column."""
+        fold = self.form.folds[number]
+        fetch, keep = self._total(number)
+        self.out.add(f"z{number} = {fetch}(b{number}, j)")
+        text = expression(fold.ufunc.__name__, fold.kind, [f"z{number}", value])
+        self.out.add(f"{keep}(b{number}, j, {text})")
+
+    def _call_row(self, number: int) -> None:
+        """Have NumPy's loop put one row to the results."""
+        out, fold = self.out, self.form.folds[number]
+        size = SIZE[fold.kind]
+        source, _ = self._memory(fold.source, fold.kind)
+        depth = out.depth
+        if fold.starts_with_first:
+            put, peek = self.use(f"put_{fold.kind}"), self.use(f"peek_{fold.kind}")
+            out.add("if place == begin:")
+            out.add("    for j in range(count):")
+            out.add(f"        {put}(b{number}, j, {peek}({source}, j))")
+            out.add("else:")
+            out.depth += 1
+        out.add("flags |= test_flags()")
+        self._put((f"b{number}", size), (source, size), (f"b{number}", size))
+        out.add("put_i8(extent, 0, count)")
+        out.add(f"call_loop(f{number}, args, extent, steps, g{number})")
+        out.depth = depth

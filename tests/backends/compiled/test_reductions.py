@@ -9,7 +9,7 @@ import pytest
 
 from numpy_dist.backends.base import ReduceStep, Step, Temp
 from numpy_dist.backends.compiled.backend import Compiled
-from numpy_dist.backends.summation import CHUNK, Trailing, trailing
+from numpy_dist.backends.summation import CHUNK, ROWS
 from numpy_dist.ir.ops import op_of
 
 from .loops import ALL_EVENTS, check, values
@@ -28,6 +28,19 @@ SPACES = [
     ((40, 30, 20), (1, 2)),
     ((40, 30, 20), (2,)),
     ((2, 3, 1, 900), (1, 2, 3)),
+]
+# Rows: few and many, whole blocks and rests, few columns and many, axes that cannot be merged.
+SPACES_OF_ROWS = [
+    ((3, 5), (0,)),
+    ((ROWS, 300), (0,)),
+    ((200, 70), (0,)),
+    ((70, 5000), (0,)),
+    ((3000, 2), (0,)),
+    ((3, 200, 30), (1,)),
+    ((20, 30, 40), (0, 1)),
+    ((130, 3, 40), (0,)),
+    ((3, 1, 70, 2, 5), (1, 2)),
+    ((2, 3, 30, 5, 900), (2, 3)),
 ]
 PLACES = ("C", "inner", "F", "reversed", "repeated")
 OPS = (np.add, np.maximum, np.multiply)
@@ -68,7 +81,7 @@ def _small(rng, kind, n):
     return (rng.random(n) * 3).astype(kind) if kind != "?" else rng.random(n) < 0.9
 
 
-@pytest.mark.parametrize("shape,axes", SPACES, ids=str)
+@pytest.mark.parametrize("shape,axes", SPACES + SPACES_OF_ROWS, ids=str)
 @pytest.mark.parametrize("place", PLACES)
 def test_spaces(backend: Compiled, shape: tuple[int, ...], axes: tuple[int, ...], place: str) -> None:
     for masked in (False, True):
@@ -77,7 +90,7 @@ def test_spaces(backend: Compiled, shape: tuple[int, ...], axes: tuple[int, ...]
 
 @pytest.mark.long
 @pytest.mark.parametrize("kind", ["f", "l", "D"])
-@pytest.mark.parametrize("shape,axes", SPACES, ids=str)
+@pytest.mark.parametrize("shape,axes", SPACES + SPACES_OF_ROWS, ids=str)
 def test_spaces_of_other_types(backend: Compiled, shape: tuple[int, ...], axes: tuple[int, ...], kind: str) -> None:
     for place in PLACES:
         for masked in (False, True):
@@ -101,9 +114,10 @@ def test_every_operation(backend: Compiled, kind: str) -> None:
     ops = [u for u in EVERY if _has_loop(u, kind)]
     assert len(ops) >= 4
     for special in (False, True):
-        for shape, axes in (((3, 5000), (1,)), ((300, 40), (0, 1)), ((700, 6), (1,))):
+        for shape, axes in (((3, 5000), (1,)), ((300, 40), (0, 1)), ((700, 6), (1,)), ((2, 100, 60), (1,))):
             check(backend, _reduce(shape, axes, "inner", kind, False, ops, special, before=kind not in "?"))
-    check(backend, _reduce((3, 5000), (1,), "inner", kind, True, ops, True, before=False))
+    for shape in ((3, 5000), (100, 60)):
+        check(backend, _reduce(shape, (shape[0] == 3,), "inner", kind, True, ops, True, before=False))
 
 
 @pytest.mark.parametrize("shape,axes", [((9000,), (0,)), ((5, 3000), (1,)), ((900, 7), (1,))], ids=str)
@@ -141,30 +155,79 @@ def test_an_invalid_sum_is_reported_once_and_right(backend: Compiled) -> None:
     assert check(backend, build, watched=ALL_EVENTS) == {(8, "invalid value")}
 
 
+@pytest.mark.parametrize("shape,axes", [((200, 50), (0,)), ((3, 70, 5000), (1,)), ((2, 90, 3, 800), (1,))], ids=str)
+@pytest.mark.parametrize("ufunc", [np.add, np.logaddexp])
+def test_events_of_rows(backend: Compiled, ufunc: np.ufunc, shape: tuple[int, ...], axes: tuple[int, ...]) -> None:
+    """Overflow within a block, and where blocks meet; and in what is computed before."""
+
+    def build(rng, rows, special=1.6e308):
+        x = rng.random(shape)
+        np.moveaxis(x, axes[0], 0)[rows, ..., 1] = special if ufunc is np.add else -np.inf
+        partial, out = np.zeros([1 if a in axes else n for a, n in enumerate(shape)]), np.zeros(shape)
+        least, temp = partial.copy(), Temp(0, x.dtype)
+        steps = [
+            Step(op_of(np.multiply), (x, 1.0), (temp,), None, {}, 0),
+            Step(op_of(np.sqrt), (temp,), (out,), None, {}, 1),
+            ReduceStep(op_of(ufunc), temp, partial, axes, None, 3),
+            ReduceStep(op_of(np.minimum), x, least, axes, None, 4),
+        ]
+        return shape, steps, [x, out, partial, least]
+
+    seen = []
+    for rows in ([2], [2, 3], [2, 66], [60, 62]):
+        seen.append(check(backend, lambda rng, r=rows: build(rng, r), watched=ALL_EVENTS))
+        assert not check(backend, lambda rng, r=rows: build(rng, r), watched=frozenset(("divide",)))
+    if ufunc is np.add:
+        assert seen == [set(), *[{(3, "overflow")}] * 3]
+    else:
+        assert all((1, "invalid value") in events for events in seen)
+    if ufunc is np.add:
+        assert (1, "invalid value") in check(backend, lambda rng: build(rng, [5, 69], -1.0), watched=ALL_EVENTS)
+
+
+@pytest.mark.parametrize("kind", ["f", "d"])
+def test_nan_of_rows(backend: Compiled, kind: str) -> None:
+    """Of both signs: from infinities, and given."""
+
+    def build(rng):
+        x = values(rng, kind, 9000).reshape(150, 60)
+        x[rng.random(x.shape) < 0.01] = -np.nan
+        partials = [np.zeros((1, 60), kind) for _ in OPS]
+        steps = [ReduceStep(op_of(u), x, p, (0,), None, k) for k, (u, p) in enumerate(zip(OPS, partials, strict=True))]
+        return x.shape, steps, partials
+
+    check(backend, build)
+    check(backend, build, watched=ALL_EVENTS)
+
+
+def test_a_called_result_is_added_and_stored(backend: Compiled) -> None:
+    """What a called loop computes is stored with a stride, and added to several reductions."""
+
+    def build(rng):
+        x, out, temp = rng.random((150, 300)), np.zeros((150, 600)), Temp(0, np.dtype("d"))
+        partials = [np.zeros((1, 300)) for _ in range(3)]
+        steps = [
+            Step(op_of(np.exp), (x[:, ::-1],), (out[:, ::2],), None, {}, 0),
+            Step(op_of(np.sin), (out[:, ::2],), (temp,), None, {}, 1),
+            ReduceStep(op_of(np.add), temp, partials[0], (0,), None, 2),
+            ReduceStep(op_of(np.maximum), temp, partials[1], (0,), None, 3),
+            ReduceStep(op_of(np.multiply), out[:, ::2], partials[2], (0,), None, 4),
+        ]
+        return x.shape, steps, [out, *partials]
+
+    check(backend, build)
+
+
 def test_the_tree_does_not_depend_on_threads(kernels) -> None:
     x = np.random.default_rng(5).random((3, 300_000)) * np.logspace(-9, 9, 300_000)
 
-    def build(rng):
-        partial = np.zeros((3, 1))
-        return x.shape, [ReduceStep(op_of(np.add), x, partial, (1,))], [partial]
+    def build(rng, x, axis):
+        partial = np.zeros([1 if a == axis else n for a, n in enumerate(x.shape)])
+        return x.shape, [ReduceStep(op_of(np.add), x, partial, (axis,))], [partial]
 
     for threads in (1, 2, 3):
         made = Compiled(kernels, threads, "first")
-        check(made, build)
+        check(made, lambda rng: build(rng, x, 1))
+        check(made, lambda rng: build(rng, x.reshape(3, 1000, 300), 1))
+        check(made, lambda rng: build(rng, x.reshape(-1, 3), 0))
         made.pool.close()
-
-
-def test_trees() -> None:
-    assert trailing((4, 5), (1,)) == Trailing(4, 5)
-    assert trailing((4, 5), (0, 1)) == Trailing(1, 20)
-    assert trailing((4, 5), (0,)) is None
-    assert trailing((4, 1), (0,)) == Trailing(1, 4)  # an axis of one element lies where we want it
-    assert trailing((1, 5), (0,)) == Trailing(5, 1)
-    tree = Trailing(3, CHUNK + 1)
-    assert (tree.chunks, tree.units) == (2, 6)
-    assert [tree.bounds(unit) for unit in range(2)] == [(0, CHUNK), (CHUNK, CHUNK + 1)]
-    short = Trailing(1000, 3)
-    assert short.together == CHUNK // 3
-    bounds = [short.bounds(unit) for unit in range(short.units)]
-    assert bounds[0][0] == 0 and bounds[-1][1] == 3000
-    assert all(a[1] == b[0] for a, b in zip(bounds, bounds[1:], strict=False))
