@@ -41,6 +41,7 @@ def gather(x: Any, root: int | None = None) -> Any:
         if getattr(rt.comm, "refuse_gathers", False):
             raise CommunicationRefused(f"a gather of an array of shape {array.shape}, {array.dtype}, was refused")
         check_budget(rt, array.nbytes, f"gathering an array of shape {array.shape}, {array.dtype}")
+        rt.pool.relieve(array.nbytes)
         rt.counters.gathers += 1
         rt.counters.gathered_bytes += array.nbytes
     roots = range(rt.size) if root is None else (root,)
@@ -78,14 +79,14 @@ def _assemble(rt: Runtime, storage: Storage, array: np.ndarray, roots: Any) -> n
     low, steps = tuple(r.start for r in region), tuple(r.step for r in region)
     box = tuple((0, n) for n in array.shape)
     view = window(storage.dtype.itemsize, low, fetched.shape, steps, vmap, box, array.dtype).over(memory)
-    return np.array(view, copy=True, order="K")
+    return rt.pool.attempt(lambda: np.array(view, copy=True, order="K"))
 
 
 def _read(storage: Storage, array: np.ndarray, source: np.ndarray) -> np.ndarray:
     """Apply a phantom's offset and strides to the real, whole array."""
     memory = np.ascontiguousarray(source).reshape(-1).view(np.uint8)
     view = np.ndarray(array.shape, array.dtype, buffer=memory, offset=offset_of(array), strides=array.strides)
-    return np.array(view, copy=True, order="K")
+    return storage.pool.attempt(lambda: np.array(view, copy=True, order="K"))
 
 
 def item(x: Any) -> Any:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
+from numpy_dist.engine.memory_limits import Limits
 from numpy_dist.errors import GatherError
 from numpy_dist.settings import config
 
@@ -12,27 +12,17 @@ from numpy_dist.settings import config
 def budget(runtime: Any) -> int:
     """Bytes that one gathered array may take: ``MEMORY_BUDGET``, or half of the available ones over the local ranks.
 
-    The automatic budget is the minimum over the ranks; the first call is collective.
+    What is available is what control groups (of containers, of batch systems) leave of the machine's memory. The
+    automatic budget is the minimum over the ranks; the first call is collective.
     """
     given = config.MEMORY_BUDGET
     if given:
         return given
     found = getattr(runtime, "_budget", None)
     if found is None:
-        mine = _available() // 2 // max(1, runtime.comm.node_size)
+        mine = Limits().room().available // 2 // max(1, runtime.comm.node_size)
         found = runtime._budget = min(runtime.comm.allgather(mine)) if runtime.size > 1 else mine
     return found
-
-
-def _available() -> int:
-    try:
-        with open("/proc/meminfo") as file:
-            for line in file:
-                if line.startswith("MemAvailable:"):
-                    return int(line.split()[1]) * 1024
-    except OSError:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
 def check_budget(runtime: Any, nbytes: int, what: str) -> None:

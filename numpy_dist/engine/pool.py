@@ -3,10 +3,21 @@
 from __future__ import annotations
 
 import sys
+import time
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import numpy as np
 
+from numpy_dist.engine.memory_limits import Limits, Room
+
+T = TypeVar("T")
+
 _OVERHEAD = 256  # bytes that a block takes besides its memory, about
+_WATCHED = 1 << 20  # bytes of blocks that are worth asking the system how much memory there is
+_MUCH = 1 << 28
+_RESERVE = 4 << 30
+_LOOK_SECONDS = 0.1
 
 
 class Block(np.ndarray):
@@ -29,12 +40,14 @@ def make_block(nbytes: int) -> Block:
 
 
 class Pool:
-    """Free allocations by size.
+    """Free allocations by size. They go back to the system where memory gets short (see `relieve`).
 
     Parameters
     ----------
     limit : int
         Most bytes that are kept free; what comes back above it is dropped, oldest first.
+    room : callable, optional
+        Tells what memory there is.
 
     Attributes
     ----------
@@ -44,20 +57,27 @@ class Pool:
         Bytes kept for reuse.
     """
 
-    def __init__(self, limit: int = 1 << 30) -> None:
+    def __init__(self, limit: int = 1 << 30, room: Callable[[], Room] | None = None) -> None:
         self.limit, self.held, self.peak, self.free = limit, 0, 0, 0
         self._blocks: dict[int, list[Block]] = {}
+        self._room = room
+        self._next_look = 0.0
+        self._short = False
 
     def take(self, nbytes: int) -> Block:
         """An allocation of exactly `nbytes`, not initialised."""
-        held = self.held = self.held + nbytes
-        if held > self.peak:
-            self.peak = held
         blocks = self._blocks.get(nbytes)
         if blocks:
             self.free -= nbytes + _OVERHEAD
-            return blocks.pop()
-        return make_block(nbytes)
+            block = blocks.pop()
+        else:
+            if self.free and nbytes >= _WATCHED:
+                self.relieve(nbytes)
+            block = self.attempt(make_block, nbytes)
+        held = self.held = self.held + nbytes
+        if held > self.peak:
+            self.peak = held
+        return block
 
     def give(self, block: Block) -> None:
         """Take an allocation back; it is reused only if nobody else sees it."""
@@ -66,11 +86,44 @@ class Pool:
         if sys.getrefcount(block) > 3:  # ours, the caller's and the argument of getrefcount
             return
         cost = nbytes + _OVERHEAD
+        if cost > self.limit or (nbytes >= _WATCHED and self.relieve()):
+            return
         while self._blocks and self.free + cost > self.limit:
             self._drop_oldest()
-        if cost <= self.limit:
-            self._blocks.setdefault(nbytes, []).append(block)
-            self.free += cost
+        self._blocks.setdefault(nbytes, []).append(block)
+        self.free += cost
+
+    def attempt(self, make: Callable[..., T], *arguments: Any) -> T:
+        """What `make` returns. Where it raises MemoryError, it is called again without what is kept for reuse."""
+        try:
+            return make(*arguments)
+        except MemoryError:
+            if not self.free:
+                raise
+            self.clear()
+            return make(*arguments)
+
+    def relieve(self, wanted: int = 0) -> bool:
+        """Whether memory is short, now or when `wanted` bytes have been taken; then nothing is kept for reuse.
+
+        Memory is short when less than a sixteenth of it is available, and less than 4 GiB. It is shared by the ranks of
+        a machine, and with arrays of the user's. The system is asked some times a second, or where much is wanted.
+        """
+        now = time.monotonic()
+        if now >= self._next_look or wanted >= _MUCH:
+            self._next_look = now + _LOOK_SECONDS
+            if self._room is None:
+                self._room = Limits().room
+            room = self._room()
+            self._short = room.available - wanted < min(room.total // 16, _RESERVE)
+            if self._short:
+                self.clear()
+        return self._short
+
+    def clear(self) -> None:
+        """Keep nothing for reuse."""
+        self._blocks.clear()
+        self.free = 0
 
     def _drop_oldest(self) -> None:
         size = next(iter(self._blocks))

@@ -72,8 +72,9 @@ def start_fetch(
         own = storage.layout.box(runtime.rank)
         assert own is not None
         storage.allocate(own)
-    sends = [(rank, _pack(storage, regions)) for rank, regions in plan.sends]
-    receives = [(rank, np.empty(_count(regions) * storage.dtype.itemsize, np.uint8)) for rank, regions in plan.receives]
+    attempt, itemsize = storage.pool.attempt, storage.dtype.itemsize
+    sends = [(rank, attempt(_pack, storage, regions)) for rank, regions in plan.sends]
+    receives = [(rank, attempt(np.empty, _count(regions) * itemsize, np.uint8)) for rank, regions in plan.receives]
     pending = runtime.comm.start_exchange(sends, receives) if sends or receives else None
     for region in plan.local:
         target = part(region)
@@ -218,9 +219,8 @@ def fetch_array(runtime: Any, storage: Storage, wanted: Wanted) -> tuple[np.ndar
     if not mine:
         return None, start_fetch(runtime, storage, wanted, storage.part)
     region = mine[0]
-    target = np.ndarray(
-        [len(r) for r in region], storage.dtype, buffer=np.empty(_count(mine) * storage.dtype.itemsize, np.uint8)
-    )
+    memory = storage.pool.attempt(np.empty, _count(mine) * storage.dtype.itemsize, np.uint8)
+    target = np.ndarray([len(r) for r in region], storage.dtype, buffer=memory)
 
     def part(piece: Region) -> np.ndarray:
         slices = []
