@@ -81,7 +81,7 @@ class Deferred:
     def defer(self, statements: Sequence[Statement]) -> None:
         """Mark what need not be stored in the program that is about to be executed."""
         found = deferrable(statements)
-        self.statements = [] if found and id(found[-1].site) in self._kept else found
+        self._keep([] if found and id(found[-1].site) in self._kept else found)
         for statement in self.statements:
             for out in statement.outputs:
                 out.storage.deferred = True
@@ -91,7 +91,7 @@ class Deferred:
         for statement in self.statements:
             for out in statement.outputs:
                 out.storage.deferred = False
-        self.statements = [s for s in self.statements if any(out.storage.memory is None for out in s.outputs)]
+        self._keep([s for s in self.statements if any(out.storage.memory is None for out in s.outputs)])
 
     def makes(self, storage: Storage) -> bool:
         """Whether a storage's values are still to be computed."""
@@ -103,8 +103,18 @@ class Deferred:
         for statement in needed:
             statement.errstate = _QUIET  # events were noted the first time
             self._kept.add(id(statement.site))
-        self.statements = []
+        self._keep([])
         return needed
+
+    def _keep(self, statements: list[Elementwise]) -> None:
+        """Have done with all other statements: what they read may be overwritten."""
+        for statement in self.statements:
+            for ref in statement.reads():
+                ref.storage.reserved = False
+        self.statements = statements
+        for statement in statements:
+            for ref in statement.reads():
+                ref.storage.reserved = True
 
     def needed(self, used: set[int]) -> list[Statement]:
         """The statements whose results somebody wants: a handle, or a storage whose id is in `used`."""

@@ -67,6 +67,7 @@ class GroupPlan:
             slots[id(o.storage)] for s in statements if isinstance(s, Elementwise) and all(s.creates) for o in s.outputs
         }
         self.temporary = sorted(made - kept)  # slots that nothing else has to do with, and have no memory before
+        self.ending: frozenset[int] = frozenset()  # slots that nothing uses after this group; set by the schedule
         self.lasting = [slot for slot in self.slots if slot not in self.temporary]
         self.reductions = [n for n, s in enumerate(statements) if isinstance(s, Reduction)]
         self.fetches: list[tuple[tuple, int, Wanted]] = []  # (slot, view and origin; slot; regions)
@@ -126,7 +127,9 @@ class GroupPlan:
         self, rank: int, statements: Sequence[Statement], storages: Sequence[Any], fetched: Any
     ) -> LocalPlanner:
         """What plans the loop of this rank, which has a part in it."""
-        return LocalPlanner(self.cells, self.origins, self.slots, self.kept, rank, statements, storages, fetched)
+        return LocalPlanner(
+            self.cells, self.origins, self.slots, self.kept, self.ending, rank, statements, storages, fetched
+        )
 
     def run(self, runtime: Any, statements: list[Statement], storages: list[Storage]) -> None:
         """Execute the group: all messages are posted before any is waited for, and the interior computed meanwhile."""
@@ -168,7 +171,15 @@ class GroupPlan:
         key: list[Any] = [storages[slot].wanted for slot in self.temporary]
         for slot in self.lasting:
             s = storages[slot]
-            key += s.low, s.extent, s.memory is None, s.wanted, s.spare is not None and s.spare[1]
+            # Deferred results are alive though they are not wanted.
+            key += (
+                s.low,
+                s.extent,
+                s.memory is None,
+                s.wanted,
+                s.deferred or s.reserved,
+                s.spare is not None and s.spare[1],
+            )
         return tuple(key)
 
     def _plan(

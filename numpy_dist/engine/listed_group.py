@@ -146,6 +146,8 @@ def _facts(group: GroupPlan, shadows: Sequence[Any], found: Preview, code: _Code
     if code.temporaries:
         names = ", ".join(code.temporaries)
         facts.append(("stores", f"{names}: nobody holds it any more, but other statements use it"))
+    for slot, donor in () if found.plan is None else found.plan.takes:
+        facts.append(("takes", f"{shadows[slot].name} takes the memory of {shadows[donor].name} over"))
     for slot, nbytes in found.carried.items():
         how = f"{bytes_text(nbytes)} copied, to carry over cells that are not written" if nbytes else "nothing copied"
         facts.append(("versions", f"{shadows[slot].name}' takes the place of {shadows[slot].name}; {how}"))

@@ -107,6 +107,8 @@ class LocalPlan:
         One for each cell of the iteration space; one in all where every statement runs in all of it.
     allocates, versions, dropped
         Slots that need an allocation, a new version, or no spare one any more; with the box, or the region written.
+    takes : list of (int, int)
+        Slots that get the memory of another slot, which is not needed any more.
     reads, writes, contracted, stored_temporaries : int
         What is added to the counters.
     parts : list of Part
@@ -119,6 +121,7 @@ class LocalPlan:
         self.allocates: list[tuple[int, Any]] = []
         self.versions: list[tuple[int, Any]] = []
         self.dropped: list[int] = []
+        self.takes: list[tuple[int, int]] = []
         self.reads = self.writes = self.contracted = self.stored_temporaries = 0
         self.parts: list[Part] = []
         self._early = 0  # parts that run while messages travel
@@ -157,6 +160,8 @@ class LocalPlan:
         counters.stored_temporaries += self.stored_temporaries
         for slot, box in self.allocates:
             storages[slot].allocate(box)
+        for slot, donor in self.takes:
+            storages[slot].take_over(storages[donor])
         for slot in self.dropped:
             storages[slot].drop_spare()
         for slot, region in self.versions:

@@ -9,6 +9,7 @@ from numpy_dist.backends.base import Temp
 from numpy_dist.engine.fuse import disjoint
 from numpy_dist.engine.local_plan import ASIDE, FETCHED, MEMORY, OLD, Body, Fetched, LocalPlan, Operand
 from numpy_dist.engine.storage import Storage
+from numpy_dist.engine.takeovers import takeovers
 from numpy_dist.ir.statements import Elementwise, Reduction, Ref, Statement
 from numpy_dist.layout.frames import Cell, Origin, framed
 from numpy_dist.layout.regions import box_size
@@ -34,8 +35,8 @@ class LocalPlanner:
         Of the statements.
     slots : sequence of int
         The group's storages.
-    kept : frozenset of int
-        Slots that must be stored, since others read or write them.
+    kept, ending : frozenset of int
+        Slots that must be stored, since others read or write them; slots that nothing uses after this group.
     rank : int
     statements, storages
         The example.
@@ -49,15 +50,18 @@ class LocalPlanner:
         origins: Sequence[Origin],
         slots: Sequence[int],
         kept: frozenset[int],
+        ending: frozenset[int],
         rank: int,
         statements: Sequence[Statement],
         storages: Sequence[Storage],
         fetched: dict[tuple, Fetched],
     ) -> None:
         self.made, self.cells, self.origins, self.kept, self.rank = LocalPlan(), cells, origins, kept, rank
+        self.ending = ending
         self.statements, self.storages, self.fetched = statements, storages, fetched
         self.slots = {id(storages[slot]): slot for slot in slots}
         self.geometry: dict[int, tuple] = {}  # slot -> low and extent
+        self.taken: dict[int, int] = {}  # slot -> slot of the result that takes its memory over
         self.temps: dict[tuple, Temp] = {}  # by the view that a contracted result has
         self.written: set[tuple] = set()  # views that are stored
 
@@ -68,6 +72,7 @@ class LocalPlanner:
     def plan(self) -> LocalPlan:
         """The plan; `LocalPlan.divide` is left to the caller."""
         reads = [self._reads(numbers) for _, numbers in self.cells]
+        self._take_over()
         self.made.reads = len({key[0] for found in reads for key in found})
         versions = self._versions(reads)
         for (box, numbers), found in zip(self.cells, reads, strict=True):
@@ -92,6 +97,24 @@ class LocalPlanner:
         return found
 
     # -- what is written --------------------------------------------------------------------------------------------
+
+    def _take_over(self) -> None:
+        """Let results take the memory of operands over that nobody needs any more."""
+        keys = [
+            {id(ref): self.key(ref, origin) for ref in (*statement.reads(), *statement.outputs)}
+            for statement, origin in zip(self.statements, self.origins, strict=True)
+        ]
+        stored = {slot for slot in self.slots.values() if not self.is_contracted(slot)}
+        found = takeovers(self.statements, keys, self.slots, self.ending, stored, self.rank)
+        self.made.takes = sorted(found.items())
+        for slot, donor in found.items():
+            storage = self.storages[donor]
+            self.taken[donor] = slot
+            self.geometry[slot] = storage.low, storage.extent
+
+    def is_contracted(self, slot: int) -> bool:
+        """Whether a result that the group makes is never stored."""
+        return not self.storages[slot].wanted and slot not in self.kept
 
     def _versions(self, reads: Sequence[dict[tuple, tuple[Ref, Origin]]]) -> dict[int, str]:
         """For each written storage how it is written."""
@@ -144,6 +167,7 @@ class LocalPlanner:
             else:
                 self.geometry[slot] = storage.low, storage.extent
         low, extent = self.geometry[slot]
+        slot = self.taken.get(slot, slot)
         vmap = framed(ref.vmap, origin)
         return Operand(over, slot, storage.dtype.itemsize, low, extent, None, vmap, ref.array.dtype)
 
@@ -205,7 +229,7 @@ class _CellPlanner:
             return self.present[key]
         self.stored.add(key)
         slot = key[0]
-        if creates and not storage.wanted and slot not in group.kept:
+        if creates and group.is_contracted(slot):
             temp = self.present[key] = group.temporary(key, out.array.dtype)
             return temp
         group.note_written(key, creates and not storage.alive)

@@ -39,6 +39,7 @@ class Shadow:
         self.shape, self.dtype, self.layout, self.axes = storage.shape, storage.dtype, storage.layout, storage.axes
         self.nbytes, self.low, self.extent, self.fresh = storage.nbytes, storage.low, storage.extent, storage.fresh
         self.movable, self.moved, self.pinned = storage.movable, storage.moved, storage.pinned
+        self.deferred, self.reserved = storage.deferred, storage.reserved
         self.alive = storage.alive
         self.wanted: bool = getattr(storage, "wanted", self.alive)
         self.memory = None if storage.memory is None else _Memory(storage.memory.size)
@@ -241,6 +242,9 @@ def _preview_loop(
         found.counts[name] += getattr(plan, name)
     for slot, box in plan.allocates:
         shadows[slot].allocate(box)
+    for slot, donor in plan.takes:
+        shadows[slot].low, shadows[slot].extent = shadows[donor].low, shadows[donor].extent
+        shadows[slot].memory, shadows[donor].memory = shadows[donor].memory, None
     for slot in plan.dropped:
         shadows[slot].spare = None
     for slot, region in plan.versions:

@@ -50,6 +50,9 @@ class Schedule:
             )
             for group in fuse(statements)
         ]
+        used_later = {slot for number, slot in slots.items() if number in later}
+        for plan, ending in zip(self.groups, self.last_uses, strict=True):
+            plan.ending = frozenset(ending) - used_later
 
     def run(self, runtime: Any, statements: list[Statement], storages: list[Storage]) -> None:
         """Execute a program of this form.

@@ -47,6 +47,8 @@ class Storage:
         Serial of the last recorded statement that writes here; -1 if none.
     pinned : bool
         Memory was handed out: it may neither move nor be swapped.
+    reserved : bool
+        Statements that were deferred read it: its memory may not be taken over.
     spare : tuple or None
         A second allocation for versions, and the region of the last versioned write.
     """
@@ -62,6 +64,7 @@ class Storage:
     moved = False
     deferred = False
     pinned = False
+    reserved = False
     last_write = -1
 
     def __init__(
@@ -95,6 +98,17 @@ class Storage:
             self.extent = tuple(hi - lo + below + above for (lo, hi), (below, above) in zip(box, margin, strict=True))
         self.memory = self.pool.take(_volume(self.extent) * self.dtype.itemsize)
         self.__class__ = _Allocated
+
+    def take_over(self, other: Storage) -> None:
+        """Get the memory of a storage that nobody needs any more, with what is in it."""
+        self.low, self.extent = other.low, other.extent
+        self.__class__ = _Allocated
+        other.drop_spare()
+        if sys.getrefcount(other.memory) > 2:  # somebody else sees it
+            self.memory = self.pool.take(other.memory.size)
+            np.copyto(self.memory, other.memory)
+        else:
+            self.memory, other.memory = other.memory, None
 
     def array(self) -> np.ndarray:
         """The whole local allocation, margins included."""

@@ -99,7 +99,21 @@ def _random_step(rng: random.Random, arrays: list[np.ndarray]) -> tuple | None:
     view = apply_view(arrays[target], chain)
     if view.size == 0 or not view.flags.writeable:
         return None
-    kind = rng.choice(["assign", "assign", "binary", "binary", "unary", "in place", "sum", "max", "mask", "drop"])
+    kinds = [
+        "assign",
+        "assign",
+        "binary",
+        "binary",
+        "unary",
+        "in place",
+        "sum",
+        "max",
+        "mask",
+        "drop",
+        "rebind",
+        "rebind",
+    ]
+    kind = rng.choice(kinds)
     other = rng.randrange(len(arrays))
     other_chain = random_view(rng, arrays[other])
     step: tuple
@@ -114,6 +128,9 @@ def _random_step(rng: random.Random, arrays: list[np.ndarray]) -> tuple | None:
     elif kind in ("sum", "max"):
         axis = rng.choice([None, *range(view.ndim)])
         step = (kind, target, chain, axis, rng.random() < 0.5)
+    elif kind == "rebind":
+        same = [number for number, x in enumerate(arrays) if x.shape == arrays[target].shape]
+        step = ("rebind", rng.randrange(len(BINARY)), target, rng.choice(same), rng.choice([None, 0.5]))
     elif kind == "mask":
         step = ("mask", target, chain, rng.random())
     else:
@@ -198,6 +215,9 @@ def perform(arrays: list, step: tuple, side: Any) -> None:
         _, which, target, chain, other, other_chain = step
         view = side.view(arrays[target], chain)
         side.call(BINARY[which], view, side.view(arrays[other], other_chain), out=view)
+    elif kind == "rebind":
+        _, which, target, other, scalar = step
+        arrays[target] = side.call(BINARY[which], arrays[target], arrays[other] if scalar is None else scalar)
     elif kind in ("sum", "max"):
         ufunc = np.add if kind == "sum" else np.maximum
         result = side.reduce(ufunc, side.view(arrays[step[1]], step[2]), step[3], step[4])
