@@ -74,10 +74,13 @@ def _binary(operation: Callable[[Any, Any], Any], ufunc: np.ufunc) -> Callable[[
     op = op_of(ufunc)
 
     def forward(self: Any, other: Any) -> Any:
+        if self._storage is not None:
+            made = _replay(op, (self, other))
+            return _apply(ufunc, self, other, other) if made is None else made
         cls = type(self)
         kind = type(other)
         if kind is cls:
-            if self._storage is None and other._storage is None:
+            if other._storage is None:
                 result = operation(self._array, other._array)
                 if type(result) is _ndarray:
                     made = _new(cls)
@@ -85,14 +88,9 @@ def _binary(operation: Callable[[Any, Any], Any], ufunc: np.ufunc) -> Callable[[
                     made._storage = None
                     return made
                 return wrap(cls, result)
-            made = _replay(op, (self, other))
-            return _elementwise(op, (self, other)) if made is None else made
+            return _elementwise(op, (self, other))
         if kind in _PLAIN:
-            if self._storage is None:
-                return wrap(cls, operation(self._array, other))
-            if kind is not _ndarray:
-                made = _replay(op, (self, other))
-                return _elementwise(op, (self, other)) if made is None else made
+            return wrap(cls, operation(self._array, other))
         return _apply(ufunc, self, other, other)
 
     return forward
@@ -102,12 +100,12 @@ def _reflected(operation: Callable[[Any, Any], Any], ufunc: np.ufunc) -> Callabl
     op = op_of(ufunc)
 
     def reflected(self: Any, other: Any) -> Any:
-        if type(other) in _PLAIN:
-            if self._storage is None:
-                return wrap(type(self), operation(other, self._array))
-            if type(other) is not _ndarray:
-                made = _replay(op, (other, self))
-                return _elementwise(op, (other, self)) if made is None else made
+        if self._storage is not None:
+            made = _replay(op, (other, self))
+            if made is not None:
+                return made
+        elif type(other) in _PLAIN:
+            return wrap(type(self), operation(other, self._array))
         return _apply(ufunc, other, self, other)
 
     return reflected
@@ -117,11 +115,11 @@ def _in_place(operation: Callable[[Any, Any], Any], ufunc: np.ufunc) -> Callable
     op = op_of(ufunc)
 
     def in_place(self: Any, other: Any) -> Any:
-        kind = type(other)
-        if self._storage is not None and (kind is type(self) or kind in _PLAIN):
+        if self._storage is not None:
             target = _target_of(self)
             if target is not None and _replay(op, (self, other), target) is not None:
                 return self
+        kind = type(other)
         if kind is type(self):
             if self._storage is None and other._storage is None:
                 operation(self._array, other._array)

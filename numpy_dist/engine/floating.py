@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -16,10 +16,10 @@ _EAGER = frozenset(("raise", "call", "print", "log"))
 try:  # NumPy keeps the error state in a context variable; the capsule's identity tells cheaply whether it changed
     from numpy._core import umath as _umath
 
-    _capsule: Any = _umath._extobj_contextvar.get
+    capsule: Any = _umath._extobj_contextvar.get
 except (ImportError, AttributeError):
 
-    def _capsule() -> Any:
+    def capsule() -> Any:
         return object()  # never the one that was seen last
 
 
@@ -42,41 +42,30 @@ class State(dict):
         self.eager = warnings_raise or not _EAGER.isdisjoint(state.values())
 
 
-class _Seen(NamedTuple):
-    """The circumstances that a `State` was made of, by identity."""
-
-    capsule: Any
-    filters: Any
-    first: Any
-    size: int
-    state: State
-
-
-_seen = _Seen(None, None, None, 0, State({}, False))
+# What a `State` was made of, to be compared by identity: NumPy's capsule, the list of warning filters, its length and its
+# first item; then the state. A plain tuple, which Python takes apart faster than a named one.
+Seen = tuple[Any, Any, int, Any, State]
 _STATES: dict[tuple[int, bool], tuple[Any, State]] = {}
 
 
+def look() -> Seen:
+    """The error state here and now, and the circumstances by which to tell that it has not changed."""
+    now, filters = capsule(), warnings.filters
+    return now, filters, len(filters), filters[0] if filters else None, _state_of(now)
+
+
 def current_state() -> State:
-    """The error state here and now, and whether warnings are errors. On the path of every recorded statement."""
-    global _seen
-    capsule, filters = _capsule(), warnings.filters
-    first = filters[0] if filters else None
-    # Fields by position, which is faster than by name.
-    seen = _seen
-    if seen[0] is capsule and seen[1] is filters and seen[2] is first and seen[3] == len(filters):
-        return seen[4]
-    state = _state_of(capsule)
-    _seen = _Seen(capsule, filters, first, len(filters), state)
-    return state
+    """The error state here and now, and whether warnings are errors."""
+    return look()[4]
 
 
-def _state_of(capsule: Any) -> State:
+def _state_of(now: Any) -> State:
     raises = warnings_are_errors()
-    found = _STATES.get((id(capsule), raises))
-    if found is None or found[0] is not capsule:
+    found = _STATES.get((id(now), raises))
+    if found is None or found[0] is not now:
         if len(_STATES) > 256:
             _STATES.clear()
-        found = _STATES[id(capsule), raises] = (capsule, State(np.geterr(), raises))
+        found = _STATES[id(now), raises] = (now, State(np.geterr(), raises))
     return found[1]
 
 

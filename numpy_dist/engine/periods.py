@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from numpy_dist.engine.sites import CallSite
+
 SHORTEST = 32  # statements: shorter loops are unrolled
 PATIENCE = 128  # statements for which a loop that has begun may go without its first call site
 
@@ -17,30 +19,28 @@ class Periods:
     ----------
     first : int
         Serial of the first statement of the present period.
+    sites : set of CallSite
+        Those of the present period.
     """
 
     def __init__(self) -> None:
         self.first = 0
-        self._sites: set[int] = set()  # of the present period
-        self._anchor = 0
+        self.sites: set[CallSite] = set()
+        self._anchor: CallSite | None = None
         self._anchored = 0  # serial at which the anchor was seen last
 
-    def begins(self, site: int, serial: int) -> bool:
-        """Whether a period begins with the statement of a call site (its number) and a serial."""
-        sites = self._sites
-        if site not in sites:
-            sites.add(site)
-            return False
-        if site != self._anchor:
-            if self._anchor in sites and serial - self._anchored < PATIENCE:
+    def begins(self, site: CallSite, serial: int) -> bool:
+        """Whether a period begins with the statement of a serial, whose site is among those of the present period."""
+        if site is not self._anchor:
+            if self._anchor in self.sites and serial - self._anchored < PATIENCE:
                 return False
             self._anchor = site
         self._anchored = serial
         if serial - self.first < SHORTEST:
             return False
-        self.first, self._sites = serial, {site}
+        self.first, self.sites = serial, {site}
         return True
 
     def interrupt(self, serial: int) -> None:
         """Something has forced the program: the present period begins with the next statement, of this serial."""
-        self.first, self._sites = serial, set()
+        self.first, self.sites = serial, set()

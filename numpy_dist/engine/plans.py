@@ -9,6 +9,7 @@ interned, hence compared by identity, and know shape, strides, dtype and layout.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,7 +17,7 @@ import numpy as np
 
 from numpy_dist.engine import handle as handles
 from numpy_dist.engine.handle import Handle, ref_of
-from numpy_dist.engine.runtime import runtime
+from numpy_dist.engine.runtime import current, runtime
 from numpy_dist.engine.storage import Storage, Token
 from numpy_dist.ir.ops import Op
 from numpy_dist.ir.statements import NO_OPTIONS, SCALAR_KINDS, Elementwise, Ref, scalar_form
@@ -24,6 +25,7 @@ from numpy_dist.ir.statements import NO_OPTIONS, SCALAR_KINDS, Elementwise, Ref,
 Bounds = tuple[tuple[int, int, int], ...]
 _COMPARISONS = frozenset((np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal))
 _new = object.__new__
+_current, _thread = current.get, threading.get_ident
 
 
 def bounds_of(op: Op, operands: Sequence[Any], loop: tuple[np.dtype, ...]) -> Bounds:
@@ -86,6 +88,7 @@ class Plan:
 
 PLANS: dict[Any, Plan] = {}
 _MOST = 4096
+MOST_INPUTS = 3
 
 
 def remember(statement: Elementwise, result: Any, result_dtype: np.dtype | None, now: bool, bounds: Bounds) -> None:
@@ -94,11 +97,13 @@ def remember(statement: Elementwise, result: Any, result_dtype: np.dtype | None,
     All plans are forgotten when there are too many.
     """
     (out,) = statement.outputs
-    key = [statement.op, None if statement.creates[0] else out.view, result_dtype]
-    key += [x.view if type(x) is Ref else scalar_form(x) for x in statement.inputs]
+    forms = [x.view if type(x) is Ref else scalar_form(x) for x in statement.inputs]
+    if len(forms) > MOST_INPUTS:
+        return
+    made_of = result_dtype if statement.creates[0] else out.view
     if len(PLANS) > _MOST:
         PLANS.clear()
-    PLANS[tuple(key)] = Plan(statement, result, now, bounds)
+    PLANS[statement.op, made_of, *[None] * (MOST_INPUTS - len(forms)), *forms] = Plan(statement, result, now, bounds)
 
 
 def target_of(out: Handle) -> Ref | None:
@@ -125,38 +130,54 @@ def replay(op: Op, inputs: tuple, target: Ref | None = None, result_dtype: Any =
     Handle, Ref or None
         The new array, or `target`; None if there is no plan, and nothing was recorded.
     """
-    # What the statement reads, and its key.
-    reads: list[Any] = []
-    key: list[Any] = [op, None if target is None else target.view, result_dtype]
+    # What the statement reads (three operands at most, the last one in `third`), and what of them is in the key.
+    cls = handles._handle_class
+    first: Any = None
+    second: Any = None
+    third: Any = None
+    of_first: Any = None
+    of_second: Any = None
+    of_third: Any = None
     for x in inputs:
+        first = second
+        second = third
+        of_first = of_second
+        of_second = of_third
         kind = type(x)
-        if kind in SCALAR_KINDS:
-            reads.append(x)
-            key.append(kind)
-        elif isinstance(x, Handle):
-            storage: Any = x._storage
-            if storage is None:
-                return None
-            ref = x._ref
-            if ref is None:
-                ref = ref_of(x)
-            reads.append(ref)
-            key.append(ref._view if ref._layout is storage.layout else ref.view)
-        elif isinstance(x, np.generic):
-            reads.append(x)
-            key.append(x.dtype)
-        else:
+        if kind is not cls:
+            if kind in SCALAR_KINDS:
+                third, of_third = x, kind
+                continue
+            if not isinstance(x, Handle):
+                if not isinstance(x, np.generic):
+                    return None
+                third, of_third = x, x.dtype
+                continue
+        storage: Any = x._storage
+        if storage is None:
             return None
-    plan = PLANS.get(tuple(key))
-    if plan is None or (plan.bounds and not within(plan.bounds, inputs)):
+        third = x._ref
+        if third is None:
+            third = ref_of(x)
+        of_third = third._view if third._layout is storage.layout else third.view
+    made_of = result_dtype if target is None else target.view
+    try:
+        plan = PLANS[op, made_of, of_first, of_second, of_third]
+    except KeyError:
         return None
+    if plan.bounds and not within(plan.bounds, inputs):
+        return None
+    count = op.nin
+    reads = (second, third) if count == 2 else (third,) if count == 1 else (first, second, third)
     # The result: a storage without memory and its handle. `__new__` and assignments in place of three constructors.
-    rt = runtime()
+    rt = _current()
+    if rt is None or rt.thread != _thread():
+        rt = runtime()
     if target is None:
         storage = _new(Storage)
         storage.shape, storage.dtype, storage.layout, storage.pool = plan.shape, plan.dtype, plan.layout, rt.pool
         storage.nbytes, storage.axes, storage.movable = plan.nbytes, plan.axes, True
-        token = storage.token = Token()
+        token = storage.token = []
         out: Any = _new(Ref)
         out.storage, out.array, out._view, out._layout = storage, plan.array, plan.view, plan.layout
         made: Any = _new(handles._handle_class)
@@ -165,7 +186,7 @@ def replay(op: Op, inputs: tuple, target: Ref | None = None, result_dtype: Any =
         made = out = target
     # The statement.
     statement = _new(Elementwise)
-    statement.op, statement.inputs, statement.outputs, statement.creates = op, tuple(reads), (out,), plan.creates
+    statement.op, statement.inputs, statement.outputs, statement.creates = op, reads, (out,), plan.creates
     statement.where, statement.options, statement.space, statement.form = None, NO_OPTIONS, plan.space, plan.form
     rt.program.append(statement, plan.now, depth)
     return made

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
 from collections.abc import Container, Sequence
 from typing import Any
 
@@ -9,12 +11,14 @@ from numpy_dist.engine import floating
 from numpy_dist.engine.deferred import Deferred
 from numpy_dist.engine.periods import Periods
 from numpy_dist.engine.schedule import Description, run_program
-from numpy_dist.engine.sites import user_site
+from numpy_dist.engine.sites import LATEST, search, site_of
 from numpy_dist.engine.storage import Storage
 from numpy_dist.ir.statements import Statement
 
+_getframe, _capsule = sys._getframe, floating.capsule  # saves look-ups for each statement
 MOST_STATEMENTS = 256
 MOST_BYTES = 1 << 33  # bytes of results, for each rank, that a pending program may hold back
+COUNTED_BYTES = 1 << 20  # results of fewer bytes are not counted: of all that may be pending they are nothing
 
 
 class Program:
@@ -36,6 +40,7 @@ class Program:
         self._most_bytes = MOST_BYTES * runtime.size
         self._next = 0
         self._periods = Periods()
+        self._seen = floating.look()
         self._deferred = Deferred()
         self._ahead: tuple[int, int, Description] | None = None  # pending statements (first and last serial), described
         self._waiting: int | None = None  # serial of the first statement behind a period that waits to be executed
@@ -66,22 +71,42 @@ class Program:
         runtime = self._runtime
         statement.serial = serial = self._next
         self._next = serial + 1
-        site = statement.site = user_site(depth + 1)
-        if self._periods.begins(id(site), serial):
-            waiting = self._waiting
-            if waiting is not None:
-                self._execute(waiting - 1)
-                if runtime.size == 1:
-                    self.tell()
-            self._waiting = serial
-        state = statement.errstate = floating.current_state()
+        # The user's call site: the one that was seen last at this instruction, if it was called from there, too.
+        frame = _getframe(depth + 1)
+        try:
+            site = LATEST[id(frame.f_code)][frame.f_lasti]
+        except KeyError:
+            site = search(frame)
+        else:
+            back = frame.f_back or frame
+            if site.called_at != back.f_lasti or site.caller is not back.f_code:
+                site = site_of(frame)
+        statement.site = site
+        periods = self._periods
+        if site not in periods.sites:
+            periods.sites.add(site)
+        elif periods.begins(site, serial):
+            self._next_period(serial)
+        # The error state: the one of the last statement, if nothing has changed since.
+        capsule, filters, count, first, state = self._seen
+        now_filters = warnings.filters
+        if (
+            capsule is not _capsule()
+            or filters is not now_filters
+            or len(filters) != count
+            or (count and filters[0] is not first)
+        ):
+            self._seen = floating.look()
+            state = self._seen[4]
+        statement.errstate = state
         pending = self._pending
         pending.append(statement)
         runtime.counters.statements += 1
         for out in statement.outputs:
             storage = out.storage
             storage.last_write = serial
-            self._bytes += storage.nbytes
+            if storage.nbytes >= COUNTED_BYTES:
+                self._bytes += storage.nbytes
         if now:
             self._run_agreed()
         elif state.eager:
@@ -91,6 +116,15 @@ class Program:
             self.run()
         elif runtime.handed_out and any(ref.storage.pinned for ref in (*statement.reads(), *statement.outputs)):
             self.run()
+
+    def _next_period(self, serial: int) -> None:
+        """A period begins with the statement of this serial: execute the one before the last."""
+        waiting = self._waiting
+        if waiting is not None:
+            self._execute(waiting - 1)
+            if self._runtime.size == 1:
+                self.tell()
+        self._waiting = serial
 
     def _run_agreed(self) -> None:
         """Execute a single statement whose values can raise; collective, so that every rank raises what one has met."""

@@ -14,7 +14,7 @@ from numpy_dist.layout.layout import Layout, replicated_layout
 from numpy_dist.layout.mesh import Mesh
 from numpy_dist.settings import config
 
-_current: contextvars.ContextVar[Runtime | None] = detect.rank_local(
+current: contextvars.ContextVar[Runtime | None] = detect.rank_local(
     contextvars.ContextVar("numpy_dist_runtime", default=None)
 )
 _process: Runtime | None = None
@@ -81,7 +81,7 @@ def runtime() -> Runtime:
     RuntimeError
         When a second thread tries to use a runtime: only one thread of a rank records.
     """
-    found = _current.get()
+    found = current.get()
     if found is None or found.thread != threading.get_ident():
         found = _make()
     return found
@@ -101,5 +101,5 @@ def _make() -> Runtime:
                 "hand the arrays' values over with x.gather() or x.local"
             )
         made = _process
-    _current.set(made)
+    current.set(made)
     return made

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from types import CodeType, FrameType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,9 +18,7 @@ _HOMES = tuple(
     }
 )
 
-CallSite = tuple[CodeType, int, Any]
-"""Code object, instruction and module name. One object for each call site and place that its function was called from,
-the same each time, so that `id` tells them apart: a helper function that is called twice has its statements at two."""
+_getframe = sys._getframe  # saves a look-up for each statement
 
 
 class Site(NamedTuple):
@@ -31,34 +29,41 @@ class Site(NamedTuple):
     module: str
 
 
-class _Known:
-    """A code object that was seen on the stack, kept so that its id stays its own (hashing code objects is slow).
+class CallSite:
+    """A place in the user's code that records statements: an instruction, and where its function was called from.
+
+    There is one object for each, the same each time: a helper function that is called twice has its statements at two
+    sites. They are never given up, so that `id` tells them apart, and nor are the code objects.
 
     Attributes
     ----------
-    ours : bool
-        Whether it is part of us or NumPy.
-    sites : dict
-        What was recorded here, by instruction and by the caller's code object and instruction.
-    callers : dict
-        The callers' code objects, kept for the same reason.
+    code, instruction
+        The code object, and the position in it.
+    module : str
+        The name of its module.
+    caller, called_at
+        Code object and instruction of the caller; the own ones where there is none.
     """
 
-    __slots__ = ("callers", "code", "ours", "sites")
+    __slots__ = ("called_at", "caller", "code", "instruction", "module")
 
-    def __init__(self, code: CodeType) -> None:
-        name = code.co_filename
-        self.code, self.sites, self.callers = code, dict[tuple, CallSite](), dict[int, CodeType]()
-        self.ours = os.path.abspath(name).startswith(_HOMES) or name.startswith("<frozen")
+    def __init__(self, frame: FrameType) -> None:
+        back = frame.f_back or frame
+        self.code, self.instruction = frame.f_code, frame.f_lasti
+        self.caller, self.called_at = back.f_code, back.f_lasti
+        self.module: str = frame.f_globals.get("__name__", "<unknown>")
 
 
-_KNOWN: dict[int, _Known] = {}
+LATEST: dict[int, dict[int, CallSite]] = {}
+"""By the id of a code object of the user's, and instruction: the site that was seen last. For `Program.append`."""
+
+_OURS: dict[int, CodeType] = {}  # code objects seen on the stack that are part of us or of NumPy, by their ids
+_ALL: dict[tuple[int, int, int, int], CallSite] = {}
+# Ids, since hashing code objects is slow. The tables keep the code objects, whose ids hence stay their own.
 
 
 def user_site(depth: int) -> CallSite:
     """The call site in the innermost frame that is neither ours nor NumPy's.
-
-    Frames themselves are never kept: they keep their locals, hence handles, alive.
 
     Parameters
     ----------
@@ -66,42 +71,58 @@ def user_site(depth: int) -> CallSite:
         How many frames above the caller of this function the search begins: 1 for the function that called it. The
         nearer to the user's frame, the faster.
     """
-    frame: FrameType | None = sys._getframe(depth + 1)
+    return search(_getframe(depth + 1))
+
+
+def search(frame: FrameType | None) -> CallSite:
+    """The call site in the innermost frame of the user's, from this one outwards.
+
+    Frames themselves are never kept: they keep their locals, hence handles, alive.
+    """
     while frame is not None:
         code = frame.f_code
-        known = _KNOWN.get(id(code))
-        if known is None:
-            known = _KNOWN[id(code)] = _Known(code)
-        if not known.ours:
-            back = frame.f_back or frame
-            caller = back.f_code
-            key = frame.f_lasti, id(caller), back.f_lasti
-            site = known.sites.get(key)
-            if site is None:
-                known.callers[id(caller)] = caller
-                site = known.sites[key] = code, frame.f_lasti, frame.f_globals.get("__name__", "<unknown>")
-            return site
+        if id(code) not in _OURS:
+            if id(code) in LATEST or not _is_ours(code):
+                return site_of(frame)
+            _OURS[id(code)] = code
         frame = frame.f_back
     return _NOWHERE
 
 
+def _is_ours(code: CodeType) -> bool:
+    """Whether code is part of us or NumPy."""
+    name = code.co_filename
+    return os.path.abspath(name).startswith(_HOMES) or name.startswith("<frozen")
+
+
+def site_of(frame: FrameType) -> CallSite:
+    """The site of a frame of the user's, found or new; it becomes the latest of its instruction."""
+    code, back = frame.f_code, frame.f_back or frame
+    key = id(code), frame.f_lasti, id(back.f_code), back.f_lasti
+    site = _ALL.get(key)
+    if site is None:
+        site = _ALL.setdefault(key, CallSite(frame))  # several ranks of one process may be here at once
+    LATEST.setdefault(id(code), {})[frame.f_lasti] = site
+    return site
+
+
 def stack_level() -> int:
     """The ``stacklevel`` with which a warning, issued by the caller of this function, shows the user's line."""
-    level, frame = 1, sys._getframe(1)
-    while frame.f_back is not None and _Known(frame.f_code).ours:
+    level, frame = 1, _getframe(1)
+    while frame.f_back is not None and _is_ours(frame.f_code):
         level, frame = level + 1, frame.f_back
     return level
 
 
-_NOWHERE: CallSite = (user_site.__code__, 0, "<unknown>")
+_NOWHERE = CallSite(_getframe())
 
 
 def resolve(site: CallSite) -> Site:
     """File and line of a recorded position."""
-    code, instruction, module = site
+    code, instruction = site.code, site.instruction
     line = code.co_firstlineno
     for start, stop, number in code.co_lines():
         if start <= instruction < stop and number is not None:
             line = number
             break
-    return Site(code.co_filename, line, module)
+    return Site(code.co_filename, line, site.module)

@@ -283,7 +283,7 @@ def test_memory_is_constant(ranks: int, steps: int, planned: Planned) -> None:
             x = z - y * 0.25
             y = y * 0.999 + 0.001
             if k % (steps // 20) == steps // 20 - 1:
-                sizes = len(program._pending), len(program._periods._sites)
+                sizes = len(program._pending), len(program._periods.sites)
                 marks.append((pool.held + pool.free, *sizes, planned[runtime.rank]))
         return marks
 
