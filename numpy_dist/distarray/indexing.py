@@ -17,7 +17,7 @@ _BASIC = frozenset({int, slice, NoneType, EllipsisType, np.int64, np.int32, np.i
 _are_basic = _BASIC.issuperset
 _SCALARS = frozenset({int, float, complex, bool, str, bytes, list, tuple})
 _BLOCK_BYTES = 1 << 16
-_selected, _of_ref, _assign_part = engine.selected, engine.of_ref, engine.assign_part  # saves a look-up for each slice
+_selected, _assign_part = engine.selected, engine.assign_part  # saves a look-up for each slice
 _WHY_GATHERED = "integer-array indexing is not distributed"
 
 
@@ -77,9 +77,9 @@ class Indexing(engine.Handle):
 
     def __getitem__(self, key: Any) -> Any:
         if self._storage is not None:
-            ref = _selected(self, key)
-            if ref is not None:
-                return _of_ref(ref)
+            made = _selected(self, key, True)
+            if made is not None:
+                return made
         kind = type(key)
         if kind in _BASIC or (kind is tuple and _are_basic(map(type, key))):
             storage = self._storage

@@ -10,7 +10,7 @@ import numpy as np
 
 from numpy_dist import engine
 from numpy_dist.dispatch.core import fallback, protocol, registry
-from numpy_dist.ir.ops import op_of
+from numpy_dist.ir.ops import UFUNC_OPS, Op, op_of
 
 # Operands of these exact types are handed to NumPy's own operator when the array is replicated.
 _PLAIN = frozenset(
@@ -21,6 +21,8 @@ _ndarray = np.ndarray
 _elementwise = engine.elementwise
 _replay = engine.replay
 _target_of = engine.target_of
+_known_op = UFUNC_OPS.get
+_rules = registry.TABLE
 _ABSENT = object()
 _FOREIGN = object()
 
@@ -305,9 +307,12 @@ class Operators(engine.Handle):
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
         if method == "__call__":
             if self._storage is not None:
-                made = _replay_call(ufunc, inputs, kwargs)
-                if made is not None:
-                    return made
+                op = _known_op(ufunc)
+                # A ufunc that was recorded before, and for which nobody has rules.
+                if op is not None and ufunc not in _rules and registry.loaded:
+                    made = _replay_into(op, inputs, kwargs) if kwargs else _replay(op, inputs)
+                    if made is not None:
+                        return made
             elif not kwargs:
                 made = _call_replicated(type(self), ufunc, inputs)
                 if made is not NotImplemented:
@@ -315,17 +320,13 @@ class Operators(engine.Handle):
         return protocol.array_ufunc(self, ufunc, method, inputs, kwargs)
 
 
-def _replay_call(ufunc: Any, inputs: tuple, kwargs: dict[str, Any]) -> Any:
-    """A ufunc that nobody has rules for, on arguments for which it was recorded before; None for other calls."""
-    if not registry.loaded or ufunc in registry.TABLE or type(ufunc) is not np.ufunc:
-        return None
-    if not kwargs:
-        return _replay(op_of(ufunc), inputs, None, None, 3)
+def _replay_into(op: Op, inputs: tuple, kwargs: dict[str, Any]) -> Any:
+    """A call with `out` and nothing else that was recorded before; None for other calls."""
     if len(kwargs) > 1 or "out" not in kwargs:
         return None
     out = kwargs["out"][0]
     target = _target_of(out) if engine.is_sharded(out) else None
-    return None if target is None or _replay(op_of(ufunc), inputs, target, None, 3) is None else out
+    return None if target is None or _replay(op, inputs, target, None, 3) is None else out
 
 
 def _call_replicated(cls: Any, ufunc: np.ufunc, inputs: tuple) -> Any:

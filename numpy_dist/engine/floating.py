@@ -42,8 +42,8 @@ class State(dict):
         self.eager = warnings_raise or not _EAGER.isdisjoint(state.values())
 
 
-# What a `State` was made of, to be compared by identity: NumPy's capsule, the list of warning filters, its length and its
-# first item; then the state. A plain tuple, which Python takes apart faster than a named one.
+# What a `State` was made of, to be compared by identity: NumPy's capsule, the list of warning filters, its length and
+# its first item; then the state. A plain tuple, which Python takes apart faster than a named one.
 Seen = tuple[Any, Any, int, Any, State]
 _STATES: dict[tuple[int, bool], tuple[Any, State]] = {}
 

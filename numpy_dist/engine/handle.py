@@ -72,36 +72,48 @@ def ref_of(handle: Handle) -> Ref:
     return found
 
 
-def selected(handle: Handle, key: Any) -> Ref | None:
+def selected(handle: Handle, key: Any, as_handle: bool = False) -> Any:
     """What a basic index selects of a sharded array, if a table can tell; None for other indices.
 
     Not for handles whose phantom is their own: its flags may be others.
+
+    Returns
+    -------
+    Ref, Handle or None
+        A handle if `as_handle`.
     """
     storage: Any = handle._storage
     ref: Any = handle._ref
     if ref is None:
         ref = ref_of(handle)
-    view: View = ref._view if ref._layout is storage.layout else ref.view
+    layout = storage.layout
+    view: View = ref._view if ref._layout is layout else ref.view
     if view.array is not handle._array:
         return None
-    if type(key) is slice and view.shape:
-        index: Any = (key.indices(view.shape[0]),)  # as in `index_of`, without the call
+    shape = view.shape
+    kind = type(key)
+    if kind is slice and shape:
+        index: Any = key.indices(shape[0])
+    elif kind is tuple and len(key) == 2 and type(key[0]) is slice and type(key[1]) is slice and len(shape) > 1:
+        index = key[0].indices(shape[0]), key[1].indices(shape[1])
     else:
-        index = index_of(key, view.shape)
+        index = index_of(key, shape)
         if index is None:
             return None
-    part = SLICES.get((view, index)) or slice_of(view, key, index)
-    if part is None:
-        return None
-    made: Any = _new(Ref)  # as Ref(storage, part.array, part) does, in a third of the time
-    made.storage, made.array, made._view, made._layout = storage, part.array, part, storage.layout
-    return made
-
-
-def of_ref(ref: Ref) -> Any:
-    """The handle of a view that has a ref already."""
+    try:
+        part: Any = SLICES[view][index]
+    except KeyError:
+        part = slice_of(view, key, index)
+        if part is None:
+            return None
+    found: Any = _new(Ref)  # as Ref(storage, part.array, part) does, in a third of the time
+    found.storage, found.array = storage, part.array
+    found._view, found._layout = part, layout
+    if not as_handle:
+        return found
     made: Any = _new(_handle_class)
-    made._array, made._storage, made._ref, made._token = ref.array, ref.storage, ref, ref.storage.token
+    made._array, made._storage = part.array, storage
+    made._ref, made._token = found, storage.token
     return made
 
 

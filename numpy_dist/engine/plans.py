@@ -169,24 +169,31 @@ def replay(op: Op, inputs: tuple, target: Ref | None = None, result_dtype: Any =
         return None
     count = op.nin
     reads = (second, third) if count == 2 else (third,) if count == 1 else (first, second, third)
-    # The result: a storage without memory and its handle. `__new__` and assignments in place of three constructors.
     rt = _current()
     if rt is None or rt.thread != _thread():
         rt = runtime()
+    # The result: a storage without memory and its handle. `__new__` and assignments in place of three constructors; no
+    # more than three to a line, since Python would make a tuple of four.
     if target is None:
+        array = plan.array
+        layout = plan.layout
         storage = _new(Storage)
-        storage.shape, storage.dtype, storage.layout, storage.pool = plan.shape, plan.dtype, plan.layout, rt.pool
-        storage.nbytes, storage.axes, storage.movable = plan.nbytes, plan.axes, True
-        token = storage.token = []
+        storage.shape, storage.dtype, storage.layout = plan.shape, plan.dtype, layout
+        storage.nbytes, storage.axes, storage.pool = plan.nbytes, plan.axes, rt.pool
+        storage.movable = True
+        token = storage.token = Token()
         out: Any = _new(Ref)
-        out.storage, out.array, out._view, out._layout = storage, plan.array, plan.view, plan.layout
-        made: Any = _new(handles._handle_class)
-        made._array, made._storage, made._ref, made._token = plan.array, storage, out, token
+        out.storage, out.array = storage, array
+        out._view, out._layout = plan.view, layout
+        made: Any = _new(cls)
+        made._array, made._storage = array, storage
+        made._ref, made._token = out, token
     else:
         made = out = target
     # The statement.
     statement = _new(Elementwise)
-    statement.op, statement.inputs, statement.outputs, statement.creates = op, reads, (out,), plan.creates
-    statement.where, statement.options, statement.space, statement.form = None, NO_OPTIONS, plan.space, plan.form
+    statement.op, statement.inputs, statement.outputs = op, reads, (out,)
+    statement.creates, statement.space, statement.form = plan.creates, plan.space, plan.form
+    statement.where, statement.options = None, NO_OPTIONS
     rt.program.append(statement, plan.now, depth)
     return made

@@ -18,7 +18,6 @@ from numpy_dist.ir.statements import Statement
 _getframe, _capsule = sys._getframe, floating.capsule  # saves look-ups for each statement
 MOST_STATEMENTS = 256
 MOST_BYTES = 1 << 33  # bytes of results, for each rank, that a pending program may hold back
-COUNTED_BYTES = 1 << 20  # results of fewer bytes are not counted: of all that may be pending they are nothing
 
 
 class Program:
@@ -105,8 +104,7 @@ class Program:
         for out in statement.outputs:
             storage = out.storage
             storage.last_write = serial
-            if storage.nbytes >= COUNTED_BYTES:
-                self._bytes += storage.nbytes
+            self._bytes += storage.nbytes
         if now:
             self._run_agreed()
         elif state.eager:

@@ -111,7 +111,7 @@ def _apply_copy(inputs: list[Tile], outputs: tuple[np.ndarray, ...], where: np.n
 COPY = Op("cast", 1, 1, _apply_copy)
 SELECT = Op("where", 3, 1, _apply_select)
 
-_UFUNC_OPS: dict[np.ufunc, Op] = {}
+UFUNC_OPS: dict[np.ufunc, Op] = {}
 
 
 def _apply_without_out(ufunc: np.ufunc) -> Callable[..., None]:
@@ -146,13 +146,13 @@ _APPLY: dict[str, Callable[[np.ufunc], Callable[..., None]]] = {
 
 def op_of(ufunc: np.ufunc) -> Op:
     """The op of a ufunc (made at first sight)."""
-    op = _UFUNC_OPS.get(ufunc)
+    op = UFUNC_OPS.get(ufunc)
     if op is None:
         apply = _APPLY.get(ufunc.__name__, _apply_ufunc)
         if ufunc in _COMPARISONS and np.__version__.startswith("2.1."):
             apply = _apply_comparison
         direct = ufunc.__name__ not in _APPLY
-        op = _UFUNC_OPS[ufunc] = Op(ufunc.__name__, ufunc.nin, ufunc.nout, apply(ufunc), ufunc, direct)
+        op = UFUNC_OPS[ufunc] = Op(ufunc.__name__, ufunc.nin, ufunc.nout, apply(ufunc), ufunc, direct)
     return op
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from functools import cached_property
 from typing import Any
 
@@ -106,28 +107,24 @@ def view_of(layout: Layout, itemsize: int, array: np.ndarray) -> View:
     return found
 
 
-# By view and `index_of` a basic index: the view that it selects, never a single element.
-SLICES: dict[tuple[View, Any], View] = {}
+# By view, and `index_of` a basic index: the view that it selects, never a single element. Two look-ups are faster than
+# one with a tuple of both.
+SLICES: dict[View, dict[Any, View]] = {}
+_selections = itertools.count()  # how many are in the table, or were in one that was cleared
 
 
 def index_of(key: Any, shape: tuple[int, ...]) -> Any:
     """A basic index as something hashable, the same for equal ones; None where it does not lend itself to that.
 
     Slices become what `slice.indices` makes of them, which raises NumPy's errors for what is no integer (hashes do not
-    tell 1.0 from 1). Other items must be of type `int` exactly.
+    tell 1.0 from 1). Other items must be of type `int` exactly. One slice is three integers, and two are a pair of
+    these: `selected` makes them itself.
     """
-    kind = type(key)
-    if kind is slice:
-        return (key.indices(shape[0]),) if shape else None
-    if kind is int:
+    if type(key) is int:
         return key
-    if kind is not tuple or len(key) > len(shape):
+    if type(key) is not tuple or len(key) > len(shape):
         return None
-    if len(key) == 2:
-        first, second = key
-        if type(first) is slice and type(second) is slice:
-            return first.indices(shape[0]), second.indices(shape[1])
-    index: list[Any] = []
+    index: list[Any] = [None]  # three integers would look like a slice
     for item, n in zip(key, shape, strict=False):
         if type(item) is slice:
             index.append(item.indices(n))
@@ -150,7 +147,7 @@ def slice_of(view: View, key: Any, index: Any) -> View | None:
     found = view_of(view.layout, view.itemsize, array)
     if not array.ndim or found.writeable != view.writeable or found.array.dtype is not array.dtype:
         return None
-    if len(SLICES) > _MOST:
+    if next(_selections) % _MOST == 0:
         SLICES.clear()
-    SLICES[view, index] = found
+    SLICES.setdefault(view, {})[index] = found
     return found

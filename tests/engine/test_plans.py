@@ -21,5 +21,5 @@ def test_plans_of_moving_boxes_are_bounded(monkeypatch):
         x[i : i + 4] = 0.5 * x[i - 1 : i + 3]
         values[i : i + 4] = 0.5 * values[i - 1 : i + 3]
         assert len(plans.PLANS) <= 9
-        assert len(views.SLICES) <= 17
+        assert sum(map(len, views.SLICES.values())) <= 16
     assert np.array_equal(x.gather(), values)

@@ -255,3 +255,22 @@ def test_filters_that_raise_are_noticed_however_they_are_set():
         warnings.simplefilter("error", append=True)
         with pytest.raises(RuntimeWarning):
             x / x
+
+
+def _helper(x):
+    return x + x
+
+
+def _other_helper(x):
+    return _helper(x)
+
+
+def test_a_helper_has_a_call_site_for_each_place_that_calls_it(grid, recorded):
+    for _ in range(3):
+        _helper(grid)
+        _helper(grid)
+        _other_helper(grid)
+    sites = [statement.site for statement in recorded]
+    assert sites[:3] == sites[3:6] == sites[6:]
+    assert len(set(sites)) == 3
+    assert len({resolve(site) for site in sites}) == 1
