@@ -25,6 +25,11 @@ NEAREST = 16  # elements: arrays that lie at most so far apart in one allocation
 _IN_ROWS = frozenset((np.add, np.multiply, np.minimum, np.maximum, np.bitwise_and, np.bitwise_or, np.bitwise_xor,
                       np.logical_and, np.logical_or, np.logical_xor))  # fmt: skip
 
+# Operations with a value of their own that raises no floating-point flag; it is 1 for all others.
+_HARMLESS = {"arctanh": 0}
+
+_UNSURE = frozenset(("minimum", "maximum", "fmin", "fmax"))
+
 _OPTIONS = frozenset(("dtype", "signature", "casting"))
 
 # ("a", operand as it was before the loop), ("v", value that the loop computes), ("s", scalar)
@@ -74,7 +79,7 @@ class Node:
     targets : tuple of str
         Their types.
     where, old : Ref or None
-        A mask, and the value that stays where it is false.
+        A mask, and the value that stays where it is false; without such a value it does not matter there.
     """
 
     op: Op
@@ -97,7 +102,7 @@ class Node:
         if self.op is COPY:
             return cast(args[0], self.kinds[0], self.kinds[1])
         if self.op is SELECT:
-            return f"({args[1]} if {args[0]} else {args[2]})"
+            return f"choose({args[0]}, {args[1]}, {args[2]})"
         return expression(self.op.name, self.kinds[0], args) if len(set(self.kinds[: self.op.nin])) == 1 else None
 
 
@@ -176,6 +181,7 @@ class _Lowering:
         self.value_kinds: list[str] = []
         self.current: dict[int, Ref] = {}  # operand -> its present value
         self.temps: dict[int, Ref] = {}
+        self.guarded: dict[tuple[Ref, Ref, int], Ref] = {}
         self.reads: set[int] = set()
         self.folds: list[Fold] = []
         self.reductions: list[ReduceStep] = []
@@ -304,11 +310,11 @@ class _Lowering:
         self._append(step, (*dtypes, out.dtype))
 
     def _ufunc(self, step: Step, ufunc: np.ufunc) -> None:
-        if step.where is not None:
-            raise NotCompiled(f"{step.op.name} with where=")
         kinds = tuple(x.dtype if isinstance(x, np.ndarray | Temp) else scalar_kind(x) for x in step.inputs)
         if any(out.dtype.kind not in "biufc" for out in step.outputs):
             raise NotCompiled(f"{step.op.name} of other things than numbers")
+        if step.where is not None and step.op.name in _UNSURE and step.outputs[0].dtype.kind == "f":
+            raise NotCompiled("minima and maxima of floats with where=")  # which of 0 and -0 depends on the mask
         if step.op.name == "power" and step.outputs[0].dtype.kind in "iu":
             raise NotCompiled("integer powers, which may raise an exception")
         for x, kind in zip(step.inputs, kinds, strict=True):
@@ -330,7 +336,8 @@ class _Lowering:
                 ref, source = self._scalar(x, dtype, position), name
             inputs.append(ref)
             sources.append(source)
-        where, old = self._mask(step)
+        where = self._mask(step)
+        olds = [None if where is None else self._old(out) for out in step.outputs]
         targets = tuple(kind_of(out.dtype) for out in step.outputs)
         native = Node(step.op, names, dtypes, (), (), (), ()).native
         if not native and (step.op.ufunc is None or inner_loops.find(step.op.ufunc, dtypes) is None):
@@ -338,35 +345,47 @@ class _Lowering:
         for source, target in (*zip(sources, names, strict=False), *zip(names[step.op.nin :], targets, strict=True)):
             if cast("x", source, target) is None:
                 raise NotCompiled(f"a cast from {source} to {target}")
+        if where is not None and (not native or _may_raise(step.op, (*sources, *names))):
+            inputs = [self._guarded(step.op, where, *x) for x in zip(inputs, sources, strict=True)]
         if native:
             outputs = tuple(self._write(out) for out in step.outputs)
-            node = Node(step.op, names, dtypes, tuple(inputs), tuple(sources), outputs, targets, where, old)
+            node = Node(step.op, names, dtypes, tuple(inputs), tuple(sources), outputs, targets, where, *olds)
             self.nodes.append(node)
             return
         inputs = [self._converted(*x) for x in zip(inputs, sources, names, strict=False)]
         made = names[step.op.nin :]
-        if made == targets:
+        if made == targets and where is None:
             outputs = tuple(self._write(out) for out in step.outputs)
         else:
             outputs = tuple(self._value(name) for name in made)
         self.nodes.append(Node(step.op, names, dtypes, tuple(inputs), names[: step.op.nin], outputs, made))
-        if made != targets:
-            for value, name, target, out in zip(outputs, made, targets, step.outputs, strict=True):
-                self._cast(("v", value), name, target, self._write(out))
+        if made != targets or where is not None:
+            for value, name, target, out, old in zip(outputs, made, targets, step.outputs, olds, strict=True):
+                self._cast(("v", value), name, target, self._write(out), where, old)
 
-    def _mask(self, step: Step) -> tuple[Ref | None, Ref | None]:
-        """The mask of a step, and the value that stays where it is false."""
+    def _mask(self, step: Step) -> Ref | None:
         if step.where is None:
-            return None, None
+            return None
         where, kind = self._read(step.where)
         if kind != "b1":
             raise NotCompiled("a mask that is not bool")
-        (out,) = step.outputs
-        if type(out) is not Temp:
-            return where, self._read(out)[0]
-        if out.index in self.temps:
-            return where, self.temps[out.index]
-        return None, None  # a new result: what stands where the mask is false is undefined
+        return where
+
+    def _old(self, out: Any) -> Ref | None:
+        """What stays where a mask is false; None for a new result, which is undefined there."""
+        return self.temps.get(out.index) if type(out) is Temp else self._read(out)[0]
+
+    def _guarded(self, op: Op, where: Ref, ref: Ref, kind: str) -> Ref:
+        """An input with a harmless value where a mask is false: NumPy computes nothing there, and reports nothing."""
+        number = _HARMLESS.get(op.name, 1)
+        key = (where, ref, number)
+        if key not in self.guarded:
+            kinds = ("b1", kind, kind, kind)
+            inputs = (where, ref, self._scalar(number, np.dtype(kind)))
+            value = self._value(kind)
+            self.nodes.append(Node(SELECT, kinds, (), inputs, kinds[:3], (value,), (kind,)))
+            self.guarded[key] = ("v", value)
+        return self.guarded[key]
 
     def _converted(self, ref: Ref, source: str, target: str) -> Ref:
         """A value in the type that a loop of NumPy's wants."""
@@ -376,9 +395,11 @@ class _Lowering:
         self._cast(ref, source, target, value)
         return "v", value
 
-    def _cast(self, ref: Ref, source: str, target: str, value: int) -> None:
+    def _cast(
+        self, ref: Ref, source: str, target: str, value: int, where: Ref | None = None, old: Ref | None = None
+    ) -> None:
         kinds = (source, target)
-        self.nodes.append(Node(COPY, kinds, (), (ref,), (source,), (value,), (target,)))
+        self.nodes.append(Node(COPY, kinds, (), (ref,), (source,), (value,), (target,), where, old))
 
     # -- reductions -------------------------------------------------------------------------------------------------
 
@@ -429,6 +450,13 @@ def first_of(ufunc: np.ufunc, dtype: np.dtype, native: bool) -> Any:
     """What a fold begins with; None where that is the first element. Integers do not mind a neutral element."""
     found = initial_of(ufunc, dtype)
     return neutral(ufunc, dtype) if found is None and native else found
+
+
+def _may_raise(op: Op, kinds: tuple[str, ...]) -> bool:
+    """Whether native code for these types of inputs and outputs may raise floating-point flags."""
+    if op is SELECT or (op is COPY and len(set(kinds)) == 1):
+        return False
+    return any(kind[0] in "fc" for kind in kinds)
 
 
 def _outside(value: int, other: Any) -> bool:

@@ -103,6 +103,16 @@ def _store(name: str, scope: str) -> Any:
     return store
 
 
+@intrinsic
+def choose(typingctx, condition, one, other):  # type: ignore[no-untyped-def]
+    """One value or the other, of the same type; both are computed, without a branch that the optimiser would move."""
+
+    def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
+        return builder.select(*args)
+
+    return one(types.boolean, one, one), codegen
+
+
 def __getattr__(name: str) -> Any:
     """What kernels ask for, made when they do.
 

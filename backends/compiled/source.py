@@ -18,6 +18,7 @@ from numpy_dist.backends.compiled.expressions import NUMBA, SIZE, cast, expressi
 from numpy_dist.backends.compiled.form import Form, Node, NotCompiled, Ref
 from numpy_dist.backends.compiled.passes import Pass, Plan, plan_passes
 from numpy_dist.backends.summation import CHUNK, ROWS
+from numpy_dist.ir.ops import SELECT
 
 WIDEST = 8192  # elements of a unit that needs no scratch memory
 SCRATCH_BYTES = 48 << 10
@@ -177,6 +178,8 @@ class _Writer:
         for k, kind in enumerate(form.scalars):
             place = self.word(f"s{k}", 2)
             self.out.add(f"s{k} = {self.use(f'load_{kind}')}(block + {8 * place}, 0)")
+        if any(node.where is not None for node in form.nodes):
+            self.out.add(f"never = {self.use('load_b1')}(block + {8 * self.word('never')}, 0)")
         for slot, kind in enumerate(self.plan.slots):
             self.out.add(f"w{slot} = {self.use('scratch')}({self.width * SIZE[kind]})")
         if any(p.call is not None for p in self.plan.passes) or form.folds:
@@ -320,8 +323,12 @@ class _Writer:
         if node.kinds[-1] != node.targets[0]:
             out.add(f"y{value} = {text}")
             text = cast(f"y{value}", node.kinds[-1], node.targets[0])
+            assert text is not None
         if node.where is not None and node.old is not None:
-            text = f"({text} if {self._value(node.where, seen)} else {self._value(node.old, seen)})"
+            # The optimiser must not see that this is the condition on which inputs were made harmless.
+            text = f"choose({self._value(node.where, seen)} ^ never, {text}, {self._value(node.old, seen)})"
+        if node.op is SELECT or node.old is not None:
+            self.use("choose")
         out.add(f"{name} = {text}")
 
     # -- calls of NumPy's loops -------------------------------------------------------------------------------------
