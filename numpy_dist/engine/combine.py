@@ -137,6 +137,9 @@ def _fold(
     runtime: Any, statement: Reduction, result: np.ndarray, mine: Box, pieces: list[tuple[Box, np.ndarray]]
 ) -> None:
     """Fold contributions, in rank order, and ``initial`` into the owner's box of the result."""
+    if statement.initial is None and len(pieces) == 1 and pieces[0][0] == mine and result.dtype == statement.dtype:
+        np.copyto(result, pieces[0][1])
+        return
     ufunc = statement.op.ufunc
     assert ufunc is not None
     total = np.empty(result.shape, statement.dtype)

@@ -75,7 +75,9 @@ def select(block: np.ndarray, mask: np.ndarray, layout: Layout, comm: Any) -> tu
     mask : ndarray of bool
         This rank's part of the mask (`mask_layout`).
     """
-    chosen = block[mask]
+    # Of whole rows that lie one after the other, `compress` takes a fraction of the time of a masked index.
+    whole = mask.ndim == 1 and block.flags.c_contiguous
+    chosen = np.compress(mask, block, axis=0) if whole else block[mask]
     return chosen, selection_layout(layout, mask.ndim, comm.allgather(len(chosen)))
 
 
