@@ -15,7 +15,7 @@ from numpy_dist.backends.axes import in_memory_order, memory_order
 from numpy_dist.backends.base import Loop, ReduceStep
 from numpy_dist.backends.compiled.arguments import Block, Reduced
 from numpy_dist.backends.compiled.compiler import CompileError, Compiler
-from numpy_dist.backends.compiled.form import Form, NotCompiled, lower
+from numpy_dist.backends.compiled.form import Form, NotCompiled, UnfitScalar, lower
 from numpy_dist.backends.compiled.repair import repair
 from numpy_dist.backends.compiled.source import Kernel, generate
 from numpy_dist.backends.compiled.threads import ThreadPool
@@ -84,6 +84,10 @@ class Compiled:
         turned = in_memory_order(loop)
         try:
             lowered = lower(turned)
+        except UnfitScalar as reason:
+            loop.memo["unfit"] = str(reason)
+            self._interpret(loop, Tier(reason=str(reason)))
+            return None
         except NotCompiled as reason:
             tier = loop.memo["tier"] = Tier(reason=str(reason))
         else:
@@ -110,7 +114,7 @@ class Compiled:
         """As in `backends.base.Backend`."""
         tier = memo.get("tier")
         if tier is None:
-            return "not run yet"
+            return f"numpy: {memo['unfit']}" if "unfit" in memo else "not run yet"
         if tier.reason is not None:
             return f"numpy: {tier.reason}"
         if tier.address is not None:

@@ -40,6 +40,10 @@ class NotCompiled(Exception):
     """A loop has no kernel; the message is the reason."""
 
 
+class UnfitScalar(NotCompiled):
+    """A loop has no kernel for the present value of a scalar; it may have one for another."""
+
+
 @dataclass(frozen=True)
 class Operand:
     """An array of the loop.
@@ -247,7 +251,7 @@ class _Lowering:
             try:
                 typed = np.array(value).astype(dtype) if type(value) is not int else np.array(value, dtype)
             except FloatingPointError:
-                raise NotCompiled("a Python float that its operand's dtype can not hold") from None
+                raise UnfitScalar("a Python float that its operand's dtype can not hold") from None
         self.scalars.append(typed)
         self.scalar_kinds.append(kind_of(dtype))
         return "s", len(self.scalars) - 1
@@ -319,7 +323,7 @@ class _Lowering:
             raise NotCompiled("integer powers, which may raise an exception")
         for x, kind in zip(step.inputs, kinds, strict=True):
             if kind is int and any(_outside(x, other) for other in kinds):
-                raise NotCompiled("a Python int that its operand's dtype can not hold")
+                raise UnfitScalar("a Python int that its operand's dtype can not hold")
         signature = step.options.get("signature")
         if "dtype" in step.options:
             signature = (None,) * ufunc.nin + (step.options["dtype"],) * ufunc.nout

@@ -151,6 +151,21 @@ def test_a_loop_without_kernel_is_interpreted_and_counted(backend: Compiled) -> 
     assert backend.reasons == {"integer powers, which may raise an exception": 3}
 
 
+@pytest.mark.parametrize("kind,unfit", [("u1", 300), ("f4", 1e300)])
+def test_a_scalar_that_does_not_fit_is_forgotten(backend: Compiled, kind: str, unfit: float) -> None:
+    x, out, memo = np.arange(50).astype(kind), np.zeros(50, bool), {}
+    expected = [(unfit, "numpy"), (3, "numba"), (unfit, "numpy"), (type(unfit)(5), "numba")]
+    assert backend.tier(memo) == "not run yet"
+    for scalar, tier in expected:
+        before = backend.counts[tier]
+        backend.run(Loop((50,), [Step(op_of(np.less), (x, scalar), (out,))], lambda label, kind: None, memo=memo))
+        with np.errstate(all="ignore"):
+            assert np.array_equal(out, x < scalar)
+        assert backend.counts[tier] == before + 1
+        assert backend.tier(memo) == "numba" or "can not hold" in backend.tier(memo)
+    assert backend.tier(memo) == "numba"
+
+
 def _loop(n: int = 300_000, memo: dict | None = None, factor: float = 2.0) -> tuple[Loop, np.ndarray, np.ndarray]:
     x, out = np.linspace(0, 1, n), np.empty(n)
     temp = Temp(0, x.dtype)
