@@ -40,8 +40,8 @@ _LOGIC = {"logical_and": "&", "logical_or": "|", "logical_xor": "^"}
 _ARITHMETIC = {"add": "+", "subtract": "-", "multiply": "*"}
 
 
-def cast(value: str, source: str, target: str) -> str | None:
-    """A value of one type as another one, as ``numpy.copyto(casting="unsafe")`` has it; None if that is not native."""
+def cast(value: str, source: str, target: str) -> str:
+    """A value of one type as another one, as ``numpy.copyto(casting="unsafe")`` has it, where it is not `unfit`."""
     if source == target:
         return value
     if target == "b1":
@@ -56,10 +56,18 @@ def cast(value: str, source: str, target: str) -> str | None:
     if source == "b1":
         return f"{NUMBA[target]}(uint8({value}))"
     if source[0] == "f" and target[0] in "iu":
-        if target in ("i8", "i4"):
+        if target in ("i8", "i4", "u8"):
             return f"{NUMBA[target]}({value})"
-        return f"{NUMBA[target]}(int32({value}))" if target in ("i1", "i2") else None
+        return f"{NUMBA[target]}({'int64' if target[0] == 'u' else 'int32'}({value}))"
     return f"{NUMBA[target]}({value})"
+
+
+def unfit(value: str, source: str, target: str) -> str | None:
+    """Whether `cast` does not have NumPy's bits for a value, which for some depend on how NumPy was built."""
+    if target[0] != "u" or source[0] not in "fc":
+        return None
+    real = value if source[0] == "f" else f"{value}.real"
+    return f"(not (({real} > -1) & ({real} < {2.0 ** (8 * SIZE[target])!r})))"
 
 
 def expression(name: str, kind: str, args: Sequence[str]) -> str | None:

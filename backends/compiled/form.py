@@ -346,9 +346,6 @@ class _Lowering:
         native = Node(step.op, names, dtypes, (), (), (), ()).native
         if not native and (step.op.ufunc is None or inner_loops.find(step.op.ufunc, dtypes) is None):
             raise NotCompiled(f"{step.op.name} of {', '.join(names[: step.op.nin])}")
-        for source, target in (*zip(sources, names, strict=False), *zip(names[step.op.nin :], targets, strict=True)):
-            if cast("x", source, target) is None:
-                raise NotCompiled(f"a cast from {source} to {target}")
         if where is not None and (not native or _may_raise(step.op, (*sources, *names))):
             inputs = [self._guarded(step.op, where, *x) for x in zip(inputs, sources, strict=True)]
         if native:
@@ -414,8 +411,6 @@ class _Lowering:
             raise NotCompiled(f"{step.op.name}.reduce of {dtype}")
         kind = kind_of(dtype)
         source, source_kind = self._read(step.source)
-        if cast("x", source_kind, kind) is None:
-            raise NotCompiled(f"a cast from {source_kind} to {kind}")
         if step.where is not None:
             where, mask_kind = self._read(step.where)
             if mask_kind != "b1":

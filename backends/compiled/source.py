@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from numpy_dist.backends.compiled.expressions import NUMBA, SIZE, cast, expression
+from numpy_dist.backends.compiled.expressions import NUMBA, SIZE, cast, expression, unfit
 from numpy_dist.backends.compiled.form import Form, Node, NotCompiled, Ref
 from numpy_dist.backends.compiled.passes import Pass, Plan, plan_passes
 from numpy_dist.backends.summation import CHUNK, ROWS
-from numpy_dist.ir.ops import SELECT
+from numpy_dist.ir.ops import COPY, SELECT
 
 WIDEST = 8192  # elements of a unit that needs no scratch memory
 SCRATCH_BYTES = 48 << 10
@@ -130,7 +130,7 @@ class _Writer:
             self._pieces(self.plan.passes)
             for number, _ in enumerate(self.form.folds):
                 self._fold(number)
-        out.add("if (flags | test_flags()) & mask != 0:")
+        out.add("if (flags | test_flags()) & mask != 0 or unfit:")
         out.add("    return unit + 1")
         if self.plan.commit.stores and not self.form.rows:
             self._pieces([self.plan.commit])
@@ -198,7 +198,7 @@ class _Writer:
 
     def _begin_unit(self) -> None:
         out = self.out
-        out.add("flags = 0")
+        out.add("flags, unfit = 0, False")
         if not self.form.folds:
             out.add("row = unit // tiles")
             out.add("start = (unit - row * tiles) * width")
@@ -314,22 +314,31 @@ class _Writer:
         for position, (ref, source, kind) in enumerate(zip(node.inputs, node.sources, node.kinds, strict=False)):
             arg = self._value(ref, seen)
             if source != kind:
+                self._test(arg, source, kind)
                 out.add(f"x{value}_{position} = {cast(arg, source, kind)}")
                 arg = f"x{value}_{position}"
             args.append(arg)
+        if node.op is COPY:
+            self._test(args[0], *node.kinds)
         text = node.text(args)
         assert text is not None
         name = seen["v", value] = f"v{value}"
         if node.kinds[-1] != node.targets[0]:
             out.add(f"y{value} = {text}")
+            self._test(f"y{value}", node.kinds[-1], node.targets[0])
             text = cast(f"y{value}", node.kinds[-1], node.targets[0])
-            assert text is not None
         if node.where is not None and node.old is not None:
             # The optimiser must not see that this is the condition on which inputs were made harmless.
             text = f"choose({self._value(node.where, seen)} ^ never, {text}, {self._value(node.old, seen)})"
         if node.op is SELECT or node.old is not None:
             self.use("choose")
         out.add(f"{name} = {text}")
+
+    def _test(self, value: str, source: str, target: str) -> None:
+        """Note a value whose cast is NumPy's own: the interpreter has to do the unit."""
+        text = unfit(value, source, target)
+        if text is not None:
+            self.out.add(f"unfit |= {text}")
 
     # -- calls of NumPy's loops -------------------------------------------------------------------------------------
 
@@ -415,7 +424,7 @@ class _Writer:
     def _block_of_rows(self) -> None:
         """A unit that puts the rows of a block together, in some columns; its results lie where the block's belong."""
         out, form = self.out, self.form
-        out.add("flags = 0")
+        out.add("flags, unfit = 0, False")
         out.add("across = unit // tiles")
         out.add("number = across // middle")
         out.add("result = number // blocks")

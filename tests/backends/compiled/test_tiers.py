@@ -32,8 +32,6 @@ UFUNCS = {u for u in vars(np).values() if isinstance(u, np.ufunc) and u.signatur
 REASONS = {
     r"integer powers, which may raise an exception": "a negative exponent is an error, which kernels cannot raise",
     r"elements of dtype float16": "NumPy's results for (u)int8 and bool; no processor computes with them",
-    # To unsigned integers: for values that do not fit, NumPy's result depends on how it was built.
-    r"(cast of|a cast from) (f4|f8|c8|c16)( to (u1|u2|u4|u8))?": "see above",
     r"minima and maxima of floats with where=": "of 0 and -0 NumPy takes one or the other, depending on the mask",
     r"a ufunc with such options": "options that are not about dtypes",
     r"a result that nobody uses": "it is computed for its events only; the optimiser would leave it out",
@@ -95,8 +93,7 @@ def test_copies_and_choices_have_a_kernel(source: str, target: str) -> None:
             Step(COPY, (x,), (out,), mask),
             Step(SELECT, (mask, x, out[::-1].copy()), (out,)),
         ):
-            reason = _reason((10,), step)
-            assert reason is None or (source in "fdFD" and target in "BHIL" and _expected(reason)), reason
+            assert _reason((10,), step) is None
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -122,7 +119,6 @@ def _witnesses() -> dict[str, str | None]:
     loops: list[tuple[Any, ...]] = [
         (Step(op_of(np.power), (ints, ints), (ints.copy(),)),),
         (Step(op_of(np.sin), (u,), (np.empty((4, 5), "e"),)),),
-        (Step(COPY, (x,), (u,)),),
         (Step(op_of(np.fmin), (x, x), (out,), mask),),
         (Step(op_of(np.add), (x, x), (out,), None, {"subok": False}),),
         (Step(op_of(np.sqrt), (x,), (temp,)), Step(op_of(np.add), (x, x), (out,))),
