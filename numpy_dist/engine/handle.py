@@ -9,7 +9,7 @@ import numpy as np
 
 from numpy_dist.engine.storage import Storage, Token
 from numpy_dist.ir.statements import Ref
-from numpy_dist.ir.views import SLICES, View, index_of, slice_of
+from numpy_dist.ir.views import View, index_of, slice_of
 
 
 class Handle:
@@ -101,19 +101,20 @@ def selected(handle: Handle, key: Any, as_handle: bool = False) -> Any:
         if index is None:
             return None
     try:
-        part: Any = SLICES[view][index]
+        part: Any = view.parts[index]
     except KeyError:
         part = slice_of(view, key, index)
         if part is None:
             return None
-    found: Any = _new(Ref)  # as Ref(storage, part.array, part) does, in a third of the time
-    found.storage, found.array = storage, part.array
+    array = part.array
+    found: Any = _new(Ref)  # as Ref(storage, array, part) does, in a third of the time
+    found.storage, found.array = storage, array
     found._view, found._layout = part, layout
     if not as_handle:
         return found
     made: Any = _new(_handle_class)
-    made._array, made._storage = part.array, storage
-    made._ref, made._token = found, storage.token
+    made._array, made._storage = array, storage
+    made._ref, made._token = found, handle._token
     return made
 
 

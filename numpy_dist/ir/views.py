@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from functools import cached_property
 from typing import Any
 
@@ -30,7 +29,12 @@ class View:
         What was worked out for handles of this very phantom holds as long as it lives.
     writeable : bool
         That of `array`.
+    parts : dict
+        What basic indices select of it, by `index_of` them; never a single element.
     """
+
+    # In slots, since they are read on the path of every statement; what is worked out later is in the dictionary.
+    __slots__ = ("__dict__", "array", "dtype", "itemsize", "layout", "offset", "parts", "shape", "strides", "writeable")
 
     def __init__(
         self,
@@ -44,6 +48,7 @@ class View:
     ) -> None:
         self.array = array if is_shared(array) else array.view()
         self.writeable: bool = array.flags.writeable
+        self.parts: dict[Any, View] = {}
         self.layout, self.itemsize, self.offset, self.shape, self.strides, self.dtype = (
             layout,
             itemsize,
@@ -102,15 +107,18 @@ def view_of(layout: Layout, itemsize: int, array: np.ndarray) -> View:
     if found is None:
         if len(_VIEWS) > _MOST:
             _VIEWS.clear()
-            SLICES.clear()  # views that are equal must stay identical
+            forget_parts()  # views that are equal must stay identical
         found = _VIEWS[key] = View(*key, array)
     return found
 
 
-# By view, and `index_of` a basic index: the view that it selects, never a single element. Two look-ups are faster than
-# one with a tuple of both.
-SLICES: dict[View, dict[Any, View]] = {}
-_selections = itertools.count()  # how many are in the table, or were in one that was cleared
+_DIVIDED: list[View] = []  # for each part that some view knows, that view
+
+
+def forget_parts() -> None:
+    """Forget the parts of all views."""
+    while _DIVIDED:
+        _DIVIDED.pop().parts.clear()
 
 
 def index_of(key: Any, shape: tuple[int, ...]) -> Any:
@@ -136,7 +144,7 @@ def index_of(key: Any, shape: tuple[int, ...]) -> Any:
 
 
 def slice_of(view: View, key: Any, index: Any) -> View | None:
-    """The view that a basic index selects, for `SLICES`; None where a table cannot tell it.
+    """The view that a basic index selects, to be kept in `parts`; None where these cannot tell it.
 
     Raises
     ------
@@ -147,7 +155,8 @@ def slice_of(view: View, key: Any, index: Any) -> View | None:
     found = view_of(view.layout, view.itemsize, array)
     if not array.ndim or found.writeable != view.writeable or found.array.dtype is not array.dtype:
         return None
-    if next(_selections) % _MOST == 0:
-        SLICES.clear()
-    SLICES.setdefault(view, {})[index] = found
+    if len(_DIVIDED) >= _MOST:
+        forget_parts()
+    view.parts[index] = found
+    _DIVIDED.append(view)
     return found
