@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -67,7 +67,7 @@ class GroupPlan:
             slots[id(o.storage)] for s in statements if isinstance(s, Elementwise) and all(s.creates) for o in s.outputs
         }
         self.temporary = sorted(made - kept)  # slots that nothing else has to do with, and have no memory before
-        self.ending: frozenset[int] = frozenset()  # slots that nothing uses after this group; set by the schedule
+        self.ending: frozenset[int] = frozenset()
         self.lasting = [slot for slot in self.slots if slot not in self.temporary]
         self.reductions = [n for n, s in enumerate(statements) if isinstance(s, Reduction)]
         self.fetches: list[tuple[tuple, int, Wanted]] = []  # (slot, view and origin; slot; regions)
@@ -78,6 +78,14 @@ class GroupPlan:
         self.boxes = [] if self.box is None else self._divide(self.box, statements, slots, rank)
         self.cells = [] if self.box is None else self._cells(self.box, statements, rank)
         self.locals: dict[tuple, LocalPlan] = {}
+
+    def end(self, slots: Iterable[int]) -> None:
+        """Take note of slots that nothing uses after this group: their memory may be taken over.
+
+        Not of those that messages come to, or leave from, while the loop begins.
+        """
+        travelling = {slot for slot, _ in self.halos} | {slot for _, slot, _ in self.fetches}
+        self.ending = frozenset(slots) - travelling
 
     def _plan_transfers(self, statements: Sequence[Statement], slots: dict[int, int]) -> None:
         accesses: dict[tuple, tuple[Ref, Access]] = {}

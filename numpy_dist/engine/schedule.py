@@ -52,7 +52,7 @@ class Schedule:
         ]
         used_later = {slot for number, slot in slots.items() if number in later}
         for plan, ending in zip(self.groups, self.last_uses, strict=True):
-            plan.ending = frozenset(ending) - used_later
+            plan.end(slot for slot in ending if slot not in used_later)
 
     def run(self, runtime: Any, statements: list[Statement], storages: list[Storage]) -> None:
         """Execute a program of this form.

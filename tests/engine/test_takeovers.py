@@ -11,6 +11,8 @@ import numpy_dist
 from numpy_dist import engine
 from numpy_dist.comm.simulated import run_simulated
 from numpy_dist.engine.storage import Storage
+from numpy_dist.layout.layout import Cut, Layout
+from numpy_dist.layout.mesh import Mesh
 from numpy_dist.settings import config
 
 from .tiers import compare_tiers
@@ -115,6 +117,24 @@ def test_reading_after_the_result_is_made():
 
     (count,) = _taken(function, GRID)
     assert count == 0  # the sum reads p when a is made
+
+
+def test_not_while_its_halo_travels():
+    """With its margin, the part of `p` on rank 2 has just the form of the result."""
+    values = np.arange(12.0).reshape(3, 4)
+
+    def on_rank() -> np.ndarray:
+        with config(MIN_SHARD_BYTES=0):
+            quarters = Layout((3, 4), Mesh((2, 2)), (Cut(0, (0, 2, 3)), Cut(1, (0, 2, 4))))
+            rows = Layout((3, 4), Mesh((4,)), (Cut(0, (0, 1, 2, 3, 3)),))
+            p = engine.aligned(numpy_dist.asarray(values), quarters)
+            engine.flush()
+            p = engine.aligned(p, rows)
+            engine.flush()
+            return p.gather()
+
+    for result in run_simulated(4, on_rank):
+        np.testing.assert_array_equal(result, values)
 
 
 def test_what_was_handed_out_is_copied():
