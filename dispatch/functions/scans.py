@@ -1,0 +1,95 @@
+"""Scans: running sums, products and any other operation, along an axis or through all elements."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.lib.array_utils import normalize_axis_index
+
+from numpy_dist import engine
+from numpy_dist.dispatch.core.registry import decline, implements
+from numpy_dist.dispatch.functions.common import as_handle, blocks
+from numpy_dist.dispatch.functions.numpy_source import numpy_source
+from numpy_dist.engine import noted
+from numpy_dist.ir.rules import memory_axes
+from numpy_dist.parallel import scans
+
+for _function in (np.cumulative_prod, np.cumulative_sum, np.ediff1d, np.nancumprod, np.nancumsum, np.unwrap):
+    implements(_function, kind="composed")(numpy_source(_function))
+
+
+@implements(np.cumsum, kind="parallel")
+def cumsum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
+    return _flat_or_along(np.add, a, axis, dtype, out)
+
+
+@implements(np.cumprod, kind="parallel")
+def cumprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
+    return _flat_or_along(np.multiply, a, axis, dtype, out)
+
+
+@implements(np.ufunc, method="accumulate", kind="parallel")
+def accumulate(ufunc: np.ufunc, array: Any, axis: int = 0, dtype: Any = None, out: Any = None) -> Any:
+    return _scan(ufunc, as_handle(array), axis, dtype, out[0] if isinstance(out, tuple) else out)
+
+
+def _flat_or_along(ufunc: np.ufunc, a: Any, axis: Any, dtype: Any, out: Any) -> Any:
+    a = as_handle(a)
+    return _scan(ufunc, np.ravel(a), 0, dtype, out) if axis is None else _scan(ufunc, a, axis, dtype, out)
+
+
+def _scan(ufunc: np.ufunc, a: Any, axis: Any, dtype: Any, out: Any) -> Any:
+    """Executes what it needs; collective along a cut axis."""
+    kind = _result_dtype(ufunc, a, axis, dtype, out)
+    if not engine.shardable(a.dtype) or not engine.shardable(kind):
+        decline(f"arrays of dtype {a.dtype} are not distributed")
+    associative = engine.reducible(ufunc, kind)
+    if not associative and (kind != np.result_type(a.dtype) or kind.kind not in "iufc"):
+        decline("the operation is not associative, and changes the dtype")
+    axis = normalize_axis_index(axis, a.ndim)
+    order = memory_axes([a._array], tuple(a.shape))
+    if order is None:
+        found = _scan_shards(ufunc, a, axis, kind, associative)
+    else:  # the result has, as in NumPy, the operand's memory order
+        found = _scan_shards(ufunc, a.transpose(order), order.index(axis), kind, associative)
+        found = found.transpose(np.argsort(order).tolist())
+    if out is None:
+        return found
+    if engine.is_handle(out):
+        engine.assign(out, found)
+    else:
+        out[...] = engine.gather(found)
+    return out
+
+
+def _scan_shards(ufunc: np.ufunc, a: Any, axis: int, kind: np.dtype, associative: bool) -> Any:
+    layout = engine.layout_of(a)
+    if layout is None or not engine.is_sharded(a):
+        layout = engine.default_layout(tuple(a.shape))
+        a = engine.aligned(a, layout)
+    (block,) = blocks((a, layout))
+    with noted("accumulate"):
+        made = scans.accumulate(ufunc, block, layout, axis, kind, associative, engine.runtime().comm)
+    return engine.from_local(made, layout)
+
+
+def _result_dtype(ufunc: np.ufunc, a: Any, axis: Any, dtype: Any, out: Any) -> np.dtype:
+    """The dtype in which NumPy accumulates; its errors for operations, axes and outputs that do not fit."""
+    if a.ndim == 0 or out is not None and tuple(out.shape) != tuple(a.shape):
+        # Few elements stand for many: what is wrong is wrong with them, too.
+        stand_in = np.zeros(tuple(min(n, 2) for n in a.shape), a.dtype)
+        shape = () if out is None else tuple(min(n, 3) for n in out.shape)
+        ufunc.accumulate(stand_in, axis, dtype, *(() if out is None else (np.zeros(shape, out.dtype),)))
+        decline("an output of another shape")
+    one = np.ones((1,) * a.ndim, a.dtype)
+    target = () if out is None else (np.zeros(one.shape, out.dtype),)
+    return (
+        ufunc.accumulate(one, axis, dtype, *target).dtype if not target else _loop_dtype(ufunc, one, axis, dtype, out)
+    )
+
+
+def _loop_dtype(ufunc: np.ufunc, one: np.ndarray, axis: Any, dtype: Any, out: Any) -> np.dtype:
+    """With an output, NumPy computes in its dtype unless another one is asked for."""
+    ufunc.accumulate(one, axis, dtype, np.zeros(one.shape, out.dtype))
+    return np.dtype(out.dtype if dtype is None else dtype)

@@ -1,0 +1,102 @@
+"""Scans (running sums and the like) along an axis that is cut: each shard by itself, then what came before it.
+
+The totals of the shards are scanned in steps of doubling distance (Hillis and Steele, "Data parallel algorithms", CACM
+1986): one slice to one other rank in each of log2(ranks) steps, the same order of operations at every rank. Operations
+that are not associative are passed on from rank to rank: NumPy's own order, and nothing at the same time.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from numpy_dist.layout.layout import Cut, Layout
+from numpy_dist.layout.regions import box_empty
+
+
+def column(layout: Layout, rank: int, axis: int) -> list[int]:
+    """The ranks that hold a row along an axis of which this rank holds a part, in the order of their parts.
+
+    Those that hold nothing are left out.
+    """
+    dimension = next(d for d, what in enumerate(layout.dims) if isinstance(what, Cut) and what.axis == axis)
+    coordinates = list(layout.mesh.coordinates(rank))
+    members = []
+    for coordinate in range(layout.mesh.shape[dimension]):
+        coordinates[dimension] = coordinate
+        other = layout.mesh.rank(coordinates)
+        box = layout.box(other)
+        if box is not None and not box_empty(box):
+            members.append((box[axis][0], other))
+    return [other for _, other in sorted(members)]
+
+
+def accumulate(
+    ufunc: np.ufunc, block: np.ndarray, layout: Layout, axis: int, dtype: Any, associative: bool, comm: Any
+) -> np.ndarray:
+    """This rank's box of ``ufunc.accumulate(array, axis, dtype)``; it communicates only where the axis is cut.
+
+    Parameters
+    ----------
+    block : ndarray
+        This rank's box of `layout`.
+    dtype : dtype
+        Of the result.
+    associative : bool
+        Whether the shards may be scanned at the same time.
+    comm : Communicator
+
+    Returns
+    -------
+    ndarray
+        New memory; without elements where `block` has none.
+    """
+    if layout.cut_of(axis) is None or not block.size:
+        return ufunc.accumulate(block, axis, dtype) if block.size else np.empty(block.shape, dtype)
+    members = column(layout, comm.rank, axis)
+    place = members.index(comm.rank)
+    if not associative:
+        return _passed_on(ufunc, block, axis, dtype, members, place, comm)
+    made = ufunc.accumulate(block, axis, dtype)
+    before = _before(ufunc, np.ascontiguousarray(_slice(made, axis, -1)), members, place, comm)
+    if before is not None:
+        ufunc(before, made, out=made, dtype=None if dtype.kind in "mM" else dtype)
+    return made
+
+
+def _slice(array: np.ndarray, axis: int, index: int) -> np.ndarray:
+    """One slice along an axis, which stays with extent 1."""
+    key: Any = (slice(None),) * axis + (slice(index, None) if index == -1 else slice(index, index + 1),)
+    return array[key]
+
+
+def _before(ufunc: np.ufunc, total: np.ndarray, members: list[int], place: int, comm: Any) -> np.ndarray | None:
+    """The fold of the totals of all members before this one; None for the first."""
+    before: np.ndarray | None = None
+    distance = 1
+    while distance < len(members):
+        sends = [(members[place + distance], total)] if place + distance < len(members) else []
+        receives = [(members[place - distance], np.empty_like(total))] if place >= distance else []
+        comm.exchange(sends, receives)
+        for _, received in receives:
+            before = received if before is None else ufunc(received, before)
+            total = ufunc(received, total)
+        distance *= 2
+    return before
+
+
+def _passed_on(
+    ufunc: np.ufunc, block: np.ndarray, axis: int, dtype: Any, members: list[int], place: int, comm: Any
+) -> np.ndarray:
+    """A scan that begins with the last result of the member before this one."""
+    if place == 0:
+        made = ufunc.accumulate(block, axis, dtype)
+    else:
+        carried = np.empty(_slice(block, axis, 0).shape, dtype)
+        comm.exchange([], [(members[place - 1], carried)])
+        longer = np.concatenate([carried, block.astype(dtype)], axis)
+        made = np.delete(ufunc.accumulate(longer, axis, dtype), 0, axis)
+    if place + 1 < len(members):
+        comm.exchange([(members[place + 1], np.ascontiguousarray(_slice(made, axis, -1)))], [])
+    return made

@@ -1,0 +1,128 @@
+"""Scans at several numbers of ranks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import numpy_dist
+from numpy_dist import engine
+from numpy_dist.comm.simulated import run_simulated
+from numpy_dist.layout.layout import Copies, Cut, Layout
+from numpy_dist.layout.mesh import Mesh
+from numpy_dist.parallel.scans import column
+from numpy_dist.settings import config
+
+RANKS = pytest.mark.parametrize("ranks", [1, 2, 3, 4, 7])
+
+
+def _at_ranks(ranks: int, function: Any) -> None:
+    def on_rank() -> None:
+        with config(MIN_SHARD_BYTES=0, FALLBACK="error"), np.errstate(all="ignore"):
+            function()
+
+    run_simulated(ranks, on_rank)
+
+
+def _same(found: Any, expected: np.ndarray, exact: bool = True) -> None:
+    assert found.dtype == expected.dtype and found.shape == expected.shape
+    if exact:
+        np.testing.assert_array_equal(found.gather(), expected)
+    else:
+        np.testing.assert_allclose(found.gather(), expected, rtol=1e-13)
+
+
+@RANKS
+@pytest.mark.parametrize("shape", [(9,), (7, 5), (3, 4, 5), (1,), (0,), (2, 9)])
+@pytest.mark.parametrize("dtype", ["?", "i1", "i8", "f8", "c16"])
+def test_sums_and_products(ranks, shape, dtype):
+    values = np.random.default_rng(1).integers(-3, 4, shape).astype(dtype)
+
+    def check() -> None:
+        x = numpy_dist.asarray(values)
+        for axis in (None, *range(len(shape))):
+            for function in (np.cumsum, np.cumprod, np.nancumsum, np.nancumprod):
+                _same(function(x, axis=axis), function(values, axis=axis))
+        _same(np.cumsum(x, axis=0, dtype="c8"), np.cumsum(values, axis=0, dtype="c8"))
+
+    _at_ranks(ranks, check)
+
+
+@RANKS
+def test_order_matters_where_it_is_not_associative(ranks):
+    values = np.random.default_rng(2).uniform(1, 2, (11, 3))
+
+    def check() -> None:
+        x = numpy_dist.asarray(values, split=0)
+        for ufunc in (np.subtract, np.divide, np.power, np.hypot, np.arctan2):
+            _same(ufunc.accumulate(x), ufunc.accumulate(values), exact=ufunc in (np.subtract, np.divide))
+        for ufunc in (np.maximum, np.fmin, np.logical_or):
+            _same(ufunc.accumulate(x, axis=1), ufunc.accumulate(values, axis=1))
+
+    _at_ranks(ranks, check)
+
+
+@RANKS
+def test_rounding_is_that_of_a_sum(ranks):
+    values = np.random.default_rng(3).uniform(-1, 1, 1000)
+
+    def check() -> None:
+        found = np.cumsum(numpy_dist.asarray(values)).gather()
+        np.testing.assert_allclose(found, np.cumsum(values.astype(np.longdouble)).astype(float), atol=1e-12)
+
+    _at_ranks(ranks, check)
+
+
+@RANKS
+def test_outputs_and_errors(ranks):
+    values = np.arange(12).reshape(4, 3)
+
+    def check() -> None:
+        x, out = numpy_dist.asarray(values), numpy_dist.asarray(np.zeros((4, 3)))
+        assert np.cumsum(x, axis=1, out=out) is out
+        np.testing.assert_array_equal(out.gather(), np.cumsum(values, axis=1))
+        plain = np.zeros((4, 3))
+        assert np.multiply.accumulate(x, out=plain) is plain
+        np.testing.assert_array_equal(plain, np.cumprod(values, axis=0))
+        with pytest.raises(np.exceptions.AxisError):
+            np.cumsum(x, axis=2)
+        with pytest.raises(ValueError, match="shape"):
+            np.cumsum(x, axis=0, out=numpy_dist.asarray(np.zeros((5, 3))))
+        with pytest.raises(TypeError):
+            np.bitwise_or.accumulate(x, dtype="f8")
+
+    with config(FALLBACK="silent"):
+        run_simulated(ranks, lambda: _quiet(check))
+
+
+def _quiet(check: Any) -> None:
+    with config(MIN_SHARD_BYTES=0):
+        check()
+
+
+@RANKS
+def test_messages_are_few(ranks):
+    def check() -> None:
+        x = engine.aligned(numpy_dist.asarray(np.ones(70)), engine.default_layout((70,)))
+        engine.flush()
+        comm = engine.runtime().comm
+        comm.counters.reset()
+        np.cumsum(x)
+        assert comm.counters.messages <= max(0, (ranks - 1).bit_length())
+        assert comm.counters.collectives == 0
+
+    _at_ranks(ranks, check)
+
+
+def test_events_are_told_with_numpys_words():
+    x = numpy_dist.asarray(np.full(40_000, 1e308))
+    with pytest.warns(RuntimeWarning, match="overflow encountered in accumulate"):
+        np.cumsum(x)
+
+
+def test_columns_go_along_one_cut_among_the_same_copies():
+    layout = Layout((6, 4), Mesh((2, 3)), (Copies(), Cut(0, (6, 4, 4, 0))))
+    assert column(layout, 0, 0) == [2, 0]
+    assert column(layout, 5, 0) == [5, 3]
