@@ -66,13 +66,13 @@ def _ddof(ddof: Any, correction: Any) -> Any:
 
 def _squared_magnitude(deviation: Any, given: np.dtype) -> Any:
     if given.kind in "fiu":
-        return np.square(deviation, out=deviation)
+        return np.square(deviation)
     if deviation.dtype.kind == "c":
         real, imag = np.real(deviation), np.imag(deviation)
-        return np.add(np.square(real, out=real), np.square(imag, out=imag), out=real)
+        return np.add(np.square(real), np.square(imag))
     if given.kind == "m":
         np.var(np.ones(1, given))  # spans of time have no squares: NumPy's error, in the words of its version
-    return np.real(np.multiply(deviation, np.conjugate(deviation), out=deviation))
+    return np.real(np.multiply(deviation, np.conjugate(deviation)))
 
 
 def _variance(a: Any, axis: Any, dtype: Any, out: Any, ddof: Any, keepdims: Any, where: Any, average: Any) -> Any:
@@ -85,9 +85,16 @@ def _variance(a: Any, axis: Any, dtype: Any, out: Any, ddof: Any, keepdims: Any,
         total = engine.reduction(np.add, a, axis, dtype, None, keepdims=True, where=where)
         divisor = count if np.ndim(count) == 0 else np.reshape(count, total.shape)
         average = _divide(total, divisor)
-    deviation = as_handle(engine.elementwise(np.subtract, (a, average)))
-    squares = _squared_magnitude(deviation, a.dtype)
-    total = engine.reduction(np.add, squares, axis, dtype, out, keepdims=keepdims, where=where)
+    # Neither the deviations nor their squares have a name here: nobody holds them, so they need not be stored.
+    total = engine.reduction(
+        np.add,
+        _squared_magnitude(as_handle(engine.elementwise(np.subtract, (a, average))), a.dtype),
+        axis,
+        dtype,
+        out,
+        keepdims=keepdims,
+        where=where,
+    )
     return _divide(total, np.maximum(count - ddof, 0))
 
 
