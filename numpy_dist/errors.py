@@ -41,14 +41,17 @@ class RankError(RuntimeError):
     ----------
     rank : int or None
         The rank that ended, or None where it is not known.
+    where : str
+        What this rank waited in, and the line that called it; empty where that is not known.
     """
 
-    def __init__(self, message: str, rank: int | None = None) -> None:
+    def __init__(self, message: str, rank: int | None = None, where: str = "") -> None:
         super().__init__(message)
         self.rank = rank
+        self.where = where
 
-    def __reduce__(self) -> tuple[type[RankError], tuple[str, int | None]]:
-        return type(self), (str(self), self.rank)
+    def __reduce__(self) -> tuple[type[RankError], tuple[str, int | None, str]]:
+        return type(self), (str(self), self.rank, self.where)
 
 
 class LauncherError(RuntimeError):

@@ -136,7 +136,8 @@ class Watch:
 
     def wait(self) -> int:
         """The exit code of `mpiexec`."""
-        look_again = time.monotonic() + 0.1
+        begun = time.monotonic()
+        look_again = begun + 0.1
         while True:
             try:
                 return self.process.wait(0.1)
@@ -147,7 +148,7 @@ class Watch:
                 processes.end_all()
                 return self.process.wait()
             if now > look_again:
-                look_again = now + 1.0
+                look_again = now + min(1.0, (now - begun) / 2)  # a rank that was never seen cannot be named
                 self._look(now)
 
     def _look(self, now: float) -> None:
@@ -162,13 +163,12 @@ class Watch:
             own = {self.process.pid, *processes.descendants(self.process.pid)}
             processes.send(set(processes.descendants(os.getpid())) - own, signal.SIGKILL)
 
-    def name(self, pid: int, number: int) -> str:
+    def name(self, pid: int) -> str:
         """How to call the rank that was ended by a signal, as the process `pid` was by mpiexec's account.
 
-        When a rank was killed mpiexec kills the others, and names the lowest one.
+        When a rank was ended mpiexec kills the others, and names the lowest one.
         """
-        if number == signal.SIGKILL:
-            pid = self._ends.before(pid, CLEANED_UP)
+        pid = self._ends.before(pid, CLEANED_UP)
         rank = self.ranks.get(pid)
         return f"a rank (process {pid})" if rank is None else f"rank {rank} (process {pid})"
 
@@ -186,7 +186,7 @@ def _explain_deaths(watch: Watch, deaths: list[tuple[int, int]]) -> None:
     for pid, number in deaths:
         if number == signal.SIGINT:  # how Python ends after a KeyboardInterrupt, whose traceback was shown
             continue
-        text = f"numpy-dist: {watch.name(pid, number)} was ended by signal {number} ({signal.strsignal(number)})"
+        text = f"numpy-dist: {watch.name(pid)} was ended by signal {number} ({signal.strsignal(number)})"
         if number == signal.SIGKILL:
             text += "; where nobody sent it, the system was out of memory"
         print(text, file=sys.stderr)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import io
 import os
 import re
+import signal
 import sys
 import threading
 import warnings
@@ -125,7 +126,12 @@ class Filter(threading.Thread):
                 sys.stdout.buffer.flush()
 
     def deaths(self) -> list[tuple[int, int]]:
-        """The process and the signal of each rank that a signal ended, as far as `mpiexec` said so."""
+        """A process and the signal of each rank that a signal ended, as far as `mpiexec` said so.
+
+        When one rank was ended `mpiexec` kills the others, names the lowest one, and tells the signals of all of them
+        together (their bits, or-ed).
+        """
         text = "\n".join(self._banners)
-        pattern = r"PID (\d+) .*\n=   EXIT CODE: (\d+)(?=[\s\S]*EXIT STRING: .*\(signal \2\))"
-        return [(int(pid), int(code)) for pid, code in re.findall(pattern, text)]
+        pattern = r"PID (\d+) .*\n=   EXIT CODE: (\d+)(?=[\s\S]*EXIT STRING: .*\(signal (\d+)\))"
+        found = [tuple(map(int, words)) for words in re.findall(pattern, text)]
+        return [(pid, number) for pid, code, number in found if code in (number, signal.SIGKILL)]

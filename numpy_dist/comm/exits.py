@@ -9,6 +9,7 @@ that claim at the same time (an error raised on every rank), the lowest one prin
 from __future__ import annotations
 
 import atexit
+import builtins
 import dis
 import os
 import signal
@@ -19,10 +20,10 @@ import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import FrameType, TracebackType
-from typing import Any, Protocol
+from typing import Any, NoReturn, Protocol
 
 from numpy_dist.comm.last_resort import LastResort
-from numpy_dist.errors import LauncherError
+from numpy_dist.errors import LauncherError, RankError
 
 __all__ = ["EndNotice", "ExitGuard", "exit_code", "program_part"]
 
@@ -36,6 +37,8 @@ _START_SECONDS = 4.0
 _POLL_SECONDS = 0.001
 _REASON_LENGTH = 300
 _INTERRUPTED = 130
+_WAITED = "waited for rank "
+_HEADER = "Traceback (most recent call last):"
 
 
 @dataclass(frozen=True)
@@ -57,11 +60,17 @@ class EndNotice:
     sent: dict[int, int] = field(default_factory=dict)
     posted: dict[int, int] = field(default_factory=dict)
 
+    @property
+    def follows(self) -> bool:
+        """Whether the rank has failed only because it waited for another one."""
+        return self.reason.startswith(_WAITED)
+
 
 class Ending(Protocol):
     """What `ExitGuard` needs of a communicator."""
 
     rank: int
+    size: int
     ended: dict[int, EndNotice]
 
     def look_for_notices(self) -> None: ...
@@ -79,6 +88,46 @@ def program_part(trace: TracebackType | None) -> TracebackType | None:
             part = rest.tb_next
         rest = rest.tb_next
     return part
+
+
+def others_text(rank: int, size: int, mine: EndNotice | None, notices: dict[int, EndNotice], all_ended: bool) -> str:
+    """What the other ranks did when this one failed, a line for each thing that they did.
+
+    Parameters
+    ----------
+    rank, size : int
+        This rank, and how many there are.
+    mine : EndNotice or None
+        What this rank has told the others.
+    notices : dict of int to EndNotice
+        What others have told, by rank.
+    all_ended : bool
+        Whether all have come to their end; those that told nothing then ran to it.
+    """
+    by_what: dict[str, list[int]] = {}
+    for other in range(size):
+        notice = notices.get(other)
+        if other == rank:
+            continue
+        if notice is None:
+            what = "ran to its end" if all_ended else "did not answer: it computes, or waits outside of numpy_dist"
+        elif mine is not None and notice.failed and notice.reason == mine.reason:
+            what = "failed in the same way"
+        else:
+            what = notice.reason.removeprefix("it ") if not notice.failed or notice.follows else notice.reason
+        by_what.setdefault(what, []).append(other)
+    lines = [f"  rank {', '.join(map(str, ranks))}: {what}\n" for what, ranks in by_what.items()]
+    return "The other ranks meanwhile:\n" + "".join(lines) if lines else ""
+
+
+def _stack_text(frame: FrameType | None, last: str) -> str:
+    """The stack down to `frame`, without a launcher's frames, as a traceback with this last line."""
+    frames = []
+    while frame is not None and "_launcher_frame" not in frame.f_locals:
+        frames.append((frame, frame.f_lineno))
+        frame = frame.f_back
+    stack = traceback.StackSummary.extract(reversed(frames)).format()
+    return f"{_HEADER}\n{''.join(stack)}{last}\n"
 
 
 def exit_code(value: object) -> int:
@@ -104,6 +153,7 @@ class ExitGuard:
         self._pid = os.getpid()
         self._installed = False
         self._announced = False
+        self._told: EndNotice | None = None  # by this rank
         self._claims = False
         self._over = False
         self._main_frame: FrameType | None = None
@@ -111,9 +161,10 @@ class ExitGuard:
         self._exit_stack: str | None = None
         self._previous_hook: Callable[..., Any] = sys.__excepthook__
         self._previous_exit: Callable[..., Any] = sys.exit
+        self._previous_os_exit: Callable[[int], NoReturn] = os._exit
 
     def install(self) -> None:
-        """Hook `sys.excepthook`, `sys.exit` and `atexit` of this process, once."""
+        """Hook `sys.excepthook`, `atexit` and the ways to exit of this process, once."""
         if self._installed:
             return
         self._installed = True
@@ -121,6 +172,9 @@ class ExitGuard:
         self._previous_exit = sys.exit
         sys.excepthook = self._hook
         sys.exit = self._exit  # type: ignore[assignment]
+        self._previous_os_exit = os._exit
+        os._exit = self._os_exit
+        self._wrap_quitters()
         atexit.register(self._at_exit)
         if threading.current_thread() is threading.main_thread():
             frame: FrameType | None = sys._getframe()
@@ -131,6 +185,7 @@ class ExitGuard:
         """From now on, this is the communicator of the program."""
         self._communicator = communicator
         self._announced = self._claims = False
+        self._told = None
 
     # -- the ways in which a program ends ----------------------------------------------------------------------------
 
@@ -148,11 +203,35 @@ class ExitGuard:
 
     def _exit(self, status: object = None, /) -> None:
         # SystemExit passes by the hook, and is gone when atexit runs: note here who asked for it.
+        self._note(status, sys._getframe(1))
+        self._previous_exit(status)
+
+    def _note(self, status: object, frame: FrameType) -> None:
         if threading.current_thread() is threading.main_thread():
             self._exit_argument = status
-            stack = "".join(traceback.format_stack(sys._getframe(1)))
-            self._exit_stack = f"Traceback (most recent call last):\n{stack}SystemExit: {status}\n"
-        self._previous_exit(status)
+            self._exit_stack = _stack_text(frame, f"SystemExit: {status}")
+
+    def _wrap_quitters(self) -> None:
+        """Note calls of the built-in `exit` and `quit`, too; without the module `site` there are none."""
+        kind = type(getattr(builtins, "exit", None))
+        if kind.__module__ != "_sitebuiltins":
+            return
+        original = kind.__call__
+
+        def call(quitter: Any, code: object = None) -> None:
+            self._note(code, sys._getframe(1))
+            original(quitter, code)
+
+        kind.__call__ = call  # type: ignore[method-assign]
+
+    def _os_exit(self, status: int) -> NoReturn:
+        # MPI's launcher would kill the others without a word, and take a status of 0 for the job's.
+        communicator = self._communicator
+        in_main = threading.current_thread() is threading.main_thread()
+        if in_main and not self._over and os.getpid() == self._pid and communicator is not None:
+            text = f"os._exit({status})"
+            self._end_with_code(status, text, _stack_text(sys._getframe(1), text), always_abort=True)
+        self._previous_os_exit(status)
 
     def note_exit(self, error: SystemExit) -> None:
         """A SystemExit is about to leave the main program (for those that see it pass, as launchers do)."""
@@ -160,8 +239,7 @@ class ExitGuard:
         frames = traceback.extract_tb(program_part(error.__traceback__))
         if frames and frames[-1].filename == __file__:  # `_exit`, in place of `sys.exit`
             frames.pop()
-        stack = "".join(frames.format())
-        self._exit_stack = f"Traceback (most recent call last):\n{stack}SystemExit: {error.code}\n"
+        self._exit_stack = f"{_HEADER}\n{''.join(frames.format())}SystemExit: {error.code}\n"
         self._main_frame = None
 
     def _at_exit(self) -> None:
@@ -174,7 +252,7 @@ class ExitGuard:
             return
         uncaught = getattr(sys, "last_value", None)
         if left and self._exit_stack is not None and code:
-            self._end_with_code(code, self._exit_stack)
+            self._end_with_code(code, f"SystemExit: {self._exit_argument}", self._exit_stack)
         elif left and isinstance(uncaught, BaseException) and not hasattr(sys, "ps1"):
             # Another hook than ours has shown it.
             self._end_failed(1, uncaught, "", lambda: None)
@@ -219,27 +297,46 @@ class ExitGuard:
         self._over = True
         self.announce_failure(error, code)
         self._stay(_CLAIM_SECONDS)
-        if self._is_first():
+        first = self._is_first()
+        if first:
             report()
-        if not self._stay(_LEAVE_SECONDS):
+        if not self._leave(first):
             self._abort(code)
+        if code == _INTERRUPTED:
+            # Python ends by sending itself the signal, which MPI's launcher would take for a crash; then by this code.
+            signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
 
-    def _end_with_code(self, code: int, stack: str) -> None:
+    def _leave(self, first: bool, seconds: float = _LEAVE_SECONDS) -> bool:
+        """Wait for the others for a short time; the rank that reports tells what they did. Whether all have ended."""
+        # Only the others tell that they wait for this rank, and one of them might abort the job before it is printed.
+        ended = self._stay(seconds if first else seconds + _CLAIM_SECONDS)
+        if first and self._communicator is not None:
+            communicator = self._communicator
+            self.write(others_text(communicator.rank, communicator.size, self._told, communicator.ended, ended))
+        return ended
+
+    def _end_with_code(self, code: int, reason: str, stack: str, always_abort: bool = False) -> None:
         """An exit with a code: all ranks may do so together; it is reported only if others do something else."""
         self._over = True
         if not self._connected(stack):
             return
-        self._announce(code, f"SystemExit: {self._exit_argument}", failed=True, exits=True)
+        self._announce(code, reason, failed=True, exits=True)
         together = self._stay(_LEAVE_SECONDS, until=self._others_followed)
-        if (not together or self._others_followed()) and self._is_first():
+        if together and not self._others_followed():
+            return
+        first = self._is_first()
+        if first:
             self.write(stack)
         # The others had their time, unless it was cut short by one that failed as it waited for this rank.
-        if not together and not self._stay(_LEAVE_SECONDS if self._others_followed() else 0):
+        ended = self._leave(first, _LEAVE_SECONDS if self._others_followed() else 0)
+        if always_abort or not ended:
             self._abort(code)
 
     def announce_failure(self, error: BaseException, code: int = 1) -> None:
         """Tell the others; the program may still go on for a while."""
         reason = "".join(traceback.format_exception_only(error)).strip()
+        if isinstance(error, RankError) and error.where:
+            reason = f"{_WAITED}{error.rank} in {error.where}"
         self._announce(code, reason, failed=True)
 
     def _connected(self, text: str | None) -> bool:
@@ -256,7 +353,9 @@ class ExitGuard:
         self._announced = True
         communicator.look_for_notices()
         self._claims = failed and not any(notice.claims for notice in communicator.ended.values())
-        communicator.announce(code, reason[:_REASON_LENGTH], failed, exits, self._claims)
+        reason = reason[:_REASON_LENGTH]
+        self._told = EndNotice(communicator.rank, code, reason, failed, exits, self._claims, 0)
+        communicator.announce(code, reason, failed, exits, self._claims)
 
     def _notices(self) -> list[EndNotice]:
         return [] if self._communicator is None else list(self._communicator.ended.values())

@@ -21,6 +21,7 @@ import numpy as np
 from numpy_dist.comm.base import Bytes, Communicator, Pending, caller_line
 from numpy_dist.comm.exits import EndNotice, ExitGuard
 from numpy_dist.comm.launchers import only_pmix
+from numpy_dist.comm.shared_memory import unlink_segments
 from numpy_dist.errors import RankError
 from numpy_dist.settings import config
 
@@ -192,6 +193,7 @@ class MpiCommunicator(Communicator):
         self.node_size = node.Get_size()
         self.node_rank = node.Get_rank()
         node.Free()
+        unlink_segments()
         # Completes when all ranks have come to their end; tells which of them have sent notices.
         self._end: tuple[MPI.Request, bytearray] | None = None
         self._notices: list[Any] = []
@@ -286,11 +288,9 @@ class MpiCommunicator(Communicator):
         for rank in sorted(self.ended):
             notice = self.ended[rank]
             if missing(notice):
-                raise RankError(
-                    f"rank {rank} has ended ({notice.reason}), and rank {self.rank} waits for it in {where}, "
-                    f"called from {caller_line()}",
-                    rank,
-                )
+                place = f"{where}, called from {caller_line()}"
+                text = f"rank {rank} has ended ({notice.reason}), and rank {self.rank} waits for it in {place}"
+                raise RankError(text, rank, place)
 
     def announce(self, code: int, reason: str, failed: bool, exits: bool, claims: bool) -> None:
         """Tell all other ranks that this one ends; returns at once."""

@@ -173,13 +173,17 @@ def test_files_that_are_not_those_of_the_launcher_are_not_adopted(tmp_path: Path
     assert streams.handed_down(description) is None
 
 
-def test_banners_are_taken_out_and_deaths_read_from_them(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+@pytest.mark.parametrize(("code", "number"), [(9, 9), (15, 15), (9, 15), (9, 11)])
+def test_banners_are_taken_out_and_deaths_read_from_them(
+    capfdbinary: pytest.CaptureFixture[bytes], code: int, number: int
+) -> None:
     reading, writing = os.pipe()
     banner = (
         "first\n[mpiexec@host] Sending Ctrl-C to processes as requested\n\n" + "=" * 83 + "\n"
-        "=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES\n=   PID 123 RUNNING AT host\n=   EXIT CODE: 9\n"
+        "=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES\n=   PID 123 RUNNING AT host\n"
+        f"=   EXIT CODE: {code}\n"
         "=   CLEANING UP REMAINING PROCESSES\n=   YOU CAN IGNORE THE BELOW CLEANUP MESSAGES\n" + "=" * 83 + "\n"
-        "YOUR APPLICATION TERMINATED WITH THE EXIT STRING: Killed (signal 9)\n"
+        f"YOUR APPLICATION TERMINATED WITH THE EXIT STRING: {signal.strsignal(number)} (signal {number})\n"
         "This typically refers to a problem with your application.\nPlease see the FAQ page for debugging\nlast\n"
     )
     os.write(writing, banner.encode())
@@ -188,7 +192,7 @@ def test_banners_are_taken_out_and_deaths_read_from_them(capfdbinary: pytest.Cap
         copy = streams.Filter(file)
         copy.run()
     assert capfdbinary.readouterr().out == b"first\nlast\n"
-    assert copy.deaths() == [(123, 9)]
+    assert copy.deaths() == [(123, number)]
 
 
 def test_descendants_are_found_and_ended() -> None:
