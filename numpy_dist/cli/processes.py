@@ -107,7 +107,8 @@ class Ends:
 
     def __init__(self) -> None:
         self.times: dict[int, float] = {}
-        self._poll = select.poll() if hasattr(os, "pidfd_open") else None
+        # It tells of processes in the order in which they ended, also when this thread comes late.
+        self._poll = select.epoll() if hasattr(os, "pidfd_open") and hasattr(select, "epoll") else None
         self._watched: dict[int, int] = {}  # by descriptor
         self._thread = threading.Thread(target=self._wait, daemon=True)
 
@@ -120,7 +121,7 @@ class Ends:
         except OSError:  # it has ended already, or the system is too old
             return
         self._watched[descriptor] = pid
-        self._poll.register(descriptor, select.POLLIN)
+        self._poll.register(descriptor, select.EPOLLIN)
         if not self._thread.is_alive():
             self._thread.start()
 
@@ -134,7 +135,7 @@ class Ends:
     def _wait(self) -> None:
         assert self._poll is not None
         while True:
-            for descriptor, _ in self._poll.poll(50):
+            for descriptor, _ in self._poll.poll(0.05):
                 self.times[self._watched[descriptor]] = time.monotonic()
                 self._poll.unregister(descriptor)
                 os.close(descriptor)

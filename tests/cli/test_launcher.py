@@ -7,6 +7,8 @@ import signal
 import stat
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -259,3 +261,22 @@ def test_what_is_missing_comes_with_a_remedy(monkeypatch: pytest.MonkeyPatch) ->
     assert [line for line in lines if "several ranks: no library. Do this." in line]
     for extra in ("cuda12", "io", "examples"):
         assert any(f"numpy-dist[{extra}]" in line for line in lines)
+
+
+def test_the_order_of_ends_is_known_when_they_are_looked_at_late() -> None:
+    if not hasattr(os, "pidfd_open"):
+        pytest.skip("needs pidfd_open")
+    ends, late = processes.Ends(), threading.Event()
+    ends._thread = threading.Thread(target=lambda: late.wait(10) and ends._wait(), daemon=True)
+    started = [subprocess.Popen(["sleep", "60"]) for _ in range(3)]
+    for process in started:
+        ends.watch(process.pid)
+    for process in reversed(started):
+        process.kill()
+        process.wait(10)
+    late.set()
+    deadline = time.monotonic() + 10
+    while len(ends.times) < 3 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert list(ends.times) == [process.pid for process in reversed(started)]
+    assert ends.before(started[0].pid, 5.0) == started[2].pid
