@@ -1,0 +1,149 @@
+"""Counting: how many elements have a value or lie between two, and where values belong in a sorted array."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from numpy_dist import engine
+from numpy_dist.dispatch.core.registry import decline, implements
+from numpy_dist.dispatch.functions.common import as_handle, blocks, metadata
+from numpy_dist.dispatch.functions.numpy_source import numpy_source
+from numpy_dist.layout.layout import Layout
+from numpy_dist.parallel.combine import fold
+
+implements(np.digitize, kind="composed")(numpy_source(np.digitize))
+
+_bin_edges: Any = numpy_source(np.histogram_bin_edges)
+_ravelled: Any = _bin_edges.__globals__["_ravel_and_check_weights"]
+
+# What has to be known to every rank (values that are looked for, points between which others lie) has at most so many
+# bytes.
+_MOST_KNOWN = 1 << 24
+
+
+@implements(np.bincount, kind="parallel")
+def bincount(x: Any, /, weights: Any = None, minlength: Any = 0) -> Any:
+    """Collective: one allgather of the extremes, and one message from each rank to each owner of the counts."""
+    x = as_handle(x)
+    weights = None if weights is None else as_handle(weights)
+    few: Any = [None if each is None else np.zeros((1,) * each.ndim, each.dtype) for each in (x, weights)]
+    np.bincount(few[0], few[1], minlength)  # NumPy's errors for what is wrong with any values
+    if weights is not None and weights.shape != x.shape:
+        raise ValueError("The weights and list don't have the same length.")
+    layout = _layout(x)
+    (counted, heavy), owner = _own_blocks(layout, x, weights)
+    comm = engine.runtime().comm
+    extremes = comm.allgather((int(counted.min()), int(counted.max())) if counted.size else None)
+    known = [pair for pair in extremes if pair is not None]
+    if any(low < 0 for low, _ in known):
+        np.bincount(np.full(1, -1, x.dtype))
+    length = max([int(minlength), *(high + 1 for _, high in known)])
+    if 8 * length > max(1 << 20, 8 * x.nbytes):
+        decline("there are many more counts than elements")
+    counts = np.bincount(counted, heavy, length).astype(np.intp if heavy is None else float, copy=False)
+    return _folded(counts, layout, owner)
+
+
+@implements(np.histogram_bin_edges, kind="composed")
+def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Any:
+    if isinstance(bins, str):
+        decline("estimators of the number of bins need percentiles")
+    return engine.wrap(_plain(_bin_edges(a, bins, range, weights)))
+
+
+@implements(np.histogram, kind="parallel")
+def histogram(a: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None) -> Any:
+    """Collective: the extremes, if they are not given, and one message from each rank to each owner of the counts."""
+    a, weights = _ravelled(as_handle(a), None if weights is None else as_handle(weights))
+    edges = _plain(histogram_bin_edges(a, bins, range, weights))
+    how: Any = {"bins": len(edges) - 1, "range": (edges[0], edges[-1])} if np.ndim(bins) == 0 else {"bins": edges}
+    layout = _layout(a)
+    (counted, heavy), owner = _own_blocks(layout, a, weights)
+    counts = np.histogram(counted, weights=heavy, **how)[0]
+    total = _folded(counts, layout, owner)
+    if density:
+        total = total / np.array(np.diff(edges), float) / np.sum(total)
+    return total, engine.wrap(edges)
+
+
+@implements(np.searchsorted, kind="parallel")
+def searchsorted(a: Any, v: Any, side: Any = "left", sorter: Any = None) -> Any:
+    """Collective where `a` is sharded: the positions in all shards are added up."""
+    if sorter is not None:
+        decline("searchsorted with a sorter")
+    if not engine.is_sharded(a):
+        held = metadata(a)
+        return _mapped(lambda block: np.searchsorted(held, block, side), as_handle(v))
+    v = metadata(v) if not engine.is_sharded(v) else v
+    np.searchsorted(np.zeros((1,) * a.ndim, a.dtype), np.zeros(0, v.dtype), side)  # NumPy's errors
+    if v.nbytes > _MOST_KNOWN:
+        decline("many values are looked for in a sharded array")
+    layout = _layout(a)
+    (held, _), owner = _own_blocks(layout, a, None)
+    sought = _everywhere(v) if engine.is_handle(v) else v
+    found = _folded(np.searchsorted(held, np.atleast_1d(sought), side), layout, owner)
+    return found if v.ndim else found[0]
+
+
+@implements(np.interp, kind="parallel")
+def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Any:
+    """Collective where the points are sharded: all ranks get them."""
+    points, values = _known(xp), _known(fp)
+    np.interp(np.zeros(0), points, values, left, right, period)  # NumPy's errors
+    if not engine.is_handle(x):
+        return engine.wrap(np.interp(x, points, values, left, right, period))
+    return _mapped(lambda block: np.interp(block, points, values, left, right, period), x)
+
+
+def _plain(x: Any) -> Any:
+    """The ndarray of a replicated handle; a sharded one is gathered."""
+    return engine.gather(x) if engine.is_handle(x) else x
+
+
+def _known(points: Any) -> Any:
+    """Points that all ranks know from here on."""
+    if not engine.is_sharded(points):
+        return metadata(points)
+    if points.nbytes > _MOST_KNOWN:
+        decline("there are many sharded points")
+    return _everywhere(points)
+
+
+def _everywhere(x: Any) -> np.ndarray:
+    """All of a sharded array, on every rank."""
+    layout = engine.runtime().replicated_layout(tuple(x.shape))
+    return blocks((engine.copy(x, layout=layout), layout))[0]
+
+
+def _layout(x: Any) -> Layout:
+    found = engine.layout_of(x) if engine.is_sharded(x) else None
+    return engine.default_layout(tuple(x.shape)) if found is None else found
+
+
+def _own_blocks(layout: Layout, x: Any, weights: Any) -> tuple[list[Any], list[bool]]:
+    """This rank's elements and their weights, none of copies that another rank counts; and which ranks have any."""
+    arrays = [(engine.aligned(each, layout), layout) for each in (x, weights) if each is not None]
+    found: list[Any] = [block.reshape(-1) for block in blocks(*arrays)]
+    owner = [layout.primary(rank) for rank in range(layout.size)]
+    if not owner[engine.runtime().rank]:
+        found = [block[:0] for block in found]
+    return (found if weights is not None else [*found, None]), owner
+
+
+def _folded(part: np.ndarray, layout: Layout, owner: list[bool]) -> Any:
+    """The sum of the parts of all owners."""
+    runtime = engine.runtime()
+    large = engine.default_shard(part.nbytes)
+    result = engine.default_layout(part.shape) if large else runtime.replicated_layout(part.shape)
+    return engine.from_local(fold(np.add, part, owner, result, runtime.comm), result)
+
+
+def _mapped(function: Any, x: Any) -> Any:
+    """A function of elements, on each rank's own."""
+    if not engine.is_sharded(x):
+        return engine.wrap(function(x._array))
+    layout = _layout(x)
+    (block,) = blocks((engine.aligned(x, layout), layout))
+    return engine.from_local(function(block), layout)

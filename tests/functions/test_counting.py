@@ -1,0 +1,136 @@
+"""Counting and searching at several numbers of ranks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import numpy_dist
+from numpy_dist import engine
+from numpy_dist.comm.simulated import run_simulated
+from numpy_dist.layout.layout import Copies, Cut, Layout
+from numpy_dist.layout.mesh import Mesh
+from numpy_dist.settings import config
+
+RANKS = pytest.mark.parametrize("ranks", [1, 2, 3, 5])
+VALUES = np.random.default_rng(0).normal(size=101)
+NUMBERS = np.random.default_rng(1).integers(0, 9, 101)
+WEIGHTS = np.random.default_rng(2).random(101)
+
+
+def _at_ranks(ranks: int, function: Any) -> None:
+    def on_rank() -> None:
+        with config(MIN_SHARD_BYTES=0, FALLBACK="error"):
+            engine.runtime().comm.refuse_gathers = True
+            made = function()
+            engine.runtime().comm.refuse_gathers = False
+            for found, expected in made:
+                got = found.gather() if engine.is_handle(found) else np.asarray(found)
+                assert got.dtype == np.asarray(expected).dtype
+                np.testing.assert_allclose(got, expected, rtol=1e-13)
+
+    run_simulated(ranks, on_rank)
+
+
+@RANKS
+@pytest.mark.parametrize("bins", [5, [-1.0, 0.0, 0.5, 2.0]])
+@pytest.mark.parametrize("density", [None, True])
+@pytest.mark.parametrize("weights", [None, WEIGHTS])
+def test_histograms(ranks, bins, density, weights):
+    def check() -> list:
+        x, w = numpy_dist.asarray(VALUES), None if weights is None else numpy_dist.asarray(weights)
+        found = np.histogram(x, bins, density=density, weights=w)
+        return list(zip(found, np.histogram(VALUES, bins, density=density, weights=weights), strict=True))
+
+    _at_ranks(ranks, check)
+
+
+@RANKS
+def test_numbers_are_counted(ranks):
+    def check() -> list:
+        x, w = numpy_dist.asarray(NUMBERS), numpy_dist.asarray(WEIGHTS)
+        return [
+            (np.bincount(x), np.bincount(NUMBERS)),
+            (np.bincount(x, w, 20), np.bincount(NUMBERS, WEIGHTS, 20)),
+            (np.bincount(x[:0]), np.bincount(NUMBERS[:0])),
+            (np.bincount(x[:1], w[:1]), np.bincount(NUMBERS[:1], WEIGHTS[:1])),
+        ]
+
+    _at_ranks(ranks, check)
+
+
+@RANKS
+def test_copies_are_counted_once(ranks):
+    def check() -> list:
+        x = engine.aligned(numpy_dist.asarray(NUMBERS), Layout((101,), Mesh((ranks, 1)), (Copies(), Cut(0, (0, 101)))))
+        return [(np.bincount(x), np.bincount(NUMBERS)), (np.histogram(x, 3)[0], np.histogram(NUMBERS, 3)[0])]
+
+    _at_ranks(ranks, check)
+
+
+@RANKS
+def test_an_error_that_one_rank_sees_is_raised_on_all(ranks):
+    def check() -> list:
+        values = NUMBERS.copy()
+        values[-1] = -1
+        with pytest.raises(ValueError, match="negative"):
+            np.bincount(numpy_dist.asarray(values))
+        with pytest.raises(ValueError, match="not finite"):
+            np.histogram(numpy_dist.asarray(np.where(NUMBERS == 3, np.nan, VALUES)), 4)
+        with pytest.raises(ValueError, match="same length"):
+            np.bincount(numpy_dist.asarray(NUMBERS), numpy_dist.asarray(WEIGHTS[1:]))
+        return []
+
+    _at_ranks(ranks, check)
+
+
+@RANKS
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_positions_in_sorted_arrays(ranks, side):
+    ordered = np.sort(np.where(NUMBERS > 4, VALUES, np.round(VALUES)))
+    ordered[-3:] = np.nan
+
+    def check() -> list:
+        a, v = numpy_dist.asarray(ordered), numpy_dist.asarray(VALUES)
+        grid = numpy_dist.asarray(VALUES[:100].reshape(4, 25))
+        return [
+            (np.searchsorted(a, v, side), np.searchsorted(ordered, VALUES, side)),
+            (np.searchsorted(ordered, v, side), np.searchsorted(ordered, VALUES, side)),
+            (np.searchsorted(a, grid, side), np.searchsorted(ordered, VALUES[:100].reshape(4, 25), side)),
+            (np.searchsorted(a, [0.0, np.nan], side), np.searchsorted(ordered, [0.0, np.nan], side)),
+            (np.searchsorted(a, 0.0, side), np.searchsorted(ordered, 0.0, side)),
+            (np.digitize(v, [-1.0, 0.0, 1.0], side == "right"), np.digitize(VALUES, [-1.0, 0.0, 1.0], side == "right")),
+        ]
+
+    _at_ranks(ranks, check)
+
+
+@RANKS
+def test_interpolation(ranks):
+    points, values = np.linspace(-2, 2, 9), np.linspace(0, 1, 9) ** 2
+
+    def check() -> list:
+        x, xp, fp = map(numpy_dist.asarray, (VALUES, points, values))
+        return [
+            (np.interp(x, points, values, left=-1.0), np.interp(VALUES, points, values, left=-1.0)),
+            (np.interp(x, xp, fp), np.interp(VALUES, points, values)),
+            (np.interp(VALUES[:3], xp, fp), np.interp(VALUES[:3], points, values)),
+            (np.interp(x, points, values, period=3.0), np.interp(VALUES, points, values, period=3.0)),
+        ]
+
+    _at_ranks(ranks, check)
+
+
+def test_few_messages():
+    def on_rank() -> None:
+        x = numpy_dist.asarray(np.tile(NUMBERS, 2000))
+        engine.flush()
+        comm = engine.runtime().comm
+        comm.counters.reset()
+        np.bincount(x)
+        assert comm.counters.collectives == 1
+        assert comm.counters.messages <= comm.size - 1
+
+    run_simulated(4, on_rank)
