@@ -20,9 +20,21 @@ def is_special(step: Step) -> bool:
     """Whether NumPy's loops must be kept from some of this step's strides."""
     return step.op.ufunc is not None and (
         any(_descends(x) and wants_ascending(step.op, x.dtype) for x in (*step.inputs, *step.outputs))
+        or any(_is_misread(step, x) for x in step.inputs)
         or any(_strided_bool(step, out) for out in step.outputs)
         or any(_overlap(step, x, out) for x in step.inputs for out in step.outputs)
     )
+
+
+def _is_misread(step: Step, x: Any) -> bool:
+    """Whether NumPy may take strided elements for contiguous ones.
+
+    The vector loops of ``negative`` compare a stride in elements with a size in bytes (seen in NumPy 2.1 to 2.4, with
+    an output that is strided, too).
+    """
+    if step.op.name != "negative" or type(x) is not np.ndarray:
+        return False
+    return any(abs(stride) == x.itemsize**2 for stride in x.strides)
 
 
 def _overlap(step: Step, x: Any, out: Any) -> bool:
@@ -141,7 +153,7 @@ class TileSteps:
     ) -> Callable[[Values], None]:
         """Inputs are copied into ascending tiles; strided bool and descending outputs are written by way of a copy."""
         careful = [_strided_bool(step, x) or _descends(x) for x in step.outputs]
-        shared = [any(_overlap(step, x, out) for out in step.outputs) for x in step.inputs]
+        shared = [_is_misread(step, x) or any(_overlap(step, x, out) for out in step.outputs) for x in step.inputs]
 
         def call(values: Values) -> None:
             self._current[0] = step.label

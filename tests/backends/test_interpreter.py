@@ -121,3 +121,14 @@ def test_null_counts():
 def test_unknown_backends_are_refused():
     with pytest.raises(ValueError, match="has the backends"):
         make_backend("cupy")
+
+
+@pytest.mark.parametrize("dtype", ["f8", "f4", "i8", "i4"])
+@pytest.mark.parametrize("step", [1, -1])
+def test_columns_of_as_many_bytes_as_numpy_misreads(dtype, step):
+    """``np.negative`` of elements that lie itemsize elements apart, into strided memory, is wrong in NumPy 2.1 to 2.4."""
+    width = np.dtype(dtype).itemsize
+    x = np.arange(9 * width, dtype=dtype).reshape(9, width)[::step, 0]
+    out = np.zeros((9, width), dtype)[::step, 0]
+    _run((9,), [Step(op_of(np.negative), (x,), (out,))])
+    assert np.array_equal(out, -x.copy())
