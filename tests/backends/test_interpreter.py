@@ -126,7 +126,7 @@ def test_unknown_backends_are_refused():
 @pytest.mark.parametrize("dtype", ["f8", "f4", "i8", "i4"])
 @pytest.mark.parametrize("step", [1, -1])
 def test_columns_of_as_many_bytes_as_numpy_misreads(dtype, step):
-    """``np.negative`` of elements that lie itemsize elements apart, into strided memory, is wrong in NumPy 2.1 to 2.4."""
+    """NumPy 2.1 to 2.4: ``negative`` of elements that lie itemsize elements apart, into strided memory, is wrong."""
     width = np.dtype(dtype).itemsize
     x = np.arange(9 * width, dtype=dtype).reshape(9, width)[::step, 0]
     out = np.zeros((9, width), dtype)[::step, 0]
