@@ -8,13 +8,14 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from numpy_dist.comm.base import Communicator
 from numpy_dist.comm.detect import get_communicator, renew
 from numpy_dist.comm.simulated import run_simulated
+from numpy_dist.engine.runtime import runtime
 from numpy_dist.errors import RankError
 
 __all__ = ["Agreement", "forbid_gathers", "inject", "run_simulated", "spmd", "watchdog"]
@@ -66,16 +67,22 @@ def forbid_gathers() -> Iterator[Communicator]:
 
 # What a communicator does to communicate; each call is a place where `inject` may act.
 _OPERATIONS = ("_allgather_fixed", "_allgather_parts", "_bcast_into", "_barrier", "_start")
+COMMUNICATION, BACKEND, ALLOCATION = "communication", "backend", "allocation"
 
 
 @contextmanager
-def inject(position: int, action: Callable[[], Any]) -> Iterator[list[str]]:
-    """Within the block, call `action` just before this rank's communication number `position` (from 0).
+def inject(position: int, action: Callable[[], Any], places: Collection[str] = (COMMUNICATION,)) -> Iterator[list[str]]:
+    """Within the block, call `action` just before this rank's call number `position` (from 0) of those counted.
 
     Used to fail or to exit at every communication of an example, on one rank. The block's value lists the operations
     that were called; so a first run, with position -1, tells how many there are. Not collective.
+
+    Parameters
+    ----------
+    places : collection of str
+        What is counted: ``"communication"``, ``"backend"`` (each run of a loop), ``"allocation"`` (each piece of memory
+        that is asked of the system).
     """
-    communicator = get_communicator()
     called: list[str] = []
 
     def wrapped(name: str, original: Callable[..., Any]) -> Callable[..., Any]:
@@ -87,13 +94,40 @@ def inject(position: int, action: Callable[[], Any]) -> Iterator[list[str]]:
 
         return operation
 
-    for name in _OPERATIONS:
-        setattr(communicator, name, wrapped(name, getattr(communicator, name)))
+    communicator, found = get_communicator(), runtime()
+    chosen = [(communicator, name) for name in _OPERATIONS] if COMMUNICATION in places else []
+    chosen += [(found.pool, "attempt")] if ALLOCATION in places else []
+    backend = found.backend
+    for owner, name in chosen:
+        setattr(owner, name, wrapped(name, getattr(owner, name)))
+    if BACKEND in places:
+        found.backend = _Backend(backend, wrapped)  # simulated ranks may share the backend itself
     try:
         yield called
     finally:
-        for name in _OPERATIONS:
-            delattr(communicator, name)
+        found.backend = backend
+        for owner, name in chosen:
+            delattr(owner, name)
+
+
+class _Backend:
+    """A backend whose runs of loops, also repeated ones, are wrapped."""
+
+    def __init__(self, backend: Any, wrapped: Callable[[str, Callable[..., Any]], Callable[..., Any]]) -> None:
+        self._backend, self._wrapped = backend, wrapped
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._backend, name)
+
+    def run(self, loop: Any) -> Any:
+        repeat = self._wrapped("run", self._backend.run)(loop)
+        return None if repeat is None else _Repeat(repeat, self._wrapped)
+
+
+class _Repeat:
+    def __init__(self, repeat: Any, wrapped: Callable[[str, Callable[..., Any]], Callable[..., Any]]) -> None:
+        self.operands, self.scalars = repeat.operands, repeat.scalars
+        self.again = wrapped("again", repeat.again)
 
 
 # -- the watchdog ----------------------------------------------------------------------------------------------------
