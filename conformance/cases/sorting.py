@@ -35,6 +35,21 @@ case(np.sort, a(23))
 case(np.sort, a(4, 5), axis=0)
 case(np.sort, a(9, values="nans"))
 case(np.argsort, a(23), kind="stable")
+for _dtype in "?bhilqBHILQefdFD":
+    case(np.sort, a(23, dtype=_dtype))
+    case(np.argsort, a(23, dtype=_dtype), stable=True)
+for _dtype in ("U4", "S3", "M8[s]", "m8[D]"):
+    case(np.sort, a(23, dtype=_dtype))
+    case(np.argsort, a(23, dtype=_dtype), kind="mergesort")
+for _axis in (None, 0, 1, -1, 2):
+    case(np.sort, a(4, 5), axis=_axis)
+    case(np.argsort, a(4, 5, values="distinct"), axis=_axis)
+case(np.sort, a(3, 0, 2), axis=1)
+case(np.sort, a(2, 3, 4), axis=1, kind="heapsort")
+case(np.sort, a(9), kind="bubble")
+case(np.sort, a(9), order="x")
+case(np.sort, a(9), kind="stable", stable=True)
+case(np.argsort, a(9, values="ones"))
 case(np.lexsort, (a(9, dtype="i1"), a(9)))
 case(np.partition, a(9, values="distinct"), 4, values=False)
 case(np.argpartition, a(9, values="distinct"), 4, values=False)
@@ -45,9 +60,22 @@ case(np.searchsorted, a(9, values="sorted"), 0.25)
 case(np.searchsorted, a(9, values="sorted"), a(2, 3), "right")
 case(np.searchsorted, a(3, 3, values="sorted"), a(4))
 case(np.searchsorted, a(9, values="sorted"), a(4), "middle")
-for _function in (np.unique, np.unique_all, np.unique_counts, np.unique_inverse, np.unique_values):
+for _function in (np.unique, np.unique_all, np.unique_counts, np.unique_inverse):
     case(_function, a(23, dtype="i1"))
-case(np.unique, a(6, 2, dtype="?"), axis=0, return_counts=True)
+case(np.unique_values, a(23, dtype="i1"), values=False)  # in any order
+case(np.unique, a(6, 2, dtype="?"), axis=0, return_counts=True, declines="rows")
+for _dtype in ("i1", "?", "U2", "M8[D]"):
+    case(np.unique, a(23, dtype=_dtype), True, True, True)
+case(np.unique, a(4, 5, dtype="i1"), return_inverse=True)
+case(np.unique, a(23, values="nans"), return_counts=True)
+case(np.unique, a(23, values="nans"), equal_nan=False)
+case(np.unique, a(23, dtype="c16", values="nans"))
+case(np.unique, a(0))
+case(np.unique, a(9), axis=1)
+case(np.isin, a(4, 5, dtype="i1"), [1, 2, 3], invert=True)
+case(np.isin, a(9, dtype="i1"), a(7, dtype="i1"), kind="sort")
+case(np.isin, a(9, dtype="i1"), a(7, dtype="i1"), kind="other")
+case(np.setdiff1d, a(9, values="distinct"), a(7, values="distinct"), assume_unique=True)
 for _function in (np.intersect1d, np.setdiff1d, np.setxor1d, np.union1d, np.isin):
     case(_function, a(9, dtype="i1"), a(7, dtype="i1"))
 if hasattr(np, "in1d"):  # until NumPy 2.3

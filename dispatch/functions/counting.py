@@ -36,10 +36,10 @@ def bincount(x: Any, /, weights: Any = None, minlength: Any = 0) -> Any:
     (counted, heavy), owner = _own_blocks(layout, x, weights)
     comm = engine.runtime().comm
     extremes = comm.allgather((int(counted.min()), int(counted.max())) if counted.size else None)
-    known = [pair for pair in extremes if pair is not None]
-    if any(low < 0 for low, _ in known):
+    seen = [pair for pair in extremes if pair is not None]
+    if any(low < 0 for low, _ in seen):
         np.bincount(np.full(1, -1, x.dtype))
-    length = max([int(minlength), *(high + 1 for _, high in known)])
+    length = max([int(minlength), *(high + 1 for _, high in seen)])
     if 8 * length > max(1 << 20, 8 * x.nbytes):
         decline("there are many more counts than elements")
     counts = np.bincount(counted, heavy, length).astype(np.intp if heavy is None else float, copy=False)
@@ -90,7 +90,7 @@ def searchsorted(a: Any, v: Any, side: Any = "left", sorter: Any = None) -> Any:
 @implements(np.interp, kind="parallel")
 def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Any:
     """Collective where the points are sharded: all ranks get them."""
-    points, values = _known(xp), _known(fp)
+    points, values = known(xp), known(fp)
     np.interp(np.zeros(0), points, values, left, right, period)  # NumPy's errors
     if not engine.is_handle(x):
         return engine.wrap(np.interp(x, points, values, left, right, period))
@@ -102,12 +102,12 @@ def _plain(x: Any) -> Any:
     return engine.gather(x) if engine.is_handle(x) else x
 
 
-def _known(points: Any) -> Any:
-    """Points that all ranks know from here on."""
+def known(points: Any) -> Any:
+    """Values that all ranks know from here on, as an ndarray (collective where they are sharded)."""
     if not engine.is_sharded(points):
         return metadata(points)
     if points.nbytes > _MOST_KNOWN:
-        decline("there are many sharded points")
+        decline("there are too many sharded values for every rank to have them")
     return _everywhere(points)
 
 
