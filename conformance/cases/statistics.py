@@ -59,13 +59,38 @@ case(np.corrcoef, a(7), a(7), tolerance=BLAS)
 case(np.median, a(6, 5), axis=1)
 case(np.percentile, a(6, 5), [25, 75], axis=0)
 case(np.quantile, a(9), 0.3)
+METHODS = (
+    "inverted_cdf", "averaged_inverted_cdf", "closest_observation", "interpolated_inverted_cdf", "hazen", "weibull",
+    "linear", "median_unbiased", "normal_unbiased", "lower", "higher", "midpoint", "nearest",
+)  # fmt: skip
+for _method in METHODS:
+    case(np.quantile, a(23), [0.0, 0.3, 1.0], method=_method)
+    case(np.percentile, a(4, 6), 40, axis=1, method=_method, keepdims=True)
+for _dtype in ("i2", "f4", "e", "m8[s]", "M8[D]"):
+    case(np.median, a(8, dtype=_dtype))
+    case(np.quantile, a(9, dtype=_dtype), 0.5, method="lower")
+for _axis in (None, 0, 1, (0, 1), (1,), 2):
+    for _keepdims in (False, True):
+        case(np.median, a(6, 5), axis=_axis, keepdims=_keepdims)
+        case(np.quantile, a(6, 5), [0.25, 0.5], axis=_axis, keepdims=_keepdims)
+case(np.median, a(9, values="nans"))
+case(np.quantile, a(9, values="nans"), [0.1, 0.9])
+case(np.median, a(6, 0), axis=0)
+case(np.median, a(3, 4, 2), axis=(0, 2), declines="several axes")
+case(np.percentile, a(9), 101)
+case(np.percentile, a(9), 50, method="other")
+case(np.quantile, a(9, dtype="c16"), 0.5)
+case(np.quantile, a(9), 0.5, weights=plain(9, values="ones"), method="inverted_cdf", declines="weights")
 case(np.histogram, a(23), 5)
 case(np.histogram, a(23), [-1.0, 0.0, 0.25, 2.0], density=True, tolerance=SUMS)
 case(np.histogram, a(23), 4, weights=a(23, values="ones"))
 case(np.histogram, a(6, 5), 3, (0.0, 1.0))
 case(np.histogram, a(23, dtype="i2"), 0)
 case(np.histogram_bin_edges, a(23), 7)
-case(np.histogram_bin_edges, a(23), "auto", declines="percentiles")
+case(np.histogram_bin_edges, a(23), "auto")
+case(np.histogram, a(23), "fd")
+case(np.histogram, a(23), "sturges", (0.0, 0.5))
+case(np.histogram, a(23), "other")
 case(np.histogram2d, a(23), a(23), 4)
 case(np.histogramdd, a(23, 2), (3, 4))
 case(np.bincount, a(23, dtype="i8", values="bits"))

@@ -48,8 +48,6 @@ def bincount(x: Any, /, weights: Any = None, minlength: Any = 0) -> Any:
 
 @implements(np.histogram_bin_edges, kind="composed")
 def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Any:
-    if isinstance(bins, str):
-        decline("estimators of the number of bins need percentiles")
     return engine.wrap(_plain(_bin_edges(a, bins, range, weights)))
 
 

@@ -29,7 +29,7 @@ def sort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable:
         comm = engine.runtime().comm
         part, counts = sample_sort.sort(block, kind, comm)
         return engine.from_local(part, _cut_at(counts, layout))
-    return _along(lambda block: np.sort(block, axis, kind), a, axis, a.dtype)
+    return along(lambda block: np.sort(block, axis, kind), a, axis, keepdims=True)
 
 
 @implements(np.argsort, kind="parallel")
@@ -38,7 +38,7 @@ def argsort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stab
     a, axis, kind = _arguments(np.argsort, a, axis, kind, order, stable)
     if a.ndim == 1:
         return ordered(a)[1]
-    return _along(lambda block: np.argsort(block, axis, kind), a, axis, np.dtype(np.intp))
+    return along(lambda block: np.argsort(block, axis, kind), a, axis, keepdims=True)
 
 
 def ordered(a: Any) -> tuple[Any, Any]:
@@ -78,12 +78,36 @@ def _cut_at(counts: list[int], layout: Layout) -> Layout:
     return Layout((sum(counts),), layout.mesh, (Cut(0, tuple(accumulate(counts, initial=0))),))
 
 
-def _along(function: Any, a: Any, axis: int, dtype: np.dtype) -> Any:
-    """A function of whole rows along an axis, which is made whole on each rank first."""
+def along(function: Any, a: Any, axis: int, keepdims: bool = False, front: int = 0) -> Any:
+    """A function of whole rows along an axis, which is made whole on each rank first (a redistribution if it is cut).
+
+    Parameters
+    ----------
+    function : callable
+        Of this rank's block. It leaves the other axes as they are, and either keeps `axis` (`keepdims`, with any
+        extent), or drops it; and it may put `front` new axes before all others.
+    """
     layout = engine.layout_of(a) if engine.is_sharded(a) else None
     if layout is None or layout.cut_of(axis) is not None:
         others = [other for other in range(a.ndim) if other != axis]
         layout = engine.default_layout(tuple(a.shape), split=max(others, key=lambda other: a.shape[other]))
     (block,) = blocks((engine.aligned(a, layout), layout))
-    made = function(block) if block.size else np.empty(block.shape, dtype)
-    return engine.from_local(made, layout)
+    shape = tuple(n if other == axis else min(n, 1) for other, n in enumerate(a.shape))
+    few = function(np.zeros(shape, a.dtype))  # what becomes of shape and dtype
+    made = (
+        function(block)
+        if block.size
+        else np.empty(_shape_like(block.shape, few.shape, axis, keepdims, front), few.dtype)
+    )
+    rest = layout if keepdims else layout.drop_axes([axis])
+    if keepdims and few.shape[front + axis] != a.shape[axis]:
+        rest = rest.with_shape([few.shape[front + axis] if i == axis else n for i, n in enumerate(rest.shape)])
+    if front:
+        rest = rest.insert_axes(range(front), few.shape[:front])
+    return engine.from_local(made, rest)
+
+
+def _shape_like(block: tuple[int, ...], few: tuple[int, ...], axis: int, keepdims: bool, front: int) -> tuple[int, ...]:
+    """The shape of what a function makes of a block without elements."""
+    rest = [few[front + axis] if i == axis else n for i, n in enumerate(block) if keepdims or i != axis]
+    return (*few[:front], *rest)
