@@ -95,7 +95,7 @@ def inject(position: int, action: Callable[[], Any], places: Collection[str] = (
         return operation
 
     communicator, found = get_communicator(), runtime()
-    chosen = [(communicator, name) for name in _OPERATIONS] if COMMUNICATION in places else []
+    chosen: list[tuple[Any, str]] = [(communicator, name) for name in _OPERATIONS] if COMMUNICATION in places else []
     chosen += [(found.pool, "attempt")] if ALLOCATION in places else []
     backend = found.backend
     for owner, name in chosen:

@@ -64,6 +64,7 @@ def _make() -> Communicator:
         assert guard is not None
         communicator = mpi.MpiCommunicator(guard)
         launchers.hide_from_children()
+        launchers.close_sockets_to_children()
         return communicator
     if launched is None:
         return SingleCommunicator()

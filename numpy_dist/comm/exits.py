@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 from types import FrameType, TracebackType
 from typing import Any, NoReturn, Protocol
 
+from numpy_dist.comm.base import caller_line
 from numpy_dist.comm.last_resort import LastResort
 from numpy_dist.errors import LauncherError, RankError
 
@@ -154,6 +155,7 @@ class ExitGuard:
         self._installed = False
         self._announced = False
         self._told: EndNotice | None = None  # by this rank
+        self._failure_text = ""  # of the failure that the others were told of
         self._claims = False
         self._over = False
         self._main_frame: FrameType | None = None
@@ -185,7 +187,7 @@ class ExitGuard:
         """From now on, this is the communicator of the program."""
         self._communicator = communicator
         self._announced = self._claims = False
-        self._told = None
+        self._told, self._failure_text = None, ""
 
     # -- the ways in which a program ends ----------------------------------------------------------------------------
 
@@ -281,6 +283,15 @@ class ExitGuard:
         self._over = True
         if not self._connected(None):
             return
+        if self._failure_text:
+            # The others were told, and may have ended without a word: this rank was to report it.
+            self._stay(_CLAIM_SECONDS)
+            first = self._is_first()
+            if first:
+                self.write(f"{self._failure_text}It was caught, but the other ranks could not go on without it.\n")
+            if not self._leave(first):
+                self._abort(1)
+            return
         if not self._stay(_QUIET_SECONDS):
             self._announce(0, reason, failed=False)
             self._stay(None)
@@ -335,6 +346,9 @@ class ExitGuard:
     def announce_failure(self, error: BaseException, code: int = 1) -> None:
         """Tell the others; the program may still go on for a while."""
         reason = "".join(traceback.format_exception_only(error)).strip()
+        if not self._announced:
+            text = "".join(traceback.format_exception(error))
+            self._failure_text = f"{text}It happened in a call from {caller_line()}.\n"
         if isinstance(error, RankError) and error.where:
             reason = f"{_WAITED}{error.rank} in {error.where}"
         self._announce(code, reason, failed=True)

@@ -3,9 +3,19 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Mapping, MutableMapping
+from pathlib import Path
 
-__all__ = ["LAUNCHER_VARIABLES", "hide_from_children", "launched_ranks", "mark_process", "only_pmix", "speaks_pmix"]
+__all__ = [
+    "LAUNCHER_VARIABLES",
+    "close_sockets_to_children",
+    "hide_from_children",
+    "launched_ranks",
+    "mark_process",
+    "only_pmix",
+    "speaks_pmix",
+]
 
 # The number of ranks. PMI_SIZE: Hydra (MPICH), Intel MPI, Cray, Slurm's pmi2; then Open MPI, MVAPICH, IBM's jsrun,
 # Flux, Slurm, and Hydra's number of ranks on this machine.
@@ -24,6 +34,7 @@ _PMI_VARIABLES = ("PMI_FD", "PMI_PORT", "PMI_RANK")
 
 # A process that inherits these would take itself for the rank that its parent is, and die as it starts MPI.
 _HIDDEN_PREFIXES = ("PMI_", "PMIX_", "PRTE_", "HYDI_", "OMPI_COMM_WORLD_", "MPI_LOCAL", "MV2_COMM_", "JSM_NAMESPACE_")
+_STREAMS = 2  # the last of stdin, stdout and stderr
 _PIPE_VARIABLES = ("PMI_FD", "HYDI_CONTROL_FD")
 
 # The process that is a rank, for children that it starts before the variables are hidden.
@@ -73,6 +84,23 @@ def _has_pipe(environment: Mapping[str, str]) -> bool:
     except OSError:
         return False
     return True
+
+
+def close_sockets_to_children(descriptors: Path = Path("/proc/self/fd")) -> None:
+    """Children that do not close what they inherit (`os.system`) get no sockets: those of launchers and MPI libraries.
+
+    Python's own are not inherited anyhow. A background process that held one would keep the launcher waiting.
+    """
+    try:
+        numbers = [int(name) for name in os.listdir(descriptors)]
+    except OSError:  # no Linux
+        return
+    for number in numbers:
+        try:
+            if number > _STREAMS and stat.S_ISSOCK(os.fstat(number).st_mode):
+                os.set_inheritable(number, False)
+        except OSError:  # it was the one of `listdir`
+            continue
 
 
 def hide_from_children(environment: MutableMapping[str, str] = os.environ) -> None:

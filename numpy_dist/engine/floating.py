@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Iterable
 from typing import Any
@@ -109,7 +110,7 @@ def report(events: Iterable[Event]) -> None:
         elif action == "raise":
             raise FloatingPointError(message)
         elif action == "print":
-            print(f"Warning: {message}")
+            print(f"Warning: {message}", file=sys.stderr)
         else:
             handler: Any = np.geterrcall()
             if handler is not None and action == "call":

@@ -48,6 +48,8 @@ class Pool:
         Most bytes that are kept free; what comes back above it is dropped, oldest first.
     room : callable, optional
         Tells what memory there is.
+    failed : callable, optional
+        Told of memory that was not to be had: other ranks may wait for what would have been computed in it.
 
     Attributes
     ----------
@@ -57,10 +59,16 @@ class Pool:
         Bytes kept for reuse.
     """
 
-    def __init__(self, limit: int = 1 << 30, room: Callable[[], Room] | None = None) -> None:
+    def __init__(
+        self,
+        limit: int = 1 << 30,
+        room: Callable[[], Room] | None = None,
+        failed: Callable[[MemoryError], None] = lambda error: None,
+    ) -> None:
         self.limit, self.held, self.peak, self.free = limit, 0, 0, 0
         self._blocks: dict[int, list[Block]] = {}
         self._room = room
+        self.failed = failed
         self._next_look = 0.0
         self._short = False
 
@@ -94,14 +102,27 @@ class Pool:
         self.free += cost
 
     def attempt(self, make: Callable[..., T], *arguments: Any) -> T:
-        """What `make` returns. Where it raises MemoryError, it is called again without what is kept for reuse."""
+        """What `make` returns. Where it raises MemoryError, it is called again without what is kept for reuse.
+
+        Raises
+        ------
+        MemoryError
+            With a note that tells what this rank holds; `failed` was called with it.
+        """
         try:
             return make(*arguments)
-        except MemoryError:
-            if not self.free:
-                raise
+        except MemoryError as error:
+            failure = error
+        if self.free:
             self.clear()
-            return make(*arguments)
+            try:
+                return make(*arguments)
+            except MemoryError as error:
+                failure = error
+        available = (self._room or Limits().room)().available
+        failure.add_note(f"{self.held} bytes are in use by arrays of this rank, and {available} are available here")
+        self.failed(failure)
+        raise failure
 
     def relieve(self, wanted: int = 0) -> bool:
         """Whether memory is short, now or when `wanted` bytes have been taken; then nothing is kept for reuse.

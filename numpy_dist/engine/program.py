@@ -10,7 +10,7 @@ from typing import Any
 from numpy_dist.engine import floating
 from numpy_dist.engine.deferred import Deferred
 from numpy_dist.engine.periods import Periods
-from numpy_dist.engine.schedule import Description, run_program
+from numpy_dist.engine.schedule import AGREED, Description, run_program
 from numpy_dist.engine.sites import LATEST, search, site_of
 from numpy_dist.engine.storage import Storage
 from numpy_dist.ir.statements import Statement
@@ -129,7 +129,7 @@ class Program:
         error: Exception | None = None
         try:
             self.run()
-        except (ValueError, ArithmeticError) as raised:
+        except AGREED as raised:
             error = raised
         errors = self._runtime.comm.allgather(error) if self._runtime.size > 1 else [error]
         first = next((e for e in errors if e is not None), None)

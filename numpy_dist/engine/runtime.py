@@ -49,7 +49,7 @@ class Runtime:
         self.comm = comm
         self.rank: int = comm.rank
         self.size: int = comm.size
-        self.pool = Pool()
+        self.pool = Pool(failed=comm.fail)
         self.counters = Counters()
         self.backend = make_backend(config.BACKEND, comm.node_size)
         self.program = Program(self)

@@ -12,6 +12,8 @@ from numpy_dist.engine.settle import settle
 from numpy_dist.engine.storage import Storage
 from numpy_dist.ir.statements import Ref, Statement
 
+# What values can raise: text that is no number, integers to negative powers.
+AGREED = (ValueError, ArithmeticError)
 _MOST = 512
 _SCHEDULES: dict[Any, Schedule] = {}
 
@@ -153,7 +155,14 @@ def run_program(
     if description is None:
         description = Description(statements)
     schedule = find_schedule(runtime, statements, description, later)
-    schedule.run(runtime, statements, description.storages)
+    try:
+        schedule.run(runtime, statements, description.storages)
+    except AGREED:  # by `Program._run_agreed`; other statements have no values that can raise
+        raise
+    except BaseException as error:
+        # This rank has left a communication that others are in: they must not wait for it, even if it goes on.
+        runtime.comm.fail(error)
+        raise
 
 
 def find_schedule(

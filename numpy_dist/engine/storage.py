@@ -96,7 +96,15 @@ class Storage:
         else:
             self.low = tuple(lo - below for (lo, _), (below, _) in zip(box, margin, strict=True))
             self.extent = tuple(hi - lo + below + above for (lo, hi), (below, above) in zip(box, margin, strict=True))
-        self.memory = self.pool.take(_volume(self.extent) * self.dtype.itemsize)
+        nbytes = _volume(self.extent) * self.dtype.itemsize
+        try:
+            self.memory = self.pool.take(nbytes)
+        except MemoryError as error:
+            error.add_note(
+                f"{nbytes} bytes were for the part {box} of an array of shape {self.shape}, {self.dtype}, "
+                f"{self.layout.describe()}"
+            )
+            raise
         self.__class__ = _Allocated
 
     def take_over(self, other: Storage) -> None:
