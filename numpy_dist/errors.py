@@ -9,6 +9,7 @@ from __future__ import annotations
 __all__ = [
     "CommunicationRefused",
     "DivergenceError",
+    "DivergenceWarning",
     "FallbackError",
     "FallbackWarning",
     "GatherError",
@@ -32,6 +33,10 @@ class GatherError(MemoryError):
 
 class DivergenceError(RuntimeError):
     """The ranks did not run the same program: they recorded different operations."""
+
+
+class DivergenceWarning(UserWarning):
+    """The ranks run under different conditions (versions, processors, environment); issued once, on every rank."""
 
 
 class RankError(RuntimeError):

@@ -173,7 +173,8 @@ class Settings:
     TRANSPORT = Setting(_one_of("auto", "mpi-gpu", "nccl", "ipc", "host"), "auto", "How shards on GPUs travel.")
     MEMORY_BUDGET = Setting(_bytes, 0, "The bytes that a gather may take on one rank; 0: worked out from free memory.")
     CHECK = Setting(_one_of("off", "on"), "off", "Whether ranks compare what they do, and replicated inputs.")
-    TIMEOUT = Setting(_seconds, 0.0, "Seconds after which every rank prints where it waits; 0: never.")
+    TIMEOUT = Setting(_seconds, 0.0, "Seconds of waiting after which it is printed where every rank is; 0: never.")
+    ON_TIMEOUT = Setting(_one_of("report", "end"), "report", "Whether the job ends after that is printed.")
 
     _values: dict[str, Any]
 

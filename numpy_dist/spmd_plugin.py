@@ -36,6 +36,7 @@ SPMD_ENVIRONMENT = {
     "OMP_NUM_THREADS": "1",
     "NUMPY_DIST_NUM_THREADS": "1",
     "NUMPY_DIST_MIN_SHARD_BYTES": "0",
+    "NUMPY_DIST_TIMEOUT": "60",
     # Sets of strings iterate alike on all ranks.
     "PYTHONHASHSEED": "0",
     # Open MPI's launcher refuses the superuser and more ranks than cores unless told.

@@ -16,7 +16,7 @@ from numpy_dist.settings import NAMES, Settings, config
 def test_the_names_are_the_documented_ones():
     assert set(NAMES) == {
         "BACKEND", "FALLBACK", "MIN_SHARD_BYTES", "NUM_THREADS", "CACHE_DIR", "COMPILE", "TRANSPORT", "MEMORY_BUDGET",
-        "CHECK", "TIMEOUT", "CACHE_SIZE",
+        "CHECK", "TIMEOUT", "ON_TIMEOUT", "CACHE_SIZE",
     }  # fmt: skip
 
 
@@ -24,7 +24,7 @@ def test_defaults():
     fresh = Settings({})
     assert (fresh.BACKEND, fresh.FALLBACK, fresh.COMPILE, fresh.TRANSPORT) == ("auto", "warn", "auto", "auto")
     assert (fresh.MIN_SHARD_BYTES, fresh.NUM_THREADS, fresh.MEMORY_BUDGET) == (262144, 0, 0)
-    assert (fresh.CHECK, fresh.TIMEOUT) == ("off", 0.0)
+    assert (fresh.CHECK, fresh.TIMEOUT, fresh.ON_TIMEOUT) == ("off", 0.0, "report")
     assert os.path.isabs(fresh.CACHE_DIR)
     assert fresh.CACHE_SIZE == 256 * 2**20
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from numpy_dist import engine
+from numpy_dist.comm.divergence import PAGE
 from numpy_dist.dispatch.core.registry import implements
 from numpy_dist.dispatch.functions.creation import (
     OURS,
@@ -50,7 +51,11 @@ def ingest(
     array = np.asarray(obj) if isinstance(obj, np.ndarray) else np.asarray(obj, dtype)
     if config.CHECK == "on":
         compare_ranks(array)
-    return _read(array, array.shape, array.dtype, array, dtype, order, split, mesh)
+    made = _read(array, array.shape, array.dtype, array, dtype, order, split, mesh)
+    checks = engine.runtime().comm.checks
+    if checks is not None and config.CHECK == "on" and engine.is_sharded(made):
+        checks.journal.number_input(made._storage)
+    return made
 
 
 def _holds_handle(value: list | tuple) -> bool:
@@ -157,7 +162,8 @@ def compare_ranks(array: np.ndarray) -> None:
         raise DivergenceError(
             "asarray was given an array that the ranks disagree about: "
             f"rank(s) {', '.join(map(str, others))} differ from rank 0 ({detail}). "
-            "Every rank must pass the same array; asarray(x, root=0) takes that of one rank."
+            "Every rank must pass the same array: seed the random generators that it comes from, and read no clock; "
+            f"asarray(x, root=0) takes that of one rank. See {PAGE}."
         )
 
 

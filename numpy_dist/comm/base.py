@@ -19,6 +19,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from numpy_dist.comm.checks import MARK_BYTES, Checks
+from numpy_dist.comm.positions import line_of, user_frame
+
 __all__ = ["Communicator", "Counters", "Pending", "caller_line"]
 
 Bytes = NDArray[np.uint8]
@@ -27,7 +30,7 @@ Bytes = NDArray[np.uint8]
 # in a second round, for which all ranks then know all sizes. Scalars and small metadata need one round only.
 SLOT_BYTES = 256
 _LENGTH_BYTES = 8
-_INLINE_BYTES = SLOT_BYTES - _LENGTH_BYTES
+_INLINE_BYTES = SLOT_BYTES - _LENGTH_BYTES - MARK_BYTES  # of gathering collectives, and of broadcasts
 # Array data that travels inside the slot, so that the dtype and shape beside it still fit.
 _INLINE_DATA_BYTES = 128
 
@@ -99,6 +102,8 @@ class Communicator(ABC):
         What this rank has communicated.
     refuse_gathers : bool
         Tests set it; the engine then raises `CommunicationRefused` where it would gather a whole array.
+    checks : Checks or None
+        What it knows of whether the ranks do the same; None for a single rank.
     max_message : int
         Bytes in one message of the transport; larger ones travel in chunks (MPI counts may be 32-bit).
     """
@@ -114,6 +119,7 @@ class Communicator(ABC):
         self.rank = rank
         self.size = size
         self.counters = Counters()
+        self.checks: Checks | None = Checks(self) if size > 1 else None
         self._pid = os.getpid()
 
     def __repr__(self) -> str:
@@ -156,18 +162,18 @@ class Communicator(ABC):
 
     def allgather(self, obj: Any) -> list[Any]:
         """Return the objects of all ranks, in rank order, on every rank (pickled, also this rank's own)."""
-        self._begin_collective()
+        self._begin_collective("allgather")
         return [pickle.loads(payload) for payload in self._allgather_payloads(_dumps(obj))]
 
     def bcast(self, obj: Any = None, root: int = 0) -> Any:
         """Return `root`'s object on every rank."""
-        self._begin_collective()
+        self._begin_collective("bcast")
         self._check_rank(root)
         return pickle.loads(self._bcast_payload(_dumps(obj) if self.rank == root else None, root))
 
     def gather(self, obj: Any, root: int = 0) -> list[Any] | None:
         """Return the objects of all ranks, in rank order, on `root`; None on the others."""
-        self._begin_collective()
+        self._begin_collective("gather")
         self._check_rank(root)
         payload = _dumps(obj)
         self.counters.bytes += len(payload)
@@ -186,7 +192,7 @@ class Communicator(ABC):
 
     def scatter(self, objects: Sequence[Any] | None, root: int = 0) -> Any:
         """Return ``objects[rank]`` of the sequence that `root` passes (the others pass None)."""
-        self._begin_collective()
+        self._begin_collective("scatter")
         self._check_rank(root)
         if self.rank == root:
             payloads, problem = self._scatter_payloads(objects)
@@ -209,7 +215,7 @@ class Communicator(ABC):
 
     def barrier(self) -> None:
         """Return when every rank has called it."""
-        self._begin_collective()
+        self._begin_collective("barrier")
         self._barrier()
 
     # -- arrays ------------------------------------------------------------------------------------------------------
@@ -220,7 +226,7 @@ class Communicator(ABC):
         The dtype must be the same on every rank (else every rank raises ValueError); shapes may differ and are sent
         along. The results are C-contiguous and writable, and own no memory of `array`.
         """
-        self._begin_collective()
+        self._begin_collective("allgather_array")
         array = np.asarray(array)
         if array.dtype.hasobject:
             return [pickle.loads(payload) for payload in self._allgather_payloads(_dumps(array))]
@@ -289,10 +295,12 @@ class Communicator(ABC):
 
     # -- shared parts ------------------------------------------------------------------------------------------------
 
-    def _begin_collective(self) -> None:
+    def _begin_collective(self, kind: str) -> None:
         if os.getpid() != self._pid:
             self._refuse_fork()
         self.counters.collectives += 1
+        if self.checks is not None:
+            self.checks.begin(kind)
 
     def _refuse_fork(self) -> None:
         raise RuntimeError(
@@ -336,11 +344,16 @@ class Communicator(ABC):
     def _allgather_slots(self, payload: bytes) -> tuple[list[bytes | bytearray], list[int]]:
         """What the ranks' slots hold (nothing useful if it did not fit), and the lengths of all payloads."""
         size = len(payload)
-        slot = size.to_bytes(_LENGTH_BYTES, "little") + payload[:_INLINE_BYTES].ljust(_INLINE_BYTES)
+        checks = self.checks
+        mark = checks.mark() if checks is not None else bytes(MARK_BYTES)
+        slot = size.to_bytes(_LENGTH_BYTES, "little") + mark + payload[:_INLINE_BYTES].ljust(_INLINE_BYTES)
         table = self._allgather_fixed(slot)
-        starts = range(_LENGTH_BYTES, self.size * SLOT_BYTES, SLOT_BYTES)
-        lengths = [int.from_bytes(table[start - _LENGTH_BYTES : start], "little") for start in starts]
-        return [table[start : start + n] for start, n in zip(starts, lengths, strict=True)], lengths
+        starts = range(0, self.size * SLOT_BYTES, SLOT_BYTES)
+        if checks is not None:
+            checks.judge([table[start + _LENGTH_BYTES : start + _LENGTH_BYTES + MARK_BYTES] for start in starts])
+        lengths = [int.from_bytes(table[start : start + _LENGTH_BYTES], "little") for start in starts]
+        first = _LENGTH_BYTES + MARK_BYTES
+        return [table[start + first : start + first + n] for start, n in zip(starts, lengths, strict=True)], lengths
 
     def _allgather_payloads(self, payload: bytes) -> Sequence[bytes | bytearray]:
         self.counters.bytes += len(payload)
@@ -382,7 +395,8 @@ class Communicator(ABC):
         if payload is not None:
             self.counters.bytes += len(payload)
             slot[:_LENGTH_BYTES] = _as_bytes(len(payload).to_bytes(_LENGTH_BYTES, "little"))
-            slot[_LENGTH_BYTES : _LENGTH_BYTES + len(payload)] = _as_bytes(payload[:_INLINE_BYTES])
+            inline = _as_bytes(payload[:_INLINE_BYTES])
+            slot[_LENGTH_BYTES : _LENGTH_BYTES + inline.size] = inline
         self._bcast_into(slot, root)
         length = int.from_bytes(slot[:_LENGTH_BYTES].tobytes(), "little")
         if length <= _INLINE_BYTES:
@@ -433,19 +447,7 @@ def _contiguous_bytes(array: NDArray[Any], use: str) -> Bytes:
     return _flat_bytes(array if flags.c_contiguous else array.T)
 
 
-_INTERNAL = ("numpy_dist", "numpy", "threading", "contextvars")
-_USER_PARTS = ("numpy_dist.conformance",)
-
-
 def caller_line(frame: FrameType | None = None) -> str:
     """``file:line in function`` of the innermost frame that is neither ours nor NumPy's, for messages."""
-    frame = frame if frame is not None else sys._getframe(1)
-    outermost = frame
-    while frame is not None:
-        outermost = frame
-        module = frame.f_globals.get("__name__", "")
-        if module.startswith(_USER_PARTS) or module.split(".", 1)[0] not in _INTERNAL:
-            break
-        frame = frame.f_back
-    shown = frame if frame is not None else outermost
-    return f"{shown.f_code.co_filename}:{shown.f_lineno} in {shown.f_code.co_name}"
+    user, _ = user_frame(frame if frame is not None else sys._getframe(1))
+    return line_of(user.f_code, user.f_lasti)

@@ -49,6 +49,7 @@ class EndNotice:
     A rank has `failed` if it ends by an exception or, then `exits` is set too, by SystemExit with a code.
     `collectives` is the number of collective operations it took part in; `sent` and `posted` are, by tag, the numbers
     of messages it has started to that rank and of receives it has started from it: what goes beyond will never come.
+    `operations` are its latest ones, packed (`comm.journal.packed`), if it has not failed.
     """
 
     rank: int
@@ -60,6 +61,7 @@ class EndNotice:
     collectives: int
     sent: dict[int, int] = field(default_factory=dict)
     posted: dict[int, int] = field(default_factory=dict)
+    operations: bytes = b""
 
     @property
     def follows(self) -> bool:

@@ -19,10 +19,14 @@ import mpi4py
 import numpy as np
 
 from numpy_dist.comm.base import Bytes, Communicator, Pending, caller_line
+from numpy_dist.comm.divergence import NOT_THE_SAME, describe
 from numpy_dist.comm.exits import EndNotice, ExitGuard
+from numpy_dist.comm.journal import packed, unpacked
 from numpy_dist.comm.launchers import only_pmix
+from numpy_dist.comm.positions import Waiting
 from numpy_dist.comm.shared_memory import unlink_segments
-from numpy_dist.errors import RankError
+from numpy_dist.comm.watchdog import Watchdog
+from numpy_dist.errors import DivergenceError, RankError
 from numpy_dist.settings import config
 
 if "mpi4py.MPI" not in sys.modules:
@@ -76,23 +80,35 @@ class _Wait:
         self._since = 0.0
         self._timeout = 0.0
 
-    def pause(self) -> None:
-        """Between two tests of the requests; raises RankError when what is waited for cannot come any more."""
+    def until(self, done: Callable[[], bool]) -> None:
+        """Return when it is done; raises RankError when what is waited for cannot come any more."""
+        try:
+            while not done():
+                self._pause()
+        finally:
+            self._communicator.waiting = None
+
+    def _pause(self) -> None:
+        """Between two tests of the requests."""
         self._spins += 1
+        communicator = self._communicator
         if self._spins % _SPINS_BETWEEN_LOOKS == 0:
-            self._communicator.look_for_notices()
-            self._communicator.raise_if_missing(self._missing, self._where)
+            communicator.look_for_notices()
+            communicator.raise_if_missing(self._missing, self._where)
         if self._spins < _SPINS_BEFORE_YIELD:
             return
         now = time.monotonic()
         if not self._since:
             self._since, self._timeout = now, float(config.TIMEOUT)
+            communicator.waiting = Waiting(
+                now, communicator.named(self._where), self._timeout, config.ON_TIMEOUT == "end"
+            )
         if now - self._since < _SECONDS_BEFORE_SLEEP:
             os.sched_yield()
             return
         time.sleep(_SLEEP_SECONDS)
-        if self._timeout and now - self._since > self._timeout:
-            self._communicator.report_position(self._where, now - self._since)
+        if self._timeout and now - self._since > self._timeout and not communicator.is_watched:
+            communicator.report_position(self._where, now - self._since)
             self._timeout = 0.0
 
 
@@ -108,6 +124,7 @@ class _MpiPending(Pending):
         self._last_received: dict[int, int] = {}
 
     def start(self, sends: list[tuple[int, Bytes]], receives: list[tuple[int, Bytes]]) -> None:
+        self._communicator.watch()
         native, sent, posted = self._communicator.native, self._communicator.sent, self._communicator.posted
         for rank, buffer in receives:
             self._requests.append(native.Irecv(buffer, rank, self._tag))
@@ -130,9 +147,8 @@ class _MpiPending(Pending):
     def wait(self) -> None:
         if not self._requests:
             return
-        wait = _Wait(self._communicator, "messages", self._is_missing)
-        while not self._test():
-            wait.pause()
+        ranks = sorted({*self._last_received, *self._last_sent})
+        _Wait(self._communicator, f"messages with ranks {ranks}", self._is_missing).until(self._test)
         self._finish()
 
     def _test(self) -> bool:
@@ -141,7 +157,7 @@ class _MpiPending(Pending):
         except MPI.Exception as error:
             raise RuntimeError(
                 f"MPI failed in a message of rank {self._communicator.rank}: {error}. If a message was truncated, "
-                "the ranks do not agree on its size: they did not run the same program"
+                f"the ranks do not agree on its size: {NOT_THE_SAME}"
             ) from error
 
     def _finish(self) -> None:
@@ -150,9 +166,9 @@ class _MpiPending(Pending):
         for (rank, size), status in zip(self._expected, self._statuses, strict=False):
             received = status.Get_count(MPI.BYTE)
             if received != size:
-                raise RuntimeError(
+                raise DivergenceError(
                     f"rank {self._communicator.rank} expected {size} bytes from rank {rank} and got {received}: "
-                    "the ranks did not run the same program"
+                    f"{NOT_THE_SAME}"
                 )
 
     def _is_missing(self, notice: EndNotice) -> bool:
@@ -198,8 +214,14 @@ class MpiCommunicator(Communicator):
         self._end: tuple[MPI.Request, bytearray] | None = None
         self._notices: list[Any] = []
         self._guard = guard
+        self.waiting: Waiting | None = None
+        self._watchdog: Watchdog | None = None
+        self._posts: list[Any] = []
         if guard is not None:
             guard.connect(self)
+            self.watch()
+        else:
+            self.checks = None  # its collectives are not the program's
 
     @staticmethod
     def _duplicate(world: MPI.Intracomm) -> MPI.Intracomm:
@@ -237,6 +259,7 @@ class MpiCommunicator(Communicator):
 
     def _collective(self, where: str, start: Callable[[], Any], buffers: tuple[Any, ...]) -> None:
         ordinal = self._collectives + 1
+        self.watch()
 
         def missing(notice: EndNotice) -> bool:
             return notice.collectives < ordinal
@@ -247,11 +270,14 @@ class MpiCommunicator(Communicator):
         request = start()
         if request.Test():
             return
-        wait = _Wait(self, where, missing)
         self.active[id(request)] = (request, buffers)
-        while not request.Test():
-            wait.pause()
+        _Wait(self, where, missing).until(request.Test)
         del self.active[id(request)]
+
+    def named(self, where: str) -> str:
+        """What is waited for as the caller knows it: a barrier, say, may wait in a first comparison of the ranks."""
+        asked = self.checks.collective if self.checks is not None else ""
+        return where if where.startswith("messages") or not asked else asked
 
     def renewed(self) -> MpiCommunicator:
         """A communicator in place of this one, after an error on some ranks that all have come back from; collective.
@@ -267,6 +293,8 @@ class MpiCommunicator(Communicator):
         while not announced <= self.ended.keys():
             self.look_for_notices()
         new.barrier()
+        if self._watchdog is not None:
+            self._watchdog.stop()
         self._control.Free()
         if _all_complete(states):
             self.native.Free()
@@ -288,13 +316,17 @@ class MpiCommunicator(Communicator):
         for rank in sorted(self.ended):
             notice = self.ended[rank]
             if missing(notice):
-                place = f"{where}, called from {caller_line()}"
+                place = f"{self.named(where)}, called from {caller_line()}"
                 text = f"rank {rank} has ended ({notice.reason}), and rank {self.rank} waits for it in {place}"
+                if notice.operations and self.checks is not None:
+                    histories = {self.rank: self.checks.journal.operations(), rank: unpacked(notice.operations)}
+                    text = f"{text}. {describe(histories, {rank: notice.reason})}"
                 raise RankError(text, rank, place)
 
     def announce(self, code: int, reason: str, failed: bool, exits: bool, claims: bool) -> None:
         """Tell all other ranks that this one ends; returns at once."""
         self._announced = True
+        told = packed(self.checks.journal.operations()) if self.checks is not None and not failed else b""
         for rank in range(self.size):
             if rank == self.rank:
                 continue
@@ -308,6 +340,7 @@ class MpiCommunicator(Communicator):
                 collectives=self._collectives,
                 sent={tag: n for (other, tag), n in self.sent.items() if other == rank},
                 posted={tag: n for (other, tag), n in self.posted.items() if other == rank},
+                operations=told,
             )
             buffer = pickle.dumps(notice, protocol=5)
             self._notices.append((self._control.Isend([buffer, MPI.BYTE], rank, _NOTICE_TAG), buffer))
@@ -340,8 +373,35 @@ class MpiCommunicator(Communicator):
         sys.stderr.flush()
         MPI.COMM_WORLD.Abort(code)
 
+    # -- the watchdog ------------------------------------------------------------------------------------------------
+
+    def watch(self) -> None:
+        """Start the watchdog if the setting TIMEOUT asks for it, and MPI lets its thread communicate."""
+        if self._watchdog is None and self._guard is not None and config.TIMEOUT:
+            if MPI.Query_thread() == MPI.THREAD_MULTIPLE:
+                self._watchdog = Watchdog(self)
+
+    @property
+    def is_watched(self) -> bool:
+        """Whether a watchdog prints where the ranks are."""
+        return self._watchdog is not None
+
+    def post(self, rank: int, tag: int, message: bytes) -> None:
+        """Send a message of the watchdogs'."""
+        self._posts = [(request, kept) for request, kept in self._posts if not request.Test()]
+        self._posts.append((self._control.Isend([message, MPI.BYTE], rank, tag), message))
+
+    def poll(self, tag: int) -> tuple[int, bytes] | None:
+        """A message of the watchdogs', and from whom; None if there is none."""
+        status = MPI.Status()
+        if not self._control.Iprobe(MPI.ANY_SOURCE, tag, status):
+            return None
+        buffer = bytearray(status.Get_count(MPI.BYTE))
+        self._control.Recv(buffer, status.Get_source(), tag)
+        return status.Get_source(), bytes(buffer)
+
     def report_position(self, where: str, seconds: float) -> None:
-        """Print where this rank waits (the watchdog of the setting TIMEOUT)."""
+        """Print where this rank waits, where no thread can tell of all ranks."""
         stack = "".join(traceback.format_stack(sys._getframe(1)))
         text = f"has waited {seconds:.0f} s in {where} (collective {self._collectives})\n{stack}"
         sys.stderr.write(f"[rank {self.rank}] {text}")

@@ -18,6 +18,8 @@ import numpy as np
 
 from numpy_dist.comm import detect
 from numpy_dist.comm.base import Bytes, Communicator, Pending, caller_line
+from numpy_dist.comm.divergence import NOT_THE_SAME, describe, first_difference
+from numpy_dist.comm.journal import Operation
 from numpy_dist.comm.process_state import ProcessState
 from numpy_dist.errors import DivergenceError, RankError
 
@@ -34,6 +36,7 @@ class _Operation:
     def __init__(self) -> None:
         self.kinds: dict[int, str] = {}
         self.parts: dict[int, Any] = {}
+        self.problem: str | None = None
 
 
 class _Message:
@@ -56,7 +59,8 @@ class World:
         self.ended: dict[int, str] = {}
         self.failed: list[int] = []
         self.waits: dict[int, tuple[str, Callable[[], bool], Callable[[], int | None], str]] = {}
-        self.deadlock: str | None = None
+        self.communicators: dict[int, SimulatedCommunicator] = {}
+        self.deadlock: RuntimeError | None = None
         self.stopped = False
         self.operations: list[_Operation] = []
         self.mail: dict[tuple[int, int, int], tuple[deque[_Message], deque[_Message]]] = defaultdict(
@@ -80,12 +84,18 @@ class World:
 
     def _explain(self, rank: int, where: str, lost: int | None, line: str) -> None:
         if lost is not None and self.deadlock is None:
-            raise RankError(
-                f"rank {lost} has ended ({self.ended[lost]}), and rank {rank} waits for it in {where}, "
-                f"called from {line}",
-                lost,
-            )
-        raise RuntimeError(self.deadlock)
+            text = f"rank {lost} has ended ({self.ended[lost]}), and rank {rank} waits for it in {where}, "
+            text += f"called from {line}"
+            if lost not in self.failed:
+                text = f"{text}. {describe(self.histories(rank, lost), self.ended)}"
+            raise RankError(text, lost)
+        assert self.deadlock is not None
+        raise type(self.deadlock)(*self.deadlock.args)
+
+    def histories(self, *ranks: int) -> dict[int, list[Operation]]:
+        """The latest operations of these ranks, by default of all."""
+        checks = {rank: self.communicators[rank].checks for rank in ranks or sorted(self.communicators)}
+        return {rank: c.journal.operations() for rank, c in checks.items() if c is not None}
 
     def _can_go_on(self, rank: int) -> bool:
         if rank in self.ended:
@@ -104,7 +114,9 @@ class World:
             return None
         lines = [f"  rank {r}: {self.waits[r][0]}, at {self.waits[r][3]}" for r in sorted(self.waits)]
         lines += [f"  rank {r}: ended ({self.ended[r]})" for r in sorted(self.ended)]
-        self.deadlock = "deadlock: every rank waits\n" + "\n".join(lines)
+        histories = self.histories()
+        kind = RuntimeError if first_difference(histories) is None else DivergenceError
+        self.deadlock = kind("\n".join(["deadlock: every rank waits", *lines, describe(histories, self.ended)]))
         return next(other for other in order if self._can_go_on(other))
 
     def _pass_on(self, rank: int) -> None:
@@ -152,7 +164,7 @@ class World:
         else:
             problem = (
                 f"rank {destination} expected {receive.buffer.size} bytes from rank {source} and got "
-                f"{send.buffer.size}: the ranks did not run the same program"
+                f"{send.buffer.size}: {NOT_THE_SAME}"
             )
             send.problem = receive.problem = problem
         send.complete = receive.complete = True
@@ -175,7 +187,7 @@ class _SimulatedPending(Pending):
         self._world.wait(self._rank, f"messages with ranks {missing_from}", self.done, self._missing)
         for message in self._messages:
             if message.problem is not None:
-                raise RuntimeError(message.problem)
+                raise DivergenceError(message.problem)
 
 
 class SimulatedCommunicator(Communicator):
@@ -188,6 +200,7 @@ class SimulatedCommunicator(Communicator):
         self.node_size = world.size
         self.node_rank = rank
         self._world = world
+        world.communicators[rank] = self
         self._collectives = 0
 
     def _collective(self, kind: str, part: Any) -> list[Any]:
@@ -207,10 +220,14 @@ class SimulatedCommunicator(Communicator):
         def missing() -> int | None:
             return next((r for r in range(self.size) if r in world.ended and r not in operation.kinds), None)
 
-        world.wait(self.rank, f"{kind} (collective {ordinal})", ready, missing)
+        asked = kind if self.checks is None else self.checks.collective
+        world.wait(self.rank, f"{asked} (collective {ordinal})", ready, missing)
         if len(set(operation.kinds.values())) > 1:
-            each = ", ".join(f"rank {r}: {operation.kinds[r]}" for r in range(self.size))
-            raise DivergenceError(f"the ranks are in different collectives ({each})")
+            if operation.problem is None:
+                each = ", ".join(f"rank {r}: {operation.kinds[r]}" for r in range(self.size))
+                told = describe(world.histories(), world.ended)
+                operation.problem = f"the ranks are in different collectives ({each}). {told}"
+            raise DivergenceError(operation.problem)
         return [operation.parts[r] for r in range(self.size)]
 
     def _allgather_fixed(self, part: bytes) -> bytes:

@@ -251,7 +251,7 @@ class DistArray(Operators, Indexing, Methods):
     def _scalar(self, convert: Callable[[Any], Any]) -> Any:
         """`convert` as ndarray has it: NumPy decides on the shape, and the value comes from its owner."""
         if self._storage is None:
-            return convert(self._array)
+            return engine.agreed(convert(self._array))
         if self._array.size != 1:
             return convert(numpy_stand_in(self))  # NumPy's error
         value = np.empty(self._array.shape, self._array.dtype)

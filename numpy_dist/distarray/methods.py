@@ -180,7 +180,7 @@ class Methods(engine.Handle):
     def item(self, *args: Any) -> Any:
         """An element as a Python scalar (collective where the array is sharded)."""
         if self._storage is None:
-            return self._array.item(*args)
+            return engine.agreed(self._array.item(*args))
         numpy_stand_in(self).item(*args)  # NumPy's own errors
         if len(args) == 1 and not isinstance(args[0], tuple):
             index: Any = np.unravel_index(args[0] % self._array.size, self._array.shape)

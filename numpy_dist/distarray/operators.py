@@ -36,7 +36,7 @@ def wrap(cls: type, result: Any) -> Any:
         return made
     if type(result) is tuple:
         return tuple(wrap(cls, item) for item in result)
-    return result
+    return engine.agreed(result) if isinstance(result, np.generic) else result
 
 
 def numpy_stand_in(x: Any) -> np.ndarray:

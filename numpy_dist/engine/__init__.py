@@ -4,7 +4,7 @@ The layers above use what is imported here and nothing else of the engine.
 """
 
 from numpy_dist.engine.copies import aligned, assign, assign_part, copy, empty, full
-from numpy_dist.engine.gather import gather, item, local, shard
+from numpy_dist.engine.gather import agreed, gather, item, local, shard
 from numpy_dist.engine.handle import (
     Handle,
     is_handle,
@@ -26,6 +26,7 @@ from numpy_dist.engine.state import counters, default_layout, flush, force, layo
 from numpy_dist.ir.phantoms import offset_of
 
 __all__ = [
+    "agreed",
     "Handle",
     "Listing",
     "NotNumbers",

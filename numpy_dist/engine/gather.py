@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from numpy_dist.comm.checks import UNLIKE
 from numpy_dist.engine.handle import is_sharded
 from numpy_dist.engine.memory import check_budget
 from numpy_dist.engine.runtime import Runtime, runtime
@@ -91,6 +92,18 @@ def _read(storage: Storage, array: np.ndarray, source: np.ndarray) -> np.ndarray
 
 def item(x: Any) -> Any:
     """The only element of `x` as a NumPy scalar. Collective for sharded arrays."""
+    return agreed(_item(x))
+
+
+def agreed(value: Any) -> Any:
+    """A scalar that is given to Python: rank 0's, and collective, where ranks may compute different numbers."""
+    if not UNLIKE:
+        return value
+    comm = runtime().comm
+    return comm.bcast(value) if comm in UNLIKE else value
+
+
+def _item(x: Any) -> Any:
     if not is_sharded(x):
         return x._array.reshape(())[()]
     rt = runtime()

@@ -41,6 +41,9 @@ class Program:
         self._periods = Periods()
         self._seen = floating.look()
         self._deferred = Deferred()
+        self._checks = runtime.comm.checks
+        if self._checks is not None:
+            self._checks.journal.program = self
         self._ahead: tuple[int, int, Description] | None = None  # pending statements (first and last serial), described
         self._waiting: int | None = None  # serial of the first statement behind a period that waits to be executed
 
@@ -48,6 +51,11 @@ class Program:
     def pending(self) -> Sequence[Statement]:
         """What is pending, in program order."""
         return self._pending
+
+    @property
+    def recorded(self) -> int:
+        """The number of statements that were ever recorded; the serial of the next one."""
+        return self._next
 
     def parts(self) -> list[tuple[Sequence[Statement], set[int]]]:
         """What would be executed if all were asked for, part by part: statements, and the storages used later."""
@@ -161,6 +169,8 @@ class Program:
         todo, self._pending = pending[:count], pending[count:]
         self._bytes = sum(out.storage.nbytes for s in self._pending for out in s.outputs)
         del pending
+        if self._checks is not None:
+            self._checks.executing(todo)
         if self._deferred.statements:
             self.run_deferred(todo)
         description, self._ahead = self._described(todo), None

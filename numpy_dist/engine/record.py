@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from numpy_dist.engine.gather import gather, item
+from numpy_dist.engine.gather import agreed, gather, item
 from numpy_dist.engine.handle import Handle, is_sharded, ref_of, replicated
 from numpy_dist.engine.ingest import broadcast, from_global, make_storage, operand
 from numpy_dist.engine.plans import bounds_of, remember, replay, target_of, within
@@ -114,7 +114,7 @@ def plain(x: Any) -> Any:
 
 def wrap(result: Any) -> Any:
     """NumPy's result on replicated data, as ours: arrays become replicated handles, scalars stay."""
-    return replicated(result) if isinstance(result, np.ndarray) else result
+    return replicated(result) if isinstance(result, np.ndarray) else agreed(result)
 
 
 def _at_once(

@@ -51,6 +51,8 @@ class Storage:
         Statements that were deferred read it: its memory may not be taken over.
     spare : tuple or None
         A second allocation for versions, and the region of the last versioned write.
+    number : str
+        What is the same on every rank for the same array, where that is compared (`comm.journal`).
     """
 
     # What most storages never change stands in the class: making one is on the path of every recorded statement.
@@ -66,6 +68,7 @@ class Storage:
     pinned = False
     reserved = False
     last_write = -1
+    number = ""
 
     def __init__(
         self, shape: tuple[int, ...], dtype: np.dtype, layout: Layout, pool: Pool, nbytes: int | None = None

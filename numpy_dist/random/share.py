@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from numpy_dist import engine
+from numpy_dist.comm.divergence import PAGE
 from numpy_dist.errors import DivergenceError
 from numpy_dist.layout.default import default_layout
 from numpy_dist.layout.layout import Layout
@@ -190,7 +191,8 @@ def _agree(state: State, mine: Any) -> list[Any]:
     if differ:
         raise DivergenceError(
             f"random numbers were asked for, but the bit generators of ranks {differ} are not in the state of rank "
-            "0's: they were seeded differently, or used on some ranks only"
+            "0's: they were seeded differently, or used on some ranks only. Seed them alike, and draw on every rank; "
+            f"what one rank draws for itself comes from a generator of its own. See {PAGE}."
         )
     return [said for _, said in told]
 

@@ -75,13 +75,18 @@ def test_a_deadlock_names_where_every_rank_waits() -> None:
 
     with pytest.raises(RuntimeError, match="deadlock: every rank waits"):
         run_simulated(3, function)
+    line = function.__code__.co_firstlineno + 4
     assert sorted(errors) == [0, 1, 2]
     assert len(set(errors.values())) == 1
     lines = errors[0].splitlines()
-    assert len(lines) == 4
     assert "rank 0: messages with ranks [1]" in lines[1] and f"{__file__}:" in lines[1] and "in wait_for" in lines[1]
     assert "rank 1: barrier" in lines[2] and "in function" in lines[2]
     assert "rank 2: messages with ranks [0]" in lines[3]
+    assert lines[4:7] == [
+        "The first difference is in operation 1:",
+        "  rank 0, 2: nothing so far",
+        f"  rank 1: comm.barrier, at {__file__}:{line} in function",
+    ]
 
 
 def test_a_program_that_relies_on_buffering_deadlocks() -> None:
@@ -230,15 +235,15 @@ def test_each_rank_has_its_own_random_state() -> None:
 def test_errstate_and_settings_belong_to_a_rank() -> None:
     def function() -> tuple[str, int]:
         comm = get_communicator()
-        with np.errstate(divide="raise" if comm.rank else "ignore"), config(MIN_SHARD_BYTES=comm.rank):
+        with np.errstate(divide="raise" if comm.rank else "ignore"), config(NUM_THREADS=comm.rank):
             comm.barrier()
-            result = np.geterr()["divide"], config.MIN_SHARD_BYTES
+            result = np.geterr()["divide"], config.NUM_THREADS
             comm.barrier()
         return result
 
     assert run_simulated(2, function) == [("ignore", 0), ("raise", 1)]
-    with config(MIN_SHARD_BYTES=77):
-        assert run_simulated(2, lambda: config.MIN_SHARD_BYTES) == [77, 77]
+    with config(NUM_THREADS=77):
+        assert run_simulated(2, lambda: config.NUM_THREADS) == [77, 77]
 
 
 def test_variables_of_a_rank_are_not_inherited(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,146 @@
+"""Whether the ranks do the same: compared where they meet anyway, and with ``CHECK=on`` before each collective."""
+
+from __future__ import annotations
+
+import pickle
+import sys
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+from numpy_dist.comm import fingerprint
+from numpy_dist.comm.divergence import PAGE, divergence_error
+from numpy_dist.comm.journal import Journal
+from numpy_dist.comm.positions import user_frame
+from numpy_dist.errors import DivergenceError, DivergenceWarning
+from numpy_dist.settings import config
+
+__all__ = ["MARK_BYTES", "UNLIKE", "Checks"]
+
+UNLIKE: list[Any] = []
+"""Communicators of which some ranks may compute other numbers than others; for a look that costs nothing."""
+
+MARK_BYTES = 8
+# Of a mark: which collective it is, which statement, which call.
+_KINDS = {"allgather": 1, "gather": 2, "scatter": 3, "allgather_array": 4}
+_KIND_BITS, _SERIAL_BITS, _MARK_BITS = 3, 36, 8 * MARK_BYTES
+
+
+class Checks:
+    """What one rank tells the others about what it does.
+
+    Parameters
+    ----------
+    communicator : Communicator
+
+    Attributes
+    ----------
+    journal : Journal
+    collective : str
+        The collective that the rank is in, or was in last.
+    """
+
+    def __init__(self, communicator: Any) -> None:
+        self.journal = Journal()
+        self.collective = ""
+        self._communicator = communicator
+        self._first = True
+        self._busy = False
+        self._kind = 0
+
+    def begin(self, kind: str, depth: int = 2) -> None:
+        """A collective begins; collective itself, where something is to be compared.
+
+        Parameters
+        ----------
+        depth : int
+            How many frames up the search for the user's begins.
+        """
+        if self._busy:
+            return
+        self.collective = kind
+        self._kind = _KINDS.get(kind, 0)
+        journal = self.journal
+        journal.call(kind, sys._getframe(depth))
+        if self._first:
+            self._first = False
+            self._compare_fingerprints()
+        journal.with_operands = config.CHECK == "on"
+        if journal.with_operands:
+            self._compare()
+
+    def executing(self, statements: Sequence[Any], depth: int = 3) -> None:
+        """Statements are about to be executed, which may communicate; with ``CHECK=on`` collective."""
+        journal = self.journal
+        journal.with_operands = config.CHECK == "on"
+        journal.executed(statements)
+        if journal.with_operands:
+            self.begin("execution", depth)
+
+    # -- marks in collectives ----------------------------------------------------------------------------------------
+
+    def mark(self) -> bytes:
+        """What travels with each part of a gathering collective, and is the same on ranks that do the same."""
+        if self._busy:
+            return bytes(MARK_BYTES)
+        journal = self.journal
+        number = ((journal.calls << _SERIAL_BITS) + journal.recorded << _KIND_BITS) + self._kind
+        return (number % (1 << _MARK_BITS)).to_bytes(MARK_BYTES, "little")
+
+    def judge(self, marks: Sequence[bytes | bytearray]) -> None:
+        """Raise, on every rank, if the marks of the ranks differ."""
+        if marks.count(marks[0]) != len(marks) and not self._busy:
+            self._raise()
+
+    def _compare(self) -> None:
+        mine = self.journal.digest()
+        told = bytes(self._communicator._allgather_fixed(mine))
+        if told != mine * self._communicator.size:
+            self._raise()
+
+    def _raise(self) -> None:
+        told = self._gathered(self.journal.operations())
+        raise divergence_error(dict(enumerate(told)))
+
+    def _gathered(self, value: Any) -> list[Any]:
+        """The values of all ranks, without looking at what they do."""
+        self._busy = True
+        try:
+            payloads = self._communicator._allgather_payloads(pickle.dumps(value, protocol=5))
+            return [pickle.loads(payload) for payload in payloads]
+        finally:
+            self._busy = False
+
+    # -- fingerprints ------------------------------------------------------------------------------------------------
+
+    def _compare_fingerprints(self) -> None:
+        """In the first collective, once: find what differs between the ranks besides their program."""
+        size = self._communicator.size
+        mine = fingerprint.local()
+        digest = fingerprint.digest(mine)
+        if bytes(self._communicator._allgather_fixed(digest)) == digest * size:
+            return
+        differences = fingerprint.compare(self._gathered(mine))
+        if differences.deciding:
+            raise DivergenceError(
+                f"the ranks have different settings:\n{differences.text}\nAll ranks must have the same: set them "
+                f"before the first array, or in an environment that the launcher gives to all ranks. See {PAGE}."
+            )
+        if differences.numbers:
+            UNLIKE.append(self._communicator)
+        warnings.warn(
+            f"the ranks are not alike:\n{differences.text}\nThey may round differently; numbers that Python gets from "
+            f"arrays (float(x), bool(x), x.item()) are rank 0's. See {PAGE}.",
+            DivergenceWarning,
+            stacklevel=_user_level(),
+        )
+
+
+def _user_level() -> int:
+    """The stack level of the user's line, counted from the caller."""
+    frame = sys._getframe(1)
+    target, _ = user_frame(frame)
+    level = 1
+    while frame is not target and frame.f_back is not None:
+        level, frame = level + 1, frame.f_back
+    return level

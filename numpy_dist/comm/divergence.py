@@ -1,0 +1,191 @@
+"""Where the ranks' operations begin to differ, and what is to be done about it."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+
+from numpy_dist.comm.journal import Operation
+from numpy_dist.errors import DivergenceError
+
+__all__ = ["NOT_THE_SAME", "PAGE", "describe", "divergence_error", "first_difference"]
+
+PAGE = "docs/when-ranks-disagree.md"
+NOT_THE_SAME = "the ranks did not run the same program; NUMPY_DIST_CHECK=on shows where they began to differ"
+Histories = Mapping[int, Sequence[Operation]]
+
+_SHOWING = ("repr()", "str()", "format()", "numpy.array_repr", "numpy.array_str", "numpy.array2string")
+_SHOWN = (
+    "Showing a distributed array is collective: every rank must do it (`text = str(x)` on every rank, then "
+    "`if rank == 0: print(text)`)."
+)
+_ORDER = (
+    "The ranks did the same operations in another order, as loops over a set do: each process orders sets of strings "
+    "in its own way. Loop over sorted(...) or a list."
+)
+_NUMBER = (
+    "A number differs between the ranks: one that came from a clock, from an unseeded random generator, from id() or "
+    "hash(), or from the rank itself. Let one rank choose it: `value = x.comm.bcast(value)`."
+)
+_ARRAYS = (
+    "The ranks have arrays of different shapes, dtypes or layouts. Every rank must pass the same array to asarray "
+    "(`asarray(x, root=0)` takes that of one rank); arrays of which each rank has a part come in by `from_local`."
+)
+_OTHER_ARRAYS = "The ranks did this with different arrays, which they made or chose in another order."
+_LOOP = (
+    "Some ranks went round a loop once more than others. What ends a loop must be the same on every rank: not a clock, "
+    "nor anything read from a rank's own part. Let one rank decide: `go_on = x.comm.bcast(go_on)`."
+)
+_BRANCH = (
+    "The ranks took different branches. What chooses one must be the same on every rank: not the rank, a clock, an "
+    "unseeded random number or the state of one machine. Let one rank decide: `choice = x.comm.bcast(choice)`."
+)
+_ABSENT = (
+    "Every rank must run the same operations on distributed arrays; work for one rank only needs plain NumPy arrays "
+    "(`x.gather()` on every rank, then `if rank == 0`)."
+)
+_LOST = (
+    "The first difference is further back than what the ranks remember. NUMPY_DIST_CHECK=on finds it when it happens."
+)
+_NO_DIFFERENCE = "All ranks have recorded the same operations."
+_SO_FAR = (
+    "As far as the ranks have come, they have recorded the same operations: the others wait for those that do not."
+)
+_ORDER_WINDOW = 64
+
+
+def first_difference(histories: Histories, behind: Collection[int] = ()) -> int | None:
+    """The number of the first operation that is not the same on all ranks; None if there is none that is known.
+
+    Ranks that are `behind` still run: what they have not recorded may come.
+    """
+    by_number = {rank: {op.number: op for op in history} for rank, history in histories.items()}
+    known = [min(numbers) for numbers in by_number.values() if numbers]
+    last = max((max(numbers) for numbers in by_number.values() if numbers), default=-1)
+    for number in range(max(known, default=0), last + 1):
+        found = {rank: numbers.get(number) for rank, numbers in by_number.items()}
+        if len({op and op.key for rank, op in found.items() if op is not None or rank not in behind}) > 1:
+            return number
+    return None
+
+
+def describe(histories: Histories, ended: Mapping[int, str] | None = None, behind: Collection[int] = ()) -> str:
+    """The first difference with both sides, and a sentence of advice.
+
+    Parameters
+    ----------
+    histories : mapping
+        By rank, its latest operations.
+    ended : mapping, optional
+        How ranks have ended, by rank.
+    behind : collection of int
+        Ranks that do not wait: what they have not recorded may come.
+    """
+    number = first_difference(histories, behind)
+    if number is None:
+        return _SO_FAR if behind else _NO_DIFFERENCE
+    sides = {rank: next((op for op in ops if op.number == number), None) for rank, ops in histories.items()}
+    started = {rank: ops[0].number for rank, ops in histories.items() if ops}
+    remembered = max(started.values(), default=0)
+    if number == remembered and number > 0:
+        return _LOST
+    lines = [f"The first difference is in operation {number + 1}:"]
+    if remembered:
+        lines[0] = (
+            f"The first difference after operation {remembered} (what was before is forgotten) is in {number + 1}:"
+        )
+    for text, ranks in _by_text(sides, ended or {}).items():
+        lines.append(f"  rank {', '.join(map(str, ranks))}: {text}")
+    before = _operation(next(iter(histories.values())), number - 1)
+    if before is not None:
+        lines.append(f"  before it, on every rank: {before}")
+    return "\n".join([*lines, advice(histories, sides, number)])
+
+
+def divergence_error(histories: Histories, ended: Mapping[int, str] | None = None) -> DivergenceError:
+    """The error to be raised on every rank."""
+    return DivergenceError(f"the ranks do not run the same program. {describe(histories, ended)} See {PAGE}.")
+
+
+def _operation(history: Sequence[Operation], number: int) -> Operation | None:
+    return next((op for op in history if op.number == number), None)
+
+
+def _by_text(sides: Mapping[int, Operation | None], ended: Mapping[int, str]) -> dict[str, list[int]]:
+    """Ranks that are alike come in one line; what is shown of callers and details is what differs."""
+    operations = [op for op in sides.values() if op is not None]
+    texts_differ = len({str(op) for op in operations}) == len({op.key for op in operations})
+    found: dict[str, list[int]] = {}
+    for rank, op in sorted(sides.items()):
+        if op is None:
+            text = f"nothing ({ended[rank]})" if rank in ended else "nothing so far"
+        else:
+            text = str(op) if texts_differ else f"{op}, called from {op.caller}"
+        found.setdefault(text, []).append(rank)
+    return found
+
+
+def advice(histories: Histories, sides: Mapping[int, Operation | None], number: int) -> str:
+    """What probably went wrong, and what to do instead."""
+    operations = [op for op in sides.values() if op is not None]
+    showing = [op.function in _SHOWING for op in operations]
+    if any(showing) and not (all(showing) and len(operations) == len(sides)):
+        return _SHOWN
+    if _same_in_another_order(histories, number):
+        return _ORDER
+    places = {(os.path.basename(op.line), op.function) for op in operations}
+    if len(places) == 1 and len(operations) == len(sides):
+        return _about_arguments(operations)
+    if _is_loop(histories, operations, number):
+        return _LOOP
+    return _ABSENT if len(operations) < len(sides) else _BRANCH
+
+
+def _about_arguments(operations: Sequence[Operation]) -> str:
+    """The same function at the same line: what differs between its arguments."""
+    differing = [
+        operands for operands in zip(*(op.operands for op in operations), strict=False) if len(set(operands)) > 1
+    ]
+    if any(operand.is_array and operand.kind != operands[0].kind for operands in differing for operand in operands):
+        return _ARRAYS
+    if any(not operand.is_array for operands in differing for operand in operands):
+        return _NUMBER
+    if len({op.result for op in operations}) > 1:
+        return _ARRAYS
+    if differing:
+        return _OTHER_ARRAYS
+    return _BRANCH if len({op.caller for op in operations}) > 1 else _ARRAYS
+
+
+def _same_in_another_order(histories: Histories, number: int) -> bool:
+    """Whether the next few operations of all ranks are the same ones in another order."""
+    following = [[op for op in ops if op.number >= number][:_ORDER_WINDOW] for ops in histories.values()]
+    if len(following) < 2:
+        return False
+    for key in (_key, _key_without_results):
+        keys = [[key(op) for op in ops] for ops in following]
+        for count in range(2, min(map(len, keys)) + 1):
+            first = keys[0][:count]
+            if any(other[:count] != first for other in keys) and all(
+                Counter(other[:count]) == Counter(first) for other in keys
+            ):
+                return True
+    return False
+
+
+def _key(operation: Operation) -> tuple[object, ...]:
+    return operation.key
+
+
+def _key_without_results(operation: Operation) -> tuple[object, ...]:
+    """An operation, whichever statement has made its operands."""
+    operands = [operand._replace(value="") if operand.is_array else operand for operand in operation.operands]
+    return operation.function, operation.line, tuple(operands), operation.result
+
+
+def _is_loop(histories: Histories, operations: Sequence[Operation], number: int) -> bool:
+    """Whether, of different places, some ranks have been at theirs before."""
+    seen = {(op.line, op.function) for op in next(iter(histories.values())) if op.number < number}
+    again = [(op.line, op.function) in seen for op in operations]
+    return any(again) and (not all(again) or len(operations) < len(histories))

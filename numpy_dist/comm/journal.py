@@ -1,0 +1,290 @@
+"""What one rank has recorded and communicated: the latest operations, put into words only when somebody asks.
+
+A program that runs well must not pay for this: of executed statements two lists are kept (forms and call sites), of
+collectives a tuple. Statements that are pending are looked up in the program.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import pickle
+import sys
+import zlib
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from types import CodeType, FrameType
+from typing import Any, NamedTuple
+
+from numpy_dist.comm.positions import called_function, line_of, user_frame
+from numpy_dist.ir import statements as forms
+from numpy_dist.ir.statements import Ref
+from numpy_dist.ir.views import View
+
+__all__ = ["Journal", "Operand", "Operation", "packed", "unpacked"]
+
+KEPT = 512  # operations, at least, of which is known what they were
+
+
+class Operand(NamedTuple):
+    """An argument of an operation.
+
+    Attributes
+    ----------
+    kind : str
+        Dtype and shape of an array, the type of a scalar.
+    value : str
+        The scalar, or which array it is (``#2``: the second that came in by `asarray`; ``%7``: what statement 7 made;
+        ``~3``: the third that was met otherwise); empty where that was not noted.
+    is_array : bool
+    """
+
+    kind: str
+    value: str
+    is_array: bool
+
+    def __str__(self) -> str:
+        return f"{self.kind}{self.value}" if self.is_array else self.value or self.kind
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One operation of a rank.
+
+    Attributes
+    ----------
+    number : int
+        Its position among all operations of the rank.
+    function : str
+        What was called, such as "add", or "repr()".
+    kind : str
+        "statement", or which collective it is.
+    line, caller : str
+        The user's line, and the line from which that function was called: ``file:line in function``.
+    operands : tuple of Operand
+    result : str
+        Dtype and shape of what a statement makes.
+    details : str
+        What else must be the same on all ranks.
+    """
+
+    number: int
+    function: str
+    kind: str
+    line: str
+    caller: str
+    operands: tuple[Operand, ...] = ()
+    result: str = ""
+    details: str = ""
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """What must be the same on every rank. Folders may differ between machines.
+
+        Messages of the user's own (``comm.allgather``) may be written at one line for each rank.
+        """
+        if self.function.startswith("comm."):
+            return (self.function,)
+        lines = os.path.basename(self.line), os.path.basename(self.caller)
+        return self.function, self.kind, *lines, self.operands, self.result, self.details
+
+    def __str__(self) -> str:
+        if self.kind == "statement":
+            return f"{self.function}({', '.join(map(str, self.operands))}) -> {self.result}, at {self.line}"
+        what = self.function if self.function.startswith("comm.") else f"{self.function} ({self.kind})"
+        return f"{what}, at {self.line}"
+
+
+class _Call(NamedTuple):
+    """A collective, or the execution of a program: where the user called it, and as the how-manieth."""
+
+    ordinal: int
+    serial: int
+    kind: str
+    function: str
+    code: CodeType
+    instruction: int
+    caller: CodeType
+    called_at: int
+
+
+class _Batch:
+    """Statements that were executed: the first one's serial, and of each its form and site (and its operands)."""
+
+    __slots__ = ("forms", "operands", "serial", "sites")
+
+    def __init__(self, statements: Sequence[Any], operands: list[tuple[str, ...]] | None) -> None:
+        self.serial: int = statements[0].serial
+        self.forms = [s.form for s in statements]
+        self.sites = [s.site for s in statements]
+        self.operands = operands
+
+
+class Journal:
+    """The operations of one rank: statements by their serial, and calls (collectives) between them.
+
+    Attributes
+    ----------
+    program : object, optional
+        Has ``pending``, statements that were recorded and not yet executed, and ``recorded``, the number of all that
+        ever were.
+    calls : int
+        How many calls there were.
+    with_operands : bool
+        Whether scalars, and which arrays are meant, are noted too.
+    """
+
+    def __init__(self) -> None:
+        self.program: Any = None
+        self.calls = 0
+        self.with_operands = False
+        self._calls: deque[tuple[Any, ...]] = deque(maxlen=KEPT)  # the fields of a `_Call`
+        self._batches: deque[_Batch] = deque()
+        self._held = 0
+        self._inputs = self._met = 0
+        self._hash = hashlib.blake2b(digest_size=16)
+        self._hashed = 0
+
+    @property
+    def recorded(self) -> int:
+        """The number of statements that were recorded so far."""
+        return 0 if self.program is None else self.program.recorded
+
+    def call(self, kind: str, frame: FrameType | None = None) -> None:
+        """Note a call; by default, that of the calling frame's caller."""
+        user, called = user_frame(frame or sys._getframe(1))
+        back = user.f_back or user
+        function = called_function(called)
+        position = (self.calls, self.recorded, kind, function, user.f_code, user.f_lasti, back.f_code, back.f_lasti)
+        self._calls.append(position)
+        self.calls += 1
+
+    def executed(self, statements: Sequence[Any]) -> None:
+        """Note what is about to be executed; the statements themselves are not kept, since they hold arrays."""
+        batches = self._batches
+        operands = [self._operands(s) for s in statements] if self.with_operands else None
+        batches.append(_Batch(statements, operands))
+        self._held += len(statements)
+        while self._held - len(batches[0].forms) >= KEPT:
+            self._held -= len(batches.popleft().forms)
+
+    def digest(self) -> bytes:
+        """A hash of all operations so far, if they were never more than `KEPT` from one digest to the next."""
+        for operation in self.operations(since=self._hashed):
+            self._hash.update(repr(operation.key).encode())
+            self._hashed = operation.number + 1
+        return self._hash.digest() + (self.recorded + self.calls).to_bytes(8, "little")
+
+    def operations(self, since: int = 0) -> list[Operation]:
+        """The latest operations, in order, whose numbers have no gaps; `since` a number."""
+        calls = [_Call._make(call) for call in list(self._calls)]
+        entries = list(self._statements())
+        # A number counts the statements and calls before. It is not known where some of these are forgotten.
+        if calls and calls[0].ordinal:
+            entries = [entry for entry in entries if entry[0] >= calls[0].serial]
+        oldest = entries[0][0] if entries else self.recorded
+        calls = [call for call in calls if call.serial >= oldest] if oldest else calls
+        found: list[Operation] = []
+        position, before = 0, calls[0].ordinal if calls else self.calls
+        for serial, form, site, operands in entries:
+            while position < len(calls) and calls[position].serial <= serial:
+                if serial + before >= since:
+                    found.append(_of_call(calls[position]))
+                before, position = before + 1, position + 1
+            if serial + before >= since:
+                found.append(_of_statement(serial + before, form, site, operands))
+        return found + [_of_call(call) for call in calls[position:] if call.serial + call.ordinal >= since]
+
+    def number_input(self, storage: Any) -> None:
+        """Give an array that every rank has brought in a number by which `_operands` knows it."""
+        self._inputs += 1
+        storage.number = f"#{self._inputs}"
+
+    def _operands(self, statement: Any) -> tuple[str, ...]:
+        """What a form leaves open: the values of scalars, and which arrays are meant.
+
+        Arrays are known by the statement that makes them, or by a number that they got when they came in, else when
+        they were met first.
+        """
+        creates = getattr(statement, "creates", (True,))
+        found = [self._number(x.storage) if type(x) is Ref else repr(x) for x in statement.inputs]
+        if statement.where is not None:
+            found.append(self._number(statement.where.storage))
+        for out, made in zip(statement.outputs, creates, strict=True):
+            if made:
+                out.storage.number = f"%{statement.serial + 1}"
+            found.append(self._number(out.storage))
+        return tuple(found)
+
+    def _number(self, storage: Any) -> str:
+        if not storage.number:
+            self._met += 1
+            storage.number = f"~{self._met}"
+        number: str = storage.number
+        return number
+
+    def _statements(self) -> Iterator[tuple[int, int | None, Any, tuple | None]]:
+        serial = -1
+        for batch in list(self._batches):
+            for place, (form, site) in enumerate(zip(batch.forms, batch.sites, strict=True)):
+                serial = batch.serial + place
+                yield serial, form, site, None if batch.operands is None else batch.operands[place]
+        pending: Iterable[Any] = () if self.program is None else list(self.program.pending)
+        for statement in pending:
+            if statement.serial > serial:
+                operands = self._operands(statement) if self.with_operands else None
+                yield statement.serial, statement.form, statement.site, operands
+
+
+def packed(operations: Sequence[Operation]) -> bytes:
+    """Operations as a few bytes: those of a loop are much alike."""
+    return zlib.compress(pickle.dumps(list(operations), protocol=5), 1)
+
+
+def unpacked(data: bytes) -> list[Operation]:
+    """What `packed` has packed."""
+    found: list[Operation] = pickle.loads(zlib.decompress(data))
+    return found
+
+
+# -- words -----------------------------------------------------------------------------------------------------------
+
+_KEYS: dict[int, tuple] = {}  # by number: the forms that were looked up
+
+
+def _of_call(call: _Call) -> Operation:
+    line, caller = line_of(call.code, call.instruction), line_of(call.caller, call.called_at)
+    return Operation(call.serial + call.ordinal, call.function, call.kind, line, caller)
+
+
+def _of_statement(number: int, form: int | None, site: Any, values: tuple[str, ...] | None) -> Operation:
+    code: CodeType = site.code
+    line, caller = line_of(code, site.instruction), line_of(site.caller, site.called_at)
+    key = None if form is None else _key_of(form)
+    if key is None:
+        return Operation(number, "operation", "statement", line, caller, (), "", repr(values))
+    op, kind, inputs, outputs, where, options, space, rest = key
+    reads = (*inputs, *(() if where is None else (where,)))
+    named = iter(values or ())
+    operands = tuple(Operand(_kind(x), next(named, ""), isinstance(x, View)) for x in reads)
+    views = [x for x in (*reads, *outputs) if isinstance(x, View)]
+    details = repr(([(x.offset, x.strides, x.layout) for x in views], options, space, rest, list(named)))
+    name = f"{op.name}.reduce" if kind is forms.Reduction else op.name
+    return Operation(number, name, "statement", line, caller, operands, ", ".join(map(_kind, outputs)), details)
+
+
+def _key_of(form: int) -> tuple | None:
+    """What a form is the number of; None if that was forgotten."""
+    found = _KEYS.get(form)
+    if found is None:
+        _KEYS.clear()
+        _KEYS.update({number: key for key, number in list(forms._FORMS.items())})
+        found = _KEYS.get(form)
+    return found
+
+
+def _kind(operand: Any) -> str:
+    if isinstance(operand, View):
+        return f"{operand.dtype}[{', '.join(map(str, operand.shape))}]"
+    return getattr(operand, "__name__", str(operand))

@@ -1,0 +1,154 @@
+"""The setting TIMEOUT: once a rank has waited for long, it is printed where every rank is."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections import defaultdict, deque
+from typing import Any
+
+import pytest
+
+from numpy_dist.comm.journal import Operation
+from numpy_dist.comm.positions import Position, Waiting, stack_of
+from numpy_dist.comm.watchdog import Watchdog, report
+from tests.comm.test_exits import Runner, run  # noqa: F401 - a fixture
+
+PREAMBLE = """
+import numpy_dist as nd
+nd.config.TIMEOUT = 0.5
+x = nd.ones(100_000)
+rank = x.comm.rank
+"""
+
+
+def test_every_rank_is_shown_and_the_job_ends(run: Runner) -> None:  # noqa: F811
+    script = """
+        nd.config.ON_TIMEOUT = "end"
+        def compute():
+            x.comm.bcast(1)
+            while True: pass
+        if rank == 0: float((x + 1).sum())
+        elif rank == 1: compute()
+        else: x.comm.barrier()
+    """
+    job = run(script, nranks=3, preamble=PREAMBLE)
+    assert job.code != 0 and job.seconds < 30
+    assert job.errors.count("Where every rank is:") == 1
+    assert "[rank 0] waits in allgather, called by numpy.sum, at " in job.errors
+    assert "[rank 2] waits in barrier, called by comm.barrier, at " in job.errors and "script.py:" in job.errors
+    stacks = job.errors.split("stack, innermost call last:")
+    assert len(stacks) == 4
+    assert "calls within numpy_dist and NumPy" in stacks[1] and "float((x + 1).sum())" in stacks[1]
+    assert "The first difference is in operation 2:" in job.errors
+    assert "rank 0: add(float64[100000], int) -> float64[100000]" in job.errors
+    assert "rank 1: comm.bcast, at" in job.errors and "rank 2: comm.barrier, at" in job.errors
+    assert "ends the job (ON_TIMEOUT=end)" in job.errors
+
+
+def test_a_rank_that_computes_is_shown_and_waited_for(run: Runner) -> None:  # noqa: F811
+    script = """
+        def compute():
+            end = time.monotonic() + 1.5
+            while time.monotonic() < end: pass
+        if rank == 1: compute()
+        print(float(x.sum()))
+    """
+    job = run(script, nranks=2, preamble=PREAMBLE)
+    assert (job.code, job.text) == (0, "100000.0100000.0")
+    assert "[rank 1] does not wait: the program, at " in job.errors and " in compute (after operation 1)" in job.errors
+    assert "the others wait for those that do not" in job.errors and job.errors.count("stack, innermost") == 2
+
+
+# -- without MPI -----------------------------------------------------------------------------------------------------
+
+
+class Post:
+    """The mail of some watchdogs of one process."""
+
+    def __init__(self) -> None:
+        self.boxes: dict[tuple[int, int], deque[tuple[int, bytes]]] = defaultdict(deque)
+
+
+class FakeMail:
+    def __init__(self, post: Post, rank: int, size: int) -> None:
+        self.rank, self.size, self.checks = rank, size, None
+        self.waiting: Waiting | None = None
+        self._post = post
+        self.aborted: list[int] = []
+
+    def post(self, rank: int, tag: int, message: bytes) -> None:
+        self._post.boxes[rank, tag].append((self.rank, message))
+
+    def poll(self, tag: int) -> tuple[int, bytes] | None:
+        box = self._post.boxes[self.rank, tag]
+        return box.popleft() if box else None
+
+    def abort(self, code: int) -> None:
+        self.aborted.append(code)
+
+
+def wait_until(condition: Any, seconds: float = 10.0) -> None:
+    end = time.monotonic() + seconds
+    while not condition() and time.monotonic() < end:
+        time.sleep(0.02)
+    assert condition()
+
+
+def test_one_of_several_waiting_ranks_prints_once_for_each_wait(capfd: pytest.CaptureFixture[str]) -> None:
+    post = Post()
+    mails = [FakeMail(post, rank, 3) for rank in range(3)]
+    dogs = [Watchdog(mail) for mail in mails]
+    told = ""
+
+    def reports() -> int:
+        nonlocal told
+        told += capfd.readouterr().err
+        return told.count("Where every rank is:")
+
+    try:
+        for round_ in (1, 2):
+            for mail in mails[:2]:
+                mail.waiting = Waiting(time.monotonic() - 5, "allgather", 1.0, False)
+            wait_until(lambda n=round_: reports() == n)
+            time.sleep(0.6)
+            assert reports() == round_
+            assert told.count("[rank 2] does not wait") == round_
+            for mail in mails:
+                mail.waiting = None
+        mails[2].waiting = Waiting(time.monotonic() - 5, "messages", 1.0, True)
+        wait_until(lambda: mails[2].aborted == [1])
+    finally:
+        for dog in dogs:
+            dog.stop()
+    assert not [thread for thread in threading.enumerate() if thread.name == "numpy_dist watchdog"]
+    assert mails[0].aborted == mails[1].aborted == []
+
+
+def test_ranks_that_do_not_answer_are_named() -> None:
+    here = Operation(0, "add", "statement", "script.py:3 in <module>", "script.py:3 in <module>")
+    there = Operation(0, "exp", "statement", "script.py:5 in <module>", "script.py:5 in <module>")
+    positions = {
+        0: Position("numpy.sum", "script.py:9 in f", "allgather (collective 3)", 1, [here], "  the stack"),
+        1: None,
+        2: Position("the program", "script.py:1 in g", "", 1, [there], "  another"),
+    }
+    lines = report(positions, "[rank 0] has waited 5 s").splitlines()
+    assert lines[1] == (
+        "[rank 0] waits in allgather (collective 3), called by numpy.sum, at script.py:9 in f (after operation 1)"
+    )
+    assert lines[2] == "[rank 1] has not answered"
+    assert lines[3] == "[rank 2] does not wait: the program, at script.py:1 in g (after operation 1)"
+    assert lines[4] == "The first difference is in operation 1:"
+    assert lines[-4:] == [
+        "[rank 0] stack, innermost call last:", "  the stack", "[rank 2] stack, innermost call last:", "  another"
+    ]  # fmt: skip
+
+
+def test_a_stack_of_the_user_alone_is_whole() -> None:
+    def inner() -> str:
+        return stack_of(sys._getframe())
+
+    text = inner()
+    assert "in inner" in text and "in test_a_stack_of_the_user_alone_is_whole" in text and "calls within" not in text
