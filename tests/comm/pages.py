@@ -23,6 +23,17 @@ class Example(NamedTuple):
     expected: str
 
 
+def settings_of(code: str) -> dict[str, str]:
+    """The environment variables in an example's first line, if that is a comment."""
+    first = code.splitlines()[0]
+    return dict(word.split("=", 1) for word in first[1:].split()) if first.startswith("#") else {}
+
+
+def matches(text: str, expected: str) -> bool:
+    """Whether a text is as expected, where ``...`` stands for anything."""
+    return re.fullmatch(re.escape(expected).replace(r"\.\.\.", ".*"), text, re.DOTALL) is not None
+
+
 def examples(page: str) -> list[Example]:
     return [Example(code, (expected or "").strip()) for code, expected in _BLOCKS.findall(page)]
 
@@ -54,8 +65,8 @@ def outcome(code: str, nranks: int = 2) -> str:
     def body() -> None:
         exec(compiled, {"__name__": "__main__", "_disordered": _disordered})
 
-    check = "on" if "NUMPY_DIST_CHECK=on" in code else "off"
-    with pytest.MonkeyPatch.context() as patch, config(CHECK=check, FALLBACK="silent"):
+    settings = {name.removeprefix("NUMPY_DIST_"): value for name, value in settings_of(code).items()}
+    with pytest.MonkeyPatch.context() as patch, config(**settings):
         patch.setattr(time, "time", clock)
         try:
             run_simulated(nranks, body)

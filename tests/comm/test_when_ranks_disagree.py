@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from tests.comm.pages import Example, examples, outcome
+from numpy_dist.comm import detect
+from tests.comm.pages import Example, examples, matches, outcome, settings_of
 
 PAGE = Path(__file__).parents[2] / "docs" / "when-ranks-disagree.md"
 EXAMPLES = examples(PAGE.read_text())
@@ -16,6 +20,30 @@ def test_the_page_has_examples() -> None:
     assert len(EXAMPLES) >= 10 and sum(not example.expected for example in EXAMPLES) == 1
 
 
-@pytest.mark.parametrize("example", EXAMPLES, ids=range(len(EXAMPLES)))
+HANGING = [example for example in EXAMPLES if "NUMPY_DIST_TIMEOUT" in settings_of(example.code)]
+ENDING = [example for example in EXAMPLES if example not in HANGING]
+
+
+@pytest.mark.parametrize("example", ENDING, ids=range(len(ENDING)))
 def test_an_example_ends_as_the_page_says(example: Example) -> None:
     assert outcome(example.code) == example.expected
+
+
+@pytest.mark.parametrize("example", HANGING, ids=range(len(HANGING)))
+def test_an_example_that_hangs_is_reported_as_the_page_says(example: Example, tmp_path: Path) -> None:
+    mpiexec = detect.find_mpiexec()
+    if mpiexec is None:
+        pytest.skip("there is no mpiexec")
+    (tmp_path / "script.py").write_text(example.code)
+    done = subprocess.run(
+        [mpiexec, "-n", "2", sys.executable, "script.py"],
+        cwd=tmp_path,
+        env={**os.environ, **settings_of(example.code)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode != 0
+    text = done.stderr.replace(f"{tmp_path}{os.sep}", "")
+    assert matches(text[: text.rindex("=end)") + 5], example.expected), text
