@@ -13,7 +13,6 @@ from numpy_dist.conformance.case import Topic
 TOPIC = Topic("Indexing")
 case = TOPIC.case
 get, put = np.ndarray.__getitem__, np.ndarray.__setitem__
-ADVANCED = "integer arrays as indices"
 
 
 def read(array: Any, index: Any, declines: str | None = None) -> None:
@@ -91,16 +90,36 @@ case(put, a(6, 5), via=lambda x: x.__setitem__(x > 0, 0))
 case(put, a(6, 5), via=lambda x: x.__setitem__(x > 0, -x[x > 0]))
 case(get, a(6, 5), via=lambda x: x[x[:, 0] > 0])
 
-for _index in ([0, 2], [[0, 5], [1, -1]], (S[:], [0, 2]), ([0, 1], [2, 3]), ([0], S[:], None), ([[0], [1]], [1, 2]), [],
-               ([0, 2], 1)):  # fmt: skip
-    read(a(6, 5), _index, declines=ADVANCED)
-    write(a(6, 5), _index, 3, declines=ADVANCED)
+for _index in ([0, 2], [[0, 5], [1, -1]], (S[:], [0, 2]), ([0], S[:], None), [], (S[::-1], [4, 0]), (None, [1])):
+    read(a(6, 5), _index)
+    write(a(6, 5), _index, 3)
+for _index in (([0, 1], [2, 3]), ([[0], [1]], [1, 2]), ([0, 2], 1), (2, [0, 1])):
+    read(a(6, 5), _index)
+    write(a(6, 5), _index, 3)
+for _index in (
+    ([0, 1], S[:], [2, 3]),
+    (S[:], [0, 1], [2, 3]),
+    (1, S[:], [0, 2]),
+    (S[:], [0], None, [1]),
+    (S[...], [3, 0]),
+):
+    read(a(6, 5, 4), _index)
+read(a(6, 5), a(3, 2, dtype="i8", values="bits"))
+read(a(6, 5), (a(4, dtype="u1", values="bits"), of([0, 1, 2, 4])))
+read(a(6, 5), (S[:], -6))
+read(a(6, 5), ([0, 1], [0, 1, 2]))
+read(a(0, 5), [0])
 read(a(6, 5), (np.array([True, False, True, False, True, False]), 1))
 write(a(6, 5), (np.array([True, False, True, False, True, False]), 1), 3)
-read(a(6, 5), [0, 6], declines=ADVANCED)
-read(a(6, 5), of([0, 2, 2]), declines=ADVANCED)
-read(plain(6, 5), of([0, 2, 2]), declines=ADVANCED)
-write(a(6, 5), [1, 1, 2], plain(3, 5), declines=ADVANCED)
+read(a(6, 5), [0, 6])
+read(a(6, 5), of([0, 2, 2]))
+read(plain(6, 5), of([0, 2, 2]), declines="an ndarray")
+write(a(6, 5), [1, 1, 2], plain(3, 5))
+write(a(6, 5), (S[:], [1, 1, 2]), a(6, 3))
+write(a(6, 5), [1, 2], a(5))
+write(a(6, 5), [1, 2], a(3, 5))
+write(a(6, 5), [1, 7], 0)
+write(a(6, 5, dtype="i4"), of([5, 0, 5]), 2.9)
 
 case(np.where, a(6, 5, dtype="?"), a(6, 5), a(6, 5))
 case(np.where, a(6, 1, dtype="?"), a(5), 2)

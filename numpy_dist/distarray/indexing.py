@@ -151,6 +151,11 @@ class Indexing(engine.Handle):
                 return registry.internal_function("boolean_getitem")(self, items if len(items) > 1 else items[0])
             except registry.Declined as declined:
                 reason = declined.reason
+        else:
+            try:
+                return registry.internal_function("integer_getitem")(self, items)
+            except registry.Declined as declined:
+                reason = declined.reason
         return fallback.call(operator.getitem, (self, items), {}, reason)
 
     def _set_advanced(self, items: tuple, value: Any) -> None:
@@ -172,6 +177,12 @@ class Indexing(engine.Handle):
                 value = np.asarray(value, self._array.dtype)
             try:
                 registry.internal_function("boolean_setitem")(self, items if len(items) > 1 else items[0], value)
+                return
+            except registry.Declined as declined:
+                reason = declined.reason
+        else:
+            try:
+                registry.internal_function("integer_setitem")(self, items, value)
                 return
             except registry.Declined as declined:
                 reason = declined.reason

@@ -1,0 +1,129 @@
+"""Indexing by arrays of integers at several numbers of ranks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import numpy_dist
+from numpy_dist import engine
+from numpy_dist.comm.simulated import run_simulated
+from numpy_dist.settings import config
+
+RANKS = pytest.mark.parametrize("ranks", [1, 2, 3, 5])
+VALUES = np.random.default_rng(0).normal(size=(7, 5, 4))
+I, J, K = np.array([3, -1, 0, 3]), np.array([[1], [2]]), np.array([0, 1, 2, 3])
+S = np.s_
+KEYS = [
+    S[I], S[:, I], S[..., K], S[I, K], S[J, K], S[I, :, K], S[:, K, K], S[1, :, K], S[I, 1:3], S[::-1, K], S[None, I],
+    S[I, None, K], S[:, J, None, K], S[[0, 2]], S[np.array([], int)], S[I, 2, 1], S[2, I], S[np.zeros((2, 0), int), 1],
+]  # fmt: skip
+
+
+def _same(found: Any, expected: Any) -> None:
+    got = found.gather() if engine.is_handle(found) else found
+    np.testing.assert_array_equal(got, expected)
+    assert got.dtype == expected.dtype and got.shape == expected.shape
+
+
+def _ours(key: Any) -> Any:
+    """The same index with arrays of ours."""
+    if isinstance(key, tuple):
+        return tuple(map(_ours, key))
+    return numpy_dist.asarray(key) if isinstance(key, np.ndarray) and key.ndim else key
+
+
+def _at_ranks(ranks: int, function: Any) -> None:
+    def on_rank() -> None:
+        with config(MIN_SHARD_BYTES=0, FALLBACK="error"):
+            function()
+
+    run_simulated(ranks, on_rank)
+
+
+@RANKS
+def test_getting(ranks):
+    def check() -> None:
+        for split in (0, 2):
+            x = numpy_dist.asarray(VALUES, split=split)
+            for key in KEYS:
+                _same(x[key], VALUES[key])
+                _same(x[_ours(key)], VALUES[key])
+
+    _at_ranks(ranks, check)
+
+
+@RANKS
+def test_setting(ranks):
+    rng = np.random.default_rng(1)
+    writes = [(key, 1.5) for key in KEYS] + [(key, rng.random(VALUES[key].shape)) for key in KEYS]
+    writes += [(S[:, K], rng.random((1, 4, 4))), (S[..., K], rng.random(4)), (S[[1, 1, 1]], rng.random((3, 5, 4)))]
+
+    def check() -> None:
+        for key, value in writes:
+            expected, x = VALUES.copy(), numpy_dist.asarray(VALUES)
+            expected[key] = value
+            x[key] = value
+            _same(x, expected)
+            x = numpy_dist.asarray(VALUES, split=1)
+            x[_ours(key)] = numpy_dist.asarray(value) if np.ndim(value) else value
+            _same(x, expected)
+            expected[key] += 1
+            x[key] += 1
+            _same(x, expected)
+
+    _at_ranks(ranks, check)
+
+
+@RANKS
+@pytest.mark.parametrize("axis", [None, 0, 1, -1])
+def test_take(ranks, axis):
+    def check() -> None:
+        x = numpy_dist.asarray(VALUES)
+        for indices in ([0, 2, 3], np.array([[1, 0], [3, 3]]), 2):
+            _same(np.take(x, indices, axis=axis), np.take(VALUES, indices, axis=axis))
+        for mode in ("wrap", "clip"):
+            _same(np.take(x, [9, -8], axis=axis, mode=mode), np.take(VALUES, [9, -8], axis=axis, mode=mode))
+
+    _at_ranks(ranks, check)
+
+
+@RANKS
+def test_errors_are_raised_on_all_ranks(ranks):
+    far = np.arange(40)
+    far[33] = 99
+
+    def check() -> None:
+        x, long = numpy_dist.asarray(VALUES), numpy_dist.asarray(np.arange(40.0))
+        for array, key, message in [
+            (x, S[[0, 7]], "index 7 is out of bounds for axis 0 with size 7"),
+            (x, S[:, [0, -6]], "index -6 is out of bounds for axis 1 with size 5"),
+            (long, S[numpy_dist.asarray(far)], "index 99 is out of bounds for axis 0 with size 40"),
+        ]:
+            with pytest.raises(IndexError, match=message):
+                array[key]
+            with pytest.raises(IndexError, match=message):
+                array[key] = 0
+        with pytest.raises(ValueError, match="shape mismatch"):
+            x[[0, 1]] = np.zeros(3)
+        _same(x, VALUES)
+
+    _at_ranks(ranks, check)
+
+
+def test_rows_that_are_wanted_often_travel_once():
+    def on_rank() -> None:
+        x = numpy_dist.asarray(np.arange(40_000.0))
+        often = numpy_dist.asarray(np.random.default_rng(2).integers(0, 40_000, 400_000))
+        engine.flush()
+        comm = engine.runtime().comm
+        comm.counters.reset()
+        found = x[often]
+        engine.flush()
+        assert comm.counters.messages <= 2 * (comm.size - 1) + 4
+        assert comm.counters.bytes < 3 * x.nbytes
+        _same(found, often.gather().astype(float))
+
+    run_simulated(3, on_rank)
