@@ -14,12 +14,28 @@ from numpy_dist.settings import config
 
 RANKS = pytest.mark.parametrize("ranks", [1, 2, 3, 5])
 VALUES = np.random.default_rng(0).normal(size=(7, 5, 4))
-I, J, K = np.array([3, -1, 0, 3]), np.array([[1], [2]]), np.array([0, 1, 2, 3])
+ROWS, PAIR, COLUMNS = np.array([3, -1, 0, 3]), np.array([[1], [2]]), np.array([0, 1, 2, 3])
 S = np.s_
 KEYS = [
-    S[I], S[:, I], S[..., K], S[I, K], S[J, K], S[I, :, K], S[:, K, K], S[1, :, K], S[I, 1:3], S[::-1, K], S[None, I],
-    S[I, None, K], S[:, J, None, K], S[[0, 2]], S[np.array([], int)], S[I, 2, 1], S[2, I], S[np.zeros((2, 0), int), 1],
-]  # fmt: skip
+    S[ROWS],
+    S[:, ROWS],
+    S[..., COLUMNS],
+    S[ROWS, COLUMNS],
+    S[PAIR, COLUMNS],
+    S[ROWS, :, COLUMNS],
+    S[:, COLUMNS, COLUMNS],
+    S[1, :, COLUMNS],
+    S[ROWS, 1:3],
+    S[::-1, COLUMNS],
+    S[None, ROWS],
+    S[ROWS, None, COLUMNS],
+    S[:, PAIR, None, COLUMNS],
+    S[[0, 2]],
+    S[np.array([], int)],
+    S[ROWS, 2, 1],
+    S[2, ROWS],
+    S[np.zeros((2, 0), int), 1],
+]
 
 
 def _same(found: Any, expected: Any) -> None:
@@ -59,7 +75,11 @@ def test_getting(ranks):
 def test_setting(ranks):
     rng = np.random.default_rng(1)
     writes = [(key, 1.5) for key in KEYS] + [(key, rng.random(VALUES[key].shape)) for key in KEYS]
-    writes += [(S[:, K], rng.random((1, 4, 4))), (S[..., K], rng.random(4)), (S[[1, 1, 1]], rng.random((3, 5, 4)))]
+    writes += [
+        (S[:, COLUMNS], rng.random((1, 4, 4))),
+        (S[..., COLUMNS], rng.random(4)),
+        (S[[1, 1, 1]], rng.random((3, 5, 4))),
+    ]
 
     def check() -> None:
         for key, value in writes:
