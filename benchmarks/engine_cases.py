@@ -10,8 +10,8 @@ from typing import Any
 import handwritten
 import numpy as np
 import programs
-from engine_ranks import Ranks
-from harness import Row, median_ratio, take_turns
+from harness import HERE, Row, median_ratio, take_turns
+from ranks import Ranks
 from stencil_functions import plate, relax
 
 import numpy_dist
@@ -169,7 +169,7 @@ def measure(case: Case, quick: bool, threads: int) -> list[Row]:
     candidates = {"numpy": lambda: case.program(*by_numpy), "hand": hand, "ours": ours}
     with ExitStack() as stack:
         if case.ranks:
-            candidates["ranks"] = stack.enter_context(Ranks(threads, size, steps)).work
+            candidates["ranks"] = stack.enter_context(Ranks(threads, str(HERE / "engine_ranks.py"), size, steps)).work
         for _ in range(3):  # until every kernel is there, those that the second run needs included
             for name in ("ours", "ranks"):
                 candidates.get(name, lambda: None)()

@@ -1,108 +1,30 @@
-"""The 5-point stencil on ranks of one thread that work when they are told to, so that they take turns with others.
+"""The 5-point stencil on ranks of one thread; started by `engine_cases`."""
 
-The ranks wait for their turn in a blocking read from a socket, and so take no time from whoever's turn it is.
-"""
-
-import contextlib
-import os
-import socket
-import subprocess
 import sys
-import tempfile
-import time
 
-TIMEOUT = 300.0
-"""Seconds after which ranks that do not answer are given up."""
+import numpy as np
+from harness import HERE  # noqa: F401 - it makes the examples importable
+from ranks import at_each_turn
+from stencil_functions import plate, relax
 
-
-class Ranks:
-    """A job of some ranks; `work` makes all of them run their steps once.
-
-    Parameters
-    ----------
-    count : int
-    size, steps : int
-        Of the stencil.
-    """
-
-    def __init__(self, count: int, size: int, steps: int) -> None:
-        with contextlib.ExitStack() as stack:
-            folder = stack.enter_context(tempfile.TemporaryDirectory())
-            path = os.path.join(folder, "turns")
-            server = stack.enter_context(socket.socket(socket.AF_UNIX))
-            server.bind(path)
-            server.listen(count)
-            server.settimeout(0.5)
-            launcher = [sys.executable, "-c", "from numpy_dist.cli.main import main; raise SystemExit(main())", "run"]
-            command = [*launcher, "-n", str(count), __file__, path, str(size), str(steps)]
-            one = {"NUMPY_DIST_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
-            # What the ranks print must not come between the rows of a table.
-            process = subprocess.Popen(command, env=os.environ | one, stdout=sys.stderr)
-            stack.callback(self._end, process)
-            self._sockets = [stack.enter_context(self._accept(server, process)) for _ in range(count)]
-            self._answers()
-            self._stack = stack.pop_all()
-
-    @staticmethod
-    def _accept(server: socket.socket, process: subprocess.Popen) -> socket.socket:
-        """The connection of the next rank that is ready."""
-        deadline = time.monotonic() + TIMEOUT
-        while process.poll() is None and time.monotonic() < deadline:
-            with contextlib.suppress(TimeoutError):
-                connection = server.accept()[0]
-                connection.settimeout(TIMEOUT)
-                return connection
-        raise SystemExit("the ranks of the stencil have failed, or do not get ready")
-
-    @staticmethod
-    def _end(process: subprocess.Popen) -> None:
-        """Wait for the job, whose sockets are closed by now: that ends the ranks."""
-        try:
-            process.wait(30)
-        except subprocess.TimeoutExpired:
-            process.terminate()
-            process.wait(30)
-
-    def __enter__(self) -> "Ranks":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stack.close()
-
-    def work(self) -> None:
-        """Run the steps on all ranks, and return when the last of them has finished."""
-        for connection in self._sockets:
-            connection.sendall(b"g")
-        self._answers()
-
-    def _answers(self) -> None:
-        for connection in self._sockets:
-            if connection.recv(1) != b"d":
-                raise SystemExit("the ranks of the stencil have failed")
+import numpy_dist
+from numpy_dist import engine
 
 
-def on_a_rank(path: str, size: int, steps: int) -> None:
-    """What every rank runs: first a check against NumPy, then the steps at each turn."""
-    import numpy as np
-    from harness import HERE  # noqa: F401 - it makes the examples importable
-    from stencil_functions import plate, relax
-
-    import numpy_dist
-    from numpy_dist import engine
-
+def main(path: str, size: int, steps: int) -> None:
+    """First a check against NumPy, then the steps at each turn."""
     grid = numpy_dist.asarray(plate(size))
     gathered = engine.gather(relax(grid, steps), root=0)
     same = gathered is None or np.array_equal(gathered, relax(plate(size), steps))
     if not all(engine.runtime().comm.allgather(same)):
         raise SystemExit("the stencil on ranks differs from NumPy's")
-    with socket.socket(socket.AF_UNIX) as turns:
-        turns.connect(path)
-        turns.sendall(b"d")
-        while turns.recv(1):
-            relax(grid, steps)
-            engine.flush()
-            turns.sendall(b"d")
+
+    def work() -> None:
+        relax(grid, steps)
+        engine.flush()
+
+    at_each_turn(path, work)
 
 
 if __name__ == "__main__":
-    on_a_rank(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))
+    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))

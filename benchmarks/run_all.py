@@ -17,6 +17,7 @@ BENCHMARKS = (
     "stencil",
     "chains",
     "engine",
+    "moving",
     "random_numbers",
     "memory",
     "weak_scaling",

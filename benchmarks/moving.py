@@ -1,0 +1,122 @@
+"""Moving and selecting data: two ranks of one thread against NumPy, in one run.
+
+python benchmarks/moving.py [--quick] [--save] [--only sort median ...]
+"""
+
+import argparse
+import statistics
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import harness
+import numpy as np
+from harness import Row, median_ratio, take_turns
+from ranks import Ranks, at_each_turn
+
+RANKS = 2
+
+
+@dataclass(frozen=True)
+class Case:
+    """An operation on the arrays that `make(size)` returns."""
+
+    title: str
+    work: Callable[..., Any]
+    make: Callable[[int], tuple]
+    size: int
+    goal: str
+
+
+def _uniform(size: int) -> tuple:
+    return (np.random.default_rng(1).random(size),)
+
+
+def _numbers(size: int) -> tuple:
+    return (np.random.default_rng(1).integers(0, 100_000, size),)
+
+
+def _square(size: int) -> tuple:
+    return (np.random.default_rng(1).random((size, size)),)
+
+
+def _positions(size: int) -> tuple:
+    generator = np.random.default_rng(1)
+    return generator.random(size), generator.integers(0, size, size)
+
+
+def _gather(x: Any, i: Any) -> Any:
+    return x[i]
+
+
+def _scatter(x: Any, i: Any) -> Any:
+    x[i] = x
+    return x
+
+
+TEN_MILLIONS, FORTY_MILLIONS = 10**7, 4 * 10**7
+CASES = {
+    "sort": Case("sort", np.sort, _uniform, TEN_MILLIONS, ">= 1.6"),
+    "argsort": Case("argsort", np.argsort, _uniform, TEN_MILLIONS, ">= 1.6"),
+    "median": Case("median", np.median, _uniform, FORTY_MILLIONS, ">= 2"),
+    "percentile": Case("percentile, 5 of them", lambda x: np.percentile(x, [1, 25, 50, 75, 99]), _uniform,
+                       FORTY_MILLIONS, ">= 2"),
+    "unique": Case("unique", np.unique, _numbers, TEN_MILLIONS, ">= 1.5"),
+    "bincount": Case("bincount", np.bincount, _numbers, TEN_MILLIONS, ">= 1.5"),
+    "histogram": Case("histogram, 50 bins", lambda x: np.histogram(x, 50)[0], _uniform, TEN_MILLIONS, ">= 1.5"),
+    "cumsum": Case("cumsum", np.cumsum, _uniform, TEN_MILLIONS, ">= 1.3"),
+    "transpose": Case("copy of the transpose", lambda x: x.T.copy(), _square, 5000, ">= 1.3"),
+    "mask": Case("boolean mask", lambda x: x[x > 0.5], _uniform, TEN_MILLIONS, ">= 1.3"),
+    "gather": Case("x[i]", _gather, _positions, TEN_MILLIONS, ">= 1.3"),
+    "scatter": Case("x[i] = y", _scatter, _positions, TEN_MILLIONS, ">= 1.3"),
+}  # fmt: skip
+
+
+def on_a_rank(path: str, name: str, size: int) -> None:
+    """First a check against NumPy, then the operation at each turn."""
+    import numpy_dist
+    from numpy_dist import engine
+
+    case = CASES[name]
+    arguments = [numpy_dist.asarray(x) for x in case.make(size)]
+
+    def work() -> Any:
+        made = case.work(*arguments)
+        engine.flush()
+        return made
+
+    expected = case.work(*case.make(size))
+    found = work()
+    found = found.gather() if engine.is_handle(found) else found
+    if name not in ("argsort", "scatter") and not np.allclose(found, expected, rtol=1e-9):
+        raise SystemExit(f"{case.title} on ranks differs from NumPy's")
+    del expected, found
+    at_each_turn(path, work)
+
+
+def measure(name: str, quick: bool) -> Row:
+    case = CASES[name]
+    size = case.size // (10 if case.make is _square else 100) if quick else case.size
+    arguments = case.make(size)
+    with Ranks(RANKS, __file__, name, size) as ranks:
+        candidates = {"numpy": lambda: case.work(*arguments), "ours": ranks.work}
+        seconds = take_turns(candidates, repeats=3 if quick else 7)
+    middle = {who: statistics.median(times) for who, times in seconds.items()}
+    figure = median_ratio(seconds, "numpy", "ours")
+    return Row(f"{case.title}, {size:.0e}", middle["numpy"], middle["ours"], "ms", figure, "x NumPy's speed", case.goal)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    harness.add_options(parser, "moving")
+    parser.add_argument("--only", nargs="+", choices=CASES, default=list(CASES), metavar="NAME")
+    options = parser.parse_args()
+    harness.show("moving", [measure(name, options.quick) for name in options.only], options)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) == 4 and sys.argv[2] in CASES:
+        on_a_rank(sys.argv[1], sys.argv[2], int(sys.argv[3]))
+    else:
+        main()
