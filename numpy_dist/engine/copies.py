@@ -11,6 +11,7 @@ import numpy as np
 from numpy_dist.engine.gather import gather
 from numpy_dist.engine.handle import Handle, is_sharded, ref_of, replicated
 from numpy_dist.engine.ingest import from_global, make_storage, shardable
+from numpy_dist.engine.memory import check_shares
 from numpy_dist.engine.plans import replay
 from numpy_dist.engine.record import can_raise, choose, elementwise, numpy_error, operand_of, plain, read_of, wrap
 from numpy_dist.engine.runtime import runtime
@@ -107,6 +108,11 @@ def copy(x: Any, dtype: Any = None, order: Any = "K", layout: Layout | None = No
     """A copy with another dtype, memory order or layout. Not collective; recorded.
 
     With `layout` this is a redistribution: each rank will be sent what it does not hold.
+
+    Raises
+    ------
+    GatherError
+        On every rank alike, where a rank would be sent more than ``MEMORY_BUDGET`` (asking for it may be collective).
     """
     if not is_sharded(x):
         array = np.array(plain(x), dtype=dtype, order=order, copy=True)
@@ -120,6 +126,8 @@ def copy(x: Any, dtype: Any = None, order: Any = "K", layout: Layout | None = No
     axes = order_axes(order, [x._array], shape)
     if layout is None:
         layout = choose(rt, [x], (None,), True, shape, kind.itemsize)[0]
+    else:
+        check_shares(rt, layout, kind.itemsize, f"redistributing an array of shape {shape}, {kind}")
     target = make_storage(shape, kind, layout, axes)
     read = read_of(rt, x, shape, layout)
     now = can_raise(COPY, (x._array.dtype,), (kind,))

@@ -1,11 +1,15 @@
-"""The memory budget: what a rank may take for a gathered array."""
+"""The memory budget: what a rank may take for a gathered array, or get by a redistribution."""
 
 from __future__ import annotations
 
+from functools import lru_cache
+from math import prod
 from typing import Any
 
 from numpy_dist.engine.memory_limits import Limits
 from numpy_dist.errors import GatherError
+from numpy_dist.layout.layout import Layout
+from numpy_dist.layout.regions import box_shape
 from numpy_dist.settings import config
 
 
@@ -23,6 +27,29 @@ def budget(runtime: Any) -> int:
         mine = Limits().room().available // 2 // max(1, runtime.comm.node_size)
         found = runtime._budget = min(runtime.comm.allgather(mine)) if runtime.size > 1 else mine
     return found
+
+
+_SMALL = 1 << 26  # bytes of a share for which nobody asks what the budget is, which may be collective
+
+
+def check_shares(runtime: Any, layout: Layout, itemsize: int, what: str) -> None:
+    """Refuse a redistribution that would bring a rank more than the budget, on every rank alike.
+
+    Raises
+    ------
+    GatherError
+    """
+    if runtime.size == 1:
+        return
+    largest = _largest_box(layout) * itemsize
+    if config.MEMORY_BUDGET or largest > _SMALL:
+        check_budget(runtime, largest, what)
+
+
+@lru_cache(maxsize=1024)
+def _largest_box(layout: Layout) -> int:
+    """Elements of the largest share."""
+    return max(prod(box_shape(box)) for rank in range(layout.mesh.size) if (box := layout.box(rank)) is not None)
 
 
 def check_budget(runtime: Any, nbytes: int, what: str) -> None:

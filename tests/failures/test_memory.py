@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import numpy_dist
+from numpy_dist import engine
 from numpy_dist.engine import pool as pools
 from numpy_dist.engine.memory_limits import Room
 from numpy_dist.engine.pool import Pool
+from numpy_dist.errors import GatherError
+from numpy_dist.settings import config
+from numpy_dist.spmd_testing import run_simulated
 from tests.failures.jobs import SECONDS, run
 
 PREAMBLE = """
@@ -75,9 +81,6 @@ def test_a_pool_tells_of_memory_that_is_not_to_be_had(monkeypatch: pytest.Monkey
 
 
 def test_the_error_tells_the_layout(monkeypatch: pytest.MonkeyPatch) -> None:
-    from numpy_dist import engine
-    from numpy_dist.settings import config
-
     with config(MIN_SHARD_BYTES=0):
         x = numpy_dist.asarray(np.ones((6, 4)))
 
@@ -90,3 +93,31 @@ def test_the_error_tells_the_layout(monkeypatch: pytest.MonkeyPatch) -> None:
         with pytest.raises(MemoryError, match="planted") as caught:
             engine.force(y)
     assert any("192 bytes were for the part ((0, 6), (0, 4)) of an array" in note for note in caught.value.__notes__)
+
+
+def test_what_does_not_fit_is_refused_with_the_numbers_before_anything_is_sent() -> None:
+    def on_each_rank() -> tuple[list[str], int, int]:
+        comm = engine.runtime().comm
+        with config(MIN_SHARD_BYTES=0, MEMORY_BUDGET=1000, FALLBACK="silent"):
+            x = numpy_dist.asarray(np.arange(300.0).reshape(30, 10), split=0)
+            y = x + 1
+            replicated = engine.runtime().replicated_layout((30, 10))
+            works: dict[str, Callable[[], Any]] = {
+                "gather": lambda: y.gather(),
+                "redistribution": lambda: y.redistribute(replicated),
+                "opaque": lambda: np.apply_along_axis(len, 0, y),
+            }
+            texts = []
+            comm.counters.reset()
+            for work in works.values():
+                with pytest.raises(GatherError) as caught:
+                    work()
+                texts.append(str(caught.value))
+            sent = comm.counters.messages, comm.counters.collectives
+            assert y.redistribute(split=1).local.shape[0] == 30  # a share fits
+            return (texts, *sent)
+
+    for texts, messages, collectives in run_simulated(4, on_each_rank):
+        assert len(texts) == 3 and all("2400" in text and "1000 bytes" in text for text in texts), texts
+        assert "redistributing an array of shape (30, 10), float64" in texts[1]
+        assert (messages, collectives) == (0, 0)
