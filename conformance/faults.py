@@ -152,7 +152,8 @@ def _run_once(path: Path, ranks: int, victim: int, position: int, kind: str) -> 
             raise
 
     try:
-        run_simulated(ranks, body)
+        with contextlib.redirect_stdout(io.StringIO()):
+            run_simulated(ranks, body)
     except BaseException as error:
         if not any(error is end for end in ends):
             raise
@@ -180,7 +181,6 @@ def simulated_rows(
         with (
             _as_script(path, EXAMPLES[example]),
             config(MIN_SHARD_BYTES=0, FALLBACK="error", BACKEND="numpy"),
-            contextlib.redirect_stdout(io.StringIO()),
         ):
             for number, count in enumerate(ranks):
                 for kind in SIMULATED_KINDS:

@@ -94,7 +94,8 @@ def test_an_exception_on_one_rank(run: Runner) -> None:
 
 
 def test_an_exception_on_every_rank(run: Runner) -> None:
-    assert_failed(run("raise ValueError(f'planted {rank}')"), f"[rank 0] {HEADER}", "planted 0", code=1)
+    # The lowest of those that fail at the same time; on a busy machine one may be earlier.
+    assert_failed(run("raise ValueError(f'planted {rank}')"), "ValueError: planted", "The other ranks meanwhile", code=1)
 
 
 def test_an_exception_while_the_others_compute(run: Runner) -> None:
