@@ -30,7 +30,7 @@ Bytes = NDArray[np.uint8]
 # in a second round, for which all ranks then know all sizes. Scalars and small metadata need one round only.
 SLOT_BYTES = 256
 _LENGTH_BYTES = 8
-_INLINE_BYTES = SLOT_BYTES - _LENGTH_BYTES - MARK_BYTES  # of gathering collectives, and of broadcasts
+_INLINE_BYTES = SLOT_BYTES - _LENGTH_BYTES - MARK_BYTES
 # Array data that travels inside the slot, so that the dtype and shape beside it still fit.
 _INLINE_DATA_BYTES = 128
 
@@ -392,15 +392,20 @@ class Communicator(ABC):
         if self.size == 1 and payload is not None:
             return payload
         slot = np.zeros(SLOT_BYTES, np.uint8)
+        checks = self.checks
         if payload is not None:
             self.counters.bytes += len(payload)
-            slot[:_LENGTH_BYTES] = _as_bytes(len(payload).to_bytes(_LENGTH_BYTES, "little"))
-            inline = _as_bytes(payload[:_INLINE_BYTES])
-            slot[_LENGTH_BYTES : _LENGTH_BYTES + inline.size] = inline
+            mark = checks.mark() if checks is not None else bytes(MARK_BYTES)
+            inline = _as_bytes(len(payload).to_bytes(_LENGTH_BYTES, "little") + mark + payload[:_INLINE_BYTES])
+            slot[: inline.size] = inline
         self._bcast_into(slot, root)
-        length = int.from_bytes(slot[:_LENGTH_BYTES].tobytes(), "little")
+        table = slot.tobytes()
+        first = _LENGTH_BYTES + MARK_BYTES
+        if payload is None and checks is not None:
+            checks.judge_root(table[_LENGTH_BYTES:first], root)
+        length = int.from_bytes(table[:_LENGTH_BYTES], "little")
         if length <= _INLINE_BYTES:
-            return slot[_LENGTH_BYTES : _LENGTH_BYTES + length].tobytes()
+            return table[first : first + length]
         buffer = np.empty(length, np.uint8)
         if payload is not None:
             buffer[...] = _as_bytes(payload)

@@ -22,7 +22,8 @@ UNLIKE: list[Any] = []
 
 MARK_BYTES = 8
 # Of a mark: which collective it is, which statement, which call.
-_KINDS = {"allgather": 1, "gather": 2, "scatter": 3, "allgather_array": 4}
+_KINDS = {"allgather": 1, "gather": 2, "scatter": 3, "allgather_array": 4, "bcast": 5}
+_SHOWN = 3  # operations, where only this rank's are known
 _KIND_BITS, _SERIAL_BITS, _MARK_BITS = 3, 36, 8 * MARK_BYTES
 
 
@@ -92,6 +93,20 @@ class Checks:
         if marks.count(marks[0]) != len(marks) and not self._busy:
             self._raise()
 
+    def judge_root(self, mark: bytes, root: int) -> None:
+        """Raise, on this rank, if the root of a broadcast is elsewhere: only the root tells something there."""
+        if mark == self.mark():
+            return
+        journal = self.journal
+        calls, recorded = _taken_apart(mark)
+        latest = "".join(f"\n  {operation}" for operation in journal.operations()[-_SHOWN:])
+        raise DivergenceError(
+            f"the ranks do not run the same program: before this broadcast rank {root} has recorded {recorded} "
+            f"statements and {calls} collectives, rank {self._communicator.rank} {journal.recorded} and "
+            f"{journal.calls}. The latest here:{latest}\n"
+            f"NUMPY_DIST_CHECK=on shows where they began to differ. See {PAGE}."
+        )
+
     def _compare(self) -> None:
         mine = self.journal.digest()
         told = bytes(self._communicator._allgather_fixed(mine))
@@ -134,6 +149,12 @@ class Checks:
             DivergenceWarning,
             stacklevel=_user_level(),
         )
+
+
+def _taken_apart(mark: bytes) -> tuple[int, int]:
+    """The numbers of calls and of statements in a mark."""
+    number = int.from_bytes(mark, "little") >> _KIND_BITS
+    return number >> _SERIAL_BITS, number % (1 << _SERIAL_BITS)
 
 
 def _user_level() -> int:

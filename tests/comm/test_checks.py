@@ -15,6 +15,7 @@ import pytest
 import numpy_dist as nd
 from numpy_dist import engine
 from numpy_dist.comm import fingerprint
+from numpy_dist.comm import journal as journal_module
 from numpy_dist.comm.detect import get_communicator
 from numpy_dist.comm.journal import KEPT, packed, unpacked
 from numpy_dist.comm.simulated import run_simulated
@@ -121,6 +122,33 @@ def test_different_collectives_show_the_first_difference() -> None:
     text = text_of(errors_of("x.comm.allgather(0)\nx.comm.barrier() if rank else x.comm.bcast(1)"))
     assert "the ranks are in different collectives (rank 0: bcast from rank 0, rank 1: barrier)" in text
     assert "rank 0: comm.bcast, at script.py:2" in text and "rank 1: comm.barrier, at script.py:2" in text
+
+
+def test_a_broadcast_is_not_taken_for_another() -> None:
+    errors = errors_of("if rank: x = x + 1\nx.comm.bcast('x' * 1000)", nranks=3)
+    assert sorted(errors) == [0, 1, 2] or sorted(errors) == [1, 2]
+    text = str(errors[1])
+    assert isinstance(errors[1], DivergenceError)
+    assert "before this broadcast rank 0 has recorded 1 statements and 1 collectives, rank 1 2 and 1" in text
+    assert "add(float64[8], int) -> float64[8], at script.py:1 in <module>\n  comm.bcast, at script.py:2" in text
+
+
+def test_nothing_is_put_into_words_unasked(monkeypatch: pytest.MonkeyPatch) -> None:
+    def forbidden(*args: Any) -> None:
+        raise AssertionError("words")
+
+    monkeypatch.setattr(journal_module, "_of_statement", forbidden)
+    monkeypatch.setattr(journal_module, "_of_call", forbidden)
+    monkeypatch.setattr(journal_module.Journal, "_operands", forbidden)
+    source = """
+    for k in range(300):
+        x = x * 0.5 + x[::-1]
+    float(x.sum())
+    np.cumsum(x).gather()
+    """
+    assert errors_of(source) == {}
+    with pytest.raises(AssertionError, match="words"):
+        raise errors_of(source, CHECK="on")[0]
 
 
 def operations_of_transport(function: Callable[[], Any]) -> tuple[list[str], int]:
