@@ -151,6 +151,19 @@ def test_nothing_is_put_into_words_unasked(monkeypatch: pytest.MonkeyPatch) -> N
         raise errors_of(source, CHECK="on")[0]
 
 
+def test_with_check_each_operation_is_put_into_words_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    numbers: list[int] = []
+    original = journal_module._of_statement
+
+    def counted(number: int, *args: Any) -> Any:
+        numbers.append(number)
+        return original(number, *args)
+
+    monkeypatch.setattr(journal_module, "_of_statement", counted)
+    assert errors_of("for k in range(300):\n    x = x * 0.5\n    x.comm.barrier()\nfloat(x.sum())", CHECK="on") == {}
+    assert len(numbers) == 2 * len(set(numbers))  # on two ranks
+
+
 def operations_of_transport(function: Callable[[], Any]) -> tuple[list[str], int]:
     comm = get_communicator()
     before = comm.counters.collectives
