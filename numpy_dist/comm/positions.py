@@ -12,10 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from types import CodeType, FrameType
-from typing import TYPE_CHECKING, NamedTuple
-
-if TYPE_CHECKING:
-    from numpy_dist.comm.journal import Operation
+from typing import Any, NamedTuple
 
 __all__ = ["Position", "Waiting", "called_function", "line_of", "stack_of", "user_frame"]
 
@@ -64,7 +61,7 @@ class Position:
     line: str
     waits: str
     number: int
-    operations: Sequence[Operation]
+    operations: Sequence[Any]
     stack: str
 
     def __str__(self) -> str:
