@@ -133,7 +133,8 @@ class Watchdog:
                 positions[answer[0]] = pickle.loads(zlib.decompress(answer[1]))
             if all(position is not None for position in positions.values()):
                 break
-        if lowest < mail.rank:
+        # A rank that asks sends its question before its answer, so the questions of all that answered are here.
+        if min(lowest, self._answer()) < mail.rank:
             return
         seconds = time.monotonic() - waiting.since
         headline = f"[rank {mail.rank}] has waited {seconds:.0f} s in {waiting.where}. Where every rank is:"

@@ -17,9 +17,10 @@ from tests.comm.test_exits import Runner, run  # noqa: F401 - a fixture
 
 PREAMBLE = """
 import numpy_dist as nd
-nd.config.TIMEOUT = 0.5
+nd.config.TIMEOUT = 1
 x = nd.ones(100_000)
 rank = x.comm.rank
+x.comm.barrier()
 """
 
 
@@ -41,7 +42,7 @@ def test_every_rank_is_shown_and_the_job_ends(run: Runner) -> None:  # noqa: F81
     stacks = job.errors.split("stack, innermost call last:")
     assert len(stacks) == 4
     assert "calls within numpy_dist and NumPy" in stacks[1] and "float((x + 1).sum())" in stacks[1]
-    assert "The first difference is in operation 2:" in job.errors
+    assert "The first difference is in operation 3:" in job.errors
     assert "rank 0: add(float64[100000], int) -> float64[100000]" in job.errors
     assert "rank 1: comm.bcast, at" in job.errors and "rank 2: comm.barrier, at" in job.errors
     assert "ends the job (ON_TIMEOUT=end)" in job.errors
@@ -50,14 +51,14 @@ def test_every_rank_is_shown_and_the_job_ends(run: Runner) -> None:  # noqa: F81
 def test_a_rank_that_computes_is_shown_and_waited_for(run: Runner) -> None:  # noqa: F811
     script = """
         def compute():
-            end = time.monotonic() + 1.5
+            end = time.monotonic() + 2
             while time.monotonic() < end: pass
         if rank == 1: compute()
         print(float(x.sum()))
     """
     job = run(script, nranks=2, preamble=PREAMBLE)
     assert (job.code, job.text) == (0, "100000.0100000.0")
-    assert "[rank 1] does not wait: the program, at " in job.errors and " in compute (after operation 1)" in job.errors
+    assert "[rank 1] does not wait: the program, at " in job.errors and " in compute (after operation 2)" in job.errors
     assert "the others wait for those that do not" in job.errors and job.errors.count("stack, innermost") == 2
 
 
