@@ -302,7 +302,7 @@ def table(rows: Sequence[Row], minutes: float, every: int) -> str:
         well=faults - problems,
     )
     for row in rows:
-        said = row.said.strip().replace("|", "\\|").replace(tempfile.gettempdir(), "").replace(str(ROOT), "")[:150]
+        said = row.said.strip().replace("|", "\\|").replace(f"{ROOT}{os.sep}", "")[:150]
         cells = (row.where, row.example, row.ranks, row.kind, row.calls, row.faults, row.faults - len(row.problems))
         text += f"| {' | '.join(map(str, cells))} | {row.seconds:.1f} | {said} |\n"
     wrong = [f"- {row.where}, {row.example}, {row.ranks} ranks: {text}\n" for row in rows for text in row.problems]

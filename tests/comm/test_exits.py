@@ -95,7 +95,8 @@ def test_an_exception_on_one_rank(run: Runner) -> None:
 
 def test_an_exception_on_every_rank(run: Runner) -> None:
     # The lowest of those that fail at the same time; on a busy machine one may be earlier.
-    assert_failed(run("raise ValueError(f'planted {rank}')"), "ValueError: planted", "The other ranks meanwhile", code=1)
+    job = run("raise ValueError(f'planted {rank}')")
+    assert_failed(job, "ValueError: planted", "The other ranks meanwhile", code=1)
 
 
 def test_an_exception_while_the_others_compute(run: Runner) -> None:
