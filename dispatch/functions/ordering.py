@@ -12,6 +12,7 @@ from numpy_dist import engine
 from numpy_dist.dispatch.core.registry import decline, implements
 from numpy_dist.dispatch.functions.common import as_handle, blocks
 from numpy_dist.dispatch.functions.numpy_source import numpy_source
+from numpy_dist.ir.rules import memory_axes
 from numpy_dist.layout.layout import Cut, Layout
 from numpy_dist.parallel import sample_sort
 
@@ -29,7 +30,12 @@ def sort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable:
         comm = engine.runtime().comm
         part, counts = sample_sort.sort(block, kind, comm)
         return engine.from_local(part, _cut_at(counts, layout))
-    return along(lambda block: np.sort(block, axis, kind), a, axis, keepdims=True)
+    memory = memory_axes([a._array], tuple(a.shape))
+    if memory is None:
+        return along(lambda block: np.sort(block, axis, kind), a, axis, keepdims=True)
+    axis = memory.index(axis)  # the result has, as in NumPy, the operand's memory order
+    found = along(lambda block: np.sort(block, axis, kind), a.transpose(memory), axis, keepdims=True)
+    return found.transpose(np.argsort(memory).tolist())
 
 
 @implements(np.argsort, kind="parallel")

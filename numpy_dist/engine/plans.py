@@ -115,8 +115,31 @@ def target_of(out: Handle) -> Ref | None:
     return ref if view.writeable and view.array is out._array else None
 
 
+def _result(plan: Plan, pool: Any, cls: type[Handle]) -> Any:
+    """A storage without memory and its handle: `__new__` and assignments in place of three constructors.
+
+    No more than three assignments to a line, since Python would make a tuple of four.
+    """
+    array = plan.array
+    layout = plan.layout
+    storage = _new(Storage)
+    storage.shape, storage.dtype, storage.layout = plan.shape, plan.dtype, layout
+    storage.nbytes, storage.axes, storage.pool = plan.nbytes, plan.axes, pool
+    storage.movable = True
+    token = storage.token = Token()
+    ref: Any = _new(Ref)
+    ref.storage, ref.array = storage, array
+    ref._view, ref._layout = plan.view, layout
+    made: Any = _new(cls)
+    made._array, made._storage = array, storage
+    made._ref, made._token = ref, token
+    return made
+
+
 def replay(op: Op, inputs: tuple, target: Ref | None = None, result_dtype: Any = None, depth: int = 2) -> Any:
-    """Record a statement that is planned already: one long function, since in Python a call costs as much as ten lines.
+    """Record a statement that is planned already: a long function, since in Python a call costs as much as ten lines.
+
+    Returns the new array, or `target`; None if there is no plan, and nothing was recorded.
 
     Parameters
     ----------
@@ -124,20 +147,11 @@ def replay(op: Op, inputs: tuple, target: Ref | None = None, result_dtype: Any =
         What is written (see `target_of`); None for a new array.
     depth : int
         How many frames up the user's is, at least: 2 where an operator calls, whose caller is the user.
-
-    Returns
-    -------
-    Handle, Ref or None
-        The new array, or `target`; None if there is no plan, and nothing was recorded.
     """
     # What the statement reads (three operands at most, the last one in `third`), and what of them is in the key.
     cls = handles._handle_class
-    first: Any = None
-    second: Any = None
-    third: Any = None
-    of_first: Any = None
-    of_second: Any = None
-    of_third: Any = None
+    nothing: Any = None
+    first = second = third = of_first = of_second = of_third = nothing
     for x in inputs:
         first = second
         second = third
@@ -167,30 +181,15 @@ def replay(op: Op, inputs: tuple, target: Ref | None = None, result_dtype: Any =
         return None
     if plan.bounds and not within(plan.bounds, inputs):
         return None
-    count = op.nin
-    reads = (second, third) if count == 2 else (third,) if count == 1 else (first, second, third)
+    reads = (second, third) if op.nin == 2 else (third,) if op.nin == 1 else (first, second, third)
     rt = _current()
     if rt is None or rt.thread != _thread():
         rt = runtime()
-    # The result: a storage without memory and its handle. `__new__` and assignments in place of three constructors; no
-    # more than three to a line, since Python would make a tuple of four.
     if target is None:
-        array = plan.array
-        layout = plan.layout
-        storage = _new(Storage)
-        storage.shape, storage.dtype, storage.layout = plan.shape, plan.dtype, layout
-        storage.nbytes, storage.axes, storage.pool = plan.nbytes, plan.axes, rt.pool
-        storage.movable = True
-        token = storage.token = Token()
-        out: Any = _new(Ref)
-        out.storage, out.array = storage, array
-        out._view, out._layout = plan.view, layout
-        made: Any = _new(cls)
-        made._array, made._storage = array, storage
-        made._ref, made._token = out, token
+        made = _result(plan, rt.pool, cls)
+        out = made._ref
     else:
         made = out = target
-    # The statement.
     statement = _new(Elementwise)
     statement.op, statement.inputs, statement.outputs = op, reads, (out,)
     statement.creates, statement.space, statement.form = plan.creates, plan.space, plan.form
