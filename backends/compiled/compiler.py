@@ -18,6 +18,7 @@ _LOOK_SECONDS = 0.004  # between looks for a kernel that is not there yet
 _LEADER_SECONDS = 0.25  # that another rank of this machine, which has a child, gets to take up a kernel before us
 _STUCK_SECONDS = 120.0  # of a child that says nothing while it has work
 _TRIES = 2
+_MOST_KERNELS = 500  # of one child, whose memory grows by some hundred kilobytes with each
 _DEATHS = 6  # of children in a row, without any answer: then there will be no more of them
 
 
@@ -51,6 +52,7 @@ class Compiler:
         self._submitted: dict[str, str] = {}  # sources by key, in the order in which our child gets them
         self._tries: dict[str, int] = {}
         self._deaths = 0
+        self._compiled = 0  # by the present child
         self._unable = ""  # why no child is of use
         self._companion = ""
         self._child: Child | None = None
@@ -228,7 +230,7 @@ class Compiler:
             return self._child
         from numpy_dist.backends.compiled.child import Child  # where all kernels are there, nobody needs it
 
-        self._child = Child(self._open())
+        self._child, self._compiled = Child(self._open()), 0
         return self._child
 
     def _submit(self, key: str, source: str) -> None:
@@ -247,6 +249,7 @@ class Compiler:
         alive = child.alive()
         for answer in child.answers():
             self._deaths = 0
+            self._compiled += 1
             source = self._submitted.pop(answer["key"], None)
             if source is None:
                 continue
@@ -259,6 +262,8 @@ class Compiler:
             self._bury(f"the process that compiles {child.fate()}")
         elif self._submitted and time.monotonic() - child.answered > _STUCK_SECONDS:
             self._bury(f"compiling took more than {_STUCK_SECONDS:g} seconds")
+        elif self._compiled >= _MOST_KERNELS and not self._submitted:
+            self._drop_child()
 
     def _bury(self, reason: str) -> None:
         """Do without the child. The kernel that it was compiling has a second try; the others wait for the next one."""

@@ -143,22 +143,18 @@ def test_scalar_masks_and_empty_lists():
         check(lambda a, key=key: a[key], A, fallback="silent", ranks=(2,))
 
 
-def test_integer_arrays_are_gathered():
+def test_integer_arrays():
     i = np.array([[3, 1], [0, -1]])
     for key in (i, [2, 0, 1], (i, i), (slice(None), i), (i, NEW, 0), (..., [0, 2])):
-        check(lambda a, key=key: a[key], A, fallback="silent", ranks=(2,))
+        check(lambda a, key=key: a[key], A, ranks=(2,))
 
         def body(a, key=key):
             a[key] = -1
             a[key] += 2
 
-        check(body, A, fallback="silent", ranks=(2,))
-    check(lambda a, i: a[i], B, np.array([3, 1, 22]), fallback="silent")
-    check(lambda a: a[[99]], B, fallback="silent")
-    with nd.config(MIN_SHARD_BYTES=0), pytest.warns(nd.FallbackWarning, match="integer-array indexing"):
-        nd.asarray(B)[[1, 2]]
-    with nd.config(MIN_SHARD_BYTES=0, FALLBACK="error"), pytest.raises(nd.FallbackError):
-        nd.asarray(B)[[1, 2]] = 0
+        check(body, A, ranks=(2,))
+    check(lambda a, i: a[i], B, np.array([3, 1, 22]))
+    check(lambda a: a[[99]], B)
 
 
 def test_an_index_that_is_a_distributed_scalar():

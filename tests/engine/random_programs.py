@@ -187,8 +187,8 @@ class NumpySide:
         return apply_view(a, chain)
 
     def call(self, ufunc: np.ufunc, *inputs: Any, out: Any = None) -> Any:
-        """An element-wise operation."""
-        return ufunc(*inputs, out=out)
+        """An element-wise operation; ``exp`` of elements in ascending order: NumPy has other bits for reversed ones."""
+        return ufunc(*(np.array(x) if ufunc is np.exp else x for x in inputs), out=out)
 
     def assign(self, target: Any, value: Any, where: Any = True) -> None:
         """``target[...] = value``."""

@@ -274,6 +274,17 @@ def test_a_killed_child_is_replaced(compiler):
     assert all(adds_one(compiler.compile(text)) for text in texts)
 
 
+def test_a_child_that_has_compiled_much_is_replaced(compiler, monkeypatch):
+    monkeypatch.setattr(compilers, "_MOST_KERNELS", 2)
+    seen = set()
+    for number in range(5):
+        text = add_one(tag=f"one of many {number}")
+        compiler.request(text)
+        seen.add(compiler._child.pid)
+        assert adds_one(compiler.compile(text))
+    assert len(seen) == 3
+
+
 FATAL = "import os\nos.kill(os.getpid(), 9)\n"
 
 
