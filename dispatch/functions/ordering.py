@@ -10,7 +10,7 @@ from numpy.lib.array_utils import normalize_axis_index
 
 from numpy_dist import engine
 from numpy_dist.dispatch.core.registry import decline, implements
-from numpy_dist.dispatch.functions.common import as_handle, blocks
+from numpy_dist.dispatch.functions.common import NoValue, as_handle, blocks
 from numpy_dist.dispatch.functions.numpy_source import numpy_source
 from numpy_dist.ir.rules import memory_axes
 from numpy_dist.layout.layout import Cut, Layout
@@ -20,10 +20,12 @@ for _function in (np.msort,) if hasattr(np, "msort") else ():
     implements(_function, kind="composed")(numpy_source(_function))
 
 
-@implements(np.sort, kind="parallel")
-def sort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> Any:
+@implements(np.sort, kind="parallel", varies=("descending",))
+def sort(
+    a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None, descending: Any = NoValue
+) -> Any:
     """Collective where the axis is cut: a redistribution, or the exchange of a sample sort for a single axis."""
-    a, axis, kind = _arguments(np.sort, a, axis, kind, order, stable)
+    a, axis, kind = _arguments(np.sort, a, axis, kind, order, stable, descending)
     if a.ndim == 1:
         layout = _ascending(a)
         (block,) = blocks((engine.aligned(a, layout), layout))
@@ -38,10 +40,12 @@ def sort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable:
     return found.transpose(np.argsort(memory).tolist())
 
 
-@implements(np.argsort, kind="parallel")
-def argsort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> Any:
+@implements(np.argsort, kind="parallel", varies=("descending",))
+def argsort(
+    a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None, descending: Any = NoValue
+) -> Any:
     """As `sort`. Always stable along a single axis."""
-    a, axis, kind = _arguments(np.argsort, a, axis, kind, order, stable)
+    a, axis, kind = _arguments(np.argsort, a, axis, kind, order, stable, descending)
     if a.ndim == 1:
         return ordered(a)[1]
     return along(lambda block: np.argsort(block, axis, kind), a, axis, keepdims=True)
@@ -59,8 +63,12 @@ def ordered(a: Any) -> tuple[Any, Any]:
     return engine.from_local(values, result), engine.from_local(positions, result)
 
 
-def _arguments(function: Any, a: Any, axis: Any, kind: Any, order: Any, stable: Any) -> tuple[Any, int, Any]:
+def _arguments(
+    function: Any, a: Any, axis: Any, kind: Any, order: Any, stable: Any, descending: Any
+) -> tuple[Any, int, Any]:
     """The array, the axis and the kind; NumPy's errors for what does not fit."""
+    if descending is not NoValue and descending:  # since NumPy 2.5
+        decline("sorting in descending order")
     a = as_handle(a)
     options = {} if stable is None else {"stable": stable}
     few = np.zeros(tuple(min(n, 1) for n in a.shape), a.dtype)
