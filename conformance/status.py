@@ -20,6 +20,7 @@ from numpy_dist.conformance.known_differences import DIFFERENCES, STRIDE_DEPENDE
 from numpy_dist.conformance.suite import cases_by_function, label, topics
 from numpy_dist.dispatch.core import catalogue, registry
 from numpy_dist.dispatch.core.keys import METHODS, name_of
+from numpy_dist.distarray.interface import GATHERING, NEEDS_MEMORY, REFUSED
 
 DEFAULT = Path(numpy_dist.__file__).parent.parent / "docs" / "api-status.md"
 _HEAD = """# What each function does
@@ -73,6 +74,15 @@ def ufunc_table() -> Iterator[str]:
         yield f"| `{label(ufunc).removesuffix(' (ufunc)')}` | {' | '.join(kinds)} | {counts[_owner(ufunc)]} |"
 
 
+def array_table() -> Iterator[str]:
+    """What ndarray has, and which of that gathers, needs memory, or is refused."""
+    yield "\n## Attributes of the array\n\nThose that do not stand here are native.\n\n| attribute | | |\n|---|---|---|"
+    kinds = {"gathers": GATHERING, "replicated arrays only": NEEDS_MEMORY, "refused": REFUSED}
+    for kind, table in kinds.items():
+        for name in sorted(table):
+            yield f"| `numpy.ndarray.{name}` | {kind} | {table[name]} |"
+
+
 def _owner(function: Any) -> int:
     return id(getattr(function, "__self__", function))
 
@@ -104,7 +114,7 @@ def text() -> str:
     lines += ["\n| kind | functions |\n|---|---|"]
     kinds = Counter(catalogue.kind_of(function) for function in functions)
     lines += [f"| {kind} | {kinds[kind]} |" for kind in registry.KINDS if kinds[kind]]
-    return "\n".join([*lines, *function_tables(), *ufunc_table(), *differences_text()]) + "\n"
+    return "\n".join([*lines, *function_tables(), *ufunc_table(), *array_table(), *differences_text()]) + "\n"
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import copy
 import operator
+import os
 import pickle
 
 import numpy as np
 
-from numpy_dist.conformance.arguments import a, of, plain
+from numpy_dist.conformance.arguments import TemporaryFile, a, of, plain
 from numpy_dist.conformance.case import BLAS, SUMS, Topic
 
 TOPIC = Topic("The array object")
@@ -124,7 +125,8 @@ case(A.__reduce__, a(6, 5), via=lambda x: pickle.loads(pickle.dumps(x)), materia
 ATTRIBUTES = ("shape", "dtype", "ndim", "size", "itemsize", "nbytes", "strides")
 for _shape in ((6, 5), (), (0, 3)):
     for _view in ("whole", "fortran", "strided"):
-        case(A.shape, a(*_shape, view=_view), via=lambda x: [getattr(x, name) for name in ATTRIBUTES if x.size])
+        for _name in ATTRIBUTES:
+            case(getattr(A, _name), a(*_shape, view=_view), via=lambda x, n=_name: getattr(x, n) if x.size else None)
         case(
             A.flags,
             a(*_shape, view=_view),
@@ -133,11 +135,27 @@ for _shape in ((6, 5), (), (0, 3)):
         case(A.T, a(*_shape, view=_view), via=lambda x: x.T)
         case(A.real, a(*_shape, dtype="c16", view=_view), via=lambda x: (x.real, x.imag))
         case(A.flat, a(*_shape, view=_view), via=lambda x: list(x.flat), materialises=True)
-case(A.T, a(3, 4), via=lambda x: x.mT)
-case(A.real, a(4, dtype="c16"), a(4), via=lambda x, y: setattr(x, "imag", y))
+case(A.mT, a(3, 4), via=lambda x: x.mT)
+case(A.mT, a(4), via=lambda x: x.mT)
+case(A.imag, a(4, dtype="c16"), a(4), via=lambda x, y: setattr(x, "imag", y))
 case(A.real, a(4), via=lambda x: setattr(x, "real", 3))
-case(A.real, a(4), via=lambda x: setattr(x, "imag", 3))
+case(A.imag, a(4), via=lambda x: setattr(x, "imag", 3))
+case(A.imag, a(4), via=lambda x: x.imag)
 case(A.shape, a(6, 4), via=lambda x: x.shape.index(4))
+case(A.shape, a(6, 4), via=lambda x: setattr(x, "shape", (3, 5)))
+case(A.dtype, a(6, 4), via=lambda x: setattr(x, "dtype", "i8"))
+case(A.dtype, a(6, 4), via=lambda x: x.dtype.newbyteorder())
+case(A.strides, a(6, 4, dtype="f4"), via=lambda x: setattr(x, "strides", (3,)))
+case(A.base, a(6, 4), via=lambda x: (x[1:].base is None, x.copy().base))
+case(A.base, a(6, 4), via=lambda x: x.copy("F").base)
+case(A.device, a(6, 4), via=lambda x: x.device)
+case(A.flags, a(6, 4), via=lambda x: [str(x.copy(o).flags) for o in "CF"])
+case(A.flags, a(6, 4), via=lambda x: [str(x.copy()[1:, ::2].flags), x.copy().flags.num, x.T.copy().flags["FORC"]])
+case(A.flags, a(6, 4), via=lambda x: setattr(x[1:].flags, "owndata", True))
+case(A.flags, a(6, 4), via=lambda x: x.flags["NO SUCH"])
+case(A.setflags, a(6, 4), via=lambda x: np.broadcast_to(x, (2, 6, 4)).__setitem__(0, 1))
+case(A.flat, a(6, 4), via=lambda x: [x.flat < 0, x.flat >= 1, x.flat == 0, x.flat != x.ravel()])
+case(A.flat, a(6, 4), via=lambda x: [(f := x.flat).index, next(f), f.index, f.coords, len(f)], materialises=True)
 case(A.flat, a(6, 4), via=lambda x: x.flat[3])
 case(A.flat, a(6, 4), via=lambda x: setattr(x, "flat", 3))
 
@@ -168,8 +186,9 @@ for _method, _args, _kwargs in (
         materialises=_method in ("tolist", "tobytes"),
     )
 for _method, _args in (("cumsum", ()), ("cumprod", ()), ("sort", ()), ("argsort", ()), ("take", ([0, 2],)),
-                       ("repeat", (2,)), ("searchsorted", (0.0,)), ("put", ([0], 1))):  # fmt: skip
-    case(getattr(A, _method), a(7, values="whole"), *_args, via=lambda x, *p, _m=_method: getattr(x, _m)(*p),
+                       ("repeat", (2,)), ("searchsorted", (3.0,)), ("put", ([0], 1))):  # fmt: skip
+    _values = {"argsort": "distinct", "searchsorted": "sorted"}.get(_method, "whole")
+    case(getattr(A, _method), a(7, values=_values), *_args, via=lambda x, *p, _m=_method: getattr(x, _m)(*p),
          declines="no rule" if _method == "put" else None)  # fmt: skip
 for _from in "?bBhHiIlLefdFD":
     for _to in ("?", "i1", "u4", "f4", "c8", "U9"):
@@ -177,4 +196,37 @@ for _from in "?bBhHiIlLefdFD":
 case(A.astype, a(6, values="special"), "i4", via=lambda x, t: x.astype(t))
 case(A.astype, a(6, dtype="U5"), "f8", via=lambda x, t: x.astype(t))
 case(A.astype, of(["1.5", "2"]), "f8", via=lambda x, t: x.astype(t))
+case(A.__array_ufunc__, a(6, 5), via=lambda x: x.__array_ufunc__(np.add, "__call__", x, 1))
+case(A.__array_function__, a(6, 5), via=lambda x: x.__array_function__(np.flip, (type(x),), (x,), {}))
+case(A.__array_wrap__, a(3), plain(6, 5), via=lambda x, y: x.__array_wrap__(y) + 0)
+case(A.__array_wrap__, a(3), np.array(2.0), via=lambda x, y: x.__array_wrap__(y, None, True))
+case(A.__class_getitem__, a(3), via=lambda x: type(type(x)[int, np.dtype]))
+case(A.__complex__, of(2.5), via=complex, materialises=True)
+case(A.__complex__, a(3), via=complex, materialises=True)
+case(A.__int__, of([2.5]), via=int, materialises=True)
+case(A.__int__, of([1, 2]), via=int, materialises=True)
+case(A.__index__, of(3), via=operator.index, materialises=True)
+case(A.__index__, of([3]), via=operator.index, materialises=True)
+case(A.__delitem__, a(3), via=lambda x: operator.delitem(x, 0))
+case(A.__dlpack_device__, a(3), via=lambda x: tuple(map(int, x.__dlpack_device__())))
+for _dtype in ("f8", "i4", "u2", "c8", "M8[s]", "U3"):
+    case(A.byteswap, a(6, 5, dtype=_dtype), via=lambda x: x.byteswap())
+    case(A.byteswap, a(6, 5, dtype=_dtype), via=lambda x: x.byteswap(inplace=True))
+case(A.getfield, a(6, 5), "i4", 4, via=lambda x, t, o: x.getfield(t, o))
+case(A.getfield, a(6, 5), "i4", 6, via=lambda x, t, o: x.getfield(t, o))
+case(A.setfield, a(6, 5), 3, "i2", 2, via=lambda x, v, t, o: x.setfield(v, t, o))
+case(A.partition, a(7, values="distinct"), 3, via=lambda x, k: np.sort(x) if x.partition(k) is None else 0)
+case(A.partition, a(7, values="distinct"), 9, via=lambda x, k: x.partition(k))
+case(A.argpartition, a(7, values="distinct"), 3, via=lambda x, k: x[x.argpartition(k)[k]])
+case(A.choose, a(5, dtype="i4", values="ones"), [a(5), a(5)], via=lambda x, c: x.choose(c, mode="clip"),
+     declines="as numpy.choose")
+case(A.resize, a(6, 5), via=lambda x: (y := x.copy(), y.resize((3, 4), refcheck=False))[0])
+case(A.resize, a(6, 5), via=lambda x: (y := x.copy(), y.resize(7, 7, refcheck=False))[0])
+case(A.resize, a(6, 5), via=lambda x: x.T[1:].resize(3, refcheck=False))
+case(A.to_device, a(6, 5), "cpu", via=lambda x, d: x.to_device(d))
+case(A.to_device, a(6, 5), "cuda", via=lambda x, d: x.to_device(d))
+case(A.dumps, a(6, 5), via=lambda x: pickle.loads(x.dumps()), materialises=True)
+case(A.dump, a(6, 5), via=lambda x: x.dump(os.devnull), materialises=True)
+case(A.tofile, a(6, 5), TemporaryFile(), via=lambda x, f: x.tofile(f), materialises=True)
+case(A.tofile, a(6, 5), TemporaryFile(), ",", "%.3f", via=lambda x, *f: x.tofile(*f), materialises=True)
 case(A.__array__, a(6, 5), via=lambda x: np.asarray(x) + 0, declines="an ndarray is asked for")

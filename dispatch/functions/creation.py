@@ -82,6 +82,8 @@ def permuted(
         return make(shape, layout)
     inverse = tuple(axes.index(axis) for axis in range(len(axes)))
     made = make(tuple(shape[axis] for axis in axes), layout and layout.transpose(tuple(axes)))
+    if made._storage is not None:
+        made._storage.axes = tuple(axes)
     return made._view(lambda array: array.transpose(inverse))
 
 

@@ -12,7 +12,9 @@ import numpy as np
 
 from numpy_dist import engine
 from numpy_dist.dispatch.core import fallback, outcome, protocol
+from numpy_dist.distarray.flags import Flags
 from numpy_dist.distarray.indexing import Indexing
+from numpy_dist.distarray.interface import NEEDS_MEMORY, Refusals
 from numpy_dist.distarray.methods import Methods
 from numpy_dist.distarray.operators import Operators, numpy_stand_in
 from numpy_dist.layout.layout import Layout
@@ -21,7 +23,7 @@ from numpy_dist.layout.mesh import Mesh
 __all__ = ["DistArray"]
 
 
-class DistArray(Operators, Indexing, Methods):
+class DistArray(Operators, Indexing, Methods, Refusals):
     """An array that is spread over the ranks of a communicator, with the interface of `numpy.ndarray`.
 
     Made by `numpy_dist.asarray`, the creation functions and `from_local`, not by calling the class. Reading values
@@ -31,6 +33,7 @@ class DistArray(Operators, Indexing, Methods):
     __slots__ = ()
 
     __array_priority__ = 1000.0
+    __array_finalize__ = None
     __class_getitem__: Any = classmethod(GenericAlias)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -54,6 +57,11 @@ class DistArray(Operators, Indexing, Methods):
         fallback.announce_gather(self)
         array: Any = engine.gather(self)
         return array if dtype is None else array.astype(dtype, copy=False)
+
+    def __array_wrap__(self, array: np.ndarray, context: Any = None, return_scalar: bool = False, /) -> Any:
+        if return_scalar and array.ndim == 0:
+            return array[()]
+        return array if isinstance(array, engine.Handle) else np.asarray(array, like=self)
 
     # ---- metadata
 
@@ -88,6 +96,13 @@ class DistArray(Operators, Indexing, Methods):
         """Steps in bytes along the axes, as the same array has them in NumPy."""
         return self._array.strides
 
+    @strides.setter
+    def strides(self, strides: Any) -> None:
+        changed = _changed(self._array, lambda array: setattr(array, "strides", strides))
+        if self._storage is not None and not _is_within(changed, self._storage.nbytes):
+            raise ValueError("strides is not compatible with available memory")
+        self._become(changed)
+
     @property
     def ndim(self) -> int:
         """Number of axes."""
@@ -111,7 +126,7 @@ class DistArray(Operators, Indexing, Methods):
     @property
     def flags(self) -> Any:
         """Memory layout of the global array, as ndarray.flags."""
-        return self._own_metadata().flags
+        return self._array.flags if self._storage is None else Flags(self)
 
     @property
     def device(self) -> str:
@@ -123,7 +138,7 @@ class DistArray(Operators, Indexing, Methods):
         """An array over all of the data that this one is a view of; None if it is no view."""
         if self._storage is None:
             return None if not isinstance(self._array.base, np.ndarray) else engine.replicated(self._array.base)
-        whole = self._storage.phantom()
+        whole = _whole(self._storage)
         same = (
             self._array.shape == whole.shape
             and self._array.strides == whole.strides
@@ -143,10 +158,7 @@ class DistArray(Operators, Indexing, Methods):
 
     def _memory_of(self, attribute: str) -> Any:
         if self._storage is not None:
-            raise AttributeError(
-                f"a sharded array is in the memory of several ranks and has no {attribute!r}: "
-                "x.local is this rank's part as an ndarray"
-            )
+            raise AttributeError(f"{attribute!r}: {NEEDS_MEMORY[attribute]}")
         return getattr(self._array, attribute)
 
     # ---- views
@@ -304,9 +316,7 @@ class DistArray(Operators, Indexing, Methods):
 
     def __dlpack__(self, **options: Any) -> Any:
         if self._storage is not None:
-            raise BufferError(
-                "a sharded array is in the memory of several ranks: x.local is this rank's part as an ndarray"
-            )
+            raise BufferError(NEEDS_MEMORY["__dlpack__"])
         return self._array.__dlpack__(**options)
 
 
@@ -314,9 +324,11 @@ def _changed(array: np.ndarray, change: Callable[[Any], None]) -> np.ndarray:
     """Another ndarray (or phantom) for the same data, changed; NumPy warns of that at the user's line."""
     changed = array[...]
     log: list[Any] = []
-    with outcome.Recorded(log):
-        change(changed)
-    outcome.warn_again(log)
+    try:
+        with outcome.Recorded(log):
+            change(changed)
+    finally:
+        outcome.warn_again(log)
     return changed
 
 
@@ -329,6 +341,20 @@ def _reshaped(array: np.ndarray, shape: Any, change: Callable[[Any], None]) -> n
             with outcome.Recorded([]):
                 np.ones((2, 2)).T.shape = 4  # NumPy's complaint
     return _changed(array, change)
+
+
+def _whole(storage: Any) -> np.ndarray:
+    """The phantom of all of a storage, with the axes as they were when it was made."""
+    whole = storage.phantom()
+    return whole if storage.axes is None else whole.transpose(np.argsort(storage.axes))
+
+
+def _is_within(phantom: np.ndarray, nbytes: int) -> bool:
+    """Whether all elements of a phantom lie within the bytes of its storage."""
+    first, end = np.lib.array_utils.byte_bounds(phantom)
+    start = engine.offset_of(phantom)
+    origin = phantom.__array_interface__["data"][0] - start
+    return phantom.size == 0 or (origin <= first and end <= origin + nbytes)
 
 
 def _restore(array: np.ndarray, sharded: bool) -> DistArray:

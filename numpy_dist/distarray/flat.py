@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
 from numpy_dist import engine
+
+
+def _comparison(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    def compare(self: Any, other: Any) -> Any:
+        return function(self._flattened(), other)
+
+    return compare
 
 
 class FlatIterator:
@@ -19,9 +26,19 @@ class FlatIterator:
     """
 
     def __init__(self, x: Any) -> None:
-        self.base = x
-        self.index = 0
+        self._base = x
+        self._index = 0
         self._values: Iterator[Any] | None = None
+
+    @property
+    def base(self) -> Any:
+        """The array."""
+        return self._base
+
+    @property
+    def index(self) -> int:
+        """Position of the next element."""
+        return self._index
 
     def _flattened(self) -> Any:
         return self.base.reshape(-1)
@@ -52,7 +69,7 @@ class FlatIterator:
         if self._values is None:
             self._values = iter(self._flattened()[self.index :])
         value = next(self._values)
-        self.index += 1
+        self._index += 1
         return value
 
     def __getitem__(self, key: Any) -> Any:
@@ -77,13 +94,13 @@ class FlatIterator:
         if not is_view:
             base[...] = target.reshape(base.shape)
 
-    def _compare(self, other: Any, function: Any) -> Any:
-        return function(self._flattened(), other)
+    def __delitem__(self, key: Any) -> None:
+        raise TypeError("Cannot delete iterator elements")
 
-    def __eq__(self, other: Any) -> Any:
-        return self._compare(other, np.equal)
-
-    def __ne__(self, other: Any) -> Any:
-        return self._compare(other, np.not_equal)
-
+    __eq__ = _comparison(np.equal)  # type: ignore[assignment]
+    __ne__ = _comparison(np.not_equal)  # type: ignore[assignment]
+    __lt__ = _comparison(np.less)
+    __le__ = _comparison(np.less_equal)
+    __gt__ = _comparison(np.greater)
+    __ge__ = _comparison(np.greater_equal)
     __hash__ = None  # type: ignore[assignment]

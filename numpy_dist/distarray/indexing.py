@@ -188,6 +188,9 @@ class Indexing(engine.Handle):
                 reason = declined.reason
         engine.assign(self, fallback.call(_set_items, (self, items, value), {}, reason))
 
+    def __delitem__(self, key: Any) -> None:
+        raise ValueError("cannot delete array elements")
+
     def __len__(self) -> int:
         return len(self._array)
 

@@ -64,6 +64,8 @@ def _in_place_method(name: str, function: Callable[..., Any]) -> Callable[..., N
 
     @functools.wraps(eager, assigned=("__name__", "__doc__"), updated=())
     def method(self: Any, *args: Any, **kwargs: Any) -> None:
+        if not self._array.flags.writeable:
+            eager(numpy_stand_in(self), *args, **kwargs)  # NumPy's error
         if self._storage is not None:
             engine.assign(self, call(function, self, args, kwargs))
             return
@@ -234,9 +236,12 @@ class Methods(engine.Handle):
         return self
 
     def view(self, *args: Any, **kwargs: Any) -> Any:
-        """View of the same data, with another dtype if one is given."""
+        """View of the same data, with another dtype if one is given.
+
+        As `type`, ``numpy.ndarray`` is taken for this class; other classes of arrays are refused.
+        """
         made = self._view(lambda a: a.view(*args, **kwargs))
-        if (args and isinstance(args[-1], type) and issubclass(args[-1], np.ndarray)) or "type" in kwargs:
+        if type(made._array) is not np.ndarray:
             raise UnsupportedError("a distributed array has no view as another array class; use x.gather() or x.local")
         return made
 

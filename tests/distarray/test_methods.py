@@ -179,17 +179,6 @@ def test_format():
             check(lambda a, spec=spec: f"{a[..., 0]:.2f}{a.sum():.3f}", np.arange(5.0), ranks=(2,))
 
 
-def test_ndarray_interface_is_complete():
-    # NumPy 2.1 still lists methods that it has removed; Python lists `__buffer__` since 3.12, without which a class in
-    # Python cannot have it.
-    left_out = {"tostring", "__buffer__"}
-    names = [n for n in dir(np.ndarray) if hasattr(np.ndarray, n) and hasattr(np.empty((1, 1)), n)]
-    assert {n for n in names if not hasattr(nd.DistArray, n)} - left_out == {
-        "__array_finalize__", "__array_interface__", "__array_namespace__", "__array_struct__", "__array_wrap__",
-        "__delitem__", "__setstate__",
-    }  # fmt: skip
-
-
 def test_copies_and_pickles():
     import copy
 

@@ -1,0 +1,71 @@
+"""What of ndarray's interface a DistArray cannot have, with the reasons: everything else is there, and works natively.
+
+`REFUSED` names what raises an error that says why and what to use instead, `GATHERING` what needs all values in one
+place, `NEEDS_MEMORY` what only replicated arrays have. The tests compare these tables with `dir(numpy.ndarray)`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+from numpy_dist.errors import UnsupportedError
+
+_USE_LOCAL = "x.local is this rank's part as an ndarray, and x.gather() the whole array"
+
+# Attributes that are looked up to find out what an object can do: they must seem to be missing.
+PROTOCOLS: dict[str, str] = {
+    "__array_interface__": f"its data are not at one address: {_USE_LOCAL}",
+    "__array_struct__": f"its data are not at one address: {_USE_LOCAL}",
+    "__array_namespace__": "there is no array-API namespace: NumPy's functions take it",
+}
+METHODS: dict[str, str] = {
+    "__setstate__": "unpickling makes a new array",
+}
+REFUSED: dict[str, str] = {**PROTOCOLS, **METHODS}
+
+NEEDS_MEMORY: dict[str, str] = {
+    "__dlpack__": f"sharded arrays are in the memory of several ranks: {_USE_LOCAL}",
+    "ctypes": f"sharded arrays are in the memory of several ranks: {_USE_LOCAL}",
+    "data": f"sharded arrays are in the memory of several ranks: {_USE_LOCAL}",
+}
+
+GATHERING: dict[str, str] = {
+    "__array__": "an ndarray is asked for; it warns",
+    "__reduce__": "a pickle holds all values",
+    "__reduce_ex__": "a pickle holds all values",
+    "dump": "a pickle holds all values",
+    "dumps": "a pickle holds all values",
+    "tobytes": "all bytes are asked for",
+    "tofile": "rank 0 writes the file",
+    "tolist": "all values are asked for",
+}
+
+# Python lists `__buffer__` since 3.12: a class that had it would be read by it before anything else. NumPy 2.1 still
+# lists methods that it has removed.
+LEFT_OUT = frozenset({"__buffer__", "itemset", "newbyteorder", "ptp", "tostring"})
+
+
+def _protocol(name: str) -> property:
+    def refuse(self: Any) -> NoReturn:
+        raise AttributeError(f"a DistArray has no {name!r}: {PROTOCOLS[name]}")
+
+    return property(refuse, doc=f"Missing: {PROTOCOLS[name]}.")
+
+
+def _method(name: str) -> Any:
+    def refuse(self: Any, *args: Any, **kwargs: Any) -> NoReturn:
+        raise UnsupportedError(f"DistArray.{name} cannot be used: {METHODS[name]}")
+
+    refuse.__name__, refuse.__doc__ = name, f"Not for distributed arrays: {METHODS[name]}."
+    return refuse
+
+
+class Refusals:
+    """What cannot be used, and says so."""
+
+    __slots__ = ()
+
+    __array_interface__ = _protocol("__array_interface__")
+    __array_struct__ = _protocol("__array_struct__")
+    __array_namespace__ = _protocol("__array_namespace__")
+    __setstate__ = _method("__setstate__")
