@@ -14,12 +14,41 @@ TOPIC = Topic("Other routines")
 case = TOPIC.case
 LAPACK = Tolerance(4096, "LAPACK's result depends on the memory order of its input")
 
+FOUR_STEPS = Tolerance(64, "a single line that is cut is transformed in four steps, which round differently")
 for _function in (np.fft.fft, np.fft.ifft, np.fft.rfft, np.fft.irfft, np.fft.hfft, np.fft.ihfft):
-    case(_function, a(9))
+    case(_function, a(9), tolerance=FOUR_STEPS)
+    case(_function, a(24), 30, norm="ortho", tolerance=FOUR_STEPS)
+    case(_function, a(24), 16, norm="forward", tolerance=FOUR_STEPS)
+    for _dtype in "?bLefdFD":
+        case(_function, a(4, 6, dtype=_dtype))
+        case(_function, a(4, 6, dtype=_dtype), axis=0)
+    for _view in ("flipped", "backwards", "fortran", "strided"):
+        case(_function, a(3, 4, 5, view=_view), axis=1)
+    for _norm in (None, "ortho", "forward", "backward", "other"):
+        case(_function, a(4, 5), 8, axis=0, norm=_norm)
+        case(_function, a(4, 5), 3, -1, _norm)
+    case(_function, a(4, 5), 0)
+    case(_function, a(4, 5), axis=2)
+    case(_function, a(0, 5))
+    case(_function, a(5, 0))
+    case(_function, a(5, 1), axis=1)
+    case(_function, a(4, dtype="U3"))
+    case(_function, a())
+case(np.fft.fft, a(4, 5), out=a(4, 5, dtype="D"))
+case(np.fft.fft, a(4, 5), out=a(4, 5, dtype="f8"))
+case(np.fft.fft, a(4, 5), out=a(4, 4, dtype="D"))
+case(np.fft.fft, a(4, 5), out=a(3, 5, dtype="D"))
+case(np.fft.irfft, a(4, 5, dtype="D"), out=a(4, 8))
 for _function in (np.fft.fft2, np.fft.ifft2, np.fft.fftn, np.fft.ifftn, np.fft.rfft2, np.fft.irfft2, np.fft.rfftn,
                   np.fft.irfftn):  # fmt: skip
     case(_function, a(4, 6))
-case(np.fft.fft, a(4, 5), 8, axis=0, norm="ortho")
+    case(_function, a(3, 4, 5))
+    case(_function, a(3, 4, 5, view="fortran"), axes=(0, 2), norm="ortho")
+    case(_function, a(3, 4, 5, dtype="f"), (5, 3), axes=(0, 1))
+    case(_function, a(3, 4), axes=(0, 2))
+    case(_function, a(3, 4, 5), (2,))
+case(np.fft.fftn, a(3, 4, 5), axes=(1, 1))
+case(np.fft.fft2, a(4, 6), out=a(4, 6, dtype="D"))
 
 case(np.polyval, a(4), a(6, 5), materialises=True)
 case(np.polyval, [1, 2, 3], a(6))
@@ -74,27 +103,62 @@ case(
 
 DATES = a(6, dtype="M8[D]")
 case(np.datetime_as_string, DATES)
+case(np.datetime_as_string, a(3, 4, dtype="M8[s]", view="fortran"), unit="h", casting="unsafe")
+case(np.datetime_as_string, a(6, dtype="M8[s]"), unit="auto")
+case(np.datetime_as_string, a(6, dtype="M8[s]"), unit="Y")
 case(np.busday_count, DATES, np.datetime64("2020-03-01"))
+case(np.busday_count, DATES, a(3, 6, dtype="M8[D]"), "1111110", [np.datetime64("2020-03-03")])
+case(np.busday_count, DATES, DATES, weekmask=[1, 1, 1, 0, 0, 0, 1])
+case(np.busday_count, DATES, a(4, dtype="M8[D]"))
+case(np.busday_count, DATES, DATES, out=a(6, dtype="i8"), declines="an output")
 case(np.busday_offset, DATES, 2, roll="forward")
+case(np.busday_offset, DATES, of([1, 2, 3, -1, 5, 0]), "preceding", holidays=[np.datetime64("2020-03-03")])
+case(np.busday_offset, of(["2020-03-07", "2020-03-06"], "M8[D]"), 1)
 case(np.is_busday, DATES)
+case(np.is_busday, a(4, 3, dtype="M8[D]", view="fortran"), weekmask="Sat Sun")
 
 WORDS = a(6, dtype="U9")
 for _function in (np.char.equal, np.char.not_equal, np.char.less, np.char.less_equal, np.char.greater,
                   np.char.greater_equal):  # fmt: skip
     case(_function, WORDS, a(6, dtype="U9"))
+    case(_function, a(4, 3, dtype="S5", view="fortran"), a(3, dtype="S9"))
+    case(_function, WORDS, "apple")
+    case(_function, WORDS, a(6))
+    case(_function, WORDS, a(5, dtype="U9"))
 S = np.strings
 for _function in (S.capitalize, S.lower, S.swapcase, S.title, S.upper, S.expandtabs, S.encode, private_strings._split,
                   private_strings._rsplit, private_strings._splitlines):  # fmt: skip
     case(_function, WORDS)
+for _function in (S.capitalize, S.lower, S.swapcase, S.title, S.upper, S.expandtabs):
+    case(_function, a(4, 3, dtype="S5", view="fortran"))
+    case(_function, a(4, 3))
+    case(_function, a(0, 3, dtype="U5"))
 for _function in (S.center, S.ljust, S.rjust, S.zfill):
     case(_function, WORDS, 12)
+    case(_function, WORDS, of([2, 30, 4, 5, 6, 7]))
+    case(_function, a(4, 3, dtype="S5", view="fortran"), of([[2], [9], [7], [1]]))
+    case(_function, WORDS, 2.5)
+case(S.center, WORDS, 12, "*")
+case(S.ljust, WORDS, 12, fillchar=of(["a", "b", "c", "d", "e", "f"]))
+case(S.rjust, WORDS, 12, "ab")
+case(S.encode, WORDS, "utf-16", errors="ignore")
 case(S.decode, a(6, dtype="S9"))
+case(S.decode, of([b"ab", b"\xff"]), "ascii")
 case(S.mod, of(["%d x", "y %d"]), of([1, 2]))
+case(S.mod, of(["%d x", "y"]), of([1, 2]))
 case(S.multiply, WORDS, of([1, 2, 0, 3, 1, 1]))
-case(S.partition, WORDS, "e")
-case(S.rpartition, WORDS, "e")
+case(S.multiply, WORDS, 3)
+case(S.multiply, WORDS, of([1, 2]))
+case(S.multiply, WORDS, 2.5)
+for _function in (S.partition, S.rpartition):
+    case(_function, WORDS, "e")
+    case(_function, WORDS, "")
+    case(_function, WORDS, of(["a", "b", "c", "d", "e", "pp"]), declines="several separators")
 case(S.replace, WORDS, "e", "EE")
+case(S.replace, WORDS, "e", "EE", 1)
+case(S.replace, WORDS, old=of(["a", "b", "c", "d", "e", "pp"]), new="")
 case(S.translate, WORDS, str.maketrans("ae", "AE"))
+case(S.translate, a(6, dtype="S9"), bytes(range(256)), b"e")
 case(private_strings._join, of("-"), WORDS)
 
 RECORDS = a(5, dtype="i4,f8")

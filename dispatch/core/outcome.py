@@ -253,7 +253,7 @@ def dump(outcome: Outcome, name: str) -> bytes:
     log = [(kind, _portable_warning(message)) for kind, message in outcome.warnings]
     travelling = Outcome(outcome.tree, outcome.large, outcome.error, log)
     if isinstance(outcome.error, Exception):
-        travelling.error = _portable_error(outcome.error)
+        travelling.error = portable_error(outcome.error)
     try:
         return pickle.dumps(travelling, 5)
     except Exception as error:  # pickling may fail in any way
@@ -280,7 +280,8 @@ def _portable_warning(message: Any) -> Any:
         return str(message)
 
 
-def _portable_error(error: Exception) -> Any:
+def portable_error(error: Exception) -> Any:
+    """An error that can be sent to other ranks: itself, or a `PortableError`."""
     try:
         again = pickle.loads(pickle.dumps(error, 5))
         if type(again) is type(error) and str(again) == str(error):

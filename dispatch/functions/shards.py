@@ -1,0 +1,221 @@
+"""NumPy's own functions on each rank's elements, rows or matrices, once whole ones lie on one rank.
+
+What a function works on (an element, a line along an axis, a matrix) is called an *item*; the items lie in a *stack*,
+the leading axes, which is divided between the ranks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from numpy_dist import engine
+from numpy_dist.dispatch.core import outcome
+from numpy_dist.dispatch.core.operands import rebuild
+from numpy_dist.dispatch.core.registry import decline
+from numpy_dist.dispatch.functions.common import as_handle, blocks
+from numpy_dist.engine import noted
+from numpy_dist.ir.rules import memory_axes
+from numpy_dist.layout.layout import Copies, Cut, Layout, Pinned
+
+Shape = tuple[int, ...]
+
+
+@dataclass
+class Told:
+    """What a rank tells the others about its items."""
+
+    error: Any = None
+    warnings: list[tuple[type[Warning], Any]] = field(default_factory=list)
+    kind: type | None = None  # of several results
+    results: list[tuple[np.dtype, Shape]] | None = None  # dtype and the shape of an item; None without items
+
+
+def on_stacks(
+    function: Callable[..., Any],
+    operands: Sequence[Any],
+    items: Sequence[int] | int = 0,
+    *,
+    name: str,
+    order: str = "K",
+    axis: int = -1,
+) -> Any:
+    """``function(*operands)`` for a function that treats all items of a stack alike.
+
+    Collective: items that are cut are brought to one rank each, and one allgather tells errors, warnings and dtypes.
+
+    Parameters
+    ----------
+    function : callable
+        It gets ndarrays whose leading axes are this rank's part of the stack, and returns an array or several of them
+        with the same leading axes.
+    operands : sequence
+        Arrays, whose leading axes are broadcast against each other.
+    items : int or sequence of int
+        How many trailing axes of each operand make an item.
+    name : str
+        What NumPy calls it in floating-point warnings.
+    order : {"K", "C"}
+        Whether the stack of the results has the memory order of that of the operands.
+    axis : int
+        Where in the results the last axis is to be.
+
+    Raises
+    ------
+    Declined
+        If there is a single item, which cannot be divided between the ranks.
+    """
+    depths = [items] * len(operands) if isinstance(items, int) else list(items)
+    handles = [as_handle(x) for x in operands]
+    for x in handles:
+        if not engine.shardable(x.dtype):
+            decline(f"arrays of dtype {x.dtype} are not distributed")
+    try:
+        stack = np.broadcast_shapes(*(x.shape[: x.ndim - depth] for x, depth in zip(handles, depths, strict=True)))
+    except ValueError:
+        engine.numpy_error(function, handles)
+    if not stack:
+        decline("a single item cannot be divided between the ranks")
+    axes = None
+    if order == "K":
+        axes = memory_axes([_stack_of(x._array, depth) for x, depth in zip(handles, depths, strict=True)], stack)
+    if axes is None:
+        return _run(function, handles, depths, stack, name, axis)
+    handles = [_permuted(x, axes, depth) for x, depth in zip(handles, depths, strict=True)]
+    found = _run(function, handles, depths, tuple(stack[a] for a in axes), name, axis)
+    back = np.argsort(axes).tolist()
+    return _each(found, lambda x: _permuted(x, back, x.ndim - len(stack)))
+
+
+def along_axis(function: Callable[..., Any], a: Any, axis: int, *, name: str, order: str = "K") -> Any:
+    """As `on_stacks`, of the lines of one array along an axis: `function` gets and returns them as the last axis.
+
+    With ``order="K"`` the result has the operand's memory order.
+    """
+    axes = memory_axes([a._array], tuple(a.shape)) if order == "K" else None
+    if axes is None:
+        return on_stacks(function, [np.moveaxis(a, axis, -1)], 1, name=name, order="C", axis=axis)
+    place = axes.index(axis)
+    a = np.moveaxis(_permuted(a, axes, 0), place, -1)
+    found = on_stacks(function, [a], 1, name=name, order="C", axis=place)
+    return _each(found, lambda x: _permuted(x, np.argsort(axes).tolist(), 0))
+
+
+def _stack_of(array: np.ndarray, depth: int) -> np.ndarray:
+    """An array with the shape and strides of the stack; its values must not be read."""
+    count = array.ndim - depth
+    return np.lib.stride_tricks.as_strided(array, array.shape[:count], array.strides[:count], writeable=False)
+
+
+def _permuted(x: Any, axes: Sequence[int], depth: int) -> Any:
+    """A view whose stack has its axes in this order (it gets as many as there are)."""
+    missing = len(axes) - (x.ndim - depth)
+    return x._view(
+        lambda array: array[(None,) * missing].transpose(*axes, *range(len(axes), len(axes) + depth))
+    )
+
+
+def _each(found: Any, function: Callable[[Any], Any]) -> Any:
+    if engine.is_handle(found):
+        return function(found)
+    return rebuild(type(found), [function(x) for x in found])
+
+
+def _run(function: Any, handles: list[Any], depths: list[int], stack: Shape, name: str, axis: int) -> Any:
+    layout = _division(handles, depths, stack)
+    layouts = [_share(layout, tuple(x.shape), depth) for x, depth in zip(handles, depths, strict=True)]
+    pairs = [(engine.aligned(x, its), its) for x, its in zip(handles, layouts, strict=True)]
+    held = blocks(*pairs)
+    holders = layout.holders()
+    if not holders:  # no items at all: every rank hears what NumPy says to that
+        held = [np.empty(x.shape, x.dtype) for x in handles]
+    mine = not holders or engine.runtime().rank in holders
+    told, results = _computed(function, held if mine else None, len(stack), name)
+    everyone = engine.runtime().comm.allgather(told)
+    _raise_and_warn(everyone, holders or range(1))
+    return _assembled(everyone, results if holders else [], layout, axis)
+
+
+def _division(handles: list[Any], depths: list[int], stack: Shape) -> Layout:
+    """How the stack is divided: as the largest operand lies, if its items are whole and all ranks have some."""
+    largest = max(zip(handles, depths, strict=True), key=lambda entry: (engine.is_sharded(entry[0]), entry[0].size))
+    x, depth = largest
+    count = x.ndim - depth
+    layout = engine.layout_of(x) if engine.is_sharded(x) and tuple(x.shape[:count]) == stack else None
+    if layout is not None and all(a < count for a in layout.cut_axes) and not any(
+        isinstance(what, Pinned) for what in layout.dims
+    ):
+        return layout.drop_axes(range(count, x.ndim)) if depth else layout
+    layout = engine.default_layout(stack)
+    # Ranks with copies would compute the same items.
+    return engine.default_layout(stack, split=int(np.argmax(stack))) if layout.has_copies else layout
+
+
+def _share(layout: Layout, shape: Shape, depth: int) -> Layout:
+    """The layout of an operand, or of a result, of a stack that is divided so."""
+    lead = layout.ndim - (len(shape) - depth)
+    dims = tuple(
+        (Cut(d.axis - lead, d.points) if d.axis >= lead and shape[d.axis - lead] == layout.shape[d.axis] else Copies())
+        if isinstance(d, Cut)
+        else d
+        for d in layout.dims
+    )
+    return Layout(shape, layout.mesh, dims)
+
+
+def _computed(function: Any, held: list[np.ndarray] | None, depth: int, name: str) -> tuple[Told, list[np.ndarray]]:
+    """What this rank's items give, if it has any, and what there is to tell."""
+    told, made = Told(), None
+    with noted(name), outcome.Recorded(told.warnings):  # all ranks enter: its end may be collective
+        try:
+            made = None if held is None else function(*held)
+        except Exception as error:  # whatever NumPy raises, every rank raises
+            told.error = outcome.portable_error(error)
+    if made is None:
+        return told, []
+    several = isinstance(made, tuple | list)
+    results = [np.asarray(x) for x in (made if several else (made,))]
+    told.kind = type(made) if several else None
+    told.results = [(x.dtype, x.shape[depth:]) for x in results]
+    return told, results
+
+
+def _raise_and_warn(everyone: list[Told], ranks: Any) -> None:
+    log: dict[tuple[type[Warning], str], tuple[type[Warning], Any]] = {}
+    for rank in ranks:
+        for category, message in everyone[rank].warnings:
+            log.setdefault((category, str(message)), (category, message))
+        error = everyone[rank].error
+        if error is not None:
+            outcome.warn_again(list(log.values()))
+            raise error.restore() if isinstance(error, outcome.PortableError) else error
+    outcome.warn_again(list(log.values()))
+
+
+def _assembled(everyone: list[Told], results: list[np.ndarray], layout: Layout, axis: int) -> Any:
+    """The results as arrays of ours: widths of strings, real or complex may follow from all items together."""
+    reports = [told for told in everyone if told.results is not None]
+    columns = zip(*(told.results or () for told in reports), strict=True)
+    kinds = [np.result_type(*(dtype for dtype, _ in column)) for column in columns]
+    made = []
+    for number, kind in enumerate(kinds):
+        item = (reports[0].results or [])[number][1]
+        shape = (*layout.shape, *item)
+        its = _share(layout, shape, len(item))
+        box = its.box(engine.runtime().rank)
+        if results:
+            block = results[number].astype(kind, copy=False)
+        else:
+            block = np.empty(() if box is None else tuple(hi - lo for lo, hi in box), kind)
+        if axis != -1:
+            block = np.moveaxis(block, -1, axis) if box is not None else block
+            order = list(range(len(shape) - 1))
+            order.insert(axis, len(shape) - 1)
+            its = its.transpose(order)
+        made.append(engine.from_local(block, its))
+    if reports[0].kind is None:
+        return made[0]
+    return rebuild(reports[0].kind, made)

@@ -1,0 +1,99 @@
+"""Strings and dates: functions of elements that are no ufuncs, on each rank's own elements."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from numpy_dist import engine
+from numpy_dist.dispatch.core.registry import decline, implements
+from numpy_dist.dispatch.functions.shards import on_stacks
+
+_PARTITIONS = (np.strings.partition, np.strings.rpartition)
+
+
+def _is_array(value: Any) -> bool:
+    return engine.is_handle(value) or isinstance(value, np.ndarray | list | tuple)
+
+
+def _elementwise(function: Callable[..., Any], order: str, plain: tuple[str, ...] = ()) -> None:
+    """Register a function that treats all elements of its array arguments alike.
+
+    The widths of its results may follow from all values: the widest rank's is everybody's.
+
+    Parameters
+    ----------
+    order : {"K", "C"}
+        The memory order of NumPy's results.
+    plain : tuple of str
+        Parameters that are no arrays although they may be lists.
+    """
+    if not hasattr(function, "__wrapped__") and function.__module__ != "numpy":
+        return  # older versions of NumPy do not ask us
+    try:
+        signature: inspect.Signature | None = inspect.signature(function)
+    except ValueError:  # C code of versions before 2.4
+        signature = None
+
+    def implementation(*args: Any, **kwargs: Any) -> Any:
+        if kwargs.get("out") is not None:
+            decline("an output")
+        if signature is None and len(args) > 2:
+            decline("more than two arguments by position")
+        places: list[int | str] = [k for k, value in enumerate(args) if _is_array(value)]
+        places += [name for name, value in kwargs.items() if _is_array(value) and name not in plain]
+        names = list(signature.parameters) if signature is not None else []
+        places = [k for k in places if not (isinstance(k, int) and k < len(names) and names[k] in plain)]
+
+        if function in _PARTITIONS and len(places) > 1:
+            decline("several separators, whose widths all elements share")
+
+        def local(*blocks: np.ndarray) -> Any:
+            position, named = list(args), dict(kwargs)
+            for place, block in zip(places, blocks, strict=True):
+                if isinstance(place, int):
+                    position[place] = block
+                else:
+                    named[place] = block
+            return function(*position, **named)
+
+        given = [args[place] if isinstance(place, int) else kwargs[place] for place in places]
+        return on_stacks(local, given, name=function.__name__, order=order)
+
+    implementation.__name__ = implementation.__qualname__ = function.__name__
+    if signature is not None:
+        implementation.__signature__ = signature  # type: ignore[attr-defined]
+    implements(function, kind="elementwise")(implementation)
+
+
+S = np.strings
+# What NumPy makes by calling methods of Python's strings has C order.
+_PYTHONS: tuple[Any, ...] = (S.capitalize, S.decode, S.encode, S.lower, S.mod, S.swapcase, S.title, S.upper)
+_NUMPYS: tuple[Any, ...] = (
+    S.center,
+    S.expandtabs,
+    S.ljust,
+    S.multiply,
+    S.partition,
+    S.replace,
+    S.rjust,
+    S.rpartition,
+    S.zfill,
+    np.char.equal,
+    np.char.greater,
+    np.char.greater_equal,
+    np.char.less,
+    np.char.less_equal,
+    np.char.not_equal,
+    np.datetime_as_string,
+)
+for _function in _PYTHONS:
+    _elementwise(_function, "C")
+for _function in _NUMPYS:
+    _elementwise(_function, "K")
+_elementwise(S.translate, "C", plain=("table",))
+for _function in (np.busday_count, np.busday_offset, np.is_busday):
+    _elementwise(_function, "K", plain=("weekmask", "holidays", "busdaycal"))
