@@ -90,6 +90,18 @@ def announce_gather(x: Any) -> None:
     )
 
 
+def _announce_replication(x: Any, dtype: np.dtype) -> None:
+    policy.permit(
+        "DistArray.astype",
+        f"arrays of dtype {dtype} are not distributed",
+        x._array.nbytes,
+        action="copy the whole array to every rank",
+    )
+
+
+engine.register_policy(_announce_replication)
+
+
 def plain(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Run a NumPy function where no argument is sharded: plain NumPy on every rank, on its own copies.
 

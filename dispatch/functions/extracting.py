@@ -27,6 +27,8 @@ def _truth(x: Any) -> Any:
 def nonzero(a: Any) -> tuple[Any, ...]:
     if a.ndim == 0:
         np.nonzero(np.zeros((), a.dtype))  # NumPy's error
+    if a.dtype.kind == "V":
+        decline("the truth of records")
     truth = _truth(a)
     layout = engine.layout_of(truth) if engine.is_sharded(truth) else None
     if layout is None or layout.is_replicated or not masks.selects_in_order(layout, a.ndim):

@@ -85,6 +85,8 @@ def _deliver(result: Any, target: Any, casting: Any, operands: tuple[Any, Any]) 
 def dot(a: Any, b: Any, out: Any = None) -> Any:
     a, b = as_handle(a), as_handle(b)
     dtype = np.dot(np.zeros(1, a.dtype), np.zeros(1, b.dtype)).dtype
+    if dtype.kind == "m":
+        decline("products of times")
     if a.ndim == 0 or b.ndim == 0:
         result = np.multiply(a, b, order="C")
     elif a.shape[-1] != b.shape[-2 if b.ndim > 1 else 0]:

@@ -83,6 +83,8 @@ _Total = type(np.count_nonzero(()))
 @implements(np.count_nonzero, kind="composed")
 def count_nonzero(a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
     a = as_handle(a)
+    if a.dtype.kind == "V":
+        decline("the truth of records")
     if a.dtype != bool:
         a = engine.copy(a, dtype=bool)
     found = engine.reduction(np.add, a, axis, np.intp, None, keepdims=keepdims)

@@ -16,6 +16,8 @@ from numpy_dist.dispatch.functions.numpy_source import numpy_source
 for _function in (np.resize, np.roll, np.fft.fftshift, np.fft.ifftshift):
     implements(_function, kind="composed")(numpy_source(_function))
 
+MOST_AXES = 64  # of a NumPy array
+
 _pad = numpy_source(np.pad)
 
 
@@ -46,6 +48,8 @@ def tile(A: Any, reps: Any) -> Any:
     shape = tuple(n * count for n, count in zip(A.shape, counts, strict=True))
     if ndim == 0:
         return engine.copy(A)
+    if ndim > MOST_AXES // 2:
+        decline(f"more than {MOST_AXES // 2} axes")
     apart = A._view(lambda array: array[(None, slice(None)) * ndim])
     spread = tuple(part for pair in zip(counts, A.shape, strict=True) for part in pair)
     return _repeated(np.broadcast_to(apart, spread), shape)
@@ -60,6 +64,8 @@ def repeat(a: Any, repeats: Any, axis: Any = None) -> Any:
         engine.numpy_error(np.repeat, (a, repeats, axis))
     if axis is None:
         a, axis = np.ravel(a), 0
+    if a.ndim == MOST_AXES:
+        decline(f"{MOST_AXES} axes")
     axis = normalize_axis_index(axis, a.ndim)
     shape = (*a.shape[:axis], a.shape[axis] * int(count), *a.shape[axis + 1 :])
     spread = (*a.shape[: axis + 1], int(count), *a.shape[axis + 1 :])

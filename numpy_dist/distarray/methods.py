@@ -152,7 +152,10 @@ class Methods(engine.Handle):
 
     def conj(self, *args: Any, **kwargs: Any) -> Any:
         """Complex conjugate; real arrays are returned as they are."""
-        if not args and not kwargs and self._array.dtype.kind not in "cO":
+        kind = self._array.dtype.kind
+        if kind not in "biufcO":
+            np.zeros(0, self._array.dtype).conj()  # NumPy's error
+        if not args and not kwargs and kind not in "cO":
             return self
         return np.conjugate(self, *args, **kwargs)  # type: ignore[call-overload]
 

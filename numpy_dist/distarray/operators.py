@@ -11,6 +11,7 @@ import numpy as np
 from numpy_dist import engine
 from numpy_dist.dispatch.core import fallback, protocol, registry
 from numpy_dist.ir.ops import UFUNC_OPS, Op, op_of
+from numpy_dist.ir.rules import broadcast_shapes
 
 # Operands of these exact types are handed to NumPy's own operator when the array is replicated.
 _PLAIN = frozenset(
@@ -171,7 +172,7 @@ def _equality(operation: Callable[[Any, Any], Any], ufunc: np.ufunc) -> Callable
                 return wrap(type(self), operation(self._array, value))
         if other is None:
             return np.full_like(self, operation is operator.ne, dtype=bool)
-        if self.dtype.names is not None or getattr(getattr(other, "dtype", None), "names", None) is not None:
+        if self.dtype.kind == "V" or getattr(getattr(other, "dtype", None), "kind", None) == "V":
             return fallback.call(operation, (self, other), {}, "structured arrays are compared field by field")
         try:
             return compare(self, other)
@@ -179,7 +180,7 @@ def _equality(operation: Callable[[Any, Any], Any], ufunc: np.ufunc) -> Callable
             # NumPy's operator on one element of each tells whether these types can be compared at all.
             value = _operand(other)
             operation(_stand_in(self), _stand_in(value))
-            shape = np.broadcast_shapes(self.shape, np.shape(value))
+            shape = broadcast_shapes(self.shape, np.shape(value))
             return np.full_like(
                 self, operation is operator.ne, dtype=bool, shape=None if shape == self.shape else shape
             )

@@ -3,7 +3,7 @@
 The layers above use what is imported here and nothing else of the engine.
 """
 
-from numpy_dist.engine.copies import aligned, assign, assign_part, copy, empty, full
+from numpy_dist.engine.copies import aligned, assign, assign_part, copy, empty, full, register_policy
 from numpy_dist.engine.gather import agreed, gather, item, local, shard
 from numpy_dist.engine.handle import (
     Handle,
@@ -62,6 +62,7 @@ __all__ = [
     "reducible",
     "reduction",
     "register_handle_class",
+    "register_policy",
     "replay",
     "replicated",
     "runtime",

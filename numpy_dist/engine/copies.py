@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -35,6 +35,8 @@ def assign(target: Any, value: Any, where: Any = True, casting: Any = "unsafe") 
         NumPy's own, for shapes and casts that do not fit.
     """
     if not isinstance(target, Handle) or target._storage is None:
+        if _before_replicating is not None and is_sharded(value) and not shardable(target.dtype):
+            _before_replicating(value, target.dtype)
         np.copyto(
             plain(target), gather(value) if is_sharded(value) else plain(value), casting=casting, where=_gathered(where)
         )
@@ -104,6 +106,15 @@ def _gathered(where: Any) -> Any:
     return gather(where) if is_sharded(where) else plain(where)
 
 
+_before_replicating: Callable[[Any, np.dtype], None] | None = None
+
+
+def register_policy(announce: Callable[[Any, np.dtype], None]) -> None:
+    """Set what is asked before a sharded array is gathered because its new dtype cannot be sharded."""
+    global _before_replicating
+    _before_replicating = announce
+
+
 def copy(x: Any, dtype: Any = None, order: Any = "K", layout: Layout | None = None) -> Any:
     """A copy with another dtype, memory order or layout. Not collective; recorded.
 
@@ -119,6 +130,8 @@ def copy(x: Any, dtype: Any = None, order: Any = "K", layout: Layout | None = No
         return wrap(array) if layout is None else from_global(array, layout)
     kind = x._array.dtype if dtype is None else np.dtype(dtype)
     if not shardable(kind):
+        if _before_replicating is not None:
+            _before_replicating(x, kind)
         return replicated(gather(x).astype(kind, order=order))
     _warn_complex(x._array.dtype, kind)
     rt = runtime()

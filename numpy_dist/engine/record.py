@@ -14,7 +14,7 @@ from numpy_dist.engine.plans import bounds_of, remember, replay, target_of, with
 from numpy_dist.engine.runtime import Runtime, runtime
 from numpy_dist.engine.storage import Storage
 from numpy_dist.ir.ops import COPY, SELECT, Op, op_of
-from numpy_dist.ir.rules import loop_dtypes, order_axes, scalar_kind
+from numpy_dist.ir.rules import broadcast_shapes, loop_dtypes, order_axes, scalar_kind
 from numpy_dist.ir.statements import NO_OPTIONS, Elementwise, Ref
 from numpy_dist.layout.layout import Layout, Pinned
 from numpy_dist.settings import config
@@ -132,7 +132,7 @@ def _at_once(
         result = op.ufunc(*values, **options)
     else:
         arrays = [np.asarray(x) for x in values]
-        shape = np.broadcast_shapes(*(a.shape for a in arrays))
+        shape = broadcast_shapes(*(a.shape for a in arrays))
         target = plain(outs[0])
         result = np.empty(shape, result_dtype) if target is None else target
         op.apply(
@@ -234,7 +234,7 @@ def _by_way_of_new_arrays(
 ) -> tuple:
     """Outputs that are divided differently between the ranks: they are assigned from results of one layout."""
     arrays = [x._array if isinstance(x, Handle) else x for x in (*inputs, *outs) if isinstance(x, Handle | np.ndarray)]
-    if order == "K" and order_axes(order, arrays, np.broadcast_shapes(*(x.shape for x in arrays))) is None:
+    if order == "K" and order_axes(order, arrays, broadcast_shapes(*(x.shape for x in arrays))) is None:
         order = "C"  # the given outputs have a say in the memory order of new ones
     made = _record(rt, op, inputs, (None,) * op.nout, where, options, order, None)
     for target, value in zip(outs, made, strict=True):
@@ -287,7 +287,7 @@ def _shape(op: Op, operands: list, outs: tuple, where: Any, options: dict) -> tu
     if writeable and all(s == first for s in shapes) and all(t == first for t in targets):
         return first
     try:
-        shape = np.broadcast_shapes(*shapes, *targets)
+        shape = broadcast_shapes(*shapes, *targets)
     except ValueError:
         shape = None
     if shape is None or not writeable or any(t != shape for t in targets):

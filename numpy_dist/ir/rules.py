@@ -8,6 +8,16 @@ from typing import Any
 
 import numpy as np
 
+_MOST_AT_ONCE = 32  # axes that `numpy.broadcast_shapes` takes
+
+
+def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
+    """`numpy.broadcast_shapes`, for as many axes as arrays may have."""
+    if all(len(shape) <= _MOST_AT_ONCE for shape in shapes):
+        return np.broadcast_shapes(*shapes)
+    first = np.broadcast_shapes(*(shape[:-_MOST_AT_ONCE] for shape in shapes))
+    return first + np.broadcast_shapes(*(shape[-_MOST_AT_ONCE:] for shape in shapes))
+
 
 @lru_cache(maxsize=4096)
 def loop_dtypes(ufunc: np.ufunc, operands: tuple, casting: str, signature: Any) -> tuple[np.dtype, ...]:

@@ -52,16 +52,18 @@ def accumulate(
     ndarray
         New memory; without elements where `block` has none.
     """
+    # Ufuncs take no units of time as a dtype: those of the operand are the result's.
+    loop = None if dtype.kind in "mM" else dtype
     if layout.cut_of(axis) is None or not block.size:
-        return ufunc.accumulate(block, axis, dtype) if block.size else np.empty(block.shape, dtype)
+        return ufunc.accumulate(block, axis, loop) if block.size else np.empty(block.shape, dtype)
     members = column(layout, comm.rank, axis)
     place = members.index(comm.rank)
     if not associative:
         return _passed_on(ufunc, block, axis, dtype, members, place, comm)
-    made = ufunc.accumulate(block, axis, dtype)
+    made = ufunc.accumulate(block, axis, loop)
     before = _before(ufunc, np.ascontiguousarray(_slice(made, axis, -1)), members, place, comm)
     if before is not None:
-        ufunc(before, made, out=made, dtype=None if dtype.kind in "mM" else dtype)
+        ufunc(before, made, out=made, dtype=loop)
     return made
 
 
