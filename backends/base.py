@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import importlib.metadata
 import importlib.util
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -139,6 +140,7 @@ class Backend(Protocol):
         """By what loops with this memo are run, and why, in words for people."""
 
 
+GROUP = "numpy_dist.backends"
 _MODULES = {"auto": "compiled.backend", "numba": "compiled.backend", "numpy": "interpreter", "null": "null"}
 
 
@@ -154,11 +156,27 @@ def make_backend(name: str, ranks_here: int = 1) -> Backend:
     Raises
     ------
     ValueError
-        For a backend that this version does not have.
+        For a backend that this version does not have, or whose plug-in cannot be loaded.
     """
     if name == "auto" and any(importlib.util.find_spec(needed) is None for needed in ("numba", "llvmlite")):
         name = "numpy"
     module = _MODULES.get(name)
     if module is None:
-        raise ValueError(f"BACKEND={name!r}: this version of numpy_dist has the backends {', '.join(_MODULES)}")
+        return _from_plugin(name, ranks_here)
     return importlib.import_module(f"numpy_dist.backends.{module}").make(ranks_here)
+
+
+def _from_plugin(name: str, ranks_here: int) -> Backend:
+    """The backend of an entry point in the group ``numpy_dist.backends``: a module with `make`, or that function."""
+    points = sorted(importlib.metadata.entry_points(group=GROUP, name=name), key=lambda point: point.value)
+    if not points:
+        raise ValueError(f"BACKEND={name!r}: this version of numpy_dist has the backends {', '.join(_MODULES)}")
+    point = points[0]
+    try:
+        found = point.load()
+        return getattr(found, "make", found)(ranks_here)
+    except Exception as error:
+        where = "" if point.dist is None else f" of {point.dist.name} {point.dist.version}"
+        raise ValueError(
+            f"BACKEND={name!r}: the plug-in{where} ({point.value}) cannot be loaded: {type(error).__name__}: {error}"
+        ) from error

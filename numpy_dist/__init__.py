@@ -21,7 +21,11 @@ _CREATION = (
     "fromfile fromfunction fromiter fromstring full full_like genfromtxt geomspace identity indices linspace loadtxt "
     "logspace mgrid ones ones_like require tri zeros zeros_like"
 )
-_ERRORS = "DivergenceError FallbackError FallbackWarning GatherError LauncherError RankError UnsupportedError"
+_ERRORS = (
+    "DivergenceError FallbackError FallbackWarning GatherError LauncherError OverrideError OverrideWarning RankError "
+    "UnsupportedError"
+)
+_OVERRIDES = "implements overrides overriding withdraw"
 
 # Where our own names are; they are imported when they are first used.
 _OWN: dict[str, str] = {
@@ -35,7 +39,10 @@ _OWN: dict[str, str] = {
     "distribute": "numpy_dist.binding",
     "explain": "numpy_dist.dispatch.core.explain",
     "explain_program": "numpy_dist.engine.listing",
-    "implements": "numpy_dist.dispatch.core.registry",
+    **dict.fromkeys(_OVERRIDES.split(), "numpy_dist.dispatch.core.overrides"),
+    "decline": "numpy_dist.dispatch.core.registry",
+    "dispatchable": "numpy_dist.dispatch.core.entries",
+    "plugins": "numpy_dist.dispatch.core.plugins",
 }
 
 

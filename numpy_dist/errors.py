@@ -14,6 +14,8 @@ __all__ = [
     "FallbackWarning",
     "GatherError",
     "LauncherError",
+    "OverrideError",
+    "OverrideWarning",
     "RankError",
     "UnsupportedError",
 ]
@@ -65,6 +67,14 @@ class LauncherError(RuntimeError):
 
 class CommunicationRefused(AssertionError):
     """A communicator that counts was told to refuse this communication (tests only)."""
+
+
+class OverrideError(RuntimeError):
+    """An override returned what cannot be right, or behaved otherwise on other ranks; it is named, with the call."""
+
+
+class OverrideWarning(UserWarning):
+    """Overrides clash, or a plug-in cannot be loaded."""
 
 
 class UnsupportedError(TypeError):

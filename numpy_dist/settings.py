@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import contextvars
+import importlib.metadata
 import math
 import os
 import re
@@ -21,6 +22,11 @@ _SIZE = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*")
 
 # What the `with config(...)` blocks around the running code have set, innermost merged over outer; None outside of all.
 _nested: contextvars.ContextVar[dict[str, Any] | None] = contextvars.ContextVar("numpy_dist_config", default=None)
+
+_BACKENDS = ("auto", "numpy", "numba", "cupy", "null", "fake")
+
+LISTENERS: dict[str, Callable[[], None]] = {}
+"""By the name of a setting: what is called when it was set, or a block that sets it was entered."""
 
 T = TypeVar("T")
 
@@ -94,6 +100,30 @@ def _seconds(name: str, value: Any) -> float:
     return number
 
 
+def _plugins(name: str, value: Any) -> str:
+    """A parser for what plug-ins may do: words, and names of plug-ins with or without a minus, between commas."""
+    words = [word.strip() for word in value.split(",")] if isinstance(value, str) else []
+    if not words or not all(re.fullmatch(r"-?[\w.-]+", word) for word in words):
+        _refuse(
+            name,
+            value,
+            "'own' (plug-ins override functions of their own packages), 'all' or 'none', and names of plug-ins that "
+            "are to be on altogether, or off ('-name'), between commas",
+        )
+    return ",".join(words)
+
+
+def _backend(name: str, value: Any) -> str:
+    """A parser for a backend: one of ours, or of the entry points in the group ``numpy_dist.backends``."""
+    text = value.strip() if isinstance(value, str) else value
+    if isinstance(text, str) and text.lower() in _BACKENDS:
+        return text.lower()
+    others = sorted({point.name for point in importlib.metadata.entry_points(group="numpy_dist.backends")})
+    if text not in others:
+        _refuse(name, value, "one of " + ", ".join((*_BACKENDS, *others)))
+    return text
+
+
 def _directory(name: str, value: Any) -> str:
     """A parser for a folder, which need not exist."""
     if not isinstance(value, str | os.PathLike) or not isinstance(os.fspath(value), str) or not os.fspath(value):
@@ -161,12 +191,12 @@ class Settings:
 
     __slots__ = ("_values",)
 
-    BACKEND = Setting(
-        _one_of("auto", "numpy", "numba", "cupy", "null", "fake"), "auto", "What computes on the shards."
-    )
+    BACKEND = Setting(_backend, "auto", "What computes on the shards.")
     FALLBACK = Setting(_one_of("warn", "error", "silent"), "warn", "What happens where only gathered NumPy can do it.")
     MIN_SHARD_BYTES = Setting(_bytes, 262144, "Arrays of at least this many bytes are sharded when they are created.")
     NUM_THREADS = Setting(_count, 0, "Threads for each rank; 0: as many as the rank may use.")
+    PLUGINS = Setting(_plugins, "own", "Which plug-ins are on: own, all, none, and names, or names with a minus.")
+    REPORT = Setting(_one_of("off", "on"), "off", "Whether it is counted, and told at exit, what ran where.")
     CACHE_DIR = Setting(_directory, _default_cache(), "Where compiled kernels are kept.")
     CACHE_SIZE = Setting(_bytes, 256 << 20, "The bytes that compiled kernels may take there.")
     COMPILE = Setting(_one_of("auto", "first", "never"), "auto", "When a group of statements is compiled.")
@@ -207,6 +237,8 @@ class Settings:
         if name not in NAMES:
             self.__getattr__(name)
         object.__setattr__(self, name, value)
+        if name in LISTENERS:
+            LISTENERS[name]()
 
     def __dir__(self) -> list[str]:
         return [*NAMES, "snapshot"]
@@ -233,6 +265,8 @@ class SettingsBlock:
 
     def __enter__(self) -> Settings:
         self._tokens.append(_nested.set((_nested.get() or {}) | self._values))
+        for name in LISTENERS.keys() & self._values.keys():
+            LISTENERS[name]()
         return config
 
     def __exit__(

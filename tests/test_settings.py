@@ -16,7 +16,7 @@ from numpy_dist.settings import NAMES, Settings, config
 def test_the_names_are_the_documented_ones():
     assert set(NAMES) == {
         "BACKEND", "FALLBACK", "MIN_SHARD_BYTES", "NUM_THREADS", "CACHE_DIR", "COMPILE", "TRANSPORT", "MEMORY_BUDGET",
-        "CHECK", "TIMEOUT", "ON_TIMEOUT", "CACHE_SIZE",
+        "CHECK", "TIMEOUT", "ON_TIMEOUT", "CACHE_SIZE", "PLUGINS", "REPORT",
     }  # fmt: skip
 
 
@@ -113,6 +113,9 @@ def test_values_are_parsed(name, value, parsed):
         ("CACHE_DIR", b"x"),
         ("COMPILE", "always"),
         ("CHECK", 1),
+        ("PLUGINS", ""),
+        ("PLUGINS", "a b"),
+        ("REPORT", "maybe"),
         ("TIMEOUT", "nan"),
         ("TIMEOUT", -0.5),
         ("TIMEOUT", "soon"),

@@ -90,6 +90,10 @@ def _explain_rules(found: Explanation, record: registry.Record, args: tuple[Any,
     plain = operands.survey(args, kwargs) == operands.REPLICATED
     for rule in record.rules:
         name = f"{rule.kind} rule {rule.described}"
+        off = None if rule.why_off is None else rule.why_off()
+        if off is not None:
+            found.notes.append(f"not the {name}: {off or 'it is in force elsewhere'}")
+            continue
         if plain and not rule.replicated:
             found.kind, found.rule = "replicated", None
             found.notes.append("no argument is sharded: plain NumPy on every rank")
@@ -109,8 +113,31 @@ def _explain_rules(found: Explanation, record: registry.Record, args: tuple[Any,
                 if rule.kind == "refused"
                 else f"{name} applies{reason}; it may still decline when it sees the details"
             )
+            if rule.kind in _COMMUNICATES:
+                found.notes.append(_COMMUNICATES[rule.kind])
             return True
     return False
+
+
+# What rules of a kind communicate; those of other kinds do so as they like.
+_COMMUNICATES = {
+    "structural": "nothing is communicated, unless a reshape has to move data",
+    "elementwise": "communicated: what ranks do not hold of operands that are cut otherwise",
+    "reduction": "communicated: one partial result of each rank",
+    "axis-local": "communicated: the array is redistributed where the axis is cut",
+    "composed": "communicated: what the functions that it is made of communicate",
+}
+
+
+def _messages(method: str, inputs: list[Any], kwargs: dict[str, Any]) -> str:
+    """What the engine would communicate, as far as metadata tell."""
+    if method == "reduce":
+        return _COMMUNICATES["reduction"]
+    arrays = [x for x in (*inputs, *(kwargs.get("out") or ()), kwargs.get("where")) if engine.is_sharded(x)]
+    whole = all(x.shape == x._storage.shape == arrays[0].shape for x in arrays)
+    if whole and len({x._storage.layout for x in arrays}) <= 1:
+        return "nothing is communicated: all operands are cut alike"
+    return _COMMUNICATES["elementwise"]
 
 
 def _explain_rest(
@@ -127,7 +154,8 @@ def _explain_rest(
         found.notes.append("no argument is sharded: plain NumPy on every rank")
         return
     ufunc, method = key if isinstance(key, tuple) else (key, "__call__")
-    if record is None and isinstance(ufunc, np.ufunc) and method in ("__call__", "reduce"):
+    own = record is not None and record.has_house_rule
+    if not own and isinstance(ufunc, np.ufunc) and method in ("__call__", "reduce"):
         inputs = [x if type(x) in operands.PLAIN else operands.as_operand(x) for x in args[: ufunc.nin]]
         if method == "reduce":
             reason = protocol.why_not_reduced(ufunc, inputs[0])
@@ -136,6 +164,7 @@ def _explain_rest(
         if reason is None:
             found.kind, found.rule = ("elementwise" if method == "__call__" else "reduction"), "the engine"
             found.notes.append("recorded, and fused with what is recorded around it")
+            found.notes.append(_messages(method, inputs, kwargs))
             return
         found.notes.append(f"not the engine: {reason}")
     elif record is None:

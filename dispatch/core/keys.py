@@ -9,6 +9,9 @@ import numpy as np
 
 METHODS = ("__call__", "reduce", "accumulate", "reduceat", "outer", "at")
 
+# The attribute in which an entry keeps its function.
+ENTRY = "_numpy_dist_entry_of"
+
 # A key of the table: the function object, a ufunc (its `__call__`), or a ufunc and the name of another method. The
 # class `np.ufunc` in place of a ufunc stands for all of them.
 Key = Any
@@ -18,8 +21,12 @@ def canonical(target: Any) -> Any:
     """The object that NumPy's protocols pass for `target`.
 
     Numba's ``DUFunc`` and ``GUFunc`` are no ``numpy.ufunc``: their ``__call__`` may arrive as the wrapper, their other
-    methods as the ufunc inside. The ufunc inside is the key.
+    methods as the ufunc inside. The ufunc inside is the key. What stands before a function that does not dispatch by
+    itself (`entries`) means that function.
     """
+    before = getattr(target, ENTRY, None)
+    if before is not None:
+        return before
     if not isinstance(target, np.ufunc | type) and type(target).__module__.partition(".")[0] == "numba":
         inner = getattr(target, "ufunc", None)
         if isinstance(inner, np.ufunc):
@@ -70,6 +77,9 @@ def name_of(target: Any) -> str:
                 return f"{home}.{name}"
         if is_ufunc:
             return name
-    if not module or module == "builtins" or module.startswith("numpy_dist."):
+        public = (module or "").partition("._")[0]
+        if canonical(getattr(sys.modules.get(public), name, None)) is target:
+            return f"{public}.{name}"
+    if not module or module in ("builtins", "__main__") or module.startswith("numpy_dist."):
         return str(name).strip("_")
     return f"{module.lstrip('_')}.{name}"

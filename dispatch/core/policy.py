@@ -50,6 +50,7 @@ class Ledger:
     def __init__(self) -> None:
         self.warned: set[tuple[str, Site]] = set()
         self.gathered: dict[tuple[str, Site], Gathered] = {}
+        self.compared: set[Any] = set()  # the overrides that were compared between the ranks (see `guard`)
 
 
 _ledgers: weakref.WeakKeyDictionary[Any, Ledger] = weakref.WeakKeyDictionary()

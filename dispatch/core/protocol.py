@@ -51,7 +51,16 @@ def array_function(
     return apply(record, function, args, kwargs)
 
 
-def apply(record: Record, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+Last = Callable[[Callable[..., Any], tuple[Any, ...], dict[str, Any], str], Any]
+
+
+def apply(
+    record: Record,
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    last: Last = fallback.call,
+) -> Any:
     """Ask the rules of a record in order, then the fallback.
 
     Parameters
@@ -61,10 +70,15 @@ def apply(record: Record, function: Callable[..., Any], args: tuple[Any, ...], k
         What the fallback runs: the function, or the ufunc's method.
     args, kwargs
         Of the call.
+    last : callable
+        What does the call if no rule does; it is told why none did.
     """
     reason = NO_RULE
     held = -1
     for rule in record.rules:
+        if rule.why_off is not None and (off := rule.why_off()) is not None:
+            reason = reason if off == "" else f"{rule.described} is off: {off}"
+            continue
         if not rule.replicated:
             if held < 0:
                 held = operands.survey(args, kwargs)
@@ -87,7 +101,7 @@ def apply(record: Record, function: Callable[..., Any], args: tuple[Any, ...], k
             return rule.function(*args, **kwargs)
         except (Declined, engine.NotNumbers) as declined:
             reason = declined.reason
-    return fallback.call(function, args, kwargs, reason)
+    return last(function, args, kwargs, reason)
 
 
 def _ufunc_of(function: Any) -> Any:
@@ -148,7 +162,11 @@ def _call(ufunc: Any, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         ufunc = _numba_ufunc(ufunc, inputs)
     record = TABLE.get(ufunc)
     if record is not None:
-        return apply(record, ufunc, inputs, kwargs)
+        return apply(record, ufunc, inputs, kwargs, fallback.call if record.has_house_rule else _by_the_engine)
+    return _by_the_engine(ufunc, inputs, kwargs)
+
+
+def _by_the_engine(ufunc: Any, inputs: tuple[Any, ...], kwargs: dict[str, Any], _: str = "") -> Any:
     reason = why_not_element_wise(ufunc, inputs, kwargs)
     if reason is not None:
         return fallback.call(ufunc, inputs, kwargs, reason)
@@ -208,11 +226,25 @@ def _numba_ufunc(ufunc: Any, inputs: tuple[Any, ...]) -> Any:
 def _method(ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """reduce, accumulate, reduceat, outer, at."""
     ufunc = canonical(ufunc)
-    record = TABLE.get((ufunc, method)) or TABLE.get((_ufunc_class, method))
     bound = getattr(ufunc, method)
+    record = TABLE.get((ufunc, method))
     if record is not None:
-        return apply(record, bound, inputs, kwargs)
-    if method == "reduce":
+        return apply(record, bound, inputs, kwargs, fallback.call if record.has_house_rule else _method_of_any)
+    return _method_of_any(bound, inputs, kwargs)
+
+
+def _method_of_any(bound: Any, inputs: tuple[Any, ...], kwargs: dict[str, Any], _: str = "") -> Any:
+    """A method as it is for every ufunc."""
+    record = TABLE.get((_ufunc_class, bound.__name__))
+    if record is not None:
+        by_house = record.has_house_rule
+        return apply(record, bound, inputs, kwargs, fallback.call if by_house else _reduce_by_the_engine)
+    return _reduce_by_the_engine(bound, inputs, kwargs)
+
+
+def _reduce_by_the_engine(bound: Any, inputs: tuple[Any, ...], kwargs: dict[str, Any], _: str = "") -> Any:
+    ufunc = bound.__self__
+    if bound.__name__ == "reduce":
         reason = why_not_reduced(ufunc, inputs[0])
         if reason is None:
             try:

@@ -1,12 +1,13 @@
 """One table of implementations: for each function, ufunc and ufunc method an ordered list of rules.
 
 The table is filled by the modules of `numpy_dist.dispatch.functions` at the first dispatch, not at import; rules from
-elsewhere (a user's, a library's) go before the house's, the latest first.
+elsewhere (a user's, a library's: see `overrides`) go before the house's, by priority, the latest first.
 """
 
 from __future__ import annotations
 
 import importlib
+import itertools
 import threading
 from collections.abc import Callable
 from typing import Any, NoReturn, TypeVar
@@ -75,9 +76,28 @@ class Rule:
         Where it lacks some: how many arguments it takes by position as NumPy does.
     replicated : bool
         Whether the rule is asked although no argument is sharded (else plain NumPy computes that).
+    house : bool
+        Whether it is one of numpy_dist's own.
+    why_off : callable or None
+        Tells why the rule is not asked at present, None if it is; None for rules that always are.
+    place : tuple
+        Rules are asked in ascending order of it.
     """
 
-    __slots__ = ("function", "kind", "lacks", "positions", "reason", "replicated", "source", "wants_ufunc", "when")
+    __slots__ = (
+        "function",
+        "house",
+        "kind",
+        "lacks",
+        "place",
+        "positions",
+        "reason",
+        "replicated",
+        "source",
+        "wants_ufunc",
+        "when",
+        "why_off",
+    )
 
     def __init__(
         self,
@@ -91,7 +111,11 @@ class Rule:
         self.wants_ufunc = False
         self.lacks: frozenset[str] = frozenset()
         self.positions = 0
-        self.replicated = not source.startswith(HOUSE) or kind in ("structural", "refused")
+        self.house = source.startswith(HOUSE)
+        self.replicated = not self.house or kind in ("structural", "refused")
+        self.why_off: Callable[[], str | None] | None = None
+        number = next(_numbers)
+        self.place: tuple[int, ...] = (1, number) if self.house else (0, 0, 0, -number)
 
     def __repr__(self) -> str:
         return f"Rule({self.kind}, {self.described})"
@@ -126,27 +150,62 @@ class Record:
         """The kind of the first rule."""
         return self.rules[0].kind if self.rules else "gathered"
 
+    @property
+    def has_house_rule(self) -> bool:
+        """Whether one of the rules is numpy_dist's own; of other ufuncs, the engine does what no rule takes."""
+        return self.rules[-1].house if self.rules else False
+
     def add(self, rule: Rule) -> None:
-        """Put a rule in its place: the house's in order, others before them, the latest first."""
-        self.rules = (*self.rules, rule) if rule.source.startswith(HOUSE) else (rule, *self.rules)
+        """Put a rule in its place: the house's in order, others before them."""
+        self.rules = tuple(sorted((*self.rules, rule), key=lambda known: known.place))
 
 
+_numbers = itertools.count()
 TABLE: dict[Key, Record] = {}
 _internal: dict[str, Callable[..., Any]] = {}
+# Called with a key when rules from elsewhere came for it, or went; and when the house's rules are there.
+CHANGED: list[Callable[[Key], None]] = []
+LOADED: list[Callable[[], None]] = []
 loaded = False
 _loading = False
 _lock = threading.RLock()
 _waiting: list[tuple[Key, Rule]] = []  # rules from elsewhere that were registered before the table was loaded
 
 
-def _add(key: Key, rule: Rule) -> None:
-    if not loaded and not rule.source.startswith(HOUSE):
+def add(key: Key, rule: Rule) -> None:
+    """Enter a rule into the table."""
+    if not loaded and not rule.house:
         _waiting.append((key, rule))
         return
     record = TABLE.get(key)
     if record is None:
         record = TABLE[key] = Record(key)
     record.add(rule)
+    if not rule.house:
+        _tell(key)
+
+
+def remove(key: Key, rule: Rule) -> None:
+    """Take a rule out of the table; a record that is left without rules goes, too."""
+    if (key, rule) in _waiting:
+        _waiting.remove((key, rule))
+        return
+    record = TABLE[key]
+    record.rules = tuple(known for known in record.rules if known is not rule)
+    if not record.rules:
+        del TABLE[key]
+    _tell(key)
+
+
+def _tell(key: Key) -> None:
+    for listener in CHANGED:
+        listener(key)
+
+
+def outside() -> list[tuple[Key, Rule]]:
+    """All rules that are not numpy_dist's own, in the order in which they are asked, by function."""
+    found = [(key, rule) for key, record in list(TABLE.items()) for rule in record.rules if not rule.house]
+    return found + sorted(_waiting, key=lambda entry: entry[1].place)
 
 
 def implements(
@@ -199,7 +258,7 @@ def implements(
                 rule.wants_ufunc = signatures.takes_ufunc(function, key)
             if replicated is not None:
                 rule.replicated = replicated
-            _add(key, rule)
+            add(key, rule)
         return function
 
     return register
@@ -222,7 +281,7 @@ def declare(*functions: Any, kind: str, reason: str, source: str, method: str | 
     if kind not in ("gathered", "refused"):
         raise ValueError(f"only 'gathered' and 'refused' can be declared, not {kind!r}")
     for function in functions:
-        _add(key_of(function, method), Rule(None, kind, None, reason, source))
+        add(key_of(function, method), Rule(None, kind, None, reason, source))
 
 
 def internal(name: str) -> Callable[[Implementation], Implementation]:
@@ -251,12 +310,16 @@ def load() -> None:
         try:
             for name in importlib.import_module(HOUSE).MODULES:
                 importlib.import_module(f"{HOUSE}.{name}")
+            importlib.import_module("numpy_dist.dispatch.core.plugins")
         finally:
             _loading = False
         loaded = True
-        for key, rule in _waiting:
-            _add(key, rule)
+        waiting = list(_waiting)
         _waiting.clear()
+        for key, rule in waiting:
+            add(key, rule)
+        for listener in LOADED:
+            listener()
 
 
 def lookup(target: Any, method: str | None = None) -> Record | None:

@@ -78,10 +78,16 @@ def check(function: Callable[..., Any], key: Key, varies: Iterable[str] = ()) ->
     if not _same([p for p in theirs if p.name not in ignored], [p for p in ours if p.name not in ignored]):
         raise TypeError(
             f"{function.__module__}.{function.__qualname__} cannot implement {name_of(key)}: their signatures differ\n"
-            f"    NumPy {np.__version__}: {inspect.signature(key)}\n"
+            f"    {_library(key)}: {inspect.signature(key)}\n"
             f"    implementation: {inspect.signature(function)}"
         )
     return frozenset(p.name for p in theirs if p.name not in known and p.name != "like")
+
+
+def _library(key: Key) -> str:
+    """What a function belongs to, for the message."""
+    package = name_of(key).partition(".")[0]
+    return f"NumPy {np.__version__}" if package == "numpy" else package if "." in name_of(key) else "function"
 
 
 def shared_positions(function: Callable[..., Any], key: Key) -> int:

@@ -138,8 +138,9 @@ class Checks:
         differences = fingerprint.compare(self._gathered(mine))
         if differences.deciding:
             raise DivergenceError(
-                f"the ranks have different settings:\n{differences.text}\nAll ranks must have the same: set them "
-                f"before the first array, or in an environment that the launcher gives to all ranks. See {PAGE}."
+                f"the ranks have different settings, plug-ins or overrides:\n{differences.text}\nAll ranks must have "
+                "the same: set and register them before the first array, or in an environment that the launcher gives "
+                f"to all ranks. See {PAGE}."
             )
         if differences.numbers:
             UNLIKE.append(self._communicator)

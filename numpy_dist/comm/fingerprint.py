@@ -20,9 +20,11 @@ __all__ = ["Differences", "compare", "digest", "local"]
 Fingerprint = dict[str, str]
 
 # Settings by which ranks decide what they communicate. Others may differ: threads, folders, when to compile.
-_DECIDING = ("BACKEND", "CHECK", "FALLBACK", "MIN_SHARD_BYTES", "TRANSPORT")
+_DECIDING = ("BACKEND", "CHECK", "FALLBACK", "MIN_SHARD_BYTES", "PLUGINS", "TRANSPORT")
 # Environment variables that change what NumPy and its libraries compute.
 _VARIABLES = ("NPY_", "OPENBLAS_", "MKL_", "BLIS_", "OMP_", "VECLIB_", "PYTHONHASHSEED", "PYTHONOPTIMIZE")
+# Beginnings of the names of those parts by which ranks decide what they communicate.
+_DECIDE = ("setting ", "plug-ins", "override ")
 _GROUPS = ("numpy_dist.overrides", "numpy_dist.backends")
 
 PARTS: list[Callable[[], Mapping[str, str]]] = []
@@ -98,8 +100,8 @@ class Differences:
 
     def __init__(self, names: Sequence[str], text: str) -> None:
         self.text = text
-        self.deciding = any(name.startswith("setting ") for name in names)
-        self.numbers = any(not name.startswith("setting ") for name in names)
+        self.deciding = any(name.startswith(_DECIDE) for name in names)
+        self.numbers = any(not name.startswith(_DECIDE) for name in names)
 
 
 def compare(fingerprints: Sequence[Fingerprint]) -> Differences:

@@ -314,7 +314,7 @@ class Operators(engine.Handle):
                     made = _replay_into(op, inputs, kwargs) if kwargs else _replay(op, inputs)
                     if made is not None:
                         return made
-            elif not kwargs:
+            elif not kwargs and ufunc not in _rules:
                 made = _call_replicated(type(self), ufunc, inputs)
                 if made is not NotImplemented:
                     return made
@@ -351,3 +351,62 @@ def _call_replicated(cls: Any, ufunc: np.ufunc, inputs: tuple) -> Any:
         made._storage = None
         return made
     return wrap(cls, result)
+
+
+# -- operators of ufuncs that somebody else has overridden -----------------------------------------------------------
+
+_OPERATORS: dict[np.ufunc, tuple[str, ...]] = {
+    np.add: ("__add__", "__radd__", "__iadd__"),
+    np.subtract: ("__sub__", "__rsub__", "__isub__"),
+    np.multiply: ("__mul__", "__rmul__", "__imul__"),
+    np.true_divide: ("__truediv__", "__rtruediv__", "__itruediv__"),
+    np.floor_divide: ("__floordiv__", "__rfloordiv__", "__ifloordiv__"),
+    np.remainder: ("__mod__", "__rmod__", "__imod__"),
+    np.power: ("__pow__", "__rpow__", "__ipow__"),
+    np.divmod: ("__divmod__", "__rdivmod__"),
+    np.bitwise_and: ("__and__", "__rand__", "__iand__"),
+    np.bitwise_or: ("__or__", "__ror__", "__ior__"),
+    np.bitwise_xor: ("__xor__", "__rxor__", "__ixor__"),
+    np.left_shift: ("__lshift__", "__rlshift__", "__ilshift__"),
+    np.right_shift: ("__rshift__", "__rrshift__", "__irshift__"),
+    np.less: ("__lt__",),
+    np.less_equal: ("__le__",),
+    np.greater: ("__gt__",),
+    np.greater_equal: ("__ge__",),
+    np.equal: ("__eq__",),
+    np.not_equal: ("__ne__",),
+    np.negative: ("__neg__",),
+    np.positive: ("__pos__",),
+    np.absolute: ("__abs__",),
+    np.invert: ("__invert__",),
+}
+_FAST = {name: vars(Operators)[name] for names in _OPERATORS.values() for name in names}
+
+
+def _through_dispatch(ufunc: np.ufunc, place: int) -> Callable[..., Any]:
+    """An operator that calls the ufunc, as those of ndarray do: forward (place 0), reflected (1) or in place (2)."""
+    if ufunc.nin == 1:
+        return lambda self: ufunc(self)
+
+    def binary(self: Any, other: Any) -> Any:
+        value = _operand(other)
+        if value is NotImplemented:
+            return NotImplemented
+        value = other if value is _FOREIGN else value
+        if place == 2:
+            return ufunc(self, value, out=(self,))
+        return ufunc(value, self) if place == 1 else ufunc(self, value)
+
+    return binary
+
+
+def _route(key: Any) -> None:
+    """Let operators be as fast as they are, or dispatch where somebody else has rules for their ufunc."""
+    names = _OPERATORS.get(key, ()) if isinstance(key, np.ufunc) else ()
+    record = _rules.get(key) if names else None
+    outside = record is not None and not record.rules[0].house
+    for place, name in enumerate(names):
+        setattr(Operators, name, _through_dispatch(key, place) if outside else _FAST[name])
+
+
+registry.CHANGED.append(_route)

@@ -1,0 +1,183 @@
+"""Plug-ins: packages whose entry points in the group ``numpy_dist.overrides`` register overrides when they load."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import sys
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from numpy_dist import settings
+from numpy_dist.dispatch.core import entries, overrides, registry
+from numpy_dist.dispatch.core.keys import Key
+from numpy_dist.errors import OverrideWarning
+from numpy_dist.settings import config
+
+GROUP = "numpy_dist.overrides"
+
+
+@dataclass
+class Plugin:
+    """An installed plug-in.
+
+    Attributes
+    ----------
+    name : str
+        Of its entry point; ``PLUGINS`` knows it by that.
+    package : str
+        The top-level package that it is in.
+    distribution : str
+        What was installed, with its version.
+    value : str
+        Where it is: ``package.module`` or ``package.module:function``.
+    error : str
+        Why it could not be loaded; empty otherwise.
+    loaded : bool
+    """
+
+    name: str
+    package: str
+    distribution: str
+    value: str
+    error: str = ""
+    loaded: bool = False
+
+    @property
+    def state(self) -> str:
+        """In words: on, for its own functions only, off, or broken."""
+        if self.error:
+            return f"broken: {self.error}"
+        permission = permission_of(self.name, config.PLUGINS)
+        return {"all": "on", "own": "on for functions of its own package only", "none": "off"}[permission]
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.distribution}, {self.value}): {self.state}"
+
+    __repr__ = __str__
+
+
+class Plugins(list[Plugin]):
+    """A list of plug-ins; it prints itself, one to a line."""
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self)) or "no plug-ins"
+
+    __repr__ = __str__
+
+
+_known: Plugins | None = None
+
+
+def plugins() -> Plugins:
+    """The installed plug-ins, in the order in which they are loaded; loads them."""
+    load()
+    registry.load()
+    return Plugins(_known or ())
+
+
+@cache
+def permission_of(name: str, setting: str) -> str:
+    """What a plug-in may override by the setting ``PLUGINS``: "all", "own" (its package's functions) or "none"."""
+    permission = "own"
+    for word in setting.split(","):
+        if word in ("own", "all", "none"):
+            permission = word
+    for word in setting.split(","):
+        if word == name:
+            permission = "all"
+        elif word == f"-{name}":
+            permission = "none"
+    return permission
+
+
+def load() -> None:
+    """Load all plug-ins that are not switched off, once, in the order of their names."""
+    global _known
+    if _known is None:
+        points = importlib.metadata.entry_points(group=GROUP)
+        found = sorted(points, key=lambda point: (point.name, point.value))
+        _known = Plugins(_plugin(point) for point in found)
+        _points.extend(found)
+    for plugin, point in zip(_known, _points, strict=True):
+        if not plugin.loaded and not plugin.error and permission_of(plugin.name, config.PLUGINS) != "none":
+            _load(plugin, point)
+
+
+_points: list[Any] = []
+
+
+def _plugin(point: Any) -> Plugin:
+    distribution = "unknown" if point.dist is None else f"{point.dist.name} {point.dist.version}"
+    return Plugin(point.name, point.value.partition(":")[0].partition(".")[0], distribution, point.value)
+
+
+def _load(plugin: Plugin, point: Any) -> None:
+    """Load one plug-in. What it registers before it breaks is withdrawn, and the others are not concerned."""
+    before = {id(rule) for _, rule in registry.outside()}
+    overrides.loading.append((plugin, _why_off))
+    try:
+        found = point.load()
+        if callable(found):
+            found()
+        plugin.loaded = True
+    except Exception as error:  # somebody else's code: anything may happen
+        plugin.error = f"{type(error).__name__}: {error}"
+    finally:
+        overrides.loading.pop()
+    if plugin.error:
+        for key, rule in registry.outside():
+            if id(rule) not in before:
+                registry.remove(key, rule)
+        warnings.warn(
+            f"the plug-in {plugin.name!r} of {plugin.distribution} ({plugin.value}) cannot be loaded: {plugin.error}; "
+            f"its overrides are not there. NUMPY_DIST_PLUGINS=-{plugin.name} switches it off",
+            OverrideWarning,
+            stacklevel=2,
+        )
+
+
+def _why_off(plugin: Plugin, key: Key) -> Callable[[], str | None]:
+    own = _owns(plugin.package, key)
+
+    def why_off() -> str | None:
+        permission = permission_of(plugin.name, config.PLUGINS)
+        if permission == "all" or (own and permission == "own"):
+            return None
+        if permission == "none":
+            return f"PLUGINS is {config.PLUGINS!r}"
+        return f"the plug-in {plugin.name} does not own the function; PLUGINS={plugin.name} enables it"
+
+    return why_off
+
+
+def _owns(package: str, key: Key) -> bool:
+    """Whether a function belongs to a package (ufuncs do not know where they belong: its modules are searched)."""
+    target = key[0] if isinstance(key, tuple) else key
+    if isinstance(target, np.ufunc):
+        for name, module in list(sys.modules.items()):
+            if name == package or name.startswith(f"{package}."):
+                if any(value is target or getattr(value, "ufunc", None) is target for value in vars(module).values()):
+                    return True
+        return False
+    return (getattr(target, "__module__", None) or "").partition(".")[0] == package
+
+
+def _changed() -> None:
+    """``PLUGINS`` was set: load what is on now, and let calls of other libraries' functions reach the table."""
+    if _known is None and config.PLUGINS == "own":
+        return
+    load()
+    for key, rule in registry.outside():
+        if rule.why_off is not None and rule.why_off() is None:
+            entries.install(key)
+
+
+registry.LOADED.append(load)
+settings.LISTENERS["PLUGINS"] = _changed
+if config.PLUGINS != "own":
+    _changed()

@@ -1,0 +1,171 @@
+"""Plug-ins: entry points of installed packages, what they may override, and what happens to broken ones."""
+
+import os
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+from numpy_dist.dispatch.core.plugins import permission_of
+
+IMAGES = """
+import numpy as np
+import numpy_dist as nd
+
+@nd.dispatchable("x")
+def own(x):
+    return "gathered"
+
+def register():
+    @nd.implements(own)
+    def own_of_shards(x):
+        return "own"
+
+    @nd.implements(np.cumsum)
+    def cumsum(a, axis=None, dtype=None, out=None):
+        return "theirs"
+"""
+
+
+def install(folder, name, code, group="numpy_dist.overrides", value=None):
+    """What pip leaves behind of a package with one module and one entry point."""
+    (folder / f"{name}.py").write_text(code)
+    info = folder / f"{name}-1.5.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.5\n")
+    (info / "top_level.txt").write_text(name)
+    (info / "entry_points.txt").write_text(f"[{group}]\n{name} = {value or name + ':register'}\n")
+
+
+def run(folder, code, **environment):
+    before = "import warnings\nimport numpy as np, numpy_dist as nd\nnd.config.MIN_SHARD_BYTES = 0\n"
+    done = subprocess.run(
+        [sys.executable, "-c", before + textwrap.dedent(code)],
+        env={**os.environ, "PYTHONPATH": str(folder), "NUMPY_DIST_FALLBACK": "silent", **environment},
+        capture_output=True,
+        text=True,
+        timeout=100,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout + done.stderr
+
+
+ASK = """
+import images
+x = nd.arange(4.0)
+print(images.own(x), type(np.cumsum(x)).__name__)
+"""
+
+
+@pytest.mark.parametrize(
+    ("setting", "printed"),
+    [("own", "own DistArray"), ("all", "own str"), ("images", "own str"), ("none", "gathered DistArray"),
+     ("-images", "gathered DistArray"), ("all,-images", "gathered DistArray"), ("none,images", "own str")],
+)  # fmt: skip
+def test_installing_changes_functions_of_the_own_package_only(tmp_path, setting, printed):
+    install(tmp_path, "images", IMAGES)
+    assert run(tmp_path, ASK, NUMPY_DIST_PLUGINS=setting).strip() == printed
+
+
+def test_permissions():
+    assert [permission_of("a", s) for s in ("own", "all", "none", "a", "-a", "none,a", "all,-a", "b")] == [
+        "own", "all", "none", "all", "none", "all", "none", "own",
+    ]  # fmt: skip
+
+
+def test_it_can_be_switched_while_the_program_runs(tmp_path):
+    install(tmp_path, "images", IMAGES)
+    text = run(
+        tmp_path,
+        """
+        x = nd.arange(4.0)
+        with nd.config(PLUGINS="images"):
+            print(np.cumsum(x))
+            print(nd.plugins())
+        print(type(np.cumsum(x)).__name__)
+        print(nd.explain(np.cumsum, x))
+        print(nd.overrides(np.cumsum))
+        """,
+    )
+    assert text.startswith("theirs\nimages (images 1.5, images:register): on\nDistArray\nnumpy.cumsum: parallel by ")
+    assert "(package images 1.5): the plug-in images does not own the function; PLUGINS=images enables it" in text
+    assert "images 1.5 (plug-in images)" in text and "[off: " in text
+
+
+def test_functions_of_other_libraries_stay_as_they_are_until_it_is_enabled(tmp_path):
+    pytest.importorskip("scipy")
+    install(
+        tmp_path,
+        "filters",
+        """
+import numpy_dist as nd, scipy.ndimage
+
+@nd.implements(scipy.ndimage.laplace, varies=("axes",))
+def laplace(input, output=None, mode="reflect", cval=0.0):
+    return "theirs"
+""",
+        value="filters",
+    )
+    text = run(
+        tmp_path,
+        """
+        import scipy.ndimage
+        original = scipy.ndimage.laplace
+        x = nd.arange(4.0)
+        np.cumsum(x)
+        print(scipy.ndimage.laplace is original)
+        nd.config.PLUGINS = "filters"
+        print(scipy.ndimage.laplace(x), original is scipy.ndimage.laplace)
+        nd.config.PLUGINS = "own"
+        print(type(scipy.ndimage.laplace(x)).__name__)
+        """,
+    )
+    assert text.split() == ["True", "theirs", "False", "DistArray"]
+
+
+def test_a_broken_one_is_named_and_the_others_work(tmp_path):
+    install(tmp_path, "images", IMAGES)
+    install(tmp_path, "broken", IMAGES + "\n    1 / 0\n")
+    text = run(tmp_path, ASK + "print(nd.plugins())\n", NUMPY_DIST_PLUGINS="all")
+    assert "own str" in text
+    assert "OverrideWarning: the plug-in 'broken' of broken 1.5 (broken:register) cannot be loaded: Zero" in text
+    assert "broken (broken 1.5, broken:register): broken: ZeroDivisionError: division by zero" in text
+    assert run(tmp_path, ASK, NUMPY_DIST_PLUGINS="all,-broken").strip() == "own str"
+
+
+def test_they_are_loaded_in_the_order_of_their_names_and_lazily(tmp_path):
+    for name in ("zebra", "apple", "mango"):
+        install(tmp_path, name, f"print('{name}')\n", value=name)
+    text = run(tmp_path, "print('made', nd.arange(3.0).shape)\nnp.cumsum(nd.arange(3.0))\n")
+    assert text.split() == ["made", "(3,)", "apple", "mango", "zebra"]
+
+
+BACKEND = """
+from numpy_dist.backends import null
+
+class Loud(null.NullBackend):
+    name = "loud"
+
+    def run(self, loop):
+        print("loop", loop.shape)
+
+def make(ranks_here):
+    return Loud()
+"""
+
+
+def test_a_backend_of_another_package(tmp_path):
+    install(tmp_path, "loud", BACKEND, "numpy_dist.backends", "loud")
+    code = "x = nd.ones(3) + 1\nnd.engine.flush()\n"
+    assert run(tmp_path, "import numpy_dist.engine\n" + code, NUMPY_DIST_BACKEND="loud").strip() == "loop (3,)"
+    install(tmp_path, "bad", "1 / 0\n", "numpy_dist.backends", "bad")
+    code = """
+    try:
+        with nd.config(BACKEND="bad"):
+            nd.ones(3)
+    except ValueError as error:
+        print(error)
+    """
+    told = run(tmp_path, code)
+    assert "BACKEND='bad': the plug-in of bad 1.5 (bad) cannot be loaded: ZeroDivisionError" in told
