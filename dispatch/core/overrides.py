@@ -151,10 +151,7 @@ def implements(
     Raises
     ------
     TypeError: the signatures differ (the message shows both), or the function cannot be overridden.
-
-    Warns
-    -----
-    OverrideWarning: it clashes with another package's (the same function and priority, and neither has a condition).
+    OverrideWarning (a warning): it clashes with another package's (same function and priority, no condition).
     """
     if not functions:
         raise TypeError("implements takes the functions that are implemented: @numpy_dist.implements(np.sum)")
