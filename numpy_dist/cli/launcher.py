@@ -17,6 +17,7 @@ from types import FrameType
 
 from numpy_dist.cli import machine, processes, streams
 from numpy_dist.cli.library import Launcher, find_launchers, find_library, matching_launcher, outside_jobs
+from numpy_dist.cli.roll_call import AVAILABLE, Death, RollCall
 
 THREAD_VARIABLES = (
     "OMP_NUM_THREADS",
@@ -28,8 +29,8 @@ THREAD_VARIABLES = (
 SHARED_MEMORY = "/dev/shm"
 SHARED_MEMORY_PER_RANK = 8 << 20  # MPICH takes about 5 MB of it for each rank
 GRACE = 5.0  # seconds for the ranks to end by themselves once a signal has been passed on
+LOOK = 1.0  # seconds between two looks at what is running
 LEFT_BEHIND = 1.0  # seconds after the last rank's end, until what it left running is ended as well
-CLEANED_UP = 0.5  # seconds in which mpiexec has killed the other ranks when one was killed
 
 
 @dataclass(frozen=True)
@@ -130,14 +131,11 @@ class Watch:
     def __init__(self, process: subprocess.Popen[bytes], signals: Signals) -> None:
         self.process = process
         self.signals = signals
-        self.ranks: dict[int, int | None] = {}  # by process, as far as they were seen
-        self._ends = processes.Ends()
         self._alone_since = float("inf")
 
     def wait(self) -> int:
         """The exit code of `mpiexec`."""
-        begun = time.monotonic()
-        look_again = begun + 0.1
+        look_again = time.monotonic() + LOOK
         while True:
             try:
                 return self.process.wait(0.1)
@@ -148,48 +146,36 @@ class Watch:
                 processes.end_all()
                 return self.process.wait()
             if now > look_again:
-                look_again = now + min(1.0, (now - begun) / 2)  # a rank that was never seen cannot be named
+                look_again = now + LOOK
                 self._look(now)
 
     def _look(self, now: float) -> None:
-        ranks = processes.ranks_below(self.process.pid)
-        for pid in ranks:
-            if self.ranks.get(pid) is None:  # a new one, or one that had not become the interpreter yet
-                self.ranks[pid] = processes.rank_of(pid)
-                self._ends.watch(pid)
-        self._alone_since = float("inf") if ranks else min(self._alone_since, now)
+        alone = not processes.ranks_below(self.process.pid)
+        self._alone_since = min(self._alone_since, now) if alone else float("inf")
         if now > self._alone_since + LEFT_BEHIND:
             # A background process that a rank started, and that holds its stdout, would keep mpiexec waiting.
             own = {self.process.pid, *processes.descendants(self.process.pid)}
             processes.send(set(processes.descendants(os.getpid())) - own, signal.SIGKILL)
 
-    def name(self, pid: int) -> str:
-        """How to call the rank that was ended by a signal, as the process `pid` was by mpiexec's account.
 
-        When a rank was ended mpiexec kills the others, and names the lowest one.
-        """
-        pid = self._ends.before(pid, CLEANED_UP)
-        rank = self.ranks.get(pid)
-        return f"a rank (process {pid})" if rank is None else f"rank {rank} (process {pid})"
-
-
-def exit_code(code: int, received: int | None, deaths: list[tuple[int, int]]) -> int:
+def exit_code(code: int, received: int | None, death: int | None) -> int:
     """The launcher's exit code: mpiexec's, or 128 + the signal that ended it or a rank, as shells have it."""
     if received is not None:
         return 128 + received
-    if deaths:
-        return 128 + deaths[0][1]
+    if death is not None:
+        return 128 + death
     return 128 - code if code < 0 else code
 
 
-def _explain_deaths(watch: Watch, deaths: list[tuple[int, int]]) -> None:
-    for pid, number in deaths:
-        if number == signal.SIGINT:  # how Python ends after a KeyboardInterrupt, whose traceback was shown
-            continue
-        text = f"numpy-dist: {watch.name(pid)} was ended by signal {number} ({signal.strsignal(number)})"
-        if number == signal.SIGKILL:
-            text += "; where nobody sent it, the system was out of memory"
-        print(text, file=sys.stderr)
+def _explain_death(number: int, first: Death | None) -> None:
+    """Say which rank was ended by a signal; one that may be another than the first is not named."""
+    if number == signal.SIGINT:  # how Python ends after a KeyboardInterrupt, whose traceback was shown
+        return
+    who = "a rank" if first is None else f"rank {first.rank} (process {first.pid})"
+    text = f"numpy-dist: {who} was ended by signal {number} ({signal.strsignal(number)})"
+    if number == signal.SIGKILL:
+        text += "; where nobody sent it, the system was out of memory"
+    print(text, file=sys.stderr)
 
 
 def run(job: Job) -> int:
@@ -209,7 +195,10 @@ def run(job: Job) -> int:
     launcher = matching_launcher(find_library(), find_launchers())
     processes.adopt_orphans()
     # MPICH's mpiexec hands these down; rank 0, and not mpiexec, then reads our stdin.
-    files = (os.dup(0), os.dup(1), os.dup(2)) if launcher.family == "mpich" else None
+    files = [os.dup(0), os.dup(1), os.dup(2)] if launcher.family == "mpich" else []
+    roll = RollCall(job.ranks) if files and AVAILABLE else None
+    if roll is not None:
+        files.append(roll.for_ranks.detach())
     command = mpi_command(job, launcher, environment, streams.describe_files(files) if files else None)
     with Signals() as signals:
         process = subprocess.Popen(
@@ -217,12 +206,14 @@ def run(job: Job) -> int:
             env=environment,
             stdin=subprocess.DEVNULL if files else None,
             stdout=subprocess.PIPE,
-            pass_fds=files or (),
+            pass_fds=files,
             start_new_session=True,
             preexec_fn=processes.end_with_parent,
         )
-        for descriptor in files or ():
+        for descriptor in files:
             os.close(descriptor)
+        if roll is not None:
+            roll.start()
         assert process.stdout is not None
         output = streams.Filter(process.stdout)
         output.start()
@@ -233,7 +224,11 @@ def run(job: Job) -> int:
         finally:
             processes.end_all()
         output.join(GRACE)
-    deaths = output.deaths()
-    if signals.first is None:
-        _explain_deaths(watch, deaths)
-    return exit_code(code, signals.first, deaths)
+    death = None
+    if code and signals.first is None:
+        first = None if roll is None else roll.first()
+        # What mpiexec tells is mixed with the signal by which it has ended the other ranks.
+        death = output.death() if first is None or first.number is None else first.number
+        if death is not None:
+            _explain_death(death, first)
+    return exit_code(code, signals.first, death)

@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import ctypes
 import os
-import select
 import signal
 import sys
-import threading
 import time
 from collections.abc import Iterable
 from pathlib import Path
@@ -74,19 +72,6 @@ def ranks_below(pid: int) -> list[int]:
     return [child for child, name in descendants(pid).items() if name not in _PROXIES]
 
 
-def rank_of(pid: int) -> int | None:
-    """The rank of a live process, as its launcher told it; None where it is none of this user's, or no rank."""
-    try:
-        words = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
-    except OSError:
-        return None
-    for word in words:
-        name, _, value = word.partition(b"=")
-        if name in (b"PMI_RANK", b"OMPI_COMM_WORLD_RANK"):
-            return int(value)
-    return None
-
-
 def send(pids: Iterable[int], number: int) -> None:
     """Send the signal `number` to the processes; those that have ended are passed over."""
     for pid in pids:
@@ -94,51 +79,6 @@ def send(pids: Iterable[int], number: int) -> None:
             os.kill(pid, number)
         except ProcessLookupError:
             continue
-
-
-class Ends:
-    """Takes note of when processes end, in a thread; where the system does not tell, of none.
-
-    Attributes
-    ----------
-    times : dict
-        By process, in the order in which they ended (`time.monotonic`).
-    """
-
-    def __init__(self) -> None:
-        self.times: dict[int, float] = {}
-        # It tells of processes in the order in which they ended, also when this thread comes late.
-        self._poll = select.epoll() if hasattr(os, "pidfd_open") and hasattr(select, "epoll") else None
-        self._watched: dict[int, int] = {}  # by descriptor
-        self._thread = threading.Thread(target=self._wait, daemon=True)
-
-    def watch(self, pid: int) -> None:
-        """Take note of the end of this process, too."""
-        if self._poll is None or pid in self._watched.values():
-            return
-        try:
-            descriptor = os.pidfd_open(pid)
-        except OSError:  # it has ended already, or the system is too old
-            return
-        self._watched[descriptor] = pid
-        self._poll.register(descriptor, select.EPOLLIN)
-        if not self._thread.is_alive():
-            self._thread.start()
-
-    def before(self, pid: int, seconds: float) -> int:
-        """The process that was the first to end in this time before `pid` did; `pid` itself if there is none."""
-        end = self.times.get(pid)
-        if end is None:
-            return pid
-        return next((other for other, at in self.times.items() if end - seconds <= at <= end), pid)
-
-    def _wait(self) -> None:
-        assert self._poll is not None
-        while True:
-            for descriptor, _ in self._poll.poll(0.05):
-                self.times[self._watched[descriptor]] = time.monotonic()
-                self._poll.unregister(descriptor)
-                os.close(descriptor)
 
 
 def _reap() -> None:

@@ -74,10 +74,11 @@ def main(arguments: Sequence[str]) -> None:
     position = list(arguments).index("--")
     options = parser.parse_args(arguments[:position])
     rank, size = rank_and_size()
-    set_output(rank, size, options.all_output, options.streams)
+    leave = set_output(rank, size, options.all_output, options.streams)
     faulthandler.enable()
-    if size > 1:
-        detect.watch_exits()
+    guard = detect.watch_exits() if size > 1 else None
+    if guard is not None:
+        guard.at_last = leave
     else:
         sys.excepthook = _show
     detect.run_guarded(*prepare(arguments[position + 1 :]))

@@ -14,7 +14,10 @@ import signal
 import sys
 import threading
 import warnings
+from collections.abc import Callable, Sequence
 from typing import IO
+
+from numpy_dist.cli import roll_call
 
 # What Hydra writes to stdout when a job does not end by itself.
 _BANNER = re.compile(
@@ -46,8 +49,8 @@ class RankStream(io.TextIOWrapper):
         return len(text)
 
 
-def describe_files(descriptors: tuple[int, int, int]) -> str:
-    """Stdin, stdout and stderr as the launcher hands them down: number, device and inode of each."""
+def describe_files(descriptors: Sequence[int]) -> str:
+    """Files that the launcher hands down: number, device and inode of each."""
     words = []
     for descriptor in descriptors:
         state = os.fstat(descriptor)
@@ -55,7 +58,7 @@ def describe_files(descriptors: tuple[int, int, int]) -> str:
     return ",".join(words)
 
 
-def handed_down(description: str) -> tuple[int, int, int] | None:
+def handed_down(description: str) -> list[int] | None:
     """The descriptors that `describe_files` told of; None on another machine, or where a launcher closed them."""
     found = []
     for word in description.split(","):
@@ -67,33 +70,39 @@ def handed_down(description: str) -> tuple[int, int, int] | None:
         if (state.st_dev, state.st_ino) != (device, inode):
             return None
         found.append(descriptor)
-    return found[0], found[1], found[2]
+    return found
 
 
-def _adopt(description: str, rank: int) -> None:
+def _adopt(description: str, rank: int) -> Callable[[], None]:
     files = handed_down(description)
     if files is None:
-        return
-    for target, source in enumerate(files):
+        return _nothing
+    standard, others = files[:3], files[3:]
+    for target, source in enumerate(standard):
         if rank == 0 or target > 0:
             os.dup2(source, target)
-    for source in files:
+    for source in standard:
         os.close(source)
+    return roll_call.enter(others[0], rank) if others else _nothing
+
+
+def _nothing() -> None:
+    """Where the launcher is not here to be told."""
 
 
 def _say_nothing(*arguments: object, **keywords: object) -> None:
     """In place of `warnings.showwarning`."""
 
 
-def set_output(rank: int, size: int, all_output: bool, description: str | None = None) -> None:
+def set_output(rank: int, size: int, all_output: bool, description: str | None = None) -> Callable[[], None]:
     """Set this rank's streams: rank 0 prints and warns; every rank's errors bear its number.
 
-    With `all_output` every rank prints and warns. `description` is what the launcher's `describe_files` gave.
+    With `all_output` every rank prints and warns. `description` is what the launcher's `describe_files` gave: stdin,
+    stdout, stderr and the socket of its `RollCall`. Returns what is to be called when the rank ends by itself.
     """
     if size == 1:
-        return
-    if description is not None:
-        _adopt(description, rank)
+        return _nothing
+    leave = _nothing if description is None else _adopt(description, rank)
     sys.stderr = RankStream(2, rank)
     if all_output:
         sys.stdout = RankStream(1, rank)
@@ -105,6 +114,7 @@ def set_output(rank: int, size: int, all_output: bool, description: str | None =
         os.dup2(nowhere, 1)  # for C libraries and child processes as well
         os.close(nowhere)
         warnings.showwarning = _say_nothing
+    return leave
 
 
 class Filter(threading.Thread):
@@ -125,13 +135,16 @@ class Filter(threading.Thread):
                 sys.stdout.buffer.write(line)
                 sys.stdout.buffer.flush()
 
-    def deaths(self) -> list[tuple[int, int]]:
-        """A process and the signal of each rank that a signal ended, as far as `mpiexec` said so.
+    def death(self) -> int | None:
+        """The signal that ended a rank, as far as `mpiexec` said so.
 
         When one rank was ended `mpiexec` kills the others, names the lowest one, and tells the signals of all of them
         together (their bits, or-ed).
         """
         text = "\n".join(self._banners)
-        pattern = r"PID (\d+) .*\n=   EXIT CODE: (\d+)(?=[\s\S]*EXIT STRING: .*\(signal (\d+)\))"
-        found = [tuple(map(int, words)) for words in re.findall(pattern, text)]
-        return [(pid, number) for pid, code, number in found if code in (number, signal.SIGKILL)]
+        pattern = r"PID \d+ .*\n=   EXIT CODE: (\d+)(?=[\s\S]*EXIT STRING: .*\(signal (\d+)\))"
+        for words in re.findall(pattern, text):
+            code, number = map(int, words)
+            if code in (number, signal.SIGKILL):
+                return number
+        return None

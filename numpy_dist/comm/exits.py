@@ -160,6 +160,7 @@ class ExitGuard:
         self._failure_text = ""  # of the failure that the others were told of
         self._claims = False
         self._over = False
+        self.at_last: Callable[[], None] = lambda: None  # called when nothing is left to be done
         self._main_frame: FrameType | None = None
         self._exit_argument: object = None
         self._exit_stack: str | None = None
@@ -235,6 +236,7 @@ class ExitGuard:
         if in_main and not self._over and os.getpid() == self._pid and communicator is not None:
             text = f"os._exit({status})"
             self._end_with_code(status, text, _stack_text(sys._getframe(1), text), always_abort=True)
+        self.at_last()
         self._previous_os_exit(status)
 
     def note_exit(self, error: SystemExit) -> None:
@@ -247,8 +249,11 @@ class ExitGuard:
         self._main_frame = None
 
     def _at_exit(self) -> None:
-        if self._over:
-            return
+        if not self._over:
+            self._come_to_end()
+        self.at_last()
+
+    def _come_to_end(self) -> None:
         left = self._left_by_exception()
         code = exit_code(self._exit_argument) if left else 0
         if os.getpid() != self._pid:

@@ -9,6 +9,8 @@ import sys
 from contextlib import AbstractContextManager, nullcontext
 from types import TracebackType
 
+from numpy_dist.comm.pipes import wait_until_read
+
 __all__ = ["LastResort"]
 
 
@@ -43,6 +45,7 @@ class LastResort:
         ended, _, _ = select.select([reading], [], [], self._seconds)
         if not ended:
             os.write(2, self._text.encode(errors="replace"))
+            wait_until_read((2,))
             os.kill(os.getppid(), signal.SIGKILL)
         os._exit(0)
 

@@ -23,6 +23,7 @@ from numpy_dist.comm.divergence import NOT_THE_SAME, describe
 from numpy_dist.comm.exits import EndNotice, ExitGuard
 from numpy_dist.comm.journal import packed, unpacked
 from numpy_dist.comm.launchers import only_pmix
+from numpy_dist.comm.pipes import wait_until_read
 from numpy_dist.comm.positions import Waiting
 from numpy_dist.comm.shared_memory import unlink_segments
 from numpy_dist.comm.watchdog import Watchdog
@@ -371,6 +372,7 @@ class MpiCommunicator(Communicator):
     def abort(self, code: int = 1) -> None:
         sys.stdout.flush()
         sys.stderr.flush()
+        wait_until_read()
         MPI.COMM_WORLD.Abort(code)
 
     # -- the watchdog ------------------------------------------------------------------------------------------------

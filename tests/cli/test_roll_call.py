@@ -1,0 +1,169 @@
+"""The launcher knows which rank was the first to end without leave, and names none where it does not know."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from numpy_dist.cli import roll_call
+from numpy_dist.cli.launcher import _explain_death
+from numpy_dist.cli.roll_call import Death, RollCall
+
+pytestmark = pytest.mark.skipif(not roll_call.AVAILABLE, reason="the system does not tell of the ends of processes")
+
+RANK = """
+import sys
+from numpy_dist.cli import roll_call
+leave = roll_call.enter(int(sys.argv[1]), int(sys.argv[2]))
+print("entered", flush=True)
+if input() == "leave":
+    leave()
+    print("left", flush=True)
+    input()
+"""
+
+
+class Ranks:
+    """Some processes that have entered."""
+
+    def __init__(self, roll: RollCall, count: int) -> None:
+        self.roll = roll
+        self.processes = [self._start(rank) for rank in range(count)]
+
+    def _start(self, rank: int) -> subprocess.Popen[str]:
+        shared, pipe = self.roll.for_ranks.fileno(), subprocess.PIPE
+        command = [sys.executable, "-c", RANK, str(shared), str(rank)]
+        return subprocess.Popen(command, pass_fds=[shared], stdin=pipe, stdout=pipe, text=True)
+
+    def hear(self, rank: int) -> str:
+        stdout = self.processes[rank].stdout
+        assert stdout is not None
+        return stdout.readline().strip()
+
+    def tell(self, rank: int, text: str) -> None:
+        stdin = self.processes[rank].stdin
+        assert stdin is not None
+        stdin.write(f"{text}\n")
+        stdin.flush()
+
+    def kill(self, rank: int, number: int = signal.SIGKILL) -> int:
+        self.processes[rank].send_signal(number)
+        self.processes[rank].wait(60)
+        return self.processes[rank].pid
+
+
+@pytest.fixture
+def roll() -> RollCall:
+    return RollCall(3)
+
+
+@pytest.fixture
+def ranks(roll: RollCall) -> Iterator[Ranks]:
+    started = Ranks(roll, 3)
+    yield started
+    for process in started.processes:
+        process.kill()
+        process.communicate()
+
+
+def test_the_first_death_is_told_also_when_it_is_looked_at_late(roll: RollCall, ranks: Ranks) -> None:
+    looks = roll._poll
+    gate, entered = threading.Event(), threading.Event()
+
+    class Late:
+        """An epoll whose news of processes is read once the gate is open."""
+
+        register, unregister = looks.register, looks.unregister
+
+        def poll(self) -> list[tuple[int, int]]:
+            if len(roll._watched) == 3:
+                entered.set()
+                gate.wait(60)
+            return looks.poll()
+
+    roll._poll = Late()  # type: ignore[assignment]
+    roll.start()
+    assert [ranks.hear(rank) for rank in range(3)] == ["entered"] * 3
+    assert entered.wait(60)
+    pids = [ranks.kill(rank) for rank in (2, 0, 1)]
+    roll.for_ranks.close()
+    gate.set()
+    assert roll.first() == Death(2, pids[0], None)
+
+
+def test_a_rank_that_has_left_is_not_named(roll: RollCall, ranks: Ranks) -> None:
+    roll.start()
+    assert [ranks.hear(rank) for rank in range(3)] == ["entered"] * 3
+    ranks.tell(1, "leave")
+    assert ranks.hear(1) == "left"
+    ranks.kill(1)
+    pid = ranks.kill(0, signal.SIGTERM)
+    ranks.kill(2)
+    roll.for_ranks.close()
+    first = roll.first()
+    assert first is not None and (first.rank, first.pid) == (0, pid)
+
+
+def test_the_signal_is_known_as_long_as_the_process_was_not_asked_for(roll: RollCall, ranks: Ranks) -> None:
+    roll.start()
+    assert [ranks.hear(rank) for rank in range(3)] == ["entered"] * 3
+    ranks.processes[1].send_signal(signal.SIGSEGV)
+    deadline = time.monotonic() + 60
+    while not roll._deaths and time.monotonic() < deadline:
+        time.sleep(0.01)
+    for rank in (1, 0, 2):
+        ranks.kill(rank)
+    roll.for_ranks.close()
+    assert roll.first() == Death(1, ranks.processes[1].pid, signal.SIGSEGV)
+
+
+def test_nobody_is_named_unless_all_ranks_have_entered(roll: RollCall) -> None:
+    roll.start()
+    started = Ranks(roll, 2)
+    assert [started.hear(rank) for rank in range(2)] == ["entered"] * 2
+    for rank in range(2):
+        started.kill(rank)
+        started.processes[rank].communicate()
+    roll.for_ranks.close()
+    assert roll.first() is None
+
+
+def test_nobody_is_named_where_a_rank_had_ended_before_it_was_watched(
+    roll: RollCall, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ranks = Ranks(roll, 3)
+    # Nobody listens yet; a rank that is killed as it waits for that is watched too late.
+    time.sleep(0.5)
+    ranks.kill(1)
+    roll.start()
+    assert [ranks.hear(rank) for rank in (0, 2)] == ["entered"] * 2
+    for rank in (0, 2):
+        ranks.kill(rank)
+    for process in ranks.processes:
+        process.communicate()
+    roll.for_ranks.close()
+    assert roll.first() is None
+
+
+def test_a_rank_does_not_wait_for_a_launcher_that_is_gone(roll: RollCall) -> None:
+    shared = roll.for_ranks.fileno()
+    roll._socket.close()
+    leave = roll_call.enter(os.dup(shared), 0)
+    leave()
+
+
+def test_what_is_said_of_a_death(capsys: pytest.CaptureFixture[str]) -> None:
+    _explain_death(signal.SIGTERM, Death(2, 77, None))
+    _explain_death(signal.SIGKILL, None)
+    _explain_death(signal.SIGINT, None)
+    assert capsys.readouterr().err == (
+        "numpy-dist: rank 2 (process 77) was ended by signal 15 (Terminated)\n"
+        "numpy-dist: a rank was ended by signal 9 (Killed); where nobody sent it, the system was out of memory\n"
+    )
