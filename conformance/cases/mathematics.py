@@ -118,10 +118,31 @@ case(np.nan_to_num, a(23, values="special"), nan=1, posinf=2, neginf=3)
 case(np.nan_to_num, a(23, values="special"), copy=False)
 case(np.nan_to_num, a(5, dtype="c16", values="special"))
 case(np.nan_to_num, a(5, dtype="i4"))
-case(np.convolve, a(9), a(3), tolerance=SUMS)
-case(np.correlate, a(9), a(3), "same", tolerance=SUMS)
+for _function in (np.convolve, np.correlate):
+    for _mode in ("full", "same", "valid", 1, "other"):
+        for _long, _short in ((9, 3), (3, 9), (12, 4), (5, 5), (9, 1)):
+            case(_function, a(_long), a(_short), _mode, tolerance=SUMS)
+    for _dtype in "?bLefdFD":
+        case(_function, a(11, dtype=_dtype), a(4, dtype=_dtype), tolerance=SUMS if _dtype in FLOATS else None)
+    case(_function, a(11, dtype="i4"), a(4, dtype="F"), tolerance=SUMS)
+    case(_function, a(11, view="strided"), a(4, view="flipped"), tolerance=SUMS)
+    case(_function, a(11), [1, 2, 3], tolerance=SUMS)
+    case(_function, plain(11), a(3), tolerance=SUMS)
+    case(_function, a(11), 2.0)
+    case(_function, a(11, values="special"), a(3), tolerance=SUMS)
+    case(_function, a(11), a(0))
+    case(_function, a(0), a(3))
+    case(_function, a(3, 4), a(3))
+    case(_function, a(9, dtype="U3"), a(3))
 case(np.interp, a(5), plain(7, values="sorted"), a(7))
 case(np.interp, plain(5), a(7, values="sorted"), plain(7))
+case(np.interp, a(6, 5), a(7, values="sorted"), a(7, dtype="D"), -1j, 2.0)
+case(np.interp, a(6, 5, values="special"), a(7, values="sorted"), a(7), right=5)
+case(np.interp, a(9), a(7, values="distinct"), a(7), period=3.0)
+case(np.interp, a(9), a(7, values="distinct"), a(7), period=0)
+case(np.interp, a(9), a(7, values="sorted"), a(6))
+case(np.interp, a(9), a(0), a(0))
+case(np.interp, a(9), a(2, 3), a(2, 3))
 
 for _function in (np.nansum, np.nanprod, np.nanmax, np.nanmin, np.nanmean, np.nanstd, np.nanvar):
     for _axis in (None, 0, 1):

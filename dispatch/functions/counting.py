@@ -10,7 +10,8 @@ from numpy_dist import engine
 from numpy_dist.dispatch.core.registry import decline, implements
 from numpy_dist.dispatch.functions.common import as_handle, blocks, metadata
 from numpy_dist.dispatch.functions.numpy_source import numpy_source
-from numpy_dist.layout.layout import Layout
+from numpy_dist.layout.layout import Cut, Layout
+from numpy_dist.parallel.asking import ask
 from numpy_dist.parallel.combine import fold
 
 implements(np.digitize, kind="composed")(numpy_source(np.digitize))
@@ -20,7 +21,7 @@ _ravelled: Any = _bin_edges.__globals__["_ravel_and_check_weights"]
 
 # What has to be known to every rank (values that are looked for, points between which others lie) has at most so many
 # bytes.
-_MOST_KNOWN = 1 << 24
+MOST_KNOWN = 1 << 24
 
 
 @implements(np.bincount, kind="parallel")
@@ -33,7 +34,7 @@ def bincount(x: Any, /, weights: Any = None, minlength: Any = 0) -> Any:
     if weights is not None and weights.shape != x.shape:
         raise ValueError("The weights and list don't have the same length.")
     layout = _layout(x)
-    (counted, heavy), owner = _own_blocks(layout, x, weights)
+    (counted, heavy), owner = own_blocks(layout, x, weights)
     comm = engine.runtime().comm
     extremes = comm.allgather((int(counted.min()), int(counted.max())) if counted.size else None)
     seen = [pair for pair in extremes if pair is not None]
@@ -43,24 +44,24 @@ def bincount(x: Any, /, weights: Any = None, minlength: Any = 0) -> Any:
     if 8 * length > max(1 << 20, 8 * x.nbytes):
         decline("there are many more counts than elements")
     counts = np.bincount(counted, heavy, length).astype(np.intp if heavy is None else float, copy=False)
-    return _folded(counts, layout, owner)
+    return folded(counts, layout, owner)
 
 
 @implements(np.histogram_bin_edges, kind="composed")
 def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Any:
-    return engine.wrap(_plain(_bin_edges(a, bins, range, weights)))
+    return engine.wrap(plain(_bin_edges(a, bins, range, weights)))
 
 
 @implements(np.histogram, kind="parallel")
 def histogram(a: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None) -> Any:
     """Collective: the extremes, if they are not given, and one message from each rank to each owner of the counts."""
     a, weights = _ravelled(as_handle(a), None if weights is None else as_handle(weights))
-    edges = _plain(histogram_bin_edges(a, bins, range, weights))
+    edges = plain(histogram_bin_edges(a, bins, range, weights))
     how: Any = {"bins": len(edges) - 1, "range": (edges[0], edges[-1])} if np.ndim(bins) == 0 else {"bins": edges}
     layout = _layout(a)
-    (counted, heavy), owner = _own_blocks(layout, a, weights)
+    (counted, heavy), owner = own_blocks(layout, a, weights)
     counts = np.histogram(counted, weights=heavy, **how)[0]
-    total = _folded(counts, layout, owner)
+    total = folded(counts, layout, owner)
     if density:
         total = total / np.array(np.diff(edges), float) / np.sum(total)
     return total, engine.wrap(edges)
@@ -68,7 +69,7 @@ def histogram(a: Any, bins: Any = 10, range: Any = None, density: Any = None, we
 
 @implements(np.searchsorted, kind="parallel")
 def searchsorted(a: Any, v: Any, side: Any = "left", sorter: Any = None) -> Any:
-    """Collective where `a` is sharded: the positions in all shards are added up."""
+    """Collective where `a` is sharded: positions in all shards are added up; many values are sent where they belong."""
     if sorter is not None:
         decline("searchsorted with a sorter")
     if not engine.is_sharded(a):
@@ -76,18 +77,23 @@ def searchsorted(a: Any, v: Any, side: Any = "left", sorter: Any = None) -> Any:
         return _mapped(lambda block: np.searchsorted(held, block, side), as_handle(v))
     v = metadata(v) if not engine.is_sharded(v) else v
     np.searchsorted(np.zeros((1,) * a.ndim, a.dtype), np.zeros(0, v.dtype), side)  # NumPy's errors
-    if v.nbytes > _MOST_KNOWN:
-        decline("many values are looked for in a sharded array")
+    if engine.is_sharded(v) and v.nbytes > MOST_KNOWN:
+        kind = np.result_type(a.dtype, v.dtype)  # what NumPy compares in
+        points = np.astype(a, kind, copy=False)
+        sought = np.astype(v, kind, copy=False)
+        return _routed(points, sought, side, lambda q, held, low: low + np.searchsorted(held, q, side), np.intp)
     layout = _layout(a)
-    (held, _), owner = _own_blocks(layout, a, None)
+    (held, _), owner = own_blocks(layout, a, None)
     sought = _everywhere(v) if engine.is_handle(v) else v
-    found = _folded(np.searchsorted(held, np.atleast_1d(sought), side), layout, owner)
+    found = folded(np.searchsorted(held, np.atleast_1d(sought), side), layout, owner)
     return found if v.ndim else found[0]
 
 
 @implements(np.interp, kind="parallel")
 def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Any:
-    """Collective where the points are sharded: all ranks get them."""
+    """Collective where the points are sharded: all ranks get them, or what is sought goes to them if they are many."""
+    if any(engine.is_sharded(each) and each.nbytes > MOST_KNOWN for each in (xp, fp)):
+        return _interp_routed(as_handle(x), as_handle(xp), as_handle(fp), left, right, period)
     points, values = known(xp), known(fp)
     np.interp(np.zeros(0), points, values, left, right, period)  # NumPy's errors
     if not engine.is_handle(x):
@@ -95,7 +101,80 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
     return _mapped(lambda block: np.interp(block, points, values, left, right, period), x)
 
 
-def _plain(x: Any) -> Any:
+def _interp_routed(x: Any, xp: Any, fp: Any, left: Any, right: Any, period: Any) -> Any:
+    """Each element goes to the rank that has the points on both sides of it, where NumPy interpolates."""
+    if xp.ndim != 1 or xp.shape != fp.shape or not xp.size:
+        engine.numpy_error(np.interp, (x, xp, fp, left, right, period))
+    kind = np.interp(np.zeros(0), np.zeros(1), np.zeros(1, fp.dtype), left, right, period).dtype  # NumPy's errors
+    x, xp, fp = np.astype(x, float), np.astype(xp, float), np.astype(fp, kind)
+    if period is not None:  # as NumPy's source
+        period, left, right = abs(period), None, None
+        x, xp = x % period, xp % period
+        order = np.argsort(xp)
+        xp, fp = xp[order], fp[order]
+        xp = np.concatenate((xp[-1:] - period, xp, xp[:1] + period))
+        fp = np.concatenate((fp[-1:], fp, fp[:1]))
+    layout = sequence_layout(xp)
+    points, values = blocks((engine.aligned(xp, layout), layout), (engine.aligned(fp, layout), layout))
+    comm = engine.runtime().comm
+    firsts = comm.allgather((points[0], values[0]) if points.size else None)
+    following = [pair for pair in firsts[comm.rank + 1 :] if pair is not None][:1]
+    points = np.concatenate([points, [first for first, _ in following]])
+    values = np.concatenate([values, [first for _, first in following]]).astype(kind, copy=False)
+    holders = np.array([rank for rank, pair in enumerate(firsts) if pair is not None])
+    starts = np.array([pair[0] for pair in firsts if pair is not None])
+
+    def answer(sought: np.ndarray) -> np.ndarray:
+        return np.interp(sought, points, values, left, right) if sought.size else np.empty(0, kind)
+
+    its = _layout(x)
+    (block,) = blocks((engine.aligned(x, its), its))
+    owners = holders[np.maximum(np.searchsorted(starts, block.reshape(-1), "right") - 1, 0)]
+    return engine.from_local(ask(block.reshape(-1), owners, answer, kind, comm).reshape(block.shape), its)
+
+
+def contained(values: Any, tests: Any) -> Any:
+    """Which of `values` are among `tests`, many sharded ones (collective: a sort, and what is sought is sent there)."""
+    kind = np.result_type(values.dtype, tests.dtype)
+
+    def answer(sought: np.ndarray, held: np.ndarray, low: int) -> np.ndarray:
+        place = np.searchsorted(held, sought)
+        inside = place < held.size
+        inside[inside] = held[place[inside]] == sought[inside]
+        return inside
+
+    tests = np.sort(np.ravel(np.astype(tests, kind, copy=False)))
+    return _routed(tests, np.astype(values, kind, copy=False), "left", answer, np.dtype(bool))
+
+
+def _routed(ordered: Any, sought: Any, side: Any, answer: Any, dtype: Any) -> Any:
+    """``answer(sought, held, low)`` of the rank that holds, from index `low`, where in order each sought value belongs.
+
+    A rank gets as many values as belong to its part.
+    """
+    layout, its = sequence_layout(ordered), _layout(sought)
+    held, block = blocks((engine.aligned(ordered, layout), layout), (engine.aligned(sought, its), its))
+    comm = engine.runtime().comm
+    box = layout.box(comm.rank)
+    ends = comm.allgather(held[-1] if held.size else None)
+    holders = np.array([rank for rank, end in enumerate(ends) if end is not None], int)
+    if not holders.size:
+        return engine.from_local(np.zeros(block.shape, dtype), its)
+    places = np.searchsorted(np.array([end for end in ends if end is not None]), block.reshape(-1), side)
+    owners = holders[np.minimum(places, holders.size - 1)]
+    found = ask(block.reshape(-1), owners, lambda q: answer(q, held, 0 if box is None else box[0][0]), dtype, comm)
+    return engine.from_local(found.reshape(block.shape), its)
+
+
+def sequence_layout(x: Any) -> Layout:
+    """The layout of a sequence that is cut between all ranks, in their order."""
+    layout = engine.layout_of(x) if engine.is_sharded(x) else None
+    if layout is not None and len(layout.dims) == 1 and isinstance(layout.dims[0], Cut) and not layout.dims[0].descends:
+        return layout
+    return engine.default_layout((x.size,), split=0)
+
+
+def plain(x: Any) -> Any:
     """The ndarray of a replicated handle; a sharded one is gathered."""
     return engine.gather(x) if engine.is_handle(x) else x
 
@@ -104,7 +183,7 @@ def known(points: Any) -> Any:
     """Values that all ranks know from here on, as an ndarray (collective where they are sharded)."""
     if not engine.is_sharded(points):
         return metadata(points)
-    if points.nbytes > _MOST_KNOWN:
+    if points.nbytes > MOST_KNOWN:
         decline("there are too many sharded values for every rank to have them")
     return _everywhere(points)
 
@@ -120,7 +199,7 @@ def _layout(x: Any) -> Layout:
     return engine.default_layout(tuple(x.shape)) if found is None else found
 
 
-def _own_blocks(layout: Layout, x: Any, weights: Any) -> tuple[list[Any], list[bool]]:
+def own_blocks(layout: Layout, x: Any, weights: Any) -> tuple[list[Any], list[bool]]:
     """This rank's elements and their weights, none of copies that another rank counts; and which ranks have any."""
     arrays = [(engine.aligned(each, layout), layout) for each in (x, weights) if each is not None]
     found: list[Any] = [block.reshape(-1) for block in blocks(*arrays)]
@@ -130,7 +209,7 @@ def _own_blocks(layout: Layout, x: Any, weights: Any) -> tuple[list[Any], list[b
     return (found if weights is not None else [*found, None]), owner
 
 
-def _folded(part: np.ndarray, layout: Layout, owner: list[bool]) -> Any:
+def folded(part: np.ndarray, layout: Layout, owner: list[bool]) -> Any:
     """The sum of the parts of all owners."""
     runtime = engine.runtime()
     large = engine.default_shard(part.nbytes)

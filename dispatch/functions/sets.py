@@ -8,6 +8,7 @@ import numpy as np
 
 from numpy_dist import engine
 from numpy_dist.dispatch.core.registry import decline, implements
+from numpy_dist.dispatch.functions import counting
 from numpy_dist.dispatch.functions.common import as_handle, blocks
 from numpy_dist.dispatch.functions.counting import known
 from numpy_dist.dispatch.functions.indexing import boolean_getitem
@@ -86,14 +87,19 @@ def _put_back(ranks: Any, positions: Any) -> Any:
 
 @implements(np.isin, kind="composed")
 def isin(element: Any, test_elements: Any, assume_unique: Any = False, invert: Any = False, *, kind: Any = None) -> Any:
-    """Collective where `test_elements` are sharded: all ranks get them."""
+    """Collective where `test_elements` are sharded: all ranks get them; many are sorted, and asked."""
     return _is_in(element, test_elements, assume_unique, invert, kind=kind)
 
 
 def _is_in(
     element: Any, test_elements: Any, assume_unique: Any = False, invert: Any = False, *, kind: Any = None
 ) -> Any:
-    element, tests = as_handle(element), known(test_elements)
+    element = as_handle(element)
+    if engine.is_sharded(test_elements) and test_elements.nbytes > counting.MOST_KNOWN:
+        np.isin(np.zeros(0, element.dtype), np.zeros(0, test_elements.dtype), kind=kind)  # NumPy's errors
+        found = counting.contained(element, test_elements)
+        return np.logical_not(found) if invert else found
+    tests = known(test_elements)
     np.isin(np.zeros(0, element.dtype), tests[:0], kind=kind)  # NumPy's errors
     if not engine.is_sharded(element):
         return engine.wrap(np.isin(element._array, tests, assume_unique, invert, kind=kind))

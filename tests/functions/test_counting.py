@@ -10,6 +10,7 @@ import pytest
 import numpy_dist
 from numpy_dist import engine
 from numpy_dist.comm.simulated import run_simulated
+from numpy_dist.dispatch.functions import counting
 from numpy_dist.layout.layout import Copies, Cut, Layout
 from numpy_dist.layout.mesh import Mesh
 from numpy_dist.settings import config
@@ -132,5 +133,52 @@ def test_few_messages():
         np.bincount(x)
         assert comm.counters.collectives == 1
         assert comm.counters.messages <= comm.size - 1
+
+    run_simulated(4, on_rank)
+
+
+@RANKS
+@pytest.mark.parametrize("side", ["left", "right"])
+@pytest.mark.filterwarnings("ignore:invalid value")
+def test_many_values_go_where_they_belong(ranks, side, monkeypatch):
+    """Above a limit, values are sent to the ranks between whose elements they lie; nobody has all of them."""
+    monkeypatch.setattr(counting, "MOST_KNOWN", 100)
+    ordered = np.sort(np.round(VALUES, 1))
+    ordered[-3:] = np.nan
+    sought = np.concatenate([VALUES, np.round(VALUES, 1), [np.nan, np.inf, -np.inf, 9.0]]).reshape(2, -1)
+    few, points = np.arange(31.0), np.sort(VALUES) * 3
+    heights = np.cos(points) + 1j * points
+
+    def check() -> list:
+        a, v, p, h = map(numpy_dist.asarray, (ordered, sought, points, heights))
+        edges = numpy_dist.asarray(np.repeat(1.0, 40))
+        return [
+            (np.searchsorted(a, v, side), np.searchsorted(ordered, sought, side)),
+            (np.searchsorted(edges, v, side), np.searchsorted(np.repeat(1.0, 40), sought, side)),
+            (np.searchsorted(a[:0], v, side), np.searchsorted(ordered[:0], sought, side)),
+            (np.searchsorted(numpy_dist.asarray(few), v, side), np.searchsorted(few, sought, side)),
+            (np.isin(v, a), np.isin(sought, ordered)),
+            (np.isin(few, numpy_dist.asarray(few[2:]), invert=True), np.isin(few, few[2:], invert=True)),
+            (np.interp(v, p, p * 2 - 1), np.interp(sought, points, points * 2 - 1)),
+            (np.interp(v, p, h, left=1j), np.interp(sought, points, heights, left=1j)),
+            (np.interp(v, p[:1], h[:1], right=7), np.interp(sought, points[:1], heights[:1], right=7)),
+            (np.interp(v, p, h, period=2.5), np.interp(sought, points, heights, period=2.5)),
+        ]
+
+    _at_ranks(ranks, check)
+
+
+def test_how_many_messages_and_bytes_go_around(monkeypatch):
+    monkeypatch.setattr(counting, "MOST_KNOWN", 100)
+
+    def on_rank() -> None:
+        ordered, sought = numpy_dist.asarray(np.arange(4e4)), numpy_dist.asarray(np.linspace(-9, 5e4, 40_000))
+        engine.flush()
+        comm = engine.runtime().comm
+        comm.counters.reset()
+        np.searchsorted(ordered, sought)
+        assert comm.counters.collectives == 2
+        assert comm.counters.messages <= 2 * (comm.size - 1)
+        assert comm.counters.bytes < 2 * sought.nbytes / comm.size + 2000
 
     run_simulated(4, on_rank)

@@ -1,0 +1,52 @@
+"""Questions to the ranks that own the answers: values go where they are decided upon, and what was found comes back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+
+def ask(
+    values: np.ndarray, owners: np.ndarray, answer: Callable[[np.ndarray], np.ndarray], dtype: Any, comm: Any
+) -> np.ndarray:
+    """What the owners answer to this rank's values, in their order.
+
+    Collective: one allgather of counts, and two messages between any two ranks that have to do with each other.
+
+    Parameters
+    ----------
+    values, owners : ndarray, shape (n,)
+        This rank's values, and the rank that each is for.
+    answer : callable
+        Called once on each rank with all values that are for it; it returns one answer for each.
+    dtype : dtype
+        Of the answers.
+    """
+    me = comm.rank
+    order = np.argsort(owners, kind="stable")
+    sent = values[order]
+    ends = np.searchsorted(owners[order], np.arange(comm.size + 1))
+    table = comm.allgather([int(stop - start) for start, stop in pairwise(ends)])
+    pieces = [slice(start, stop) for start, stop in pairwise(ends)]
+    counts = [table[rank][me] for rank in range(comm.size)]
+    places = [slice(stop - count, stop) for count, stop in zip(counts, np.cumsum(counts), strict=True)]
+    questions = np.empty(sum(counts), values.dtype)
+    others = [rank for rank in range(comm.size) if rank != me]
+    comm.exchange(
+        [(rank, sent[pieces[rank]]) for rank in others if table[me][rank]],
+        [(rank, questions[places[rank]]) for rank in others if counts[rank]],
+    )
+    questions[places[me]] = sent[pieces[me]]
+    answers = np.ascontiguousarray(answer(questions), dtype)
+    found = np.empty(len(values), dtype)
+    comm.exchange(
+        [(rank, answers[places[rank]]) for rank in others if counts[rank]],
+        [(rank, found[pieces[rank]]) for rank in others if table[me][rank]],
+    )
+    found[pieces[me]] = answers[places[me]]
+    result = np.empty_like(found)
+    result[order] = found
+    return result
