@@ -12,20 +12,25 @@ from typing import Any
 
 import numpy as _numpy
 
+from numpy_dist import submodules as _submodules
 from numpy_dist.comm import launchers as _launchers
 
 __version__ = "0.1.0"
 
 _CREATION = (
-    "arange array asanyarray asarray ascontiguousarray asfortranarray copy empty empty_like eye from_local frombuffer "
-    "fromfile fromfunction fromiter fromstring full full_like genfromtxt geomspace identity indices linspace loadtxt "
-    "logspace mgrid ones ones_like require tri zeros zeros_like"
+    "arange array asanyarray asarray ascontiguousarray asfortranarray bartlett blackman c_ copy diag diag_indices "
+    "diagflat empty empty_like eye from_dlpack from_local frombuffer fromfile fromfunction fromiter fromregex "
+    "fromstring full full_like genfromtxt geomspace hamming hanning identity indices kaiser linspace load loadtxt "
+    "logspace mask_indices meshgrid mgrid ogrid ones ones_like r_ require tri tril tril_indices triu triu_indices "
+    "vander zeros zeros_like"
 )
 _ERRORS = (
     "DivergenceError FallbackError FallbackWarning GatherError LauncherError OverrideError OverrideWarning RankError "
     "UnsupportedError"
 )
 _OVERRIDES = "implements overrides overriding withdraw"
+
+_MODULES = ("fft", "random")
 
 # Where our own names are; they are imported when they are first used.
 _OWN: dict[str, str] = {
@@ -46,6 +51,8 @@ _OWN: dict[str, str] = {
 }
 
 
+_submodules.install()
+
 if _launchers.launched_ranks(_os.environ) is not None:
     # A rank that fails before its first array must not leave the others waiting for it.
     from numpy_dist.comm import detect as _detect
@@ -56,8 +63,8 @@ if _launchers.launched_ranks(_os.environ) is not None:
 def __getattr__(name: str) -> Any:
     if name in _OWN:
         value = getattr(importlib.import_module(_OWN[name]), name)
-    elif name == "random":
-        value = importlib.import_module("numpy_dist.random")
+    elif name in _MODULES:
+        value = importlib.import_module(f"{__name__}.{name}")
     elif name == "__all__":
         return sorted(public_names())
     elif name.startswith("_"):
@@ -73,7 +80,7 @@ def __getattr__(name: str) -> Any:
 
 def public_names() -> set[str]:
     """All names that the namespace offers: NumPy's and our own."""
-    return {name for name in (*_numpy.__all__, *_OWN, "random") if not name.startswith("_")}
+    return {name for name in (*_numpy.__all__, *_OWN, *_MODULES) if not name.startswith("_")}
 
 
 def __dir__() -> list[str]:

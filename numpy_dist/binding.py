@@ -73,9 +73,11 @@ def _globals_of(code: Any) -> dict[str, Any] | None:
 def _replacements() -> dict[int, tuple[Any, Any]]:
     """What stands in NumPy's place, by the identity of what it replaces (and that itself, so that identities stay)."""
     import numpy_dist.creation as creation
+    import numpy_dist.fft as fft
     import numpy_dist.random as random
 
-    found: list[tuple[Any, Any]] = [(np, numpy_dist), (np.random, random)]
+    found: list[tuple[Any, Any]] = [(np, numpy_dist), (np.random, random), (np.fft, fft)]
+    found += [(getattr(np.fft, function.__name__), function) for function in fft.OWN]
     for name in creation.__all__:
         if hasattr(np, name):
             found.append((getattr(np, name), getattr(creation, name)))
@@ -96,7 +98,8 @@ def namespace_builtins(base: Any = builtins) -> dict[str, Any]:
         # `import numpy.random as r` gets the top package here, `from numpy.random import rand` the module.
         if module is np:
             return numpy_dist
-        return _replacements()[id(np.random)][1] if module is np.random else module
+        replaced = _replacements().get(id(module)) if module in (np.random, np.fft) else None
+        return module if replaced is None else replaced[1]
 
     found = dict(base if isinstance(base, dict) else vars(base))
     found["__import__"] = import_

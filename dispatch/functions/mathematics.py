@@ -10,8 +10,9 @@ from numpy._core import umath
 
 from numpy_dist import engine
 from numpy_dist.dispatch.core.registry import implements
-from numpy_dist.dispatch.functions.common import NoValue, as_handle
+from numpy_dist.dispatch.functions.common import NoValue, as_handle, blocks
 from numpy_dist.dispatch.functions.numpy_source import numpy_source
+from numpy_dist.ir.rules import memory_axes
 
 # The ufunc has no public name.
 _clip: Any = vars(umath)["clip"]
@@ -152,3 +153,20 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
         pieces.append((name, ends))
     parts = [e for n, e in pieces if n == "to_begin"] + [inner] + [e for n, e in pieces if n == "to_end"]
     return np.concatenate(parts, dtype=ary.dtype)
+
+
+@implements(np.i0, kind="native")
+def i0(x: Any) -> Any:
+    """NumPy's function on each shard (executes what it needs; nothing is communicated)."""
+    x = as_handle(x)
+    np.i0(np.ones(1, x.dtype))  # NumPy's errors
+    if x.ndim == 0:
+        return engine.replicated(np.asarray(np.i0(engine.item(x))))
+    order = memory_axes([x._array], tuple(x.shape)) or tuple(range(x.ndim))
+    x = x.transpose(order)
+    layout = engine.layout_of(x)
+    if layout is None:
+        layout = engine.default_layout(tuple(x.shape))
+        x = engine.aligned(x, layout)
+    (block,) = blocks((x, layout))
+    return engine.from_local(np.i0(np.ascontiguousarray(block)), layout).transpose(np.argsort(order).tolist())

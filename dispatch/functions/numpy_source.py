@@ -154,7 +154,7 @@ def _bind(function: types.FunctionType, names: dict[str, Any]) -> types.Function
 
 
 def numpy_source(function: Callable[..., Any], **names: Any) -> Callable[..., Any]:
-    """NumPy's implementation of a function that it overrides, for arrays of ours.
+    """NumPy's implementation of a function, for arrays of ours.
 
     Parameters
     ----------
@@ -163,6 +163,6 @@ def numpy_source(function: Callable[..., Any], **names: Any) -> Callable[..., An
     **names
         What further global names of its module mean in it.
     """
-    implementation: Any = function.__wrapped__  # type: ignore[attr-defined]
+    implementation: Any = getattr(function, "__wrapped__", function)
     found = _bound_globals(implementation.__globals__)
     return _bind(implementation, {**found, **names} if names else found)

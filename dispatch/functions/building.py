@@ -1,0 +1,127 @@
+"""Arrays that NumPy's namespace makes where its protocols hand nothing to us: grids, triangles, windows, `r_` and `c_`.
+
+Most are NumPy's own code, with functions of ours in place of those that make arrays (`numpy_source`).
+"""
+
+from __future__ import annotations
+
+import functools
+import types
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from numpy_dist import engine
+from numpy_dist.dispatch.core.registry import implements
+from numpy_dist.dispatch.functions.conversion import array, asarray
+from numpy_dist.dispatch.functions.creation import empty, from_parts, ones
+from numpy_dist.dispatch.functions.numpy_source import numpy_source
+from numpy_dist.dispatch.functions.ranges import arange, indices, linspace, tri
+from numpy_dist.ir.rules import broadcast_shapes
+
+_Concatenator = type(np.r_).__base__
+_CREATING: dict[str, Any] = {
+    "arange": arange,
+    "array": array,
+    "empty": empty,
+    "indices": indices,
+    "linspace": linspace,
+    "ones": ones,
+    "tri": tri,
+}
+
+
+class _Creating:
+    """A module of NumPy with creation functions of ours."""
+
+    def __init__(self, module: types.ModuleType) -> None:
+        self._module = module
+
+    def __getattr__(self, name: str) -> Any:
+        return _CREATING[name] if name in _CREATING else getattr(self._module, name)
+
+
+def _created(function: Callable[..., Any]) -> Any:
+    """NumPy's function, with creation functions of ours in it."""
+    return functools.wraps(function)(numpy_source(function, **_CREATING, np=_Creating(np)))
+
+
+bartlett = _created(np.bartlett)
+blackman = _created(np.blackman)
+fftfreq = _created(np.fft.fftfreq)
+hamming = _created(np.hamming)
+hanning = _created(np.hanning)
+kaiser = _created(np.kaiser)
+mask_indices = _created(np.mask_indices)
+rfftfreq = _created(np.fft.rfftfreq)
+tril_indices = _created(np.tril_indices)
+triu_indices = _created(np.triu_indices)
+
+
+@functools.wraps(np.diag_indices)
+def diag_indices(n: Any, ndim: int = 2) -> tuple[Any, ...]:
+    return (arange(n),) * ndim
+
+
+implements(np.vander, kind="composed")(numpy_source(np.vander))
+
+
+def _of_arrays(function: Callable[..., Any]) -> Any:
+    """A function that takes what an array is made of: that becomes a distributed array first."""
+
+    @functools.wraps(function, updated=())
+    def convert(*args: Any, **kwargs: Any) -> Any:
+        return function(asarray(args[0]), *args[1:], **kwargs) if args else function(**kwargs)
+
+    return convert
+
+
+diag = _of_arrays(np.diag)
+diagflat = _of_arrays(np.diagflat)
+tril = _of_arrays(np.tril)
+triu = _of_arrays(np.triu)
+vander = _of_arrays(np.vander)
+
+
+@functools.wraps(np.meshgrid)
+def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: Any = "xy") -> tuple[Any, ...]:
+    given = [asarray(x) for x in xi]
+    if not copy:
+        return np.meshgrid(*given, copy=False, sparse=sparse, indexing=indexing)
+    parts = np.meshgrid(*given, copy=False, sparse=True, indexing=indexing)
+    if not sparse:
+        shape = broadcast_shapes(*(part.shape for part in parts))
+        parts = tuple(np.broadcast_to(part, shape) for part in parts)
+    return tuple(map(_dense, parts))
+
+
+def _dense(view: Any) -> Any:
+    """A copy of a view in C order, of which each rank makes its part."""
+    if engine.is_sharded(view):
+        return engine.copy(view, order="C")
+    values = view._array
+    return from_parts(lambda box: values[tuple(slice(*side) for side in box)], values.shape, values.dtype)
+
+
+class OpenGrid:
+    """`numpy.ogrid` with distributed arrays."""
+
+    def __getitem__(self, key: Any) -> Any:
+        made = np.ogrid[key]
+        return type(made)(map(asarray, made)) if isinstance(made, tuple | list) else asarray(made)
+
+
+class Concatenator(_Concatenator):  # type: ignore[misc, valid-type]
+    """`numpy.r_` and `numpy.c_` with distributed arrays (gathers only where a matrix is asked for)."""
+
+    _join = numpy_source(_Concatenator.__getitem__, _nx=_Creating(np), linspace=linspace)
+
+    def __getitem__(self, key: Any) -> Any:
+        made = np.r_[key] if isinstance(key, str) else self._join(key)
+        return made if isinstance(made, np.matrix) or engine.is_handle(made) else asarray(made)
+
+
+ogrid = OpenGrid()
+r_ = Concatenator(0)
+c_ = Concatenator(-1, ndmin=2, trans1d=0)

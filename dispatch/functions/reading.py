@@ -1,0 +1,86 @@
+"""Arrays from files and from other libraries: `load`, `fromregex`, `from_dlpack`."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from numpy_dist.dispatch.functions.conversion import ingest
+
+
+class NpzFile(Mapping[str, Any]):
+    """What `numpy.load` returns for an ``.npz`` file, with distributed arrays in it.
+
+    Every rank reads the file, each array when it is asked for.
+    """
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+        self.files = file.files
+
+    def __getitem__(self, name: str) -> Any:
+        made = self._file[name]
+        return ingest(made, None, None, None, None, None) if isinstance(made, np.ndarray) else made
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._file, name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._file)
+
+    def __len__(self) -> int:
+        return len(self._file)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._file
+
+    def __enter__(self) -> NpzFile:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._file.close()
+
+    def __repr__(self) -> str:
+        return repr(self._file)
+
+
+@functools.wraps(np.load)
+def load(file: Any, mmap_mode: Any = None, *args: Any, **kwargs: Any) -> Any:
+    """As `numpy.load`; each rank reads only its part of an ``.npy`` file that is given by name."""
+    if mmap_mode is None and isinstance(file, str | os.PathLike) and _is_plain(file):
+        mmap_mode = "r"
+    made = np.load(file, mmap_mode, *args, **kwargs)
+    if isinstance(made, np.lib.npyio.NpzFile):
+        return NpzFile(made)
+    return ingest(made, None, None, None, None, None) if isinstance(made, np.ndarray) else made
+
+
+def _is_plain(file: Any) -> bool:
+    """Whether a file holds one array of plain data, which can be mapped."""
+    with open(file, "rb") as opened:
+        if opened.read(6) != b"\x93NUMPY":
+            return False
+        opened.seek(0)
+        version = np.lib.format.read_magic(opened)
+        if version not in ((1, 0), (2, 0)):
+            return False
+        read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+        shape, _, dtype = read(opened)
+        return not dtype.hasobject and 0 not in shape
+
+
+@functools.wraps(np.fromregex)
+def fromregex(*args: Any, **kwargs: Any) -> Any:
+    return ingest(np.fromregex(*args, **kwargs), None, None, None, None, None)
+
+
+@functools.wraps(np.from_dlpack)
+def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Any:
+    """As `numpy.from_dlpack`, but always a copy: each rank keeps its part."""
+    if copy is False:
+        raise ValueError("Unable to avoid copy while creating an array as requested: each rank keeps a copy.")
+    return ingest(np.from_dlpack(x, device=device), None, None, None, None, None)

@@ -1,0 +1,21 @@
+"""``numpy_dist.fft``: `numpy.fft`, whose functions dispatch, with frequencies that are distributed arrays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numpy import fft as _numpys
+
+from numpy_dist.dispatch.functions.building import fftfreq, rfftfreq
+
+__all__ = [*_numpys.__all__]  # noqa: PLE0604 - NumPy's
+
+OWN = (fftfreq, rfftfreq)
+
+
+def __getattr__(name: str) -> Any:
+    return getattr(_numpys, name)
+
+
+def __dir__() -> list[str]:
+    return dir(_numpys)
