@@ -20,7 +20,7 @@ from numpy_dist.dispatch.functions.numpy_source import numpy_source
 from numpy_dist.dispatch.functions.ranges import arange, indices, linspace, tri
 from numpy_dist.ir.rules import broadcast_shapes
 
-_Concatenator = type(np.r_).__base__
+_Concatenator: Any = type(np.r_).__base__
 _CREATING: dict[str, Any] = {
     "arange": arange,
     "array": array,
@@ -112,7 +112,7 @@ class OpenGrid:
         return type(made)(map(asarray, made)) if isinstance(made, tuple | list) else asarray(made)
 
 
-class Concatenator(_Concatenator):  # type: ignore[misc, valid-type]
+class Concatenator(_Concatenator):  # type: ignore[misc]
     """`numpy.r_` and `numpy.c_` with distributed arrays (gathers only where a matrix is asked for)."""
 
     _join = numpy_source(_Concatenator.__getitem__, _nx=_Creating(np), linspace=linspace)
