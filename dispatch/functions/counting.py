@@ -13,6 +13,7 @@ from numpy_dist.dispatch.functions.numpy_source import numpy_source
 from numpy_dist.layout.layout import Cut, Layout
 from numpy_dist.parallel.asking import ask
 from numpy_dist.parallel.combine import fold
+from numpy_dist.parallel.extremes import extremes
 
 implements(np.digitize, kind="composed")(numpy_source(np.digitize))
 
@@ -35,12 +36,10 @@ def bincount(x: Any, /, weights: Any = None, minlength: Any = 0) -> Any:
         raise ValueError("The weights and list don't have the same length.")
     layout = _layout(x)
     (counted, heavy), owner = own_blocks(layout, x, weights)
-    comm = engine.runtime().comm
-    extremes = comm.allgather((int(counted.min()), int(counted.max())) if counted.size else None)
-    seen = [pair for pair in extremes if pair is not None]
-    if any(low < 0 for low, _ in seen):
+    low, high = extremes(counted, engine.runtime().comm) or (0, -1)
+    if low < 0:
         np.bincount(np.full(1, -1, x.dtype))
-    length = max([int(minlength), *(high + 1 for _, high in seen)])
+    length = max(int(minlength), int(high) + 1)
     if 8 * length > max(1 << 20, 8 * x.nbytes):
         decline("there are many more counts than elements")
     counts = np.bincount(counted, heavy, length).astype(np.intp if heavy is None else float, copy=False)
@@ -56,10 +55,13 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
 def histogram(a: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None) -> Any:
     """Collective: the extremes, if they are not given, and one message from each rank to each owner of the counts."""
     a, weights = _ravelled(as_handle(a), None if weights is None else as_handle(weights))
-    edges = plain(histogram_bin_edges(a, bins, range, weights))
-    how: Any = {"bins": len(edges) - 1, "range": (edges[0], edges[-1])} if np.ndim(bins) == 0 else {"bins": edges}
+    simple = range is None and np.ndim(bins) == 0 and not isinstance(bins, str) and a.dtype.kind in "iuf" and a.size
+    edges = None if simple else plain(histogram_bin_edges(a, bins, range, weights))
     layout = _layout(a)
     (counted, heavy), owner = own_blocks(layout, a, weights)
+    if edges is None:
+        edges = np.histogram_bin_edges(np.array(extremes(counted, engine.runtime().comm), a.dtype), bins)
+    how: Any = {"bins": len(edges) - 1, "range": (edges[0], edges[-1])} if np.ndim(bins) == 0 else {"bins": edges}
     counts = np.histogram(counted, weights=heavy, **how)[0]
     total = folded(counts, layout, owner)
     if density:

@@ -69,9 +69,11 @@ def _scan_shards(ufunc: np.ufunc, a: Any, axis: int, kind: np.dtype, associative
         layout = engine.default_layout(tuple(a.shape))
         a = engine.aligned(a, layout)
     (block,) = blocks((a, layout))
-    with noted("accumulate"):
-        made = scans.accumulate(ufunc, block, layout, axis, kind, associative, engine.runtime().comm)
-    return engine.from_local(made, layout)
+    with engine.Scratch() as scratch:
+        with noted("accumulate"):
+            comm = engine.runtime().comm
+            made = scans.accumulate(ufunc, block, layout, axis, kind, associative, comm, scratch.empty)
+        return engine.from_local(made, layout)
 
 
 def _result_dtype(ufunc: np.ufunc, a: Any, axis: Any, dtype: Any, out: Any) -> np.dtype:

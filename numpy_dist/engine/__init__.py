@@ -22,6 +22,7 @@ from numpy_dist.engine.plans import replay, target_of
 from numpy_dist.engine.record import elementwise, numpy_error, wrap
 from numpy_dist.engine.reduce import NotNumbers, reducible, reduction
 from numpy_dist.engine.runtime import Runtime, runtime
+from numpy_dist.engine.scratch import Scratch
 from numpy_dist.engine.state import counters, default_layout, flush, force, layout_of
 from numpy_dist.ir.phantoms import offset_of
 
@@ -31,6 +32,7 @@ __all__ = [
     "Listing",
     "NotNumbers",
     "Runtime",
+    "Scratch",
     "aligned",
     "assign",
     "assign_part",

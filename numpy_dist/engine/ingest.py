@@ -9,6 +9,7 @@ import numpy as np
 
 from numpy_dist.engine.handle import ref_of, replicated, sharded
 from numpy_dist.engine.runtime import runtime
+from numpy_dist.engine.scratch import pool_block
 from numpy_dist.engine.storage import Storage
 from numpy_dist.ir.rules import memory_axes
 from numpy_dist.ir.statements import Ref
@@ -93,12 +94,20 @@ def from_reader(
 
 
 def from_local(block: np.ndarray, layout: Layout) -> Any:
-    """A handle of blocks that the ranks have: this rank's box of `layout`. Not collective; the block is copied."""
+    """A handle of blocks that the ranks have: this rank's box of `layout`. Not collective.
+
+    The block is copied, unless it is all of an array that a `Scratch` has made: then its memory is taken over.
+    """
     handle = make_storage(layout.shape, block.dtype, layout)
     box = layout.box(runtime().rank)
     if box is not None and tuple(hi - lo for lo, hi in box) != block.shape:
         raise ValueError(f"this rank's box of the layout is {box}, but the block has shape {block.shape}")
-    return _fill(handle, lambda box: block, None)
+    memory = pool_block(block)
+    if box is None or memory is None:
+        return _fill(handle, lambda box: block, None)
+    memory.scratch.release(memory)
+    handle._storage.adopt(box, memory)
+    return handle
 
 
 def from_root(array: np.ndarray | None, root: int = 0, layout: Layout | None = None) -> Any:

@@ -27,9 +27,12 @@ class Block(np.ndarray):
     ----------
     address : int
         Of its first byte. Slices and views of a block have none.
+    scratch : Scratch or None
+        What has lent it to an algorithm (`engine.scratch`).
     """
 
     address: int
+    scratch: Any = None
 
 
 def make_block(nbytes: int) -> Block:
@@ -86,6 +89,11 @@ class Pool:
         if held > self.peak:
             self.peak = held
         return block
+
+    def count(self, nbytes: int) -> None:
+        """Note that so many more bytes, of an allocation of this pool, are in use."""
+        self.held += nbytes
+        self.peak = max(self.peak, self.held)
 
     def give(self, block: Block) -> None:
         """Take an allocation back; it is reused only if nobody else sees it."""

@@ -110,6 +110,13 @@ class Storage:
             raise
         self.__class__ = _Allocated
 
+    def adopt(self, box: Box, memory: Any) -> None:
+        """Have memory of the pool, without margins, for the local allocation of an owned `box`."""
+        self.low, self.extent = tuple(lo for lo, _ in box), tuple(hi - lo for lo, hi in box)
+        self.memory = memory
+        self.pool.count(memory.size)
+        self.__class__ = _Allocated
+
     def take_over(self, other: Storage) -> None:
         """Get the memory of a storage that nobody needs any more, with what is in it."""
         self.low, self.extent = other.low, other.extent

@@ -7,6 +7,7 @@ that are not associative are passed on from rank to rank: NumPy's own order, and
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -33,7 +34,14 @@ def column(layout: Layout, rank: int, axis: int) -> list[int]:
 
 
 def accumulate(
-    ufunc: np.ufunc, block: np.ndarray, layout: Layout, axis: int, dtype: Any, associative: bool, comm: Any
+    ufunc: np.ufunc,
+    block: np.ndarray,
+    layout: Layout,
+    axis: int,
+    dtype: Any,
+    associative: bool,
+    comm: Any,
+    empty: Callable[..., np.ndarray] = np.empty,
 ) -> np.ndarray:
     """This rank's box of ``ufunc.accumulate(array, axis, dtype)``; it communicates only where the axis is cut.
 
@@ -46,6 +54,8 @@ def accumulate(
     associative : bool
         Whether the shards may be scanned at the same time.
     comm : Communicator
+    empty : callable
+        ``empty(shape, dtype)`` makes the result's memory.
 
     Returns
     -------
@@ -54,13 +64,14 @@ def accumulate(
     """
     # Ufuncs take no units of time as a dtype: those of the operand are the result's.
     loop = None if dtype.kind in "mM" else dtype
+    made = empty(block.shape, dtype)
     if layout.cut_of(axis) is None or not block.size:
-        return ufunc.accumulate(block, axis, loop) if block.size else np.empty(block.shape, dtype)
+        return ufunc.accumulate(block, axis, loop, made) if block.size else made
     members = column(layout, comm.rank, axis)
     place = members.index(comm.rank)
     if not associative:
         return _passed_on(ufunc, block, axis, dtype, members, place, comm)
-    made = ufunc.accumulate(block, axis, loop)
+    ufunc.accumulate(block, axis, loop, made)
     before = _before(ufunc, np.ascontiguousarray(_slice(made, axis, -1)), members, place, comm)
     if before is not None:
         ufunc(before, made, out=made, dtype=loop)

@@ -1,0 +1,52 @@
+"""Memory for algorithms that run at once: their results, and what they need meanwhile, lie in the rank's pool."""
+
+from __future__ import annotations
+
+from math import prod
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+
+from numpy_dist.engine.pool import Block
+from numpy_dist.engine.runtime import runtime
+
+
+class Scratch:
+    """Arrays of the pool's memory, which all go back to it at the end of a ``with`` block.
+
+    Those of which `from_local` makes a distributed array within the block are taken over by it, and not copied.
+    """
+
+    def __init__(self) -> None:
+        self._blocks: dict[int, Block] = {}
+        self._pool = runtime().pool
+
+    def empty(self, shape: int | tuple[int, ...], dtype: Any = float) -> np.ndarray:
+        """A new array, not initialised, as `numpy.empty` makes it."""
+        shape, kind = (shape,) if isinstance(shape, int) else tuple(shape), np.dtype(dtype)
+        block = self._pool.take(prod(shape) * kind.itemsize)
+        self._blocks[id(block)] = block
+        block.scratch = self
+        return np.ndarray(shape, kind, buffer=block)
+
+    def release(self, block: Block) -> None:
+        """Leave a block to somebody else, who counts it as in use."""
+        block.scratch = None
+        self._pool.held -= self._blocks.pop(id(block)).size
+
+    def __enter__(self) -> Scratch:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        while self._blocks:
+            _, block = self._blocks.popitem()
+            block.scratch = None
+            self._pool.give(block)
+
+
+def pool_block(array: np.ndarray) -> Block | None:
+    """The allocation that an array takes the whole of, in C order, if it is one of a `Scratch` that is not yet over."""
+    base = array.base
+    whole = isinstance(base, Block) and base.scratch is not None and array.flags.c_contiguous
+    return base if whole and array.nbytes == base.size else None  # type: ignore[union-attr, return-value]

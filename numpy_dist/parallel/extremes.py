@@ -1,0 +1,33 @@
+"""The least and the greatest element in one sweep."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+TILE = 1 << 18  # bytes that are looked at twice while they are in the cache
+
+
+def extremes(block: np.ndarray, comm: Any) -> tuple[Any, Any] | None:
+    """The least and the greatest of all ranks' elements, NaN if there is one; None if there are none.
+
+    Collective: one allgather.
+
+    Parameters
+    ----------
+    block : ndarray, shape (n,)
+        This rank's elements, perhaps none.
+    """
+    step = max(TILE // block.itemsize, 1)
+    tiles = [block[start : start + step] for start in range(0, len(block), step)]
+    pairs = [(tile.min(), tile.max()) for tile in tiles]
+    found = [pair for pair in comm.allgather(_folded(pairs)) if pair is not None]
+    return _folded(found)
+
+
+def _folded(pairs: list[tuple[Any, Any]]) -> tuple[Any, Any] | None:
+    if not pairs:
+        return None
+    low, high = zip(*pairs, strict=True)
+    return np.minimum.reduce(low), np.maximum.reduce(high)
