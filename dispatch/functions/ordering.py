@@ -30,8 +30,9 @@ def sort(
         layout = _ascending(a)
         (block,) = blocks((engine.aligned(a, layout), layout))
         comm = engine.runtime().comm
-        part, counts = sample_sort.sort(block, kind, comm)
-        return engine.from_local(part, _cut_at(counts, layout))
+        with engine.Scratch() as scratch:
+            part, counts = sample_sort.sort(block, kind, comm, scratch.empty)
+            return engine.from_local(part, _cut_at(counts, layout))
     memory = memory_axes([a._array], tuple(a.shape))
     if memory is None:
         return along(lambda block: np.sort(block, axis, kind), a, axis, keepdims=True)
@@ -47,8 +48,20 @@ def argsort(
     """As `sort`. Always stable along a single axis."""
     a, axis, kind = _arguments(np.argsort, a, axis, kind, order, stable, descending)
     if a.ndim == 1:
-        return ordered(a)[1]
+        return _positions(a)
     return along(lambda block: np.argsort(block, axis, kind), a, axis, keepdims=True)
+
+
+def _positions(a: Any) -> Any:
+    """The positions that the elements of a one-dimensional array had, in their order."""
+    layout = _ascending(a)
+    (block,) = blocks((engine.aligned(a, layout), layout))
+    comm = engine.runtime().comm
+    box = layout.box(comm.rank)
+    assert box is not None
+    with engine.Scratch() as scratch:
+        positions, counts = sample_sort.positions_in_order(block, box[0][0], comm, scratch.empty)
+        return engine.from_local(positions, _cut_at(counts, layout))
 
 
 def ordered(a: Any) -> tuple[Any, Any]:

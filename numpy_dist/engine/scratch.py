@@ -38,7 +38,9 @@ class Scratch:
     def __enter__(self) -> Scratch:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         while self._blocks:
             _, block = self._blocks.popitem()
             block.scratch = None
@@ -47,6 +49,9 @@ class Scratch:
 
 def pool_block(array: np.ndarray) -> Block | None:
     """The allocation that an array takes the whole of, in C order, if it is one of a `Scratch` that is not yet over."""
-    base = array.base
-    whole = isinstance(base, Block) and base.scratch is not None and array.flags.c_contiguous
-    return base if whole and array.nbytes == base.size else None  # type: ignore[union-attr, return-value]
+    base: Any = array.base
+    while base is not None and not isinstance(base, Block):
+        base = getattr(base, "base", None)
+    if base is None or base.scratch is None or not array.flags.c_contiguous:
+        return None
+    return base if array.nbytes == base.size else None

@@ -1,23 +1,37 @@
-"""Sorting along one cut axis: sorting by regular sampling.
+"""Sorting along one cut axis: sample sort.
 
-Each rank sorts its shard; regular samples of all shards give the splitters, the pieces between them are exchanged, and
-each rank sorts what it gets (Shi and Schaeffer, "Parallel sorting by regular sampling", Journal of Parallel and
-Distributed Computing 14, 1992). Elements are told apart by (value, rank, position), so that equal ones are divided like
-any others: no rank ends with more than its share and ``size / SAMPLES`` elements, whatever the values.
+Samples of all shards give splitters; each rank divides its elements by them, the ranks exchange what belongs to others,
+and each rank sorts what it has got (Frazer and McKellar, "Samplesort", JACM 1970). NumPy's sort with vector
+instructions is so fast that to sort before the exchange, and to merge after it, would cost more than it saves.
+
+Elements are told apart by (value, rank, position), so that equal ones are divided like any others. Where the samples
+mislead and a rank would get more than an eighth above its share, the exact splitters are selected (`selection`), and
+all shares are equal: so heavy duplicates, NaN and skew do no harm. (Of complex numbers and strings, which are not
+selected, the bound is that of the samples.)
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
 
-SAMPLES = 64  # of each rank, for each rank
+from numpy_dist.parallel.division import Delivery, Division, offsets, part_of
+from numpy_dist.parallel.packed_order import labels_in_order
+from numpy_dist.parallel.selection import select
+
+SAMPLES = 1 << 14  # of all ranks; of many ranks so many for each share:
+EACH = 1 << 10
+MOST_COMPARED = 8  # splitters that all elements are compared with; more are searched by bisection
+
+Empty = Callable[..., np.ndarray]
 
 
-def sort(block: np.ndarray, kind: Any, comm: Any) -> tuple[np.ndarray, list[int]]:
-    """This rank's part of all elements in order (collective: two allgathers, a message between any two ranks).
+def sort(block: np.ndarray, kind: Any, comm: Any, empty: Empty = np.empty) -> tuple[np.ndarray, list[int]]:
+    """This rank's part of all elements in order (collective: a few allgathers, a message between any two ranks).
 
     Parameters
     ----------
@@ -25,6 +39,8 @@ def sort(block: np.ndarray, kind: Any, comm: Any) -> tuple[np.ndarray, list[int]
         This rank's elements, perhaps none.
     kind
         NumPy's.
+    empty : callable
+        ``empty(shape, dtype)`` makes the result's memory, and that of what is sent.
 
     Returns
     -------
@@ -32,11 +48,18 @@ def sort(block: np.ndarray, kind: Any, comm: Any) -> tuple[np.ndarray, list[int]
     counts : list of int
         How many elements each rank has now.
     """
-    mine = np.sort(block, kind=kind)
     if comm.size == 1:
-        return mine, [len(mine)]
-    (part,), counts = _exchanged([mine], mine, comm)
-    return np.sort(part, kind=kind), counts
+        part, counts = empty(len(block), block.dtype), [len(block)]
+        part[...] = block
+    else:
+        division, table = _divided(block, comm)
+        delivery = Delivery(table, comm, empty)
+        part, targets = delivery.buffers(block.dtype)
+        division.place([part_of(block)], [targets])
+        delivery.exchange()
+        counts = delivery.total
+    part.sort(kind=None if block.dtype.kind in "biu" else kind)  # equal integers are the same
+    return part, counts
 
 
 def argsort(block: np.ndarray, first: int, comm: Any) -> tuple[np.ndarray, np.ndarray, list[int]]:
@@ -51,64 +74,131 @@ def argsort(block: np.ndarray, first: int, comm: Any) -> tuple[np.ndarray, np.nd
     -------
     values, positions, counts
     """
-    order = np.argsort(block, kind="stable")
-    values, positions = block[order], order + first
-    if comm.size == 1:
-        return values, positions, [len(values)]
-    (values, positions), counts = _exchanged([values, positions], values, comm)
-    order = np.argsort(values, kind="stable")  # pieces came in rank order: equal values stay in that of their positions
+    values, positions, counts = _exchanged(block, first, comm, np.empty)
+    order = labels_in_order(values, np.arange(len(values)))
     return values[order], positions[order], counts
 
 
-def _exchanged(arrays: list[np.ndarray], keys: np.ndarray, comm: Any) -> tuple[list[np.ndarray], list[int]]:
-    """Send each rank its piece of sorted keys and of what goes along with them; and how many elements each gets."""
-    ends = _partition(keys, comm)
-    table = comm.allgather([stop - start for start, stop in pairwise(ends)])
-    counts = [sum(row[rank] for row in table) for rank in range(comm.size)]
-    me = comm.rank
-    made = []
-    sends, receives = [], []
-    for array in arrays:
-        target = np.empty(counts[me], array.dtype)
-        starts = list(accumulate((row[me] for row in table), initial=0))
-        for rank in range(comm.size):
-            piece, place = array[ends[rank] : ends[rank + 1]], target[starts[rank] : starts[rank + 1]]
-            if rank == me:
-                place[...] = piece
-                continue
-            if len(piece):
-                sends.append((rank, np.ascontiguousarray(piece)))
-            if len(place):
-                receives.append((rank, place))
-        made.append(target)
-    comm.exchange(sends, receives)
-    return made, counts
+def positions_in_order(
+    block: np.ndarray, first: int, comm: Any, empty: Empty = np.empty
+) -> tuple[np.ndarray, list[int]]:
+    """As `argsort`, without the values."""
+    values, positions, counts = _exchanged(block, first, comm, np.empty)
+    return labels_in_order(values, positions, empty), counts
 
 
-def _partition(keys: np.ndarray, comm: Any) -> list[int]:
-    """Where this rank's sorted keys are cut: one position for each splitter, between 0 and the end."""
-    wanted = min(len(keys), SAMPLES * comm.size)
-    places = (np.arange(wanted) * len(keys)) // max(wanted, 1)
-    samples = comm.allgather((keys[places], places, len(keys)))
-    values = np.concatenate([found for found, _, _ in samples])
-    ranks = np.repeat(np.arange(comm.size), [len(found) for found, _, _ in samples])
-    where = np.concatenate([found for _, found, _ in samples])
+def _exchanged(block: np.ndarray, first: int, comm: Any, empty: Empty) -> tuple[np.ndarray, np.ndarray, list[int]]:
+    """The elements between two splitters and the positions that they had, ascending."""
+    if comm.size == 1:
+        return block, np.arange(first, first + len(block)), [len(block)]
+    division, table = _divided(block, comm)
+    delivery = Delivery(table, comm, empty)
+    values, targets = delivery.buffers(block.dtype)
+    firsts = comm.allgather((first, len(block)))
+    small = np.uint32 if max(length for _, length in firsts) < 1 << 32 else np.int64
+    places, numbers = delivery.buffers(small)  # within the shard that they come from: half the bytes
+    division.place([part_of(block), offsets(small)], [targets, numbers])
+    delivery.exchange()
+    positions = places.astype(np.int64)
+    for (start, _), (lo, hi) in zip(firsts, pairwise(accumulate(delivery.arriving, initial=0)), strict=True):
+        positions[lo:hi] += start
+    return values, positions, delivery.total
+
+
+@dataclass
+class _Splitters:
+    """Elements at which the shares begin: their values, and of which ranks they are; of ours, where they are."""
+
+    values: np.ndarray
+    ranks: list[int]
+    places: list[int]
+
+    def owners(self, block: np.ndarray, rank: int) -> Callable[[int, int], np.ndarray]:
+        """Tells for elements of this rank's block whose share they are in."""
+
+        def owners(start: int, stop: int) -> np.ndarray:
+            # Between the places of this rank's own splitters, an element equal to one is on a known side of it.
+            own = sorted({p for r, p in zip(self.ranks, self.places, strict=True) if r == rank and start < p < stop})
+            pieces = [self._shares(block[lo:hi], rank, lo) for lo, hi in pairwise([start, *own, stop])]
+            return pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
+
+        return owners
+
+    def _shares(self, tile: np.ndarray, rank: int, start: int) -> np.ndarray:
+        # Whether an element equal to a splitter lies behind it.
+        behind = [(r, p) <= (rank, start) for r, p in zip(self.ranks, self.places, strict=True)]
+        if tile.dtype.kind in "biufmM" and len(behind) <= MOST_COMPARED:
+            masks = [self._beyond(tile, value, equal) for value, equal in zip(self.values, behind, strict=True)]
+            shares: Any = masks[0] if len(masks) == 1 else np.sum(masks, axis=0, dtype=np.uint8)
+            return shares
+        chosen = np.array(behind)
+        upto = np.searchsorted(self.values[chosen], tile, "right")
+        return upto + np.searchsorted(self.values[~chosen], tile, "left")
+
+    @staticmethod
+    def _beyond(tile: np.ndarray, value: Any, equal: bool) -> np.ndarray:
+        """Which elements are above a value, NaN being the last one, or equal to it."""
+        if value != value:
+            return np.isnan(tile) if equal else np.zeros(len(tile), bool)
+        return ~(tile < value) if equal else ~(tile <= value)
+
+
+def _divided(block: np.ndarray, comm: Any) -> tuple[Division, list[list[int]]]:
+    """This rank's elements divided by splitters between the shares of all ranks; and how many each has for each."""
+    lengths, splitters = _sampled(block, comm)
+    division = Division(splitters.owners(block, comm.rank), len(block), comm.size)
+    table = comm.allgather(division.counts)
+    most = max(sum(column) for column in zip(*table, strict=True))
+    if block.dtype.kind in "biufmM" and (most - 1) * 8 * comm.size > sum(lengths) * 9:
+        splitters = _exact(block, lengths, comm)
+        division = Division(splitters.owners(block, comm.rank), len(block), comm.size)
+        table = comm.allgather(division.counts)
+    return division, table
+
+
+def _sampled(block: np.ndarray, comm: Any) -> tuple[list[int], _Splitters]:
+    """How many elements the ranks have, and splitters from a regular sample of them."""
+    lengths = comm.allgather(len(block))
+    total, ranks = sum(lengths), comm.size
+    wanted = max(SAMPLES, EACH * ranks)
+    shares = [n if total <= wanted else -(-wanted * n // total) for n in lengths]
+    places = [np.arange(share) * n // max(share, 1) for share, n in zip(shares, lengths, strict=True)]
+    values = np.concatenate(comm.allgather_array(block[places[comm.rank]]))
+    owners, where = np.repeat(np.arange(ranks), shares), np.concatenate(places)
     # How many elements a sample stands for: shards may have different sizes.
-    weights = np.concatenate([np.full(len(found), total / max(len(found), 1)) for found, _, total in samples])
+    weights = np.repeat([n / max(share, 1) for share, n in zip(shares, lengths, strict=True)], shares)
     order = np.argsort(values, kind="stable")  # by rank and position where values are equal
     before = np.cumsum(weights[order]) - weights[order]
-    total = sum(length for _, _, length in samples)
-    cuts = [0]
-    for number in range(1, comm.size):
-        index = int(np.searchsorted(before, total * number / comm.size))
-        if index >= len(order):
-            cuts.append(len(keys))
-            continue
-        chosen = order[index]
-        if comm.rank == ranks[chosen]:
-            cut = int(where[chosen])
+    if not len(order):
+        return lengths, _Splitters(np.zeros(ranks - 1, block.dtype), [0] * (ranks - 1), [0] * (ranks - 1))
+    index = np.searchsorted(before, total * np.arange(1, ranks) / ranks)
+    chosen = order[np.minimum(index, len(order) - 1)]
+    return lengths, _Splitters(values[chosen], owners[chosen].tolist(), where[chosen].tolist())
+
+
+def _exact(block: np.ndarray, lengths: list[int], comm: Any) -> _Splitters:
+    """The splitters between shares of equal size (collective: see `selection`, and one allgather)."""
+    total = sum(lengths)
+    wanted = [number * total // comm.size for number in range(1, comm.size)]
+    values = select(block, wanted, comm)
+    mine = []
+    for value in values:
+        if value != value:
+            same = np.isnan(block)
+            mine.append((int(np.count_nonzero(~same)), int(np.count_nonzero(same))))
         else:
-            side: Any = "right" if comm.rank < ranks[chosen] else "left"
-            cut = int(np.searchsorted(keys, values[chosen], side))
-        cuts.append(cut)
-    return [*cuts, len(keys)]
+            mine.append((int(np.count_nonzero(block < value)), int(np.count_nonzero(block == value))))
+    table = comm.allgather(mine)
+    ranks, places = [], []
+    for number, (value, place) in enumerate(zip(values, wanted, strict=True)):
+        left = place - sum(row[number][0] for row in table)  # of the equal elements, so many are in shares before
+        owner = 0
+        while left >= table[owner][number][1]:
+            left -= table[owner][number][1]
+            owner += 1
+        ranks.append(owner)
+        places.append(0)
+        if owner == comm.rank:
+            same = np.isnan(block) if value != value else block == value
+            places[-1] = int(np.flatnonzero(same)[left])
+    return _Splitters(values, ranks, places)

@@ -1,23 +1,51 @@
 """Elements of a distributed array by their place in its order, without sorting it.
 
-Two elements of a regular sample bracket the one that is sought; counting what lies below, at and between them leaves a
-small part to look at (Floyd and Rivest, "Expected time bounds for selection", CACM 1975). What is left at last is
-gathered, a few elements, and NumPy chooses among them.
+Two elements of a regular sample bracket each one that is sought; one sweep counts what lies below and at them, and
+keeps the small part that lies between (Floyd and Rivest, "Expected time bounds for selection", CACM 1975). All places
+are brought closer in the same rounds. What is left at last is gathered, a few elements, and NumPy chooses among them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from numpy_dist.parallel.extremes import TILE, extremes
+
 FEW = 1 << 14  # elements, of all ranks, that are gathered
-SAMPLES = 1 << 10  # of each rank
+SAMPLES = 1 << 14  # of all ranks; and of each of many ranks at least
+LEAST = 1 << 8
+MOST_EDGES = 16  # that elements are compared with in one sweep
+
+
+@dataclass
+class _Region:
+    """Elements among which some places are sought, counted from the least of them.
+
+    Attributes
+    ----------
+    places : dict of int to int
+        Places in the region, by those in the array.
+    edges : list
+        Elements, ascending, that divide the region: interval ``k`` is below edge ``k``, and above the one before.
+    likely : set of int
+        Intervals where the places probably are.
+    """
+
+    block: np.ndarray
+    places: dict[int, int]
+    total: int = 0
+    edges: list[Any] = field(default_factory=list)
+    likely: set[int] = field(default_factory=set)
 
 
 def select(block: np.ndarray, places: Sequence[int], comm: Any) -> np.ndarray:
-    """The elements at some places of the sorted array; NaN is last (collective: a few allgathers for each place).
+    """The elements at some places of the sorted array; NaN is last.
+
+    Collective: three allgathers in each of a few rounds, whose number does not depend on that of the places.
 
     Parameters
     ----------
@@ -31,52 +59,95 @@ def select(block: np.ndarray, places: Sequence[int], comm: Any) -> np.ndarray:
     ndarray
         Of the dtype of `block`, the same on every rank.
     """
-    absent = np.empty(0, block.dtype)
-    if block.dtype.kind in "fmM":
-        missing = np.isnan(block)
-        if missing.any():
-            absent, block = block[missing][:1], block[~missing]
-    known = comm.allgather((len(block), absent))
-    total = sum(count for count, _ in known)
-    nothing = next((found for _, found in known if len(found)), absent)
-    return np.array([nothing[0] if place >= total else _find(block, place, comm) for place in places], block.dtype)
+    found: dict[int, Any] = {}
+    ends = extremes(block, comm)
+    if ends is None:
+        return np.empty(0, block.dtype)
+    if block.dtype.kind in "fmM" and np.isnan(ends[1]):
+        block = block[~np.isnan(block)]
+        total = sum(comm.allgather(len(block)))
+        found = {place: ends[1] for place in places if place >= total}
+    elif 0 in places:
+        found[0] = ends[0]
+    regions = [_Region(block, {place: place for place in places if place not in found})]
+    while regions := [region for region in regions if region.places]:
+        regions = _round(regions, found, comm)
+    return np.array([found[place] for place in places], block.dtype)
 
 
-def _find(block: np.ndarray, place: int, comm: Any) -> Any:
-    """The element at one place, without NaN."""
-    while True:
-        sample, total = _sample(block, comm)
-        if total <= FEW:
-            return np.partition(sample, place)[place]
-        low, high = _bracket(sample, place, total)
-        below, upto = block < low, block <= low
-        to_high, through = block < high, block <= high
-        mine = [int(np.count_nonzero(part)) for part in (below, upto, to_high, through)]
-        ends = [sum(column) for column in zip(*comm.allgather(mine), strict=True)]
-        if place < ends[0]:
-            block = block[below]
-        elif place < ends[1]:
-            return low
-        elif place < ends[2]:
-            block, place = block[to_high & ~upto], place - ends[1]
-        elif place < ends[3]:
-            return high
+def _round(regions: list[_Region], found: dict[int, Any], comm: Any) -> list[_Region]:
+    """Find the places of regions with few elements; smaller regions for those of the others."""
+    _look(regions, found, comm)
+    regions = [region for region in regions if region.edges]
+    swept = [_sweep(region.block, region.edges, region.likely) for region in regions]
+    counts = comm.allgather([numbers for numbers, _ in swept])
+    smaller = []
+    for index, (region, (_, kept)) in enumerate(zip(regions, swept, strict=True)):
+        below = [sum(column) for column in zip(*(each[index] for each in counts), strict=True)]
+        by_interval: dict[int, dict[int, int]] = {}
+        for place, inner in region.places.items():
+            step = int(np.searchsorted(below, inner, "right"))  # even: in an interval; odd: at an edge
+            if step % 2:
+                found[place] = region.edges[step // 2]
+            else:
+                by_interval.setdefault(step // 2, {})[place] = inner - (below[step - 1] if step else 0)
+        missed = by_interval.keys() - region.likely
+        if missed:
+            kept |= _sweep(region.block, region.edges, missed)[1]
+        smaller += [_Region(kept[k], inside) for k, inside in by_interval.items()]
+    return smaller
+
+
+def _look(regions: list[_Region], found: dict[int, Any], comm: Any) -> None:
+    """Gather regions with few elements and samples of the others, from which come their edges."""
+    sizes = comm.allgather([len(region.block) for region in regions])
+    picked, table = [], []
+    for index, region in enumerate(regions):
+        row = [each[index] for each in sizes]
+        region.total = sum(row)
+        wanted = max(SAMPLES, LEAST * comm.size)
+        shares = [n if region.total <= FEW else -(-wanted * n // region.total) for n in row]
+        table.append(shares)
+        picked.append(region.block[np.arange(shares[comm.rank]) * row[comm.rank] // max(shares[comm.rank], 1)])
+    parts = comm.allgather_array(np.concatenate(picked))
+    for index, region in enumerate(regions):
+        starts = [sum(shares[rank] for shares in table[:index]) for rank in range(comm.size)]
+        pieces = [part[lo : lo + n] for part, lo, n in zip(parts, starts, table[index], strict=True)]
+        sample = np.sort(np.concatenate(pieces))
+        if region.total <= FEW:
+            found.update({place: sample[inner] for place, inner in region.places.items()})
         else:
-            block, place = block[~through], place - ends[3]
+            _divide(region, sample)
 
 
-def _sample(block: np.ndarray, comm: Any) -> tuple[np.ndarray, int]:
-    """Elements of all ranks, as many from each as are its share, or all if they are few; and how many there are."""
-    counts = comm.allgather(len(block))
-    total = sum(counts)
-    share = len(block) if total <= FEW else -(-SAMPLES * comm.size * len(block) // total)
-    picked = block[np.arange(share) * len(block) // max(share, 1)]
-    return np.concatenate(comm.allgather_array(picked)), total
+def _divide(region: _Region, sample: np.ndarray) -> None:
+    """Choose edges: two elements of a sample between which each place probably lies; a few of them for many places."""
+    middles = np.array(sorted(region.places.values())) * (len(sample) / region.total)
+    margin = 1.5 * np.sqrt(len(sample))
+    lows, highs = (sample[np.clip(middles + side, 0, len(sample) - 1).astype(np.intp)] for side in (-margin, margin))
+    edges = np.unique(np.concatenate([lows, highs]))
+    if len(edges) > MOST_EDGES:
+        edges = edges[np.linspace(0, len(edges) - 1, MOST_EDGES).astype(np.intp)]
+    region.edges = list(edges)
+    firsts, lasts = np.searchsorted(edges, lows, "right"), np.searchsorted(edges, highs, "left")
+    region.likely = {k for first, last in zip(firsts, lasts, strict=True) for k in range(first, last + 1)}
 
 
-def _bracket(sample: np.ndarray, place: int, total: int) -> tuple[Any, Any]:
-    """Two elements of a sample between which the element at a place probably lies."""
-    sample = np.sort(sample)
-    middle, margin = place * len(sample) / total, 1.5 * np.sqrt(len(sample))
-    low, high = (int(np.clip(middle + side, 0, len(sample) - 1)) for side in (-margin, margin))
-    return sample[low], sample[high]
+def _sweep(block: np.ndarray, edges: list[Any], wanted: set[int]) -> tuple[list[int], dict[int, np.ndarray]]:
+    """How many elements are below each edge and how many up to it, in turn; and what is in some of the intervals."""
+    step = max(TILE // block.itemsize, 1)
+    counts = np.zeros(2 * len(edges), np.intp)
+    kept: dict[int, list[np.ndarray]] = {k: [block[:0]] for k in wanted}
+    for start in range(0, len(block), step):
+        tile = block[start : start + step]
+        upto = np.zeros(len(tile), bool)
+        for k, edge in enumerate(edges):
+            below = tile < edge
+            counts[2 * k] += np.count_nonzero(below)
+            if k in kept:
+                kept[k].append(tile.compress(below > upto))
+            upto = tile <= edge
+            counts[2 * k + 1] += np.count_nonzero(upto)
+        if len(edges) in kept:
+            kept[len(edges)].append(tile.compress(~upto))
+    return counts.tolist(), {k: np.concatenate(pieces) for k, pieces in kept.items()}

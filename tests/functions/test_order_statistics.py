@@ -23,6 +23,7 @@ def small_steps(monkeypatch):
     """What is gathered at last is so small that shards of some hundred elements are searched."""
     monkeypatch.setattr(selection, "FEW", 20)
     monkeypatch.setattr(selection, "SAMPLES", 8)
+    monkeypatch.setattr(selection, "LEAST", 2)
 
 
 def _same(found: Any, expected: Any) -> None:
@@ -132,3 +133,24 @@ def test_little_is_sent():
         assert comm.counters.bytes < x.nbytes / 50
 
     run_simulated(4, on_rank)
+
+
+@RANKS
+def test_many_places_at_once(ranks, monkeypatch):
+    """More of them than elements are compared with at a time; and no more rounds than for one."""
+    values = np.random.default_rng(4).normal(size=3000)
+    values[::7] = 0.25
+    places = [*range(0, 3000, 31), 2999]
+
+    def check() -> None:
+        x = numpy_dist.asarray(values)
+        comm = engine.runtime().comm
+        before = comm.counters.collectives
+        one = selection.select(engine.local(x), [1500], comm)
+        single = comm.counters.collectives - before
+        found = selection.select(engine.local(x), places, comm)
+        np.testing.assert_array_equal(found, np.sort(values)[places])
+        assert one == np.sort(values)[1500]
+        assert comm.counters.collectives - before - single <= 4 * single
+
+    _at_ranks(ranks, check)

@@ -1,0 +1,142 @@
+"""A rank's elements divided among the ranks: in one sweep that counts and one that moves them, a tile at a time.
+
+In a tile that stays in the cache, NumPy's own steps take a fifth of the time that they take on whole arrays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+ELEMENTS = 1 << 15  # of a tile
+
+
+class Division:
+    """Which of the ranks each of `length` elements belongs to, and how many belong to each.
+
+    Parameters
+    ----------
+    owners : callable
+        ``owners(start, stop)`` tells the ranks of some elements, as an array of integers or, of two ranks, booleans.
+    length, ranks : int
+
+    Attributes
+    ----------
+    counts : list of int
+    """
+
+    def __init__(self, owners: Callable[[int, int], np.ndarray], length: int, ranks: int) -> None:
+        self.ranks = ranks
+        step = max(ELEMENTS, 64 * ranks)
+        self._tiles = [(start, min(start + step, length)) for start in range(0, length, step)]
+        self._owners = owners
+        self._kept: list[np.ndarray] = []
+        counts = np.zeros(ranks, np.intp)
+        for start, stop in self._tiles:
+            found = owners(start, stop)
+            if found.dtype == bool:
+                high = int(np.count_nonzero(found))
+                counts[0] += len(found) - high
+                if ranks > 1:
+                    counts[1] += high
+            else:
+                self._kept.append(found.astype(np.uint8 if ranks <= 1 << 8 else np.uint16, copy=False))
+                counts += np.bincount(found, minlength=ranks)
+        self.counts: list[int] = counts.tolist()
+
+    def place(self, sources: Sequence[Callable[[int, int], np.ndarray]], targets: Sequence[Sequence[Any]]) -> None:
+        """Move what goes along with the elements to their ranks' targets, in order.
+
+        Parameters
+        ----------
+        sources : sequence of callable
+            ``source(start, stop)`` returns what goes along with these elements.
+        targets : sequence
+            For each source an array for each rank, as long as `counts` tells.
+        """
+        filled = [0] * self.ranks
+        for number, (start, stop) in enumerate(self._tiles):
+            pieces = self._indices(number, start, stop)
+            for source, into in zip(sources, targets, strict=True):
+                tile = source(start, stop)
+                for rank, indices in pieces:
+                    place = into[rank][filled[rank] : filled[rank] + len(indices)]
+                    np.take(tile, indices, axis=0, out=place, mode="clip")
+            for rank, indices in pieces:
+                filled[rank] += len(indices)
+
+    def _indices(self, number: int, start: int, stop: int) -> list[tuple[int, np.ndarray]]:
+        """For each rank that has elements in a tile, which ones."""
+        if not self._kept:
+            high = self._owners(start, stop)
+            pieces = [np.flatnonzero(~high), np.flatnonzero(high)]
+            return [(rank, piece) for rank, piece in enumerate(pieces) if len(piece)]
+        owners = self._kept[number]
+        order = np.argsort(owners, kind="stable")  # small integers, which NumPy sorts by counting
+        ends = np.cumsum(np.bincount(owners, minlength=self.ranks)).tolist()
+        starts = [0, *ends[:-1]]
+        return [(r, order[lo:hi]) for r, (lo, hi) in enumerate(zip(starts, ends, strict=True)) if hi > lo]
+
+
+def part_of(array: np.ndarray) -> Callable[[int, int], np.ndarray]:
+    """A source that is an array."""
+    return lambda start, stop: array[start:stop]
+
+
+def offsets(dtype: Any) -> Callable[[int, int], np.ndarray]:
+    """The source of the elements' own numbers."""
+    return lambda start, stop: np.arange(start, stop, dtype=dtype)
+
+
+class Delivery:
+    """Buffers for what the ranks exchange; what stays is placed in the result at once.
+
+    Parameters
+    ----------
+    table : list of list of int
+        How many elements each rank has for each rank.
+    comm : Communicator
+    empty : callable
+        ``empty(shape, dtype)`` makes memory.
+
+    Attributes
+    ----------
+    arriving : list of int
+        How many elements each rank has for this one.
+    total : list of int
+        How many elements each rank gets.
+    """
+
+    def __init__(self, table: list[list[int]], comm: Any, empty: Callable[..., np.ndarray]) -> None:
+        self._counts, self._comm, self._empty = table[comm.rank], comm, empty
+        self.arriving = [row[comm.rank] for row in table]
+        self.total = [sum(column) for column in zip(*table, strict=True)]
+        self._sends: list[tuple[int, np.ndarray]] = []
+        self._receives: list[tuple[int, np.ndarray]] = []
+
+    def buffers(self, dtype: Any, rest: tuple[int, ...] = ()) -> tuple[np.ndarray, list[np.ndarray]]:
+        """Memory for what arrives here, in rank order; and an array for each rank, to be filled before `exchange`."""
+        me = self._comm.rank
+        result = self._empty((sum(self.arriving), *rest), dtype)
+        outgoing = self._empty((sum(self._counts) - self._counts[me], *rest), dtype)
+        targets, sent, received = [], 0, 0
+        for rank, (out, into) in enumerate(zip(self._counts, self.arriving, strict=True)):
+            place = result[received : received + into]
+            received += into
+            if rank == me:
+                targets.append(place)
+                continue
+            targets.append(outgoing[sent : sent + out])
+            sent += out
+            if out:
+                self._sends.append((rank, targets[rank]))
+            if into:
+                self._receives.append((rank, place))
+        return result, targets
+
+    def exchange(self) -> None:
+        """Send what the targets hold, and receive into the results: one message for each of them and other rank."""
+        self._comm.exchange(self._sends, self._receives)
+        self._sends, self._receives = [], []
