@@ -28,6 +28,7 @@ _ERRORS = (
     "DivergenceError FallbackError FallbackWarning GatherError LauncherError OverrideError OverrideWarning RankError "
     "UnsupportedError"
 )
+_AUTHORING = "axis_local elementwise map_blocks map_overlap reduction"
 _OVERRIDES = "implements overrides overriding withdraw"
 
 _MODULES = ("fft", "random")
@@ -44,6 +45,7 @@ _OWN: dict[str, str] = {
     "distribute": "numpy_dist.binding",
     "explain": "numpy_dist.dispatch.core.explain",
     "explain_program": "numpy_dist.engine.listing",
+    **dict.fromkeys(_AUTHORING.split(), "numpy_dist.authoring"),
     **dict.fromkeys(_OVERRIDES.split(), "numpy_dist.dispatch.core.overrides"),
     "decline": "numpy_dist.dispatch.core.registry",
     "dispatchable": "numpy_dist.dispatch.core.entries",

@@ -281,6 +281,7 @@ def _portable_warning(message: Any) -> Any:
 
 
 def portable_error(error: Exception) -> Any:
+    """An error that can be pickled, or a `PortableError` in its place."""
     """An error that can be sent to other ranks: itself, or a `PortableError`."""
     try:
         again = pickle.loads(pickle.dumps(error, 5))

@@ -1,0 +1,76 @@
+"""Functions of others on blocks: what one rank's gives or raises, all ranks know before they go on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from numpy_dist import engine
+from numpy_dist.dispatch.core.keys import name_of
+from numpy_dist.dispatch.core.outcome import portable_error
+from numpy_dist.engine import noted
+from numpy_dist.errors import OverrideError
+
+Found = tuple[tuple[int, ...], np.dtype] | None
+
+
+def on_blocks(function: Callable[..., Any], calls: Callable[[], Any] | None, what: str) -> tuple[Any, list[Found]]:
+    """Call a function on this rank's block; collective (one allgather).
+
+    Parameters
+    ----------
+    function : callable
+        For messages.
+    calls : callable or None
+        Makes the call; None on ranks that have nothing to call it with.
+    what : str
+        What was asked for: "map_blocks".
+
+    Returns
+    -------
+    result : ndarray or None
+        What this rank's call gave.
+    found : list of (shape, dtype) or None
+        Of all ranks; None for those that called nothing.
+
+    Raises
+    ------
+    Exception
+        On every rank what the first rank's call raised, with a note that names rank and function.
+    """
+    comm = engine.runtime().comm
+    result, failure, metadata = None, None, None
+    if calls is not None:
+        try:
+            with noted(what):
+                result = calls()
+            if not isinstance(result, np.ndarray | np.generic):
+                result = np.asarray(result)
+            if result.dtype.hasobject:
+                raise OverrideError(f"it returned {type(result).__name__} of Python objects in place of numbers")
+            metadata = (result.shape, result.dtype)
+        except Exception as error:  # every rank raises it
+            failure = error
+    told = comm.allgather((metadata, None if failure is None else portable_error(failure)))
+    for rank, (_, theirs) in enumerate(told):
+        if theirs is not None:
+            mine = failure if failure is not None and rank == comm.rank else restored(theirs)
+            mine.add_note(f"raised by {name_of(function)} in {what} on the block of rank {rank}")
+            raise mine
+    return result, [shape for shape, _ in told]
+
+
+def restored(error: Any) -> Exception:
+    """An error that came from another rank."""
+    return error if isinstance(error, Exception) else error.restore()
+
+
+def disagree(function: Callable[..., Any], what: str, found: list[Found], expected: str) -> None:
+    """Raise, on every rank, about results that do not fit."""
+    listed = "".join(
+        f"\n  rank {rank}: nothing to compute" if one is None else f"\n  rank {rank}: shape {one[0]}, {one[1]}"
+        for rank, one in enumerate(found)
+    )
+    raise OverrideError(f"{what}: {name_of(function)} must return {expected}, and returned{listed}")

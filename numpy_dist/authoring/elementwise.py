@@ -1,0 +1,114 @@
+"""Element-wise functions of an author's own, in the program or block by block."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from numpy_dist import engine
+from numpy_dist.authoring.blocks import map_blocks
+from numpy_dist.dispatch.core.keys import canonical, name_of
+
+
+def elementwise(function: Callable[..., Any], *, dtype: Any = None, arrays: bool = False) -> Callable[..., Any]:
+    """A function of scalars as one of arrays, distributed or not.
+
+    Parameters
+    ----------
+    function : callable
+        A ufunc of NumPy, SciPy or Numba: it is recorded, and fused with what is recorded around it. Or a Python
+        function of scalars: Numba makes a ufunc of it, for which the same holds. What Numba cannot compile is called
+        for each element, on each rank's block (collective, see `map_blocks`).
+    dtype : dtype, optional
+        Of the results of a Python function that Numba cannot compile; by default that of the first element's result.
+    arrays : bool
+        The Python function takes whole blocks, and computes each element by itself: it is called once on each rank's
+        block, and not compiled (collective).
+
+    Returns
+    -------
+    callable
+        Takes arrays and scalars by position, which broadcast.
+
+    Examples
+    --------
+    >>> import numpy_dist
+    >>> @numpy_dist.elementwise
+    ... def clipped_square(x, limit):
+    ...     return min(x * x, limit)
+    >>> clipped_square(numpy_dist.arange(100_000.0), 9.0).sum()
+    np.float64(899979.0)
+    """
+    if isinstance(canonical(function), np.ufunc):
+        return function
+    if not callable(function):
+        raise TypeError(f"elementwise takes a function or a ufunc, not {function!r}")
+    if arrays:
+        return _on_arrays(function)
+    return _of_scalars(function, dtype)
+
+
+def _on_arrays(function: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def call(*args: Any) -> Any:
+        if not any(map(engine.is_sharded, args)):
+            result = function(*(x._array if engine.is_handle(x) else x for x in args))
+            return engine.wrap(result) if any(map(engine.is_handle, args)) else result
+        return map_blocks(function, *args)
+
+    return call
+
+
+def _of_scalars(function: Callable[..., Any], dtype: Any) -> Callable[..., Any]:
+    ufuncs: list[Any] = []  # made at the first call: Numba takes long to import
+    known: dict[tuple[Any, ...], bool] = {}
+
+    @functools.wraps(function)
+    def call(*args: Any) -> Any:
+        kinds = tuple(x.dtype if hasattr(x, "dtype") else np.asarray(x).dtype for x in args)
+        if dtype is None and kinds not in known:
+            known[kinds] = _compiles(function, ufuncs, kinds)
+        if dtype is None and known[kinds]:
+            return ufuncs[0](*args)
+        return by_element(*args)
+
+    by_element = _on_arrays(_each(function, dtype))
+    functools.update_wrapper(by_element, function)
+    return call
+
+
+def _compiles(function: Callable[..., Any], ufuncs: list[Any], kinds: tuple[np.dtype, ...]) -> bool:
+    try:
+        scalar_functions = importlib.import_module("numpy_dist.backends.compiled.scalar_functions")
+        if not ufuncs:
+            ufuncs.append(scalar_functions.compiled(function))
+    except ImportError:  # no Numba
+        return False
+    return scalar_functions.compiles(ufuncs[0], kinds) is None
+
+
+def _each(function: Callable[..., Any], dtype: Any) -> Callable[..., Any]:
+    """The function, called for each element of arrays."""
+
+    @functools.wraps(function)
+    def on_block(*blocks: Any) -> Any:
+        count = len(blocks)
+        found = np.asarray(np.frompyfunc(function, count, 1)(*blocks))
+        kind = dtype
+        if kind is None:
+            ones = [np.ones((), x.dtype)[()] if isinstance(x, np.ndarray) else x for x in blocks]
+            first = next(iter(found.flat)) if found.size else function(*ones)
+            kind = np.asarray(first).dtype
+            if kind.hasobject:
+                raise TypeError(
+                    f"{name_of(function)}{inspect.signature(function)} returned {type(first).__name__}: "
+                    "an element-wise function returns numbers; dtype= tells which"
+                )
+        return found.astype(kind)
+
+    return on_block
