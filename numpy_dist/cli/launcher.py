@@ -42,6 +42,7 @@ class Job:
     backend: str | None = None
     timeout: float | None = None
     all_output: bool = False
+    patch: bool = False
     environment: dict[str, str] = field(default_factory=lambda: dict(os.environ))
 
 
@@ -63,6 +64,7 @@ def job_environment(job: Job, cores: int) -> dict[str, str]:
 
 def _runner(job: Job, streams: str | None = None) -> list[str]:
     options = ["--all-output"] if job.all_output else []
+    options += ["--patch"] if job.patch else []
     options += ["--streams", streams] if streams else []
     # -P: the folder that the user stands in must not come before the standard library while the runner starts.
     return [sys.executable, "-P", "-m", "numpy_dist.cli.runner", *options, "--", *job.command]

@@ -64,6 +64,11 @@ def build_parser() -> tuple[argparse.ArgumentParser, argparse.ArgumentParser]:
         help="print where a rank is once it has waited S seconds for the others (sets NUMPY_DIST_TIMEOUT)",
     )
     run.add_argument("--all-output", action="store_true", help="show what every rank prints, with its number")
+    run.add_argument(
+        "--patch",
+        action="store_true",
+        help="give the script numpy_dist where it imports numpy; what it imports keeps its NumPy",
+    )
     info = commands.add_parser("info", help="show what this machine offers, and what is missing")
     info.add_argument("--json", action="store_true", help="print JSON")
     kept = commands.add_parser("cache", help="show or clear the compiled kernels that are kept on disk")
@@ -90,7 +95,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         run_parser.error("no script given")
     if command[0] != "-m" and not os.path.exists(command[0]):
         run_parser.error(f"no such script: {command[0]}")
-    job = launcher.Job(options.ranks, tuple(command), options.backend, options.timeout, options.all_output)
+    job = launcher.Job(
+        options.ranks, tuple(command), options.backend, options.timeout, options.all_output, options.patch
+    )
     try:
         return launcher.run(job)
     except LauncherError as problem:

@@ -1,11 +1,13 @@
 """One rank of a job that `numpy-dist run` started: runs the user's script as `python script.py` would.
 
-``python -m numpy_dist.cli.runner [--all-output] -- script.py [argument ...]``, or ``-- -m module [argument ...]``.
+``python -m numpy_dist.cli.runner [--all-output] [--patch] -- script.py [argument ...]``, or ``-- -m module [argument
+...]``.
 """
 
 from __future__ import annotations
 
 import argparse
+import builtins
 import faulthandler
 import io
 import os
@@ -32,32 +34,45 @@ def rank_and_size() -> tuple[int, int]:
     return 0, 1
 
 
-def _script(path: str) -> tuple[Any, ...]:
+def _patched_builtins() -> types.ModuleType:
+    """The builtins of a script to which ``import numpy`` is to give `numpy_dist`; not of the modules it imports."""
+    from numpy_dist.binding import namespace_builtins
+
+    made = types.ModuleType(builtins.__name__, builtins.__doc__)
+    vars(made).update(namespace_builtins())
+    return made
+
+
+def _script(path: str, names: types.ModuleType) -> tuple[Any, ...]:
     if os.path.isdir(path) or path.endswith((".zip", ".pyz")):
-        return runpy.run_path, path, None, "__main__"  # it sets sys.path itself
+        return runpy.run_path, path, {"__builtins__": names}, "__main__"  # it sets sys.path itself
     _launcher_frame = True  # above a SyntaxError of the script
     with io.open_code(os.path.abspath(path)) as file:
         code = compile(file.read(), path, "exec")
     # A module of its own, which stays: `__main__` of runpy is gone when atexit functions run.
     main = types.ModuleType("__main__")
-    main.__dict__.update(__file__=path, __builtins__=__builtins__)
+    main.__dict__.update(__file__=path, __builtins__=names)
     sys.modules["__main__"] = main
     if not os.environ.get("PYTHONSAFEPATH"):
         sys.path.insert(0, os.path.dirname(os.path.realpath(path)))
     return exec, code, main.__dict__
 
 
-def prepare(command: Sequence[str]) -> tuple[Any, ...]:
+def prepare(command: Sequence[str], patch: bool = False) -> tuple[Any, ...]:
     """Set `sys.argv`, `sys.path` and `__main__` as Python does for `command`; returns the function
-    that runs it, and its arguments."""
+    that runs it, and its arguments.
+
+    With `patch` the NumPy that the script or module imports is `numpy_dist`.
+    """
+    names = _patched_builtins() if patch else builtins
     if command[0] == "-m":
         module = command[1]
         sys.argv = list(command[1:])
         if not os.environ.get("PYTHONSAFEPATH"):
             sys.path.insert(0, os.getcwd())
-        return runpy.run_module, module, None, "__main__", True
+        return runpy.run_module, module, {"__builtins__": names}, "__main__", True
     sys.argv = list(command)
-    return _script(command[0])
+    return _script(command[0], names)
 
 
 def _show(kind: type[BaseException], value: BaseException, trace: types.TracebackType | None) -> None:
@@ -71,6 +86,7 @@ def main(arguments: Sequence[str]) -> None:
     parser = argparse.ArgumentParser(prog="numpy_dist.cli.runner")
     parser.add_argument("--all-output", action="store_true")
     parser.add_argument("--streams")
+    parser.add_argument("--patch", action="store_true")
     position = list(arguments).index("--")
     options = parser.parse_args(arguments[:position])
     rank, size = rank_and_size()
@@ -81,7 +97,7 @@ def main(arguments: Sequence[str]) -> None:
         guard.at_last = leave
     else:
         sys.excepthook = _show
-    detect.run_guarded(*prepare(arguments[position + 1 :]))
+    detect.run_guarded(*prepare(arguments[position + 1 :], options.patch))
 
 
 if __name__ == "__main__":

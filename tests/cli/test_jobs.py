@@ -148,6 +148,47 @@ def test_a_module_runs_too(run: Run, tmp_path: Path) -> None:
     assert done.stdout == "__main__ package ['-n', '3', 'script.py']\n"
 
 
+PATCHED = """
+import sys
+import numpy as np
+import numpy.random as npr
+from numpy.fft import fftfreq
+from numpy import zeros, linalg
+import helper
+
+def inside():
+    from numpy import ones
+    import numpy
+    return ones(3) + numpy.arange(3)
+
+assert type(__builtins__).__name__ == "module" and __name__ == "__main__"
+made = [np.zeros(9), zeros(9), inside(), npr.default_rng(1).random(9), fftfreq(9), np.linspace(0, 1, 9)]
+print([type(x).__name__ for x in made], type(helper.make()).__name__, linalg.norm(np.arange(3.0)) == 5 ** 0.5)
+x = np.arange(10**6, dtype=float)
+print((x[1:] - x[:-1]).sum(), x.layout.mesh.size, sys.argv)
+"""
+
+
+@pytest.mark.parametrize("how", ["script", "module", "folder"])
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_patched_scripts(mpi: None, environment: dict[str, str], tmp_path: Path, ranks: int, how: str) -> None:
+    (tmp_path / "helper.py").write_text("import numpy as np\n\ndef make():\n    return np.zeros(3)\n")
+    if how == "folder":
+        (tmp_path / "app").mkdir()
+        (tmp_path / "helper.py").rename(tmp_path / "app/helper.py")
+    (tmp_path / {"folder": "app/__main__.py"}.get(how, "script.py")).write_text(PATCHED)
+    program = {"script": ["script.py"], "module": ["-m", "script"], "folder": ["app"]}[how]
+    command = [*COMMAND, "run", "-n", str(ranks), "--patch", *program, "word"]
+    options = {"cwd": tmp_path, "env": environment, "capture_output": True, "text": True, "timeout": PATIENCE}
+    done = subprocess.run(command, **options)
+    assert done.returncode == 0, done.stderr
+    first, second = done.stdout.splitlines()
+    assert first == f"{['DistArray'] * 6} ndarray True"
+    assert second.startswith(f"999999.0 {ranks} ") and second.endswith("'word']")
+    without = subprocess.run([word for word in command if word != "--patch"], **options)
+    assert without.returncode and "has no attribute 'layout'" in without.stderr
+
+
 def test_a_folder_runs_too(run: Run, tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     (tmp_path / "folder" / "__main__.py").write_text("import beside; print(beside.x)")
