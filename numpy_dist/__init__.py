@@ -50,6 +50,7 @@ _OWN: dict[str, str] = {
     "decline": "numpy_dist.dispatch.core.registry",
     "dispatchable": "numpy_dist.dispatch.core.entries",
     "plugins": "numpy_dist.dispatch.core.plugins",
+    "report": "numpy_dist.dispatch.core.report",
 }
 
 

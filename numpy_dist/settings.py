@@ -39,8 +39,8 @@ def _one_of(*words: str) -> Callable[[str, Any], str]:
     """A parser for a setting that takes one of some words."""
 
     def parse(name: str, value: Any) -> str:
-        if isinstance(value, bool) and "on" in words:
-            return "on" if value else "off"
+        if "on" in words and (isinstance(value, bool) or value in ("0", "1")):
+            return "on" if value in (True, "1") else "off"
         if not isinstance(value, str) or value.strip().lower() not in words:
             _refuse(name, value, "one of " + ", ".join(words))
         return value.strip().lower()

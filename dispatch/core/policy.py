@@ -50,6 +50,7 @@ class Ledger:
     def __init__(self) -> None:
         self.warned: set[tuple[str, Site]] = set()
         self.gathered: dict[tuple[str, Site], Gathered] = {}
+        self.native: dict[tuple[str, str, Any], int] = {}  # what ran by rules and by the engine (see `report`)
         self.compared: set[Any] = set()  # the overrides that were compared between the ranks (see `guard`)
 
 
@@ -58,7 +59,11 @@ _ledgers: weakref.WeakKeyDictionary[Any, Ledger] = weakref.WeakKeyDictionary()
 
 def ledger() -> Ledger:
     """The calling rank's ledger."""
-    runtime = engine.runtime()
+    return ledger_of(engine.runtime())
+
+
+def ledger_of(runtime: engine.Runtime) -> Ledger:
+    """The ledger of a rank's runtime."""
     found = _ledgers.get(runtime)
     if found is None:
         found = _ledgers[runtime] = Ledger()

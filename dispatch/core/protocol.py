@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from numpy_dist import engine
-from numpy_dist.dispatch.core import fallback, operands, policy, registry
+from numpy_dist.dispatch.core import fallback, operands, policy, registry, report
 from numpy_dist.dispatch.core.keys import canonical, name_of
 from numpy_dist.dispatch.core.operands import PLAIN, any_sharded, as_operand, is_foreign
 from numpy_dist.dispatch.core.registry import TABLE, Declined, Record
@@ -97,8 +97,12 @@ def apply(
             break
         try:
             if rule.wants_ufunc:
-                return rule.function(_ufunc_of(function), *args, **kwargs)
-            return rule.function(*args, **kwargs)
+                result = rule.function(_ufunc_of(function), *args, **kwargs)
+            else:
+                result = rule.function(*args, **kwargs)
+            if report.active:
+                report.note(record.name, rule.kind)
+            return result
         except (Declined, engine.NotNumbers) as declined:
             reason = declined.reason
     return last(function, args, kwargs, reason)

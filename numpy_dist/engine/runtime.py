@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextvars
 import threading
+from collections.abc import Callable
 from typing import Any
 
 from numpy_dist.comm import detect
@@ -18,6 +19,9 @@ current: contextvars.ContextVar[Runtime | None] = detect.rank_local(
     contextvars.ContextVar("numpy_dist_runtime", default=None)
 )
 _process: Runtime | None = None
+
+STARTED: list[Callable[[Runtime], None]] = []
+"""What is called with each new runtime."""
 
 
 class Runtime:
@@ -58,6 +62,8 @@ class Runtime:
         self.listings: list[Any] = []
         self.thread = threading.get_ident()
         self._budget: int | None = None
+        for listener in STARTED:
+            listener(self)
 
     @property
     def flat_mesh(self) -> Mesh:

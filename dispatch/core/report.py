@@ -1,0 +1,160 @@
+"""The report: what ran natively and what was gathered, how often, and at which lines.
+
+Gathers are always counted. What runs natively is counted with ``REPORT=on`` only, so that it costs nothing otherwise:
+calls of rules by `protocol.apply`, statements by a wrapper around the program's `append`.
+"""
+
+from __future__ import annotations
+
+import atexit
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from numpy_dist import engine, settings
+from numpy_dist.dispatch.core import policy
+from numpy_dist.dispatch.core.policy import format_bytes
+from numpy_dist.dispatch.core.sites import Site, call_site
+from numpy_dist.engine.runtime import STARTED, current
+from numpy_dist.engine.sites import resolve
+from numpy_dist.settings import config
+
+__all__ = ["Line", "Report", "report"]
+
+active = False
+"""Whether calls of rules are counted."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """What was called at one line.
+
+    Attributes
+    ----------
+    function : str
+    how : str
+        "gathered", or how it ran: a kind of rule, "elementwise" or "reduction".
+    calls : int
+    bytes : int
+        Bytes that were gathered, in all.
+    site : Site
+        File and line of the user's call.
+    reason : str
+        Why it was gathered; empty otherwise.
+    """
+
+    function: str
+    how: str
+    calls: int
+    bytes: int
+    site: Site
+    reason: str = ""
+
+
+class Report(list[Line]):
+    """The lines of a report, the most gathered bytes first; it prints itself as a table.
+
+    Attributes
+    ----------
+    counted : bool
+        Whether it also says what ran natively.
+    """
+
+    def __init__(self, lines: list[Line], counted: bool) -> None:
+        super().__init__(sorted(lines, key=lambda line: (-line.bytes, line.how != "gathered", -line.calls)))
+        self.counted = counted
+
+    def __str__(self) -> str:
+        gathered = sum(line.bytes for line in self)
+        native = sum(line.calls for line in self if line.how != "gathered")
+        calls = sum(line.calls for line in self if line.how == "gathered")
+        heading = f"numpy_dist: {calls} calls gathered {format_bytes(gathered)}"
+        if self.counted:
+            heading += f", {native} ran natively"
+        else:
+            heading += "; what ran natively is counted with NUMPY_DIST_REPORT=1"
+        if not self:
+            return heading
+        rows = [("function", "how", "calls", "gathered", "line")]
+        rows += [
+            (x.function, x.how, f"{x.calls:,}", format_bytes(x.bytes) if x.how == "gathered" else "", str(x.site))
+            for x in self
+        ]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        return "\n".join(
+            [heading, *("  ".join(text.ljust(w) for text, w in zip(row, widths, strict=True)).rstrip() for row in rows)]
+        )
+
+    __repr__ = __str__
+
+
+def report() -> Report:
+    """What this rank has run so far, by function and line (not collective).
+
+    Gathers that nobody asked for are always in it. What ran natively is counted while ``config.REPORT`` is "on"; with
+    ``NUMPY_DIST_REPORT=1`` in the environment rank 0 also prints the report when the program ends.
+
+    Returns
+    -------
+    Report
+        A list of `Line`, sorted by the bytes gathered.
+    """
+    lines = [Line(x.function, "gathered", x.count, x.bytes, x.site, x.reason) for x in policy.gathered()]
+    counts: dict[tuple[str, str, Site], int] = {}
+    for (name, how, where), calls in policy.ledger().native.items():
+        if not isinstance(where, Site):
+            found = resolve(where)
+            where = Site(found.filename, found.line)
+        counts[name, how, where] = counts.get((name, how, where), 0) + calls
+    lines += [Line(name, how, calls, 0, site) for (name, how, site), calls in counts.items()]
+    return Report(lines, active or bool(counts))
+
+
+def note(name: str, how: str) -> None:
+    """Count a call of a rule."""
+    counts = policy.ledger().native
+    key = name, how, call_site()
+    counts[key] = counts.get(key, 0) + 1
+
+
+def _count_statements(rt: engine.Runtime) -> None:
+    """Count what is recorded in a runtime's program from now on."""
+    program: Any = rt.program
+    if hasattr(program.append, "counts"):
+        return
+    append: Callable[..., None] = program.append
+    counts = policy.ledger_of(rt).native
+
+    def counting(statement: Any, now: bool = False, depth: int = 1) -> None:
+        append(statement, now, depth + 1)
+        if active:
+            reduces = not hasattr(statement, "creates")
+            key = (statement.op.name, "reduction" if reduces else "elementwise", statement.site)
+            counts[key] = counts.get(key, 0) + 1
+
+    counting.counts = True  # type: ignore[attr-defined]
+    program.append = counting
+
+
+def _switched() -> None:
+    """``REPORT`` was set."""
+    global active
+    active = active or config.REPORT == "on"
+    if active:
+        STARTED.append(_count_statements)
+        found = current.get()
+        if found is not None:
+            _count_statements(found)
+
+
+def _print_at_exit() -> None:
+    comm = engine.runtime().comm
+    if comm.rank == 0:
+        print(report(), file=sys.stderr)
+
+
+settings.LISTENERS["REPORT"] = _switched
+if config.REPORT == "on":
+    _switched()
+    atexit.register(_print_at_exit)

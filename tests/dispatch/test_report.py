@@ -1,0 +1,105 @@
+"""The report of what ran natively and what was gathered."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import numpy_dist as nd
+from numpy_dist import engine
+from numpy_dist.dispatch.core import policy, report
+from numpy_dist.spmd_testing import spmd
+from tests.failures import jobs
+
+pytestmark = pytest.mark.usefixtures("tiny_shards")
+
+PROGRAM = """
+import os
+os.environ["NUMPY_DIST_REPORT"], os.environ["NUMPY_DIST_FALLBACK"] = "1", "silent"
+import numpy as np, numpy_dist as nd
+x = nd.asarray(np.arange(40_000.0).reshape(200, 200))
+for _ in range(3):
+    y = np.sqrt(x) + x
+    total = float(y.sum())
+@nd.dispatchable
+def gathered(x):
+    return 1
+gathered(x)
+gathered(x[0])
+np.cumsum(x, axis=0)
+"""
+
+
+@nd.dispatchable
+def size(x):
+    """A function that nobody has overridden."""
+    return x.size
+
+
+@pytest.fixture
+def counting(monkeypatch):
+    """Counting is on for the test."""
+    policy.forget()
+    monkeypatch.setattr(report, "active", True)
+    rt = engine.runtime()
+    report._count_statements(rt)
+    yield
+    del rt.program.append
+    policy.forget()
+
+
+@spmd(1, 2)
+def test_gathers_are_always_counted():
+    policy.forget()
+    x = nd.arange(6.0)
+    with nd.config(FALLBACK="silent"):
+        for _ in range(3):
+            size(x)
+        size(x[:2])
+    found = nd.report()
+    assert [(line.function, line.how, line.calls, line.bytes) for line in found] == [
+        ("tests.dispatch.test_report.size", "gathered", 3, 144),
+        ("tests.dispatch.test_report.size", "gathered", 1, 16),
+    ]
+    assert str(found).startswith("numpy_dist: 4 calls gathered 160 bytes; what ran natively is counted with")
+    assert found[0].site.filename == __file__ and found[0].reason
+
+
+def test_what_ran_natively_by_line(counting):
+    x = nd.arange(6.0)
+    for _ in range(3):
+        y = x + 1
+        np.cumsum(y)
+    y.sum()
+    with nd.config(FALLBACK="silent"):
+        size(x)
+    found = nd.report()
+    assert found[0].function == "tests.dispatch.test_report.size"
+    told = {(line.function, line.how): (line.calls, line.site.line) for line in found}
+    here = told["add", "elementwise"][1]
+    assert told["add", "elementwise"] == (3, here)
+    assert told["numpy.cumsum", "parallel"] == (3, here + 1)
+    assert told["add", "reduction"] == (1, here + 2)
+
+
+def test_nothing_is_counted_unless_asked():
+    policy.forget()
+    x = nd.arange(6.0)
+    np.cumsum(x + 1)
+    assert nd.report() == [] and "append" not in vars(engine.runtime().program)
+
+
+def test_at_exit():
+    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=100)
+    lines = done.stderr.splitlines()
+    assert done.returncode == 0 and lines[0].startswith("numpy_dist: 2 calls gathered 314.1 KiB, ")
+    assert lines[1].split() == ["function", "how", "calls", "gathered", "line"]
+    assert lines[2].split() == ["gathered", "gathered", "1", "312.5", "KiB", "<string>:12"]
+    assert ["sqrt", "elementwise", "3", "<string>:7"] in [line.split() for line in lines]
+
+
+@pytest.mark.slow
+def test_at_exit_of_two_real_ranks(tmp_path):
+    job = jobs.run("mpiexec", PROGRAM, tmp_path)
+    assert job.code == 0 and job.text.count("calls gathered") == 1
