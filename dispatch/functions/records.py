@@ -1,11 +1,56 @@
-"""Structured arrays, field by field: NumPy's `recfunctions` that write into an array they are given."""
+"""Structured arrays, field by field: NumPy's `recfunctions` that treat all elements alike."""
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
 from numpy.lib import recfunctions
 
-from numpy_dist.dispatch.core.registry import implements
+from numpy_dist.dispatch.core.registry import decline, implements
+from numpy_dist.dispatch.functions.common import as_handle, view_or_self
 from numpy_dist.dispatch.functions.numpy_source import numpy_source
+from numpy_dist.dispatch.functions.shards import on_stacks
 
-for _function in (recfunctions.assign_fields_by_name, recfunctions.recursive_fill_fields):
+_COMPOSED: tuple[Any, ...] = (
+    recfunctions.apply_along_fields,
+    recfunctions.assign_fields_by_name,
+    recfunctions.recursive_fill_fields,
+)
+for _function in _COMPOSED:
     implements(_function, kind="composed")(numpy_source(_function))
+
+
+def _of_elements(function: Callable[..., Any], depth: int = 0, order: str = "K") -> None:
+    """Register a function whose first argument is an array with `depth` axes to an element; some return views.
+
+    `order` is the memory order of NumPy's new arrays.
+    """
+
+    def implementation(*args: Any, **kwargs: Any) -> Any:
+        first, *rest = args if args else (kwargs.pop(next(iter(signature.parameters))),)
+        x = as_handle(first)
+        count = x.ndim - depth
+        if count < 0:
+            function(np.zeros(x.shape, x.dtype), *rest, **kwargs)  # NumPy's error
+        sample = np.zeros((1,) * count + tuple(x.shape[count:]), x.dtype)
+        found = function(sample, *rest, **kwargs)
+        if type(found) is not np.ndarray:
+            decline("masked arrays and records")
+        if np.may_share_memory(found, sample):
+            return view_or_self(x, lambda array: function(array, *rest, **kwargs))
+        return on_stacks(lambda block: function(block, *rest, **kwargs), [x], depth, name=name, order=order)
+
+    signature, name = inspect.signature(function), function.__name__
+    implementation.__name__ = implementation.__qualname__ = name
+    implementation.__signature__ = signature  # type: ignore[attr-defined]
+    implements(function, kind="axis-local" if depth else "elementwise")(implementation)
+
+
+for _function in (recfunctions.rename_fields, recfunctions.repack_fields, recfunctions.structured_to_unstructured):
+    _of_elements(_function)
+for _function in (recfunctions.drop_fields, recfunctions.require_fields):
+    _of_elements(_function, order="C")
+_of_elements(recfunctions.unstructured_to_structured, 1)

@@ -42,6 +42,7 @@ def on_stacks(
     name: str,
     order: str = "K",
     axis: int = -1,
+    first: bool = False,
 ) -> Any:
     """``function(*operands)`` for a function that treats all items of a stack alike.
 
@@ -62,6 +63,8 @@ def on_stacks(
         Whether the stack of the results has the memory order of that of the operands.
     axis : int
         Where in the results the last axis is to be.
+    first : bool
+        Whether the first item decides the dtypes, not all items together.
 
     Raises
     ------
@@ -77,15 +80,17 @@ def on_stacks(
         stack = np.broadcast_shapes(*(x.shape[: x.ndim - depth] for x, depth in zip(handles, depths, strict=True)))
     except ValueError:
         engine.numpy_error(function, handles)
+    if not stack and not any(depths):
+        return engine.wrap(function(*(engine.gather(x) for x in handles)))
     if not stack:
         decline("a single item cannot be divided between the ranks")
     axes = None
     if order == "K":
         axes = memory_axes([_stack_of(x._array, depth) for x, depth in zip(handles, depths, strict=True)], stack)
     if axes is None:
-        return _run(function, handles, depths, stack, name, axis)
+        return _run(function, handles, depths, stack, name, axis, first)
     handles = [_permuted(x, axes, depth) for x, depth in zip(handles, depths, strict=True)]
-    found = _run(function, handles, depths, tuple(stack[a] for a in axes), name, axis)
+    found = _run(function, handles, depths, tuple(stack[a] for a in axes), name, axis, first)
     back = np.argsort(axes).tolist()
     return _each(found, lambda x: _permuted(x, back, x.ndim - len(stack)))
 
@@ -124,7 +129,9 @@ def _each(found: Any, function: Callable[[Any], Any]) -> Any:
     return rebuild(type(found), [function(x) for x in found])
 
 
-def _run(function: Any, handles: list[Any], depths: list[int], stack: Shape, name: str, axis: int) -> Any:
+def _run(
+    function: Any, handles: list[Any], depths: list[int], stack: Shape, name: str, axis: int, first: bool
+) -> Any:
     layout = _division(handles, depths, stack)
     layouts = [_share(layout, tuple(x.shape), depth) for x, depth in zip(handles, depths, strict=True)]
     pairs = [(engine.aligned(x, its), its) for x, its in zip(handles, layouts, strict=True)]
@@ -136,6 +143,8 @@ def _run(function: Any, handles: list[Any], depths: list[int], stack: Shape, nam
     told, results = _computed(function, held if mine else None, len(stack), name)
     everyone = engine.runtime().comm.allgather(told)
     _raise_and_warn(everyone, holders or range(1))
+    if first and holders:
+        _follow_first(everyone, layout)
     return _assembled(everyone, results if holders else [], layout, axis)
 
 
@@ -193,6 +202,18 @@ def _raise_and_warn(everyone: list[Told], ranks: Any) -> None:
             outcome.warn_again(list(log.values()))
             raise error.restore() if isinstance(error, outcome.PortableError) else error
     outcome.warn_again(list(log.values()))
+
+
+def _follow_first(everyone: list[Told], layout: Layout) -> None:
+    """Let the rank of the first item tell the dtypes and shapes for all."""
+    boxes = {rank: layout.box(rank) for rank in layout.holders()}
+    leader = next(rank for rank, box in boxes.items() if box is not None and not any(low for low, _ in box))
+    results = everyone[leader].results or []
+    for rank in boxes:
+        for (_, shape), (_, wanted) in zip(everyone[rank].results or [], results, strict=True):
+            if shape != wanted:
+                raise ValueError(f"could not broadcast input array from shape {shape} into shape {wanted}")
+        everyone[rank].results = results
 
 
 def _assembled(everyone: list[Told], results: list[np.ndarray], layout: Layout, axis: int) -> Any:

@@ -1,0 +1,55 @@
+"""Polynomials: values and products. Coefficients are few, the points at which they are evaluated may be many."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.polynomial import polynomial
+
+from numpy_dist.dispatch.core.registry import decline, implements
+from numpy_dist.dispatch.functions.common import as_handle
+
+
+@implements(np.polymul, kind="composed")
+def polymul(a1: Any, a2: Any) -> Any:
+    if isinstance(a1, np.poly1d) or isinstance(a2, np.poly1d):
+        decline("polynomials as objects")
+    return np.convolve(_trimmed(a1), _trimmed(a2))
+
+
+def _trimmed(coefficients: Any) -> Any:
+    """Coefficients without leading zeros, as `numpy.poly1d` has them."""
+    found = np.atleast_1d(as_handle(coefficients))
+    if found.ndim > 1:
+        raise ValueError("Polynomial must be 1d only.")
+    found = np.trim_zeros(found, trim="f")
+    return found if found.size else as_handle(np.zeros(1, found.dtype))
+
+
+def _polyval(x: Any, c: Any, tensor: bool = True) -> Any:
+    """As `numpy.polynomial.polynomial.polyval`, which no array can override by itself."""
+    c = np.atleast_1d(as_handle(c))
+    c = c + 0.0 if c.dtype.kind in "biu" else c
+    c = np.reshape(c, c.shape + (1,) * x.ndim) if tensor else c
+    value = c[-1] + x * 0
+    for k in range(2, len(c) + 1):
+        value = c[-k] + value * x
+    return value
+
+
+def polyval2d(x: Any, y: Any, c: Any) -> Any:
+    x, y = as_handle(x), as_handle(y)
+    if x.shape != y.shape:
+        raise ValueError("x, y are incompatible")
+    return _polyval(y, _polyval(x, c), tensor=False)
+
+
+def polygrid2d(x: Any, y: Any, c: Any) -> Any:
+    return _polyval(as_handle(y), _polyval(as_handle(x), c))
+
+
+for _function in (polyval2d, polygrid2d):
+    _numpys = getattr(polynomial, _function.__name__)
+    if hasattr(_numpys, "__wrapped__"):  # NumPy lets us override it
+        implements(_numpys, kind="composed")(_function)
