@@ -14,7 +14,7 @@ from numpy_dist.dispatch.functions.counting import known
 from numpy_dist.dispatch.functions.indexing import boolean_getitem
 from numpy_dist.dispatch.functions.numpy_source import numpy_source
 from numpy_dist.dispatch.functions.ordering import ordered
-from numpy_dist.parallel.routing import deliver
+from numpy_dist.parallel.picking import put
 
 for _function in (
     np.intersect1d,
@@ -82,7 +82,9 @@ def _put_back(ranks: Any, positions: Any) -> Any:
     result = engine.default_layout(tuple(positions.shape), split=0)
     cut = result.cut_of(0)
     assert cut is not None and cut.extent == result.size
-    return engine.from_local(deliver(places, values, cut.points, engine.runtime().comm), result)
+    comm = engine.runtime().comm
+    own = np.empty(cut.points[comm.rank + 1] - cut.points[comm.rank], values.dtype)
+    return engine.from_local(put(own, cut.points, places, values, comm)[0], result)
 
 
 @implements(np.isin, kind="composed")

@@ -156,3 +156,18 @@ def shard(x: Any) -> np.ndarray:
         storage.allocate(storage.layout.box(rt.rank))
     place = window(storage.dtype.itemsize, storage.low, storage.extent, None, vmap, box, array.dtype)
     return place.over(storage.memory)
+
+
+def written(x: Any) -> np.ndarray:
+    """As `shard`, for writing to at once, through the array that it returns.
+
+    Collective in effect: it executes the whole pending program, of which statements may still read the old values.
+    """
+    rt = runtime()
+    rt.program.run()
+    rt.program.run_deferred()
+    storage = x._storage
+    block = shard(x)
+    storage.fresh = ()  # what other ranks have of it is out of date
+    storage.drop_spare()
+    return block

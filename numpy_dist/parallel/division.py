@@ -67,6 +67,19 @@ class Division:
             for rank, indices in pieces:
                 filled[rank] += len(indices)
 
+    def place_back(self, answers: np.ndarray, target: np.ndarray) -> None:
+        """Put what came back for the elements, those of each rank in order and the ranks one after the other, in place.
+
+        Parameters
+        ----------
+        answers, target : ndarray, shape (n, ...)
+        """
+        filled = [sum(self.counts[:rank]) for rank in range(self.ranks)]
+        for number, (start, stop) in enumerate(self._tiles):
+            for rank, indices in self._indices(number, start, stop):
+                target[start:stop][indices] = answers[filled[rank] : filled[rank] + len(indices)]
+                filled[rank] += len(indices)
+
     def _indices(self, number: int, start: int, stop: int) -> list[tuple[int, np.ndarray]]:
         """For each rank that has elements in a tile, which ones."""
         if not self._kept:
@@ -135,6 +148,14 @@ class Delivery:
             if into:
                 self._receives.append((rank, place))
         return result, targets
+
+    def send_also(self, messages: Sequence[tuple[int, np.ndarray]]) -> None:
+        """Send other arrays, each to a rank, after those for the same rank that were made before."""
+        self._sends += messages
+
+    def receive_also(self, messages: Sequence[tuple[int, np.ndarray]]) -> None:
+        """Receive from ranks into other arrays."""
+        self._receives += messages
 
     def exchange(self) -> None:
         """Send what the targets hold, and receive into the results: one message for each of them and other rank."""
