@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from numpy_dist.backends.memory import Memory
 from numpy_dist.ir.ops import Op
 
 
@@ -120,9 +121,17 @@ class Repeat(Protocol):
 
 
 class Backend(Protocol):
-    """What executes loops on local arrays."""
+    """What executes loops on local arrays.
+
+    Attributes
+    ----------
+    name : str
+    memory : Memory
+        Where the arrays lie.
+    """
 
     name: str
+    memory: Memory
 
     def run(self, loop: Loop) -> Repeat | None:
         """Execute a loop; on return, or after `fence`, its outputs are valid.
@@ -141,7 +150,13 @@ class Backend(Protocol):
 
 
 GROUP = "numpy_dist.backends"
-_MODULES = {"auto": "compiled.backend", "numba": "compiled.backend", "numpy": "interpreter", "null": "null"}
+_MODULES = {
+    "auto": "compiled.backend",
+    "numba": "compiled.backend",
+    "numpy": "interpreter",
+    "null": "null",
+    "fake": "fake.backend",
+}
 
 
 def make_backend(name: str, ranks_here: int = 1) -> Backend:

@@ -9,6 +9,7 @@ import numpy as np
 
 from numpy_dist.backends.axes import in_memory_order
 from numpy_dist.backends.base import Loop, Step, Temp
+from numpy_dist.backends.memory import HOST
 from numpy_dist.backends.tile_steps import TileSteps, is_special
 
 # Elements of a tile. It depends on nothing but the local shape, so that sums are formed alike in every tier.
@@ -19,6 +20,7 @@ class Interpreter:
     """Executes loops tile by tile."""
 
     name = "numpy"
+    memory = HOST
 
     def run(self, loop: Loop) -> None:
         """Execute a loop (see `backends.base.Loop`)."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from numpy_dist.backends.base import Loop
+from numpy_dist.backends.memory import HOST
 
 
 class NullBackend:
@@ -21,6 +22,7 @@ class NullBackend:
     """
 
     name = "null"
+    memory = HOST
 
     def __init__(self) -> None:
         self.loops = 0

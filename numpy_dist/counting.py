@@ -13,11 +13,12 @@ import numpy as np
 
 from numpy_dist import distarray as distarray  # arrays are DistArrays
 from numpy_dist import engine
+from numpy_dist.backends.memory import Block
 from numpy_dist.comm import detect
 from numpy_dist.comm.counting import Broadcasts, CountingCommunicator
 from numpy_dist.comm.process_state import ProcessState
 from numpy_dist.engine.counters import Counters
-from numpy_dist.engine.pool import Block, Pool
+from numpy_dist.engine.pool import Pool
 from numpy_dist.layout.default import default_layout
 from numpy_dist.settings import config
 

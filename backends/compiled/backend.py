@@ -21,6 +21,7 @@ from numpy_dist.backends.compiled.source import Kernel, generate
 from numpy_dist.backends.compiled.threads import ThreadPool
 from numpy_dist.backends.compiled.threads_count import cpus, thread_count
 from numpy_dist.backends.interpreter import Interpreter
+from numpy_dist.backends.memory import HOST
 from numpy_dist.backends.summation import fold_chunks
 from numpy_dist.settings import config
 
@@ -64,6 +65,7 @@ class Compiled:
     """
 
     name = "numba"
+    memory = HOST
 
     def __init__(self, compiler: Compiler, threads: int, when: str = "auto") -> None:
         self.compiler, self.when = compiler, when

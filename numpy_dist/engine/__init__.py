@@ -4,7 +4,7 @@ The layers above use what is imported here and nothing else of the engine.
 """
 
 from numpy_dist.engine.copies import aligned, assign, assign_part, copy, empty, full, register_policy
-from numpy_dist.engine.gather import agreed, gather, item, local, shard, written
+from numpy_dist.engine.gather import agreed, gather, item, local, shard, writing, written
 from numpy_dist.engine.handle import (
     Handle,
     is_handle,
@@ -74,5 +74,6 @@ __all__ = [
     "sharded",
     "target_of",
     "wrap",
+    "writing",
     "written",
 ]

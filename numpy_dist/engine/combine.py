@@ -39,8 +39,10 @@ def combine(runtime: Any, statement: Reduction, partial: np.ndarray | None) -> N
             partial = partial.transpose(storage.axes)
         if boxes[runtime.rank] is None:
             partial = None  # a copy: its primary contributes
-    mine = storage.layout.box(runtime.rank)
+    mine, memory = storage.layout.box(runtime.rank), runtime.backend.memory
     pieces: list[tuple[Box, np.ndarray]] = []
+    if partial is not None and runtime.size > 1:
+        partial = memory.download(partial)
     if runtime.size == 1:
         pieces = [] if partial is None else [(boxes[0], partial)]  # type: ignore[list-item]
     elif storage.layout.is_replicated:
@@ -52,7 +54,13 @@ def combine(runtime: Any, statement: Reduction, partial: np.ndarray | None) -> N
         if runtime.backend.name == "null":  # nothing was computed; a value that all ranks agree on
             np.copyto(storage.array(), runtime.backend.value, casting="unsafe")
             return
-        _fold(runtime, statement, storage.array(), mine, pieces)
+        result, dtype = storage.array(), statement.dtype
+        if statement.initial is None and len(pieces) == 1 and pieces[0][0] == mine and result.dtype == dtype:
+            part: Any = pieces[0][1]
+            (memory.upload if type(part) is np.ndarray else memory.copy)(result, part)
+        else:
+            pieces = [(box, memory.download(part)) for box, part in pieces]
+            memory.upload(result, _folded(runtime, statement, mine, pieces, dtype=result.dtype))
 
 
 def _kept(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[int, ...]:
@@ -133,17 +141,14 @@ def _exchange(
     return pieces
 
 
-def _fold(
-    runtime: Any, statement: Reduction, result: np.ndarray, mine: Box, pieces: list[tuple[Box, np.ndarray]]
-) -> None:
-    """Fold contributions, in rank order, and ``initial`` into the owner's box of the result."""
-    if statement.initial is None and len(pieces) == 1 and pieces[0][0] == mine and result.dtype == statement.dtype:
-        np.copyto(result, pieces[0][1])
-        return
+def _folded(
+    runtime: Any, statement: Reduction, mine: Box, pieces: list[tuple[Box, np.ndarray]], dtype: np.dtype
+) -> np.ndarray:
+    """The fold of contributions, in rank order, and ``initial`` for the owner's box of the result, as this dtype."""
     ufunc = statement.op.ufunc
     assert ufunc is not None
-    total = np.empty(result.shape, statement.dtype)
-    seen = np.zeros(result.shape, bool)
+    total = np.empty([hi - lo for lo, hi in mine], statement.dtype)
+    seen = np.zeros(total.shape, bool)
 
     def hook(kind: str, flag: int) -> None:
         met = floating.event(statement.serial, kind, "reduce", statement.errstate, statement.site)
@@ -161,4 +166,8 @@ def _fold(
             ufunc(total, statement.initial, out=total, where=seen, casting="unsafe")
         if not seen.all():
             total[~seen] = statement.initial if statement.initial is not None else ufunc.identity
+        if dtype == total.dtype:
+            return total
+        result = np.empty(total.shape, dtype)
         np.copyto(result, total, casting="unsafe")
+        return result

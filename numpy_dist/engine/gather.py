@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -74,18 +76,18 @@ def _assemble(rt: Runtime, storage: Storage, array: np.ndarray, roots: Any) -> n
     if fetched is None:
         return None
     if whole:
-        return _read(storage, array, fetched)
+        return _read(storage, array, fetched.array)
     assert vmap is not None
-    memory = fetched.base if fetched.base is not None else fetched
+    block = rt.backend.memory.download(fetched.block)
     low, steps = tuple(r.start for r in region), tuple(r.step for r in region)
     box = tuple((0, n) for n in array.shape)
-    view = window(storage.dtype.itemsize, low, fetched.shape, steps, vmap, box, array.dtype).over(memory)
+    view = window(storage.dtype.itemsize, low, fetched.array.shape, steps, vmap, box, array.dtype).over(block)
     return rt.pool.attempt(lambda: np.array(view, copy=True, order="K"))
 
 
-def _read(storage: Storage, array: np.ndarray, source: np.ndarray) -> np.ndarray:
+def _read(storage: Storage, array: np.ndarray, source: Any) -> np.ndarray:
     """Apply a phantom's offset and strides to the real, whole array."""
-    memory = np.ascontiguousarray(source).reshape(-1).view(np.uint8)
+    memory = np.ascontiguousarray(storage.pool.memory.download(source)).reshape(-1).view(np.uint8)
     view = np.ndarray(array.shape, array.dtype, buffer=memory, offset=offset_of(array), strides=array.strides)
     return storage.pool.attempt(lambda: np.array(view, copy=True, order="K"))
 
@@ -110,14 +112,16 @@ def _item(x: Any) -> Any:
     rt.program.force(x._storage)
     storage = x._storage
     if x._array.size == 1 and storage.layout.is_replicated and storage.layout.nelements == 1:
-        return storage.array().reshape(())[()]
+        return rt.backend.memory.download(storage.array()).reshape(())[()]
     values = gather(x)
     assert values is not None
     return values.reshape(())[()]
 
 
-def local(x: Any) -> np.ndarray:
+def local(x: Any) -> Any:
     """This rank's part of `x` as a view of the rank's own memory, which stays where it is from now on.
+
+    An ndarray, or what the backend's memory consists of: on a device an array of the device.
 
     Collective: every rank must ask, since it executes the program, and from now on statements that touch this memory
     execute at once. Ranks that hold nothing get an array with no elements.
@@ -129,7 +133,7 @@ def local(x: Any) -> np.ndarray:
     """
     if not is_sharded(x):
         return x._array
-    block = shard(x)
+    block = _shard(x)
     rt = runtime()
     rt.program.run_deferred()  # what has still to read these values
     x._storage.pinned = rt.handed_out = True
@@ -137,9 +141,26 @@ def local(x: Any) -> np.ndarray:
 
 
 def shard(x: Any) -> np.ndarray:
-    """As `local`, for reading at once: the memory may move when the program goes on."""
-    if not is_sharded(x):
-        return x._array
+    """The values of `local` on the host, for reading at once: the memory may move when the program goes on."""
+    return runtime().backend.memory.download(_shard(x)) if is_sharded(x) else x._array
+
+
+@contextmanager
+def writing(x: Any) -> Iterator[np.ndarray]:
+    """An array on the host, into which this rank's part of `x` is to be written; all of it has to be.
+
+    `x` is a whole array of which nothing is pending. Its own memory where that is on the host.
+    """
+    block, memory = _shard(x), runtime().backend.memory
+    if memory.on_host:
+        yield block
+    else:
+        values = np.empty(block.shape, block.dtype)
+        yield values
+        memory.upload(block, values)
+
+
+def _shard(x: Any) -> Any:
     rt = runtime()
     storage, array = x._storage, x._array
     rt.program.force(storage)
@@ -151,11 +172,11 @@ def shard(x: Any) -> np.ndarray:
         )
     box = layout.box(rt.rank)
     if box is None:
-        return np.empty(tuple(0 for _ in array.shape) or (0,), array.dtype)
+        return rt.backend.memory.empty(tuple(0 for _ in array.shape) or (0,), array.dtype)
     if storage.memory is None:
         storage.allocate(storage.layout.box(rt.rank))
     place = window(storage.dtype.itemsize, storage.low, storage.extent, None, vmap, box, array.dtype)
-    return place.over(storage.memory)
+    return place.over(storage.memory, rt.backend.memory)
 
 
 def written(x: Any) -> np.ndarray:
@@ -166,8 +187,10 @@ def written(x: Any) -> np.ndarray:
     rt = runtime()
     rt.program.run()
     rt.program.run_deferred()
+    if not rt.backend.memory.on_host:
+        raise NotImplementedError("values are not written to memory of a device from the host: see `writing`")
     storage = x._storage
-    block = shard(x)
+    block = _shard(x)
     storage.fresh = ()  # what other ranks have of it is out of date
     storage.drop_spare()
     return block

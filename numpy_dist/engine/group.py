@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from numpy_dist.engine.combine import combine
-from numpy_dist.engine.local_plan import Fetched, LocalPlan
+from numpy_dist.engine.local_plan import LocalPlan
 from numpy_dist.engine.local_planner import LocalPlanner
 from numpy_dist.engine.storage import Storage
-from numpy_dist.engine.transfer import Wanted, fetch_array, start_halo
+from numpy_dist.engine.transfer import Fetched, Wanted, fetch_array, start_halo
 from numpy_dist.ir.statements import Elementwise, Reduction, Ref, Statement
 from numpy_dist.layout.alignment import FETCH, HALO, Access, is_empty, plan_access
 from numpy_dist.layout.frames import Cell, Origin, cells, shifted
@@ -164,10 +164,10 @@ class GroupPlan:
         """Ask for everything that has to be brought; returns what waits for it."""
         waits: list[Callable[[], None]] = []
         for key, slot, wanted in self.fetches:
-            array, finish = fetch_array(runtime, storages[slot], wanted)
+            found, finish = fetch_array(runtime, storages[slot], wanted)
             waits.append(finish)
-            if array is not None:
-                fetched[key] = Fetched(array, wanted[runtime.rank][0])
+            if found is not None:
+                fetched[key] = found
         for slot, accesses in self.halos:
             started = start_halo(runtime, storages[slot], accesses)
             if started is not None:

@@ -57,7 +57,8 @@ def _fill(handle: Any, block_of: Callable[[Box], np.ndarray], axes: tuple[int, .
         storage.allocate(box)
         user_box = box if axes is None else tuple(box[i] for i in sorted(range(len(axes)), key=axes.__getitem__))
         block = block_of(user_box)
-        storage.array()[...] = block if axes is None else block.transpose(axes)
+        memory, block = storage.pool.memory, block if axes is None else block.transpose(axes)
+        (memory.upload if isinstance(block, np.ndarray) else memory.copy)(storage.array(), block)
     return handle
 
 
@@ -130,8 +131,12 @@ def from_root(array: np.ndarray | None, root: int = 0, layout: Layout | None = N
         )
         return _fill(handle, lambda box: _cut_out(array, box), None)
     if own is not None:
-        handle._storage.allocate(own)
-        comm.exchange([], [(root, handle._storage.array())])
+        storage = handle._storage
+        storage.allocate(own)
+        memory, array = storage.pool.memory, storage.array()
+        message = memory.message(array.nbytes)
+        comm.exchange([], [(root, message)])
+        memory.unpack(message, [array], dtype)
     return handle
 
 

@@ -10,21 +10,15 @@ import numpy as np
 from numpy_dist.backends.base import Loop, ReduceStep, Step, Temp, arrays_of
 from numpy_dist.engine import floating
 from numpy_dist.engine.storage import Storage
+from numpy_dist.engine.transfer import Fetched
 from numpy_dist.engine.views import Window, window
 from numpy_dist.ir.statements import Reduction, Statement
-from numpy_dist.layout.regions import Box, Region
+from numpy_dist.layout.regions import Box
 from numpy_dist.layout.views import ViewMap
 
 # What an operand lies in: a storage's memory, what was its memory before a new version was made for this loop, what was
 # fetched, and arrays of the loop's own (results that are copied afterwards).
 MEMORY, OLD, FETCHED, ASIDE = range(4)
-
-
-class Fetched(NamedTuple):
-    """An array that was fetched, and the region that it holds."""
-
-    array: np.ndarray
-    region: Region
 
 
 class Operand(NamedTuple):
@@ -70,8 +64,7 @@ class Present(NamedTuple):
             spare = self.storages[operand.which].spare
             assert spare is not None
             return spare[0]
-        array = self.fetched[operand.which].array
-        return array if array.base is None else array.base
+        return self.fetched[operand.which].block
 
 
 class Body:
@@ -173,7 +166,7 @@ class LocalPlan:
                 wait()
             partials = self.parts[0].run(present, later)
             for target, source in later:
-                np.copyto(target, source)
+                runtime.backend.memory.copy(target, source)
             return partials
         return self._run_parts(present, later, waits)
 
@@ -185,8 +178,9 @@ class LocalPlan:
         for wait in waits:
             wait()
         partials = [part.run(present, later) for part in self.parts[self._early :]]
+        memory = present.runtime.backend.memory
         for target, source in later:
-            np.copyto(target, source)
+            memory.copy(target, source)
         return fold_cells(self.parts, partials, present) if partials and partials[0] else []
 
 
@@ -225,7 +219,7 @@ class Part:
                 return partials
         loop, arrays = self.loop(present)
         for target, source in self._body.filled:
-            np.copyto(arrays[target], arrays[source])
+            present.runtime.backend.memory.copy(arrays[target], arrays[source])
         repeat = present.runtime.backend.run(loop)
         if repeat is not None and self._repeat is None:
             self._keep(repeat, loop, arrays)
@@ -247,9 +241,11 @@ class Part:
 
     def loop(self, present: Present) -> tuple[Loop, list[np.ndarray]]:
         """The loop over arrays, and the arrays by the numbers of the operands."""
-        body = self._body
+        body, memory = self._body, present.runtime.backend.memory
         arrays = [
-            np.empty(place.shape, place.dtype) if operand.over == ASIDE else place.over(present.under(operand))
+            memory.empty(place.shape, place.dtype)
+            if operand.over == ASIDE
+            else place.over(present.under(operand), memory)
             for operand, place in zip(body.operands, self.windows, strict=True)
         ]
         statements = present.statements
@@ -259,7 +255,7 @@ class Part:
             mask = None if where is None else _at(where, arrays)
             if isinstance(statement, Reduction):
                 kept = tuple(1 if axis in statement.axes else n for axis, n in enumerate(self.shape))
-                partial = np.empty(kept, statement.dtype)
+                partial = memory.empty(kept, statement.dtype)
                 steps.append(ReduceStep(statement.op, _at(inputs[0], arrays), partial, statement.axes, mask, number))
             else:
                 given = statement.inputs
@@ -267,6 +263,8 @@ class Part:
                 targets = tuple([_at(x, arrays) for x in outputs])
                 steps.append(Step(statement.op, values, targets, mask, statement.options, number))
         watched = frozenset().union(*(statements[number].errstate.watched for number in body.numbers))
+        if memory.late_events:  # by then the program has dropped them
+            statements = list(statements)
         return Loop(self.shape, steps, reporter(present.runtime, statements), watched, self.memo), arrays
 
 
@@ -281,7 +279,7 @@ def fold_cells(parts: Sequence[Part], partials: Sequence[Sequence[np.ndarray]], 
     high = tuple(max(part.box[axis][1] for part in parts) for axis in range(len(low)))
     report = reporter(present.runtime, present.statements)
     reductions = [(n, s) for n, s in enumerate(present.statements) if isinstance(s, Reduction)]
-    folded = []
+    folded, download = [], present.runtime.backend.memory.download
     for position, (number, statement) in enumerate(reductions):
         axes, ufunc = statement.axes, statement.op.ufunc
         assert ufunc is not None
@@ -291,10 +289,11 @@ def fold_cells(parts: Sequence[Part], partials: Sequence[Sequence[np.ndarray]], 
             for part, results in zip(parts, partials, strict=True):
                 sides = enumerate(zip(part.box, low, strict=True))
                 place = total[tuple(slice(0, 1) if a in axes else slice(p - o, q - o) for a, ((p, q), o) in sides)]
+                result = download(results[position])
                 if all(part.box[axis][0] == low[axis] for axis in axes):
-                    place[...] = results[position]
+                    place[...] = result
                 else:
-                    ufunc(place, results[position], out=place)
+                    ufunc(place, result, out=place)
         folded.append(total)
     return folded
 
@@ -321,7 +320,7 @@ def new_version(runtime: Any, storage: Storage, region: Any) -> None:
         return
     runtime.counters.carried += 1
     new = storage.pool.take(old.size)
-    np.copyto(new, old)
+    storage.pool.memory.copy(new, old)
     storage.memory, storage.spare = new, (old, region)
     if spare is not None:
         discarded = spare[0]

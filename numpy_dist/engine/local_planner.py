@@ -7,9 +7,10 @@ from typing import Any
 
 from numpy_dist.backends.base import Temp
 from numpy_dist.engine.fuse import disjoint
-from numpy_dist.engine.local_plan import ASIDE, FETCHED, MEMORY, OLD, Body, Fetched, LocalPlan, Operand
+from numpy_dist.engine.local_plan import ASIDE, FETCHED, MEMORY, OLD, Body, LocalPlan, Operand
 from numpy_dist.engine.storage import Storage
 from numpy_dist.engine.takeovers import takeovers
+from numpy_dist.engine.transfer import Fetched
 from numpy_dist.ir.statements import Elementwise, Reduction, Ref, Statement
 from numpy_dist.layout.frames import Cell, Origin, framed
 from numpy_dist.layout.regions import box_size

@@ -7,8 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-import numpy as np
-
+from numpy_dist.backends.memory import HOST, Block, Memory, make_block
 from numpy_dist.engine.memory_limits import Limits, Room
 
 T = TypeVar("T")
@@ -18,28 +17,6 @@ _WATCHED = 1 << 20  # bytes of blocks that are worth asking the system how much 
 _MUCH = 1 << 28
 _RESERVE = 4 << 30
 _LOOK_SECONDS = 0.1
-
-
-class Block(np.ndarray):
-    """An allocation: a one-dimensional array of bytes that knows where it lies.
-
-    Attributes
-    ----------
-    address : int
-        Of its first byte. Slices and views of a block have none.
-    scratch : Scratch or None
-        What has lent it to an algorithm (`engine.scratch`).
-    """
-
-    address: int
-    scratch: Any = None
-
-
-def make_block(nbytes: int) -> Block:
-    """A new allocation, not initialised."""
-    block = np.ndarray.__new__(Block, nbytes, np.uint8)
-    block.address = block.ctypes.data
-    return block
 
 
 class Pool:
@@ -53,6 +30,8 @@ class Pool:
         Tells what memory there is.
     failed : callable, optional
         Told of memory that was not to be had: other ranks may wait for what would have been computed in it.
+    memory : Memory, optional
+        Where the allocations lie; default: on the host.
 
     Attributes
     ----------
@@ -67,7 +46,9 @@ class Pool:
         limit: int = 1 << 30,
         room: Callable[[], Room] | None = None,
         failed: Callable[[MemoryError], None] = lambda error: None,
+        memory: Memory = HOST,
     ) -> None:
+        self.memory = memory
         self.limit, self.held, self.peak, self.free = limit, 0, 0, 0
         self._blocks: dict[int, list[Block]] = {}
         self._room = room
@@ -84,7 +65,7 @@ class Pool:
         else:
             if self.free and nbytes >= _WATCHED:
                 self.relieve(nbytes)
-            block = self.attempt(make_block, nbytes)
+            block = self.attempt(make_block if self.memory.on_host else self.memory.allocate, nbytes)
         held = self.held = self.held + nbytes
         if held > self.peak:
             self.peak = held

@@ -13,10 +13,10 @@ import numpy as np
 from numpy_dist.engine.combine import SMALL, meet, partial_boxes
 from numpy_dist.engine.counters import Counters
 from numpy_dist.engine.group import GroupPlan
-from numpy_dist.engine.local_plan import Fetched, LocalPlan
+from numpy_dist.engine.local_plan import LocalPlan
 from numpy_dist.engine.local_planner import cell_key
 from numpy_dist.engine.storage import Storage
-from numpy_dist.engine.transfer import cached_plan, covers, ghosts, wider_margins
+from numpy_dist.engine.transfer import Fetched, cached_plan, covers, ghosts, wider_margins
 from numpy_dist.ir.phantoms import phantom
 from numpy_dist.ir.statements import Reduction, Ref, Statement
 from numpy_dist.layout.regions import Box, Region, bounding_box, box_size, region_hull, region_size
@@ -197,7 +197,7 @@ def _preview_fetches(runtime: Any, group: GroupPlan, shadows: list[Any], found: 
         found.counts["fetches"] += 1
         if wanted[runtime.rank]:
             region = wanted[runtime.rank][0]
-            fetched[key] = Fetched(phantom(tuple(map(len, region)), shadows[slot].dtype), region)
+            fetched[key] = Fetched(phantom(tuple(map(len, region)), shadows[slot].dtype), None, region)
     return fetched
 
 

@@ -137,6 +137,7 @@ class Program:
         error: Exception | None = None
         try:
             self.run()
+            self._runtime.backend.memory.fence()
         except AGREED as raised:
             error = raised
         errors = self._runtime.comm.allgather(error) if self._runtime.size > 1 else [error]
@@ -201,6 +202,9 @@ class Program:
 
     def tell(self) -> None:
         """Agree on the floating-point events so far and report them; collective."""
+        memory = self._runtime.backend.memory
+        if memory.late_events:
+            memory.fence()
         mine = tuple(self._runtime.flags)
         self.share(self._runtime.comm.allgather(mine) if self._runtime.size > 1 else [mine])
 

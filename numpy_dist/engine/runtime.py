@@ -53,9 +53,9 @@ class Runtime:
         self.comm = comm
         self.rank: int = comm.rank
         self.size: int = comm.size
-        self.pool = Pool(failed=comm.fail)
-        self.counters = Counters()
         self.backend = make_backend(config.BACKEND, comm.node_size)
+        self.pool = Pool(failed=comm.fail, memory=self.backend.memory)
+        self.counters = Counters()
         self.program = Program(self)
         self.flags: set[tuple] = set()
         self.handed_out = False

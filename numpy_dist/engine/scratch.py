@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from numpy_dist.engine.pool import Block
+from numpy_dist.backends.memory import Block
 from numpy_dist.engine.runtime import runtime
 
 
 class Scratch:
-    """Arrays of the pool's memory, which all go back to it at the end of a ``with`` block.
+    """Arrays of the pool's memory, which all go back to it at the end of a ``with`` block; of the host's on a device.
 
     Those of which `from_local` makes a distributed array within the block are taken over by it, and not copied.
     """
@@ -25,6 +25,8 @@ class Scratch:
     def empty(self, shape: int | tuple[int, ...], dtype: Any = float) -> np.ndarray:
         """A new array, not initialised, as `numpy.empty` makes it."""
         shape, kind = (shape,) if isinstance(shape, int) else tuple(shape), np.dtype(dtype)
+        if not self._pool.memory.on_host:
+            return np.empty(shape, kind)
         block = self._pool.take(prod(shape) * kind.itemsize)
         self._blocks[id(block)] = block
         block.scratch = self

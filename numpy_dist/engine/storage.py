@@ -124,13 +124,13 @@ class Storage:
         other.drop_spare()
         if sys.getrefcount(other.memory) > 2:  # somebody else sees it
             self.memory = self.pool.take(other.memory.size)
-            np.copyto(self.memory, other.memory)
+            self.pool.memory.copy(self.memory, other.memory)
         else:
             self.memory, other.memory = other.memory, None
 
     def array(self) -> np.ndarray:
         """The whole local allocation, margins included."""
-        return np.ndarray(self.extent, self.dtype, buffer=self.memory)
+        return self.pool.memory.array(self.memory, self.extent, self.dtype)
 
     def part(self, region: Sequence[range] | Box) -> np.ndarray:
         """A part of the allocation given in global coordinates (a box, or a region of ranges)."""

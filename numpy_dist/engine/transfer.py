@@ -5,9 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any
-
-import numpy as np
+from typing import Any, NamedTuple
 
 from numpy_dist.engine.storage import Storage
 from numpy_dist.layout.alignment import Access
@@ -48,7 +46,7 @@ def start_fetch(
     runtime: Any,
     storage: Storage,
     wanted: Wanted,
-    part: Callable[[Region], np.ndarray],
+    part: Callable[[Region], Any],
     reach: Reach | None = None,
 ) -> Callable[[], None]:
     """Begin to bring every rank the regions that it wants.
@@ -72,21 +70,24 @@ def start_fetch(
         own = storage.layout.box(runtime.rank)
         assert own is not None
         storage.allocate(own)
-    attempt, itemsize = storage.pool.attempt, storage.dtype.itemsize
-    sends = [(rank, attempt(_pack, storage, regions)) for rank, regions in plan.sends]
-    receives = [(rank, attempt(np.empty, _count(regions) * itemsize, np.uint8)) for rank, regions in plan.receives]
+    pool, dtype = storage.pool, storage.dtype
+    memory, attempt, held = pool.memory, pool.attempt, storage.part
+    sends = [(rank, attempt(memory.pack, [held(r) for r in regions], dtype)) for rank, regions in plan.sends]
+    receives = [(rank, attempt(memory.message, _count(regions) * dtype.itemsize)) for rank, regions in plan.receives]
+    if sends:
+        memory.fence()
     pending = runtime.comm.start_exchange(sends, receives) if sends or receives else None
     for region in plan.local:
         target = part(region)
         source = storage.part(region)
-        if target.ctypes.data != source.ctypes.data:
-            np.copyto(target, source)
+        if memory.address(target) != memory.address(source):
+            memory.copy(target, source)
 
     def finish() -> None:
         if pending is not None:
             pending.wait()
-        for (_, regions), (_, buffer) in zip(plan.receives, receives, strict=True):
-            _unpack(buffer, storage.dtype, regions, part)
+        for (_, regions), (_, message) in zip(plan.receives, receives, strict=True):
+            memory.unpack(message, [part(region) for region in regions], dtype)
 
     return finish
 
@@ -99,29 +100,6 @@ def _count(regions: Sequence[Region]) -> int:
             count *= len(r)
         total += count
     return total
-
-
-def _pack(storage: Storage, regions: Sequence[Region]) -> np.ndarray:
-    if len(regions) == 1:
-        return np.ascontiguousarray(storage.part(regions[0])).reshape(-1).view(np.uint8)
-    packed = np.empty(_count(regions), storage.dtype)
-    start = 0
-    for region in regions:
-        source = storage.part(region)
-        packed[start : start + source.size].reshape(source.shape)[...] = source
-        start += source.size
-    return packed.view(np.uint8)
-
-
-def _unpack(
-    buffer: np.ndarray, dtype: np.dtype, regions: Sequence[Region], part: Callable[[Region], np.ndarray]
-) -> None:
-    values = buffer.view(dtype)
-    start = 0
-    for region in regions:
-        target = part(region)
-        target[...] = values[start : start + target.size].reshape(target.shape)
-        start += target.size
 
 
 @lru_cache(maxsize=1024)
@@ -200,18 +178,26 @@ def _make_room(storage: Storage, own: Box | None, hulls: list[Box]) -> None:
         storage.pool.give(storage.spare[0])
         storage.spare = None
     storage.allocate(own, wider)
-    storage.part(held)[...] = mine
+    storage.pool.memory.copy(storage.part(held), mine)
     del mine
     storage.pool.give(old)
 
 
-def fetch_array(runtime: Any, storage: Storage, wanted: Wanted) -> tuple[np.ndarray | None, Callable[[], None]]:
+class Fetched(NamedTuple):
+    """An array that was fetched, the block that it lies in, and the region that it holds."""
+
+    array: Any
+    block: Any
+    region: Region
+
+
+def fetch_array(runtime: Any, storage: Storage, wanted: Wanted) -> tuple[Fetched | None, Callable[[], None]]:
     """Begin to fetch one region for each rank into an array of its own.
 
     Returns
     -------
-    array : ndarray or None
-        Dense, of the region's shape; None where this rank wants nothing.
+    fetched : Fetched or None
+        A dense array of the region's shape; None where this rank wants nothing.
     finish : callable
     """
     runtime.counters.fetches += 1
@@ -219,10 +205,11 @@ def fetch_array(runtime: Any, storage: Storage, wanted: Wanted) -> tuple[np.ndar
     if not mine:
         return None, start_fetch(runtime, storage, wanted, storage.part)
     region = mine[0]
-    memory = storage.pool.attempt(np.empty, _count(mine) * storage.dtype.itemsize, np.uint8)
-    target = np.ndarray([len(r) for r in region], storage.dtype, buffer=memory)
+    memory = storage.pool.memory
+    block = storage.pool.attempt(memory.allocate, _count(mine) * storage.dtype.itemsize)
+    target = memory.array(block, [len(r) for r in region], storage.dtype)
 
-    def part(piece: Region) -> np.ndarray:
+    def part(piece: Region) -> Any:
         slices = []
         for r, p in zip(region, piece, strict=True):
             start = (p.start - r.start) // r.step
@@ -230,4 +217,4 @@ def fetch_array(runtime: Any, storage: Storage, wanted: Wanted) -> tuple[np.ndar
         key: Any = (*slices, ...)
         return target[key]
 
-    return target, start_fetch(runtime, storage, wanted, part)
+    return Fetched(target, block, region), start_fetch(runtime, storage, wanted, part)

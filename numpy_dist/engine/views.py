@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from numpy_dist.backends.memory import HOST, Memory
 from numpy_dist.ir.phantoms import c_strides
 from numpy_dist.layout.regions import Box
 from numpy_dist.layout.views import ViewMap
@@ -27,13 +28,13 @@ class Window(NamedTuple):
     offset: int
     strides: tuple[int, ...]
 
-    def over(self, memory: np.ndarray) -> np.ndarray:
-        """The array."""
+    def over(self, block: Any, memory: Memory = HOST) -> Any:
+        """The array over a block of this memory."""
         if 0 in self.shape:
-            return np.empty(self.shape, self.dtype)
-        if memory.size == 0:  # NumPy checks strides against a buffer's size only where it has one
+            return memory.empty(self.shape, self.dtype)
+        if block.size == 0:  # NumPy checks strides against a buffer's size only where it has one
             raise IndexError(f"a rank that holds nothing was asked for an array of shape {self.shape}")
-        return np.ndarray(self.shape, self.dtype, buffer=memory, offset=self.offset, strides=self.strides)
+        return memory.array(block, self.shape, self.dtype, self.offset, self.strides)
 
 
 def window(

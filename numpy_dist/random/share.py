@@ -103,13 +103,19 @@ def make(draw: Draw, front: Front, shape: tuple[int, ...], split_it: bool = True
         _agree(split.state_of(front), None)
     # Written straight into the new array's memory: nothing was recorded that could read it.
     made = engine.empty(shape, draw.dtype, layout=layout)
-    block = engine.shard(made)
-    if runtime.size == 1:
-        draw.fill(front, block.reshape(-1))
-        return made
-    cuts = Cuts(layout, block)
+    with engine.writing(made) as block:
+        if runtime.size == 1:
+            draw.fill(front, block.reshape(-1))
+        else:
+            _fill(draw, front, Cuts(layout, block), split_it)
+    return made
+
+
+def _fill(draw: Draw, front: Front, cuts: Cuts, split_it: bool) -> None:
+    """Make this rank's pieces, by the cheapest way; see `make`."""
+    size, total = engine.runtime().size, cuts.points[-1]
     stream = stream_of(_bit_generator(front), draw.unit) if split_it else None
-    if stream is None or not worthwhile(draw, stream, total, len(cuts.own), runtime.size):
+    if stream is None or not worthwhile(draw, stream, total, len(cuts.own), size):
         _keep(draw, front, cuts)
     elif draw.kind == "fixed":
         for piece, part in zip(cuts.own, cuts.parts, strict=True):
@@ -117,7 +123,6 @@ def make(draw: Draw, front: Front, shape: tuple[int, ...], split_it: bool = True
         split.restore(front, split.fixed_end(draw, stream, total).state)
     else:
         _split(draw, stream, front, cuts)
-    return made
 
 
 def worthwhile(draw: Draw, stream: Stream, total: int, pieces: int, size: int) -> bool:

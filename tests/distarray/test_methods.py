@@ -248,6 +248,7 @@ def test_asarray_gathers_with_a_warning():
         assert small.tolist() == [0, 1, 2]
 
 
+@pytest.mark.host_memory
 def test_local_and_redistribute():
     def body():
         with nd.config(MIN_SHARD_BYTES=0):

@@ -43,6 +43,7 @@ def test_root_sends_each_rank_its_part():
     assert np.array_equal(x.gather(), VALUES)
 
 
+@pytest.mark.host_memory
 def test_local_memory_is_the_arrays_own():
     x = numpy_dist.asarray(VALUES)
     block = x.local

@@ -12,7 +12,8 @@ import pytest
 
 import numpy_dist
 from numpy_dist import engine
-from numpy_dist.engine import memory, pool, transfer
+from numpy_dist.backends.memory import HOST
+from numpy_dist.engine import memory, pool
 from numpy_dist.engine.memory_limits import Limits, Room
 from numpy_dist.engine.pool import Pool
 from numpy_dist.settings import config
@@ -242,16 +243,16 @@ def test_gathers_and_exchanges_are_tried_again(monkeypatch):
         engine.flush()
         del y
         engine.flush()
-        empty, refused = np.empty, []
+        allocate, refused = HOST.allocate, []
 
-        def scarce(*arguments, **options):
+        def scarce(nbytes):
             if kept.free:
                 refused.append(kept.free)
                 raise MemoryError
-            return empty(*arguments, **options)
+            return allocate(nbytes)
 
         with monkeypatch.context() as patched:
-            patched.setattr(transfer.np, "empty", scarce)
+            patched.setattr(HOST, "allocate", scarce)
             values = x[1::2].gather()
         return len(refused) > 0 and kept.free == 0 and bool((values == np.arange(4000.0)[1::2]).all())
 

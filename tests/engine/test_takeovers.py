@@ -137,6 +137,7 @@ def test_not_while_its_halo_travels():
         np.testing.assert_array_equal(result, values)
 
 
+@pytest.mark.host_memory
 def test_what_was_handed_out_is_copied():
     def function(x):
         p = _made(x)

@@ -35,7 +35,8 @@ def run_tier(ranks: int, when: str, cache: str, function: Callable[..., Any], *a
                 result = function(*args)
                 engine.flush()
                 engine.runtime().program.tell()
-            return Outcome(result, messages(caught), backend.counts, backend.reasons)
+            counts = getattr(backend, "counts", {"numba": 0, "numpy": 0})
+            return Outcome(result, messages(caught), counts, getattr(backend, "reasons", {}))
 
     schedule._SCHEDULES.clear()  # they hold kernels, whatever the setting
     return run_simulated(ranks, on_rank)

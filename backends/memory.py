@@ -1,0 +1,162 @@
+"""Where shards lie: what the engine asks of memory, and the memory of the host.
+
+The engine, and everything above it, touches shards through a `Memory` only (ADR 16): on a device nothing else can.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+# What holds the elements of a shard: an ndarray on the host; elsewhere an array type of the backend's, with shape,
+# dtype, strides, size, basic indexing, `reshape` and `transpose`, and no way to its values but `Memory.download`.
+Array = Any
+Strides = tuple[int, ...] | None
+
+
+class Block(np.ndarray):
+    """An allocation: a one-dimensional array of bytes that knows where it lies.
+
+    Attributes
+    ----------
+    address : int
+        Of its first byte. Slices and views of a block have none.
+    scratch : Scratch or None
+        What has lent it to an algorithm (`engine.scratch`).
+    """
+
+    address: int
+    scratch: Any = None
+
+
+def make_block(nbytes: int) -> Block:
+    """A new allocation on the host, not initialised."""
+    block = np.ndarray.__new__(Block, nbytes, np.uint8)
+    block.address = block.ctypes.data
+    return block
+
+
+class Memory(Protocol):
+    """The memory of a backend.
+
+    What is asked for happens in the order in which it was asked for, but may happen later: `fence` waits for all of it.
+    `download`, and a loop's `report`, tell of values only after what came before has happened.
+
+    Attributes
+    ----------
+    on_host : bool
+        Whether arrays are ndarrays, and everything has happened when a call returns.
+    late_events : bool
+        Whether a loop's floating-point events are known after a `fence` only.
+    """
+
+    on_host: bool
+    late_events: bool
+
+    def allocate(self, nbytes: int) -> Any:
+        """A block: a one-dimensional array of bytes with an `address`, not initialised.
+
+        Raises
+        ------
+        MemoryError
+        """
+
+    def array(
+        self, block: Any, shape: Sequence[int], dtype: np.dtype, offset: int = 0, strides: Strides = None
+    ) -> Array:
+        """An array over a block, which it keeps alive."""
+
+    def empty(self, shape: Sequence[int], dtype: np.dtype) -> Array:
+        """An array of its own, not initialised."""
+
+    def address(self, array: Array) -> int:
+        """Of the first element."""
+
+    def copy(self, target: Array, source: Array) -> None:
+        """``target[...] = source`` within the memory."""
+
+    def upload(self, target: Array, source: np.ndarray) -> None:
+        """``target[...] = source`` from the host; `source` may be changed as soon as this returns."""
+
+    def download(self, source: Array) -> np.ndarray:
+        """The values of an array on the host, for reading; an ndarray is returned as it is."""
+
+    def pack(self, parts: Sequence[Array], dtype: np.dtype) -> np.ndarray:
+        """The elements of some arrays, one after the other, as bytes for a communicator; valid after `fence`."""
+
+    def message(self, nbytes: int) -> np.ndarray:
+        """A buffer in which a communicator may receive."""
+
+    def unpack(self, message: np.ndarray, parts: Sequence[Array], dtype: np.dtype) -> None:
+        """Put the elements of a received message into arrays; the message must not be changed afterwards."""
+
+    def fence(self) -> None:
+        """Wait until everything that was asked for has happened."""
+
+
+class HostMemory:
+    """The memory of this process."""
+
+    on_host = True
+    late_events = False
+    room: Callable[[], Any] | None = None
+
+    def allocate(self, nbytes: int) -> Block:
+        """As in `Memory`."""
+        return make_block(nbytes)
+
+    def array(
+        self, block: Any, shape: Sequence[int], dtype: np.dtype, offset: int = 0, strides: Strides = None
+    ) -> np.ndarray:
+        """As in `Memory`."""
+        return np.ndarray(shape, dtype, block, offset, strides)
+
+    def empty(self, shape: Sequence[int], dtype: np.dtype) -> np.ndarray:
+        """As in `Memory`."""
+        return np.empty(shape, dtype)
+
+    def address(self, array: np.ndarray) -> int:
+        """As in `Memory`."""
+        return array.ctypes.data
+
+    def copy(self, target: np.ndarray, source: np.ndarray) -> None:
+        """As in `Memory`."""
+        np.copyto(target, source, casting="unsafe")
+
+    def upload(self, target: np.ndarray, source: np.ndarray) -> None:
+        """As in `Memory`."""
+        target[...] = source
+
+    def download(self, source: np.ndarray) -> np.ndarray:
+        """As in `Memory`."""
+        return source
+
+    def pack(self, parts: Sequence[np.ndarray], dtype: np.dtype) -> np.ndarray:
+        """As in `Memory`; a contiguous array is its own message."""
+        if len(parts) == 1:
+            return np.ascontiguousarray(parts[0]).reshape(-1).view(np.uint8)
+        packed = np.empty(sum(part.size for part in parts), dtype)
+        start = 0
+        for part in parts:
+            packed[start : start + part.size].reshape(part.shape)[...] = part
+            start += part.size
+        return packed.view(np.uint8)
+
+    def message(self, nbytes: int) -> np.ndarray:
+        """As in `Memory`."""
+        return np.empty(nbytes, np.uint8)
+
+    def unpack(self, message: np.ndarray, parts: Sequence[np.ndarray], dtype: np.dtype) -> None:
+        """As in `Memory`."""
+        values, start = message.view(dtype), 0
+        for part in parts:
+            part[...] = values[start : start + part.size].reshape(part.shape)
+            start += part.size
+
+    def fence(self) -> None:
+        """Everything has happened when a call returns."""
+
+
+HOST = HostMemory()
