@@ -1,9 +1,9 @@
 """The same filters on distributed arrays; numpy_dist calls `register` through the entry point."""
 
 import numpy as np
-import numpy_dist
 import scipy.ndimage
 
+import numpy_dist
 from softfocus import filters
 
 

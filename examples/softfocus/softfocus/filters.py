@@ -1,6 +1,7 @@
 """The filters, as they are written for NumPy."""
 
 import numpy as np
+
 import numpy_dist
 
 

@@ -1,10 +1,11 @@
 """The filters on distributed arrays against those on NumPy's, at several numbers of ranks in this process."""
 
 import numpy as np
-import numpy_dist
 import pytest
 import scipy.ndimage
 import softfocus
+
+import numpy_dist
 from numpy_dist.spmd_testing import forbid_gathers, spmd
 
 IMAGE = np.random.default_rng(0).normal(size=(40, 30))
