@@ -57,10 +57,41 @@ case(np.tensordot, a(3, 4, 5), a(4, 3, 2), axes=([1, 0], [0, 1]), tolerance=BLAS
 case(np.tensordot, a(3, 4), a(2), axes=0)
 case(np.tensordot, a(3, 4), a(3, 4), axes=1)
 case(np.linalg.tensordot, a(3, 4), a(4, 2), axes=1, tolerance=BLAS)
-case(np.einsum, "ij,jk->ik", a(3, 4), a(4, 2), tolerance=BLAS, declines="a sum of products")
 case(np.einsum, "ij->ji", a(3, 4))
 case(np.einsum, "ii->i", a(4, 4))
+for _subscripts, *_shapes in (
+    ("ij,jk->ik", (3, 4), (4, 2)), ("ij,jk->ki", (3, 4), (4, 2)), ("ij,jk", (3, 4), (4, 2)), ("ij,j", (3, 4), (4,)),
+    ("i,i", (5,), (5,)), ("ij,ij->", (3, 4), (3, 4)), ("ij,ij->i", (3, 4), (3, 4)), ("ij,ij->ji", (3, 4), (3, 4)),
+    ("i,j->ij", (3,), (4,)), ("i,j->ji", (3,), (4,)), ("bij,bjk->bik", (2, 3, 4), (2, 4, 5)),
+    ("bij,bjk->ikb", (2, 3, 4), (2, 4, 5)), ("bij,bj->bi", (2, 3, 4), (2, 4)), ("ii", (4, 4)), ("ii->", (4, 4)),
+    ("ij->j", (3, 4)), ("ij->", (3, 4)), ("...ij->...ji", (2, 3, 4)), ("...ij,...jk", (2, 3, 4), (4, 5)),
+    ("i...,i...->...", (3, 4), (3, 4)), ("ij,jk,kl->il", (3, 4), (4, 5), (5, 2)), ("i,ij,j->", (3,), (3, 4), (4,)),
+    ("ij,ik,il->jkl", (3, 2), (3, 4), (3, 2)), ("iij,jk->ik", (3, 3, 4), (4, 2)), ("ij,kl->ijkl", (2, 3), (3, 2)),
+    ("ijk,jil->kl", (3, 4, 5), (4, 3, 2)), ("ij,ij->ij", (1, 4), (3, 4)), ("ij,jk->ik", (3, 1), (4, 2)),
+    ("ij,jk->ik", (0, 4), (4, 2)), ("ij,jk->ik", (3, 0), (0, 2)), ("ij,jk->ij", (3, 4), (4, 2)), ("i->i", (4,)),
+    ("ij,jk->ik", (3, 4), (3, 2)), ("ij->k", (3, 4)), ("ij->ii", (3, 4)), ("ij,jk", (3, 4)), ("ii", (3, 4)),
+):  # fmt: skip
+    _arrays = tuple(a(*_shape) for _shape in _shapes)
+    case(np.einsum, _subscripts, *_arrays, tolerance=BLAS)
+    if _subscripts.isascii() and len(_arrays) > 1:
+        case(np.einsum, _subscripts, *_arrays, optimize=True, tolerance=BLAS)
+for _dtype in "?bBhiLefFD":
+    _tolerance = BLAS if _dtype in "efFD" else None
+    case(np.einsum, "ij,jk->ik", a(3, 4, dtype=_dtype), a(4, 2, dtype=_dtype), tolerance=_tolerance)
+    case(np.einsum, "ij,ij->j", a(3, 4, dtype=_dtype), a(3, 4, dtype=_dtype), tolerance=_tolerance)
+case(np.einsum, "ij,jk->ik", a(3, 4, view="fortran"), a(4, 2, view="fortran"), tolerance=BLAS)
+case(np.einsum, "ij,jk->ik", a(3, 4), a(4, 2), order="F", tolerance=BLAS)
+case(np.einsum, "ij,jk->ik", a(3, 4, dtype="i4"), a(4, 2), dtype="D", tolerance=BLAS)
+case(np.einsum, "ij,jk->ik", a(3, 4), a(4, 2), dtype="f4", tolerance=BLAS)
+case(np.einsum, "ij,jk->ik", a(3, 4), a(4, 2), dtype="f4", casting="unsafe", tolerance=BLAS)
+case(np.einsum, "ij,jk->ik", a(3, 4), a(4, 2), out=a(3, 2), tolerance=BLAS)
+case(np.einsum, "ij,jk->ik", a(3, 4), a(4, 2), out=a(3, 3))
+case(np.einsum, "ij,jk->ik", a(3, 4), a(4, 2), out=a(3, 2, dtype="i4"))
+case(np.einsum, a(3, 4), [0, 1], a(4, 2), [1, 2], [0, 2], tolerance=BLAS)
+case(np.einsum, "ij,jk->ik", a(3, 4), a(4, 2), nonsense=3)
+case(np.einsum, "ij,jk->ik", a(3, 4), plain(4, 2), tolerance=BLAS)
 case(np.einsum_path, "ij,jk,kl->il", a(3, 4), a(4, 5), a(5, 2))
+case(np.einsum_path, "ij,jk,kl->il", a(3, 4), a(4, 5), a(5, 2), optimize="optimal")
 case(np.kron, a(2, 3), a(3, 2))
 case(np.cross, a(4, 3), a(4, 3))
 case(np.cross, a(3), a(3))

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from numpy_dist import engine
-from numpy_dist.dispatch.core.registry import decline, implements
+from numpy_dist.dispatch.core.registry import implements
 from numpy_dist.dispatch.functions.common import as_handle, ours, view_or_self, views
 from numpy_dist.dispatch.functions.numpy_source import numpy_source
 
@@ -164,17 +164,6 @@ else:
         start = 0 if "F" not in trim.upper() else int(first[0]) if first.size else n
         stop = n if "B" not in trim.upper() else int(last[0]) + 1 if last.size else 0
         return filt[start:stop]
-
-
-@implements(np.einsum, kind="structural")
-def einsum(*operands: Any, out: Any = None, optimize: Any = False, **kwargs: Any) -> Any:
-    # A single operand none of whose axes is summed over gives a view; NumPy decides it in the same way.
-    if len(operands) != 2 or not isinstance(operands[0], str) or out is not None or kwargs or optimize:
-        decline("einsum, other than the view of one array")
-    left, arrow, right = operands[0].replace(" ", "").partition("->")
-    if not arrow or "," in left or set(left) != set(right):
-        decline("einsum, other than the view of one array")
-    return operands[1]._view(lambda array: np.einsum(operands[0], array))
 
 
 # -- transpositions --------------------------------------------------------------------------------------------------

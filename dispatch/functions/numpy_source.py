@@ -159,7 +159,7 @@ def numpy_source(function: Callable[..., Any], **names: Any) -> Callable[..., An
     Parameters
     ----------
     function : callable
-        A function of NumPy that is implemented in Python.
+        A function of NumPy that is implemented in Python (whether it can be overridden or not).
     **names
         What further global names of its module mean in it.
     """

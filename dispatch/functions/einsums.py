@@ -1,0 +1,215 @@
+"""Einstein sums: views, fused products and sums, and matrix products."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy._core import einsumfunc
+
+from numpy_dist import engine
+from numpy_dist.dispatch.core.registry import decline, implements
+from numpy_dist.dispatch.functions.common import as_handle
+from numpy_dist.dispatch.functions.numpy_source import numpy_source
+from numpy_dist.ir.rules import memory_axes
+
+_parse: Any = vars(einsumfunc)["_parse_einsum_input"]
+
+implements(np.einsum_path, kind="composed")(numpy_source(np.einsum_path))
+
+
+@implements(np.einsum, kind="structural")
+def einsum_view(*operands: Any, out: Any = None, optimize: Any = False, **kwargs: Any) -> Any:
+    # A single operand none of whose axes is summed over gives a view; NumPy decides it in the same way.
+    if len(operands) != 2 or not isinstance(operands[0], str) or out is not None or kwargs or optimize:
+        decline("einsum, other than the view of one array")
+    left, arrow, right = operands[0].replace(" ", "").partition("->")
+    if not arrow or "," in left or set(left) != set(right):
+        decline("einsum, other than the view of one array")
+    return operands[1]._view(lambda array: np.einsum(operands[0], array))
+
+
+def _at_once(*operands: Any, out: Any = None, **kwargs: Any) -> Any:
+    """What NumPy does without a path: the sum of the products, in the memory order of NumPy's result."""
+    arrays, positions = _arrays(operands)
+    small = list(operands)
+    for place, x in zip(positions, arrays, strict=True):
+        small[place] = np.zeros(tuple(min(n, 1) for n in x.shape), x.dtype)
+    made: Any = np.einsum(*small, **kwargs)  # NumPy's errors, and the dtype
+    inputs, output, _ = _parse(_stand_ins(operands, positions, arrays))
+    labels = inputs.split(",")
+    sizes: dict[str, int] = {}
+    for names, x in zip(labels, arrays, strict=True):
+        for name, n in zip(names, x.shape, strict=False):
+            if sizes.setdefault(name, n) != n and n != 1:
+                if sizes[name] != 1:
+                    engine.numpy_error(np.einsum, operands, kwargs)
+                sizes[name] = n
+    if made.dtype.hasobject or not engine.shardable(made.dtype):
+        decline("arrays of Python objects")
+    shape = tuple(sizes[name] for name in output)
+    if out is not None and (tuple(out.shape) != shape or not np.can_cast(made.dtype, out.dtype, "same_kind")):
+        engine.numpy_error(np.einsum, operands, {**kwargs, "out": out})
+    with np.errstate(all="ignore"):  # as NumPy, which does not look at what einsum meets
+        result = _contracted(labels, output, arrays, sizes, made.dtype)
+        if out is not None:
+            np.copyto(out, result, casting="unsafe")
+            return out
+        if not shape:
+            return engine.item(result)
+        return _ordered(result, _order(kwargs.get("order", "K"), labels, output, arrays, sizes))
+
+
+_names: dict[str, Any] = {"c_einsum": _at_once}
+if hasattr(einsumfunc, "bmm_einsum"):  # since NumPy 2.4
+    _names["bmm_einsum"] = numpy_source(einsumfunc.bmm_einsum, c_einsum=_at_once)
+_einsum: Any = numpy_source(np.einsum, **_names)
+
+
+@implements(np.einsum, kind="composed")
+def einsum(*operands: Any, out: Any = None, optimize: Any = False, **kwargs: Any) -> Any:
+    if optimize is False:
+        return _at_once(*operands, out=out, **kwargs)
+    return _einsum(*operands, out=out, optimize=optimize, **kwargs)
+
+
+# -- reading the subscripts ------------------------------------------------------------------------------------------
+
+
+def _arrays(operands: Sequence[Any]) -> tuple[list[Any], list[int]]:
+    """The arrays among the arguments, and where they stand."""
+    if operands and isinstance(operands[0], str):
+        positions = list(range(1, len(operands)))
+    else:
+        positions = list(range(0, len(operands) - 1, 2))
+    return [as_handle(operands[place]) for place in positions], positions
+
+
+def _stand_ins(operands: Sequence[Any], positions: list[int], arrays: list[Any]) -> list[Any]:
+    """The arguments with arrays of these shapes that take no memory."""
+    made = list(operands)
+    for place, x in zip(positions, arrays, strict=True):
+        made[place] = np.broadcast_to(np.zeros((), x.dtype), x.shape)
+    return made
+
+
+# -- contracting -----------------------------------------------------------------------------------------------------
+
+
+def _contracted(labels: list[str], output: str, arrays: list[Any], sizes: dict[str, int], dtype: np.dtype) -> Any:
+    terms = [_simple(names, np.astype(x, dtype, copy=False), sizes) for names, x in zip(labels, arrays, strict=True)]
+    for pair in _path(terms, output, sizes):
+        chosen = [terms.pop(place) for place in sorted(pair, reverse=True)][::-1]
+        kept = set(output).union(*(names for names, _ in terms))
+        terms.append(chosen[0] if len(chosen) == 1 else _pair(chosen[0], chosen[1], kept, sizes, dtype))
+    names, x = _summed(terms[0], set(output), dtype)
+    missing = [name for name in output if name not in names]  # axes of extent 1 that were left out
+    found: Any = np.transpose(x, [names.index(name) for name in output if name in names])
+    return found._view(lambda a: a[tuple(None if name in missing else slice(None) for name in output)])
+
+
+Term = tuple[str, Any]
+
+
+def _simple(names: str, x: Any, sizes: dict[str, int]) -> Term:
+    """An operand with each label once, and without axes that are repeated for other operands."""
+    if len(set(names)) < len(names):
+        once = "".join(dict.fromkeys(names))
+        x, names = x._view(lambda a: np.einsum(f"{names}->{once}", a)), once
+    dropped = [n == 1 for n in x.shape]
+    key = tuple(0 if drop else slice(None) for drop in dropped)
+    x = x._view(lambda a: a[(*key, ...)]) if any(dropped) else x
+    return "".join(name for name, drop in zip(names, dropped, strict=True) if not drop), x
+
+
+def _path(terms: list[Term], output: str, sizes: dict[str, int]) -> list[Any]:
+    """Which terms are contracted, one pair after the other."""
+    if len(terms) < 3:
+        return [(0, 1)] if len(terms) == 2 else []
+    known = "".join(name for name in output if any(name in names for names, _ in terms))
+    shapes = [np.broadcast_to(0.0, tuple(sizes[name] for name in names)) for names, _ in terms]
+    steps = np.einsum_path(",".join(names for names, _ in terms) + "->" + known, *shapes, optimize="greedy")[0][1:]
+    found: list[Any] = []
+    for step in steps:  # a step that takes more than two is made of pairs: the result of one goes to the end
+        places, count = sorted(step), len(terms) - sum(len(s) - 1 for s in found)
+        while len(places) > 2:
+            found.append((places[0], places[1]))
+            count -= 1
+            places = sorted([*(place - 2 for place in places[2:]), count - 1])
+        found.append(tuple(places))
+    return found
+
+
+def _summed(term: Term, kept: set[str], dtype: np.dtype) -> Term:
+    """A term summed over the labels that nobody needs any more."""
+    names, x = term
+    gone = tuple(place for place, name in enumerate(names) if name not in kept)
+    return ("".join(name for name in names if name in kept), _total(x, gone, dtype)) if gone else term
+
+
+def _total(x: Any, axes: tuple[int, ...], dtype: np.dtype) -> Any:
+    return as_handle(np.any(x, axis=axes) if dtype == np.bool_ else np.sum(x, axis=axes, dtype=dtype))
+
+
+def _pair(a: Term, b: Term, kept: set[str], sizes: dict[str, int], dtype: np.dtype) -> Term:
+    """The product of two terms, summed over the labels that only they have."""
+    a, b = _summed(a, kept | set(b[0]), dtype), _summed(b, kept | set(a[0]), dtype)
+    (left, x), (right, y) = a, b
+    common = [name for name in left if name in right]
+    batch, gone = [n for n in common if n in kept], [n for n in common if n not in kept]
+    rows, columns = [n for n in left if n not in right], [n for n in right if n not in left]
+    if not gone or not rows and not columns:
+        # One fused pass over the larger of the two (or over the result of an outer product).
+        names = "".join([*batch, *rows, *columns, *gone])
+        product = np.multiply(_spread(left, x, names), _spread(right, y, names), dtype=dtype)
+        return _summed((names, product), kept, dtype)
+    x = np.transpose(x, [left.index(name) for name in (*batch, *rows, *gone)])
+    y = np.transpose(y, [right.index(name) for name in (*batch, *gone, *columns)])
+    lengths = [prod(sizes[name] for name in group) for group in (batch, rows, gone, columns)]
+    stack = lengths[:1] if batch else []
+    product = np.matmul(
+        np.reshape(x, (*stack, lengths[1], lengths[2])), np.reshape(y, (*stack, lengths[2], lengths[3]))
+    )
+    names = "".join([*batch, *rows, *columns])
+    return names, np.reshape(product, tuple(sizes[name] for name in names))
+
+
+def _spread(names: str, x: Any, wanted: str) -> Any:
+    """A view with an axis for each wanted label."""
+    x = np.transpose(x, [names.index(name) for name in wanted if name in names])
+    return x._view(lambda a: a[tuple(slice(None) if name in names else None for name in wanted)])
+
+
+# -- memory order ----------------------------------------------------------------------------------------------------
+
+
+def _order(order: str, labels: list[str], output: str, arrays: list[Any], sizes: dict[str, int]) -> list[int]:
+    """The axes of NumPy's result from outermost to innermost in memory: those of its loop over all labels."""
+    count = len(output)
+    order = (order or "K").upper()
+    fortran = all(x._array.flags.f_contiguous for x in arrays) and not all(x._array.flags.c_contiguous for x in arrays)
+    if order == "F" or order == "A" and fortran:
+        return list(range(count))[::-1]
+    if order != "K":
+        return list(range(count))
+    names = output + "".join(sorted(set("".join(labels)) - set(output)))
+    shape = tuple(sizes[name] for name in names)
+    loops = []
+    for its, x in zip(labels, arrays, strict=True):
+        strides = dict.fromkeys(names, 0)
+        for name, n, stride in zip(its, x._array.shape, x._array.strides, strict=True):
+            strides[name] += stride if n > 1 else 0
+        loops.append(
+            np.lib.stride_tricks.as_strided(x._array, shape, [strides[name] for name in names], writeable=False)
+        )
+    axes = memory_axes(loops, shape)
+    return list(range(count)) if axes is None else [axis for axis in axes if axis < count]
+
+
+def _ordered(x: Any, axes: list[int]) -> Any:
+    """New memory with the axes in this order."""
+    x = np.transpose(x, axes)
+    x = x if x._array.flags.c_contiguous and x._array.flags.writeable else engine.copy(x, order="C")
+    return np.transpose(x, np.argsort(axes).tolist())

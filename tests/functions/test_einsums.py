@@ -1,0 +1,58 @@
+"""Einstein sums of sharded arrays."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from numpy_dist import engine
+from numpy_dist.settings import config
+from numpy_dist.spmd_testing import forbid_gathers, run_simulated
+from tests.functions.harness import PRESENTATIONS, check, split
+
+rng = np.random.default_rng(6)
+A, B, C = (rng.standard_normal(shape) for shape in ((6, 8), (8, 5), (5, 6)))
+S, T = rng.standard_normal((4, 3, 5)), rng.standard_normal((4, 5, 2))
+FEW = tuple(sorted(PRESENTATIONS)[::4])
+
+
+@pytest.mark.parametrize(
+    ("subscripts", "arrays"),
+    [
+        ("ij,jk->ik", (A, B)),
+        ("ij,jk->ki", (A, B)),
+        ("ij,jk,ki->", (A, B, C)),
+        ("ij,jk,kl->lij", (A, B, C)),
+        ("bij,bjk->bik", (S, T)),
+        ("bij,bjk->kib", (S, T)),
+        ("bij,bij->b", (S, S)),
+        ("...ij,...jk->...ik", (S, T)),
+        ("ij,i->j", (A, A[:, 0])),
+        ("ij->j", (A,)),
+        ("ii->", (A[:, :6],)),
+        ("i,j->ji", (A[0], B[0])),
+    ],
+)
+@pytest.mark.parametrize("optimize", [False, True])
+def test_sums(subscripts, arrays, optimize):
+    check(lambda *x: np.einsum(subscripts, *x, optimize=optimize), *arrays, ranks=(1, 3, 7), ways=FEW)
+
+
+def test_what_is_moved():
+    """A product and its sum are one pass over the data, and a stack of products needs no other rank's matrices."""
+
+    def on_each_rank():
+        with config(MIN_SHARD_BYTES=0, FALLBACK="error"), forbid_gathers():
+            x, y = split(np.ones((600, 7, 5)), 0), split(np.ones((600, 5, 2)), 0)
+            engine.force(x, y)
+            counters = engine.runtime().comm.counters
+            counters.reset()
+            made = np.einsum("bij,bjk->bik", x, y)
+            engine.force(made)
+            assert counters.messages == 0
+            loops = engine.counters().loops
+            total = np.einsum("bij,bij->", x, x)
+            assert total == 600 * 7 * 5
+            assert engine.counters().loops - loops == 1
+
+    run_simulated(3, on_each_rank)
