@@ -93,7 +93,7 @@ def run(arguments: Sequence[str], folder: Path, settings: Mapping[str, str] | No
         errors.seek(0)
         texts = output.read(), errors.read()
     left = [f"process {pid}" for pid in _marked(mark)]
-    left += [str(_SHARED_MEMORY / name) for name in sorted(_shared() - shared) if not _mapped(name)]
+    left += [str(_SHARED_MEMORY / name) for name in sorted(_shared() - shared) if _stays(name)]
     left += sorted(str(path) for path in set(folder.iterdir()) - files if path.name != "__pycache__")
     return Job(process.returncode, *texts, seconds, left, hung)
 
@@ -108,6 +108,16 @@ def _mine(path: Path) -> bool:
         return path.stat().st_uid == os.getuid()
     except OSError:  # it is gone
         return False
+
+
+def _stays(name: str, patience: float = 5.0) -> bool:
+    """Whether this shared memory stays, and nobody uses it: another job may be about to, or to remove it."""
+    deadline = time.monotonic() + patience
+    while (_SHARED_MEMORY / name).exists() and not _mapped(name):
+        if time.monotonic() > deadline:
+            return True
+        time.sleep(0.1)
+    return False
 
 
 def _mapped(name: str) -> bool:

@@ -226,11 +226,11 @@ def run(job: Job) -> int:
         finally:
             processes.end_all()
         output.join(GRACE)
-    death = None
-    if code and signals.first is None:
+    death = None if signals.first is not None else output.death()
+    if death is not None:
         first = None if roll is None else roll.first()
         # What mpiexec tells is mixed with the signal by which it has ended the other ranks.
-        death = output.death() if first is None or first.number is None else first.number
-        if death is not None:
+        death = (first.number if first is not None else None) or death
+        if death:
             _explain_death(death, first)
-    return exit_code(code, signals.first, death)
+    return exit_code(code, signals.first, death or None)

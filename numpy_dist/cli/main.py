@@ -61,7 +61,7 @@ def build_parser() -> tuple[argparse.ArgumentParser, argparse.ArgumentParser]:
         "--timeout",
         type=_seconds,
         metavar="S",
-        help="print where a rank is once it has waited S seconds for the others (sets NUMPY_DIST_TIMEOUT)",
+        help="print where every rank is once one has waited S seconds for the others (sets NUMPY_DIST_TIMEOUT)",
     )
     run.add_argument("--all-output", action="store_true", help="show what every rank prints, with its number")
     run.add_argument(

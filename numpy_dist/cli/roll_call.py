@@ -1,7 +1,9 @@
-"""Which rank was the first to end without leave: each rank tells the launcher which process it is, and when it leaves.
+"""Which rank was the first to die: each rank tells the launcher which process it is, and when it leaves by itself.
 
-When a rank is killed `mpiexec` kills the others, and names any of them. The system, however, tells whoever watches
-processes of their ends in the order in which they happened.
+When a rank is killed `mpiexec` kills the others, and names any of them. The system, however, tells of ends in the order
+in which they happened. `mpiexec` notices the end of a process by a socket that is closed, which may be some time before
+all of the process is gone; so ranks hold pipes that are closed at that time, too. Files of a process that ends are
+closed in the order of their numbers, or in the opposite one: of two pipes, one is closed before the socket.
 """
 
 from __future__ import annotations
@@ -10,20 +12,30 @@ import os
 import select
 import signal
 import socket
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
+
+if sys.platform.startswith("linux"):
+    import fcntl
 
 __all__ = ["AVAILABLE", "Death", "RollCall", "enter"]
 
 AVAILABLE = hasattr(os, "pidfd_open") and hasattr(select, "epoll")
 # How long a rank waits for the launcher to watch it, and the launcher for what it should have been told by then.
 _PATIENCE = 5.0
+_HIGH = 500  # above the numbers of the files of MPI libraries
+
+
+# Linux 6.15 tells the status of a process that has been reaped: _IOWR(0xFF, 11, struct pidfd_info).
+_GET_INFO, _INFO_BYTES, _INFO_EXIT = 0xC040FF0B, 64, 1 << 3
+_STATUS = slice(60, 64)
 
 
 class Death(NamedTuple):
-    """The end of a rank that had not taken its leave: `number` is the signal, if the system still knew it."""
+    """The end of a rank that had not taken its leave: `number` is the signal that ended it, if that is known."""
 
     rank: int
     pid: int
@@ -35,19 +47,20 @@ def enter(descriptor: int, rank: int) -> Callable[[], None]:
     pid = os.getpid()
     launcher = socket.socket(fileno=descriptor)
     launcher.set_inheritable(False)
-    try:
-        own = os.pidfd_open(pid)
-    except OSError:  # the system is too old
-        return launcher.close
     watched, answer = os.pipe()
+    pipes = [os.pipe() for _ in range(2)]  # their other ends stay open as long as this process lives
+    sent = [answer, *(reading for reading, _ in pipes)]
+    fcntl.fcntl(pipes[1][1], fcntl.F_DUPFD_CLOEXEC, _HIGH)
+    os.close(pipes[1][1])
     try:
-        socket.send_fds(launcher, [b"%d %d" % (pid, rank)], [own, answer])
-    except OSError:  # the launcher has ended
+        sent.append(os.pidfd_open(pid))
+        socket.send_fds(launcher, [b"%d %d" % (pid, rank)], sent)
+    except OSError:  # the launcher has ended, or the system is too old
         return launcher.close
     finally:
-        os.close(own)
-        os.close(answer)
-    select.select([watched], [], [], _PATIENCE)  # until the launcher has closed its end
+        for used in sent:
+            os.close(used)
+    _is_ready(watched, _PATIENCE)  # once the launcher has closed its end
     os.close(watched)
 
     def leave() -> None:
@@ -80,8 +93,10 @@ class RollCall(threading.Thread):
         self._expected = ranks
         self._ranks: dict[int, int] = {}  # by process
         self._left: set[int] = set()
-        self._deaths: list[Death] = []  # in the order in which they happened
-        self._watched: dict[int, int] = {}  # processes by descriptor
+        self._ended: dict[int, None] = {}  # processes in the order in which they ended
+        self._handles: dict[int, int] = {}  # for processes, by process
+        self._statuses: dict[int, int | None] = {}  # by process, as known at its end
+        self._watched: dict[int, int] = {}  # processes by each of their descriptors
         self._poll = select.epoll()
         self._late = False
 
@@ -92,19 +107,39 @@ class RollCall(threading.Thread):
             # Of processes it tells in the order in which they ended, also when this thread comes late.
             for descriptor, _ in self._poll.poll():
                 if descriptor in self._watched:
-                    self._ended(descriptor)
+                    self._end(descriptor)
                 else:
                     self._listen()
 
     def first(self) -> Death | None:
-        """The first rank that ended without leave; None where that is not known for certain."""
+        """The first rank that was ended by a signal, or without leave; None where that is not known for certain."""
         self.join(_PATIENCE)
         if self._late or len(set(self._ranks.values())) != self._expected:
             return None
-        return next((death for death in self._deaths if death.pid not in self._left), None)
+        deaths = [death for death in map(self._death, self._ended) if death is not None]
+        # It kills by SIGKILL; who has died of another signal was before.
+        return min(deaths, key=lambda death: death.number == signal.SIGKILL, default=None)
+
+    def _death(self, pid: int) -> Death | None:
+        """How a process was ended; None where it has left or ended with a code."""
+        told = _status_of_reaped(self._handles[pid])
+        status = self._statuses.get(pid) if told is None else told
+        if status is None:
+            return None if pid in self._left else Death(self._ranks[pid], pid, None)
+        return Death(self._ranks[pid], pid, os.WTERMSIG(status)) if os.WIFSIGNALED(status) else None
+
+    def _end(self, descriptor: int) -> None:
+        """One of the descriptors tells that its process has ended."""
+        self._poll.unregister(descriptor)
+        pid = self._watched.pop(descriptor)
+        self._ended[pid] = None
+        if descriptor == self._handles[pid]:
+            self._statuses[pid] = _status_of_zombie(pid)
+        else:
+            os.close(descriptor)
 
     def _listen(self) -> None:
-        message, descriptors, _, _ = socket.recv_fds(self._socket, 64, 2)
+        message, descriptors, _, _ = socket.recv_fds(self._socket, 64, 4)
         if not message:  # no process can write any more
             self._poll.unregister(self._socket)
             self._socket.close()
@@ -113,25 +148,37 @@ class RollCall(threading.Thread):
         if not rank:
             self._left.add(pid)
             return
-        own, answer = descriptors
-        self._ranks[pid], self._watched[own] = rank[0], pid
+        answer, *watched = descriptors
+        self._ranks[pid], self._handles[pid] = rank[0], watched[-1]
         # The order of ends before this one, if there are any, is not known.
-        self._late |= bool(select.select([own], [], [], 0)[0])
-        self._poll.register(own, select.EPOLLIN)
+        self._late |= any(_is_ready(descriptor, 0.0) for descriptor in watched)
+        for descriptor in watched:
+            self._watched[descriptor] = pid
+            self._poll.register(descriptor, select.EPOLLIN)
         os.close(answer)
 
-    def _ended(self, descriptor: int) -> None:
-        pid = self._watched.pop(descriptor)
-        self._deaths.append(Death(self._ranks[pid], pid, _signal_of(pid)))
-        self._poll.unregister(descriptor)
-        os.close(descriptor)
+
+def _is_ready(descriptor: int, seconds: float) -> bool:
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    return bool(poll.poll(1000 * seconds))
 
 
-def _signal_of(pid: int) -> int | None:
-    """The signal that has ended a process, as long as its parent has not asked for it."""
+def _status_of_zombie(pid: int) -> int | None:
+    """How a process has ended (as `os.wait` tells), as long as its parent has not asked for it."""
     try:
         words = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
         return None
-    number = int(words[-1]) & 0x7F
-    return number if words[0] == "Z" and number in set(signal.Signals) else None
+    return int(words[-1]) if words[0] == "Z" else None
+
+
+def _status_of_reaped(descriptor: int) -> int | None:
+    """How a process has ended whose parent has asked for it, where the system is new enough."""
+    info = bytearray(_INFO_EXIT.to_bytes(8, sys.byteorder).ljust(_INFO_BYTES, b"\0"))
+    try:
+        fcntl.ioctl(descriptor, _GET_INFO, info)
+    except OSError:
+        return None
+    told = int.from_bytes(info[:8], sys.byteorder) & _INFO_EXIT
+    return int.from_bytes(info[_STATUS], sys.byteorder) if told else None

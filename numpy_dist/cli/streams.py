@@ -136,15 +136,12 @@ class Filter(threading.Thread):
                 sys.stdout.buffer.flush()
 
     def death(self) -> int | None:
-        """The signal that ended a rank, as far as `mpiexec` said so.
+        """The signal that ended a rank, as far as `mpiexec` said that there was one; 0 if it is not clear which.
 
         When one rank was ended `mpiexec` kills the others, names the lowest one, and tells the signals of all of them
         together (their bits, or-ed).
         """
         text = "\n".join(self._banners)
         pattern = r"PID \d+ .*\n=   EXIT CODE: (\d+)(?=[\s\S]*EXIT STRING: .*\(signal (\d+)\))"
-        for words in re.findall(pattern, text):
-            code, number = map(int, words)
-            if code in (number, signal.SIGKILL):
-                return number
-        return None
+        found = [tuple(map(int, words)) for words in re.findall(pattern, text)]
+        return max((number if code in (number, signal.SIGKILL) else 0 for code, number in found), default=None)

@@ -9,7 +9,6 @@ that claim at the same time (an error raised on every rank), the lowest one prin
 from __future__ import annotations
 
 import atexit
-import builtins
 import dis
 import os
 import signal
@@ -17,11 +16,13 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from itertools import takewhile
 from types import FrameType, TracebackType
 from typing import Any, NoReturn, Protocol
 
+from numpy_dist.comm import system_exit
 from numpy_dist.comm.base import caller_line
 from numpy_dist.comm.last_resort import LastResort
 from numpy_dist.errors import LauncherError, RankError
@@ -123,13 +124,17 @@ def others_text(rank: int, size: int, mine: EndNotice | None, notices: dict[int,
     return "The other ranks meanwhile:\n" + "".join(lines) if lines else ""
 
 
+def _chain(frame: FrameType | None) -> Iterator[FrameType]:
+    """A frame and its callers, innermost first."""
+    while frame is not None:
+        yield frame
+        frame = frame.f_back
+
+
 def _stack_text(frame: FrameType | None, last: str) -> str:
     """The stack down to `frame`, without a launcher's frames, as a traceback with this last line."""
-    frames = []
-    while frame is not None and "_launcher_frame" not in frame.f_locals:
-        frames.append((frame, frame.f_lineno))
-        frame = frame.f_back
-    stack = traceback.StackSummary.extract(reversed(frames)).format()
+    frames = list(takewhile(lambda outer: "_launcher_frame" not in outer.f_locals, _chain(frame)))
+    stack = traceback.StackSummary.extract((frame, frame.f_lineno) for frame in reversed(frames)).format()
     return f"{_HEADER}\n{''.join(stack)}{last}\n"
 
 
@@ -164,6 +169,7 @@ class ExitGuard:
         self._main_frame: FrameType | None = None
         self._exit_argument: object = None
         self._exit_stack: str | None = None
+        self._exit_frames: set[int] = set()
         self._previous_hook: Callable[..., Any] = sys.__excepthook__
         self._previous_exit: Callable[..., Any] = sys.exit
         self._previous_os_exit: Callable[[int], NoReturn] = os._exit
@@ -179,12 +185,10 @@ class ExitGuard:
         sys.exit = self._exit  # type: ignore[assignment]
         self._previous_os_exit = os._exit
         os._exit = self._os_exit
-        self._wrap_quitters()
         atexit.register(self._at_exit)
         if threading.current_thread() is threading.main_thread():
-            frame: FrameType | None = sys._getframe()
-            while frame is not None:
-                self._main_frame, frame = frame, frame.f_back
+            *_, self._main_frame = _chain(sys._getframe())
+            system_exit.watch(self._main_frame.f_code, self.note_exit, self._made)
 
     def connect(self, communicator: Ending) -> None:
         """From now on, this is the communicator of the program."""
@@ -200,7 +204,7 @@ class ExitGuard:
         if sys._getframe().f_back is not None or hasattr(sys, "ps1") or sys.flags.interactive:
             self._previous_hook(kind, value, trace)
             return
-        code = _INTERRUPTED if issubclass(kind, KeyboardInterrupt) else 1
+        code = _INTERRUPTED if issubclass(kind, KeyboardInterrupt) else self._code_of(value)
         trace = program_part(trace)
         value = value.with_traceback(trace)
         text = "".join(traceback.format_exception(kind, value, trace))
@@ -215,19 +219,12 @@ class ExitGuard:
         if threading.current_thread() is threading.main_thread():
             self._exit_argument = status
             self._exit_stack = _stack_text(frame, f"SystemExit: {status}")
+            self._exit_frames = {id(outer) for outer in _chain(frame)}
 
-    def _wrap_quitters(self) -> None:
-        """Note calls of the built-in `exit` and `quit`, too; without the module `site` there are none."""
-        kind = type(getattr(builtins, "exit", None))
-        if kind.__module__ != "_sitebuiltins":
-            return
-        original = kind.__call__
-
-        def call(quitter: Any, code: object = None) -> None:
-            self._note(code, sys._getframe(1))
-            original(quitter, code)
-
-        kind.__call__ = call  # type: ignore[method-assign]
+    def _made(self, status: object, frame: FrameType) -> None:
+        """A SystemExit was made. That of `sys.exit` is made where it is caught, and noted before."""
+        if status is not self._exit_argument or id(frame) not in self._exit_frames:
+            self._note(status, frame)
 
     def _os_exit(self, status: int) -> NoReturn:
         # MPI's launcher would kill the others without a word, and take a status of 0 for the job's.
@@ -320,9 +317,9 @@ class ExitGuard:
             report()
         if not self._leave(first):
             self._abort(code)
-        if code == _INTERRUPTED:
-            # Python ends by sending itself the signal, which MPI's launcher would take for a crash; then by this code.
-            signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        if code != 1:
+            # Python's own would be 1, or, after a KeyboardInterrupt, the signal, which launchers take for a crash.
+            raise SystemExit(code)
 
     def _leave(self, first: bool, seconds: float = _LEAVE_SECONDS) -> bool:
         """Wait for the others for a short time; the rank that reports tells what they did. Whether all have ended."""
@@ -349,6 +346,13 @@ class ExitGuard:
         ended = self._leave(first, _LEAVE_SECONDS if self._others_followed() else 0)
         if always_abort or not ended:
             self._abort(code)
+
+    def _code_of(self, error: BaseException) -> int:
+        """The exit code of a rank that fails: that of the rank that it waited for, as launchers mix those of all."""
+        if not isinstance(error, RankError) or self._communicator is None:
+            return 1
+        notice = self._communicator.ended.get(-1 if error.rank is None else error.rank)
+        return (notice.code if notice is not None and notice.failed else 0) or 1
 
     def announce_failure(self, error: BaseException, code: int = 1) -> None:
         """Tell the others; the program may still go on for a while."""

@@ -25,7 +25,7 @@ from numpy_dist.comm.journal import packed, unpacked
 from numpy_dist.comm.launchers import only_pmix
 from numpy_dist.comm.pipes import wait_until_read
 from numpy_dist.comm.positions import Waiting
-from numpy_dist.comm.shared_memory import unlink_segments
+from numpy_dist.comm.shared_memory import unlink_segments, unlink_topologies
 from numpy_dist.comm.watchdog import Watchdog
 from numpy_dist.errors import DivergenceError, RankError
 from numpy_dist.settings import config
@@ -211,6 +211,8 @@ class MpiCommunicator(Communicator):
         self.node_rank = node.Get_rank()
         node.Free()
         unlink_segments()
+        if self.node_rank == 0:
+            unlink_topologies()
         # Completes when all ranks have come to their end; tells which of them have sent notices.
         self._end: tuple[MPI.Request, bytearray] | None = None
         self._notices: list[Any] = []

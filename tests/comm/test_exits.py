@@ -94,7 +94,7 @@ def test_an_exception_on_one_rank(run: Runner) -> None:
 
 
 def test_an_exception_on_every_rank(run: Runner) -> None:
-    # The lowest of those that fail at the same time; on a busy machine one may be earlier.
+    # Of those that fail at the same time the lowest reports; here one may be much earlier than the others.
     job = run("raise ValueError(f'planted {rank}')")
     assert_failed(job, "ValueError: planted", "The other ranks meanwhile", code=1)
 
@@ -123,9 +123,35 @@ def test_an_exit_with_a_code_while_the_others_compute(run: Runner) -> None:
     assert_failed(run("if rank == 1: sys.exit(3)\ntime.sleep(50)", nranks=2), f"[rank 1] {HEADER}", code=3)
 
 
-def test_a_system_exit_that_is_raised(run: Runner) -> None:
-    job = run("if rank == 1: raise SystemExit(3)\ncomm.allgather(1)", nranks=2)
-    assert_failed(job, f"[rank 0] {HEADER}", "rank 1 has ended", "in allgather, called from")
+@pytest.mark.parametrize("end", ["raise SystemExit(3)", "leave()", "exit(3)", "raise Own(3)", "again()"])
+@pytest.mark.parametrize("others", ["comm.allgather(1)", "time.sleep(50)"], ids=["wait", "compute"])
+def test_a_system_exit_that_is_raised(run: Runner, end: str, others: str) -> None:
+    script = """
+        class Own(SystemExit):
+            pass
+        def leave():
+            raise SystemExit(3)
+        def again():
+            try:
+                raise SystemExit(4)
+            except SystemExit as first:
+                raise SystemExit(3) from first
+    """
+    job = run(textwrap.dedent(script) + f"if rank == 1: {end}\n{others}", nranks=2)
+    assert_failed(job, f"[rank 1] {HEADER}", "SystemExit: 3", "script.py", code=3)
+
+
+def test_a_system_exit_without_a_code_is_a_normal_end(run: Runner) -> None:
+    job = run("if rank == 1: raise SystemExit\ntime.sleep(0.5)\nprint('end')", nranks=2)
+    assert (job.code, job.text, job.errors) == (0, "end", "")
+    job = run("if rank == 1: raise SystemExit\ncomm.barrier()", nranks=2)
+    assert_failed(job, "RankError: rank 1 has ended (it left by SystemExit)", code=1)
+
+
+def test_a_rank_that_waited_in_vain_ends_with_the_code_of_the_other(run: Runner) -> None:
+    # Launchers mix the codes of all ranks, bit by bit.
+    job = run("if rank == 1: sys.exit(4)\ncomm.allgather(1)", nranks=3)
+    assert_failed(job, f"[rank 1] {HEADER}", "rank 0, 2: waited for rank 1 in allgather", code=4)
 
 
 def test_an_exit_that_was_caught_is_none(run: Runner) -> None:
@@ -143,7 +169,7 @@ def test_an_exit_that_was_caught_is_none(run: Runner) -> None:
 
 def test_a_keyboard_interrupt_on_one_rank(run: Runner) -> None:
     script = "if rank == 1:\n    os.kill(os.getpid(), signal.SIGINT)\n    time.sleep(9)\ncomm.barrier()"
-    assert_failed(run(script), f"[rank 1] {HEADER}", "KeyboardInterrupt")
+    assert_failed(run(script), f"[rank 1] {HEADER}", "KeyboardInterrupt", code=130)
 
 
 def test_control_c(run: Runner) -> None:

@@ -16,6 +16,7 @@ from numpy_dist.comm.watchdog import Watchdog, report
 from tests.comm.test_exits import Runner, run  # noqa: F401 - a fixture
 
 PREAMBLE = """
+import threading
 import numpy_dist as nd
 nd.config.TIMEOUT = 1
 x = nd.ones(100_000)
@@ -50,10 +51,21 @@ def test_every_rank_is_shown_and_the_job_ends(run: Runner) -> None:  # noqa: F81
 
 def test_a_rank_that_computes_is_shown_and_waited_for(run: Runner) -> None:  # noqa: F811
     script = """
+        class Told(type(sys.stderr)):
+            def write(self, text):
+                super().write(text)
+                self.flush()
+                if "Where every rank is:" in text: open(__file__ + ".told", "w").close()
+        sys.stderr = Told(sys.stderr.buffer)
+        told = []
+        def look():
+            while not os.path.exists(__file__ + ".told"): time.sleep(0.05)
+            told.append(True)
         def compute():
-            end = time.monotonic() + 2
-            while time.monotonic() < end: pass
-        if rank == 1: compute()
+            while not told: pass
+        if rank == 1:
+            threading.Thread(target=look, daemon=True).start()
+            compute()
         print(float(x.sum()))
     """
     job = run(script, nranks=2, preamble=PREAMBLE)
