@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from numpy_dist.conformance.arguments import a, of, plain
+from numpy_dist.conformance.arguments import a, of, plain, plain_of
 from numpy_dist.conformance.case import Topic
 
 TOPIC = Topic("Sorting, searching, sets")
@@ -51,6 +51,26 @@ case(np.sort, a(9), order="x")
 case(np.sort, a(9), kind="stable", stable=True)
 case(np.argsort, a(9, values="ones"))
 case(np.lexsort, (a(9, dtype="i1"), a(9)))
+case(np.lexsort, (a(23), a(23, dtype="?"), a(23, dtype="U2"), plain(23, dtype="i1", values="ones")))
+case(np.lexsort, (a(23, values="nans"), a(23, dtype="M8[s]", values="special")))
+case(np.lexsort, a(3, 9, dtype="?"))
+for _axis in (0, 1, -1, 2):
+    case(np.lexsort, (a(4, 5), a(4, 5, dtype="?")), axis=_axis)
+case(np.lexsort, (a(9), a(8)))
+case(np.lexsort, (a(0), a(0)))
+RECORDS = a(23, dtype="i1,f4,U2")
+for _order in (None, "f2", ["f1", "f2"], "x"):
+    case(np.sort, RECORDS, order=_order)
+    case(np.argsort, RECORDS, kind="stable", order=_order)
+case(np.sort, a(4, 5, dtype="?,i1"), axis=0)
+case(np.partition, RECORDS, 4, order="f1", values=False)
+A = np.ndarray
+case(A.sort, a(23), via=lambda x: x.sort())
+case(A.sort, a(4, 5), via=lambda x: x.sort(axis=0))
+case(A.sort, RECORDS, via=lambda x: x.sort(order="f1", kind="stable"))
+case(A.partition, a(9, values="sorted"), via=lambda x: x.partition(4))
+case(A.argsort, a(9, dtype="?"), via=lambda x: x.argsort(kind="stable"))
+case(A.argpartition, a(9, values="distinct"), via=lambda x: x.argpartition(4), values=False)
 case(np.partition, a(9, values="distinct"), 4, values=False)
 case(np.argpartition, a(9, values="distinct"), 4, values=False)
 case(np.partition, a(4, 5), [1, -1], axis=0, values=False)
@@ -58,17 +78,36 @@ case(np.partition, a(9), 9)
 case(np.argpartition, a(4, 5), 2, axis=None, values=False)
 case(np.partition, a(9), 1.5)
 case(np.partition, a(4, 5), 2, axis=3)
-case(np.sort_complex, a(9, dtype="c16"))
+for _dtype in ("c16", "F", "i1", "H", "i8", "e", "f4", "?", "g"):
+    case(np.sort_complex, a(4, 9, dtype=_dtype))
 case(np.searchsorted, a(9, values="sorted"), a(4))
 case(np.searchsorted, plain(9, values="sorted"), a(4), side="right")
 case(np.searchsorted, a(9, values="sorted"), 0.25)
 case(np.searchsorted, a(9, values="sorted"), a(2, 3), "right")
 case(np.searchsorted, a(3, 3, values="sorted"), a(4))
 case(np.searchsorted, a(9, values="sorted"), a(4), "middle")
+case(np.searchsorted, of([3.0, 1.0, 2.0]), a(4), sorter=of([1, 2, 0]))
+case(np.searchsorted, of([3.0, 1.0, 2.0]), a(4), "right", plain_of([1, 2, 0]))
+case(np.searchsorted, plain_of([3.0, 1.0, 2.0]), a(4), sorter=of([1, 2, 0]))
+case(np.searchsorted, of([3.0, 1.0, 2.0]), a(4), sorter=of([1, 2]))
+case(np.searchsorted, a(9, dtype="i1", values="sorted"), a(9, values="special"))
+case(np.intersect1d, a(9, dtype="i1"), a(3, 5, dtype="i1"), return_indices=True)
+case(np.intersect1d, a(9, values="distinct"), a(5, values="distinct"), assume_unique=True, return_indices=True)
+case(np.setxor1d, a(9, values="distinct"), a(5, values="distinct"), assume_unique=True)
+case(np.union1d, a(9, values="nans"), a(3, 2))
 for _function in (np.unique, np.unique_all, np.unique_counts, np.unique_inverse):
     case(_function, a(23, dtype="i1"))
 case(np.unique_values, a(23, dtype="i1"), values=False)  # in any order
-case(np.unique, a(6, 2, dtype="?"), axis=0, return_counts=True, declines="rows")
+case(np.unique, a(6, 2, dtype="?"), axis=0, return_counts=True)
+for _axis in (0, 1, -1, 3):
+    case(np.unique, a(5, 4, 2, dtype="?"), True, True, True, axis=_axis)
+case(np.unique, a(6, 2, dtype="U2"), axis=0)
+case(np.unique, a(6, 20, dtype="?"), axis=0)
+case(np.unique, a(6, 1, values="nans"), axis=0, return_counts=True)
+case(np.unique, a(6, 0), axis=0)
+case(np.unique, a(0, 2), axis=0, return_index=True)
+case(np.unique, a(23, dtype="?,?"), True, True, True)
+case(np.unique, a(9, values="nans"), axis=0, return_counts=True)
 for _dtype in ("i1", "?", "U2", "M8[D]"):
     case(np.unique, a(23, dtype=_dtype), True, True, True)
 case(np.unique, a(4, 5, dtype="i1"), return_inverse=True)

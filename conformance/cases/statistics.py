@@ -65,6 +65,7 @@ METHODS = (
 )  # fmt: skip
 for _method in METHODS:
     case(np.quantile, a(23), [0.0, 0.3, 1.0], method=_method)
+    case(np.nanquantile, a(23, values="nans"), [0.0, 0.3, 1.0], method=_method)
     case(np.percentile, a(4, 6), 40, axis=1, method=_method, keepdims=True)
 for _dtype in ("i2", "f4", "e", "m8[s]", "M8[D]"):
     case(np.median, a(8, dtype=_dtype))
@@ -76,11 +77,47 @@ for _axis in (None, 0, 1, (0, 1), (1,), 2):
 case(np.median, a(9, values="nans"))
 case(np.quantile, a(9, values="nans"), [0.1, 0.9])
 case(np.median, a(6, 0), axis=0)
-case(np.median, a(3, 4, 2), axis=(0, 2), declines="several axes")
+case(np.median, a(3, 4, 2), axis=(0, 2))
+case(np.median, a(3, 4, 2), axis=1)
+case(np.median, a(9, dtype="c16"))
+case(np.median, a(9, dtype="c16", values="nans"))
+case(np.median, a(9, values="ones"), overwrite_input=True)
+case(np.median, a(6, 5), axis=1, out=a(6))
+case(np.median, a(6, 5), axis=1, out=a(5))
+case(np.median, a(0, 3))
+case(np.median, a(6, 5), axis=(0, 0))
+case(np.median, a(6, 5), axis=0, keepdims=True, out=a(1, 5))
+for _function in (np.nanmedian, np.nanquantile, np.nanpercentile, np.quantile, np.percentile):
+    _q = () if _function is np.nanmedian else ([0.25, 0.5],)
+    for _values in ("mixed", "nans"):
+        for _axis in (None, 0, (0, 2), -1):
+            case(_function, a(3, 4, 5, values=_values), *_q, axis=_axis)
+            case(_function, a(3, 4, 5, values=_values), *_q, axis=_axis, keepdims=True)
+    case(_function, of([[np.nan, np.nan], [1.0, np.nan]]), *_q, axis=1)
+    case(_function, of([np.nan, np.nan]), *_q)
+    case(_function, a(9, dtype="i2"), *_q)
+    case(_function, a(9, dtype="f4", values="nans"), *_q)
+    case(_function, a(9, dtype="M8[s]", values="special"), *(() if _function is np.nanmedian else (0.5,)),
+         **({} if _function is np.nanmedian else {"method": "lower"}))  # fmt: skip
+    case(_function, a(0, 3), *_q, axis=0)
+    case(_function, a(6, 5), *_q, axis=2)
+    if _function is not np.nanmedian:
+        W = {"method": "inverted_cdf"}
+        case(_function, a(9, values="nans"), 0.5, weights=a(9, dtype="i4", values="ones"), **W)
+        case(_function, a(9), a(3, values="zeros"), weights=plain(9, dtype="i4", values="bits"), **W)
+        case(_function, a(4, 6), [0.1, 0.9], weights=a(4, 6, dtype="i4", values="bits"), axis=0, **W)
+        case(_function, a(4, 6), 0.5, weights=a(5, values="ones"), axis=1, **W)
+        case(_function, a(4, 6), 0.5, weights=a(4, 6, values="ones"), axis=1)
+        case(_function, a(4, 6), 0.5, weights=a(4, 6, values="zeros"), **W)
+        case(_function, a(4, 6), 0.5, axis=0, out=a(6))
+        case(_function, a(4, 6), 0.5, axis=0, out=a(6, dtype="f4"))
+        case(_function, a(4, 6), -1)
+for _function in (np.quantile, np.percentile):
+    case(_function, a(4, 6), 0.5, weights=a(6, dtype="i4", values="bits"), axis=1, method="inverted_cdf")
 case(np.percentile, a(9), 101)
 case(np.percentile, a(9), 50, method="other")
 case(np.quantile, a(9, dtype="c16"), 0.5)
-case(np.quantile, a(9), 0.5, weights=plain(9, values="ones"), method="inverted_cdf", declines="weights")
+case(np.quantile, a(9), 0.5, weights=plain(9, values="ones"), method="inverted_cdf")
 case(np.histogram, a(23), 5)
 case(np.histogram, a(23), [-1.0, 0.0, 0.25, 2.0], density=True, tolerance=SUMS)
 case(np.histogram, a(23), 4, weights=a(23, values="ones"))

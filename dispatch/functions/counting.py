@@ -10,6 +10,7 @@ from numpy_dist import engine
 from numpy_dist.dispatch.core.registry import decline, implements
 from numpy_dist.dispatch.functions.common import as_handle, blocks, metadata
 from numpy_dist.dispatch.functions.numpy_source import numpy_source
+from numpy_dist.dispatch.functions.picking import integer_getitem
 from numpy_dist.layout.layout import Cut, Layout
 from numpy_dist.parallel.asking import ask
 from numpy_dist.parallel.combine import fold
@@ -73,7 +74,7 @@ def histogram(a: Any, bins: Any = 10, range: Any = None, density: Any = None, we
 def searchsorted(a: Any, v: Any, side: Any = "left", sorter: Any = None) -> Any:
     """Collective where `a` is sharded: positions in all shards are added up; many values are sent where they belong."""
     if sorter is not None:
-        decline("searchsorted with a sorter")
+        a = _by_sorter(as_handle(a), as_handle(sorter), side)
     if not engine.is_sharded(a):
         held = metadata(a)
         return _mapped(lambda block: np.searchsorted(held, block, side), as_handle(v))
@@ -89,6 +90,17 @@ def searchsorted(a: Any, v: Any, side: Any = "left", sorter: Any = None) -> Any:
     sought = _everywhere(v) if engine.is_handle(v) else v
     found = folded(np.searchsorted(held, np.atleast_1d(sought), side), layout, owner)
     return found if v.ndim else found[0]
+
+
+def _by_sorter(a: Any, sorter: Any, side: Any) -> Any:
+    """The array in the order that a sorter gives (collective); NumPy's errors."""
+    few = [np.zeros(tuple(min(n, 1) for n in x.shape), x.dtype) for x in (a, sorter)]
+    np.searchsorted(few[0], np.zeros(0, a.dtype), side, few[1])
+    if sorter.shape != a.shape:
+        raise ValueError("sorter.size must equal a.size")
+    if np.any((sorter < 0) | (sorter >= a.size)):  # NumPy finds those only that it meets
+        raise ValueError("Sorter index out of range.")
+    return integer_getitem(a, (sorter,))
 
 
 @implements(np.interp, kind="parallel")

@@ -1,37 +1,47 @@
-"""Medians, percentiles and quantiles; partitions."""
+"""Medians, percentiles and quantiles, with and without NaN.
+
+What NumPy's own Python code does with arguments (probabilities, weights, several axes, `out`, `keepdims`) is done by
+that code; what is done here is the work on one axis, or on all elements.
+"""
 
 from __future__ import annotations
 
-import inspect
 from typing import Any
 
 import numpy as np
-from numpy.lib import _function_base_impl
-from numpy.lib.array_utils import normalize_axis_index
 
 from numpy_dist import engine
+from numpy_dist.dispatch.core import fallback
 from numpy_dist.dispatch.core.registry import decline, implements
-from numpy_dist.dispatch.functions.common import NoValue, as_handle, blocks
-from numpy_dist.dispatch.functions.ordering import along
-from numpy_dist.parallel.selection import select
-
-_numpy: Any = _function_base_impl  # its formulas are those of the installed version
-_WEAK = "weak_q" in inspect.signature(_numpy._quantile).parameters
+from numpy_dist.dispatch.functions.common import NoValue, as_handle
+from numpy_dist.dispatch.functions.counting import known
+from numpy_dist.dispatch.functions.numpy_source import numpy_source
+from numpy_dist.dispatch.functions.order_formulas import Median, Quantiles, Statistic
+from numpy_dist.dispatch.functions.whole_rows import along, long_rows
+from numpy_dist.ir.rules import memory_axes
 
 
 @implements(np.median, kind="parallel")
 def median(a: Any, axis: Any = None, out: Any = None, overwrite_input: Any = False, keepdims: Any = False) -> Any:
     """Collective: a few allgathers, or a redistribution where the axis is cut."""
-    a, axis = _arguments(a, axis, out)
-    if axis is not None:
-        return along(lambda block: np.median(block, axis, keepdims=bool(keepdims)), a, axis, bool(keepdims))
+    return _given(_numpys_median(_checked(a), axis, out, False, keepdims))
+
+
+@implements(np.nanmedian, kind="parallel")
+def nanmedian(a: Any, axis: Any = None, out: Any = None, overwrite_input: Any = False, keepdims: Any = NoValue) -> Any:
+    """As `median`."""
+    a = _checked(a)
     if not a.size:
-        decline("the median of nothing")
-    places = [(a.size - 1) // 2, a.size // 2]
-    low, high, last = _at(a, [*places, a.size - 1])
-    middle = np.array([low] if places[0] == places[1] else [low, high])
-    result = last if _is_nan(last) else np.mean(middle)
-    return engine.wrap(np.full((1,) * a.ndim, result)) if keepdims else result
+        return np.nanmean(a, axis, out=out, keepdims=keepdims)
+    return _given(_ureduce(a, func=_nanmedian, keepdims=keepdims, axis=axis, out=out, overwrite_input=False))
+
+
+def _median(a: Any, axis: Any = None, out: Any = None, overwrite_input: Any = False) -> Any:
+    return _over(Median(nan=False), a, axis, out) if a.size else _of_nothing(np.median, a, axis, out)
+
+
+def _nanmedian(a: Any, axis: Any = None, out: Any = None, overwrite_input: Any = False) -> Any:
+    return _over(Median(nan=True), a, axis, out)
 
 
 @implements(np.quantile, kind="parallel", varies=("interpolation",))
@@ -47,8 +57,8 @@ def quantile(
     weights: Any = None,
     interpolation: Any = None,
 ) -> Any:
-    """As `median`."""
-    return _quantiles(np.quantile, a, q, 1, axis, out, method, keepdims, weights, interpolation)
+    """As `median`; with weights, a sort where there is a single axis."""
+    return _quantiles(np.quantile, False, a, q, axis, out, method, keepdims, weights, interpolation)
 
 
 @implements(np.percentile, kind="parallel", varies=("interpolation",))
@@ -64,15 +74,49 @@ def percentile(
     weights: Any = None,
     interpolation: Any = None,
 ) -> Any:
-    """As `median`."""
-    return _quantiles(np.percentile, a, q, 100, axis, out, method, keepdims, weights, interpolation)
+    """As `quantile`."""
+    return _quantiles(np.percentile, False, a, q, axis, out, method, keepdims, weights, interpolation)
+
+
+@implements(np.nanquantile, kind="parallel", varies=("interpolation",))
+def nanquantile(
+    a: Any,
+    q: Any,
+    axis: Any = None,
+    out: Any = None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: Any = NoValue,
+    *,
+    weights: Any = None,
+    interpolation: Any = None,
+) -> Any:
+    """As `quantile`."""
+    return _quantiles(np.quantile, True, a, q, axis, out, method, keepdims, weights, interpolation)
+
+
+@implements(np.nanpercentile, kind="parallel", varies=("interpolation",))
+def nanpercentile(
+    a: Any,
+    q: Any,
+    axis: Any = None,
+    out: Any = None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: Any = NoValue,
+    *,
+    weights: Any = None,
+    interpolation: Any = None,
+) -> Any:
+    """As `quantile`."""
+    return _quantiles(np.percentile, True, a, q, axis, out, method, keepdims, weights, interpolation)
 
 
 def _quantiles(
     function: Any,
+    nan: bool,
     a: Any,
     q: Any,
-    whole: int,
     axis: Any,
     out: Any,
     method: str,
@@ -80,103 +124,134 @@ def _quantiles(
     weights: Any,
     interpolation: Any,
 ) -> Any:
-    if weights is not None or interpolation is not None or engine.is_handle(q):
-        decline("quantiles with weights, an interpolation or sharded probabilities")
-    function(np.zeros(1, as_handle(a).dtype), q, method=method)  # NumPy's errors
-    a, axis = _arguments(a, axis, out)
-    keepdims = keepdims is not NoValue and bool(keepdims)
-    if axis is not None:
-        front = np.ndim(q)
-        return along(lambda block: function(block, q, axis, method=method, keepdims=keepdims), a, axis, keepdims, front)
+    if interpolation is not None:
+        decline("quantiles with an interpolation, which is their method by now")
+    q = known(q) if engine.is_handle(q) else q
+    if not isinstance(weights, np.ndarray | engine.Handle | None):
+        weights = np.asanyarray(weights)
+    a = _checked(a)
+    return _given(_NUMPYS[function, nan](a, q, axis, out, False, method, keepdims, weights=weights))
+
+
+def _unchecked(nan: bool) -> Any:
+    """NumPy's function of this name, for arrays of ours: what is done after the arguments have been looked at."""
+
+    def unchecked(
+        a: Any,
+        q: Any,
+        axis: Any = None,
+        out: Any = None,
+        overwrite_input: bool = False,
+        method: str = "linear",
+        keepdims: Any = False,
+        weights: Any = None,
+        weak_q: bool = False,
+    ) -> Any:
+        if nan and not a.size:
+            return np.nanmean(a, axis, out=out, keepdims=keepdims)
+        options = {"q": q, "weights": weights, "method": method, "weak_q": weak_q, "nan": nan}
+        return _ureduce(a, func=_of_axis, keepdims=keepdims, axis=axis, out=out, **options)
+
+    return unchecked
+
+
+_numpys_median = numpy_source(np.median, _median=_median)
+_ureduce: Any = _numpys_median.__globals__["_ureduce"]
+_NUMPYS: dict[tuple[Any, bool], Any] = {
+    (function, nan): numpy_source(function, _quantile_unchecked=_unchecked(nan))
+    for function in (np.quantile, np.percentile)
+    for nan in (False, True)
+}
+
+
+def _of_axis(
+    a: Any, q: np.ndarray, weights: Any, method: str, weak_q: bool, nan: bool, axis: Any = None, out: Any = None
+) -> Any:
+    """Quantiles along one axis, or (None) of all elements."""
     if not a.size:
-        decline("quantiles of nothing")
-    weak = _WEAK and type(q) in (int, float)
-    q = np.true_divide(q, whole) if whole != 1 else np.asanyarray(q)
-    result = _interpolated(a, np.asanyarray(q), method, weak)
-    if keepdims:
-        result = np.reshape(result, np.shape(result) + (1,) * a.ndim)
-    return engine.wrap(result) if np.ndim(result) else result
+        return _of_nothing(np.quantile, a, axis, out, q, method=method)
+    if weights is None:
+        return _over(Quantiles(q, method, weak_q, nan), a, axis, out)
+    if weights.shape == a.shape:
+        return _over(Quantiles(q, method, weak_q, nan, weighted=True), a, axis, out, (as_handle(weights),))
+    line = known(weights)  # those of one row, which are those of all
+    return _over(Quantiles(q, method, weak_q, nan, weighted=True, line=line), a, axis, out)
 
 
-def _interpolated(a: Any, q: np.ndarray, method: str, weak: bool) -> Any:
-    """What NumPy's `_quantile` makes of a one-dimensional array, from the few elements that it looks at."""
-    formulas, count = _numpy._QuantileMethods[method], a.size
-    virtual = np.asanyarray(formulas["get_virtual_index"](count, q))
-    integral = np.issubdtype(virtual.dtype, np.integer)
-    if formulas["fix_gamma"] is None or (method == "linear" and integral):
-        before = after = virtual.astype(np.intp)
+def _over(statistic: Statistic, a: Any, axis: Any, out: Any, beside: tuple[Any, ...] = ()) -> Any:
+    """A statistic along one axis of an array of ours, or (None) of all its elements (collective)."""
+    alone = axis is None or a.ndim == 1
+    axis = 0 if axis is None else range(a.ndim)[axis]
+    others = () if alone else tuple(n for other, n in enumerate(a.shape) if other != axis)
+    if out is not None:
+        statistic.check(out, (*statistic.lead, *others), a, axis)
+    dtype = out.dtype if out is not None and statistic.computes_in_output else None
+    if alone:
+        result = statistic.of_all(a, *beside, dtype=dtype)
+    elif long_rows(a, axis):
+        result = _row_by_row(lambda *row: statistic.of_all(*row, dtype=dtype), a, axis, beside, others)
     else:
-        before, after = _numpy._get_indexes(np.empty(0, a.dtype), virtual, count)
-    wanted = np.unique(np.concatenate([before.ravel() % count, after.ravel() % count, [count - 1]]))
-    values = _at(a, wanted.tolist())
-
-    def taken(places: np.ndarray) -> Any:
-        return values[np.searchsorted(wanted, places % count)]
-
-    if _is_nan(values[-1]):
-        return np.full(virtual.shape, values[-1])[()]
-    if formulas["fix_gamma"] is None or (method == "linear" and integral):
-        return taken(before)
-    gamma = _numpy._get_gamma(virtual, before, formulas)
-    return _numpy._lerp(taken(before), taken(after), float(gamma) if weak else gamma)
-
-
-@implements(np.partition, kind="composed")
-def partition(a: Any, kth: Any, axis: Any = -1, kind: str = "introselect", order: Any = None) -> Any:
-    """A sorted array is one that is partitioned, at any place."""
-    _check_places(np.partition, a, kth, axis, kind, order)
-    return np.sort(a, axis=axis)
+        front = len(statistic.lead)
+        result = along(
+            lambda *parts: statistic.of_rows(*parts, axis=axis, dtype=dtype),
+            a,
+            axis,
+            front=front,
+            beside=beside,
+            agreed=True,
+        )
+        order = None if out is not None else _memory_order(statistic, (a, *beside), axis)
+        if order is not None:
+            inverse = np.argsort(order).tolist()
+            result = engine.copy(result.transpose(order), order="C").transpose(inverse)
+    if out is None:
+        return result
+    engine.assign(out, result)
+    return out
 
 
-@implements(np.argpartition, kind="composed")
-def argpartition(a: Any, kth: Any, axis: Any = -1, kind: str = "introselect", order: Any = None) -> Any:
-    _check_places(np.argpartition, a, kth, axis, kind, order)
-    return np.argsort(a, axis=axis)
+def _memory_order(statistic: Statistic, arrays: tuple[Any, ...], axis: int) -> Any:
+    """The axes of NumPy's result from outermost to innermost in memory, None if that is C order.
+
+    NumPy tells, from few rows that lie in memory as those of the arrays do. (Its medians without NaN go another way
+    from 600 elements on.)
+    """
+    few = []
+    for x in arrays:
+        shape = tuple(min(n, 600) if other == axis else min(n, 2) for other, n in enumerate(x.shape))
+        order = memory_axes([x._array], tuple(x.shape)) or range(x.ndim)
+        line = np.ones([shape[i] for i in order], x.dtype if x.dtype.kind not in "mM" else "f8")
+        few.append(line.transpose(np.argsort(order).tolist()))
+    with np.errstate(all="ignore"):
+        made = statistic.of_rows(*few, axis=axis)
+    return memory_axes([made], made.shape)
 
 
-def _check_places(function: Any, a: Any, kth: Any, axis: Any, kind: str, order: Any) -> None:
-    """NumPy's errors, which depend on the shape and the places."""
-    if order is not None or engine.is_handle(kth):
-        decline("partitions by fields, or at sharded places")
-    if axis is None:
-        shape: tuple[int, ...] = (a.size,)
-    else:
-        normalize_axis_index(axis, a.ndim)
-        shape = tuple(n if i == axis % a.ndim else min(n, 1) for i, n in enumerate(a.shape))
-    places = np.asarray(kth)
-    function(np.zeros((1,) * len(shape), a.dtype), np.zeros(places.shape, places.dtype), axis or 0, kind)
-    length = shape[0 if axis is None else axis]
-    for place in places.ravel():
-        if not -length <= place < length:
-            raise ValueError(f"kth(={place + length if place < 0 else place}) out of bounds ({length})")
+def _row_by_row(of_all: Any, a: Any, axis: int, beside: tuple[Any, ...], others: tuple[int, ...]) -> Any:
+    found = []
+    for index in np.ndindex(*others):
+        key = (*index[:axis], slice(None), *index[axis:])
+        found.append(of_all(*(x._view(lambda array, key=key: array[key]) for x in (a, *beside))))
+    lead = np.ndim(found[0])
+    made = np.reshape(np.array(found), (*others, *np.shape(found[0])))
+    return np.moveaxis(made, range(len(others), len(others) + lead), range(lead))
 
 
-def _arguments(a: Any, axis: Any, out: Any) -> tuple[Any, Any]:
-    """The array and its axis; None for all of them."""
+def _of_nothing(function: Any, a: Any, axis: Any, out: Any, *q: Any, **options: Any) -> Any:
+    """What NumPy makes of an array without elements, and its warnings."""
+    found = fallback.plain(function, (np.zeros(a.shape, a.dtype), *q), {"axis": axis, **options})
+    if out is None:
+        return found
+    engine.assign(out, found)
+    return out
+
+
+def _checked(a: Any) -> Any:
     a = as_handle(a)
-    if out is not None or a.dtype.kind not in "biufmM":
-        decline(f"order statistics into an output, or of dtype {a.dtype}")
-    if isinstance(axis, tuple | list):
-        axes = {normalize_axis_index(one, a.ndim) for one in axis}
-        if len(axes) != len(axis):
-            raise ValueError("repeated axis")
-        if len(axes) not in (1, a.ndim):
-            decline("order statistics along several axes")
-        axis = axes.pop() if len(axes) == 1 else None
-    if axis is not None:
-        axis = normalize_axis_index(axis, a.ndim)
-    return a, None if a.ndim == 1 else axis
+    if a.dtype.kind not in "biufcmM":
+        decline(f"order statistics of dtype {a.dtype}")
+    return a
 
 
-def _at(a: Any, places: list[int]) -> np.ndarray:
-    """Elements by their places in the order of all (collective)."""
-    if not engine.is_sharded(a):
-        return np.sort(a._array, axis=None)[places]
-    layout = engine.layout_of(a) or engine.default_layout(tuple(a.shape))
-    (block,) = blocks((engine.aligned(a, layout), layout))
-    own = block.reshape(-1) if layout.primary(engine.runtime().rank) else block.reshape(-1)[:0]
-    return select(own, places, engine.runtime().comm)
-
-
-def _is_nan(value: Any) -> bool:
-    return value.dtype.kind in "fmM" and bool(np.isnan(value))
+def _given(result: Any) -> Any:
+    return engine.wrap(result) if isinstance(result, np.ndarray) else result

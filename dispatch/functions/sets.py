@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from itertools import accumulate
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from numpy_dist import engine
+from numpy_dist.dispatch.core import fallback
 from numpy_dist.dispatch.core.registry import decline, implements
 from numpy_dist.dispatch.functions import counting
-from numpy_dist.dispatch.functions.common import as_handle, blocks
+from numpy_dist.dispatch.functions.common import as_handle, blocks, metadata
 from numpy_dist.dispatch.functions.counting import known
-from numpy_dist.dispatch.functions.indexing import boolean_getitem
 from numpy_dist.dispatch.functions.numpy_source import numpy_source
-from numpy_dist.dispatch.functions.ordering import ordered
+from numpy_dist.dispatch.functions.ordering import ascending_layout, cut_at, first_position, ordered_parts, sorted_part
+from numpy_dist.layout.layout import Layout
+from numpy_dist.parallel import key_sort, runs
 from numpy_dist.parallel.picking import put
 
 for _function in (
@@ -27,8 +31,12 @@ for _function in (
 ):
     implements(_function, kind="composed")(numpy_source(_function))
 
+# Until NumPy 2.2 or so an array of one axis has rows of one element, if the axis is given: no two NaN are equal then.
+_ROWS_OF_ONE = len(np.unique(np.full(2, np.nan), axis=0)) == 2
+_MANY_COLUMNS = 16  # rows of more are compared as structures, as NumPy does it
 
-@implements(np.unique, kind="composed", varies=("sorted",))
+
+@implements(np.unique, kind="parallel", varies=("sorted",))
 def unique(
     ar: Any,
     return_index: Any = False,
@@ -41,55 +49,91 @@ def unique(
 ) -> Any:
     """Collective: a sort; with the inverse, one more exchange. The result is in order, whether `sorted` or not."""
     ar = as_handle(ar)
-    if (axis is not None and ar.ndim != 1) or ar.dtype.kind == "V":
-        decline("the different rows of an array")
+    wanted = (return_index, return_inverse, return_counts)
+    if not engine.shardable(ar.dtype):
+        decline(f"the different values of dtype {ar.dtype}")
+    if not ar.size:
+        options = {"axis": axis, "equal_nan": equal_nan}
+        return fallback.plain(np.unique, (np.zeros(ar.shape, ar.dtype), *wanted), options)
     if axis is not None:
+        if ar.ndim > 1 or _ROWS_OF_ONE:
+            return _unique_rows(ar, wanted, axis)
         np.unique(np.zeros((0,), ar.dtype), axis=axis)  # NumPy's error for an axis that there is not
     flat, positions = np.ravel(ar), None
     if return_index or return_inverse:
-        values, positions = ordered(flat)
+        part, positions, counts, layout = ordered_parts(flat)
     else:
-        values = np.sort(flat)
-    first = _first_of_each(values, equal_nan)
-    found = [boolean_getitem(values, first)]
+        part, counts, layout = sorted_part(flat)
+    first = runs.first_of_each(part, _unlike(ar.dtype, equal_nan), engine.runtime().comm)
+    return _found(part, first, positions, counts, layout, wanted, tuple(ar.shape))
+
+
+def _unlike(dtype: np.dtype, equal_nan: bool) -> Any:
+    if not equal_nan or dtype.kind not in "cfmM":
+        return np.ndarray.__ne__
+    return lambda one, other: (one != other) & ~(np.isnan(one) & np.isnan(other))
+
+
+def _unique_rows(ar: Any, wanted: tuple[Any, Any, Any], axis: Any) -> Any:
+    """The different rows along an axis (collective: a sort by all columns)."""
+    try:
+        moved = np.moveaxis(ar, axis, 0)
+    except np.exceptions.AxisError:
+        raise np.exceptions.AxisError(axis, ar.ndim) from None
+    rest = tuple(moved.shape[1:])
+    width = prod(rest)
+    rows = np.reshape(moved, (moved.shape[0], width))
+    layout, comm = ascending_layout(rows), engine.runtime().comm
+    (block,) = blocks((engine.aligned(rows, layout), layout))
+    first = first_position(layout)
+    arrays = [np.ascontiguousarray(block), np.arange(first, first + len(block))]
+    if width > _MANY_COLUMNS:
+        structure = np.dtype([(f"f{i}", ar.dtype) for i in range(width)])
+        (part, positions), counts = key_sort.sort(arrays, lambda a: [a[0].view(structure)[:, 0]], comm)
+    else:
+        (part, positions), counts = key_sort.sort(arrays, lambda a: [a[0][:, i] for i in reversed(range(width))], comm)
+    starts = runs.first_of_each(part, lambda one, other: np.any(one != other, axis=1), comm)
+    found = _found(part, starts, positions, counts, layout, wanted, positions_shape=(moved.shape[0],))
+    several = found if isinstance(found, tuple) else (found,)
+    values = np.moveaxis(np.reshape(several[0], (several[0].shape[0], *rest)), 0, axis)
+    return (values, *several[1:]) if len(several) > 1 else values
+
+
+def _found(
+    part: np.ndarray,
+    first: np.ndarray,
+    positions: Any,
+    counts: list[int],
+    layout: Layout,
+    wanted: tuple[Any, Any, Any],
+    positions_shape: tuple[int, ...],
+) -> Any:
+    """What `unique` returns, from sorted rows and where each run of equal ones begins (collective)."""
+    comm = engine.runtime().comm
+    long, numbers = runs.lengths(first, counts, comm)
+    result = cut_at(numbers, layout)
+    line = result.drop_axes(range(1, result.ndim))
+    found = [engine.from_local(part[first], result)]
+    return_index, return_inverse, return_counts = wanted
     if return_index:
-        found.append(boolean_getitem(positions, first))
+        found.append(engine.from_local(positions[first], line))
     if return_inverse:
-        found.append(np.reshape(_put_back(np.cumsum(first) - 1, positions), ar.shape))
+        places = engine.default_layout((sum(counts),), split=0)
+        cut = places.cut_of(0)
+        assert cut is not None
+        # A run may have begun on a rank before this one.
+        numbered = np.cumsum(first) + (list(accumulate(numbers, initial=0))[comm.rank] - 1)
+        own = np.empty(cut.points[comm.rank + 1] - cut.points[comm.rank], numbered.dtype)
+        inverse = put(own, cut.points, positions, numbered, comm)[0]
+        found.append(np.reshape(engine.from_local(inverse, places), positions_shape))
     if return_counts:
-        found.append(np.diff(np.concatenate([np.flatnonzero(first), np.array([values.size])])))
+        found.append(engine.from_local(long, line))
     return found[0] if len(found) == 1 else tuple(found)
 
 
-def _first_of_each(values: Any, equal_nan: bool) -> Any:
-    """Whether elements in order are other than the one before."""
-    first = engine.full(
-        values.shape, True, bool, layout=engine.layout_of(values) if engine.is_sharded(values) else None
-    )
-    if values.size > 1:
-        differs = values[1:] != values[:-1]
-        if equal_nan and values.dtype.kind in "cfmM":
-            differs &= ~(np.isnan(values[1:]) & np.isnan(values[:-1]))
-        first[1:] = differs
-    return first
-
-
-def _put_back(ranks: Any, positions: Any) -> Any:
-    """Each element's value at the position from which the element came (collective)."""
-    layout = engine.layout_of(positions)
-    assert layout is not None
-    values, places = blocks((engine.aligned(ranks, layout), layout), (positions, layout))
-    result = engine.default_layout(tuple(positions.shape), split=0)
-    cut = result.cut_of(0)
-    assert cut is not None and cut.extent == result.size
-    comm = engine.runtime().comm
-    own = np.empty(cut.points[comm.rank + 1] - cut.points[comm.rank], values.dtype)
-    return engine.from_local(put(own, cut.points, places, values, comm)[0], result)
-
-
-@implements(np.isin, kind="composed")
+@implements(np.isin, kind="parallel")
 def isin(element: Any, test_elements: Any, assume_unique: Any = False, invert: Any = False, *, kind: Any = None) -> Any:
-    """Collective where `test_elements` are sharded: all ranks get them; many are sorted, and asked."""
+    """Collective where `test_elements` are sharded: all ranks get them, or (many) they are sorted and asked for."""
     return _is_in(element, test_elements, assume_unique, invert, kind=kind)
 
 
@@ -97,12 +141,12 @@ def _is_in(
     element: Any, test_elements: Any, assume_unique: Any = False, invert: Any = False, *, kind: Any = None
 ) -> Any:
     element = as_handle(element)
-    if engine.is_sharded(test_elements) and test_elements.nbytes > counting.MOST_KNOWN:
-        np.isin(np.zeros(0, element.dtype), np.zeros(0, test_elements.dtype), kind=kind)  # NumPy's errors
+    np.isin(np.zeros(0, element.dtype), np.zeros(0, metadata(test_elements).dtype), kind=kind)  # NumPy's errors
+    many = engine.is_sharded(test_elements) and test_elements.nbytes > counting.MOST_KNOWN
+    if many and kind != "table" and element.dtype.kind != "V":
         found = counting.contained(element, test_elements)
         return np.logical_not(found) if invert else found
     tests = known(test_elements)
-    np.isin(np.zeros(0, element.dtype), tests[:0], kind=kind)  # NumPy's errors
     if not engine.is_sharded(element):
         return engine.wrap(np.isin(element._array, tests, assume_unique, invert, kind=kind))
     layout = engine.layout_of(element) or engine.default_layout(tuple(element.shape))

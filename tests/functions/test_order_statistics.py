@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from numpy.lib import _function_base_impl
 import numpy_dist
 from numpy_dist import engine
 from numpy_dist.comm.simulated import run_simulated
+from numpy_dist.dispatch.functions import whole_rows
 from numpy_dist.parallel import selection
 from numpy_dist.settings import config
 
@@ -154,3 +156,146 @@ def test_many_places_at_once(ranks, monkeypatch):
         assert comm.counters.collectives - before - single <= 4 * single
 
     _at_ranks(ranks, check)
+
+
+NAN = np.random.default_rng(7).normal(size=(4, 5, 6))
+NAN[np.random.default_rng(9).random((4, 5, 6)) < 0.4] = np.nan
+NAN[1, 2] = np.nan
+SEVERAL = (np.median, np.nanmedian, np.quantile, np.nanquantile, np.percentile, np.nanpercentile)
+
+
+def _options(function: Any) -> dict[str, Any]:
+    return {} if function in (np.median, np.nanmedian) else {"q": [0.2, 0.5]}
+
+
+def _quietly(function: Any, *args: Any, **kwargs: Any) -> tuple[Any, set[str]]:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        return function(*args, **kwargs), {str(w.message) for w in caught}
+
+
+@pytest.mark.parametrize("ranks", [1, 3, 4])
+@pytest.mark.parametrize("axis", [None, 0, 1, 2, (0, 1), (2, 0), (0, 1, 2), ()])
+def test_several_axes_nan_and_outputs(ranks, axis):
+    def check() -> None:
+        for values in (NAN, np.nan_to_num(NAN), np.full((4, 5, 6), np.nan, "f4")):
+            for split in (0, 2):
+                x = numpy_dist.asarray(values, split=split)
+                for function in SEVERAL:
+                    options = {**_options(function), "axis": axis, "keepdims": split == 2}
+                    found, said = _quietly(function, x, **options)
+                    expected, numpys = _quietly(function, values, **options)
+                    _same(found, expected)
+                    assert said == numpys
+                    if np.ndim(expected):
+                        out = numpy_dist.asarray(np.zeros(expected.shape))
+                        assert _quietly(function, x, out=out, overwrite_input=True, **options)[0] is out
+                        _same(out, expected.astype("f8"))
+
+    _at_ranks(ranks, check)
+
+
+@pytest.mark.parametrize("ranks", [1, 3, 4])
+@pytest.mark.parametrize("function", [np.quantile, np.nanquantile, np.percentile, np.nanpercentile])
+def test_weights(ranks, function):
+    weights, line = np.random.default_rng(5).integers(1, 4, (4, 5, 6)), np.array([0, 1, 2, 0, 1, 0.5])
+
+    def check() -> None:
+        for values in (NAN, np.nan_to_num(NAN), np.round(NAN)):
+            x = numpy_dist.asarray(values, split=1)
+            options: dict[str, Any] = {"method": "inverted_cdf"}
+            for axis in (None, 0, 2, (0, 2), (0, 1, 2)):
+                for heavy in (weights, numpy_dist.asarray(weights, split=0)):
+                    found, _ = _quietly(function, x, [0, 0.3, 1], axis=axis, weights=heavy, **options)
+                    expected, _ = _quietly(function, values, [0, 0.3, 1], axis=axis, weights=weights, **options)
+                    _same(found, expected)
+            if function in (np.quantile, np.percentile):
+                for heavy in (line, numpy_dist.asarray(line)):
+                    expected = function(values, 0.5, axis=2, weights=line, **options)
+                    _same(function(x, 0.5, axis=2, weights=heavy, **options), expected)
+
+    _at_ranks(ranks, check)
+
+
+@pytest.mark.parametrize("ranks", [1, 4])
+def test_what_is_refused(ranks):
+    x, heavy = np.arange(12.0).reshape(3, 4), np.ones((3, 4))
+    calls: list[Any] = [
+        lambda x, w: np.quantile(x, 0.5, weights=w),
+        lambda x, w: np.quantile(x, 0.5, weights=w[0], method="inverted_cdf"),
+        lambda x, w: np.quantile(x, 0.5, weights=w[0, :2], method="inverted_cdf", axis=1),
+        lambda x, w: np.quantile(x, 0.5, weights=-w, method="inverted_cdf"),
+        lambda x, w: np.nanquantile(x, 0.5, weights=0 * w, method="inverted_cdf"),
+        lambda x, w: np.nanpercentile(x, 101),
+        lambda x, w: np.nanmedian(x, axis=2),
+        lambda x, w: np.median(x, axis=(0, 0)),
+        lambda x, w: np.quantile(x, 0.5, method="other"),
+        lambda x, w: np.quantile(x, [[[0.5]]]),
+        lambda x, w: np.median(x, axis=0, out=w[:, 0].copy()),
+        lambda x, w: np.quantile(x, 0.5, axis=0, out=w[0, :2].copy()),
+    ]
+
+    def check() -> None:
+        given = numpy_dist.asarray(x, split=1), numpy_dist.asarray(heavy)
+        for call in calls:
+            with pytest.raises(Exception) as numpys, np.errstate(all="ignore"):  # noqa: B017, PT011
+                call(x, heavy)
+            with pytest.raises(type(numpys.value)) as ours, np.errstate(all="ignore"):
+                call(*given)
+            assert type(ours.value) is type(numpys.value)
+            assert str(ours.value) == str(numpys.value)
+
+    _at_ranks(ranks, check)
+
+
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_arrays_without_elements(ranks):
+    def check() -> None:
+        for shape, axis in (((0,), None), ((0, 3), 0), ((0, 3), 1), ((3, 0), None), ((2, 0, 3), (0, 1))):
+            values = np.zeros(shape)
+            for function in (np.median, np.nanmedian):
+                found, said = _quietly(function, numpy_dist.asarray(values), axis=axis)
+                expected, numpys = _quietly(function, values, axis=axis)
+                _same(found, expected)
+                assert said == numpys
+
+    _at_ranks(ranks, check)
+
+
+@pytest.mark.parametrize("ranks", [2, 5])
+def test_an_error_on_one_rank_is_one_on_all(ranks):
+    values = np.zeros((10, 4))
+    values[0, :2], values[0, 2:] = -np.inf, np.inf
+
+    def check() -> None:
+        x = numpy_dist.asarray(values, split=0)
+        with np.errstate(invalid="raise"), pytest.raises(FloatingPointError):
+            np.quantile(x, 0.5, axis=1)
+        found, said = _quietly(np.quantile, x, 0.5, axis=1)
+        assert any("invalid value" in text for text in said)
+        _same(found, _quietly(np.quantile, values, 0.5, axis=1)[0])
+
+    _at_ranks(ranks, check)
+
+
+def test_complex_numbers_and_long_rows(monkeypatch):
+    monkeypatch.setattr(whole_rows, "LONG_ROW", 0)
+    whole = np.random.default_rng(3).integers(0, 3, (2, 40)) * (1 + 1j)
+    whole.imag = np.random.default_rng(4).integers(0, 3, (2, 40))
+    rows = np.round(np.random.default_rng(3).normal(size=(2, 40)), 1)
+    rows[0, 3] = np.nan
+    kept = engine.runtime  # the module attribute is looked up on each rank
+
+    def check() -> None:
+        x, y = numpy_dist.asarray(whole, split=1), numpy_dist.asarray(rows, split=1)
+        _same(np.median(x), np.median(whole))
+        _same(np.nanmedian(x), np.nanmedian(whole))
+        comm = kept().comm
+        engine.flush()
+        comm.counters.reset()
+        for function in SEVERAL:
+            options = {**_options(function), "axis": 1}
+            _same(function(y, **options), _quietly(function, rows, **options)[0])
+            _same(function(y, keepdims=True, **options), _quietly(function, rows, keepdims=True, **options)[0])
+
+    _at_ranks(5, check)

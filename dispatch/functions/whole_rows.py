@@ -1,0 +1,109 @@
+"""Functions of whole rows along an axis: each rank computes those that it has, after a redistribution if need be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from numpy_dist import engine
+from numpy_dist.dispatch.core import outcome
+from numpy_dist.dispatch.functions.common import blocks
+from numpy_dist.layout.layout import Layout
+
+# Rows that are fewer than the ranks, and longer than so many bytes, are not brought to single ranks.
+LONG_ROW = 1 << 20
+
+
+def along(
+    function: Callable[..., np.ndarray],
+    a: Any,
+    axis: int,
+    keepdims: bool = False,
+    front: int = 0,
+    beside: Sequence[Any] = (),
+    agreed: bool = False,
+) -> Any:
+    """A function of whole rows along an axis, which is made whole on each rank first (a redistribution if it is cut).
+
+    Collective where the axis is cut, or where `agreed`.
+
+    Parameters
+    ----------
+    function : callable
+        Of this rank's block, and of its blocks of the arrays `beside`. It leaves the other axes as they are, and either
+        keeps `axis` (`keepdims`, with any extent), or drops it; and it may put `front` new axes before all others.
+    beside : sequence of handle
+        More arrays of the same shape.
+    agreed : bool
+        Whether the function may warn or raise on some ranks only: all do then (one more allgather).
+    """
+    layout = engine.layout_of(a) if engine.is_sharded(a) else None
+    if layout is None or layout.cut_of(axis) is not None:
+        layout = rows_layout(tuple(a.shape), axis)
+    parts = blocks(*((engine.aligned(x, layout), layout) for x in (a, *beside)))
+    block = parts[0]
+    if not block.size:  # a row tells what becomes of shape and dtype; of ones, which may be weights
+        shape = tuple(n if other == axis else min(n, 1) for other, n in enumerate(a.shape))
+        parts = [np.ones(shape, x.dtype) if x.dtype.kind in "biufc" else np.zeros(shape, x.dtype) for x in parts]
+    made = _on_all_ranks(function, parts, bool(block.size)) if agreed else function(*parts)
+    lead, extent = made.shape[:front], made.shape[front + axis] if keepdims else 0
+    if not block.size:
+        others = [extent if i == axis else n for i, n in enumerate(block.shape) if keepdims or i != axis]
+        made = np.empty((*lead, *others), made.dtype)
+    rest = layout if keepdims else layout.drop_axes([axis])
+    if keepdims and extent != a.shape[axis]:
+        rest = rest.with_shape([extent if i == axis else n for i, n in enumerate(rest.shape)])
+    return engine.from_local(made, rest.insert_axes(range(front), lead) if front else rest)
+
+
+def rows_layout(shape: tuple[int, ...], axis: int) -> Layout:
+    """A layout in which an axis is whole: the longest of the others is cut, or several where none is long enough."""
+    others = [other for other in range(len(shape)) if other != axis]
+    longest = max(others, key=lambda other: shape[other])
+    if shape[longest] < engine.runtime().size:
+        found = engine.default_layout(tuple(shape[other] for other in others))
+        if not found.has_copies:
+            return found.insert_axes([axis], [shape[axis]])
+    return engine.default_layout(shape, split=longest)
+
+
+def long_rows(a: Any, axis: int) -> bool:
+    """Whether there are fewer rows than ranks, each too long for one: an algorithm has to divide every single one."""
+    others = prod(n for other, n in enumerate(a.shape) if other != axis)
+    if not 0 < others < engine.runtime().size or a.shape[axis] * a.dtype.itemsize <= LONG_ROW:
+        return False
+    layout = engine.layout_of(a) if engine.is_sharded(a) else None
+    return layout is None or layout.cut_of(axis) is not None
+
+
+def row_by_row(function: Callable[..., Any], a: Any, axis: int, beside: Sequence[Any] = ()) -> Any:
+    """A function of distributed one-dimensional arrays, of one row after the other; what it gives is along `axis`."""
+    others = [n for other, n in enumerate(a.shape) if other != axis]
+    rows = []
+    for index in np.ndindex(*others):
+        key = (*index[:axis], slice(None), *index[axis:])
+        rows.append(function(*(x._view(lambda array, key=key: array[key]) for x in (a, *beside))))
+    made = np.stack(rows)
+    return np.moveaxis(np.reshape(made, (*others, *made.shape[1:])), len(others), axis)
+
+
+def _on_all_ranks(function: Callable[..., Any], parts: list[np.ndarray], counts: bool) -> Any:
+    """Call a function on each rank's own; the warnings and the error of any rank are those of all (collective)."""
+    log: list[Any] = []
+    made, error = None, None
+    with outcome.Recorded(log):
+        try:
+            made = function(*parts)
+        except Exception as problem:  # of whatever kind: it is raised below, on every rank
+            error = problem
+    if not counts:  # a row of which nobody wants to hear
+        log = []
+    told = engine.runtime().comm.allgather((error, [(kind, str(message)) for kind, message in log]))
+    outcome.warn_again(list(dict.fromkeys(entry for _, entries in told for entry in entries)))
+    for raised, _ in told:
+        if raised is not None:
+            raise raised
+    return made
