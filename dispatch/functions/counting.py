@@ -16,7 +16,15 @@ from numpy_dist.parallel.asking import ask
 from numpy_dist.parallel.combine import fold
 from numpy_dist.parallel.extremes import extremes
 
-implements(np.digitize, kind="composed")(numpy_source(np.digitize))
+
+def _direction(bins: Any) -> int:
+    """As NumPy's private ``_monotonicity``: 1 if the values ascend, -1 if they descend, else 0."""
+    if not np.any(bins[:-1] > bins[1:]):
+        return 1
+    return 0 if np.any(bins[:-1] < bins[1:]) else -1
+
+
+implements(np.digitize, kind="composed")(numpy_source(np.digitize, _monotonicity=_direction))
 
 _bin_edges: Any = numpy_source(np.histogram_bin_edges)
 _ravelled: Any = _bin_edges.__globals__["_ravel_and_check_weights"]
@@ -49,7 +57,8 @@ def bincount(x: Any, /, weights: Any = None, minlength: Any = 0) -> Any:
 
 @implements(np.histogram_bin_edges, kind="composed")
 def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Any:
-    return engine.wrap(plain(_bin_edges(a, bins, range, weights)))
+    found = _bin_edges(a, bins, range, weights)
+    return found if engine.is_handle(found) else engine.wrap(found)
 
 
 @implements(np.histogram, kind="parallel")
@@ -57,7 +66,8 @@ def histogram(a: Any, bins: Any = 10, range: Any = None, density: Any = None, we
     """Collective: the extremes, if they are not given, and one message from each rank to each owner of the counts."""
     a, weights = _ravelled(as_handle(a), None if weights is None else as_handle(weights))
     simple = range is None and np.ndim(bins) == 0 and not isinstance(bins, str) and a.dtype.kind in "iuf" and a.size
-    edges = None if simple else plain(histogram_bin_edges(a, bins, range, weights))
+    found = None if simple else histogram_bin_edges(a, bins, range, weights)
+    edges = None if found is None else known(found)
     layout = _layout(a)
     (counted, heavy), owner = own_blocks(layout, a, weights)
     if edges is None:
@@ -67,7 +77,7 @@ def histogram(a: Any, bins: Any = 10, range: Any = None, density: Any = None, we
     total = folded(counts, layout, owner)
     if density:
         total = total / np.array(np.diff(edges), float) / np.sum(total)
-    return total, engine.wrap(edges)
+    return total, engine.wrap(edges) if found is None else found
 
 
 @implements(np.searchsorted, kind="parallel")
@@ -186,11 +196,6 @@ def sequence_layout(x: Any) -> Layout:
     if layout is not None and len(layout.dims) == 1 and isinstance(layout.dims[0], Cut) and not layout.dims[0].descends:
         return layout
     return engine.default_layout((x.size,), split=0)
-
-
-def plain(x: Any) -> Any:
-    """The ndarray of a replicated handle; a sharded one is gathered."""
-    return engine.gather(x) if engine.is_handle(x) else x
 
 
 def known(points: Any) -> Any:

@@ -133,5 +133,33 @@ def std(
     return np.sqrt(variance, out=variance)
 
 
-for _function in (np.average, np.cov, np.corrcoef):
-    implements(_function, kind="composed")(numpy_source(_function))
+implements(np.corrcoef, kind="composed")(numpy_source(np.corrcoef))
+
+_average, _cov = numpy_source(np.average), numpy_source(np.cov)
+
+
+@implements(np.average, kind="composed")
+def average(
+    a: Any, axis: Any = None, weights: Any = None, returned: Any = False, *, keepdims: Any = NoValue
+) -> Any:
+    found = _average(a, axis, weights, returned, keepdims=keepdims)
+    if not returned:
+        return found
+    return found[0], engine.wrap(found[1])  # the count of elements is no array of ours yet
+
+
+@implements(np.cov, kind="composed")
+def cov(
+    m: Any,
+    y: Any = None,
+    rowvar: Any = True,
+    bias: Any = False,
+    ddof: Any = None,
+    fweights: Any = None,
+    aweights: Any = None,
+    *,
+    dtype: Any = None,
+) -> Any:
+    # One is multiplied by the other in place.
+    fweights, aweights = (None if x is None else as_handle(x) for x in (fweights, aweights))
+    return _cov(m, y, rowvar, bias, ddof, fweights, aweights, dtype=dtype)
