@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import importlib
 import operator
 from collections.abc import Callable
 from types import GenericAlias
@@ -62,6 +63,10 @@ class DistArray(Operators, Indexing, Methods, Refusals):
         if return_scalar and array.ndim == 0:
             return array[()]
         return array if isinstance(array, engine.Handle) else np.asarray(array, like=self)
+
+    def __array_namespace__(self, *, api_version: str | None = None) -> Any:
+        """The functions of the array API standard for arrays like this one."""
+        return importlib.import_module("numpy_dist.standard").namespace(api_version)
 
     # ---- metadata
 

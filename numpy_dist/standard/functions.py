@@ -1,0 +1,91 @@
+"""Functions to which the standard gives other parameters than NumPy (all versions of it that are supported)."""
+
+from __future__ import annotations
+
+import builtins
+from typing import Any
+
+import numpy as np
+
+from numpy_dist import creation, engine
+from numpy_dist.standard.zero_axes import as_array
+
+
+def _dtype_of(x: Any) -> Any:
+    """The dtype of an array; what is none as it is."""
+    return x.dtype if engine.is_handle(x) or isinstance(x, np.ndarray | np.generic) else x
+
+
+def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None) -> Any:
+    """A distributed array of the data."""
+    return creation.asarray(obj, dtype, device=device, copy=copy)
+
+
+def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Any:
+    """A distributed array of an array that every rank has and that takes part in DLPack."""
+    return creation.asarray(np.from_dlpack(x), device=device, copy=copy)
+
+
+def take(x: Any, indices: Any, /, *, axis: int | None = None) -> Any:
+    """Elements along an axis, which may be left out for arrays of one axis."""
+    if axis is None and x.ndim != 1:
+        raise TypeError(f"take needs axis= for an array of {x.ndim} axes")
+    return as_array(np.take(x, indices, axis=axis))
+
+
+def take_along_axis(x: Any, indices: Any, /, *, axis: int = -1) -> Any:
+    """Elements by an index for each."""
+    return as_array(np.take_along_axis(x, indices, axis))
+
+
+def sort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Any:
+    """A sorted copy along an axis."""
+    made = np.sort(x, axis=axis, stable=stable)
+    return np.flip(made, axis=axis) if descending else made
+
+
+def argsort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Any:
+    """The indices that sort an array along an axis; equal elements stay in their order."""
+    if not descending:
+        return np.argsort(x, axis=axis, stable=stable)
+    # The last of equal elements comes first in the flipped array, and last again in the flipped result.
+    found = np.flip(np.argsort(np.flip(x, axis=axis), axis=axis, stable=stable), axis=axis)
+    return x.shape[axis] - 1 - found
+
+
+def clip(x: Any, /, min: Any = None, max: Any = None) -> Any:
+    """Values limited to an interval, of the dtype of `x`."""
+    if min is None and max is None:
+        return np.copy(x)
+    made = np.clip(x, min, max)
+    return as_array(made if made.dtype == x.dtype else made.astype(x.dtype))
+
+
+def expand_dims(x: Any, /, axis: int | tuple[int, ...] = 0) -> Any:
+    """The array with axes of length 1."""
+    return np.expand_dims(x, axis)
+
+
+def round(x: Any, /) -> Any:
+    """Values rounded to the nearest integer."""
+    return as_array(np.round(x))
+
+
+def can_cast(from_: Any, to: Any, /) -> builtins.bool:
+    """Whether one dtype can be cast to another by the rules of promotion."""
+    return np.can_cast(_dtype_of(from_), to)
+
+
+def result_type(*arrays_and_dtypes: Any) -> np.dtype:
+    """The dtype of an operation on these."""
+    return np.result_type(*map(_dtype_of, arrays_and_dtypes))
+
+
+def finfo(type: Any, /) -> Any:
+    """Limits of a floating-point dtype, or of an array's."""
+    return np.finfo(_dtype_of(type))
+
+
+def iinfo(type: Any, /) -> Any:
+    """Limits of an integer dtype, or of an array's."""
+    return np.iinfo(_dtype_of(type))
