@@ -62,13 +62,12 @@ def kind_of(target: Any, method: str | None = None) -> str:
     where the engine does it, and else "gathered".
     """
     record = registry.lookup(target, method)
-    if record is not None:
-        return str(record.kind)
     key = key_of(target, method)
     ufunc, name = key if isinstance(key, tuple) else (key, "__call__")
-    if isinstance(ufunc, np.ufunc):
-        if name == "__call__" and protocol.why_not_element_wise(ufunc, (), {}) is None:
-            return "elementwise"
-        if name == "reduce" and engine.reducible(ufunc, np.dtype(float)):
-            return "reduction"
+    if name == "reduce" and key not in registry.TABLE and engine.reducible(ufunc, np.dtype(float)):
+        return "reduction"
+    if record is not None:
+        return str(record.kind)
+    if isinstance(ufunc, np.ufunc) and name == "__call__" and protocol.why_not_element_wise(ufunc, (), {}) is None:
+        return "elementwise"
     return "gathered"

@@ -76,9 +76,19 @@ def explain(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Explanat
     if not operands.find_handles(args, kwargs):
         found.notes.append("no argument is a DistArray")
     record = registry.lookup(function)
+    if record is not None and record.target == (np.ufunc, "reduce") and record.rules[0].house:
+        reason = protocol.why_not_reduced(key[0], _input(args[0]))
+        if reason is None:
+            record = None  # the engine's own
+        else:
+            found.notes.append(f"not the engine: {reason}")
     if record is None or not _explain_rules(found, record, args, kwargs):
         _explain_rest(found, function, key, record, args, kwargs)
     return found
+
+
+def _input(x: Any) -> Any:
+    return x if type(x) in operands.PLAIN else operands.as_operand(x)
 
 
 def _top_level(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
@@ -156,7 +166,7 @@ def _explain_rest(
     ufunc, method = key if isinstance(key, tuple) else (key, "__call__")
     own = record is not None and record.has_house_rule
     if not own and isinstance(ufunc, np.ufunc) and method in ("__call__", "reduce"):
-        inputs = [x if type(x) in operands.PLAIN else operands.as_operand(x) for x in args[: ufunc.nin]]
+        inputs = [_input(x) for x in args[: ufunc.nin]]
         if method == "reduce":
             reason = protocol.why_not_reduced(ufunc, inputs[0])
         else:

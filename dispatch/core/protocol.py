@@ -240,23 +240,9 @@ def _method(ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[str, 
 def _method_of_any(bound: Any, inputs: tuple[Any, ...], kwargs: dict[str, Any], _: str = "") -> Any:
     """A method as it is for every ufunc."""
     record = TABLE.get((_ufunc_class, bound.__name__))
-    if record is not None:
-        by_house = record.has_house_rule
-        return apply(record, bound, inputs, kwargs, fallback.call if by_house else _reduce_by_the_engine)
-    return _reduce_by_the_engine(bound, inputs, kwargs)
-
-
-def _reduce_by_the_engine(bound: Any, inputs: tuple[Any, ...], kwargs: dict[str, Any], _: str = "") -> Any:
-    ufunc = bound.__self__
-    if bound.__name__ == "reduce":
-        reason = why_not_reduced(ufunc, inputs[0])
-        if reason is None:
-            try:
-                return engine.reduction(ufunc, inputs[0], **kwargs)
-            except engine.NotNumbers as declined:
-                reason = declined.reason
-        return fallback.call(bound, inputs, kwargs, reason)
-    return fallback.call(bound, inputs, kwargs, NO_RULE)
+    if record is None:
+        return fallback.call(bound, inputs, kwargs, NO_RULE)
+    return apply(record, bound, inputs, kwargs)
 
 
 def why_not_reduced(ufunc: np.ufunc, array: Any) -> str | None:

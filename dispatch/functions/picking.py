@@ -1,9 +1,7 @@
-"""Indexing by arrays of integers: `x[i]`, `x[i] = v`, `take`."""
+"""Indexing by arrays: `x[i]`, `x[i] = v`, `take`."""
 
 from __future__ import annotations
 
-from itertools import pairwise
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -11,145 +9,25 @@ from numpy.lib.array_utils import normalize_axis_index
 
 from numpy_dist import engine
 from numpy_dist.dispatch.core import registry
-from numpy_dist.dispatch.core.registry import decline, implements
-from numpy_dist.dispatch.functions.common import as_handle, blocks
-from numpy_dist.layout.layout import Cut, Layout
+from numpy_dist.dispatch.core.registry import implements
+from numpy_dist.dispatch.functions.common import as_handle
+from numpy_dist.dispatch.functions.picked import Picked, own_positions, own_values, rows
 from numpy_dist.parallel import picking
-
-
-class _Picked:
-    """An index with arrays of integers, taken apart.
-
-    Attributes
-    ----------
-    view : handle
-        The indexed array after the slices, its indexed axes first.
-    shape : tuple of int
-        That of `view` with its indexed axes merged into one.
-    positions : ndarray or handle of intp
-        Along this one: as many as are picked, as the index arrays broadcast.
-    place : int
-        At which axis of the result the axes of `positions` are.
-    """
-
-    def __init__(self, x: Any, key: tuple) -> None:
-        items = _expanded(key, x.ndim)
-        basic: list[Any] = []
-        indexed: list[tuple[int, Any]] = []  # axis of the view, index
-        steps: list[int] = []  # at which items
-        axis = 0
-        for step, item in enumerate(items):
-            if item is None or isinstance(item, slice):
-                basic.append(item)
-            else:
-                basic.append(slice(None))
-                indexed.append((axis, item))
-                steps.append(step)
-            axis += 1
-        view: Any = x._view(lambda array: array[(*basic, ...)])
-        axes = [axis for axis, _ in indexed]
-        together = all(q - p == 1 for p, q in pairwise(steps))
-        self.place = axes[0] if together else 0
-        extents = [view.shape[axis] for axis in axes]
-        self.view: Any = view._view(lambda array: np.moveaxis(array, axes, range(len(axes))))
-        self.positions = _combined([index for _, index in indexed], extents, axes_of(items, steps))
-        self.shape = (prod(extents), *self.view.shape[len(axes) :])
-
-    def in_place(self, result: Any) -> Any:
-        """The result with its axes where NumPy has them."""
-        count, place = self.positions.ndim, self.place
-        if not place or not count:
-            return result
-        return result._view(lambda array: np.moveaxis(array, range(count), range(place, place + count)))
-
-
-def axes_of(items: list[Any], steps: list[int]) -> list[int]:
-    """The axes of the array that the items at these steps index."""
-    return [sum(item is not None for item in items[:step]) for step in steps]
-
-
-def _expanded(items: tuple, ndim: int) -> list[Any]:
-    """The items of an index with slices in place of `...`; arrays of booleans are not for us."""
-    consumed = sum(item is not None and item is not Ellipsis for item in items)
-    found: list[Any] = []
-    for item in items if Ellipsis in [i if i is Ellipsis else None for i in items] else (*items, Ellipsis):
-        if item is Ellipsis:
-            found += [slice(None)] * (ndim - consumed)
-        elif item is None or isinstance(item, slice):
-            found.append(item)
-        else:
-            index = item if engine.is_handle(item) else np.asarray(item)
-            if index.dtype.kind not in "iu":
-                decline("an index that mixes integers and booleans")
-            found.append(index)
-    return found
-
-
-def _combined(indices: list[Any], extents: list[int], axes: list[int]) -> Any:
-    """One position for each element of the broadcast index arrays (collective where any is sharded)."""
-    shapes = [tuple(index.shape) for index in indices]
-    try:
-        shape = np.broadcast_shapes(*shapes)
-    except ValueError:
-        listed = " ".join(str(each).replace(" ", "") for each in shapes)
-        raise IndexError(
-            f"shape mismatch: indexing arrays could not be broadcast together with shapes {listed} "
-        ) from None
-    found: Any = None
-    for index, n, axis in zip(indices, extents, axes, strict=True):
-        _check_bounds(index, n, axis, shape)
-        index = np.astype(index, np.intp)
-        index = np.where(index < 0, index + n, index) if engine.is_handle(index) else index % max(n, 1)
-        found = index if found is None else found * n + index
-    return np.broadcast_to(found, shape)
-
-
-def _check_bounds(index: Any, n: int, axis: int, shape: tuple[int, ...]) -> None:
-    """NumPy's error for the first index that is out of bounds."""
-    if 0 in shape:
-        return
-    outside = (index < -n) | (index >= n)
-    if np.any(outside):
-        first = int(np.ravel(index)[int(np.argmax(outside))])
-        raise IndexError(f"index {first} is out of bounds for axis {axis} with size {n}")
-
-
-def _rows(view: Any) -> tuple[Any, Layout, tuple[int, ...]]:
-    """The view, cut along its first axis only, in ascending order; its layout, and where it is cut."""
-    found = engine.layout_of(view) if engine.is_sharded(view) else None
-    if found is None or found.mesh.ndim != 1 or not _cuts_rows(found):
-        found = engine.default_layout(tuple(view.shape), split=0)
-    cut = found.cut_of(0)
-    assert cut is not None
-    return engine.aligned(view, found), found, cut.points
-
-
-def _cuts_rows(layout: Layout) -> bool:
-    what = layout.dims[0]
-    return isinstance(what, Cut) and what.axis == 0 and not what.descends
-
-
-def _own_positions(positions: Any) -> tuple[np.ndarray, Layout]:
-    """This rank's part of the positions, flat, and how they are divided."""
-    flat = np.reshape(positions, -1)
-    layout = engine.default_layout((flat.size,), split=0)
-    if not engine.is_handle(flat):
-        box = layout.box(engine.runtime().rank)
-        return flat[slice(*box[0])] if box else flat[:0], layout
-    return blocks((engine.aligned(flat, layout), layout))[0], layout
 
 
 @registry.internal("integer_getitem")
 def integer_getitem(x: Any, items: tuple) -> Any:
-    """``x[items]`` for an index with arrays of integers (collective)."""
-    picked = _Picked(x, items)
-    wanted, order = _own_positions(picked.positions)
-    rest = tuple(picked.shape[1:])
+    """``x[items]`` for an index with arrays of integers, perhaps beside masks (collective)."""
+    return fetch(Picked(x, items))
+
+
+def fetch(picked: Picked) -> Any:
+    """What an index picks, as a new array (collective)."""
+    wanted, order = own_positions(picked.positions)
+    rest = picked.rest
     if engine.is_sharded(picked.view):
-        view, layout, points = _rows(np.reshape(picked.view, picked.shape))
-        (block,) = blocks((view, layout))
-        found = picking.pick(block.reshape(-1, *rest) if block.size else np.empty((0, *rest), x.dtype), points, wanted,
-                             engine.runtime().comm)  # fmt: skip
+        block, _, points = rows(np.reshape(picked.view, picked.shape))
+        found = picking.pick(block, points, wanted, engine.runtime().comm)
     else:
         found = picked.view._array.reshape(picked.shape)[wanted]
     result = engine.from_local(found, order.insert_axes(range(1, 1 + len(rest)), rest))
@@ -158,47 +36,58 @@ def integer_getitem(x: Any, items: tuple) -> Any:
 
 @registry.internal("integer_setitem")
 def integer_setitem(x: Any, items: tuple, value: Any) -> None:
-    """``x[items] = value`` for an index with arrays of integers (collective); of duplicates the last one stays."""
-    if not engine.is_sharded(x):
-        decline("an assignment to an array that every rank has")
-    picked = _Picked(x, items)
-    rest = tuple(picked.shape[1:])
-    count, place = picked.positions.ndim, picked.place
-    lead = tuple(picked.positions.shape)
-    shape = (*rest[:place], *lead, *rest[place:])
+    """``x[items] = value`` for an index with arrays of integers, perhaps beside masks (collective).
+
+    Of values for one element the last one stays, in the order of the whole index.
+    """
+    assign(Picked(x, items), value)
+
+
+def assign(picked: Picked, value: Any) -> None:
+    """Assign a value that is broadcast to what is picked, or raise NumPy's error (collective)."""
+    shape = picked.result_shape
     value = value if engine.is_handle(value) else np.asanyarray(value)
     surplus = value.ndim - len(shape)
     if surplus > 0 and all(n == 1 for n in value.shape[:surplus]):
         value = np.reshape(value, value.shape[surplus:])
-    if surplus > len(shape) or not _fits(tuple(value.shape), shape):
+    if not fits(tuple(value.shape), shape):
         shown = [str(tuple(s)).replace(" ", "") for s in (value.shape, shape)]
-        raise ValueError(f"shape mismatch: value array of shape {shown[0]} could not be broadcast to indexing result "
-                         f"of shape {shown[1]}")  # fmt: skip
-    value = np.moveaxis(np.broadcast_to(value, shape), range(place, place + count), range(count)) if count else value
-    flat = np.reshape(np.broadcast_to(value, (*lead, *rest)), (-1, *rest))
-    wanted, order = _own_positions(picked.positions)
-    by_rows = order.insert_axes(range(1, 1 + len(rest)), rest)
-    if engine.is_handle(flat):
-        (values,) = blocks((engine.aligned(flat, by_rows), by_rows))
-    else:
-        box = order.box(engine.runtime().rank)
-        values = flat[slice(*box[0])] if box else flat[:0]
+        raise ValueError(
+            f"shape mismatch: value array of shape {shown[0]} could not be broadcast to indexing result of shape "
+            f"{shown[1]}"
+        )
+    scatter(picked, value)
+
+
+def scatter(picked: Picked, value: Any) -> None:
+    """Assign what broadcasts to `picked.result_shape` to what is picked (collective)."""
+    wanted, order = own_positions(picked.positions)
+    dtype, rest = picked.view.dtype, picked.rest
+    values = own_values(value, picked, order).astype(dtype, casting="unsafe")
     layout = engine.default_layout(picked.shape, split=0)
     own, cut = layout.box(engine.runtime().rank), layout.cut_of(0)
     assert own is not None and cut is not None
-    rows = np.empty([hi - lo for lo, hi in own], x.dtype)
-    values = values.astype(x.dtype, casting="unsafe")
-    new, chosen = picking.put(rows, cut.points, wanted, values, engine.runtime().comm)
-    where = engine.from_local(chosen, layout.drop_axes(range(1, 1 + len(rest))))
-    lead = tuple(picked.view.shape[: picked.view.ndim - len(rest)])
-    engine.assign(
-        picked.view,
-        np.reshape(engine.from_local(new, layout), picked.view.shape),
-        where=np.reshape(where, (*lead, *(1,) * len(rest))),
+    new, chosen = picking.put(
+        np.empty([hi - lo for lo, hi in own], dtype), cut.points, wanted, values, engine.runtime().comm
     )
+    where = engine.from_local(chosen, layout.drop_axes(range(1, 1 + len(rest))))
+    write(picked, engine.from_local(new, layout), where)
 
 
-def _fits(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
+def write(picked: Picked, new: Any, where: Any) -> None:
+    """Assign rows to the view of an index: `new` has `picked.shape`, `where` is true for the rows that are written."""
+    view, rest = picked.view, picked.rest
+    lead = tuple(view.shape[: view.ndim - len(rest)])
+    mask = np.reshape(where, (*lead, *(1,) * len(rest)))
+    if engine.is_sharded(view):
+        engine.assign(view, np.reshape(new, view.shape), where=mask)
+    else:  # every rank has the array: the new rows come to all
+        merged = np.where(mask, np.reshape(new, view.shape), view)
+        engine.assign(view, merged)
+
+
+def fits(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
+    """Whether a shape broadcasts to another one."""
     return len(shape) <= len(target) and all(
         n in (1, m) for n, m in zip(reversed(shape), reversed(target), strict=False)
     )
@@ -207,25 +96,41 @@ def _fits(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
 @implements(np.take, kind="parallel")
 def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: Any = "raise") -> Any:
     """Collective: positions are sent to the owners of the elements, who send these back."""
-    if out is not None:
-        decline("take with `out`")
     a = as_handle(a)
-    few = np.zeros(tuple(min(n, 1) for n in a.shape), a.dtype)
-    np.take(
-        few, np.zeros(0, indices.dtype if engine.is_handle(indices) else np.asarray(indices).dtype), axis, mode=mode
-    )
     indices = indices if engine.is_handle(indices) else np.asarray(indices)
+    few = np.zeros(tuple(min(n, 1) for n in a.shape), a.dtype)
+    np.take(few, np.zeros(0, indices.dtype if indices.size else np.intp), axis, mode=mode)  # NumPy's own errors
     if axis is None:
         a, axis = np.ravel(a), 0
+    a = np.atleast_1d(a)
     axis = normalize_axis_index(axis, a.ndim)
     n = a.shape[axis]
-    if n == 0 and indices.size:
+    shape = (*a.shape[:axis], *indices.shape, *a.shape[axis + 1 :])
+    if out is not None:
+        _check_output(out, shape, a.dtype)
+    if n == 0 and 0 not in shape:
         raise IndexError("cannot do a non-empty take from an empty axes.")
-    if mode == "wrap":
-        indices = indices % n
-    elif mode == "clip":
-        indices = np.clip(indices, 0, n - 1)
-    found = integer_getitem(a, (slice(None),) * axis + (indices,))
+    indices = within(np.astype(indices, np.intp), n, mode)
+    found = fetch(Picked(a, (slice(None),) * axis + (indices,)))
+    if out is not None:
+        engine.assign(out, found)
+        return out
     if not found.ndim:
         return engine.item(found)
     return engine.copy(found, order="C") if axis and indices.ndim else found  # an index has another memory order
+
+
+def within(indices: Any, n: int, mode: Any) -> Any:
+    """Indices as the mode "wrap" or "clip" has them; with "raise", as they are."""
+    mode = mode.lower() if isinstance(mode, str) else mode
+    if mode in ("wrap", 1):
+        return indices % max(n, 1)
+    return np.clip(indices, 0, max(n - 1, 0)) if mode in ("clip", 0) else indices
+
+
+def _check_output(out: Any, shape: tuple[int, ...], dtype: np.dtype) -> None:
+    """NumPy's errors for an output that does not fit."""
+    if tuple(out.shape) != shape:
+        raise ValueError("output array does not match result of ndarray.take")
+    if not np.can_cast(out.dtype, dtype, "safe"):  # NumPy converts the output first, and the result back
+        raise TypeError(f"Cannot cast array data from {out.dtype!r} to {dtype!r} according to the rule 'safe'")

@@ -11,9 +11,11 @@ from numpy_dist import engine
 from numpy_dist.dispatch.core.registry import decline, implements
 from numpy_dist.dispatch.functions.common import as_handle, blocks
 from numpy_dist.dispatch.functions.numpy_source import numpy_source
+from numpy_dist.dispatch.functions.ufunc_reductions import can_raise
+from numpy_dist.dispatch.functions.whole_axes import whole_along
 from numpy_dist.engine import noted
 from numpy_dist.ir.rules import memory_axes
-from numpy_dist.parallel import scans
+from numpy_dist.parallel import carrying, scans
 
 for _function in (np.cumulative_prod, np.cumulative_sum, np.ediff1d, np.nancumprod, np.nancumsum, np.unwrap):
     implements(_function, kind="composed")(numpy_source(_function))
@@ -45,8 +47,6 @@ def _scan(ufunc: np.ufunc, a: Any, axis: Any, dtype: Any, out: Any) -> Any:
     if not engine.shardable(a.dtype) or not engine.shardable(kind):
         decline(f"arrays of dtype {a.dtype} are not distributed")
     associative = engine.reducible(ufunc, kind)
-    if not associative and (kind != np.result_type(a.dtype) or kind.kind not in "iufc"):
-        decline("the operation is not associative, and changes the dtype")
     axis = normalize_axis_index(axis, a.ndim)
     order = memory_axes([a._array], tuple(a.shape))
     if order is None:
@@ -68,12 +68,41 @@ def _scan_shards(ufunc: np.ufunc, a: Any, axis: int, kind: np.dtype, associative
     if layout is None or not engine.is_sharded(a):
         layout = engine.default_layout(tuple(a.shape))
         a = engine.aligned(a, layout)
+    if not associative:
+        return _in_order(ufunc, a, layout, axis, kind)
     (block,) = blocks((a, layout))
     with engine.Scratch() as scratch:
         with noted("accumulate"):
             comm = engine.runtime().comm
             made = scans.accumulate(ufunc, block, layout, axis, kind, associative, comm, scratch.empty)
         return engine.from_local(made, layout)
+
+
+def _in_order(ufunc: np.ufunc, a: Any, layout: Any, axis: int, kind: np.dtype) -> Any:
+    """Operations that are not associative: whole rows, or, where there are fewer than ranks, from rank to rank."""
+    comm, cut = engine.runtime().comm, layout.cut_of(axis)
+    if cut is not None and a.ndim > 1 and a.size // max(a.shape[axis], 1) >= comm.size:
+        a, layout = whole_along(a, axis)
+        cut = None
+    if cut is not None:
+        layout = engine.default_layout(tuple(a.shape), split=axis)
+        a, cut = engine.aligned(a, layout), layout.cut_of(axis)
+    (block,) = blocks((a, layout))
+    error: Exception | None = None
+    with noted("accumulate"):
+        if cut is not None:
+            made, error = carrying.accumulate(ufunc, block, axis, cut.points, kind, comm)
+        else:
+            made = np.empty(block.shape, kind)
+            try:
+                made = ufunc.accumulate(block, axis, None if kind.kind in "mM" else kind) if block.size else made
+            except Exception as raised:
+                error = raised
+    if comm.size == 1 or can_raise(ufunc, kind):
+        carrying.agree(error, comm)
+    elif error is not None:
+        raise error
+    return engine.from_local(made, layout)
 
 
 def _result_dtype(ufunc: np.ufunc, a: Any, axis: Any, dtype: Any, out: Any) -> np.dtype:

@@ -1,4 +1,4 @@
-"""Indexing of DistArray: basic indices make views, masks go to the registry, integer arrays to the fallback."""
+"""Indexing of DistArray: basic indices make views, arrays of indices and masks go to the registry."""
 
 from __future__ import annotations
 
@@ -61,6 +61,11 @@ def _integers(items: tuple) -> tuple | None:
     if not all(type(item) in _BASIC or (item.ndim == 0 and item.dtype.kind in "iu") for item in items):
         return None
     return tuple(item if type(item) in _BASIC else operator.index(item) for item in items)
+
+
+def _rules(what: str, items: tuple) -> tuple[str, ...]:
+    """The implementations to be asked for an index with arrays: a single mask has a cheaper one of its own."""
+    return (f"boolean_{what}", f"integer_{what}") if _has_mask(items) else (f"integer_{what}",)
 
 
 def _set_items(array: np.ndarray, key: Any, value: Any) -> np.ndarray:
@@ -146,14 +151,9 @@ class Indexing(engine.Handle):
             # 0-d integer arrays count as integers, but what NumPy returns is a copy.
             result = self._basic_view(basic)
             return engine.copy(result) if isinstance(result, engine.Handle) else result
-        if _has_mask(items):
+        for name in _rules("getitem", items):
             try:
-                return registry.internal_function("boolean_getitem")(self, items if len(items) > 1 else items[0])
-            except registry.Declined as declined:
-                reason = declined.reason
-        else:
-            try:
-                return registry.internal_function("integer_getitem")(self, items)
+                return registry.internal_function(name)(self, items)
             except registry.Declined as declined:
                 reason = declined.reason
         return fallback.call(operator.getitem, (self, items), {}, reason)
@@ -172,17 +172,11 @@ class Indexing(engine.Handle):
         if basic is not None:
             self[basic] = value
             return
-        if _has_mask(items):
-            if type(value) in _SCALARS:
-                value = np.asarray(value, self._array.dtype)
+        if _has_mask(items) and type(value) in _SCALARS:
+            value = np.asarray(value, self._array.dtype)
+        for name in _rules("setitem", items):
             try:
-                registry.internal_function("boolean_setitem")(self, items if len(items) > 1 else items[0], value)
-                return
-            except registry.Declined as declined:
-                reason = declined.reason
-        else:
-            try:
-                registry.internal_function("integer_setitem")(self, items, value)
+                registry.internal_function(name)(self, items, value)
                 return
             except registry.Declined as declined:
                 reason = declined.reason

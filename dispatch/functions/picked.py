@@ -1,0 +1,234 @@
+"""An index with arrays, taken apart: positions along the indexed axes, which are brought to their owners."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from numpy_dist import engine
+from numpy_dist.dispatch.functions.common import blocks
+from numpy_dist.layout.layout import Cut, Layout
+
+
+class Picked:
+    """What an index with arrays of integers or booleans picks; making one is collective where an index is sharded.
+
+    Parameters
+    ----------
+    x : handle
+    key : tuple
+        Slices, None, `...`, integers and arrays (handles, ndarrays or lists).
+
+    Attributes
+    ----------
+    view : handle
+        The indexed array after the slices, its indexed axes first.
+    shape : tuple of int
+        That of `view` with its indexed axes merged into one.
+    positions : ndarray or handle of intp
+        Along this one: as many as are picked, as the index arrays broadcast.
+    place : int
+        At which axis of the result the axes of `positions` are.
+    """
+
+    view: Any
+    shape: tuple[int, ...]
+    positions: Any
+    place: int
+
+    def __init__(self, x: Any, key: tuple) -> None:
+        items = _expanded(key, x)
+        basic: list[Any] = []
+        indexed: list[tuple[int, Any]] = []  # axis of the view, index
+        steps: list[int] = []  # at which items
+        for axis, (step, item) in enumerate(items):
+            if item is None or isinstance(item, slice):
+                basic.append(item)
+            else:
+                basic.append(None if isinstance(item, _Truth) else slice(None))
+                indexed.append((axis, item.index if isinstance(item, _Truth) else item))
+                steps.append(step)
+        view: Any = x._view(lambda array: array[(*basic, ...)])
+        axes = [axis for axis, _ in indexed]
+        together = all(q - p <= 1 for p, q in pairwise(steps))
+        self.place = axes[0] if together and axes else 0
+        extents = [view.shape[axis] for axis in axes]
+        self.view = view._view(lambda array: np.moveaxis(array, axes, range(len(axes))))
+        self.positions = _combined([index for _, index in indexed], extents, _axes_of(items, axes))
+        self.shape = (prod(extents), *self.view.shape[len(axes) :])
+
+    @classmethod
+    def flat(cls, x: Any, positions: Any) -> Picked:
+        """Elements of a whole array by their positions in C order, which must be within bounds."""
+        made = object.__new__(cls)
+        made.view, made.shape, made.positions, made.place = x, (x.size,), positions, 0
+        return made
+
+    @property
+    def rest(self) -> tuple[int, ...]:
+        """Extents of the axes that are not indexed by arrays."""
+        return tuple(self.shape[1:])
+
+    @property
+    def result_shape(self) -> tuple[int, ...]:
+        """The shape of what is picked."""
+        return (*self.rest[: self.place], *self.positions.shape, *self.rest[self.place :])
+
+    def in_place(self, result: Any) -> Any:
+        """A result whose first axes are those of `positions`, with its axes where NumPy has them."""
+        count, place = self.positions.ndim, self.place
+        if not place or not count:
+            return result
+        return result._view(lambda array: np.moveaxis(array, range(count), range(place, place + count)))
+
+
+class _Truth:
+    """A truth value among the items of an index: it picks all or nothing of a new axis of one element."""
+
+    def __init__(self, truth: Any) -> None:
+        self.index = np.zeros(int(bool(truth)), np.intp)
+
+
+def _expanded(items: tuple, x: Any) -> list[tuple[int, Any]]:
+    """The items with slices in place of `...`, and arrays of integers in place of masks; each with its number."""
+    arrays: list[Any] = [i if i is None or i is Ellipsis or isinstance(i, slice) else _as_index(i) for i in items]
+    consumed = sum(_width(item) for item in arrays)
+    if not any(item is Ellipsis for item in arrays):
+        arrays.append(Ellipsis)
+    found: list[tuple[int, Any]] = []
+    axis = 0
+    for number, item in enumerate(arrays):
+        width = x.ndim - consumed if item is Ellipsis else _width(item)
+        if item is Ellipsis:
+            found += [(number, slice(None))] * width
+        elif getattr(item, "dtype", None) != np.bool_:
+            found.append((number, item))
+        elif item.ndim == 0:
+            found.append((number, _Truth(item)))
+        else:
+            _check_mask(item, x, axis)
+            found += [(number, each) for each in np.nonzero(item)]
+        axis += width
+    return found
+
+
+def _as_index(item: Any) -> Any:
+    return item if engine.is_handle(item) else np.asarray(item)
+
+
+def _width(item: Any) -> int:
+    """How many axes of the array an item takes."""
+    if item is None or item is Ellipsis:
+        return 0
+    return item.ndim if getattr(item, "dtype", None) == np.bool_ else 1
+
+
+def _check_mask(mask: Any, x: Any, axis: int) -> None:
+    """NumPy's error for a mask of other extents than the axes that it masks."""
+    for n, m in zip(x.shape[axis:], mask.shape, strict=False):
+        if n != m:
+            raise IndexError(
+                f"boolean index did not match indexed array along axis {axis}; size of axis is {n} but size of "
+                f"corresponding boolean axis is {m}"
+            )
+        axis += 1
+
+
+def _axes_of(items: list[tuple[int, Any]], steps: list[int]) -> list[int]:
+    """The axes of the array that the items at these places index."""
+    return [sum(item is not None and not isinstance(item, _Truth) for _, item in items[:step]) for step in steps]
+
+
+def _combined(indices: list[Any], extents: list[int], axes: list[int]) -> Any:
+    """One position for each element of the broadcast index arrays (collective where any is sharded)."""
+    shapes = [tuple(index.shape) for index in indices]
+    try:
+        shape = np.broadcast_shapes(*shapes)
+    except ValueError:
+        listed = " ".join(str(each).replace(" ", "") for each in shapes)
+        raise IndexError(
+            f"shape mismatch: indexing arrays could not be broadcast together with shapes {listed} "
+        ) from None
+    found: Any = np.zeros((), np.intp) if not indices else None
+    for index, n, axis in zip(indices, extents, axes, strict=True):
+        check_bounds(index, n, axis, shape)
+        index = np.astype(index, np.intp)
+        index = np.where(index < 0, index + n, index) if engine.is_handle(index) else index % max(n, 1)
+        found = index if found is None else found * n + index
+    return np.broadcast_to(found, shape)
+
+
+def first_outside(index: Any, n: int) -> int | None:
+    """The place, in C order, of the first index that is out of bounds (collective for a sharded one)."""
+    outside = (index < -n) | (index >= n)
+    return int(np.argmax(outside)) if np.any(outside) else None
+
+
+def check_bounds(index: Any, n: int, axis: int, shape: tuple[int, ...]) -> None:
+    """NumPy's error for the first index that is out of bounds."""
+    if 0 in shape:
+        return
+    place = first_outside(index, n)
+    if place is not None:
+        raise IndexError(f"index {int(np.ravel(index)[place])} is out of bounds for axis {axis} with size {n}")
+
+
+def rows(view: Any) -> tuple[np.ndarray, Layout, tuple[int, ...]]:
+    """This rank's rows of a view that is cut along its first axis only, ascending; the layout, and where it is cut."""
+    layout = engine.layout_of(view) if engine.is_sharded(view) else None
+    if layout is None or layout.mesh.ndim != 1 or not _cuts_rows(layout):
+        layout = engine.default_layout(tuple(view.shape), split=0)
+    cut = layout.cut_of(0)
+    assert cut is not None
+    (block,) = blocks((engine.aligned(view, layout), layout))
+    rest = view.shape[1:]
+    return (block.reshape(-1, *rest) if block.size else np.empty((len(block), *rest), view.dtype)), layout, cut.points
+
+
+def _cuts_rows(layout: Layout) -> bool:
+    what = layout.dims[0]
+    return isinstance(what, Cut) and what.axis == 0 and not what.descends
+
+
+def own_positions(positions: Any) -> tuple[np.ndarray, Layout]:
+    """This rank's part of the positions, flat, and how they are divided."""
+    count = int(positions.size)
+    layout = engine.default_layout((count,), split=0)
+    if engine.is_handle(positions):
+        return blocks((engine.aligned(np.reshape(positions, -1), layout), layout))[0], layout
+    return _part_of_rows(positions, layout, positions.ndim), layout
+
+
+def own_values(value: Any, picked: Picked, order: Layout) -> np.ndarray:
+    """This rank's part of what is assigned to what is picked, one row for each of its positions.
+
+    Parameters
+    ----------
+    value : handle or ndarray
+        It broadcasts to `picked.result_shape`.
+    order : Layout
+        How the positions are divided.
+    """
+    lead, rest = tuple(picked.positions.shape), picked.rest
+    count, place = len(lead), picked.place
+    value = np.broadcast_to(value, picked.result_shape)
+    if count and place:
+        value = np.moveaxis(value, range(place, place + count), range(count))
+    if not engine.is_handle(value):
+        return _part_of_rows(value, order, count)
+    by_rows = order.insert_axes(range(1, 1 + len(rest)), rest)
+    return blocks((engine.aligned(np.reshape(value, by_rows.shape), by_rows), by_rows))[0]
+
+
+def _part_of_rows(array: np.ndarray, order: Layout, count: int) -> np.ndarray:
+    """This rank's rows of an ndarray that every rank has, whose first `count` axes number the rows."""
+    box = order.box(engine.runtime().rank)
+    low, high = box[0] if box else (0, 0)
+    if count == 1:
+        return array[low:high]
+    if count == 0:
+        return array[None][low:high]
+    return array[np.unravel_index(np.arange(low, high), array.shape[:count])]

@@ -1,0 +1,241 @@
+"""Methods of every ufunc: `outer`, `at` and `reduceat`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.lib.array_utils import normalize_axis_index
+
+from numpy_dist import engine
+from numpy_dist.dispatch.core.registry import decline, implements
+from numpy_dist.dispatch.functions.common import as_handle, blocks
+from numpy_dist.dispatch.functions.picked import Picked, own_positions, own_values, rows
+from numpy_dist.dispatch.functions.picking import fits, write
+from numpy_dist.dispatch.functions.ufunc_reductions import can_raise
+from numpy_dist.dispatch.functions.whole_axes import whole_along
+from numpy_dist.engine import noted
+from numpy_dist.ir.rules import memory_axes
+from numpy_dist.layout.layout import Layout
+from numpy_dist.parallel import ordered, segments
+from numpy_dist.parallel.carrying import agree
+from numpy_dist.parallel.updates import route
+
+# -- outer -----------------------------------------------------------------------------------------------------------
+
+
+@implements(np.ufunc, method="outer", kind="composed")
+def outer(
+    ufunc: np.ufunc,
+    A: Any,
+    B: Any,
+    out: Any = None,
+    where: Any = True,
+    casting: Any = "same_kind",
+    order: Any = "K",
+    dtype: Any = None,
+    signature: Any = None,
+) -> Any:
+    """Broadcasting: recorded by the engine."""
+    if ufunc.nin != 2 or ufunc.signature is not None:
+        ufunc.outer(0, 0)  # NumPy's error
+    options = {"casting": casting, "order": order, "dtype": dtype, "signature": signature}
+    defaults = {"casting": "same_kind", "order": "K"}
+    options = {name: value for name, value in options.items() if value != defaults.get(name)}
+    if out is not None:
+        options["out"] = out
+    if where is not True:
+        options["where"] = where
+    A, B = (x if engine.is_handle(x) else np.asarray(x) for x in (A, B))
+    return ufunc(np.reshape(A, (*A.shape, *(1,) * B.ndim)), B, **options)
+
+
+# -- at --------------------------------------------------------------------------------------------------------------
+
+_NOTHING = object()
+
+
+@implements(np.ufunc, method="at", kind="parallel")
+def at(ufunc: np.ufunc, a: Any, indices: Any, b: Any = _NOTHING) -> None:
+    """Updates travel to the owners of the elements, who make them in the order of the whole index.
+
+    Collective: results are bitwise those of NumPy, also where an element is updated several times.
+    """
+    if not engine.is_handle(a):
+        decline("updates of an ndarray")
+    second = () if b is _NOTHING else (b if engine.is_handle(b) else np.asarray(b),)
+    _check_update(ufunc, a, second)
+    if not engine.shardable(a.dtype) or any(not engine.shardable(x.dtype) for x in second):
+        decline("arrays of Python objects are not distributed")
+    picked = Picked(a, _as_items(indices, a))
+    if second and not fits(tuple(second[0].shape), picked.result_shape):
+        raise ValueError("array is not broadcastable to correct shape")
+    wanted, order = own_positions(picked.positions)
+    values = [own_values(second[0], picked, order)] if second else []
+    comm = engine.runtime().comm
+    block, layout, points = rows(np.reshape(picked.view, picked.shape))
+    where, values, _ = route(points, wanted, values, comm)
+    where -= points[comm.rank]
+    made, error = np.array(block), None
+    with noted("at"):
+        try:
+            ufunc.at(made, where, *values)
+        except Exception as raised:
+            error = raised
+    if can_raise(ufunc, a.dtype):
+        agree(error, comm)
+    elif error is not None:
+        raise error
+    chosen = np.zeros(len(made), bool)
+    chosen[where] = True
+    mask = engine.from_local(chosen, layout.drop_axes(range(1, layout.ndim)))
+    write(picked, engine.from_local(made, layout), mask)
+
+
+def _check_update(ufunc: np.ufunc, a: Any, second: tuple[Any, ...]) -> None:
+    """NumPy's own errors for a ufunc that cannot be used so, dtypes without a loop, and targets that are read-only."""
+    if not a._array.flags.writeable and ufunc.nout == 1 and ufunc.signature is None and len(second) + 1 == ufunc.nin:
+        raise ValueError("output array is read-only")
+    few = np.ones(1, a.dtype)
+    with np.errstate(all="ignore"):
+        ufunc.at(few, np.zeros(0, np.intp), *(np.ones(0, x.dtype) for x in second))
+
+
+def _as_items(indices: Any, a: Any) -> tuple[Any, ...]:
+    """The items of an index, as `a[indices]` has them, with integers as arrays."""
+    items = indices if isinstance(indices, tuple) else (indices,)
+    made = []
+    for item in items:
+        if item is None or item is Ellipsis or isinstance(item, slice) or engine.is_handle(item):
+            made.append(item)
+            continue
+        array = np.asarray(item)
+        made.append(array.astype(np.intp) if array.size == 0 and isinstance(item, list) else array)
+    if any(getattr(item, "dtype", np.dtype(int)).kind not in "iub" for item in made):
+        plain = tuple(np.zeros(x.shape, x.dtype) if engine.is_handle(x) else x for x in items)
+        np.broadcast_to(np.zeros((), a.dtype), a.shape)[plain]  # NumPy's error
+    return tuple(made)
+
+
+# -- reduceat --------------------------------------------------------------------------------------------------------
+
+
+@implements(np.ufunc, method="reduceat", kind="parallel")
+def reduceat(ufunc: np.ufunc, array: Any, indices: Any, axis: int = 0, dtype: Any = None, out: Any = None) -> Any:
+    """Row by row where there are as many rows as ranks, bitwise as NumPy; else segments are reduced in parts.
+
+    Collective.
+    """
+    a, out = as_handle(array), out[0] if isinstance(out, tuple) else out
+    indices = indices if engine.is_handle(indices) else np.asarray(indices)
+    if not indices.size and not engine.is_handle(indices):
+        indices = indices.astype(np.intp)
+    kind, axis = _check_segments(ufunc, a, indices, axis, dtype, out)
+    if not engine.shardable(a.dtype) or not engine.shardable(kind):
+        decline(f"arrays of dtype {a.dtype} are not distributed")
+    n = a.shape[axis]
+    outside = (indices < 0) | (indices >= n)
+    if np.any(outside):
+        first = int(indices[int(np.argmax(outside))])
+        raise IndexError(f"index {first} out-of-bounds in {ufunc.__name__}.reduceat [0, {n})")
+    indices = np.astype(indices, np.intp)
+    order = memory_axes([a._array], tuple(a.shape)) or range(a.ndim)
+    kept = [other for other in order if other != axis]
+    view = a.transpose([*kept, axis])
+    count = int(np.prod(view.shape[:-1], dtype=np.intp))
+    layout = engine.layout_of(view) if engine.is_sharded(view) else None
+    whole = layout is not None and layout.cut_of(view.ndim - 1) is None
+    if view.ndim > 1 and (whole or count >= engine.runtime().size):
+        found = _segments_of_rows(ufunc, view, indices, kind)
+    else:
+        found = _segments_across(ufunc, view, indices, kind)
+    # The results lie in memory as the operand does.
+    places = {each: place for place, each in enumerate([*kept, axis])}
+    found = found.transpose([places[each] for each in range(a.ndim)])
+    if len(order) > 1:
+        found = _in_order(found, order)
+    if out is None:
+        return found
+    engine.assign(out, found)
+    return out
+
+
+def _in_order(x: Any, order: Any) -> Any:
+    """A copy whose axes lie in memory in this order, from outermost to innermost."""
+    moved = engine.copy(x.transpose(list(order)), order="C")
+    return moved.transpose(np.argsort(list(order)).tolist())
+
+
+def _check_segments(
+    ufunc: np.ufunc, a: Any, indices: Any, axis: Any, dtype: Any, out: Any
+) -> tuple[np.dtype, int]:
+    """The dtype in which NumPy reduces, and the axis; its own errors, of few elements that stand for many."""
+    few = np.ones((1,) * a.ndim, a.dtype)
+    index = np.zeros((min(indices.size, 1),) * indices.ndim, indices.dtype)
+    with np.errstate(all="ignore"):
+        kind = ufunc.reduceat(few, index, axis, dtype).dtype
+    number = axis[0] if isinstance(axis, tuple) else axis
+    number = normalize_axis_index(number, a.ndim)
+    if out is None:
+        return kind, number
+    shape = (*a.shape[:number], indices.size, *a.shape[number + 1 :])
+    if tuple(out.shape) != shape:
+        engine.numpy_error(ufunc.reduceat, (a, np.zeros(indices.size, np.intp), axis, dtype, out))
+    ufunc.reduceat(few, np.zeros(1, np.intp), axis, dtype, np.empty((1,) * a.ndim, out.dtype))
+    if dtype is None:
+        kind = ufunc.resolve_dtypes((out.dtype, a.dtype, None), reduction=True, casting="unsafe")[-1]
+    return kind, number
+
+
+def _everywhere(indices: Any) -> np.ndarray:
+    """The indices on every rank."""
+    if not engine.is_handle(indices):
+        return indices
+    layout = engine.runtime().replicated_layout(tuple(indices.shape))
+    return blocks((engine.aligned(indices, layout), layout))[0]
+
+
+def _segments_of_rows(ufunc: np.ufunc, view: Any, indices: Any, kind: np.dtype) -> Any:
+    """Whole rows on each rank, which NumPy reduces; every rank gets the indices."""
+    comm = engine.runtime().comm
+    view, layout = whole_along(view, view.ndim - 1)
+    index = _everywhere(indices)
+    (block,) = blocks((view, layout))
+    result = layout.with_shape((*layout.shape[:-1], len(index)))
+    made, error = np.empty((*block.shape[:-1], len(index)), kind), None
+    with noted("reduceat"):
+        try:
+            if block.size:
+                made = ordered.reduceat(ufunc, block, index, kind)
+        except Exception as raised:
+            error = raised
+    if can_raise(ufunc, kind):
+        agree(error, comm)
+    elif error is not None:
+        raise error
+    return engine.from_local(made, result)
+
+
+def _segments_across(ufunc: np.ufunc, view: Any, indices: Any, kind: np.dtype) -> Any:
+    """Few long rows, cut across; each rank tells of a part of the segments."""
+    comm, kept, last = engine.runtime().comm, tuple(view.shape[:-1]), view.ndim - 1
+    n, count = view.shape[-1], int(indices.size)
+    layout = engine.default_layout(tuple(view.shape), split=last)
+    told = engine.default_layout((count,), split=0)
+    stops = np.append(indices[1:], n) if count else indices
+    starts_here, stops_here = own_positions(indices)[0], own_positions(stops)[0]
+    (block,) = blocks((engine.aligned(view, layout), layout))
+    long = block.reshape(-1, block.shape[-1]) if block.size else np.empty((int(np.prod(kept)), 0), view.dtype)
+    cut, where = layout.cut_of(last), told.cut_of(0)
+    assert cut is not None and where is not None
+    # A segment that ends where it begins, or before, is one element.
+    found = segments.share_out(
+        starts_here, np.maximum(stops_here, starts_here + 1), where.points[comm.rank], cut.points, comm
+    )
+    with noted("reduceat"):
+        made, error = segments.reduce_segments(
+            ufunc, long, cut.points, found, where.points, kind, engine.reducible(ufunc, kind), comm
+        )
+    agree(error, comm)
+    result: Layout = engine.default_layout((*kept, count), split=last)
+    return engine.from_local(made.reshape(*kept, made.shape[-1]), result)

@@ -1,0 +1,177 @@
+"""`ufunc.reduce`: by the engine, which folds partial results; or in order, by rows or rank after rank."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from numpy_dist import engine
+from numpy_dist.dispatch.core.protocol import why_not_reduced
+from numpy_dist.dispatch.core.registry import decline, implements
+from numpy_dist.dispatch.functions.common import NoValue, as_handle, blocks
+from numpy_dist.dispatch.functions.whole_axes import placed, whole_along
+from numpy_dist.engine import noted
+from numpy_dist.ir.rules import memory_axes
+from numpy_dist.layout.layout import Layout
+from numpy_dist.parallel import ordered
+from numpy_dist.parallel.carrying import agree, carried
+
+
+@implements(np.ufunc, method="reduce", kind="parallel")
+def reduce(
+    ufunc: np.ufunc,
+    array: Any,
+    axis: Any = 0,
+    dtype: Any = None,
+    out: Any = None,
+    keepdims: bool = False,
+    initial: Any = NoValue,
+    where: Any = True,
+) -> Any:
+    """By the engine, if the operation is associative; else in NumPy's order, and then bitwise NumPy's.
+
+    For the latter, rows come to one rank each (a redistribution, unless they are whole) where there are as many results
+    as ranks; else partial results go from rank to rank (collective).
+    """
+    options = {} if initial is NoValue else {"initial": initial}
+    if why_not_reduced(ufunc, array) is None:
+        return engine.reduction(ufunc, array, axis, dtype, out, keepdims, where=where, **options)
+    a, out = as_handle(array), out[0] if isinstance(out, tuple) else out
+    kind, axes = _check(ufunc, a, axis, dtype, out, keepdims, options, where)
+    if not engine.shardable(a.dtype) or not engine.shardable(kind):
+        decline(f"arrays of dtype {a.dtype} are not distributed")
+    if out is not None and dtype is None and kind.kind not in "mM":
+        dtype = kind
+    masked = where is not True
+    mask = np.broadcast_to(where, a.shape) if masked else None
+    order = memory_axes([a._array] if not masked else [a._array, _metadata(mask)], tuple(a.shape))
+    order = tuple(range(a.ndim)) if order is None else order
+    kept, gone = [axis for axis in order if axis not in axes], [axis for axis in order if axis in axes]
+    rows = _as_rows(a, kept, gone)
+    masks = _as_rows(mask, kept, gone) if masked else None
+    found = _reduced(ufunc, rows, masks, kind, {"dtype": dtype, **options})
+    found = found.transpose(np.argsort(kept).tolist()) if len(kept) > 1 else found
+    if keepdims:
+        found = found._view(lambda array: np.expand_dims(array, tuple(axes)))
+    if out is not None:
+        engine.assign(out, found)
+        return out
+    return found if found.ndim else engine.item(found)
+
+
+def _metadata(x: Any) -> np.ndarray:
+    return x._array if engine.is_handle(x) else np.asarray(x)
+
+
+def _as_rows(x: Any, kept: list[int], gone: list[int]) -> Any:
+    """The array with the reduced axes last, merged into one."""
+    x = x.transpose(kept + gone)
+    if len(gone) == 1:
+        return x
+    return np.reshape(x, (*x.shape[: len(kept)], int(np.prod(x.shape[len(kept) :], dtype=np.intp))))
+
+
+def _check(
+    ufunc: np.ufunc, a: Any, axis: Any, dtype: Any, out: Any, keepdims: Any, options: dict[str, Any], where: Any
+) -> tuple[np.dtype, tuple[int, ...]]:
+    """The dtype in which NumPy reduces, and the axes; its own errors, of few elements that stand for many."""
+    few = np.ones(tuple(min(n, 1) for n in a.shape), a.dtype)
+    call = {"axis": axis, "dtype": dtype, "keepdims": keepdims, **options}
+    mask = {} if where is True else {"where": np.ones((1,) * np.ndim(where), bool)}
+    try:
+        with np.errstate(all="ignore"):
+            kind = ufunc.reduce(few, **call, **mask).dtype
+    except Exception:
+        kind = None
+    every = () if kind is None else range(a.ndim) if axis is None or a.ndim == 0 else axis
+    axes = np.lib.array_utils.normalize_axis_tuple(every, a.ndim) if a.ndim else ()
+    shape = tuple(1 if i in axes else n for i, n in enumerate(a.shape) if keepdims or i not in axes)
+    fits = (out is None or tuple(out.shape) == shape) and _broadcasts(np.shape(where), tuple(a.shape))
+    if kind is None or not fits:
+        where_given = {} if where is True else {"where": where}
+        engine.numpy_error(ufunc.reduce, (a,), {**call, **where_given, **({} if out is None else {"out": out})})
+    if out is not None:
+        ufunc.reduce(np.ones((1,) * a.ndim, a.dtype), **call, **mask, out=np.empty((1,) * out.ndim, out.dtype))
+        if dtype is None:  # the target takes part in the choice of the loop
+            kind = ufunc.resolve_dtypes((out.dtype, a.dtype, None), reduction=True, casting="unsafe")[-1]
+    return kind, axes
+
+
+def _broadcasts(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
+    return len(shape) <= len(target) and all(
+        n in (1, m) for n, m in zip(reversed(shape), reversed(target), strict=False)
+    )
+
+
+def _reduced(ufunc: np.ufunc, rows: Any, masks: Any, kind: np.dtype, options: dict[str, Any]) -> Any:
+    """Reduced over the last axis, which is the only one that is."""
+    last, kept = rows.ndim - 1, tuple(rows.shape[:-1])
+    layout = engine.layout_of(rows) if engine.is_sharded(rows) else None
+    count = int(np.prod(kept, dtype=np.intp))
+    if kept and (count >= engine.runtime().size or layout is not None and layout.cut_of(last) is None):
+        rows, layout = whole_along(rows, last)
+        return _row_by_row(ufunc, rows, masks, layout, kind, options)
+    return _rank_after_rank(ufunc, rows, masks, kind, options)
+
+
+def _row_by_row(
+    ufunc: np.ufunc, rows: Any, masks: Any, layout: Layout, kind: np.dtype, options: dict[str, Any]
+) -> Any:
+    comm, result = engine.runtime().comm, layout.drop_axes([layout.ndim - 1])
+    block, chosen = _blocks(rows, masks, layout)
+    made, error = np.empty(block.shape[:-1], kind), None
+    with noted("reduce"):
+        try:
+            if layout.box(comm.rank) is not None:
+                made = ordered.reduce(ufunc, block, kind, chosen, **options)
+        except Exception as raised:
+            error = raised
+    if can_raise(ufunc, kind):
+        agree(error, comm)
+    elif error is not None:
+        raise error
+    return engine.from_local(made, result)
+
+
+def can_raise(ufunc: np.ufunc, kind: np.dtype) -> bool:
+    """Whether an operation can refuse values: then all ranks have to be asked."""
+    return (ufunc.__name__ == "power" and kind.kind in "iu") or kind.kind not in "biufcmM"
+
+
+def _blocks(rows: Any, masks: Any, layout: Layout) -> tuple[np.ndarray, Any]:
+    """This rank's block of the rows, and of the masks (True where there are none)."""
+    if masks is None:
+        return blocks((placed(rows, layout), layout))[0], True
+    block, chosen = blocks((placed(rows, layout), layout), (placed(masks, layout), layout))
+    return block, chosen
+
+
+def _rank_after_rank(ufunc: np.ufunc, rows: Any, masks: Any, kind: np.dtype, options: dict[str, Any]) -> Any:
+    """Few long rows, cut across: each rank goes on with what the one before has come to."""
+    comm, kept = engine.runtime().comm, tuple(rows.shape[:-1])
+    layout = engine.default_layout(tuple(rows.shape), split=rows.ndim - 1)
+    block, chosen = _blocks(rows, masks, layout)
+    cut = layout.cut_of(rows.ndim - 1)
+    assert cut is not None
+    members = [r for r in range(comm.size) if cut.points[r] < cut.points[r + 1]]
+    long = block.reshape(-1, block.shape[-1]) if block.size else np.empty((int(np.prod(kept)), 0), rows.dtype)
+    where = np.broadcast_to(chosen, block.shape).reshape(long.shape) if masks is not None else None
+
+    def work(before: np.ndarray | None) -> np.ndarray:
+        made = np.empty(len(long), kind)
+        for row, values in enumerate(long):
+            start = options if before is None else {**options, "initial": before[row]}
+            made[row] = ordered.reduce(ufunc, values, kind, True if where is None else where[row], **start)
+        return made
+
+    with noted("reduce"):
+        if members:
+            made, error = carried(work, members, np.empty(len(long), kind), comm)
+        else:
+            made, error = work(None), None
+    agree(error, comm)
+    if members:
+        made = comm.bcast(made, members[-1])
+    assert made is not None
+    return engine.from_local(made.reshape(kept), engine.runtime().replicated_layout(kept))
