@@ -55,7 +55,8 @@ _BY_UFUNC = {entry.ufunc: entry for entry in STRIDE_DEPENDENT}
 
 def depends_on_strides(case: Case, arguments: tuple[tuple[Any, ...], dict[str, Any]]) -> bool:
     """Whether NumPy's own result for these arguments is known to depend on how they lie in memory."""
-    entry = _BY_UFUNC.get(case.function) if isinstance(case.function, np.ufunc) else None
+    ufunc = getattr(case.function, "__self__", case.function)  # of a method
+    entry = _BY_UFUNC.get(ufunc) if isinstance(ufunc, np.ufunc) else None
     if entry is None:
         return False
     args, kwargs = arguments

@@ -188,8 +188,7 @@ for _method, _args, _kwargs in (
 for _method, _args in (("cumsum", ()), ("cumprod", ()), ("sort", ()), ("argsort", ()), ("take", ([0, 2],)),
                        ("repeat", (2,)), ("searchsorted", (3.0,)), ("put", ([0], 1))):  # fmt: skip
     _values = {"argsort": "distinct", "searchsorted": "sorted"}.get(_method, "whole")
-    case(getattr(A, _method), a(7, values=_values), *_args, via=lambda x, *p, _m=_method: getattr(x, _m)(*p),
-         declines="no rule" if _method == "put" else None)  # fmt: skip
+    case(getattr(A, _method), a(7, values=_values), *_args, via=lambda x, *p, _m=_method: getattr(x, _m)(*p))
 for _from in "?bBhHiIlLefdFD":
     for _to in ("?", "i1", "u4", "f4", "c8", "U9"):
         case(A.astype, a(6, 5, dtype=_from), _to, via=lambda x, t: x.astype(t))

@@ -165,6 +165,7 @@ def methods(ufunc: np.ufunc) -> None:
         case(ufunc.outer, x, arrays(ufunc, usual[1:], 3)[0])
         case(ufunc.at, x, [0, 2, 2, -1], arrays(ufunc, usual[1:], 4)[0])
         case(ufunc.at, x, [0, 17], arrays(ufunc, usual[1:], 2)[0])
+        case(ufunc.reduceat, y, of([0, 3, 1]), axis=0, tolerance=tolerance)
     else:
         x = arrays(ufunc, usual[:1], 6)[0]
         case(ufunc.reduce, x)
@@ -250,6 +251,43 @@ for _ufunc in overridable_ufuncs():
     if _ufunc.types:
         methods(_ufunc)
 
+# Where the order matters, NumPy's is kept.
+_S2 = np.s_[:, [0, 1, 1]]
+for _ufunc in (np.subtract, np.divide, np.hypot):
+    for _axis in (0, 1, -1, None, (), (0, 1), 2):
+        for _keepdims in (False, True):
+            case(_ufunc.reduce, a(6, 5), axis=_axis, keepdims=_keepdims)
+    for _shape in ((0,), (3, 0), (0, 3), (1,), ()):
+        case(_ufunc.reduce, a(*_shape))
+        case(_ufunc.accumulate, a(*_shape))
+    case(_ufunc.reduce, a(6, 5), axis=1, initial=2.5)
+    case(_ufunc.reduce, a(6, 5), axis=1, where=a(6, 5, dtype="?"))
+    case(_ufunc.reduce, a(6, 5), axis=0, where=a(6, 5, dtype="?"), initial=1)
+    case(_ufunc.reduce, a(23), where=a(23, dtype="?"), initial=1)
+    case(_ufunc.reduce, a(6, 5, dtype="i4", values="positive"), axis=0)
+    case(_ufunc.reduce, a(6, 5), axis=0, dtype="f4")
+    case(_ufunc.reduce, a(6, 5), axis=0, out=a(5))
+    case(_ufunc.reduce, a(6, 5), axis=0, out=a(4))
+    case(_ufunc.reduce, a(6, 5, view="fortran"), axis=1)
+    case(_ufunc.accumulate, a(6, 5), axis=1, out=a(6, 5))
+    case(_ufunc.accumulate, a(6, 5, dtype="i4", values="positive"), axis=1)
+    case(_ufunc.reduceat, a(23), of([0, 20, 3, 3, 22]))
+    case(_ufunc.reduceat, a(6, 5), [0, 2], axis=1, out=a(6, 2))
+    case(_ufunc.reduceat, a(6, 5, view="fortran"), [0, 2], axis=1)
+    case(_ufunc.reduceat, a(6, 5), [0, 6])
+    case(_ufunc.outer, a(6, 5), a(3), out=a(6, 5, 3))
+    case(_ufunc.outer, a(6, 5), a(3), dtype="f4")
+    case(_ufunc.outer, a(6), a(3), out=a(6, 2))
+    case(_ufunc.at, a(6, 5), _S2, a(6, 3))
+    case(_ufunc.at, a(6, 5), (a(6, dtype="?", values="ones"), 2), a(6))
+    case(_ufunc.at, a(6, 5, dtype="f4"), of([0, 0, 5]), a(3, 5))
+    case(_ufunc.at, a(6, 5), ..., 2)
+    case(_ufunc.at, a(6, 5), of([0, 0, 5]), a(2, 5))
+    case(_ufunc.at, plain(6, 5), of([0, 0, 5]), 1, declines="an ndarray as target")
+case(np.power.reduce, of([2, -1, 3]))
+case(np.power.accumulate, of([2, -1, 3]))
+case(np.subtract.reduce, a(6, dtype="m8[s]"))
+case(np.subtract.reduce, a(6, dtype="M8[s]"))
 for _ufunc in (np.equal, np.not_equal, np.less, np.add, np.maximum):
     case(_ufunc, a(6, dtype="U9"), a(6, dtype="U4"))
     case(_ufunc, a(6, dtype="S9"), a(6, dtype="S4"))

@@ -31,9 +31,10 @@ def put(a: Any, ind: Any, v: Any, mode: Any = "raise") -> None:
     ind = np.reshape(np.astype(ind, np.intp), -1)
     ind, beyond = within(ind, n, mode), None
     place = first_outside(ind, n)
-    if place is not None:  # NumPy writes what comes before it
+    if place is not None:  # NumPy writes what comes before it, but where it works on a copy
         beyond = IndexError(f"index {int(ind[place])} is out of bounds for axis 0 with size {n}")
-        ind, count = ind[:place], place
+        count = place if a._array.flags.c_contiguous else 0
+        ind = ind[:count]
     if count:
         scatter(Picked.flat(a, np.where(ind < 0, ind + n, ind)), repeated(values, count))
     if beyond is not None:

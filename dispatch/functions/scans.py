@@ -87,7 +87,8 @@ def _in_order(ufunc: np.ufunc, a: Any, layout: Any, axis: int, kind: np.dtype) -
     if cut is not None:
         layout = engine.default_layout(tuple(a.shape), split=axis)
         a, cut = engine.aligned(a, layout), layout.cut_of(axis)
-    (block,) = blocks((a, layout))
+    # NumPy's scalar and vector loops may round differently: contiguous memory whatever the layout.
+    block = np.ascontiguousarray(blocks((a, layout))[0])
     error: Exception | None = None
     with noted("accumulate"):
         if cut is not None:

@@ -15,7 +15,6 @@ from numpy_dist.dispatch.functions.picking import fits, write
 from numpy_dist.dispatch.functions.ufunc_reductions import can_raise
 from numpy_dist.dispatch.functions.whole_axes import whole_along
 from numpy_dist.engine import noted
-from numpy_dist.ir.rules import memory_axes
 from numpy_dist.layout.layout import Layout
 from numpy_dist.parallel import ordered, segments
 from numpy_dist.parallel.carrying import agree
@@ -139,8 +138,7 @@ def reduceat(ufunc: np.ufunc, array: Any, indices: Any, axis: int = 0, dtype: An
         first = int(indices[int(np.argmax(outside))])
         raise IndexError(f"index {first} out-of-bounds in {ufunc.__name__}.reduceat [0, {n})")
     indices = np.astype(indices, np.intp)
-    order = memory_axes([a._array], tuple(a.shape)) or range(a.ndim)
-    kept = [other for other in order if other != axis]
+    kept = [other for other in range(a.ndim) if other != axis]
     view = a.transpose([*kept, axis])
     count = int(np.prod(view.shape[:-1], dtype=np.intp))
     layout = engine.layout_of(view) if engine.is_sharded(view) else None
@@ -149,21 +147,12 @@ def reduceat(ufunc: np.ufunc, array: Any, indices: Any, axis: int = 0, dtype: An
         found = _segments_of_rows(ufunc, view, indices, kind)
     else:
         found = _segments_across(ufunc, view, indices, kind)
-    # The results lie in memory as the operand does.
-    places = {each: place for place, each in enumerate([*kept, axis])}
-    found = found.transpose([places[each] for each in range(a.ndim)])
-    if len(order) > 1:
-        found = _in_order(found, order)
+    if axis != a.ndim - 1:
+        found = engine.copy(np.moveaxis(found, -1, axis), order="C")
     if out is None:
         return found
     engine.assign(out, found)
     return out
-
-
-def _in_order(x: Any, order: Any) -> Any:
-    """A copy whose axes lie in memory in this order, from outermost to innermost."""
-    moved = engine.copy(x.transpose(list(order)), order="C")
-    return moved.transpose(np.argsort(list(order)).tolist())
 
 
 def _check_segments(
