@@ -31,7 +31,7 @@ VALUES = {
 ASSOCIATIVE = ("add", "multiply", "maximum", "minimum", "fmax", "fmin", "logical_and", "logical_or", "logical_xor",
                "bitwise_and", "bitwise_or", "bitwise_xor", "gcd", "lcm")  # fmt: skip
 ROUNDED = {"add": SUMS, "multiply": PRODUCTS}
-SCALAR_LOOPS = Tolerance(64, "NumPy's vector loop, for a single step, rounds differently than its scalar loop for several")
+SCALAR_LOOPS = Tolerance(64, "NumPy's vector loop for single steps rounds differently than its scalar loop")
 LOOPS = {"power": SCALAR_LOOPS, "arctan2": SCALAR_LOOPS}
 EITHER_ZERO = Tolerance(0, "which of 0.0 and -0.0 NumPy chooses depends on the place of the element in its vectors")
 ZEROS = {"fmax": EITHER_ZERO, "fmin": EITHER_ZERO}
