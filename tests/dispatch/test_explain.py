@@ -4,6 +4,7 @@ import functools
 
 import numpy as np
 import pytest
+from numpy.lib import recfunctions as rfn
 from numpy.testing import overrides
 
 import numpy_dist as nd
@@ -57,7 +58,7 @@ def test_declared_and_refused(table):
 
 def test_callbacks_outputs_and_others():
     x = nd.asarray(np.arange(6.0))
-    assert "run on every rank" in str(nd.explain(np.apply_along_axis, lambda v: v, 0, x))
+    assert "run on every rank" in str(nd.explain(rfn.apply_along_fields, lambda v: v, x))
     assert nd.explain(np.hypot.accumulate, x, out=nd.empty((6,))).gathered_bytes in (0, 48)
     assert nd.explain(np.sum, np.ma.masked_array([1])).kind == "foreign"
     with nd.config(MIN_SHARD_BYTES=1 << 20):
