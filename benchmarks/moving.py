@@ -1,4 +1,4 @@
-"""Moving and selecting data: two ranks of one thread against NumPy, in one run.
+"""Moving and selecting data: two ranks of one thread against NumPy, in one run; and the memory that the ranks take.
 
 python benchmarks/moving.py [--quick] [--save] [--only sort median ...]
 """
@@ -8,12 +8,13 @@ import statistics
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import harness
 import numpy as np
 from harness import Row, median_ratio, take_turns
-from ranks import Ranks, at_each_turn
+from ranks import Ranks, at_each_turn, note
 
 RANKS = 2
 
@@ -74,7 +75,7 @@ CASES = {
 
 
 def on_a_rank(path: str, name: str, size: int) -> None:
-    """First a check against NumPy, then the operation at each turn."""
+    """First a check against NumPy, then the memory that the operation takes, then the operation at each turn."""
     import numpy_dist
     from numpy_dist import engine
 
@@ -92,19 +93,48 @@ def on_a_rank(path: str, name: str, size: int) -> None:
     if name not in ("argsort", "scatter") and not np.allclose(found, expected, rtol=1e-9):
         raise SystemExit(f"{case.title} on ranks differs from NumPy's")
     del expected, found
+    note(path, _memory(work, arguments))
     at_each_turn(path, work)
 
 
-def measure(name: str, quick: bool) -> Row:
+def _memory(work: Callable[[], Any], arguments: list[Any]) -> tuple[int, int]:
+    """The most bytes that a rank has at a time, its arguments included; and those of its arguments and results."""
+    from numpy_dist import engine
+
+    def held(arrays: list[Any]) -> int:
+        return sum(engine.shard(x).nbytes for x in arrays if engine.is_handle(x))
+
+    engine.runtime().pool.clear()
+    inputs = held(arguments)
+    before = _status("VmRSS") - inputs
+    Path("/proc/self/clear_refs").write_text("5")  # the peak starts anew
+    made = work()
+    peak = _status("VmHWM") - before
+    outputs = [x for x in (made if isinstance(made, tuple) else (made,)) if not any(x is y for y in arguments)]
+    return peak, inputs + held(outputs)
+
+
+def _status(name: str) -> int:
+    """A number of bytes that Linux tells of this process."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return 1024 * next(int(line.split()[1]) for line in lines if line.startswith(name + ":"))
+
+
+def measure(name: str, quick: bool) -> list[Row]:
+    """The rows of a case: its speed, and its memory."""
     case = CASES[name]
     size = case.size // (10 if case.make is _square else 100) if quick else case.size
     arguments = case.make(size)
     with Ranks(RANKS, __file__, name, size) as ranks:
+        peak, share = max(ranks.notes(), key=lambda pair: pair[0] / pair[1])
         candidates = {"numpy": lambda: case.work(*arguments), "ours": ranks.work}
         seconds = take_turns(candidates, repeats=3 if quick else 7)
     middle = {who: statistics.median(times) for who, times in seconds.items()}
-    figure = median_ratio(seconds, "numpy", "ours")
-    return Row(f"{case.title}, {size:.0e}", middle["numpy"], middle["ours"], "ms", figure, "x NumPy's speed", case.goal)
+    figure, title = median_ratio(seconds, "numpy", "ours"), f"{case.title}, {size:.0e}"
+    return [
+        Row(title, middle["numpy"], middle["ours"], "ms", figure, "x NumPy's speed", case.goal),
+        Row("  most memory of a rank", None, peak, "MiB", peak / share, "x its part of inputs and outputs", "<= 3"),
+    ]
 
 
 def main() -> None:
@@ -112,7 +142,7 @@ def main() -> None:
     harness.add_options(parser, "moving")
     parser.add_argument("--only", nargs="+", choices=CASES, default=list(CASES), metavar="NAME")
     options = parser.parse_args()
-    harness.show("moving", [measure(name, options.quick) for name in options.only], options)
+    harness.show("moving", [row for name in options.only for row in measure(name, options.quick)], options)
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ The ranks wait for their turn in a blocking read from a socket, and so take no t
 """
 
 import contextlib
+import json
 import os
 import socket
 import subprocess
@@ -11,6 +12,8 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 TIMEOUT = 300.0
 """Seconds after which ranks that do not answer are given up."""
@@ -30,8 +33,8 @@ class Ranks:
 
     def __init__(self, count: int, script: str, *arguments: object) -> None:
         with contextlib.ExitStack() as stack:
-            folder = stack.enter_context(tempfile.TemporaryDirectory())
-            path = os.path.join(folder, "turns")
+            self._folder = stack.enter_context(tempfile.TemporaryDirectory())
+            path = os.path.join(self._folder, "turns")
             server = stack.enter_context(socket.socket(socket.AF_UNIX))
             server.bind(path)
             server.listen(count)
@@ -72,6 +75,10 @@ class Ranks:
     def __exit__(self, *_: object) -> None:
         self._stack.close()
 
+    def notes(self) -> list[Any]:
+        """What the ranks have noted before they were ready (`note`), in any order."""
+        return [json.loads(path.read_text()) for path in Path(self._folder).glob("*.note")]
+
     def work(self) -> None:
         """Work on all ranks, and return when the last of them has finished."""
         for connection in self._sockets:
@@ -82,6 +89,11 @@ class Ranks:
         for connection in self._sockets:
             if connection.recv(1) != b"d":
                 raise SystemExit("the ranks have failed")
+
+
+def note(path: str, value: Any) -> None:
+    """On a rank: leave something for `Ranks.notes`."""
+    Path(f"{path}.{os.getpid()}.note").write_text(json.dumps(value))
 
 
 def at_each_turn(path: str, work: Callable[[], object]) -> None:
