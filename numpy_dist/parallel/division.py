@@ -63,7 +63,7 @@ class Division:
                 tile = source(start, stop)
                 for rank, indices in pieces:
                     place = into[rank][filled[rank] : filled[rank] + len(indices)]
-                    np.take(tile, indices, axis=0, out=place, mode="clip")
+                    tile.take(indices, 0, place, "clip")
             for rank, indices in pieces:
                 filled[rank] += len(indices)
 
@@ -84,8 +84,7 @@ class Division:
         """For each rank that has elements in a tile, which ones."""
         if not self._kept:
             high = self._owners(start, stop)
-            pieces = [np.flatnonzero(~high), np.flatnonzero(high)]
-            return [(rank, piece) for rank, piece in enumerate(pieces) if len(piece)]
+            return [(rank, mask.nonzero()[0]) for rank, mask in enumerate((~high, high))]
         owners = self._kept[number]
         order = np.argsort(owners, kind="stable")  # small integers, which NumPy sorts by counting
         ends = np.cumsum(np.bincount(owners, minlength=self.ranks)).tolist()

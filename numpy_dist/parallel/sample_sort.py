@@ -12,6 +12,7 @@ selected, the bound is that of the samples.)
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
@@ -116,17 +117,26 @@ class _Splitters:
     def owners(self, block: np.ndarray, rank: int) -> Callable[[int, int], np.ndarray]:
         """Tells for elements of this rank's block whose share they are in."""
 
+        # Of the splitters, those in a rank before this one have equal elements of this one behind them. Between the
+        # places of this rank's own ones, it is known which of these have: as many as are behind the places.
+        own = sorted(place for r, place in zip(self.ranks, self.places, strict=True) if r == rank)
+        behind = [
+            [(r, p) <= (rank, place) for r, p in zip(self.ranks, self.places, strict=True)] for place in (-1, *own)
+        ]
+
         def owners(start: int, stop: int) -> np.ndarray:
-            # Between the places of this rank's own splitters, an element equal to one is on a known side of it.
-            own = sorted({p for r, p in zip(self.ranks, self.places, strict=True) if r == rank and start < p < stop})
-            pieces = [self._shares(block[lo:hi], rank, lo) for lo, hi in pairwise([start, *own, stop])]
-            return pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
+            first, last = bisect_right(own, start), bisect_left(own, stop)
+            if first >= last:
+                return self._shares(block[start:stop], behind[first])
+            ends = [start, *own[first:last], stop]
+            return np.concatenate(
+                [self._shares(block[p:q], behind[first + k]) for k, (p, q) in enumerate(pairwise(ends))]
+            )
 
         return owners
 
-    def _shares(self, tile: np.ndarray, rank: int, start: int) -> np.ndarray:
-        # Whether an element equal to a splitter lies behind it.
-        behind = [(r, p) <= (rank, start) for r, p in zip(self.ranks, self.places, strict=True)]
+    def _shares(self, tile: np.ndarray, behind: list[bool]) -> np.ndarray:
+        """The shares of some elements; `behind` tells which splitters elements that are equal to them lie behind."""
         if tile.dtype.kind in "biufmM" and len(behind) <= MOST_COMPARED:
             masks = [self._beyond(tile, value, equal) for value, equal in zip(self.values, behind, strict=True)]
             shares: Any = masks[0] if len(masks) == 1 else np.sum(masks, axis=0, dtype=np.uint8)
