@@ -16,7 +16,6 @@ _USE_LOCAL = "x.local is this rank's part as an ndarray, and x.gather() the whol
 PROTOCOLS: dict[str, str] = {
     "__array_interface__": f"its data are not at one address: {_USE_LOCAL}",
     "__array_struct__": f"its data are not at one address: {_USE_LOCAL}",
-    "__array_namespace__": "there is no array-API namespace: NumPy's functions take it",
 }
 METHODS: dict[str, str] = {
     "__setstate__": "unpickling makes a new array",
@@ -67,5 +66,4 @@ class Refusals:
 
     __array_interface__ = _protocol("__array_interface__")
     __array_struct__ = _protocol("__array_struct__")
-    __array_namespace__ = _protocol("__array_namespace__")
     __setstate__ = _method("__setstate__")
