@@ -1,6 +1,7 @@
 """Linear algebra of stacks of matrices: each rank has whole matrices, and NumPy's LAPACK treats them there.
 
-A single matrix is gathered: what LAPACK does to it in place has no distributed form with the same rounding here.
+Of a single matrix, singular values and least-squares solutions are computed where it is tall (`parallel.tall`). For the
+rest it is gathered: what LAPACK does to one matrix in place has no distributed form here.
 """
 
 from __future__ import annotations
@@ -10,10 +11,14 @@ from typing import Any
 
 import numpy as np
 
+from numpy_dist import engine
 from numpy_dist.dispatch.core.registry import decline, implements
-from numpy_dist.dispatch.functions.common import NoValue, as_handle, given
+from numpy_dist.dispatch.functions.common import NoValue, as_handle, blocks, given
+from numpy_dist.dispatch.functions.counting import MOST_KNOWN
 from numpy_dist.dispatch.functions.numpy_source import numpy_source
 from numpy_dist.dispatch.functions.shards import on_stacks
+from numpy_dist.layout.layout import Pinned
+from numpy_dist.parallel.tall import reduced_system, triangles
 
 SINGLE = "a single matrix"
 
@@ -37,6 +42,64 @@ def _of_stacks(local: Callable[..., Any], function: Callable[..., Any], operands
         local(first[None][:0], *others)  # NumPy's errors
         decline(SINGLE)
     return on_stacks(local, operands, items, name=name)
+
+
+# -- a single tall matrix --------------------------------------------------------------------------------------------
+
+
+def _tall_rows(a: Any, *others: Any) -> list[np.ndarray] | None:
+    """This rank's rows of a tall matrix and of what has as many rows, in double precision; None if it is not tall.
+
+    It is where the triangles of all ranks are small enough for every rank to have them.
+    """
+    if a.ndim != 2 or a.dtype.kind not in "biufc" or a.dtype.itemsize > 16 or a.dtype in (np.float16, np.longdouble):
+        return None
+    m, n = a.shape
+    if m < n or not n or 16 * n * n * engine.runtime().size > MOST_KNOWN:
+        return None
+    layout = engine.layout_of(a) if engine.is_sharded(a) else None
+    if layout is None or any(layout.cut_axes) or any(isinstance(what, Pinned) for what in layout.dims):
+        layout = engine.default_layout((m, n), split=0)
+    kind = np.result_type(float, *(x.dtype for x in (a, *others)))
+    layouts = [layout.with_shape((m, x.shape[1])) for x in (a, *others)]
+    held = blocks(*((engine.aligned(x, its), its) for x, its in zip((a, *others), layouts, strict=True)))
+    mine = None if layout.primary(engine.runtime().rank) else 0  # copies, which another rank has already
+    return [x[:mine].astype(kind) for x in held]
+
+
+def _singular_values(a: Any) -> Any:
+    """Those of a single tall or wide matrix, as NumPy's `svd` returns them; None if it has to be gathered."""
+    transposed = a.ndim == 2 and a.shape[0] < a.shape[1]
+    rows = _tall_rows(np.transpose(a) if transposed else a)
+    if rows is None:
+        return None
+    small = triangles(rows[0], engine.runtime().comm)
+    kind = np.linalg.svd(np.zeros((1, 1), a.dtype), compute_uv=False).dtype
+    return engine.agreed(np.linalg.svd(small, compute_uv=False).astype(kind, copy=False))
+
+
+@implements(np.linalg.lstsq, kind="parallel")
+def lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
+    """Collective: one allgather of small triangles."""
+    a, b = as_handle(a), as_handle(b)
+    if a.ndim != 2 or b.ndim not in (1, 2) or a.shape[0] != b.shape[0]:
+        engine.numpy_error(np.linalg.lstsq, (a, b, rcond))
+    sample = np.linalg.lstsq(np.zeros((1, 1), a.dtype), np.zeros((1, 1), b.dtype), 0.0)  # NumPy's dtypes and errors
+    right = np.reshape(b, (b.shape[0], 1)) if b.ndim == 1 else b
+    rows = _tall_rows(a, right) if right.shape[1] * 16 * a.shape[1] * engine.runtime().size <= MOST_KNOWN else None
+    if rows is None or not right.shape[1]:
+        decline("a single matrix that is not tall")
+    m, n = a.shape
+    cutoff = np.finfo(sample[0].dtype).eps * m if rcond is None else rcond
+    matrix, projected, rest = reduced_system(rows[0], rows[1], engine.runtime().comm)
+    x, _, rank, values = engine.agreed(np.linalg.lstsq(matrix, projected, cutoff))
+    left = rest + np.square(np.abs(projected - matrix @ x)).sum(axis=0) if rank == n and m > n else np.zeros(0)
+    solution = x[:, 0] if b.ndim == 1 else x
+    found = [each.astype(like.dtype) for each, like in ((solution, sample[0]), (left, sample[1]), (values, sample[3]))]
+    return engine.wrap(found[0]), engine.wrap(found[1]), rank, engine.wrap(found[2])
+
+
+# -- one function after the other ------------------------------------------------------------------------------------
 
 
 @implements(np.linalg.inv, kind="axis-local")
@@ -66,6 +129,9 @@ def qr(a: Any, mode: Any = "reduced") -> Any:
 
 @implements(np.linalg.svd, kind="axis-local")
 def svd(a: Any, full_matrices: Any = True, compute_uv: Any = True, hermitian: Any = False) -> Any:
+    values = None if compute_uv or hermitian else _singular_values(as_handle(a))
+    if values is not None:
+        return engine.wrap(values)
     return _of_each(np.linalg.svd, a, full_matrices, compute_uv, hermitian)
 
 
@@ -91,6 +157,10 @@ def eigvalsh(a: Any, UPLO: Any = "L") -> Any:
 
 @implements(np.linalg.cond, kind="axis-local")
 def cond(x: Any, p: Any = None) -> Any:
+    values = _singular_values(as_handle(x)) if p is None or p in (2, -2) else None
+    if values is not None:
+        ratio = np.linalg.cond(np.diag(values), p)
+        return ratio.dtype.type(np.inf) if np.isnan(ratio) else ratio
     return _of_each(np.linalg.cond, x, p)
 
 
@@ -113,6 +183,10 @@ def matrix_rank(A: Any, tol: Any = None, hermitian: Any = False, *, rtol: Any = 
     A = as_handle(A)
     if A.ndim < 2 and (tol is None or rtol is None):
         return int(not np.all(A == 0))
+    values = None if hermitian or tol is not None and rtol is not None else _singular_values(A)
+    if values is not None and np.ndim(tol) == 0 and np.ndim(rtol) == 0:
+        rtol = max(A.shape) * np.finfo(values.dtype).eps if tol is None and rtol is None else rtol
+        return np.linalg.matrix_rank(np.diag(values), tol, rtol=rtol)
     if np.ndim(tol) == 0 and np.ndim(rtol) == 0:
         return _of_each(np.linalg.matrix_rank, A, tol, hermitian, rtol=rtol)
     name = "tol" if np.ndim(tol) else "rtol"

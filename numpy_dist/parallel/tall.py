@@ -1,0 +1,54 @@
+"""Tall matrices that are cut between rows: each rank's rows are reduced to a triangle, and the triangles go together.
+
+The first step of "Communication-optimal parallel and sequential QR and LU factorizations" (J. Demmel, L. Grigori,
+M. Hoemmen, J. Langou, SIAM J. Sci. Comput. 2012): orthogonal transformations of its own rows on each rank keep singular
+values and least-squares solutions, with the rounding errors of a Householder QR of the whole.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+
+def triangles(rows: np.ndarray, comm: Any) -> np.ndarray:
+    """A small matrix with the singular values of the whole one. Collective: one allgather of triangles.
+
+    Parameters
+    ----------
+    rows : ndarray, (r, n)
+        This rank's rows, in double precision.
+
+    Returns
+    -------
+    ndarray, (at most ranks times n, n)
+        The same on every rank.
+    """
+    return np.concatenate(comm.allgather(np.linalg.qr(rows, "r")))
+
+
+def reduced_system(rows: np.ndarray, right: np.ndarray, comm: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """A small system with the least-squares solutions of the whole one. Collective, as `triangles`.
+
+    Parameters
+    ----------
+    rows : ndarray, (r, n)
+    right : ndarray, (r, k)
+        This rank's right-hand sides.
+
+    Returns
+    -------
+    matrix, right : ndarray
+    rest : ndarray, (k,)
+        The sums of squares that no solution can change; the small system has the other part of the residuals.
+    """
+    basis, triangle = np.linalg.qr(rows)
+    projected = basis.conj().T @ right
+    rest = np.square(np.abs(right - basis @ projected)).sum(axis=0)
+    parts = comm.allgather((triangle, projected, rest))
+    return (
+        np.concatenate([part[0] for part in parts]),
+        np.concatenate([part[1] for part in parts]),
+        np.sum([part[2] for part in parts], axis=0),
+    )
