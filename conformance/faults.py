@@ -226,13 +226,13 @@ def _act(fault: str, path: Path, arguments: Sequence[str]) -> None:
         print(f"\ncalls: {len(calls)}", flush=True)
 
 
-def _judged_job(job: jobs.Job, kind: str) -> str | None:
+def _judged_job(job: jobs.Job, kind: str, most_seconds: float = jobs.MostSeconds) -> str | None:
     """What is wrong with how a job has ended."""
     if job.hung:
         return f"it hangs; it has printed: {job.text[-1000:]}"
     if job.code == 0:
         return "its exit code is 0"
-    if job.seconds > jobs.MostSeconds:
+    if job.seconds > most_seconds:
         return f"it took {job.seconds:.0f} s to end"
     tracebacks = job.text.count(jobs.HEADER)
     if tracebacks != (0 if kind == "SIGKILL" else 1):

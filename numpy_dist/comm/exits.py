@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import atexit
 import dis
+import mmap
 import os
 import signal
 import sys
@@ -31,12 +32,17 @@ __all__ = ["EndNotice", "ExitGuard", "exit_code", "program_part"]
 
 # A normal end is announced only if the others have not ended too within this time: usually all end together.
 _QUIET_SECONDS = 0.05
-# How long a failed rank waits for other claims to print, and for the other ranks to leave before it aborts the job.
-_CLAIM_SECONDS = 0.2
+# How long a failed rank waits for claims of lower ranks to print, and for the others to leave before it aborts the job.
+_CLAIM_SECONDS = 0.5
 _LEAVE_SECONDS = 2.0
+# A machine on which a look at the others takes longer than this is busy, and they get more time: so many times as much.
+_QUICK_LOOK_SECONDS = 0.002
+_MOST_TIMES = 3
 # How long a rank that fails before it has ever communicated waits for the others to start MPI.
 _START_SECONDS = 4.0
 _POLL_SECONDS = 0.001
+# Addresses that are given back when a rank fails: where its memory is used up, MPI needs some for the last messages.
+_RESERVE_BYTES = 16 << 20
 _REASON_LENGTH = 300
 _INTERRUPTED = 130
 _WAITED = "waited for rank "
@@ -161,6 +167,7 @@ class ExitGuard:
         self._pid = os.getpid()
         self._installed = False
         self._announced = False
+        self._reserve: mmap.mmap | None = None
         self._told: EndNotice | None = None  # by this rank
         self._failure_text = ""  # of the failure that the others were told of
         self._claims = False
@@ -193,6 +200,7 @@ class ExitGuard:
     def connect(self, communicator: Ending) -> None:
         """From now on, this is the communicator of the program."""
         self._communicator = communicator
+        self._reserve = self._reserve or mmap.mmap(-1, _RESERVE_BYTES)
         self._announced = self._claims = False
         self._told, self._failure_text = None, ""
 
@@ -289,7 +297,7 @@ class ExitGuard:
             return
         if self._failure_text:
             # The others were told, and may have ended without a word: this rank was to report it.
-            self._stay(_CLAIM_SECONDS)
+            self._stay(_CLAIM_SECONDS, until=self._lower_have_told)
             first = self._is_first()
             if first:
                 self.write(f"{self._failure_text}It was caught, but the other ranks could not go on without it.\n")
@@ -311,7 +319,7 @@ class ExitGuard:
             return
         self._over = True
         self.announce_failure(error, code)
-        self._stay(_CLAIM_SECONDS)
+        self._stay(_CLAIM_SECONDS, until=self._lower_have_told)
         first = self._is_first()
         if first:
             report()
@@ -323,8 +331,8 @@ class ExitGuard:
 
     def _leave(self, first: bool, seconds: float = _LEAVE_SECONDS) -> bool:
         """Wait for the others for a short time; the rank that reports tells what they did. Whether all have ended."""
-        # Only the others tell that they wait for this rank, and one of them might abort the job before it is printed.
-        ended = self._stay(seconds if first else seconds + _CLAIM_SECONDS)
+        # The others leave it to the one that reports to abort the job, unless that takes much too long.
+        ended = self._stay(seconds if first else seconds + _MOST_TIMES * _LEAVE_SECONDS)
         if first and self._communicator is not None:
             communicator = self._communicator
             self.write(others_text(communicator.rank, communicator.size, self._told, communicator.ended, ended))
@@ -356,6 +364,9 @@ class ExitGuard:
 
     def announce_failure(self, error: BaseException, code: int = 1) -> None:
         """Tell the others; the program may still go on for a while."""
+        if self._reserve is not None:
+            self._reserve.close()
+            self._reserve = None
         reason = "".join(traceback.format_exception_only(error)).strip()
         if not self._announced:
             text = "".join(traceback.format_exception(error))
@@ -388,6 +399,10 @@ class ExitGuard:
     def _is_first(self) -> bool:
         return self._claims and all(self._rank() < notice.rank for notice in self._notices() if notice.claims)
 
+    def _lower_have_told(self) -> bool:
+        """Whether all lower ranks have told how they end, so that no other claim will take precedence."""
+        return len([notice for notice in self._notices() if notice.rank < self._rank()]) == self._rank()
+
     def _others_followed(self) -> bool:
         """Whether another rank has raised, perhaps because this one has exited."""
         return any(notice.failed and not notice.exits for notice in self._notices())
@@ -397,10 +412,14 @@ class ExitGuard:
         if threading.current_thread() is threading.main_thread():
             # Nothing is left to interrupt: Ctrl-C now just ends the process.
             signal.signal(signal.SIGINT, signal.SIG_DFL)
-        deadline = None if seconds is None else time.monotonic() + seconds
+        begun, looks = time.monotonic(), 0
         while self._communicator is not None and not self._communicator.all_have_ended():
-            if until() or (deadline is not None and time.monotonic() > deadline):
+            if until():
                 return False
+            if seconds is not None and (waited := time.monotonic() - begun) > seconds:
+                if looks * _QUICK_LOOK_SECONDS > seconds or waited > _MOST_TIMES * seconds:
+                    return False
+            looks += 1
             time.sleep(_POLL_SECONDS)
         return True
 

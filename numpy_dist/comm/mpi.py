@@ -315,9 +315,9 @@ class MpiCommunicator(Communicator):
             self.ended[notice.rank] = notice
 
     def raise_if_missing(self, missing: Callable[[EndNotice], bool], where: str) -> None:
-        """Raise RankError for the first ended rank that `missing` selects."""
-        for rank in sorted(self.ended):
-            notice = self.ended[rank]
+        """Raise RankError for the first ended rank that `missing` selects, one that did not wait for another if any."""
+        for notice in sorted(self.ended.values(), key=lambda notice: (notice.follows, notice.rank)):
+            rank = notice.rank
             if missing(notice):
                 place = f"{self.named(where)}, called from {caller_line()}"
                 text = f"rank {rank} has ended ({notice.reason}), and rank {self.rank} waits for it in {place}"

@@ -15,11 +15,12 @@ import pytest
 
 from numpy_dist.cli import library, processes
 from numpy_dist.errors import LauncherError
+from tests.comm.test_exits import TOLD
 
 pytestmark = pytest.mark.slow
 COMMAND = [sys.executable, "-m", "numpy_dist"]
 PATIENCE = 60.0  # seconds for a whole job, on a busy machine
-SOON = 10.0  # seconds within which a job ends once one rank has failed
+SOON = 50.0  # a busy machine takes its time; ranks that nobody ends would take longer
 
 # What the scripts of these tests begin with.
 PREAMBLE = """
@@ -97,7 +98,7 @@ def start(tmp_path: Path, environment: dict[str, str]) -> Callable[[str, str], s
     return start
 
 
-def gone(pids: list[int], patience: float = 5.0) -> bool:
+def gone(pids: list[int], patience: float = 30.0) -> bool:
     """Whether the processes have ended, or do within `patience` seconds."""
     deadline = time.monotonic() + patience
     while time.monotonic() < deadline:
@@ -279,22 +280,22 @@ def test_all_ranks_fail_alike(mpi: None, run: Run) -> None:
 
 
 def test_a_killed_rank_is_named(mpi: None, run: Run) -> None:
-    kill = "\ntime.sleep(1.5)\nif comm.rank == 1:\n    os.kill(os.getpid(), signal.SIGKILL)\nothers_wait()"
+    kill = "\nif comm.rank == 1:\n    os.kill(os.getpid(), signal.SIGKILL)\nothers_wait()"
     done = run("-n 2", PREAMBLE + kill)
     assert done.returncode == 128 + signal.SIGKILL
-    assert "rank 1 (process" in done.stderr or "process rank 1" in done.stderr
+    assert "numpy-dist: rank 1 (process" in done.stderr
     assert "BAD TERMINATION" not in done.stdout + done.stderr
 
 
 def test_a_rank_that_waits_for_long_says_where(mpi: None, run: Run) -> None:
-    done = run("-n 2 --timeout 0.5", PREAMBLE + "if comm.rank == 0:\n    time.sleep(2)\nothers_wait()")
+    done = run("-n 2 --timeout 0.5", PREAMBLE + TOLD + "if comm.rank == 0:\n    wait_until_told()\nothers_wait()")
     assert done.returncode == 0
     assert "[rank 1] has waited" in done.stderr and "others_wait()" in done.stderr
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_signals_end_the_job(mpi: None, start: Callable[[str, str], subprocess.Popen[str]], number: int) -> None:
-    script = PREAMBLE + "comm.barrier(); print('ready')\nif comm.rank == 0:\n    time.sleep(60)\nothers_wait()"
+    script = PREAMBLE + "comm.barrier(); print('ready')\nif comm.rank == 0:\n    time.sleep(100)\nothers_wait()"
     process = start("-n 2", script)
     below = list(processes.descendants(process.pid))
     process.send_signal(number)
@@ -311,7 +312,7 @@ for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
     signal.signal(number, signal.SIG_IGN)
 comm.barrier()
 print("ready")
-time.sleep(60)
+time.sleep(100)
 """
 )
 
@@ -337,7 +338,7 @@ def test_a_killed_launcher_leaves_no_rank(mpi: None, start: Callable[[str, str],
 
 
 def test_background_processes_end_with_the_job(mpi: None, run: Run) -> None:
-    child = "import time; time.sleep(60)"
+    child = "import time; time.sleep(100)"
     script = PREAMBLE + f"print(subprocess.Popen([sys.executable, '-c', {child!r}]).pid)"
     begin = time.monotonic()
     done = run("-n 2", script)

@@ -9,7 +9,8 @@ import pytest
 from numpy_dist.comm import detect
 from numpy_dist.conformance import jobs
 from numpy_dist.conformance.jobs import HEADER, Job
-from numpy_dist.conformance.jobs import MostSeconds as SECONDS
+
+SECONDS = 50.0  # a busy machine takes its time; ranks that nobody ends would take longer
 
 __all__ = ["HEADER", "SECONDS", "Job", "run"]
 

@@ -19,13 +19,13 @@ KINDS = {
     "sys.exit(3)": ("sys.exit(3)", 1),
     "os._exit(3)": ("os._exit(3)", 1),
     "os._exit(0)": ("os._exit(0)", 1),
-    "KeyboardInterrupt": ("os.kill(os.getpid(), signal.SIGINT); time.sleep(9)", 1),
-    "SIGTERM": ("os.kill(os.getpid(), signal.SIGTERM); time.sleep(9)", 0),
+    "KeyboardInterrupt": ("os.kill(os.getpid(), signal.SIGINT); time.sleep(100)", 1),
+    "SIGTERM": ("os.kill(os.getpid(), signal.SIGTERM); time.sleep(100)", 0),
     "SIGKILL": ("os.kill(os.getpid(), signal.SIGKILL)", 0),
     "MPI.Abort": ("from mpi4py import MPI; MPI.COMM_WORLD.Abort(5)", 0),
     "return": ("sys.exit()", 1),
 }
-OTHERS = {"wait": "float((x + 1).sum())", "compute": "time.sleep(40)"}
+OTHERS = {"wait": "float((x + 1).sum())", "compute": "time.sleep(100)"}
 
 SCRIPT = """
 import os, signal, sys, time

@@ -9,6 +9,7 @@ import pytest
 from numpy_dist.comm import detect
 from numpy_dist.conformance import faults
 from numpy_dist.conformance.jobs import HEADER, Job
+from tests.failures.jobs import SECONDS
 
 EXAMPLES = faults.examples_folder()
 pytestmark = pytest.mark.skipif(not EXAMPLES.exists(), reason="not a checkout: there are no examples")
@@ -37,7 +38,7 @@ def test_a_sample_of_jobs(launcher: str, example: str, victim: int, position: in
     if detect.find_mpiexec() is None:
         pytest.skip("there is no mpiexec")
     job = faults._start(launcher, EXAMPLES / example, 2, victim, position, kind)
-    assert faults._judged_job(job, kind) is None
+    assert faults._judged_job(job, kind, SECONDS) is None
     assert f"rank {1 - victim}: waited for rank {victim} in" in job.text
 
 
