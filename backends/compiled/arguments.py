@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -56,6 +57,7 @@ class Block:
         self.tree: Tree | None = lowered.tree
         self.words = np.zeros(kernel.length, np.int64)
         self.address: int = self.words.ctypes.data
+        self._memory = self.words.data.cast("B")
         self.parts: list[np.ndarray] = []
         steps = [s for s in loop.steps if isinstance(s, ReduceStep)]
         self.reductions = [
@@ -117,7 +119,9 @@ class Block:
         """Where addresses and scalars belong, and the first ones."""
         places = {id(x): number for number, x in enumerate(arrays_of(loop))}
         based = [k for k, operand in enumerate(lowered.form.operands) if operand.base == k]
-        self._places = [self.kernel.words[f"p{k}"] for k in based]
+        places_of = [self.kernel.words[f"p{k}"] for k in based]
+        self._addresses = struct.Struct(f"={len(based)}q")  # their words lie one behind the other
+        self._first = 8 * min(places_of, default=0)
         self.operands = [places[id(lowered.arrays[k])] for k in based]
         self.scalars: list[tuple[int, int]] = []
         self._scalars: list[np.ndarray] = []
@@ -128,7 +132,7 @@ class Block:
                 self.scalars.append(place)
                 self._scalars.append(typed)
         self._narrow = any(typed.dtype.char in "fF" for typed in self._scalars)  # Python's floats may not fit
-        for word, k in zip(self._places, based, strict=True):
+        for word, k in zip(places_of, based, strict=True):
             self.words[word] = lowered.arrays[k].ctypes.data
 
     def _typed(self, name: str, dtype: np.dtype) -> np.ndarray:
@@ -144,9 +148,7 @@ class Block:
         OverflowError
             For a Python number that the loop's dtype cannot hold.
         """
-        words = self.words
-        for place, address in zip(self._places, addresses, strict=True):
-            words[place] = address
+        self._addresses.pack_into(self._memory, self._first, *addresses)
         if not self._narrow:
             for typed, value in zip(self._scalars, scalars, strict=True):
                 typed[0] = value

@@ -1,8 +1,8 @@
 """Loads and stores of kernels, by address and element number; imported by kernels only (it imports Numba).
 
 Every store says that it writes to no memory that the kernel loads from, and to another place than the other outputs
-(LLVM's alias scopes), so that loops over many operands become vector code without checks at run time. The code
-generator sees to it that this is true: what a kernel reads and overwrites, it stores in a pass of its own.
+(LLVM's alias scopes), so that loops over many operands become vector code without checks at run time. What a kernel
+reads and overwrites it reads as an output.
 """
 
 from __future__ import annotations
@@ -117,6 +117,7 @@ def __getattr__(name: str) -> Any:
     """What kernels ask for, made when they do.
 
     ``load_TYPE(row, index)`` and ``store_TYPE_OUTPUT(row, index, value)``: elements of arrays.
+    ``read_TYPE_OUTPUT(row, index)``: elements of an output.
     ``fetch_TYPE_SLOT`` and ``keep_TYPE_SLOT``: elements of a slot of scratch memory.
     ``peek_TYPE`` and ``put_TYPE``: elements of which nothing is known.
     """
@@ -128,8 +129,8 @@ def __getattr__(name: str) -> Any:
         made = _store(kind, "")
     elif kind in _TYPES and verb in ("fetch", "keep") and number.isdigit():
         made = (_load if verb == "fetch" else _store)(kind, f"slot {min(int(number), SLOTS - 1)}")
-    elif kind in _TYPES and verb == "store" and number.isdigit():
-        made = _store(kind, f"output {min(int(number), OUTPUTS - 1)}")
+    elif kind in _TYPES and verb in ("read", "store") and number.isdigit():
+        made = (_load if verb == "read" else _store)(kind, f"output {min(int(number), OUTPUTS - 1)}")
     else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     globals()[name] = made

@@ -24,6 +24,10 @@ class Pass:
         Operands that it stores, and their values.
     sums : list of int
         Folds of rows to which a native loop adds.
+    restores : list of (int, int)
+        Operands that are given back what was in them, and the slots that have it.
+    reloads : dict
+        Values that are read again from the operands in which an earlier pass has stored them.
     operands : set of int
         Those whose row pointers it needs.
     """
@@ -33,15 +37,21 @@ class Pass:
     keeps: list[tuple[Ref, int]] = field(default_factory=list)
     stores: list[tuple[int, Ref]] = field(default_factory=list)
     sums: list[int] = field(default_factory=list)
+    restores: list[tuple[int, int]] = field(default_factory=list)
+    reloads: dict[Ref, int] = field(default_factory=dict)
     operands: set[int] = field(default_factory=set)
 
 
 @dataclass
 class Plan:
-    """Passes in order; `commit` comes after the look at the flags. `slots` are the types of the slots."""
+    """Passes in order, and what comes after the look at the flags: `undo` if one is raised, else `commit`.
+
+    `slots` are the types of the slots.
+    """
 
     passes: list[Pass]
     commit: Pass
+    undo: Pass
     slots: list[str]
     slot_of: dict[Ref, int]
 
@@ -51,24 +61,90 @@ def plan_passes(form: Form) -> Plan:
     passes = _divide(form)
     if form.rows:
         _place_sums(form, passes)
-    made = {("v", value): number for number, p in enumerate(passes) for value in _made(form, p)}
+    made = _homes(form, passes)
     commit = Pass()
+    saved: dict[Ref, Pass] = {}  # ("o", operand): what was in it is saved by the pass that overwrites it
     for operand, ref in form.stores:
         home = passes[made[ref]]
         uses = sum(ref in _needs(form, p) for p in passes) + sum(r == ref for _, r in form.stores)
-        if operand in form.staged or (home.call is not None and not _direct(form, home, operand, ref, uses)):
+        if operand in form.staged:
+            if _is_last_reader(form, passes, made[ref], operand):
+                home.stores.append((operand, ref))
+                saved["o", operand] = home
+            else:
+                commit.stores.append((operand, ref))
+        elif home.call is not None and not _direct(form, home, operand, ref, uses):
             commit.stores.append((operand, ref))
         else:
             home.stores.append((operand, ref))
+    if not form.rows:
+        _separate_folds(form, passes, commit)
+        made = _homes(form, passes)
     direct = {ref for p in passes if p.call is not None for _, ref in p.stores}
     last = _last_uses(form, passes, commit, made)
+    if _may_stop(form):
+        for ref, home in saved.items():
+            last[ref] = len(passes)
+            home.keeps.append((ref, -1))
+    else:
+        saved.clear()
     plan = _assign(form, passes, commit, made, last, direct)
-    for p in (*passes, commit):
-        p.operands = {k for k, _ in p.stores} | {n for kind, n in _needs(form, p) if kind == "a"}
+    plan.undo.restores = [(ref[1], plan.slot_of[ref]) for ref in saved]
+    for p in (*passes, commit, plan.undo):
+        p.operands = {k for k, _ in (*p.stores, *p.restores)} | {n for kind, n in _needs(form, p) if kind == "a"}
+        p.operands |= set(p.reloads.values())
         if p is passes[-1]:
             p.operands |= {f.source[1] for f in form.folds if f.source[0] == "a"}
-        p.operands |= {n for (kind, n), _ in p.keeps if kind == "a"}
+        p.operands |= {n for (kind, n), _ in p.keeps if kind in "ao"}
     return plan
+
+
+def _homes(form: Form, passes: list[Pass]) -> dict[Ref, int]:
+    """For each value the pass that computes it."""
+    return {("v", value): number for number, p in enumerate(passes) for value in _made(form, p)}
+
+
+def _may_stop(form: Form) -> bool:
+    """Whether a kernel may find a flag raised, or a value that it has no business with: not where all are integers."""
+    kinds = {kind for node in form.nodes for kind in (*node.kinds, *node.sources, *node.targets)}
+    return any(kind[0] in "fc" for kind in kinds) or any(not node.native for node in form.nodes)
+
+
+def _is_last_reader(form: Form, passes: list[Pass], home: int, operand: int) -> bool:
+    """Whether a native pass may overwrite an operand at once, since nobody reads later what was in it."""
+    ref = ("a", operand)
+    if passes[home].call is not None or any(fold.source == ref for fold in form.folds):
+        return False
+    return not any(ref in _needs(form, p) for p in passes[home + 1 :])
+
+
+def _separate_folds(form: Form, passes: list[Pass], commit: Pass) -> None:
+    """Have what only reductions need computed behind the last pass's stores, from what these have stored.
+
+    A store waits for its cache line, and all later stores wait for it: those to scratch memory should not be among
+    them.
+    """
+    home = passes[-1]
+    if home.call is not None or not home.stores:
+        return
+    mine = set(_made(form, home))
+    sources = {f.source for f in form.folds if f.source[0] == "v" and f.source[1] in mine}
+    if not sources:
+        return
+    stored = {ref: k for k, ref in home.stores if form.operands[k].inner == "c"}
+    needed = {ref for _, ref in (*home.stores, *commit.stores)}
+    for number in reversed(home.nodes):
+        if any(("v", value) in needed for value in form.nodes[number].outputs):
+            needed |= _refs(form.nodes[number])
+    rest = [n for n in home.nodes if not any(("v", value) in needed for value in form.nodes[n].outputs)]
+    own = {("v", value) for n in rest for value in form.nodes[n].outputs}
+    reads = {ref for n in rest for ref in _refs(form.nodes[n])} | sources
+    again = {ref for ref in reads - own if ref[0] == "v" and ref[1] in mine}
+    overwritten = {("a", k) for k, _ in home.stores}
+    wanted = {ref for _, ref in commit.stores}
+    if again <= stored.keys() - wanted and not reads & overwritten:
+        home.nodes = [n for n in home.nodes if n not in rest]
+        passes.append(Pass(nodes=rest, reloads={ref: stored[ref] for ref in sorted(again)}))
 
 
 def _divide(form: Form) -> list[Pass]:
@@ -112,7 +188,7 @@ def _place_sums(form: Form, passes: list[Pass]) -> None:
 
 
 def _values(node: Node) -> Iterator[Ref]:
-    return (ref for ref in (*node.inputs, node.where, node.old) if ref is not None and ref[0] == "v")
+    return (ref for ref in _refs(node) if ref[0] == "v")
 
 
 def _needs_load(form: Form, ref: Ref) -> bool:
@@ -130,13 +206,12 @@ def _made(form: Form, p: Pass) -> list[int]:
 
 def _needs(form: Form, p: Pass) -> set[Ref]:
     numbers = p.nodes if p.call is None else [p.call]
-    refs = {
-        ref
-        for number in numbers
-        for ref in (*form.nodes[number].inputs, form.nodes[number].where, form.nodes[number].old)
-        if ref is not None
-    }
-    return refs | {form.folds[number].source for number in p.sums}
+    refs = {ref for number in numbers for ref in _refs(form.nodes[number])}
+    return (refs | {form.folds[number].source for number in p.sums}) - p.reloads.keys()
+
+
+def _refs(node: Node) -> set[Ref]:
+    return {ref for ref in (*node.inputs, node.where, node.old) if ref is not None}
 
 
 def _direct(form: Form, p: Pass, operand: int, ref: Ref, uses: int) -> bool:
@@ -171,6 +246,8 @@ def _assign(
     free: dict[str, list[int]] = {}
     called = {ref for p in passes if p.call is not None for ref in _needs(form, p)}
     kinds = {("v", v): t for node in form.nodes for v, t in zip(node.outputs, node.targets, strict=True)}
+    folded = {fold.source for fold in form.folds}
+    reloaded = {ref for p in passes for ref in p.reloads}
 
     def take(ref: Ref, kind: str) -> int:
         if free.get(kind):
@@ -184,9 +261,10 @@ def _assign(
     for number, p in enumerate(passes):
         if p.keeps:
             p.keeps = [(ref, take(ref, form.operands[ref[1]].kind)) for ref, _ in p.keeps]
+        p.keeps += [(ref, take(ref, kinds[ref])) for ref in p.reloads if ref in folded]
         for value in _made(form, p):
             ref = ("v", value)
-            if ref in direct:
+            if ref in direct or ref in reloaded:
                 continue
             if p.call is not None:
                 take(ref, kinds[ref])
@@ -195,4 +273,4 @@ def _assign(
         for ref, slot in slot_of.items():
             if last.get(ref, number) == number and slot not in free.get(slots[slot], ()):
                 free.setdefault(slots[slot], []).append(slot)
-    return Plan(passes, commit, slots, slot_of)
+    return Plan(passes, commit, Pass(), slots, slot_of)

@@ -88,6 +88,8 @@ class Deferred:
 
     def forget_stored(self) -> None:
         """The program was executed: what was stored for other reasons is done with."""
+        if not self.statements:
+            return
         for statement in self.statements:
             for out in statement.outputs:
                 out.storage.deferred = False

@@ -20,7 +20,8 @@ from numpy_dist.engine.handle import Handle, ref_of
 from numpy_dist.engine.runtime import current, runtime
 from numpy_dist.engine.storage import Storage, Token
 from numpy_dist.ir.ops import Op
-from numpy_dist.ir.statements import NO_OPTIONS, SCALAR_KINDS, Elementwise, Ref, scalar_form
+from numpy_dist.ir.statements import NO_OPTIONS, SCALAR_KINDS, Elementwise, Reduction, Ref, scalar_form
+from numpy_dist.settings import config
 
 Bounds = tuple[tuple[int, int, int], ...]
 _COMPARISONS = frozenset((np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal))
@@ -115,7 +116,7 @@ def target_of(out: Handle) -> Ref | None:
     return ref if view.writeable and view.array is out._array else None
 
 
-def _result(plan: Plan, pool: Any, cls: type[Handle]) -> Any:
+def _result(plan: Plan | ReductionPlan, pool: Any, cls: type[Handle]) -> Any:
     """A storage without memory and its handle: `__new__` and assignments in place of three constructors.
 
     No more than three assignments to a line, since Python would make a tuple of four.
@@ -195,4 +196,55 @@ def replay(op: Op, inputs: tuple, target: Ref | None = None, result_dtype: Any =
     statement.creates, statement.space, statement.form = plan.creates, plan.space, plan.form
     statement.where, statement.options = None, NO_OPTIONS
     rt.program.append(statement, plan.now, depth)
+    return made
+
+
+REDUCTIONS: dict[Any, ReductionPlan] = {}
+
+
+class ReductionPlan:
+    """Everything about a reduction of a view without options but its storages.
+
+    Attributes
+    ----------
+    op, reduced, partial, space, keepdims, form
+        The statement's; `reduced` are its axes and `partial` is its dtype.
+    shape, dtype, layout, nbytes, axes, array, view
+        Of the storage and the handle that it makes.
+    """
+
+    def __init__(self, statement: Reduction, result: Any) -> None:
+        self.op, self.reduced, self.partial = statement.op, statement.axes, statement.dtype
+        self.space, self.keepdims, self.form = statement.space, statement.keepdims, statement.form
+        storage = result._storage
+        self.shape, self.dtype, self.layout = storage.shape, storage.dtype, storage.layout
+        self.axes, self.nbytes = storage.axes, storage.nbytes
+        self.array, self.view = result._array, ref_of(result).view
+
+
+def reduction_key(ufunc: np.ufunc, x: Handle, axis: Any, dtype: Any, keepdims: bool) -> tuple | None:
+    """What a reduction without `out`, `where` and `initial` depends on; None where it is not kept."""
+    if not (axis is None or type(axis) is int or (type(axis) is tuple and all(type(a) is int for a in axis))):
+        return None  # 1.0 == 1, but is no axis
+    return ufunc, ref_of(x).view, axis, dtype, keepdims, config.MIN_SHARD_BYTES
+
+
+def remember_reduction(key: tuple, statement: Reduction, result: Any) -> None:
+    """Keep the plan of a reduction; all plans are forgotten when there are too many."""
+    if len(REDUCTIONS) > _MOST:
+        REDUCTIONS.clear()
+    REDUCTIONS[key] = ReductionPlan(statement, result)
+
+
+def replay_reduction(plan: ReductionPlan, x: Handle) -> Any:
+    """Record a reduction that is planned already; returns its result."""
+    rt = runtime()
+    made = _result(plan, rt.pool, handles._handle_class)
+    made._storage.movable = False
+    statement = _new(Reduction)
+    statement.op, statement.inputs, statement.outputs = plan.op, (ref_of(x),), (made._ref,)
+    statement.where, statement.options, statement.initial = None, NO_OPTIONS, None
+    statement.axes, statement.dtype, statement.keepdims = plan.reduced, plan.partial, plan.keepdims
+    statement.space, statement.form = plan.space, plan.form
+    rt.program.append(statement, depth=2)
     return made

@@ -205,6 +205,8 @@ class Program:
         memory = self._runtime.backend.memory
         if memory.late_events:
             memory.fence()
+        if self._runtime.size == 1 and not self._runtime.flags:
+            return
         mine = tuple(self._runtime.flags)
         self.share(self._runtime.comm.allgather(mine) if self._runtime.size > 1 else [mine])
 

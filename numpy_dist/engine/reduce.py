@@ -11,6 +11,7 @@ from numpy_dist.engine.copies import assign
 from numpy_dist.engine.gather import gather, item
 from numpy_dist.engine.handle import Handle, is_sharded, ref_of
 from numpy_dist.engine.ingest import from_global, make_storage, shardable
+from numpy_dist.engine.plans import REDUCTIONS, reduction_key, remember_reduction, replay_reduction
 from numpy_dist.engine.record import choose, numpy_error, operand_of, plain, read_of, wrap
 from numpy_dist.engine.runtime import Runtime, runtime
 from numpy_dist.ir.ops import op_of
@@ -90,14 +91,14 @@ def reduction(
     out = out[0] if isinstance(out, tuple) else out
     if not (is_sharded(x) or is_sharded(where)):
         return _at_once(ufunc, x, axis, dtype, out, keepdims, initial, where)
-    rt = runtime()
+    usual = out is None and where is True and initial is np._NoValue
+    key = reduction_key(ufunc, x, axis, dtype, keepdims) if usual else None
+    if (plan := REDUCTIONS.get(key)) is not None:
+        return _scalar_or_array(replay_reduction(plan, x))
     start = {} if initial is np._NoValue else {"initial": initial}
     kwargs = {"axis": axis, "dtype": dtype, "keepdims": keepdims, "where": where, **start}
     array = x._array if isinstance(x, Handle) else np.asarray(x)
-    try:
-        axes = _axes(axis, array.ndim)
-    except (ValueError, TypeError):
-        numpy_error(ufunc.reduce, (x,), kwargs)
+    axes = _axes(ufunc, x, array.ndim, kwargs)
     wanted, target = None if dtype is None else np.dtype(dtype), None if out is None else plain(out).dtype
     kind = _loop_dtype(ufunc, array.dtype, wanted, target)
     if not shardable(kind):
@@ -107,11 +108,15 @@ def reduction(
         numpy_error(ufunc.reduce, (x,), kwargs)
     if out is not None and plain(out).shape != shape:
         numpy_error(ufunc.reduce, (x,), {**kwargs, "out": out})
-    made = _append(rt, ufunc, x, array, axes, kind, keepdims, start.get("initial"), where, shape)
-    if out is not None:
-        _deliver(made, out)
-        return out
-    return item(made) if shape == () else made
+    made = _append(ufunc, x, array, axes, kind, keepdims, start.get("initial"), where, shape, key)
+    if out is None:
+        return _scalar_or_array(made)
+    _deliver(made, out)
+    return out
+
+
+def _scalar_or_array(made: Any) -> Any:
+    return item(made) if made._array.shape == () else made
 
 
 def _lacks_a_value(
@@ -123,11 +128,15 @@ def _lacks_a_value(
     return where is not True or (any(given[a] == 0 for a in axes) and 0 not in shape)
 
 
-def _axes(axis: Any, ndim: int) -> tuple[int, ...]:
+def _axes(ufunc: np.ufunc, x: Any, ndim: int, kwargs: dict[str, Any]) -> tuple[int, ...]:
     """The reduced axes; NumPy lets `axis` be 0 or -1 for an array without axes."""
+    axis = kwargs["axis"]
     if axis is None or (ndim == 0 and axis in (0, -1)):
         return tuple(range(ndim))
-    return np.lib.array_utils.normalize_axis_tuple(axis, ndim)
+    try:
+        return np.lib.array_utils.normalize_axis_tuple(axis, ndim)
+    except (ValueError, TypeError):
+        numpy_error(ufunc.reduce, (x,), kwargs)
 
 
 def _deliver(made: Any, out: Any) -> None:
@@ -164,7 +173,6 @@ def _loop_dtype(ufunc: np.ufunc, kind: np.dtype, dtype: np.dtype | None, out: np
 
 
 def _append(
-    rt: Runtime,
     ufunc: np.ufunc,
     x: Any,
     array: np.ndarray,
@@ -174,7 +182,9 @@ def _append(
     initial: Any,
     where: Any,
     shape: tuple[int, ...],
+    key: tuple | None,
 ) -> Any:
+    rt = runtime()
     source = operand_of(x) if isinstance(x, Handle | np.ndarray) else array
     if not isinstance(source, Handle | np.ndarray):
         source = array
@@ -194,6 +204,8 @@ def _append(
     out_layout = _result_layout(rt, layout, axes, shape, keepdims, kind.itemsize)
     made = make_storage(shape, kind, out_layout, _memory_axes(array, plain(where), axes, keepdims))
     statement = Reduction(op_of(ufunc), ref, ref_of(made), mask, axes, partial, initial, space, keepdims)
+    if key is not None and ref is ref_of(x):
+        remember_reduction(key, statement, made)
     rt.program.append(statement)
     return made
 
