@@ -137,6 +137,11 @@ def _random_step(rng: random.Random, arrays: list[np.ndarray]) -> tuple | None:
         if len(arrays) < 3:
             return None
         step = ("drop", target)
+    return _performed(arrays, step)
+
+
+def _performed(arrays: list[np.ndarray], step: tuple) -> tuple | None:
+    """The step, done by NumPy; None where NumPy refuses it."""
     try:
         with np.errstate(all="ignore"):
             perform(arrays, step, NumpySide())
@@ -165,12 +170,7 @@ def _random_part(rng: random.Random, arrays: list[np.ndarray]) -> tuple | None:
         other,
         [("getitem", tuple(shifted))],
     )
-    try:
-        with np.errstate(all="ignore"):
-            perform(arrays, step, NumpySide())
-    except (ValueError, TypeError):
-        return None
-    return step
+    return _performed(arrays, step)
 
 
 def fresh(number: int, shape: tuple[int, ...], dtype: str, order: str) -> np.ndarray:
