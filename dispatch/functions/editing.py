@@ -1,0 +1,48 @@
+"""Adding and removing elements along an axis: `insert`, `delete`."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from numpy_dist import engine
+from numpy_dist.dispatch.core.registry import implements
+from numpy_dist.dispatch.functions.common import as_handle
+from numpy_dist.dispatch.functions.numpy_source import numpy_source
+
+
+class _Converter:
+    """What NumPy's array converter is to these functions: the array itself, and their result as it is."""
+
+    def __init__(self, array: Any) -> None:
+        self._array = array
+
+    def as_arrays(self, subok: bool = True) -> tuple[Any, ...]:
+        return (self._array,)
+
+    def wrap(self, result: Any, to_scalar: Any = None) -> Any:
+        return result
+
+
+def _ones(shape: Any, dtype: Any = float) -> Any:
+    """A mask over an axis, cut however small it is."""
+    shape = (operator.index(shape),)
+    return engine.full(shape, 1, dtype, layout=engine.default_layout(shape))
+
+
+_names = {"_array_converter": _Converter, "ones": _ones}
+_delete, _insert = numpy_source(np.delete, **_names), numpy_source(np.insert, **_names)
+
+
+@implements(np.delete, kind="composed")
+def delete(arr: Any, obj: Any, axis: Any = None) -> Any:
+    """Collective: what stays is selected by a mask, or copied in slices."""
+    return _delete(as_handle(arr), obj, axis)
+
+
+@implements(np.insert, kind="composed")
+def insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> Any:
+    """Collective: old and new elements are assigned to their places in a new array."""
+    return _insert(as_handle(arr), obj, values, axis)
