@@ -13,6 +13,7 @@ from numpy_dist.dispatch.core.registry import decline, implements
 from numpy_dist.dispatch.functions.common import as_handle, blocks
 from numpy_dist.dispatch.functions.indexing import boolean_getitem, boolean_setitem
 from numpy_dist.dispatch.functions.numpy_source import numpy_source
+from numpy_dist.dispatch.functions.placing import repeated
 from numpy_dist.parallel import masks
 
 implements(np.flatnonzero, kind="composed")(numpy_source(np.flatnonzero))
@@ -58,7 +59,7 @@ def argwhere(a: Any) -> Any:
 def extract(condition: Any, arr: Any) -> Any:
     condition, arr = np.ravel(_truth(condition)), np.ravel(as_handle(arr))
     if condition.shape != arr.shape:
-        decline("a condition that has another size than the array")
+        return np.take(arr, np.nonzero(condition)[0])
     return boolean_getitem(arr, condition)
 
 
@@ -71,7 +72,7 @@ def compress(condition: Any, a: Any, axis: Any = None, out: Any = None) -> Any:
     if condition.ndim != 1:
         raise ValueError("condition must be a 1-d array")
     if out is not None:
-        decline("compress with `out`")
+        return np.take(a, np.nonzero(condition)[0], axis, out)
     length, n = condition.shape[0], a.shape[axis]
     if length > n:
         beyond = condition[n:]
@@ -88,22 +89,21 @@ def compress(condition: Any, a: Any, axis: Any = None, out: Any = None) -> Any:
 
 @implements(np.place, kind="composed")
 def place(arr: Any, mask: Any, vals: Any) -> None:
-    if not engine.is_handle(arr) or engine.is_sharded(vals):
-        decline("place into an ndarray, or with sharded values")
+    if not engine.is_handle(arr):
+        decline("place into an ndarray")
     mask = _truth(mask)
     if mask.size != arr.size:
         raise ValueError("place: mask and data must be the same size")
-    values = np.asarray(vals._array if engine.is_handle(vals) else vals).astype(arr.dtype, casting="unsafe").reshape(-1)
+    values = vals if engine.is_handle(vals) else np.asarray(vals).astype(arr.dtype, casting="unsafe")
     mask = np.reshape(mask, arr.shape)
     if values.size == 1:
-        return engine.assign(arr, values[0], where=mask)
+        return engine.assign(arr, np.reshape(values, ()), where=mask)
     count = int(np.count_nonzero(mask))
     if values.size == 0:
         if count:
             raise ValueError("Cannot insert from an empty array!")
         return None
-    repeated = engine.from_reader(lambda box: values[np.arange(*box[0]) % values.size], (count,), arr.dtype)
-    return boolean_setitem(arr, mask, repeated) if count else None
+    return boolean_setitem(arr, mask, repeated(values, count)) if count else None
 
 
 @implements(np.putmask, kind="composed")
@@ -113,29 +113,27 @@ def putmask(a: Any, /, mask: Any, values: Any) -> None:
     mask, values = _truth(mask), as_handle(values)
     if mask.size != a.size:
         raise ValueError("putmask: mask and data must be the same size")
-    mask = np.reshape(mask, a.shape)
-    if values.size == a.size:
-        values = np.reshape(values, a.shape)
-    elif values.size != 1:
-        decline("values that have to be repeated")
-    else:
-        values = np.reshape(values, ())
-    engine.assign(a, values, where=mask)
+    if not values.size or not a.size:
+        return
+    values = np.reshape(repeated(values, a.size), () if values.size == 1 else a.shape)
+    engine.assign(a, values, where=np.reshape(mask, a.shape))
 
 
 @implements(np.fill_diagonal, kind="composed")
 def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
     if a.ndim < 2:
         raise ValueError("array must be at least 2-d")
-    if not engine.is_handle(a) or (a.ndim == 2 and wrap and a.shape[0] > a.shape[1]):
-        decline("fill_diagonal of an ndarray, or wrapping around")
+    if not engine.is_handle(a):
+        decline("fill_diagonal of an ndarray")
     if a.ndim > 2 and len(set(a.shape)) != 1:
         raise ValueError("All dimensions of input must be of equal length")
     value = val if engine.is_handle(val) else np.asarray(val)
     length = min(a.shape)
-    if value.ndim and (value.ndim != 1 or value.shape[0] not in (1, length)):
-        decline("values that have to be repeated")
-    if prod(a.shape):
+    if (a.ndim == 2 and wrap and a.shape[0] > a.shape[1]) or value.ndim > 1 or value.size not in (1, length):
+        columns = a.shape[1]
+        step = columns + 1 if a.ndim == 2 else 1 + int(np.cumprod(a.shape[:-1]).sum())
+        a.flat[: None if wrap or a.ndim > 2 else columns * columns : step] = val
+    elif prod(a.shape):
         stride = sum(a.strides)
         diagonal = a._view(lambda array: np.lib.stride_tricks.as_strided(array, (length,), (stride,)))
         engine.assign(diagonal, value)

@@ -23,9 +23,9 @@ _pad = numpy_source(np.pad)
 
 @implements(np.pad, kind="composed")
 def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Any:
-    if callable(mode) or mode in ("linear_ramp", "median") or engine.is_handle(pad_width):
-        decline(f"padding with mode {mode!r}")
-    return _pad(array, pad_width, mode, **kwargs)
+    if engine.is_handle(pad_width):
+        pad_width = engine.gather(pad_width)  # a few numbers, which shapes depend on
+    return _pad(as_handle(array), pad_width, mode, **kwargs)
 
 
 def _repeated(spread: Any, shape: tuple[int, ...]) -> Any:
@@ -57,19 +57,44 @@ def tile(A: Any, reps: Any) -> Any:
 
 @implements(np.repeat, kind="composed")
 def repeat(a: Any, repeats: Any, axis: Any = None) -> Any:
-    if engine.is_handle(repeats) or np.size(repeats) != 1 or not engine.is_handle(a):
-        decline("a number of repetitions for each element")
+    a = as_handle(a)
+    if engine.is_handle(repeats) or np.size(repeats) != 1:
+        return _repeated_each(a, repeats, axis)
     count = np.asarray(repeats).reshape(())
     if not np.can_cast(count.dtype, np.intp, "safe") or count < 0:
         engine.numpy_error(np.repeat, (a, repeats, axis))
     if axis is None:
         a, axis = np.ravel(a), 0
     if a.ndim == MOST_AXES:
-        decline(f"{MOST_AXES} axes")
+        return _repeated_each(a, repeats, axis)  # no room for another axis
     axis = normalize_axis_index(axis, a.ndim)
     shape = (*a.shape[:axis], a.shape[axis] * int(count), *a.shape[axis + 1 :])
     spread = (*a.shape[: axis + 1], int(count), *a.shape[axis + 1 :])
     return _repeated(np.broadcast_to(np.expand_dims(a, axis + 1), spread), shape)
+
+
+def _repeated_each(a: Any, repeats: Any, axis: Any) -> Any:
+    """A number of repetitions for each element: which element each one of the result is (collective)."""
+    if not engine.is_handle(repeats) and np.size(repeats) == 0:
+        repeats = np.zeros(np.shape(repeats), getattr(repeats, "dtype", np.intp))
+    counts = as_handle(repeats)
+    few = np.zeros((1,) * a.ndim, a.dtype)
+    np.repeat(few, np.zeros((1,) * counts.ndim, counts.dtype), axis)  # NumPy's own errors
+    if axis is None:
+        a, axis = np.ravel(a), 0
+    axis = normalize_axis_index(axis, a.ndim)
+    n = a.shape[axis]
+    counts = np.reshape(np.astype(counts, np.intp), -1)
+    if counts.size not in (1, n):
+        raise ValueError(f"operands could not be broadcast together with shape ({n},) ({counts.size},)")
+    if np.any(counts < 0):
+        raise ValueError("repeats may not contain negative values.")
+    ends = np.cumsum(np.broadcast_to(counts, (n,)))
+    total = int(ends[-1]) if n else 0
+    places = engine.from_reader(
+        lambda box: np.arange(*box[0]), (total,), np.intp, engine.default_layout((total,), split=0)
+    )
+    return np.take(a, np.searchsorted(ends, places, "right"), axis)
 
 
 def _triangle(m: Any, k: Any, keep_lower: bool) -> Any:

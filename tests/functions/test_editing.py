@@ -16,7 +16,8 @@ MASK = rng.random(6) < 0.5
 
 
 @pytest.mark.parametrize(
-    "where", [2, -1, [1, 3], [3, 1, 1], [], S[1:5:2], S[::-1], S[3:3], S[-2:], MASK, [5], np.array([], int), np.int8(2)],
+    "where",
+    [2, -1, [1, 3], [3, 1, 1], [], S[1:5:2], S[::-1], S[3:3], S[-2:], MASK, [5], np.array([], int), np.int8(2)],
     ids=str,
 )  # fmt: skip
 def test_delete(where):
@@ -36,7 +37,7 @@ def test_delete_by_arrays_of_ours():
 
 @pytest.mark.parametrize("where", [2, -1, 6, [1, 3], [3, 1, 1], [4], S[1:5:2], [], MASK], ids=str)
 def test_insert(where):
-    count = len(np.arange(6)[where]) if isinstance(where, slice) else int(np.sum(where)) if where is MASK else np.size(where)
+    count = np.size(where) if np.ndim(where) == 0 and isinstance(where, int) else len(np.arange(6)[where])
     check(lambda x: np.insert(x, where, 7, 0), A, ranks=(1, 4), ways=FEW)
     check(lambda x, v: np.insert(x, where, v, 0), A, rng.random((count, 5)), ranks=(3,), ways=FEW)
     check(lambda x, v: np.insert(x, where, v), V, rng.random(count), ranks=(3,), ways=FEWER)
@@ -51,3 +52,74 @@ def test_insert_otherwise():
         check(lambda x, wrong=wrong: np.insert(x, wrong, 1, 0), A, ranks=(3,), ways=FEWER)
     check(lambda x: np.insert(x, 1, [1, 2, 3], 0), A, ranks=(3,), ways=FEWER)
     check(lambda x: np.insert(x, [1, 2], [1, 2, 3], 0), V, ranks=(3,), ways=FEWER)
+
+
+# -- repetitions and padding -----------------------------------------------------------------------------------------
+
+
+def test_repeating_each_element():
+    counts = np.array([2, 0, 1, 3, 0, 1])
+    for axis in (0, None):
+        repeats = counts if axis == 0 else np.tile(counts, 5)
+        check(lambda x, r=repeats, axis=axis: np.repeat(x, r, axis), A, ranks=(1, 4), ways=FEW)
+        check(lambda x, r, axis=axis: np.repeat(x, r, axis), A, repeats, ranks=(3,), ways=FEW)
+    check(lambda x: np.repeat(x, [1, 2, 0, 1, 1], 1), A, ranks=(3,), ways=FEW)
+    check(lambda x, r: np.repeat(x, r, 1), A, np.array([2]), ranks=(3,), ways=FEWER)
+    check(lambda x: np.repeat(x, []), V[:0], ranks=(3,), ways=FEWER)
+    for wrong in ([1, 2], [1, 2, 3, 4, 5, -1], [1.5] * 6, [[1] * 6]):
+        check(lambda x, wrong=wrong: np.repeat(x, wrong, 0), A, ranks=(3,), ways=FEWER)
+
+
+MODES = ["constant", "edge", "linear_ramp", "maximum", "mean", "median", "minimum", "reflect", "symmetric", "wrap"]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_padding(mode):
+    check(lambda x: np.pad(x, 2, mode), V, ranks=(1, 4), ways=FEW)
+    check(lambda x: np.pad(x, ((1, 2), (0, 3)), mode), A, ranks=(3,), ways=FEW)
+    check(lambda x: np.pad(x, 1, mode), B, ranks=(3,), ways=FEWER)
+    check(lambda x: np.pad(x, ((1, 2), (3, 0)), mode, wrong=1), A, ranks=(3,), ways=FEWER)
+
+
+def test_padding_with_options():
+    check(lambda x: np.pad(x, 3, "linear_ramp", end_values=((1, 2), (3, 4))), A, ranks=(3,), ways=FEW)
+    check(lambda x: np.pad(x, 3, "median", stat_length=2), A, ranks=(3,), ways=FEW)
+    check(lambda x: np.pad(x, 9, "reflect", reflect_type="odd"), V, ranks=(3,), ways=FEW)
+    check(lambda x: np.pad(x, -1), A, ranks=(3,), ways=FEWER)
+    check(lambda x: np.pad(x, 1, "other"), A, ranks=(3,), ways=FEWER)
+
+    def ends(vector: np.ndarray, width: tuple[int, int], axis: int, options: dict) -> None:
+        vector[: width[0]] = options.get("value", 10) + axis
+        vector[vector.shape[0] - width[1] :] = -1
+
+    check(lambda x: np.pad(x, 2, ends, value=3), A, ranks=(3,), ways=FEWER)
+
+
+# -- by conditions ---------------------------------------------------------------------------------------------------
+
+
+def assigned(function, x, *args, **options):
+    function(x, *args, **options)
+    return x
+
+
+def test_conditions():
+    many = rng.random(50)
+    check(lambda c, x: np.extract(c, x), np.arange(9) % 2 == 0, A, ranks=(3,), ways=FEW)
+    check(lambda c, x: np.extract(c, x), np.ones(40, bool), A, ranks=(3,), ways=FEWER)
+    for out in (np.zeros((3, 5)), np.zeros((2, 5)), np.zeros((3, 5), "i4")):
+        check(lambda c, x, o: np.compress(c, x, 0, o), np.array([1, 0, 1, 1, 0, 0]), A, out, ranks=(3,), ways=FEWER)
+    for values in (many[:3], many, many[:1], many[:0]):
+        check(lambda x, m, v: assigned(np.place, x, m, v), A, A > 0, values, ranks=(3,), ways=FEW)
+        check(lambda x, m, v: assigned(np.putmask, x, m, v), A, A > 0, values, ranks=(3,), ways=FEW)
+        check(lambda x, m, v=values: assigned(np.putmask, x, m, v), A, A > 0, ranks=(3,), ways=FEWER)
+    check(lambda x, m: assigned(np.place, x, m, [1]), A, A[1:] > 0, ranks=(3,), ways=FEWER)
+
+
+@pytest.mark.parametrize("shape", [(7, 3), (3, 7), (5, 5), (3, 3, 3)])
+def test_diagonals(shape):
+    x = np.zeros(shape)
+    for wrap in (False, True):
+        for value in (4, [1, 2], [1, 2, 3], np.arange(12.0)):
+            check(lambda x, v=value, w=wrap: assigned(np.fill_diagonal, x, v, w), x, ranks=(3,), ways=FEW)
+    check(lambda x, v: assigned(np.fill_diagonal, x, v), x, np.arange(2.0), ranks=(3,), ways=FEWER)
