@@ -58,6 +58,10 @@ def tile(A: Any, reps: Any) -> Any:
 @implements(np.repeat, kind="composed")
 def repeat(a: Any, repeats: Any, axis: Any = None) -> Any:
     a = as_handle(a)
+    if not isinstance(repeats, np.ndarray | engine.Handle):  # NumPy truncates what is no array
+        if np.ndim(repeats) > 1:
+            engine.numpy_error(np.repeat, (a, repeats, axis))
+        repeats = np.asarray(repeats, np.intp)
     if engine.is_handle(repeats) or np.size(repeats) != 1:
         return _repeated_each(a, repeats, axis)
     count = np.asarray(repeats).reshape(())
@@ -75,8 +79,6 @@ def repeat(a: Any, repeats: Any, axis: Any = None) -> Any:
 
 def _repeated_each(a: Any, repeats: Any, axis: Any) -> Any:
     """A number of repetitions for each element: which element each one of the result is (collective)."""
-    if not engine.is_handle(repeats) and np.size(repeats) == 0:
-        repeats = np.zeros(np.shape(repeats), getattr(repeats, "dtype", np.intp))
     counts = as_handle(repeats)
     few = np.zeros((1,) * a.ndim, a.dtype)
     np.repeat(few, np.zeros((1,) * counts.ndim, counts.dtype), axis)  # NumPy's own errors
