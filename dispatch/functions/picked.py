@@ -11,6 +11,7 @@ import numpy as np
 from numpy_dist import engine
 from numpy_dist.dispatch.functions.common import blocks
 from numpy_dist.layout.layout import Cut, Layout
+from numpy_dist.parallel import picking
 
 
 class Picked:
@@ -154,11 +155,25 @@ def _combined(indices: list[Any], extents: list[int], axes: list[int]) -> Any:
         ) from None
     found: Any = np.zeros((), np.intp) if not indices else None
     for index, n, axis in zip(indices, extents, axes, strict=True):
-        check_bounds(index, n, axis, shape)
-        index = np.astype(index, np.intp)
-        index = np.where(index < 0, index + n, index) if engine.is_handle(index) else index % max(n, 1)
+        index = _from_zero(index, n, axis, shape)
         found = index if found is None else found * n + index
     return np.broadcast_to(found, shape)
+
+
+def _from_zero(index: Any, n: int, axis: int, shape: tuple[int, ...]) -> Any:
+    """An index as positions of the axis, or NumPy's error (collective for a sharded one)."""
+    if not engine.is_sharded(index) or 0 in shape:
+        check_bounds(index, n, axis, shape)
+        index = np.astype(index, np.intp)
+        return np.where(index < 0, index + n, index) if engine.is_handle(index) else index % max(n, 1)
+    layout = engine.layout_of(index) or engine.default_layout(tuple(index.shape))
+    (block,) = blocks((engine.aligned(index, layout), layout))
+    positions, changed = picking.from_zero(block, n)
+    told = engine.runtime().comm.allgather((positions is None, changed))
+    if positions is None or any(outside for outside, _ in told):
+        check_bounds(index, n, axis, shape)
+    assert positions is not None
+    return engine.from_local(positions, layout) if any(other for _, other in told) else index
 
 
 def first_outside(index: Any, n: int) -> int | None:
@@ -179,7 +194,7 @@ def check_bounds(index: Any, n: int, axis: int, shape: tuple[int, ...]) -> None:
 def rows(view: Any) -> tuple[np.ndarray, Layout, tuple[int, ...]]:
     """This rank's rows of a view that is cut along its first axis only, ascending; the layout, and where it is cut."""
     layout = engine.layout_of(view) if engine.is_sharded(view) else None
-    if layout is None or layout.mesh.ndim != 1 or not _cuts_rows(layout):
+    if layout is None or not cuts_rows(layout):
         layout = engine.default_layout(tuple(view.shape), split=0)
     cut = layout.cut_of(0)
     assert cut is not None
@@ -188,7 +203,10 @@ def rows(view: Any) -> tuple[np.ndarray, Layout, tuple[int, ...]]:
     return (block.reshape(-1, *rest) if block.size else np.empty((len(block), *rest), view.dtype)), layout, cut.points
 
 
-def _cuts_rows(layout: Layout) -> bool:
+def cuts_rows(layout: Layout | None) -> bool:
+    """Whether the ranks have, in their order, ascending rows of an array."""
+    if layout is None or layout.mesh.ndim != 1:
+        return False
     what = layout.dims[0]
     return isinstance(what, Cut) and what.axis == 0 and not what.descends
 

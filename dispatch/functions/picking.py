@@ -11,7 +11,7 @@ from numpy_dist import engine
 from numpy_dist.dispatch.core import registry
 from numpy_dist.dispatch.core.registry import implements
 from numpy_dist.dispatch.functions.common import as_handle
-from numpy_dist.dispatch.functions.picked import Picked, own_positions, own_values, rows
+from numpy_dist.dispatch.functions.picked import Picked, cuts_rows, own_positions, own_values, rows
 from numpy_dist.parallel import picking
 
 
@@ -27,10 +27,12 @@ def fetch(picked: Picked) -> Any:
     rest = picked.rest
     if engine.is_sharded(picked.view):
         block, _, points = rows(np.reshape(picked.view, picked.shape))
-        found = picking.pick(block, points, wanted, engine.runtime().comm)
+        with engine.Scratch() as scratch:
+            found = picking.pick(block, points, wanted, engine.runtime().comm, scratch.empty)
+            result = engine.from_local(found, order.insert_axes(range(1, 1 + len(rest)), rest))
     else:
         found = picked.view._array.reshape(picked.shape)[wanted]
-    result = engine.from_local(found, order.insert_axes(range(1, 1 + len(rest)), rest))
+        result = engine.from_local(found, order.insert_axes(range(1, 1 + len(rest)), rest))
     return picked.in_place(np.reshape(result, (*picked.positions.shape, *rest)))
 
 
@@ -63,7 +65,9 @@ def scatter(picked: Picked, value: Any) -> None:
     """Assign what broadcasts to `picked.result_shape` to what is picked (collective)."""
     wanted, order = own_positions(picked.positions)
     dtype, rest = picked.view.dtype, picked.rest
-    values = own_values(value, picked, order).astype(dtype, casting="unsafe")
+    values = own_values(value, picked, order).astype(dtype, casting="unsafe", copy=False)
+    if _store(picked, wanted, values):
+        return
     layout = engine.default_layout(picked.shape, split=0)
     own, cut = layout.box(engine.runtime().rank), layout.cut_of(0)
     assert own is not None and cut is not None
@@ -72,6 +76,21 @@ def scatter(picked: Picked, value: Any) -> None:
     )
     where = engine.from_local(chosen, layout.drop_axes(range(1, 1 + len(rest))))
     write(picked, engine.from_local(new, layout), where)
+
+
+def _store(picked: Picked, wanted: np.ndarray, values: np.ndarray) -> bool:
+    """Write values where they belong, if the ranks have rows of the array itself (collective)."""
+    view, comm = picked.view, engine.runtime().comm
+    layout = engine.layout_of(view) if engine.is_sharded(view) and tuple(view.shape) == picked.shape else None
+    if layout is None or not cuts_rows(layout) or not view._array.flags.writeable:
+        return False
+    cut = layout.cut_of(0)
+    assert cut is not None
+    with engine.Scratch() as scratch:
+        where, what = picking.route(cut.points, wanted, values, comm, scratch.empty)
+        with engine.rewriting(view) as block:
+            picking.store(block, cut.points[comm.rank], where, what)
+    return True
 
 
 def write(picked: Picked, new: Any, where: Any) -> None:

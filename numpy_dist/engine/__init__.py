@@ -4,7 +4,7 @@ The layers above use what is imported here and nothing else of the engine.
 """
 
 from numpy_dist.engine.copies import aligned, assign, assign_part, copy, empty, full, register_policy
-from numpy_dist.engine.gather import agreed, gather, item, local, shard, writing, written
+from numpy_dist.engine.gather import agreed, gather, item, local, rewriting, shard, writing
 from numpy_dist.engine.handle import (
     Handle,
     is_handle,
@@ -67,6 +67,7 @@ __all__ = [
     "register_policy",
     "replay",
     "replicated",
+    "rewriting",
     "runtime",
     "selected",
     "shard",
@@ -75,5 +76,4 @@ __all__ = [
     "target_of",
     "wrap",
     "writing",
-    "written",
 ]

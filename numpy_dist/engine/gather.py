@@ -160,6 +160,27 @@ def writing(x: Any) -> Iterator[np.ndarray]:
         memory.upload(block, values)
 
 
+@contextmanager
+def rewriting(x: Any) -> Iterator[np.ndarray]:
+    """This rank's part of `x` on the host, some elements of which are to be written at once.
+
+    Collective in effect: first the whole pending program is executed, whose statements may read the old values.
+    """
+    rt = runtime()
+    rt.program.run()
+    rt.program.run_deferred()
+    block, memory = _shard(x), rt.backend.memory
+    storage = x._storage
+    storage.fresh = ()  # what other ranks have of it is out of date
+    storage.drop_spare()
+    if memory.on_host:
+        yield block
+    else:
+        values = memory.download(block)
+        yield values
+        memory.upload(block, values)
+
+
 def _shard(x: Any) -> Any:
     rt = runtime()
     storage, array = x._storage, x._array
@@ -177,20 +198,3 @@ def _shard(x: Any) -> Any:
         storage.allocate(storage.layout.box(rt.rank))
     place = window(storage.dtype.itemsize, storage.low, storage.extent, None, vmap, box, array.dtype)
     return place.over(storage.memory, rt.backend.memory)
-
-
-def written(x: Any) -> np.ndarray:
-    """As `shard`, for writing to at once, through the array that it returns.
-
-    Collective in effect: it executes the whole pending program, of which statements may still read the old values.
-    """
-    rt = runtime()
-    rt.program.run()
-    rt.program.run_deferred()
-    if not rt.backend.memory.on_host:
-        raise NotImplementedError("values are not written to memory of a device from the host: see `writing`")
-    storage = x._storage
-    block = _shard(x)
-    storage.fresh = ()  # what other ranks have of it is out of date
-    storage.drop_spare()
-    return block

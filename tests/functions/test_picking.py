@@ -147,3 +147,55 @@ def test_rows_that_are_wanted_often_travel_once():
         _same(found, often.gather().astype(float))
 
     run_simulated(3, on_rank)
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3, 5])
+def test_assignments_between_recorded_statements(ranks):
+    """What was recorded before sees the old values, what comes later the new ones, those of other ranks too."""
+    rng = np.random.default_rng(12)
+    values, places, new = rng.random(60), rng.integers(-60, 60, 45), rng.random(45)
+
+    places[:2] = 0, 59
+
+    def program(x: Any, i: Any, y: Any) -> list[Any]:
+        made = []
+        for step in range(4):
+            kept = x * 2
+            float((kept + 1)[step])  # so `kept` is a value on the way, which nobody has asked for
+            if step == 1:
+                x[i] = y
+            before = x[1:] + x[:-1]
+            x[i] = y + 1 if step == 2 else y
+            made += [before, kept, x[1:] + x[:-1]]
+            x[1:-1] = x[2:] * x[:-2]  # makes a new version of the memory, and keeps the old one
+            x[i[::2]] = x[:23]
+            x[::2][i % 30] = x[:45]  # into a view, from the array itself
+        return [*made, x]
+
+    def check() -> None:
+        expected = program(values.copy(), places, new)
+        found = program(*map(numpy_dist.asarray, (values, places, new)))
+        for got, want in zip(found, expected, strict=True):
+            _same(got, want)
+
+    _at_ranks(ranks, check)
+
+
+def test_memory_of_an_assignment():
+    """Values go straight to where they belong: no rank holds more than what is sent and received besides."""
+
+    def on_rank() -> None:
+        x = engine.from_global(np.zeros(40_000))
+        i = engine.from_global(np.arange(40_000)[::-1].copy())
+        engine.flush()
+        pool = engine.runtime().pool
+        pool.peak = held = pool.held
+        x[i] = x
+        assert pool.peak - held <= 2 * 10_000 * (8 + 4)
+        held = pool.peak = pool.held
+        y = x[i]
+        assert pool.peak - held <= 10_000 * (8 + 4 * 8)
+        assert engine.is_sharded(y)
+
+    with config(MIN_SHARD_BYTES=0):
+        run_simulated(4, on_rank)
