@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from numpy_dist import engine
+from numpy_dist.conformance.adapter import current
 from numpy_dist.conformance.case import Tolerance
 
 
@@ -31,7 +31,7 @@ def gathered(result: Any) -> Any:
         return type(result)(gathered(item) for item in result)
     if isinstance(result, dict):
         return {name: gathered(item) for name, item in result.items()}
-    return Collected(result, engine.gather(result)) if engine.is_handle(result) else result
+    return Collected(result, current().gather(result)) if current().is_array(result) else result
 
 
 class Collected:

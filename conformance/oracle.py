@@ -11,22 +11,18 @@ import functools
 import shutil
 import warnings
 from collections.abc import Iterator
-from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from numpy_dist import engine
 from numpy_dist.conformance import known_differences
+from numpy_dist.conformance.adapter import current
 from numpy_dist.conformance.case import Case
 from numpy_dist.conformance.compare import differences, gathered, leaves
 from numpy_dist.conformance.subject import Subject, build, target
-from numpy_dist.dispatch.core import catalogue, fallback
-from numpy_dist.errors import FallbackWarning
-from numpy_dist.settings import config
-from numpy_dist.spmd_testing import forbid_gathers
+from numpy_dist.dispatch.core import catalogue
 
 
 @dataclass
@@ -56,16 +52,16 @@ def check(case: Case, seed: str = "0") -> list[str]:
     Unexpected
         If ours raises an error that NumPy does not.
     """
-    with config(MIN_SHARD_BYTES=0):
+    with current().settings():
         subject = build(case, seed)
     theirs = _numpy(case, subject)
     gathers = case.declines is not None or (
-        is_overridable(case.function) and catalogue.kind_of(case.function) == "gathered"
+        is_overridable(case.function) and current().kind_of(case.function) == "gathered"
     )
     ours = _ours(case, subject, gathers)
     found = list(_compare(case, subject, ours, theirs, gathers))
     if subject.files:
-        engine.runtime().comm.barrier()  # every rank has read them
+        current().comm.barrier()  # every rank has read them
         for paths in subject.files:
             shutil.rmtree(Path(paths[0]).parent, ignore_errors=True)
     return [f"{case}\n    {text}\n    seed {seed}, arguments: {subject.layouts}" for text in found]
@@ -93,20 +89,17 @@ def _ours(case: Case, subject: Subject, gathers: bool) -> Outcome:
     """Ours, executed; without a fallback and without gathers unless the case is known to gather."""
     outcome = Outcome()
     args, kwargs = subject.ours
-    with ExitStack() as stack:
-        caught = stack.enter_context(warnings.catch_warnings(record=True))
+    ours = current()
+    # What is written into a replicated array has to come to every rank.
+    may_move = gathers or case.materialises or subject.has_replicated
+    with warnings.catch_warnings(record=True) as caught, ours.watched(gathers, may_move):
         warnings.simplefilter("always")
-        stack.enter_context(config(MIN_SHARD_BYTES=0, FALLBACK="warn" if gathers else "error"))
-        fallback.forget()
-        # What is written into a replicated array has to come to every rank.
-        if not (gathers or case.materialises or subject.has_replicated):
-            stack.enter_context(forbid_gathers())
         try:
             outcome.result = target(case)(*args, **kwargs)
-            engine.force(*(x for x in leaves(outcome.result) if engine.is_handle(x)))
-            engine.force(*(x.ours for x in subject.operands if engine.is_handle(x.ours)))
-            engine.flush()
-            engine.runtime().program.tell()  # what is reported with the next collective, now
+            ours.finish(
+                *(x for x in leaves(outcome.result) if ours.is_array(x)),
+                *(x.ours for x in subject.operands if ours.is_array(x.ours)),
+            )
         except Exception as error:
             outcome.error = error
     outcome.warnings = {(w.category, str(w.message)) for w in caught}
@@ -114,10 +107,10 @@ def _ours(case: Case, subject: Subject, gathers: bool) -> Outcome:
 
 
 def _compare(case: Case, subject: Subject, ours: Outcome, theirs: Outcome, gathers: bool) -> Iterator[str]:
-    comm = engine.runtime().comm
+    comm = current().comm
     if ours.error is not None and theirs.error is None:
         raise Unexpected(f"{case}\n    raises {ours.error!r}\n    arguments: {subject.layouts}") from ours.error
-    told = comm.allgather((repr(ours.error), sorted((c.__name__, text) for c, text in ours.warnings)))
+    told = comm.allgather((repr(ours.error), sorted(_entry(c, text) for c, text in ours.warnings)))
     if len({text for text, _ in told}) > 1:
         yield f"the ranks differ: {[text for text, _ in told]}"
         return
@@ -137,6 +130,11 @@ def _compare(case: Case, subject: Subject, ours: Outcome, theirs: Outcome, gathe
     yield from _file_differences(subject)
 
 
+def _entry(category: type, text: str) -> tuple[str, str, bool]:
+    """A warning's class and text, and whether it says that something was gathered."""
+    return category.__name__, text, current().is_fallback(category)
+
+
 def _text(error: Exception) -> str:
     """An error's message, in which either class of arrays may be named."""
     return str(error).replace("'numpy.ndarray'", "'DistArray'")
@@ -144,14 +142,15 @@ def _text(error: Exception) -> str:
 
 def _warning_differences(told: list[Any], theirs: Outcome, gathers: bool) -> Iterator[str]:
     ours = {tuple(entry) for _, entries in told for entry in entries}
-    fallbacks = {entry for entry in ours if entry[0] == FallbackWarning.__name__}
+    fallbacks = {entry for entry in ours if entry[2]}
     if gathers and not fallbacks and theirs.error is None:
         yield "there is no FallbackWarning: is it native by now?"
     if fallbacks and not gathers:
         yield f"gathers: {sorted(fallbacks)[0][1]}"
     numpys = {(category.__name__, text) for category, text in theirs.warnings}
-    if ours - fallbacks != numpys:
-        yield f"warnings are {sorted(ours - fallbacks)} instead of {sorted(numpys)}"
+    others = {entry[:2] for entry in ours - fallbacks}
+    if others != numpys:
+        yield f"warnings are {sorted(others)} instead of {sorted(numpys)}"
 
 
 def _result_differences(case: Case, subject: Subject, ours: Outcome, theirs: Outcome) -> Iterator[str]:
@@ -162,7 +161,11 @@ def _result_differences(case: Case, subject: Subject, ours: Outcome, theirs: Out
         if type(mine) is np.ndarray and _is_ours_to_make(case, subject, mine):
             yield "a result is an ndarray, not a distributed array"
     collected, bases = gathered(ours.result), [operand.theirs_base for operand in subject.operands]
-    found = list(differences(collected, theirs.result, case.tolerance, case.values, arguments=bases))
+    found = list(
+        differences(
+            collected, theirs.result, case.tolerance, case.values, arguments=bases, order=current().memory_order
+        )
+    )
     if found and known_differences.depends_on_strides(case, subject.theirs):
         found = list(_contiguous_differences(case, subject, collected, theirs))
     yield from found
@@ -186,7 +189,7 @@ def _is_ours_to_make(case: Case, subject: Subject, result: np.ndarray) -> bool:
 
     Other array classes (records) are what they are in NumPy.
     """
-    if not _asks_us(case.function) or not any(engine.is_handle(x.ours) for x in subject.operands):
+    if not _asks_us(case.function) or not any(current().is_array(x.ours) for x in subject.operands):
         return False
     return not any(result is x.ours for x in subject.operands)
 
@@ -229,9 +232,9 @@ def _contiguous_differences(case: Case, subject: Subject, collected: Any, theirs
 def _write_through(subject: Subject, ours: Outcome, theirs: Outcome) -> None:
     """Write into results on both sides: whether they are views shows in the arguments, compared afterwards."""
     given = [operand.theirs for operand in subject.operands]
-    with config(MIN_SHARD_BYTES=0, FALLBACK="error"):
+    with current().settings():
         for mine, other in zip(leaves(ours.result), leaves(theirs.result), strict=False):
-            if not isinstance(other, np.ndarray) or not engine.is_handle(mine) or any(other is x for x in given):
+            if not isinstance(other, np.ndarray) or not current().is_array(mine) or any(other is x for x in given):
                 continue
             if other.flags.writeable and other.size and mine.flags.writeable and mine.shape == other.shape:
                 value = _written(other.dtype)
@@ -251,11 +254,17 @@ def _written(dtype: np.dtype) -> Any:
 def _argument_differences(case: Case, subject: Subject) -> Iterator[str]:
     for number, operand in enumerate(subject.operands):
         mine = gathered(operand.ours_base)
-        yield from differences(mine, operand.theirs_base, case.tolerance, name=f"argument {number}, afterwards,")
+        yield from differences(
+            mine,
+            operand.theirs_base,
+            case.tolerance,
+            name=f"argument {number}, afterwards,",
+            order=current().memory_order,
+        )
 
 
 def _file_differences(subject: Subject) -> Iterator[str]:
-    engine.runtime().comm.barrier()
+    current().comm.barrier()
     for theirs, ours in subject.files:
         if Path(theirs).exists() and (not Path(ours).exists() or _content(theirs) != _content(ours)):
             yield "the file that was written differs"

@@ -16,10 +16,12 @@ import numpy as np
 
 import numpy_dist
 from numpy_dist.conformance import coverage
-from numpy_dist.conformance.known_differences import DIFFERENCES, STRIDE_DEPENDENT
-from numpy_dist.conformance.suite import cases_by_function, label, topics
+from numpy_dist.conformance.command import differences, share_text
+from numpy_dist.conformance.selection import topic_of
+from numpy_dist.conformance.suite import cases_by_function, label
+from numpy_dist.conformance.worker import reason_of
 from numpy_dist.dispatch.core import catalogue, registry
-from numpy_dist.dispatch.core.keys import METHODS, name_of
+from numpy_dist.dispatch.core.keys import METHODS
 from numpy_dist.distarray.interface import GATHERING, NEEDS_MEMORY, REFUSED
 
 DEFAULT = Path(numpy_dist.__file__).parent.parent / "docs" / "api-status.md"
@@ -29,25 +31,8 @@ Made by `python -m numpy_dist.conformance.status` from the table of implementati
 NumPy {version}. The kinds are those of the first rule; a rule may decline a call that it cannot do, which then runs on
 gathered NumPy with a `FallbackWarning`. `numpy_dist.explain(function, *args)` tells what a certain call would do.
 
-{functions_native} of {functions} functions and {targets_native} of {targets} ufuncs and ufunc methods run without
-gathering.
+{share}
 """
-
-
-def reason_of(function: Any) -> str:
-    """Why a function is gathered or refused, as the table says it."""
-    record = registry.lookup(function)
-    reasons = [rule.reason for rule in record.rules if rule.reason] if record is not None else []
-    return reasons[0] if reasons and catalogue.kind_of(function) in ("gathered", "refused") else ""
-
-
-def topic_of() -> dict[Any, str]:
-    """The first topic that has a case of a function."""
-    found: dict[Any, str] = {}
-    for topic in topics():
-        for case in topic.cases:
-            found.setdefault(case.function, topic.title)
-    return found
 
 
 def function_tables() -> Iterator[str]:
@@ -90,25 +75,17 @@ def _owner(function: Any) -> int:
 def differences_text() -> Iterator[str]:
     """Known differences from NumPy, with their reasons."""
     yield "\n## Known differences from NumPy\n"
-    by_reason: dict[str, list[str]] = {}
-    for entry in STRIDE_DEPENDENT:
-        by_reason.setdefault(entry.reason, []).append(f"`{name_of(entry.ufunc)}`")
-    for reason, names in by_reason.items():
-        yield f"- {', '.join(names)}: {reason}. Ours is what NumPy has for contiguous arguments that do not overlap."
-    for known in DIFFERENCES:
-        yield f"- `{name_of(known.function)}`: {known.reason}."
+    for names, reason in differences():
+        yield f"- {', '.join(f'`{name}`' for name in names.split(', '))}: {reason}"
 
 
 def text() -> str:
     """The whole page."""
-    functions, targets = coverage.functions(), list(coverage.ufunc_targets())
+    functions = coverage.functions()
     lines = [
         _HEAD.format(
             version=".".join(np.__version__.split(".")[:2]),
-            functions=len(functions),
-            functions_native=sum(catalogue.kind_of(f) != "gathered" for f in functions),
-            targets=len(targets),
-            targets_native=sum(catalogue.kind_of(t) != "gathered" for t in targets),
+            share=share_text(),
         ).rstrip()
     ]
     lines += ["\n| kind | functions |\n|---|---|"]

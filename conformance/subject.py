@@ -11,11 +11,9 @@ from typing import Any
 
 import numpy as np
 
-import numpy_dist.distarray  # noqa: F401 - registers the class of the arrays
-from numpy_dist import engine
+from numpy_dist.conformance.adapter import current
 from numpy_dist.conformance.arguments import VIEWS, Array, TemporaryFile, pick
 from numpy_dist.conformance.case import Case
-from numpy_dist.conformance.layouts import random_layout
 from numpy_dist.dispatch.core.keys import name_of
 
 # How often an argument that the case gives whole lies in its base in these ways.
@@ -62,12 +60,12 @@ class Subject:
     @property
     def has_replicated(self) -> bool:
         """Whether any distributed argument is replicated."""
-        return any(engine.is_handle(x.ours) and not engine.is_sharded(x.ours) for x in self.operands)
+        return any(current().is_array(x.ours) and not current().is_sharded(x.ours) for x in self.operands)
 
     @property
     def sharded(self) -> bool:
         """Whether any argument is sharded."""
-        return any(engine.is_sharded(operand.ours) for operand in self.operands)
+        return any(current().is_sharded(operand.ours) for operand in self.operands)
 
 
 def build(case: Case, seed: str) -> Subject:
@@ -118,25 +116,13 @@ def _operand(array: Array, salt: str, generator: random.Random) -> Operand:
     if not array.distributed:
         mine = base.copy()
         return Operand(base, view(base), mine, view(mine), "an ndarray")
-    ours, where = _laid_out(base, generator)
+    ours, where = current().distribute(base, generator)
     return Operand(base, view(base), ours, view(ours), f"{how} of {where}")
-
-
-def _laid_out(base: np.ndarray, generator: random.Random) -> tuple[Any, str]:
-    if not engine.shardable(base.dtype):
-        return engine.replicated(base.copy()), "replicated"
-    draw = generator.random()
-    if draw < 0.1 and base.ndim:
-        return engine.from_global(base), "the default layout"
-    if draw < 0.15:
-        return engine.replicated(base.copy()), "replicated"
-    layout = random_layout(base.shape, engine.runtime().size, generator)
-    return engine.from_global(base, layout), layout.describe()
 
 
 def _paths(file: TemporaryFile) -> tuple[str, str]:
     """Two paths that do not exist yet (collective): NumPy's, of each rank, and ours, the same one on every rank."""
-    comm = engine.runtime().comm
+    comm = current().comm
     folder = comm.bcast(tempfile.mkdtemp(prefix="numpy_dist-conformance-") if comm.rank == 0 else None)
     return os.path.join(folder, f"theirs{comm.rank}{file.suffix}"), os.path.join(folder, f"ours{file.suffix}")
 

@@ -166,7 +166,7 @@ def _arguments(function: Any, a: Any, axis: Any, options: dict[str, Any]) -> tup
         decline(f"sorting of dtype {a.dtype}")
     if "descending" in options and a.dtype.kind in "cV":
         decline(f"sorting of dtype {a.dtype} in descending order")
-    if axis is None:
+    if axis is None or a.ndim == 0:
         a, axis = np.ravel(a), 0
     return a, normalize_axis_index(axis, a.ndim)
 

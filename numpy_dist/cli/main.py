@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 import os
 import sys
 from collections.abc import Sequence
@@ -46,7 +47,7 @@ def build_parser() -> tuple[argparse.ArgumentParser, argparse.ArgumentParser]:
     """The parser, and that of `run` (for errors about its script, which argparse cannot see)."""
     parser = argparse.ArgumentParser(prog="numpy-dist", description="Runs NumPy programs on several ranks.")
     parser.add_argument("--version", action="version", version=f"numpy-dist {metadata.version('numpy-dist')}")
-    commands = parser.add_subparsers(dest="task", required=True, metavar="{run,info,cache}")
+    commands = parser.add_subparsers(dest="task", required=True, metavar="{run,conformance,info,cache}")
     run = commands.add_parser(
         "run",
         allow_abbrev=False,  # `split_command` must know which words have values
@@ -69,6 +70,8 @@ def build_parser() -> tuple[argparse.ArgumentParser, argparse.ArgumentParser]:
         action="store_true",
         help="give the script numpy_dist where it imports numpy; what it imports keeps its NumPy",
     )
+    # Its options stand with the suite, which is imported where it is wanted.
+    commands.add_parser("conformance", add_help=False, help="compare every function with NumPy, on 1 to 4 ranks")
     info = commands.add_parser("info", help="show what this machine offers, and what is missing")
     info.add_argument("--json", action="store_true", help="print JSON")
     kept = commands.add_parser("cache", help="show or clear the compiled kernels that are kept on disk")
@@ -84,6 +87,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run `numpy-dist` with the given arguments (default: those of the command line); returns the exit code."""
     arguments = sys.argv[1:] if arguments is None else list(arguments)
     parser, run_parser = build_parser()
+    if arguments[:1] == ["conformance"]:
+        return _conformance(arguments[1:])
     if arguments[:1] != ["run"]:
         options = parser.parse_args(arguments)
         if options.task == "cache":
@@ -103,6 +108,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except LauncherError as problem:
         print(f"numpy-dist: {problem}", file=sys.stderr)
         return 2
+
+
+def _conformance(arguments: Sequence[str]) -> int:
+    # By name: the suite, which is no lower layer, uses parts of the launcher.
+    command = importlib.import_module("numpy_dist.conformance.command")
+    return command.main(arguments)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,110 @@
+"""What the suite asks of the arrays under test: those of numpy_dist, or of another library that implements NumPy's
+protocols.
+
+To test other arrays, write a subclass of `Adapter` and pass it as ``numpy-dist conformance --adapter module:Class``,
+or make it `current` with `use`.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any, NoReturn
+
+import numpy as np
+
+
+class Communicator:
+    """The ranks of a program that has one."""
+
+    rank, size = 0, 1
+
+    def allgather(self, value: Any) -> list[Any]:
+        return [value]
+
+    def bcast(self, value: Any) -> Any:
+        return value
+
+    def barrier(self) -> None:
+        """Nobody to wait for."""
+
+
+class Adapter:
+    """Arrays of another library, on one rank. `distribute`, `is_array` and `gather` are all that has to be written.
+
+    Attributes
+    ----------
+    memory_order : bool
+        Whether strides and contiguity are compared.
+    """
+
+    memory_order = False
+
+    def distribute(self, base: np.ndarray, generator: random.Random) -> tuple[Any, str]:
+        """An array with these values, lying as `generator` tells, and how it lies, in words."""
+        return _to_be_written(self)
+
+    def is_array(self, x: Any) -> bool:
+        """Whether `x` is an array under test."""
+        return _to_be_written(self)
+
+    def gather(self, x: Any) -> np.ndarray:
+        """The values as an ndarray of its own."""
+        return _to_be_written(self)
+
+    def is_sharded(self, x: Any) -> bool:
+        """Whether functions that gather are to say so for this array."""
+        return False
+
+    def kind_of(self, function: Any) -> str:
+        """ "gathered" where a function is known to run on gathered NumPy, with a warning; else anything."""
+        return "native"
+
+    def finish(self, *arrays: Any) -> None:
+        """Run what was only recorded so far."""
+
+    def settings(self) -> AbstractContextManager[Any]:
+        """In force while arguments are made and results are written to."""
+        return nullcontext()
+
+    def watched(self, may_gather: bool, may_move: bool) -> AbstractContextManager[Any]:
+        """In force during a call; it should raise an error where something is gathered that must not be."""
+        return nullcontext()
+
+    def is_fallback(self, category: type[Warning]) -> bool:
+        """Whether a warning says that something was gathered."""
+        return False
+
+    @property
+    def comm(self) -> Any:
+        """The ranks on which the case runs."""
+        return Communicator()
+
+
+def _to_be_written(adapter: Adapter) -> NoReturn:
+    raise NotImplementedError(f"{type(adapter).__name__} has no distribute, is_array or gather")
+
+
+_current: Adapter | None = None
+
+
+def current() -> Adapter:
+    """The arrays under test; by default those of numpy_dist."""
+    global _current
+    if _current is None:
+        from numpy_dist.conformance.dist_arrays import DistArrays
+
+        _current = DistArrays()
+    return _current
+
+
+@contextmanager
+def use(adapter: Adapter) -> Iterator[Adapter]:
+    """Test other arrays within the block."""
+    global _current
+    before, _current = _current, adapter
+    try:
+        yield adapter
+    finally:
+        _current = before

@@ -1,0 +1,206 @@
+"""What goes wrong easily: promotion, aliasing, emptiness, truth, conversions, NaN. Each is a case of its own."""
+
+from __future__ import annotations
+
+import copy
+import operator
+
+import numpy as np
+
+from numpy_dist.conformance.arguments import a, of, plain, plain_of
+from numpy_dist.conformance.case import BLAS, SUMS, Topic
+
+TOPIC = Topic("What goes wrong easily")
+case = TOPIC.case
+A = np.ndarray
+
+# Python's scalars are weak, and must fit.
+for _dtype in ("u1", "i1", "u2", "f2", "f4", "?", "c8"):
+    for _other in (300, -1, 1, 2.5, 1e300, True, 2j, np.float64(2.5), np.int8(3), np.uint64(3)):
+        case(A.__add__, a(6, 5, dtype=_dtype), _other, via=operator.add)
+        case(A.__iadd__, a(6, 5, dtype=_dtype), _other, via=operator.iadd)
+        case(A.__lt__, a(6, 5, dtype=_dtype), _other, via=operator.lt)
+case(A.__neg__, a(6, dtype="?"), via=operator.neg)
+case(A.__sub__, a(6, dtype="?"), a(6, dtype="?"), via=operator.sub)
+case(A.__pow__, a(6, dtype="i4", values="ones"), -1, via=operator.pow)
+case(A.__pow__, a(6, dtype="i4", values="ones"), a(6, dtype="i4"), via=operator.pow)
+case(A.__floordiv__, a(6, dtype="i4"), 0, via=operator.floordiv)
+case(A.__mod__, a(6), 0.0, via=operator.mod)
+case(A.__itruediv__, a(6, dtype="i4"), 2, via=operator.itruediv)
+case(A.__iadd__, a(6, dtype="i4"), a(6), via=operator.iadd)
+case(A.__setitem__, a(6, dtype="i4"), via=lambda x: operator.setitem(x, slice(None), 2.7))
+case(A.__setitem__, a(6, dtype="u1"), via=lambda x: operator.setitem(x, 0, 300))
+case(A.__setitem__, a(6, dtype="i4"), via=lambda x: operator.setitem(x, 0, np.nan))
+case(A.__setitem__, a(6), via=lambda x: operator.setitem(x, 0, 1j))
+
+# Sums of small integers and booleans widen; means of float16 do not overflow.
+for _dtype in ("i1", "u1", "i2", "u4", "?", "f2"):
+    case(np.sum, a(300, dtype=_dtype, values="ones"), tolerance=SUMS)
+    case(np.prod, a(30, dtype=_dtype, values="ones"))
+    case(np.mean, a(300, dtype=_dtype, values="ones"), tolerance=SUMS)
+    case(np.cumsum, a(300, dtype=_dtype, values="ones"))
+case(np.mean, a(70_000, dtype="f2", values="ones"))
+case(np.sum, a(70_000, dtype="f2", values="ones"))
+case(np.add.reduce, a(300, dtype="u1", values="ones"), dtype="u1")
+case(np.multiply.reduce, a(30, dtype="i1", values="large"), dtype="i1")
+
+# Scalars or views.
+case(A.__getitem__, a(6), via=lambda x: [x[0], x[0, ...], x[()], x[...]])
+case(A.__getitem__, a(6), via=lambda x: x[0, ...].__setitem__((), 7))
+case(A.__getitem__, of(2.5), via=lambda x: [x[()], x[...]])
+case(A.__getitem__, a(6, 5), via=lambda x: [x[1, 2], x[np.int64(1), 2], x[1, 2, ...]])
+case(A.__getitem__, a(4, 3, 5), via=lambda x: x[[0], :, [1]])
+case(A.__getitem__, a(4, 3, 5), via=lambda x: x[0, :, [1, 2]])
+case(A.__getitem__, a(4, 3, 5), via=lambda x: x[:, [0, 2], [1, 1]])
+case(A.__getitem__, a(4, 3, 5), via=lambda x: x[[[0], [1]], :, [1, 2]])
+case(A.__getitem__, a(6, 5), via=lambda x: x[True], declines="a 0-d mask")
+case(A.__getitem__, a(6, 5), via=lambda x: [x[:, None].shape, x[::-1, ::-2], x[10:], x[-100:2]])
+case(A.__getitem__, a(6, 5), via=lambda x: x[1.0])
+case(A.__getitem__, a(6, 5), via=lambda x: x[7])
+case(A.__getitem__, a(6, 5), via=lambda x: x[0, 0, 0])
+case(A.__getitem__, a(6, 5), via=lambda x: x["f"])
+
+# The same memory on both sides, and the same cell several times.
+for _move in (
+    lambda x: np.add(x[1:], x[:-1], out=x[1:]),
+    lambda x: np.add(x[:-1], x[1:], out=x[:-1]),
+    lambda x: np.add(x, x.T, out=x),
+    lambda x: np.copyto(x[1:], x[:-1]),
+    lambda x: operator.iadd(x[:, 1:], x[:, :-1]),
+    lambda x: operator.setitem(x, slice(None), x[::-1]),
+    lambda x: operator.setitem(x, (slice(None), slice(1, None)), x[:, :-1]),
+    lambda x: np.negative(x[::-1], out=x),
+):
+    case(np.add, a(5, 5, values="whole"), via=_move)
+case(A.__setitem__, a(6), via=lambda x: operator.setitem(x, [0, 0, 2, 0], [1, 2, 3, 4]))
+case(A.__setitem__, a(6), via=lambda x: operator.setitem(x, [0, 0], x[[0, 0]] + 1))
+case(np.add.at, a(6, values="whole"), [0, 0, 2], 1.0)
+case(np.add, a(5), a(5), out=a(3, 5))
+case(np.add, a(3, 5), a(3, 5), out=a(5))
+case(np.add, a(5), a(5), out=a(5, dtype="i4"))
+case(np.add, a(5), a(5), out=a(5), where=of([True, False, True, False, True]))
+case(np.sqrt, a(3, 5, values="positive"), out=a(3, 5), where=of([True, False, True, False, True]))
+case(np.sum, a(6, 5, values="whole"), axis=0, out=a(5), where=of([[True], [False]] * 3))
+
+# Nothing at all.
+for _function in (np.sum, np.prod, np.all, np.any, np.max, np.min, np.argmax, np.mean, np.var, np.median, np.ptp,
+                  np.cumsum, np.sort, np.unique, np.nonzero, np.count_nonzero, np.concatenate, np.vstack):  # fmt: skip
+    _empty = [a(0, 3), a(0, 3)] if _function in (np.concatenate, np.vstack) else a(0, 3)
+    case(_function, _empty)
+    if _function not in (np.unique, np.nonzero, np.vstack):
+        case(_function, _empty, axis=0)
+        case(_function, _empty, axis=1)
+case(np.max, a(0), initial=3.0)
+case(np.linalg.norm, a(0))
+case(np.dot, a(3, 0), a(0, 4))
+case(np.concatenate, [])
+
+# Truth and conversions.
+for _array in (a(0), of([1.0]), of([0.0]), a(2), of(1.0), of([[2.0]])):
+    case(A.__bool__, _array, via=bool, materialises=True)
+    case(A.__float__, _array, via=float, materialises=True)
+    case(A.__bool__, _array, via=lambda x: not x, materialises=True)
+    case(A.__bool__, _array, via=lambda x: 1 if x else 2, materialises=True)
+case(A.__eq__, a(4), via=lambda x: x == None)  # noqa: E711
+case(A.__ne__, a(4), via=lambda x: x != None)  # noqa: E711
+case(A.__eq__, a(4), via=lambda x: x == "text")
+case(A.__eq__, a(4), via=lambda x: [1, 2, 3, 4] == x)
+case(A.__eq__, a(4), via=lambda x: x == (1, 2))
+case(A.__contains__, of([1.0, np.nan]), via=lambda x: [np.nan in x, 1 in x, "x" in x])
+case(np.array, a(4), via=lambda x: np.array(x, copy=True, like=x))
+case(np.array, a(4), via=lambda x: np.array([x, x], like=x))
+case(A.__array__, a(4), via=lambda x: np.array(x, copy=True) + 0, declines="an ndarray is asked for")
+case(A.__array__, a(4), via=lambda x: np.array([x, x]) + 0, declines="an ndarray is asked for")
+case(A.__array__, a(4, values="whole"), via=lambda x: np.sum([x, x]), declines="an ndarray is asked for")
+case(A.__copy__, a(4), via=lambda x: copy.copy(x) is x)
+
+# NaN: ordering, ties, extremes.
+for _function in (np.max, np.min, np.argmax, np.argmin, np.nanmax, np.nanargmin, np.sort, np.median, np.unique):
+    case(_function, a(40, values="nans"))
+    case(_function, a(40, values="special"))
+    case(_function, a(9, 8, values="nans"), axis=0) if _function is not np.unique else None
+case(np.argsort, a(40, values="nans"), kind="stable")
+case(np.argmax, of([1, 3, 3, 1, 3] * 3))
+case(np.argmin, of([3, 1, 1, 3, 1] * 3))
+case(np.argmax, of([False, True, True] * 4))
+case(np.searchsorted, of([1, 2, 2, 2, 3, 3, 9]), of([2, 3, 0, 10]), side="right")
+case(np.maximum, a(40, values="nans"), a(40, values="nans"))
+case(np.fmax, of([1.0, np.nan, 2.0]), of([np.nan, np.nan, 1.0]))
+case(np.isclose, of([np.nan, np.inf, 1.0]), of([np.nan, np.inf, 1.0 + 1e-9]), equal_nan=True)
+case(np.array_equal, a(9, values="nans"), a(9, values="nans"))
+
+
+def _steered(x):
+    """A loop that a NaN in a maximum ends, on every rank alike."""
+    steps, largest = 0, np.max(np.abs(x))
+    while largest > 1 and steps < 5:
+        x = x / 2
+        largest, steps = np.max(np.abs(x)), steps + 1
+    return steps
+
+
+case(np.max, a(40, values="nans"), via=_steered)
+case(np.max, a(40), via=_steered)
+
+
+def _changed_after_use(d, buffer):
+    """An ndarray that its owner changes after it was used."""
+    d += buffer
+    buffer[:] = 0
+    e = d * buffer
+    buffer[:] = 2
+    return e + buffer
+
+
+case(A.__iadd__, a(6, 5), plain(5), via=_changed_after_use)
+
+# Times.
+case(A.__sub__, a(6, dtype="M8[D]"), np.datetime64("2020-01-01"), via=operator.sub)
+case(A.__add__, a(6, dtype="M8[D]"), np.timedelta64(5, "h"), via=operator.add)
+case(A.__add__, a(6, dtype="M8[D]"), a(6, dtype="M8[D]"), via=operator.add)
+case(A.__lt__, a(6, dtype="M8[D]", values="special"), np.datetime64("NaT"), via=operator.lt)
+case(np.max, a(9, dtype="M8[s]", values="special"))
+case(np.mean, a(9, dtype="m8[s]"))
+case(np.sort, a(9, dtype="M8[s]", values="special"))
+
+# Singular matrices, and the types of tuples.
+case(np.linalg.inv, of([[1.0, 2.0], [2.0, 4.0]]))
+case(np.linalg.solve, of(np.zeros((3, 3))), of(np.ones(3)))
+case(np.linalg.cholesky, of([[1.0, 2.0], [2.0, 1.0]]))
+case(np.linalg.eigh, a(4, 4, values="definite"), via=lambda x: type(np.linalg.eigh(x)).__name__)
+case(np.linalg.svd, a(4, 3), via=lambda x: type(np.linalg.svd(x)).__name__)
+case(np.linalg.qr, a(4, 3), via=lambda x: type(np.linalg.qr(x)).__name__)
+case(np.linalg.slogdet, a(4, 4, values="definite"), via=lambda x: type(np.linalg.slogdet(x)).__name__)
+case(np.unique_all, of([3, 1, 3, 2]), via=lambda x: type(np.unique_all(x)).__name__)
+case(np.matmul, a(3, 4), a(3, 4))
+case(np.matmul, a(3, 4), 2.0)
+case(np.matmul, a(0, 4), a(4, 0), tolerance=BLAS)
+
+# Text, and floating-point errors as exceptions.
+case(A.__repr__, a(40, 60, dtype="i4"), via=repr, materialises=True)
+case(A.__repr__, a(0, 3), via=repr, materialises=True)
+case(A.__repr__, a(3, dtype="f4"), via=lambda x: f"{x!r} {x}", materialises=True)
+
+
+def _raising(what):
+    def run(x):
+        with np.errstate(**{what: "raise"}):
+            return {"divide": lambda: 1 / x, "invalid": lambda: np.sqrt(x), "over": lambda: np.exp(x * 1e4)}[what]()
+
+    return run
+
+
+for _what in ("divide", "invalid", "over"):
+    case(A.__rtruediv__, of([0.0, -1.0, 4.0]), via=_raising(_what))
+    case(A.__rtruediv__, of([1.0, 0.25, 4.0]), via=_raising(_what))
+
+# Masked arrays, and subclasses.
+
+
+def _masked(x):
+    return np.ma.masked_array(x.gather() if hasattr(x, "gather") else x, mask=[True, False, False, True])
+
+
+case(A.__array__, a(4), via=lambda x: np.ma.getmaskarray(_masked(x) + 1), materialises=True)
+case(A.__array_ufunc__, plain_of([1.0, 2.0]), via=lambda x: type(x.view(np.matrix) * 2.0).__name__)
+

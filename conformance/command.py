@@ -1,0 +1,124 @@
+"""`numpy-dist conformance`: runs the suite on several numbers of ranks, and reports."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from numpy_dist.conformance import coverage, known_differences, report, selection, worker
+from numpy_dist.dispatch.core import catalogue
+from numpy_dist.dispatch.core.keys import name_of
+
+ENVIRONMENT = {"OMP_NUM_THREADS": "1", "NUMPY_DIST_NUM_THREADS": "1", "NUMPY_DIST_TIMEOUT": "120"}
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """The options that are the command's own."""
+    parser.add_argument("--ranks", default="1,2,3,4", help="numbers of ranks (default: %(default)s)")
+    parser.add_argument("--backend", help="sets NUMPY_DIST_BACKEND")
+    parser.add_argument("--report", metavar="FILE", help="write an HTML page")
+    parser.add_argument("--share", action="store_true", help="only print how much of NumPy runs without gathering")
+    parser.add_argument("--at-least", type=float, metavar="PERCENT", help="with --share: fail below this")
+
+
+def share() -> tuple[int, int, int, int]:
+    """How many functions run without gathering, of how many; the same of ufuncs and their methods."""
+    functions, targets = coverage.functions(), list(coverage.ufunc_targets())
+    return (
+        sum(catalogue.kind_of(f) != "gathered" for f in functions),
+        len(functions),
+        sum(catalogue.kind_of(t) != "gathered" for t in targets),
+        len(targets),
+    )
+
+
+def share_text() -> str:
+    """`share` in words."""
+    native, functions, native_targets, targets = share()
+    return (
+        f"{native} of {functions} functions ({100 * native / functions:.1f} %) and {native_targets} of {targets} "
+        f"ufuncs and ufunc methods ({100 * native_targets / targets:.1f} %) run without gathering."
+    )
+
+
+def differences() -> Iterator[tuple[str, str]]:
+    """Known differences: the functions, and the reason."""
+    by_reason: dict[str, list[str]] = {}
+    for entry in known_differences.STRIDE_DEPENDENT:
+        by_reason.setdefault(entry.reason, []).append(name_of(entry.ufunc))
+    for reason, names in by_reason.items():
+        yield ", ".join(names), f"{reason}. Ours is what NumPy has for contiguous arguments that do not overlap."
+    for known in known_differences.all_differences():
+        yield name_of(known.function), f"{known.reason}."
+
+
+def run_job(ranks: int, backend: str | None, given: Sequence[str]) -> tuple[int, list[dict[str, Any]]]:
+    """Run the suite as a job of so many ranks: its exit code, and the rows that it has written."""
+    with tempfile.TemporaryDirectory(prefix="numpy_dist-conformance-") as folder:
+        results = Path(folder) / "results.jsonl"
+        results.touch()
+        command = [sys.executable, "-m", "numpy_dist", "run", "-n", str(ranks)]
+        command += ["--backend", backend] if backend else []
+        command += ["-m", "numpy_dist.conformance.worker", "--results", str(results), *given]
+        code = subprocess.run(command, env={**ENVIRONMENT, **os.environ}).returncode
+        return code, [json.loads(line) for line in results.read_text().splitlines()]
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the command; returns the exit code: 1 where something differs, and is not known to."""
+    if options.share:
+        print(share_text())
+        native, functions, _, _ = share()
+        return int(options.at_least is not None and 100 * native < options.at_least * functions)
+    given, failed = handed_on(options), False
+    worker.load(options.load)
+    expected = len(list(selection.choose(worker.names_in(options.area), worker.names_in(options.functions))))
+    if not expected:
+        print("no function has this name, or no topic contains this text", file=sys.stderr)
+        return 2
+    runs: dict[int, list[dict[str, Any]]] = {}
+    for ranks in [int(text) for text in options.ranks.split(",")]:
+        code, runs[ranks] = run_job(ranks, options.backend, given)
+        rows = runs[ranks]
+        for row in rows:
+            print("".join(f"{row['function']}: {text}\n" for text in row["problems"]), end="")
+        if code or len(rows) < expected:
+            print(f"{ranks} ranks: the run ended with exit code {code} after {len(rows)} of {expected} functions")
+            failed = True
+        print(*report.summary({ranks: rows}), sep="\n", flush=True)
+        failed |= any(row["problems"] for row in rows)
+    if options.report:
+        title = f"Conformance of {options.adapter or 'numpy_dist'} with NumPy"
+        page = report.html(runs, share_text(), list(differences()), f"{title} {np.__version__}")
+        Path(options.report).write_text(page, encoding="utf-8")
+        print(f"wrote {options.report}")
+    return int(failed)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run `numpy-dist conformance` with these arguments; returns the exit code."""
+    parser = argparse.ArgumentParser(
+        prog="numpy-dist conformance",
+        parents=[worker.arguments()],
+        description="Compares every function with NumPy: values, dtypes, views, errors and warnings.",
+    )
+    add_options(parser)
+    return run(parser.parse_args(arguments))
+
+
+def handed_on(options: argparse.Namespace) -> list[str]:
+    """The options of the ranks, as words."""
+    words = ["--seed", options.seed, "--layouts", str(options.layouts)]
+    for name in ("area", "functions", "load"):
+        words += [word for value in getattr(options, name) for word in (f"--{name}", value)]
+    words += ["--variants"] if options.variants else []
+    return words + (["--adapter", options.adapter] if options.adapter else [])

@@ -1,0 +1,72 @@
+"""The adapter of numpy_dist's own arrays: random layouts, nothing gathered unless the table says so."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from typing import Any
+
+import numpy as np
+
+import numpy_dist.distarray  # noqa: F401 - registers the class of the arrays
+from numpy_dist import engine
+from numpy_dist.conformance.adapter import Adapter
+from numpy_dist.conformance.layouts import random_layout
+from numpy_dist.dispatch.core import catalogue, fallback
+from numpy_dist.errors import FallbackWarning
+from numpy_dist.settings import config
+from numpy_dist.spmd_testing import forbid_gathers
+
+
+class DistArrays(Adapter):
+    """Distributed arrays in random layouts: irregular and empty shards, copies, pinned, replicated."""
+
+    memory_order = True
+
+    def distribute(self, base: np.ndarray, generator: random.Random) -> tuple[Any, str]:
+        if not engine.shardable(base.dtype):
+            return engine.replicated(base.copy()), "replicated"
+        draw = generator.random()
+        if draw < 0.1 and base.ndim:
+            return engine.from_global(base), "the default layout"
+        if draw < 0.15:
+            return engine.replicated(base.copy()), "replicated"
+        layout = random_layout(base.shape, engine.runtime().size, generator)
+        return engine.from_global(base, layout), layout.describe()
+
+    def is_array(self, x: Any) -> bool:
+        return engine.is_handle(x)
+
+    def gather(self, x: Any) -> np.ndarray:
+        return engine.gather(x)
+
+    def is_sharded(self, x: Any) -> bool:
+        return engine.is_sharded(x)
+
+    def kind_of(self, function: Any) -> str:
+        return catalogue.kind_of(function)
+
+    def finish(self, *arrays: Any) -> None:
+        engine.force(*arrays)
+        engine.flush()
+        engine.runtime().program.tell()  # what is reported with the next collective, now
+
+    def settings(self) -> AbstractContextManager[Any]:
+        return config(MIN_SHARD_BYTES=0, FALLBACK="error")
+
+    @contextmanager
+    def watched(self, may_gather: bool, may_move: bool) -> Iterator[None]:
+        with ExitStack() as stack:
+            stack.enter_context(config(MIN_SHARD_BYTES=0, FALLBACK="warn" if may_gather else "error"))
+            fallback.forget()
+            if not may_move:
+                stack.enter_context(forbid_gathers())
+            yield
+
+    def is_fallback(self, category: type[Warning]) -> bool:
+        return issubclass(category, FallbackWarning)
+
+    @property
+    def comm(self) -> Any:
+        return engine.runtime().comm

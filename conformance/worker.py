@@ -1,0 +1,123 @@
+"""One rank of a run of the suite: ``python -m numpy_dist.conformance.worker --results FILE [options of the command]``.
+
+Rank 0 writes one line of JSON for each function, so that a run that ends early tells how far it came.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import traceback
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from typing import Any
+
+from numpy_dist.comm.detect import get_communicator
+from numpy_dist.conformance import adapter, selection, suite
+from numpy_dist.conformance.case import Case, Topic
+from numpy_dist.conformance.oracle import Unexpected, check, is_overridable
+from numpy_dist.dispatch.core import catalogue, registry
+from numpy_dist.spmd_testing import Agreement
+
+
+def surviving(agreement: Agreement | None) -> Callable[[Case, str], list[str]]:
+    """A `check` whose errors are problems like others; the ranks come together again after one."""
+
+    def attempt(case: Case, seed: str) -> list[str]:
+        problems, error, text = [], None, ""
+        try:
+            problems = check(case, seed)
+        except Exception as raised:
+            error = raised
+            text = str(raised) if isinstance(raised, Unexpected) else f"{case}\n{traceback.format_exc()}"
+        if agreement is None:
+            return problems if error is None else [text]
+        _, texts = agreement.settle("failed" if error else "passed", error, text)
+        if texts:
+            return [next(iter(texts.values()))]
+        # Ranks that see different problems would count differently.
+        return list(dict.fromkeys(problem for seen in agreement.exchange(problems) for problem in seen))
+
+    return attempt
+
+
+def seeds_of(first: str, layouts: int) -> list[str]:
+    """The seeds of so many layouts."""
+    return [first, *(f"{first}/{number}" for number in range(1, layouts))]
+
+
+def reason_of(function: Any) -> str:
+    """Why a function is gathered or refused, as the table says it."""
+    record = registry.lookup(function)
+    reasons = [rule.reason for rule in record.rules if rule.reason] if record is not None else []
+    return reasons[0] if reasons and catalogue.kind_of(function) in ("gathered", "refused") else ""
+
+
+def described(case: Case) -> tuple[str, str]:
+    """The kind of what a case is about, and why it is gathered; methods and attributes of arrays have none."""
+    owner = suite.owner_of(case.function)
+    if not is_overridable(owner) or not callable(owner):
+        return "method", ""
+    return adapter.current().kind_of(owner), reason_of(owner)
+
+
+def load(names: Sequence[str]) -> None:
+    """Import modules that register overrides; one that has a `TOPIC` adds its cases."""
+    for name in names:
+        topic = getattr(importlib.import_module(name), "TOPIC", None)
+        if isinstance(topic, Topic):
+            suite.add(topic)
+
+
+def adapter_named(name: str | None) -> Any:
+    """The adapter ``module:Class``, in force within a block."""
+    if name is None:
+        return nullcontext()
+    module, _, attribute = name.partition(":")
+    return adapter.use(getattr(importlib.import_module(module), attribute)())
+
+
+def arguments() -> argparse.ArgumentParser:
+    """What the command hands on to the ranks."""
+    parser = argparse.ArgumentParser(add_help=False)
+    parser.add_argument("--area", action="append", default=[], help="topics whose titles contain this (repeatable)")
+    parser.add_argument("--functions", action="append", default=[], help="names, as sort,linalg.norm (repeatable)")
+    parser.add_argument("--seed", default="0", help="of the layouts (default: %(default)s)")
+    parser.add_argument("--layouts", type=int, default=1, help="for each case (default: %(default)s)")
+    parser.add_argument("--variants", action="store_true", help="derive further cases from those that are written")
+    parser.add_argument("--load", action="append", default=[], help="a module with overrides, and cases as TOPIC")
+    parser.add_argument("--adapter", help="module:Class, an adapter for arrays of another library")
+    return parser
+
+
+def names_in(texts: Sequence[str]) -> list[str]:
+    """Names separated by commas."""
+    return [name for text in texts for name in text.split(",") if name]
+
+
+def main(given: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(parents=[arguments()], description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--results", required=True)
+    options = parser.parse_args(given)
+    load(options.load)
+    comm = get_communicator()
+    attempt = surviving(Agreement() if comm.size > 1 else None)
+    seeds = seeds_of(options.seed, options.layouts)
+    with adapter_named(options.adapter), open(options.results, "w" if comm.rank == 0 else "r", buffering=1) as file:
+        for title, label, cases in selection.choose(names_in(options.area), names_in(options.functions)):
+            if options.variants:
+                from numpy_dist.conformance.variants import variants
+
+                cases = (*cases, *variants(cases))
+            found = suite.tally(cases, seeds, attempt)
+            kind, reason = described(cases[0])
+            if comm.rank == 0:
+                row = {"topic": title, "function": label, "kind": kind, "reason": reason}
+                row |= {"cases": found.cases, "passed": found.passed, "known": found.known, "problems": found.problems}
+                file.write(json.dumps(row) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
