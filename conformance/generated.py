@@ -145,11 +145,9 @@ def orders(draw: Draw) -> Case:
 def selections(draw: Draw) -> Case:
     """Getting and setting by slices, integers, `...`, None and masks."""
     x = draw(arrays())
-    item = st.one_of(
-        st.slices(7), st.slices(7), st.integers(-7, 6), st.just(Ellipsis), st.none(), st.just([0, 0])
-    )
+    item = st.one_of(st.slices(7), st.slices(7), st.integers(-7, 6), st.just(Ellipsis), st.none(), st.just([0, 0]))
     key = tuple(draw(st.lists(item, max_size=len(x.shape) + 1)))
-    kwargs = {}
+    kwargs: dict[str, Any] = {}
     if draw(st.booleans()):
         return Case(np.ndarray.__getitem__, (x, key), kwargs, via=_get)
     return Case(np.ndarray.__setitem__, (x, key, draw(st.sampled_from([1, 2.5]))), kwargs, via=_set)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -14,7 +15,7 @@ from numpy_dist.conformance.oracle import check
 from numpy_dist.spmd_testing import run_simulated
 
 pytestmark = pytest.mark.spmd(ranks=(1, 3))
-QUIET = {"deadline": None, "suppress_health_check": list(HealthCheck)}
+QUIET: dict[str, Any] = {"deadline": None, "suppress_health_check": list(HealthCheck)}
 
 
 def problems(case, seed):

@@ -6,6 +6,7 @@ dtype and for every kind of view, is tried for every function without anybody wr
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
@@ -14,7 +15,7 @@ from numpy_dist.conformance.arguments import VIEWS, Array
 from numpy_dist.conformance.case import Case
 
 DTYPES = "? i1 u1 i2 u2 i4 u4 i8 u8 f2 f4 f8 g F D M8[s] m8[ms] S3 U5".split()
-_EXTENTS = {
+_EXTENTS: dict[str, Callable[[Any], tuple[int, ...]]] = {
     "empty": lambda shape: tuple(0 if axis == 0 else n for axis, n in enumerate(shape)),
     "empty at the end": lambda shape: (*shape[:-1], 0) if shape else shape,
     "single": lambda shape: (1,) * len(shape),
@@ -53,15 +54,17 @@ def _is_plain(case: Case) -> bool:
 
 def _changes() -> Iterator[Callable[[Array], Array]]:
     for extents in _EXTENTS.values():
-        yield lambda array, extents=extents: _with_shape(array, extents(array.shape))
+        yield functools.partial(_with_shape, extents=extents)
     for view in VIEWS:
-        yield lambda array, view=view: replace(array, view=view)
+        yield functools.partial(replace, view=view)  # type: ignore[misc]
     for dtype in DTYPES:
-        yield lambda array, dtype=dtype: _with_dtype(array, dtype)
+        yield functools.partial(_with_dtype, dtype=dtype)
 
 
-def _with_shape(array: Array, shape: tuple[int, ...]) -> Array:
-    return array if not isinstance(array.values, str) or array.values == "definite" else replace(array, shape=shape)
+def _with_shape(array: Array, extents: Callable[[Any], tuple[int, ...]]) -> Array:
+    if not isinstance(array.values, str) or array.values == "definite":
+        return array
+    return replace(array, shape=extents(array.shape))
 
 
 def _with_dtype(array: Array, dtype: str) -> Array:

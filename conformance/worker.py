@@ -18,6 +18,7 @@ from numpy_dist.conformance import adapter, selection, suite
 from numpy_dist.conformance.case import Case, Topic
 from numpy_dist.conformance.oracle import Unexpected, check, is_overridable
 from numpy_dist.dispatch.core import catalogue, registry
+from numpy_dist.errors import RankError
 from numpy_dist.spmd_testing import Agreement
 
 
@@ -25,11 +26,14 @@ def surviving(agreement: Agreement | None) -> Callable[[Case, str], list[str]]:
     """A `check` whose errors are problems like others; the ranks come together again after one."""
 
     def attempt(case: Case, seed: str) -> list[str]:
-        problems, error, text = [], None, ""
+        problems: list[str] = []
+        error: BaseException | None = None
+        text = ""
         try:
             problems = check(case, seed)
         except Exception as raised:
-            error = raised
+            # A rank that waited for one that failed is not the one to be told of.
+            error = raised.__cause__ if isinstance(raised.__cause__, RankError) else raised
             text = str(raised) if isinstance(raised, Unexpected) else f"{case}\n{traceback.format_exc()}"
         if agreement is None:
             return problems if error is None else [text]
@@ -113,7 +117,7 @@ def main(given: Sequence[str] | None = None) -> int:
             found = suite.tally(cases, seeds, attempt)
             kind, reason = described(cases[0])
             if comm.rank == 0:
-                row = {"topic": title, "function": label, "kind": kind, "reason": reason}
+                row: dict[str, Any] = {"topic": title, "function": label, "kind": kind, "reason": reason}
                 row |= {"cases": found.cases, "passed": found.passed, "known": found.known, "problems": found.problems}
                 file.write(json.dumps(row) + "\n")
     return 0
