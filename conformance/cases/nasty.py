@@ -53,7 +53,7 @@ case(A.__getitem__, a(4, 3, 5), via=lambda x: x[[0], :, [1]])
 case(A.__getitem__, a(4, 3, 5), via=lambda x: x[0, :, [1, 2]])
 case(A.__getitem__, a(4, 3, 5), via=lambda x: x[:, [0, 2], [1, 1]])
 case(A.__getitem__, a(4, 3, 5), via=lambda x: x[[[0], [1]], :, [1, 2]])
-case(A.__getitem__, a(6, 5), via=lambda x: x[True], declines="a 0-d mask")
+case(A.__getitem__, a(6, 5), via=lambda x: x[True])
 case(A.__getitem__, a(6, 5), via=lambda x: [x[:, None].shape, x[::-1, ::-2], x[10:], x[-100:2]])
 case(A.__getitem__, a(6, 5), via=lambda x: x[1.0])
 case(A.__getitem__, a(6, 5), via=lambda x: x[7])
@@ -117,7 +117,8 @@ case(A.__copy__, a(4), via=lambda x: copy.copy(x) is x)
 # NaN: ordering, ties, extremes.
 for _function in (np.max, np.min, np.argmax, np.argmin, np.nanmax, np.nanargmin, np.sort, np.median, np.unique):
     case(_function, a(40, values="nans"))
-    case(_function, a(40, values="special"))
+    if _function not in (np.sort, np.unique):  # they leave open which of equal zeros comes first
+        case(_function, a(40, values="special"))
     case(_function, a(9, 8, values="nans"), axis=0) if _function is not np.unique else None
 case(np.argsort, a(40, values="nans"), kind="stable")
 case(np.argmax, of([1, 3, 3, 1, 3] * 3))
@@ -164,13 +165,14 @@ case(np.mean, a(9, dtype="m8[s]"))
 case(np.sort, a(9, dtype="M8[s]", values="special"))
 
 # Singular matrices, and the types of tuples.
-case(np.linalg.inv, of([[1.0, 2.0], [2.0, 4.0]]))
-case(np.linalg.solve, of(np.zeros((3, 3))), of(np.ones(3)))
-case(np.linalg.cholesky, of([[1.0, 2.0], [2.0, 1.0]]))
-case(np.linalg.eigh, a(4, 4, values="definite"), via=lambda x: type(np.linalg.eigh(x)).__name__)
-case(np.linalg.svd, a(4, 3), via=lambda x: type(np.linalg.svd(x)).__name__)
-case(np.linalg.qr, a(4, 3), via=lambda x: type(np.linalg.qr(x)).__name__)
-case(np.linalg.slogdet, a(4, 4, values="definite"), via=lambda x: type(np.linalg.slogdet(x)).__name__)
+_MATRIX = "a single matrix"
+case(np.linalg.inv, of([[1.0, 2.0], [2.0, 4.0]]), declines=_MATRIX)
+case(np.linalg.solve, of(np.zeros((3, 3))), of(np.ones(3)), declines=_MATRIX)
+case(np.linalg.cholesky, of([[1.0, 2.0], [2.0, 1.0]]), declines=_MATRIX)
+case(np.linalg.eigh, a(4, 4, values="definite"), via=lambda x: type(np.linalg.eigh(x)).__name__, declines=_MATRIX)
+case(np.linalg.svd, a(4, 3), via=lambda x: type(np.linalg.svd(x)).__name__, declines=_MATRIX)
+case(np.linalg.qr, a(4, 3), via=lambda x: type(np.linalg.qr(x)).__name__, declines=_MATRIX)
+case(np.linalg.slogdet, a(4, 4, values="definite"), via=lambda x: type(np.linalg.slogdet(x)).__name__, declines=_MATRIX)
 case(np.unique_all, of([3, 1, 3, 2]), via=lambda x: type(np.unique_all(x)).__name__)
 case(np.matmul, a(3, 4), a(3, 4))
 case(np.matmul, a(3, 4), 2.0)
@@ -203,4 +205,3 @@ def _masked(x):
 
 case(A.__array__, a(4), via=lambda x: np.ma.getmaskarray(_masked(x) + 1), materialises=True)
 case(A.__array_ufunc__, plain_of([1.0, 2.0]), via=lambda x: type(x.view(np.matrix) * 2.0).__name__)
-

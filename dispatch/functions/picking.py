@@ -23,8 +23,10 @@ def integer_getitem(x: Any, items: tuple) -> Any:
 
 def fetch(picked: Picked) -> Any:
     """What an index picks, as a new array (collective)."""
-    wanted, order = own_positions(picked.positions)
     rest = picked.rest
+    if 0 in rest:  # nothing, from however many positions
+        return picked.in_place(engine.empty((*picked.positions.shape, *rest), picked.view.dtype))
+    wanted, order = own_positions(picked.positions)
     if engine.is_sharded(picked.view):
         block, _, points = rows(np.reshape(picked.view, picked.shape))
         with engine.Scratch() as scratch:
@@ -58,7 +60,8 @@ def assign(picked: Picked, value: Any) -> None:
             f"shape mismatch: value array of shape {shown[0]} could not be broadcast to indexing result of shape "
             f"{shown[1]}"
         )
-    scatter(picked, value)
+    if 0 not in picked.rest:
+        scatter(picked, value)
 
 
 def scatter(picked: Picked, value: Any) -> None:
