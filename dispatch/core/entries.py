@@ -97,7 +97,7 @@ def _entry(function: Callable[..., Any], readers: tuple[tuple[str, int], ...]) -
         if held == operands.NOTHING:
             return function(*args, **kwargs)
         for value in (*args, *kwargs.values()):
-            if type(value) not in operands.PLAIN and operands.is_foreign(type(value)):
+            if hasattr(type(value), "__array_function__") and operands.is_foreign(type(value)):
                 raise TypeError(
                     f"{name_of(function)} was called with a DistArray and with a {type(value).__name__}, which has "
                     "rules of its own; convert one of them"

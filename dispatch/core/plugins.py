@@ -19,6 +19,12 @@ from numpy_dist.errors import OverrideWarning
 from numpy_dist.settings import config
 
 GROUP = "numpy_dist.overrides"
+# Those that come along. They override other packages' functions only, so they are not even loaded before they are on.
+COMING_ALONG = {
+    "autograd": "numpy_dist.interop.autograd_boxes:register",
+    "einops": "numpy_dist.interop.einops_backend:register",
+    "scipy": "numpy_dist.interop.scipy_functions:register",
+}
 
 
 @dataclass
@@ -53,6 +59,8 @@ class Plugin:
         if self.error:
             return f"broken: {self.error}"
         permission = permission_of(self.name, config.PLUGINS)
+        if permission == "own" and self.package == "numpy_dist":
+            permission = "none"
         return {"all": "on", "own": "on for functions of its own package only", "none": "off"}[permission]
 
     def __str__(self) -> str:
@@ -99,12 +107,14 @@ def load() -> None:
     """Load all plug-ins that are not switched off, once, in the order of their names."""
     global _known
     if _known is None:
-        points = importlib.metadata.entry_points(group=GROUP)
+        points = list(importlib.metadata.entry_points(group=GROUP))
+        points += [importlib.metadata.EntryPoint(name, value, GROUP) for name, value in COMING_ALONG.items()]
         found = sorted(points, key=lambda point: (point.name, point.value))
         _known = Plugins(_plugin(point) for point in found)
         _points.extend(found)
     for plugin, point in zip(_known, _points, strict=True):
-        if not plugin.loaded and not plugin.error and permission_of(plugin.name, config.PLUGINS) != "none":
+        needed = ("all",) if plugin.package == "numpy_dist" else ("all", "own")
+        if not plugin.loaded and not plugin.error and permission_of(plugin.name, config.PLUGINS) in needed:
             _load(plugin, point)
 
 
@@ -112,8 +122,10 @@ _points: list[Any] = []
 
 
 def _plugin(point: Any) -> Plugin:
-    distribution = "unknown" if point.dist is None else f"{point.dist.name} {point.dist.version}"
-    return Plugin(point.name, point.value.partition(":")[0].partition(".")[0], distribution, point.value)
+    package = point.value.partition(":")[0].partition(".")[0]
+    came_along = "numpy_dist itself" if package == "numpy_dist" else "unknown"
+    distribution = came_along if point.dist is None else f"{point.dist.name} {point.dist.version}"
+    return Plugin(point.name, package, distribution, point.value)
 
 
 def _load(plugin: Plugin, point: Any) -> None:

@@ -1,0 +1,37 @@
+"""The plug-in ``einops``: its functions take distributed arrays as they take NumPy's."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+import numpy as np
+
+from numpy_dist import engine
+
+
+def register() -> None:
+    """Define the backend: einops finds it among the subclasses of its base class."""
+    backends: Any = importlib.import_module("einops._backends")
+
+    class DistBackend(backends.NumpyBackend):
+        """NumPy's functions, which dispatch."""
+
+        framework_name = "numpy_dist"
+
+        def is_appropriate_type(self, tensor: Any) -> bool:
+            return engine.is_handle(tensor)
+
+        def from_numpy(self, x: Any) -> Any:
+            return engine.from_global(x)
+
+        def to_numpy(self, x: Any) -> Any:
+            return x.gather()
+
+        def einsum(self, pattern: str, *x: Any) -> Any:
+            return np.einsum(pattern, *x)
+
+    _kept.append(DistBackend)
+
+
+_kept: list[Any] = []  # einops looks for subclasses, which nobody else refers to

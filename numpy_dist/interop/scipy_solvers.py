@@ -1,0 +1,118 @@
+"""Iterative solvers of `scipy.sparse.linalg` for distributed vectors and operators on them.
+
+References
+----------
+R. Barrett et al., Templates for the Solution of Linear Systems, SIAM 1994: CG (2.3.1), BiCGSTAB (2.3.8).
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.sparse.linalg as solvers
+
+from numpy_dist import engine
+from numpy_dist.dispatch.core.overrides import implements
+from numpy_dist.dispatch.core.registry import decline
+
+Operator = Callable[[Any], Any]
+
+
+def register() -> None:
+    """Register the solvers."""
+    _register(solvers.cg, _conjugate_gradients)
+    _register(solvers.bicgstab, _bicgstab)
+
+
+def _register(function: Any, solve: Callable[..., Any]) -> None:
+    signature = inspect.signature(function)
+
+    def solver(*args: Any, **kwargs: Any) -> Any:
+        bound = signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        given = bound.arguments
+        b = given["b"]
+        if not engine.is_handle(b) or b.ndim != 1:
+            decline("the right-hand side must be a distributed vector")
+        kind = np.result_type(b.dtype, getattr(given["A"], "dtype", None) or b.dtype, np.float32)
+        tolerance = max(float(given["atol"] or 0.0), float(given["rtol"]) * float(np.linalg.norm(b)))
+        x = np.zeros_like(b, dtype=kind) if given["x0"] is None else np.array(given["x0"], dtype=kind, like=b)
+        most = 10 * b.shape[0] if given["maxiter"] is None else int(given["maxiter"])
+        if float(np.linalg.norm(b)) == 0:
+            return b.astype(kind), 0
+        callback = given["callback"] or (lambda _: None)
+        return solve(operator(given["A"]), operator(given["M"]), b.astype(kind), x, tolerance, most, callback)
+
+    solver.__name__ = solver.__qualname__ = function.__name__
+    solver.__signature__ = signature  # type: ignore[attr-defined]
+    implements(function)(solver)
+
+
+def operator(a: Any) -> Operator:
+    """The product with `a`: a matrix, or a LinearOperator whose `matvec` takes and returns distributed vectors."""
+    if a is None:
+        return lambda v: v
+    if isinstance(a, solvers.LinearOperator):
+        return a._matvec  # `matvec` itself makes an ndarray of its argument
+    if engine.is_handle(a) or isinstance(a, np.ndarray):
+        return lambda v: a @ v
+    decline(f"a matrix of type {type(a).__name__}: a LinearOperator says how it is applied to a distributed vector")
+
+
+def _conjugate_gradients(
+    a: Operator, m: Operator, b: Any, x: Any, tolerance: float, most: int, callback: Any
+) -> tuple[Any, int]:
+    r = b - a(x)
+    if float(np.linalg.norm(r)) <= tolerance:
+        return x, 0
+    p, rho = None, 0.0
+    for _ in range(most):
+        z = m(r)
+        before, rho = rho, np.vdot(r, z)
+        p = z if p is None else z + (rho / before) * p
+        q = a(p)
+        alpha = rho / np.vdot(p, q)
+        x = x + alpha * p
+        r = r - alpha * q
+        callback(x)
+        if float(np.linalg.norm(r)) <= tolerance:
+            return x, 0
+    return x, most
+
+
+def _bicgstab(
+    a: Operator, m: Operator, b: Any, x: Any, tolerance: float, most: int, callback: Any
+) -> tuple[Any, int]:
+    r = b - a(x)
+    if float(np.linalg.norm(r)) <= tolerance:
+        return x, 0
+    shadow, p = r, None
+    v: Any = None
+    rho = alpha = omega = 1.0
+    for _ in range(most):
+        before, rho = rho, np.vdot(shadow, r)
+        if abs(rho) < np.finfo(b.dtype).eps ** 2:
+            return x, -10
+        p = r if p is None else r + (rho / before) * (alpha / omega) * (p - omega * v)
+        direction = m(p)
+        v = a(direction)
+        alpha = rho / np.vdot(shadow, v)
+        s = r - alpha * v
+        if float(np.linalg.norm(s)) <= tolerance:
+            x = x + alpha * direction
+            callback(x)
+            return x, 0
+        correction = m(s)
+        t = a(correction)
+        omega = np.vdot(t, s) / np.vdot(t, t)
+        x = x + alpha * direction + omega * correction
+        r = s - omega * t
+        callback(x)
+        if float(np.linalg.norm(r)) <= tolerance:
+            return x, 0
+        if abs(omega) < np.finfo(b.dtype).eps ** 2:
+            return x, -11
+    return x, most

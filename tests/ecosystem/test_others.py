@@ -1,0 +1,138 @@
+"""einops, opt_einsum, autograd, pandas, matplotlib, dask, joblib, CuPy, pickle and copy."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+
+import numpy_dist as nd
+from tests.ecosystem.comparing import VALUES, same
+
+pytestmark = pytest.mark.spmd
+
+
+@pytest.fixture(autouse=True)
+def installed(request):
+    """Plug-ins of libraries that are not installed stay off."""
+    import importlib.util
+
+    there = [name for name in ("einops", "autograd") if importlib.util.find_spec(name)]
+    with nd.config(PLUGINS=",".join(there) or "own"):
+        yield
+
+
+def test_einops():
+    einops = pytest.importorskip("einops")
+    same(lambda x: einops.rearrange(x, "a (b c) -> b a c", b=3))
+    same(lambda x: einops.reduce(x, "a b -> b", "mean"))
+    same(lambda x: einops.reduce(x, "(a two) b -> a b", "max", two=2))
+    same(lambda x: einops.repeat(x, "a b -> a b c", c=2))
+    same(lambda x: einops.einsum(x, x, "i j, k j -> i k"))
+    api = pytest.importorskip("einops.array_api")
+    made = api.rearrange(nd.asarray(VALUES), "a b -> b a")
+    assert np.array_equal(made.gather(), VALUES.T)
+
+
+def test_opt_einsum():
+    opt_einsum = pytest.importorskip("opt_einsum")
+    same(lambda x: opt_einsum.contract("ij,kj->ik", x, x))
+    same(lambda x: opt_einsum.contract("ij,kj,kl->il", x, x, x))
+
+
+def test_autograd():
+    autograd = pytest.importorskip("autograd")
+    import autograd.numpy as anp
+
+    def loss(x):
+        return anp.sum(anp.tanh(anp.sin(x) ** 2 * 3 - x))
+
+    same(autograd.grad(loss))
+    weights = np.arange(9.0)
+    same(autograd.grad(lambda x: anp.mean(anp.exp(-x * weights)[1:] / anp.max(x, axis=0))))
+
+
+def test_reverse_mode_that_calls_numpy():
+    """As many small libraries do it: a tape of functions of ``np.*``."""
+
+    def gradient(x):
+        tape = []
+        y = np.sin(x)
+        tape.append(lambda g: g * np.cos(x))
+        z = y * y
+        tape.append(lambda g: 2 * g * y)
+        g = np.ones_like(z)
+        for step in reversed(tape):
+            g = step(g)
+        return g
+
+    same(gradient)
+
+
+def test_pandas_by_an_explicit_gather_or_with_the_warning():
+    pandas = pytest.importorskip("pandas")
+    x = nd.asarray(VALUES)
+    frame = pandas.DataFrame(x.gather())
+    with pytest.raises(nd.FallbackError, match=r"x.gather\(\) does this without a warning"):
+        pandas.DataFrame(x)
+    with nd.config(FALLBACK="warn"), pytest.warns(nd.FallbackWarning):
+        assert pandas.DataFrame(x).equals(frame)
+    assert np.array_equal(nd.asarray(frame).gather(), VALUES)
+
+
+def test_matplotlib_by_an_explicit_gather_or_with_the_warning():
+    pytest.importorskip("matplotlib")
+    from matplotlib.figure import Figure
+
+    x = nd.asarray(VALUES)
+    axes = Figure().add_subplot()
+    assert axes.imshow(x.gather()).get_array().shape == VALUES.shape
+    with nd.config(FALLBACK="warn"), pytest.warns(nd.FallbackWarning):
+        (line,) = axes.plot(x[0])
+    assert np.array_equal(line.get_ydata(), VALUES[0])
+
+
+def test_dask():
+    dask = pytest.importorskip("dask.array")
+    chunks = dask.from_array(VALUES, chunks=4)
+    whole = nd.asarray(chunks)
+    assert np.array_equal(whole.gather(), VALUES)
+
+    def read(block, box):
+        """Each rank computes its part only."""
+        return chunks[tuple(slice(lo, hi) for lo, hi in box)].compute(scheduler="synchronous")
+
+    parts = nd.map_blocks(read, nd.empty(chunks.shape, chunks.dtype))
+    assert np.array_equal(parts.gather(), VALUES)
+    back = dask.from_array(parts.gather(), chunks=4)
+    assert np.isclose(float(back.sum().compute(scheduler="synchronous")), VALUES.sum())
+
+
+def test_joblib(tmp_path):
+    joblib = pytest.importorskip("joblib")
+    x = nd.asarray(VALUES)
+    path = tmp_path / f"rank{x.comm.rank}"
+    joblib.dump({"x": x}, path)
+    assert np.array_equal(joblib.load(path)["x"].gather(), VALUES)
+    done = joblib.Parallel(2, "threading")(joblib.delayed(np.sum)(row) for row in x.gather())
+    np.testing.assert_allclose(done, VALUES.sum(1))
+
+
+@pytest.mark.gpu
+def test_cupy():
+    cupy = pytest.importorskip("cupy")
+    if not cupy.is_available():
+        pytest.skip("there is no CUDA device")
+    x = nd.asarray(VALUES).redistribute(split=0)
+    on_device = cupy.asarray(x.local) * 2
+    back = nd.from_local(cupy.asnumpy(on_device))
+    assert np.array_equal(back.gather(), 2 * VALUES)
+
+
+def test_pickle_and_copy():
+    x = nd.asarray(VALUES)
+    again = pickle.loads(pickle.dumps({"x": [x]}))["x"][0]
+    assert isinstance(again, nd.DistArray) and again.layout == x.layout and np.array_equal(again.gather(), VALUES)
+    for made in (copy.copy(x), copy.deepcopy({"x": x})["x"]):
+        made[0] = 0
+        assert isinstance(made, nd.DistArray) and np.array_equal(x.gather(), VALUES)

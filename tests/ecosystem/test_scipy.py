@@ -1,0 +1,138 @@
+"""SciPy: ufuncs natively, filters and convolutions with halos, transforms by its backends, solvers."""
+
+import numpy as np
+import pytest
+import scipy.fft
+import scipy.ndimage as ndimage
+import scipy.signal as signal
+import scipy.sparse.linalg as solvers
+import scipy.special
+
+import numpy_dist as nd
+from numpy_dist.spmd_testing import forbid_gathers
+from tests.ecosystem.comparing import VALUES, same
+
+pytestmark = pytest.mark.spmd
+PLUGINS = "scipy"
+
+
+@pytest.mark.parametrize("name", "erf gamma gammaln digamma expit logit j0 ndtr xlogy binom".split())
+def test_special_ufuncs(name):
+    ufunc = getattr(scipy.special, name)
+    with forbid_gathers(), nd.config(PLUGINS="none"):
+        made = ufunc(*[nd.asarray(VALUES)] * ufunc.nin)
+    assert np.array_equal(made.gather(), ufunc(*[VALUES] * ufunc.nin))
+
+
+def test_special_functions():
+    for axis in (None, 0, 1):
+        same(lambda x, axis=axis: scipy.special.softmax(x, axis=axis))
+        same(lambda x, axis=axis: scipy.special.log_softmax(x, axis=axis))
+        same(lambda x, axis=axis: scipy.special.logsumexp(x, axis=axis))
+    same(lambda x: scipy.special.logsumexp(x, axis=1, keepdims=True))
+
+
+FILTERS = {
+    "gaussian": lambda x, mode: ndimage.gaussian_filter(x, (1.3, 0.7), mode=mode),
+    "gaussian of one axis": lambda x, mode: ndimage.gaussian_filter1d(x, 2, axis=0, order=1, mode=mode),
+    "uniform": lambda x, mode: ndimage.uniform_filter(x, (3, 4), mode=mode),
+    "uniform of one axis": lambda x, mode: ndimage.uniform_filter1d(x, 4, axis=0, mode=mode, origin=1),
+    "median": lambda x, mode: ndimage.median_filter(x, size=3, mode=mode),
+    "median with an origin": lambda x, mode: ndimage.median_filter(x, size=(4, 3), mode=mode, origin=1),
+    "maximum": lambda x, mode: ndimage.maximum_filter(x, footprint=[[1, 0, 1], [0, 1, 1]], mode=mode),
+    "minimum of one axis": lambda x, mode: ndimage.minimum_filter1d(x, 4, axis=0, mode=mode, origin=-1),
+    "convolve": lambda x, mode: ndimage.convolve(x, np.arange(12.0).reshape(3, 4), mode=mode, cval=2.0),
+    "correlate": lambda x, mode: ndimage.correlate(x, np.arange(12.0).reshape(4, 3), mode=mode),
+    "correlate of one axis": lambda x, mode: ndimage.correlate1d(x, [1, 2, 3, 4.0], axis=0, mode=mode),
+    "percentile": lambda x, mode: ndimage.percentile_filter(x, 30, size=3, mode=mode),
+    "laplace": lambda x, mode: ndimage.laplace(x, mode=mode),
+}
+
+
+@pytest.mark.parametrize("mode", ["reflect", "mirror", "nearest", "wrap", "constant"])
+@pytest.mark.parametrize("name", FILTERS)
+def test_filters(name, mode):
+    with forbid_gathers():
+        made = FILTERS[name](nd.asarray(VALUES), mode)
+    np.testing.assert_allclose(made.gather(), FILTERS[name](VALUES, mode), atol=1e-12)
+
+
+def test_more_filters():
+    for mode in ("reflect", "wrap"):
+        same(lambda x, mode=mode: ndimage.sobel(x, 0, mode=mode))
+        same(lambda x, mode=mode: ndimage.prewitt(x, mode=mode))
+    same(lambda x: ndimage.grey_opening(x, size=3))
+    same(lambda x: ndimage.median_filter(x, size=3), (VALUES * 100).astype("i4"))
+    same(lambda x: ndimage.uniform_filter(x, 3), VALUES.astype("f4"), atol=1e-6)
+
+
+def test_filters_that_are_left_to_scipy():
+    x = nd.asarray(VALUES)
+    for call, text in [
+        (lambda: ndimage.convolve(x, np.ones((3, 3)), output=np.empty((12, 9))), "an output array"),
+        (lambda: ndimage.gaussian_filter(x, 1, mode=["wrap", "nearest"]), "a boundary mode for each axis"),
+        (lambda: ndimage.sobel(x, mode="constant"), "a constant boundary"),
+    ]:
+        with pytest.raises(nd.FallbackError, match=text):
+            call()
+
+
+@pytest.mark.parametrize("mode", ["full", "same", "valid"])
+@pytest.mark.parametrize("name", ["convolve", "fftconvolve", "oaconvolve", "correlate"])
+def test_convolutions(name, mode):
+    for kernel in (np.ones((3, 3)), np.arange(8.0).reshape(4, 2), np.ones((1, 5)) * 1j):
+        same(lambda x, kernel=kernel: getattr(signal, name)(x, kernel, mode=mode))
+    with pytest.raises(nd.FallbackError, match="only the first input may be distributed"):
+        getattr(signal, name)(np.ones((3, 3)), nd.asarray(VALUES))
+
+
+@pytest.mark.parametrize(
+    "name", ["fft", "ifft", "rfft", "ihfft", "fft2", "fftn", "rfftn", "dct", "idct", "dst", "dctn", "idstn"]
+)
+def test_transforms(name):
+    same(getattr(scipy.fft, name))
+
+
+def test_options_of_transforms():
+    same(lambda x: scipy.fft.fft(x, axis=0, norm="ortho", workers=1, overwrite_x=True))
+    same(lambda x: scipy.fft.dct(x, type=3, axis=0, norm="ortho"))
+    same(lambda x: scipy.fft.rfft(x, 8, axis=1))
+    same(lambda x: scipy.fft.fft(x), VALUES.astype("f4"), atol=1e-5)
+    with nd.config(PLUGINS="own"), pytest.raises(nd.FallbackError):
+        scipy.fft.fft(nd.asarray(VALUES))
+
+
+@pytest.mark.parametrize("name", ["cg", "bicgstab"])
+def test_solvers(name):
+    solve = getattr(solvers, name)  # a name that is imported before the plug-in is on stays SciPy's own
+    matrix = np.diag(np.arange(1.0, 31.0))
+    matrix[0, 1] = matrix[1, 0] = 0.3
+    a, b = nd.asarray(matrix), nd.asarray(np.ones(30))
+    steps = []
+    operator = solvers.LinearOperator((30, 30), matvec=lambda v: a @ v, dtype=float)
+    jacobi = solvers.LinearOperator((30, 30), matvec=lambda v: v / np.arange(1.0, 31.0), dtype=float)
+    for given in (a, operator):
+        with forbid_gathers():
+            x, info = solve(given, b, rtol=1e-10, callback=steps.append)
+        assert info == 0 and isinstance(x, nd.DistArray) and isinstance(steps[0], nd.DistArray)
+        np.testing.assert_allclose(matrix @ x.gather(), np.ones(30), atol=1e-8)
+    quick, _ = solve(operator, b, rtol=1e-10, M=jacobi, x0=np.zeros(30))
+    np.testing.assert_allclose(quick.gather(), x.gather(), atol=1e-8)
+    assert solve(operator, b, maxiter=1, rtol=1e-14)[1] == 1
+    assert solve(operator, 0 * b)[1] == 0
+
+
+def test_a_stencil_as_an_operator():
+    """A Laplacian by slices, as in a solver for a field."""
+
+    def laplacian(v):
+        grid = np.pad(np.reshape(v, (10, 10)), 1)
+        inner = 4 * grid[1:-1, 1:-1] - grid[:-2, 1:-1] - grid[2:, 1:-1] - grid[1:-1, :-2] - grid[1:-1, 2:]
+        return np.reshape(inner, (100,))
+
+    operator = solvers.LinearOperator((100, 100), matvec=laplacian, dtype=float)
+    b = np.random.default_rng(1).random(100)
+    ours, info = solvers.cg(operator, nd.asarray(b), rtol=1e-8)
+    theirs, _ = solvers.cg(operator, b, rtol=1e-8)
+    assert info == 0
+    np.testing.assert_allclose(ours.gather(), theirs, atol=1e-6)
