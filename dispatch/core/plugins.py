@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import importlib.util
 import sys
 import warnings
 from collections.abc import Callable
@@ -113,9 +114,17 @@ def load() -> None:
         _known = Plugins(_plugin(point) for point in found)
         _points.extend(found)
     for plugin, point in zip(_known, _points, strict=True):
-        needed = ("all",) if plugin.package == "numpy_dist" else ("all", "own")
-        if not plugin.loaded and not plugin.error and permission_of(plugin.name, config.PLUGINS) in needed:
+        if not plugin.loaded and not plugin.error and _is_needed(plugin):
             _load(plugin, point)
+
+
+def _is_needed(plugin: Plugin) -> bool:
+    permission = permission_of(plugin.name, config.PLUGINS)
+    if plugin.package != "numpy_dist":
+        return permission != "none"
+    # "all" means those whose library is there; what is named and is not there is an error.
+    is_there = plugin.name in config.PLUGINS.split(",") or importlib.util.find_spec(plugin.name) is not None
+    return permission == "all" and is_there
 
 
 _points: list[Any] = []

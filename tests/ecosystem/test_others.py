@@ -49,7 +49,7 @@ def test_autograd():
 
     same(autograd.grad(loss))
     weights = np.arange(9.0)
-    same(autograd.grad(lambda x: anp.mean(anp.exp(-x * weights)[1:] / anp.max(x, axis=0))))
+    same(autograd.grad(lambda x: anp.mean(anp.exp(-x * weights) / anp.sum(x, axis=0))))
 
 
 def test_reverse_mode_that_calls_numpy():
