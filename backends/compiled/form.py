@@ -13,8 +13,8 @@ import numpy as np
 from numpy_dist.backends.base import Loop, ReduceStep, Step, Temp
 from numpy_dist.backends.compiled import inner_loops
 from numpy_dist.backends.compiled.expressions import NUMBA, cast, expression
-from numpy_dist.backends.compiled.geometry import merged
 from numpy_dist.backends.compiled.pairwise import adds_pairwise
+from numpy_dist.backends.geometry import merged
 from numpy_dist.backends.summation import Leading, Trailing, Tree, initial_of, neutral, tree_of
 from numpy_dist.ir.ops import COPY, SELECT, Op
 from numpy_dist.ir.rules import loop_dtypes, scalar_kind

@@ -152,13 +152,16 @@ class FakeArray(NDArrayOperatorsMixin):
 
 
 class FakeBlock(FakeArray):
-    """An allocation of the fake device, of bytes."""
+    """An allocation of the fake device, of bytes. It is freed when all that was asked for before has happened."""
 
     __slots__ = ("address",)
 
     def __init__(self, nbytes: int, stream: Stream) -> None:
         super().__init__(np.empty(nbytes, np.uint8), stream)
         self.address = self._hidden.ctypes.data
+
+    def __del__(self) -> None:
+        self.stream.put(id, self._hidden)
 
 
 def _basic(key: Any) -> Any:

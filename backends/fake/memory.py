@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -42,7 +43,7 @@ class FakeMemory:
 
     def empty(self, shape: Sequence[int], dtype: np.dtype) -> FakeArray:
         """As in `Memory`."""
-        return FakeArray(np.empty(shape, dtype), self.stream)
+        return self.array(self.allocate(math.prod(shape) * dtype.itemsize), shape, dtype)
 
     def address(self, array: FakeArray) -> int:
         """As in `Memory`."""

@@ -1,0 +1,220 @@
+"""The code generator: from a form to the source text of its kernel. A pure function; the text is the key.
+
+Every kernel takes one argument, by value: a block of words (`Kernel.words` names them). Element-wise kernels walk rows
+of the iteration space with blocks of 256 threads, some or all of them along a row. Kernels with reductions visit every
+element once, too: each *unit* is a part of one result, folded by one thread, or by a block whose threads meet in a tree.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from functools import lru_cache
+
+from numpy_dist.backends.cuda.expressions import cast, ctype, wide
+from numpy_dist.backends.cuda.header import HEADER
+from numpy_dist.backends.cuda.lowering import Form, NotGenerated
+
+THREADS = 256
+OPTIONS = ("-fmad=false", "-std=c++17")  # what NVRTC is given beside the architecture: nothing is contracted
+MOST_WORDS = 480  # the arguments of a kernel may take 4 KiB
+
+
+@dataclass
+class Kernel:
+    """A kernel's source, its function's name, and the numbers of the words of its argument block by name."""
+
+    text: str
+    name: str
+    words: dict[str, int]
+    length: int
+
+
+@lru_cache(maxsize=4096)
+def generate(form: Form) -> Kernel:
+    """The kernel of a form.
+
+    Raises
+    ------
+    NotGenerated
+        If it has too many arguments.
+    """
+    return _Writer(form).kernel()
+
+
+class _Writer:
+    def __init__(self, form: Form) -> None:
+        self.form = form
+        self.words: dict[str, int] = {}
+        self.length = 0
+        self.lines: list[str] = []
+        self.depth = 1
+        self.index = "unsigned int" if form.small else "nd_i8"
+
+    def add(self, line: str) -> None:
+        self.lines.append("  " * self.depth + line)
+
+    def word(self, name: str, count: int = 1) -> int:
+        """The number of a word, reserved at first sight."""
+        if name not in self.words:
+            self.words[name] = self.length
+            self.length += count
+        return self.words[name]
+
+    def argument(self, name: str) -> str:
+        return f"a.w[{self.word(name)}]"
+
+    def kernel(self) -> Kernel:
+        self._arguments()
+        if self.form.folds:
+            self._reducing()
+        else:
+            self._element_wise()
+        if self.length > MOST_WORDS:
+            raise NotGenerated("too many arguments")
+        body = "\n".join(self.lines)
+        struct = f"struct nd_args {{ nd_i8 w[{self.length}]; }};"
+        name = "nd_" + hashlib.sha256((struct + body).encode()).hexdigest()[:24]
+        struct = struct.replace("nd_args", f"{name}_args")
+        text = f"{HEADER}\n{struct}\nND_KERNEL {name}(const {name}_args a) {{\n{body}\n}}\n"
+        return Kernel(text, name, self.words, self.length)
+
+    def _arguments(self) -> None:
+        for axis in range(self.form.ndim):
+            self.add(f"const nd_i8 n{axis} = {self.argument(f'n{axis}')};")
+        for k, _ in enumerate(self.form.operands):
+            self.add(f"const nd_i8 p{k} = {self.argument(f'p{k}')};")
+            for axis in range(self.form.ndim):
+                self.add(f"const nd_i8 d{k}_{axis} = {self.argument(f'd{k}_{axis}')};")
+        for k, kind in enumerate(self.form.scalars):
+            loaded = f"nd_scalar<{ctype(kind)}>(a.w + {self.word(f's{k}', 2)})"
+            self.add(f"const {ctype(wide(kind))} s{k} = {f'nd_single({loaded})' if kind == 'f2' else loaded};")
+
+    # -- element-wise kernels ---------------------------------------------------------------------------------------
+
+    def _element_wise(self) -> None:
+        """Threads along the inner axis, and rows above them; outer axes are worked out once a row."""
+        inner = self.form.ndim - 1
+        self.add(f"const nd_i8 rows = {self.argument('rows')};")
+        self.add(f"const int shift = (int){self.argument('shift')};  // log2 of the threads along a row")
+        self.add("ND_BEGIN")
+        self.add("const int along = nd_thread & ((1 << shift) - 1), above = nd_thread >> shift;")
+        self.add(f"const nd_i8 step = nd_grid_x << shift, down = nd_grid_y * ({THREADS} >> shift);")
+        self.add(f"for (nd_i8 row = nd_block_y * ({THREADS} >> shift) + above; row < rows; row += down) {{")
+        self.depth += 1
+        self._axes("row", inner)
+        for k, _ in enumerate(self.form.operands):
+            terms = [f"p{k}", *(f"i{axis} * d{k}_{axis}" for axis in range(inner))]
+            self.add(f"const nd_i8 r{k} = {' + '.join(terms)};")
+        self.add(f"for (nd_i8 i{inner} = (nd_block_x << shift) + along; i{inner} < n{inner}; i{inner} += step) {{")
+        self.depth += 1
+        self._elements([f"r{k} + i{inner} * d{k}_{inner}" for k, _ in enumerate(self.form.operands)])
+        for _ in range(2):
+            self.depth -= 1
+            self.add("}")
+        self.add("ND_END")
+
+    def _axes(self, number: str, count: int) -> None:
+        """The indices of the first axes, of which this is the number in C order."""
+        if count == 1:
+            self.add(f"const nd_i8 i0 = {number};")
+        elif count > 1:
+            self.add(f"{self.index} rest = ({self.index}){number};")
+            for axis in range(count - 1, 0, -1):
+                self.add(f"const {self.index} q{axis} = rest / ({self.index})n{axis};")
+                self.add(f"const nd_i8 i{axis} = rest - q{axis} * ({self.index})n{axis};")
+                self.add(f"rest = q{axis};")
+            self.add("const nd_i8 i0 = rest;")
+
+    # -- elements ---------------------------------------------------------------------------------------------------
+
+    def _elements(self, places: list[str]) -> None:
+        """Everything that is computed and stored for one element."""
+        wanted = {r for n in self.form.nodes for r in (*n.inputs, n.where, *n.olds) if r is not None and r[0] == "a"}
+        wanted |= {f.source for f in self.form.folds if f.source[0] == "a"}
+        for ref in sorted(wanted):
+            kind = self.form.operands[ref[1]]
+            loaded = f"nd_load<{ctype(kind)}>({places[ref[1]]})"
+            self.add(f"const {ctype(wide(kind))} a{ref[1]} = {f'nd_single({loaded})' if kind == 'f2' else loaded};")
+        for node in self.form.nodes:
+            args = []
+            for position, (ref, source, kind) in enumerate(zip(node.inputs, node.sources, node.kinds, strict=True)):
+                name = f"{ref[0]}{ref[1]}"
+                if source != kind:
+                    made = f"x{node.outputs[0]}_{position}"
+                    self.add(f"const {ctype(wide(kind))} {made} = {cast(name, source, kind)};")
+                    name = made
+                args.append(name)
+            for text, make, number, target, old in zip(
+                node.texts, node.makes, node.outputs, node.targets, node.olds, strict=True
+            ):
+                value = text.format(*args)
+                if make != target:
+                    self.add(f"const {ctype(wide(make))} y{number} = {value};")
+                    value = cast(f"y{number}", make, target)
+                if node.where is not None and old is not None:
+                    value = f"{node.where[0]}{node.where[1]} ? {value} : {old[0]}{old[1]}"
+                self.add(f"const {ctype(wide(target))} v{number} = {value};")
+        for k, (letter, number), kind in self.form.stores:
+            value = f"nd_half({letter}{number})" if kind == "f2" else f"{letter}{number}"
+            self.add(f"nd_store<{ctype(kind)}>({places[k]}, {value});")
+
+    # -- reductions -------------------------------------------------------------------------------------------------
+
+    def _reducing(self) -> None:
+        """Units: parts of `span` rows of each result; one thread each, or a block each (`shared` is 1)."""
+        folds = list(enumerate(self.form.folds))
+        for name in ("outer", "length", "inner", "span", "parts", "shared"):
+            self.add(f"const nd_i8 {name} = {self.argument(name)};")
+        self.add("const nd_i8 units = outer * parts * inner;")
+        for k, fold in folds:
+            kind = ctype(wide(fold.kind))
+            loaded = f"nd_scalar<{ctype(fold.kind)}>(a.w + {self.word(f'neutral{k}', 2)})"
+            self.add(f"const {kind} e{k} = {f'nd_single({loaded})' if fold.kind == 'f2' else loaded};")
+            self.add(f"ND_SHARED {kind} t{k}[{THREADS}];")
+        self.add(f"const nd_i8 count = shared ? units : (units + {THREADS - 1}) / {THREADS};")
+        self.add("for (nd_i8 block = nd_block_x; block < count; block += nd_grid_x) {")
+        self.depth += 1
+        self.add("ND_BEGIN")
+        self.add(f"const nd_i8 unit = shared ? block : block * {THREADS} + nd_thread;")
+        for k, _ in folds:
+            self.add(f"{ctype(wide(self.form.folds[k].kind))} f{k} = e{k};")
+        self.add("if (unit < units) {")
+        self.depth += 1
+        self.add("const nd_i8 column = unit % inner, part = unit / inner % parts, lead = unit / inner / parts;")
+        self.add("const nd_i8 stop = (part + 1) * span < length ? (part + 1) * span : length;")
+        self.add(f"const nd_i8 first = part * span + (shared ? nd_thread : 0), step = shared ? {THREADS} : 1;")
+        self.add("for (nd_i8 r = first; r < stop; r += step) {")
+        self.depth += 1
+        self._axes("((lead * length + r) * inner + column)", self.form.ndim)
+        axes = range(self.form.ndim)
+        operands = range(len(self.form.operands))
+        self._elements([" + ".join([f"p{k}", *(f"i{x} * d{k}_{x}" for x in axes)]) for k in operands])
+        for k, fold in folds:
+            value = cast(f"{fold.source[0]}{fold.source[1]}", fold.source_kind, fold.kind)
+            self.add(f"const {ctype(wide(fold.kind))} g{k} = {value};")
+            self.add(f"f{k} = {fold.text.format(f'f{k}', f'g{k}')};")
+        self._close(2)
+        for k, _ in folds:
+            self.add(f"t{k}[nd_thread] = f{k};")
+        self.add("ND_END")
+        self.add("if (shared)")
+        self.add(f"for (int half = {THREADS // 2}; half; half >>= 1) {{")
+        self.add("  ND_BEGIN if (nd_thread < half) {")
+        for k, fold in folds:
+            self.add(f"    t{k}[nd_thread] = {fold.text.format(f't{k}[nd_thread]', f't{k}[nd_thread + half]')};")
+        self.add("  } ND_END")
+        self.add("}")
+        self.add(f"ND_BEGIN const nd_i8 unit = shared ? block : block * {THREADS} + nd_thread;")
+        self.add("if (unit < units && (!shared || nd_thread == 0)) {")
+        for k, fold in folds:
+            value = f"nd_half(t{k}[nd_thread])" if fold.kind == "f2" else f"t{k}[nd_thread]"
+            place = f"{self.argument(f'result{k}')} + unit * (nd_i8)sizeof({ctype(fold.kind)})"
+            self.add(f"  nd_store<{ctype(fold.kind)}>({place}, {value});")
+        self.add("} ND_END")
+        self._close(1)
+
+    def _close(self, count: int) -> None:
+        for _ in range(count):
+            self.depth -= 1
+            self.add("}")
