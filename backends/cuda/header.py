@@ -1,11 +1,12 @@
 """What every kernel begins with: types, and device functions where CUDA's C++ and NumPy differ.
 
-The text is compiled by NVRTC for devices and, for tests, by a C++ compiler of the host. On a device it includes nothing.
+NVRTC compiles the text for devices, without any include; for tests, a C++ compiler of the host does.
 """
 
 PRELUDE = r"""
 #if defined(__CUDACC__)
 #define ND_FUNCTION __device__ __forceinline__
+#define ND_CALLED static __device__ __noinline__
 #define ND_KERNEL extern "C" __global__ void __launch_bounds__(256)
 #define ND_SHARED __shared__
 #define ND_BEGIN { const int nd_thread = threadIdx.x;
@@ -19,6 +20,7 @@ PRELUDE = r"""
 #include <cstdlib>
 using namespace std;
 #define ND_FUNCTION inline
+#define ND_CALLED static
 #define ND_KERNEL static void
 #define ND_SHARED static thread_local
 #define ND_BEGIN for (int nd_thread = 0; nd_thread < 256; ++nd_thread) {
@@ -71,7 +73,7 @@ ND_FUNCTION float nd_single(nd_f2 h) {
   return nd_as_f4(nd_bits_of((float)rest * 5.9604644775390625e-08f) | sign);
 }
 // The significand `m`, whose lowest bit is worth 2**e, as a half.
-ND_FUNCTION nd_u2 nd_rounded_half(nd_u8 m, int e) {
+ND_CALLED nd_u2 nd_rounded_half(nd_u8 m, int e) {
   if (m == 0) return 0;
   int top = 63;
   while (!(m >> top)) --top;

@@ -18,7 +18,8 @@ from numpy_dist.ir.rules import loop_dtypes, scalar_kind
 
 _OPTIONS = frozenset(("dtype", "signature", "casting"))
 _FOLDED = frozenset(
-    "add multiply minimum maximum fmin fmax bitwise_and bitwise_or bitwise_xor logical_and logical_or logical_xor".split()
+    "add multiply minimum maximum fmin fmax bitwise_and bitwise_or bitwise_xor "
+    "logical_and logical_or logical_xor".split()
 )
 
 # ("a", operand), ("s", scalar), ("v", value that the loop computes)

@@ -2,7 +2,7 @@
 
 Every kernel takes one argument, by value: a block of words (`Kernel.words` names them). Element-wise kernels walk rows
 of the iteration space with blocks of 256 threads, some or all of them along a row. Kernels with reductions visit every
-element once, too: each *unit* is a part of one result, folded by one thread, or by a block whose threads meet in a tree.
+element once, too: each *unit* is a part of a result, folded by one thread, or by a block whose threads meet in a tree.
 """
 
 from __future__ import annotations

@@ -13,8 +13,8 @@ from numpy_dist.ir.ops import COPY, SELECT, op_of
 
 KINDS = "? b B h H i I l L e f d F D".split()
 UNARY = """negative positive absolute fabs sign square reciprocal sqrt cbrt exp exp2 expm1 log log2 log10 log1p sin cos
-    tan arcsin arccos arctan sinh cosh tanh arcsinh arccosh arctanh degrees radians deg2rad rad2deg floor ceil trunc rint
-    signbit isnan isinf isfinite logical_not invert bitwise_count conjugate modf""".split()
+    tan arcsin arccos arctan sinh cosh tanh arcsinh arccosh arctanh degrees radians deg2rad rad2deg floor ceil trunc
+    rint signbit isnan isinf isfinite logical_not invert bitwise_count conjugate modf""".split()
 BINARY = """add subtract multiply divide floor_divide remainder fmod divmod power float_power arctan2 hypot logaddexp
     logaddexp2 copysign nextafter heaviside maximum minimum fmax fmin equal not_equal less less_equal greater
     greater_equal logical_and logical_or logical_xor bitwise_and bitwise_or bitwise_xor left_shift right_shift gcd

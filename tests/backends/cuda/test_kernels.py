@@ -27,8 +27,8 @@ WITHOUT = {
     **{kind: ["reciprocal", "power", "nextafter"] for kind in "?b"}, "B": ["reciprocal", "nextafter"],
     **{kind: ["reciprocal", "power"] for kind in "hil"}, **{kind: ["reciprocal"] for kind in "HIL"},
     "e": ["floor_divide", "remainder", "divmod", "nextafter"],
-    "F": ["sign", "sqrt", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "arcsin", "arccos",
-          "arctan", "sinh", "cosh", "tanh", "arcsinh", "arccosh", "arctanh", "rint", "power", "float_power"],
+    "F": ["sign", "sqrt", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "arcsin",
+          "arccos", "arctan", "sinh", "cosh", "tanh", "arcsinh", "arccosh", "arctanh", "rint", "power", "float_power"],
 }  # fmt: skip
 WITHOUT["D"] = WITHOUT["F"]
 
