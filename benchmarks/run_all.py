@@ -21,6 +21,7 @@ BENCHMARKS = (
     "random_numbers",
     "memory",
     "weak_scaling",
+    "checks",
 )
 
 TIMEOUT = 3600
