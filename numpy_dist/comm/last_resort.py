@@ -7,9 +7,11 @@ import select
 import signal
 import sys
 from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
 from types import TracebackType
 
 from numpy_dist.comm.pipes import wait_until_read
+from numpy_dist.comm.shared_memory import unlink_segments, unlink_topologies
 
 __all__ = ["LastResort"]
 
@@ -46,6 +48,8 @@ class LastResort:
         if not ended:
             os.write(2, self._text.encode(errors="replace"))
             wait_until_read((2,))
+            unlink_segments(Path(f"/proc/{os.getppid()}/maps"))
+            unlink_topologies()
             os.kill(os.getppid(), signal.SIGKILL)
         os._exit(0)
 

@@ -10,12 +10,14 @@ import textwrap
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import NamedTuple
 
 import pytest
 
 from numpy_dist.comm import detect
 from numpy_dist.comm.exits import exit_code
+from numpy_dist.errors import RankError
 
 SECONDS = 50.0  # a busy machine takes its time; ranks that nobody ends would take longer
 PATIENCE = 60.0
@@ -353,6 +355,23 @@ def test_a_forked_child_cannot_communicate(run: Runner) -> None:
     """
     job = run(script, nranks=2)
     assert (job.code, job.text, job.errors) == (0, "55", "")
+
+
+def test_who_is_waited_for_is_the_rank_that_ended_first_of_itself() -> None:
+    pytest.importorskip("mpi4py")
+    from numpy_dist.comm.exits import EndNotice
+    from numpy_dist.comm.mpi import MpiCommunicator
+
+    ended = {
+        1: EndNotice(1, 3, "waited for rank 2 in allgather", True, False, False, 0),
+        2: EndNotice(2, 3, "SystemExit: 3", True, True, True, 0),
+    }
+    waiting = SimpleNamespace(ended=ended, rank=0, checks=None, named=lambda where: where)
+    with pytest.raises(RankError, match="rank 2 has ended") as caught:
+        MpiCommunicator.raise_if_missing(waiting, lambda notice: True, "allgather")  # type: ignore[arg-type]
+    assert caught.value.rank == 2
+    with pytest.raises(RankError, match="rank 1 has ended"):
+        MpiCommunicator.raise_if_missing(waiting, lambda notice: notice.rank == 1, "allgather")  # type: ignore[arg-type]
 
 
 def test_exit_codes() -> None:

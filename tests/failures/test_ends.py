@@ -113,3 +113,11 @@ def test_all_ranks_may_leave_by_os_exit_together(tmp_path: Path) -> None:
 def test_an_end_with_builtins_exit_is_told(tmp_path: Path) -> None:
     job = run("mpiexec", SCRIPT.format(end="exit(3)", others=OTHERS["compute"]), tmp_path, 2)
     assert job.code == 3 and job.seconds < SECONDS and job.errors.count(HEADER) == 1, job
+
+
+def test_a_rank_that_fails_before_mpi_has_started_leaves_nothing(tmp_path: Path) -> None:
+    # It waits in vain for the other in MPI_Init, which has shared memory by then.
+    script = "import os, time\nimport numpy_dist\nif os.environ['PMI_RANK'] == '1':\n    raise ValueError('planted')\n"
+    job = run("mpiexec", script + "time.sleep(100)", tmp_path, 2)
+    assert job.code != 0 and job.seconds < SECONDS and not job.left, job
+    assert job.errors.count(HEADER) == 1 and f"[rank 1] {HEADER}" in job.errors, job

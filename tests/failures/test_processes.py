@@ -69,6 +69,21 @@ def test_pools_of_processes_work_on_plain_arrays(tmp_path: Path) -> None:
     assert job_output(script, tmp_path, 2) == "780.0 True" * 2
 
 
+def test_joblib_works_on_plain_arrays(tmp_path: Path) -> None:
+    pytest.importorskip("joblib")
+    script = """
+        import joblib
+        values = [x[i : i + 10].gather() for i in range(0, 40, 10)]
+        sums = joblib.Parallel(n_jobs=2)(joblib.delayed(np.sum)(value) for value in values)
+        try:
+            joblib.Parallel(n_jobs=2)(joblib.delayed(np.sum)(x) for _ in range(2))
+        except Exception as error:
+            kind = type(error).__name__
+        print(f"{kind} {sum(sums)} {float(pending.sum()) > 0}\\n", end="")
+    """
+    assert job_output(script, tmp_path, 2) == "PicklingError 780.0 True" * 2
+
+
 def test_children_inherit_neither_variables_nor_pipes(tmp_path: Path) -> None:
     script = """
         code = "import os; print([v for v in os.environ if v.startswith(('PMI', 'HYDRA', 'HYDI', 'MPI_LOCAL'))], "
