@@ -166,9 +166,11 @@ case(S.multiply, WORDS, 3)
 case(S.multiply, WORDS, of([1, 2]))
 case(S.multiply, WORDS, 2.5)
 for _function in (S.partition, S.rpartition):
-    case(_function, WORDS, "e")
+    # Of literal values: NumPy's strings without any characters are an odd dtype.
+    case(_function, of(["apple", "pear", "fig", "", "e", "seek"]), "e")
+    case(_function, of([["apple", "pear"], ["eel", "seek"]], view="fortran"), "ee")
     case(_function, WORDS, "")
-    case(_function, WORDS, of(["a", "b", "c", "d", "e", "pp"]), declines="several separators")
+    case(_function, of(["apple", "bee", "seed"]), of(["pp", "e", "d"]), declines="several separators")
 case(S.replace, WORDS, "e", "EE")
 case(S.replace, WORDS, "e", "EE", 1)
 case(S.replace, WORDS, old=of(["a", "b", "c", "d", "e", "pp"]), new="")

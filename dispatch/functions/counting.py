@@ -50,9 +50,18 @@ def bincount(x: Any, /, weights: Any = None, minlength: Any = 0) -> Any:
         np.bincount(np.full(1, -1, x.dtype))
     length = max(int(minlength), int(high) + 1)
     if 8 * length > max(1 << 20, 8 * x.nbytes):
-        decline("there are many more counts than elements")
+        return _sparse_counts(x, weights, length)
     counts = np.bincount(counted, heavy, length).astype(np.intp if heavy is None else float, copy=False)
     return folded(counts, layout, owner)
+
+
+def _sparse_counts(x: Any, weights: Any, length: int) -> Any:
+    """Many more counts than elements: nobody has them all, and what a rank counts goes to their owners."""
+    kind = np.dtype(np.intp if weights is None else float)
+    counts = engine.full((length,), 0, kind, layout=engine.default_layout((length,)))
+    added = 1 if weights is None else np.astype(weights, float, copy=False)
+    np.add.at(counts, np.astype(x, np.intp, copy=False), added)
+    return counts
 
 
 @implements(np.histogram_bin_edges, kind="composed")

@@ -173,14 +173,17 @@ def apply_along_axis(func1d: Any, axis: Any, arr: Any, *args: Any, **kwargs: Any
     if 0 in lines.shape[:-1]:
         np.apply_along_axis(func1d, axis, np.empty(arr.shape))  # NumPy's error
 
+    first: list[np.dtype] = []
+
     def local(block: np.ndarray) -> np.ndarray:
         made = [np.asarray(func1d(block[index], *args, **kwargs)) for index in np.ndindex(block.shape[:-1])]
         found = np.empty((len(made), *made[0].shape), np.result_type(*made))
         for index, each in enumerate(made):
             found[index] = each
+        first.append(made[0].dtype)
         return found.reshape(block.shape[:-1] + made[0].shape)
 
-    found = on_stacks(local, [lines], 1, name="apply_along_axis", order="C", first=True)
+    found = on_stacks(local, [lines], 1, name="apply_along_axis", order="C", first=first)
     depth = found.ndim - lines.ndim + 1
     places = list(range(lines.ndim - 1, found.ndim))
     return np.moveaxis(found, places, list(range(axis, axis + depth)))

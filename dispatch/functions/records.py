@@ -53,4 +53,4 @@ for _function in (recfunctions.rename_fields, recfunctions.repack_fields, recfun
     _of_elements(_function)
 for _function in (recfunctions.drop_fields, recfunctions.require_fields):
     _of_elements(_function, order="C")
-_of_elements(recfunctions.unstructured_to_structured, 1)
+_of_elements(recfunctions.unstructured_to_structured, 1, order="C")

@@ -42,7 +42,7 @@ def on_stacks(
     name: str,
     order: str = "K",
     axis: int = -1,
-    first: bool = False,
+    first: list[np.dtype] | None = None,
 ) -> Any:
     """``function(*operands)`` for a function that treats all items of a stack alike.
 
@@ -63,8 +63,8 @@ def on_stacks(
         Whether the stack of the results has the memory order of that of the operands.
     axis : int
         Where in the results the last axis is to be.
-    first : bool
-        Whether the first item decides the dtypes, not all items together.
+    first : list of dtype, optional
+        If the first item decides the dtype, not all items together: `function` appends that of this rank's first.
 
     Raises
     ------
@@ -130,7 +130,7 @@ def _each(found: Any, function: Callable[[Any], Any]) -> Any:
 
 
 def _run(
-    function: Any, handles: list[Any], depths: list[int], stack: Shape, name: str, axis: int, first: bool
+    function: Any, handles: list[Any], depths: list[int], stack: Shape, name: str, axis: int, first: Any
 ) -> Any:
     layout = _division(handles, depths, stack)
     layouts = [_share(layout, tuple(x.shape), depth) for x, depth in zip(handles, depths, strict=True)]
@@ -141,9 +141,11 @@ def _run(
         held = [np.empty(x.shape, x.dtype) for x in handles]
     mine = not holders or engine.runtime().rank in holders
     told, results = _computed(function, held if mine else None, len(stack), name)
+    if first and told.results:
+        told.results = [(first[-1], told.results[0][1])]
     everyone = engine.runtime().comm.allgather(told)
     _raise_and_warn(everyone, holders or range(1))
-    if first and holders:
+    if first is not None and holders:
         _follow_first(everyone, layout)
     return _assembled(everyone, results if holders else [], layout, axis)
 
@@ -225,6 +227,9 @@ def _assembled(everyone: list[Told], results: list[np.ndarray], layout: Layout, 
     for number, kind in enumerate(kinds):
         item = (reports[0].results or [])[number][1]
         shape = (*layout.shape, *item)
+        if not kind.itemsize:  # strings without characters take no memory that could be cut
+            made.append(engine.replicated(np.zeros(shape, [("f", kind)])["f"]))
+            continue
         its = _share(layout, shape, len(item))
         box = its.box(engine.runtime().rank)
         if results:

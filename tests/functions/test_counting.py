@@ -182,3 +182,16 @@ def test_how_many_messages_and_bytes_go_around(monkeypatch):
         assert comm.counters.bytes < 2 * sought.nbytes / comm.size + 2000
 
     run_simulated(4, on_rank)
+
+
+@RANKS
+def test_many_more_counts_than_elements(ranks):
+    few = NUMBERS * 40_000
+
+    def check() -> list:
+        x, w = numpy_dist.asarray(few), numpy_dist.asarray(WEIGHTS)
+        counts = np.bincount(x)
+        assert ranks == 1 or counts.local.size < counts.size
+        return [(counts, np.bincount(few)), (np.bincount(x, w, 400_000), np.bincount(few, WEIGHTS, 400_000))]
+
+    _at_ranks(ranks, check)

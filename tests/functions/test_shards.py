@@ -101,6 +101,17 @@ def test_dtypes_that_follow_from_all_items():
     check(lambda x, i: np.strings.multiply(x, i), words, np.array([1, 0, 3, 2, 1, 1]), ways=FEW)
 
 
+def test_strings_without_characters():
+    def on_each_rank():
+        with config(MIN_SHARD_BYTES=0, FALLBACK="error"):
+            found = np.strings.partition(split(np.array(["b", "", "a", "cc"]), 0), "e")
+            expected = np.strings.partition(np.array(["b", "", "a", "cc"]), "e")
+            assert [x.dtype for x in found] == [x.dtype for x in expected] == ["U2", "U1", "U0"]
+            np.testing.assert_array_equal(engine.gather(found[0]), expected[0])
+
+    run_simulated(3, on_each_rank)
+
+
 def test_stacks_are_broadcast():
     matrices, columns = rng.standard_normal((2, 1, 3, 3)), rng.standard_normal((5, 3, 2))
     check(np.linalg.solve, matrices, columns, ways=FEW, rtol=1e-10)
