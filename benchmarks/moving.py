@@ -1,4 +1,5 @@
-"""Moving and selecting data: two ranks of one thread against NumPy, in one run; and the memory that the ranks take.
+"""Moving and selecting data: two ranks of one thread against NumPy, in one run; the memory that the ranks take; and
+how many messages a rank would send at up to 1,024 ranks.
 
 python benchmarks/moving.py [--quick] [--save] [--only sort median ...]
 """
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import harness
+import moving_counts
 import numpy as np
 from harness import Row, median_ratio, take_turns
 from ranks import Ranks, at_each_turn, note
@@ -142,7 +144,8 @@ def main() -> None:
     harness.add_options(parser, "moving")
     parser.add_argument("--only", nargs="+", choices=CASES, default=list(CASES), metavar="NAME")
     options = parser.parse_args()
-    harness.show("moving", [row for name in options.only for row in measure(name, options.quick)], options)
+    rows = [row for name in options.only for row in measure(name, options.quick)]
+    harness.show("moving", rows + moving_counts.rows(), options)
 
 
 if __name__ == "__main__":
