@@ -271,9 +271,7 @@ class ExitGuard:
             # Another hook than ours has shown it.
             self._end_failed(1, uncaught, "", lambda: None)
         else:
-            self._end_normally(
-                "it left by SystemExit" if left and self._main_frame is not None else "it ran to its end"
-            )
+            self._end_normally("it left by SystemExit" if left else "it ran to its end")
 
     def _end_child(self, code: int) -> None:
         """A forked child must not finalise its parent's MPI, which Python would do next."""
