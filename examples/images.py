@@ -1,6 +1,6 @@
 """A batch of images, normalised and half of it mirrored through a boolean mask; the batch is cut over the ranks.
 
-    numpy-dist run -n 4 examples/images.py --images 500 --size 96
+numpy-dist run -n 4 examples/images.py --images 500 --size 96
 """
 
 import argparse

@@ -1,6 +1,6 @@
 """Pi by throwing random points: NumPy's own random numbers, of which each rank makes its share.
 
-    numpy-dist run -n 4 examples/pi.py --points 20000000
+numpy-dist run -n 4 examples/pi.py --points 20000000
 """
 
 import argparse

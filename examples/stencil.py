@@ -1,6 +1,6 @@
 """Heat in a plate by the 5-point stencil: the same function on NumPy and on a plate that is cut over the ranks.
 
-    numpy-dist run -n 4 examples/stencil.py --size 2000 --steps 100
+numpy-dist run -n 4 examples/stencil.py --size 2000 --steps 100
 """
 
 import argparse

@@ -18,6 +18,18 @@ SMALL = {
     "pi.py": ["--points", "200000"],
     "images.py": ["--images", "60", "--size", "40"],
 }
+PROGRAMS = {
+    "cavity.py": ["--size", "130", "--steps", "3"],
+    "gradients.py": ["--size", "130", "--steps", "10"],
+    "kmeans.py": ["--points", "10000", "--steps", "2"],
+    "options.py": ["--count", "50000"],
+    "layers.py": ["--rows", "2000", "--width", "32"],
+    "batches.py": ["--rows", "3000", "--columns", "50"],
+    "bodies.py": ["--bodies", "300", "--steps", "1"],
+    "shallow.py": ["--size", "190", "--steps", "4"],
+    "regression.py": ["--samples", "35000", "--steps", "3"],
+    "life.py": ["--size", "530", "--steps", "4"],
+}
 pytestmark = pytest.mark.slow
 
 
@@ -71,7 +83,23 @@ def run(arguments: list[str], folder: Path, limit: float = 90) -> tuple[int, str
 @pytest.mark.parametrize("example", SMALL)
 def test_example_agrees_with_numpy(example, ranks, how, tmp_path):
     needs_matplotlib(example)
-    code, output = run([*command(ranks, how), str(EXAMPLES / example), *SMALL[example]], tmp_path)
+    agrees(example, SMALL[example], ranks, how, tmp_path)
+
+
+# CI runs them all on one, two and four ranks, larger.
+@pytest.mark.parametrize("example", PROGRAMS)
+def test_program_agrees_with_numpy(example, tmp_path):
+    agrees(example, PROGRAMS[example], 3, "run", tmp_path)
+
+
+def test_every_example_is_tested():
+    drivers = {path.name for path in EXAMPLES.glob("*.py")} - {"check.py"}
+    assert {name for name in drivers if not name.endswith("_functions.py")} == {*SMALL, *PROGRAMS}
+
+
+def agrees(example, options, ranks, how, folder):
+    """The example exits with 0, having reported once."""
+    code, output = run([*command(ranks, how), str(EXAMPLES / example), *options], folder)
     assert code == 0, output
     assert f"{ranks} rank" in output and "times NumPy's speed" in output, output
     assert output.count("times NumPy's speed") == 1, f"more than one rank printed:\n{output}"
