@@ -19,8 +19,8 @@ SMALL = {
     "images.py": ["--images", "60", "--size", "40"],
 }
 PROGRAMS = {
-    "cavity.py": ["--size", "130", "--steps", "3"],
-    "gradients.py": ["--size", "130", "--steps", "10"],
+    "cavity.py": ["--size", "190", "--steps", "3"],
+    "gradients.py": ["--size", "190", "--steps", "10"],
     "kmeans.py": ["--points", "10000", "--steps", "2"],
     "options.py": ["--count", "50000"],
     "layers.py": ["--rows", "2000", "--width", "32"],
