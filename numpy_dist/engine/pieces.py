@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import product
+from typing import Any
 
 import numpy as np
 
@@ -43,7 +44,7 @@ def pieces(x: object, layout: Layout, wanted: Sequence[Sequence[Intervals]]) -> 
     Returns
     -------
     ndarray
-        Dense, along each axis the indices of this rank's intervals one after the other.
+        On the host, dense, along each axis the indices of this rank's intervals one after the other.
     """
     rt = runtime()
     if not is_sharded(x):
@@ -57,9 +58,10 @@ def pieces(x: object, layout: Layout, wanted: Sequence[Sequence[Intervals]]) -> 
         tuple(tuple(range(lo, hi) for lo, hi in chosen) for chosen in product(*axes)) for axes in wanted
     )
     mine = wanted[rt.rank]
-    made = storage.pool.attempt(np.empty, [sum(hi - lo for lo, hi in axis) for axis in mine], storage.dtype)
+    shape = tuple(sum(hi - lo for lo, hi in axis) for axis in mine)
+    made = storage.pool.attempt(storage.pool.memory.empty, shape, storage.dtype)
 
-    def part(region: Region) -> np.ndarray:
+    def part(region: Region) -> Any:
         key: list[slice] = []
         for axis, r in zip(mine, region, strict=True):
             start = 0
@@ -73,4 +75,4 @@ def pieces(x: object, layout: Layout, wanted: Sequence[Sequence[Intervals]]) -> 
 
     rt.counters.fetches += 1
     start_fetch(rt, storage, regions, part)()
-    return made
+    return storage.pool.memory.download(made)
