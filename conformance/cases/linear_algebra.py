@@ -33,6 +33,17 @@ case(np.dot, a(2, 3, 4, values="whole"), a(4, 2, values="whole"))
 case(np.matmul, a(4, 5), a(4, 5))
 case(np.matmul, a(4, 5), of(2.0))
 case(np.matmul, a(2, 4, 5, values="whole"), a(2, 5, 3, values="whole"))
+for _left, _right in (
+    ((2, 4, 5), (5, 3)), ((4, 5), (2, 5, 3)), ((5,), (2, 5, 3)), ((2, 4, 5), (5,)), ((3, 1, 4, 5), (2, 5, 3)),
+    ((1, 4, 5), (3, 5, 2)), ((2, 4, 5), (3, 5, 2)), ((2, 4, 5), (2, 4, 3)), ((0, 4, 5), (5, 3)), ((2, 0, 5), (2, 5, 3)),
+):  # fmt: skip
+    for _dtype in ("f8", "i1", "F", "?", "e"):
+        _tolerance = None if _dtype in ("i1", "?") else BLAS  # the signs of zeros depend on the order
+        case(np.matmul, a(*_left, dtype=_dtype, values="whole"), a(*_right, dtype=_dtype, values="whole"),
+             tolerance=_tolerance)  # fmt: skip
+    case(np.matmul, a(*_left, view="fortran"), a(*_right, view="fortran"), tolerance=BLAS)
+case(np.matmul, a(4, 5, values="whole"), a(2, 5, 3, values="whole"), out=a(2, 4, 3))
+case(np.matmul, a(2, 4, 5, dtype="i4"), a(2, 5, 3), dtype="D", tolerance=BLAS)
 case(np.matmul, a(4, 5, values="whole"), a(5, 3, values="whole"), out=a(4, 3))
 case(np.matmul, a(4, 5, values="whole"), a(5, 3, values="whole"), out=a(4, 4))
 case(np.matmul, a(4, 5, values="whole"), a(4, 5, values="whole"), via=lambda x, y: x @ y.T)

@@ -11,6 +11,7 @@ from numpy_dist import engine
 from numpy_dist.dispatch.core.registry import decline, implements
 from numpy_dist.dispatch.functions.common import NoValue, as_handle, blocks
 from numpy_dist.dispatch.functions.numpy_source import numpy_source
+from numpy_dist.dispatch.functions.shards import on_stacks
 from numpy_dist.engine import noted
 from numpy_dist.layout.layout import Cut, Layout
 from numpy_dist.layout.mesh import Mesh
@@ -66,8 +67,10 @@ def matmul(
         engine.numpy_error(np.matmul, (a, b), {})
     if a.ndim > 2 and b.ndim > 2:
         return _deliver(_stacks(a, b, kinds[2]), target, casting, (a, b))
-    if b.ndim > 2:
-        decline("a vector or matrix times a stack of matrices")
+    if b.ndim > 2:  # transposed, the stack is the left operand
+        product = np.matmul(np.swapaxes(b, -1, -2), a.T, dtype=kinds[2], casting="unsafe")
+        product = product if a.ndim == 1 else engine.copy(np.swapaxes(product, -1, -2), order="C")
+        return _deliver(product, target, casting, (a, b))
     return _deliver(_product(a, b, kinds[2], "matmul"), target, casting, (a, b))
 
 
@@ -125,6 +128,37 @@ def vecdot(x1: Any, x2: Any, /, **kwargs: Any) -> Any:
     a, b = _converted(a, left), _converted(b, right)
     products = np.multiply(np.conjugate(a) if a.dtype.kind == "c" else a, b, dtype=dtype)
     return np.any(products, axis=-1) if dtype == np.bool_ else np.sum(products, axis=-1, dtype=dtype)
+
+
+def matvec(x1: Any, x2: Any, /, **kwargs: Any) -> Any:
+    a, b, dtype = _for_loop(np.matvec, x1, x2, kwargs)
+    if a.ndim < 2 or b.ndim < 1 or a.shape[-1] != b.shape[-1]:
+        engine.numpy_error(np.matvec, (a, b))
+    return np.matmul(a, b, dtype=dtype) if b.ndim == 1 else np.matmul(a, b[..., None], dtype=dtype)[..., 0]
+
+
+def vecmat(x1: Any, x2: Any, /, **kwargs: Any) -> Any:
+    a, b, dtype = _for_loop(np.vecmat, x1, x2, kwargs)
+    if a.ndim < 1 or b.ndim < 2 or a.shape[-1] != b.shape[-2]:
+        engine.numpy_error(np.vecmat, (a, b))
+    a = np.conjugate(a) if a.dtype.kind == "c" else a
+    return np.matmul(a, b, dtype=dtype) if a.ndim == 1 else np.matmul(a[..., None, :], b, dtype=dtype)[..., 0, :]
+
+
+def _for_loop(ufunc: np.ufunc, x1: Any, x2: Any, kwargs: dict[str, Any]) -> tuple[Any, Any, np.dtype]:
+    """The operands in the dtypes of NumPy's loop, and the dtype of its result."""
+    dtype, casting = kwargs.pop("dtype", None), kwargs.pop("casting", "same_kind")
+    if kwargs:
+        decline(f"{ufunc.__name__} with {', '.join(kwargs)}")
+    a, b = as_handle(x1), as_handle(x2)
+    loop: dict[str, Any] = {} if dtype is None else {"signature": (None, None, np.dtype(dtype))}
+    left, right, dtype = ufunc.resolve_dtypes((a.dtype, b.dtype, None), casting=casting, **loop)
+    return _converted(a, left), _converted(b, right), dtype
+
+
+if hasattr(np, "matvec"):  # since NumPy 2.2
+    implements(np.matvec, kind="composed")(matvec)
+    implements(np.vecmat, kind="composed")(vecmat)
 
 
 @implements(np.inner, kind="composed")
@@ -255,12 +289,7 @@ def _by_contraction(a: Any, b: Any, dtype: np.dtype, name: str) -> Any:
 
 
 def _stacks(a: Any, b: Any, dtype: np.dtype) -> Any:
-    """Stacks of matrices of the same length: whole matrices on each rank."""
-    if tuple(a.shape[:-2]) != tuple(b.shape[:-2]) or dtype.hasobject:
-        decline("stacks of matrices that have to be broadcast")
-    layout = engine.default_layout(a.shape, split=0)
-    other = layout.with_shape(b.shape)
-    left, right = blocks((engine.aligned(a, layout), layout), (engine.aligned(b, other), other))
-    with noted("matmul"):
-        block = np.matmul(left, right)
-    return engine.from_local(block.astype(dtype, copy=False), layout.with_shape((*a.shape[:-1], b.shape[-1])))
+    """Stacks of matrices, which are broadcast against each other: whole matrices on each rank."""
+    if dtype.hasobject:
+        decline("arrays of Python objects")
+    return on_stacks(lambda x, y: np.matmul(x, y, dtype=dtype, casting="unsafe"), [a, b], 2, name="matmul", order="C")

@@ -68,6 +68,11 @@ def test_stacks():
     check(lambda x, y: x @ y, S, rng.standard_normal((4, 6, 2)), ranks=(1, 3), ways=FEW)
     check(lambda x, y: x @ y, S, A, ranks=(3,), ways=("default", "last"))
     check(lambda x, y: x @ y, S, U[:6], ranks=(3,), ways=("default", "last"))
+    check(lambda x, y: x @ y, A[:, :3], S, ranks=(3, 7), ways=FEW)
+    check(lambda x, y: x @ y, U[:3], S, ranks=(3,), ways=FEW)
+    check(lambda x, y: x @ y, S[:, None], rng.standard_normal((5, 6, 2)), ranks=(3,), ways=("default", "last"))
+    check(lambda x, y: x @ y, S, np.ones((3, 6, 2)), ranks=(2,), ways=("default",))
+    check(lambda x, y: np.einsum("bij,j->bi", x, y), S, U[:6], ranks=(3,), ways=FEW)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,33 @@
+"""What is gathered on purpose, and why; the table of functions and the fallback's warning say it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy._core import strings
+from numpy.lib import recfunctions
+
+from numpy_dist.dispatch.core.registry import declare
+
+_REASONS: dict[str, tuple[Any, ...]] = {
+    "it takes apart a single square matrix": (np.linalg.tensorinv, np.linalg.tensorsolve),
+    "each coefficient follows from the one before": (np.polydiv,),
+    "it needs the eigenvalues of a single matrix": (np.poly, np.roots),
+    "the file is written by one rank": (np.save, np.savetxt, np.savez, np.savez_compressed),
+    "masked arrays or records may come out": (
+        recfunctions.append_fields,
+        recfunctions.find_duplicates,
+        recfunctions.join_by,
+        recfunctions.merge_arrays,
+        recfunctions.rec_append_fields,
+        recfunctions.rec_drop_fields,
+        recfunctions.rec_join,
+        recfunctions.stack_arrays,
+    ),
+    "its elements are Python objects": tuple(
+        vars(strings)[name] for name in ("_join", "_rsplit", "_split", "_splitlines") if name in vars(strings)
+    ),
+}
+for _reason, _functions in _REASONS.items():
+    declare(*_functions, kind="gathered", reason=_reason, source=__name__)
