@@ -10,6 +10,7 @@ __all__ = [
     "CommunicationRefused",
     "DivergenceError",
     "DivergenceWarning",
+    "ElementLoopWarning",
     "FallbackError",
     "FallbackWarning",
     "GatherError",
@@ -23,6 +24,10 @@ __all__ = [
 
 class FallbackWarning(UserWarning):
     """A function ran on gathered NumPy; issued once for each call site and function, where ``FALLBACK`` is ``warn``."""
+
+
+class ElementLoopWarning(UserWarning):
+    """A loop reads a sharded array element by element; issued once for each line, unless ``FALLBACK`` is ``silent``."""
 
 
 class FallbackError(RuntimeError):

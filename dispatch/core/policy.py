@@ -12,7 +12,7 @@ from typing import Any
 
 from numpy_dist import engine
 from numpy_dist.dispatch.core.sites import Site, user_frame
-from numpy_dist.errors import FallbackError, FallbackWarning, GatherError
+from numpy_dist.errors import ElementLoopWarning, FallbackError, FallbackWarning, GatherError
 from numpy_dist.settings import config
 
 
@@ -135,11 +135,28 @@ def permit(
     entry.bytes += nbytes
 
 
-def _warn(text: str, frame: Any) -> None:
+def warn_of_loop(reads: int) -> None:
+    """Tell the user, once for each line, that a loop reads a sharded array element by element."""
+    frame = user_frame(2)
+    site = Site(frame.f_code.co_filename, frame.f_lineno)
+    account, key = ledger(), ("element", site)
+    if config.FALLBACK == "silent" or key in account.warned:
+        return
+    account.warned.add(key)
+    _warn(
+        f"{site} has read {reads} elements of a sharded array one by one: every rank goes through the whole loop, and "
+        "waits for blocks of the array; functions of whole arrays do not, and x.gather() gives an ordinary array to "
+        "loop over",
+        frame,
+        ElementLoopWarning,
+    )
+
+
+def _warn(text: str, frame: Any, category: type[Warning] = FallbackWarning) -> None:
     """Once for each call site and function is our rule: the registry of the warnings module has no say."""
     warnings.warn_explicit(
         text,
-        FallbackWarning,
+        category,
         frame.f_code.co_filename,
         frame.f_lineno,
         module=frame.f_globals.get("__name__") or "<unknown>",

@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 
 from numpy_dist import engine
-from numpy_dist.dispatch.core import fallback, registry
+from numpy_dist.dispatch.core import fallback, policy, registry
 from numpy_dist.distarray.operators import numpy_stand_in, wrap
 
 _BASIC = frozenset({int, slice, NoneType, EllipsisType, np.int64, np.int32, np.intp})
 _are_basic = _BASIC.issuperset
 _SCALARS = frozenset({int, float, complex, bool, str, bytes, list, tuple})
 _BLOCK_BYTES = 1 << 16
+_LOOP = 1000  # elements read one by one, after which a loop is told what it costs
 _selected, _assign_part = engine.selected, engine.assign_part  # saves a look-up for each slice
 _WHY_GATHERED = "integer-array indexing is not distributed"
 
@@ -141,7 +142,10 @@ class Indexing(engine.Handle):
         # NumPy reads an element where the index has no `...`; phantoms must not be read.
         if made._array.ndim or (Ellipsis in key if type(key) is tuple else key is Ellipsis):
             return made
-        return engine.item(made)
+        value, reads = engine.element(made)
+        if reads == _LOOP:
+            policy.warn_of_loop(reads)
+        return value
 
     def _sharded_items(self, items: tuple) -> Any:
         """Advanced indexing where the array or an index is sharded."""
@@ -196,17 +200,19 @@ class Indexing(engine.Handle):
         return (self[i] for i in range(len(self._array)))
 
     def _scalars(self) -> Iterator[Any]:
-        """The elements of a sharded 1-D array, fetched in blocks: anew if anything was recorded since."""
+        """The elements of a sharded 1-D array, fetched in blocks: anew if the array was written since."""
         values: Any
+        storage: Any = self._storage
         length = self._array.shape[0]
         block = max(1, _BLOCK_BYTES // max(1, self._array.itemsize))
-        start, values, recorded = 0, [], -1
-        counters = engine.counters()
+        start, values, written = 0, [], None
         for i in range(length):
-            if i - start >= len(values) or counters.statements != recorded:
+            if i == _LOOP:
+                policy.warn_of_loop(i)
+            if i - start >= len(values) or storage.version != written:
                 start, stop = i, min(i + block, length)
                 values = engine.gather(self._block(start, stop))
-                recorded = counters.statements
+                written = storage.version
             yield values[i - start]
 
     def _block(self, start: int, stop: int) -> Any:

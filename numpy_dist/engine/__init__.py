@@ -4,6 +4,7 @@ The layers above use what is imported here and nothing else of the engine.
 """
 
 from numpy_dist.engine.copies import aligned, assign, assign_part, copy, empty, full, register_policy
+from numpy_dist.engine.elements import element
 from numpy_dist.engine.gather import agreed, gather, item, local, rewriting, shard, writing
 from numpy_dist.engine.handle import (
     Handle,
@@ -42,6 +43,7 @@ __all__ = [
     "counters",
     "default_layout",
     "default_shard",
+    "element",
     "elementwise",
     "empty",
     "explain_program",

@@ -48,13 +48,13 @@ def gather(x: Any, root: int | None = None) -> Any:
         rt.counters.gathers += 1
         rt.counters.gathered_bytes += array.nbytes
     roots = range(rt.size) if root is None else (root,)
-    result = _assemble(rt, x._storage, array, roots)
+    result = assemble(rt, x._storage, array, roots)
     if rt.size > 1:
         rt.program.tell()
     return result
 
 
-def _assemble(rt: Runtime, storage: Storage, array: np.ndarray, roots: Any) -> np.ndarray | None:
+def assemble(rt: Runtime, storage: Storage, array: np.ndarray, roots: Any) -> np.ndarray | None:
     if array.size == 0:
         return np.empty(array.shape, array.dtype) if rt.rank in roots else None
     vmap = view_of(storage.layout, storage.dtype.itemsize, array).vmap
@@ -172,6 +172,7 @@ def rewriting(x: Any) -> Iterator[np.ndarray]:
     block, memory = _shard(x), rt.backend.memory
     storage = x._storage
     storage.fresh = ()  # what other ranks have of it is out of date
+    storage.rewritten += 1
     storage.drop_spare()
     if memory.on_host:
         yield block

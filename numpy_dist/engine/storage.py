@@ -51,6 +51,10 @@ class Storage:
         Statements that were deferred read it: its memory may not be taken over.
     spare : tuple or None
         A second allocation for versions, and the region of the last versioned write.
+    rewritten : int
+        How often it was written other than by statements.
+    ahead : ReadAhead or None
+        Elements that were fetched around one that was read (`engine.elements`).
     number : str
         What is the same on every rank for the same array, where that is compared (`comm.journal`).
     """
@@ -68,6 +72,8 @@ class Storage:
     pinned = False
     reserved = False
     last_write = -1
+    rewritten = 0
+    ahead: Any = None
     number = ""
 
     def __init__(
@@ -76,6 +82,11 @@ class Storage:
         self.shape, self.dtype, self.layout, self.pool = shape, dtype, layout, pool
         self.nbytes = layout.nelements * dtype.itemsize if nbytes is None else nbytes
         self.token = Token()
+
+    @property
+    def version(self) -> tuple[int, int]:
+        """Another one after each write."""
+        return self.last_write, self.rewritten
 
     def phantom(self) -> np.ndarray:
         """The phantom of the whole array."""
