@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from numpy_dist.comm import fingerprint
 from numpy_dist.dispatch.core.plugins import permission_of
 
 IMAGES = """
@@ -164,3 +165,11 @@ def test_a_backend_of_another_package(tmp_path):
     """
     told = run(tmp_path, code)
     assert "BACKEND='bad': the plug-in of bad 1.5 (bad) cannot be loaded: ZeroDivisionError" in told
+
+
+def test_ranks_with_different_plugins_or_overrides_must_not_go_on():
+    for part in ("plug-ins", "override of numpy.sum", "setting PLUGINS"):
+        found = fingerprint.compare([{part: "a=a:register"}, {part: ""}, {part: "a=a:register"}])
+        assert found.deciding and not found.numbers
+        assert found.text == f"  {part}: rank 0, 2: a=a:register; rank 1: "
+    assert fingerprint.compare([{"NumPy": "2.3"}, {"NumPy": "2.4"}]).numbers
