@@ -155,11 +155,12 @@ _MODULES = {
     "numba": "compiled.backend",
     "numpy": "interpreter",
     "null": "null",
+    "cupy": "cupy.backend",
     "fake": "fake.backend",
 }
 
 
-def make_backend(name: str, ranks_here: int = 1) -> Backend:
+def make_backend(name: str, ranks_here: int = 1, rank_here: int = 0) -> Backend:
     """The backend of a `BACKEND` setting.
 
     Parameters
@@ -167,6 +168,8 @@ def make_backend(name: str, ranks_here: int = 1) -> Backend:
     name : str
     ranks_here : int
         Ranks that share this machine's cores.
+    rank_here : int
+        This rank's number among them, by which devices are dealt out.
 
     Raises
     ------
@@ -178,7 +181,10 @@ def make_backend(name: str, ranks_here: int = 1) -> Backend:
     module = _MODULES.get(name)
     if module is None:
         return _from_plugin(name, ranks_here)
-    return importlib.import_module(f"numpy_dist.backends.{module}").make(ranks_here)
+    if name == "cupy" and importlib.util.find_spec("cupy") is None:
+        raise ValueError("BACKEND='cupy' needs CuPy: pip install 'numpy-dist[cuda12]' or 'numpy-dist[cuda13]'")
+    make = importlib.import_module(f"numpy_dist.backends.{module}").make
+    return make(ranks_here, rank_here) if name == "cupy" else make(ranks_here)
 
 
 def _from_plugin(name: str, ranks_here: int) -> Backend:

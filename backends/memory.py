@@ -50,10 +50,16 @@ class Memory(Protocol):
         Whether arrays are ndarrays, and everything has happened when a call returns.
     late_events : bool
         Whether a loop's floating-point events are known after a `fence` only.
+    room : callable or None
+        Tells how many bytes there are in `total`, and how many are `available`; None where that is the host's memory.
     """
 
     on_host: bool
     late_events: bool
+
+    @property
+    def room(self) -> Callable[[], Any] | None:
+        """What tells how much memory there is."""
 
     def allocate(self, nbytes: int) -> Any:
         """A block: a one-dimensional array of bytes with an `address`, not initialised.
@@ -70,6 +76,9 @@ class Memory(Protocol):
 
     def empty(self, shape: Sequence[int], dtype: np.dtype) -> Array:
         """An array of its own, not initialised."""
+
+    def holds(self, x: Any) -> bool:
+        """Whether something is an array of a device, of this memory's kind."""
 
     def address(self, array: Array) -> int:
         """Of the first element."""
@@ -116,6 +125,10 @@ class HostMemory:
     def empty(self, shape: Sequence[int], dtype: np.dtype) -> np.ndarray:
         """As in `Memory`."""
         return np.empty(shape, dtype)
+
+    def holds(self, x: Any) -> bool:
+        """As in `Memory`."""
+        return False
 
     def address(self, array: np.ndarray) -> int:
         """As in `Memory`."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,7 +25,7 @@ class FakeMemory:
 
     on_host = False
     late_events = True
-    room = None  # it lies in the host's
+    room: Callable[[], Any] | None = None
 
     def __init__(self, stream: Stream) -> None:
         self.stream = stream
@@ -44,6 +44,10 @@ class FakeMemory:
     def empty(self, shape: Sequence[int], dtype: np.dtype) -> FakeArray:
         """As in `Memory`."""
         return self.array(self.allocate(math.prod(shape) * dtype.itemsize), shape, dtype)
+
+    def holds(self, x: Any) -> bool:
+        """As in `Memory`."""
+        return isinstance(x, FakeArray)
 
     def address(self, array: FakeArray) -> int:
         """As in `Memory`."""

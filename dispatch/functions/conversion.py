@@ -41,6 +41,8 @@ def ingest(
         return _converted(obj, dtype, order, copy, split, mesh)
     if copy is False:
         raise ValueError(_NO_COPY)
+    if not isinstance(obj, np.ndarray) and engine.runtime().backend.memory.holds(obj):
+        return _from_device(obj, dtype, order, split, mesh)
     if isinstance(obj, list | tuple) and _holds_handle(obj):
         parts = [ingest(item, None, None, None, None, None) for item in obj]
         return _converted(np.stack(parts), dtype, order, None, split, mesh)
@@ -96,6 +98,17 @@ def _read(
         return np.asarray(block, target)
 
     return from_parts(part, shape, target, layout, memory_axes(memory, order, len(shape)))
+
+
+def _from_device(obj: Any, dtype: Any, order: Any, split: int | None, mesh: Any) -> Any:
+    """An array of one of the backend's device, of which each rank copies its part there, in C order unless asked."""
+    target = obj.dtype if dtype is None else np.dtype(dtype)
+    layout = chosen_layout(obj.shape, split, mesh)
+    if target != obj.dtype or is_replicated(obj.shape, target, layout):
+        values = engine.runtime().backend.memory.download(obj)
+        return ingest(values, dtype, order, None, split, mesh)
+    axes = memory_axes(None, order, len(obj.shape))
+    return from_parts(lambda box: obj[tuple(slice(lo, hi) for lo, hi in box)], obj.shape, target, layout, axes)
 
 
 def _converted(x: Any, dtype: Any, order: Any, copy: bool | None, split: int | None, mesh: Any) -> Any:

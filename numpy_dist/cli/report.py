@@ -29,7 +29,7 @@ PACKAGES = (
 # Each backend: the module that implements it, and what it needs beside numpy_dist.
 BACKENDS = {
     "numpy": ("numpy_dist.backends.interpreter", None),
-    "numba": ("numpy_dist.backends.numba", "numba"),
+    "numba": ("numpy_dist.backends.compiled", "numba"),
     "cupy": ("numpy_dist.backends.cupy", "cupy"),
     "null": ("numpy_dist.backends.null", None),
 }
@@ -60,6 +60,8 @@ def _backend(module: str, requirement: str | None) -> str:
         return "not in this version"
     if requirement is not None and not _has(requirement):
         return f"needs {requirement}"
+    if requirement == "cupy" and not os.path.exists(GPU_DEVICE):
+        return "needs a CUDA device"
     return "ready"
 
 

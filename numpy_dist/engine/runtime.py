@@ -53,8 +53,8 @@ class Runtime:
         self.comm = comm
         self.rank: int = comm.rank
         self.size: int = comm.size
-        self.backend = make_backend(config.BACKEND, comm.node_size)
-        self.pool = Pool(failed=comm.fail, memory=self.backend.memory)
+        self.backend = make_backend(config.BACKEND, comm.node_size, comm.node_rank)
+        self.pool = Pool(room=self.backend.memory.room, failed=comm.fail, memory=self.backend.memory)
         self.counters = Counters()
         self.program = Program(self)
         self.flags: set[tuple] = set()

@@ -207,6 +207,25 @@ def test_the_users_shard_is_an_array_of_the_device():
     assert on_device(2, on_rank) == [(True, [1.0, 3.0, 5.0, 7.0, 9.0, 11.0, 13.0, 15.0])] * 2
 
 
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_arrays_of_the_device_come_in_without_the_host(ranks):
+    values = np.arange(60.0).reshape(20, 3)
+
+    def on_rank() -> tuple[bool, bool, int]:
+        runtime: Any = engine.runtime()
+        memory = runtime.backend.memory
+        given = memory.empty(values.shape, values.dtype)
+        memory.upload(given, values)
+        before = memory.downloaded + memory.uploaded
+        x = numpy_dist.asarray(given)
+        given[...] = 0
+        moved = memory.downloaded + memory.uploaded - before
+        narrow = numpy_dist.asarray(x.local, dtype=np.float32) if runtime.size == 1 else x.astype(np.float32)
+        return np.array_equal(x.gather(), values), np.array_equal(narrow.gather(), values.astype("f4")), moved
+
+    assert on_device(ranks, on_rank) == [(True, True, 0)] * ranks
+
+
 def test_random_numbers_are_those_of_the_host():
     def on_rank() -> np.ndarray:
         return numpy_dist.random.default_rng(7).normal(size=(50, 3)).gather()

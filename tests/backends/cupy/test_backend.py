@@ -1,0 +1,152 @@
+"""The CuPy backend on a stand-in for CuPy; on CuPy itself, whether the names exist; and on devices (marked `gpu`)."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+import numpy_dist
+from numpy_dist import engine
+from numpy_dist.backends.base import make_backend
+from numpy_dist.backends.cuda.source import Kernel
+from numpy_dist.settings import config
+from numpy_dist.spmd_testing import run_simulated
+
+from ..cuda import programs
+from ..cuda.on_host import COMPILER, launcher
+from . import stand_in
+
+MODULES = ("cupy", "numpy_dist.backends.cupy.memory", "numpy_dist.backends.cupy.backend")
+
+
+@pytest.fixture
+def launched(monkeypatch) -> list[Any]:
+    """CuPy's place is taken; the list's first item, if there is one, starts kernels."""
+    starts: list[Any] = []
+
+    def launch(name: str, words: np.ndarray, grid: tuple[int, int]) -> None:
+        starts[0](name, words, grid)
+
+    for name in MODULES:
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    module = stand_in.make(launch)
+    module.__spec__ = importlib.util.spec_from_loader("cupy", None)
+    monkeypatch.setitem(sys.modules, "cupy", module)
+    yield starts
+    stand_in.STREAM._waiting.clear()
+    for name in MODULES[1:]:
+        sys.modules.pop(name, None)
+
+
+def on_device(ranks: int, function: Any, *args: Any) -> list[Any]:
+    with config(BACKEND="cupy", MIN_SHARD_BYTES=0, FALLBACK="error"), np.errstate(all="ignore"):
+        return run_simulated(ranks, function, *args)
+
+
+def work() -> tuple[list[Any], dict[str, int]]:
+    results = programs.work(numpy_dist.asarray)
+    engine.flush()
+    found = [r.gather() if isinstance(r, numpy_dist.DistArray) else r for r in results]
+    backend: Any = engine.runtime().backend
+    return found, backend.counts
+
+
+@pytest.mark.skipif(COMPILER is None, reason="no C++ compiler here")
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_programs_are_numpys(ranks, launched, tmp_path, monkeypatch):
+    kernels: dict[str, Kernel] = programs.collect(ranks, monkeypatch)[0]
+    start = launcher(tmp_path, kernels)
+    launched.append(lambda name, words, grid: start(kernels[name], words, grid))
+    wanted = programs.work(np.array)
+    for results, counts in on_device(ranks, work):
+        assert counts["cuda"] > counts["host"]
+        for position, (got, expected) in enumerate(zip(results, wanted, strict=True)):
+            np.testing.assert_allclose(got, expected, rtol=1e-12, atol=1e-12, err_msg=f"result {position}")
+
+
+def test_what_has_no_kernel_runs_on_the_host(launched):
+    base, exponents = np.arange(-9, 20), np.arange(29) % 4
+
+    def on_rank() -> tuple[bool, dict[str, int]]:
+        powers = numpy_dist.asarray(base) ** numpy_dist.asarray(exponents)
+        backend: Any = engine.runtime().backend
+        return np.array_equal(powers.gather(), base**exponents), backend.reasons
+
+    assert on_device(2, on_rank) == [(True, {"power of i8, i8": 1})] * 2
+
+
+def test_devices_are_dealt_out(launched):
+    backend = importlib.import_module("numpy_dist.backends.cupy.backend")
+    assert [backend.device_of(rank, 3) for rank in range(7)] == [0, 1, 2, 0, 1, 2, 0]
+    stand_in.Device.used.clear()
+    on_device(4, lambda: engine.runtime().backend.name)
+    assert sorted(stand_in.Device.used) == [0, 0, 1, 1]
+
+
+def test_out_of_memory_tells_sizes_and_the_pool(launched, monkeypatch):
+    def on_rank() -> str:
+        x = numpy_dist.asarray(np.arange(100.0))
+        with monkeypatch.context() as patched, pytest.raises(MemoryError) as raised:
+            patched.setattr(stand_in.LIMIT, "bytes", 100)
+            numpy_dist.asarray(np.arange(100.0)).gather()
+        assert np.array_equal(x.gather(), np.arange(100.0))
+        return " ".join(raised.value.__notes__)
+
+    (told,) = on_device(1, on_rank)
+    for part in ("800 bytes were wanted on <CUDA Device 0>", "pool holds 4096", "limit of 100", "shape (100,)"):
+        assert part in told
+
+
+def test_the_users_shard_keeps_its_memory(launched):
+    """What was handed out, and views of it, keep a block from being used again."""
+
+    def on_rank() -> bool:
+        x = numpy_dist.asarray(np.arange(50.0))
+        view = x.local[1:]
+        del x
+        engine.flush()
+        numpy_dist.asarray(np.zeros(50)).gather()
+        return isinstance(view, stand_in.ndarray) and np.array_equal(view.get(), np.arange(1.0, 50))
+
+    assert on_device(1, on_rank) == [True]
+
+
+def test_other_transports_and_missing_devices_are_refused(launched):
+    with config(TRANSPORT="nccl"), pytest.raises(ValueError, match="has the transport host"):
+        make_backend("cupy")
+    sys.modules["cupy"].is_available = lambda: False
+    with pytest.raises(ValueError, match="no CUDA device"):
+        make_backend("cupy")
+
+
+@pytest.mark.skipif(importlib.util.find_spec("cupy") is None, reason="CuPy is not installed")
+def test_names():
+    """CuPy has what the backend uses; it can be imported without a device."""
+    cupy = importlib.import_module("cupy")
+    for name in ("ndarray", "empty", "is_available", "get_default_memory_pool", "RawModule", "cuda.alloc",
+                 "cuda.Device", "cuda.get_current_stream", "cuda.alloc_pinned_memory", "cuda.runtime.memGetInfo",
+                 "cuda.runtime.getDeviceCount"):  # fmt: skip
+        found = cupy
+        for part in name.split("."):
+            found = getattr(found, part)
+    assert issubclass(cupy.cuda.memory.OutOfMemoryError, MemoryError)
+    assert {"get", "set", "data", "reshape", "transpose"} <= set(dir(cupy.ndarray))
+    importlib.import_module("numpy_dist.backends.cupy.backend")
+    if not cupy.is_available():
+        with pytest.raises(ValueError, match="no CUDA device"):
+            make_backend("cupy")
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_programs_on_a_device(ranks):
+    wanted = programs.work(np.array)
+    for results, counts in on_device(ranks, work):
+        assert counts["cuda"] > counts["host"]
+        for position, (got, expected) in enumerate(zip(results, wanted, strict=True)):
+            np.testing.assert_allclose(got, expected, rtol=1e-12, atol=1e-12, err_msg=f"result {position}")
