@@ -129,6 +129,19 @@ def test_a_rank_that_dies_after_its_leave_is_named_where_the_system_tells(roll: 
     assert roll.first() == Death(1, ranks.processes[1].pid, signal.SIGSEGV)
 
 
+def test_a_rank_that_died_of_another_signal_than_the_launchers_was_the_first(roll: RollCall, ranks: Ranks) -> None:
+    # As where a child of the rank has kept its pipes open, so that its end was told late.
+    roll.start()
+    assert [ranks.hear(rank) for rank in range(3)] == ["entered"] * 3
+    for rank, number in ((0, signal.SIGKILL), (2, signal.SIGSEGV), (1, signal.SIGKILL)):
+        ranks.processes[rank].send_signal(number)
+        deadline = time.monotonic() + 60
+        while ranks.processes[rank].pid not in roll._statuses and time.monotonic() < deadline:
+            time.sleep(0.01)
+    roll.for_ranks.close()
+    assert roll.first() == Death(2, ranks.processes[2].pid, signal.SIGSEGV)
+
+
 def test_the_signal_is_known(roll: RollCall, ranks: Ranks) -> None:
     roll.start()
     assert [ranks.hear(rank) for rank in range(3)] == ["entered"] * 3
