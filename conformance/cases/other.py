@@ -130,6 +130,7 @@ case(np.busday_offset, DATES, 2, roll="forward")
 case(np.busday_offset, DATES, of([1, 2, 3, -1, 5, 0]), "preceding", holidays=[np.datetime64("2020-03-03")])
 case(np.busday_offset, of(["2020-03-07", "2020-03-06"], "M8[D]"), 1)
 case(np.is_busday, DATES)
+case(np.is_busday, DATES, "1111100", None, None, a(6, dtype="?"), declines="an output")
 case(np.is_busday, a(4, 3, dtype="M8[D]", view="fortran"), weekmask="Sat Sun")
 
 WORDS = a(6, dtype="U9")

@@ -14,6 +14,13 @@ from numpy_dist.dispatch.functions.shards import on_stacks
 
 _PARTITIONS = (np.strings.partition, np.strings.rpartition)
 
+# What older versions of NumPy do not tell about functions written in C.
+_C_PARAMETERS: dict[Any, list[str]] = {
+    np.busday_count: ["begindates", "enddates", "weekmask", "holidays", "busdaycal", "out"],
+    np.busday_offset: ["dates", "offsets", "roll", "weekmask", "holidays", "busdaycal", "out"],
+    np.is_busday: ["dates", "weekmask", "holidays", "busdaycal", "out"],
+}
+
 
 def _is_array(value: Any) -> bool:
     return engine.is_handle(value) or isinstance(value, np.ndarray | list | tuple)
@@ -41,11 +48,11 @@ def _elementwise(function: Callable[..., Any], order: str, plain: tuple[str, ...
     def implementation(*args: Any, **kwargs: Any) -> Any:
         if kwargs.get("out") is not None:
             decline("an output")
-        if signature is None and len(args) > 2:
-            decline("more than two arguments by position")
         places: list[int | str] = [k for k, value in enumerate(args) if _is_array(value)]
         places += [name for name, value in kwargs.items() if _is_array(value) and name not in plain]
-        names = list(signature.parameters) if signature is not None else []
+        names = list(signature.parameters) if signature is not None else _C_PARAMETERS.get(function, [])
+        if names[-1:] == ["out"] and len(args) == len(names) and args[-1] is not None:
+            decline("an output")
         places = [k for k in places if not (isinstance(k, int) and k < len(names) and names[k] in plain)]
 
         if function in _PARTITIONS and len(places) > 1:
