@@ -49,7 +49,7 @@ TOOLS = set(
     "asarray_chkfinite asmatrix base_repr binary_repr bmat broadcast_shapes datetime_data format_float_positional "
     "format_float_scientific frompyfunc get_include get_printoptions getbufsize geterr geterrcall info isdtype "
     "isfortran isscalar issubdtype iterable mintypecode nested_iters printoptions promote_types row_stack "
-    "setbufsize seterr seterrcall show_config show_runtime test typename set_printoptions".split()
+    "setbufsize seterr seterrcall show_config show_runtime test trapz typename set_printoptions".split()
 )
 MORE = {
     "load": ["D.load('arrays.npz')['b']", "D.load('objects.npy', allow_pickle=True)", "D.load('missing.npy')",

@@ -83,7 +83,9 @@ def test_local_memory_is_shared_with_others():
         with nd.config(MIN_SHARD_BYTES=0, FALLBACK="error"):
             a = nd.asarray(F8, split=0)
             part = np.from_dlpack(a.local)
-            part[...] = a.comm.rank
+            assert np.shares_memory(part, a.local)
+            a.local[...] = a.comm.rank
+            assert (part == a.comm.rank).all()
             memoryview(a.local)[0, 0] = 7.0
             assert_same(a[0], np.array([7.0, 0, 0, 0, 0]))
             assert a[3, 0] == 7 and a[5, 4] == 1
