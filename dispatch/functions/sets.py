@@ -60,12 +60,13 @@ def unique(
             return _unique_rows(ar, wanted, axis)
         np.unique(np.zeros((0,), ar.dtype), axis=axis)  # NumPy's error for an axis that there is not
     flat, positions = np.ravel(ar), None
-    if return_index or return_inverse:
-        part, positions, counts, layout = ordered_parts(flat)
-    else:
-        part, counts, layout = sorted_part(flat)
-    first = runs.first_of_each(part, _unlike(ar.dtype, equal_nan), engine.runtime().comm)
-    return _found(part, first, positions, counts, layout, wanted, tuple(ar.shape))
+    with engine.Scratch() as scratch:
+        if return_index or return_inverse:
+            part, positions, counts, layout = ordered_parts(flat)
+        else:
+            part, counts, layout = sorted_part(flat, None, scratch.empty)
+        first = runs.first_of_each(part, _unlike(ar.dtype, equal_nan), engine.runtime().comm)
+        return _found(part, first, positions, counts, layout, wanted, tuple(ar.shape))
 
 
 def _unlike(dtype: np.dtype, equal_nan: bool) -> Any:
@@ -108,7 +109,11 @@ def _found(
     wanted: tuple[Any, Any, Any],
     positions_shape: tuple[int, ...],
 ) -> Any:
-    """What `unique` returns, from sorted rows and where each run of equal ones begins (collective)."""
+    """What `unique` returns, from sorted rows and where each run of equal ones begins (collective).
+
+    The first row of each run stays where it is: a rank has at most its share of the sorted rows, and few if many of
+    these are alike.
+    """
     comm = engine.runtime().comm
     long, numbers = runs.lengths(first, counts, comm)
     result = cut_at(numbers, layout)

@@ -33,3 +33,17 @@ def test_the_output_that_was_filled_is_returned():
         assert recfunctions.recursive_fill_fields(x, y) is y
 
     check(fill, _records(OTHER, 5), _records(KIND, 0), ways=WAYS)
+
+
+def test_fields_side_by_side_and_records_one_after_the_other():
+    numbers, words = np.arange(9.0), np.arange(9).astype("U3")
+    pair, nested = np.zeros(9, "i4,f8"), _records(KIND, 2)
+    pair["f1"] = numbers
+    for flatten in (False, True):
+        check(lambda *x, f=flatten: recfunctions.merge_arrays(x, flatten=f), pair, numbers, words, ways=WAYS)
+    check(lambda *x: recfunctions.merge_arrays(x), nested, numbers, ways=WAYS)
+    check(lambda x, *y: recfunctions.append_fields(x, ["x", "y"], y, usemask=False), nested, numbers, words, ways=WAYS)
+    check(lambda *x: recfunctions.stack_arrays(x, usemask=False), pair, pair[::-1].copy(), ways=WAYS)
+    other = pair.astype("i8,f4")
+    for convert in (False, True):
+        check(lambda *x, c=convert: recfunctions.stack_arrays(x, None, False, False, c), pair, other, ways=WAYS)

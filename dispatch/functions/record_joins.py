@@ -1,0 +1,130 @@
+"""Structured arrays made of several: fields side by side, records one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.lib import recfunctions
+
+from numpy_dist import engine
+from numpy_dist.dispatch.core.registry import declare, decline, implements
+from numpy_dist.dispatch.functions.common import as_handle
+
+_numpy: Any = recfunctions
+_MASKED = "masked arrays and records are not distributed"
+
+for _function in (
+    recfunctions.find_duplicates,
+    recfunctions.join_by,
+    recfunctions.rec_append_fields,
+    recfunctions.rec_drop_fields,
+    recfunctions.rec_join,
+):
+    declare(_function, kind="gathered", reason=_MASKED, source=__name__)
+
+
+@implements(recfunctions.merge_arrays, kind="composed")
+def merge_arrays(
+    seqarrays: Any, fill_value: Any = -1, flatten: Any = False, usemask: Any = False, asrecarray: Any = False
+) -> Any:
+    """Collective where arrays are cut in different ways: each field is brought to where the result has it."""
+    if usemask or asrecarray:
+        decline(_MASKED)
+    several = [seqarrays] if engine.is_handle(seqarrays) else [as_handle(x) for x in seqarrays]
+    arrays = [np.ravel(x) for x in several]
+    if not all(engine.shardable(x.dtype) for x in arrays) or len({x.size for x in arrays}) > 1:
+        decline("arrays of different sizes, or of Python objects")
+    if flatten and any(_is_nested(x.dtype) for x in arrays):
+        decline("records in records that are to be flattened")
+    kind = _numpy._zip_dtype([np.zeros(0, x.dtype) for x in arrays], flatten=flatten)
+    if len(arrays) == 1:
+        own = arrays[0].dtype if arrays[0].dtype.names else np.dtype([("", arrays[0].dtype)])
+        if not flatten or own == kind:
+            return arrays[0].view(own)
+    parts = []
+    for x in arrays:
+        apart = x.dtype.names is not None and (flatten or len(x.dtype.names) == 1)
+        parts += [x[name] for name in x.dtype.names] if apart else [x]
+    return _side_by_side(parts, kind)
+
+
+@implements(recfunctions.append_fields, kind="composed")
+def append_fields(
+    base: Any,
+    names: Any,
+    data: Any,
+    dtypes: Any = None,
+    fill_value: Any = -1,
+    usemask: Any = True,
+    asrecarray: Any = False,
+) -> Any:
+    """As `merge_arrays`."""
+    if usemask or asrecarray:
+        decline(_MASKED)
+    if isinstance(names, tuple | list):
+        if len(names) != len(data):
+            raise ValueError("The number of arrays does not match the number of names")
+        columns = [as_handle(x) for x in data]
+    else:
+        names, columns = [names], [as_handle(data)]
+    if dtypes is not None:
+        kinds = list(dtypes) if isinstance(dtypes, tuple | list) else [dtypes]
+        if len(kinds) not in (1, len(columns)):
+            raise ValueError("The dtypes argument must be None, a dtype, or a list.")
+        kinds = kinds * len(columns) if len(kinds) == 1 else kinds
+        columns = [np.astype(x, kind, copy=False) for x, kind in zip(columns, kinds, strict=True)]
+    base = as_handle(base)
+    if any(x.ndim != 1 or x.size != base.size or x.dtype.names for x in columns):
+        decline("fields of another size, or that are records")
+    base = merge_arrays(base)
+    fields = [*_numpy._get_fieldspec(base.dtype), *((name, x.dtype) for name, x in zip(names, columns, strict=True))]
+    return _side_by_side([*(base[name] for name in base.dtype.names), *columns], np.dtype(fields))
+
+
+@implements(recfunctions.stack_arrays, kind="composed")
+def stack_arrays(
+    arrays: Any, defaults: Any = None, usemask: Any = True, asrecarray: Any = False, autoconvert: Any = False
+) -> Any:
+    """As `numpy.concatenate`."""
+    if engine.is_handle(arrays):
+        return arrays
+    if len(arrays) == 1:
+        return arrays[0]
+    if usemask or asrecarray:
+        decline(_MASKED)
+    several = [np.ravel(as_handle(x)) for x in arrays]
+    first, *others = [dict(_numpy._get_fieldspec(x.dtype)) for x in several]
+    if any(other.keys() != first.keys() for other in others):
+        decline("records that have not the same fields")
+    for other in others:
+        for name, kind in other.items():
+            if autoconvert:
+                first[name] = max(kind, first[name])
+            elif kind != first[name]:
+                raise TypeError(f"Incompatible type '{first[name]}' <> '{kind}'")
+    if len(first) == 1:
+        return np.concatenate(several)
+    made = _new(sum(x.size for x in several), np.dtype(list(first.items())))
+    start = 0
+    for x in several:
+        for name in first:
+            made[name][start : start + x.size] = x[name]
+        start += x.size
+    return made
+
+
+def _is_nested(dtype: np.dtype) -> bool:
+    return any(dtype[name].names is not None or dtype[name].subdtype is not None for name in dtype.names or ())
+
+
+def _new(size: int, kind: np.dtype) -> Any:
+    return engine.empty((size,), kind, layout=engine.default_layout((size,)))
+
+
+def _side_by_side(parts: Sequence[Any], kind: np.dtype) -> Any:
+    made = _new(parts[0].size, kind)
+    for name, x in zip(kind.names or (), parts, strict=True):
+        made[name][...] = x
+    return made
