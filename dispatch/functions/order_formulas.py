@@ -10,6 +10,7 @@ import numpy as np
 from numpy.lib import _function_base_impl, _nanfunctions_impl
 
 from numpy_dist import engine
+from numpy_dist.dispatch.core import outcome
 from numpy_dist.dispatch.functions.common import as_handle, blocks
 from numpy_dist.dispatch.functions.counting import known
 from numpy_dist.dispatch.functions.indexing import boolean_getitem
@@ -20,6 +21,8 @@ from numpy_dist.parallel.selection import select
 
 _numpy: Any = _function_base_impl  # its formulas are those of the installed version
 _nan: Any = _nanfunctions_impl
+# NumPy 2.1 does not move the axes of weights when it does those of the array.
+MIXES_WEIGHTS = "weights" not in _numpy._ureduce.__code__.co_consts
 _WEAK = "weak_q" in inspect.signature(_numpy._quantile).parameters
 
 
@@ -66,9 +69,10 @@ class Median(Statistic):
 
     def of_all(self, a: Any, *beside: Any, dtype: Any = None) -> Any:
         if self.nan:
+            whole = a
             a, _ = _without_nan(a)
             if not a.size:
-                return np.full((), np.nan, a.dtype)[()]
+                return known(integer_getitem(np.ravel(whole), (np.array([whole.size - 1]),)))[0]
         places = [(a.size - 1) // 2, a.size // 2]
         low, high, last = _at(a, [*places, a.size - 1])
         middle = np.array([low] if places[0] == places[1] else [low, high])
@@ -115,11 +119,15 @@ class Quantiles(Statistic):
         if self.nan:
             a, weights = _without_nan(a, weights)
             if not a.size:
-                return np.full(self.q.shape, np.nan, a.dtype)[()]
+                with outcome.Recorded([]):  # it has been said
+                    return self._of_rows(np.full(1, np.nan, a.dtype), None if weights is None else np.ones(1), 0)
         return self._interpolated(a, dtype) if weights is None else self._chosen(a, weights)
 
     def of_rows(self, block: np.ndarray, *beside: np.ndarray, axis: int, dtype: Any = None) -> np.ndarray:
         weights = self.line if self.line is not None else next(iter(beside), None)
+        return self._of_rows(block, weights, axis, dtype)
+
+    def _of_rows(self, block: np.ndarray, weights: Any, axis: int, dtype: Any = None) -> Any:
         options: dict[str, Any] = {"weak_q": self.weak} if _WEAK else {}
         if not self.nan:
             options["out"] = _output(block, axis, self.lead, dtype)

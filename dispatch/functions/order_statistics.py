@@ -16,7 +16,7 @@ from numpy_dist.dispatch.core.registry import decline, implements
 from numpy_dist.dispatch.functions.common import NoValue, as_handle
 from numpy_dist.dispatch.functions.counting import known
 from numpy_dist.dispatch.functions.numpy_source import numpy_source
-from numpy_dist.dispatch.functions.order_formulas import Median, Quantiles, Statistic
+from numpy_dist.dispatch.functions.order_formulas import MIXES_WEIGHTS, Median, Quantiles, Statistic
 from numpy_dist.dispatch.functions.whole_rows import along, long_rows
 from numpy_dist.ir.rules import memory_axes
 
@@ -126,6 +126,8 @@ def _quantiles(
 ) -> Any:
     if interpolation is not None:
         decline("quantiles with an interpolation, which is their method by now")
+    if MIXES_WEIGHTS and weights is not None and np.size(axis) > 1:
+        decline("weights along several axes, which this NumPy mixes up")
     q = known(q) if engine.is_handle(q) else q
     if not isinstance(weights, np.ndarray | engine.Handle | None):
         weights = np.asanyarray(weights)

@@ -39,11 +39,14 @@ def test_fields_side_by_side_and_records_one_after_the_other():
     numbers, words = np.arange(9.0), np.arange(9).astype("U3")
     pair, nested = np.zeros(9, "i4,f8"), _records(KIND, 2)
     pair["f1"] = numbers
+
+    def same(function, *args):
+        check(function, *args, ways=WAYS, ranks=(3,))
+
     for flatten in (False, True):
-        check(lambda *x, f=flatten: recfunctions.merge_arrays(x, flatten=f), pair, numbers, words, ways=WAYS)
-    check(lambda *x: recfunctions.merge_arrays(x), nested, numbers, ways=WAYS)
-    check(lambda x, *y: recfunctions.append_fields(x, ["x", "y"], y, usemask=False), nested, numbers, words, ways=WAYS)
-    check(lambda *x: recfunctions.stack_arrays(x, usemask=False), pair, pair[::-1].copy(), ways=WAYS)
-    other = pair.astype("i8,f4")
+        same(lambda *x, f=flatten: recfunctions.merge_arrays(x, flatten=f), pair, numbers, words)
+    same(lambda *x: recfunctions.merge_arrays(x), nested, numbers)
+    same(lambda x, *y: recfunctions.append_fields(x, ["x", "y"], y, usemask=False), nested, numbers, words)
+    same(lambda *x: recfunctions.stack_arrays(x, usemask=False), pair, pair[::-1].copy())
     for convert in (False, True):
-        check(lambda *x, c=convert: recfunctions.stack_arrays(x, None, False, False, c), pair, other, ways=WAYS)
+        same(lambda *x, c=convert: recfunctions.stack_arrays(x, None, False, False, c), pair, pair.astype("i8,f4"))
