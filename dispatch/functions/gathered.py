@@ -16,14 +16,11 @@ _REASONS: dict[str, tuple[Any, ...]] = {
     "it needs the eigenvalues of a single matrix": (np.poly, np.roots),
     "the file is written by one rank": (np.save, np.savetxt, np.savez, np.savez_compressed),
     "masked arrays or records may come out": (
-        recfunctions.append_fields,
         recfunctions.find_duplicates,
         recfunctions.join_by,
-        recfunctions.merge_arrays,
         recfunctions.rec_append_fields,
         recfunctions.rec_drop_fields,
         recfunctions.rec_join,
-        recfunctions.stack_arrays,
     ),
     "its elements are Python objects": tuple(
         vars(strings)[name] for name in ("_join", "_rsplit", "_split", "_splitlines") if name in vars(strings)

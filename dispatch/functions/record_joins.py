@@ -9,20 +9,11 @@ import numpy as np
 from numpy.lib import recfunctions
 
 from numpy_dist import engine
-from numpy_dist.dispatch.core.registry import declare, decline, implements
+from numpy_dist.dispatch.core.registry import decline, implements
 from numpy_dist.dispatch.functions.common import as_handle
 
 _numpy: Any = recfunctions
 _MASKED = "masked arrays and records are not distributed"
-
-for _function in (
-    recfunctions.find_duplicates,
-    recfunctions.join_by,
-    recfunctions.rec_append_fields,
-    recfunctions.rec_drop_fields,
-    recfunctions.rec_join,
-):
-    declare(_function, kind="gathered", reason=_MASKED, source=__name__)
 
 
 @implements(recfunctions.merge_arrays, kind="composed")
