@@ -113,7 +113,7 @@ def test_views_are_index_expressions():
         "t0 = b[i, j] > 1",
         "b[i, j] = where(t0, b[i, j], 0.0)",
         "b[i, j] = float32(b[i, j])",
-        "b[i, j] = maximum(b[j, i+1], 0)",  # a buffer's axes are those of the memory that was copied
+        "b[i, j] = maximum(b[i+1, j], 0)",
         "b[i] = b.reshape(24)[i+3] % 2",
     ]
 
