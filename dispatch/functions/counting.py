@@ -82,6 +82,8 @@ def histogram(a: Any, bins: Any = 10, range: Any = None, density: Any = None, we
     if edges is None:
         edges = np.histogram_bin_edges(np.array(extremes(counted, engine.runtime().comm), a.dtype), bins)
     how: Any = {"bins": len(edges) - 1, "range": (edges[0], edges[-1])} if np.ndim(bins) == 0 else {"bins": edges}
+    # NumPy's errors, on all ranks alike: one without elements would meet none.
+    np.histogram(np.ones(1, counted.dtype), weights=None if heavy is None else np.ones(1, heavy.dtype), **how)
     counts = np.histogram(counted, weights=heavy, **how)[0]
     total = folded(counts, layout, owner)
     if density:
