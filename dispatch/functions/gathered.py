@@ -10,6 +10,12 @@ from numpy.lib import recfunctions
 
 from numpy_dist.dispatch.core.registry import declare
 
+# Private in NumPy, and not handed over before NumPy 2.2; what is has `_implementation`.
+_LISTS_OF_TEXTS = tuple(
+    function
+    for name in ("_join", "_rsplit", "_split", "_splitlines")
+    if hasattr(function := vars(strings).get(name), "_implementation")
+)
 _REASONS: dict[str, tuple[Any, ...]] = {
     "it takes apart a single square matrix": (np.linalg.tensorinv, np.linalg.tensorsolve),
     "each coefficient follows from the one before": (np.polydiv,),
@@ -22,9 +28,7 @@ _REASONS: dict[str, tuple[Any, ...]] = {
         recfunctions.rec_drop_fields,
         recfunctions.rec_join,
     ),
-    "its elements are Python objects": tuple(
-        vars(strings)[name] for name in ("_join", "_rsplit", "_split", "_splitlines") if name in vars(strings)
-    ),
+    "its elements are Python objects": _LISTS_OF_TEXTS,
 }
 for _reason, _functions in _REASONS.items():
     declare(*_functions, kind="gathered", reason=_reason, source=__name__)
