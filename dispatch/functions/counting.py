@@ -13,6 +13,7 @@ from numpy_dist.dispatch.functions.numpy_source import numpy_source
 from numpy_dist.dispatch.functions.picking import integer_getitem
 from numpy_dist.layout.layout import Cut, Layout
 from numpy_dist.parallel.asking import ask
+from numpy_dist.parallel.bins import can_count, count
 from numpy_dist.parallel.combine import fold
 from numpy_dist.parallel.extremes import extremes
 
@@ -81,10 +82,13 @@ def histogram(a: Any, bins: Any = 10, range: Any = None, density: Any = None, we
     (counted, heavy), owner = own_blocks(layout, a, weights)
     if edges is None:
         edges = np.histogram_bin_edges(np.array(extremes(counted, engine.runtime().comm), a.dtype), bins)
-    how: Any = {"bins": len(edges) - 1, "range": (edges[0], edges[-1])} if np.ndim(bins) == 0 else {"bins": edges}
-    # NumPy's errors, on all ranks alike: one without elements would meet none.
-    np.histogram(np.ones(1, counted.dtype), weights=None if heavy is None else np.ones(1, heavy.dtype), **how)
-    counts = np.histogram(counted, weights=heavy, **how)[0]
+    if simple and heavy is None and can_count(counted, edges):
+        counts = count(counted, edges)
+    else:
+        how: Any = {"bins": len(edges) - 1, "range": (edges[0], edges[-1])} if np.ndim(bins) == 0 else {"bins": edges}
+        # NumPy's errors, on all ranks alike: one without elements would meet none.
+        np.histogram(np.ones(1, counted.dtype), weights=None if heavy is None else np.ones(1, heavy.dtype), **how)
+        counts = np.histogram(counted, weights=heavy, **how)[0]
     total = folded(counts, layout, owner)
     if density:
         total = total / np.array(np.diff(edges), float) / np.sum(total)
