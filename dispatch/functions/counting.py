@@ -37,7 +37,7 @@ MOST_KNOWN = 1 << 24
 
 @implements(np.bincount, kind="parallel")
 def bincount(x: Any, /, weights: Any = None, minlength: Any = 0) -> Any:
-    """Collective: one allgather of the extremes, and one message from each rank to each owner of the counts."""
+    """Collective: one allgather of the largest, and one message from each rank to each owner of the counts."""
     x = as_handle(x)
     weights = None if weights is None else as_handle(weights)
     few: Any = [None if each is None else np.zeros((1,) * each.ndim, each.dtype) for each in (x, weights)]
@@ -46,13 +46,22 @@ def bincount(x: Any, /, weights: Any = None, minlength: Any = 0) -> Any:
         raise ValueError("The weights and list don't have the same length.")
     layout = _layout(x)
     (counted, heavy), owner = own_blocks(layout, x, weights)
-    low, high = extremes(counted, engine.runtime().comm) or (0, -1)
-    if low < 0:
+    most = max(1 << 20, 8 * x.nbytes) // 8
+    high, found = int(counted.max()) if counted.size else -1, None
+    negative = high >= most and bool(counted.min() < 0)
+    if high < most:
+        try:
+            found = np.bincount(counted, heavy)
+        except ValueError:  # NumPy has seen a negative one: no other error is left
+            negative = True
+    told = engine.runtime().comm.allgather((high, negative))
+    if any(negative for _, negative in told):
         np.bincount(np.full(1, -1, x.dtype))
-    length = max(int(minlength), int(high) + 1)
-    if 8 * length > max(1 << 20, 8 * x.nbytes):
+    length = max(int(minlength), max(high for high, _ in told) + 1)
+    if found is None or length > most:
         return _sparse_counts(x, weights, length)
-    counts = np.bincount(counted, heavy, length).astype(np.intp if heavy is None else float, copy=False)
+    counts = np.zeros(length, np.intp if heavy is None else float)
+    counts[: found.size] = found
     return folded(counts, layout, owner)
 
 

@@ -42,9 +42,9 @@ def count(block: np.ndarray, edges: np.ndarray) -> np.ndarray:
         np.copyto(p, x, casting="unsafe")
         np.minimum(p, bins - 1, out=p)
         # Rounding may have led to a neighbour. The last bin has its upper edge, the others have not.
-        np.less(tile, edges.take(p, out=near, mode="clip"), out=w)
+        np.less(tile, edges.take(p, None, near, "clip"), out=w)
         np.subtract(p, w, out=p)
-        np.greater_equal(tile, above.take(p, out=near, mode="clip"), out=w)
+        np.greater_equal(tile, above.take(p, None, near, "clip"), out=w)
         np.add(p, w, out=p)
         np.minimum(p, bins - 1, out=p)
         counts += np.bincount(p, minlength=bins)
