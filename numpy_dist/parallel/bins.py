@@ -35,16 +35,16 @@ def count(block: np.ndarray, edges: np.ndarray) -> np.ndarray:
     counts = np.zeros(bins, np.intp)
     for start in range(0, len(block), TILE):
         tile = block[start : start + TILE]
-        x, p, near, w = (buffer[: len(tile)] for buffer in (scaled, places, nearest, wrong))
+        x, near, p, w = scaled[: len(tile)], nearest[: len(tile)], places[: len(tile)], wrong[: len(tile)]
         np.subtract(tile, first, out=x)
         np.divide(x, size, out=x)
         np.multiply(x, bins, out=x)
         np.copyto(p, x, casting="unsafe")
         np.minimum(p, bins - 1, out=p)
         # Rounding may have led to a neighbour. The last bin has its upper edge, the others have not.
-        np.less(tile, edges.take(p, None, near, "clip"), out=w)
+        np.less(tile, edges.take(p, out=near, mode="clip"), out=w)
         np.subtract(p, w, out=p)
-        np.greater_equal(tile, above.take(p, None, near, "clip"), out=w)
+        np.greater_equal(tile, above.take(p, out=near, mode="clip"), out=w)
         np.add(p, w, out=p)
         np.minimum(p, bins - 1, out=p)
         counts += np.bincount(p, minlength=bins)
