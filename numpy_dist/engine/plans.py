@@ -226,6 +226,8 @@ def reduction_key(ufunc: np.ufunc, x: Handle, axis: Any, dtype: Any, keepdims: b
     """What a reduction without `out`, `where` and `initial` depends on; None where it is not kept."""
     if not (axis is None or type(axis) is int or (type(axis) is tuple and all(type(a) is int for a in axis))):
         return None  # 1.0 == 1, but is no axis
+    if not (dtype is None or isinstance(dtype, np.dtype | type | str)):
+        return None  # fields, which cannot be hashed: NumPy refuses them
     return ufunc, ref_of(x).view, axis, dtype, keepdims, config.MIN_SHARD_BYTES
 
 

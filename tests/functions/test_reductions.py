@@ -98,6 +98,8 @@ def test_nan_and_empty():
         lambda x: np.mean(x, axis=-3),
         lambda x: np.max(x, axis=0, out=np.zeros(3)),
         lambda x: np.max(x, where=x > 0),
+        lambda x: np.sum(x, dtype=[("a", int)]),
+        lambda x: np.sum(x, dtype={"names": ["a"], "formats": ["i4"]}),
     ],
 )
 def test_errors(call):
