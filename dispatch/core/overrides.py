@@ -214,6 +214,7 @@ def _enter(key: Key, rule: OutsideRule) -> None:
     if rule.why_off is None or rule.why_off() is None:
         entries.install(key)
     registry.add(key, rule)
+    _tell(rule)
     for other in known:
         if _clash(rule, other):
             first, second = sorted((rule, other), key=lambda one: one.place)
@@ -276,6 +277,7 @@ def withdraw(implementation: Any, *functions: Any, method: str | None = None) ->
 
 def _leave(key: Key, rule: Rule) -> None:
     registry.remove(key, rule)
+    _tell(rule)
     if not any(other == key for other, _ in registry.outside()):
         entries.uninstall(key)
 
@@ -373,11 +375,17 @@ def _distributions() -> dict[str, list[str]]:
     return dict(importlib.metadata.packages_distributions())
 
 
-def _fingerprint() -> dict[str, str]:
+def _tell(rule: Rule) -> None:
+    """After one came or went: the overrides of the program, for the comparison of the ranks in each collective."""
+    if getattr(rule, "lasting", True) and getattr(rule, "plugin", None) is None:
+        fingerprint.registered(f"{name}: {rules}" for name, rules in _fingerprint(plugins=False).items())
+
+
+def _fingerprint(plugins: bool = True) -> dict[str, str]:
     """The lasting overrides, for the comparison of the ranks in their first collective."""
     found: dict[str, list[str]] = {}
     for key, rule in registry.outside():
-        if getattr(rule, "lasting", True):
+        if getattr(rule, "lasting", True) and (plugins or getattr(rule, "plugin", None) is None):
             found.setdefault(f"override of {name_of(key)}", []).append(rule.described)
     return {name: ", then ".join(rules) for name, rules in sorted(found.items())}
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import pickle
+import struct
 import sys
 import warnings
 from collections.abc import Sequence
 from typing import Any
 
 from numpy_dist.comm import fingerprint
-from numpy_dist.comm.divergence import PAGE, divergence_error
+from numpy_dist.comm.divergence import PAGE, divergence_error, unlike_error
 from numpy_dist.comm.journal import Journal
 from numpy_dist.comm.positions import user_frame
 from numpy_dist.errors import DivergenceError, DivergenceWarning
@@ -20,11 +21,13 @@ __all__ = ["MARK_BYTES", "UNLIKE", "Checks"]
 UNLIKE: list[Any] = []
 """Communicators of which some ranks may compute other numbers than others; for a look that costs nothing."""
 
-MARK_BYTES = 8
-# Of a mark: which collective it is, which statement, which call.
+# A mark: which call (and which collective it is), which statement, and what stands for the overrides.
+_MARK = struct.Struct(f"<II{fingerprint.NUMBER_BYTES}s")
+MARK_BYTES = _MARK.size
 _KINDS = {"allgather": 1, "gather": 2, "scatter": 3, "allgather_array": 4, "bcast": 5}
 _SHOWN = 3  # operations, where only this rank's are known
-_KIND_BITS, _SERIAL_BITS, _MARK_BITS = 3, 36, 8 * MARK_BYTES
+_KIND_BITS, _MOST = 3, (1 << 32) - 1
+_NO_MARK = bytes(MARK_BYTES)
 
 
 class Checks:
@@ -83,10 +86,10 @@ class Checks:
     def mark(self) -> bytes:
         """What travels with each part of a gathering collective, and is the same on ranks that do the same."""
         if self._busy:
-            return bytes(MARK_BYTES)
+            return _NO_MARK
         journal = self.journal
-        number = ((journal.calls << _SERIAL_BITS) + journal.recorded << _KIND_BITS) + self._kind
-        return (number % (1 << _MARK_BITS)).to_bytes(MARK_BYTES, "little")
+        call = journal.calls << _KIND_BITS | self._kind
+        return _MARK.pack(call & _MOST, journal.recorded & _MOST, fingerprint.number())
 
     def judge(self, marks: Sequence[bytes | bytearray]) -> None:
         """Raise, on every rank, if the marks of the ranks differ."""
@@ -98,7 +101,13 @@ class Checks:
         if mark == self.mark():
             return
         journal = self.journal
-        calls, recorded = _taken_apart(mark)
+        call, recorded, _ = _MARK.unpack(mark)
+        if (call, recorded) == _MARK.unpack(self.mark())[:2]:
+            raise DivergenceError(
+                f"rank {root} has registered other overrides than rank {self._communicator.rank}, whose own are: "
+                f"{fingerprint.overrides_text()}. All ranks must have the same. See {PAGE}."
+            )
+        calls = call >> _KIND_BITS
         latest = "".join(f"\n  {operation}" for operation in journal.operations()[-_SHOWN:])
         raise DivergenceError(
             f"the ranks do not run the same program: before this broadcast rank {root} has recorded {recorded} "
@@ -108,14 +117,15 @@ class Checks:
         )
 
     def _compare(self) -> None:
-        mine = self.journal.digest()
+        mine = self.journal.digest() + fingerprint.number()
         told = bytes(self._communicator._allgather_fixed(mine))
         if told != mine * self._communicator.size:
             self._raise()
 
     def _raise(self) -> None:
-        told = self._gathered(self.journal.operations())
-        raise divergence_error(dict(enumerate(told)))
+        told = self._gathered((self.journal.operations(), fingerprint.deciding(fingerprint.local())))
+        histories = {rank: operations for rank, (operations, _) in enumerate(told)}
+        raise divergence_error(histories, None, {rank: found for rank, (_, found) in enumerate(told)})
 
     def _gathered(self, value: Any) -> list[Any]:
         """The values of all ranks, without looking at what they do."""
@@ -137,11 +147,7 @@ class Checks:
             return
         differences = fingerprint.compare(self._gathered(mine))
         if differences.deciding:
-            raise DivergenceError(
-                f"the ranks have different settings, plug-ins or overrides:\n{differences.text}\nAll ranks must have "
-                "the same: set and register them before the first array, or in an environment that the launcher gives "
-                f"to all ranks. See {PAGE}."
-            )
+            raise unlike_error(differences)
         if differences.numbers:
             UNLIKE.append(self._communicator)
         warnings.warn(
@@ -150,12 +156,6 @@ class Checks:
             DivergenceWarning,
             stacklevel=_user_level(),
         )
-
-
-def _taken_apart(mark: bytes) -> tuple[int, int]:
-    """The numbers of calls and of statements in a mark."""
-    number = int.from_bytes(mark, "little") >> _KIND_BITS
-    return number >> _SERIAL_BITS, number % (1 << _SERIAL_BITS)
 
 
 def _user_level() -> int:

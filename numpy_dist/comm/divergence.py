@@ -6,14 +6,16 @@ import os
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 
+from numpy_dist.comm import fingerprint
 from numpy_dist.comm.journal import Operation
 from numpy_dist.errors import DivergenceError
 
-__all__ = ["NOT_THE_SAME", "PAGE", "describe", "divergence_error", "first_difference"]
+__all__ = ["NOT_THE_SAME", "PAGE", "deadlock_error", "describe", "divergence_error", "first_difference", "unlike_error"]
 
 PAGE = "docs/when-ranks-disagree.md"
 NOT_THE_SAME = "the ranks did not run the same program; NUMPY_DIST_CHECK=on shows where they began to differ"
 Histories = Mapping[int, Sequence[Operation]]
+Fingerprints = Mapping[int, dict[str, str]]
 
 _SHOWING = ("repr()", "str()", "format()", "numpy.array_repr", "numpy.array_str", "numpy.array2string")
 _SHOWN = (
@@ -103,9 +105,64 @@ def describe(histories: Histories, ended: Mapping[int, str] | None = None, behin
     return "\n".join([*lines, advice(histories, sides, number)])
 
 
-def divergence_error(histories: Histories, ended: Mapping[int, str] | None = None) -> DivergenceError:
-    """The error to be raised on every rank."""
-    return DivergenceError(f"the ranks do not run the same program. {describe(histories, ended)} See {PAGE}.")
+def divergence_error(
+    histories: Histories, ended: Mapping[int, str] | None = None, fingerprints: Fingerprints | None = None
+) -> DivergenceError:
+    """The error to be raised on every rank; with `fingerprints`, what the ranks are, by rank."""
+    unlike, note = _unlike(histories, fingerprints)
+    if unlike is not None:
+        return unlike
+    return DivergenceError(f"the ranks do not run the same program. {describe(histories, ended)}{note} See {PAGE}.")
+
+
+def _unlike(histories: Histories, fingerprints: Fingerprints | None) -> tuple[DivergenceError | None, str]:
+    """What ranks that are not alike are told; what is added where that may also be a consequence."""
+    differences = fingerprint.compare(fingerprints or {})
+    if not differences.deciding:
+        return None, ""
+    # Settings may differ since the ranks are at different places, within different blocks.
+    if differences.overrides or first_difference(histories) is None:
+        return unlike_error(differences), ""
+    return None, f"\nThe ranks have different settings, too:\n{differences.text}\n"
+
+
+def unlike_error(differences: fingerprint.Differences) -> DivergenceError:
+    """The error about ranks that would decide otherwise what to communicate, to be raised on every rank."""
+    return DivergenceError(
+        f"the ranks have different settings, plug-ins or overrides:\n{differences.text}\nAll ranks must have "
+        "the same: set and register them before the first array, or in an environment that the launcher gives "
+        f"to all ranks. See {PAGE}."
+    )
+
+
+def deadlock_error(
+    waits: Mapping[int, str],
+    histories: Histories,
+    ended: Mapping[int, str],
+    fingerprints: Fingerprints | None = None,
+) -> Exception:
+    """The error about ranks that wait for each other, to be raised on every rank.
+
+    Parameters
+    ----------
+    waits : mapping
+        By rank, where it waits, or why it does not.
+    histories : mapping
+        By rank, its latest operations.
+    ended : mapping
+        How ranks have ended, by rank.
+    fingerprints : mapping, optional
+        By rank, what it is (`comm.fingerprint`).
+    """
+    unlike, note = _unlike(histories, fingerprints)
+    if unlike is not None:
+        return unlike
+    kind = RuntimeError if first_difference(histories) is None else DivergenceError
+    lines = [f"  rank {rank}: {where}" for rank, where in sorted(waits.items())]
+    lines += [f"  rank {rank}: ended ({how})" for rank, how in sorted(ended.items())]
+    all_wait = histories.keys() >= waits.keys()
+    headline = f"deadlock: {'every rank waits' if all_wait else 'ranks wait for each other'}"
+    return kind("\n".join([headline, *lines, describe(histories, ended)]) + note)
 
 
 def _operation(history: Sequence[Operation], number: int) -> Operation | None:

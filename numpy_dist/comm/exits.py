@@ -56,7 +56,8 @@ class EndNotice:
     A rank has `failed` if it ends by an exception or, then `exits` is set too, by SystemExit with a code.
     `collectives` is the number of collective operations it took part in; `sent` and `posted` are, by tag, the numbers
     of messages it has started to that rank and of receives it has started from it: what goes beyond will never come.
-    `operations` are its latest ones, packed (`comm.journal.packed`), if it has not failed.
+    `operations` are its latest ones, packed (`comm.journal.packed`), if it has not failed; `decides` is the part of its
+    fingerprint by which it decided what to communicate.
     """
 
     rank: int
@@ -69,6 +70,7 @@ class EndNotice:
     sent: dict[int, int] = field(default_factory=dict)
     posted: dict[int, int] = field(default_factory=dict)
     operations: bytes = b""
+    decides: dict[str, str] = field(default_factory=dict)
 
     @property
     def follows(self) -> bool:

@@ -7,7 +7,8 @@ import importlib
 import importlib.metadata
 import os
 import platform
-from collections.abc import Callable, Mapping, Sequence
+import zlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -15,7 +16,17 @@ import numpy as np
 
 from numpy_dist.settings import config
 
-__all__ = ["Differences", "compare", "digest", "local"]
+__all__ = [
+    "NUMBER_BYTES",
+    "Differences",
+    "compare",
+    "deciding",
+    "digest",
+    "local",
+    "number",
+    "overrides_text",
+    "registered",
+]
 
 Fingerprint = dict[str, str]
 
@@ -29,6 +40,20 @@ _GROUPS = ("numpy_dist.overrides", "numpy_dist.backends")
 
 PARTS: list[Callable[[], Mapping[str, str]]] = []
 """Further parts, from layers above: each gives names and values."""
+
+NUMBER_BYTES = 4
+_number = bytes(NUMBER_BYTES)
+
+
+def registered(names: Iterable[str]) -> None:
+    """From now on these overrides, in this order, are those that the program has registered on this rank."""
+    global _number
+    _number = zlib.crc32("\n".join(names).encode()).to_bytes(NUMBER_BYTES, "little")
+
+
+def number() -> bytes:
+    """What stands for the overrides that the program has registered; it travels with collectives."""
+    return _number
 
 
 def local() -> Fingerprint:
@@ -80,6 +105,17 @@ def _plugins() -> str:
     return " ".join(sorted(f"{point.name}={point.value}" for group in _GROUPS for point in points.select(group=group)))
 
 
+def deciding(fingerprint: Fingerprint) -> Fingerprint:
+    """The parts by which ranks decide what they communicate."""
+    return {name: value for name, value in fingerprint.items() if name.startswith(_DECIDE)}
+
+
+def overrides_text() -> str:
+    """The overrides of this rank, in a few words."""
+    found = [f"{name}: {value}" for name, value in local().items() if name.startswith("override ")]
+    return "; ".join(found) or "none"
+
+
 def digest(fingerprint: Fingerprint) -> bytes:
     """Sixteen bytes that are the same for the same fingerprint."""
     return hashlib.blake2b(repr(sorted(fingerprint.items())).encode(), digest_size=16).digest()
@@ -94,6 +130,8 @@ class Differences:
         Whether ranks may compute other numbers of the same data.
     deciding : bool
         Whether ranks may decide otherwise what to communicate.
+    overrides : bool
+        Whether their overrides differ.
     text : str
         All differences, one to a line.
     """
@@ -101,16 +139,18 @@ class Differences:
     def __init__(self, names: Sequence[str], text: str) -> None:
         self.text = text
         self.deciding = any(name.startswith(_DECIDE) for name in names)
+        self.overrides = any(name.startswith("override ") for name in names)
         self.numbers = any(not name.startswith(_DECIDE) for name in names)
 
 
-def compare(fingerprints: Sequence[Fingerprint]) -> Differences:
-    """What differs between the fingerprints of the ranks, in rank order."""
-    names = sorted({name for fingerprint in fingerprints for name in fingerprint})
+def compare(fingerprints: Sequence[Fingerprint] | Mapping[int, Fingerprint]) -> Differences:
+    """What differs between the fingerprints of the ranks, in rank order or by rank."""
+    by_rank = fingerprints if isinstance(fingerprints, Mapping) else dict(enumerate(fingerprints))
+    names = sorted({name for fingerprint in by_rank.values() for name in fingerprint})
     differing, lines = [], []
     for name in names:
         by_value: dict[str, list[int]] = {}
-        for rank, fingerprint in enumerate(fingerprints):
+        for rank, fingerprint in by_rank.items():
             by_value.setdefault(fingerprint.get(name, "not set"), []).append(rank)
         if len(by_value) > 1:
             differing.append(name)

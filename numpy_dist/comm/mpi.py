@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import pickle
 import sys
+import threading
 import time
 import traceback
 from collections import Counter
@@ -18,7 +19,9 @@ from typing import Any
 import mpi4py
 import numpy as np
 
+from numpy_dist.comm import fingerprint
 from numpy_dist.comm.base import Bytes, Communicator, Pending, caller_line
+from numpy_dist.comm.deadlock import Deadlocks, Need, Wanted
 from numpy_dist.comm.divergence import NOT_THE_SAME, describe
 from numpy_dist.comm.exits import EndNotice, ExitGuard
 from numpy_dist.comm.journal import packed, unpacked
@@ -42,6 +45,8 @@ _SPINS_BEFORE_YIELD = 32
 _SPINS_BETWEEN_LOOKS = 16
 _SECONDS_BEFORE_SLEEP = 0.01
 _SLEEP_SECONDS = 0.0001
+# From one look for questions of ranks that wait to the next.
+_SECONDS_BETWEEN_QUESTIONS = 0.05
 _NOTICE_TAG = 1
 
 
@@ -73,10 +78,19 @@ def library_version() -> str:
 class _Wait:
     """The state of one wait: when to look for ended ranks, when to yield, when to sleep, when the time is up."""
 
-    def __init__(self, communicator: MpiCommunicator, where: str, missing: Callable[[EndNotice], bool]) -> None:
+    def __init__(
+        self,
+        communicator: MpiCommunicator,
+        where: str,
+        missing: Callable[[EndNotice], bool],
+        wanted: Callable[[], Wanted],
+    ) -> None:
         self._communicator = communicator
         self._where = where
         self._missing = missing
+        self._wanted = wanted
+        self._found: Wanted | None = None
+        self._next_look = _SECONDS_BETWEEN_QUESTIONS
         self._spins = 0
         self._since = 0.0
         self._timeout = 0.0
@@ -107,10 +121,23 @@ class _Wait:
         if now - self._since < _SECONDS_BEFORE_SLEEP:
             os.sched_yield()
             return
+        if now - self._since >= self._next_look:
+            self._look_for_deadlock(now - self._since)
         time.sleep(_SLEEP_SECONDS)
         if self._timeout and now - self._since > self._timeout and not communicator.is_watched:
             communicator.report_position(self._where, now - self._since)
             self._timeout = 0.0
+
+    def _look_for_deadlock(self, waited: float) -> None:
+        """Ask other ranks what they wait for, and answer those that ask."""
+        communicator = self._communicator
+        self._next_look = waited + _SECONDS_BETWEEN_QUESTIONS
+        if communicator.deadlocks is None:
+            return
+        if self._found is None:
+            self._found = self._wanted()
+            communicator.deadlocks.begin()
+        communicator.deadlocks.look(self._found, waited)
 
 
 class _MpiPending(Pending):
@@ -149,7 +176,15 @@ class _MpiPending(Pending):
         if not self._requests:
             return
         ranks = sorted({*self._last_received, *self._last_sent})
-        _Wait(self._communicator, f"messages with ranks {ranks}", self._is_missing).until(self._test)
+        where = f"messages with ranks {ranks}"
+
+        def wanted() -> Wanted:
+            received, sent = self._last_received, self._last_sent
+            return Wanted(
+                where, {r: Need(tag=self._tag, sent=received.get(r, 0), posted=sent.get(r, 0)) for r in ranks}
+            )
+
+        _Wait(self._communicator, where, self._is_missing, wanted).until(self._test)
         self._finish()
 
     def _test(self) -> bool:
@@ -193,6 +228,7 @@ class MpiCommunicator(Communicator):
     """
 
     name = "mpi"
+    _made = 0  # communicators: the same number on all ranks
 
     def __init__(self, guard: ExitGuard | None = None) -> None:
         world = MPI.COMM_WORLD
@@ -220,6 +256,9 @@ class MpiCommunicator(Communicator):
         self.waiting: Waiting | None = None
         self._watchdog: Watchdog | None = None
         self._posts: list[Any] = []
+        self._post_lock = threading.Lock()
+        MpiCommunicator._made += 1
+        self.deadlocks = None if guard is None else Deadlocks(self, MpiCommunicator._made)
         if guard is not None:
             guard.connect(self)
             self.watch()
@@ -250,7 +289,7 @@ class MpiCommunicator(Communicator):
         return result
 
     def _bcast_into(self, buffer: Bytes, root: int) -> None:
-        self._collective("bcast", lambda: self.native.Ibcast(buffer, root), (buffer,))
+        self._collective("bcast", lambda: self.native.Ibcast(buffer, root), (buffer,), root)
 
     def _barrier(self) -> None:
         self._collective("barrier", self.native.Ibarrier, ())
@@ -260,7 +299,9 @@ class MpiCommunicator(Communicator):
         pending.start(sends, receives)
         return pending
 
-    def _collective(self, where: str, start: Callable[[], Any], buffers: tuple[Any, ...]) -> None:
+    def _collective(
+        self, where: str, start: Callable[[], Any], buffers: tuple[Any, ...], root: int | None = None
+    ) -> None:
         ordinal = self._collectives + 1
         self.watch()
 
@@ -274,7 +315,15 @@ class MpiCommunicator(Communicator):
         if request.Test():
             return
         self.active[id(request)] = (request, buffers)
-        _Wait(self, where, missing).until(request.Test)
+
+        def wanted() -> Wanted:
+            need = Need(collective=ordinal, kind=where)
+            if root is None or root == self.rank:
+                return Wanted(where, all=need)
+            # Others that have not joined need not be waited for.
+            return Wanted(where, {root: need})
+
+        _Wait(self, where, missing, wanted).until(request.Test)
         del self.active[id(request)]
 
     def named(self, where: str) -> str:
@@ -324,6 +373,8 @@ class MpiCommunicator(Communicator):
                 if notice.operations and self.checks is not None:
                     histories = {self.rank: self.checks.journal.operations(), rank: unpacked(notice.operations)}
                     text = f"{text}. {describe(histories, {rank: notice.reason})}"
+                    differences = fingerprint.compare({self.rank: _decides(), rank: notice.decides})
+                    text += f"\nThese ranks are not alike:\n{differences.text}" if differences.text else ""
                 raise RankError(text, rank, place)
 
     def announce(self, code: int, reason: str, failed: bool, exits: bool, claims: bool) -> None:
@@ -344,6 +395,7 @@ class MpiCommunicator(Communicator):
                 sent={tag: n for (other, tag), n in self.sent.items() if other == rank},
                 posted={tag: n for (other, tag), n in self.posted.items() if other == rank},
                 operations=told,
+                decides=_decides() if told else {},
             )
             buffer = pickle.dumps(notice, protocol=5)
             self._notices.append((self._control.Isend([buffer, MPI.BYTE], rank, _NOTICE_TAG), buffer))
@@ -359,6 +411,8 @@ class MpiCommunicator(Communicator):
             told = bytearray(self.size)
             self._end = self._control.Iallgather(bytes([self._announced]), told), told
         self.look_for_notices()
+        if self.deadlocks is not None:
+            self.deadlocks.drain()
         request, told = self._end
         # Notices may come later than the ends that they announce, but they do come.
         return bool(request.Test()) and all(rank in self.ended or rank == self.rank for rank, n in enumerate(told) if n)
@@ -390,13 +444,16 @@ class MpiCommunicator(Communicator):
         """Whether a watchdog prints where the ranks are."""
         return self._watchdog is not None
 
+    # -- messages about waiting --------------------------------------------------------------------------------------
+
     def post(self, rank: int, tag: int, message: bytes) -> None:
-        """Send a message of the watchdogs'."""
-        self._posts = [(request, kept) for request, kept in self._posts if not request.Test()]
-        self._posts.append((self._control.Isend([message, MPI.BYTE], rank, tag), message))
+        """Send a message over the control channel; also by the thread of the watchdog."""
+        with self._post_lock:
+            self._posts = [(request, kept) for request, kept in self._posts if not request.Test()]
+            self._posts.append((self._control.Isend([message, MPI.BYTE], rank, tag), message))
 
     def poll(self, tag: int) -> tuple[int, bytes] | None:
-        """A message of the watchdogs', and from whom; None if there is none."""
+        """A message from the control channel, and from whom; None if there is none."""
         status = MPI.Status()
         if not self._control.Iprobe(MPI.ANY_SOURCE, tag, status):
             return None
@@ -404,12 +461,22 @@ class MpiCommunicator(Communicator):
         self._control.Recv(buffer, status.Get_source(), tag)
         return status.Get_source(), bytes(buffer)
 
+    def has_done(self, need: Need, rank: int) -> bool:
+        """Whether this rank has done what another one waits for."""
+        if need.collective > self._collectives or need.sent > self.sent[rank, need.tag]:
+            return False
+        return need.posted <= self.posted[rank, need.tag]
+
     def report_position(self, where: str, seconds: float) -> None:
         """Print where this rank waits, where no thread can tell of all ranks."""
         stack = "".join(traceback.format_stack(sys._getframe(1)))
         text = f"has waited {seconds:.0f} s in {where} (collective {self._collectives})\n{stack}"
         sys.stderr.write(f"[rank {self.rank}] {text}")
         sys.stderr.flush()
+
+
+def _decides() -> dict[str, str]:
+    return fingerprint.deciding(fingerprint.local())
 
 
 def _all_complete(states: Sequence[tuple[bool, int, dict[Any, int], dict[Any, int], bool]]) -> bool:

@@ -18,7 +18,7 @@ import numpy as np
 
 from numpy_dist.comm import detect
 from numpy_dist.comm.base import Bytes, Communicator, Pending, caller_line
-from numpy_dist.comm.divergence import NOT_THE_SAME, describe, first_difference
+from numpy_dist.comm.divergence import NOT_THE_SAME, deadlock_error, describe
 from numpy_dist.comm.journal import Operation
 from numpy_dist.comm.process_state import ProcessState
 from numpy_dist.errors import DivergenceError, RankError
@@ -60,7 +60,7 @@ class World:
         self.failed: list[int] = []
         self.waits: dict[int, tuple[str, Callable[[], bool], Callable[[], int | None], str]] = {}
         self.communicators: dict[int, SimulatedCommunicator] = {}
-        self.deadlock: RuntimeError | None = None
+        self.deadlock: Exception | None = None
         self.stopped = False
         self.operations: list[_Operation] = []
         self.mail: dict[tuple[int, int, int], tuple[deque[_Message], deque[_Message]]] = defaultdict(
@@ -112,11 +112,8 @@ class World:
                 return other
         if not self.waits:
             return None
-        lines = [f"  rank {r}: {self.waits[r][0]}, at {self.waits[r][3]}" for r in sorted(self.waits)]
-        lines += [f"  rank {r}: ended ({self.ended[r]})" for r in sorted(self.ended)]
-        histories = self.histories()
-        kind = RuntimeError if first_difference(histories) is None else DivergenceError
-        self.deadlock = kind("\n".join(["deadlock: every rank waits", *lines, describe(histories, self.ended)]))
+        waits = {r: f"{self.waits[r][0]}, at {self.waits[r][3]}" for r in self.waits}
+        self.deadlock = deadlock_error(waits, self.histories(), self.ended)
         return next(other for other in order if self._can_go_on(other))
 
     def _pass_on(self, rank: int) -> None:

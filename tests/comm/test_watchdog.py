@@ -33,19 +33,19 @@ def test_every_rank_is_shown_and_the_job_ends(run: Runner) -> None:  # noqa: F81
             while True: pass
         if rank == 0: float((x + 1).sum())
         elif rank == 1: compute()
-        else: x.comm.barrier()
+        else: x.comm.allgather(2)
     """
     job = run(script, nranks=3, preamble=PREAMBLE)
     assert job.code != 0 and job.seconds < SECONDS
     assert job.errors.count("Where every rank is:") == 1
     assert "[rank 0] waits in allgather, called by numpy.sum, at " in job.errors
-    assert "[rank 2] waits in barrier, called by comm.barrier, at " in job.errors and "script.py:" in job.errors
+    assert "[rank 2] waits in allgather, called by comm.allgather, at " in job.errors and "script.py:" in job.errors
     stacks = job.errors.split("stack, innermost call last:")
     assert len(stacks) == 4
     assert "calls within numpy_dist and NumPy" in stacks[1] and "float((x + 1).sum())" in stacks[1]
     assert "The first difference is in operation 3:" in job.errors
     assert "rank 0: add(float64[100000], int) -> float64[100000]" in job.errors
-    assert "rank 1: comm.bcast, at" in job.errors and "rank 2: comm.barrier, at" in job.errors
+    assert "rank 1: comm.bcast, at" in job.errors and "rank 2: comm.allgather, at" in job.errors
     assert "ends the job (ON_TIMEOUT=end)" in job.errors
 
 

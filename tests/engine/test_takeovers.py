@@ -22,28 +22,28 @@ def _taken(function: Any, *values: np.ndarray, ranks: int = 1) -> list[int]:
     """How often memory was taken over on each rank; results must be NumPy's."""
     expected = function(*(v.copy() for v in values))
     original = Storage.take_over
+    counts: dict[int, int] = {}  # by rank, while it counts
+
+    def counted(self: Storage, other: Storage) -> None:
+        rank = engine.runtime().rank
+        if rank in counts:
+            counts[rank] += 1
+        original(self, other)
 
     def on_rank() -> tuple[int, list[np.ndarray]]:
-        counts = [0]
-
-        def counted(self: Storage, other: Storage) -> None:
-            if engine.runtime() is rt:
-                counts[0] += 1
-            original(self, other)
-
         with config(MIN_SHARD_BYTES=0):
-            rt = engine.runtime()
+            rank = engine.runtime().rank
             ours = [numpy_dist.asarray(v, split=0) for v in values]
             engine.flush()
-            patch = pytest.MonkeyPatch()
-            patch.setattr(Storage, "take_over", counted)
+            counts[rank] = 0
             made = function(*ours)
             del ours
             engine.flush()
-            patch.undo()
-            return counts[0], [x.gather() if engine.is_handle(x) else np.asarray(x) for x in made]
+            return counts.pop(rank), [x.gather() if engine.is_handle(x) else np.asarray(x) for x in made]
 
-    outcomes = run_simulated(ranks, on_rank)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Storage, "take_over", counted)  # ranks may run by turns, so one patch for all
+        outcomes = run_simulated(ranks, on_rank)
     for _, results in outcomes:
         for got, want in zip(results, expected, strict=True):
             np.testing.assert_array_equal(got, want)
