@@ -120,6 +120,45 @@ class Repeat(Protocol):
         """
 
 
+class Mover(Protocol):
+    """Moves elements one by one, where NumPy has no function or a slow one.
+
+    A backend that can has one as its `mover`. What does not fit, or is not ready yet, is left to NumPy.
+    """
+
+    def moving(self, places: Sequence[np.ndarray], count: int, back: bool = False) -> Callable[..., None] | None:
+        """How to move some `count` elements to several places; None if NumPy has to do it.
+
+        Parameters
+        ----------
+        places : sequence of ndarray
+            Each with room for all that is moved there; all of one dtype.
+        back : bool
+            Whether elements are moved from the places.
+
+        Returns
+        -------
+        callable or None
+            ``move(numbers, elements)``, called with one part of the elements after the other (and the numbers of their
+            places, as bytes), moves each to what comes next in its place, or gets it from there.
+        """
+
+    def rows(
+        self, rows: np.ndarray, low: int, positions: np.ndarray, elements: np.ndarray, back: bool = False
+    ) -> bool:
+        """Store elements in the rows at positions, one after the other, or read them there; False if nothing was done.
+
+        Parameters
+        ----------
+        rows, elements : ndarray
+            Of one dtype.
+        low : int
+            From what the positions are counted, which must be within bounds.
+        back : bool
+            Whether the elements are read.
+        """
+
+
 class Backend(Protocol):
     """What executes loops on local arrays.
 

@@ -5,6 +5,7 @@ python benchmarks/moving.py [--quick] [--save] [--only sort median ...]
 """
 
 import argparse
+import os
 import statistics
 import sys
 from collections.abc import Callable
@@ -144,6 +145,7 @@ def main() -> None:
     harness.add_options(parser, "moving")
     parser.add_argument("--only", nargs="+", choices=CASES, default=list(CASES), metavar="NAME")
     options = parser.parse_args()
+    os.environ.setdefault("NUMPY_DIST_COMPILE", "first")  # the warm-up is short
     rows = [row for name in options.only for row in measure(name, options.quick)]
     harness.show("moving", rows + moving_counts.rows(), options)
 

@@ -17,6 +17,7 @@ from numpy_dist.backends.compiled.arguments import Block, Reduced
 from numpy_dist.backends.compiled.compiler import CompileError, Compiler
 from numpy_dist.backends.compiled.form import Form, NotCompiled, UnfitScalar, lower
 from numpy_dist.backends.compiled.repair import repair
+from numpy_dist.backends.compiled.routines import Mover
 from numpy_dist.backends.compiled.source import Kernel, generate
 from numpy_dist.backends.compiled.threads import ThreadPool
 from numpy_dist.backends.compiled.threads_count import cpus, thread_count
@@ -74,6 +75,8 @@ class Compiled:
         self.counts: dict[str, int] = {"numba": 0, "numpy": 0}
         self.reasons: dict[str, int] = {}
         self._tiers: dict[Form, Tier] = {}
+        self._routines: dict[str, Tier] = {}
+        self.mover = Mover(self._routine)
 
     def run(self, loop: Loop) -> Repeated | None:
         """Execute a loop (see `backends.base.Loop`)."""
@@ -163,6 +166,15 @@ class Compiled:
                 if tier.address is None and tier.requested and (why := self.compiler.failed(text)) is not None:
                     tier.kernel, tier.reason = None, f"not compiled: {why}"
         return tier.address
+
+    def _routine(self, text: str, asked: bool) -> int | None:
+        """The address of a kernel that is no loop's, if it is there; it is compiled once it was asked for."""
+        tier = self._routines.get(text)
+        if tier is None:
+            tier = self._routines[text] = Tier(Kernel(text, 0, {}, [], 0))
+        if asked and self.when == "auto":
+            self._request(tier)
+        return self._address(tier)
 
     def _warn(self) -> None:
         said = self.compiler.warning()

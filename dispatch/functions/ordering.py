@@ -16,6 +16,7 @@ from numpy_dist.dispatch.functions.whole_rows import along, long_rows, row_by_ro
 from numpy_dist.ir.rules import memory_axes
 from numpy_dist.layout.layout import Cut, Layout
 from numpy_dist.parallel import key_sort, sample_sort
+from numpy_dist.parallel.division import PLAIN, Workspace
 
 for _function in (np.msort,) if hasattr(np, "msort") else ():
     implements(_function, kind="composed")(numpy_source(_function))
@@ -48,12 +49,12 @@ def _sorted(a: Any, options: dict[str, Any]) -> Any:
     if "descending" in options:
         return _descending(a, sorted_only=True)
     with engine.Scratch() as scratch:
-        part, counts, layout = sorted_part(a, options, scratch.empty)
+        part, counts, layout = sorted_part(a, options, scratch)
         return engine.from_local(part, cut_at(counts, layout))
 
 
 def sorted_part(
-    a: Any, options: dict[str, Any] | None = None, empty: Any = np.empty
+    a: Any, options: dict[str, Any] | None = None, space: Workspace = PLAIN
 ) -> tuple[np.ndarray, list[int], Layout]:
     """This rank's part of the elements of a one-dimensional array in order (collective).
 
@@ -72,7 +73,7 @@ def sorted_part(
     if a.dtype.kind == "V":
         (part,), counts = key_sort.sort([block], _by_fields(a.dtype, options.get("order")), comm)
     else:
-        part, counts = sample_sort.sort(block, options.get("kind"), comm, empty)
+        part, counts = sample_sort.sort(block, options.get("kind"), comm, space)
     return part, counts, layout
 
 
@@ -99,7 +100,7 @@ def _positions(a: Any, options: dict[str, Any]) -> Any:
     (block,) = blocks((engine.aligned(a, layout), layout))
     with engine.Scratch() as scratch:
         first = first_position(layout)
-        positions, counts = sample_sort.positions_in_order(block, first, engine.runtime().comm, scratch.empty)
+        positions, counts = sample_sort.positions_in_order(block, first, engine.runtime().comm, scratch)
         return engine.from_local(positions, cut_at(counts, layout))
 
 

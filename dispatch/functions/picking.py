@@ -30,7 +30,7 @@ def fetch(picked: Picked) -> Any:
     if engine.is_sharded(picked.view):
         block, _, points = rows(np.reshape(picked.view, picked.shape))
         with engine.Scratch() as scratch:
-            found = picking.pick(block, points, wanted, engine.runtime().comm, scratch.empty)
+            found = picking.pick(block, points, wanted, engine.runtime().comm, scratch)
             result = engine.from_local(found, order.insert_axes(range(1, 1 + len(rest)), rest))
     else:
         found = picked.view._array.reshape(picked.shape)[wanted]
@@ -90,9 +90,9 @@ def _store(picked: Picked, wanted: np.ndarray, values: np.ndarray) -> bool:
     cut = layout.cut_of(0)
     assert cut is not None
     with engine.Scratch() as scratch:
-        where, what = picking.route(cut.points, wanted, values, comm, scratch.empty)
+        where, what = picking.route(cut.points, wanted, values, comm, scratch)
         with engine.rewriting(view) as block:
-            picking.store(block, cut.points[comm.rank], where, what)
+            picking.store(block, cut.points[comm.rank], where, what, scratch)
     return True
 
 

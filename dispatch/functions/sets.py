@@ -64,7 +64,7 @@ def unique(
         if return_index or return_inverse:
             part, positions, counts, layout = ordered_parts(flat)
         else:
-            part, counts, layout = sorted_part(flat, None, scratch.empty)
+            part, counts, layout = sorted_part(flat, None, scratch)
         first = runs.first_of_each(part, _unlike(ar.dtype, equal_nan), engine.runtime().comm)
         return _found(part, first, positions, counts, layout, wanted, tuple(ar.shape))
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from numpy_dist.backends.base import Mover
 from numpy_dist.backends.memory import Block
 from numpy_dist.engine.runtime import runtime
 
@@ -31,6 +32,11 @@ class Scratch:
         self._blocks[id(block)] = block
         block.scratch = self
         return np.ndarray(shape, kind, buffer=block)
+
+    @property
+    def mover(self) -> Mover | None:
+        """What moves elements to several places faster than NumPy, if the backend has it."""
+        return getattr(runtime().backend, "mover", None)
 
     def release(self, block: Block) -> None:
         """Leave a block to somebody else, who counts it as in use."""
