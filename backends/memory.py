@@ -92,14 +92,14 @@ class Memory(Protocol):
     def download(self, source: Array) -> np.ndarray:
         """The values of an array on the host, for reading; an ndarray is returned as it is."""
 
-    def pack(self, parts: Sequence[Array], dtype: np.dtype) -> np.ndarray:
-        """The elements of some arrays, one after the other, as bytes for a communicator; valid after `fence`."""
+    def pack(self, messages: Sequence[Sequence[Array]], dtype: np.dtype) -> list[np.ndarray]:
+        """Messages for a communicator, each the elements of some arrays, one after the other; valid after `fence`."""
 
     def message(self, nbytes: int) -> np.ndarray:
         """A buffer in which a communicator may receive."""
 
-    def unpack(self, message: np.ndarray, parts: Sequence[Array], dtype: np.dtype) -> None:
-        """Put the elements of a received message into arrays; the message must not be changed afterwards."""
+    def unpack(self, messages: Sequence[np.ndarray], parts: Sequence[Sequence[Array]], dtype: np.dtype) -> None:
+        """Put the elements of received messages into arrays; the messages must not be changed afterwards."""
 
     def fence(self) -> None:
         """Wait until everything that was asked for has happened."""
@@ -146,30 +146,34 @@ class HostMemory:
         """As in `Memory`."""
         return source
 
-    def pack(self, parts: Sequence[np.ndarray], dtype: np.dtype) -> np.ndarray:
+    def pack(self, messages: Sequence[Sequence[np.ndarray]], dtype: np.dtype) -> list[np.ndarray]:
         """As in `Memory`; a contiguous array is its own message."""
-        if len(parts) == 1:
-            return np.ascontiguousarray(parts[0]).reshape(-1).view(np.uint8)
-        packed = np.empty(sum(part.size for part in parts), dtype)
-        start = 0
-        for part in parts:
-            packed[start : start + part.size].reshape(part.shape)[...] = part
-            start += part.size
-        return packed.view(np.uint8)
+        return [_packed(parts, dtype) for parts in messages]
 
     def message(self, nbytes: int) -> np.ndarray:
         """As in `Memory`."""
         return np.empty(nbytes, np.uint8)
 
-    def unpack(self, message: np.ndarray, parts: Sequence[np.ndarray], dtype: np.dtype) -> None:
+    def unpack(self, messages: Sequence[np.ndarray], parts: Sequence[Sequence[np.ndarray]], dtype: np.dtype) -> None:
         """As in `Memory`."""
-        values, start = message.view(dtype), 0
-        for part in parts:
-            part[...] = values[start : start + part.size].reshape(part.shape)
-            start += part.size
+        for message, targets in zip(messages, parts, strict=True):
+            values, start = message.view(dtype), 0
+            for part in targets:
+                part[...] = values[start : start + part.size].reshape(part.shape)
+                start += part.size
 
     def fence(self) -> None:
         """Everything has happened when a call returns."""
+
+
+def _packed(parts: Sequence[np.ndarray], dtype: np.dtype) -> np.ndarray:
+    if len(parts) == 1:
+        return np.ascontiguousarray(parts[0]).reshape(-1).view(np.uint8)
+    packed, start = np.empty(sum(part.size for part in parts), dtype), 0
+    for part in parts:
+        packed[start : start + part.size].reshape(part.shape)[...] = part
+        start += part.size
+    return packed.view(np.uint8)
 
 
 HOST = HostMemory()

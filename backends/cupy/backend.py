@@ -5,14 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import cupy
-import numpy as np
 
 from numpy_dist.backends.base import Loop
 from numpy_dist.backends.cuda.by_host import interpret
 from numpy_dist.backends.cuda.lowering import NotGenerated
 from numpy_dist.backends.cuda.runner import run
-from numpy_dist.backends.cuda.source import OPTIONS, THREADS, Kernel
+from numpy_dist.backends.cupy.launcher import Launcher
+from numpy_dist.backends.cupy.links import CupyLinks
 from numpy_dist.backends.cupy.memory import CupyMemory
+from numpy_dist.backends.device_transports import agree
+from numpy_dist.backends.transport import Attempt, Transport
 from numpy_dist.settings import config
 
 
@@ -28,10 +30,10 @@ class CupyBackend:
     name = "cupy"
 
     def __init__(self) -> None:
-        self.memory = CupyMemory()
+        self._launch = Launcher()
+        self.memory = CupyMemory(self._launch)
         self.counts = {"cuda": 0, "host": 0}
         self.reasons: dict[str, int] = {}
-        self._functions: dict[str, Any] = {}
 
     def run(self, loop: Loop) -> None:
         """Start a loop (see `backends.base.Loop`)."""
@@ -51,17 +53,13 @@ class CupyBackend:
         """Wait until everything that was started has finished."""
         self.memory.fence()
 
+    def transport(self, comm: Any, attempt: Attempt) -> Transport:
+        """As in `backends.base.Backend`."""
+        return agree(config.TRANSPORT, CupyLinks(self.memory), comm, attempt)
+
     def tier(self, memo: dict[str, Any]) -> str:
         """As in `backends.base.Backend`."""
         return f"host: {memo['reason']}" if "reason" in memo else "cuda"
-
-    def _launch(self, kernel: Kernel, words: np.ndarray, grid: tuple[int, int]) -> None:
-        function = self._functions.get(kernel.name)
-        if function is None:
-            module = cupy.RawModule(code=kernel.text, options=OPTIONS)  # CuPy keeps compiled ones on disk
-            function = self._functions[kernel.name] = module.get_function(kernel.name)
-        block = words.view(np.dtype([("w", np.int64, len(words))]))  # one argument, passed by value
-        function(grid, (THREADS,), (block,))
 
 
 def make(ranks_here: int, rank_here: int = 0) -> CupyBackend:
@@ -70,10 +68,8 @@ def make(ranks_here: int, rank_here: int = 0) -> CupyBackend:
     Raises
     ------
     ValueError
-        Without a device, or for a transport that this version does not have.
+        Without a device.
     """
-    if config.TRANSPORT not in ("auto", "host"):
-        raise ValueError(f"TRANSPORT={config.TRANSPORT!r}: this version of numpy_dist has the transport host")
     if not cupy.is_available():
         raise ValueError("BACKEND='cupy': CuPy finds no CUDA device here")
     cupy.cuda.Device(device_of(rank_here, cupy.cuda.runtime.getDeviceCount())).use()

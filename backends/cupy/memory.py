@@ -1,7 +1,7 @@
 """The memory of a CUDA device (see `backends.memory.Memory`).
 
 Blocks come from CuPy's pool, so its limits hold. Everything happens on CuPy's current stream, in order; what the user
-does to `x.local` happens there, too. Messages go by way of page-locked memory of the host.
+does to `x.local` happens there, too. Messages of the host are staged in page-locked memory.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 import cupy
 import numpy as np
 
+from numpy_dist.backends.cuda.packing import move
+from numpy_dist.backends.cupy.launcher import Launcher
 from numpy_dist.backends.memory import HOST, Strides
 
 MOST_IN_FLIGHT = 64  # buffers of the host that wait for a fence
@@ -42,7 +44,8 @@ class CupyMemory:
     on_host = False
     late_events = False
 
-    def __init__(self) -> None:
+    def __init__(self, launch: Launcher) -> None:
+        self._launch = launch
         self._in_flight: list[Any] = []
 
     def room(self) -> Room:
@@ -86,8 +89,11 @@ class CupyMemory:
         return array.data.ptr
 
     def copy(self, target: Any, source: Any) -> None:
-        """As in `Memory`."""
-        target[...] = source
+        """As in `Memory`. CuPy's own copies know numbers only; others are moved as bytes."""
+        if _is_number(target.dtype) and _is_number(source.dtype):
+            target[...] = source
+        else:
+            self.scatter(self._packed([source]), [target])
 
     def upload(self, target: Any, source: np.ndarray) -> None:
         """As in `Memory`."""
@@ -97,30 +103,70 @@ class CupyMemory:
 
     def download(self, source: Any) -> np.ndarray:
         """As in `Memory`."""
-        return source if isinstance(source, np.ndarray) else source.get()
+        if isinstance(source, np.ndarray):
+            return source
+        if _is_number(source.dtype) or source.flags.c_contiguous:
+            return source.get()
+        return self._packed([source]).get().view(source.dtype).reshape(source.shape)
 
-    def pack(self, parts: Sequence[Any], dtype: np.dtype) -> np.ndarray:
-        """As in `Memory`: by a copy for each part within the device, and one to the host."""
-        packed, start = cupy.empty(sum(part.size for part in parts), dtype), 0
-        for part in parts:
-            packed[start : start + part.size].reshape(part.shape)[...] = part
-            start += part.size
-        message = self._pinned(packed.size * packed.itemsize)
-        packed.get(out=message.view(dtype), blocking=False)
-        self._keep(message, packed)
-        return message
+    def pack(self, messages: Sequence[Sequence[Any]], dtype: np.dtype) -> list[np.ndarray]:
+        """As in `Memory`: all by one kernel within the device, and by one copy to the host."""
+        packed = self._packed([part for parts in messages for part in parts])
+        staged = self._pinned(packed.size)
+        packed.get(out=staged, blocking=False)
+        self._keep(staged, packed)
+        return _cut(staged, [sum(part.size for part in parts) * dtype.itemsize for parts in messages])
 
     def message(self, nbytes: int) -> np.ndarray:
         """As in `Memory`."""
         return self._pinned(nbytes)
 
-    def unpack(self, message: np.ndarray, parts: Sequence[Any], dtype: np.dtype) -> None:
-        """As in `Memory`."""
-        values, start = cupy.empty(message.size // dtype.itemsize, dtype), 0
-        self._send(values, message.view(dtype))
-        for part in parts:
-            part[...] = values[start : start + part.size].reshape(part.shape)
-            start += part.size
+    def unpack(self, messages: Sequence[np.ndarray], parts: Sequence[Sequence[Any]], dtype: np.dtype) -> None:
+        """As in `Memory`: by a copy for each message to the device, and one kernel within it."""
+        sizes = [message.size for message in messages]
+        packed = self.allocate(sum(sizes))
+        for message, place in zip(messages, _cut(packed, sizes), strict=True):
+            self._send(place, message)
+        self.scatter(packed, [part for targets in parts for part in targets])
+
+    # -- what transports between devices ask for (`backends.device_transports.DeviceMemory`) --------------------------
+
+    def gather(self, buffer: Any, parts: Sequence[Any]) -> None:
+        """As in `DeviceMemory`."""
+        move(self.address(buffer), [(self.address(part), part) for part in parts], True, self._launch)
+
+    def scatter(self, buffer: Any, parts: Sequence[Any]) -> None:
+        """As in `DeviceMemory`."""
+        move(self.address(buffer), [(self.address(part), part) for part in parts], False, self._launch)
+
+    def for_mpi(self, buffer: Any) -> Any:
+        """As in `DeviceMemory`: mpi4py finds the memory by the array's ``__cuda_array_interface__``."""
+        return buffer
+
+    def after(self, mark: Any) -> None:
+        """As in `DeviceMemory`."""
+        cupy.cuda.get_current_stream().wait_event(mark)
+
+    def share(self, nbytes: int) -> tuple[Any, bytes]:
+        """As in `DeviceMemory`. A handle names a whole allocation, so this one is not of the pool."""
+        address = cupy.cuda.runtime.malloc(nbytes)
+        return self._foreign(address, nbytes), cupy.cuda.runtime.ipcGetMemHandle(address)
+
+    def open(self, handle: bytes, nbytes: int) -> Any:
+        """As in `DeviceMemory`."""
+        return self._foreign(cupy.cuda.runtime.ipcOpenMemHandle(handle), nbytes)
+
+    @staticmethod
+    def _foreign(address: int, nbytes: int) -> Any:
+        """Bytes that are no memory of CuPy's; they stay until the process ends, as others may have them open."""
+        memory = cupy.cuda.UnownedMemory(address, nbytes, None, cupy.cuda.Device().id)
+        return cupy.ndarray((nbytes,), np.uint8, cupy.cuda.MemoryPointer(memory, 0))
+
+    def _packed(self, parts: Sequence[Any]) -> Any:
+        """The elements of some arrays, one array after the other, as bytes."""
+        packed = self.allocate(sum(part.size * part.itemsize for part in parts))
+        self.gather(packed, parts)
+        return packed
 
     def fence(self) -> None:
         """As in `Memory`."""
@@ -130,10 +176,10 @@ class CupyMemory:
     def _send(self, target: Any, staged: np.ndarray) -> None:
         """Copy from page-locked memory, which is kept until a fence."""
         direct = target.flags.c_contiguous
-        values = target if direct else cupy.empty(target.shape, target.dtype)
+        values = target if direct else self.empty(target.shape, target.dtype)
         values.set(staged, stream=cupy.cuda.get_current_stream())
         if not direct:
-            target[...] = values
+            self.copy(target, values)
         self._keep(staged, values)
 
     def _keep(self, *buffers: Any) -> None:
@@ -144,3 +190,16 @@ class CupyMemory:
     @staticmethod
     def _pinned(nbytes: int) -> np.ndarray:
         return np.frombuffer(cupy.cuda.alloc_pinned_memory(max(nbytes, 1)), np.uint8, nbytes)
+
+
+def _is_number(dtype: np.dtype) -> bool:
+    """Whether CuPy has kernels for it."""
+    return dtype.kind in "?biufc" and dtype.char not in "gG" and dtype.isnative
+
+
+def _cut(buffer: Any, sizes: Sequence[int]) -> list[Any]:
+    pieces, start = [], 0
+    for size in sizes:
+        pieces.append(buffer[start : start + size])
+        start += size
+    return pieces

@@ -9,13 +9,25 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
+MOST_KEPT = 16  # blocks of one size that are kept for the next that want them
+
 
 class Stream:
-    """What was asked of the device and has not happened yet, in order."""
+    """What was asked of the device and has not happened yet, in order.
+
+    Attributes
+    ----------
+    fences : int
+        How often somebody waited for all of it.
+    free : dict
+        Memory by its size that nobody refers to any more. It is used again at once, as by the pools of devices: what
+        was asked of the stream before happens before what is asked of it then.
+    """
 
     def __init__(self) -> None:
         self._waiting: deque[tuple[Callable[..., Any], tuple]] = deque()
         self.fences = 0
+        self.free: dict[int, list[np.ndarray]] = {}
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -28,8 +40,39 @@ class Stream:
         """Do all that waits. What raises is done with; the rest is left to the next fence."""
         self.fences += 1
         while self._waiting:
-            action, arguments = self._waiting.popleft()
-            action(*arguments)
+            self.step()
+
+    def step(self) -> None:
+        """Do what waits longest."""
+        action, arguments = self._waiting.popleft()
+        action(*arguments)
+
+    def mark(self) -> Mark:
+        """A mark behind all that was asked for so far."""
+        mark = Mark(self)
+        self.put(mark.pass_by)
+        return mark
+
+    def after(self, mark: Mark) -> None:
+        """What is asked for from now on happens after what lies before a mark of another stream."""
+        self.put(mark.reach)
+
+
+class Mark:
+    """A place in a stream, as an event of a device."""
+
+    def __init__(self, stream: Stream) -> None:
+        self._stream = stream
+        self.passed = False
+
+    def pass_by(self) -> None:
+        """All before it has happened."""
+        self.passed = True
+
+    def reach(self) -> None:
+        """Let all before it happen."""
+        while not self.passed:
+            self._stream.step()
 
 
 def hidden(x: Any) -> Any:
@@ -152,16 +195,21 @@ class FakeArray(NDArrayOperatorsMixin):
 
 
 class FakeBlock(FakeArray):
-    """An allocation of the fake device, of bytes. It is freed when all that was asked for before has happened."""
+    """An allocation of the fake device, of bytes."""
 
     __slots__ = ("address",)
 
     def __init__(self, nbytes: int, stream: Stream) -> None:
-        super().__init__(np.empty(nbytes, np.uint8), stream)
+        kept = stream.free.get(nbytes)
+        super().__init__(kept.pop() if kept else np.empty(nbytes, np.uint8), stream)
         self.address = self._hidden.ctypes.data
 
     def __del__(self) -> None:
-        self.stream.put(id, self._hidden)
+        kept = self.stream.free.setdefault(self._hidden.size, [])
+        if len(kept) < MOST_KEPT:
+            kept.append(self._hidden)
+        else:
+            self.stream.put(id, self._hidden)
 
 
 def _basic(key: Any) -> Any:

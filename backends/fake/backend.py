@@ -9,9 +9,13 @@ from __future__ import annotations
 from typing import Any
 
 from numpy_dist.backends.base import Loop, ReduceStep, Step
+from numpy_dist.backends.device_transports import agree
 from numpy_dist.backends.fake.arrays import FakeArray, Stream, hidden
+from numpy_dist.backends.fake.links import FakeLinks
 from numpy_dist.backends.fake.memory import FakeMemory
 from numpy_dist.backends.interpreter import Interpreter
+from numpy_dist.backends.transport import Attempt, Transport
+from numpy_dist.settings import config
 
 
 class FakeDevice:
@@ -38,6 +42,10 @@ class FakeDevice:
     def fence(self) -> None:
         """Wait until everything that was asked for has happened."""
         self.memory.fence()
+
+    def transport(self, comm: Any, attempt: Attempt) -> Transport:
+        """As in `backends.base.Backend`."""
+        return agree(config.TRANSPORT, FakeLinks(self.memory), comm, attempt)
 
     def tier(self, memo: dict[str, Any]) -> str:
         """As in `backends.base.Backend`."""

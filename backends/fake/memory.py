@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+import mmap
+import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from numpy_dist.backends.fake.arrays import FakeArray, FakeBlock, Stream, hidden
+from numpy_dist.backends.fake.arrays import FakeArray, FakeBlock, Mark, Stream, hidden
 from numpy_dist.backends.memory import HOST, Strides
 
 UNSYNCHRONISED = 0xA5  # what a message holds as long as nobody has waited for it
@@ -21,6 +23,8 @@ class FakeMemory:
     ----------
     uploaded, downloaded : int
         Bytes that went there and back, messages included.
+    packings : int
+        Kernels that packed or unpacked messages within the device.
     """
 
     on_host = False
@@ -29,7 +33,12 @@ class FakeMemory:
 
     def __init__(self, stream: Stream) -> None:
         self.stream = stream
-        self.uploaded = self.downloaded = 0
+        self.uploaded = self.downloaded = self.packings = 0
+        self._files: list[int] = []
+
+    def __del__(self) -> None:
+        for number in self._files:
+            os.close(number)
 
     def allocate(self, nbytes: int) -> FakeBlock:
         """As in `Memory`."""
@@ -69,22 +78,61 @@ class FakeMemory:
         self.downloaded += source.nbytes
         return source.get()
 
-    def pack(self, parts: Sequence[FakeArray], dtype: np.dtype) -> np.ndarray:
+    def pack(self, messages: Sequence[Sequence[FakeArray]], dtype: np.dtype) -> list[np.ndarray]:
         """As in `Memory`."""
-        message = np.full(sum(part.nbytes for part in parts), UNSYNCHRONISED, np.uint8)
-        self.downloaded += message.nbytes
-        sources = list(map(self._own, parts))
-        self.stream.put(lambda: HOST.copy(message, HOST.pack(sources, dtype)))
-        return message
+        packed = []
+        for parts in messages:
+            message = np.full(sum(part.nbytes for part in parts), UNSYNCHRONISED, np.uint8)
+            self.downloaded += message.nbytes
+            self.stream.put(_pack, message, list(map(self._own, parts)))
+            packed.append(message)
+        return packed
 
     def message(self, nbytes: int) -> np.ndarray:
         """As in `Memory`."""
         return np.empty(nbytes, np.uint8)
 
-    def unpack(self, message: np.ndarray, parts: Sequence[FakeArray], dtype: np.dtype) -> None:
+    def unpack(self, messages: Sequence[np.ndarray], parts: Sequence[Sequence[FakeArray]], dtype: np.dtype) -> None:
         """As in `Memory`."""
-        self.uploaded += message.nbytes
-        self.stream.put(HOST.unpack, message, list(map(self._own, parts)), dtype)
+        for message, targets in zip(messages, parts, strict=True):
+            self.uploaded += message.nbytes
+            self.stream.put(_unpack, message, list(map(self._own, targets)))
+
+    # -- what transports between devices ask for (`backends.device_transports.DeviceMemory`) ---------------------------
+
+    def gather(self, buffer: FakeArray, parts: Sequence[FakeArray]) -> None:
+        """As in `DeviceMemory`."""
+        self.packings += 1
+        self.stream.put(_pack, self._own(buffer), list(map(self._own, parts)))
+
+    def scatter(self, buffer: FakeArray, parts: Sequence[FakeArray]) -> None:
+        """As in `DeviceMemory`."""
+        self.packings += 1
+        self.stream.put(_unpack, self._own(buffer), list(map(self._own, parts)))
+
+    def for_mpi(self, buffer: FakeArray) -> np.ndarray:
+        """What an MPI sees that takes such memory: what is there at that moment."""
+        return self._own(buffer)
+
+    def after(self, mark: Mark) -> None:
+        """As in `DeviceMemory`."""
+        self.stream.after(mark)
+
+    def share(self, nbytes: int) -> tuple[FakeArray, bytes]:
+        """As in `DeviceMemory`: memory without a name, which other processes find among the files of this one."""
+        number = os.memfd_create("numpy_dist")
+        os.truncate(number, nbytes)
+        self._files.append(number)
+        return self._mapped(number, nbytes), f"{os.getpid()}:{number}".encode()
+
+    def open(self, handle: bytes, nbytes: int) -> FakeArray:
+        """As in `DeviceMemory`."""
+        process, number = handle.rstrip(b"\0").decode().split(":")
+        with open(f"/proc/{process}/fd/{number}", "r+b") as file:
+            return self._mapped(file.fileno(), nbytes)
+
+    def _mapped(self, number: int, nbytes: int) -> FakeArray:
+        return FakeArray(np.frombuffer(mmap.mmap(number, nbytes), np.uint8), self.stream)
 
     def fence(self) -> None:
         """As in `Memory`."""
@@ -95,3 +143,17 @@ class FakeMemory:
         if not isinstance(x, FakeArray):
             raise TypeError(f"{type(x).__name__} is no array of the fake device")
         return hidden(x)
+
+
+def _pack(buffer: np.ndarray, parts: Sequence[np.ndarray]) -> None:
+    start = 0
+    for part in parts:
+        buffer[start : start + part.nbytes].view(part.dtype).reshape(part.shape)[...] = part
+        start += part.nbytes
+
+
+def _unpack(buffer: np.ndarray, parts: Sequence[np.ndarray]) -> None:
+    start = 0
+    for part in parts:
+        part[...] = buffer[start : start + part.nbytes].view(part.dtype).reshape(part.shape)
+        start += part.nbytes

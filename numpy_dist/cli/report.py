@@ -79,6 +79,21 @@ def _mpi() -> dict[str, Any]:
     return state
 
 
+def _transport() -> dict[str, str]:
+    """How shards would travel between the devices here, and why; without a device they lie in the host's memory."""
+    if _backend(*BACKENDS["cupy"]) != "ready":
+        return {"name": "host", "reason": "shards lie in the host's memory: " + _backend(*BACKENDS["cupy"])}
+    from numpy_dist.backends.cupy.links import seen_from_here
+    from numpy_dist.backends.transport import choose
+
+    try:
+        ranks = seen_from_here()
+        choice = choose(config.TRANSPORT, ranks)
+    except (ValueError, RuntimeError) as problem:
+        return {"name": "none", "reason": str(problem)}
+    return {"name": choice.name, "reason": f"{choice.reason} ({len(ranks)} ranks here; MPI is asked in the job)"}
+
+
 def _missing(mpi: dict[str, Any]) -> list[str]:
     lines = []
     if mpi["problem"]:
@@ -108,6 +123,7 @@ def collect() -> dict[str, Any]:
         "ranks": cores if mpi["launcher"] else 1,
         "mpi": mpi,
         "backends": backends,
+        "transport": _transport(),
         "settings": config.snapshot(),
         "missing": _missing(mpi),
     }
@@ -132,6 +148,7 @@ def as_text(facts: dict[str, Any]) -> str:
         ("mpiexec", mpi["launcher"] or "none that fits"),
         ("ranks", f"{facts['ranks']} with a core each: numpy-dist run -n {facts['ranks']} script.py"),
         ("backends", ", ".join(f"{name}: {state}" for name, state in facts["backends"].items())),
+        ("transport", f"{facts['transport']['name']}: {facts['transport']['reason']}"),
         ("settings", ", ".join(f"{name}={value}" for name, value in facts["settings"].items())),
     ]
     rows += [("missing", line) for line in facts["missing"]] or [("missing", "nothing")]

@@ -104,6 +104,8 @@ class Communicator(ABC):
         Tests set it; the engine then raises `CommunicationRefused` where it would gather a whole array.
     checks : Checks or None
         What it knows of whether the ranks do the same; None for a single rank.
+    takes_device_memory : bool
+        Whether messages may lie in the memory of CUDA devices.
     max_message : int
         Bytes in one message of the transport; larger ones travel in chunks (MPI counts may be 32-bit).
     """
@@ -113,6 +115,7 @@ class Communicator(ABC):
     node_rank: int = 0
     native: Any = None
     refuse_gathers: bool = False
+    takes_device_memory: bool = False
     max_message: int = 1 << 30
 
     def __init__(self, rank: int, size: int) -> None:
@@ -276,7 +279,7 @@ class Communicator(ABC):
         out = [(self._check_rank(rank), _contiguous_bytes(a, "sent")) for rank, a in sends]
         into = [(self._check_rank(rank), _contiguous_bytes(a, "received into")) for rank, a in receives]
         for _, buffer in into:
-            if not buffer.flags.writeable:
+            if isinstance(buffer, np.ndarray) and not buffer.flags.writeable:
                 raise ValueError("an array that is received into must be writable")
         self._copy_own([a for rank, a in out if rank == self.rank], [a for rank, a in into if rank == self.rank])
         out = [(rank, a) for rank, a in out if rank != self.rank]
@@ -443,6 +446,8 @@ def _flat_bytes(array: NDArray[Any]) -> Bytes:
 
 
 def _contiguous_bytes(array: NDArray[Any], use: str) -> Bytes:
+    if not isinstance(array, np.ndarray):  # bytes in the memory of a device, from a transport that knows MPI takes them
+        return array
     flags = array.flags
     if not (flags.c_contiguous or flags.f_contiguous) or array.dtype.hasobject:
         raise ValueError(

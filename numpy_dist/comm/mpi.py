@@ -6,6 +6,7 @@ which ranks announce that they end. Two ranks may share a core, so waiting yield
 
 from __future__ import annotations
 
+import ctypes
 import os
 import pickle
 import sys
@@ -67,6 +68,15 @@ def can_start(environment: Mapping[str, str]) -> bool:
 def world_is_parallel() -> bool:
     """Whether MPI is up with more than one rank."""
     return MPI.Is_initialized() and not MPI.Is_finalized() and MPI.COMM_WORLD.Get_size() > 1
+
+
+def takes_device_memory() -> bool:
+    """Whether the MPI library says that messages may lie in the memory of CUDA devices; only when MPI has started.
+
+    MPICH and Open MPI tell by a function of their own; a library without it does not take them.
+    """
+    tells = getattr(ctypes.CDLL(MPI.__file__), "MPIX_Query_cuda_support", None)
+    return tells is not None and tells() == 1
 
 
 def library_version() -> str:
@@ -246,6 +256,7 @@ class MpiCommunicator(Communicator):
         self.node_size = node.Get_size()
         self.node_rank = node.Get_rank()
         node.Free()
+        self.takes_device_memory = takes_device_memory()
         unlink_segments()
         if self.node_rank == 0:
             unlink_topologies()

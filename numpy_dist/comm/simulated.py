@@ -191,6 +191,7 @@ class SimulatedCommunicator(Communicator):
     """The communicator of one simulated rank."""
 
     name = "simulated"
+    takes_device_memory = True  # the threads of a process have one memory
 
     def __init__(self, world: World, rank: int) -> None:
         super().__init__(rank, world.size)

@@ -136,7 +136,7 @@ def from_root(array: np.ndarray | None, root: int = 0, layout: Layout | None = N
         memory, array = storage.pool.memory, storage.array()
         message = memory.message(array.nbytes)
         comm.exchange([], [(root, message)])
-        memory.unpack(message, [array], dtype)
+        memory.unpack([message], [[array]], dtype)
     return handle
 
 

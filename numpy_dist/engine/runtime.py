@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+from numpy_dist.backends.transport import ByHost, Transport
 from numpy_dist.comm import detect
 from numpy_dist.engine.counters import Counters
 from numpy_dist.engine.pool import Pool
@@ -62,8 +63,20 @@ class Runtime:
         self.listings: list[Any] = []
         self.thread = threading.get_ident()
         self._budget: int | None = None
+        self._transport: Transport | None = None
         for listener in STARTED:
             listener(self)
+
+    @property
+    def transport(self) -> Transport:
+        """How shards' messages travel. The first use may be collective, where the ranks have to agree."""
+        if self._transport is None:
+            make = getattr(self.backend, "transport", None)  # of devices only
+            attempt = self.pool.attempt
+            self._transport = (
+                ByHost(self.backend.memory, self.comm, attempt) if make is None else make(self.comm, attempt)
+            )
+        return self._transport
 
     @property
     def flat_mesh(self) -> Mesh:

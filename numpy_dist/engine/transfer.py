@@ -70,25 +70,22 @@ def start_fetch(
         own = storage.layout.box(runtime.rank)
         assert own is not None
         storage.allocate(own)
-    pool, dtype = storage.pool, storage.dtype
-    memory, attempt, held = pool.memory, pool.attempt, storage.part
-    sends = [(rank, attempt(memory.pack, [held(r) for r in regions], dtype)) for rank, regions in plan.sends]
-    receives = [(rank, attempt(memory.message, _count(regions) * dtype.itemsize)) for rank, regions in plan.receives]
-    if sends:
-        memory.fence()
-    pending = runtime.comm.start_exchange(sends, receives) if sends or receives else None
+    dtype, held = storage.dtype, storage.part
+
+    def targets(regions: Sequence[Region]) -> Callable[[], list[Any]]:
+        return lambda: [part(region) for region in regions]
+
+    finish = runtime.transport.start(
+        [(rank, [held(region) for region in regions]) for rank, regions in plan.sends],
+        [(rank, _count(regions) * dtype.itemsize, targets(regions)) for rank, regions in plan.receives],
+        dtype,
+    )
+    memory = storage.pool.memory
     for region in plan.local:
         target = part(region)
         source = storage.part(region)
         if memory.address(target) != memory.address(source):
             memory.copy(target, source)
-
-    def finish() -> None:
-        if pending is not None:
-            pending.wait()
-        for (_, regions), (_, message) in zip(plan.receives, receives, strict=True):
-            memory.unpack(message, [part(region) for region in regions], dtype)
-
     return finish
 
 

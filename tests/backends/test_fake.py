@@ -68,7 +68,7 @@ def test_what_is_asked_for_waits_for_a_fence():
     memory.upload(x, values)
     values[:] = -1
     memory.copy(y, x[1:3])
-    message = memory.pack([y, x[:1]], values.dtype)
+    (message,) = memory.pack([[y, x[:1]]], values.dtype)
     assert len(memory.stream) == 3 and set(message.tolist()) == {UNSYNCHRONISED}
     memory.fence()
     assert len(memory.stream) == 0 and message.view(float).tolist() == [1, 2, 0]

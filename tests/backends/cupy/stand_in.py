@@ -6,12 +6,13 @@ show is whether CuPy itself behaves like that: `test_names` looks whether the na
 
 from __future__ import annotations
 
+import ctypes
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 
-from numpy_dist.backends.fake.arrays import FakeArray, FakeBlock, Stream, hidden
+from numpy_dist.backends.fake.arrays import FakeArray, FakeBlock, Mark, Stream
 
 STREAM = Stream()
 
@@ -19,7 +20,7 @@ STREAM = Stream()
 class Pointer:
     """As `cupy.cuda.MemoryPointer`."""
 
-    def __init__(self, block: FakeBlock, offset: int = 0) -> None:
+    def __init__(self, block: Any, offset: int = 0) -> None:
         self.block, self.offset = block, offset
 
     @property
@@ -46,7 +47,7 @@ class ndarray(FakeArray):
         kind = np.dtype(dtype)
         if memptr is None:
             memptr = alloc(int(np.prod(shape, dtype=np.int64)) * kind.itemsize)
-        values = np.ndarray(shape, kind, hidden(memptr.block), memptr.offset, strides)
+        values = np.ndarray(shape, kind, memptr.block._hidden, memptr.offset, strides)
         super().__init__(values, STREAM)
         self._pointer = memptr
 
@@ -59,6 +60,11 @@ class ndarray(FakeArray):
     def flags(self) -> Flags:
         return Flags(self._hidden)
 
+    def __setitem__(self, key: Any, value: Any) -> None:
+        known = self.dtype.kind in "biufc" and getattr(value, "dtype", self.dtype).kind in "biufc"
+        assert known, f"CuPy has no kernels that copy {self.dtype}"
+        super().__setitem__(key, value)
+
     def _view(self, values: np.ndarray) -> ndarray:
         if values.size and not np.may_share_memory(values, self._hidden):
             raise ValueError("a copy")
@@ -67,6 +73,7 @@ class ndarray(FakeArray):
 
     def get(self, stream: Any = None, order: str = "C", out: Any = None, blocking: bool = True) -> Any:
         if out is None:
+            assert self.dtype.kind in "biufc" or self._hidden.flags.c_contiguous
             STREAM.fence()
             return self._hidden.copy()
         assert out.dtype == self.dtype and out.shape == self.shape and self._hidden.flags.c_contiguous
@@ -104,33 +111,138 @@ class Pool:
 class Device:
     used: list[int] = []
 
-    def __init__(self, number: int = 0) -> None:
-        self.number = number
+    def __init__(self, number: int | None = None) -> None:
+        self.id = number if number is not None else (self.used or [0])[-1]
 
     def use(self) -> None:
-        Device.used.append(self.number)
+        Device.used.append(self.id)
 
     def __str__(self) -> str:
-        return f"<CUDA Device {self.number}>"
+        return f"<CUDA Device {self.id}>"
 
 
 class CurrentStream:
+    """As `cupy.cuda.Stream.null`."""
+
+    ptr = 0
+    own = STREAM
+
     def synchronize(self) -> None:
-        STREAM.fence()
+        self.own.fence()
+
+    def wait_event(self, event: Event) -> None:
+        assert event.mark is not None, "an event that was not recorded"
+        self.own.after(event.mark)
+
+
+class OtherStream(CurrentStream):
+    """As `cupy.cuda.Stream`; ``runtime`` knows it by its address."""
+
+    known: dict[int, OtherStream] = {}
+
+    def __init__(self, non_blocking: bool = False) -> None:
+        assert non_blocking
+        self.own, self.ptr = Stream(), len(self.known) + 1
+        self.known[self.ptr] = self
+
+
+class Event:
+    def __init__(self, disable_timing: bool = False) -> None:
+        assert disable_timing
+        self.mark: Mark | None = None
+
+    def record(self, stream: CurrentStream) -> None:
+        self.mark = stream.own.mark()
+
+
+class Shared:
+    """What `cudaMalloc` returns, and what other processes open: memory by its address."""
+
+    blocks: dict[int, np.ndarray] = {}
+
+    def __init__(self, ptr: int, size: int, owner: Any, device_id: int) -> None:
+        self.address = ptr
+        self._hidden = self.blocks[ptr]
+        assert self._hidden.size == size
+
+
+def malloc(nbytes: int) -> int:
+    block = np.empty(nbytes, np.uint8)
+    Shared.blocks[block.ctypes.data] = block
+    return block.ctypes.data
+
+
+def memcpy_async(target: int, source: int, nbytes: int, kind: int, stream: int) -> None:
+    OtherStream.known[stream].own.put(ctypes.memmove, target, source, nbytes)
+
+
+class Nccl:
+    """As `cupy.cuda.nccl`; messages are copied when both sides have asked for them."""
+
+    NCCL_UINT8, available = 1, True
+    open_groups = 0
+    mail: dict[tuple[int, int], list[tuple[int, int, Stream]]] = {}
+
+    def __init__(self, ndev: int, identity: Any, rank: int) -> None:
+        assert identity == b"identity"
+        self.rank = rank
+
+    @staticmethod
+    def get_version() -> int:
+        return 22703
+
+    @staticmethod
+    def get_unique_id() -> bytes:
+        return b"identity"
+
+    @classmethod
+    def groupStart(cls) -> None:
+        cls.open_groups += 1
+
+    @classmethod
+    def groupEnd(cls) -> None:
+        cls.open_groups -= 1
+
+    def send(self, address: int, count: int, kind: int, peer: int, stream: int) -> None:
+        assert self.open_groups == 1 and kind == 1
+        OtherStream.known[stream].own.put(lambda: self.box(self.rank, peer).append(ctypes.string_at(address, count)))
+        self.senders[self.rank] = OtherStream.known[stream].own
+
+    def recv(self, address: int, count: int, kind: int, peer: int, stream: int) -> None:
+        assert self.open_groups == 1 and kind == 1
+
+        def take() -> None:
+            box = self.box(peer, self.rank)
+            while not box:
+                self.senders[peer].step()
+            message = box.pop(0)
+            assert len(message) == count
+            ctypes.memmove(address, message, count)
+
+        OtherStream.known[stream].own.put(take)
+
+    senders: dict[int, Stream] = {}
+
+    def box(self, sender: int, receiver: int) -> list[Any]:
+        return self.mail.setdefault((sender, receiver), [])
+
+
+Nccl.NcclCommunicator = Nccl  # type: ignore[attr-defined]
 
 
 def make(launch: Any) -> ModuleType:
-    """The module; ``launch(name, words, grid)`` starts kernels."""
+    """The module; ``launch(source, name, words, grid)`` starts kernels."""
 
     class RawModule:
         def __init__(self, code: str, options: tuple[str, ...]) -> None:
             assert "-fmad=false" in options and "ND_KERNEL" in code
+            self.code = code
 
         def get_function(self, name: str) -> Any:
             def start(grid: Any, block: Any, arguments: Any) -> None:
                 (packed,) = arguments
                 assert block == (256,) and packed.shape == (1,) and packed.dtype.names == ("w",)
-                STREAM.put(launch, name, packed["w"][0].copy(), grid)
+                STREAM.put(launch, self.code, name, packed["w"][0].copy(), grid)
 
             return start
 
@@ -146,4 +258,13 @@ def make(launch: Any) -> ModuleType:
     module.cuda.runtime = ModuleType("cupy.cuda.runtime")
     module.cuda.runtime.memGetInfo = lambda: (1 << 20, 1 << 30)
     module.cuda.runtime.getDeviceCount = lambda: 2
+    module.cuda.Stream, module.cuda.Event, module.cuda.nccl = OtherStream, Event, Nccl
+    module.cuda.UnownedMemory, module.cuda.MemoryPointer = Shared, Pointer
+    module.cuda.runtime.malloc, module.cuda.runtime.memcpyAsync = malloc, memcpy_async
+    module.cuda.runtime.memcpyDefault = 4
+    module.cuda.runtime.ipcGetMemHandle = lambda address: address.to_bytes(64, "little")
+    module.cuda.runtime.ipcOpenMemHandle = lambda handle: int.from_bytes(handle, "little")
+    module.cuda.runtime.getDeviceProperties = lambda number: {"name": b"stand-in"}
+    module.cuda.runtime.deviceGetPCIBusId = lambda number: f"0000:0{number}:00.0"
+    module.cuda.runtime.deviceCanAccessPeer = lambda one, other: 1
     return module

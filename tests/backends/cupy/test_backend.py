@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +16,7 @@ import numpy_dist
 from numpy_dist import engine
 from numpy_dist.backends.base import make_backend
 from numpy_dist.backends.cuda.source import Kernel
+from numpy_dist.backends.transport import Facts
 from numpy_dist.settings import config
 from numpy_dist.spmd_testing import run_simulated
 
@@ -21,7 +24,7 @@ from ..cuda import programs
 from ..cuda.on_host import COMPILER, launcher
 from . import stand_in
 
-MODULES = ("cupy", "numpy_dist.backends.cupy.memory", "numpy_dist.backends.cupy.backend")
+MODULES = ("cupy", *(f"numpy_dist.backends.cupy.{name}" for name in ("launcher", "memory", "links", "backend")))
 
 
 @pytest.fixture
@@ -29,16 +32,20 @@ def launched(monkeypatch) -> list[Any]:
     """CuPy's place is taken; the list's first item, if there is one, starts kernels."""
     starts: list[Any] = []
 
-    def launch(name: str, words: np.ndarray, grid: tuple[int, int]) -> None:
-        starts[0](name, words, grid)
+    def launch(*arguments: Any) -> None:
+        starts[0](*arguments)
 
     for name in MODULES:
         monkeypatch.delitem(sys.modules, name, raising=False)
     module = stand_in.make(launch)
     module.__spec__ = importlib.util.spec_from_loader("cupy", None)
     monkeypatch.setitem(sys.modules, "cupy", module)
+    monkeypatch.setitem(sys.modules, "cupy.cuda.nccl", module.cuda.nccl)
     yield starts
-    stand_in.STREAM._waiting.clear()
+    for stream in (stand_in.STREAM, *(other.own for other in stand_in.OtherStream.known.values())):
+        stream._waiting.clear()
+    stand_in.OtherStream.known.clear()
+    stand_in.Nccl.mail.clear()
     for name in MODULES[1:]:
         sys.modules.pop(name, None)
 
@@ -56,12 +63,31 @@ def work() -> tuple[list[Any], dict[str, int]]:
     return found, backend.counts
 
 
-@pytest.mark.skipif(COMPILER is None, reason="no C++ compiler here")
+def build(launched: list[Any], folder: Path, kernels: dict[str, Kernel] | None = None) -> None:
+    """Let kernels be started: these, which are built at once, and others when they are seen first."""
+    if COMPILER is None:
+        pytest.skip("no C++ compiler here")
+    starts: dict[str, Any] = {}
+
+    def add(made: dict[str, Kernel]) -> None:
+        inner = folder / str(len(starts))
+        inner.mkdir()
+        start = launcher(inner, made)
+        starts.update({name: partial(start, kernel) for name, kernel in made.items()})
+
+    def launch(text: str, name: str, words: np.ndarray, grid: tuple[int, int]) -> None:
+        if name not in starts:
+            add({name: Kernel(text, name, {}, len(words))})
+        starts[name](words, grid)
+
+    if kernels:
+        add(kernels)
+    launched.append(launch)
+
+
 @pytest.mark.parametrize("ranks", [1, 3])
 def test_programs_are_numpys(ranks, launched, tmp_path, monkeypatch):
-    kernels: dict[str, Kernel] = programs.collect(ranks, monkeypatch)[0]
-    start = launcher(tmp_path, kernels)
-    launched.append(lambda name, words, grid: start(kernels[name], words, grid))
+    build(launched, tmp_path, programs.collect(ranks, monkeypatch)[0])
     wanted = programs.work(np.array)
     for results, counts in on_device(ranks, work):
         assert counts["cuda"] > counts["host"]
@@ -69,7 +95,47 @@ def test_programs_are_numpys(ranks, launched, tmp_path, monkeypatch):
             np.testing.assert_allclose(got, expected, rtol=1e-12, atol=1e-12, err_msg=f"result {position}")
 
 
-def test_what_has_no_kernel_runs_on_the_host(launched):
+@pytest.mark.parametrize("name", ["host", "mpi-gpu", "nccl", "ipc"])
+def test_transports(name, launched, tmp_path, monkeypatch):
+    """What CuPy is asked for by each transport, with dtypes of which CuPy has no kernels, too."""
+    build(launched, tmp_path)
+    links = importlib.import_module("numpy_dist.backends.cupy.links")
+    names = frozenset("012")
+    monkeypatch.setattr(
+        links.CupyLinks, "facts", lambda self, comm: Facts("here", str(comm.rank), names, True, links.nccl_version())
+    )
+    base = np.arange(60.0).reshape(20, 3)
+    records = np.array([(k, k / 3, b"xyz") for k in range(41)], [("a", "i1"), ("b", "f8"), ("c", "S3")])
+
+    def on_rank() -> tuple[str, bool, bool, bool]:
+        x, r = numpy_dist.asarray(base, split=0), numpy_dist.asarray(records)
+        turned = numpy_dist.asarray(base.astype("M8[s]"))[::-1].copy()
+        transport = engine.runtime().transport
+        back = np.concatenate([x, x[3:]]).gather()
+        same = np.array_equal(back, np.concatenate([base, base[3:]]))
+        texts = np.array_equal(r[::-2].copy().gather(), records[::-2])
+        return transport.name, same, texts, np.array_equal(turned.gather(), base.astype("M8[s]")[::-1])
+
+    with config(TRANSPORT=name):
+        assert on_device(3, on_rank) == [(name, True, True, True)] * 3
+
+
+def test_what_a_rank_says_of_itself(launched):
+    links = importlib.import_module("numpy_dist.backends.cupy.links")
+
+    class Process:
+        name, takes_device_memory = "mpi", False
+
+    stand_in.Device.used.clear()
+    facts = links.CupyLinks(None).facts(Process())
+    assert facts.device == "0000:00:00.0" and facts.reaches == {"0000:00:00.0", "0000:01:00.0"}
+    assert (facts.mpi, facts.nccl) == (False, 22703) and facts.host
+    Process.name = "simulated"
+    assert links.CupyLinks(None).facts(Process())[2:] == (frozenset(), False, 0)
+
+
+def test_what_has_no_kernel_runs_on_the_host(launched, tmp_path):
+    build(launched, tmp_path)
     base, exponents = np.arange(-9, 20), np.arange(29) % 4
 
     def on_rank() -> tuple[bool, dict[str, int]]:
@@ -116,9 +182,7 @@ def test_the_users_shard_keeps_its_memory(launched):
     assert on_device(1, on_rank) == [True]
 
 
-def test_other_transports_and_missing_devices_are_refused(launched):
-    with config(TRANSPORT="nccl"), pytest.raises(ValueError, match="has the transport host"):
-        make_backend("cupy")
+def test_a_missing_device_is_refused(launched):
     sys.modules["cupy"].is_available = lambda: False
     with pytest.raises(ValueError, match="no CUDA device"):
         make_backend("cupy")
@@ -130,7 +194,11 @@ def test_names():
     cupy = importlib.import_module("cupy")
     for name in ("ndarray", "empty", "is_available", "get_default_memory_pool", "RawModule", "cuda.alloc",
                  "cuda.Device", "cuda.get_current_stream", "cuda.alloc_pinned_memory", "cuda.runtime.memGetInfo",
-                 "cuda.runtime.getDeviceCount"):  # fmt: skip
+                 "cuda.runtime.getDeviceCount", "cuda.Stream",
+                 "cuda.Event", "cuda.UnownedMemory", "cuda.MemoryPointer", "cuda.runtime.malloc",
+                 "cuda.runtime.memcpyAsync", "cuda.runtime.memcpyDefault", "cuda.runtime.ipcGetMemHandle",
+                 "cuda.runtime.ipcOpenMemHandle", "cuda.runtime.getDeviceProperties", "cuda.Stream.wait_event",
+                 "cuda.runtime.deviceGetPCIBusId", "cuda.runtime.deviceCanAccessPeer"):  # fmt: skip
         found = cupy
         for part in name.split("."):
             found = getattr(found, part)

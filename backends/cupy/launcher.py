@@ -1,0 +1,26 @@
+"""Starting generated kernels by CuPy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import cupy
+import numpy as np
+
+from numpy_dist.backends.cuda.source import OPTIONS, THREADS, Kernel
+
+
+class Launcher:
+    """Starts kernels on the current stream; each is compiled at its first start (CuPy keeps compiled ones on disk)."""
+
+    def __init__(self) -> None:
+        self._functions: dict[str, Any] = {}
+
+    def __call__(self, kernel: Kernel, words: np.ndarray, grid: tuple[int, int]) -> None:
+        """Start a kernel with the words of its argument block."""
+        function = self._functions.get(kernel.name)
+        if function is None:
+            module = cupy.RawModule(code=kernel.text, options=OPTIONS)
+            function = self._functions[kernel.name] = module.get_function(kernel.name)
+        block = words.view(np.dtype([("w", np.int64, len(words))]))  # one argument, passed by value
+        function(grid, (THREADS,), (block,))
