@@ -7,7 +7,7 @@ import importlib.metadata
 import importlib.util
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -157,6 +157,39 @@ class Mover(Protocol):
         back : bool
             Whether the elements are read.
         """
+
+
+class Chained(Protocol):
+    """Loops with the same rows (indices of axis 0) that run together: some rows of each, then the next rows."""
+
+    def launch(self, results: Sequence[Sequence[np.ndarray]], loops: Sequence[Callable[[], Loop]]) -> None:
+        """Run the loops, whose arguments have been filled in.
+
+        Parameters
+        ----------
+        results : sequence of sequence of ndarray
+            For each loop and each of its reductions the one-dimensional array of results, row by row. Later loops may
+            read it.
+        loops : sequence of callable
+            As in `Repeat.again`.
+        """
+
+
+@runtime_checkable
+class Chainable(Repeat, Protocol):
+    """A loop that can be run again, and together with others."""
+
+    def fill(self, addresses: list[int], scalars: list[Any]) -> bool:
+        """Take the arguments of the next launch; False if the scalars do not fit."""
+
+    def launch(self, loop: Callable[[], Loop]) -> list[np.ndarray]:
+        """Run the loop with these arguments; returns as `again` does."""
+
+    def has_rows(self, rows: int) -> bool:
+        """Whether it can be run some rows at a time."""
+
+    def chain(self, others: Sequence[Any], rows: int) -> Chained | None:
+        """This loop and others after it, all of so many rows, as one; None if that is not possible, or no gain."""
 
 
 class Backend(Protocol):

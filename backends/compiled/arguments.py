@@ -9,6 +9,7 @@ import numpy as np
 
 from numpy_dist.backends.base import ReduceStep, arrays_of
 from numpy_dist.backends.compiled import inner_loops
+from numpy_dist.backends.compiled.expressions import SIZE
 from numpy_dist.backends.compiled.form import Lowered, first_of
 from numpy_dist.backends.compiled.pairwise import start_of_few
 from numpy_dist.backends.compiled.source import Kernel
@@ -48,12 +49,19 @@ class Block:
     operands, scalars
         See `backends.base.Repeat`.
     reductions : list of Reduced
+    total, nbytes : int
+        Elements of the loop, and what it goes through of its operands.
+    divided : bool
+        Whether `divide` was called.
+    starts_with_first : list of bool
+        For each reduction (see `form.Fold`).
     parts : list of ndarray
         For each reduction the results of chunks or blocks, which are counted along axis 1.
     """
 
     def __init__(self, loop: Any, lowered: Lowered, kernel: Kernel) -> None:
         self.kernel = kernel
+        self.divided = False
         self.tree: Tree | None = lowered.tree
         self.words = np.zeros(kernel.length, np.int64)
         self.address: int = self.words.ctypes.data
@@ -64,6 +72,7 @@ class Block:
             Reduced(fold.ufunc, s.partial.shape, s.label, loop.watched)
             for fold, s in zip(lowered.form.folds, steps, strict=True)
         ]
+        self.starts_with_first = [fold.starts_with_first for fold in lowered.form.folds]
         self.inner = lowered.shape[-1]
         words = self._extents(lowered) | self._strides(lowered)
         words["mask"] = sum(EVENTS[kind] for kind in loop.watched)
@@ -86,7 +95,8 @@ class Block:
 
     def _extents(self, lowered: Lowered) -> dict[str, int]:
         shape = lowered.shape
-        total = int(np.prod(shape, dtype=np.int64))
+        total = self.total = int(np.prod(shape, dtype=np.int64))
+        self.nbytes = total * sum(SIZE[operand.kind] for operand in lowered.form.operands if operand.inner != "0")
         words = {"inner": self.inner} | {f"n{axis}": n for axis, n in enumerate(shape[:-1])}
         tree = self.tree
         if not isinstance(tree, Trailing):
@@ -106,6 +116,16 @@ class Block:
             words |= {"total": total, "length": tree.length, "chunks": tree.chunks, "together": tree.together}
         self.grain = self.units if total <= ALONE else max(1, GRAIN * self.units // total)
         return words
+
+    def divide(self, width: int) -> None:
+        """Have units of so many elements of a row, for good; not where something is reduced."""
+        total = self.total
+        self.divided = True
+        self.width, self.tiles = width, -(-self.inner // width)
+        self.units = total // self.inner * self.tiles
+        self.grain = self.units if total <= ALONE else max(1, GRAIN * self.units // total)
+        for name, value in (("tiles", self.tiles), ("width", self.width)):
+            self.words[self.kernel.words[name]] = value
 
     def _strides(self, lowered: Lowered) -> dict[str, int]:
         words: dict[str, int] = {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,7 @@ import numpy as np
 from numpy_dist.backends.axes import in_memory_order, memory_order
 from numpy_dist.backends.base import Loop, ReduceStep
 from numpy_dist.backends.compiled.arguments import Block, Reduced
+from numpy_dist.backends.compiled.chained import ChainedLoops, chain_source, steps_of, units_of
 from numpy_dist.backends.compiled.compiler import CompileError, Compiler
 from numpy_dist.backends.compiled.form import Form, NotCompiled, UnfitScalar, lower
 from numpy_dist.backends.compiled.repair import repair
@@ -61,6 +62,8 @@ class Compiled:
 
     Attributes
     ----------
+    chained : int
+        How often loops ran together (see `chain`).
     counts : dict
         Loops by the tier that ran them: "numba", "numpy"; and why the latter did where no kernel is possible.
     """
@@ -74,6 +77,7 @@ class Compiled:
         self.interpreter = Interpreter()
         self.counts: dict[str, int] = {"numba": 0, "numpy": 0}
         self.reasons: dict[str, int] = {}
+        self.chained = 0  # how often loops ran together
         self._tiers: dict[Form, Tier] = {}
         self._routines: dict[str, Tier] = {}
         self.mover = Mover(self._routine)
@@ -127,6 +131,14 @@ class Compiled:
         if self.when == "never":
             return "numpy: COMPILE is 'never'"
         return f"numpy: not yet compiled, {tier.seconds:.3f} s of {COMPILE_SECONDS} s interpreted"
+
+    def chain(self, members: Sequence[tuple[int, Block]], rows: int) -> ChainedLoops | None:
+        """Kernels as one, given by their addresses and blocks (see `backends.base.Chainable.chain`)."""
+        steps = steps_of([block for _, block in members], rows, self.pool.count)
+        if steps is None:
+            return None
+        address = self._routine(chain_source(), True)
+        return None if address is None else ChainedLoops(self, address, members, rows, steps)
 
     def _interpret(self, loop: Loop, tier: Tier) -> None:
         """Run a loop without its kernel; the kernel is asked for when the loop has cost as much as compiling it."""
@@ -186,22 +198,34 @@ class Repeated:
     """A loop that has a kernel (see `backends.base.Repeat`)."""
 
     def __init__(self, backend: Compiled, address: int, block: Block, order: tuple[int, ...] | None) -> None:
-        self._backend, self._address, self._block, self._order = backend, address, block, order
+        self._backend, self.address, self.block, self.order = backend, address, block, order
         self.operands, self.scalars = block.operands, block.scalars
 
     def again(self, addresses: list[int], scalars: list[Any], loop: Callable[[], Loop]) -> list[np.ndarray] | None:
         """Run the kernel on other memory."""
+        return self.launch(loop) if self.fill(addresses, scalars) else None
+
+    def fill(self, addresses: list[int], scalars: list[Any]) -> bool:
+        """Take the arguments of the next launch."""
         try:
-            self._block.fill(addresses, scalars)
+            self.block.fill(addresses, scalars)
         except OverflowError:  # a Python integer that the dtype can not hold: NumPy compares them all the same
-            return None
-        return self.launch(loop)
+            return False
+        return True
+
+    def has_rows(self, rows: int) -> bool:
+        """As in `backends.base.Chainable`."""
+        return self.order is None and units_of(self.block, rows) is not None
+
+    def chain(self, others: Sequence[Repeated], rows: int) -> ChainedLoops | None:
+        """As in `backends.base.Chainable`."""
+        return self._backend.chain([(loop.address, loop.block) for loop in (self, *others)], rows)
 
     def launch(self, loop: Callable[[], Loop]) -> list[np.ndarray]:
         """Run the kernel, have the interpreter do what it left undone, and put the chunks of reductions together."""
-        backend, block = self._backend, self._block
+        backend, block = self._backend, self.block
         backend.counts["numba"] += 1
-        undone = backend.pool.run(self._address, block.address, block.units, block.grain)
+        undone = backend.pool.run(self.address, block.address, block.units, block.grain)
         if undone:
             made = in_memory_order(loop())
             for first, end in undone:
@@ -216,9 +240,9 @@ class Repeated:
                 folded = fold_chunks(step.ufunc.reduce, parts)
         else:
             folded = parts.copy()  # the block's own memory is written again
-        if self._order is None:
+        if self.order is None:
             return folded.reshape(step.shape)
-        return folded.reshape(step.shape).transpose(np.argsort(self._order))
+        return folded.reshape(step.shape).transpose(np.argsort(self.order))
 
 
 _compilers: dict[tuple[str, int], Compiler] = {}

@@ -103,6 +103,17 @@ def call_loop(typingctx, function, args, dimensions, steps, data):  # type: igno
     return types.void(*[types.int64] * 5), codegen
 
 
+@intrinsic
+def call_kernel(typingctx, address, block, first, last):  # type: ignore[no-untyped-def]
+    """``int64_t (*)(int64_t, int64_t, int64_t)``: another kernel."""
+
+    def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
+        kind = ir.FunctionType(_WORD, [_WORD] * 3)
+        return builder.call(builder.inttoptr(args[0], kind.as_pointer()), args[1:])
+
+    return types.int64(types.int64, types.int64, types.int64, types.int64), codegen
+
+
 @intrinsic(prefer_literal=True)
 def scratch(typingctx, nbytes):  # type: ignore[no-untyped-def]
     """The address of `nbytes` (a literal) of uninitialised stack memory, aligned to 64, until the kernel returns.

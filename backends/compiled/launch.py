@@ -24,7 +24,7 @@ from llvmlite import ir
 from numba import njit, types
 from numba.extending import intrinsic
 
-from numpy_dist.backends.compiled.intrinsics import fetch_add, load_atomic, pause, store_atomic
+from numpy_dist.backends.compiled.intrinsics import call_kernel, fetch_add, load_atomic, pause, store_atomic
 
 # Offsets in bytes, as in threads.py. What one thread writes while others spin is 128 bytes from everything else: caches
 # fetch lines in pairs.
@@ -52,16 +52,6 @@ def _called(builder: Any, address: Any, result: Any, arguments: list[Any]) -> An
     """Call the C function at an address."""
     kind = ir.FunctionType(result, [argument.type for argument in arguments])
     return builder.call(builder.inttoptr(address, kind.as_pointer()), arguments)
-
-
-@intrinsic
-def call_kernel(typing: Any, address: Any, block: Any, first: Any, last: Any) -> Any:
-    """``int64_t (*)(int64_t, int64_t, int64_t)``: a kernel."""
-
-    def generate(context: Any, builder: Any, signature: Any, words: Any) -> Any:
-        return _called(builder, words[0], _WORD, list(words[1:]))
-
-    return types.int64(types.int64, types.int64, types.int64, types.int64), generate
 
 
 @intrinsic

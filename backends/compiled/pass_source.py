@@ -226,7 +226,8 @@ class PassWriter:
         which, number = ref
         if which == "s":
             return f"block + {8 * self.word(f's{number}', 2)}", 0
-        assert which == "a"
+        if which == "v":  # a call has stored it
+            (number,) = (k for k, stored in self.form.stores if stored == ref)
         operand = self.form.operands[number]
         shift = f" + {operand.shift * SIZE[kind]}" if operand.shift else ""
         return f"r{operand.base}{shift}", SIZE[kind] if operand.inner == "c" else 0

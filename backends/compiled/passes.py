@@ -218,7 +218,8 @@ def _direct(form: Form, p: Pass, operand: int, ref: Ref, uses: int) -> bool:
     """Whether a call may write its result to the operand itself."""
     assert p.call is not None
     folded = any(fold.source == ref for fold in form.folds)
-    return form.operands[operand].inner == "c" and uses == 1 and not folded
+    # A reduction of chunks reads its elements where they are stored, if these follow each other.
+    return form.operands[operand].inner == "c" and uses == 1 and not (folded and (form.rows or form.pieces))
 
 
 def _last_uses(form: Form, passes: list[Pass], commit: Pass, made: dict[Ref, int]) -> dict[Ref, int]:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from numpy_dist.engine.combine import combine
-from numpy_dist.engine.local_plan import LocalPlan
+from numpy_dist.engine.local_plan import LocalPlan, Present
 from numpy_dist.engine.local_planner import LocalPlanner
 from numpy_dist.engine.storage import Storage
 from numpy_dist.engine.transfer import Fetched, Wanted, fetch_array, start_halo
@@ -45,6 +45,8 @@ class GroupPlan:
     ----------
     locals : dict
         The local plans by `geometry`.
+    follows : bool
+        Whether it may run together with the group before it (see `links`).
     """
 
     def __init__(
@@ -78,6 +80,7 @@ class GroupPlan:
         self.boxes = [] if self.box is None else self._divide(self.box, statements, slots, rank)
         self.cells = [] if self.box is None else self._cells(self.box, statements, rank)
         self.locals: dict[tuple, LocalPlan] = {}
+        self.follows = False
 
     def end(self, slots: Iterable[int]) -> None:
         """Take note of slots that nothing uses after this group: their memory may be taken over.
@@ -151,14 +154,32 @@ class GroupPlan:
                 wait()
         else:
             plan = self.locals.get(self.geometry(storages)) or self._plan(runtime, statements, storages, fetched)
-            partials = plan.run(runtime, statements, storages, fetched, waits)
+            plan.prepare(runtime, storages)
+            partials = plan.compute(Present(runtime, statements, storages, fetched), waits)
+        self.soil(storages)
+        self.finish(runtime, statements, partials)
+
+    def soil(self, storages: list[Storage]) -> None:
+        """Forget the halos of what the group writes."""
         for slot in self.written:
             if storages[slot].fresh:
                 storages[slot].fresh = ()
+
+    def finish(self, runtime: Any, statements: Sequence[Statement], partials: Sequence[np.ndarray | None]) -> None:
+        """Put the partial results of reductions together."""
         for number, partial in zip(self.reductions, partials, strict=True):
             statement = statements[number]
             assert isinstance(statement, Reduction)
             combine(runtime, statement, partial)
+
+    def prepare_results(self, runtime: Any, statements: Sequence[Statement]) -> list[Storage]:
+        """Have memory for the results of reductions whose partial results are the results (see `links`)."""
+        results = [statements[number].outputs[0].storage for number in self.reductions]
+        for storage in results:
+            box = storage.layout.box(runtime.rank)
+            assert box is not None
+            storage.allocate(box)
+        return results
 
     def _bring(self, runtime: Any, storages: list[Storage], fetched: dict[tuple, Fetched]) -> list[Callable[[], None]]:
         """Ask for everything that has to be brought; returns what waits for it."""

@@ -136,6 +136,8 @@ def _facts(group: GroupPlan, shadows: Sequence[Any], found: Preview, code: _Code
         return ", ".join(f"{shadows[slot].name} {bytes_text(size)}" for slot, size in sorted(sizes.items()))
 
     facts = []
+    if group.follows:
+        facts.append(("follows", "the loop before, some rows through both and then the next, where they have kernels"))
     if found.reads:
         facts.append(("reads", by_name(found.reads)))
     if found.writes:

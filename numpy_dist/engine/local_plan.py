@@ -53,7 +53,7 @@ class Present(NamedTuple):
 
     runtime: Any
     statements: list[Statement]
-    storages: list[Storage]
+    storages: Any  # by slot
     fetched: dict[tuple, Fetched]
 
     def under(self, operand: Operand) -> Any:
@@ -130,21 +130,8 @@ class LocalPlan:
         for memo in memos if len(memos) > 1 else ():
             memo["siblings"] = memos
 
-    def run(
-        self,
-        runtime: Any,
-        statements: list[Statement],
-        storages: list[Storage],
-        fetched: dict[tuple, Fetched],
-        waits: list[Callable[[], None]],
-    ) -> Sequence[np.ndarray]:
-        """Run the loop; returns the partial results of the group's reductions.
-
-        Parameters
-        ----------
-        waits : list of callable
-            They wait for what was asked for; the interior, if there is one, is computed first.
-        """
+    def prepare(self, runtime: Any, storages: list[Storage]) -> None:
+        """Count the loop, and have memory for all that it writes."""
         counters = runtime.counters
         counters.loops += 1
         counters.reads += self.reads
@@ -159,14 +146,22 @@ class LocalPlan:
             storages[slot].drop_spare()
         for slot, region in self.versions:
             new_version(runtime, storages[slot], region)
-        present = Present(runtime, statements, storages, fetched)
+
+    def compute(self, present: Present, waits: list[Callable[[], None]]) -> Sequence[np.ndarray]:
+        """Run the loop, which was prepared; returns the partial results of the group's reductions.
+
+        Parameters
+        ----------
+        waits : list of callable
+            They wait for what was asked for; the interior, if there is one, is computed first.
+        """
         later: list[tuple[np.ndarray, np.ndarray]] = []
         if len(self.parts) == 1:
             for wait in waits:
                 wait()
             partials = self.parts[0].run(present, later)
             for target, source in later:
-                runtime.backend.memory.copy(target, source)
+                present.runtime.backend.memory.copy(target, source)
             return partials
         return self._run_parts(present, later, waits)
 
@@ -199,21 +194,16 @@ class Part:
         self.shape = tuple(hi - lo for lo, hi in box)
         self.windows = [operand.window(box) for operand in body.operands]
         self.memo: dict[str, Any] = {}  # what the backend keeps for this loop
-        self._repeat: Any = None
+        self.repeat: Any = None  # how the backend runs it again
         # Of the operands whose addresses the repeat wants: the slot, whether the old version is meant, and the offset.
         self._places: list[tuple[int, bool, int]] = []
         self._scalars: list[tuple[int, int]] = []  # the same of scalars: statements and inputs
 
     def run(self, present: Present, later: list[tuple[np.ndarray, np.ndarray]]) -> Sequence[np.ndarray]:
         """Run the loop; what is to be copied when all parts have run is added to `later`."""
-        repeat = self._repeat
+        repeat = self.repeat
         if repeat is not None:
-            _, statements, storages, _ = present
-            addresses = [
-                (storages[slot].spare[0] if old else storages[slot].memory).address + offset  # type: ignore[index]
-                for slot, old, offset in self._places
-            ]
-            scalars = [statements[number].inputs[position] for number, position in self._scalars]
+            addresses, scalars = self.arguments(present.statements, present.storages)
             partials = repeat.again(addresses, scalars, lambda: self.loop(present)[0])
             if partials is not None:
                 return partials
@@ -221,7 +211,7 @@ class Part:
         for target, source in self._body.filled:
             present.runtime.backend.memory.copy(arrays[target], arrays[source])
         repeat = present.runtime.backend.run(loop)
-        if repeat is not None and self._repeat is None:
+        if repeat is not None and self.repeat is None:
             self._keep(repeat, loop, arrays)
         later += [(arrays[target], arrays[source]) for target, source in self._body.copies]
         return [step.partial for step in loop.steps if isinstance(step, ReduceStep)]
@@ -237,7 +227,15 @@ class Part:
         lies = [(body.operands[number], self.windows[number].offset) for number in chosen]
         self._places = [(operand.which, operand.over == OLD, offset) for operand, offset in lies]
         self._scalars = [(body.numbers[step], position) for step, position in repeat.scalars]
-        self._repeat = repeat
+        self.repeat = repeat
+
+    def arguments(self, statements: list[Statement], storages: list[Storage]) -> tuple[list[int], list[Any]]:
+        """The addresses and the scalars that `repeat` needs."""
+        addresses = [
+            (storages[slot].spare[0] if old else storages[slot].memory).address + offset  # type: ignore[index]
+            for slot, old, offset in self._places
+        ]
+        return addresses, [statements[number].inputs[position] for number, position in self._scalars]
 
     def loop(self, present: Present) -> tuple[Loop, list[np.ndarray]]:
         """The loop over arrays, and the arrays by the numbers of the operands."""

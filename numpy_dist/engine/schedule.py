@@ -6,8 +6,10 @@ from collections.abc import Container, Sequence
 from functools import cached_property
 from typing import Any
 
+from numpy_dist.engine.chain import Chain
 from numpy_dist.engine.fuse import fuse
 from numpy_dist.engine.group import GroupPlan
+from numpy_dist.engine.links import chains_of, link_of
 from numpy_dist.engine.settle import settle
 from numpy_dist.engine.storage import Storage
 from numpy_dist.ir.statements import Ref, Statement
@@ -28,6 +30,8 @@ class Schedule:
     layouts : list of (int, Layout)
         Storages that move, and where to (see `settle`).
     groups : list of GroupPlan
+    chains : dict
+        Groups that may run together, by the number of the first one.
     """
 
     def __init__(
@@ -40,6 +44,7 @@ class Schedule:
         self.layouts = [(slot, s.layout) for slot, (layout, s) in pairs if s.layout is not layout]
         slots = {id(storage): slot for slot, storage in enumerate(storages)}
         places = {id(statement): position for position, statement in enumerate(statements)}
+        fused = fuse(statements)
         self.groups = [
             GroupPlan(
                 group.space,
@@ -50,11 +55,18 @@ class Schedule:
                 frozenset(slots[n] for n in group.shared) | frozenset(slot for n, slot in slots.items() if n in later),
                 runtime.rank,
             )
-            for group in fuse(statements)
+            for group in fused
         ]
         used_later = {slot for number, slot in slots.items() if number in later}
         for plan, ending in zip(self.groups, self.last_uses, strict=True):
             plan.end(slot for slot in ending if slot not in used_later)
+        pairs_of = zip(self.groups, fused, strict=True)
+        links = [link_of(plan, group.statements, slots, runtime.rank, runtime.size) for plan, group in pairs_of]
+        self.chains: dict[int, Chain] = {}
+        for chain in chains_of(links):
+            self.chains[chain.first] = Chain(self.groups[chain.first : chain.end], chain.aligned)
+            for plan in self.groups[chain.first + 1 : chain.end]:
+                plan.follows = True
 
     def run(self, runtime: Any, statements: list[Statement], storages: list[Storage]) -> None:
         """Execute a program of this form.
@@ -63,15 +75,29 @@ class Schedule:
         """
         for slot, layout in self.layouts:
             storages[slot].layout, storages[slot].moved = layout, True
+        number = 0
+        while number < len(self.groups):
+            chain = None if runtime.listings else self.chains.get(number)
+            if chain is None:
+                group = self.groups[number]
+                own = [statements[position] for position in group.positions]
+                for listing in runtime.listings:
+                    listing.before(runtime, group, own, storages)
+                group.run(runtime, own, storages)
+                own.clear()
+                for listing in runtime.listings:
+                    listing.after(runtime, group)
+                end = number + 1
+            else:
+                chain.run(runtime, [[statements[p] for p in group.positions] for group in chain.groups], storages)
+                end = number + len(chain.groups)
+            self._drop(number, end, statements, storages)
+            number = end
+
+    def _drop(self, first: int, end: int, statements: list[Statement], storages: list[Storage]) -> None:
+        """Have done with groups: nobody needs their statements any more, and what they were the last to use."""
         nothing: Any = None
-        for group, ending in zip(self.groups, self.last_uses, strict=True):
-            own = [statements[position] for position in group.positions]
-            for listing in runtime.listings:
-                listing.before(runtime, group, own, storages)
-            group.run(runtime, own, storages)
-            own.clear()
-            for listing in runtime.listings:
-                listing.after(runtime, group)
+        for group, ending in zip(self.groups[first:end], self.last_uses[first:end], strict=True):
             for position in group.positions:
                 statements[position] = nothing
             for slot in ending:

@@ -173,6 +173,34 @@ def _random_part(rng: random.Random, arrays: list[np.ndarray]) -> tuple | None:
     return _performed(arrays, step)
 
 
+def random_rows(seed: int, statements: int = 10) -> list[tuple]:
+    """A program whose loops share their rows: reductions along the other axes, and what is computed with them."""
+    rng = random.Random(seed)
+    shape = rng.choice([(300, 40), (301, 7, 9), (130, 300), (130, 300), (9, 2048), (7, 2049), (5, 5000), (40, 1, 600)])
+    program: list[tuple] = [("new", 0, shape, rng.choice(["f8", "f8", "f4", "i8", "c16"]), "C")]
+    arrays = [fresh(*program[0][1:])]
+    for _ in range(rng.randint(4, statements)):
+        wide = [number for number, x in enumerate(arrays) if x.shape == shape]
+        narrow = [number for number, x in enumerate(arrays) if x.shape != shape] or [0]
+        target, other = rng.choice([0, wide[-1]]), rng.choice([narrow[-1], narrow[-1], rng.randrange(len(arrays))])
+        kind = rng.choice(["reduce"] * 3 + ["binary", "in place"] * 3 + ["unary", "shifted", "rebind"])
+        step: tuple = ("binary", rng.randrange(len(BINARY)), target, [], other, [], None)
+        if kind == "reduce":
+            step = (rng.choice(["sum", "max"]), target, [], len(shape) - 1, True)
+        elif kind == "unary":
+            step = ("unary", rng.randrange(3), target, [])
+        elif kind == "in place":
+            step = ("in place", rng.randrange(len(BINARY)), target, [], other, [])
+        elif kind == "shifted":  # a row that needs others
+            step = ("binary", 0, target, [("getitem", (slice(None, None, -1),))], other, [], None)
+        elif kind == "rebind":
+            step = ("rebind", rng.randrange(len(BINARY)), target, rng.choice(wide), None)
+        done = _performed(arrays, step)
+        if done is not None:
+            program.append(done)
+    return program
+
+
 def fresh(number: int, shape: tuple[int, ...], dtype: str, order: str) -> np.ndarray:
     """The start value of an array."""
     values = np.random.default_rng(number + 11).integers(-9, 9, shape).astype(dtype)

@@ -1,0 +1,112 @@
+"""The execution of a chain of groups (see `links`): together where there are kernels, else one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from numpy_dist.backends.base import Chainable, Loop
+from numpy_dist.engine.group import GroupPlan
+from numpy_dist.engine.local_plan import LocalPlan, Part, Present
+from numpy_dist.engine.storage import Storage
+from numpy_dist.ir.statements import Statement
+
+_MOST_KEPT = 16
+
+
+class _Member(NamedTuple):
+    """A group that has memory for all that it makes, and whose kernel has its arguments."""
+
+    plan: LocalPlan
+    part: Part
+    statements: list[Statement]
+    results: list[Storage]  # of its reductions
+
+
+class Chain:
+    """Groups that may run together.
+
+    Parameters
+    ----------
+    groups : sequence of GroupPlan
+    aligned : frozenset of int
+        See `links.ChainPlan`.
+    """
+
+    def __init__(self, groups: Sequence[GroupPlan], aligned: frozenset[int]) -> None:
+        self.groups, self._aligned = groups, aligned
+        self._made: dict[tuple[LocalPlan, ...], Any] = {}
+
+    def run(self, runtime: Any, statements: Sequence[list[Statement]], storages: list[Storage]) -> None:
+        """Execute the groups, whose statements are given."""
+        ready: list[_Member] = []
+        for group, own in zip(self.groups, statements, strict=True):
+            plan = group.locals.get(group.geometry(storages))
+            if plan is None or not self._may_wait(plan):
+                self._launch(runtime, ready, storages)
+                ready = []
+                group.run(runtime, own, storages)
+                continue
+            plan.prepare(runtime, storages)
+            (part,) = plan.parts
+            if part.repeat.fill(*part.arguments(own, storages)):
+                ready.append(_Member(plan, part, own, group.prepare_results(runtime, own)))
+            else:
+                self._launch(runtime, ready, storages)
+                ready = []
+                group.finish(runtime, own, plan.compute(Present(runtime, own, storages, {}), []))
+            group.soil(storages)
+        self._launch(runtime, ready, storages)
+
+    def _may_wait(self, plan: LocalPlan) -> bool:
+        """Whether a loop can be run later than it is prepared, and row by row."""
+        if len(plan.parts) != 1 or plan.versions or not isinstance(plan.parts[0].repeat, Chainable):
+            return False
+        (part,) = plan.parts
+        return part.repeat.has_rows(part.shape[0]) and all(donor in self._aligned for _, donor in plan.takes)
+
+    def _launch(self, runtime: Any, members: Sequence[_Member], storages: list[Storage]) -> None:
+        """Run loops that wait."""
+        if not members:
+            return
+        taken = {donor: slot for member in members for slot, donor in member.plan.takes}
+        lying = _Lying(storages, taken)
+
+        def maker(member: _Member) -> Callable[[], Loop]:
+            return lambda: member.part.loop(Present(runtime, member.statements, lying, {}))[0]
+
+        loops = [maker(member) for member in members]
+        chained = self._chained(members) if len(members) > 1 else None
+        if chained is not None:
+            chained.launch([[result.array().reshape(-1) for result in m.results] for m in members], loops)
+            return
+        for member, loop in zip(members, loops, strict=True):
+            for result, partial in zip(member.results, member.part.repeat.launch(loop), strict=True):
+                array = result.array()
+                array[...] = partial.reshape(array.shape)
+
+    def _chained(self, members: Sequence[_Member]) -> Any:
+        """The loops as one; None if there is none, or not yet."""
+        key = tuple(member.plan for member in members)
+        found = self._made.get(key)
+        if found is None:
+            first, *others = (member.part.repeat for member in members)
+            rows = members[0].part.shape[0]
+            found = first.chain(others, rows)
+            if found is not None:
+                if len(self._made) >= _MOST_KEPT:
+                    del self._made[next(iter(self._made))]
+                self._made[key] = found
+        return found
+
+
+class _Lying:
+    """Storages by slot as loops find them that wait: a later one may have taken their memory over."""
+
+    def __init__(self, storages: list[Storage], taken: dict[int, int]) -> None:
+        self._storages, self._taken = storages, taken
+
+    def __getitem__(self, slot: int) -> Storage:
+        while slot in self._taken:
+            slot = self._taken[slot]
+        return self._storages[slot]
