@@ -81,12 +81,12 @@ class Loop:
     memo: dict[str, Any] = field(default_factory=dict)
 
 
-def arrays_of(loop: Loop) -> list[np.ndarray]:
+def arrays_of(loop: Loop, is_array: Callable[[Any], bool] = lambda x: type(x) is np.ndarray) -> list[np.ndarray]:
     """The arrays over the iteration space that a loop reads or writes, in the order of their first appearance."""
     found: dict[int, np.ndarray] = {}
     for s in loop.steps:
         for x in (*s.inputs, s.where, *s.outputs) if isinstance(s, Step) else (s.source, s.where):
-            if type(x) is np.ndarray:
+            if is_array(x):
                 found.setdefault(id(x), x)
     return list(found.values())
 

@@ -82,11 +82,18 @@ class Form:
 
 @dataclass
 class Lowered:
-    """A loop's form, and what fills its arguments."""
+    """A loop's form, and what fills its arguments.
+
+    Attributes
+    ----------
+    scalar_places : list
+        For each scalar the numbers of its step and input; None for one that is always the same.
+    """
 
     form: Form
     arrays: list[Any]
     scalars: list[np.ndarray]
+    scalar_places: list[tuple[int, int] | None]
     tree: Tree | None
     neutrals: list[np.ndarray] = field(default_factory=list)
     reductions: list[ReduceStep] = field(default_factory=list)
@@ -108,6 +115,18 @@ def neutral_of(ufunc: np.ufunc, dtype: np.dtype) -> Any:
     return neutral(ufunc, dtype) if found is None else found
 
 
+def typed_scalar(value: Any, dtype: np.dtype) -> np.ndarray:
+    """A scalar operand as the dtype in which it is used.
+
+    Raises
+    ------
+    OverflowError
+        For a Python int that it can not hold.
+    """
+    with np.errstate(all="ignore"):
+        return np.array(value, dtype) if type(value) is int else np.array(value).astype(dtype)
+
+
 class Lowering:
     """Lowers a loop whose arrays are told from scalars by `is_array`.
 
@@ -126,6 +145,7 @@ class Lowering:
         self.arrays: list[Any] = []
         self.places: dict[Any, int] = {}
         self.scalars: list[np.ndarray] = []
+        self.scalar_places: list[tuple[int, int] | None] = []
         self.value_kinds: list[str] = []
         self.nodes: list[Node] = []
         self.temps: dict[int, Ref] = {}
@@ -145,16 +165,16 @@ class Lowering:
         trees = {tree_of(self.loop.shape, s.axes) for s in self.loop.steps if isinstance(s, ReduceStep)}
         if len(trees) > 1 or None in trees:
             raise NotGenerated("reductions along several sets of axes, or axes with others between them")
-        for step in self.loop.steps:
+        for number, step in enumerate(self.loop.steps):
             if isinstance(step, Step):
-                self._step(step)
+                self._step(number, step)
             else:
                 self._reduction(step)
         stores = tuple((k, ref, kind_of(self.arrays[k].dtype)) for k, ref in sorted(self.current.items()))
         kinds, scalars = tuple(kind_of(x.dtype) for x in self.arrays), tuple(kind_of(x.dtype) for x in self.scalars)
         form = Form(self.ndim, kinds, scalars, tuple(self.nodes), stores, tuple(self.folds), self.small)
         tree = trees.pop() if trees else None
-        return Lowered(form, self.arrays, self.scalars, tree, self.neutrals, self.reductions)
+        return Lowered(form, self.arrays, self.scalars, self.scalar_places, tree, self.neutrals, self.reductions)
 
     def _operand(self, x: Any) -> int:
         kind_of(x.dtype)
@@ -169,17 +189,16 @@ class Lowering:
         number = self._operand(x)
         return self.current.get(number, ("a", number)), kind_of(x.dtype)
 
-    def _scalar(self, value: Any, dtype: np.dtype) -> Ref:
+    def _scalar(self, value: Any, dtype: np.dtype, place: tuple[int, int] | None = None) -> Ref:
         kind_of(dtype)
-        with np.errstate(all="ignore"):
-            try:
-                typed = np.array(value, dtype) if type(value) is int else np.array(value).astype(dtype)
-            except OverflowError:
-                raise NotGenerated("a Python int that its operand's dtype can not hold") from None
-        self.scalars.append(typed)
+        try:
+            self.scalars.append(typed_scalar(value, dtype))
+        except OverflowError:
+            raise NotGenerated("a Python int that its operand's dtype can not hold") from None
+        self.scalar_places.append(place)
         return "s", len(self.scalars) - 1
 
-    def _step(self, step: Step) -> None:
+    def _step(self, number: int, step: Step) -> None:
         if not _OPTIONS.issuperset(step.options):
             raise NotGenerated("a ufunc with such options")
         dtypes = self._dtypes(step)
@@ -195,8 +214,8 @@ class Lowering:
         if texts is None:
             raise NotGenerated(f"{step.op.name} of {', '.join(kinds[:nin])}")
         read = [
-            self._read(x) if self._is_operand(x) else (self._scalar(x, dtype), kind)
-            for x, dtype, kind in zip(step.inputs, dtypes, kinds, strict=False)
+            self._read(x) if self._is_operand(x) else (self._scalar(x, dtype, (number, position)), kind)
+            for position, (x, dtype, kind) in enumerate(zip(step.inputs, dtypes, kinds, strict=False))
         ]
         where, olds = None, tuple[Ref | None, ...](None for _ in step.outputs)
         if step.where is not None:

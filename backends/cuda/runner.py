@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from numpy_dist.backends.axes import in_memory_order
-from numpy_dist.backends.base import Loop, ReduceStep
-from numpy_dist.backends.cuda.lowering import Lowered, Lowering
+from numpy_dist.backends.axes import in_memory_order, memory_order
+from numpy_dist.backends.base import Loop, ReduceStep, arrays_of
+from numpy_dist.backends.cuda.lowering import Lowered, Lowering, typed_scalar
 from numpy_dist.backends.cuda.source import THREADS, Kernel, generate
 from numpy_dist.backends.geometry import Space, merged
 from numpy_dist.backends.memory import Memory
@@ -25,8 +25,8 @@ _MOST_X, _MOST_Y = (1 << 31) - 1, 65535
 Launch = Callable[[Kernel, np.ndarray, tuple[int, int]], None]
 
 
-def run(loop: Loop, memory: Memory, array_type: type, launch: Launch) -> None:
-    """Execute a loop over arrays of a memory.
+def run(loop: Loop, memory: Memory, array_type: type, launch: Launch) -> Repeated | None:
+    """Execute a loop over arrays of a memory; returns how to run it again (see `backends.base.Repeat`).
 
     Raises
     ------
@@ -34,7 +34,7 @@ def run(loop: Loop, memory: Memory, array_type: type, launch: Launch) -> None:
         Before anything was started, with the reason why it has no kernel.
     """
     if 0 in loop.shape:
-        return
+        return None
 
     def is_array(x: Any) -> bool:
         return isinstance(x, array_type)
@@ -42,6 +42,7 @@ def run(loop: Loop, memory: Memory, array_type: type, launch: Launch) -> None:
     def place_of(x: Any) -> tuple:
         return memory.address(x), x.strides, x.dtype
 
+    order = memory_order(loop, is_array) if loop.shape else None
     turned = in_memory_order(loop, is_array)
     arrays = _arrays(turned, is_array)
     small = prod(turned.shape) < 1 << 31
@@ -53,14 +54,103 @@ def run(loop: Loop, memory: Memory, array_type: type, launch: Launch) -> None:
         lowered = Lowering(turned, len(space.shape), small, is_array, place_of).result()
     kernel = generate(lowered.form)
     words = _words(kernel, lowered, space, memory)
-    if lowered.tree is None:
-        rows, inner = prod(space.shape[:-1]), space.shape[-1]
-        shift = max(5, min(8, (inner - 1).bit_length()))
-        words[kernel.words["rows"]], words[kernel.words["shift"]] = rows, shift
-        above = THREADS >> shift
-        launch(kernel, words, (min(-(-inner >> shift), _MOST_X), min(-(-rows // above), _MOST_Y)))
-    else:
-        _fold(kernel, words, lowered, memory, array_type, launch)
+    numbers = {id(x): number for number, x in enumerate(arrays_of(turned, is_array))}
+    repeated = Repeated(kernel, words, space, lowered, memory, array_type, launch)
+    repeated.operands = [numbers[id(x)] for x in lowered.arrays]
+    repeated.turned_back = None if order is None else tuple(np.argsort(order).tolist())
+    for step, result in zip(lowered.reductions, repeated.start(words), strict=True):
+        memory.copy(step.partial, result.reshape(step.partial.shape))
+    return repeated if loop.shape else None
+
+
+class Repeated:
+    """A loop that has a kernel (see `backends.base.Repeat`). It keeps no arrays.
+
+    Attributes
+    ----------
+    turned_back : tuple of int or None
+        How the axes of partial results are put in the loop's own order.
+    """
+
+    operands: list[int]
+    turned_back: tuple[int, ...] | None = None
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        words: np.ndarray,
+        space: Space,
+        lowered: Lowered,
+        memory: Memory,
+        array_type: type,
+        launch: Launch,
+    ) -> None:
+        self._kernel, self._words, self._tree = kernel, words, lowered.tree
+        self._memory, self._array_type, self._launch = memory, array_type, launch
+        self._grid = self._arranged(space)
+        self._addresses = [kernel.words[f"p{k}"] for k, _ in enumerate(lowered.arrays)]
+        self.scalars = [place for place in lowered.scalar_places if place is not None]
+        typed = zip(lowered.scalars, lowered.scalar_places, strict=True)
+        self._typed = [(kernel.words[f"s{k}"], x.dtype) for k, (x, place) in enumerate(typed) if place is not None]
+        self._ops = [step.op for step in lowered.reductions]
+        self._shapes = [(step.partial.shape, step.partial.dtype) for step in lowered.reductions]
+        self._fold: Repeated | None = None
+
+    def again(self, addresses: list[int], scalars: list[Any], loop: Any = None) -> list[Any] | None:
+        """Start the kernel on other memory; returns the partial results of reductions."""
+        words = self._words.copy()  # it may be read later
+        words[self._addresses] = addresses
+        try:
+            for (place, dtype), value in zip(self._typed, scalars, strict=True):
+                _fill(words, place, typed_scalar(value, dtype))
+        except OverflowError:  # a Python integer that the dtype can not hold: NumPy compares them all the same
+            return None
+        results = self.start(words)
+        made = [result.reshape(shape) for result, (shape, _) in zip(results, self._shapes, strict=True)]
+        return made if self.turned_back is None else [result.transpose(self.turned_back) for result in made]
+
+    def _arranged(self, space: Space) -> tuple[int, int]:
+        """The grid, and what of the argument block depends on it."""
+        words, number = self._words, self._kernel.words
+        if self._tree is None:
+            rows, inner = prod(space.shape[:-1]), space.shape[-1]
+            shift = max(5, min(8, (inner - 1).bit_length()))
+            words[number["rows"]], words[number["shift"]] = rows, shift
+            above = THREADS >> shift
+            return min(-(-inner >> shift), _MOST_X), min(-(-rows // above), _MOST_Y)
+        outer, length, inner, span, shared = parts_of(self._tree)
+        parts = -(-length // span)
+        given = {"outer": outer, "length": length, "inner": inner, "span": span, "parts": parts, "shared": shared}
+        for name, value in given.items():
+            words[number[name]] = value
+        units = outer * parts * inner
+        self._parts = outer, parts, inner
+        return min(units if shared else -(-units // THREADS), _MOST_X), 1
+
+    def start(self, words: np.ndarray) -> list[Any]:
+        """Start the kernel, and those that fold the parts of results; returns the results."""
+        if self._tree is None:
+            self._launch(self._kernel, words, self._grid)
+            return []
+        memory, (outer, parts, inner) = self._memory, self._parts
+        results = [memory.empty(self._parts, dtype) for _, dtype in self._shapes]
+        for k, result in enumerate(results):
+            words[self._kernel.words[f"result{k}"]] = memory.address(result)
+        self._launch(self._kernel, words, self._grid)
+        if parts == 1:
+            return results
+        # The parts' results are folded in the same way.
+        if self._fold is not None:
+            folded = self._fold.again([memory.address(result) for result in results], [])
+            assert folded is not None
+            return folded
+        folded = [memory.empty((outer, 1, inner), result.dtype) for result in results]
+        steps = [
+            ReduceStep(op, result, target, (1,)) for op, result, target in zip(self._ops, results, folded, strict=True)
+        ]
+        loop = Loop((outer, parts, inner), steps, lambda label, kind: None)
+        self._fold = run(loop, memory, self._array_type, self._launch)
+        return folded
 
 
 def _arrays(loop: Loop, is_array: Callable[[Any], bool]) -> list[Any]:
@@ -82,10 +172,14 @@ def _words(kernel: Kernel, lowered: Lowered, space: Space, memory: Memory) -> np
             words[number[f"d{k}_{axis}"]] = stride
     for name, values in (("s", lowered.scalars), ("neutral", lowered.neutrals)):
         for k, value in enumerate(values):
-            data = value.tobytes()
-            place = number[f"{name}{k}"]
-            words[place : place + 2].view(np.uint8)[: len(data)] = np.frombuffer(data, np.uint8)
+            _fill(words, number[f"{name}{k}"], value)
     return words
+
+
+def _fill(words: np.ndarray, place: int, value: np.ndarray) -> None:
+    """Put a scalar into its two words."""
+    data = value.tobytes()
+    words[place : place + 2].view(np.uint8)[: len(data)] = np.frombuffer(data, np.uint8)
 
 
 def parts_of(tree: Tree) -> tuple[int, int, int, int, bool]:
@@ -100,29 +194,3 @@ def parts_of(tree: Tree) -> tuple[int, int, int, int, bool]:
     if inner == 1 and length > ROWS:
         return outer, length, inner, SPAN, True
     return outer, length, inner, length if outer * inner >= MANY else ROWS, False
-
-
-def _fold(
-    kernel: Kernel, words: np.ndarray, lowered: Lowered, memory: Memory, array_type: type, launch: Launch
-) -> None:
-    assert lowered.tree is not None
-    outer, length, inner, span, shared = parts_of(lowered.tree)
-    parts = -(-length // span)
-    given = {"outer": outer, "length": length, "inner": inner, "span": span, "parts": parts, "shared": shared}
-    for name, value in given.items():
-        words[kernel.words[name]] = value
-    results = [memory.empty((outer, parts, inner), step.partial.dtype) for step in lowered.reductions]
-    for k, result in enumerate(results):
-        words[kernel.words[f"result{k}"]] = memory.address(result)
-    units = outer * parts * inner
-    launch(kernel, words, (min(units if shared else -(-units // THREADS), _MOST_X), 1))
-    if parts > 1:  # the parts' results are folded in the same way
-        folded = [memory.empty((outer, 1, inner), result.dtype) for result in results]
-        steps = [
-            ReduceStep(step.op, result, target, (1,))
-            for step, result, target in zip(lowered.reductions, results, folded, strict=True)
-        ]
-        run(Loop((outer, parts, inner), steps, lambda label, kind: None), memory, array_type, launch)
-        results = folded
-    for step, result in zip(lowered.reductions, results, strict=True):
-        memory.copy(step.partial, result.reshape(step.partial.shape))

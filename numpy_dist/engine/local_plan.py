@@ -222,7 +222,7 @@ class Part:
         if body.filled or body.copies or any(o.over == FETCHED for o in body.operands):
             return
         numbers = {id(array): number for number, array in enumerate(arrays)}
-        order = [numbers[id(array)] for array in arrays_of(loop)]
+        order = [numbers[id(array)] for array in arrays_of(loop, lambda x: id(x) in numbers)]
         chosen = [order[number] for number in repeat.operands]
         lies = [(body.operands[number], self.windows[number].offset) for number in chosen]
         self._places = [(operand.which, operand.over == OLD, offset) for operand, offset in lies]

@@ -200,8 +200,9 @@ def find_schedule(
 ) -> Schedule:
     """The schedule of a program; unless `keep`, a new one is not kept for others."""
     key = description.key(later)
-    # The backend, too: with another one nobody may run a loop as it was run before.
-    key = key and (runtime.rank, runtime.size, runtime.backend.name, *key)
+    # The backend, too: with another one, or on another device, nobody may run a loop as it was run before.
+    backend = runtime.backend
+    key = key and (runtime.rank, runtime.size, backend.name, backend.memory, *key)
     schedule = None if key is None else _SCHEDULES.get(key)
     if schedule is None:
         schedule = Schedule(runtime, statements, description.storages, later)

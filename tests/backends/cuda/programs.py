@@ -49,15 +49,15 @@ def on_device(ranks: int, patch: pytest.MonkeyPatch, launch: Launch) -> tuple[li
     refused: list[str] = []
     original = FakeDevice.run
 
-    def by_kernels(self: FakeDevice, loop: Any) -> None:
+    def by_kernels(self: FakeDevice, loop: Any) -> Any:
         def later(kernel: Kernel, words: np.ndarray, grid: tuple[int, int]) -> None:
             self.memory.stream.put(launch, kernel, words, grid)
 
         try:
-            run(loop, self.memory, FakeArray, later)
+            return run(loop, self.memory, FakeArray, later)
         except NotGenerated as reason:
             refused.append(str(reason))
-            original(self, loop)
+            return original(self, loop)
 
     def on_rank() -> list[Any]:
         results = work(numpy_dist.asarray)
