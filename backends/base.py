@@ -226,7 +226,6 @@ class Backend(Protocol):
 
 GROUP = "numpy_dist.backends"
 _MODULES = {
-    "auto": "compiled.backend",
     "numba": "compiled.backend",
     "numpy": "interpreter",
     "null": "null",
@@ -235,7 +234,31 @@ _MODULES = {
 }
 
 
-def make_backend(name: str, ranks_here: int = 1, rank_here: int = 0) -> Backend:
+def choose_backend(name: str, devices: Sequence[int], compiles: bool) -> str:
+    """The backend that a BACKEND setting means; a pure function of what all ranks know, so they choose alike.
+
+    Parameters
+    ----------
+    name : str
+        ``"auto"``: CUDA devices if every rank has one, else the processors. Others mean themselves.
+    devices : sequence of int
+        For each rank how many devices it could use.
+    compiles : bool
+        Whether Numba is there. Ranks may differ in it: their results do not.
+    """
+    if name != "auto":
+        return name
+    if devices and all(devices):
+        return "cupy"
+    return "numba" if compiles else "numpy"
+
+
+def has_numba() -> bool:
+    """Whether loops can be compiled for the processor."""
+    return all(importlib.util.find_spec(needed) is not None for needed in ("numba", "llvmlite"))
+
+
+def make_backend(name: str, ranks_here: int = 1, rank_here: int = 0, devices: Sequence[int] = ()) -> Backend:
     """The backend of a `BACKEND` setting.
 
     Parameters
@@ -245,14 +268,15 @@ def make_backend(name: str, ranks_here: int = 1, rank_here: int = 0) -> Backend:
         Ranks that share this machine's cores.
     rank_here : int
         This rank's number among them, by which devices are dealt out.
+    devices : sequence of int
+        As in `choose_backend`.
 
     Raises
     ------
     ValueError
         For a backend that this version does not have, or whose plug-in cannot be loaded.
     """
-    if name == "auto" and any(importlib.util.find_spec(needed) is None for needed in ("numba", "llvmlite")):
-        name = "numpy"
+    name = choose_backend(name, devices, has_numba())
     module = _MODULES.get(name)
     if module is None:
         return _from_plugin(name, ranks_here)
@@ -266,7 +290,8 @@ def _from_plugin(name: str, ranks_here: int) -> Backend:
     """The backend of an entry point in the group ``numpy_dist.backends``: a module with `make`, or that function."""
     points = sorted(importlib.metadata.entry_points(group=GROUP, name=name), key=lambda point: point.value)
     if not points:
-        raise ValueError(f"BACKEND={name!r}: this version of numpy_dist has the backends {', '.join(_MODULES)}")
+        known = ", ".join(("auto", *_MODULES))
+        raise ValueError(f"BACKEND={name!r}: this version of numpy_dist has the backends {known}")
     point = points[0]
     try:
         found = point.load()

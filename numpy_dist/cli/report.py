@@ -9,7 +9,9 @@ import sys
 from importlib import metadata, util
 from typing import Any
 
+from numpy_dist.backends.base import choose_backend, has_numba
 from numpy_dist.cli import library, machine
+from numpy_dist.comm import devices
 from numpy_dist.errors import LauncherError
 from numpy_dist.settings import config
 
@@ -110,6 +112,7 @@ def collect() -> dict[str, Any]:
     """All that `numpy-dist info` tells, as plain data."""
     mpi = _mpi()
     backends = {name: _backend(*needs) for name, needs in BACKENDS.items()}
+    backends["auto"] = choose_backend("auto", [devices.usable()], has_numba())
     total, available = machine.memory()
     cores = machine.cores()
     return {

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from numpy_dist.comm import devices
 from numpy_dist.comm.checks import MARK_BYTES, Checks
 from numpy_dist.comm.positions import line_of, user_frame
 
@@ -104,6 +105,8 @@ class Communicator(ABC):
         Tests set it; the engine then raises `CommunicationRefused` where it would gather a whole array.
     checks : Checks or None
         What it knows of whether the ranks do the same; None for a single rank.
+    devices : sequence of int
+        For each rank how many CUDA devices it could use by CuPy.
     takes_device_memory : bool
         Whether messages may lie in the memory of CUDA devices.
     max_message : int
@@ -116,6 +119,7 @@ class Communicator(ABC):
     native: Any = None
     refuse_gathers: bool = False
     takes_device_memory: bool = False
+    _devices: Sequence[int] = ()
     max_message: int = 1 << 30
 
     def __init__(self, rank: int, size: int) -> None:
@@ -124,6 +128,11 @@ class Communicator(ABC):
         self.counters = Counters()
         self.checks: Checks | None = Checks(self) if size > 1 else None
         self._pid = os.getpid()
+
+    @property
+    def devices(self) -> Sequence[int]:
+        """As above; not collective."""
+        return self._devices or [devices.usable()] * self.size
 
     def __repr__(self) -> str:
         return f"<{self.name} communicator: rank {self.rank} of {self.size}>"

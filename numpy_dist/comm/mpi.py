@@ -6,7 +6,6 @@ which ranks announce that they end. Two ranks may share a core, so waiting yield
 
 from __future__ import annotations
 
-import ctypes
 import os
 import pickle
 import sys
@@ -20,7 +19,7 @@ from typing import Any
 import mpi4py
 import numpy as np
 
-from numpy_dist.comm import fingerprint
+from numpy_dist.comm import devices, fingerprint
 from numpy_dist.comm.base import Bytes, Communicator, Pending, caller_line
 from numpy_dist.comm.deadlock import Deadlocks, Need, Wanted
 from numpy_dist.comm.divergence import NOT_THE_SAME, describe
@@ -68,15 +67,6 @@ def can_start(environment: Mapping[str, str]) -> bool:
 def world_is_parallel() -> bool:
     """Whether MPI is up with more than one rank."""
     return MPI.Is_initialized() and not MPI.Is_finalized() and MPI.COMM_WORLD.Get_size() > 1
-
-
-def takes_device_memory() -> bool:
-    """Whether the MPI library says that messages may lie in the memory of CUDA devices; only when MPI has started.
-
-    MPICH and Open MPI tell by a function of their own; a library without it does not take them.
-    """
-    tells = getattr(ctypes.CDLL(MPI.__file__), "MPIX_Query_cuda_support", None)
-    return tells is not None and tells() == 1
 
 
 def library_version() -> str:
@@ -256,7 +246,8 @@ class MpiCommunicator(Communicator):
         self.node_size = node.Get_size()
         self.node_rank = node.Get_rank()
         node.Free()
-        self.takes_device_memory = takes_device_memory()
+        self.takes_device_memory = devices.go_into_messages(MPI.__file__)
+        self._devices = self._told_by_all(devices.usable())
         unlink_segments()
         if self.node_rank == 0:
             unlink_topologies()
@@ -282,6 +273,14 @@ class MpiCommunicator(Communicator):
         while not request.Test():
             os.sched_yield()
         return communicator
+
+    def _told_by_all(self, number: int) -> list[int]:
+        """A small number of each rank."""
+        numbers = bytearray(self.size)
+        request = self.native.Iallgather(bytes([min(number, 255)]), numbers)
+        while not request.Test():
+            os.sched_yield()
+        return list(numbers)
 
     # -- operations on bytes -----------------------------------------------------------------------------------------
 

@@ -54,7 +54,9 @@ class Runtime:
         self.comm = comm
         self.rank: int = comm.rank
         self.size: int = comm.size
-        self.backend = make_backend(config.BACKEND, comm.node_size, comm.node_rank)
+        wanted = config.BACKEND
+        devices = comm.devices if wanted == "auto" else ()
+        self.backend = make_backend(wanted, comm.node_size, comm.node_rank, devices)
         self.pool = Pool(room=self.backend.memory.room, failed=comm.fail, memory=self.backend.memory)
         self.counters = Counters()
         self.program = Program(self)
