@@ -173,6 +173,9 @@ def _explain_death(number: int, first: Death | None) -> None:
     """Say which rank was ended by a signal; one that may be another than the first is not named."""
     if number == signal.SIGINT:  # how Python ends after a KeyboardInterrupt, whose traceback was shown
         return
+    if first is not None and first.failed:
+        print(f"numpy-dist: rank {first.rank} failed (see above) before all ranks had started MPI", file=sys.stderr)
+        return
     who = "a rank" if first is None else f"rank {first.rank} (process {first.pid})"
     text = f"numpy-dist: {who} was ended by signal {number} ({signal.strsignal(number)})"
     if number == signal.SIGKILL:
@@ -233,4 +236,6 @@ def run(job: Job) -> int:
         death = (first.number if first is not None else None) or death
         if death:
             _explain_death(death, first)
+        if first is not None and first.failed:
+            return 1
     return exit_code(code, signals.first, death or None)

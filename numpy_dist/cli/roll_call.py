@@ -35,15 +35,28 @@ _STATUS = slice(60, 64)
 
 
 class Death(NamedTuple):
-    """The end of a rank that had not taken its leave: `number` is the signal that ended it, if that is known."""
+    """The end of a rank that had not taken its leave.
+
+    Attributes
+    ----------
+    rank, pid : int
+    number : int or None
+        The signal that ended it, if that is known.
+    failed : bool
+        Whether it had failed before, told so, and could be ended by no other means.
+    """
 
     rank: int
     pid: int
     number: int | None
+    failed: bool = False
 
 
-def enter(descriptor: int, rank: int) -> Callable[[], None]:
-    """Have the launcher watch this process, which is a rank; returns what is to be called when it ends by itself."""
+def enter(descriptor: int, rank: int) -> Callable[..., None]:
+    """Have the launcher watch this process, which is a rank; returns what is to be called when it ends by itself.
+
+    A forked child that is about to kill this process, as it has failed, calls it with the number of this process.
+    """
     pid = os.getpid()
     launcher = socket.socket(fileno=descriptor)
     launcher.set_inheritable(False)
@@ -56,17 +69,18 @@ def enter(descriptor: int, rank: int) -> Callable[[], None]:
         sent.append(os.pidfd_open(pid))
         socket.send_fds(launcher, [b"%d %d" % (pid, rank)], sent)
     except OSError:  # the launcher has ended, or the system is too old
-        return launcher.close
+        launcher.close()
+        return lambda failed=None: None
     finally:
         for used in sent:
             os.close(used)
     _is_ready(watched, _PATIENCE)  # once the launcher has closed its end
     os.close(watched)
 
-    def leave() -> None:
-        if os.getpid() == pid:
+    def leave(failed: int | None = None) -> None:
+        if pid in (os.getpid(), failed):
             try:
-                launcher.send(b"%d" % pid)
+                launcher.send(b"%d" % (-pid if failed else pid))
             except OSError:  # the launcher has ended
                 return
 
@@ -93,6 +107,7 @@ class RollCall(threading.Thread):
         self._expected = ranks
         self._ranks: dict[int, int] = {}  # by process
         self._left: set[int] = set()
+        self._failed: set[int] = set()
         self._ended: dict[int, None] = {}  # processes in the order in which they ended
         self._handles: dict[int, int] = {}  # for processes, by process
         self._statuses: dict[int, int | None] = {}  # by process, as known at its end
@@ -117,11 +132,13 @@ class RollCall(threading.Thread):
         if self._late or len(set(self._ranks.values())) != self._expected:
             return None
         deaths = [death for death in map(self._death, self._ended) if death is not None]
-        # It kills by SIGKILL; who has died of another signal was before.
-        return min(deaths, key=lambda death: death.number == signal.SIGKILL, default=None)
+        # It kills by SIGKILL; who has failed, or died of another signal, was before.
+        return min(deaths, key=lambda death: death.number == signal.SIGKILL and not death.failed, default=None)
 
     def _death(self, pid: int) -> Death | None:
         """How a process was ended; None where it has left or ended with a code."""
+        if pid in self._failed:
+            return Death(self._ranks[pid], pid, None, failed=True)
         told = _status_of_reaped(self._handles[pid])
         status = self._statuses.get(pid) if told is None else told
         if status is None:
@@ -146,7 +163,7 @@ class RollCall(threading.Thread):
             return
         pid, *rank = map(int, message.split())
         if not rank:
-            self._left.add(pid)
+            (self._left if pid > 0 else self._failed).add(abs(pid))
             return
         answer, *watched = descriptors
         self._ranks[pid], self._handles[pid] = rank[0], watched[-1]

@@ -94,7 +94,7 @@ def main(arguments: Sequence[str]) -> None:
     faulthandler.enable()
     guard = detect.watch_exits() if size > 1 else None
     if guard is not None:
-        guard.at_last = leave
+        guard.at_last = guard.at_kill = leave
     else:
         sys.excepthook = _show
     detect.run_guarded(*prepare(arguments[position + 1 :], options.patch))

@@ -175,6 +175,8 @@ class ExitGuard:
         self._claims = False
         self._over = False
         self.at_last: Callable[[], None] = lambda: None  # called when nothing is left to be done
+        # Called by a forked child with the number of this process, which has failed and which it is about to kill.
+        self.at_kill: Callable[[int], None] = lambda pid: None
         self._main_frame: FrameType | None = None
         self._exit_argument: object = None
         self._exit_stack: str | None = None
@@ -378,7 +380,10 @@ class ExitGuard:
     def _connected(self, text: str | None) -> bool:
         """Whether the others can be told; a failed rank (with a text) tries for a limited time only."""
         if self._communicator is None:
-            with LastResort(_START_SECONDS, self._prefixed(text)) if text is not None else LastResort.none():
+            resort = LastResort.none()
+            if text is not None:
+                resort = LastResort(_START_SECONDS, self._prefixed(text), self.at_kill)
+            with resort:
                 self._communicator = self._join()
         return self._communicator is not None and self._communicator.can_communicate()
 

@@ -6,6 +6,7 @@ import os
 import select
 import signal
 import sys
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from types import TracebackType
@@ -20,12 +21,14 @@ class LastResort:
     """A context manager: if its block takes longer than `seconds`, `text` is printed and the process is killed.
 
     MPI starts with Python's lock held, so that neither signal handlers nor threads of this process can help: a forked
-    child watches. The launcher ends the job when one of its processes is killed.
+    child watches. The launcher ends the job when one of its processes is killed; `tell` is called with the process
+    before, for a launcher that is to know why.
     """
 
-    def __init__(self, seconds: float, text: str) -> None:
+    def __init__(self, seconds: float, text: str, tell: Callable[[int], None] = lambda pid: None) -> None:
         self._seconds = seconds
         self._text = text
+        self._tell = tell
         self._child = 0
         self._pipe = -1
 
@@ -50,6 +53,7 @@ class LastResort:
             wait_until_read((2,))
             unlink_segments(Path(f"/proc/{os.getppid()}/maps"))
             unlink_topologies()
+            self._tell(os.getppid())
             os.kill(os.getppid(), signal.SIGKILL)
         os._exit(0)
 

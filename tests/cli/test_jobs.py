@@ -271,6 +271,22 @@ def test_one_rank_fails(mpi: None, run: Run, end: str, code: int, says: str, bef
     assert "numpy_dist" not in done.stderr  # no frames of the runner
 
 
+def test_a_rank_fails_before_the_others_have_started_mpi(mpi: None, run: Run) -> None:
+    """It can only be killed, and that is not to be told as if the system had done so."""
+    script = """
+import os, time
+import numpy_dist
+if os.environ["PMI_RANK"] == "1":
+    raise ValueError("an early one")
+while True: time.sleep(0.1)
+"""
+    done = run("-n 3", script)
+    assert done.returncode == 1, done
+    assert "[rank 1] Traceback" in done.stderr and "ValueError: an early one" in done.stderr, done.stderr
+    assert "numpy-dist: rank 1 failed (see above) before all ranks had started MPI\n" in done.stderr
+    assert "signal 9" not in done.stderr
+
+
 def test_all_ranks_fail_alike(mpi: None, run: Run) -> None:
     done = run("-n 2", PREAMBLE + "raise ValueError('on purpose')")
     assert done.returncode == 1

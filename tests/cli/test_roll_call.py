@@ -23,10 +23,19 @@ import sys
 from numpy_dist.cli import roll_call
 leave = roll_call.enter(int(sys.argv[1]), int(sys.argv[2]))
 print("entered", flush=True)
-if input() == "leave":
+word = input()
+if word == "leave":
     leave()
     print("left", flush=True)
     input()
+if word == "fail":
+    import os, signal
+    leave(os.getpid() + 1)  # of another process: says nothing
+    if os.fork() == 0:
+        leave(os.getppid())
+        os.kill(os.getppid(), signal.SIGKILL)
+        os._exit(0)
+    signal.pause()
 """
 
 
@@ -98,6 +107,17 @@ def test_the_first_death_is_told_also_when_it_is_looked_at_late(roll: RollCall, 
     first = roll.first()
     assert first is not None and (first.rank, first.pid) == (2, pids[0])
     assert first.number in (None, signal.SIGKILL)  # older systems forget it
+
+
+def test_a_rank_that_has_failed_and_is_killed_for_it_is_told_so(roll: RollCall, ranks: Ranks) -> None:
+    roll.start()
+    assert [ranks.hear(rank) for rank in range(3)] == ["entered"] * 3
+    ranks.kill(0)  # before, as a launcher would kill it afterwards
+    ranks.tell(2, "fail")
+    ranks.processes[2].wait(60)
+    ranks.kill(1)
+    roll.for_ranks.close()
+    assert roll.first() == Death(2, ranks.processes[2].pid, None, failed=True)
 
 
 def test_a_rank_that_has_left_is_not_named(roll: RollCall, ranks: Ranks) -> None:
@@ -194,7 +214,9 @@ def test_what_is_said_of_a_death(capsys: pytest.CaptureFixture[str]) -> None:
     _explain_death(signal.SIGTERM, Death(2, 77, None))
     _explain_death(signal.SIGKILL, None)
     _explain_death(signal.SIGINT, None)
+    _explain_death(signal.SIGKILL, Death(1, 77, None, failed=True))
     assert capsys.readouterr().err == (
         "numpy-dist: rank 2 (process 77) was ended by signal 15 (Terminated)\n"
         "numpy-dist: a rank was ended by signal 9 (Killed); where nobody sent it, the system was out of memory\n"
+        "numpy-dist: rank 1 failed (see above) before all ranks had started MPI\n"
     )
