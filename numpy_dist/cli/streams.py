@@ -73,7 +73,7 @@ def handed_down(description: str) -> list[int] | None:
     return found
 
 
-def _adopt(description: str, rank: int) -> Callable[[], None]:
+def _adopt(description: str, rank: int) -> Callable[..., None]:
     files = handed_down(description)
     if files is None:
         return _nothing
@@ -86,7 +86,7 @@ def _adopt(description: str, rank: int) -> Callable[[], None]:
     return roll_call.enter(others[0], rank) if others else _nothing
 
 
-def _nothing() -> None:
+def _nothing(failed: int | None = None) -> None:
     """Where the launcher is not here to be told."""
 
 
@@ -94,11 +94,12 @@ def _say_nothing(*arguments: object, **keywords: object) -> None:
     """In place of `warnings.showwarning`."""
 
 
-def set_output(rank: int, size: int, all_output: bool, description: str | None = None) -> Callable[[], None]:
+def set_output(rank: int, size: int, all_output: bool, description: str | None = None) -> Callable[..., None]:
     """Set this rank's streams: rank 0 prints and warns; every rank's errors bear its number.
 
     With `all_output` every rank prints and warns. `description` is what the launcher's `describe_files` gave: stdin,
-    stdout, stderr and the socket of its `RollCall`. Returns what is to be called when the rank ends by itself.
+    stdout, stderr and the socket of its `RollCall`. Returns what is to be called when the rank ends by itself (see
+    `roll_call.enter`).
     """
     if size == 1:
         return _nothing

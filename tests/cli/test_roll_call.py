@@ -15,6 +15,7 @@ import pytest
 from numpy_dist.cli import roll_call
 from numpy_dist.cli.launcher import _explain_death
 from numpy_dist.cli.roll_call import Death, RollCall
+from numpy_dist.cli.streams import set_output
 
 pytestmark = pytest.mark.skipif(not roll_call.AVAILABLE, reason="the system does not tell of the ends of processes")
 
@@ -208,6 +209,8 @@ def test_a_rank_does_not_wait_for_a_launcher_that_is_gone(roll: RollCall) -> Non
     roll._socket.close()
     leave = roll_call.enter(os.dup(shared), 0)
     leave()
+    leave(os.getpid())
+    set_output(0, 1, True)(os.getpid())  # where there is no launcher
 
 
 def test_what_is_said_of_a_death(capsys: pytest.CaptureFixture[str]) -> None:
