@@ -73,6 +73,10 @@ class Adapter:
         """In force during a call; it should raise an error where something is gathered that must not be."""
         return nullcontext()
 
+    def is_declined(self, error: BaseException) -> bool:
+        """Whether an error says that something would have to be gathered."""
+        return False
+
     def is_fallback(self, category: type[Warning]) -> bool:
         """Whether a warning says that something was gathered."""
         return False

@@ -152,7 +152,7 @@ VALUES: dict[str, Callable[[np.random.Generator, tuple[int, ...], np.dtype], Any
     "unit": lambda rng, shape, dtype: (rng.random(shape) * 1.8 - 0.9).astype(dtype),
     "positive": lambda rng, shape, dtype: (rng.random(shape) * 4 + 0.5).astype(dtype),
     "large": lambda rng, shape, dtype: (rng.random(shape) * 4 + 1.5).astype(dtype),
-    "sorted": lambda rng, shape, dtype: np.sort(rng.random(shape) * 9, axis=-1).astype(dtype),
+    "sorted": lambda rng, shape, dtype: np.sort(rng.random(shape or 1) * 9, axis=-1).reshape(shape).astype(dtype),
     "distinct": lambda rng, shape, dtype: rng.permutation(int(np.prod(shape))).reshape(shape).astype(dtype),
     "bits": lambda rng, shape, dtype: rng.integers(0, 256, shape).astype(dtype),
     "ones": lambda rng, shape, dtype: np.ones(shape, dtype),

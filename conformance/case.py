@@ -52,6 +52,8 @@ class Case:
         Whether the values are to be compared (``empty`` has none).
     apart : callable or None
         The same call on memory that does not overlap, for one whose operands do.
+    variant : bool
+        Whether the case was derived from one that is written (`variants`).
     """
 
     function: Any
@@ -64,6 +66,7 @@ class Case:
     values: bool = True
     apart: Callable[..., Any] | None = None
     number: int = 0
+    variant: bool = False
 
     def __str__(self) -> str:
         parts = [*map(_described, self.args), *(f"{k}={_described(v)}" for k, v in self.kwargs.items())]

@@ -54,7 +54,7 @@ def differences() -> Iterator[tuple[str, str]]:
     """Known differences: the functions, and the reason."""
     by_reason: dict[str, list[str]] = {}
     for entry in known_differences.STRIDE_DEPENDENT:
-        by_reason.setdefault(entry.reason, []).append(name_of(entry.ufunc))
+        by_reason.setdefault(entry.reason, []).append(name_of(entry.function))
     for reason, names in by_reason.items():
         yield ", ".join(names), f"{reason}. Ours is what NumPy has for contiguous arguments that do not overlap."
     for known in known_differences.all_differences():

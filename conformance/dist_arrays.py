@@ -14,7 +14,7 @@ from numpy_dist import engine
 from numpy_dist.conformance.adapter import Adapter
 from numpy_dist.conformance.layouts import random_layout
 from numpy_dist.dispatch.core import catalogue, fallback
-from numpy_dist.errors import FallbackWarning
+from numpy_dist.errors import FallbackError, FallbackWarning
 from numpy_dist.settings import config
 from numpy_dist.spmd_testing import forbid_gathers
 
@@ -63,6 +63,9 @@ class DistArrays(Adapter):
             if not may_move:
                 stack.enter_context(forbid_gathers())
             yield
+
+    def is_declined(self, error: BaseException) -> bool:
+        return isinstance(error, FallbackError)
 
     def is_fallback(self, category: type[Warning]) -> bool:
         return issubclass(category, FallbackWarning)

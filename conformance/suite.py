@@ -116,9 +116,10 @@ def tally(chosen: Iterable[Case], seeds: Iterable[str], attempt: Callable[[Case,
             found.known += bool(explained) and all(explained)
             found.problems += [text for text, known in zip(problems, explained, strict=True) if not known]
     functions = {case.function for case in chosen}
+    varied = {case.function for case in chosen if case.variant}
     found.problems += [
         f"{name_of(known.function)}: the known difference '{known.text}' did not appear; take it from the list"
         for known in known_differences.all_differences()
-        if known.function in functions and known not in seen
+        if known.function in (varied if known.variants else functions) and known not in seen
     ]
     return found

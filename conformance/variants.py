@@ -11,6 +11,9 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
+from numpy_dist.conformance import known_differences
 from numpy_dist.conformance.arguments import VIEWS, Array
 from numpy_dist.conformance.case import Case
 
@@ -20,7 +23,7 @@ _EXTENTS: dict[str, Callable[[Any], tuple[int, ...]]] = {
     "empty at the end": lambda shape: (*shape[:-1], 0) if shape else shape,
     "single": lambda shape: (1,) * len(shape),
     "0-d": lambda shape: (),
-    "larger": lambda shape: tuple(2 * n + 1 for n in shape),
+    "larger": lambda shape: tuple(2 * n + 1 if n else 0 for n in shape),
 }
 
 
@@ -44,7 +47,10 @@ def variants(cases: Iterable[Case], first: int = 2) -> Iterator[Case]:
             changed = _changed(case, change)
             if changed is not None:
                 number += 1
-                yield replace(changed, number=number)
+                tolerance = case.tolerance or known_differences.ROUNDING.get(case.function)
+                changed = replace(changed, number=number, variant=True, tolerance=tolerance)
+                if not known_differences.is_undefined(changed):
+                    yield changed
 
 
 def _is_plain(case: Case) -> bool:
@@ -72,6 +78,8 @@ def _with_dtype(array: Array, dtype: str) -> Array:
         return array
     number = dtype[0] not in "MmSU"
     values = array.values if number and (array.values == "whole" or dtype[0] in "fgFD") else "mixed"
+    if values == "mixed" and dtype[0] in "fgFD" and np.dtype(array.dtype).kind not in "fc":
+        values = "whole"  # exact, as what the case was written for
     return replace(array, dtype=dtype, values=values)
 
 

@@ -205,3 +205,47 @@ def _masked(x):
 
 case(A.__array__, a(4), via=lambda x: np.ma.getmaskarray(_masked(x) + 1), materialises=True)
 case(A.__array_ufunc__, plain_of([1.0, 2.0]), via=lambda x: type(x.view(np.matrix) * 2.0).__name__)
+
+# What derived cases (`variants`) have found.
+for _function in (np.fft.fft, np.fft.ifft, np.fft.rfft, np.fft.irfft, np.fft.hfft):
+    for _array in (a(19), a(1), a(22), a(24, dtype="f2"), a(24, dtype="g"), a(23, dtype="g")):
+        case(_function, _array, tolerance=BLAS)
+        case(_function, _array, 30, norm="ortho", tolerance=BLAS)
+for _dtype in ("S3", "U5", "M8[s]", "m8[ms]"):
+    case(np.imag, a(4, 3, dtype=_dtype))
+    case(np.isreal, a(4, 3, dtype=_dtype))
+    case(np.result_type, a(3, dtype=_dtype), a(3, dtype=_dtype), "f2")
+    case(np.geomspace, a(3, dtype=_dtype), 9.0, 5)
+    case(np.linspace, 1.0, a(3, dtype=_dtype), 4)
+    case(np.trim_zeros, a(6, dtype=_dtype))
+for _dtype, _value in (("u1", 3), ("u1", 300), ("i4", 2.5), ("?", 3), ("f4", 3), ("S3", "a"), ("i1", np.int64(3))):
+    case(np.copyto, a(6, 5, dtype=_dtype), _value)
+_SPANS = of([[3, "NaT", 4], [1, 2, 5]], "m8[s]")
+for _other in (a(3, 4, dtype="m8[s]"), a(3, dtype="m8[ms]"), a(3, dtype="i4")):
+    case(np.dot, _SPANS, _other)
+case(np.vdot, a(4, dtype="m8[s]"), a(4, dtype="m8[s]"))
+case(np.vdot, a(4, dtype="M8[s]"), a(4, dtype="M8[s]"))
+case(np.round, a(), 2)
+case(np.round, of(3), 1)
+case(np.round, a(7, 5, view="fortran"), 2)
+case(np.i0, a(9, dtype="S3"))
+case(np.i0, of(["1", "2.5", "3"]))
+case(np.polyadd, a(4, dtype="U5"), a(3, dtype="U5"))
+case(np.strings.replace, a(6, dtype="?"), "e", "EE")
+case(np.ediff1d, a(9, dtype="?"), to_begin=0, to_end=[1, 2])
+case(np.put_along_axis, a(4, 5), of([0, 17]), a(3), None)
+case(np.put_along_axis, a(4, 5, view="fortran"), of([0, 17]), a(2), None)
+case(np.bitwise_and.reduce, a(0, dtype="u8"))
+case(np.bitwise_and.reduce, a(4, 0, dtype="u1"), axis=1)
+case(np.fmod.reduceat, of([3, 6, -9, 6, -1, 0], "i2"), [0, 3, 1, 5])
+case(np.fmod.reduceat, of([3, 6, 0, 6, -1, 0, 2, 1], "i2"), [0, 3, 6])
+case(np.equal.reduceat, a(1), [0, 3])
+case(np.minimum.reduceat, a(4, 0), [0, 3, 1], axis=0)
+case(np.floor_divide.at, of([3, 4, 5, 6]), [0, 2, 2, -1], of([0, 1, 0, 2]))
+case(np.divide.at, of([3.0, 4.0, 5.0, 6.0]), [0, 2, 2, -1], of([0.0, 1.0, 0.0, 2.0]))
+case(np.divide.at, of([[3.0, 4.0], [5.0, 6.0]]), ([0, 1], [1, 1]), 0.0)
+case(A.__eq__, a(), via=lambda x: x == None)  # noqa: E711
+case(A.__ne__, a(), via=lambda x: x != "text")
+case(A.__matmul__, a(6, 5, dtype="M8[s]"), 2, via=operator.matmul)
+case(A.imag, a(), via=lambda x: setattr(x, "imag", 1))
+case(A.item, of([5]), via=lambda x: np.sum(x, keepdims=True).view("m8[s]").item(), materialises=True)

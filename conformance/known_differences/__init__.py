@@ -12,22 +12,40 @@ from typing import Any
 
 import numpy as np
 
+from numpy_dist.conformance.arguments import Array
 from numpy_dist.conformance.case import Case
 from numpy_dist.conformance.known_differences.everywhere import DIFFERENCES as _EVERYWHERE
-from numpy_dist.conformance.known_differences.everywhere import STRIDE_DEPENDENT
+from numpy_dist.conformance.known_differences.everywhere import (
+    GATHERED_VARIANTS,
+    OF_SOME_ELEMENT,
+    ROUNDING,
+    STRIDE_DEPENDENT,
+)
 from numpy_dist.conformance.known_differences.kinds import Difference, StrideDependent
 from numpy_dist.dispatch.core.signatures import NUMPY_VERSION
 from numpy_dist.settings import config
 
-__all__ = ["STRIDE_DEPENDENT", "Difference", "StrideDependent", "all_differences", "crashes_numpy", "matching"]
+__all__ = [
+    "ROUNDING",
+    "STRIDE_DEPENDENT",
+    "Difference",
+    "StrideDependent",
+    "all_differences",
+    "crashes_numpy",
+    "depends_on_strides",
+    "is_undefined",
+    "matching",
+    "may_gather",
+    "same_text",
+]
 
-_BY_UFUNC = {entry.ufunc: entry for entry in STRIDE_DEPENDENT}
+_BY_FUNCTION = {entry.function: entry for entry in STRIDE_DEPENDENT}
 
 
 def depends_on_strides(case: Case, arguments: tuple[tuple[Any, ...], dict[str, Any]]) -> bool:
     """Whether NumPy's own result for these arguments is known to depend on how they lie in memory."""
-    ufunc = getattr(case.function, "__self__", case.function)  # of a method
-    entry = _BY_UFUNC.get(ufunc) if isinstance(ufunc, np.ufunc) else None
+    owner = getattr(case.function, "__self__", None)  # of a method of a ufunc
+    entry = _BY_FUNCTION.get(owner if isinstance(owner, np.ufunc) else case.function)
     if entry is None:
         return False
     args, kwargs = arguments
@@ -47,6 +65,34 @@ def crashes_numpy(case: Case) -> bool:
     return NUMPY_VERSION == (2, 1) and case.function.__name__ in names and any(type(x) is int for x in case.args)
 
 
+def is_undefined(case: Case) -> bool:
+    """Whether NumPy's own result is what happens to lie in the memory, or it writes behind its output."""
+    arrays = [x for x in case.args if isinstance(x, Array)]
+    empty = any(0 in x.shape for x in arrays)
+    if case.function is np.einsum and isinstance(case.args[0], str) and len(arrays) == 1:
+        labels = case.args[0].partition("->")[0]
+        return empty and len(set(labels)) < len(labels)  # a diagonal of no elements has some
+    if isinstance(case.function, np.ufunc) and not case.function.types and case.function.__name__.startswith("_"):
+        return True  # private ufuncs of strings write as much as they are told, however short the output's strings are
+    # Transforms of nothing to n values read the output that they are about to write.
+    return case.function in (np.fft.irfft, np.fft.hfft) and empty
+
+
+def same_text(ours: str, theirs: str) -> bool:
+    """Whether two error messages are the same, but for what depends on the order in which elements are looked at."""
+    if ours == theirs:
+        return True
+    starts = (start for start in OF_SOME_ELEMENT if theirs.startswith(start))
+    return any(ours.startswith(start) for start in starts)
+
+
+def may_gather(case: Case, error: BaseException) -> str | None:
+    """Why this call may be gathered although the function is not: of derived cases, which nobody has looked at."""
+    if not case.variant:
+        return None
+    return next((reason for reason in GATHERED_VARIANTS if reason in str(error)), None)
+
+
 def of_backend(name: str) -> tuple[Difference, ...]:
     """The differences of one backend, which stand in the module ``of_NAME``, if there are any."""
     module = f"{__name__}.of_{name}"
@@ -61,4 +107,8 @@ def all_differences() -> tuple[Difference, ...]:
 
 def matching(case: Case, problem: str) -> set[Difference]:
     """The known differences that explain a problem of a case."""
-    return {known for known in all_differences() if known.function == case.function and known.text in problem}
+    return {
+        known
+        for known in all_differences()
+        if known.function == case.function and known.text in problem and (case.variant or not known.variants)
+    }

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-import numpy as np
+from typing import Any
 
+import numpy as np
+from numpy.lib import recfunctions
+
+from numpy_dist.conformance.case import PRODUCTS, Tolerance
 from numpy_dist.conformance.known_differences.kinds import Difference, StrideDependent
 from numpy_dist.dispatch.core.signatures import NUMPY_VERSION
 from numpy_dist.parallel.ordered import is_sound
@@ -24,7 +28,23 @@ STRIDE_DEPENDENT: tuple[StrideDependent, ...] = (
         )
     ),
     *(StrideDependent(ufunc, "efd", _STRIDED_BOOL) for ufunc in (np.isnan, np.isinf, np.isfinite, np.signbit)),
+    *(StrideDependent(f, "efdFDgG", _VECTOR) for f in (np.emath.log, np.emath.log2, np.emath.log10, np.emath.power)),
 )  # fmt: skip
+
+# How far derived cases may be from NumPy, of functions whose written cases are exact.
+ROUNDING: dict[Any, Tolerance] = {
+    np.cross: Tolerance(4, "NumPy multiplies scalars where ours are rows, which have vector loops"),
+    np.prod: PRODUCTS,
+}
+
+# Errors that name the first of several elements that they are about: which is the first depends on the order.
+OF_SOME_ELEMENT = ("could not convert string to float: ", "invalid literal for int() with base 10: ")
+
+# What derived cases may be gathered for; these texts are the reasons, as the fallback's warning has them.
+GATHERED_VARIANTS = (
+    "a single matrix that is not tall",
+    "fields of another size, or that are records",
+)
 
 _ELEMENTS = "NumPy iterates over the argument to find out who overrides it, and sees the elements only"
 
@@ -45,12 +65,15 @@ DIFFERENCES: tuple[Difference, ...] = (
 )
 
 # Only on processors with AVX-512.
+_WRONG = "NumPy's vector loops reduce wrongly (`parallel.ordered`); ours do not"
 DIFFERENCES += tuple(
-    Difference(method, "of result differ", "NumPy's vector loops reduce wrongly (`parallel.ordered`); ours do not")
+    Difference(method, "of result differ", _WRONG)
     for ufunc in (np.power, np.arctan2)
     if not is_sound(ufunc, np.dtype(float))
     for method in (ufunc.reduce, ufunc.reduceat)
 )
+if not is_sound(np.power, np.dtype(float)):
+    DIFFERENCES += tuple(Difference(f, "warnings are", _WRONG, True) for f in (np.power.reduce, np.power.reduceat))
 
 _CAST = "a Python number that overflows in the array's dtype does so in the loop, not in a cast before it"
 DIFFERENCES += tuple(
@@ -64,3 +87,23 @@ if NUMPY_VERSION >= (2, 3):
         Difference(function, "instead of an array of shape () and", _NO_SCALAR)
         for function in (np.multiply, np.add.reduce)
     )
+
+_FILLED = "NumPy casts a fill value that no element needs"
+_CHARACTERS = "NumPy takes a string for the list of its characters, and each for a field"
+_GARBAGE = "NumPy leaves uninitialised memory behind the element that it refuses"
+_SINGULAR = "the condition of a singular matrix is rounding errors divided by rounding errors"
+_LAST = "of the values for one place NumPy assigns that which its iteration meets last, and it goes along memory"
+_PARTIAL = "NumPy keeps the updates before the one that it refuses; ours are all made or none"
+_OVERFLOWS = "a least common multiple that overflows depends on the order; ours is folded by ranks"
+_FORGETS = "where it casts in pieces, NumPy forgets all steps but the last"
+DIFFERENCES += (
+    Difference(np.power.at, "of argument 0, afterwards, differ", _PARTIAL, variants=True),
+    Difference(np.lcm.reduce, "of result differ", _OVERFLOWS, variants=True),
+    Difference(np.lcm.accumulate, "of result differ", _OVERFLOWS, variants=True),
+    Difference(np.ldexp.reduce, "of result differ", _FORGETS, variants=True),
+    Difference(np.put_along_axis, "values of argument 0, afterwards, differ", _LAST, variants=True),
+    Difference(recfunctions.append_fields, "overflow encountered in cast", _FILLED, variants=True),
+    Difference(recfunctions.merge_arrays, "could not assign tuple of length", _CHARACTERS, variants=True),
+    Difference(np.ndarray.__ipow__, "of argument 0, afterwards, differ", _GARBAGE, variants=True),
+    Difference(np.linalg.cond, "of result differ", _SINGULAR, variants=True),
+)

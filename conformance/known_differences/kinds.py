@@ -5,22 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 
 @dataclass(frozen=True)
 class StrideDependent:
-    """A ufunc of which NumPy's own results depend on strides and on memory that inputs and outputs share.
+    """A function of which NumPy's own results depend on strides and on memory that inputs and outputs share.
 
     Attributes
     ----------
-    ufunc : numpy.ufunc
+    function : callable
+        A ufunc (its methods are meant, too), or a function that is made of one.
     dtypes : str
         Characters of the dtypes concerned.
     reason : str
     """
 
-    ufunc: np.ufunc
+    function: Any
     dtypes: str
     reason: str
 
@@ -35,8 +34,11 @@ class Difference:
     text : str
         A part of what the oracle says.
     reason : str
+    variants : bool
+        Whether it is one of derived cases (`variants`), not of those that are written.
     """
 
     function: Any
     text: str
     reason: str
+    variants: bool = False

@@ -125,4 +125,6 @@ def writes(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list
             name = sometimes if applies(args, kwargs) else None
         if name is not None:
             found.append(args[0] if args else kwargs.get(name))
+        elif getattr(function, "__name__", None) == "recursive_fill_fields":  # of a module that is imported late
+            found.append(args[1] if len(args) > 1 else kwargs.get("output"))
     return list({id(item): item for item in found if item is not None}.values())

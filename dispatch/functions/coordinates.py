@@ -43,15 +43,41 @@ def take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> Any:
     return engine.from_local(made.astype(arr.dtype, copy=False), wanted)
 
 
+def _flat_is_copy() -> bool:
+    """Whether NumPy cannot write through the flat view of an array that is not C-contiguous: since NumPy 2.4."""
+    try:
+        np.put_along_axis(np.zeros((2, 2)).T, np.zeros(1, int), 1.0, None)
+    except ValueError:
+        return True
+    return False
+
+
+_FLAT_IS_COPY = _flat_is_copy()
+
+
+def _check_shape(values: tuple[int, ...], chosen: tuple[int, ...]) -> None:
+    """NumPy's error where values cannot be broadcast to the elements that are chosen."""
+    if len(values) > len(chosen) or any(n not in (1, m) for n, m in zip(values[::-1], chosen[::-1], strict=False)):
+        np.zeros(1)[np.zeros(chosen, np.intp)] = np.broadcast_to(0.0, values)
+
+
 @implements(np.put_along_axis, kind="composed", varies=("axis",))
 def put_along_axis(arr: Any, indices: Any, values: Any, axis: Any) -> None:
     """Collective: values travel to the owners of the elements."""
     if not engine.is_handle(arr):
         decline("put_along_axis into an ndarray")
     if axis is None and indices.ndim == 1 and indices.dtype.kind in "iu":
+        if _FLAT_IS_COPY and not arr.flags.c_contiguous:
+            raise ValueError("assignment destination is read-only")
+        values = as_handle(values)
+        _check_shape(tuple(values.shape), tuple(indices.shape))
         check_bounds(indices, arr.size, 0, tuple(indices.shape))
         index = np.astype(as_handle(indices), np.intp)
-        return assign(Picked.flat(arr, np.where(index < 0, index + arr.size, index)), as_handle(values))
+        return assign(Picked.flat(arr, np.where(index < 0, index + arr.size, index)), values)
+    if axis is not None and arr.ndim == indices.ndim and -arr.ndim <= axis < arr.ndim:
+        lines = tuple(1 if k == axis % arr.ndim else n for k, n in enumerate(arr.shape))
+        if all(1 in pair or pair[0] == pair[1] for pair in zip(lines, indices.shape, strict=True)):
+            _check_shape(tuple(np.shape(values)), np.broadcast_shapes(lines, tuple(indices.shape)))
     return _numpys_put_along_axis(arr, indices, values, axis)
 
 

@@ -17,7 +17,8 @@ def _dtype_of(x: Any) -> Any:
 
 @implements(np.result_type, kind="native")
 def result_type(*arrays_and_dtypes: Any) -> np.dtype:
-    return np.result_type(*(_dtype_of(x) for x in arrays_and_dtypes))
+    # Arrays, not dtypes: NumPy's errors have them in another order.
+    return np.result_type(*(np.empty(0, x.dtype) if engine.is_handle(x) else x for x in arrays_and_dtypes))
 
 
 @implements(np.can_cast, kind="native")

@@ -81,18 +81,33 @@ def _transform(function: Callable[..., Any], a: Any, n: Any, axis: Any, norm: An
 # -- one line --------------------------------------------------------------------------------------------------------
 
 
+_MOST_FOR_CHIRPS = 1 << 31  # the squares of indices are 64-bit integers
+
+
 def _line(function: Callable[..., Any], a: Any, n: Any, norm: Any, dtype: np.dtype) -> Any:
-    """The transform of a single line that is cut."""
-    kind = np.result_type(dtype, np.complex64)
+    """The transform of a single line that is cut; `dtype` is that of NumPy's result."""
     if function is np.fft.irfft:
         n = 2 * (a.size - 1) if n is None else n
-        half = _of_length(a, n // 2 + 1)
-        return np.real(_four_steps(np.fft.ifft, _hermitian(half, n), norm, kind)).copy()
-    n = a.size if n is None else n
-    line = _of_length(a, n)
+        line = _hermitian(_of_length(a, n // 2 + 1), n)
+    else:
+        n = a.size if n is None else n
+        line = _of_length(a, n)
+    # NumPy's factor, which it computes in the precision of the data.
+    inverse = function in (np.fft.ifft, np.fft.irfft)
+    real = np.result_type(np.zeros(0, a.dtype).real.dtype, 1.0)
+    factor = None
+    if norm == "ortho":
+        factor = np.reciprocal(np.sqrt(n, dtype=real))
+    elif (norm == "forward") != inverse:
+        factor = np.reciprocal(n, dtype=real)
+    kind = np.result_type(dtype, np.complex64)
+    made = _whole_line(np.astype(line, kind, copy=False), inverse)
     if function is np.fft.rfft:
-        return _four_steps(np.fft.fft, line, norm, kind)[: n // 2 + 1].copy()
-    return _four_steps(function, line, norm, kind)
+        made = made[: n // 2 + 1].copy()
+    made = np.real(made) if function is np.fft.irfft else made
+    if factor is not None:
+        made = np.multiply(made, factor.astype(made.real.dtype))
+    return np.astype(made, dtype) if made.dtype != dtype else made.copy() if function is np.fft.irfft else made
 
 
 def _of_length(a: Any, n: int) -> Any:
@@ -109,26 +124,65 @@ def _hermitian(half: Any, n: int) -> Any:
     return np.concatenate(parts)
 
 
-def _four_steps(function: Callable[..., Any], line: Any, norm: Any, kind: np.dtype) -> Any:
+def _whole_line(line: Any, inverse: bool) -> Any:
+    """The transform of a line without a factor (collective)."""
+    n = line.size
+    if n == 1:
+        return engine.copy(line)
+    rows = next(k for k in range(isqrt(n), 0, -1) if n % k == 0)
+    if rows < engine.runtime().size and n < _MOST_FOR_CHIRPS:
+        return _chirps(line, inverse)
+    if rows == 1:
+        decline("a single line whose length is a large prime number")
+    return _four_steps(line, rows, inverse)
+
+
+def _roots(parts: np.ndarray, n: int, inverse: bool, kind: np.dtype) -> np.ndarray:
+    """Roots of unity for whole `parts` of `n`."""
+    real = np.zeros(0, kind).real.dtype
+    pi = 4 * np.arctan(np.ones((), np.result_type(real, float)))
+    turns = (2 if inverse else -2) * pi / n * (parts % n)
+    return (np.cos(turns) + 1j * np.sin(turns)).astype(kind, copy=False)
+
+
+def _four_steps(line: Any, rows: int, inverse: bool) -> Any:
     """A long line as a matrix: its columns are transformed, multiplied by roots of unity, then its rows (collective).
 
     D. H. Bailey, "FFTs in external or hierarchical memory" (1990). Three redistributions, in which every rank has its
     share only; it rounds differently from the transform of the whole line.
     """
-    n = line.size
-    rows = next(k for k in range(isqrt(n), 0, -1) if n % k == 0)
-    if rows == 1:
-        decline("a single line whose length is no product")
-    if kind.itemsize > 16:
-        decline("a single line in extended precision")
+    n, kind = line.size, line.dtype
     columns = n // rows
-    matrix = function(np.reshape(np.astype(line, kind, copy=False), (rows, columns)), None, 0, norm)
-    sign = -2j if function is np.fft.fft else 2j
+    function: Any = np.fft.ifft if inverse else np.fft.fft
+    norm = "forward" if inverse else "backward"  # without a factor
+    matrix = function(np.reshape(line, (rows, columns)), None, 0, norm)
 
     def roots(box: Box) -> np.ndarray:
         (top, bottom), (left, right) = box
-        turns = np.outer(np.arange(top, bottom), np.arange(left, right)) % n
-        return np.exp((sign * np.pi / n) * turns).astype(kind, copy=False)
+        return _roots(np.outer(np.arange(top, bottom), np.arange(left, right)), n, inverse, kind)
 
     matrix = matrix * engine.from_reader(roots, (rows, columns), kind, engine.layout_of(matrix))
     return np.reshape(np.transpose(function(matrix, None, 1, norm)), (n,))
+
+
+def _chirps(line: Any, inverse: bool) -> Any:
+    """A line whose length has no factors that would give each rank a row: a convolution with a chirp (collective).
+
+    L. I. Bluestein, "A linear filtering approach to the computation of the discrete Fourier transform" (1970): three
+    transforms of a power of two that is at least twice as long.
+    """
+    n, kind = line.size, line.dtype
+    long = 1 << (2 * n - 2).bit_length()
+
+    def chirp(box: Box) -> np.ndarray:
+        ((low, high),) = box
+        index = np.arange(low, high)
+        index = np.minimum(index, long - index)  # the same from either end
+        return _roots(index * index, 2 * n, not inverse, kind)
+
+    wave = engine.from_reader(chirp, (long,), kind, engine.default_layout((long,)))
+    back = np.conjugate(wave[:n])
+    padded = np.concatenate([line * back, np.zeros(long - n, kind)])
+    rows = 1 << (long.bit_length() - 1) // 2
+    product = _four_steps(padded, rows, False) * _four_steps(wave, rows, False)
+    return _four_steps(product, rows, True)[:n] * (back / long)

@@ -58,12 +58,14 @@ def matmul(
     if axes is not NoValue or axis is not NoValue or keepdims or signature is not None or order not in ("K", "C"):
         decline("matmul with axes, signature or order")
     a, b = as_handle(x1), as_handle(x2)
+    if a.ndim == 0 or b.ndim == 0:
+        engine.numpy_error(np.matmul, (x1, x2), {})
     target = out[0] if isinstance(out, tuple) else out
     loop: dict[str, Any] = {} if dtype is None else {"signature": (None, None, np.dtype(dtype))}
     kinds = np.matmul.resolve_dtypes(
         (a.dtype, b.dtype, None if target is None else target.dtype), casting=casting, **loop
     )
-    if a.ndim == 0 or b.ndim == 0 or a.shape[-1] != b.shape[-2 if b.ndim > 1 else 0]:
+    if a.shape[-1] != b.shape[-2 if b.ndim > 1 else 0]:
         engine.numpy_error(np.matmul, (a, b), {})
     if a.ndim > 2 and b.ndim > 2:
         return _deliver(_stacks(a, b, kinds[2]), target, casting, (a, b))
@@ -88,8 +90,6 @@ def _deliver(result: Any, target: Any, casting: Any, operands: tuple[Any, Any]) 
 def dot(a: Any, b: Any, out: Any = None) -> Any:
     a, b = as_handle(a), as_handle(b)
     dtype = np.dot(np.zeros(1, a.dtype), np.zeros(1, b.dtype)).dtype
-    if dtype.kind == "m":
-        decline("products of times")
     if a.ndim == 0 or b.ndim == 0:
         result = np.multiply(a, b, order="C")
     elif a.shape[-1] != b.shape[-2 if b.ndim > 1 else 0]:
@@ -178,6 +178,7 @@ def vdot(a: Any, b: Any, /) -> Any:
     a, b = np.ravel(as_handle(a)), np.ravel(as_handle(b))
     if a.shape != b.shape:
         engine.numpy_error(np.vdot, (a, b))
+    np.vdot(np.zeros(1, a.dtype), np.zeros(1, b.dtype))  # NumPy's errors
     a = np.conjugate(a) if a.dtype.kind == "c" else a
     with np.errstate(all="ignore"):  # as NumPy, which does not look at what vdot meets
         return np.dot(a, b)
@@ -193,15 +194,24 @@ def _product(a: Any, b: Any, dtype: np.dtype, name: str) -> Any:
     shape = (*a.shape[:-1], *b.shape[1:])
     left = np.reshape(a, (prod(a.shape[:-1]), a.shape[-1]))
     right = b if b.ndim == 2 else np.reshape(b, (-1, 1))
-    # NumPy adds up half precision in single precision.
-    work = np.dtype(np.float32) if dtype == np.float16 else dtype
-    left, right = _converted(left, work), _converted(right, work)
-    result = np.reshape(_matrices(left, right, dtype, name), shape)
+    if dtype.kind == "m":
+        result = np.reshape(_matrices_of_times(left, right, dtype, name), shape)
+    else:
+        # NumPy adds up half precision in single precision.
+        work = np.dtype(np.float32) if dtype == np.float16 else dtype
+        result = np.reshape(_matrices(_converted(left, work), _converted(right, work), dtype, name), shape)
     return engine.item(result) if not shape else result
 
 
 def _converted(x: Any, dtype: np.dtype) -> Any:
     return x if x.dtype == dtype else np.astype(x, dtype)
+
+
+def _matrices_of_times(a: Any, b: Any, dtype: np.dtype, name: str) -> Any:
+    """NumPy's product with times: that of their numbers, without a unit."""
+    integer = np.dtype(np.int64)
+    left, right = (x.view(integer) if x.dtype.kind == "m" else _converted(x, integer) for x in (a, b))
+    return _matrices(left, right, integer, name).view(dtype)
 
 
 def _matrices(a: Any, b: Any, dtype: np.dtype, name: str) -> Any:

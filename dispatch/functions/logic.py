@@ -36,7 +36,10 @@ def iscomplex(x: Any) -> Any:
 
 @implements(np.isreal, kind="composed")
 def isreal(x: Any) -> Any:
-    return np.equal(np.imag(x), 0) if x.dtype.kind in "cO" else _constant(x, True, "F" if x.flags.fnc else "C")
+    if x.dtype.kind in "cO":
+        return np.equal(np.imag(x), 0)
+    # The imaginary part of a date or of a text is none that equals 0.
+    return _constant(x, bool(np.isreal(np.zeros((), x.dtype))), "F" if x.flags.fnc else "C")
 
 
 @implements(np.iscomplexobj, kind="native")

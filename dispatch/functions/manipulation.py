@@ -137,7 +137,8 @@ def ix_(*args: Any) -> tuple[Any, ...]:
 
 def _nonzero_box(filt: Any) -> tuple[np.ndarray, np.ndarray]:
     """First and last indices of what is not zero, along each axis; empty if there is nothing (collective)."""
-    nonzero = np.not_equal(filt, 0)
+    # The zeros of dates and texts are no numbers.
+    nonzero = np.not_equal(filt, 0 if filt.dtype.hasobject else np.zeros((), filt.dtype)[()])
     first, last = [], []
     for axis, n in enumerate(filt.shape):
         line = np.any(nonzero, axis=tuple(other for other in range(filt.ndim) if other != axis))
@@ -312,14 +313,4 @@ def real(val: Any) -> Any:
 
 @implements(np.imag, kind="structural")
 def imag(val: Any) -> Any:
-    if val.dtype.kind == "c" or not engine.is_sharded(val):
-        return val._view(lambda array: array.imag)
-    order = "F" if val._array.flags.fnc else "C"
-    zeros = engine.full(val.shape, 0, val.dtype, order, layout=engine.layout_of(val))
-    return zeros._view(_read_only)
-
-
-def _read_only(array: np.ndarray) -> np.ndarray:
-    view = array.view()
-    view.flags.writeable = False
-    return view
+    return val.imag

@@ -112,6 +112,8 @@ _RETURNS_INTEGERS = np.round(_integers) is _integers
 def round(a: Any, decimals: Any = 0, out: Any = None) -> Any:
     a = as_handle(a)
     decimals = operator.index(decimals)
+    if a.ndim == 0 and out is None:
+        return np.round(engine.item(a), decimals)
     if a.dtype.kind == "c":
         return _round_complex(a, decimals, out)
     if decimals >= 0 and a.dtype.kind in "iu":
@@ -128,7 +130,7 @@ def round(a: Any, decimals: Any = 0, out: Any = None) -> Any:
         work = unscale(np.rint(scale(a, factor)), factor)
         return np.astype(work, a.dtype)
     if out is None:
-        out = engine.empty(a.shape, a.dtype, layout=engine.layout_of(a))
+        out = engine.empty(a.shape, a.dtype, "F" if a.flags.fnc else "C", layout=engine.layout_of(a))
     scale(a, factor, out=out)
     np.rint(out, out=out)
     return unscale(out, factor, out=out)
@@ -192,9 +194,6 @@ def apply_along_axis(func1d: Any, axis: Any, arr: Any, *args: Any, **kwargs: Any
 @implements(np.ediff1d, kind="composed")
 def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
     ary = np.ravel(as_handle(ary))
-    inner = np.subtract(ary[1:], ary[:-1])
-    if to_begin is None and to_end is None:
-        return inner
     pieces = []
     for name, ends in (("to_begin", to_begin), ("to_end", to_end)):
         if ends is None:
@@ -203,6 +202,9 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
         if not np.can_cast(ends.dtype, ary.dtype, casting="same_kind"):
             raise TypeError(f"dtype of `{name}` must be compatible with input `ary` under the `same_kind` rule.")
         pieces.append((name, ends))
+    inner = np.subtract(ary[1:], ary[:-1])
+    if not pieces:
+        return inner
     parts = [e for n, e in pieces if n == "to_begin"] + [inner] + [e for n, e in pieces if n == "to_end"]
     return np.concatenate(parts, dtype=ary.dtype)
 
@@ -212,6 +214,8 @@ def i0(x: Any) -> Any:
     """NumPy's function on each shard (executes what it needs; nothing is communicated)."""
     x = as_handle(x)
     np.i0(np.ones(1, x.dtype))  # NumPy's errors
+    if x.dtype.kind != "f":
+        x = np.astype(x, float)  # texts that are no numbers are every rank's error
     if x.ndim == 0:
         return engine.replicated(np.asarray(np.i0(engine.item(x))))
     order = memory_axes([x._array], tuple(x.shape)) or tuple(range(x.ndim))

@@ -65,7 +65,7 @@ def _empty(shape: Any, dtype: Any = float, order: str = "C", **options: Any) -> 
 
 
 def _zeros(shape: Any, dtype: Any = float, order: str = "C", **options: Any) -> Any:
-    return _full(shape, 0, dtype, order)
+    return _full(shape, np.zeros((), dtype)[()], None, order)
 
 
 def _full(shape: Any, fill_value: Any, dtype: Any = None, order: str = "C", **options: Any) -> Any:

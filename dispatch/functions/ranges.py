@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy._core._multiarray_umath import _array_converter  # type: ignore[import-not-found]
 
 from numpy_dist import engine
 from numpy_dist.dispatch.core.registry import implements
@@ -245,10 +246,8 @@ class _Converter:
         return tuple(x if engine.is_handle(x) else np.asanyarray(x) for x in self._given)
 
     def result_type(self, ensure_inexact: bool = False) -> np.dtype:
-        # Python's numbers stay weak beside NumPy's.
-        weak = (int, float, complex)
-        kinds = [x if type(x) in weak else x.dtype if hasattr(x, "dtype") else np.asarray(x).dtype for x in self._given]
-        return np.result_type(*kinds, *((0.0,) if ensure_inexact else ()))
+        stand_ins = (np.empty(0, x.dtype) if engine.is_handle(x) else x for x in self._given)
+        return _array_converter(*stand_ins).result_type(ensure_inexact=ensure_inexact)
 
     def wrap(self, made: Any) -> Any:
         return made

@@ -26,6 +26,13 @@ def _is_array(value: Any) -> bool:
     return engine.is_handle(value) or isinstance(value, np.ndarray | list | tuple)
 
 
+def _refuse(function: Callable[..., Any], args: Any, kwargs: Any) -> None:
+    """Raise NumPy's error for arrays that hold no texts: it names dtypes that cannot be sent to other ranks."""
+    first = args[0] if args and engine.is_handle(args[0]) else None
+    if function.__module__ == "numpy.strings" and first is not None and first.dtype.kind not in "SUT":
+        function(*(np.zeros(1, x.dtype) if engine.is_handle(x) else x for x in args), **kwargs)
+
+
 def _elementwise(function: Callable[..., Any], order: str, plain: tuple[str, ...] = ()) -> None:
     """Register a function that treats all elements of its array arguments alike.
 
@@ -55,6 +62,7 @@ def _elementwise(function: Callable[..., Any], order: str, plain: tuple[str, ...
             decline("an output")
         places = [k for k in places if not (isinstance(k, int) and k < len(names) and names[k] in plain)]
 
+        _refuse(function, args, kwargs)
         if function in _PARTITIONS and len(places) > 1:
             decline("several separators, whose widths all elements share")
 

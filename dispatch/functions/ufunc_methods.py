@@ -76,7 +76,7 @@ def at(ufunc: np.ufunc, a: Any, indices: Any, b: Any = _NOTHING) -> None:
     where, values, _ = route(points, wanted, values, comm)
     where -= points[comm.rank]
     made, error = np.array(block), None
-    with noted("at"):
+    with noted(_told_as(ufunc, a, indices, second)):
         try:
             ufunc.at(made, where, *values)
         except Exception as raised:
@@ -89,6 +89,18 @@ def at(ufunc: np.ufunc, a: Any, indices: Any, b: Any = _NOTHING) -> None:
     chosen[where] = True
     mask = engine.from_local(chosen, layout.drop_axes(range(1, layout.ndim)))
     write(picked, engine.from_local(made, layout), mask)
+
+
+# Ufuncs with loops for elements by index, and the kinds of dtypes that can raise floating-point flags in them.
+_INDEXED = {"add": "fc", "subtract": "fc", "multiply": "fc", "divide": "f", "floor_divide": "iuf"}
+
+
+def _told_as(ufunc: np.ufunc, a: Any, indices: Any, second: tuple[Any, ...]) -> str:
+    """What NumPy calls an update in floating-point warnings: a loop by index goes by the ufunc's name."""
+    item = indices[0] if isinstance(indices, tuple) and len(indices) == 1 else indices
+    indexed = a.ndim == 1 and not isinstance(item, slice | tuple) and item is not Ellipsis and item is not None
+    indexed = indexed and a.dtype.kind in _INDEXED.get(ufunc.__name__, "") and second[0].dtype == a.dtype
+    return ufunc.__name__ if indexed else "at"
 
 
 def _check_update(ufunc: np.ufunc, a: Any, second: tuple[Any, ...]) -> None:
@@ -129,14 +141,16 @@ def reduceat(ufunc: np.ufunc, array: Any, indices: Any, axis: int = 0, dtype: An
     indices = indices if engine.is_handle(indices) else np.asarray(indices)
     if not indices.size and not engine.is_handle(indices):
         indices = indices.astype(np.intp)
-    kind, axis = _check_segments(ufunc, a, indices, axis, dtype, out)
+    try:
+        kind, number = _check_segments(ufunc, a, indices, axis, dtype, out)
+    except TypeError:  # NumPy looks for a loop once it has looked at the indices
+        if isinstance(axis, int) and -a.ndim <= axis < a.ndim and indices.ndim == 1 and indices.dtype.kind in "iu":
+            _check_inside(ufunc, indices, a.shape[axis])
+        raise
+    axis = number
     if not engine.shardable(a.dtype) or not engine.shardable(kind):
         decline(f"arrays of dtype {a.dtype} are not distributed")
-    n = a.shape[axis]
-    outside = (indices < 0) | (indices >= n)
-    if np.any(outside):
-        first = int(indices[int(np.argmax(outside))])
-        raise IndexError(f"index {first} out-of-bounds in {ufunc.__name__}.reduceat [0, {n})")
+    _check_inside(ufunc, indices, a.shape[axis])
     indices = np.astype(indices, np.intp)
     kept = [other for other in range(a.ndim) if other != axis]
     view = a.transpose([*kept, axis])
@@ -153,6 +167,13 @@ def reduceat(ufunc: np.ufunc, array: Any, indices: Any, axis: int = 0, dtype: An
         return found
     engine.assign(out, found)
     return out
+
+
+def _check_inside(ufunc: np.ufunc, indices: Any, n: int) -> None:
+    outside = (indices < 0) | (indices >= n)
+    if np.any(outside):
+        first = int(indices[int(np.argmax(outside))])
+        raise IndexError(f"index {first} out-of-bounds in {ufunc.__name__}.reduceat [0, {n})")
 
 
 def _check_segments(

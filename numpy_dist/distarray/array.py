@@ -193,14 +193,14 @@ class DistArray(Operators, Indexing, Methods, Refusals):
         if self._storage is None or self._array.dtype.kind == "c":
             return self._view(lambda a: a.imag)
         order = "F" if self._array.flags.fnc else "C"
-        zeros = engine.full(self.shape, np.zeros((), self.dtype)[()], self.dtype, order)
+        zeros = engine.full(self.shape, np.zeros((), self.dtype)[()], self.dtype, order, engine.layout_of(self))
         zeros.setflags(write=False)
         return zeros
 
     @imag.setter
     def imag(self, value: Any) -> None:
         if self._array.dtype.kind != "c":
-            numpy_stand_in(self)[:0].copy().imag = value  # NumPy's error
+            np.zeros(0, self._array.dtype).imag = value  # NumPy's error
         self.imag[...] = value
 
     @property

@@ -171,7 +171,7 @@ def _equality(operation: Callable[[Any, Any], Any], ufunc: np.ufunc) -> Callable
             if value is not NotImplemented and value is not _FOREIGN and not engine.is_sharded(value):
                 return wrap(type(self), operation(self._array, value))
         if other is None:
-            return np.full_like(self, operation is operator.ne, dtype=bool)
+            return _all_alike(self, operation is operator.ne, self.shape)
         if self.dtype.kind == "V" or getattr(getattr(other, "dtype", None), "kind", None) == "V":
             return fallback.call(operation, (self, other), {}, "structured arrays are compared field by field")
         try:
@@ -180,12 +180,16 @@ def _equality(operation: Callable[[Any, Any], Any], ufunc: np.ufunc) -> Callable
             # NumPy's operator on one element of each tells whether these types can be compared at all.
             value = _operand(other)
             operation(_stand_in(self), _stand_in(value))
-            shape = broadcast_shapes(self.shape, np.shape(value))
-            return np.full_like(
-                self, operation is operator.ne, dtype=bool, shape=None if shape == self.shape else shape
-            )
+            return _all_alike(self, operation is operator.ne, broadcast_shapes(self.shape, np.shape(value)))
 
     return equality
+
+
+def _all_alike(x: Any, value: bool, shape: tuple[int, ...]) -> Any:
+    """What a comparison gives that is decided without looking at elements."""
+    if not shape:
+        return np.bool_(value)
+    return np.full_like(x, value, dtype=bool, shape=None if shape == x.shape else shape)
 
 
 def _stand_in(value: Any) -> Any:

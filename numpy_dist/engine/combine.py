@@ -165,7 +165,9 @@ def _folded(
         if statement.initial is not None:
             ufunc(total, statement.initial, out=total, where=seen, casting="unsafe")
         if not seen.all():
-            total[~seen] = statement.initial if statement.initial is not None else ufunc.identity
+            # The identity of `bitwise_and` is -1, also of unsigned integers.
+            neutral = np.asarray(ufunc.identity).astype(total.dtype) if statement.initial is None else statement.initial
+            total[~seen] = neutral
         if dtype == total.dtype:
             return total
         result = np.empty(total.shape, dtype)

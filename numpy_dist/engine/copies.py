@@ -56,12 +56,10 @@ def assign(target: Any, value: Any, where: Any = True, casting: Any = "unsafe") 
             source = value._array if isinstance(value, Handle) else value
         if source.ndim > target._array.ndim or not _fits(source.shape, target._array.shape):
             numpy_error(np.copyto, (target, value), {"casting": "unsafe"})
-    if casting != "unsafe" and not np.can_cast(
-        source if isinstance(source, np.generic) else getattr(source, "dtype", type(source)),
-        target._array.dtype,
-        casting,
-    ):
-        numpy_error(np.copyto, (target, value), {"casting": casting})
+    if casting != "unsafe":
+        # NumPy's rules and errors, also for Python's numbers, whose values count.
+        sample = np.zeros((0,) * bool(source.ndim), source.dtype) if isinstance(source, np.ndarray) else source
+        np.copyto(np.empty(0, target._array.dtype), sample, casting=casting)
     _warn_complex(getattr(source, "dtype", None), target._array.dtype)
     if not isinstance(source, np.ndarray):
         value = (

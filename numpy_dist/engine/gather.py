@@ -111,7 +111,8 @@ def _item(x: Any) -> Any:
     rt = runtime()
     rt.program.force(x._storage)
     storage = x._storage
-    if x._array.size == 1 and storage.layout.is_replicated and storage.layout.nelements == 1:
+    whole = storage.layout.is_replicated and storage.layout.nelements == 1
+    if whole and x._array.size == 1 and x._array.dtype == storage.dtype:
         return rt.backend.memory.download(storage.array()).reshape(())[()]
     values = gather(x)
     assert values is not None

@@ -92,16 +92,32 @@ def _local(ufunc: np.ufunc, rows: np.ndarray, begins: np.ndarray, ends: np.ndarr
     """Each part ``[begin, end)`` of the rows reduced."""
     n = rows.shape[-1]
     made = np.empty((len(rows), len(begins)), kind)
+    if not made.size:
+        return made
     inner = ends < n
     for place in np.flatnonzero(~inner):
         made[:, place] = ordered.reduceat(ufunc, rows[:, begins[place] :], np.zeros(1, np.intp), kind)[:, 0]
     begins, ends = begins[inner], ends[inner]
     if len(begins):
         if (ends[:-1] == begins[1:]).all():  # they follow one another
-            found = ordered.reduceat(ufunc, rows, np.append(begins, ends[-1]), kind)[:, :-1]
+            made[:, inner] = ordered.reduceat(ufunc, rows[:, : ends[-1]], begins, kind)
         else:
-            found = ordered.reduceat(ufunc, rows, np.stack([begins, ends], axis=1).reshape(-1), kind)[:, ::2]
-        made[:, inner] = found
+            made[:, inner] = _one_by_one(ufunc, rows, begins, ends, kind)
+    return made
+
+
+def _one_by_one(ufunc: np.ufunc, rows: np.ndarray, begins: np.ndarray, ends: np.ndarray, kind: np.dtype) -> np.ndarray:
+    """Parts in any order, brought side by side: what lies between them must not be reduced, for it might warn.
+
+    In batches of about as many elements as the rows have, as parts may overlap.
+    """
+    lengths = ends - begins
+    batches = np.cumsum(lengths) // (rows.shape[-1] + 1)
+    made = np.empty((len(rows), len(begins)), kind)
+    for batch in np.split(np.arange(len(begins)), np.flatnonzero(np.diff(batches)) + 1):
+        starts = np.cumsum(lengths[batch]) - lengths[batch]
+        where = np.repeat(begins[batch] - starts, lengths[batch]) + np.arange(lengths[batch].sum())
+        made[:, batch] = ordered.reduceat(ufunc, rows[:, where], starts, kind)
     return made
 
 
@@ -123,7 +139,7 @@ def _one_after_the_other(
     error = None
     try:
         parts[:, ~before] = _local(ufunc, rows, begins[~before], ends[~before], kind)
-        for number, segment in enumerate(np.flatnonzero(before)):
+        for number, segment in enumerate(np.flatnonzero(before) if len(rows) else ()):
             piece = rows[:, begins[segment] : ends[segment]].astype(kind)
             longer = np.concatenate([came[:, number : number + 1], piece], axis=1)
             parts[:, segment] = ordered.reduceat(ufunc, longer, np.zeros(1, np.intp), kind)[:, 0]
