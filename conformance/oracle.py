@@ -58,7 +58,7 @@ def check(case: Case, seed: str = "0") -> list[str]:
     gathers = case.declines is not None or (
         is_overridable(case.function) and current().kind_of(case.function) == "gathered"
     )
-    ours = _ours(case, subject, gathers)
+    ours = _ours(case, subject, gathers, theirs.error is not None)
     declined = ours.error is not None and not gathers and current().is_declined(ours.error)
     reason = known_differences.may_gather(case, ours.error) if declined and ours.error is not None else None
     found = [] if reason is not None else list(_compare(case, subject, ours, theirs, gathers))
@@ -89,8 +89,11 @@ def _numpy(case: Case, subject: Subject) -> Outcome:
     return outcome
 
 
-def _ours(case: Case, subject: Subject, gathers: bool) -> Outcome:
-    """Ours, executed; without a fallback and without gathers unless the case is known to gather."""
+def _ours(case: Case, subject: Subject, gathers: bool, fails: bool) -> Outcome:
+    """Ours, executed; without a fallback and without gathers unless the case is known to gather.
+
+    `fails` tells whether NumPy raises an error, which every rank knows.
+    """
     outcome = Outcome()
     args, kwargs = subject.ours
     ours = current()
@@ -106,7 +109,8 @@ def _ours(case: Case, subject: Subject, gathers: bool) -> Outcome:
             )
         except Exception as error:
             outcome.error = error
-            ours.finish()  # what was recorded before it warns now, not in the next case
+        if fails:
+            ours.finish()  # what was recorded before the error warns now, not in the next case
     outcome.warnings = {(w.category, str(w.message)) for w in caught}
     return outcome
 
