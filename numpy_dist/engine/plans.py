@@ -57,6 +57,8 @@ class Plan:
         Whether it executes at once, since its values can raise.
     bounds : tuple
         Between which values Python integers must lie for the plan to hold.
+    spread : tuple
+        For each operand that is broadcast the array and the view that are read, else None; empty where none is.
     shape, dtype, layout, nbytes, axes
         Of the storage that it makes.
     array, view
@@ -75,12 +77,13 @@ class Plan:
         "now",
         "shape",
         "space",
+        "spread",
         "view",
     )
 
-    def __init__(self, statement: Elementwise, result: Any, now: bool, bounds: Bounds) -> None:
+    def __init__(self, statement: Elementwise, result: Any, now: bool, bounds: Bounds, spread: tuple) -> None:
         self.creates, self.space, self.form = statement.creates, statement.space, statement.form
-        self.now, self.bounds = now, bounds
+        self.now, self.bounds, self.spread = now, bounds, spread
         storage = result._storage
         self.shape, self.dtype, self.layout = storage.shape, storage.dtype, storage.layout
         self.axes, self.nbytes = storage.axes, storage.nbytes
@@ -92,19 +95,32 @@ _MOST = 4096
 MOST_INPUTS = 3
 
 
-def remember(statement: Elementwise, result: Any, result_dtype: np.dtype | None, now: bool, bounds: Bounds) -> None:
-    """Keep the plan of a statement that reads its operands' own views, and was recorded with no options.
+def remember(
+    statement: Elementwise,
+    operands: Sequence[Any],
+    result: Any,
+    result_dtype: np.dtype | None,
+    now: bool,
+    bounds: Bounds,
+) -> None:
+    """Keep the plan of a statement that was recorded with no options and reads its operands' own storages.
 
     All plans are forgotten when there are too many.
     """
     (out,) = statement.outputs
-    forms = [x.view if type(x) is Ref else scalar_form(x) for x in statement.inputs]
+    owns = [ref_of(x) if isinstance(x, Handle) else None for x in operands]
+    forms = [scalar_form(x) if own is None else own.view for x, own in zip(operands, owns, strict=True)]
     if len(forms) > MOST_INPUTS:
         return
+    spread = tuple(
+        None if own is None or read is own else (read.array, read.view)
+        for read, own in zip(statement.inputs, owns, strict=True)
+    )
     made_of = result_dtype if statement.creates[0] else out.view
     if len(PLANS) > _MOST:
         PLANS.clear()
-    PLANS[statement.op, made_of, *[None] * (MOST_INPUTS - len(forms)), *forms] = Plan(statement, result, now, bounds)
+    plan = Plan(statement, result, now, bounds, spread if any(spread) else ())
+    PLANS[statement.op, made_of, *[None] * (MOST_INPUTS - len(forms)), *forms] = plan
 
 
 def target_of(out: Handle) -> Ref | None:
@@ -135,6 +151,14 @@ def _result(plan: Plan | ReductionPlan, pool: Any, cls: type[Handle]) -> Any:
     made._array, made._storage = array, storage
     made._ref, made._token = ref, token
     return made
+
+
+def _broadcast(own: Ref, array: np.ndarray, view: Any) -> Ref:
+    """What a statement reads of an operand that is broadcast."""
+    ref: Any = _new(Ref)
+    ref.storage, ref.array = own.storage, array
+    ref._view, ref._layout = view, own.storage.layout
+    return ref
 
 
 def replay(op: Op, inputs: tuple, target: Ref | None = None, result_dtype: Any = None, depth: int = 2) -> Any:
@@ -176,13 +200,12 @@ def replay(op: Op, inputs: tuple, target: Ref | None = None, result_dtype: Any =
             third = ref_of(x)
         of_third = third._view if third._layout is storage.layout else third.view
     made_of = result_dtype if target is None else target.view
-    try:
-        plan = PLANS[op, made_of, of_first, of_second, of_third]
-    except KeyError:
+    plan = PLANS.get((op, made_of, of_first, of_second, of_third))
+    if plan is None or (plan.bounds and not within(plan.bounds, inputs)):
         return None
-    if plan.bounds and not within(plan.bounds, inputs):
-        return None
-    reads = (second, third) if op.nin == 2 else (third,) if op.nin == 1 else (first, second, third)
+    reads: tuple = (second, third) if op.nin == 2 else (third,) if op.nin == 1 else (first, second, third)
+    if plan.spread:
+        reads = tuple([x if way is None else _broadcast(x, *way) for x, way in zip(reads, plan.spread, strict=True)])
     rt = _current()
     if rt is None or rt.thread != _thread():
         rt = runtime()

@@ -213,7 +213,7 @@ def _record(
     statement = Elementwise(op, reads, tuple(map(ref_of, results)), creates, mask, options, space)
     is_scalar = shape == () and all(creates)
     if usual and op.nout == 1 and not is_scalar and _are_own(reads, operands):
-        remember(statement, results[0], result_dtype, now, bounds)
+        remember(statement, operands, results[0], result_dtype, now, bounds)
     rt.program.append(statement, now)
     if is_scalar:
         values = tuple(map(item, results))
@@ -244,9 +244,10 @@ def _by_way_of_new_arrays(
 
 
 def _are_own(reads: tuple, operands: list) -> bool:
-    """Whether a statement reads its operands' own views, neither broadcast nor redistributed."""
+    """Whether a statement reads its operands' own storages, broadcast perhaps, but not redistributed."""
     return all(
-        r is x._ref if isinstance(x, Handle) else type(r) is not Ref for r, x in zip(reads, operands, strict=True)
+        r.storage is x._storage if isinstance(x, Handle) else type(r) is not Ref
+        for r, x in zip(reads, operands, strict=True)
     )
 
 

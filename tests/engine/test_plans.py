@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+import pytest
 
 import numpy_dist
-from numpy_dist.engine import plans
+from numpy_dist.comm.simulated import run_simulated
+from numpy_dist.engine import plans, record
 from numpy_dist.ir import statements, views
 
 
@@ -23,3 +27,31 @@ def test_plans_of_moving_boxes_are_bounded(monkeypatch):
         assert len(plans.PLANS) <= 9
         assert sum(len(view.parts) for view in set(views._DIVIDED)) == len(views._DIVIDED) <= 16
     assert np.array_equal(x.gather(), values)
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3])
+def test_broadcast_operands_have_plans(ranks: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    def work(seed: int) -> None:
+        rng = np.random.default_rng(seed)
+        values = [rng.standard_normal(shape) for shape in ((7, 5), (7, 1), (5,), (7,))]
+        x, column, row, long = (numpy_dist.asarray(v, split=0) for v in values)
+        made = [x - column, row * x, long[:, None] + row, np.maximum(2.0, column[::-1] + x)]
+        x -= column
+        x[1:] *= row[None]
+        u, c, r, n = values
+        want = [u - c, r * u, n[:, None] + r, np.maximum(2.0, c[::-1] + u)]
+        u -= c
+        u[1:] *= r[None]
+        for got, expected in zip([*made, x], [*want, u], strict=True):
+            np.testing.assert_array_equal(got.gather(), expected)
+        with pytest.raises(ValueError, match="could not be broadcast together"):
+            x - numpy_dist.asarray(np.ones((6, 1)))
+
+    def planned(rt: Any, op: Any, inputs: Any, *rest: Any) -> Any:
+        assert inputs[1].shape == (6, 1), "a statement was planned anew"
+        return original(rt, op, inputs, *rest)
+
+    original = record._record
+    run_simulated(ranks, work, 0)
+    monkeypatch.setattr(record, "_record", planned)
+    run_simulated(ranks, work, 1)
