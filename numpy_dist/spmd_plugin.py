@@ -11,9 +11,7 @@ command line was read (``--pyargs``), its options are known with ``-p numpy_dist
 
 from __future__ import annotations
 
-import ctypes
 import functools
-import importlib.util
 import json
 import os
 import signal
@@ -28,7 +26,7 @@ from typing import Any
 import hypothesis
 import pytest
 
-from numpy_dist.comm import detect, launchers
+from numpy_dist.comm import detect, devices, launchers
 from numpy_dist.spmd_testing import Agreement, watchdog
 
 SELECTION_VARIABLE = "NUMPY_DIST_TEST_SELECTION"
@@ -86,12 +84,13 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(session: pytest.Session, config: pytest.Config, items: list[pytest.Item]) -> None:
-    has_gpu = any("gpu" in item.keywords for item in items) and _has_gpu()
+    on_gpu = [item for item in items if item.get_closest_marker("gpu")]  # not by keywords: folders are among them
+    has_gpu = bool(on_gpu) and devices.usable() > 0
     for item in items:
         if "long" in item.keywords and "long" not in config.option.markexpr:
             item.add_marker(pytest.mark.skip(reason="long: ask for it with -m long"))
-        if "gpu" in item.keywords and not has_gpu:
-            item.add_marker(pytest.mark.skip(reason="no CUDA device"))
+    for item in () if has_gpu else on_gpu:
+        item.add_marker(pytest.mark.skip(reason="no CUDA device"))
     if inner_key in config.stash:
         config.stash[inner_key].select(items)
         return
@@ -119,18 +118,6 @@ def _identity(item: pytest.Item) -> str:
 def _test_seconds(config: pytest.Config) -> float:
     option = config.getoption("--spmd-timeout", None)
     return TEST_SECONDS if option is None else float(option)
-
-
-def _has_gpu() -> bool:
-    """Whether there is CuPy, and a device that CUDA's driver sees (CuPy itself is only for its backend to import)."""
-    if importlib.util.find_spec("cupy") is None:
-        return False
-    try:
-        driver = ctypes.CDLL("libcuda.so.1")
-    except OSError:
-        return False
-    count = ctypes.c_int(0)
-    return driver.cuInit(0) == 0 and driver.cuDeviceGetCount(ctypes.byref(count)) == 0 and count.value > 0
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:

@@ -58,7 +58,7 @@ def run(loop: Loop, memory: Memory, array_type: type, launch: Launch) -> Repeate
     repeated = Repeated(kernel, words, space, lowered, memory, array_type, launch)
     repeated.operands = [numbers[id(x)] for x in lowered.arrays]
     repeated.turned_back = None if order is None else tuple(np.argsort(order).tolist())
-    for step, result in zip(lowered.reductions, repeated.start(words), strict=True):
+    for step, result in zip(lowered.reductions, repeated.start(words.copy()), strict=True):
         memory.copy(step.partial, result.reshape(step.partial.shape))
     return repeated if loop.shape else None
 
@@ -91,20 +91,30 @@ class Repeated:
         self._addresses = [kernel.words[f"p{k}"] for k, _ in enumerate(lowered.arrays)]
         self.scalars = [place for place in lowered.scalar_places if place is not None]
         typed = zip(lowered.scalars, lowered.scalar_places, strict=True)
-        self._typed = [(kernel.words[f"s{k}"], x.dtype) for k, (x, place) in enumerate(typed) if place is not None]
+        self._typed = [
+            words[kernel.words[f"s{k}"] :].view(np.uint8)[: x.itemsize].view(x.dtype)
+            for k, (x, place) in enumerate(typed)
+            if place is not None
+        ]
+        self._numbers = words.data  # quicker for single words
         self._ops = [step.op for step in lowered.reductions]
         self._shapes = [(step.partial.shape, step.partial.dtype) for step in lowered.reductions]
         self._fold: Repeated | None = None
 
     def again(self, addresses: list[int], scalars: list[Any], loop: Any = None) -> list[Any] | None:
         """Start the kernel on other memory; returns the partial results of reductions."""
-        words = self._words.copy()  # it may be read later
-        words[self._addresses] = addresses
+        numbers = self._numbers
+        for place, address in zip(self._addresses, addresses, strict=True):
+            numbers[place] = address
         try:
-            for (place, dtype), value in zip(self._typed, scalars, strict=True):
-                _fill(words, place, typed_scalar(value, dtype))
+            for typed, value in zip(self._typed, scalars, strict=True):
+                if type(value) is float and typed.dtype.char == "d":
+                    typed[0] = value
+                else:
+                    typed[0] = typed_scalar(value, typed.dtype)
         except OverflowError:  # a Python integer that the dtype can not hold: NumPy compares them all the same
             return None
+        words = self._words.copy()  # it may be read later
         results = self.start(words)
         made = [result.reshape(shape) for result, (shape, _) in zip(results, self._shapes, strict=True)]
         return made if self.turned_back is None else [result.transpose(self.turned_back) for result in made]

@@ -56,6 +56,19 @@ def test_other_memory_and_other_scalars(shape, axes, order, tmp_path):
         assert np.array_equal(partials[0], np.sum((x * scalar) ** 2, axis=axes, keepdims=True))
 
 
+def test_what_was_started_keeps_its_arguments(tmp_path):
+    """Kernels start late on a device; by then the same loop may have been asked for again."""
+    first, second = (loop_over(np.full((7, 90), k), np.empty((7, 90)), 2.0, (1,)) for k in (1.0, 3.0))
+    launch, later = launcher(tmp_path, kernels_of([first])), list[Any]()
+    repeated = runner.run(first, HOST, np.ndarray, lambda *arguments: later.append(arguments))
+    assert repeated is not None
+    x, y = second.steps[0].inputs[0], second.steps[0].outputs[0]  # type: ignore[union-attr]
+    repeated.again([(x, y)[number].ctypes.data for number in repeated.operands], [5.0], None)
+    for arguments in later:
+        launch(*arguments)
+    assert set(first.steps[0].outputs[0].ravel()) == {2.0} and set(y.ravel()) == {15.0}  # type: ignore[union-attr]
+
+
 def test_an_integer_that_does_not_fit_is_left_to_others(tmp_path):
     x, y = np.arange(9, dtype=np.uint8), np.empty(9, np.uint8)
     loop = Loop((9,), [Step(op_of(np.add), (x, 3), (y,))], lambda label, kind: None)
