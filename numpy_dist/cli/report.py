@@ -9,9 +9,11 @@ import sys
 from importlib import metadata, util
 from typing import Any
 
+from numpy_dist.backends.base import GROUP as BACKEND_PLUGINS
 from numpy_dist.backends.base import choose_backend, has_numba
 from numpy_dist.cli import library, machine
 from numpy_dist.comm import devices
+from numpy_dist.dispatch.core.plugins import plugins
 from numpy_dist.errors import LauncherError
 from numpy_dist.settings import config
 
@@ -113,6 +115,7 @@ def collect() -> dict[str, Any]:
     mpi = _mpi()
     backends = {name: _backend(*needs) for name, needs in BACKENDS.items()}
     backends["auto"] = choose_backend("auto", [devices.usable()], has_numba())
+    backends |= {point.name: f"plug-in {point.value}" for point in metadata.entry_points(group=BACKEND_PLUGINS)}
     total, available = machine.memory()
     cores = machine.cores()
     return {
@@ -127,6 +130,7 @@ def collect() -> dict[str, Any]:
         "mpi": mpi,
         "backends": backends,
         "transport": _transport(),
+        "plugins": [str(plugin) for plugin in plugins()],
         "settings": config.snapshot(),
         "missing": _missing(mpi),
     }
@@ -154,6 +158,7 @@ def as_text(facts: dict[str, Any]) -> str:
         ("transport", f"{facts['transport']['name']}: {facts['transport']['reason']}"),
         ("settings", ", ".join(f"{name}={value}" for name, value in facts["settings"].items())),
     ]
+    rows += [("plug-in", line) for line in facts["plugins"]]
     rows += [("missing", line) for line in facts["missing"]] or [("missing", "nothing")]
     return "\n".join(f"{name:<14} {value}" for name, value in rows)
 

@@ -3,6 +3,7 @@
 References
 ----------
 R. Barrett et al., Templates for the Solution of Linear Systems, SIAM 1994: CG (2.3.1), BiCGSTAB (2.3.8).
+Y. Saad and M. H. Schultz, GMRES, SIAM J. Sci. Stat. Comput. 7 (1986): with modified Gram-Schmidt.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ def register() -> None:
     """Register the solvers."""
     _register(solvers.cg, _conjugate_gradients)
     _register(solvers.bicgstab, _bicgstab)
+    _register(solvers.gmres, _gmres)
 
 
 def _register(function: Any, solve: Callable[..., Any]) -> None:
@@ -43,12 +45,17 @@ def _register(function: Any, solve: Callable[..., Any]) -> None:
         most = 10 * b.shape[0] if given["maxiter"] is None else int(given["maxiter"])
         if float(np.linalg.norm(b)) == 0:
             return b.astype(kind), 0
-        callback = given["callback"] or (lambda _: None)
-        return solve(operator(given["A"]), operator(given["M"]), b.astype(kind), x, tolerance, most, callback)
+        callback = given["callback"] or _ignore
+        more = {name: given[name] for name in ("restart", "callback_type") if name in given}
+        return solve(operator(given["A"]), operator(given["M"]), b.astype(kind), x, tolerance, most, callback, **more)
 
     solver.__name__ = solver.__qualname__ = function.__name__
     solver.__signature__ = signature  # type: ignore[attr-defined]
     implements(function)(solver)
+
+
+def _ignore(_: Any) -> None:
+    """In the place of a callback that was not given."""
 
 
 def operator(a: Any) -> Operator:
@@ -116,3 +123,57 @@ def _bicgstab(
         if abs(omega) < np.finfo(b.dtype).eps ** 2:
             return x, -11
     return x, most
+
+
+def _gmres(
+    a: Operator,
+    m: Operator,
+    b: Any,
+    x: Any,
+    tolerance: float,
+    most: int,
+    callback: Any,
+    restart: int | None,
+    callback_type: str | None,
+) -> tuple[Any, int]:
+    """Restarted GMRES, preconditioned from the left: `most` counts restarts, or steps where SciPy counts steps."""
+    if callback_type not in (None, "x", "pr_norm", "legacy"):
+        raise ValueError(f"Unknown callback_type: {callback_type!r}")
+    every_step = _ignore if callback_type == "x" else callback
+    norm, left = float(np.linalg.norm(b)), most  # steps that are left, where they count
+    by_steps = callback_type in (None, "legacy") and callback is not _ignore
+    for _ in range(most):
+        r = b - a(x)
+        if float(np.linalg.norm(r)) <= tolerance or (by_steps and left <= 0):
+            break
+        r = m(r)
+        wanted = tolerance / norm * float(np.linalg.norm(m(b)))
+        steps = min(restart or 20, b.shape[0], left if by_steps else b.shape[0])
+        change, done = _krylov(lambda v: m(a(v)), r, steps, wanted, lambda rest: every_step(rest / norm))
+        x, left = x + change, left - done
+        if callback_type == "x":
+            callback(x)
+    return x, 0 if float(np.linalg.norm(b - a(x))) <= tolerance else most
+
+
+def _krylov(a: Operator, r: Any, steps: int, wanted: float, each: Callable[[float], None]) -> tuple[Any, int]:
+    """The element of a Krylov space with the least residual, and how many steps were made."""
+    size = float(np.linalg.norm(r))
+    basis = [r / size]
+    small = np.zeros((steps + 1, steps), r.dtype)
+    start = np.zeros(steps + 1, r.dtype)
+    start[0] = size
+    for k in range(steps):
+        w = a(basis[k])
+        length = float(np.linalg.norm(w))
+        for number, v in enumerate(basis):
+            small[number, k] = along = np.vdot(v, w)
+            w = w - along * v
+        small[k + 1, k] = rest = float(np.linalg.norm(w))
+        y = np.linalg.lstsq(small[: k + 2, : k + 1], start[: k + 2])[0]
+        left = float(np.linalg.norm(start[: k + 2] - small[: k + 2, : k + 1] @ y))
+        each(left)
+        if left <= wanted or rest <= np.finfo(r.dtype).eps * length:
+            break
+        basis.append(w / rest)
+    return sum(c * v for c, v in zip(y, basis, strict=False)), k + 1

@@ -370,6 +370,7 @@ def test_info() -> None:
     facts = json.loads(done.stdout)
     assert facts["cores"] >= 1 and facts["backends"]["numpy"] == "ready"
     assert facts["mpi"]["library"] or facts["mpi"]["problem"]
+    assert any(line.startswith("scipy (numpy_dist") and line.endswith(": off") for line in facts["plugins"])
 
 
 def test_version() -> None:

@@ -102,24 +102,47 @@ def test_options_of_transforms():
         scipy.fft.fft(nd.asarray(VALUES))
 
 
-@pytest.mark.parametrize("name", ["cg", "bicgstab"])
+@pytest.mark.parametrize("name", ["cg", "bicgstab", "gmres"])
 def test_solvers(name):
-    solve = getattr(solvers, name)  # a name that is imported before the plug-in is on stays SciPy's own
     matrix = np.diag(np.arange(1.0, 31.0))
     matrix[0, 1] = matrix[1, 0] = 0.3
     a, b = nd.asarray(matrix), nd.asarray(np.ones(30))
-    steps = []
+    solve = getattr(solvers, name)  # a name that is imported before the plug-in is on stays SciPy's own
+    steps, more = [], {"callback_type": "x"} if name == "gmres" else {}
     operator = solvers.LinearOperator((30, 30), matvec=lambda v: a @ v, dtype=float)
     jacobi = solvers.LinearOperator((30, 30), matvec=lambda v: v / np.arange(1.0, 31.0), dtype=float)
     for given in (a, operator):
         with forbid_gathers():
-            x, info = solve(given, b, rtol=1e-10, callback=steps.append)
+            x, info = solve(given, b, rtol=1e-10, callback=steps.append, **more)
         assert info == 0 and isinstance(x, nd.DistArray) and isinstance(steps[0], nd.DistArray)
         np.testing.assert_allclose(matrix @ x.gather(), np.ones(30), atol=1e-8)
     quick, _ = solve(operator, b, rtol=1e-10, M=jacobi, x0=np.zeros(30))
     np.testing.assert_allclose(quick.gather(), x.gather(), atol=1e-8)
     assert solve(operator, b, maxiter=1, rtol=1e-14)[1] == 1
     assert solve(operator, 0 * b)[1] == 0
+
+
+@pytest.mark.parametrize("kind", [float, complex])
+def test_gmres_of_a_matrix_that_is_not_symmetric(kind):
+    rng = np.random.default_rng(0)
+    matrix = (rng.standard_normal((60, 60)) + 20 * np.eye(60)).astype(kind)
+    if kind is complex:
+        matrix += 1j * rng.standard_normal((60, 60))
+    b, rests = rng.standard_normal(60), []
+    with forbid_gathers():
+        x, info = solvers.gmres(nd.asarray(matrix), nd.asarray(b), rtol=1e-9, callback=rests.append,
+                                callback_type="pr_norm")
+    theirs, _ = solvers.gmres(matrix, b, rtol=1e-9)
+    assert info == 0 and x.dtype == kind and rests == sorted(rests, reverse=True)
+    np.testing.assert_allclose(x.gather(), theirs, atol=1e-8)
+    assert np.linalg.norm(matrix @ x.gather() - b) <= 1e-9 * np.linalg.norm(b)
+    for options in ({"restart": 2, "maxiter": 3}, {"maxiter": 4, "callback": rests.append, "callback_type": "legacy"}):
+        ours = solvers.gmres(nd.asarray(matrix), nd.asarray(b), rtol=1e-14, **options)
+        theirs = solvers.gmres(matrix, b, rtol=1e-14, **options)
+        assert ours[1] == theirs[1]
+        np.testing.assert_allclose(ours[0].gather(), theirs[0], atol=1e-8)
+    with pytest.raises(ValueError, match="Unknown callback_type"):
+        solvers.gmres(nd.asarray(matrix), nd.asarray(b), callback_type="y")
 
 
 def test_a_stencil_as_an_operator():
