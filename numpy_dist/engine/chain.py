@@ -47,7 +47,11 @@ class Chain:
                 ready = []
                 group.run(runtime, own, storages)
                 continue
-            plan.prepare(runtime, storages)
+            try:
+                plan.prepare(runtime, storages)
+            except MemoryError:
+                self._launch(runtime, ready, storages)  # what was recorded before is there, as it is without chains
+                raise
             (part,) = plan.parts
             if part.repeat.fill(*part.arguments(own, storages)):
                 ready.append(_Member(plan, part, own, group.prepare_results(runtime, own)))

@@ -12,6 +12,7 @@ import numpy_dist
 from numpy_dist import engine
 from numpy_dist.backends.compiled import chained
 from numpy_dist.engine.links import MOST, Link, chains_of
+from numpy_dist.engine.pool import Pool
 
 from .random_programs import random_rows
 from .test_random_programs import _run as run_random_program
@@ -130,6 +131,41 @@ def test_what_is_not_aligned_is_not_run_together(kernel_cache: str) -> None:
     values = np.random.default_rng(0).standard_normal((300, 33))
     outcome = run_tier(1, "first", kernel_cache, _repeated, shifted, values)[0]
     np.testing.assert_allclose(outcome.result[0][-1], shifted(values), rtol=1e-12)
+
+
+def test_what_comes_before_a_lack_of_memory_is_computed(kernel_cache: str) -> None:
+    def work() -> tuple[list[np.ndarray], int]:
+        values = np.random.default_rng(0).standard_normal((300, 33))
+        x, results = numpy_dist.asarray(values, split=0), []
+        take = Pool.take
+
+        def fails(pool: Pool, nbytes: int) -> Any:
+            if lacking and nbytes == values.nbytes:
+                lacking.pop()
+                if not lacking:
+                    raise MemoryError
+            return take(pool, nbytes)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Pool, "take", fails)
+            for turn in range(3):
+                lacking = [0, 0] * (turn == 2)
+                top = x.max(axis=1, keepdims=True)
+                moved = x - top
+                sums = moved.sum(axis=1, keepdims=True)
+                try:
+                    parts = moved / sums
+                    engine.flush()
+                except MemoryError:
+                    lacking = [1]
+                del parts
+                results = [top.gather(), moved.gather(), sums.gather()]
+        top_, moved_ = values.max(axis=1, keepdims=True), values - values.max(axis=1, keepdims=True)
+        for got, want in zip(results, (top_, moved_, moved_.sum(axis=1, keepdims=True)), strict=True):
+            np.testing.assert_allclose(got, want, rtol=1e-12)
+        return results, len(lacking)
+
+    assert run_tier(1, "first", kernel_cache, work)[0].result[1] == 1
 
 
 def test_the_explanation_says_so() -> None:
