@@ -279,7 +279,7 @@ def _key_of(form: int) -> tuple | None:
     found = _KEYS.get(form)
     if found is None:
         _KEYS.clear()
-        _KEYS.update({number: key for key, number in list(forms._FORMS.items())})
+        _KEYS.update(forms.known_forms())
         found = _KEYS.get(form)
     return found
 

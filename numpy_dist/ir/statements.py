@@ -163,6 +163,8 @@ class Reduction(Statement):
 
 _FORMS: dict[tuple, int] = {}
 _MOST = 8192
+_LATEST: dict[int, tuple] = {}  # forms by number, of those that were forgotten last
+_REMEMBERED = 1024
 _numbers = itertools.count()
 
 
@@ -174,6 +176,18 @@ def scalar_form(value: Any) -> Any:
 
 SCALAR_KINDS = frozenset({int, float, complex, bool, *(np.dtype(char).type for char in "?bBhHiIlLqQefdgFDG")})
 """Types of scalars that say which dtype takes part in an operation, whatever the value."""
+
+
+def _forget() -> None:
+    latest = list(_FORMS.items())[-_REMEMBERED:]
+    _FORMS.clear()
+    _LATEST.clear()
+    _LATEST.update({number: key for key, number in latest})
+
+
+def known_forms() -> dict[int, tuple]:
+    """What forms are the numbers of, by number."""
+    return _LATEST | {number: key for key, number in list(_FORMS.items())}
 
 
 def form_of(statement: Statement, *rest: Any) -> int | None:
@@ -188,7 +202,8 @@ def form_of(statement: Statement, *rest: Any) -> int | None:
     Notes
     -----
     Numbers are never used again, so that whatever is kept by form stays right. Forms are forgotten when there are too
-    many; statements of a forgotten form get a new number. Which storages are the same is not part of the form.
+    many; statements of a forgotten form get a new number. What the last of them were is known for longer, since ranks
+    compare what was recorded a while ago (`comm.journal`). Which storages are the same is not part of the form.
     """
     key = (
         statement.op,
@@ -206,6 +221,6 @@ def form_of(statement: Statement, *rest: Any) -> int | None:
         return None
     if found is None:
         if len(_FORMS) > _MOST:
-            _FORMS.clear()
+            _forget()
         found = _FORMS[key] = next(_numbers)
     return found

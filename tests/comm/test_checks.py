@@ -20,6 +20,7 @@ from numpy_dist.comm.detect import get_communicator
 from numpy_dist.comm.journal import KEPT, packed, unpacked
 from numpy_dist.comm.simulated import run_simulated
 from numpy_dist.errors import DivergenceError, DivergenceWarning, RankError
+from numpy_dist.ir import statements
 from numpy_dist.settings import config
 from numpy_dist.spmd_testing import inject
 
@@ -225,6 +226,24 @@ def test_work_in_another_order_is_taken_for_a_loop_over_a_set() -> None:
     for check in ("off", "on"):
         errors = errors_of(source, CHECK=check)
         assert errors == {} if check == "off" else "Loop over sorted(...)" in text_of(errors)
+
+
+def test_a_form_that_is_forgotten_between_recording_and_comparing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ranks may look at a statement before and after its form is forgotten, and must see the same."""
+
+    def body() -> list[str]:
+        x = nd.ones(8)
+        y = np.hypot(x[3:], 0.25)
+        if x.comm.rank == 0:
+            journal_module._KEYS.clear()
+            monkeypatch.setattr(statements, "_MOST", 0)
+            np.hypot(x[2:], 0.25)  # a new form, for which there is no room
+            monkeypatch.undo()
+        texts = [str(op) for op in y.comm.checks.journal.operations()]
+        return [text for text in texts if text.startswith("hypot(float64[5]")]
+
+    found = run_simulated(2, body)
+    assert found[0] == found[1] and len(found[0]) == 1, found
 
 
 def test_programs_of_one_form_pass() -> None:
