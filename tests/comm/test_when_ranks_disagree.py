@@ -47,3 +47,32 @@ def test_an_example_that_hangs_is_reported_as_the_page_says(example: Example, tm
     assert done.returncode != 0
     text = done.stderr.replace(f"{tmp_path}{os.sep}", "")
     assert matches(text[: text.rindex("=end)") + 5], example.expected), text
+
+
+# How often a loop goes round until a clock has come so far is chance, and perhaps the same on both ranks.
+CERTAIN = [example for example in ENDING if "while time" not in example.code]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("example", CERTAIN, ids=range(len(CERTAIN)))
+def test_an_example_on_real_ranks(example: Example, tmp_path: Path) -> None:
+    """Numbers and the names of waits are others there."""
+    mpiexec = detect.find_mpiexec()
+    if mpiexec is None:
+        pytest.skip("there is no mpiexec")
+    (tmp_path / "script.py").write_text(example.code)
+    program = [sys.executable, "-W", "ignore", "script.py"]
+    orders = [["-n", "1", "-env", "PYTHONHASHSEED", seed, *program] for seed in ("1", "2")]  # sets in two orders
+    done = subprocess.run(
+        [mpiexec, *orders[0], ":", *orders[1]],
+        cwd=tmp_path,
+        env={**os.environ, **settings_of(example.code)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode == 0) == (not example.expected), done
+    assert example.expected.partition(":")[0] in done.stderr, done.stderr
+    *_, advice = example.expected.splitlines() or [""]
+    assert advice.split(". ")[0] in done.stderr, done.stderr

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ import numpy_dist
 from numpy_dist import engine
 from numpy_dist.settings import config
 from numpy_dist.spmd_testing import run_simulated
+from tests.failures.jobs import run
 
 N = 24
 INTEGERS, FLOATS = np.arange(N), np.arange(1.0, N + 1)
@@ -167,3 +169,31 @@ def test_agreement_costs_no_further_collective() -> None:
 
     free = dict.fromkeys(("stencil", "masked assignment", "square", "cast", "divide"), 0)
     assert run_simulated(3, on_each_rank)[0] == {**free, **dict.fromkeys(("sum", "mask", "argmax", "powers"), 1)}
+
+
+REAL = """
+import sys, warnings
+sys.path.insert(0, {root!r})
+import numpy as np
+import numpy_dist
+from tests.failures.test_errors import CASES, FLOATS, INTEGERS, outcome
+from numpy_dist import engine
+warnings.simplefilter("ignore")
+numpy_dist.config.MIN_SHARD_BYTES, numpy_dist.config.FALLBACK = 0, "silent"
+floats, integers = FLOATS.copy(), INTEGERS.copy()
+for name, case in CASES.items():
+    expected = outcome(case, np.asarray)
+    FLOATS[:], INTEGERS[:] = floats, integers  # NumPy's put writes what is before the wrong index
+    before = numpy_dist.asarray(FLOATS) + 1
+    found = outcome(case, numpy_dist.asarray)
+    total = float((before + numpy_dist.asarray(FLOATS)).sum())
+    for other in engine.runtime().comm.allgather((name, found, total)):
+        assert other == (name, expected, 2 * FLOATS.sum() + len(FLOATS)), (name, expected, other)
+print("<all>")
+"""
+
+
+@pytest.mark.slow
+def test_the_same_on_real_ranks(tmp_path: Path) -> None:
+    job = run("mpiexec", REAL.format(root=str(Path(__file__).parents[2])), tmp_path, 3)
+    assert (job.code, job.output.count("<all>"), job.errors) == (0, 3, ""), job.text
