@@ -46,6 +46,8 @@ class Case:
         None: bitwise equal.
     declines : str or None
         Why this call is gathered although the function is not.
+    alone : bool
+        Whether it is not gathered on a single rank all the same.
     materialises : bool
         Whether the call asks for the values as such (`repr`, `list`, a file), so that a gather is what is wanted.
     values : bool
@@ -62,6 +64,7 @@ class Case:
     via: Callable[..., Any] | None = None
     tolerance: Tolerance | None = None
     declines: str | None = None
+    alone: bool = False
     materialises: bool = False
     values: bool = True
     apart: Callable[..., Any] | None = None
@@ -98,13 +101,15 @@ class Topic:
         via: Callable[..., Any] | None = None,
         tolerance: Tolerance | None = None,
         declines: str | None = None,
+        alone: bool = False,
         materialises: bool = False,
         values: bool = True,
         apart: Callable[..., Any] | None = None,
         **kwargs: Any,
     ) -> Case:
         """Add one call; see `Case`."""
-        made = Case(function, args, kwargs, via, tolerance, declines, materialises, values, apart, len(self.cases))
+        number = len(self.cases)
+        made = Case(function, args, kwargs, via, tolerance, declines, alone, materialises, values, apart, number)
         self.cases.append(made)
         return made
 

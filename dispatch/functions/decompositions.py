@@ -1,7 +1,7 @@
 """Linear algebra of stacks of matrices: each rank has whole matrices, and NumPy's LAPACK treats them there.
 
-Of a single matrix, singular values and least-squares solutions are computed where it is tall (`parallel.tall`). For the
-rest it is gathered: what LAPACK does to one matrix in place has no distributed form here.
+Of a single matrix, singular values and least-squares solutions are computed where it is tall (`parallel.tall`). On one
+rank LAPACK treats it where it lies. Else it is gathered: what LAPACK does to one matrix has no distributed form here.
 """
 
 from __future__ import annotations
@@ -12,11 +12,13 @@ from typing import Any
 import numpy as np
 
 from numpy_dist import engine
+from numpy_dist.dispatch.core.operands import rebuild
 from numpy_dist.dispatch.core.registry import decline, implements
 from numpy_dist.dispatch.functions.common import NoValue, as_handle, blocks, given
 from numpy_dist.dispatch.functions.counting import MOST_KNOWN
 from numpy_dist.dispatch.functions.numpy_source import numpy_source
 from numpy_dist.dispatch.functions.shards import on_stacks
+from numpy_dist.engine import noted
 from numpy_dist.layout.layout import Pinned
 from numpy_dist.parallel.tall import reduced_system, triangles
 
@@ -32,7 +34,7 @@ def _of_each(function: Callable[..., Any], a: Any, *args: Any, **kwargs: Any) ->
 
 
 def _of_stacks(local: Callable[..., Any], function: Callable[..., Any], operands: list[Any], items: list[int]) -> Any:
-    """`local` on stacks of matrices; a single one is declined, unless its shape and dtype are wrong already."""
+    """`local` on stacks of matrices; of several ranks a single one is declined, unless it is wrong already."""
     name = function.__name__
     if operands[0].ndim < 2:
         local(*(np.zeros(x.shape, x.dtype) for x in operands))  # NumPy's error
@@ -40,8 +42,25 @@ def _of_stacks(local: Callable[..., Any], function: Callable[..., Any], operands
     if all(x.ndim <= depth for x, depth in zip(operands, items, strict=True)):
         first, *others = (np.zeros(x.shape, x.dtype) for x in operands)
         local(first[None][:0], *others)  # NumPy's errors
-        decline(SINGLE)
+        if engine.runtime().size > 1:
+            decline(SINGLE)
+        return _alone(local, name, operands)
     return on_stacks(local, operands, items, name=name)
+
+
+def _alone(function: Callable[..., Any], name: str, operands: list[Any]) -> Any:
+    """NumPy's function on the memory of the only rank."""
+    layouts = [engine.default_layout(tuple(x.shape)) for x in operands]
+    held = blocks(*((engine.aligned(x, its), its) for x, its in zip(operands, layouts, strict=True)))
+    with noted(name):
+        made = function(*held)
+    return _wrapped(made)
+
+
+def _wrapped(made: Any) -> Any:
+    if isinstance(made, tuple):
+        return rebuild(type(made), [_wrapped(item) for item in made])
+    return engine.from_global(made) if isinstance(made, np.ndarray) else made
 
 
 # -- a single tall matrix --------------------------------------------------------------------------------------------
@@ -88,6 +107,8 @@ def lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
     right = np.reshape(b, (b.shape[0], 1)) if b.ndim == 1 else b
     rows = _tall_rows(a, right) if right.shape[1] * 16 * a.shape[1] * engine.runtime().size <= MOST_KNOWN else None
     if rows is None or not right.shape[1]:
+        if engine.runtime().size == 1:
+            return _alone(lambda x, y: np.linalg.lstsq(x, y, rcond), "lstsq", [a, b])
         decline("a single matrix that is not tall")
     m, n = a.shape
     cutoff = np.finfo(sample[0].dtype).eps * m if rcond is None else rcond
