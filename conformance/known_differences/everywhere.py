@@ -34,7 +34,7 @@ STRIDE_DEPENDENT: tuple[StrideDependent, ...] = (
 # How far derived cases may be from NumPy, of functions whose written cases are exact.
 ROUNDING: dict[Any, Tolerance] = {
     np.cross: Tolerance(4, "NumPy multiplies scalars where ours are rows, which have vector loops"),
-    np.prod: PRODUCTS,
+    **dict.fromkeys((np.prod, np.cumprod, np.cumulative_prod, np.nanprod, np.nancumprod), PRODUCTS),
 }
 
 # Errors that name the first of several elements that they are about: which is the first depends on the order.

@@ -59,8 +59,10 @@ def call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, 
             f"but no structural rule took this call ({reason})"
         )
     unread = unread_outputs(function, args, kwargs)
-    everywhere = calls_back(args, kwargs)
-    action = "run NumPy on every rank, as it calls a function back" if everywhere else "run NumPy on one rank"
+    everywhere, action = calls_back(args, kwargs), "run NumPy on every rank, as it calls a function back"
+    if not everywhere:
+        everywhere = targets.writes_in_memory(function, args, kwargs)
+        action = "run NumPy on every rank, which has a file of its own" if everywhere else "run NumPy on one rank"
     policy.permit(name, reason, gathered_bytes(sharded, unread), action)
     written = targets.writes(function, args, kwargs)
     run = _on_every_rank if everywhere else _on_one_rank
@@ -106,9 +108,10 @@ def plain(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str,
     """Run a NumPy function where no argument is sharded: plain NumPy on every rank, on its own copies.
 
     It writes straight into its targets; results that are views stay views; large new arrays are sharded. Files are
-    written by rank 0 only.
+    written by rank 0 only, those in memory by every rank.
     """
-    if function in targets.FILE_WRITERS and engine.runtime().size > 1:
+    to_file = function in targets.FILE_WRITERS and not targets.writes_in_memory(function, args, kwargs)
+    if to_file and engine.runtime().size > 1:
         return _on_one_rank(function, args, kwargs, operands.find_handles(args, kwargs), [], set())
     if operands.all_flat(args) and (not kwargs or operands.all_flat(kwargs.values())):  # nearly always
         handles = [x for x in ((*args, *kwargs.values()) if kwargs else args) if isinstance(x, engine.Handle)]

@@ -6,6 +6,7 @@ views are never gathered: each needs a structural rule.
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable
 from typing import Any
 
@@ -93,6 +94,13 @@ VIEW_FUNCTIONS: frozenset[Any] = frozenset(
 FILE_WRITERS: frozenset[Any] = frozenset(
     {np.save, np.savez, np.savez_compressed, np.savetxt, np.ndarray.dump, np.ndarray.tofile}
 )
+
+
+def writes_in_memory(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Whether the file that a call writes is in memory, so that every rank has its own."""
+    if function not in FILE_WRITERS:
+        return False
+    return any(isinstance(x, io.BytesIO | io.StringIO) for x in (*args[:2], *kwargs.values()))
 
 
 def is_view_function(function: Any) -> bool:

@@ -162,4 +162,5 @@ def cov(
 ) -> Any:
     # One is multiplied by the other in place.
     fweights, aweights = (None if x is None else as_handle(x) for x in (fweights, aweights))
-    return _cov(m, y, rowvar, bias, ddof, fweights, aweights, dtype=dtype)
+    found = _cov(m, y, rowvar, bias, ddof, fweights, aweights, dtype=dtype)
+    return as_handle(found) if isinstance(found, np.ndarray) else found  # of no variables

@@ -1,6 +1,7 @@
 """Gathered NumPy: one rank runs it, and result, error, warnings and in-place targets are NumPy's on all ranks."""
 
 import inspect
+import io
 import pickle
 import re
 import warnings
@@ -205,6 +206,18 @@ def test_files_are_written_by_one_rank(tmp_path):
             engine.runtime().comm.barrier()
             with pytest.raises(FileNotFoundError):
                 silently(np.save, tmp_path / "none" / "x.npy", x)
+
+
+@spmd(1, 3)
+def test_files_in_memory_are_written_by_every_rank():
+    for threshold in (0, 1 << 20):
+        with nd.config(MIN_SHARD_BYTES=threshold):
+            file, text = io.BytesIO(), io.StringIO()
+            silently(np.save, file, nd.asarray(DATA))
+            silently(np.savetxt, text, nd.asarray(DATA))
+            file.seek(0)
+            text.seek(0)
+            assert np.array_equal(np.load(file), DATA) and np.array_equal(np.loadtxt(text), DATA)
 
 
 def test_warnings_of_replicated_arguments_are_numpys():
