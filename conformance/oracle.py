@@ -128,7 +128,7 @@ def _compare(case: Case, subject: Subject, ours: Outcome, theirs: Outcome, gathe
         if ours.error is None:
             yield f"returns {ours.result!r:.100}, NumPy raises {theirs.error!r}"
         elif type(ours.error) is not type(theirs.error) or not known_differences.same_text(
-            _text(ours.error), _text(theirs.error)
+            case, _text(ours.error), _text(theirs.error)
         ):
             yield f"raises {ours.error!r} instead of {theirs.error!r}"
     else:

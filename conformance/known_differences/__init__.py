@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import re
 from typing import Any
 
 import numpy as np
@@ -39,6 +40,8 @@ __all__ = [
     "same_text",
 ]
 
+# NumPy goes through indices along memory, and names the first that is out of bounds there.
+_ANY_INDEX = (r"^index -?\d+ is out of bounds", "index")
 _BY_FUNCTION = {entry.function: entry for entry in STRIDE_DEPENDENT}
 
 
@@ -78,9 +81,11 @@ def is_undefined(case: Case) -> bool:
     return case.function in (np.fft.irfft, np.fft.hfft) and empty
 
 
-def same_text(ours: str, theirs: str) -> bool:
+def same_text(case: Case, ours: str, theirs: str) -> bool:
     """Whether two error messages are the same, but for what depends on the order in which elements are looked at."""
     if ours == theirs:
+        return True
+    if case.variant and re.sub(*_ANY_INDEX, ours) == re.sub(*_ANY_INDEX, theirs):
         return True
     starts = (start for start in OF_SOME_ELEMENT if theirs.startswith(start))
     return any(ours.startswith(start) for start in starts)
