@@ -17,7 +17,7 @@ from numpy_dist.backends.compiled.repair import repair, reporting
 from numpy_dist.backends.compiled.threads import MOST_RANGES
 from numpy_dist.backends.summation import Leading, fold_chunks
 
-SMALLEST = 1 << 16  # elements of a loop that is worth it
+SMALLEST = 1 << 22  # bytes that the largest loop goes through: fewer stay in caches by themselves
 STEP_BYTES = 1 << 18  # of operands that the rows of a step have: they should stay in a core's own cache
 STEPS_A_THREAD = 4  # at least, so that threads end at about the same time
 
@@ -41,7 +41,7 @@ class Steps(NamedTuple):
 
 def steps_of(blocks: Sequence[Block], rows: int, threads: int) -> Steps | None:
     """The steps of loops of so many rows; None where they cannot be divided along rows, or are too small. Pure."""
-    if max(block.total for block in blocks) <= SMALLEST:
+    if max(block.nbytes for block in blocks) <= SMALLEST:
         return None
     units = [units_of(block, rows) for block in blocks]
     if None in units:
