@@ -63,11 +63,14 @@ class Wanted:
     ----------
     where : str
         In words.
+    collective : Need or None
+        The collective that it is in, which is another one than that of a rank with another `Need.kind`.
     """
 
     where: str
     each: Mapping[int, Need] = field(default_factory=dict)
     all: Need | None = None
+    collective: Need | None = None
 
 
 class _Probe(NamedTuple):
@@ -159,8 +162,8 @@ class Deadlocks:
         self._next = waited + min(waited, _MOST_SECONDS)
         for rank, need in wanted.each.items():
             self._post(rank, _Probe(self._era, mail.rank, self._wait, self._turn, need))
-        if wanted.all is not None:  # in another collective than the next rank?
-            self._post((mail.rank + 1) % mail.size, _Probe(self._era, -1, 0, 0, wanted.all))
+        if wanted.collective is not None:  # another one than the next rank's?
+            self._post((mail.rank + 1) % mail.size, _Probe(self._era, -1, 0, 0, wanted.collective))
 
     def drain(self) -> None:
         """Receive what is of no use any more."""
@@ -172,9 +175,9 @@ class Deadlocks:
         self._mail.post(rank, PROBE_TAG, pickle.dumps(tuple(probe), protocol=5))
 
     def _answer(self, wanted: Wanted, source: int, probe: _Probe, waited: float) -> None:
-        mine = wanted.all
+        mine, joined = wanted.all, wanted.collective
         if probe.origin < 0:
-            if mine is not None and mine.collective == probe.need.collective and mine.kind != probe.need.kind:
+            if joined is not None and joined.collective == probe.need.collective and joined.kind != probe.need.kind:
                 self._found = _TIMES
             return
         if self._mail.has_done(probe.need, source):

@@ -329,9 +329,9 @@ class MpiCommunicator(Communicator):
         def wanted() -> Wanted:
             need = Need(collective=ordinal, kind=where)
             if root is None or root == self.rank:
-                return Wanted(where, all=need)
+                return Wanted(where, all=need, collective=need)
             # Others that have not joined need not be waited for.
-            return Wanted(where, {root: need})
+            return Wanted(where, {root: need}, collective=need)
 
         _Wait(self, where, missing, wanted).until(request.Test)
         del self.active[id(request)]

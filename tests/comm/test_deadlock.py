@@ -233,7 +233,13 @@ def test_what_another_communicator_left_behind_is_dropped() -> None:
 
 def test_ranks_in_different_collectives_are_found() -> None:
     mails, searches = ranks_of(3)
-    wanted = [Wanted(kind, all=Need(2, kind)) for kind in ("barrier", "allgather", "barrier")]
-    assert None not in rounds(searches, wanted)
+    needs = [Need(2, kind) for kind in ("barrier", "allgather", "bcast")]
+    for mail in mails:
+        mail.joined = 2
+    wanted = [Wanted("", all=needs[0], collective=needs[0]), Wanted("", all=needs[1], collective=needs[1])]
+    assert None not in rounds(searches, [wanted[0], wanted[1], wanted[0]])
     mails, searches = ranks_of(3)
+    for mail in mails:
+        mail.joined = 2
     assert rounds(searches, [wanted[0]] * 3) == [None] * 3
+    assert None not in rounds(searches, [wanted[1], wanted[1], Wanted("", {0: needs[2]}, collective=needs[2])])
