@@ -70,7 +70,10 @@ class Pending(ABC):
 
     @abstractmethod
     def done(self) -> bool:
-        """Whether `wait` would return at once; also drives the messages on, so call it between pieces of work."""
+        """Whether `wait` would return at once; also drives the messages on, so call it between pieces of work.
+
+        Raises `numpy_dist.errors.RankError`, if it is called again and again, for a rank that has ended.
+        """
 
 
 class _Nothing(Pending):

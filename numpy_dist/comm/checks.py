@@ -123,7 +123,7 @@ class Checks:
             self._raise()
 
     def _raise(self) -> None:
-        told = self._gathered((self.journal.operations(), fingerprint.deciding(fingerprint.local())))
+        told = self._gathered((self.journal.operations(), fingerprint.deciding()))
         histories = {rank: operations for rank, (operations, _) in enumerate(told)}
         raise divergence_error(histories, None, {rank: found for rank, (_, found) in enumerate(told)})
 

@@ -211,7 +211,7 @@ class Deadlocks:
         mail = self._mail
         operations = packed(mail.checks.journal.operations()) if mail.checks is not None else packed([])
         where = f"{mail.named(wanted.where)}, at {caller_line()}"
-        mine = _State(self._era, where, operations, fingerprint.deciding(fingerprint.local()))
+        mine = _State(self._era, where, operations, fingerprint.deciding())
         for rank in range(mail.size):
             if rank != mail.rank:
                 mail.post(rank, STATE_TAG, pickle.dumps(tuple(mine), protocol=5))

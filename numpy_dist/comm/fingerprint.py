@@ -105,9 +105,9 @@ def _plugins() -> str:
     return " ".join(sorted(f"{point.name}={point.value}" for group in _GROUPS for point in points.select(group=group)))
 
 
-def deciding(fingerprint: Fingerprint) -> Fingerprint:
-    """The parts by which ranks decide what they communicate."""
-    return {name: value for name, value in fingerprint.items() if name.startswith(_DECIDE)}
+def deciding() -> Fingerprint:
+    """The parts of the calling rank's fingerprint by which it decides what it communicates."""
+    return {name: value for name, value in local().items() if name.startswith(_DECIDE)}
 
 
 def overrides_text() -> str:

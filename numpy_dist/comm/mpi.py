@@ -147,6 +147,7 @@ class _MpiPending(Pending):
         self._requests: list[MPI.Request] = []
         self._statuses: list[MPI.Status] = []
         self._expected: list[tuple[int, int]] = []
+        self._looks = 0
         # The ordinals, among all messages of a pair of ranks and this tag, of this exchange's last ones.
         self._last_sent: dict[int, int] = {}
         self._last_received: dict[int, int] = {}
@@ -170,22 +171,28 @@ class _MpiPending(Pending):
     def done(self) -> bool:
         if self._requests and self._test():
             self._finish()
+        elif self._requests:
+            self._looks += 1
+            if self._looks % _SPINS_BETWEEN_LOOKS == 0:  # a loop until it is done is a wait, too
+                self._communicator.look_for_notices()
+                self._communicator.raise_if_missing(self._is_missing, self._where())
         return not self._requests
 
     def wait(self) -> None:
         if not self._requests:
             return
-        ranks = sorted({*self._last_received, *self._last_sent})
-        where = f"messages with ranks {ranks}"
-
-        def wanted() -> Wanted:
-            received, sent = self._last_received, self._last_sent
-            return Wanted(
-                where, {r: Need(tag=self._tag, sent=received.get(r, 0), posted=sent.get(r, 0)) for r in ranks}
-            )
-
-        _Wait(self._communicator, where, self._is_missing, wanted).until(self._test)
+        _Wait(self._communicator, self._where(), self._is_missing, self._wanted).until(self._test)
         self._finish()
+
+    def _where(self) -> str:
+        return f"messages with ranks {sorted({*self._last_received, *self._last_sent})}"
+
+    def _wanted(self) -> Wanted:
+        received, sent = self._last_received, self._last_sent
+        return Wanted(
+            self._where(),
+            {r: Need(tag=self._tag, sent=received.get(r, 0), posted=sent.get(r, 0)) for r in {*received, *sent}},
+        )
 
     def _test(self) -> bool:
         try:
@@ -383,7 +390,7 @@ class MpiCommunicator(Communicator):
                 if notice.operations and self.checks is not None:
                     histories = {self.rank: self.checks.journal.operations(), rank: unpacked(notice.operations)}
                     text = f"{text}. {describe(histories, {rank: notice.reason})}"
-                    differences = fingerprint.compare({self.rank: _decides(), rank: notice.decides})
+                    differences = fingerprint.compare({self.rank: fingerprint.deciding(), rank: notice.decides})
                     text += f"\nThese ranks are not alike:\n{differences.text}" if differences.text else ""
                 raise RankError(text, rank, place)
 
@@ -405,7 +412,7 @@ class MpiCommunicator(Communicator):
                 sent={tag: n for (other, tag), n in self.sent.items() if other == rank},
                 posted={tag: n for (other, tag), n in self.posted.items() if other == rank},
                 operations=told,
-                decides=_decides() if told else {},
+                decides=fingerprint.deciding() if told else {},
             )
             buffer = pickle.dumps(notice, protocol=5)
             self._notices.append((self._control.Isend([buffer, MPI.BYTE], rank, _NOTICE_TAG), buffer))
@@ -483,10 +490,6 @@ class MpiCommunicator(Communicator):
         text = f"has waited {seconds:.0f} s in {where} (collective {self._collectives})\n{stack}"
         sys.stderr.write(f"[rank {self.rank}] {text}")
         sys.stderr.flush()
-
-
-def _decides() -> dict[str, str]:
-    return fingerprint.deciding(fingerprint.local())
 
 
 def _all_complete(states: Sequence[tuple[bool, int, dict[Any, int], dict[Any, int], bool]]) -> bool:

@@ -208,6 +208,17 @@ def test_an_early_end_without_further_communication_is_legal(run: Runner) -> Non
     assert (job.code, job.output, job.errors) == (0, "received False\n", "")
 
 
+def test_a_loop_until_a_message_is_here_is_a_wait(run: Runner) -> None:
+    script = """
+        if rank == 0:
+            pending = comm.start_exchange([], [(1, np.zeros(3))])
+            while not pending.done(): time.sleep(0.001)
+    """
+    job = run(script, nranks=2)
+    assert job.code != 0 and job.seconds < SECONDS
+    assert "rank 1 has ended (it ran to its end), and rank 0 waits for it in messages with ranks [1]" in job.errors
+
+
 def test_the_program_may_handle_it(run: Runner) -> None:
     script = """
         from numpy_dist.errors import RankError
