@@ -145,13 +145,15 @@ def main() -> None:
     harness.add_options(parser, "moving")
     parser.add_argument("--only", nargs="+", choices=CASES, default=list(CASES), metavar="NAME")
     options = parser.parse_args()
-    os.environ.setdefault("NUMPY_DIST_COMPILE", "first")  # the warm-up is short
+    # The backend that users get; the warm-up is short.
+    defaults = {"NUMPY_DIST_BACKEND": "auto", "NUMPY_DIST_COMPILE": "first"}
+    os.environ.update({name: harness.AS_STARTED.get(name, value) for name, value in defaults.items()})
     rows = [row for name in options.only for row in measure(name, options.quick)]
     harness.show("moving", rows + moving_counts.rows(), options)
 
 
 if __name__ == "__main__":
-    if len(sys.argv) == 4 and sys.argv[2] in CASES:
+    if len(sys.argv) == 4 and not sys.argv[1].startswith("-"):
         on_a_rank(sys.argv[1], sys.argv[2], int(sys.argv[3]))
     else:
         main()
