@@ -20,6 +20,7 @@ from numpy_dist.parallel.extremes import extremes
 
 def _direction(bins: Any) -> int:
     """As NumPy's private ``_monotonicity``: 1 if the values ascend, -1 if they descend, else 0."""
+    np.digitize(0.0, np.zeros(1, bins.dtype))  # its error for values that are no floating-point numbers
     if not np.any(bins[:-1] > bins[1:]):
         return 1
     return 0 if np.any(bins[:-1] < bins[1:]) else -1
@@ -39,7 +40,7 @@ MOST_KNOWN = 1 << 24
 def bincount(x: Any, /, weights: Any = None, minlength: Any = 0) -> Any:
     """Collective: one allgather of the largest, and one message from each rank to each owner of the counts."""
     x = as_handle(x)
-    weights = None if weights is None else as_handle(weights)
+    weights = None if weights is None or not x.size else as_handle(weights)  # of nothing NumPy looks at no weights
     few: Any = [None if each is None else np.zeros((1,) * each.ndim, each.dtype) for each in (x, weights)]
     np.bincount(few[0], few[1], minlength)  # NumPy's errors for what is wrong with any values
     if weights is not None and weights.shape != x.shape:

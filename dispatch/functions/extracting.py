@@ -66,11 +66,12 @@ def extract(condition: Any, arr: Any) -> Any:
 @implements(np.compress, kind="composed")
 def compress(condition: Any, a: Any, axis: Any = None, out: Any = None) -> Any:
     condition, a = _truth(condition), as_handle(a)
-    if axis is None:
-        a, axis = np.ravel(a), 0
-    axis = normalize_axis_index(axis, a.ndim)
     if condition.ndim != 1:
         raise ValueError("condition must be a 1-d array")
+    if axis is None:
+        a, axis = np.ravel(a), 0
+    a = np.atleast_1d(a)
+    axis = normalize_axis_index(axis, a.ndim)
     if out is not None:
         return np.take(a, np.nonzero(condition)[0], axis, out)
     length, n = condition.shape[0], a.shape[axis]

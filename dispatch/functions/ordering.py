@@ -248,14 +248,16 @@ def argpartition(a: Any, kth: Any, axis: Any = -1, kind: str = "introselect", or
 def _check_places(function: Any, a: Any, kth: Any, axis: Any, kind: str, order: Any) -> None:
     """NumPy's errors, which depend on the shape and the places."""
     places = engine.gather(kth) if engine.is_handle(kth) else np.asarray(kth)
-    if axis is None:
+    if axis is None or not a.ndim and function is np.argpartition:
         shape: tuple[int, ...] = (a.size,)
     else:
         normalize_axis_index(axis, a.ndim)
         shape = tuple(n if i == axis % a.ndim else min(n, 1) for i, n in enumerate(a.shape))
     few = np.zeros((1,) * len(shape), metadata(a).dtype)
     function(few, np.zeros(places.shape, places.dtype), axis or 0, kind, order)
-    length = shape[0 if axis is None else axis]
+    if not a.size:  # NumPy looks at no place
+        return
+    length = shape[0 if len(shape) == 1 or axis is None else axis]
     for place in places.ravel():
         if not -length <= place < length:
             raise ValueError(f"kth(={place + length if place < 0 else place}) out of bounds ({length})")

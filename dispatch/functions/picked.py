@@ -149,7 +149,7 @@ def _combined(indices: list[Any], extents: list[int], axes: list[int]) -> Any:
     try:
         shape = np.broadcast_shapes(*shapes)
     except ValueError:
-        listed = " ".join(str(each).replace(" ", "") for each in shapes)
+        listed = " ".join(str(each).replace(" ", "") for each in shapes if each)  # NumPy leaves integers out
         raise IndexError(
             f"shape mismatch: indexing arrays could not be broadcast together with shapes {listed} "
         ) from None

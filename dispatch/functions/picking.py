@@ -130,6 +130,8 @@ def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: Any = "r
     shape = (*a.shape[:axis], *indices.shape, *a.shape[axis + 1 :])
     if out is not None:
         _check_output(out, shape, a.dtype)
+    if 0 in a.shape[:axis]:  # NumPy looks at no index
+        return engine.empty(shape, a.dtype) if out is None else out
     if n == 0 and 0 not in shape:
         raise IndexError("cannot do a non-empty take from an empty axes.")
     indices = within(np.astype(indices, np.intp), n, mode)

@@ -88,7 +88,7 @@ def _unique_rows(ar: Any, wanted: tuple[Any, Any, Any], axis: Any) -> Any:
     (block,) = blocks((engine.aligned(rows, layout), layout))
     first = first_position(layout)
     arrays = [np.ascontiguousarray(block), np.arange(first, first + len(block))]
-    if width > _MANY_COLUMNS:
+    if width > _MANY_COLUMNS or ar.dtype == np.float16:  # in structures NaN of this type comes first
         structure = np.dtype([(f"f{i}", ar.dtype) for i in range(width)])
         (part, positions), counts = key_sort.sort(arrays, lambda a: [a[0].view(structure)[:, 0]], comm)
     else:

@@ -100,7 +100,8 @@ def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
     if dtype.kind in "iu" and (type(x) is int or type(y) is int):
         # Since 2.5 NumPy refuses integers that do not fit.
         np.where(np.empty(0, bool), *(v if type(v) is int else np.empty(0, dtype) for v in (x, y)))
-    return engine.elementwise(SELECT, [_chosen(v) for v in (condition, x, y)], result_dtype=dtype)
+    found = engine.elementwise(SELECT, [_chosen(v) for v in (condition, x, y)], result_dtype=dtype)
+    return found if engine.is_handle(found) else engine.wrap(np.asarray(found))  # an array also without axes
 
 
 def _chosen(value: Any) -> Any:

@@ -101,6 +101,8 @@ def _repeated_each(a: Any, repeats: Any, axis: Any) -> Any:
 
 def _triangle(m: Any, k: Any, keep_lower: bool) -> Any:
     m = as_handle(m)
+    if not m.ndim:
+        np.tril(np.zeros((), m.dtype))  # NumPy's error
     rows, columns = m.shape[-2:] if m.ndim > 1 else (m.shape[0], m.shape[0])
     k = operator.index(k)
     lower = engine.empty((rows, columns), bool, layout=engine.default_layout((rows, columns)))

@@ -74,7 +74,7 @@ class Program:
             How many frames above the caller the search for the user's begins.
         """
         if now:
-            self.run()
+            self.run(reader=statement)
         runtime = self._runtime
         statement.serial = serial = self._next
         self._next = serial + 1
@@ -152,19 +152,24 @@ class Program:
         elif self._deferred.makes(storage):
             self.run_deferred()
 
-    def run(self, through: int | None = None) -> None:
+    def run(self, through: int | None = None, reader: Statement | None = None) -> None:
         """Execute the pending program, or its part through a serial.
 
         Collective in effect: every rank executes the same part at the same point of its program.
+
+        Parameters
+        ----------
+        reader : Statement, optional
+            One that will be recorded next: what it reads is stored, even if there is no other use of it.
         """
         if self._pending:
-            self._execute(through)
+            self._execute(through, reader)
             self._periods.interrupt(self._next)
             self._waiting = None
         if self._runtime.size == 1:
             self.tell()
 
-    def _execute(self, through: int | None) -> None:
+    def _execute(self, through: int | None, reader: Statement | None = None) -> None:
         pending = self._pending
         count = len(pending) if through is None else through - pending[0].serial + 1
         todo, self._pending = pending[:count], pending[count:]
@@ -175,7 +180,7 @@ class Program:
         if self._deferred.statements:
             self.run_deferred(todo)
         description, self._ahead = self._described(todo), None
-        later: Container[int] = ()
+        later: Container[int] = () if reader is None else _used_by([reader])
         if self._pending:
             # A period that waits is looked at now, for what it needs of this one; when its turn comes, that is known.
             ahead = Description(self._pending)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -120,6 +121,7 @@ def test_errors_are_raised_on_all_ranks(ranks):
         for array, key, message in [
             (x, S[[0, 7]], "index 7 is out of bounds for axis 0 with size 7"),
             (x, S[:, [0, -6]], "index -6 is out of bounds for axis 1 with size 5"),
+            (x, S[1, [], [0, 1, 2]], re.escape("shapes (0,) (3,) ")),
             (long, S[numpy_dist.asarray(far)], "index 99 is out of bounds for axis 0 with size 40"),
         ]:
             with pytest.raises(IndexError, match=message):

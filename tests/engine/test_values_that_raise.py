@@ -1,0 +1,26 @@
+"""Statements that execute before they return, as their values can raise: what they read is there."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import numpy_dist
+from numpy_dist import engine
+from numpy_dist.settings import config
+from numpy_dist.spmd_testing import run_simulated
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3])
+def test_what_only_such_a_statement_reads(ranks):
+    """A reshape that merges cut axes makes a copy that has no name; a conversion of strings is executed at once."""
+
+    def on_rank() -> None:
+        for seed in range(4):
+            words = np.random.default_rng(seed).choice(np.array(["", "ash", "Birch"]), (6, 5))
+            x = numpy_dist.asarray(words)
+            np.testing.assert_array_equal(engine.gather(np.ravel(x.T).astype(bool)), words.T.ravel().astype(bool))
+            np.testing.assert_array_equal(np.flatnonzero(x.T).gather(), np.flatnonzero(words.T))
+
+    with config(MIN_SHARD_BYTES=0):
+        run_simulated(ranks, on_rank)
