@@ -74,7 +74,7 @@ def _scan_shards(ufunc: np.ufunc, a: Any, axis: int, kind: np.dtype, associative
     with engine.Scratch() as scratch:
         with noted("accumulate"):
             comm = engine.runtime().comm
-            made = scans.accumulate(ufunc, block, layout, axis, kind, associative, comm, scratch.empty)
+            made = scans.accumulate(ufunc, block, layout, axis, kind, comm, scratch.empty)
         return engine.from_local(made, layout)
 
 

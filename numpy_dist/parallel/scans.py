@@ -1,8 +1,10 @@
 """Scans (running sums and the like) along an axis that is cut: each shard by itself, then what came before it.
 
 The totals of the shards are scanned in steps of doubling distance (Hillis and Steele, "Data parallel algorithms", CACM
-1986): one slice to one other rank in each of log2(ranks) steps, the same order of operations at every rank. Operations
-that are not associative are passed on from rank to rank: NumPy's own order, and nothing at the same time.
+1986): one slice to one other rank in each of log2(ranks) steps, the same order of operations at every rank.
+
+A shard's own product may overflow, or vanish, where the product of all elements so far does not. So where a rank has
+met a floating-point event, results are passed on from rank to rank: NumPy's own order, with its events.
 """
 
 from __future__ import annotations
@@ -39,11 +41,12 @@ def accumulate(
     layout: Layout,
     axis: int,
     dtype: Any,
-    associative: bool,
     comm: Any,
     empty: Callable[..., np.ndarray] = np.empty,
 ) -> np.ndarray:
-    """This rank's box of ``ufunc.accumulate(array, axis, dtype)``; it communicates only where the axis is cut.
+    """This rank's box of ``ufunc.accumulate(array, axis, dtype)`` for an associative operation.
+
+    Collective where the axis is cut: messages within each column of ranks, and of inexact numbers one allgather.
 
     Parameters
     ----------
@@ -51,8 +54,6 @@ def accumulate(
         This rank's box of `layout`.
     dtype : dtype
         Of the result.
-    associative : bool
-        Whether the shards may be scanned at the same time.
     comm : Communicator
     empty : callable
         ``empty(shape, dtype)`` makes the result's memory.
@@ -65,16 +66,22 @@ def accumulate(
     # Ufuncs take no units of time as a dtype: those of the operand are the result's.
     loop = None if dtype.kind in "mM" else dtype
     made = empty(block.shape, dtype)
-    if layout.cut_of(axis) is None or not block.size:
+    if layout.cut_of(axis) is None:
         return ufunc.accumulate(block, axis, loop, made) if block.size else made
-    members = column(layout, comm.rank, axis)
-    place = members.index(comm.rank)
-    if not associative:
-        return _passed_on(ufunc, block, axis, dtype, members, place, comm)
-    ufunc.accumulate(block, axis, loop, made)
-    before = _before(ufunc, np.ascontiguousarray(_slice(made, axis, -1)), members, place, comm)
-    if before is not None:
-        ufunc(before, made, out=made, dtype=loop)
+    inexact = dtype.kind in "fc"
+    events: list[str] = []
+    watch: Any = {"all": "call", "call": lambda kind, flag: events.append(kind)} if inexact else {}
+    members = column(layout, comm.rank, axis) if block.size else []
+    if block.size:
+        place = members.index(comm.rank)
+        with np.errstate(**watch):
+            ufunc.accumulate(block, axis, loop, made)
+            before = _before(ufunc, np.ascontiguousarray(_slice(made, axis, -1)), members, place, comm)
+            if before is not None:
+                ufunc(before, made, out=made, dtype=loop)
+    lost = any(comm.allgather(bool(events))) if inexact and comm.size > 1 else bool(events)
+    if lost and block.size:
+        made[...] = _passed_on(ufunc, block, axis, dtype, members, place, comm)
     return made
 
 
