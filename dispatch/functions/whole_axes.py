@@ -13,7 +13,8 @@ from numpy_dist.layout.layout import Layout
 def whole_along(x: Any, axis: int) -> tuple[Any, Layout]:
     """The array, redistributed (recorded) if it is cut along this axis, and its layout.
 
-    It is then cut along its longest other axis; an array of one axis comes to every rank.
+    It is then cut along its longest other axis. An array of one axis would come to every rank: callers go from rank to
+    rank with it (`parallel.carrying`), or divide it in another way.
     """
     layout = engine.layout_of(x) if engine.is_sharded(x) else None
     if layout is None or layout.cut_of(axis) is not None:
