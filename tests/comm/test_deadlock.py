@@ -44,7 +44,7 @@ def failed(script: str, folder: Path, ranks: int, **environment: str) -> Job:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("ranks", "other"), [(2, 1), (2, 0), (3, 1), (3, 2)])
+@pytest.mark.parametrize(("ranks", "other"), [(2, 1), (3, 1), (3, 2)])
 def test_an_override_of_one_rank_where_the_others_begin_with_messages(ranks: int, other: int, tmp_path: Path) -> None:
     job = failed(ONE_OVERRIDE + f"register({other})\nnp.cumsum(x[::-1] + x).local", tmp_path, ranks)
     without = ", ".join(str(rank) for rank in range(ranks) if rank != other)
@@ -114,12 +114,12 @@ def test_different_collectives(tmp_path: Path) -> None:
 def test_a_long_wait_is_none(tmp_path: Path) -> None:
     script = """
     if rank == 1:
-        time.sleep(4)
+        time.sleep(3)
     y = x + 1
     y = y + y[::-1]
     engine.force(y)
     if rank == 0:
-        time.sleep(4)
+        time.sleep(2)
     print(float(y.sum()), comm.bcast(rank, root=1))
     """
     job = run("mpiexec", PREAMBLE + textwrap.dedent(script), tmp_path, 3)
