@@ -6,8 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from typing import Any
 
-import numpy as np
-
 Row = Mapping[str, Any]
 Runs = Mapping[int, Sequence[Row]]
 
@@ -47,7 +45,7 @@ def html(runs: Runs, share: str, differences: Sequence[tuple[str, str]], title: 
     title : str
     """
     parts = [f"<!doctype html><html lang=en><meta charset=utf-8><title>{escape(title)}</title><style>{_STYLE}</style>"]
-    parts += [f"<h1>{escape(title)}</h1><p>NumPy {np.__version__}. {escape(share)}</p><ul>"]
+    parts += [f"<h1>{escape(title)}</h1><p>{escape(share)}</p><ul>"]
     parts += [f"<li>{escape(line)}</li>" for line in summary(runs)]
     parts += ["</ul>", *_tables(runs), "<h2>Known differences</h2><ul>"]
     parts += [f"<li><code>{escape(names)}</code>: {escape(reason)}</li>" for names, reason in differences]

@@ -208,9 +208,11 @@ def _converted(x: Any, dtype: np.dtype) -> Any:
 
 
 def _matrices_of_times(a: Any, b: Any, dtype: np.dtype, name: str) -> Any:
-    """NumPy's product with times: that of their numbers, without a unit."""
+    """NumPy's product with times: that of their numbers, since NumPy 2.5 in their common unit."""
     integer = np.dtype(np.int64)
-    left, right = (x.view(integer) if x.dtype.kind == "m" else _converted(x, integer) for x in (a, b))
+    as_they_are = np.datetime_data(dtype)[0] == "generic"
+    times = (x if as_they_are and x.dtype.kind == "m" else _converted(x, dtype) for x in (a, b))
+    left, right = (x.view(integer) for x in times)
     return _matrices(left, right, integer, name).view(dtype)
 
 
