@@ -101,6 +101,9 @@ class Memory(Protocol):
     def unpack(self, messages: Sequence[np.ndarray], parts: Sequence[Sequence[Array]], dtype: np.dtype) -> None:
         """Put the elements of received messages into arrays; the messages must not be changed afterwards."""
 
+    def computes(self, dtype: np.dtype) -> bool:
+        """Whether NumPy's functions, called with arrays of this memory and this dtype, compute where they lie."""
+
     def fence(self) -> None:
         """Wait until everything that was asked for has happened."""
 
@@ -161,6 +164,10 @@ class HostMemory:
             for part in targets:
                 part[...] = values[start : start + part.size].reshape(part.shape)
                 start += part.size
+
+    def computes(self, dtype: np.dtype) -> bool:
+        """As in `Memory`: arrays are NumPy's own."""
+        return True
 
     def fence(self) -> None:
         """Everything has happened when a call returns."""

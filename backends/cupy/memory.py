@@ -129,6 +129,10 @@ class CupyMemory:
             self._send(place, message)
         self.scatter(packed, [part for targets in parts for part in targets])
 
+    def computes(self, dtype: np.dtype) -> bool:
+        """As in `Memory`: CuPy has most of NumPy's functions, and NumPy asks it."""
+        return _is_number(dtype)
+
     # -- what transports between devices ask for (`backends.device_transports.DeviceMemory`) --------------------------
 
     def gather(self, buffer: Any, parts: Sequence[Any]) -> None:

@@ -9,8 +9,6 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
-MOST_KEPT = 16  # blocks of one size that are kept for the next that want them
-
 
 class Stream:
     """What was asked of the device and has not happened yet, in order.
@@ -19,14 +17,18 @@ class Stream:
     ----------
     fences : int
         How often somebody waited for all of it.
+    reuses : bool
+        Whether memory that nobody refers to any more is used again at once, as by the pools of devices: what was asked
+        of the stream before happens before what is asked of it then. Not where collectors of cycles run: they call
+        finalizers of blocks that other finalizers give back to the engine's pool.
     free : dict
-        Memory by its size that nobody refers to any more. It is used again at once, as by the pools of devices: what
-        was asked of the stream before happens before what is asked of it then.
+        Such memory by its size.
     """
 
     def __init__(self) -> None:
         self._waiting: deque[tuple[Callable[..., Any], tuple]] = deque()
         self.fences = 0
+        self.reuses = False
         self.free: dict[int, list[np.ndarray]] = {}
 
     def __len__(self) -> int:
@@ -195,7 +197,7 @@ class FakeArray(NDArrayOperatorsMixin):
 
 
 class FakeBlock(FakeArray):
-    """An allocation of the fake device, of bytes."""
+    """An allocation of the fake device, of bytes. It is freed when all that was asked for before has happened."""
 
     __slots__ = ("address",)
 
@@ -205,9 +207,8 @@ class FakeBlock(FakeArray):
         self.address = self._hidden.ctypes.data
 
     def __del__(self) -> None:
-        kept = self.stream.free.setdefault(self._hidden.size, [])
-        if len(kept) < MOST_KEPT:
-            kept.append(self._hidden)
+        if self.stream.reuses:
+            self.stream.free.setdefault(self._hidden.size, []).append(self._hidden)
         else:
             self.stream.put(id, self._hidden)
 

@@ -98,6 +98,10 @@ class FakeMemory:
             self.uploaded += message.nbytes
             self.stream.put(_unpack, message, list(map(self._own, targets)))
 
+    def computes(self, dtype: np.dtype) -> bool:
+        """As in `Memory`: of numbers only, as CuPy's."""
+        return dtype.kind in "biufc"
+
     # -- what transports between devices ask for (`backends.device_transports.DeviceMemory`) ---------------------------
 
     def gather(self, buffer: FakeArray, parts: Sequence[FakeArray]) -> None:

@@ -40,14 +40,18 @@ def ours(found: np.ndarray, given: Any) -> Any:
     return found if found is given else engine.replicated(found)
 
 
-def blocks(*arrays: tuple[Any, Layout]) -> list[np.ndarray]:
-    """This rank's boxes of arrays that have these layouts, for reading at once (executes what they need)."""
+def blocks(*arrays: tuple[Any, Layout], library: bool = False) -> list[np.ndarray]:
+    """This rank's boxes of arrays that have these layouts, for reading at once (executes what they need).
+
+    On the host, or, for a `library` that NumPy's functions find by their arguments, on the device where they lie.
+    """
     engine.force(*(x for x, _ in arrays))  # all, before the memory of any is looked at
     rank, found = engine.runtime().rank, []
     for x, layout in arrays:
         box = layout.box(rank)
         empty = box is None or box_empty(box)
-        found.append(np.empty(0 if box is None else box_shape(box), x.dtype) if empty else engine.shard(x))
+        read = engine.shard_for_library if library else engine.shard
+        found.append(np.empty(0 if box is None else box_shape(box), x.dtype) if empty else read(x))
     return found
 
 

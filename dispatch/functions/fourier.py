@@ -66,10 +66,14 @@ def _transform(function: Callable[..., Any], a: Any, n: Any, axis: Any, norm: An
         shape = (*a.shape[:axis], sample.shape[1], *a.shape[axis + 1 :])
         if tuple(out.shape) != shape or not np.can_cast(sample.dtype, out.dtype, "same_kind"):
             engine.numpy_error(function, (a, n, axis, norm), {"out": out})
+
+    def lines_of(lines: Any) -> Any:
+        return function(lines, n, -1, norm)
+
     if a.ndim > 1:
-        made = along_axis(lambda lines: function(lines, n, -1, norm), a, axis, name=function.__name__)
+        made = along_axis(lines_of, a, axis, name=function.__name__, library=True)
     elif engine.runtime().size == 1:
-        made = along_axis(lambda lines: function(lines, n, -1, norm), a[None], 1, name=function.__name__)[0]
+        made = along_axis(lines_of, a[None], 1, name=function.__name__, library=True)[0]
     else:
         made = _line(function, a, n, norm, sample.dtype)
     if out is None:

@@ -270,6 +270,10 @@ def _rows_of_product(a: Any, b: Any, dtype: np.dtype, name: str) -> tuple[np.nda
         return product, result
     panels = _along(b, 0)
     b = engine.aligned(b, panels)
+    if engine.runtime().size == 1 and engine.is_sharded(a) and dtype == b.dtype and dtype.kind in "fc":
+        left, panel = blocks((a, rows), (b, panels), library=True)
+        if engine.lies_on_device(left) and engine.lies_on_device(panel):
+            return np.matmul(left, panel), result
     left, panel = blocks((a, rows), (b, panels))
     with noted(name):
         product = ring(left, panel, panels, engine.runtime().comm).astype(dtype, copy=False)
@@ -279,7 +283,7 @@ def _rows_of_product(a: Any, b: Any, dtype: np.dtype, name: str) -> tuple[np.nda
 def _by_columns(a: Any, b: Any, dtype: np.dtype, name: str) -> Any:
     """Columns stay: the transposed product by rows, in NumPy's memory order all the same."""
     block, layout = _rows_of_product(np.transpose(b), np.transpose(a), dtype, name)
-    return engine.from_local(block.T, layout.transpose((1, 0)))
+    return engine.from_local(block.transpose(), layout.transpose((1, 0)))
 
 
 def _by_contraction(a: Any, b: Any, dtype: np.dtype, name: str) -> Any:

@@ -41,13 +41,21 @@ def sort(
 def _sorted_rows(a: Any, axis: int, options: dict[str, Any]) -> Any:
     if long_rows(a, axis):
         return row_by_row(lambda row: _sorted(row, options), a, axis)
-    return along(lambda block: np.sort(block, axis, **options), a, axis, keepdims=True)
+    values_only = not {"descending", "order"} & options.keys()  # then all ways of sorting give the same
+
+    def sort_rows(block: Any) -> Any:
+        return np.sort(block, axis) if engine.lies_on_device(block) else np.sort(block, axis, **options)
+
+    return along(sort_rows, a, axis, keepdims=True, library=values_only)
 
 
 def _sorted(a: Any, options: dict[str, Any]) -> Any:
     """The elements of a one-dimensional array in order (collective)."""
     if "descending" in options:
         return _descending(a, sorted_only=True)
+    rt = engine.runtime()
+    if rt.size == 1 and not rt.backend.memory.on_host:
+        return _sorted_rows(a[None], 1, options)[0]
     with engine.Scratch() as scratch:
         part, counts, layout = sorted_part(a, options, scratch)
         return engine.from_local(part, cut_at(counts, layout))

@@ -43,6 +43,7 @@ def on_stacks(
     order: str = "K",
     axis: int = -1,
     first: list[np.dtype] | None = None,
+    library: bool = False,
 ) -> Any:
     """``function(*operands)`` for a function that treats all items of a stack alike.
 
@@ -66,6 +67,9 @@ def on_stacks(
     first : list of dtype, optional
         If the first item decides the dtype, not all items together: `function` appends that of this rank's first.
 
+    library : bool
+        Whether `function` also takes arrays of a device, where NumPy's functions are those of the device's library.
+
     Raises
     ------
     Declined
@@ -88,24 +92,26 @@ def on_stacks(
     if order == "K":
         axes = memory_axes([_stack_of(x._array, depth) for x, depth in zip(handles, depths, strict=True)], stack)
     if axes is None:
-        return _run(function, handles, depths, stack, name, axis, first)
+        return _run(function, handles, depths, stack, name, axis, first, library)
     handles = [_permuted(x, axes, depth) for x, depth in zip(handles, depths, strict=True)]
-    found = _run(function, handles, depths, tuple(stack[a] for a in axes), name, axis, first)
+    found = _run(function, handles, depths, tuple(stack[a] for a in axes), name, axis, first, library)
     back = np.argsort(axes).tolist()
     return _each(found, lambda x: _permuted(x, back, x.ndim - len(stack)))
 
 
-def along_axis(function: Callable[..., Any], a: Any, axis: int, *, name: str, order: str = "K") -> Any:
+def along_axis(
+    function: Callable[..., Any], a: Any, axis: int, *, name: str, order: str = "K", library: bool = False
+) -> Any:
     """As `on_stacks`, of the lines of one array along an axis: `function` gets and returns them as the last axis.
 
     With ``order="K"`` the result has the operand's memory order.
     """
     axes = memory_axes([a._array], tuple(a.shape)) if order == "K" else None
     if axes is None:
-        return on_stacks(function, [np.moveaxis(a, axis, -1)], 1, name=name, order="C", axis=axis)
+        return on_stacks(function, [np.moveaxis(a, axis, -1)], 1, name=name, order="C", axis=axis, library=library)
     place = axes.index(axis)
     a = np.moveaxis(_permuted(a, axes, 0), place, -1)
-    found = on_stacks(function, [a], 1, name=name, order="C", axis=place)
+    found = on_stacks(function, [a], 1, name=name, order="C", axis=place, library=library)
     return _each(found, lambda x: _permuted(x, np.argsort(axes).tolist(), 0))
 
 
@@ -130,12 +136,19 @@ def _each(found: Any, function: Callable[[Any], Any]) -> Any:
 
 
 def _run(
-    function: Any, handles: list[Any], depths: list[int], stack: Shape, name: str, axis: int, first: Any
+    function: Any,
+    handles: list[Any],
+    depths: list[int],
+    stack: Shape,
+    name: str,
+    axis: int,
+    first: Any,
+    library: bool,
 ) -> Any:
     layout = _division(handles, depths, stack)
     layouts = [_share(layout, tuple(x.shape), depth) for x, depth in zip(handles, depths, strict=True)]
     pairs = [(engine.aligned(x, its), its) for x, its in zip(handles, layouts, strict=True)]
-    held = blocks(*pairs)
+    held = blocks(*pairs, library=library)
     holders = layout.holders()
     if not holders:  # no items at all: every rank hears what NumPy says to that
         held = [np.empty(x.shape, x.dtype) for x in handles]
@@ -188,7 +201,7 @@ def _computed(function: Any, held: list[np.ndarray] | None, depth: int, name: st
     if made is None:
         return told, []
     several = isinstance(made, tuple | list)
-    results = [np.asarray(x) for x in (made if several else (made,))]
+    results = [x if engine.lies_on_device(x) else np.asarray(x) for x in (made if several else (made,))]
     told.kind = type(made) if several else None
     told.results = [(x.dtype, x.shape[depth:]) for x in results]
     return told, results
@@ -233,7 +246,7 @@ def _assembled(everyone: list[Told], results: list[np.ndarray], layout: Layout, 
         its = _share(layout, shape, len(item))
         box = its.box(engine.runtime().rank)
         if results:
-            block = results[number].astype(kind, copy=False)
+            block = results[number] if results[number].dtype == kind else results[number].astype(kind)
         else:
             block = np.empty(() if box is None else tuple(hi - lo for lo, hi in box), kind)
         if axis != -1:

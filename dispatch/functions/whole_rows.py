@@ -25,6 +25,7 @@ def along(
     front: int = 0,
     beside: Sequence[Any] = (),
     agreed: bool = False,
+    library: bool = False,
 ) -> Any:
     """A function of whole rows along an axis, which is made whole on each rank first (a redistribution if it is cut).
 
@@ -39,11 +40,13 @@ def along(
         More arrays of the same shape.
     agreed : bool
         Whether the function may warn or raise on some ranks only: all do then (one more allgather).
+    library : bool
+        Whether the function also takes arrays of a device, where NumPy's functions are those of the device's library.
     """
     layout = engine.layout_of(a) if engine.is_sharded(a) else None
     if layout is None or layout.cut_of(axis) is not None:
         layout = rows_layout(tuple(a.shape), axis)
-    parts = blocks(*((engine.aligned(x, layout), layout) for x in (a, *beside)))
+    parts = blocks(*((engine.aligned(x, layout), layout) for x in (a, *beside)), library=library)
     block = parts[0]
     if not block.size:  # a row tells what becomes of shape and dtype; of ones, which may be weights
         shape = tuple(n if other == axis else min(n, 1) for other, n in enumerate(a.shape))

@@ -5,7 +5,17 @@ The layers above use what is imported here and nothing else of the engine.
 
 from numpy_dist.engine.copies import aligned, assign, assign_part, copy, empty, full, register_policy
 from numpy_dist.engine.elements import element
-from numpy_dist.engine.gather import agreed, gather, item, local, rewriting, shard, writing
+from numpy_dist.engine.gather import (
+    agreed,
+    gather,
+    item,
+    lies_on_device,
+    local,
+    rewriting,
+    shard,
+    shard_for_library,
+    writing,
+)
 from numpy_dist.engine.handle import (
     Handle,
     is_handle,
@@ -59,6 +69,7 @@ __all__ = [
     "is_sharded",
     "item",
     "layout_of",
+    "lies_on_device",
     "local",
     "noted",
     "numpy_error",
@@ -73,6 +84,7 @@ __all__ = [
     "runtime",
     "selected",
     "shard",
+    "shard_for_library",
     "shardable",
     "sharded",
     "target_of",

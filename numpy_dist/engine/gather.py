@@ -146,6 +146,24 @@ def shard(x: Any) -> np.ndarray:
     return runtime().backend.memory.download(_shard(x)) if is_sharded(x) else x._array
 
 
+def shard_for_library(x: Any) -> Any:
+    """As `shard`, but where it lies, if NumPy's functions compute there: then an array of the backend's memory."""
+    memory = runtime().backend.memory
+    if memory.on_host or not memory.computes(x._array.dtype):
+        return shard(x)
+    if is_sharded(x):
+        return _shard(x)
+    block = memory.empty(x._array.shape, x._array.dtype)
+    memory.upload(block, x._array)
+    return block
+
+
+def lies_on_device(block: Any) -> bool:
+    """Whether a block is an array of a device."""
+    memory = runtime().backend.memory
+    return not memory.on_host and memory.holds(block)
+
+
 @contextmanager
 def writing(x: Any) -> Iterator[np.ndarray]:
     """An array on the host, into which this rank's part of `x` is to be written; all of it has to be.

@@ -170,6 +170,7 @@ def exchanged() -> Callable[[str], list[bool]]:
         runtime: Any = engine.runtime()
         memory, transport = runtime.backend.memory, runtime.transport
         size, right = 1000, True
+        memory.stream.reuses = True
         for step in range(4):
             kept, x = memory.empty((size,), np.dtype("u1")), memory.empty((size,), np.dtype("u1"))
             memory.upload(x, np.full(size, step, "u1"))

@@ -71,6 +71,14 @@ class ndarray(FakeArray):
         base = self if self.base is None else self.base
         return ndarray(None, values=values, base=base, pointer=self._pointer)
 
+    def _wrapped(self, result: Any) -> Any:
+        if isinstance(result, tuple):
+            return tuple(map(self._wrapped, result))
+        values = np.asarray(result)
+        made = ndarray(values.shape, values.dtype)
+        made._hidden[...] = values
+        return made
+
     def get(self, stream: Any = None, order: str = "C", out: Any = None, blocking: bool = True) -> Any:
         if out is None:
             assert self.dtype.kind in "biufc" or self._hidden.flags.c_contiguous

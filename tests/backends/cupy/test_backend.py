@@ -120,6 +120,20 @@ def test_transports(name, launched, tmp_path, monkeypatch):
         assert on_device(3, on_rank) == [(name, True, True, True)] * 3
 
 
+def test_cupys_functions_are_found_by_numpys(launched, tmp_path):
+    """NumPy hands its functions over to the library of the arrays; here the stand-in, which is asked as CuPy is."""
+    build(launched, tmp_path)
+    grid = np.random.default_rng(2).standard_normal((9, 12))
+
+    def on_rank() -> bool:
+        x, y = numpy_dist.asarray(grid), numpy_dist.asarray(grid.T.copy())
+        made = [np.sort(x, axis=0, kind="stable"), np.fft.fft(x, axis=1), x @ y]
+        wanted = [np.sort(grid, axis=0), np.fft.fft(grid, axis=1), grid @ grid.T]
+        return all(np.allclose(a.gather(), b) for a, b in zip(made, wanted, strict=True))
+
+    assert on_device(1, on_rank) == [True]
+
+
 def test_what_a_rank_says_of_itself(launched):
     links = importlib.import_module("numpy_dist.backends.cupy.links")
 
