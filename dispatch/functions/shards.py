@@ -76,10 +76,7 @@ def on_stacks(
         If there is a single item, which cannot be divided between the ranks.
     """
     depths = [items] * len(operands) if isinstance(items, int) else list(items)
-    handles = [as_handle(x) for x in operands]
-    for x in handles:
-        if not engine.shardable(x.dtype):
-            decline(f"arrays of dtype {x.dtype} are not distributed")
+    handles = _handles(operands)
     try:
         stack = np.broadcast_shapes(*(x.shape[: x.ndim - depth] for x, depth in zip(handles, depths, strict=True)))
     except ValueError:
@@ -97,6 +94,14 @@ def on_stacks(
     found = _run(function, handles, depths, tuple(stack[a] for a in axes), name, axis, first, library)
     back = np.argsort(axes).tolist()
     return _each(found, lambda x: _permuted(x, back, x.ndim - len(stack)))
+
+
+def _handles(operands: Sequence[Any]) -> list[Any]:
+    handles = [as_handle(x) for x in operands]
+    for x in handles:
+        if not engine.shardable(x.dtype):
+            decline(f"arrays of dtype {x.dtype} are not distributed")
+    return handles
 
 
 def along_axis(
