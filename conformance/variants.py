@@ -77,7 +77,8 @@ def _with_dtype(array: Array, dtype: str) -> Array:
     if not isinstance(array.values, str):
         return array
     number = dtype[0] not in "MmSU"
-    values = array.values if number and (array.values == "whole" or dtype[0] in "fgFD") else "mixed"
+    keeps = array.values == "sorted" or number and (array.values == "whole" or dtype[0] in "fgFD")
+    values = array.values if keeps else "mixed"
     if values == "mixed" and dtype[0] in "fgFD" and np.dtype(array.dtype).kind not in "fc":
         values = "whole"  # exact, as what the case was written for
     return replace(array, dtype=dtype, values=values)

@@ -95,12 +95,17 @@ _SINGULAR = "the condition of a singular matrix is rounding errors divided by ro
 _LAST = "of the values for one place NumPy assigns that which its iteration meets last, and it goes along memory"
 _PARTIAL = "NumPy keeps the updates before the one that it refuses; ours are all made or none"
 _OVERFLOWS = "a least common multiple that overflows depends on the order; ours is folded by ranks"
+_HALF = "half precision is rounded once more where a segment goes on to the next rank"
+_TIES = "NumPy leaves open which of equal elements comes first, and in which order the two parts of a partition are"
 _FORGETS = "where it casts in pieces, NumPy forgets all steps but the last"
 DIFFERENCES += (
     Difference(np.power.at, "of argument 0, afterwards, differ", _PARTIAL, variants=True),
-    Difference(np.lcm.reduce, "of result differ", _OVERFLOWS, variants=True),
-    Difference(np.lcm.accumulate, "of result differ", _OVERFLOWS, variants=True),
-    Difference(np.ldexp.reduce, "of result differ", _FORGETS, variants=True),
+    Difference(np.lcm.reduce, "of result differ", _OVERFLOWS, variants=True, by_layout=True),
+    Difference(np.lcm.accumulate, "of result differ", _OVERFLOWS, variants=True, by_layout=True),
+    Difference(np.divide.reduceat, "values of result differ", _HALF, variants=True, by_layout=True),
+    Difference(np.ldexp.reduce, "of result differ", _FORGETS, variants=True, by_layout=True),
+    Difference(np.ndarray.argsort, "values of result differ", _TIES, variants=True, by_layout=True),
+    Difference(np.ndarray.partition, "values of argument 0, afterwards, differ", _TIES, variants=True, by_layout=True),
     Difference(np.put_along_axis, "values of argument 0, afterwards, differ", _LAST, variants=True),
     Difference(recfunctions.append_fields, "overflow encountered in cast", _FILLED, variants=True),
     Difference(recfunctions.merge_arrays, "could not assign tuple of length", _CHARACTERS, variants=True),

@@ -36,9 +36,12 @@ class Difference:
     reason : str
     variants : bool
         Whether it is one of derived cases (`variants`), not of those that are written.
+    by_layout : bool
+        Whether it shows in some layouts only, so that a run without it is no unexpected pass.
     """
 
     function: Any
     text: str
     reason: str
     variants: bool = False
+    by_layout: bool = False
