@@ -114,7 +114,8 @@ def searchsorted(a: Any, v: Any, side: Any = "left", sorter: Any = None) -> Any:
         held = metadata(a)
         return _mapped(lambda block: np.searchsorted(held, block, side), as_handle(v))
     v = metadata(v) if not engine.is_sharded(v) else v
-    np.searchsorted(np.zeros((1,) * a.ndim, a.dtype), np.zeros(0, v.dtype), side)  # NumPy's errors
+    # NumPy's errors, on all ranks alike: one without elements would meet none where they cannot be compared.
+    np.searchsorted(np.zeros((min(1, a.size),) * a.ndim, a.dtype), np.zeros(min(1, v.size), v.dtype), side)
     if engine.is_sharded(v) and v.nbytes > MOST_KNOWN:
         kind = np.result_type(a.dtype, v.dtype)  # what NumPy compares in
         points = np.astype(a, kind, copy=False)

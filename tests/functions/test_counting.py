@@ -195,3 +195,15 @@ def test_many_more_counts_than_elements(ranks):
         return [(counts, np.bincount(few)), (np.bincount(x, w, 400_000), np.bincount(few, WEIGHTS, 400_000))]
 
     _at_ranks(ranks, check)
+
+
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_what_cannot_be_compared_is_an_error_on_ranks_without_elements_too(ranks):
+    def work():
+        with numpy_dist.config(MIN_SHARD_BYTES=0):
+            times = numpy_dist.asarray(np.arange(1).astype("m8[ms]"), split=0)
+            with pytest.raises(TypeError, match="not supported between"):
+                np.searchsorted(times, 3.0)
+            assert np.searchsorted(times[:0], 3.0) == 0 and np.searchsorted(times, np.zeros(0)).shape == (0,)
+
+    run_simulated(ranks, work)
