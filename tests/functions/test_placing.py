@@ -65,8 +65,9 @@ def test_along_an_axis():
     check(lambda x, i: np.take_along_axis(x, i, 1), A, order * 1.0, ranks=(3,), ways=FEWER)
     check(lambda x, i: np.put_along_axis(x, i, 7, 1), A, order[:, :3])
     check(lambda x, i, v: np.put_along_axis(x, i, v, 0), A, order[:2] % 6, rng.random((2, 8)), ranks=(3,), ways=FEW)
+    whole = ("default", "irregular", "pinned")  # NumPy cannot write through the flat view of others
     for values in (7, [1, 2, 3], [1, 2]):
-        check(lambda x, i, v=values: np.put_along_axis(x, i, v, None), V, np.array([3, -1]), ranks=(3,), ways=FEW)
+        check(lambda x, i, v=values: np.put_along_axis(x, i, v, None), V, np.array([3, -1]), ranks=(3,), ways=whole)
     check(lambda x, i: np.put_along_axis(x, i, 7, None), A, np.array([3, 48]), ranks=(3,), ways=FEWER)
     check(lambda x, i: np.put_along_axis(x, i, 7, 1), A, order + 1, ranks=(3,), ways=FEWER)
 
