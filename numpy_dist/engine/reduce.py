@@ -86,6 +86,8 @@ def reduction(
     -----
     Ranks reduce their shards, one sweep fused with the element-wise work before it, and the owners of the result fold
     partial results in rank order. Float sums are within NumPy's error and depend on shape, layout and rank count only.
+    The grouping is not NumPy's: a product whose factors overflow or vanish together in one part only is inf, NaN or 0
+    here where NumPy's order of multiplication stays in range, and the other way round.
     """
     keepdims = bool(keepdims)
     out = out[0] if isinstance(out, tuple) else out
