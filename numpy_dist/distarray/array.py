@@ -319,10 +319,12 @@ class DistArray(Operators, Indexing, Methods, Refusals):
     def __dlpack_device__(self) -> tuple[int, int]:
         return np.empty(0).__dlpack_device__()
 
-    def __dlpack__(self, **options: Any) -> Any:
+    def __dlpack__(
+        self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: bool | None = None
+    ) -> Any:
         if self._storage is not None:
             raise BufferError(NEEDS_MEMORY["__dlpack__"])
-        return self._array.__dlpack__(**options)
+        return self._array.__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device, copy=copy)
 
 
 def _changed(array: np.ndarray, change: Callable[[Any], None]) -> np.ndarray:

@@ -53,8 +53,7 @@ for _name in _OWN.split():
     globals()[_name] = getattr(_functions, _name)
 del _name
 
-# One device, NumPy's dtypes, and no restriction that the standard would want to hear of.
-__array_namespace_info__ = np.__array_namespace_info__  # type: ignore[attr-defined]
+__array_namespace_info__ = _functions.Info
 
 
 def namespace(api_version: str | None = None) -> Any:

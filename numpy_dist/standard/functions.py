@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -81,11 +82,33 @@ def result_type(*arrays_and_dtypes: Any) -> np.dtype:
     return np.result_type(*map(_dtype_of, arrays_and_dtypes))
 
 
-def finfo(type: Any, /) -> Any:
+@dataclass(frozen=True)
+class FloatLimits:
+    """What the standard tells of a floating-point dtype: Python's numbers, and the dtype of real numbers."""
+
+    bits: int
+    eps: float
+    max: float
+    min: float
+    smallest_normal: float
+    dtype: np.dtype
+
+
+def finfo(type: Any, /) -> FloatLimits:
     """Limits of a floating-point dtype, or of an array's."""
-    return np.finfo(_dtype_of(type))
+    found = np.finfo(_dtype_of(type))
+    eps, largest, least, normal = map(float, (found.eps, found.max, found.min, found.smallest_normal))
+    return FloatLimits(found.bits, eps, largest, least, normal, np.dtype(found.dtype))
 
 
 def iinfo(type: Any, /) -> Any:
     """Limits of an integer dtype, or of an array's."""
     return np.iinfo(_dtype_of(type))
+
+
+class Info(np.__array_namespace_info__):  # type: ignore[name-defined, misc]
+    """One device, NumPy's dtypes, and no restriction that the standard would want to hear of."""
+
+    def devices(self) -> tuple[str, ...]:  # type: ignore[override]  # since 2025.12; NumPy has a list
+        """The devices."""
+        return tuple(super().devices())

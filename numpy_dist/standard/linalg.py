@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from numpy_dist.standard.zero_axes import arrays_for_scalars
+from numpy_dist.standard.zero_axes import arrays_for_scalars, as_array
 
 __all__ = (
     "cholesky cross det diagonal eig eigh eigvals eigvalsh inv matmul matrix_norm matrix_power matrix_rank "
@@ -14,3 +16,14 @@ __all__ = (
 for _name in __all__:
     globals()[_name] = arrays_for_scalars(getattr(np.linalg, _name))
 del _name
+
+
+def eig(x: Any, /) -> Any:
+    """Eigenvalues and eigenvectors: complex also where NumPy finds that all are real."""
+    found, kind = np.linalg.eig(x), np.result_type(x.dtype, np.complex64)
+    return as_array(type(found)(*(part.astype(kind) for part in found)))
+
+
+def eigvals(x: Any, /) -> Any:
+    """Eigenvalues: complex also where NumPy finds that all are real."""
+    return as_array(np.linalg.eigvals(x).astype(np.result_type(x.dtype, np.complex64)))

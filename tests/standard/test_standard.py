@@ -50,7 +50,7 @@ def test_versions_and_inspection():
     with pytest.raises(ValueError, match="2025.12"):
         x.__array_namespace__(api_version="1999.12")
     info = standard.__array_namespace_info__()
-    assert info.devices() == ["cpu"] == [info.default_device()] and x.device == "cpu"
+    assert info.devices() == ("cpu",) == (info.default_device(),) and x.device == "cpu"
     assert info.default_dtypes()["real floating"] == standard.float64
     assert info.dtypes(kind="bool") == {"bool": np.dtype(bool)}
     assert {"boolean indexing", "data-dependent shapes"} <= info.capabilities().keys()
@@ -102,3 +102,16 @@ def test_other_names_are_numpys():
     with pytest.raises(AttributeError):
         _ = standard.no_such_name
     assert set(dir(standard)) >= set(standard.__all__)
+
+
+def test_what_numpy_has_otherwise():
+    """Found by the official suite, github.com/data-apis/array-api-tests."""
+    xp = standard
+    found = xp.finfo(xp.complex64)
+    assert type(found.eps) is float and found.dtype == xp.float32 and found.bits == 32
+    assert xp.__array_namespace_info__().devices() == ("cpu",)
+    values, vectors = xp.linalg.eig(xp.eye(3, dtype=xp.float32))
+    assert values.dtype == vectors.dtype == xp.linalg.eigvals(xp.eye(3, dtype=xp.float32)).dtype == xp.complex64
+    names = list(inspect.signature(nd.DistArray.__dlpack__).parameters)
+    assert names[1:] == ["stream", "max_version", "dl_device", "copy"]
+    assert float(np.from_dlpack(xp.asarray(3.0))) == 3.0
