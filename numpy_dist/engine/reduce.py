@@ -1,4 +1,8 @@
-"""Recording of reductions: which dtype, which shape, who owns the result."""
+"""Recording of reductions: which dtype, which shape, who owns the result.
+
+Elements are not grouped as NumPy does: where the factors of a part of a product overflow or vanish, the result is inf,
+NaN or 0, though NumPy's order of multiplication may stay in range, and the other way round.
+"""
 
 from __future__ import annotations
 
@@ -86,8 +90,6 @@ def reduction(
     -----
     Ranks reduce their shards, one sweep fused with the element-wise work before it, and the owners of the result fold
     partial results in rank order. Float sums are within NumPy's error and depend on shape, layout and rank count only.
-    The grouping is not NumPy's: a product whose factors overflow or vanish together in one part only is inf, NaN or 0
-    here where NumPy's order of multiplication stays in range, and the other way round.
     """
     keepdims = bool(keepdims)
     out = out[0] if isinstance(out, tuple) else out
