@@ -17,7 +17,7 @@ from numpy_dist.backends.compiled.repair import repair, reporting
 from numpy_dist.backends.compiled.threads import MOST_RANGES
 from numpy_dist.backends.summation import Leading, fold_chunks
 
-SMALLEST = 1 << 22  # bytes that the largest loop goes through: fewer stay in caches by themselves
+SMALLEST = 1 << 25  # bytes that the largest loop goes through: fewer stay in caches by themselves
 STEP_BYTES = 1 << 18  # of operands that the rows of a step have: they should stay in a core's own cache
 STEPS_A_THREAD = 4  # at least, so that threads end at about the same time
 
