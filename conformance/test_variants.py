@@ -13,15 +13,10 @@ from numpy_dist.conformance.variants import variants
 
 pytestmark = pytest.mark.spmd(ranks=(1, 3))
 ONE_OF = 12
-# Derived cases of these still differ from NumPy: errors and warnings of dtypes that they are not made for.
-_OPEN = "digitize isin median nanmedian searchsorted"
-OPEN = [f"numpy.{kind}{name}" for name in _OPEN.split() for kind in ("", "ndarray.")]
 
 
 @pytest.mark.parametrize("name", groups())
-def test_sample(name, request):
-    if name in OPEN:
-        request.applymarker(pytest.mark.xfail(strict=False))
+def test_sample(name):
     for case in variants(groups()[name]):
         # Of the text of the name: the sample does not change when other functions get more cases.
         if zlib.crc32(f"{name}/{case.number}".encode()) % ONE_OF == 0:

@@ -29,21 +29,20 @@ def test_an_example_ends_as_the_page_says(example: Example) -> None:
     assert outcome(example.code) == example.expected
 
 
-@pytest.mark.parametrize("example", HANGING, ids=range(len(HANGING)))
-def test_an_example_that_hangs_is_reported_as_the_page_says(example: Example, tmp_path: Path) -> None:
+def _run(example: Example, folder: Path, *command: str) -> subprocess.CompletedProcess:
+    """Run an example by mpiexec: `command` is the rest of the line, with ``script.py``."""
     mpiexec = detect.find_mpiexec()
     if mpiexec is None:
         pytest.skip("there is no mpiexec")
-    (tmp_path / "script.py").write_text(example.code)
-    done = subprocess.run(
-        [mpiexec, "-n", "2", sys.executable, "script.py"],
-        cwd=tmp_path,
-        env={**os.environ, **settings_of(example.code)},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    (folder / "script.py").write_text(example.code)
+    environment = {**os.environ, **settings_of(example.code)}
+    line = [mpiexec, *command]
+    return subprocess.run(line, cwd=folder, env=environment, capture_output=True, text=True, timeout=60, check=False)
+
+
+@pytest.mark.parametrize("example", HANGING, ids=range(len(HANGING)))
+def test_an_example_that_hangs_is_reported_as_the_page_says(example: Example, tmp_path: Path) -> None:
+    done = _run(example, tmp_path, "-n", "2", sys.executable, "script.py")
     assert done.returncode != 0
     text = done.stderr.replace(f"{tmp_path}{os.sep}", "")
     assert matches(text[: text.rindex("=end)") + 5], example.expected), text
@@ -57,21 +56,9 @@ CERTAIN = [example for example in ENDING if "while time" not in example.code]
 @pytest.mark.parametrize("example", CERTAIN, ids=range(len(CERTAIN)))
 def test_an_example_on_real_ranks(example: Example, tmp_path: Path) -> None:
     """Numbers and the names of waits are others there."""
-    mpiexec = detect.find_mpiexec()
-    if mpiexec is None:
-        pytest.skip("there is no mpiexec")
-    (tmp_path / "script.py").write_text(example.code)
     program = [sys.executable, "-W", "ignore", "script.py"]
     orders = [["-n", "1", "-env", "PYTHONHASHSEED", seed, *program] for seed in ("1", "2")]  # sets in two orders
-    done = subprocess.run(
-        [mpiexec, *orders[0], ":", *orders[1]],
-        cwd=tmp_path,
-        env={**os.environ, **settings_of(example.code)},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    done = _run(example, tmp_path, *orders[0], ":", *orders[1])
     assert (done.returncode == 0) == (not example.expected), done
     assert example.expected.partition(":")[0] in done.stderr, done.stderr
     *_, advice = example.expected.splitlines() or [""]
