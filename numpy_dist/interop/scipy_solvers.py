@@ -163,6 +163,7 @@ def _krylov(a: Operator, r: Any, steps: int, wanted: float, each: Callable[[floa
     small = np.zeros((steps + 1, steps), r.dtype)
     start = np.zeros(steps + 1, r.dtype)
     start[0] = size
+    comm = engine.runtime().comm
     for k in range(steps):
         w = a(basis[k])
         length = float(np.linalg.norm(w))
@@ -172,6 +173,8 @@ def _krylov(a: Operator, r: Any, steps: int, wanted: float, each: Callable[[floa
         small[k + 1, k] = rest = float(np.linalg.norm(w))
         y = np.linalg.lstsq(small[: k + 2, : k + 1], start[: k + 2])[0]
         left = float(np.linalg.norm(start[: k + 2] - small[: k + 2, : k + 1] @ y))
+        # LAPACK may give other bits on another processor, and whether to go on must be the same on every rank.
+        y, left = comm.bcast((y, left))
         each(left)
         if left <= wanted or rest <= np.finfo(r.dtype).eps * length:
             break
