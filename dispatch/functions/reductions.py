@@ -10,6 +10,7 @@ from numpy_dist import engine
 from numpy_dist.dispatch.core.protocol import why_not_reduced
 from numpy_dist.dispatch.core.registry import decline, implements
 from numpy_dist.dispatch.functions.common import NoValue, as_handle, given
+from numpy_dist.dispatch.functions.products import product
 
 
 def reduce(ufunc: np.ufunc, a: Any, axis: Any, dtype: Any, out: Any, keepdims: Any, initial: Any, where: Any) -> Any:
@@ -49,7 +50,8 @@ def prod(
     initial: Any = NoValue,
     where: Any = NoValue,
 ) -> Any:
-    return reduce(np.multiply, a, axis, dtype, out, keepdims, initial, where)
+    keepdims, where = keepdims is not NoValue and keepdims, where is NoValue or where
+    return product(as_handle(a), axis, dtype, out, keepdims, initial, where)
 
 
 @implements(np.max, np.amax, kind="native")

@@ -176,9 +176,7 @@ def _check_inside(ufunc: np.ufunc, indices: Any, n: int) -> None:
         raise IndexError(f"index {first} out-of-bounds in {ufunc.__name__}.reduceat [0, {n})")
 
 
-def _check_segments(
-    ufunc: np.ufunc, a: Any, indices: Any, axis: Any, dtype: Any, out: Any
-) -> tuple[np.dtype, int]:
+def _check_segments(ufunc: np.ufunc, a: Any, indices: Any, axis: Any, dtype: Any, out: Any) -> tuple[np.dtype, int]:
     """The dtype in which NumPy reduces, and the axis; its own errors, of few elements that stand for many."""
     few = np.ones((1,) * a.ndim, a.dtype)
     index = np.zeros((min(indices.size, 1),) * indices.ndim, indices.dtype)
@@ -238,14 +236,14 @@ def _segments_across(ufunc: np.ufunc, view: Any, indices: Any, kind: np.dtype) -
     long = block.reshape(-1, block.shape[-1]) if block.size else np.empty((int(np.prod(kept)), 0), view.dtype)
     cut, where = layout.cut_of(last), told.cut_of(0)
     assert cut is not None and where is not None
+    # Products of inexact numbers may overflow or vanish in one grouping of the factors only.
+    regrouped = engine.reducible(ufunc, kind) and not (ufunc is np.multiply and kind.kind in "fc")
     # A segment that ends where it begins, or before, is one element.
     found = segments.share_out(
         starts_here, np.maximum(stops_here, starts_here + 1), where.points[comm.rank], cut.points, comm
     )
     with noted("reduceat"):
-        made, error = segments.reduce_segments(
-            ufunc, long, cut.points, found, where.points, kind, engine.reducible(ufunc, kind), comm
-        )
+        made, error = segments.reduce_segments(ufunc, long, cut.points, found, where.points, kind, regrouped, comm)
     agree(error, comm)
     result: Layout = engine.default_layout((*kept, count), split=last)
     return engine.from_local(made.reshape(*kept, made.shape[-1]), result)

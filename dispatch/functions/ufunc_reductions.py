@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from numpy_dist.ir.rules import memory_axes
 from numpy_dist.layout.layout import Layout
 from numpy_dist.parallel import ordered
 from numpy_dist.parallel.carrying import agree, carried
+from numpy_dist.parallel.products import Part
 
 
 @implements(np.ufunc, method="reduce", kind="parallel")
@@ -37,8 +39,15 @@ def reduce(
     options = {} if initial is NoValue else {"initial": initial}
     if why_not_reduced(ufunc, array) is None:
         return engine.reduction(ufunc, array, axis, dtype, out, keepdims, where=where, **options)
+    return in_order(ufunc, array, axis, dtype, out, keepdims, options, where)
+
+
+def in_order(
+    ufunc: np.ufunc, array: Any, axis: Any, dtype: Any, out: Any, keepdims: Any, options: dict[str, Any], where: Any
+) -> Any:
+    """`reduce` in NumPy's order, whatever the operation; `options` may have ``initial``."""
     a, out = as_handle(array), out[0] if isinstance(out, tuple) else out
-    kind, axes = _check(ufunc, a, axis, dtype, out, keepdims, options, where)
+    kind, axes = check(ufunc, a, axis, dtype, out, keepdims, options, where)
     if not engine.shardable(a.dtype) or not engine.shardable(kind):
         decline(f"arrays of dtype {a.dtype} are not distributed")
     if out is not None and dtype is None and kind.kind not in "mM":
@@ -50,14 +59,20 @@ def reduce(
     kept, gone = [axis for axis in order if axis not in axes], [axis for axis in order if axis in axes]
     rows = _as_rows(a, kept, gone)
     masks = _as_rows(mask, kept, gone) if masked else None
-    found = _reduced(ufunc, rows, masks, kind, {"dtype": dtype, **options})
+    if ufunc is np.multiply and kind == np.float16:
+        found = _halves(rows, masks, order[len(kept) :] == tuple(gone), {"dtype": dtype, **options})
+    else:
+        found = _reduced(ufunc, rows, masks, kind, {"dtype": dtype, **options})
     found = found.transpose(np.argsort(kept).tolist()) if len(kept) > 1 else found
     if keepdims:
         found = found._view(lambda array: np.expand_dims(array, tuple(axes)))
     if out is not None:
         engine.assign(out, found)
         return out
-    return found if found.ndim else engine.item(found)
+    if found.ndim:
+        return found
+    engine.runtime().program.tell()  # a number is there: so must its warnings be
+    return engine.item(found)
 
 
 def _metadata(x: Any) -> np.ndarray:
@@ -72,7 +87,7 @@ def _as_rows(x: Any, kept: list[int], gone: list[int]) -> Any:
     return np.reshape(x, (*x.shape[: len(kept)], int(np.prod(x.shape[len(kept) :], dtype=np.intp))))
 
 
-def _check(
+def check(
     ufunc: np.ufunc, a: Any, axis: Any, dtype: Any, out: Any, keepdims: Any, options: dict[str, Any], where: Any
 ) -> tuple[np.dtype, tuple[int, ...]]:
     """The dtype in which NumPy reduces, and the axes; its own errors, of few elements that stand for many."""
@@ -115,9 +130,20 @@ def _reduced(ufunc: np.ufunc, rows: Any, masks: Any, kind: np.dtype, options: di
     return _rank_after_rank(ufunc, rows, masks, kind, options)
 
 
-def _row_by_row(
-    ufunc: np.ufunc, rows: Any, masks: Any, layout: Layout, kind: np.dtype, options: dict[str, Any]
-) -> Any:
+def _halves(rows: Any, masks: Any, innermost: bool, options: dict[str, Any]) -> Any:
+    """A product of half precision: NumPy rounds it once where it goes along memory, else after each factor."""
+    if masks is not None or not innermost:
+        return _reduced(np.multiply, rows, masks, np.dtype(np.float16), options)
+    found = _reduced(np.multiply, rows, None, np.dtype(np.float32), {**options, "dtype": np.dtype(np.float32)})
+    layout = engine.layout_of(found)
+    assert layout is not None
+    (block,) = blocks((found, layout))
+    with noted("reduce"):
+        made = block.astype(np.float16)
+    return engine.from_local(made, layout)
+
+
+def _row_by_row(ufunc: np.ufunc, rows: Any, masks: Any, layout: Layout, kind: np.dtype, options: dict[str, Any]) -> Any:
     comm, result = engine.runtime().comm, layout.drop_axes([layout.ndim - 1])
     block, chosen = _blocks(rows, masks, layout)
     made, error = np.empty(block.shape[:-1], kind), None
@@ -157,13 +183,16 @@ def _rank_after_rank(ufunc: np.ufunc, rows: Any, masks: Any, kind: np.dtype, opt
     members = [r for r in range(comm.size) if cut.points[r] < cut.points[r + 1]]
     long = block.reshape(-1, block.shape[-1]) if block.size else np.empty((int(np.prod(kept)), 0), rows.dtype)
     where = np.broadcast_to(chosen, block.shape).reshape(long.shape) if masks is not None else None
+    if ufunc is np.multiply and kind.char in "fdgFDG":
+        work = _multiplied(long, where, kind, options, comm.rank not in members[1:])
+    else:
 
-    def work(before: np.ndarray | None) -> np.ndarray:
-        made = np.empty(len(long), kind)
-        for row, values in enumerate(long):
-            start = options if before is None else {**options, "initial": before[row]}
-            made[row] = ordered.reduce(ufunc, values, kind, True if where is None else where[row], **start)
-        return made
+        def work(before: np.ndarray | None) -> np.ndarray:
+            made = np.empty(len(long), kind)
+            for row, values in enumerate(long):
+                start = options if before is None else {**options, "initial": before[row]}
+                made[row] = ordered.reduce(ufunc, values, kind, True if where is None else where[row], **start)
+            return made
 
     with noted("reduce"):
         if members:
@@ -175,3 +204,25 @@ def _rank_after_rank(ufunc: np.ufunc, rows: Any, masks: Any, kind: np.dtype, opt
         made = comm.bcast(made, members[-1])
     assert made is not None
     return engine.from_local(made.reshape(kept), engine.runtime().replicated_layout(kept))
+
+
+def _multiplied(
+    long: np.ndarray, where: np.ndarray | None, kind: np.dtype, options: dict[str, Any], first: bool
+) -> Callable[[np.ndarray | None], np.ndarray]:
+    """What goes on from the products of the ranks before; until they come, all but the `first` look at the factors."""
+    grouped = kind.kind == "f" or np.geterr()["under"] == "ignore"  # a component may vanish where the number does not
+    chosen = long if where is None else [values[mask] for values, mask in zip(long, where, strict=True)]
+    with np.errstate(all="ignore"):
+        factors = [values.astype(kind, copy=False) for values in chosen]
+        parts = [] if first else [Part(values, grouped) for values in factors]
+    begin = options.get("initial", NoValue)
+    start = {} if begin is NoValue or begin is None else {"initial": kind.type(begin)}
+
+    def work(before: np.ndarray | None) -> np.ndarray:
+        if before is None:
+            made = [np.multiply.reduce(values, **start) for values in factors]
+        else:
+            made = [part.times(power) for part, power in zip(parts, before, strict=True)]
+        return np.array(made, kind)
+
+    return work

@@ -1,7 +1,7 @@
 """Recording of reductions: which dtype, which shape, who owns the result.
 
 Elements are not grouped as NumPy does: where the factors of a part of a product overflow or vanish, the result is inf,
-NaN or 0, though NumPy's order of multiplication may stay in range, and the other way round.
+NaN or 0, though NumPy's order of multiplication may stay in range, and the other way round: `np.prod` asks beforehand.
 """
 
 from __future__ import annotations

@@ -28,8 +28,12 @@ def is_sound(ufunc: np.ufunc, kind: np.dtype) -> bool:
 
 
 def reduce(ufunc: np.ufunc, rows: np.ndarray, kind: np.dtype, where: Any = True, **options: Any) -> np.ndarray:
-    """``ufunc.reduce`` over the last axis, in order; `kind` is the dtype of the loop and of the result."""
-    if is_sound(ufunc, kind) or not rows.shape[-1]:
+    """``ufunc.reduce`` over the last axis, in order; `kind` is the dtype of the loop and of the result.
+
+    Products of half precision are rounded after each factor.
+    """
+    halves = ufunc is np.multiply and kind == np.float16
+    if (is_sound(ufunc, kind) and not halves) or not rows.shape[-1]:
         found = ufunc.reduce(rows, axis=-1, where=where, **options)
         return np.asarray(found).astype(kind, copy=False)
     if rows.ndim == 1 and where is True and options.get("initial", np._NoValue) is np._NoValue:

@@ -54,8 +54,8 @@ def reduce_segments(
 ) -> tuple[np.ndarray, Exception | None]:
     """This rank's part of the results, one for each segment, and what it has met.
 
-    Collective: partial results are sent to the owners, who join them in rank order; where the operation is not
-    associative each rank goes on with what the one before has come to. Every rank must call `carrying.agree` then.
+    Collective: partial results are sent to the owners, who join them in rank order; where the operation is not (taken
+    as) associative each rank goes on with what the one before has come to. Every rank must call `carrying.agree` then.
 
     Parameters
     ----------
@@ -133,18 +133,20 @@ def _one_after_the_other(
     if comm.rank not in members:
         return None
     place, kind = members.index(comm.rank), parts.dtype
-    came = np.empty((len(rows), int(before.sum())), kind)
+    came, error = np.empty((len(rows), int(before.sum())), kind), None
+    try:  # before it waits
+        parts[:, ~before] = _local(ufunc, rows, begins[~before], ends[~before], kind)
+    except Exception as raised:
+        error = raised
     if place and came.size:
         comm.exchange([], [(members[place - 1], came)])
-    error = None
     try:
-        parts[:, ~before] = _local(ufunc, rows, begins[~before], ends[~before], kind)
         for number, segment in enumerate(np.flatnonzero(before) if len(rows) else ()):
             piece = rows[:, begins[segment] : ends[segment]].astype(kind)
             longer = np.concatenate([came[:, number : number + 1], piece], axis=1)
             parts[:, segment] = ordered.reduceat(ufunc, longer, np.zeros(1, np.intp), kind)[:, 0]
     except Exception as raised:
-        error = raised
+        error = error or raised
     onward = np.ascontiguousarray(parts[:, beyond])
     if place + 1 < len(members) and onward.size:
         comm.exchange([(members[place + 1], onward)], [])
