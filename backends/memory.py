@@ -10,6 +10,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from numpy_dist.backends.library import Library
+
 # What holds the elements of a shard: an ndarray on the host; elsewhere an array type of the backend's, with shape,
 # dtype, strides, size, basic indexing, `reshape` and `transpose`, and no way to its values but `Memory.download`.
 Array = Any
@@ -52,10 +54,16 @@ class Memory(Protocol):
         Whether a loop's floating-point events are known after a `fence` only.
     room : callable or None
         Tells how many bytes there are in `total`, and how many are `available`; None where that is the host's memory.
+    library : Library or None
+        What computes on the arrays where they lie; None on the host, where NumPy does.
     """
 
     on_host: bool
     late_events: bool
+
+    @property
+    def library(self) -> Library | None:
+        """What computes on the arrays."""
 
     @property
     def room(self) -> Callable[[], Any] | None:
@@ -101,9 +109,6 @@ class Memory(Protocol):
     def unpack(self, messages: Sequence[np.ndarray], parts: Sequence[Sequence[Array]], dtype: np.dtype) -> None:
         """Put the elements of received messages into arrays; the messages must not be changed afterwards."""
 
-    def computes(self, dtype: np.dtype) -> bool:
-        """Whether NumPy's functions, called with arrays of this memory and this dtype, compute where they lie."""
-
     def fence(self) -> None:
         """Wait until everything that was asked for has happened."""
 
@@ -114,6 +119,7 @@ class HostMemory:
     on_host = True
     late_events = False
     room: Callable[[], Any] | None = None
+    library: Library | None = None
 
     def allocate(self, nbytes: int) -> Block:
         """As in `Memory`."""
@@ -164,10 +170,6 @@ class HostMemory:
             for part in targets:
                 part[...] = values[start : start + part.size].reshape(part.shape)
                 start += part.size
-
-    def computes(self, dtype: np.dtype) -> bool:
-        """As in `Memory`: arrays are NumPy's own."""
-        return True
 
     def fence(self) -> None:
         """Everything has happened when a call returns."""

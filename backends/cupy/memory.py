@@ -14,6 +14,8 @@ import numpy as np
 
 from numpy_dist.backends.cuda.packing import move
 from numpy_dist.backends.cupy.launcher import Launcher
+from numpy_dist.backends.cupy.library import CupyLibrary
+from numpy_dist.backends.library import Library
 from numpy_dist.backends.memory import HOST, Strides
 
 MOST_IN_FLIGHT = 64  # buffers of the host that wait for a fence
@@ -46,6 +48,7 @@ class CupyMemory:
 
     def __init__(self, launch: Launcher) -> None:
         self._launch = launch
+        self.library: Library | None = CupyLibrary()
         self._in_flight: list[Any] = []
 
     def room(self) -> Room:
@@ -128,10 +131,6 @@ class CupyMemory:
         for message, place in zip(messages, _cut(packed, sizes), strict=True):
             self._send(place, message)
         self.scatter(packed, [part for targets in parts for part in targets])
-
-    def computes(self, dtype: np.dtype) -> bool:
-        """As in `Memory`: CuPy has most of NumPy's functions, and NumPy asks it."""
-        return _is_number(dtype)
 
     # -- what transports between devices ask for (`backends.device_transports.DeviceMemory`) --------------------------
 

@@ -23,7 +23,11 @@ class Stream:
         finalizers of blocks that other finalizers give back to the engine's pool.
     free : dict
         Such memory by its size.
+    library : Library
+        What computes on the arrays.
     """
+
+    library: Any
 
     def __init__(self) -> None:
         self._waiting: deque[tuple[Callable[..., Any], tuple]] = deque()
@@ -134,9 +138,15 @@ class FakeArray(NDArrayOperatorsMixin):
         return len(self._hidden)
 
     def __getitem__(self, key: Any) -> FakeArray:
+        if isinstance(key, FakeArray):  # a copy; how much a mask picks is waited for
+            self.stream.fence()
+            return self._wrapped(self._hidden[key._hidden])
         return self._view(self._hidden[_basic(key)])
 
     def __setitem__(self, key: Any, value: Any) -> None:
+        if isinstance(key, FakeArray):
+            self.stream.put(_scatter, self._hidden, key._hidden, _operand(value))
+            return
         target = self._hidden[_basic(key)]
         self.stream.put(np.copyto, target, _operand(value), "unsafe")
 
@@ -147,6 +157,10 @@ class FakeArray(NDArrayOperatorsMixin):
     def transpose(self, *axes: Any) -> FakeArray:
         """A view with its axes in another order."""
         return self._view(self._hidden.transpose(*axes))
+
+    def astype(self, dtype: Any) -> FakeArray:
+        """A copy of another dtype."""
+        return self._later(np.ndarray.astype, (self, np.dtype(dtype)), {})
 
     # -- values -----------------------------------------------------------------------------------------------------
 
@@ -179,21 +193,46 @@ class FakeArray(NDArrayOperatorsMixin):
             options["out"] = tuple(None if out is None else _target(out) for out in outs)
         if "where" in options:
             options["where"] = _operand(options["where"])
+        if outs is None:
+            return self._later(getattr(ufunc, method), inputs, options)
         self.stream.fence()
         result = getattr(ufunc, method)(*map(_operand, inputs), **options)
-        if outs is None or any(out is None for out in outs):
+        if any(out is None for out in outs):
             return self._wrapped(result)
         return outs[0] if len(outs) == 1 else outs
 
     def __array_function__(self, function: Any, types: Any, arguments: Sequence[Any], options: dict) -> Any:
+        return self._later(function, arguments, options)
+
+    def _later(self, function: Callable[..., Any], arguments: Sequence[Any], options: dict) -> Any:
+        """Ask for a function's results, whose shapes and dtypes do not depend on values."""
+        with np.errstate(all="ignore"):
+            like = function(*_operands(arguments, _unknown), **{k: _operand(v, _unknown) for k, v in options.items()})
+        values, named = _operands(arguments), {k: _operand(v) for k, v in options.items()}
+        wrapped = self._wrapped(like)
+        targets = [x._hidden for x in (wrapped if isinstance(wrapped, tuple) else (wrapped,))]
+        for target in targets:
+            target[...] = np.frombuffer(b"\xa5" * target.itemsize, target.dtype)[0]
+
+        def work() -> None:
+            with np.errstate(all="ignore"):
+                made = function(*values, **named)
+            for target, found in zip(targets, made if isinstance(made, tuple) else (made,), strict=True):
+                target[...] = found
+
+        self.stream.put(work)
+        return wrapped
+
+    def now(self, function: Callable[..., Any], arguments: Sequence[Any], options: dict) -> Any:
+        """A function's results, after all that was asked for has happened."""
         self.stream.fence()
-        values = {name: _operand(value) for name, value in options.items()}
-        return self._wrapped(function(*_operands(arguments), **values))
+        with np.errstate(all="ignore"):
+            return self._wrapped(function(*_operands(arguments), **{k: _operand(v) for k, v in options.items()}))
 
     def _wrapped(self, result: Any) -> Any:
         if isinstance(result, tuple):
             return tuple(map(self._wrapped, result))
-        return FakeArray(np.asarray(result), self.stream) if isinstance(result, np.ndarray | np.generic) else result
+        return FakeArray(np.array(result), self.stream) if isinstance(result, np.ndarray | np.generic) else result
 
 
 class FakeBlock(FakeArray):
@@ -222,15 +261,31 @@ def _basic(key: Any) -> Any:
     return parts if Ellipsis in parts else (*parts, ...)
 
 
-def _operands(values: Sequence[Any]) -> list[Any]:
-    return [type(value)(_operands(value)) if type(value) in (list, tuple) else _operand(value) for value in values]
+def _operands(values: Sequence[Any], see: Callable[[Any], Any] = hidden) -> list[Any]:
+    return [
+        type(value)(_operands(value, see)) if type(value) in (list, tuple) else _operand(value, see)
+        for value in values
+    ]
 
 
-def _operand(value: Any) -> Any:
+def _operand(value: Any, see: Callable[[Any], Any] = hidden) -> Any:
     """What NumPy is to compute with: arrays of the device, and scalars."""
     if isinstance(value, np.ndarray) and value.ndim:
         raise TypeError("an array of the host is no operand beside arrays of the device; upload it")
-    return hidden(value)
+    return see(value)
+
+
+def _unknown(x: Any) -> Any:
+    """An array with the metadata of one of the device, whose values are not there yet."""
+    return np.zeros_like(x._hidden) if isinstance(x, FakeArray) else x
+
+
+def _scatter(target: np.ndarray, key: np.ndarray, values: Any) -> None:
+    """As devices assign to elements: of several values for one, any may stay (here not the last)."""
+    if key.dtype == np.bool_ or not np.ndim(values):
+        target[key] = values
+    else:
+        target[key[::-1]] = values[::-1]
 
 
 def _target(out: Any) -> np.ndarray:

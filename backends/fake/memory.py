@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 
 from numpy_dist.backends.fake.arrays import FakeArray, FakeBlock, Mark, Stream, hidden
+from numpy_dist.backends.fake.library import FakeLibrary
+from numpy_dist.backends.library import Library
 from numpy_dist.backends.memory import HOST, Strides
 
 UNSYNCHRONISED = 0xA5  # what a message holds as long as nobody has waited for it
@@ -33,6 +35,7 @@ class FakeMemory:
 
     def __init__(self, stream: Stream) -> None:
         self.stream = stream
+        self.library: Library | None = FakeLibrary(self)
         self.uploaded = self.downloaded = self.packings = 0
         self._files: list[int] = []
 
@@ -97,10 +100,6 @@ class FakeMemory:
         for message, targets in zip(messages, parts, strict=True):
             self.uploaded += message.nbytes
             self.stream.put(_unpack, message, list(map(self._own, targets)))
-
-    def computes(self, dtype: np.dtype) -> bool:
-        """As in `Memory`: of numbers only, as CuPy's."""
-        return dtype.kind in "biufc"
 
     # -- what transports between devices ask for (`backends.device_transports.DeviceMemory`) ---------------------------
 

@@ -43,15 +43,19 @@ def ours(found: np.ndarray, given: Any) -> Any:
 def blocks(*arrays: tuple[Any, Layout], library: bool = False) -> list[np.ndarray]:
     """This rank's boxes of arrays that have these layouts, for reading at once (executes what they need).
 
-    On the host, or, for a `library` that NumPy's functions find by their arguments, on the device where they lie.
+    On the host, or, for a `library` (`backends.library.compute`), on the device where they lie.
     """
     engine.force(*(x for x, _ in arrays))  # all, before the memory of any is looked at
     rank, found = engine.runtime().rank, []
     for x, layout in arrays:
         box = layout.box(rank)
         empty = box is None or box_empty(box)
-        read = engine.shard_for_library if library else engine.shard
-        found.append(np.empty(0 if box is None else box_shape(box), x.dtype) if empty else read(x))
+        shape: Any = (0,) if box is None else box_shape(box)
+        device = engine.device(x.dtype) if library else None
+        if empty:
+            found.append(np.empty(shape, x.dtype) if device is None else device.empty(shape, x.dtype))
+        else:
+            found.append(engine.shard_for_library(x) if library else engine.shard(x))
     return found
 
 

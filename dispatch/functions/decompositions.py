@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from numpy_dist import engine
+from numpy_dist.backends.library import compute, on_host
 from numpy_dist.dispatch.core.operands import rebuild
 from numpy_dist.dispatch.core.registry import decline, implements
 from numpy_dist.dispatch.functions.common import NoValue, as_handle, blocks, given
@@ -29,8 +30,15 @@ implements(np.linalg.svdvals, kind="composed")(numpy_source(np.linalg.svdvals))
 
 def _of_each(function: Callable[..., Any], a: Any, *args: Any, **kwargs: Any) -> Any:
     """A function of one matrix, for each in a stack (collective)."""
-    a = as_handle(a)
-    return _of_stacks(lambda *blocks: function(*blocks, *args, **kwargs), function, [a], [2])
+    return _of_stacks(_local(function, *args, **kwargs), function, [as_handle(a)], [2])
+
+
+def _local(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Callable[..., Any]:
+    """A function of a rank's own matrices, by the library of the device where they lie."""
+    name = function.__name__
+    return lambda *parts: compute(
+        "linalg", lambda *values: function(*values, *args, **kwargs), *parts, name=name, args=args, **kwargs
+    )
 
 
 def _of_stacks(local: Callable[..., Any], function: Callable[..., Any], operands: list[Any], items: list[int]) -> Any:
@@ -45,13 +53,13 @@ def _of_stacks(local: Callable[..., Any], function: Callable[..., Any], operands
         if engine.runtime().size > 1:
             decline(SINGLE)
         return _alone(local, name, operands)
-    return on_stacks(local, operands, items, name=name)
+    return on_stacks(local, operands, items, name=name, library=True)
 
 
 def _alone(function: Callable[..., Any], name: str, operands: list[Any]) -> Any:
     """NumPy's function on the memory of the only rank."""
     layouts = [engine.default_layout(tuple(x.shape)) for x in operands]
-    held = blocks(*((engine.aligned(x, its), its) for x, its in zip(operands, layouts, strict=True)))
+    held = blocks(*((engine.aligned(x, its), its) for x, its in zip(operands, layouts, strict=True)), library=True)
     with noted(name):
         made = function(*held)
     return _wrapped(made)
@@ -60,13 +68,15 @@ def _alone(function: Callable[..., Any], name: str, operands: list[Any]) -> Any:
 def _wrapped(made: Any) -> Any:
     if isinstance(made, tuple):
         return rebuild(type(made), [_wrapped(item) for item in made])
+    if engine.lies_on_device(made):
+        return engine.from_local(made, engine.default_layout(made.shape)) if made.ndim else on_host(made)[()]
     return engine.from_global(made) if isinstance(made, np.ndarray) else made
 
 
 # -- a single tall matrix --------------------------------------------------------------------------------------------
 
 
-def _tall_rows(a: Any, *others: Any) -> list[np.ndarray] | None:
+def _tall_rows(a: Any, *others: Any) -> list[Any] | None:
     """This rank's rows of a tall matrix and of what has as many rows, in double precision; None if it is not tall.
 
     It is where the triangles of all ranks are small enough for every rank to have them.
@@ -81,7 +91,8 @@ def _tall_rows(a: Any, *others: Any) -> list[np.ndarray] | None:
         layout = engine.default_layout((m, n), split=0)
     kind = np.result_type(float, *(x.dtype for x in (a, *others)))
     layouts = [layout.with_shape((m, x.shape[1])) for x in (a, *others)]
-    held = blocks(*((engine.aligned(x, its), its) for x, its in zip((a, *others), layouts, strict=True)))
+    pairs = ((engine.aligned(x, its), its) for x, its in zip((a, *others), layouts, strict=True))
+    held = blocks(*pairs, library=True)
     mine = None if layout.primary(engine.runtime().rank) else 0  # copies, which another rank has already
     return [x[:mine].astype(kind) for x in held]
 
@@ -108,7 +119,7 @@ def lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
     rows = _tall_rows(a, right) if right.shape[1] * 16 * a.shape[1] * engine.runtime().size <= MOST_KNOWN else None
     if rows is None or not right.shape[1]:
         if engine.runtime().size == 1:
-            return _alone(lambda x, y: np.linalg.lstsq(x, y, rcond), "lstsq", [a, b])
+            return _alone(_local(np.linalg.lstsq, rcond), "lstsq", [a, b])
         decline("a single matrix that is not tall")
     m, n = a.shape
     cutoff = np.finfo(sample[0].dtype).eps * m if rcond is None else rcond
@@ -193,8 +204,8 @@ def pinv(a: Any, rcond: Any = None, hermitian: Any = False, *, rtol: Any = NoVal
     if name == "rcond" and rtol is not NoValue:
         np.linalg.pinv(np.zeros((0, 1, 1)), 0.0, rtol=0.0)  # NumPy's error
 
-    def local(matrices: np.ndarray, cutoffs: np.ndarray) -> Any:
-        return np.linalg.pinv(matrices, hermitian=hermitian, **{name: cutoffs})
+    def local(matrices: Any, cutoffs: Any) -> Any:
+        return np.linalg.pinv(on_host(matrices), hermitian=hermitian, **{name: on_host(cutoffs)})
 
     return _of_stacks(local, np.linalg.pinv, [as_handle(a), as_handle(rcond if name == "rcond" else rtol)], [2, 0])
 
@@ -214,8 +225,9 @@ def matrix_rank(A: Any, tol: Any = None, hermitian: Any = False, *, rtol: Any = 
     if tol is not None and rtol is not None:
         np.linalg.matrix_rank(np.zeros((1, 1)), 0.0, rtol=0.0)  # NumPy's error
 
-    def local(matrices: np.ndarray, cutoffs: np.ndarray) -> Any:
-        return np.linalg.matrix_rank(matrices, hermitian=hermitian, **{name: cutoffs})  # type: ignore[call-overload]
+    def local(matrices: Any, cutoffs: Any) -> Any:
+        values, limits = on_host(matrices), {name: on_host(cutoffs)}
+        return np.linalg.matrix_rank(values, hermitian=hermitian, **limits)  # type: ignore[call-overload]
 
     return _of_stacks(local, np.linalg.matrix_rank, [A, as_handle(tol if name == "tol" else rtol)], [2, 0])
 
@@ -223,4 +235,4 @@ def matrix_rank(A: Any, tol: Any = None, hermitian: Any = False, *, rtol: Any = 
 @implements(np.linalg.solve, kind="axis-local")
 def solve(a: Any, b: Any) -> Any:
     a, b = as_handle(a), as_handle(b)
-    return _of_stacks(np.linalg.solve, np.linalg.solve, [a, b], [2, 1 if b.ndim == 1 else 2])
+    return _of_stacks(_local(np.linalg.solve), np.linalg.solve, [a, b], [2, 1 if b.ndim == 1 else 2])

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
 from numpy_dist import engine
+from numpy_dist.backends.library import compute
 from numpy_dist.dispatch.core.registry import decline, implements
 from numpy_dist.dispatch.functions.common import as_handle, blocks
 from numpy_dist.dispatch.functions.indexing import boolean_getitem, boolean_setitem
@@ -36,15 +37,16 @@ def nonzero(a: Any) -> tuple[Any, ...]:
         truth = np.ravel(truth)
         layout = engine.default_layout(truth.shape, split=0)
         truth = engine.aligned(truth, layout)
-    (block,) = blocks((truth, layout))
-    found = np.nonzero(block)
+    (block,) = blocks((truth, layout), library=True)
+    found = compute("nonzero", np.nonzero, block)
     comm = engine.runtime().comm
     result = masks.selection_layout(layout, truth.ndim, comm.allgather(len(found[0])))
     box = layout.box(comm.rank)
     assert box is not None
     indices = tuple(where + low for where, (low, _) in zip(found, box, strict=True))
     if truth.ndim != a.ndim:
-        indices = np.unravel_index(indices[0], a.shape)
+        shape = tuple(a.shape)
+        indices = compute("unravel", lambda flat: np.unravel_index(flat, shape), indices[0], shape=shape)
     return tuple(engine.from_local(each, result) for each in indices)
 
 

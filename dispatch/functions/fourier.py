@@ -14,6 +14,7 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
 from numpy_dist import engine
+from numpy_dist.backends.library import compute
 from numpy_dist.dispatch.core.registry import decline, implements
 from numpy_dist.dispatch.functions.common import as_handle
 from numpy_dist.dispatch.functions.numpy_source import numpy_source
@@ -68,7 +69,7 @@ def _transform(function: Callable[..., Any], a: Any, n: Any, axis: Any, norm: An
             engine.numpy_error(function, (a, n, axis, norm), {"out": out})
 
     def lines_of(lines: Any) -> Any:
-        return function(lines, n, -1, norm)
+        return compute("fft", lambda x: function(x, n, -1, norm), lines, name=function.__name__, args=(n, -1, norm))
 
     if a.ndim > 1:
         made = along_axis(lines_of, a, axis, name=function.__name__, library=True)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from numpy_dist import engine
+from numpy_dist.backends.library import compute
 from numpy_dist.dispatch.core import registry
 from numpy_dist.dispatch.core.registry import decline
 from numpy_dist.dispatch.functions.common import as_handle, blocks
@@ -134,7 +135,7 @@ def boolean_getitem(x: Any, key: Any) -> Any:
         chosen = selection.view._view(lambda array: array[mask])
     else:
         view, mask, layout = _in_order(selection.view, selection.mask, selection.depth)
-        block, chosen = blocks((view, layout), (mask, masks.mask_layout(layout, mask.ndim)))
+        block, chosen = blocks((view, layout), (mask, masks.mask_layout(layout, mask.ndim)), library=True)
         block, result = masks.select(block, chosen, layout, engine.runtime().comm)
         chosen = engine.from_local(block, result)
     before = selection.before
@@ -186,12 +187,13 @@ def _broadcasts(shape: Any, target: Any) -> bool:
 def _brought(selection: _Selection, dtype: np.dtype, value: Any, lifted: Any) -> Any:
     """One value for each selected element, brought to its rank and place: an array like the view (collective)."""
     view, mask, layout = _in_order(selection.view, selection.mask, selection.depth)
-    (chosen,) = blocks((mask, masks.mask_layout(layout, mask.ndim)))
-    counts = engine.runtime().comm.allgather(int(np.count_nonzero(chosen)))
+    (chosen,) = blocks((mask, masks.mask_layout(layout, mask.ndim)), library=True)
+    counts = engine.runtime().comm.allgather(compute("count", lambda mask: int(np.count_nonzero(mask)), chosen))
     wanted = masks.selection_layout(layout, mask.ndim, counts)
     if lifted.shape[0] != wanted.shape[0]:
         _assignment_error(selection, dtype, value)
-    (values,) = blocks((engine.aligned(np.broadcast_to(as_handle(lifted), wanted.shape), wanted), wanted))
+    aligned = engine.aligned(np.broadcast_to(as_handle(lifted), wanted.shape), wanted)
+    (values,) = blocks((aligned, wanted), library=True)
     box = layout.box(engine.runtime().rank)
     block = masks.spread(values, chosen, () if box is None else box_shape(box))
     return np.reshape(engine.from_local(block, layout), selection.view.shape)

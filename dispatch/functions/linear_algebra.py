@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from numpy_dist import engine
+from numpy_dist.backends.library import compute
 from numpy_dist.dispatch.core.registry import decline, implements
 from numpy_dist.dispatch.functions.common import NoValue, as_handle, blocks
 from numpy_dist.dispatch.functions.numpy_source import numpy_source
@@ -264,20 +265,20 @@ def _rows_of_product(a: Any, b: Any, dtype: np.dtype, name: str) -> tuple[np.nda
     a = engine.aligned(a, rows)
     result = rows.with_shape((a.shape[0], b.shape[1]))
     if not engine.is_sharded(b):
-        (left,) = blocks((a, rows))
+        device = engine.device(a.dtype) if a.dtype == b.dtype == dtype else None
+        (left,) = blocks((a, rows), library=device is not None)
         with noted(name):
-            product = np.matmul(left, b._array).astype(dtype, copy=False)
-        return product, result
+            right = b._array if device is None else device.own(b._array)
+            product = compute("matmul", np.matmul, left, right)
+        return product if product.dtype == dtype else product.astype(dtype), result
     panels = _along(b, 0)
     b = engine.aligned(b, panels)
-    if engine.runtime().size == 1 and engine.is_sharded(a) and dtype == b.dtype and dtype.kind in "fc":
-        left, panel = blocks((a, rows), (b, panels), library=True)
-        if engine.lies_on_device(left) and engine.lies_on_device(panel):
-            return np.matmul(left, panel), result
-    left, panel = blocks((a, rows), (b, panels))
+    device = engine.device(a.dtype) if a.dtype == b.dtype == dtype and dtype.kind in "fc" else None
+    left, panel = blocks((a, rows), (b, panels), library=device is not None)
     with noted(name):
-        product = ring(left, panel, panels, engine.runtime().comm).astype(dtype, copy=False)
-    return product, result
+        if device is None:
+            return ring(left, panel, panels, engine.runtime().comm).astype(dtype, copy=False), result
+        return ring(left, panel, panels, device, device.empty), result
 
 
 def _by_columns(a: Any, b: Any, dtype: np.dtype, name: str) -> Any:
@@ -298,7 +299,7 @@ def _by_contraction(a: Any, b: Any, dtype: np.dtype, name: str) -> Any:
     shape = (a.shape[0], b.shape[1])
     large = engine.default_shard(prod(shape) * a.dtype.itemsize) and prod(shape) > 1
     result = engine.default_layout(shape) if large else engine.runtime().replicated_layout(shape)
-    left, right = blocks((a, columns), (b, rows))
+    left, right = blocks((a, columns), (b, rows), library=a.dtype == b.dtype == dtype)
     with noted(name):
         product = contracted(left, right, rows, result, engine.runtime().comm).astype(dtype, copy=False)
     return engine.from_local(product, result)
@@ -308,4 +309,8 @@ def _stacks(a: Any, b: Any, dtype: np.dtype) -> Any:
     """Stacks of matrices, which are broadcast against each other: whole matrices on each rank."""
     if dtype.hasobject:
         decline("arrays of Python objects")
-    return on_stacks(lambda x, y: np.matmul(x, y, dtype=dtype, casting="unsafe"), [a, b], 2, name="matmul", order="C")
+
+    def products(x: Any, y: Any) -> Any:
+        return compute("matmul", lambda *parts: np.matmul(*parts, dtype=dtype, casting="unsafe"), x, y)
+
+    return on_stacks(products, [a, b], 2, name="matmul", order="C", library=a.dtype == b.dtype == dtype)

@@ -17,7 +17,8 @@ from numpy_dist.dispatch.functions.indexing import boolean_getitem
 from numpy_dist.dispatch.functions.numpy_source import warn
 from numpy_dist.dispatch.functions.ordering import ordered
 from numpy_dist.dispatch.functions.picking import integer_getitem
-from numpy_dist.parallel.selection import select
+from numpy_dist.parallel.on_device import Ordered
+from numpy_dist.parallel.selection import Unordered, select_of
 
 _numpy: Any = _function_base_impl  # its formulas are those of the installed version
 _nan: Any = _nanfunctions_impl
@@ -217,9 +218,12 @@ def _at(a: Any, places: list[int]) -> np.ndarray:
     if a.dtype.kind == "c":  # no order of complex numbers is that of `<` and of NaN at once
         return known(integer_getitem(np.sort(np.ravel(a)), (np.array(places),)))
     layout = engine.layout_of(a) or engine.default_layout(tuple(a.shape))
-    (block,) = blocks((engine.aligned(a, layout), layout))
-    own = block.reshape(-1) if layout.primary(engine.runtime().rank) else block.reshape(-1)[:0]
-    return select(own, places, engine.runtime().comm)
+    (block,) = blocks((engine.aligned(a, layout), layout), library=True)
+    device, rt = engine.device(a.dtype), engine.runtime()
+    own = (block if device is None else device.flat(block)).reshape(-1)
+    own = own if layout.primary(rt.rank) else own[:0]
+    elements = Unordered(own) if device is None else Ordered.of(own, device)
+    return select_of(elements, places, a.dtype, rt.comm)
 
 
 def _is_nan(value: Any) -> bool:

@@ -9,13 +9,14 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
 from numpy_dist import engine
+from numpy_dist.backends.library import compute
 from numpy_dist.dispatch.core.registry import decline, implements
 from numpy_dist.dispatch.functions.common import NoValue, as_handle, blocks, metadata
 from numpy_dist.dispatch.functions.numpy_source import numpy_source
 from numpy_dist.dispatch.functions.whole_rows import along, long_rows, row_by_row
 from numpy_dist.ir.rules import memory_axes
 from numpy_dist.layout.layout import Cut, Layout
-from numpy_dist.parallel import key_sort, sample_sort
+from numpy_dist.parallel import key_sort, on_device, sample_sort
 from numpy_dist.parallel.division import PLAIN, Workspace
 
 for _function in (np.msort,) if hasattr(np, "msort") else ():
@@ -44,7 +45,7 @@ def _sorted_rows(a: Any, axis: int, options: dict[str, Any]) -> Any:
     values_only = not {"descending", "order"} & options.keys()  # then all ways of sorting give the same
 
     def sort_rows(block: Any) -> Any:
-        return np.sort(block, axis) if engine.lies_on_device(block) else np.sort(block, axis, **options)
+        return compute("sort", lambda rows: np.sort(rows, axis, **options), block, axis=axis)
 
     return along(sort_rows, a, axis, keepdims=True, library=values_only)
 
@@ -53,12 +54,20 @@ def _sorted(a: Any, options: dict[str, Any]) -> Any:
     """The elements of a one-dimensional array in order (collective)."""
     if "descending" in options:
         return _descending(a, sorted_only=True)
-    rt = engine.runtime()
-    if rt.size == 1 and not rt.backend.memory.on_host:
-        return _sorted_rows(a[None], 1, options)[0]
+    device = _device(a, options)
+    if device is not None:
+        layout = ascending_layout(a)
+        part, counts = on_device.sort(blocks((engine.aligned(a, layout), layout), library=True)[0], device)
+        return engine.from_local(part, cut_at(counts, layout))
     with engine.Scratch() as scratch:
         part, counts, layout = sorted_part(a, options, scratch)
         return engine.from_local(part, cut_at(counts, layout))
+
+
+def _device(a: Any, options: dict[str, Any]) -> Any:
+    """What sorts the elements of an array where they lie; None where the host does (complex numbers, own orders)."""
+    ours = a.dtype.kind != "c" and not {"descending", "order"} & options.keys()
+    return engine.device(a.dtype) if ours else None
 
 
 def sorted_part(
@@ -96,7 +105,11 @@ def argsort(
         return _positions(a, options)
     if long_rows(a, axis):
         return row_by_row(lambda row: _positions(row, options), a, axis)
-    return along(lambda block: np.argsort(block, axis, **options), a, axis, keepdims=True)
+
+    def sort_rows(block: Any) -> Any:
+        return compute("argsort", lambda rows: np.argsort(rows, axis, **options), block, axis=axis)
+
+    return along(sort_rows, a, axis, keepdims=True, library=not {"descending", "order"} & options.keys())
 
 
 def _positions(a: Any, options: dict[str, Any]) -> Any:
@@ -104,17 +117,26 @@ def _positions(a: Any, options: dict[str, Any]) -> Any:
         return _descending(a)
     if a.dtype.kind == "V":
         return ordered(a, options.get("order"))[1]
-    layout = ascending_layout(a)
-    (block,) = blocks((engine.aligned(a, layout), layout))
+    layout, device = ascending_layout(a), _device(a, options)
+    (block,) = blocks((engine.aligned(a, layout), layout), library=device is not None)
+    first = first_position(layout)
+    if device is not None:
+        _, positions, counts = on_device.argsort(block, first, device)
+        return engine.from_local(positions, cut_at(counts, layout))
     with engine.Scratch() as scratch:
-        first = first_position(layout)
         positions, counts = sample_sort.positions_in_order(block, first, engine.runtime().comm, scratch)
         return engine.from_local(positions, cut_at(counts, layout))
 
 
 def ordered(a: Any, order: Any = None) -> tuple[Any, Any]:
     """The elements of a one-dimensional array in order and the positions that they had, stable (collective)."""
-    values, positions, counts, layout = ordered_parts(a, order)
+    device = _device(a, {} if order is None else {"order": order})
+    if device is not None:
+        layout = ascending_layout(a)
+        (block,) = blocks((engine.aligned(a, layout), layout), library=True)
+        values, positions, counts = on_device.argsort(block, first_position(layout), device)
+    else:
+        values, positions, counts, layout = ordered_parts(a, order)
     result = cut_at(counts, layout)
     return engine.from_local(values, result), engine.from_local(positions, result)
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from numpy_dist import engine
+from numpy_dist.backends.library import compute
 from numpy_dist.dispatch.functions.common import blocks
 from numpy_dist.layout.layout import Cut, Layout
 from numpy_dist.parallel import picking
@@ -167,8 +168,8 @@ def _from_zero(index: Any, n: int, axis: int, shape: tuple[int, ...]) -> Any:
         index = np.astype(index, np.intp)
         return np.where(index < 0, index + n, index) if engine.is_handle(index) else index % max(n, 1)
     layout = engine.layout_of(index) or engine.default_layout(tuple(index.shape))
-    (block,) = blocks((engine.aligned(index, layout), layout))
-    positions, changed = picking.from_zero(block, n)
+    (block,) = blocks((engine.aligned(index, layout), layout), library=True)
+    positions, changed = compute("from_zero", lambda block: picking.from_zero(block, n), block, n=n)
     told = engine.runtime().comm.allgather((positions is None, changed))
     if positions is None or any(outside for outside, _ in told):
         check_bounds(index, n, axis, shape)
@@ -191,15 +192,20 @@ def check_bounds(index: Any, n: int, axis: int, shape: tuple[int, ...]) -> None:
         raise IndexError(f"index {int(np.ravel(index)[place])} is out of bounds for axis {axis} with size {n}")
 
 
-def rows(view: Any) -> tuple[np.ndarray, Layout, tuple[int, ...]]:
-    """This rank's rows of a view that is cut along its first axis only, ascending; the layout, and where it is cut."""
+def rows(view: Any, library: bool = False) -> tuple[Any, Layout, tuple[int, ...]]:
+    """This rank's rows of a view that is cut along its first axis only, ascending; the layout, and where it is cut.
+
+    For a `library` where they lie, on the host or not.
+    """
     layout = engine.layout_of(view) if engine.is_sharded(view) else None
     if layout is None or not cuts_rows(layout):
         layout = engine.default_layout(tuple(view.shape), split=0)
     cut = layout.cut_of(0)
     assert cut is not None
-    (block,) = blocks((engine.aligned(view, layout), layout))
+    (block,) = blocks((engine.aligned(view, layout), layout), library=library)
     rest = view.shape[1:]
+    if library:
+        return block, layout, cut.points
     return (block.reshape(-1, *rest) if block.size else np.empty((len(block), *rest), view.dtype)), layout, cut.points
 
 
@@ -211,16 +217,16 @@ def cuts_rows(layout: Layout | None) -> bool:
     return isinstance(what, Cut) and what.axis == 0 and not what.descends
 
 
-def own_positions(positions: Any) -> tuple[np.ndarray, Layout]:
-    """This rank's part of the positions, flat, and how they are divided."""
+def own_positions(positions: Any, library: bool = False) -> tuple[Any, Layout]:
+    """This rank's part of the positions, flat, and how they are divided; for a `library` where they lie."""
     count = int(positions.size)
     layout = engine.default_layout((count,), split=0)
     if engine.is_handle(positions):
-        return blocks((engine.aligned(np.reshape(positions, -1), layout), layout))[0], layout
+        return blocks((engine.aligned(np.reshape(positions, -1), layout), layout), library=library)[0], layout
     return _part_of_rows(positions, layout, positions.ndim), layout
 
 
-def own_values(value: Any, picked: Picked, order: Layout) -> np.ndarray:
+def own_values(value: Any, picked: Picked, order: Layout, library: bool = False) -> Any:
     """This rank's part of what is assigned to what is picked, one row for each of its positions.
 
     Parameters
@@ -229,6 +235,8 @@ def own_values(value: Any, picked: Picked, order: Layout) -> np.ndarray:
         It broadcasts to `picked.result_shape`.
     order : Layout
         How the positions are divided.
+    library : bool
+        Whether they are wanted where they lie.
     """
     lead, rest = tuple(picked.positions.shape), picked.rest
     count, place = len(lead), picked.place
@@ -238,7 +246,7 @@ def own_values(value: Any, picked: Picked, order: Layout) -> np.ndarray:
     if not engine.is_handle(value):
         return _part_of_rows(value, order, count)
     by_rows = order.insert_axes(range(1, 1 + len(rest)), rest)
-    return blocks((engine.aligned(np.reshape(value, by_rows.shape), by_rows), by_rows))[0]
+    return blocks((engine.aligned(np.reshape(value, by_rows.shape), by_rows), by_rows), library=library)[0]
 
 
 def _part_of_rows(array: np.ndarray, order: Layout, count: int) -> np.ndarray:

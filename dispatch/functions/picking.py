@@ -12,7 +12,7 @@ from numpy_dist.dispatch.core import registry
 from numpy_dist.dispatch.core.registry import implements
 from numpy_dist.dispatch.functions.common import as_handle
 from numpy_dist.dispatch.functions.picked import Picked, cuts_rows, own_positions, own_values, rows
-from numpy_dist.parallel import picking
+from numpy_dist.parallel import on_device, picking
 
 
 @registry.internal("integer_getitem")
@@ -26,8 +26,13 @@ def fetch(picked: Picked) -> Any:
     rest = picked.rest
     if 0 in rest:  # nothing, from however many positions
         return picked.in_place(engine.empty((*picked.positions.shape, *rest), picked.view.dtype))
-    wanted, order = own_positions(picked.positions)
-    if engine.is_sharded(picked.view):
+    device = engine.device(picked.view.dtype) if engine.is_sharded(picked.view) else None
+    wanted, order = own_positions(picked.positions, library=device is not None)
+    if device is not None:
+        block, _, points = rows(np.reshape(picked.view, picked.shape), library=True)
+        found = on_device.pick(block, points, device.own(wanted, np.intp), device)
+        result = engine.from_local(found, order.insert_axes(range(1, 1 + len(rest)), rest))
+    elif engine.is_sharded(picked.view):
         block, _, points = rows(np.reshape(picked.view, picked.shape))
         with engine.Scratch() as scratch:
             found = picking.pick(block, points, wanted, engine.runtime().comm, scratch)
@@ -66,8 +71,12 @@ def assign(picked: Picked, value: Any) -> None:
 
 def scatter(picked: Picked, value: Any) -> None:
     """Assign what broadcasts to `picked.result_shape` to what is picked (collective)."""
-    wanted, order = own_positions(picked.positions)
     dtype, rest = picked.view.dtype, picked.rest
+    device = _device_of_rows(picked.view, picked.shape)
+    wanted, order = own_positions(picked.positions, library=device is not None)
+    if device is not None:
+        values = device.own(own_values(value, picked, order, library=True), dtype)
+        return _store_on_device(picked, device.own(wanted, np.intp), values, device)
     values = own_values(value, picked, order).astype(dtype, casting="unsafe", copy=False)
     if _store(picked, wanted, values):
         return
@@ -81,14 +90,31 @@ def scatter(picked: Picked, value: Any) -> None:
     write(picked, engine.from_local(new, layout), where)
 
 
+def _own_rows(view: Any, shape: tuple[int, ...]) -> Any:
+    """How an array is cut, if the ranks have rows of it, and it is writeable; else None."""
+    layout = engine.layout_of(view) if engine.is_sharded(view) and tuple(view.shape) == shape else None
+    return layout.cut_of(0) if layout is not None and cuts_rows(layout) and view._array.flags.writeable else None
+
+
+def _device_of_rows(view: Any, shape: tuple[int, ...]) -> Any:
+    """What writes to rows of an array where they lie; None where the host does."""
+    return engine.device(view.dtype) if _own_rows(view, shape) is not None else None
+
+
+def _store_on_device(picked: Picked, wanted: Any, values: Any, device: Any) -> None:
+    """As `_store`."""
+    points = _own_rows(picked.view, picked.shape).points
+    where, what = on_device.route(points, wanted, values, device)
+    with engine.rewriting(picked.view, library=True) as block:
+        device.library.put(block, where - points[device.rank], what)
+
+
 def _store(picked: Picked, wanted: np.ndarray, values: np.ndarray) -> bool:
     """Write values where they belong, if the ranks have rows of the array itself (collective)."""
     view, comm = picked.view, engine.runtime().comm
-    layout = engine.layout_of(view) if engine.is_sharded(view) and tuple(view.shape) == picked.shape else None
-    if layout is None or not cuts_rows(layout) or not view._array.flags.writeable:
+    cut = _own_rows(view, picked.shape)
+    if cut is None:
         return False
-    cut = layout.cut_of(0)
-    assert cut is not None
     with engine.Scratch() as scratch:
         where, what = picking.route(cut.points, wanted, values, comm, scratch)
         with engine.rewriting(view) as block:

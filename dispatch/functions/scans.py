@@ -70,7 +70,7 @@ def _scan_shards(ufunc: np.ufunc, a: Any, axis: int, kind: np.dtype, associative
         a = engine.aligned(a, layout)
     if not associative:
         return _in_order(ufunc, a, layout, axis, kind)
-    (block,) = blocks((a, layout))
+    (block,) = blocks((a, layout), library=True)
     with engine.Scratch() as scratch:
         with noted("accumulate"):
             comm = engine.runtime().comm

@@ -68,7 +68,7 @@ def on_stacks(
         If the first item decides the dtype, not all items together: `function` appends that of this rank's first.
 
     library : bool
-        Whether `function` also takes arrays of a device, where NumPy's functions are those of the device's library.
+        Whether `function` also takes arrays of a device (`backends.library.compute`).
 
     Raises
     ------

@@ -41,7 +41,7 @@ def along(
     agreed : bool
         Whether the function may warn or raise on some ranks only: all do then (one more allgather).
     library : bool
-        Whether the function also takes arrays of a device, where NumPy's functions are those of the device's library.
+        Whether the function also takes arrays of a device (`backends.library.compute`).
     """
     layout = engine.layout_of(a) if engine.is_sharded(a) else None
     if layout is None or layout.cut_of(axis) is not None:

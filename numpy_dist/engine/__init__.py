@@ -4,6 +4,7 @@ The layers above use what is imported here and nothing else of the engine.
 """
 
 from numpy_dist.engine.copies import aligned, assign, assign_part, copy, empty, full, register_policy
+from numpy_dist.engine.device import Device, device
 from numpy_dist.engine.elements import element
 from numpy_dist.engine.gather import (
     agreed,
@@ -39,6 +40,7 @@ from numpy_dist.ir.phantoms import offset_of
 
 __all__ = [
     "agreed",
+    "Device",
     "Handle",
     "Listing",
     "NotNumbers",
@@ -53,6 +55,7 @@ __all__ = [
     "counters",
     "default_layout",
     "default_shard",
+    "device",
     "element",
     "elementwise",
     "empty",

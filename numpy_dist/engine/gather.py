@@ -147,9 +147,9 @@ def shard(x: Any) -> np.ndarray:
 
 
 def shard_for_library(x: Any) -> Any:
-    """As `shard`, but where it lies, if NumPy's functions compute there: then an array of the backend's memory."""
+    """As `shard`, but where it lies, if its memory's library takes this dtype: then an array of that memory."""
     memory = runtime().backend.memory
-    if memory.on_host or not memory.computes(x._array.dtype):
+    if memory.library is None or not memory.library.takes(x._array.dtype):
         return shard(x)
     if is_sharded(x):
         return _shard(x)
@@ -180,8 +180,8 @@ def writing(x: Any) -> Iterator[np.ndarray]:
 
 
 @contextmanager
-def rewriting(x: Any) -> Iterator[np.ndarray]:
-    """This rank's part of `x` on the host, some elements of which are to be written at once.
+def rewriting(x: Any, library: bool = False) -> Iterator[Any]:
+    """This rank's part of `x` on the host (or, for a `library`, where it is), some elements of which are to be written.
 
     Collective in effect: first the whole pending program is executed, whose statements may read the old values.
     """
@@ -193,7 +193,7 @@ def rewriting(x: Any) -> Iterator[np.ndarray]:
     storage.fresh = ()  # what other ranks have of it is out of date
     storage.rewritten += 1
     storage.drop_spare()
-    if memory.on_host:
+    if memory.on_host or library:
         yield block
     else:
         values = memory.download(block)

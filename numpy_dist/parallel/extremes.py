@@ -9,19 +9,28 @@ import numpy as np
 TILE = 1 << 18  # bytes that are looked at twice while they are in the cache
 
 
+def extremes_of_tiles(block: np.ndarray) -> list[tuple[Any, Any]]:
+    """The least and the greatest element of each tile of a one-dimensional array, NaN if there is one."""
+    step = max(TILE // block.itemsize, 1)
+    tiles = [block[start : start + step] for start in range(0, len(block), step)]
+    return [(tile.min(), tile.max()) for tile in tiles]
+
+
 def extremes(block: np.ndarray, comm: Any) -> tuple[Any, Any] | None:
+    """As `extremes_of`, of a one-dimensional array."""
+    return extremes_of(extremes_of_tiles(block), comm)
+
+
+def extremes_of(pairs: list[tuple[Any, Any]], comm: Any) -> tuple[Any, Any] | None:
     """The least and the greatest of all ranks' elements, NaN if there is one; None if there are none.
 
     Collective: one allgather.
 
     Parameters
     ----------
-    block : ndarray, shape (n,)
-        This rank's elements, perhaps none.
+    pairs : list
+        The least and the greatest of this rank's elements, or of parts of them; perhaps none.
     """
-    step = max(TILE // block.itemsize, 1)
-    tiles = [block[start : start + step] for start in range(0, len(block), step)]
-    pairs = [(tile.min(), tile.max()) for tile in tiles]
     found = [pair for pair in comm.allgather(_folded(pairs)) if pair is not None]
     return _folded(found)
 

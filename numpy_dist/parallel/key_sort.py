@@ -73,10 +73,35 @@ def _exchanged(arrays: list[np.ndarray], ends: list[int], comm: Any) -> tuple[li
 
 def _ends(keys: Sequence[np.ndarray], count: int, comm: Any) -> list[int]:
     """Where this rank's sorted rows are cut: 0, one position for each splitter, and the end."""
-    width = max(sum(key.itemsize for key in keys), 1)
+
+    def sample(places: np.ndarray) -> list[np.ndarray]:
+        return [np.array(key[places]) for key in keys]
+
+    return ends_of(count, sum(key.itemsize for key in keys), sample, lambda row, side: _place(keys, row, side), comm)
+
+
+def ends_of(
+    count: int,
+    width: int,
+    sample: Callable[[np.ndarray], list[np.ndarray]],
+    place: Callable[[Sequence[np.ndarray], Any], int],
+    comm: Any,
+) -> list[int]:
+    """Where a rank's sorted rows are cut: 0, one position for each splitter, and the end (collective: one allgather).
+
+    Parameters
+    ----------
+    count, width : int
+        Of rows, and of the bytes of their keys.
+    sample : callable
+        The keys of the rows at some places.
+    place : callable
+        ``place(keys, side)`` tells how many rows lie before one that is wanted, or ("right") are not after it.
+    """
+    width = max(width, 1)
     wanted = min(count, max(min(SAMPLES, _SAMPLE_BYTES // (width * comm.size**2)), 1) * comm.size)
     places = (np.arange(wanted) * count) // max(wanted, 1)
-    samples = comm.allgather(([np.array(key[places]) for key in keys], places, count))
+    samples = comm.allgather((sample(places), places, count))
     sizes = [len(found) for _, found, _ in samples]
     values = [np.concatenate(parts) for parts in zip(*(found for found, _, _ in samples), strict=True)]
     ranks, where = np.repeat(np.arange(comm.size), sizes), np.concatenate([found for _, found, _ in samples])
@@ -96,7 +121,7 @@ def _ends(keys: Sequence[np.ndarray], count: int, comm: Any) -> list[int]:
             ends.append(int(where[chosen]))
         else:
             side = "right" if comm.rank < ranks[chosen] else "left"
-            ends.append(_place(keys, [value[chosen : chosen + 1] for value in values], side))
+            ends.append(place([value[chosen : chosen + 1] for value in values], side))
     return [*ends, count]
 
 

@@ -6,10 +6,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from numpy_dist.backends.library import compute, on_host
 from numpy_dist.layout.layout import Layout
 from numpy_dist.parallel.combine import fold
 
@@ -19,7 +21,9 @@ def adder(dtype: np.dtype) -> np.ufunc:
     return np.logical_or if dtype == np.bool_ else np.add
 
 
-def ring(rows: np.ndarray, panel: np.ndarray, layout: Layout, comm: Any) -> np.ndarray:
+def ring(
+    rows: np.ndarray, panel: np.ndarray, layout: Layout, comm: Any, empty: Callable[..., Any] = np.empty
+) -> np.ndarray:
     """This rank's rows of a product.
 
     Parameters
@@ -31,6 +35,9 @@ def ring(rows: np.ndarray, panel: np.ndarray, layout: Layout, comm: Any) -> np.n
     layout : Layout
         Of the right operand, which is cut along its first axis only.
     comm : Communicator
+        Of a device (`engine.device`), where the operands lie there.
+    empty : callable
+        ``empty(shape, dtype)`` makes the memory of panels.
 
     Returns
     -------
@@ -44,21 +51,22 @@ def ring(rows: np.ndarray, panel: np.ndarray, layout: Layout, comm: Any) -> np.n
     size, rank = comm.size, comm.rank
     columns = panel.shape[1]
     add = adder(panel.dtype)
-    result = np.zeros((rows.shape[0], columns), panel.dtype)
-    panel = np.ascontiguousarray(panel)
+    result: Any = np.zeros((rows.shape[0], columns), panel.dtype)
+    panel = np.ascontiguousarray(panel) if type(panel) is np.ndarray else panel
     for step in range(size):
         owner = (rank + step) % size
         following = panel
         pending = None
         if step + 1 < size:
             low, high = _interval(layout, (owner + 1) % size)
-            following = np.empty((high - low, columns), panel.dtype)
+            following = empty((high - low, columns), panel.dtype)
             sends = [((rank - 1) % size, panel)] if panel.size else []
             pending = comm.start_exchange(sends, [((rank + 1) % size, following)] if following.size else [])
         low, high = _interval(layout, owner)
         if low < high and result.size:
-            product = np.matmul(rows[:, low:high], panel)
-            result = product if step == 0 else add(result, product, out=result)
+            product = compute("matmul", np.matmul, rows[:, low:high], panel)
+            fresh = type(result) is not type(product) or step == 0  # nothing has been added up yet
+            result = product if fresh else add(result, product, out=result)
         if pending is not None:
             pending.wait()
         panel = following
@@ -90,5 +98,5 @@ def contracted(columns: np.ndarray, rows: np.ndarray, cut: Layout, result: Layou
         holders.append(high > low)
     if not any(holders):
         holders[0] = True  # nothing to add up: the product of no columns is zero
-    part = np.matmul(columns, rows)
+    part = on_host(compute("matmul", np.matmul, columns, rows))
     return fold(adder(part.dtype), part, holders, result, comm)

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from numpy_dist.backends.library import library_of, on_host
 from numpy_dist.layout.layout import Cut, Layout
 from numpy_dist.layout.regions import box_empty
 
@@ -63,11 +64,15 @@ def accumulate(
     ndarray
         New memory; without elements where `block` has none.
     """
+    library = library_of(block)
+    scanned = None if library is None else library.accumulate(block, ufunc, axis, dtype)
+    if scanned is None:
+        block = on_host(block)
     # Ufuncs take no units of time as a dtype: those of the operand are the result's.
     loop = None if dtype.kind in "mM" else dtype
-    made = empty(block.shape, dtype)
+    made: Any = empty(block.shape, dtype) if scanned is None else scanned
     if layout.cut_of(axis) is None:
-        return ufunc.accumulate(block, axis, loop, made) if block.size else made
+        return ufunc.accumulate(block, axis, loop, made) if scanned is None and block.size else made
     inexact = dtype.kind in "fc"
     events: list[str] = []
     watch: Any = {"all": "call", "call": lambda kind, flag: events.append(kind)} if inexact else {}
@@ -75,13 +80,21 @@ def accumulate(
     if block.size:
         place = members.index(comm.rank)
         with np.errstate(**watch):
-            ufunc.accumulate(block, axis, loop, made)
-            before = _before(ufunc, np.ascontiguousarray(_slice(made, axis, -1)), members, place, comm)
-            if before is not None:
+            if scanned is None:
+                ufunc.accumulate(block, axis, loop, made)
+            before = None
+            if len(members) > 1:
+                before = _before(ufunc, np.ascontiguousarray(on_host(_slice(made, axis, -1))), members, place, comm)
+            if before is not None and scanned is None:
                 ufunc(before, made, out=made, dtype=loop)
+            elif before is not None:
+                assert library is not None
+                made = ufunc(library.upload(before), made)
+                if inexact and not np.abs(before).max() < np.finfo(dtype).max / 8:
+                    events.append("overflow")  # devices tell of none
     lost = any(comm.allgather(bool(events))) if inexact and comm.size > 1 else bool(events)
     if lost and block.size:
-        made[...] = _passed_on(ufunc, block, axis, dtype, members, place, comm)
+        return _passed_on(ufunc, on_host(block), axis, dtype, members, place, comm)
     return made
 
 

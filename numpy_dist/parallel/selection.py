@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from numpy_dist.parallel.extremes import TILE, extremes
+from numpy_dist.parallel.extremes import TILE, extremes_of, extremes_of_tiles
 
 FEW = 1 << 14  # elements, of all ranks, that are gathered
 SAMPLES = 1 << 14  # of all ranks; and of each of many ranks at least
@@ -35,36 +35,70 @@ class _Region:
         Intervals where the places probably are.
     """
 
-    block: np.ndarray
+    block: Any
     places: dict[int, int]
     total: int = 0
     edges: list[Any] = field(default_factory=list)
     likely: set[int] = field(default_factory=set)
 
 
+class Unordered:
+    """A shard's elements, or some of them, as they lie on the host."""
+
+    def __init__(self, values: np.ndarray) -> None:
+        self._values = values
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def picked(self, places: np.ndarray) -> np.ndarray:
+        """Some elements."""
+        return self._values[places]
+
+    def numbers(self) -> Unordered:
+        """Those that are no NaN."""
+        return Unordered(self._values[~np.isnan(self._values)])
+
+    def ends(self) -> list[tuple[Any, Any]]:
+        """The least and the greatest element of each tile, NaN if there is one."""
+        return extremes_of_tiles(self._values)
+
+    def swept(self, edges: list[Any], wanted: set[int]) -> tuple[list[int], dict[int, Unordered]]:
+        """How many elements are below each edge and how many up to it, in turn; and those in some of the intervals."""
+        counts, kept = _sweep(self._values, edges, wanted)
+        return counts, {k: Unordered(values) for k, values in kept.items()}
+
+
 def select(block: np.ndarray, places: Sequence[int], comm: Any) -> np.ndarray:
+    """As `select_of`, of a rank's elements on the host, an array of one axis."""
+    return select_of(Unordered(block), places, block.dtype, comm)
+
+
+def select_of(block: Any, places: Sequence[int], dtype: np.dtype, comm: Any) -> np.ndarray:
     """The elements at some places of the sorted array; NaN is last.
 
     Collective: three allgathers in each of a few rounds, whose number does not depend on that of the places.
 
     Parameters
     ----------
-    block : ndarray, shape (n,)
+    block : Unordered or on_device.Ordered
         This rank's elements, perhaps none.
     places : sequence of int
         From 0, below the number of all elements.
+    dtype : dtype
+        Of the elements.
 
     Returns
     -------
     ndarray
-        Of the dtype of `block`, the same on every rank.
+        The same on every rank.
     """
     found: dict[int, Any] = {}
-    ends = extremes(block, comm)
+    ends = extremes_of(block.ends(), comm)
     if ends is None:
-        return np.empty(0, block.dtype)
-    if block.dtype.kind in "fmM" and np.isnan(ends[1]):
-        block = block[~np.isnan(block)]
+        return np.empty(0, dtype)
+    if dtype.kind in "fmM" and np.isnan(ends[1]):
+        block = block.numbers()
         total = sum(comm.allgather(len(block)))
         found = {place: ends[1] for place in places if place >= total}
     elif 0 in places:
@@ -72,14 +106,14 @@ def select(block: np.ndarray, places: Sequence[int], comm: Any) -> np.ndarray:
     regions = [_Region(block, {place: place for place in places if place not in found})]
     while regions := [region for region in regions if region.places]:
         regions = _round(regions, found, comm)
-    return np.array([found[place] for place in places], block.dtype)
+    return np.array([found[place] for place in places], dtype)
 
 
 def _round(regions: list[_Region], found: dict[int, Any], comm: Any) -> list[_Region]:
     """Find the places of regions with few elements; smaller regions for those of the others."""
     _look(regions, found, comm)
     regions = [region for region in regions if region.edges]
-    swept = [_sweep(region.block, region.edges, region.likely) for region in regions]
+    swept = [region.block.swept(region.edges, region.likely) for region in regions]
     counts = comm.allgather([numbers for numbers, _ in swept])
     smaller = []
     for index, (region, (_, kept)) in enumerate(zip(regions, swept, strict=True)):
@@ -93,7 +127,7 @@ def _round(regions: list[_Region], found: dict[int, Any], comm: Any) -> list[_Re
                 by_interval.setdefault(step // 2, {})[place] = inner - (below[step - 1] if step else 0)
         missed = by_interval.keys() - region.likely
         if missed:
-            kept |= _sweep(region.block, region.edges, missed)[1]
+            kept |= region.block.swept(region.edges, missed)[1]
         smaller += [_Region(kept[k], inside) for k, inside in by_interval.items()]
     return smaller
 
@@ -108,7 +142,7 @@ def _look(regions: list[_Region], found: dict[int, Any], comm: Any) -> None:
         wanted = max(SAMPLES, LEAST * comm.size)
         shares = [n if region.total <= FEW else -(-wanted * n // region.total) for n in row]
         table.append(shares)
-        picked.append(region.block[np.arange(shares[comm.rank]) * row[comm.rank] // max(shares[comm.rank], 1)])
+        picked.append(region.block.picked(np.arange(shares[comm.rank]) * row[comm.rank] // max(shares[comm.rank], 1)))
     parts = comm.allgather_array(np.concatenate(picked))
     for index, region in enumerate(regions):
         starts = [sum(shares[rank] for shares in table[:index]) for rank in range(comm.size)]

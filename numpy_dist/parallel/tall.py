@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from numpy_dist.backends.library import compute, on_host
+
 
 def triangles(rows: np.ndarray, comm: Any) -> np.ndarray:
     """A small matrix with the singular values of the whole one. Collective: one allgather of triangles.
@@ -25,7 +27,8 @@ def triangles(rows: np.ndarray, comm: Any) -> np.ndarray:
     ndarray, (at most ranks times n, n)
         The same on every rank.
     """
-    return np.concatenate(comm.allgather(np.linalg.qr(rows, "r")))
+    triangle = compute("linalg", lambda rows: np.linalg.qr(rows, "r"), rows, name="qr", args=("r",))
+    return np.concatenate(comm.allgather(on_host(triangle)))
 
 
 def reduced_system(rows: np.ndarray, right: np.ndarray, comm: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -43,6 +46,7 @@ def reduced_system(rows: np.ndarray, right: np.ndarray, comm: Any) -> tuple[np.n
     rest : ndarray, (k,)
         The sums of squares that no solution can change; the small system has the other part of the residuals.
     """
+    rows, right = on_host(rows), on_host(right)
     basis, triangle = np.linalg.qr(rows)
     projected = basis.conj().T @ right
     rest = np.square(np.abs(right - basis @ projected)).sum(axis=0)

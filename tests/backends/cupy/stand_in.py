@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from numpy_dist.backends.fake.arrays import FakeArray, FakeBlock, Mark, Stream
+from numpy_dist.backends.fake.library import module as fake_functions
 
 STREAM = Stream()
 
@@ -92,6 +93,16 @@ class ndarray(FakeArray):
         assert values.dtype == self.dtype and values.shape == self.shape and values.flags.c_contiguous
         assert self._hidden.flags.c_contiguous
         STREAM.put(np.copyto, self._hidden, values)
+
+
+class Place:
+    """Where the library's functions make arrays."""
+
+    def empty(self, shape: Any, dtype: Any) -> ndarray:
+        return ndarray(shape, dtype)
+
+    def upload(self, target: ndarray, values: np.ndarray) -> None:
+        STREAM.put(np.copyto, target._hidden, values.copy())
 
 
 class LIMIT:
@@ -255,6 +266,11 @@ def make(launch: Any) -> ModuleType:
             return start
 
     module: Any = ModuleType("cupy")
+    functions = fake_functions(Place())
+    for name, function in vars(functions).items():
+        setattr(module, name, function)
+    module.cupyx = ModuleType("cupyx")
+    module.cupyx.errstate = lambda linalg: functions.raising()
     module.ndarray, module.RawModule = ndarray, RawModule
     module.empty = lambda shape, dtype: ndarray(shape, dtype)
     module.is_available = lambda: True

@@ -24,7 +24,8 @@ from ..cuda import programs
 from ..cuda.on_host import COMPILER, launcher
 from . import stand_in
 
-MODULES = ("cupy", *(f"numpy_dist.backends.cupy.{name}" for name in ("launcher", "memory", "links", "backend")))
+NAMES = ("launcher", "library", "memory", "links", "backend")
+MODULES = ("cupy", "cupyx", *(f"numpy_dist.backends.cupy.{name}" for name in NAMES))
 
 
 @pytest.fixture
@@ -41,12 +42,13 @@ def launched(monkeypatch) -> list[Any]:
     module.__spec__ = importlib.util.spec_from_loader("cupy", None)
     monkeypatch.setitem(sys.modules, "cupy", module)
     monkeypatch.setitem(sys.modules, "cupy.cuda.nccl", module.cuda.nccl)
+    monkeypatch.setitem(sys.modules, "cupyx", module.cupyx)
     yield starts
     for stream in (stand_in.STREAM, *(other.own for other in stand_in.OtherStream.known.values())):
         stream._waiting.clear()
     stand_in.OtherStream.known.clear()
     stand_in.Nccl.mail.clear()
-    for name in MODULES[1:]:
+    for name in MODULES[2:]:
         sys.modules.pop(name, None)
 
 
