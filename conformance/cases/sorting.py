@@ -125,6 +125,10 @@ case(np.unique, a(9), axis=1)
 case(np.isin, a(4, 5, dtype="i1"), [1, 2, 3], invert=True)
 case(np.isin, a(9, dtype="i1"), a(7, dtype="i1"), kind="sort")
 case(np.isin, a(9, dtype="i1"), a(7, dtype="i1"), kind="other")
+case(np.isin, a(9, dtype="i1"), of([3, 5, 8]), assume_unique=True)
+for _tests in ([1, 2, 3], list(range(40)), np.array(["1", "2", "3"]), np.array(["1"] * 40)):
+    for _dtype in ("M8[s]", "m8[ms]", "U5", "S3", "f4", "i8"):  # few are compared one by one, many sorted with the rest
+        case(np.isin, a(4, 5, dtype=_dtype), _tests, invert=True)
 case(np.setdiff1d, a(9, values="distinct"), a(7, values="distinct"), assume_unique=True)
 for _function in (np.intersect1d, np.setdiff1d, np.setxor1d, np.union1d, np.isin):
     case(_function, a(9, dtype="i1"), a(7, dtype="i1"))

@@ -222,6 +222,15 @@ case(np.digitize, a(9, dtype="i4"), plain(4, dtype="i4", values="sorted"))
 case(np.digitize, a(9, dtype="D"), plain(4, values="sorted"))
 case(np.digitize, a(9, values="nans"), plain(4, values="sorted"))
 case(np.digitize, a(9), a(0))
+case(np.digitize, a(), a())
+case(np.digitize, a(9), plain())
+case(np.digitize, a(9), a(2, 3))
+for _dtype in ("S3", "U5"):
+    for _function in (np.median, np.nanmedian, np.quantile, np.nanquantile, np.percentile, np.nanpercentile):
+        _q = () if "median" in _function.__name__ else (0.5,)
+        for _shape in ((0, 3), (3, 0), (), (3, 4, 2)):
+            for _axis in (None, 0, 1, (0, 1), 5):
+                case(_function, a(*_shape, dtype=_dtype), *_q, axis=_axis)
 case(np.bincount, a(0, dtype="i8"), minlength=3)
 case(np.bincount, a(23, dtype="u1", values="bits"), a(23, dtype="i4"), 300)
 case(np.bincount, a(23, dtype="?"))

@@ -118,15 +118,24 @@ def keywords(ufunc: np.ufunc, usual: str) -> None:
         outs = tuple(a(6, 5, dtype=loop) for loop in ufunc.types[-1].partition("->")[2].replace("O", "d"))
         case(ufunc, *arrays(ufunc, usual, 6, 5), out=outs)
         case(ufunc, *arrays(ufunc, usual, 6, 5), out=(None, outs[1]))
+        case(ufunc, *arrays(ufunc, usual, 6, 5), out=outs, where=a(6, 5, dtype="?"))
     case(ufunc, *arrays(ufunc, usual, 6, 5), dtype="f4")
     case(ufunc, *arrays(ufunc, usual, 6, 5), dtype="f4", casting="unsafe")
     case(ufunc, *arrays(ufunc, usual, 6, 5), casting="equiv", dtype="i2")
     case(ufunc, *arrays(ufunc, usual, 6, 5), order="F")
     case(ufunc, *arrays(ufunc, usual, 6, 5), nonsense=1)
+    case(ufunc, *arrays(ufunc, usual, 6, 5), subok=False)
+    case(ufunc, *arrays(ufunc, usual, 6, 5), signature=loop_of(ufunc, usual))
+    case(ufunc, *arrays(ufunc, usual, 6, 5), signature=(*(None,) * ufunc.nin, *ufunc.types[0].partition("->")[2]))
     if n > 1:
         case(ufunc, *arrays(ufunc, usual[:1], 6, 5))
     if ufunc.types[0][0] == "?":
         case(ufunc, *arrays(ufunc, "?" * n, 6, 5), signature="?" * n + "->" + ufunc.types[0].partition("->")[2])
+
+
+def loop_of(ufunc: np.ufunc, characters: str) -> str:
+    """The loop for these dtypes, as `signature` has it."""
+    return next(loop for loop in ufunc.types if loop.partition("->")[0] == characters)
 
 
 def overlapping(ufunc: np.ufunc, x: Any, others: list[Any]) -> None:
@@ -168,6 +177,7 @@ def methods(ufunc: np.ufunc) -> None:
         case(ufunc.at, x, [0, 2, 2, -1], arrays(ufunc, usual[1:], 4)[0])
         case(ufunc.at, x, [0, 17], arrays(ufunc, usual[1:], 2)[0])
         case(ufunc.reduceat, y, of([0, 3, 1]), axis=0, tolerance=tolerance)
+        method_keywords(ufunc, usual, tolerance or LOOPS.get(ufunc.__name__))
     else:
         x = arrays(ufunc, usual[:1], 6)[0]
         case(ufunc.reduce, x)
@@ -177,6 +187,25 @@ def methods(ufunc: np.ufunc) -> None:
         case(ufunc.at, x, [0, 2], *(1,) * (ufunc.nin - 1))
     if ufunc.__name__ in ASSOCIATIVE:
         reductions(ufunc)
+
+
+def method_keywords(ufunc: np.ufunc, usual: str, tolerance: Tolerance | None) -> None:
+    """What the methods take, of any ufunc that they mean something for."""
+    x = arrays(ufunc, usual[:1], 6, 5)[0]
+    character = ufunc.resolve_dtypes((*(np.dtype(DTYPES.get(c, c)) for c in usual), None))[-1].str
+    wide, mask = {"dtype": character}, a(6, 5, dtype="?")
+    case(ufunc.reduce, x, axis=1, keepdims=True, **wide, tolerance=tolerance)
+    case(ufunc.reduce, x, axis=0, initial=1, where=mask, tolerance=tolerance)
+    case(ufunc.reduce, x, axis=0, out=a(5, dtype=character), tolerance=tolerance)
+    case(ufunc.reduce, x, axis=1, dtype="i4", tolerance=tolerance)
+    case(ufunc.accumulate, x, axis=1, **wide, tolerance=tolerance)
+    case(ufunc.accumulate, x, axis=0, out=a(6, 5, dtype=character), tolerance=tolerance)
+    case(ufunc.reduceat, x, [0, 3, 1], axis=1, **wide, tolerance=tolerance)
+    case(ufunc.reduceat, x, [0, 3, 1], axis=-1, out=a(6, 3, dtype=character), tolerance=tolerance)
+    y = arrays(ufunc, usual[1:], 3)[0]
+    case(ufunc.outer, x, y, out=a(6, 5, 3, dtype=character), where=a(5, 3, dtype="?"))
+    case(ufunc.outer, x, y, order="F", **wide, casting="unsafe")
+    case(ufunc.outer, x, y, signature=loop_of(ufunc, usual))
 
 
 def reductions(ufunc: np.ufunc) -> None:
@@ -224,6 +253,28 @@ def generalised(ufunc: np.ufunc) -> None:
     case(ufunc, *(a(*shape, values="whole", view="fortran") for shape in shapes))
     case(ufunc, a(*shapes[0], values="whole"), plain(*shapes[1], values="whole"))
     case(ufunc, plain(*shapes[0], values="whole"), a(*shapes[1], values="whole"))
+    x, y = (a(*shape, values="whole") for shape in shapes)
+    made = ufunc(np.ones(shapes[0]), np.ones(shapes[1])).shape
+    case(ufunc, x, y, out=a(*made))
+    case(ufunc, x, y, out=a(*made, dtype="i4"))
+    case(ufunc, x, y, out=a(*made, dtype="i4"), casting="unsafe")
+    case(ufunc, x, y, out=a(3, *made))
+    case(ufunc, x, y, order="F")
+    case(ufunc, x, y, signature="ff->f", casting="same_kind")
+    case(ufunc, x, y, subok=False)
+    case(ufunc, x, y, where=a(*made, dtype="?"))
+    # The core axes of the operands and of the result, first instead of last.
+    inputs, _, result = ufunc.signature.partition("->")
+    cores = [core.count(",") + (core != "()") for core in (*inputs.replace("),(", ") (").split(), result)]
+    axes = [tuple(range(n)) for n in cores]
+    square = a(4, 4, 4, values="whole"), a(4, 4, 4, values="whole")
+    case(ufunc, *square, axes=axes)
+    case(ufunc, *square, axes=[tuple(reversed(its)) for its in axes])
+    case(ufunc, *square, axes=axes[:1])
+    for axis in (0, -2, 3):
+        case(ufunc, *square, axis=axis)
+        case(ufunc, *square, axis=axis, keepdims=True)
+    case(ufunc, *square, keepdims=True)
 
 
 # Strings: those of np.strings that NumPy makes ufuncs of, with arguments that mean something.

@@ -67,7 +67,7 @@ DIFFERENCES: tuple[Difference, ...] = (
 # Only on processors with AVX-512.
 _WRONG = "NumPy's vector loops reduce wrongly (`parallel.ordered`); ours do not"
 DIFFERENCES += tuple(
-    Difference(method, "of result differ", _WRONG)
+    Difference(method, " values of ", _WRONG)
     for ufunc in (np.power, np.arctan2)
     if not is_sound(ufunc, np.dtype(float))
     for method in (ufunc.reduce, ufunc.reduceat)

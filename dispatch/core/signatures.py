@@ -127,7 +127,7 @@ def _check_ufunc(function: Callable[..., Any], key: Key) -> None:
     """Inputs come by position, everything else by keyword; `out` is a tuple, as the protocol has it."""
     ufunc, method = key if isinstance(key, tuple) else (key, "__call__")
     parameters = list(inspect.signature(function).parameters.values())[1 if takes_ufunc(function, key) else 0 :]
-    keywords = _call_keywords(ufunc) if method == "__call__" else METHOD_KEYWORDS[method]
+    keywords = call_keywords(ufunc) if method == "__call__" else METHOD_KEYWORDS[method]
     takes_any = any(p.kind is Parameter.VAR_KEYWORD for p in parameters)
     by_name = {p.name: p for p in parameters if p.name in keywords}
     fits = all(
@@ -145,7 +145,8 @@ def _check_ufunc(function: Callable[..., Any], key: Key) -> None:
         )
 
 
-def _call_keywords(ufunc: Any) -> dict[str, Any]:
+def call_keywords(ufunc: Any) -> dict[str, Any]:
+    """The keywords of calls of a ufunc, and their defaults."""
     generalised = isinstance(ufunc, np.ufunc) and ufunc.signature is not None
     return _GENERALISED if generalised else _CALL
 

@@ -20,7 +20,8 @@ from numpy_dist.parallel.extremes import extremes
 
 def _direction(bins: Any) -> int:
     """As NumPy's private ``_monotonicity``: 1 if the values ascend, -1 if they descend, else 0."""
-    np.digitize(0.0, np.zeros(1, bins.dtype))  # its error for values that are no floating-point numbers
+    # Its errors for values that are no floating-point numbers, and for bins that are no row of numbers.
+    np.digitize(0.0, np.zeros((1,) * bins.ndim, bins.dtype))
     if not np.any(bins[:-1] > bins[1:]):
         return 1
     return 0 if np.any(bins[:-1] < bins[1:]) else -1

@@ -11,6 +11,7 @@ from numpy_dist import engine
 from numpy_dist.backends.library import compute
 from numpy_dist.dispatch.core.registry import decline, implements
 from numpy_dist.dispatch.functions.common import NoValue, as_handle, blocks
+from numpy_dist.dispatch.functions.generalised import example_of, generalised
 from numpy_dist.dispatch.functions.numpy_source import numpy_source
 from numpy_dist.dispatch.functions.shards import on_stacks
 from numpy_dist.engine import noted
@@ -57,7 +58,8 @@ def matmul(
     keepdims: bool = False,
 ) -> Any:
     if axes is not NoValue or axis is not NoValue or keepdims or signature is not None or order not in ("K", "C"):
-        decline("matmul with axes, signature or order")
+        options = {"axes": axes, "axis": axis, "keepdims": keepdims, "signature": signature, "order": order}
+        return generalised(np.matmul, x1, x2, out=out, casting=casting, dtype=dtype, **options)
     a, b = as_handle(x1), as_handle(x2)
     if a.ndim == 0 or b.ndim == 0:
         engine.numpy_error(np.matmul, (x1, x2), {})
@@ -82,7 +84,7 @@ def _deliver(result: Any, target: Any, casting: Any, operands: tuple[Any, Any]) 
     if target is None:
         return result
     if tuple(target.shape) != np.shape(result):
-        engine.numpy_error(np.matmul, operands, {"out": target})
+        example_of(np.matmul, *operands, target, {"casting": casting})  # NumPy's error, unless it is repeated in `out`
     np.copyto(target, result, casting=casting)
     return target
 
@@ -115,45 +117,40 @@ def _flags(x: Any) -> Any:
 
 @implements(np.vecdot, kind="composed")
 def vecdot(x1: Any, x2: Any, /, **kwargs: Any) -> Any:
-    axis, dtype, casting = kwargs.pop("axis", -1), kwargs.pop("dtype", None), kwargs.pop("casting", "same_kind")
     if kwargs:
-        decline(f"vecdot with {', '.join(kwargs)}")
+        return generalised(np.vecdot, x1, x2, **kwargs)
     a, b = as_handle(x1), as_handle(x2)
-    if a.ndim == 0 or b.ndim == 0:
+    if a.ndim == 0 or b.ndim == 0 or a.shape[-1] != b.shape[-1]:
         engine.numpy_error(np.vecdot, (a, b))
-    a, b = np.moveaxis(a, axis, -1), np.moveaxis(b, axis, -1)
-    if a.shape[-1] != b.shape[-1]:
-        engine.numpy_error(np.vecdot, (a, b))
-    loop: dict[str, Any] = {} if dtype is None else {"signature": (None, None, np.dtype(dtype))}
-    left, right, dtype = np.vecdot.resolve_dtypes((a.dtype, b.dtype, None), casting=casting, **loop)
+    left, right, dtype = np.vecdot.resolve_dtypes((a.dtype, b.dtype, None))
     a, b = _converted(a, left), _converted(b, right)
     products = np.multiply(np.conjugate(a) if a.dtype.kind == "c" else a, b, dtype=dtype)
     return np.any(products, axis=-1) if dtype == np.bool_ else np.sum(products, axis=-1, dtype=dtype)
 
 
 def matvec(x1: Any, x2: Any, /, **kwargs: Any) -> Any:
-    a, b, dtype = _for_loop(np.matvec, x1, x2, kwargs)
+    if kwargs:
+        return generalised(np.matvec, x1, x2, **kwargs)
+    a, b, dtype = _for_loop(np.matvec, x1, x2)
     if a.ndim < 2 or b.ndim < 1 or a.shape[-1] != b.shape[-1]:
         engine.numpy_error(np.matvec, (a, b))
     return np.matmul(a, b, dtype=dtype) if b.ndim == 1 else np.matmul(a, b[..., None], dtype=dtype)[..., 0]
 
 
 def vecmat(x1: Any, x2: Any, /, **kwargs: Any) -> Any:
-    a, b, dtype = _for_loop(np.vecmat, x1, x2, kwargs)
+    if kwargs:
+        return generalised(np.vecmat, x1, x2, **kwargs)
+    a, b, dtype = _for_loop(np.vecmat, x1, x2)
     if a.ndim < 1 or b.ndim < 2 or a.shape[-1] != b.shape[-2]:
         engine.numpy_error(np.vecmat, (a, b))
     a = np.conjugate(a) if a.dtype.kind == "c" else a
     return np.matmul(a, b, dtype=dtype) if a.ndim == 1 else np.matmul(a[..., None, :], b, dtype=dtype)[..., 0, :]
 
 
-def _for_loop(ufunc: np.ufunc, x1: Any, x2: Any, kwargs: dict[str, Any]) -> tuple[Any, Any, np.dtype]:
+def _for_loop(ufunc: np.ufunc, x1: Any, x2: Any) -> tuple[Any, Any, np.dtype]:
     """The operands in the dtypes of NumPy's loop, and the dtype of its result."""
-    dtype, casting = kwargs.pop("dtype", None), kwargs.pop("casting", "same_kind")
-    if kwargs:
-        decline(f"{ufunc.__name__} with {', '.join(kwargs)}")
     a, b = as_handle(x1), as_handle(x2)
-    loop: dict[str, Any] = {} if dtype is None else {"signature": (None, None, np.dtype(dtype))}
-    left, right, dtype = ufunc.resolve_dtypes((a.dtype, b.dtype, None), casting=casting, **loop)
+    left, right, dtype = ufunc.resolve_dtypes((a.dtype, b.dtype, None))
     return _converted(a, left), _converted(b, right), dtype
 
 

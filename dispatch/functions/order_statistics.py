@@ -24,13 +24,14 @@ from numpy_dist.ir.rules import memory_axes
 @implements(np.median, kind="parallel")
 def median(a: Any, axis: Any = None, out: Any = None, overwrite_input: Any = False, keepdims: Any = False) -> Any:
     """Collective: a few allgathers, or a redistribution where the axis is cut."""
-    return _given(_numpys_median(_checked(np.median, a), axis, out, False, keepdims))
+    a = _checked(np.median, a, axis=axis, keepdims=keepdims)
+    return _given(_numpys_median(a, axis, out, False, keepdims))
 
 
 @implements(np.nanmedian, kind="parallel")
 def nanmedian(a: Any, axis: Any = None, out: Any = None, overwrite_input: Any = False, keepdims: Any = NoValue) -> Any:
     """As `median`."""
-    a = _checked(np.nanmedian, a)
+    a = _checked(np.nanmedian, a, axis=axis, keepdims=keepdims)
     if not a.size:
         return np.nanmean(a, axis, out=out, keepdims=keepdims)
     return _given(_ureduce(a, func=_nanmedian, keepdims=keepdims, axis=axis, out=out, overwrite_input=False))
@@ -131,7 +132,7 @@ def _quantiles(
     q = known(q) if engine.is_handle(q) else q
     if not isinstance(weights, np.ndarray | engine.Handle | None):
         weights = np.asanyarray(weights)
-    a = _checked(np.nanquantile if nan else np.quantile, a, 0.5, 0, method=method)
+    a = _checked(np.nanquantile if nan else np.quantile, a, 0.5, axis, method=method, keepdims=keepdims)
     return _given(_NUMPYS[function, nan](a, q, axis, out, False, method, keepdims, weights=weights))
 
 
@@ -249,9 +250,10 @@ def _of_nothing(function: Any, a: Any, axis: Any, out: Any, *q: Any, **options: 
 
 
 def _checked(function: Any, a: Any, *arguments: Any, **options: Any) -> Any:
+    """The array as a handle; NumPy's error for strings, which a single one has, too."""
     a = as_handle(a)
-    if a.dtype.kind in "SU" and a.size:  # NumPy's error for strings, which few of them have, too
-        function(np.zeros((1,) * min(a.ndim, 2), a.dtype), *arguments, **options)
+    if a.dtype.kind in "SU":
+        function(np.zeros(tuple(min(n, 1) for n in a.shape), a.dtype), *arguments, **options)
     if a.dtype.kind not in "biufcmM":
         decline(f"order statistics of dtype {a.dtype}")
     return a

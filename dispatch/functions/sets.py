@@ -146,7 +146,7 @@ def _is_in(
     element: Any, test_elements: Any, assume_unique: Any = False, invert: Any = False, *, kind: Any = None
 ) -> Any:
     element = as_handle(element)
-    np.isin(np.zeros(0, element.dtype), np.zeros(0, metadata(test_elements).dtype), kind=kind)  # NumPy's errors
+    np.isin(np.zeros(1, element.dtype), np.zeros(0, metadata(test_elements).dtype), kind=kind)  # NumPy's errors
     many = engine.is_sharded(test_elements) and test_elements.nbytes > counting.MOST_KNOWN
     if many and kind != "table" and element.dtype.kind != "V":
         found = counting.contained(element, test_elements)
@@ -156,7 +156,32 @@ def _is_in(
         return engine.wrap(np.isin(element._array, tests, assume_unique, invert, kind=kind))
     layout = engine.layout_of(element) or engine.default_layout(tuple(element.shape))
     (block,) = blocks((engine.aligned(element, layout), layout))
+    block, tests = _comparable(block, tests, element.size)
     return engine.from_local(np.isin(block, tests, False, invert, kind=kind), layout)
+
+
+def _comparable(block: np.ndarray, tests: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
+    """A part of `size` elements and what they are compared with, so that NumPy's `isin` finds the same in each part.
+
+    It compares with few values one by one, and sorts all elements together with many, in the dtype of both. Where the
+    dtypes differ, so does what is equal: none of them for dates and numbers, and an error where they are to be sorted.
+    """
+    of_numbers = all(x.dtype.kind in "iubfc" for x in (block, tests))
+    if block.dtype == tests.dtype or of_numbers or tests.dtype.hasobject:
+        return block, tests
+    if tests.size < 10 * size**0.145:
+        return block, tests if _can_equal(block, tests) else np.empty(0, block.dtype)
+    common = np.concatenate((np.empty(0, block.dtype), np.empty(0, tests.dtype))).dtype
+    return block.astype(common), tests.astype(common)
+
+
+def _can_equal(a: np.ndarray, b: np.ndarray) -> bool:
+    """Whether there is a loop that compares these dtypes: ``==`` says that nothing is equal where there is none."""
+    try:
+        np.equal(np.empty(0, a.dtype), np.empty(0, b.dtype))
+    except TypeError:
+        return False
+    return True
 
 
 # NumPy's source calls it by the one name or, since 2.4, by the other.
