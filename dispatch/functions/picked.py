@@ -10,7 +10,8 @@ import numpy as np
 
 from numpy_dist import engine
 from numpy_dist.backends.library import compute
-from numpy_dist.dispatch.functions.common import blocks
+from numpy_dist.dispatch.functions.common import blocks, metadata
+from numpy_dist.ir.rules import memory_axes
 from numpy_dist.layout.layout import Cut, Layout
 from numpy_dist.parallel import picking
 
@@ -23,6 +24,8 @@ class Picked:
     x : handle
     key : tuple
         Slices, None, `...`, integers and arrays (handles, ndarrays or lists).
+    use : str
+        ``"get"``, ``"set"`` or ``"take"``: which of several indices out of bounds the error names.
 
     Attributes
     ----------
@@ -41,7 +44,7 @@ class Picked:
     positions: Any
     place: int
 
-    def __init__(self, x: Any, key: tuple) -> None:
+    def __init__(self, x: Any, key: tuple, use: str) -> None:
         items = _expanded(key, x)
         basic: list[Any] = []
         indexed: list[tuple[int, Any]] = []  # axis of the view, index
@@ -59,7 +62,10 @@ class Picked:
         self.place = axes[0] if together and axes else 0
         extents = [view.shape[axis] for axis in axes]
         self.view = view._view(lambda array: np.moveaxis(array, axes, range(len(axes))))
-        self.positions = _combined([index for _, index in indexed], extents, _axes_of(items, axes))
+        found = [index for _, index in indexed]
+        if use == "get" and sum(index.ndim > 0 for index in found) == 1:
+            use = "take" if self.view.ndim > len(axes) else "get one"
+        self.positions = _combined(found, extents, _axes_of(items, axes), use)
         self.shape = (prod(extents), *self.view.shape[len(axes) :])
 
     @classmethod
@@ -144,7 +150,7 @@ def _axes_of(items: list[tuple[int, Any]], steps: list[int]) -> list[int]:
     return [sum(item is not None and not isinstance(item, _Truth) for _, item in items[:step]) for step in steps]
 
 
-def _combined(indices: list[Any], extents: list[int], axes: list[int]) -> Any:
+def _combined(indices: list[Any], extents: list[int], axes: list[int], use: str) -> Any:
     """One position for each element of the broadcast index arrays (collective where any is sharded)."""
     shapes = [tuple(index.shape) for index in indices]
     try:
@@ -156,15 +162,15 @@ def _combined(indices: list[Any], extents: list[int], axes: list[int]) -> Any:
         ) from None
     found: Any = np.zeros((), np.intp) if not indices else None
     for index, n, axis in zip(indices, extents, axes, strict=True):
-        index = _from_zero(index, n, axis, shape)
+        index = _from_zero(index, n, axis, shape, use)
         found = index if found is None else found * n + index
     return np.broadcast_to(found, shape)
 
 
-def _from_zero(index: Any, n: int, axis: int, shape: tuple[int, ...]) -> Any:
+def _from_zero(index: Any, n: int, axis: int, shape: tuple[int, ...], use: str) -> Any:
     """An index as positions of the axis, or NumPy's error (collective for a sharded one)."""
     if not engine.is_sharded(index) or 0 in shape:
-        check_bounds(index, n, axis, shape)
+        check_bounds(index, n, axis, shape, use)
         index = np.astype(index, np.intp)
         return np.where(index < 0, index + n, index) if engine.is_handle(index) else index % max(n, 1)
     layout = engine.layout_of(index) or engine.default_layout(tuple(index.shape))
@@ -172,7 +178,7 @@ def _from_zero(index: Any, n: int, axis: int, shape: tuple[int, ...]) -> Any:
     positions, changed = compute("from_zero", lambda block: picking.from_zero(block, n), block, n=n)
     told = engine.runtime().comm.allgather((positions is None, changed))
     if positions is None or any(outside for outside, _ in told):
-        check_bounds(index, n, axis, shape)
+        check_bounds(index, n, axis, shape, use)
     assert positions is not None
     return engine.from_local(positions, layout) if any(other for _, other in told) else index
 
@@ -183,13 +189,33 @@ def first_outside(index: Any, n: int) -> int | None:
     return int(np.argmax(outside)) if np.any(outside) else None
 
 
-def check_bounds(index: Any, n: int, axis: int, shape: tuple[int, ...]) -> None:
-    """NumPy's error for the first index that is out of bounds."""
+def check_bounds(index: Any, n: int, axis: int, shape: tuple[int, ...], use: str = "get") -> None:
+    """NumPy's error for the index out of bounds that it meets first (see `Picked` for `use`)."""
     if 0 in shape:
         return
     place = first_outside(index, n)
     if place is not None:
+        index = _as_numpy_goes(index, use)
+        place = first_outside(index, n)
+        assert place is not None
         raise IndexError(f"index {int(np.ravel(index)[place])} is out of bounds for axis {axis} with size {n}")
+
+
+def _as_numpy_goes(index: Any, use: str) -> Any:
+    """The view of an index whose C order is that in which NumPy looks at its elements.
+
+    Where it takes rows by one index, that is C order. Where it gets elements by one, it goes along memory, but from the
+    first element of each axis. Else it goes along ascending memory, but where it need not convert the index, and this
+    has one axis or is contiguous.
+    """
+    if use == "take":
+        return index
+    array = metadata(index)
+    order = memory_axes([array], array.shape) or tuple(range(array.ndim))
+    native = array.dtype.kind == "i" and array.dtype.itemsize == np.dtype(np.intp).itemsize and array.dtype.isnative
+    as_it_is = use == "get one" or (native and (array.ndim <= 1 or array.flags.forc))
+    descends = [not as_it_is and array.shape[axis] > 1 and array.strides[axis] < 0 for axis in order]
+    return index.transpose(order)[tuple(slice(None, None, -1 if turn else 1) for turn in descends)]
 
 
 def rows(view: Any, library: bool = False) -> tuple[Any, Layout, tuple[int, ...]]:

@@ -18,7 +18,7 @@ from numpy_dist.parallel import on_device, picking
 @registry.internal("integer_getitem")
 def integer_getitem(x: Any, items: tuple) -> Any:
     """``x[items]`` for an index with arrays of integers, perhaps beside masks (collective)."""
-    return fetch(Picked(x, items))
+    return fetch(Picked(x, items, "get"))
 
 
 def fetch(picked: Picked) -> Any:
@@ -49,7 +49,7 @@ def integer_setitem(x: Any, items: tuple, value: Any) -> None:
 
     Of values for one element the last one stays, in the order of the whole index.
     """
-    assign(Picked(x, items), value)
+    assign(Picked(x, items, "set"), value)
 
 
 def assign(picked: Picked, value: Any) -> None:
@@ -161,7 +161,7 @@ def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: Any = "r
     if n == 0 and 0 not in shape:
         raise IndexError("cannot do a non-empty take from an empty axes.")
     indices = within(np.astype(indices, np.intp), n, mode)
-    found = fetch(Picked(a, (slice(None),) * axis + (indices,)))
+    found = fetch(Picked(a, (slice(None),) * axis + (indices,), "take"))
     if out is not None:
         engine.assign(out, found)
         return out

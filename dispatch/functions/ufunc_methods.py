@@ -66,7 +66,7 @@ def at(ufunc: np.ufunc, a: Any, indices: Any, b: Any = _NOTHING) -> None:
     _check_update(ufunc, a, second)
     if not engine.shardable(a.dtype) or any(not engine.shardable(x.dtype) for x in second):
         decline("arrays of Python objects are not distributed")
-    picked = Picked(a, _as_items(indices, a))
+    picked = Picked(a, _as_items(indices, a), "set")
     if second and not fits(tuple(second[0].shape), picked.result_shape):
         raise ValueError("array is not broadcastable to correct shape")
     wanted, order = own_positions(picked.positions)

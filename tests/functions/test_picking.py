@@ -135,6 +135,49 @@ def test_errors_are_raised_on_all_ranks(ranks):
     _at_ranks(ranks, check)
 
 
+def _first_bad(call: Any, x: Any, index: Any) -> str:
+    with pytest.raises(IndexError) as caught:
+        call(x, index)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("dtype", ["i8", "i4", "u1", ">i8"])
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_of_several_indices_out_of_bounds_the_one_that_numpy_meets_first_is_named(ranks, dtype):
+    bad = np.arange(12).reshape(3, 4) * 9 + 1  # the first one is inside
+    views = [
+        lambda i: i,
+        lambda i: i.T,
+        lambda i: i[::-1],
+        lambda i: i[:, ::-2].T,
+        lambda i: i[1, ::-1],
+        lambda i: i[::-1, 0],
+        lambda i: i[:2, :2].T,
+    ]
+    calls = [
+        lambda x, i: x[i],
+        lambda x, i: x[:, i],
+        lambda x, i: x[1, i],
+        lambda x, i: x[:, 0][i],
+        lambda x, i: x[i, i],
+        lambda x, i: x.take(i, 0),
+        lambda x, i: x[:, 0].take(i),
+        lambda x, i: x.__setitem__(i, 0),
+        lambda x, i: x.__setitem__((0, i), 0),
+    ]
+
+    def check() -> None:
+        x, values = numpy_dist.asarray(VALUES), bad.astype(dtype)
+        index = numpy_dist.asarray(values, split=1)
+        for view in views:
+            for call in calls:
+                named = _first_bad(call, VALUES, view(values))
+                assert _first_bad(call, x, view(index)) == named
+                assert _first_bad(call, x, view(values)) == named
+
+    _at_ranks(ranks, check)
+
+
 def test_rows_that_are_wanted_often_travel_once():
     def on_rank() -> None:
         x = numpy_dist.asarray(np.arange(40_000.0))
