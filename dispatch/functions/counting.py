@@ -13,7 +13,7 @@ from numpy_dist.dispatch.functions.numpy_source import numpy_source
 from numpy_dist.dispatch.functions.picking import integer_getitem
 from numpy_dist.layout.layout import Cut, Layout
 from numpy_dist.parallel.asking import ask
-from numpy_dist.parallel.bins import can_count, count
+from numpy_dist.parallel.bins import can_count, count, occurrences
 from numpy_dist.parallel.combine import fold
 from numpy_dist.parallel.extremes import extremes
 
@@ -48,23 +48,25 @@ def bincount(x: Any, /, weights: Any = None, minlength: Any = 0) -> Any:
         raise ValueError("The weights and list don't have the same length.")
     layout = _layout(x)
     (counted, heavy), owner = own_blocks(layout, x, weights)
-    most = max(1 << 20, 8 * x.nbytes) // 8
-    high, found = int(counted.max()) if counted.size else -1, None
-    negative = high >= most and bool(counted.min() < 0)
-    if high < most:
-        try:
-            found = np.bincount(counted, heavy)
-        except ValueError:  # NumPy has seen a negative one: no other error is left
-            negative = True
+    found, high, negative = occurrences(counted, heavy, most := _most_counts(x.nbytes))
     told = engine.runtime().comm.allgather((high, negative))
     if any(negative for _, negative in told):
         np.bincount(np.full(1, -1, x.dtype))
     length = max(int(minlength), max(high for high, _ in told) + 1)
     if found is None or length > most:
         return _sparse_counts(x, weights, length)
-    counts = np.zeros(length, np.intp if heavy is None else float)
-    counts[: found.size] = found
-    return folded(counts, layout, owner)
+    if found.size < length:
+        found = np.concatenate([found, np.zeros(length - found.size, found.dtype)])
+    return folded(found, layout, owner)
+
+
+def _most_counts(nbytes: int) -> int:
+    """How many counts a rank may have, if it has all of them, for so many bytes of elements on all ranks together.
+
+    A rank then has at most three times its part of elements and counts.
+    """
+    size = engine.runtime().size
+    return max(1 << 20, 2 * nbytes // (size - 2) if size > 2 else 8 * nbytes) // 8
 
 
 def _sparse_counts(x: Any, weights: Any, length: int) -> Any:

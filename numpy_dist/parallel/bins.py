@@ -1,10 +1,11 @@
-"""Counting in equal bins, in tiles that stay in a cache."""
+"""Counting values, and in equal bins, in tiles that stay in a cache."""
 
 from __future__ import annotations
 
 import numpy as np
 
 TILE = 8192
+_NUMBERS = 1 << 15  # a tile of what `occurrences` counts
 
 
 def can_count(block: np.ndarray, edges: np.ndarray) -> bool:
@@ -49,3 +50,40 @@ def count(block: np.ndarray, edges: np.ndarray) -> np.ndarray:
         np.minimum(p, bins - 1, out=p)
         counts += np.bincount(p, minlength=bins)
     return counts
+
+
+def occurrences(values: np.ndarray, weights: np.ndarray | None, most: int) -> tuple[np.ndarray | None, int, bool]:
+    """How often each number occurs, or the sums of its weights, as `numpy.bincount` has them, in one sweep.
+
+    Parameters
+    ----------
+    values : ndarray of bool or integers, shape (n,)
+    weights : ndarray or None
+    most : int
+        No more counts than these are made.
+
+    Returns
+    -------
+    counts : ndarray or None
+        One for each number up to the largest; None if that is `most` or above, or one is negative.
+    high : int
+        The largest, -1 if there is none.
+    negative : bool
+        Whether one is negative; then `high` says nothing.
+    """
+    counts, high = np.zeros(0, np.intp if weights is None else float), -1
+    for start in range(0, len(values), _NUMBERS):
+        tile = values[start : start + _NUMBERS].astype(np.intp, copy=False)
+        top = int(tile.view(np.uintp).max())  # a negative number is the largest of all
+        if top > np.iinfo(np.intp).max:
+            return None, high, True
+        high = max(high, top)
+        if high >= most:
+            continue
+        if high >= len(counts):
+            longer = np.zeros(min(max(high + 1, 2 * len(counts)), most), counts.dtype)
+            longer[: len(counts)] = counts
+            counts = longer
+        added = 1 if weights is None else weights[start : start + _NUMBERS].astype(float, copy=False)
+        np.add.at(counts, tile, added)
+    return (counts[: high + 1] if high < most else None), high, False
