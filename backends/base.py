@@ -175,6 +175,27 @@ class Chained(Protocol):
         """
 
 
+class Bundled(Protocol):
+    """Loops that touch different elements and run as one, in any order."""
+
+    def fill(self, addresses: np.ndarray, scalars: list[Any]) -> bool:
+        """Take the arguments of the next launch, one loop after the other; False if the scalars do not fit."""
+
+    def launch(self, loop: Callable[[int], Loop]) -> Sequence[Sequence[np.ndarray] | np.ndarray]:
+        """Run the loops, whose arguments have been filled in.
+
+        Parameters
+        ----------
+        loop : callable
+            Makes the loop with a number over arrays, as in `Repeat.again`.
+
+        Returns
+        -------
+        sequence of (sequence of ndarray, or ndarray)
+            For each reduction the partial results of all loops; the latter if each has one element.
+        """
+
+
 @runtime_checkable
 class Chainable(Repeat, Protocol):
     """A loop that can be run again, and together with others."""
@@ -190,6 +211,9 @@ class Chainable(Repeat, Protocol):
 
     def chain(self, others: Sequence[Any], rows: int) -> Chained | None:
         """This loop and others after it, all of so many rows, as one; None if that is not possible, or no gain."""
+
+    def bundle(self, others: Sequence[Any]) -> Bundled | None:
+        """This loop and others with the same reductions, that touch other elements, as one; None if not yet."""
 
 
 class Backend(Protocol):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +19,7 @@ from numpy_dist.backends.summation import Leading, Trailing, Tree
 # Bits of NumPy's floating-point events, as kernels report them.
 EVENTS = {"divide": 1, "over": 2, "under": 4, "invalid": 8}
 ALONE = 65536  # elements of a loop that is not worth waking other threads for
+LITTLE = 32768  # elements that are not worth dividing
 GRAIN = 32768  # elements that a thread takes at a time
 MANY, NARROW = 32, 512  # units of a reduction of rows, and columns of a unit, where there is a choice
 
@@ -46,8 +48,12 @@ class Block:
     ----------
     address, units, grain : int
         What a launch needs.
+    fine : int
+        The grain for threads that are awake; 0 where it makes no difference.
     operands, scalars
         See `backends.base.Repeat`.
+    values : Scalars
+        Where the values of these scalars belong.
     reductions : list of Reduced
     total, nbytes : int
         Elements of the loop, and what it goes through of its operands.
@@ -114,8 +120,13 @@ class Block:
         else:
             self.units = tree.units
             words |= {"total": total, "length": tree.length, "chunks": tree.chunks, "together": tree.together}
-        self.grain = self.units if total <= ALONE else max(1, GRAIN * self.units // total)
+        self._set_grain()
         return words
+
+    def _set_grain(self) -> None:
+        units, total = self.units, self.total
+        self.grain = units if total <= ALONE else max(1, GRAIN * units // total)
+        self.fine = -(-units // 2) if LITTLE < total <= ALONE else 0
 
     def divide(self, width: int) -> None:
         """Have units of so many elements of a row, for good; not where something is reduced."""
@@ -123,7 +134,7 @@ class Block:
         self.divided = True
         self.width, self.tiles = width, -(-self.inner // width)
         self.units = total // self.inner * self.tiles
-        self.grain = self.units if total <= ALONE else max(1, GRAIN * self.units // total)
+        self._set_grain()
         for name, value in (("tiles", self.tiles), ("width", self.width)):
             self.words[self.kernel.words[name]] = value
 
@@ -144,16 +155,20 @@ class Block:
         self._first = 8 * min(places_of, default=0)
         self.operands = [places[id(lowered.arrays[k])] for k in based]
         self.scalars: list[tuple[int, int]] = []
-        self._scalars: list[np.ndarray] = []
+        self._changing: list[tuple[str, np.dtype]] = []
         for number, (value, place) in enumerate(zip(lowered.scalars, lowered.scalar_places, strict=True)):
-            typed = self._typed(f"s{number}", value.dtype)
-            typed[0] = value
+            self._typed(f"s{number}", value.dtype)[0] = value
             if place is not None:
                 self.scalars.append(place)
-                self._scalars.append(typed)
-        self._narrow = any(typed.dtype.char in "fF" for typed in self._scalars)  # Python's floats may not fit
+                self._changing.append((f"s{number}", value.dtype))
+        self.values = Scalars([self._typed(*changing) for changing in self._changing])
         for word, k in zip(places_of, based, strict=True):
             self.words[word] = lowered.arrays[k].ctypes.data
+
+    def place(self, number: int, results: np.ndarray) -> None:
+        """Have the results of a reduction's chunks elsewhere, for good."""
+        self.parts[number] = results
+        self.words[self.kernel.words[f"partial{number}"]] = results.ctypes.data
 
     def _typed(self, name: str, dtype: np.dtype) -> np.ndarray:
         """The two words of a value, as an array of its dtype."""
@@ -169,16 +184,14 @@ class Block:
             For a Python number that the loop's dtype cannot hold.
         """
         self._addresses.pack_into(self._memory, self._first, *addresses)
-        if not self._narrow:
-            for typed, value in zip(self._scalars, scalars, strict=True):
-                typed[0] = value
-            return
-        try:
-            with np.errstate(all="ignore", over="raise"):
-                for typed, value in zip(self._scalars, scalars, strict=True):
-                    typed[0] = value
-        except FloatingPointError as problem:
-            raise OverflowError(str(problem)) from problem
+        self.values.set(scalars)
+
+    def move(self, words: np.ndarray) -> range:
+        """Lie in other words from now on; returns which of them are the operands' addresses."""
+        words[:] = self.words
+        self.words, self.address, self._memory = words, words.ctypes.data, words.data.cast("B")
+        self.values = Scalars([self._typed(*changing) for changing in self._changing])
+        return range(self._first // 8, self._first // 8 + len(self.operands))
 
     def bounds(self, unit: int) -> tuple[int, int]:
         """First element of a unit and the one behind its last, counted in the order of the axes; not for rows."""
@@ -194,6 +207,33 @@ class Block:
         block, line = divmod(across, self.middle)
         begin = line * self.inner
         return block, begin + tile * self.width, begin + min(self.inner, (tile + 1) * self.width)
+
+
+class Scalars:
+    """Where the values of scalars belong: arrays of one element."""
+
+    def __init__(self, places: Sequence[np.ndarray]) -> None:
+        self.places = places
+        self._narrow = any(place.dtype.char in "fF" for place in places)  # Python's floats may not fit
+
+    def set(self, values: Sequence[Any]) -> None:
+        """Set the values.
+
+        Raises
+        ------
+        OverflowError
+            For a Python number that its dtype cannot hold.
+        """
+        if not self._narrow:
+            for place, value in zip(self.places, values, strict=True):
+                place[0] = value
+            return
+        try:
+            with np.errstate(all="ignore", over="raise"):
+                for place, value in zip(self.places, values, strict=True):
+                    place[0] = value
+        except FloatingPointError as problem:
+            raise OverflowError(str(problem)) from problem
 
 
 def _extents(tree: Tree) -> tuple[int, ...]:

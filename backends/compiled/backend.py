@@ -14,6 +14,7 @@ import numpy as np
 from numpy_dist.backends.axes import in_memory_order, memory_order
 from numpy_dist.backends.base import Loop, ReduceStep
 from numpy_dist.backends.compiled.arguments import Block, Reduced
+from numpy_dist.backends.compiled.bundled import BundledLoops, bundle_source
 from numpy_dist.backends.compiled.chained import ChainedLoops, chain_source, steps_of, units_of
 from numpy_dist.backends.compiled.compiler import CompileError, Compiler
 from numpy_dist.backends.compiled.form import Form, NotCompiled, UnfitScalar, lower
@@ -140,6 +141,11 @@ class Compiled:
         address = self._routine(chain_source(), True)
         return None if address is None else ChainedLoops(self, address, members, rows, steps)
 
+    def bundle(self, members: Sequence[Repeated]) -> BundledLoops | None:
+        """Kernels as one (see `backends.base.Chainable.bundle`)."""
+        address = self._routine(bundle_source(), True)
+        return None if address is None else BundledLoops(self, address, members)
+
     def _interpret(self, loop: Loop, tier: Tier) -> None:
         """Run a loop without its kernel; the kernel is asked for when the loop has cost as much as compiling it."""
         self.counts["numpy"] += 1
@@ -203,7 +209,11 @@ class Repeated:
 
     def again(self, addresses: list[int], scalars: list[Any], loop: Callable[[], Loop]) -> list[np.ndarray] | None:
         """Run the kernel on other memory."""
-        return self.launch(loop) if self.fill(addresses, scalars) else None
+        try:
+            self.block.fill(addresses, scalars)
+        except OverflowError:
+            return None
+        return self.launch(loop)
 
     def fill(self, addresses: list[int], scalars: list[Any]) -> bool:
         """Take the arguments of the next launch."""
@@ -221,18 +231,25 @@ class Repeated:
         """As in `backends.base.Chainable`."""
         return self._backend.chain([(loop.address, loop.block) for loop in (self, *others)], rows)
 
+    def bundle(self, others: Sequence[Repeated]) -> BundledLoops | None:
+        """As in `backends.base.Chainable`."""
+        return self._backend.bundle([self, *others])
+
     def launch(self, loop: Callable[[], Loop]) -> list[np.ndarray]:
         """Run the kernel, have the interpreter do what it left undone, and put the chunks of reductions together."""
         backend, block = self._backend, self.block
         backend.counts["numba"] += 1
-        undone = backend.pool.run(self.address, block.address, block.units, block.grain)
+        grain = block.fine if block.fine and backend.pool.awake() else block.grain
+        undone = backend.pool.run(self.address, block.address, block.units, grain)
         if undone:
             made = in_memory_order(loop())
             for first, end in undone:
                 repair(backend.interpreter, made, block, first, end)
-        return [self._result(loop, *reduction) for reduction in zip(block.reductions, block.parts, strict=True)]
+        if not block.reductions:
+            return []
+        return [self.result(loop, *reduction) for reduction in zip(block.reductions, block.parts, strict=True)]
 
-    def _result(self, loop: Callable[[], Loop], step: Reduced, parts: np.ndarray) -> np.ndarray:
+    def result(self, loop: Callable[[], Loop], step: Reduced, parts: np.ndarray) -> np.ndarray:
         """A reduction's partial result, with the axes as the loop had them."""
         if parts.shape[1] > 1:
             kinds: Any = dict.fromkeys(step.watched, "call")

@@ -4,10 +4,12 @@ what the compiler gets and makes the key of, so it has all that it needs besides
 A pool's threads share a block of words, the *state*. A launch is described by another one, the *request*, which belongs
 to the launching thread.
 
-A request is published by storing its number of tickets in one word. Who takes a ticket (fetches and decrements the
-word, and finds it above 0) owns one range of units, and the launching thread does not return before that range has been
-computed. So the request may be read by owners of tickets only, threads that come late or never do no harm, and no
-thread is waited for that has not begun.
+A request is published by storing its tickets in one word: the number of the first range of units that nobody has taken
+and, below it, of the one behind the last. The launching thread takes ranges from the front, workers take them from the
+end, so that a loop that is run again finds most of its data in the caches of the same cores. Who takes a ticket (adds
+to the word, and finds that there was one) owns one range, and the launching thread does not return before that range
+has been computed. So the request may be read by owners of tickets only, threads that come late or never do no harm, and
+no thread is waited for that has not begun.
 
 A worker without work spins for a while and then parks on a lock. These are Python's own locks below the interpreter,
 which are taken without it: workers come back to Python when the pool is closed only, and do not compete for the GIL. A
@@ -28,7 +30,7 @@ from numpy_dist.backends.compiled.intrinsics import call_kernel, fetch_add, load
 
 # Offsets in bytes, as in threads.py. What one thread writes while others spin is 128 bytes from everything else: caches
 # fetch lines in pairs.
-TICKETS = 0  # how many ranges of the published request nobody has taken
+TICKETS = 0  # which ranges of the published request nobody has taken
 REQUEST = 128
 DONE = 256  # how many ranges other threads than the launching one have computed
 BUSY = 384  # whether a launch is under way
@@ -39,6 +41,11 @@ SLOTS, SLOT, LOCK = 768, 128, 8  # for each worker: whether it has parked, and i
 
 ADDRESS, BLOCK, UNITS, GRAIN, COUNT, STOPS = 0, 8, 16, 24, 32, 40  # of a request
 
+FRONT, END = 1 << 32, (1 << 32) - 1  # one more range is taken from the front; the bits of the end
+NONE = 1 << 24  # both numbers begin here: threads that find no ticket have counted the end down all the same
+
+HURRY = 32  # by so much shorter than workers the launching thread spins before it lets others have its core
+PATIENCE = 32  # turns of a spinning worker between those that let others have its core
 AWAKENED = 2  # workers that a thread wakes, each of which wakes as many
 
 # In one function the compiler sees that no exception can come up, for which a kernel has no way out.
@@ -108,16 +115,23 @@ def fence(typing: Any) -> Any:
 
 
 @_inlined
-def take_part(state):
-    """Compute ranges until no ticket is left; returns how many."""
+def tickets_left(word):
+    """How many ranges nobody has taken, given the word; none if that is below 1."""
+    return (word & END) - (word >> 32)
+
+
+@_inlined
+def take_part(state, taken):
+    """Compute ranges until no ticket is left; returns how many. `taken` is what is added to the tickets for each."""
     done = 0
-    left = fetch_add(state + TICKETS, -1)
-    while left > 0:
+    word = fetch_add(state + TICKETS, taken)
+    while tickets_left(word) > 0:
         request = load_atomic(state + REQUEST)
         block = load_atomic(request + BLOCK)
         units = load_atomic(request + UNITS)
         grain = load_atomic(request + GRAIN)
-        first = ((units + grain - 1) // grain - left) * grain
+        number = (word >> 32) if taken == FRONT else (word & END) - 1
+        first = (number - NONE) * grain
         last = min(first + grain, units)
         stop = call_kernel(load_atomic(request + ADDRESS), block, first, last)
         if stop != 0:
@@ -125,7 +139,7 @@ def take_part(state):
             store_atomic(place, stop - 1)
             store_atomic(place + 8, last)
         done += 1
-        left = fetch_add(state + TICKETS, -1)
+        word = fetch_add(state + TICKETS, taken)
     return done
 
 
@@ -153,14 +167,14 @@ def launch(state, request):
     tickets = (units + grain - 1) // grain
     store_atomic(state + REQUEST, request)
     store_atomic(state + DONE, 0)
-    store_atomic(state + TICKETS, tickets)
+    store_atomic(state + TICKETS, NONE * FRONT + NONE + tickets)
     fence()
     parked = load_atomic(state + PARKED)
     if parked > 0:
         awake = load_atomic(state + WORKERS) - parked
         wake(state, min(tickets - 1 - awake, AWAKENED))
-    others = tickets - take_part(state)
-    spins = load_atomic(state + SPINS)
+    others = tickets - take_part(state, FRONT)
+    spins = load_atomic(state + SPINS) // HURRY
     while load_atomic(state + DONE) < others:
         if spins > 0:
             spins -= 1
@@ -176,10 +190,13 @@ def launch(state, request):
 def spin(state, spins):
     """Wait for tickets; returns whether there are any."""
     while spins > 0:
-        if load_atomic(state + TICKETS) > 0:
+        if tickets_left(load_atomic(state + TICKETS)) > 0:
             return True
-        pause()
         spins -= 1
+        if spins % PATIENCE:
+            pause()
+        else:  # the launching thread may be in need of this very core
+            call_yield(load_atomic(state + YIELD))
     return False
 
 
@@ -189,7 +206,7 @@ def park(state, slot):
     fetch_add(state + PARKED, 1)  # first: the number may be too high for a moment, but never too low
     exchange(slot, 1)
     fence()
-    needed = load_atomic(state + TICKETS) > 0 or load_atomic(state + CLOSED) != 0
+    needed = tickets_left(load_atomic(state + TICKETS)) > 0 or load_atomic(state + CLOSED) != 0
     if needed and exchange(slot, 0) != 0:
         fetch_add(state + PARKED, -1)
     else:
@@ -201,12 +218,12 @@ def work(state, slot):
     """The life of a worker."""
     while load_atomic(state + CLOSED) == 0:
         if spin(state, load_atomic(state + SPINS)):
-            done = take_part(state)
+            done = take_part(state, -1)
             if done > 0:
                 fetch_add(state + DONE, done)
         else:
             park(state, slot)
-            wake(state, min(load_atomic(state + TICKETS) - 1, AWAKENED))
+            wake(state, min(tickets_left(load_atomic(state + TICKETS)) - 1, AWAKENED))
 
 
 @_inlined

@@ -28,7 +28,8 @@ _STOPS = _DESCRIPTION.size
 
 # A launch has at most so many ranges: far more than threads, few enough for a list of stops of a fixed size.
 MOST_RANGES = 4096
-SPIN_SECONDS = 100e-6
+SPIN_SECONDS = 400e-6
+AWAKE_SECONDS = 300e-6  # after a launch: less, so that workers do not park meanwhile
 JOIN_SECONDS = 1.0
 _KEPT_FUNCTIONS = 1024
 
@@ -170,7 +171,7 @@ class ThreadPool:
 
     Notes
     -----
-    Workers are started by the first launch that can use them. They sleep when nothing was launched for 100
+    Workers are started by the first launch that can use them. They sleep when nothing was launched for 400
     microseconds. `run` may be called by several threads: all but one of them then compute alone. So does a forked
     child, which has no workers.
     """
@@ -185,6 +186,7 @@ class ThreadPool:
         self._requests: deque[Request] = deque()
         self._functions: dict[int, Callable[[int, int, int], int]] = {}
         self._starting = threading.RLock()
+        self._asked = 0.0  # when there last was work for several threads
         if not self._alone:
             compiler.accompany(launch_source())
         _pools.add(self)
@@ -205,6 +207,9 @@ class ThreadPool:
             The ranges ``(first, end)`` that were not computed, since a kernel stopped at `first`: ascending, and the
             same for any number of threads.
         """
+        if 0 < units <= grain and address in self._functions:  # little work, as there is much of
+            stop = self._functions[address](block, 0, units)
+            return [] if stop == 0 else [(stop - 1, units)]
         if grain < 1:
             raise ValueError(f"grain={grain} must be positive")
         grain = max(grain, -(-units // MOST_RANGES))
@@ -218,9 +223,15 @@ class ThreadPool:
             request = Request()
         _DESCRIPTION.pack_into(request.memory, 0, address, block, units, grain, 0)
         stops = shared.function(shared.state, request.address, 0)
+        self._asked = time.perf_counter()
         found = request.stops(stops) if stops > 0 else []
         self._requests.append(request)
         return found if stops >= 0 else self._run_alone(address, block, units, grain)  # another thread is launching
+
+    def awake(self) -> bool:
+        """Whether workers are probably awake, so that even little work may be divided; the caller has some."""
+        last, self._asked = self._asked, time.perf_counter()
+        return self._asked - last < AWAKE_SECONDS and not self._alone
 
     @property
     def threads(self) -> int:

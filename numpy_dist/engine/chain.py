@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 from numpy_dist.backends.base import Chainable, Loop
 from numpy_dist.engine.group import GroupPlan
-from numpy_dist.engine.local_plan import LocalPlan, Part, Present
+from numpy_dist.engine.local_plan import LocalPlan
+from numpy_dist.engine.part import Part, Present
 from numpy_dist.engine.storage import Storage
 from numpy_dist.ir.statements import Statement
 

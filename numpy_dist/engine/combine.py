@@ -31,18 +31,20 @@ def combine(runtime: Any, statement: Reduction, partial: np.ndarray | None) -> N
     """
     out = statement.outputs[0]
     storage = out.storage
-    space = statement.space
-    boxes = partial_boxes(space, statement.axes, statement.keepdims, storage.layout.mesh.size, storage.axes)
+    space, mine, memory = statement.space, storage.layout.box(runtime.rank), runtime.backend.memory
     if partial is not None:
         partial = partial if statement.keepdims else partial.reshape(_kept(partial.shape, statement.axes))
         if storage.axes is not None:
             partial = partial.transpose(storage.axes)
-        if boxes[runtime.rank] is None:
-            partial = None  # a copy: its primary contributes
-    mine, memory = storage.layout.box(runtime.rank), runtime.backend.memory
-    pieces: list[tuple[Box, np.ndarray]] = []
-    if partial is not None and runtime.size > 1:
+        if runtime.size == 1 and _is_result(runtime, statement):
+            storage.allocate(mine)
+            (memory.upload if type(partial) is np.ndarray else memory.copy)(storage.array(), partial)
+            return
         partial = memory.download(partial)
+    boxes = partial_boxes(space, statement.axes, statement.keepdims, storage.layout.mesh.size, storage.axes)
+    if boxes[runtime.rank] is None:
+        partial = None  # a copy: its primary contributes
+    pieces: list[tuple[Box, np.ndarray]] = []
     if runtime.size == 1:
         pieces = [] if partial is None else [(boxes[0], partial)]  # type: ignore[list-item]
     elif storage.layout.is_replicated:
@@ -54,13 +56,17 @@ def combine(runtime: Any, statement: Reduction, partial: np.ndarray | None) -> N
         if runtime.backend.name == "null":  # nothing was computed; a value that all ranks agree on
             np.copyto(storage.array(), runtime.backend.value, casting="unsafe")
             return
-        result, dtype = storage.array(), statement.dtype
-        if statement.initial is None and len(pieces) == 1 and pieces[0][0] == mine and result.dtype == dtype:
-            part: Any = pieces[0][1]
-            (memory.upload if type(part) is np.ndarray else memory.copy)(result, part)
+        result = storage.array()
+        if len(pieces) == 1 and pieces[0][0] == mine and _is_result(runtime, statement):
+            memory.upload(result, pieces[0][1])
         else:
-            pieces = [(box, memory.download(part)) for box, part in pieces]
             memory.upload(result, _folded(runtime, statement, mine, pieces, dtype=result.dtype))
+
+
+def _is_result(runtime: Any, statement: Reduction) -> bool:
+    """Whether a partial result of everything is the result."""
+    of_values = runtime.backend.name != "null"
+    return of_values and statement.initial is None and statement.outputs[0].storage.dtype == statement.dtype
 
 
 def _kept(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[int, ...]:

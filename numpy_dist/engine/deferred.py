@@ -11,7 +11,7 @@ and messages are made from; `engine.settle` moves none of these results, since t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 from numpy_dist.engine import floating
 from numpy_dist.engine.storage import Storage
@@ -23,11 +23,12 @@ MOST = 16  # statements that are computed a second time if need be
 _QUIET = floating.State({"divide": "ignore", "over": "ignore", "under": "ignore", "invalid": "ignore"}, False)
 
 
-def deferrable(statements: Sequence[Statement]) -> list[Elementwise]:
+def deferrable(statements: Sequence[Statement]) -> list[int]:
     """The statement that makes what the last one reduces, and those of whose results only it has need.
 
-    In program order; none if they could not be executed once more: they must read what this rank has at hand, and
-    nothing that is overwritten later on.
+    Positions, ascending; none if they could not be executed once more: they must read what this rank has at hand, and
+    nothing that is overwritten later on. Of the storages' state only that matters which schedules depend on, and
+    whether those that the program makes are alive.
     """
     last = statements[-1]
     if not isinstance(last, Reduction):
@@ -40,7 +41,7 @@ def deferrable(statements: Sequence[Statement]) -> list[Elementwise]:
             written[id(out.storage)] = position
             if isinstance(statement, Elementwise) and all(statement.creates):
                 makers[id(out.storage)] = position, statement
-    chosen: dict[int, Elementwise] = {}
+    chosen: set[int] = set()
     waiting = [source]
     while waiting:
         storage = waiting.pop()
@@ -49,9 +50,9 @@ def deferrable(statements: Sequence[Statement]) -> list[Elementwise]:
             continue
         if len(chosen) == MOST or not _repeatable(maker, position, written):
             return []
-        chosen[position] = maker
+        chosen.add(position)
         waiting += [ref.storage for ref in maker.reads()]
-    return [chosen[position] for position in sorted(chosen)]
+    return sorted(chosen)
 
 
 def _repeatable(maker: Elementwise, position: int, written: dict[int, int]) -> bool:
@@ -78,9 +79,8 @@ class Deferred:
         self.statements: list[Elementwise] = []
         self._kept: set[int] = set()  # call sites whose results were wanted after all
 
-    def defer(self, statements: Sequence[Statement]) -> None:
-        """Mark what need not be stored in the program that is about to be executed."""
-        found = deferrable(statements)
+    def defer(self, found: list[Elementwise]) -> None:
+        """Mark what need not be stored (see `deferrable`) in the program that is about to be executed."""
         self._keep([] if found and id(found[-1].site) in self._kept else found)
         for statement in self.statements:
             for out in statement.outputs:
@@ -99,9 +99,9 @@ class Deferred:
         """Whether a storage's values are still to be computed."""
         return any(out.storage is storage for statement in self.statements for out in statement.outputs)
 
-    def take(self, used: set[int]) -> list[Statement]:
+    def take(self, *used: Container[int]) -> list[Statement]:
         """Take the statements whose results somebody wants (see `needed`); none stay."""
-        needed = self.needed(used)
+        needed = self.needed(*used)
         for statement in needed:
             statement.errstate = _QUIET  # events were noted the first time
             self._kept.add(id(statement.site))
@@ -118,13 +118,13 @@ class Deferred:
             for ref in statement.reads():
                 ref.storage.reserved = True
 
-    def needed(self, used: set[int]) -> list[Statement]:
-        """The statements whose results somebody wants: a handle, or a storage whose id is in `used`."""
+    def needed(self, *used: Container[int]) -> list[Statement]:
+        """The statements whose results somebody wants: a handle, or statements that use storages with these ids."""
         needed: list[Statement] = []
         wanted: set[int] = set()
         for statement in reversed(self.statements):
             made = [out.storage for out in statement.outputs]
-            if any(storage.alive or id(storage) in used or id(storage) in wanted for storage in made):
+            if any(s.alive or id(s) in wanted or any(id(s) in ids for ids in used) for s in made):
                 wanted.update(id(ref.storage) for ref in statement.reads())
                 needed.append(statement)
         return needed[::-1]

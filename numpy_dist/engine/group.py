@@ -8,14 +8,15 @@ from typing import Any
 import numpy as np
 
 from numpy_dist.engine.combine import combine
-from numpy_dist.engine.local_plan import LocalPlan, Present
+from numpy_dist.engine.local_plan import LocalPlan
 from numpy_dist.engine.local_planner import LocalPlanner
+from numpy_dist.engine.part import Present
 from numpy_dist.engine.storage import Storage
 from numpy_dist.engine.transfer import Fetched, Wanted, fetch_array, start_halo
 from numpy_dist.ir.statements import Elementwise, Reduction, Ref, Statement
 from numpy_dist.layout.alignment import FETCH, HALO, Access, is_empty, plan_access
 from numpy_dist.layout.frames import Cell, Origin, cells, shifted
-from numpy_dist.layout.interior import edges, interior_box
+from numpy_dist.layout.interior import interior_box, narrowed
 from numpy_dist.layout.regions import Box, box_size
 
 _MOST_LOCAL = 16
@@ -77,7 +78,7 @@ class GroupPlan:
         self._plan_transfers(statements, slots)
         box = space.box(rank)
         self.box = None if box is None or is_empty(box) else box
-        self.boxes = [] if self.box is None else self._divide(self.box, statements, slots, rank)
+        self.interior = None if self.box is None else self._interior(self.box, statements, slots, rank)
         self.cells = [] if self.box is None else self._cells(self.box, statements, rank)
         self.locals: dict[tuple, LocalPlan] = {}
         self.follows = False
@@ -108,21 +109,26 @@ class GroupPlan:
                 halos.setdefault(key[0], []).append(access)
         self.halos = [(slot, tuple(its)) for slot, its in halos.items()]
 
-    def _divide(self, box: Box, statements: Sequence[Statement], slots: dict[int, int], rank: int) -> list[Box]:
-        """The boxes in which the loop runs: the interior, which needs no halos, and the edges, if that is worth it."""
+    def _interior(self, box: Box, statements: Sequence[Statement], slots: dict[int, int], rank: int) -> Box | None:
+        """What can be computed while halos travel; None if nothing can, or it is not worth it."""
         haloed = {slot for slot, _ in self.halos}
-        if not haloed or self.fetches or self.reductions or any(self.origins):
-            return [box]
-        reads: list[tuple[Box, Any]] = []
-        for ref in [ref for s in statements for ref in s.reads() if slots[id(ref.storage)] in haloed]:
-            own = ref.storage.layout.box(rank)
-            if own is None:
-                return [box]
-            reads.append((own, ref.vmap))
-        interior = interior_box(box, reads)
-        if interior is None or box_size(interior) < SMALLEST_INTERIOR:
-            return [box]
-        return [interior, *edges(box, interior)]
+        if not haloed or self.fetches:
+            return None
+        found = box
+        for statement, origin in zip(statements, self.origins, strict=True):
+            own = statement.space.box(rank)
+            refs = [ref for ref in statement.reads() if slots[id(ref.storage)] in haloed]
+            if own is None or is_empty(own) or not refs:
+                continue
+            lies = [(ref.storage.layout.box(rank), ref.vmap) for ref in refs]
+            inner = None if any(lying is None for lying, _ in lies) else interior_box(own, lies)
+            if inner is None:
+                return None
+            left = narrowed(found, shifted(own, origin), shifted(inner, origin))
+            if left is None:
+                return None
+            found = left
+        return found if box_size(found) >= SMALLEST_INTERIOR else None
 
     def _cells(self, box: Box, statements: Sequence[Statement], rank: int) -> list[Cell]:
         """The boxes in which different statements run: one with all of them, unless some have parts of the space."""
@@ -219,7 +225,7 @@ class GroupPlan:
         if len(self.locals) >= _MOST_LOCAL:
             del self.locals[next(iter(self.locals))]
         plan = self.locals[key] = self.planner(runtime.rank, statements, storages, fetched).plan()
-        plan.divide(self.boxes)
+        plan.divide(self.interior, statements)
         return plan
 
 

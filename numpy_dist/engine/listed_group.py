@@ -159,7 +159,7 @@ def _facts(group: GroupPlan, shadows: Sequence[Any], found: Preview, code: _Code
             facts.append((transfer.kind, f"of {name}: fresh, nothing is sent"))
         else:
             facts.append((transfer.kind, f"of {name}: {_messages(transfer.sends, transfer.receives)}"))
-    if len(group.boxes) > 1:
+    if group.interior is not None:
         facts.append(("overlaps", "the interior is computed while halos travel, then the edges"))
     if len(group.cells) > 1:
         facts.append(("divides", f"into {len(group.cells)} boxes, in each of which other statements run"))

@@ -7,7 +7,8 @@ from typing import Any
 
 from numpy_dist.backends.base import Temp
 from numpy_dist.engine.fuse import disjoint
-from numpy_dist.engine.local_plan import ASIDE, FETCHED, MEMORY, OLD, Body, LocalPlan, Operand
+from numpy_dist.engine.local_plan import LocalPlan
+from numpy_dist.engine.part import ASIDE, FETCHED, MEMORY, OLD, Body, Operand
 from numpy_dist.engine.storage import Storage
 from numpy_dist.engine.takeovers import takeovers
 from numpy_dist.engine.transfer import Fetched

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Container, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from numpy_dist.engine import floating
 from numpy_dist.engine.deferred import Deferred
 from numpy_dist.engine.periods import Periods
-from numpy_dist.engine.schedule import AGREED, Description, run_program
+from numpy_dist.engine.schedule import AGREED, Description, execute, find_schedule, run_program
 from numpy_dist.engine.sites import LATEST, search, site_of
 from numpy_dist.engine.storage import Storage
 from numpy_dist.ir.statements import Statement
@@ -177,18 +177,19 @@ class Program:
         del pending
         if self._checks is not None:
             self._checks.executing(todo)
-        if self._deferred.statements:
-            self.run_deferred(todo)
-        description, self._ahead = self._described(todo), None
-        later: Container[int] = () if reader is None else _used_by([reader])
+        description, self._ahead = self._described(todo) or Description(todo), None
+        later: Collection[int] = () if reader is None else _used_by([reader])
         if self._pending:
             # A period that waits is looked at now, for what it needs of this one; when its turn comes, that is known.
             ahead = Description(self._pending)
             self._ahead = self._pending[0].serial, self._pending[-1].serial, ahead
             later = ahead.slots
+        if self._deferred.statements:
+            self._run_deferred(description.slots, later)
+        schedule = find_schedule(self._runtime, todo, description, later)
         if through is not None:
-            self._deferred.defer(todo)
-        run_program(self._runtime, todo, later, description)
+            self._deferred.defer(schedule.deferrable(todo, description.storages))
+        execute(self._runtime, schedule, todo, description.storages)
         self._deferred.forget_stored()
 
     def _described(self, statements: Sequence[Statement]) -> Description | None:
@@ -198,12 +199,15 @@ class Program:
         first, last, description = self._ahead
         return description if (first, last) == (statements[0].serial, statements[-1].serial) else None
 
-    def run_deferred(self, todo: Sequence[Statement] = ()) -> None:
-        """Execute what was deferred and is still wanted, also by what is about to be executed. Not collective."""
-        used = _used_by(self._pending) | _used_by(todo)
-        statements = self._deferred.take(used)
+    def run_deferred(self) -> None:
+        """Execute what was deferred and is still wanted. Not collective."""
+        self._run_deferred(_used_by(self._pending))
+
+    def _run_deferred(self, *used: Collection[int]) -> None:
+        """Execute what was deferred and is still wanted, also by statements that use storages with these ids."""
+        statements = self._deferred.take(*used)
         if statements:
-            run_program(self._runtime, statements, used)
+            run_program(self._runtime, statements, {number for ids in used for number in ids})
 
     def tell(self) -> None:
         """Agree on the floating-point events so far and report them; collective."""

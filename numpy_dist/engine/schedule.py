@@ -7,12 +7,13 @@ from functools import cached_property
 from typing import Any
 
 from numpy_dist.engine.chain import Chain
+from numpy_dist.engine.deferred import deferrable
 from numpy_dist.engine.fuse import fuse
 from numpy_dist.engine.group import GroupPlan
 from numpy_dist.engine.links import chains_of, link_of
 from numpy_dist.engine.settle import settle
 from numpy_dist.engine.storage import Storage
-from numpy_dist.ir.statements import Ref, Statement
+from numpy_dist.ir.statements import Elementwise, Reduction, Ref, Statement
 
 # What values can raise: text that is no number, integers to negative powers.
 AGREED = (ValueError, ArithmeticError)
@@ -57,6 +58,11 @@ class Schedule:
             )
             for group in fused
         ]
+        self._made: list[int] = []  # slots whose liveness decides what need not be stored for a reduction
+        self._deferrable: dict[tuple[bool, ...], list[int]] = {}
+        if isinstance(statements[-1], Reduction):
+            makers = [s for s in statements if isinstance(s, Elementwise) and all(s.creates)]
+            self._made = sorted({slots[id(out.storage)] for s in makers for out in s.outputs})
         used_later = {slot for number, slot in slots.items() if number in later}
         for plan, ending in zip(self.groups, self.last_uses, strict=True):
             plan.end(slot for slot in ending if slot not in used_later)
@@ -91,17 +97,27 @@ class Schedule:
             else:
                 chain.run(runtime, [[statements[p] for p in group.positions] for group in chain.groups], storages)
                 end = number + len(chain.groups)
-            self._drop(number, end, statements, storages)
-            number = end
+            while number < end:
+                self._drop(number, statements, storages)
+                number += 1
 
-    def _drop(self, first: int, end: int, statements: list[Statement], storages: list[Storage]) -> None:
-        """Have done with groups: nobody needs their statements any more, and what they were the last to use."""
+    def deferrable(self, statements: Sequence[Statement], storages: Sequence[Storage]) -> list[Any]:
+        """What need not be stored, though it may be alive (see `deferred.deferrable`)."""
+        if not self._made:
+            return []
+        alive = tuple([storages[slot].alive for slot in self._made])
+        found = self._deferrable.get(alive)
+        if found is None:
+            found = self._deferrable[alive] = deferrable(statements)
+        return [statements[position] for position in found]
+
+    def _drop(self, number: int, statements: list[Statement], storages: list[Storage]) -> None:
+        """Have done with a group: nobody needs its statements any more, and what it was the last to use."""
         nothing: Any = None
-        for group, ending in zip(self.groups[first:end], self.last_uses[first:end], strict=True):
-            for position in group.positions:
-                statements[position] = nothing
-            for slot in ending:
-                storages[slot] = nothing
+        for position in self.groups[number].positions:
+            statements[position] = nothing
+        for slot in self.last_uses[number]:
+            storages[slot] = nothing
 
     @cached_property
     def last_uses(self) -> list[list[int]]:
@@ -137,18 +153,17 @@ class Description:
             if statement.errstate is not errstate:
                 errstate = statement.errstate
                 add(errstate.watched)
-            refs = [x for x in statement.inputs if type(x) is Ref]
-            if statement.where is not None:
-                refs.append(statement.where)
-            refs += statement.outputs
-            for ref in refs:
-                storage = ref.storage
-                number = id(storage)
-                slot = slot_of(number)
-                if slot is None:
-                    slot = slots[number] = len(storages)
-                    storages.append(storage)
-                add(slot)
+            where = statement.where
+            inputs = statement.inputs if where is None else (*statement.inputs, where)
+            for x in (*inputs, *statement.outputs):
+                if type(x) is Ref:
+                    storage = x.storage
+                    number = id(storage)
+                    slot = slot_of(number)
+                    if slot is None:
+                        slot = slots[number] = len(storages)
+                        storages.append(storage)
+                    add(slot)
         self.parts, self.slots, self.storages = parts, slots, storages
 
     def key(self, later: Container[int]) -> tuple | None:
@@ -166,23 +181,16 @@ class Description:
         return None if None in key else tuple(key)
 
 
-def run_program(
-    runtime: Any, statements: list[Statement], later: Container[int], description: Description | None = None
-) -> None:
-    """Execute statements.
+def run_program(runtime: Any, statements: list[Statement], later: Container[int]) -> None:
+    """Execute statements; `later` are ids of the storages that statements still pending refer to."""
+    description = Description(statements)
+    execute(runtime, find_schedule(runtime, statements, description, later), statements, description.storages)
 
-    Parameters
-    ----------
-    later
-        Ids of the storages that statements still pending refer to.
-    description : Description, optional
-        Of the statements, where it was made before.
-    """
-    if description is None:
-        description = Description(statements)
-    schedule = find_schedule(runtime, statements, description, later)
+
+def execute(runtime: Any, schedule: Schedule, statements: list[Statement], storages: list[Storage]) -> None:
+    """Execute statements by their schedule."""
     try:
-        schedule.run(runtime, statements, description.storages)
+        schedule.run(runtime, statements, storages)
     except AGREED:  # by `Program._run_agreed`; other statements have no values that can raise
         raise
     except BaseException as error:

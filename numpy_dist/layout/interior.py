@@ -50,13 +50,10 @@ def interior_box(box: Box, reads: Sequence[tuple[Box, ViewMap]]) -> Box | None:
     return found if inside else None
 
 
-def edges(box: Box, interior: Box) -> list[Box]:
-    """What is left of a box around its interior, as disjoint boxes."""
-    left: list[Box] = []
-    rest = list(box)
-    for axis, ((lo, hi), (first, last)) in enumerate(zip(box, interior, strict=True)):
-        for side in ((lo, first), (last, hi)):
-            if side[0] < side[1]:
-                left.append((*rest[:axis], side, *rest[axis + 1 :]))
-        rest[axis] = (first, last)
-    return left
+def narrowed(box: Box, own: Box, inner: Box) -> Box | None:
+    """The part of a box in which a statement, which runs in `own`, stays within `inner`; None if there is none."""
+    sides = [
+        (max(lo, inner_lo) if inner_lo > own_lo else lo, min(hi, inner_hi) if inner_hi < own_hi else hi)
+        for (lo, hi), (own_lo, own_hi), (inner_lo, inner_hi) in zip(box, own, inner, strict=True)
+    ]
+    return tuple(sides) if all(lo < hi for lo, hi in sides) else None

@@ -1,4 +1,4 @@
-"""The interior of a loop reads nothing that others own, and with its edges it is the whole loop."""
+"""The interior of a loop reads nothing that others own, and with what is left around it it is the whole loop."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from numpy_dist.layout.interior import edges, interior_box
-from numpy_dist.layout.regions import Box, box_size
+from numpy_dist.layout.interior import interior_box, narrowed
+from numpy_dist.layout.regions import Box, box_size, subtract_box
 from numpy_dist.layout.views import decode, storage_region
 
 SHAPE = (14, 11)
@@ -56,9 +56,17 @@ def test_interior_and_edges(case: tuple[Box, list]) -> None:
         return
     assert inside(interior)
     seen = np.zeros([hi for _, hi in box], int)
-    for part in (interior, *edges(box, interior)):
+    for part in (interior, *subtract_box(box, interior)):
         assert box_size(part) > 0
         seen[tuple(slice(lo, hi) for lo, hi in part)] += 1
     assert (seen[tuple(slice(lo, hi) for lo, hi in box)] == 1).all() and seen.sum() == box_size(box)
     within = {(cell[0][0], cell[1][0]) for cell in cells if inside(cell)}
     assert within == {(i, j) for i in range(*interior[0]) for j in range(*interior[1])}
+
+
+def test_the_interior_of_a_loop_is_narrowed_where_a_statement_needs_it() -> None:
+    box, own = ((4, 8), (0, 9)), ((5, 8), (0, 9))
+    assert narrowed(box, own, own) == box
+    assert narrowed(box, own, ((6, 8), (0, 8))) == ((6, 8), (0, 8))
+    assert narrowed(box, own, ((5, 7), (0, 9))) == ((4, 7), (0, 9))
+    assert narrowed(((4, 6), (0, 9)), own, ((7, 8), (0, 9))) is None

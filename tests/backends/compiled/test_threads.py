@@ -55,6 +55,19 @@ def kernel(block, first, last):
     return 0
 """
 
+# As MEET, and each range notes where its thread's stack is.
+STACKS = """
+from numpy_dist.backends.compiled.intrinsics import fetch_add, load_atomic, pause, scratch, store_atomic
+def kernel(block, first, last):
+    store_atomic(block + 8 + 8 * first, scratch(8))
+    fetch_add(block, 1)
+    turns = 0
+    while load_atomic(block) < 2 and turns < 300_000_000:
+        turns += 1
+        pause()
+    return 0
+"""
+
 SCRIPT = """
 import os, signal, sys, threading, time
 import numpy as np
@@ -173,6 +186,33 @@ def test_all_threads_take_part_from_wherever_they_are(compiler, count, pin):
     single = [cpus for cpus in bound if len(cpus) == 1]
     assert len(single) == len(set(single)) == (min(count - 1, len(before) - 1) if pin and len(before) > 1 else 0)
     assert os.sched_getaffinity(0) == before
+    pool.close()
+
+
+def test_the_launching_thread_takes_ranges_from_the_front(compiler):
+    """A loop that is run again finds its data in the caches of the same cores."""
+    pool = ThreadPool(2, compiler)
+    kernel = compiler.compile(STACKS)
+    found = []
+    for _ in range(50):
+        block = np.zeros(3, "i8")
+        pool.run(kernel, block.ctypes.data, 2, 1)
+        found.append(tuple((block[1:] >> 16).tolist()))  # stacks are larger than what changes between calls
+    assert len({front for front, _ in found}) == len({end for _, end in found}) == 1
+    assert found[0][0] != found[0][1]
+    pool.close()
+
+
+def test_little_work_is_divided_soon_after_other_work_only(compiler, monkeypatch):
+    now = 1.0
+    monkeypatch.setattr(threads.time, "perf_counter", lambda: now)
+    pool, alone = ThreadPool(2, compiler), ThreadPool(1, compiler)
+    assert not pool.awake()
+    now += threads.AWAKE_SECONDS / 2
+    assert not alone.awake() and not alone.awake()
+    assert pool.awake() and pool.awake()
+    now += threads.AWAKE_SECONDS * 2
+    assert not pool.awake() and pool.awake()
     pool.close()
 
 
