@@ -12,6 +12,7 @@ from numpy_dist.backends.library import compute
 from numpy_dist.dispatch.core import registry
 from numpy_dist.dispatch.core.registry import decline
 from numpy_dist.dispatch.functions.common import as_handle, blocks
+from numpy_dist.dispatch.functions.picked import along_memory
 from numpy_dist.layout.layout import Layout
 from numpy_dist.layout.regions import box_shape
 from numpy_dist.parallel import masks
@@ -134,10 +135,12 @@ def boolean_getitem(x: Any, key: Any) -> Any:
         mask = selection.mask._array if engine.is_handle(selection.mask) else selection.mask
         chosen = selection.view._view(lambda array: array[mask])
     else:
-        view, mask, layout = _in_order(selection.view, selection.mask, selection.depth)
+        view, back = along_memory(selection.view, selection.depth)  # which NumPy's result follows
+        view, mask, layout = _in_order(view, selection.mask, selection.depth)
         block, chosen = blocks((view, layout), (mask, masks.mask_layout(layout, mask.ndim)), library=True)
         block, result = masks.select(block, chosen, layout, engine.runtime().comm)
         chosen = engine.from_local(block, result)
+        chosen = chosen if back is None else chosen.transpose([0, *(1 + axis for axis in back)])
     before = selection.before
     return chosen._view(lambda array: np.moveaxis(array, 0, before)) if before else chosen
 

@@ -43,6 +43,7 @@ class Picked:
     shape: tuple[int, ...]
     positions: Any
     place: int
+    _order: list[int] | None
 
     def __init__(self, x: Any, key: tuple, use: str) -> None:
         items = _expanded(key, x)
@@ -62,17 +63,34 @@ class Picked:
         self.place = axes[0] if together and axes else 0
         extents = [view.shape[axis] for axis in axes]
         self.view = view._view(lambda array: np.moveaxis(array, axes, range(len(axes))))
-        found = [index for _, index in indexed]
-        if use == "get" and sum(index.ndim > 0 for index in found) == 1:
-            use = "take" if self.view.ndim > len(axes) else "get one"
-        self.positions = _combined(found, extents, _axes_of(items, axes), use)
+        found, alone, keeps_order = [index for _, index in indexed], use, use == "get"
+        if keeps_order and sum(index.ndim > 0 for index in found) == 1:
+            alone = "get one" if prod(self.view.shape[len(axes) :]) == 1 else "take"
+        self.positions = _combined(found, extents, _axes_of(items, axes), alone)
+        self._order = self._along_memory(found) if keeps_order else None
         self.shape = (prod(extents), *self.view.shape[len(axes) :])
+
+    def _along_memory(self, indices: list[Any]) -> list[int] | None:
+        """Bring the axes of `positions`, or those that are not indexed, into the memory order of NumPy's result.
+
+        That is the order of the index arrays where each picks one element, else that of the other axes. Returned is
+        how the axes of a result must then be transposed.
+        """
+        count, first = self.positions.ndim, len(indices)
+        rest = self.view.shape[first:]
+        if prod(rest) == 1:
+            order = memory_axes([metadata(index) for index in indices], tuple(self.positions.shape))
+            if order is not None:
+                self.positions = self.positions.transpose(order)
+            return None if order is None else [*map(order.index, range(count)), *range(count, count + len(rest))]
+        self.view, back = along_memory(self.view, first)
+        return None if back is None else [*range(count), *(count + axis for axis in back)]
 
     @classmethod
     def flat(cls, x: Any, positions: Any) -> Picked:
         """Elements of a whole array by their positions in C order, which must be within bounds."""
         made = object.__new__(cls)
-        made.view, made.shape, made.positions, made.place = x, (x.size,), positions, 0
+        made.view, made.shape, made.positions, made.place, made._order = x, (x.size,), positions, 0, None
         return made
 
     @property
@@ -88,9 +106,21 @@ class Picked:
     def in_place(self, result: Any) -> Any:
         """A result whose first axes are those of `positions`, with its axes where NumPy has them."""
         count, place = self.positions.ndim, self.place
+        if self._order is not None:
+            result = result.transpose(self._order)
         if not place or not count:
             return result
         return result._view(lambda array: np.moveaxis(array, range(count), range(place, place + count)))
+
+
+def along_memory(view: Any, first: int) -> tuple[Any, list[int] | None]:
+    """A view whose axes from `first` on are from outermost to innermost in memory, and how to transpose these back."""
+    array = view._array
+    rest = array.shape[first:]
+    order = memory_axes([np.lib.stride_tricks.as_strided(array, rest, array.strides[first:])], rest)
+    if order is None:
+        return view, None
+    return view.transpose([*range(first), *(first + axis for axis in order)]), [*map(order.index, range(len(rest)))]
 
 
 class _Truth:

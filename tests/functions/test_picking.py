@@ -244,3 +244,52 @@ def test_memory_of_an_assignment():
 
     with config(MIN_SHARD_BYTES=0):
         run_simulated(4, on_rank)
+
+
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_results_lie_in_memory_as_numpys(ranks):
+    cube = np.arange(120.0).reshape(6, 5, 4)
+    index = np.array([[1, 0, 3], [2, 2, 1]])
+    fortran, turned = np.asfortranarray(index), (np.arange(24).reshape(2, 3, 4) % 4).transpose(2, 0, 1)
+    some, plane = [True, False, True, True, False, False], np.arange(30).reshape(6, 5) % 3 == 0
+    keys = [
+        index,
+        fortran,
+        turned,
+        index[::-1, ::-1],
+        (fortran, fortran),
+        (index, fortran),
+        (0, fortran),
+        (S[:], fortran),
+    ]
+    keys += [
+        (fortran, S[:], fortran),
+        (fortran[:1], fortran),
+        (fortran,) * 3,
+        (turned,) * 3,
+        (..., [0, 1]),
+        (fortran, S[:1]),
+    ]
+    keys += [some, plane, (some, S[:], S[::-1]), (S[1:], [True, False, True, False, True]), (S[:2], [1, 1], S[::-1])]
+
+    def check() -> None:
+        for values, x in [
+            (cube, numpy_dist.asarray(cube)),
+            (cube.T, numpy_dist.asarray(cube).T),
+            (cube.transpose(1, 2, 0)[::-1], numpy_dist.asarray(cube, split=1).transpose(1, 2, 0)[::-1]),
+        ]:
+            for key in keys:
+                if key is plane and values.shape[:2] != plane.shape:
+                    continue
+                try:
+                    expected = values[key]
+                except IndexError:
+                    continue
+                found = x[key]
+                np.testing.assert_array_equal(found.gather(), expected)
+                steps = [
+                    (m, s) for n, m, s in zip(expected.shape, found.strides, expected.strides, strict=True) if n > 1
+                ]
+                assert all(ours == numpys for ours, numpys in steps)
+
+    _at_ranks(ranks, check)
