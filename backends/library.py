@@ -7,7 +7,7 @@ itself, and what ranks tell each other does not depend on it. docs/gpu.md has th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
@@ -81,6 +81,12 @@ class Library(Protocol):
 
     def fft(self, x: Array, name: str, args: tuple) -> Array:
         """``numpy.fft.name(x, *args)``."""
+
+    def uniform(self, x: Array, state: Mapping[str, Any], low: float, span: float) -> bool:
+        """Fill `x`, doubles of one axis, with ``low + span * Generator.random()``, bit for bit.
+
+        `state` is that of one of NumPy's bit generators; False for one that it does not know, on all ranks alike.
+        """
 
     def linalg(self, *arrays: Array, name: str, args: tuple = (), **options: Any) -> Any:
         """``numpy.linalg.name(*arrays, *args, **options)``, of finite matrices; None also where it met an error."""

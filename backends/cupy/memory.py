@@ -48,7 +48,7 @@ class CupyMemory:
 
     def __init__(self, launch: Launcher) -> None:
         self._launch = launch
-        self.library: Library | None = CupyLibrary()
+        self.library: Library | None = CupyLibrary(launch)
         self._in_flight: list[Any] = []
 
     def room(self) -> Room:

@@ -5,7 +5,7 @@ It is as careless as CuPy is: NaN is sorted by its sign, and decompositions say 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any
@@ -42,6 +42,20 @@ class FakeLibrary(ModuleLibrary):
     def download(self, x: Any) -> np.ndarray:
         """As in `Library`."""
         return self._memory.download(x)
+
+    def uniform(self, x: Any, state: Mapping[str, Any], low: float, span: float) -> bool:
+        """As in `Library`, of the bit generators that devices have."""
+        name = state["bit_generator"]
+        if name not in ("PCG64", "PCG64DXSM", "Philox"):
+            return False
+        bit_generator = getattr(np.random, name)(0)
+        bit_generator.state = state
+
+        def draw() -> None:
+            hidden(x)[...] = low + span * np.random.Generator(bit_generator).random(x.size)
+
+        x.stream.put(draw)
+        return True
 
 
 def module(memory: Any) -> Any:

@@ -165,13 +165,15 @@ def lies_on_device(block: Any) -> bool:
 
 
 @contextmanager
-def writing(x: Any) -> Iterator[np.ndarray]:
-    """An array on the host, into which this rank's part of `x` is to be written; all of it has to be.
+def writing(x: Any, library: bool = False) -> Iterator[Any]:
+    """An array on the host (or, for a `library`, where it is), into which this rank's part of `x` is to be written.
+
+    All of it has to be.
 
     `x` is a whole array of which nothing is pending. Its own memory where that is on the host.
     """
     block, memory = _shard(x), runtime().backend.memory
-    if memory.on_host:
+    if memory.on_host or library:
         yield block
     else:
         values = np.empty(block.shape, block.dtype)

@@ -53,6 +53,8 @@ class Draw:
         even the shares are, never what comes out.
     accepted : ndarray of bool or None
         For the filtered kind: which values of a part of a draw are taken.
+    bounds : (float, float) or None
+        For doubles ``low + span * x`` of one draw of 64 bits each, of which `x` has the upper 53: low and span.
     """
 
     dtype: np.dtype
@@ -64,6 +66,7 @@ class Draw:
     units: float = 1.0
     variance: float = 0.0
     accepted: np.ndarray | None = None
+    bounds: tuple[float, float] | None = None
 
     @property
     def kind(self) -> str:
@@ -97,12 +100,14 @@ def random(dtype: np.dtype) -> Draw:
         lambda front, n: front.random(n, dtype),
         unit="wide" if dtype.itemsize == 8 else "half",
         into=lambda front, out: front.random(dtype=dtype, out=out),
+        bounds=(0.0, 1.0) if dtype.itemsize == 8 else None,
     )
 
 
 def uniform(front: type, low: float, high: float) -> Draw:
     """``uniform`` of either front; the legacy ``random_sample`` is `legacy_random`."""
-    return Draw(np.dtype(np.float64), front, lambda front, n: front.uniform(low, high, n), unit="wide")
+    double, bounds = np.dtype(np.float64), (float(low), float(high) - float(low))
+    return Draw(double, front, lambda front, n: front.uniform(low, high, n), unit="wide", bounds=bounds)
 
 
 def legacy_random() -> Draw:

@@ -80,7 +80,8 @@ class Cuts:
         self.points.append(prod(shape))
         rank = engine.runtime().rank
         self.own = list(range(rank, outer * size, size))
-        self.parts = list(block.reshape(outer, -1))
+        rows = block.reshape(outer, -1)
+        self.parts = [rows[number] for number in range(outer)]
 
 
 def make(draw: Draw, front: Front, shape: tuple[int, ...], split_it: bool = True) -> Any:
@@ -103,12 +104,34 @@ def make(draw: Draw, front: Front, shape: tuple[int, ...], split_it: bool = True
         _agree(split.state_of(front), None)
     # Written straight into the new array's memory: nothing was recorded that could read it.
     made = engine.empty(shape, draw.dtype, layout=layout)
+    if split_it and _made_on_device(draw, front, made, layout):
+        return made
     with engine.writing(made) as block:
         if runtime.size == 1:
             draw.fill(front, block.reshape(-1))
         else:
             _fill(draw, front, Cuts(layout, block), split_it)
     return made
+
+
+def _made_on_device(draw: Draw, front: Front, made: Any, layout: Layout) -> bool:
+    """Make this rank's samples where they lie, if that is a device which knows how; the same on all ranks."""
+    device = engine.device(draw.dtype) if draw.bounds is not None else None
+    stream = None if device is None else stream_of(_bit_generator(front), draw.unit)
+    if device is None or stream is None or draw.bounds is None:
+        return False
+    low, span = draw.bounds
+    with engine.writing(made, library=True) as block:
+        if device.size == 1:
+            pieces = [(0, block.reshape(-1))]
+        else:
+            cuts = Cuts(layout, block)
+            pieces = [(cuts.points[piece], part) for piece, part in zip(cuts.own, cuts.parts, strict=True)]
+        for start, part in pieces:
+            if not device.library.uniform(part, stream.at(start).state, low, span):
+                return False
+    split.restore(front, split.fixed_end(draw, stream, prod(layout.shape)).state)
+    return True
 
 
 def _fill(draw: Draw, front: Front, cuts: Cuts, split_it: bool) -> None:

@@ -83,15 +83,15 @@ ALONE = {
     "taken along an axis": (lambda x, i: np.take(x, i, axis=1), (GRID, INTEGERS % 24)),
     "values for rows": (_row_assignment, (GRID, INTEGERS % 17)),
     "values for elements": (_element_assignment, (LINE, INTEGERS, WAVES.real.ravel()[:301].astype("f4"))),
+    "sort of one axis": (np.sort, (LINE,)),
+    "fft of one axis": (np.fft.fft, (LINE,)),
+    "product": (np.matmul, (GRID, GRID.T.copy())),
+    "product of complex": (lambda x, y: x @ y, (WAVES, WAVES.T.copy())),
 }
 ON_ONE = {
     "one inverse": (np.linalg.inv, (STACK[0].copy(),)),
     "one solution": (np.linalg.solve, (STACK[0].copy(), LINE[:5].copy())),
     "singular values of one": (lambda x: np.linalg.svd(x, compute_uv=False), (GRID,)),
-    "sort of one axis": (np.sort, (LINE,)),
-    "fft of one axis": (np.fft.fft, (LINE,)),
-    "product": (np.matmul, (GRID, GRID.T.copy())),
-    "product of complex": (lambda x, y: x @ y, (WAVES, WAVES.T.copy())),
 }
 
 
@@ -153,3 +153,132 @@ def test_sorting_by_another_rule_is_numpys(monkeypatch):
     values = np.array([(2, 1.0), (1, 3.0), (2, 0.5)] * 4, [("a", "i4"), ("b", "f8")]).reshape(4, 3)
     ((found, _),) = on_device(1, computed, lambda x: np.sort(x, axis=1, order="b"), (values,), None)
     assert np.array_equal(found, np.sort(values, axis=1, order="b")) and not asked
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3])
+@pytest.mark.parametrize("generator", ["PCG64", "PCG64DXSM", "Philox", "MT19937"])
+@pytest.mark.parametrize("shape", [(301,), (40, 7), (2, 2, 50)])
+def test_random_numbers_are_numpys_and_made_there(shape, generator, ranks):
+    """Also what comes after them. Of MT19937 devices know nothing."""
+
+    def on_rank() -> tuple[list[np.ndarray], int]:
+        rng = numpy_dist.random.Generator(getattr(np.random, generator)(5))
+        memory: Any = engine.runtime().backend.memory
+        before = memory.uploaded
+        made = [rng.random(shape), rng.uniform(-2, 5.5, shape)]
+        engine.flush()
+        moved = memory.uploaded - before
+        made += [rng.standard_normal(shape), rng.random(shape, np.float32), rng.random(shape)]
+        return [x.gather() for x in made], moved
+
+    rng = np.random.Generator(getattr(np.random, generator)(5))
+    wanted = [rng.random(shape), rng.uniform(-2, 5.5, shape), rng.standard_normal(shape)]
+    wanted += [rng.random(shape, np.float32), rng.random(shape)]
+    for found, moved in on_device(ranks, on_rank):
+        assert (moved > 0) == (generator == "MT19937")
+        for one, other in zip(found, wanted, strict=True):
+            np.testing.assert_array_equal(one, other, strict=True)
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3, 5])
+@pytest.mark.parametrize("dtype", ["f8", "f4", "i4", "u8", "?"])
+def test_little_comes_to_the_host_for_medians(dtype, ranks):
+    """Also with many equal elements, and NaN."""
+    values = np.random.default_rng(8).standard_normal(200_000).astype(dtype)
+    if values.dtype.kind == "f":
+        values = np.round(values, 2)
+        values[::1000] = -np.nan
+    function = np.nanmedian if values.dtype.kind == "f" else np.median
+    for found, moved in on_device(ranks, median, function, values):
+        assert found == function(values) and moved < values.nbytes / ranks
+
+
+def median(function: Callable[..., Any], values: np.ndarray) -> tuple[Any, int]:
+    x = numpy_dist.asarray(values)
+    engine.flush()
+    memory: Any = engine.runtime().backend.memory
+    before = memory.downloaded
+    return function(x), memory.downloaded - before
+
+
+MOVING = ["sort with NaN of one axis", "argsort of integers", "rows by their numbers", "values for elements", "product"]
+
+
+@pytest.mark.parametrize("transport", ["host", "mpi-gpu", "nccl", "ipc"])
+@pytest.mark.parametrize("name", MOVING)
+def test_what_ranks_exchange_goes_by_any_transport(name, transport):
+    function, arrays = (WORK | ALONE)[name]
+    wanted = function(*arrays)
+    with config(TRANSPORT=transport):
+        for found, _ in on_device(4, computed, function, arrays, 0):
+            np.testing.assert_allclose(found, wanted, rtol=1e-12, atol=1e-12)
+
+
+def test_only_samples_come_to_the_host_where_devices_send_to_each_other():
+    values = np.random.default_rng(9).standard_normal(100_000)
+    places = np.random.default_rng(10).integers(0, 100_000, 100_000)
+    with config(TRANSPORT="nccl"):
+        for function, arrays in ((np.argsort, (values,)), (np.take, (values, places))):
+            for found, moved in on_device(3, computed, function, arrays, 0):
+                assert np.array_equal(found, function(*arrays)) and moved < 8_000
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3, 7])
+def test_of_values_for_one_element_the_last_stays(ranks):
+    """The scatter of devices leaves any."""
+    places = np.random.default_rng(11).integers(0, 5, 400)
+
+    def on_rank() -> np.ndarray:
+        x = numpy_dist.asarray(np.zeros(40))
+        x[numpy_dist.asarray(places)] = numpy_dist.asarray(np.arange(400.0))
+        return x.gather()
+
+    wanted = np.zeros(40)
+    wanted[places] = np.arange(400.0)
+    for found in on_device(ranks, on_rank):
+        np.testing.assert_array_equal(found, wanted)
+
+
+@pytest.mark.parametrize("ranks", [1, 3])
+@pytest.mark.parametrize("dtype", ["f8", "f4", "c16", "f2", "i2", "u8", "?"])
+@pytest.mark.parametrize("ufunc", [np.add, np.multiply, np.maximum])
+def test_scans_are_numpys_where_numbers_leave_their_range(ufunc, dtype, ranks):
+    """Regrouped, sums of parts would overflow where NumPy's do not."""
+    values = np.array([1e308, -1e308, 1.5e308, 1.5e308, -1.7e308, 0, 1, np.nan, 2] * 3).astype(dtype)
+    with np.errstate(all="ignore"):
+        wanted = ufunc.accumulate(values)
+        for found, _ in on_device(ranks, computed, ufunc.accumulate, (values,), 0):
+            np.testing.assert_array_equal(found, wanted, strict=True)
+
+
+BAD = {
+    "singular": np.zeros((6, 3, 3)),
+    "not definite": -np.broadcast_to(np.eye(3), (6, 3, 3)),
+    "not finite": np.where(np.eye(3) == 1, np.nan, np.ones((6, 3, 3))),
+}
+
+
+@pytest.mark.parametrize("ranks", [1, 3])
+@pytest.mark.parametrize("name", ["inv", "solve", "cholesky", "eigh", "eigvalsh", "slogdet", "svd", "qr"])
+@pytest.mark.parametrize("matrices", BAD)
+def test_decompositions_fail_as_numpys(matrices, name, ranks):
+    function: Any = getattr(np.linalg, name)
+    stack = BAD[matrices].copy()
+    arrays = (stack, stack) if name == "solve" else (stack,)
+
+    def outcome(*given: Any) -> Any:
+        with np.errstate(all="ignore"):
+            try:
+                made = function(*given)
+            except np.linalg.LinAlgError as error:
+                return str(error)
+        parts = made if isinstance(made, tuple) else (made,)
+        return [x.gather() if isinstance(x, numpy_dist.DistArray) else x for x in parts]
+
+    wanted = outcome(*arrays)
+    for found in on_device(ranks, lambda: outcome(*map(numpy_dist.asarray, arrays))):
+        if isinstance(wanted, str):
+            assert found == wanted
+        else:
+            for one, other in zip(found, wanted, strict=True):
+                np.testing.assert_allclose(np.abs(one), np.abs(other), rtol=1e-12, atol=1e-12)

@@ -50,8 +50,20 @@ def kernels_of(loops: Sequence[Loop]) -> dict[str, Kernel]:
 def launcher(folder: Path, kernels: dict[str, Kernel]) -> Callable[[Kernel, np.ndarray, tuple[int, int]], None]:
     """What starts these kernels on the host."""
     bodies = [k.text[len(HEADER) :] + _RUN.format(name=k.name, length=k.length) for k in kernels.values()]
-    library = build(folder, HEADER + "".join(bodies))
+    return _starting(build(folder, HEADER + "".join(bodies)))
 
+
+def build_whole(folder: Path, kernels: Sequence[Kernel]) -> Callable[[Kernel, np.ndarray, tuple[int, int]], None]:
+    """As `launcher`, of kernels that have more before them than the header: each is a library of its own."""
+    starts: dict[str, Callable[[Kernel, np.ndarray, tuple[int, int]], None]] = {}
+    for kernel in kernels:
+        inner = folder / kernel.name
+        inner.mkdir()
+        starts[kernel.name] = _starting(build(inner, kernel.text + _RUN.format(name=kernel.name, length=kernel.length)))
+    return lambda kernel, words, grid: starts[kernel.name](kernel, words, grid)
+
+
+def _starting(library: ctypes.CDLL) -> Callable[[Kernel, np.ndarray, tuple[int, int]], None]:
     def launch(kernel: Kernel, words: np.ndarray, grid: tuple[int, int]) -> None:
         call = getattr(library, f"run_{kernel.name}")
         call(ctypes.c_void_p(words.ctypes.data), ctypes.c_longlong(grid[0]), ctypes.c_longlong(grid[1]))
