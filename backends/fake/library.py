@@ -145,4 +145,14 @@ def _argsort(x: np.ndarray, axis: int = -1) -> np.ndarray:
     return np.concatenate([np.flatnonzero(first), others[np.argsort(x[others], kind="stable")]])
 
 
-_LIKE_CUPY: dict[str, Callable[..., Any]] = {"sort": _sort, "argsort": _argsort}
+def _cumsum(x: np.ndarray, axis: int | None = None, dtype: Any = None) -> np.ndarray:
+    """Running sums of two halves, and then those of the first half added to the others, as in a tree."""
+    rows = np.moveaxis(x.astype(dtype), -1 if axis is None else axis, -1)
+    if rows.shape[-1] < 2:
+        return np.moveaxis(rows, -1, -1 if axis is None else axis)
+    middle = rows.shape[-1] // 2
+    first, second = (_cumsum(half, -1, dtype) for half in (rows[..., :middle], rows[..., middle:]))
+    return np.moveaxis(np.concatenate([first, second + first[..., -1:]], -1), -1, -1 if axis is None else axis)
+
+
+_LIKE_CUPY: dict[str, Callable[..., Any]] = {"sort": _sort, "argsort": _argsort, "cumsum": _cumsum}
