@@ -245,7 +245,7 @@ class ModuleLibrary:
         integers = dtype.kind in "iu"
         if not x.size or not (integers or ufunc is np.add and dtype.kind in "fc" and dtype.char != "e"):
             return None
-        if ufunc not in (np.add, np.multiply):
+        if ufunc not in (np.add, np.multiply) or not np.can_cast(x.dtype, dtype, "same_kind"):
             return None
         scan = self._module.cumsum if ufunc is np.add else self._module.cumprod
         made = scan(x, None if x.ndim == 1 else axis, dtype)

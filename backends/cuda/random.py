@@ -24,6 +24,7 @@ _STEP = {"PCG64": 0x2360ED051FC65DA44385DF649FCCF645, "PCG64DXSM": 0xDA942042E4D
 _BLOCKS = 1024
 _LENGTH = 16  # words of the argument block: address, count, low, span, and what a generator has
 
+_BOUNDS = "low = nd_scalar<nd_f8>(a.w + 2), span = nd_scalar<nd_f8>(a.w + 3)"
 _ARITHMETIC = """
 struct nd_u16 { nd_u8 high, low; };
 ND_FUNCTION nd_u8 nd_high_product(nd_u8 a, nd_u8 b) {
@@ -115,7 +116,7 @@ _PHILOX = """
 def kernel(generator: str) -> Kernel:
     """The kernel for one of NumPy's bit generators."""
     body = _PHILOX if generator == "Philox" else _LINEAR.replace("OUTPUT", _OUTPUTS[generator])
-    body = f"const nd_i8 count = a.w[1]; const double low = nd_scalar<nd_f8>(a.w + 2), span = nd_scalar<nd_f8>(a.w + 3);{body}"
+    body = f"const nd_i8 count = a.w[1]; const double {_BOUNDS};{body}"
     name = "nd_uniform_" + hashlib.sha256((HEADER + _ARITHMETIC + body).encode()).hexdigest()[:20]
     struct = f"struct {name}_args {{ nd_i8 w[{_LENGTH}]; }};"
     text = f"{HEADER}{_ARITHMETIC}\n{struct}\nND_KERNEL {name}(const {name}_args a) {{{body}}}\n"

@@ -71,10 +71,18 @@ def make(ranks_here: int, rank_here: int = 0) -> CupyBackend:
     ValueError
         Without a device.
     """
-    if not cupy.is_available():
+    if not _has_device():
         raise ValueError("BACKEND='cupy': CuPy finds no CUDA device here")
     cupy.cuda.Device(device_of(rank_here, cupy.cuda.runtime.getDeviceCount())).use()
     return CupyBackend()
+
+
+def _has_device() -> bool:
+    """Whether CuPy finds a device; without a driver that it can use, CuPy 13 raises when it is asked."""
+    try:
+        return bool(cupy.is_available())
+    except cupy.cuda.runtime.CUDARuntimeError:
+        return False
 
 
 def device_of(rank_here: int, devices: int) -> int:

@@ -6,6 +6,7 @@ does to `x.local` happens there, too. Messages of the host are staged in page-lo
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -80,8 +81,8 @@ class CupyMemory:
         return made
 
     def empty(self, shape: Sequence[int], dtype: np.dtype) -> Any:
-        """As in `Memory`."""
-        return cupy.empty(tuple(shape), dtype)
+        """As in `Memory`. CuPy itself makes arrays of numbers only."""
+        return cupy.ndarray(tuple(shape), dtype, cupy.cuda.alloc(math.prod(shape) * dtype.itemsize))
 
     def holds(self, x: Any) -> bool:
         """As in `Memory`."""

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.lib import _function_base_impl, _nanfunctions_impl
 
 from numpy_dist import engine
+from numpy_dist.backends.library import library_of, on_host
 from numpy_dist.dispatch.core import outcome
 from numpy_dist.dispatch.functions.common import as_handle, blocks
 from numpy_dist.dispatch.functions.counting import known
@@ -82,8 +83,8 @@ class Median(Statistic):
 
     def of_rows(self, block: np.ndarray, *beside: np.ndarray, axis: int, dtype: Any = None) -> np.ndarray:
         if self.nan:
-            return np.nanmedian(block, axis)
-        return np.median(block, axis, out=_output(block, axis, (), dtype))
+            return np.nanmedian(on_host(block), axis)
+        return np.median(_middle(block, axis), axis, out=_output(block, axis, (), dtype))
 
     def _complain(self, result: np.ndarray, out: np.ndarray, a: Any, axis: int) -> None:
         np.mean(np.expand_dims(result, axis), axis=axis, out=out)
@@ -125,8 +126,8 @@ class Quantiles(Statistic):
         return self._interpolated(a, dtype) if weights is None else self._chosen(a, weights)
 
     def of_rows(self, block: np.ndarray, *beside: np.ndarray, axis: int, dtype: Any = None) -> np.ndarray:
-        weights = self.line if self.line is not None else next(iter(beside), None)
-        return self._of_rows(block, weights, axis, dtype)
+        weights = self.line if self.line is not None else next(map(on_host, beside), None)
+        return self._of_rows(on_host(block), weights, axis, dtype)
 
     def _of_rows(self, block: np.ndarray, weights: Any, axis: int, dtype: Any = None) -> Any:
         options: dict[str, Any] = {"weak_q": self.weak} if _WEAK else {}
@@ -191,6 +192,19 @@ class Quantiles(Statistic):
         if _is_nan(chosen[-1]):
             return np.full(q.shape, chosen[-1])[()]
         return chosen[:-1].reshape(q.shape)  # an array also where there is one probability
+
+
+def _middle(block: Any, axis: int) -> np.ndarray:
+    """Rows with the same medians, on the host: of rows on a device, the elements in the middle of their order."""
+    library = library_of(block)
+    ordered = None if library is None else library.sort(block, axis)
+    if library is None or ordered is None:
+        return on_host(block)
+    count = block.shape[axis]
+    places = np.array([(count - 1) // 2, count // 2, count - 1][count % 2 :])
+    few = library.download(library.take(ordered, library.upload(places), axis))
+    middle, last = np.split(few, [-1], axis)
+    return np.where(np.isnan(last), last, middle) if few.dtype.kind in "fc" else middle
 
 
 def _output(block: np.ndarray, axis: int, lead: tuple[int, ...], dtype: Any) -> Any:

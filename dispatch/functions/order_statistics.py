@@ -202,6 +202,7 @@ def _over(statistic: Statistic, a: Any, axis: Any, out: Any, beside: tuple[Any, 
             front=front,
             beside=beside,
             agreed=True,
+            library=True,
         )
         order = None if out is not None else _memory_order(statistic, (a, *beside), axis)
         if order is not None:

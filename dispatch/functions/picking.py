@@ -75,7 +75,9 @@ def scatter(picked: Picked, value: Any) -> None:
     device = _device_of_rows(picked.view, picked.shape)
     wanted, order = own_positions(picked.positions, library=device is not None)
     if device is not None:
-        values = device.own(own_values(value, picked, order, library=True), dtype)
+        if value.dtype != dtype:  # as a loop: the library's conversions are not NumPy's
+            value = np.astype(value, dtype) if engine.is_handle(value) else value.astype(dtype, casting="unsafe")
+        values = device.own(own_values(value, picked, order, library=True))
         return _store_on_device(picked, device.own(wanted, np.intp), values, device)
     values = own_values(value, picked, order).astype(dtype, casting="unsafe", copy=False)
     if _store(picked, wanted, values):

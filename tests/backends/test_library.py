@@ -193,6 +193,24 @@ def test_little_comes_to_the_host_for_medians(dtype, ranks):
         assert found == function(values) and moved < values.nbytes / ranks
 
 
+@pytest.mark.parametrize("ranks", [1, 3])
+@pytest.mark.parametrize("count", [400, 401])
+@pytest.mark.parametrize("dtype", ["f8", "f4", "c16", "i4", "?"])
+def test_three_elements_of_each_row_come_to_the_host_for_its_median(dtype, count, ranks):
+    values = np.round(np.random.default_rng(12).standard_normal((9, count)), 1).astype(dtype)
+    if values.dtype.kind in "fc":
+        values[3, 7] = -np.nan
+
+    def along(array: Any, axis: int) -> Any:
+        return np.median(array, axis=axis)
+
+    for axis, split in ((1, 0), (0, 1)):
+        wanted = along(values, axis)
+        for found, moved in on_device(ranks, lambda a=axis, s=split: computed(lambda x: along(x, a), (values,), s)):
+            np.testing.assert_array_equal(found, wanted, strict=True)
+            assert moved <= 3 * wanted.size * values.itemsize
+
+
 def median(function: Callable[..., Any], values: np.ndarray) -> tuple[Any, int]:
     x = numpy_dist.asarray(values)
     engine.flush()

@@ -47,6 +47,8 @@ class ndarray(FakeArray):
             return
         kind = np.dtype(dtype)
         if memptr is None:
+            if kind.kind not in "?biufc":
+                raise ValueError(f"Unsupported dtype {kind}")  # of CuPy 14; over memory that is there it may be any
             memptr = alloc(int(np.prod(shape, dtype=np.int64)) * kind.itemsize)
         values = np.ndarray(shape, kind, memptr.block._hidden, memptr.offset, strides)
         super().__init__(values, STREAM)
@@ -280,6 +282,7 @@ def make(launch: Any) -> ModuleType:
     module.cuda.get_current_stream = CurrentStream
     module.cuda.alloc_pinned_memory = lambda nbytes: np.full(nbytes, 0xA5, np.uint8)
     module.cuda.runtime = ModuleType("cupy.cuda.runtime")
+    module.cuda.runtime.CUDARuntimeError = RuntimeError
     module.cuda.runtime.memGetInfo = lambda: (1 << 20, 1 << 30)
     module.cuda.runtime.getDeviceCount = lambda: 2
     module.cuda.Stream, module.cuda.Event, module.cuda.nccl = OtherStream, Event, Nccl

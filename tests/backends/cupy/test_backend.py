@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import inspect
 import sys
 from functools import partial
 from pathlib import Path
@@ -184,6 +185,46 @@ def test_out_of_memory_tells_sizes_and_the_pool(launched, monkeypatch):
         assert part in told
 
 
+def test_strided_arrays_of_any_dtype_are_uploaded(launched, tmp_path):
+    """CuPy 14 makes arrays of numbers only, but takes memory as what it is told."""
+    build(launched, tmp_path)
+    values = np.arange(5).astype("M8[s]")
+
+    def on_rank() -> bool:
+        memory: Any = engine.runtime().backend.memory
+        target = memory.empty((10,), values.dtype)
+        memory.upload(target[::2], values)
+        return np.array_equal(memory.download(target[::2]), values)
+
+    assert on_device(1, on_rank) == [True]
+
+
+def test_the_library_is_asked(launched, tmp_path):
+    """Each of its operations at several ranks, and random numbers by the kernel."""
+    build(launched, tmp_path)
+    rng = np.random.default_rng(3)
+    stack, line, places = rng.standard_normal((6, 3, 3)), rng.standard_normal(50), rng.integers(0, 50, 40)
+
+    def work(array: Any, random: Any) -> list[Any]:
+        x, a, i = array(line), array(stack), array(places)
+        y = x.copy()
+        y[i] = np.arange(40.0)
+        numbers = [random.default_rng(5).random(60), random.Generator(np.random.Philox(5)).uniform(2, 3, (6, 10))]
+        ordered = [np.sort(x), np.argsort(x), np.cumsum(x), x[x > 0], np.nonzero(x > 0)[0], x[i], y, np.median(x)]
+        return [*ordered, np.linalg.inv(a), np.linalg.svd(a, compute_uv=False), a @ a, *numbers]
+
+    def on_rank() -> list[Any]:
+        made = work(numpy_dist.asarray, numpy_dist.random)
+        return [x.gather() if isinstance(x, numpy_dist.DistArray) else x for x in made]
+
+    wanted = work(np.array, np.random)
+    for ranks in (1, 3):
+        for found in on_device(ranks, on_rank):
+            for got, expected in zip(found, wanted, strict=True):
+                np.testing.assert_allclose(got, expected, rtol=1e-12, atol=1e-12)
+            np.testing.assert_array_equal(found[-2], wanted[-2])
+
+
 def test_the_users_shard_keeps_its_memory(launched):
     """What was handed out, and views of it, keep a block from being used again."""
 
@@ -199,9 +240,46 @@ def test_the_users_shard_keeps_its_memory(launched):
 
 
 def test_a_missing_device_is_refused(launched):
-    sys.modules["cupy"].is_available = lambda: False
-    with pytest.raises(ValueError, match="no CUDA device"):
-        make_backend("cupy")
+    def complains() -> bool:
+        raise RuntimeError("cudaErrorInsufficientDriver")  # as CuPy 13 does
+
+    for answer in (lambda: False, complains):
+        sys.modules["cupy"].is_available = answer
+        with pytest.raises(ValueError, match="no CUDA device"):
+            make_backend("cupy")
+
+
+# The first parameters of CuPy's functions, which get their arguments by place.
+_CALLED = {
+    "cholesky": ["a"],
+    "eigh": ["a", "UPLO"],
+    "eigvalsh": ["a", "UPLO"],
+    "inv": ["a"],
+    "qr": ["a", "mode"],
+    "slogdet": ["a"],
+    "solve": ["a", "b"],
+    "svd": ["a", "full_matrices", "compute_uv"],
+}
+_CALLED_OF_ALL = {
+    "all": ["a"],
+    "argsort": ["a", "axis"],
+    "asarray": ["a"],
+    "broadcast_to": ["array", "shape"],
+    "concatenate": ["tup"],
+    "count_nonzero": ["a"],
+    "cumprod": ["a", "axis", "dtype"],
+    "cumsum": ["a", "axis", "dtype"],
+    "max": ["a"],
+    "min": ["a"],
+    "nonzero": ["a"],
+    "ones": ["shape", "dtype"],
+    "searchsorted": ["a", "v", "side"],
+    "sort": ["a", "axis"],
+    "take": ["a", "indices", "axis"],
+    "unravel_index": ["indices", "dims"],
+    "where": ["condition", "x", "y"],
+    "zeros": ["shape", "dtype"],
+}
 
 
 @pytest.mark.skipif(importlib.util.find_spec("cupy") is None, reason="CuPy is not installed")
@@ -214,14 +292,25 @@ def test_names():
                  "cuda.Event", "cuda.UnownedMemory", "cuda.MemoryPointer", "cuda.runtime.malloc",
                  "cuda.runtime.memcpyAsync", "cuda.runtime.memcpyDefault", "cuda.runtime.ipcGetMemHandle",
                  "cuda.runtime.ipcOpenMemHandle", "cuda.runtime.getDeviceProperties", "cuda.Stream.wait_event",
-                 "cuda.runtime.deviceGetPCIBusId", "cuda.runtime.deviceCanAccessPeer"):  # fmt: skip
+                 "cuda.runtime.deviceGetPCIBusId", "cuda.runtime.deviceCanAccessPeer",
+                 *vars(stand_in.fake_functions(stand_in.Place())), "linalg", "fft"):  # fmt: skip
+        if name == "raising":
+            continue
         found = cupy
         for part in name.split("."):
             found = getattr(found, part)
+    for name, names in _CALLED.items():
+        assert list(inspect.signature(getattr(cupy.linalg, name)).parameters)[: len(names)] == names
+    for name, names in _CALLED_OF_ALL.items():
+        assert list(inspect.signature(getattr(cupy, name)).parameters)[: len(names)] == names
+    for name in vars(stand_in.fake_functions(stand_in.Place()).fft):
+        assert list(inspect.signature(getattr(cupy.fft, name)).parameters)[:4] == ["a", "n", "axis", "norm"]
+    with importlib.import_module("cupyx").errstate(linalg="raise"):
+        pass
     assert issubclass(cupy.cuda.memory.OutOfMemoryError, MemoryError)
     assert {"get", "set", "data", "reshape", "transpose"} <= set(dir(cupy.ndarray))
-    importlib.import_module("numpy_dist.backends.cupy.backend")
-    if not cupy.is_available():
+    backend = importlib.import_module("numpy_dist.backends.cupy.backend")
+    if not backend._has_device():
         with pytest.raises(ValueError, match="no CUDA device"):
             make_backend("cupy")
 
