@@ -138,7 +138,10 @@ def _found(
 
 @implements(np.isin, kind="parallel")
 def isin(element: Any, test_elements: Any, assume_unique: Any = False, invert: Any = False, *, kind: Any = None) -> Any:
-    """Collective where `test_elements` are sharded: all ranks get them, or (many) they are sorted and asked for."""
+    """Collective where `test_elements` are sharded: all ranks get them, or (many) they are sorted and asked for.
+
+    Many records, and many integers whose common dtype would be inexact, come to all ranks part after part.
+    """
     return _is_in(element, test_elements, assume_unique, invert, kind=kind)
 
 
@@ -147,17 +150,38 @@ def _is_in(
 ) -> Any:
     element = as_handle(element)
     np.isin(np.zeros(1, element.dtype), np.zeros(0, metadata(test_elements).dtype), kind=kind)  # NumPy's errors
+    if kind == "table":
+        _check_range(test_elements)
+        # Nobody has a table of more than six times its elements (NumPy's own limit), unless sorted ones were inexact.
+        kind = None if np.result_type(element.dtype, metadata(test_elements).dtype).kind in "iub" else kind
     many = engine.is_sharded(test_elements) and test_elements.nbytes > counting.MOST_KNOWN
     if many and kind != "table" and element.dtype.kind != "V":
         found = counting.contained(element, test_elements)
         return np.logical_not(found) if invert else found
-    tests = known(test_elements)
-    if not engine.is_sharded(element):
-        return engine.wrap(np.isin(element._array, tests, assume_unique, invert, kind=kind))
     layout = engine.layout_of(element) or engine.default_layout(tuple(element.shape))
-    (block,) = blocks((engine.aligned(element, layout), layout))
-    block, tests = _comparable(block, tests, element.size)
-    return engine.from_local(np.isin(block, tests, False, invert, kind=kind), layout)
+    sharded = engine.is_sharded(element)
+    block = blocks((engine.aligned(element, layout), layout))[0] if sharded else element._array
+    if not many:
+        tests = known(test_elements)
+        if sharded:
+            block, tests = _comparable(block, tests, element.size)
+        made = np.isin(block, tests, not sharded and assume_unique, invert, kind=kind)
+        return engine.from_local(made, layout) if sharded else engine.wrap(made)
+    made, flat = np.zeros(block.shape, bool), np.ravel(test_elements)
+    step = max(counting.MOST_KNOWN // flat.dtype.itemsize, 1)
+    for start in range(0, flat.size, step):  # no rank has all of them at a time
+        made |= np.isin(block, known(flat[start : start + step]), kind=kind)
+    made = ~made if invert else made
+    return engine.from_local(made, layout) if sharded else engine.wrap(made)
+
+
+def _check_range(tests: Any) -> None:
+    """NumPy's error for values that a table cannot number (collective where they are sharded)."""
+    tests = tests if engine.is_handle(tests) else np.asarray(tests)
+    if tests.size:
+        ends = np.array([np.min(tests), np.max(tests)], tests.dtype)
+        if int(ends[1]) - int(ends[0]) > np.iinfo(np.uint8 if tests.dtype == bool else tests.dtype).max:
+            np.isin(np.zeros(1, int), ends, kind="table")
 
 
 def _comparable(block: np.ndarray, tests: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:

@@ -15,7 +15,9 @@ def share_out(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The segments of which this rank holds a part: their numbers, ascending, starts and stops.
 
-    Collective: one allgather of counts and up to one message between any two ranks.
+    Collective: one allgather of counts and up to one message between any two ranks. A rank gets three integers for
+    each segment that meets its part, so that many segments that each go over many ranks (descending indices) are many
+    on each; they take as many reductions.
 
     Parameters
     ----------

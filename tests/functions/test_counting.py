@@ -10,7 +10,7 @@ import pytest
 import numpy_dist
 from numpy_dist import engine
 from numpy_dist.comm.simulated import run_simulated
-from numpy_dist.dispatch.functions import counting
+from numpy_dist.dispatch.functions import counting, sets
 from numpy_dist.layout.layout import Copies, Cut, Layout
 from numpy_dist.layout.mesh import Mesh
 from numpy_dist.settings import config
@@ -166,6 +166,45 @@ def test_many_values_go_where_they_belong(ranks, side, monkeypatch):
         ]
 
     _at_ranks(ranks, check)
+
+
+@RANKS
+@pytest.mark.parametrize("most", [100, 1 << 20])
+def test_isin_by_tables_and_of_records(ranks, most, monkeypatch):
+    """Above a limit, what is looked for comes part after part, or is sorted; what is found does not depend on it."""
+    monkeypatch.setattr(counting, "MOST_KNOWN", most)
+    sizes: list[int] = []
+
+    def known(x: Any) -> np.ndarray:
+        sizes.append(x.nbytes if isinstance(x, numpy_dist.DistArray) else 0)
+        return counting.known(x)
+
+    monkeypatch.setattr(sets, "known", known)
+    rng = np.random.default_rng(8)
+    numbers, tests = rng.integers(-50, 50, (9, 7)), rng.integers(-90, 90, 60)
+    large = np.array([2**63, 2**63 + 1, 5, 2**64 - 1] * 10, np.uint64)
+    records = np.rec.fromarrays([rng.integers(0, 5, 80), rng.integers(0, 3, 80)])
+    wide = np.array([-(2**62), 2**62, 7] * 20)
+
+    def check() -> list:
+        x, t, r = numpy_dist.asarray(numbers), numpy_dist.asarray(tests), numpy_dist.asarray(records)
+        with pytest.raises(RuntimeError, match="range of values"):
+            np.isin(x, numpy_dist.asarray(np.append(wide, 2**63 - 1)), kind="table")
+        with pytest.raises(ValueError, match="only supported for boolean or integer"):
+            np.isin(x, t * 1.0, kind="table")
+        return [
+            (np.isin(x, t, kind="table"), np.isin(numbers, tests, kind="table")),
+            (np.isin(x, t, invert=True, kind="table"), np.isin(numbers, tests, invert=True, kind="table")),
+            (np.isin(numbers, t, kind="table"), np.isin(numbers, tests, kind="table")),
+            (np.isin(x > 0, t > 0, kind="table"), np.isin(numbers > 0, tests > 0, kind="table")),
+            (np.isin(numpy_dist.asarray(large), t, kind="table"), np.isin(large, tests, kind="table")),
+            (np.isin(x, t[:0], kind="table"), np.isin(numbers, tests[:0], kind="table")),
+            (np.isin(r[:31], r[25:]), np.isin(records[:31], records[25:])),
+            (np.isin(r[:31], r[25:], invert=True), np.isin(records[:31], records[25:], invert=True)),
+        ]
+
+    _at_ranks(ranks, check)
+    assert sizes and max(sizes) <= most
 
 
 def test_how_many_messages_and_bytes_go_around(monkeypatch):
