@@ -13,6 +13,7 @@ from numpy_dist import engine
 from numpy_dist.settings import config
 from numpy_dist.spmd_testing import run_simulated
 
+from ..backends import test_library
 from ..backends.cuda.test_packing import DTYPES, parts_of
 
 pytestmark = pytest.mark.gpu
@@ -111,3 +112,27 @@ def test_packing_on_the_device(kind):
         return right
 
     assert on_device(1, on_rank) == [True]
+
+
+LIBRARY = test_library.WORK | test_library.ALONE
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+@pytest.mark.parametrize("name", LIBRARY)
+def test_cupys_library_computes_as_numpy(name, ranks):
+    function, arrays = LIBRARY[name]
+    wanted = function(*arrays)
+    tolerance = 1e-4 if wanted.dtype.char in "fF" else 1e-10
+    for found in on_device(ranks, lambda: function(*map(numpy_dist.asarray, arrays)).gather()):
+        assert found.dtype == wanted.dtype
+        np.testing.assert_allclose(found, wanted, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("ranks", [1, 3])
+@pytest.mark.parametrize("generator", ["PCG64", "PCG64DXSM", "Philox"])
+def test_random_numbers_are_numpys(generator, ranks):
+    def samples(random: Any) -> Any:
+        return random.Generator(getattr(np.random, generator)(5)).uniform(-1, 2, (1000, 301))
+
+    for found in on_device(ranks, lambda: samples(numpy_dist.random).gather()):
+        np.testing.assert_array_equal(found, samples(np.random), strict=True)
