@@ -76,6 +76,11 @@ CASES = [
     Case("matmul", lambda x: x @ x, _random, (8192, 8192), (64, 64), None, "", "<= 1.1"),
     Case("fft along rows", lambda x: np.fft.fft(x, axis=1), _random, (8192, 8192), (64, 64), None, "", "<= 1.1"),
     Case("sort", np.sort, _random, 10**8, 10**4, None, "", "<= 1.1"),
+    Case("argsort", np.argsort, _random, 10**8, 10**4),
+    Case("median", np.median, _random, 10**8, 10**4),
+    Case("cumsum", np.cumsum, _random, 10**8, 10**4),
+    Case("x[x > 0.5]", lambda x: x[x > 0.5], _random, 10**8, 10**4),
+    Case("inverses", np.linalg.inv, _random, (100_000, 16, 16), (50, 4, 4)),
     Case("sum", lambda x: x.sum(), _random, 10**8, 10**4, lambda n: 8 * n, ">= 0.75", "<= 1.1"),
 ]  # fmt: skip
 

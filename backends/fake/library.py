@@ -148,8 +148,8 @@ def _argsort(x: np.ndarray, axis: int = -1) -> np.ndarray:
 def _cumsum(x: np.ndarray, axis: int | None = None, dtype: Any = None) -> np.ndarray:
     """Running sums of two halves, and then those of the first half added to the others, as in a tree."""
     rows = np.moveaxis(x.astype(dtype), -1 if axis is None else axis, -1)
-    if rows.shape[-1] < 2:
-        return np.moveaxis(rows, -1, -1 if axis is None else axis)
+    if rows.shape[-1] <= 4:
+        return np.moveaxis(np.cumsum(rows, -1, dtype), -1, -1 if axis is None else axis)
     middle = rows.shape[-1] // 2
     first, second = (_cumsum(half, -1, dtype) for half in (rows[..., :middle], rows[..., middle:]))
     return np.moveaxis(np.concatenate([first, second + first[..., -1:]], -1), -1, -1 if axis is None else axis)
