@@ -3,7 +3,7 @@
 For each N there is one more test, which starts one MPI job: an inner pytest on every rank. There, ranks agree on the
 outcome of each test (`InnerRun`), only rank 0 reports, and a time limit prints the stacks of all ranks. A file is
 marked by ``pytestmark = pytest.mark.spmd``, or ``pytest.mark.spmd(ranks=(1, 3))`` for other numbers of ranks than 1
-and 2; the option ``--ranks`` overrules both.
+and 2; the option ``--ranks`` overrules both, and without a 1 in it these files run in the jobs only.
 
 A conftest.py takes it in by ``pytest_plugins = ["numpy_dist.spmd_plugin"]``. Where that file is found only after the
 command line was read (``--pyargs``), its options are known with ``-p numpy_dist.spmd_plugin``.
@@ -47,9 +47,9 @@ JOB_SECONDS = 3600
 TEST_SECONDS = 120.0
 LONG_FACTOR = 20
 REPORT_LINES = 200
+_SUMMARY = "summary of the job"
 
 inner_key = pytest.StashKey["InnerRun"]()
-summaries_key = pytest.StashKey[list[str]]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -72,7 +72,6 @@ def pytest_configure(config: pytest.Config) -> None:
         report_multiple_bugs=False,
         suppress_health_check=list(hypothesis.HealthCheck),
     )
-    config.stash[summaries_key] = []
     if launchers.launched_ranks(os.environ) is None:
         hypothesis.settings.load_profile("shared-cores")
         return
@@ -99,6 +98,10 @@ def pytest_collection_modifyitems(session: pytest.Session, config: pytest.Config
         ranks = {id(item): ranks_of(item) for item in selected}
         for nranks in sorted({n for counts in ranks.values() for n in counts if n > 1}):
             items.append(SpmdJob.of(session, [item for item in selected if nranks in ranks[id(item)]], nranks))
+        elsewhere = {number for number, counts in ranks.items() if 1 not in counts}
+        if elsewhere:
+            config.hook.pytest_deselected(items=[item for item in items if id(item) in elsewhere])
+            items[:] = [item for item in items if id(item) not in elsewhere]
 
 
 def ranks_of(item: pytest.Item) -> tuple[int, ...]:
@@ -120,9 +123,13 @@ def _test_seconds(config: pytest.Config) -> float:
     return TEST_SECONDS if option is None else float(option)
 
 
-def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    for line in config.stash.get(summaries_key, []):
-        terminalreporter.write_line(line)
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    # By the reports: the jobs may have run in another process (pytest-xdist's).
+    reports = [report for reports in terminalreporter.stats.values() for report in reports]
+    for report in (report for report in reports if getattr(report, "when", "") == "call"):
+        for name, text in report.user_properties:
+            if name == _SUMMARY:
+                terminalreporter.write_line(text)
 
 
 @pytest.fixture
@@ -163,7 +170,7 @@ class SpmdJob(pytest.Item):
             code, output = run_job([mpiexec, "-n", str(self.nranks), *self._inner_command()], environment)
             summary = json.loads(counts.read_text()) if counts.exists() else {}
         told = ", ".join(f"{n} {word}" for word, n in sorted(summary.items())) or "no report"
-        self.config.stash[summaries_key].append(f"{self.nranks} ranks: {told}")
+        self.user_properties.append((_SUMMARY, f"{self.nranks} ranks: {told}"))
         if code != 0 or not summary.get("passed", 0) + summary.get("skipped", 0):
             raise JobFailed(f"{self.nranks} ranks: {told}; exit code {code}\n" + _tail(output))
 
@@ -175,6 +182,8 @@ class SpmdJob(pytest.Item):
             options += ["-c", str(self.config.inipath)]
         if self.config.option.markexpr:
             options += ["-m", self.config.option.markexpr]
+        if self.config.pluginmanager.hasplugin("xdist"):
+            options += ["-n", "0"]  # whatever PYTEST_ADDOPTS says: the ranks are the workers
         if self.config.option.maxfail:
             options += [f"--maxfail={self.config.option.maxfail}"]
         return [sys.executable, "-m", "pytest", *options, *files]

@@ -1,14 +1,41 @@
 """Everything runs on one rank, and the files marked ``spmd`` also under ``mpiexec -n N`` (`numpy_dist.spmd_plugin`)."""
 
+from __future__ import annotations
+
+import os
 import signal
 
 import pytest
+
+from numpy_dist.cli import machine
+from numpy_dist.comm import launchers
 
 pytest_plugins = ["numpy_dist.spmd_plugin"]
 
 # A shell ignores the interrupt in what it runs in the background, and children inherit that; some tests send it.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+MOST_WORKERS = 4
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_cmdline_main(config: pytest.Config) -> None:
+    """Where pytest-xdist is installed, the whole suite is divided among the cores; ``-n 0`` for one process."""
+    option = config.option
+    whole = config.args_source is pytest.Config.ArgsSource.TESTPATHS and not option.keyword
+    # This hook is called in workers, too, and in runs of pytest that tests start: they must not start more of them.
+    inside = bool(os.environ.get("PYTEST_XDIST_WORKER")) or launchers.launched_ranks(os.environ) is not None
+    asked = getattr(option, "numprocesses", 0) is not None or option.dist != "no" or option.usepdb or option.collectonly
+    if whole and not inside and not asked and machine.cores() > 1:
+        option.numprocesses = min(machine.cores(), MOST_WORKERS)
+        option.dist = "worksteal"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Workers must find the same names: said here in one process, too."""
+    if named := [item.nodeid for item in items if " at 0x" in item.nodeid]:
+        raise pytest.UsageError(f"an address in the names of tests: {named}")
 
 
 @pytest.fixture(scope="session")

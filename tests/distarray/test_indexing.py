@@ -21,7 +21,7 @@ BASIC = [
     (slice(None), 2), (..., NEW), (slice(5, None, -1), 3, slice(1, 3)), np.int64(2), (np.int8(1), np.int32(2)),
     np.array(2), (np.array(1), slice(1, 3)),
 ]  # fmt: skip
-WRONG = [6, -7, (0, 7), (0, 0, 0, 0), (..., ...), 1.5, "x", (slice(None),) * 4, slice(0, 3, 0), {}, object()]
+WRONG = [6, -7, (0, 7), (0, 0, 0, 0), (..., ...), 1.5, "x", (slice(None),) * 4, slice(0, 3, 0), {}, object]
 
 
 @pytest.mark.parametrize("key", BASIC, ids=str)

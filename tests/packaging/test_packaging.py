@@ -75,10 +75,10 @@ def test_short_names_are_refused(name: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+def built(source: Path) -> tuple[Path, Path]:
     """The sdist, and the wheel that is built from it."""
-    folder = tmp_path_factory.mktemp("dist")
-    call(sys.executable, "-m", "build", "--no-isolation", "--outdir", folder)
+    folder = source / "dist"
+    call(sys.executable, "-m", "build", "--no-isolation", "--outdir", folder, folder=source)
     (sdist,) = folder.glob("*.tar.gz")
     (wheel,) = folder.glob("*.whl")
     return sdist, wheel
@@ -136,6 +136,6 @@ def test_the_wheel_installs(built: tuple[Path, Path], environment: Path, tmp_pat
 
 
 @pytest.mark.packaging
-def test_the_editable_install_works(environment: Path, tmp_path: Path) -> None:
-    install(environment, "--editable", ROOT)
-    check_installation(environment, ROOT, tmp_path)
+def test_the_editable_install_works(environment: Path, source: Path, tmp_path: Path) -> None:
+    install(environment, "--editable", source)
+    check_installation(environment, source, tmp_path)

@@ -23,7 +23,7 @@ def test_the_files_are_those_of_the_example():
 
 
 @pytest.mark.packaging
-def test_it_can_be_followed(tmp_path):
+def test_it_can_be_followed(source, tmp_path):
     printed = ""
     for kind, text in STEPS:
         if kind != "run":
@@ -32,7 +32,7 @@ def test_it_can_be_followed(tmp_path):
         done = subprocess.run(
             ["bash", "-euo", "pipefail", "-c", text],
             cwd=tmp_path,
-            env={**os.environ, "NUMPY_DIST": str(ROOT), "PYTHONPATH": ""},
+            env={**os.environ, "NUMPY_DIST": str(source), "PYTHONPATH": ""},
             capture_output=True,
             text=True,
             timeout=600,
