@@ -132,7 +132,8 @@ def _quantiles(
     q = known(q) if engine.is_handle(q) else q
     if not isinstance(weights, np.ndarray | engine.Handle | None):
         weights = np.asanyarray(weights)
-    a = _checked(np.nanquantile if nan else np.quantile, a, 0.5, axis, method=method, keepdims=keepdims)
+    some: Any = np.full(np.shape(q), 0.5) if np.ndim(q) else 0.5
+    a = _checked(np.nanquantile if nan else np.quantile, a, some, axis, method=method, keepdims=keepdims)
     return _given(_NUMPYS[function, nan](a, q, axis, out, False, method, keepdims, weights=weights))
 
 
@@ -172,7 +173,8 @@ def _of_axis(
 ) -> Any:
     """Quantiles along one axis, or (None) of all elements."""
     if not a.size:
-        return _of_nothing(np.quantile, a, axis, out, q, method=method)
+        beside = {} if weights is None else {"weights": np.ones(a.shape)}
+        return _of_nothing(np.quantile, a, axis, out, q, method=method, **beside)
     if weights is None:
         return _over(Quantiles(q, method, weak_q, nan), a, axis, out)
     if weights.shape == a.shape:

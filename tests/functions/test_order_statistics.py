@@ -299,3 +299,29 @@ def test_complex_numbers_and_long_rows(monkeypatch):
             _same(function(y, keepdims=True, **options), _quietly(function, rows, keepdims=True, **options)[0])
 
     _at_ranks(5, check)
+
+
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_errors_of_quantiles_are_numpys(ranks):
+    texts, nothing = np.array(["a", "b", "c"] * 3), np.zeros((0, 4))
+    calls = [
+        lambda x, _: np.quantile(x, 0.5),
+        lambda x, _: np.quantile(x, [0.2, 0.5]),
+        lambda _, e: np.quantile(e, 0.5, axis=0, weights=np.ones((0, 4)), method="inverted_cdf"),
+        lambda _, e: np.quantile(e, [0.5], axis=0, weights=np.ones(0), method="inverted_cdf"),
+        lambda x, _: np.quantile(np.astype(np.zeros_like(x, dtype=float), complex), 0.5),
+    ]
+
+    def error(call: Any, *arrays: Any) -> tuple[type, str] | None:
+        try:
+            call(*arrays)
+        except (TypeError, IndexError, ValueError) as raised:
+            return type(raised), str(raised)
+        return None
+
+    def check() -> None:
+        for call in calls:
+            expected = error(call, texts, nothing)
+            assert expected is not None and error(call, *map(numpy_dist.asarray, (texts, nothing))) == expected
+
+    _at_ranks(ranks, check)
