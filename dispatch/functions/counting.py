@@ -114,11 +114,11 @@ def searchsorted(a: Any, v: Any, side: Any = "left", sorter: Any = None) -> Any:
     if sorter is not None:
         a = _by_sorter(as_handle(a), as_handle(sorter), side)
     if not engine.is_sharded(a):
-        held = metadata(a)
-        return _mapped(lambda block: np.searchsorted(held, block, side), as_handle(v))
+        held, v = metadata(a), as_handle(v)
+        _raise_alike(held, v, side)
+        return _mapped(lambda block: np.searchsorted(held, block, side), v)
     v = metadata(v) if not engine.is_sharded(v) else v
-    # NumPy's errors, on all ranks alike: one without elements would meet none where they cannot be compared.
-    np.searchsorted(np.zeros((min(1, a.size),) * a.ndim, a.dtype), np.zeros(min(1, v.size), v.dtype), side)
+    _raise_alike(a, v, side)
     if engine.is_sharded(v) and v.nbytes > MOST_KNOWN:
         kind = np.result_type(a.dtype, v.dtype)  # what NumPy compares in
         points = np.astype(a, kind, copy=False)
@@ -129,6 +129,11 @@ def searchsorted(a: Any, v: Any, side: Any = "left", sorter: Any = None) -> Any:
     sought = _everywhere(v) if engine.is_handle(v) else v
     found = folded(np.searchsorted(held, np.atleast_1d(sought), side), layout, owner)
     return found if v.ndim else found[0]
+
+
+def _raise_alike(a: Any, v: Any, side: Any) -> None:
+    """NumPy's errors, on all ranks alike: one without elements would meet none where they cannot be compared."""
+    np.searchsorted(np.zeros((min(1, a.size),) * a.ndim, a.dtype), np.zeros(min(1, v.size), v.dtype), side)
 
 
 def _by_sorter(a: Any, sorter: Any, side: Any) -> Any:

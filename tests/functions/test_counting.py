@@ -207,6 +207,30 @@ def test_isin_by_tables_and_of_records(ranks, most, monkeypatch):
     assert sizes and max(sizes) <= most
 
 
+@pytest.mark.parametrize("ranks", [1, 3, 7])
+def test_what_cannot_be_compared_is_an_error_on_every_rank(ranks):
+    """Also on those without elements."""
+    days = np.array(["2020-01-01", "2020-01-03"], "M8[D]")
+
+    def on_rank() -> list[str]:
+        said = []
+        with config(MIN_SHARD_BYTES=0):
+            x = numpy_dist.asarray(days)
+            for call in (
+                lambda: np.digitize(x, [0, 2, 3]),
+                lambda: np.searchsorted([0, 2, 3], x),
+                lambda: np.searchsorted(x, [1.5]),
+            ):
+                with pytest.raises(TypeError, match="not supported between") as caught:
+                    call()
+                said.append(str(caught.value))
+        return said
+
+    with pytest.raises(TypeError) as expected:
+        np.digitize(days, [0, 2, 3])
+    assert {said[0] for said in run_simulated(ranks, on_rank)} == {str(expected.value)}
+
+
 def test_how_many_messages_and_bytes_go_around(monkeypatch):
     monkeypatch.setattr(counting, "MOST_KNOWN", 100)
 
