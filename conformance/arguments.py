@@ -24,7 +24,7 @@ class Array:
     Parameters
     ----------
     shape : tuple of int
-    dtype : str
+    dtype : str or, with names of fields, numpy.dtype
     values : str or tuple
         One of `VALUES`, or a tuple of one item: literal values in nested tuples.
     view : str
@@ -34,7 +34,7 @@ class Array:
     """
 
     shape: tuple[int, ...]
-    dtype: str = "f8"
+    dtype: Any = "f8"
     values: Any = "mixed"
     view: str = "whole"
     distributed: bool = True
@@ -62,7 +62,9 @@ def a(*shape: int, dtype: Any = "f8", values: str = "mixed", view: str = "whole"
 def of(values: Any, dtype: Any = None, view: str = "whole") -> Array:
     """A distributed array of literal values."""
     made = np.array(values, dtype)
-    return Array(made.shape, made.dtype.str if dtype is None else str(dtype), (_frozen(made.tolist()),), view)
+    if not isinstance(dtype, np.dtype):
+        dtype = made.dtype.str if dtype is None else str(dtype)
+    return Array(made.shape, dtype, (_frozen(made.tolist()),), view)
 
 
 def plain(*shape: int, dtype: str = "f8", values: str = "mixed", view: str = "whole") -> Array:

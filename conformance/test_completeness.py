@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from numpy_dist.conformance import coverage
+from numpy_dist.conformance import coverage, parameters
+from numpy_dist.conformance.case import Case
 from numpy_dist.conformance.suite import label
 from numpy_dist.dispatch.core import catalogue, registry
 from numpy_dist.dispatch.core.keys import METHODS, key_of, name_of
@@ -50,6 +51,24 @@ def test_every_parameter_is_known() -> None:
         if rule.lacks and rule.source.startswith(registry.HOUSE)
     }
     assert sorted(unknown - REMOVED) == []
+
+
+def test_every_parameter_is_given_a_value_in_some_case() -> None:
+    # One that a new NumPy has, and that nobody has tried, is named here.
+    assert list(parameters.never_passed()) == []
+
+
+def test_parameters_that_are_missing_are_named() -> None:
+    def function(a: Any, b: Any = 1, *, c: Any = "c", **rest: Any) -> None:
+        """Nobody calls it."""
+
+    def missing(*cases: Case) -> list[str]:
+        return list(parameters.missing("f", parameters.parameters(function), cases))
+
+    assert missing() == ["f: b", "f: c", "f: rest"]
+    assert missing(Case(function, (1, 1), {"c": "c"})) == ["f: b", "f: c", "f: rest"]  # the defaults
+    assert missing(Case(function, (1, 2), {"c": 3})) == ["f: rest"]
+    assert missing(Case(function, (1, 2), {"d": 3}, via=function)) == ["f: b", "f: c"]
 
 
 def _split(target: Any) -> tuple[Any, ...]:

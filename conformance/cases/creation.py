@@ -8,6 +8,7 @@ import numpy as np
 
 from numpy_dist.conformance.arguments import a, of, plain
 from numpy_dist.conformance.case import Topic
+from numpy_dist.dispatch.core.signatures import NUMPY_VERSION
 
 TOPIC = Topic("Array creation")
 case = TOPIC.case
@@ -126,3 +127,53 @@ case(np.triu, a(4))
 case(np.copy, a(3, 4))
 case(np.copy, of(2.5))
 case(np.copy, a(0, 4))
+
+# Keywords.
+for _function, _args in ((np.zeros, (3,)), (np.ones, (3,)), (np.arange, (3,)), (np.eye, (3,)), (np.full, (3, 2.5)),
+                         (np.asarray, ([1, 2],)), (np.asanyarray, ([1, 2],))):  # fmt: skip
+    case(_function, *_args, device="cpu", like=LIKE)
+    case(_function, *_args, device="gpu", like=LIKE)
+case(np.empty, 3, device="cpu", like=LIKE, values=False)
+case(np.linspace, a(3), 9.0, 5, device="cpu")
+case(np.astype, a(3), "i4", device="cpu")
+case(np.astype, a(3), "i4", device="gpu")
+for _function, _args in ((np.zeros_like, ()), (np.ones_like, ()), (np.full_like, (2.5,)), (np.empty_like, ())):
+    _known = {"values": _function is not np.empty_like}
+    case(_function, a(4, 3), *_args, dtype="i2", order="F", subok=False, device="cpu", **_known)
+    case(_function, a(4, 3), *_args, shape=(2, 5), **_known)
+    case(_function, a(4, 3, view="fortran"), *_args, shape=(2, 5), order="K", **_known)
+    case(_function, a(4, 3), *_args, order="F", shape=7, **_known)
+case(np.full, (3, 4), 2.5, order="F", like=LIKE)
+case(np.array, [[1, 2], [3, 4]], order="F", subok=True, like=LIKE)
+case(np.array, a(4, 3), order="F", subok=True, like=LIKE)
+case(np.asanyarray, [[1, 2], [3, 4]], order="F", copy=True, like=LIKE)
+if NUMPY_VERSION >= (2, 4):
+    case(np.array, [[1, 2], [3, 4]], ndmax=1, dtype=object, via=lambda x, **k: np.array(x, **k).shape)
+    case(np.array, [[1, 2], [3, 4]], ndmax=2, like=LIKE)
+    case(np.array, [[1, 2], [3, 4]], ndmax=0, like=LIKE)
+case(np.fromfunction, lambda i, j, k: i + k * j, (3, 4), k=2, like=LIKE)
+case(np.fromstring, "1 2 3 4", "i4", 3, sep=" ", like=LIKE)
+case(np.geomspace, a(3, values="positive"), 9.0, 5, endpoint=False, dtype="f4", axis=1)
+case(np.logspace, a(3, values="unit"), 2.0, 5, endpoint=False, dtype="f4")
+_TABLE = ["# a, b", "1, 2, 3", "4, 5, 6", "7, 8, 9"]
+for _options in (
+    {"dtype": "i4", "delimiter": ","}, {"delimiter": ",", "skiprows": 2}, {"delimiter": ",", "usecols": (0, 2)},
+    {"delimiter": ",", "max_rows": 2}, {"delimiter": ",", "ndmin": 2, "max_rows": 1}, 
+    {"delimiter": ",", "comments": ["#", "4"]},
+    {"delimiter": ",", "converters": {1: lambda text: float(text) * 2}}, {"delimiter": ",", "encoding": "latin1"},
+    {"delimiter": ",", "quotechar": '"'}, {"delimiter": ";"},
+):  # fmt: skip
+    case(np.loadtxt, _TABLE, **_options, like=LIKE)
+for _options in (
+    {"dtype": "i4"}, {"skip_header": 2}, {"skip_footer": 1}, {"usecols": (0, 2)}, {"max_rows": 2}, {"comments": "4"},
+    {"max_rows": 1, "ndmin": 2}, {"unpack": True}, {"converters": {1: lambda text: float(text) * 2}}, 
+    {"encoding": "latin1"}, {"missing_values": "5", "filling_values": -1}, {"names": "x y z"}, {"names": True},
+    {"dtype": None, "names": "x,y,z"},
+    {"names": "x,print,z y", "excludelist": ["x"], "deletechars": "r", "replace_space": "-", "dtype": None},
+    {"names": "Xx,Yy,Zz", "case_sensitive": "upper", "dtype": None}, {"dtype": "i4,f8,f8", "defaultfmt": "v%i"},
+    {"autostrip": True, "dtype": "U3"}, {"loose": False}, {"invalid_raise": False}, {"usecols": (0, 9)},
+):  # fmt: skip
+    case(np.genfromtxt, _TABLE, delimiter=",", **_options, like=LIKE)
+case(np.genfromtxt, ["1 2", "3"], invalid_raise=False, like=LIKE)
+case(np.genfromtxt, _TABLE, delimiter=",", usemask=True, like=LIKE,
+     via=lambda *p, **k: type(np.genfromtxt(*p, **k)).__name__)  # fmt: skip

@@ -278,3 +278,37 @@ case(np.unpackbits, a(13, dtype="u1"), count=-111)
 case(np.unpackbits, a(3, 4, dtype="u1"), axis=1, count=-111)
 case(np.unpackbits, a(3, 4, dtype="u1"), axis=1, count=13)
 case(np.unpackbits, a(13, dtype="i4"))
+
+# Keywords.
+for _function in (np.amax, np.amin):
+    case(_function, a(6, 5), axis=0, initial=0.5, where=a(6, 5, dtype="?"))
+_MASK = a(6, 5, dtype="?", values="mostly")
+for _function in (np.nansum, np.nanprod, np.nanmax, np.nanmin, np.nanmean, np.nanstd, np.nanvar):
+    _tolerance = SUMS if _function in (np.nansum, np.nanmean, np.nanstd, np.nanvar) else PRODUCTS
+    _of_extremes = _function in (np.nanmax, np.nanmin)
+    _wide = {} if _of_extremes else {"dtype": "c16"}
+    case(_function, a(6, 5, values="nans"), axis=0, out=a(5), tolerance=_tolerance)
+    case(_function, a(6, 5, values="nans"), axis=0, out=a(4))
+    case(_function, a(6, 5, values="whole"), axis=0, out=a(5, dtype="i4"))
+    case(_function, a(6, 5, dtype="f4", values="nans"), axis=1, out=a(6, 1), keepdims=True, tolerance=_tolerance)
+    _initial = {"initial": 1.5} if _of_extremes or _function in (np.nansum, np.nanprod) else {}
+    case(_function, a(6, 5, values="nans"), axis=0, where=_MASK, **_initial, tolerance=_tolerance)
+    case(_function, a(6, 5, values="nans"), where=plain(5, dtype="?", values="ones"), **_initial, tolerance=_tolerance)
+    case(_function, a(6, 5, values="nans"), axis=1, where=a(6, 5, dtype="?", values="zeros"), **_initial)
+    case(_function, a(6, 5, dtype="f4", values="nans"), axis=1, **_wide, tolerance=_tolerance)
+for _function in (np.nanstd, np.nanvar):
+    case(_function, a(6, 5, values="nans"), axis=0, ddof=1, tolerance=SUMS)
+    case(_function, a(6, 5, values="nans"), axis=0, correction=1, tolerance=SUMS)
+    case(_function, a(6, 5, values="nans"), axis=0, correction=1, ddof=1)
+    case(_function, a(6, 5, values="nans"), axis=0, ddof=9)
+    case(_function, a(6, 5, values="nans"), axis=0, mean=a(1, 5), tolerance=SUMS)
+for _function in (np.nanargmax, np.nanargmin):
+    case(_function, a(6, 5, values="mixed"), axis=1, keepdims=True)
+    case(_function, a(6, 5), axis=0, out=a(5, dtype="i8"))
+    case(_function, a(6, 5), axis=0, out=a(5, dtype="f4"))
+    case(_function, a(6, 5), keepdims=True)
+case(np.clip, a(7, 5), max=0.5)
+case(np.clip, a(7, 5), min=a(5), max=2)
+case(np.real_if_close, of([1 + 1e-15j, 2.0]), 10)
+case(np.real_if_close, of([1 + 1e-9j, 2.0]), tol=1e-8)
+case(np.piecewise, a(9), [a(9, dtype="?")], [lambda x, k=1: x * k, lambda x, k=1: x - k], k=3)

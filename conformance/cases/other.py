@@ -227,3 +227,87 @@ case(rec.drop_fields, a(3, 4, dtype="i4,i2,f4", view="fortran"), ["f1", "f2"], u
 case(rec.drop_fields, RECORDS, "f0", asrecarray=True, declines="records")
 case(rec.repack_fields, a(4, dtype="i4,i2,f4", view="strided"))
 case(rec.require_fields, a(3, 4, dtype="i4,i2,f4", view="fortran"), [("f2", "i8"), ("f0", "f4")])
+
+# Keywords.
+case(np.allclose, a(4), a(4), rtol=1e9)
+case(np.allclose, of([1.0, 2.0]), of([1.01, 2.01]), 0.02)
+case(np.may_share_memory, a(4), a(4), max_work=1)
+case(np.shares_memory, a(4), a(4), max_work=1)
+case(np.can_cast, a(3), "f4", casting="same_kind")
+for _function in (np.fft.ifft, np.fft.fftn, np.fft.ifftn, np.fft.ifft2):
+    case(_function, a(4, 5, dtype="D"), out=a(4, 5, dtype="D"))
+    case(_function, a(4, 5, dtype="D"), out=a(4, 4, dtype="D"))
+for _function in (np.fft.rfft, np.fft.rfft2, np.fft.rfftn, np.fft.ihfft):
+    case(_function, a(4, 6), out=a(4, 4, dtype="D"))
+    case(_function, a(4, 6), out=a(4, 4))
+for _function in (np.fft.hfft, np.fft.irfft2, np.fft.irfftn):
+    case(_function, a(4, 4, dtype="D"), out=a(4, 6))
+    case(_function, a(4, 4, dtype="D"), out=a(4, 5))
+case(np.polyder, a(6), 2)
+case(np.polyder, a(6), -1)
+case(np.polyint, a(4), 2, [1, 2])
+case(np.polyint, a(4), k=3)
+case(np.polyint, a(4), 2, k=[1, 2, 3])
+case(np.polyfit, a(40, values="unit"), a(40), 3, rcond=0.5, tolerance=LAPACK)
+_TEXT = a(6, 5, dtype="f8")
+for _options in (
+    {"max_line_width": 30}, {"suppress_small": True}, {"prefix": "data "}, {"threshold": 5, "edgeitems": 1},
+    {"sign": "+"},
+    {"floatmode": "fixed"}, {"max_line_width": 30, "suffix": " the end"}, {"legacy": "1.13"},
+):  # fmt: skip
+    case(np.array2string, _TEXT, **_options, materialises=True)
+for _function in (np.array_repr, np.array_str):
+    case(_function, _TEXT, max_line_width=30, precision=3, suppress_small=True, materialises=True)
+for _options in (
+    {"fmt": "%.3f"}, {"fmt": ["%d"] * 5, "delimiter": ";"}, {"newline": "|"}, {"header": "a b", "footer": "end"},
+    {"header": "a", "comments": "%"}, {"encoding": "utf8"},
+):  # fmt: skip
+    case(np.savetxt, TemporaryFile(".txt"), _TEXT, **_options)
+case(np.save, TemporaryFile(".npy"), _TEXT, allow_pickle=False)
+case(np.savez, TemporaryFile(".npz"), _TEXT, b=a(3), allow_pickle=False)
+case(np.savez_compressed, TemporaryFile(".npz"), _TEXT, allow_pickle=False, b=a(3))
+for _options in ({"dtype": "f4"}, {"count": 3}, {"offset": 8}, {"count": 99}):
+    case(np.fromfile, TemporaryFile(".bin"), a(6), **_options, like=a(6), materialises=True,
+         via=lambda path, x, like, **options: (x.tofile(path), np.fromfile(path, **options, like=like))[1])  # fmt: skip
+case(np.fromfile, TemporaryFile(".txt"), a(6, values="whole"), sep=",", like=a(6), materialises=True,
+     via=lambda path, x, sep, like: (x.tofile(path, sep), np.fromfile(path, sep=sep, like=like))[1])  # fmt: skip
+_CALENDAR = np.busdaycalendar("1111100", [np.datetime64("2020-03-03")])
+case(np.busday_count, DATES, DATES, busdaycal=_CALENDAR)
+case(np.busday_count, DATES, DATES, weekmask="1111110", busdaycal=_CALENDAR)
+case(np.busday_offset, DATES, 2, roll="forward", weekmask="1111110")
+case(np.busday_offset, DATES, 2, roll="forward", busdaycal=_CALENDAR)
+case(np.busday_offset, DATES, 2, roll="forward", out=a(6, dtype="M8[D]"), declines="an output")
+case(np.is_busday, DATES, holidays=[np.datetime64("1970-01-05")])
+case(np.is_busday, DATES, busdaycal=_CALENDAR)
+case(np.datetime_as_string, a(6, dtype="M8[s]"), timezone="UTC")
+case(np.datetime_as_string, DATES, timezone="local", casting="unsafe")
+case(S.decode, of([b"ab", b"\xff"]), "ascii", "ignore")
+case(S.decode, of([b"ab", b"\xff"]), "ascii", errors="nonsense")
+case(S.expandtabs, of(["a\tb", "\t"]), 3)
+case(private_strings._split, WORDS, "a", 1)
+case(private_strings._rsplit, WORDS, "a", 1)
+case(private_strings._splitlines, of(["a\nb", "c"]), True)
+case(rec.append_fields, RECORDS, "x", plain(5), fill_value=7, usemask=False)
+case(rec.append_fields, RECORDS, "x", plain(3), fill_value=7, usemask=False, declines="fields of another size")
+case(rec.append_fields, RECORDS, "x", plain(5), usemask=False, asrecarray=True, declines="records")
+_SECOND = of([(1,), (2,), (3,)], np.dtype([("f1", "i4")]))
+case(rec.assign_fields_by_name, a(3, dtype="f4,i2"), _SECOND, zero_unassigned=False)
+case(rec.assign_fields_by_name, a(3, dtype="f4,i2"), _SECOND)
+_REPEATED = of([(1, 2.0), (3, 4.0), (1, 2.0), (1, 5.0)], "i4,f8")
+case(rec.find_duplicates, _REPEATED, "f0", ignoremask=False, return_index=True)
+_LEFT, _RIGHT = of([(1, 2.0), (3, 4.0)], "i4,f8"), of([(1, 5.0), (7, 4.0)], "i4,f8")
+case(rec.join_by, "f0", _LEFT, _RIGHT, "outer", "_a", "_b", {"f1": -1.0}, usemask=False)
+case(rec.join_by, "f0", _LEFT, _RIGHT, "leftouter", usemask=False, asrecarray=True)
+case(rec.rec_join, "f0", _LEFT, _RIGHT, "outer", "_a", "_b", {"f1": -1.0})
+case(rec.merge_arrays, (RECORDS, a(3)), fill_value=7, declines="of different sizes")
+case(rec.merge_arrays, (RECORDS, a(5)), fill_value=7)
+case(rec.merge_arrays, (RECORDS, a(5)), asrecarray=True, declines="records")
+case(rec.rec_append_fields, RECORDS, "x", plain(5), dtypes="f4")
+case(rec.repack_fields, RECORDS, align=True)
+case(rec.repack_fields, RECORDS, align=True, recurse=True)
+case(rec.stack_arrays, (RECORDS, OTHER), {"f1": -1}, usemask=False)
+case(rec.stack_arrays, (RECORDS, RECORDS), usemask=False, asrecarray=True, declines="records")
+case(rec.structured_to_unstructured, RECORDS, copy=True)
+case(rec.structured_to_unstructured, RECORDS, dtype="i4", casting="safe")
+case(rec.unstructured_to_structured, a(4, 2), np.dtype("f8,f4"), align=True, casting="safe")
+case(rec.unstructured_to_structured, a(4, 2), names=["x", "y"], align=True)

@@ -6,6 +6,7 @@ import numpy as np
 
 from numpy_dist.conformance.arguments import a, of, plain, plain_of
 from numpy_dist.conformance.case import Topic
+from numpy_dist.dispatch.core.signatures import NUMPY_VERSION
 
 TOPIC = Topic("Sorting, searching, sets")
 case = TOPIC.case
@@ -159,3 +160,20 @@ case(np.array_equal, a(6, 5), a(5))
 case(np.array_equal, a(3, dtype="U3"), a(3, dtype="U3"))
 case(np.array_equiv, a(1, 5, values="ones"), a(6, 5, values="ones"))
 case(np.array_equiv, a(4), a(5))
+
+# Keywords.
+case(np.partition, a(9, values="distinct"), 3, kind="introselect",
+     via=lambda x, n, kind: np.partition(x, n, kind=kind)[n])  # fmt: skip
+case(np.partition, a(9, values="distinct"), 3, kind="other")
+case(np.argpartition, a(9, values="distinct"), 3, kind="introselect",
+     via=lambda x, n, kind: np.argpartition(x, n, kind=kind)[n])  # fmt: skip
+case(np.argpartition, a(9, values="distinct"), 3, kind="other")
+case(np.argpartition, a(9, values="distinct"), 3, order="f0")
+case(np.argpartition, of([(3, 1), (1, 2), (2, 0)], "i4,i4"), 1, order="f1",
+     via=lambda x, n, order: np.argpartition(x, n, order=order)[n])  # fmt: skip
+if NUMPY_VERSION >= (2, 3):
+    case(np.unique, of([3, 1, 3, 2]), sorted=False, via=lambda x, sorted: np.sort(np.unique(x, sorted=sorted)))
+if NUMPY_VERSION >= (2, 5):
+    for _kwargs in ({"descending": True}, {"descending": True, "axis": 0}, {"descending": True, "stable": True}):
+        case(np.sort, a(6, 5, values="distinct"), **_kwargs)
+        case(np.argsort, a(6, 5, values="distinct"), **_kwargs)

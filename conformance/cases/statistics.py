@@ -238,3 +238,11 @@ case(np.bincount, a(23))
 case(np.bincount, a(23, dtype="u8", values="bits"))
 case(np.bincount, of([1, 1, 2]), of([0.5, 0.25]))
 case(np.bincount, of([1, 1, 2]), a(3, dtype="D"))
+
+# Keywords.
+for _function in (np.nanmedian, np.quantile, np.nanquantile, np.percentile, np.nanpercentile):
+    _q = () if _function is np.nanmedian else (0.5,)
+    case(_function, a(9, values="ones"), *_q, overwrite_input=True)
+    case(_function, a(6, 5, values="nans"), *_q, axis=0, out=a(5))
+    case(_function, a(6, 5, values="nans"), *_q, axis=0, out=a(1, 5), keepdims=True)
+    case(_function, a(6, 5, values="nans"), *_q, axis=0, out=a(4))

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.lib import recfunctions
 
-from numpy_dist.conformance.case import PRODUCTS, Tolerance
+from numpy_dist.conformance.case import PRODUCTS, SUMS, Tolerance
 from numpy_dist.conformance.known_differences.kinds import Difference, StrideDependent
 from numpy_dist.dispatch.core.signatures import NUMPY_VERSION
 from numpy_dist.parallel.ordered import is_sound
@@ -34,6 +34,10 @@ STRIDE_DEPENDENT: tuple[StrideDependent, ...] = (
 # How far derived cases may be from NumPy, of functions whose written cases are exact.
 ROUNDING: dict[Any, Tolerance] = {
     np.cross: Tolerance(4, "NumPy multiplies scalars where ours are rows, which have vector loops"),
+    np.unwrap: SUMS,
+    np.polynomial.polynomial.polyval2d: Tolerance(4, _VECTOR),
+    np.ndarray.prod: PRODUCTS,
+    np.ndarray.cumprod: PRODUCTS,
     **dict.fromkeys((np.prod, np.cumprod, np.cumulative_prod, np.nanprod, np.nancumprod), PRODUCTS),
 }
 

@@ -250,7 +250,7 @@ def array(
     order: Any = "K",
     subok: bool = False,
     ndmin: int = 0,
-    ndmax: int = 0,
+    ndmax: int = 64,
     like: Any = None,
     split: int | None = None,
     mesh: Any = None,
@@ -259,7 +259,7 @@ def array(
     """A distributed array that is a copy of the data: `numpy.array` with the options of `asarray`."""
     if elsewhere(like):
         return np.array(object, dtype, copy=copy, order=order, subok=subok, ndmin=ndmin, like=like)
-    if ndmax and not engine.is_handle(object):
+    if ndmax != 64 and not engine.is_handle(object):
         object, copy = np.array(object, dtype, ndmax=ndmax), True  # type: ignore[call-overload]
     made = ingest(object, dtype, order, copy, split, mesh, root)
     missing = ndmin - made.ndim
@@ -312,6 +312,8 @@ def _by_every_rank(function: Callable[..., Any]) -> Callable[..., Any]:
         made = function(*args, **kwargs)
         if isinstance(made, list | tuple):  # loadtxt(unpack=True) of structured data
             return type(made)(ingest(part, None, None, None, split, mesh) for part in made)
+        if isinstance(made, np.ma.MaskedArray):  # there are none of ours
+            return made
         return ingest(made, None, None, None, split, mesh)
 
     read.__module__ = __name__

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.lib import recfunctions
 
+from numpy_dist import engine
 from numpy_dist.dispatch.core.registry import decline, implements
 from numpy_dist.dispatch.functions.common import as_handle, view_or_self
 from numpy_dist.dispatch.functions.numpy_source import numpy_source
@@ -40,6 +41,8 @@ def _of_elements(function: Callable[..., Any], depth: int = 0, order: str = "K")
         if type(found) is not np.ndarray:
             decline("masked arrays and records")
         if np.may_share_memory(found, sample):
+            if depth and not x.flags.c_contiguous:  # NumPy's view is one of a contiguous copy
+                x = engine.copy(x, order="C")
             return view_or_self(x, lambda array: function(array, *rest, **kwargs))
         return on_stacks(lambda block: function(block, *rest, **kwargs), [x], depth, name=name, order=order)
 

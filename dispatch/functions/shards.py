@@ -18,6 +18,7 @@ from numpy_dist.dispatch.core.operands import rebuild
 from numpy_dist.dispatch.core.registry import decline
 from numpy_dist.dispatch.functions.common import as_handle, blocks
 from numpy_dist.engine import noted
+from numpy_dist.ir.phantoms import as_strided
 from numpy_dist.ir.rules import memory_axes
 from numpy_dist.layout.layout import Copies, Cut, Layout, Pinned
 
@@ -123,7 +124,7 @@ def along_axis(
 def _stack_of(array: np.ndarray, depth: int) -> np.ndarray:
     """An array with the shape and strides of the stack; its values must not be read."""
     count = array.ndim - depth
-    return np.lib.stride_tricks.as_strided(array, array.shape[:count], array.strides[:count], writeable=False)
+    return as_strided(array, array.shape[:count], array.strides[:count], writeable=False)
 
 
 def _permuted(x: Any, axes: Sequence[int], depth: int) -> Any:

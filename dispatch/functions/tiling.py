@@ -67,8 +67,8 @@ def repeat(a: Any, repeats: Any, axis: Any = None) -> Any:
     count = np.asarray(repeats).reshape(())
     if not np.can_cast(count.dtype, np.intp, "safe") or count < 0:
         engine.numpy_error(np.repeat, (a, repeats, axis))
-    if axis is None:
-        a, axis = np.ravel(a), 0
+    if axis is None or not a.ndim:
+        a, axis = np.ravel(a), 0 if axis is None else axis
     if a.ndim == MOST_AXES:
         return _repeated_each(a, repeats, axis)  # no room for another axis
     axis = normalize_axis_index(axis, a.ndim)

@@ -14,6 +14,7 @@ from numpy_dist.engine.plans import bounds_of, remember, replay, target_of, with
 from numpy_dist.engine.runtime import Runtime, runtime
 from numpy_dist.engine.storage import Storage
 from numpy_dist.ir.ops import COPY, SELECT, Op, op_of
+from numpy_dist.ir.phantoms import as_strided
 from numpy_dist.ir.rules import broadcast_shapes, loop_dtypes, order_axes, scalar_kind
 from numpy_dist.ir.statements import NO_OPTIONS, Elementwise, Ref
 from numpy_dist.layout.layout import Layout, Pinned
@@ -41,10 +42,7 @@ def numpy_error(function: Callable, args: Sequence[Any], kwargs: dict[str, Any] 
 
 
 def _stand_in(array: np.ndarray) -> np.ndarray:
-    made = np.lib.stride_tricks.as_strided(
-        np.ones(1, array.dtype), array.shape, (0,) * array.ndim, writeable=array.flags.writeable
-    )
-    return made
+    return as_strided(np.ones(1, array.dtype), array.shape, (0,) * array.ndim, array.flags.writeable)
 
 
 def elementwise(

@@ -71,6 +71,16 @@ def is_shared(array: np.ndarray) -> bool:
     return _PHANTOMS.get((array.shape, array.dtype)) is array
 
 
+def as_strided(
+    array: np.ndarray, shape: Sequence[int], strides: Sequence[int], writeable: bool = True
+) -> np.ndarray:
+    """NumPy's, and for structured dtypes with padding, too, which NumPy takes for a field without a name."""
+    if array.dtype.names is None or array.dtype.hasobject:
+        return np.lib.stride_tricks.as_strided(array, shape, strides, writeable=writeable)
+    bytes_of = array.view(f"V{array.dtype.itemsize}")
+    return np.lib.stride_tricks.as_strided(bytes_of, shape, strides, writeable=writeable).view(array.dtype)
+
+
 def phantom(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
     """The phantom of a whole C-ordered array; shared, since phantoms are metadata only."""
     key = (shape, dtype)
@@ -83,6 +93,6 @@ def phantom(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
         if dtype.itemsize > _ANCHOR.size:
             raise ValueError(f"items of {dtype.itemsize} bytes ({dtype}) are larger than numpy_dist can shard")
         base = np.ndarray((), dtype, buffer=_ANCHOR.data)
-        found = np.lib.stride_tricks.as_strided(base, shape, c_strides(shape, dtype.itemsize))
+        found = as_strided(base, shape, c_strides(shape, dtype.itemsize))
         _PHANTOMS[key] = found
     return found
