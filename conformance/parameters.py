@@ -12,12 +12,17 @@ import numpy as np
 from numpy_dist.conformance import coverage
 from numpy_dist.conformance.case import Case
 from numpy_dist.conformance.suite import cases_by_function, label
-from numpy_dist.dispatch.core.signatures import METHOD_KEYWORDS, call_keywords
+from numpy_dist.dispatch.core.signatures import METHOD_KEYWORDS, NUMPY_VERSION, call_keywords
 
 # What is no part of NumPy's interface, with the reason.
-NOT_FOR_USERS = {
-    "numpy.einsum_path: einsum_call": "np.einsum passes it",
-}
+NOT_FOR_USERS = {"numpy.einsum_path: einsum_call": "np.einsum passes it"}
+_GONE = (
+    "array2string: style", "corrcoef: bias", "corrcoef: ddof", "in1d: assume_unique", "in1d: invert", "in1d: kind",
+    "nanpercentile: interpolation", "nanquantile: interpolation", "percentile: interpolation",
+    "quantile: interpolation", "reshape: newshape", "save: fix_imports",
+)  # fmt: skip
+if NUMPY_VERSION < (2, 4):
+    NOT_FOR_USERS |= {f"numpy.{name}": "deprecated, and gone from newer versions" for name in _GONE}
 
 
 def never_passed() -> Iterator[str]:
