@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from numpy_dist.backends.base import Chainable, Loop
 from numpy_dist.engine.group import GroupPlan
 from numpy_dist.engine.local_plan import LocalPlan
@@ -21,7 +23,7 @@ class _Member(NamedTuple):
     plan: LocalPlan
     part: Part
     statements: list[Statement]
-    results: list[Storage]  # of its reductions
+    results: list[int]  # slots of its reductions' results
 
 
 class Chain:
@@ -55,7 +57,8 @@ class Chain:
                 raise
             (part,) = plan.parts
             if part.repeat.fill(*part.arguments(own, storages)):
-                ready.append(_Member(plan, part, own, group.prepare_results(runtime, own)))
+                group.prepare_results(runtime, storages)
+                ready.append(_Member(plan, part, own, group.results))
             else:
                 self._launch(runtime, ready, storages)
                 ready = []
@@ -83,11 +86,11 @@ class Chain:
         loops = [maker(member) for member in members]
         chained = self._chained(members) if len(members) > 1 else None
         if chained is not None:
-            chained.launch([[result.array().reshape(-1) for result in m.results] for m in members], loops)
+            chained.launch([[lying.array(slot).reshape(-1) for slot in m.results] for m in members], loops)
             return
         for member, loop in zip(members, loops, strict=True):
-            for result, partial in zip(member.results, member.part.repeat.launch(loop), strict=True):
-                array = result.array()
+            for slot, partial in zip(member.results, member.part.repeat.launch(loop), strict=True):
+                array = lying.array(slot)
                 array[...] = partial.reshape(array.shape)
 
     def _chained(self, members: Sequence[_Member]) -> Any:
@@ -115,3 +118,8 @@ class _Lying:
         while slot in self._taken:
             slot = self._taken[slot]
         return self._storages[slot]
+
+    def array(self, slot: int) -> np.ndarray:
+        """All that a storage has here, which may lie in another one's memory."""
+        own = self._storages[slot]
+        return own.pool.memory.array(self[slot].memory, own.extent, own.dtype)

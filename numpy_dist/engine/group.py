@@ -73,6 +73,7 @@ class GroupPlan:
         self.ending: frozenset[int] = frozenset()
         self.lasting = [slot for slot in self.slots if slot not in self.temporary]
         self.reductions = [n for n, s in enumerate(statements) if isinstance(s, Reduction)]
+        self.results = [slots[id(statements[n].outputs[0].storage)] for n in self.reductions]
         self.fetches: list[tuple[tuple, int, Wanted]] = []  # (slot, view and origin; slot; regions)
         self.halos: list[tuple[int, tuple[Access, ...]]] = []
         self._plan_transfers(statements, slots)
@@ -178,14 +179,12 @@ class GroupPlan:
             assert isinstance(statement, Reduction)
             combine(runtime, statement, partial)
 
-    def prepare_results(self, runtime: Any, statements: Sequence[Statement]) -> list[Storage]:
+    def prepare_results(self, runtime: Any, storages: list[Storage]) -> None:
         """Have memory for the results of reductions whose partial results are the results (see `links`)."""
-        results = [statements[number].outputs[0].storage for number in self.reductions]
-        for storage in results:
-            box = storage.layout.box(runtime.rank)
+        for slot in self.results:
+            box = storages[slot].layout.box(runtime.rank)
             assert box is not None
-            storage.allocate(box)
-        return results
+            storages[slot].allocate(box)
 
     def _bring(self, runtime: Any, storages: list[Storage], fetched: dict[tuple, Fetched]) -> list[Callable[[], None]]:
         """Ask for everything that has to be brought; returns what waits for it."""

@@ -45,6 +45,16 @@ def _stand_in(array: np.ndarray) -> np.ndarray:
     return as_strided(np.ones(1, array.dtype), array.shape, (0,) * array.ndim, array.flags.writeable)
 
 
+def mask_of(where: Any) -> Any:
+    """What is given as ``where=``: of a scalar NumPy takes the truth, and an array must be one of bools."""
+    array = where._array if isinstance(where, Handle) else where
+    if isinstance(array, np.ndarray):
+        if array.dtype != bool:
+            np.zeros((1,) * array.ndim, array.dtype).astype(bool, casting="safe")  # NumPy's error
+        return where
+    return bool(where) if isinstance(where, int | float | complex | np.generic) else where
+
+
 def elementwise(
     op: np.ufunc | Op,
     inputs: Sequence[Any],
@@ -89,6 +99,7 @@ def elementwise(
             target = target_of(out)
             if target is not None and replay(op, inputs, target, result_dtype) is not None:
                 return out
+    where = mask_of(where)
     if len(outs) < op.nout:
         outs = (*outs, *(None,) * (op.nout - len(outs)))
     options = {}

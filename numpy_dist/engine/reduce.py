@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from numpy_dist.engine.copies import assign
+from numpy_dist.engine.copies import assign, copy
 from numpy_dist.engine.gather import gather, item
 from numpy_dist.engine.handle import Handle, is_sharded, ref_of
 from numpy_dist.engine.ingest import from_global, make_storage, shardable
 from numpy_dist.engine.plans import REDUCTIONS, reduction_key, remember_reduction, replay_reduction
-from numpy_dist.engine.record import choose, numpy_error, operand_of, plain, read_of, wrap
+from numpy_dist.engine.record import can_raise, choose, mask_of, numpy_error, operand_of, plain, read_of, wrap
 from numpy_dist.engine.runtime import Runtime, runtime
-from numpy_dist.ir.ops import op_of
+from numpy_dist.ir.ops import COPY, op_of
 from numpy_dist.ir.rules import memory_axes
 from numpy_dist.ir.statements import Reduction
 from numpy_dist.layout.layout import Copies, Cut, Layout
@@ -93,6 +93,7 @@ def reduction(
     """
     keepdims = bool(keepdims)
     out = out[0] if isinstance(out, tuple) else out
+    where = mask_of(where)
     if not (is_sharded(x) or is_sharded(where)):
         return _at_once(ufunc, x, axis, dtype, out, keepdims, initial, where)
     usual = out is None and where is True and initial is np._NoValue
@@ -189,6 +190,9 @@ def _append(
     key: tuple | None,
 ) -> Any:
     rt = runtime()
+    if is_sharded(x) and can_raise(COPY, (array.dtype,), (kind,)):  # a text that is no number, on some ranks only
+        x, key = copy(x, dtype=kind), None
+        array = x._array
     source = operand_of(x) if isinstance(x, Handle | np.ndarray) else array
     if not isinstance(source, Handle | np.ndarray):
         source = array

@@ -51,7 +51,12 @@ def _of_three_axes(x: Any) -> Any:
     return x - x.max(axis=(1, 2), keepdims=True)
 
 
-FUNCTIONS = [_softmax, _standardised, _in_place, _of_three_axes]
+def _widths(x: Any) -> Any:
+    """The difference takes the memory of the largest over before these are there."""
+    return x.max(axis=1) - x.min(axis=1)
+
+
+FUNCTIONS = [_softmax, _standardised, _in_place, _of_three_axes, _widths]
 
 
 def _repeated(function: Any, values: np.ndarray, times: int = 3) -> tuple[list[np.ndarray], int]:
@@ -76,6 +81,16 @@ def test_bytes(ranks: int, function: Any, shape: tuple[int, int], kind: str, ker
         np.testing.assert_allclose(result, function(values), rtol=1e-4 if kind == "f" else 1e-12, atol=1e-4)
     for outcome in run_tier(ranks, "first", kernel_cache, _repeated, function, values):
         assert outcome.result[1] >= 2
+
+
+@RANKS
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_bytes_of_loops_that_are_too_small(ranks: int, function: Any, kernel_cache: str, monkeypatch: Any) -> None:
+    monkeypatch.setattr(chained, "SMALLEST", 1 << 40)
+    values = np.random.default_rng(0).standard_normal((300, 33))
+    _, plain = compare_tiers(ranks, kernel_cache, lambda: _repeated(function, values)[0])
+    for result in plain.result:
+        np.testing.assert_allclose(result, function(values), rtol=1e-11)
 
 
 @RANKS

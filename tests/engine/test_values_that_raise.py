@@ -24,3 +24,24 @@ def test_what_only_such_a_statement_reads(ranks):
 
     with config(MIN_SHARD_BYTES=0):
         run_simulated(ranks, on_rank)
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3])
+@pytest.mark.parametrize("words", ["1 2 3 4 5 x", "x 2 3 4 5 6", "1 2 3 1 2 3"])
+def test_a_product_of_texts(ranks, words):
+    """A text that is no number lies on one rank; all raise what that one has met."""
+    texts = np.array(words.split())
+
+    def on_rank() -> None:
+        x = numpy_dist.asarray(texts)
+        for dtype in ("d", "i1", "d"):
+            try:
+                expected = np.multiply.reduce(texts, dtype=dtype)
+            except ValueError as error:
+                with pytest.raises(ValueError, match=str(error).replace("(", r"\(").replace(")", r"\)")):
+                    np.multiply.reduce(x, dtype=dtype)
+            else:
+                assert np.multiply.reduce(x, dtype=dtype) == expected
+
+    with config(MIN_SHARD_BYTES=0):
+        run_simulated(ranks, on_rank)

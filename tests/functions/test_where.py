@@ -1,0 +1,67 @@
+"""What may be given as ``where=``: arrays of bools, and whatever is no array for its truth."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import numpy_dist
+from numpy_dist.comm.simulated import run_simulated
+from numpy_dist.settings import config
+
+CALLS = {
+    "add": lambda x, m, out: np.add(x, x, out=out, where=m),
+    "outer": lambda x, m, out: np.multiply.outer(x[:2], x[:3], where=m[:3]).shape,
+    "reduce": lambda x, m, out: np.add.reduce(x, where=m),
+    "sum": lambda x, m, out: np.sum(x, where=m),
+    "prod": lambda x, m, out: np.prod(x, where=m),
+    "mean": lambda x, m, out: np.mean(x, where=m),
+    "max": lambda x, m, out: np.max(x, where=m, initial=0),
+    "any": lambda x, m, out: np.any(x, where=m),
+    "copyto": lambda x, m, out: np.copyto(out, x, where=m),
+    "method": lambda x, m, out: x.sum(where=m),
+}
+MASKS = [np.array([0, 1, 1, 0, 1, 0]), np.ones(6), np.ones(6, "M8[s]"), np.ones(6, bool), np.array(["a"] * 6)]
+SCALARS = [1, 0, 2.5, np.int8(1), np.float32(0), np.True_, np.array(True)]
+
+
+def _outcome(call: Any, *arguments: Any, **keywords: Any) -> str:
+    try:
+        made = call(*arguments, **keywords)
+        return repr(made.gather() if isinstance(made, numpy_dist.DistArray) else np.asarray(made))
+    except TypeError as error:
+        return str(error)
+
+
+@pytest.mark.parametrize("ranks", [1, 3])
+@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.filterwarnings("ignore:'where' used without 'out'")
+def test_masks_are_arrays_of_bools(ranks, name):
+    call = CALLS[name]
+
+    def on_rank() -> list[str]:
+        with config(MIN_SHARD_BYTES=0):
+            x, out = numpy_dist.asarray(np.arange(6.0)), numpy_dist.asarray(np.zeros(6))
+            return [_outcome(call, x, given, out) for mask in MASKS for given in (mask, numpy_dist.asarray(mask))]
+
+    x, out = np.arange(6.0), np.zeros(6)
+    expected = [_outcome(call, x, mask, out) for mask in MASKS for _ in range(2)]
+    assert sum("Cannot cast array data" in text for text in expected) >= 4
+    for found in run_simulated(ranks, on_rank):
+        assert found == expected
+
+
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_of_scalars_the_truth_is_taken(ranks):
+    def check(x: Any, out: Any) -> list[str]:
+        return [_outcome(np.add, x, x, out, where=scalar) for scalar in SCALARS]
+
+    def on_rank() -> list[str]:
+        with config(MIN_SHARD_BYTES=0):
+            return check(numpy_dist.asarray(np.arange(6.0)), numpy_dist.asarray(np.zeros(6)))
+
+    expected = check(np.arange(6.0), np.zeros(6))
+    for found in run_simulated(ranks, on_rank):
+        assert found == expected
