@@ -91,9 +91,8 @@ def reduction(
     Ranks reduce their shards, one sweep fused with the element-wise work before it, and the owners of the result fold
     partial results in rank order. Float sums are within NumPy's error and depend on shape, layout and rank count only.
     """
-    keepdims = bool(keepdims)
+    keepdims, where = bool(keepdims), mask_of(where)
     out = out[0] if isinstance(out, tuple) else out
-    where = mask_of(where)
     if not (is_sharded(x) or is_sharded(where)):
         return _at_once(ufunc, x, axis, dtype, out, keepdims, initial, where)
     usual = out is None and where is True and initial is np._NoValue
