@@ -82,6 +82,16 @@ case(np.add, a(5), a(5), out=a(5), where=of([True, False, True, False, True]))
 case(np.sqrt, a(3, 5, values="positive"), out=a(3, 5), where=of([True, False, True, False, True]))
 case(np.sum, a(6, 5, values="whole"), axis=0, out=a(5), where=of([[True], [False]] * 3))
 
+# A mask of another dtype than bool is an error on every rank, whatever its values.
+for _mask in (a(5, dtype="i4", values="ones"), a(5, values="zeros"), plain(5, dtype="i4", values="ones")):
+    case(np.add, a(6, 5), 1.0, out=a(6, 5), where=_mask)
+    case(np.add.outer, a(6), a(5), out=a(6, 5), where=_mask)
+    case(np.add.reduce, a(6, 5), where=_mask)
+    case(np.subtract.reduce, a(6, 5), where=_mask)
+    case(np.max, a(6, 5), axis=1, initial=1.0, where=_mask)
+    for _function in (np.sum, np.mean, np.var, np.any, np.nansum):
+        case(_function, a(6, 5), axis=0, where=_mask)
+
 # Nothing at all.
 for _function in (np.sum, np.prod, np.all, np.any, np.max, np.min, np.argmax, np.mean, np.var, np.median, np.ptp,
                   np.cumsum, np.sort, np.unique, np.nonzero, np.count_nonzero, np.concatenate, np.vstack):  # fmt: skip
@@ -110,6 +120,7 @@ case(A.__contains__, of([1.0, np.nan]), via=lambda x: [np.nan in x, 1 in x, "x" 
 case(np.array, a(4), via=lambda x: np.array(x, copy=True, like=x))
 case(np.array, a(4), via=lambda x: np.array([x, x], like=x))
 case(A.__array__, a(4), via=lambda x: np.array(x, copy=True) + 0, declines="an ndarray is asked for")
+case(A.__array__, a(4), via=lambda x: _without_copy(x))
 case(A.__array__, a(4), via=lambda x: np.array([x, x]) + 0, declines="an ndarray is asked for")
 case(A.__array__, a(4, values="whole"), via=lambda x: np.sum([x, x]), declines="an ndarray is asked for")
 case(A.__copy__, a(4), via=lambda x: copy.copy(x) is x)
@@ -199,12 +210,32 @@ for _what in ("divide", "invalid", "over"):
 # Masked arrays, and subclasses.
 
 
+def _without_copy(x):
+    """An array that lies in the argument's memory; shards do not, and say what NumPy says of such."""
+    try:
+        return isinstance(np.array(x, copy=False), np.ndarray)
+    except ValueError as error:
+        return str(error).startswith("Unable to avoid copy")
+
+
+def _mixed(x, y):
+    """A subclass's result; it is refused where one of ours takes part, which the subclass knows nothing of."""
+    try:
+        return isinstance(x + y, np.ndarray)
+    except TypeError as error:
+        return "all returned NotImplemented" in str(error) and any(type(v).__name__ == "DistArray" for v in (x, y))
+
+
 def _masked(x):
     return np.ma.masked_array(x.gather() if hasattr(x, "gather") else x, mask=[True, False, False, True])
 
 
 case(A.__array__, a(4), via=lambda x: np.ma.getmaskarray(_masked(x) + 1), materialises=True)
 case(A.__array_ufunc__, plain_of([1.0, 2.0]), via=lambda x: type(x.view(np.matrix) * 2.0).__name__)
+
+for _class in (np.matrix, np.recarray):
+    case(A.__array_ufunc__, a(4), plain(4), via=lambda x, y, c=_class: _mixed(x, y.view(c)), materialises=True)
+    case(A.__array_ufunc__, a(4), plain(4), via=lambda x, y, c=_class: _mixed(y.view(c), x), materialises=True)
 
 # What derived cases (`variants`) have found.
 for _function in (np.fft.fft, np.fft.ifft, np.fft.rfft, np.fft.irfft, np.fft.hfft):

@@ -77,7 +77,10 @@ DIFFERENCES += tuple(
     for method in (ufunc.reduce, ufunc.reduceat)
 )
 if not is_sound(np.power, np.dtype(float)):
-    DIFFERENCES += tuple(Difference(f, "warnings are", _WRONG, True) for f in (np.power.reduce, np.power.reduceat))
+    DIFFERENCES += tuple(
+        Difference(f, "warnings are", _WRONG, variants=True, by_layout=True)
+        for f in (np.power.reduce, np.power.reduceat)
+    )
 
 _CAST = "a Python number that overflows in the array's dtype does so in the loop, not in a cast before it"
 DIFFERENCES += tuple(
@@ -105,6 +108,7 @@ _FORGETS = "where it casts in pieces, NumPy forgets all steps but the last"
 DIFFERENCES += (
     Difference(np.power.at, "of argument 0, afterwards, differ", _PARTIAL, variants=True),
     Difference(np.lcm.reduce, "of result differ", _OVERFLOWS, variants=True, by_layout=True),
+    Difference(np.lcm.reduceat, "of result differ", _OVERFLOWS, variants=True, by_layout=True),
     Difference(np.lcm.accumulate, "of result differ", _OVERFLOWS, variants=True, by_layout=True),
     Difference(np.divide.reduceat, "values of result differ", _HALF, variants=True, by_layout=True),
     Difference(np.ldexp.reduce, "of result differ", _FORGETS, variants=True, by_layout=True),
