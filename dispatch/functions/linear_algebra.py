@@ -103,10 +103,12 @@ def dot(a: Any, b: Any, out: Any = None) -> Any:
         result = _product(a, b, dtype, "dot")
     if out is None:
         return result
-    if out.dtype != dtype or tuple(out.shape) != np.shape(result) or not _flags(out).c_contiguous:
+    if out.dtype != dtype or out.ndim != np.ndim(result) or not _flags(out).c_contiguous:
         raise ValueError(
             "output array is not acceptable (must have the right datatype, number of dimensions, and be a C-Array)"
         )
+    if tuple(out.shape) != np.shape(result):
+        raise ValueError("output array has wrong dimensions")
     np.copyto(out, result)
     return out
 

@@ -87,24 +87,25 @@ def _calls(ranks: int) -> int:
 
         for _ in range(4):
             step()
-        count = 0
 
         def note(frame: Any, event: str, argument: Any) -> None:
             nonlocal count
             count += event == "call"
 
-        sys.setprofile(note)
-        try:
-            step()
-        finally:
-            sys.setprofile(None)
-        found.append(count)
+        for _ in range(5):
+            count = 0
+            sys.setprofile(note)
+            try:
+                step()
+            finally:
+                sys.setprofile(None)
+            found.append(count)
 
     side = round(ranks**0.5)
     with config(MIN_SHARD_BYTES=1):
         inner = (side // 2) * side + side // 2
         numpy_dist.count_program(program, np.broadcast_to(0.0, (20 * side, 20 * side)), ranks=ranks, only=[inner])
-    return found[-1]
+    return min(found)  # the collector of garbage has callbacks
 
 
 @pytest.mark.parametrize("many", [256, 1024])
