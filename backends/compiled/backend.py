@@ -14,10 +14,11 @@ import numpy as np
 from numpy_dist.backends.axes import in_memory_order, memory_order
 from numpy_dist.backends.base import Loop, ReduceStep
 from numpy_dist.backends.compiled.arguments import Block, Reduced
-from numpy_dist.backends.compiled.bundled import BundledLoops, bundle_source
-from numpy_dist.backends.compiled.chained import ChainedLoops, chain_source, steps_of, units_of
+from numpy_dist.backends.compiled.bundled import BundledLoops
+from numpy_dist.backends.compiled.chained import ChainedLoops, steps_of, units_of
 from numpy_dist.backends.compiled.compiler import CompileError, Compiler
 from numpy_dist.backends.compiled.form import Form, NotCompiled, UnfitScalar, lower
+from numpy_dist.backends.compiled.kernel_files import kernel_file
 from numpy_dist.backends.compiled.repair import repair
 from numpy_dist.backends.compiled.routines import Mover
 from numpy_dist.backends.compiled.source import Kernel, generate
@@ -138,12 +139,12 @@ class Compiled:
         steps = steps_of([block for _, block in members], rows, self.pool.count)
         if steps is None:
             return None
-        address = self._routine(chain_source(), True)
+        address = self._routine(kernel_file("chain"), True)
         return None if address is None else ChainedLoops(self, address, members, rows, steps)
 
     def bundle(self, members: Sequence[Repeated]) -> BundledLoops | None:
         """Kernels as one (see `backends.base.Chainable.bundle`)."""
-        address = self._routine(bundle_source(), True)
+        address = self._routine(kernel_file("bundle"), True)
         return None if address is None else BundledLoops(self, address, members)
 
     def _interpret(self, loop: Loop, tier: Tier) -> None:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Sequence
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,15 +12,6 @@ from numpy_dist.backends.axes import in_memory_order
 from numpy_dist.backends.base import Loop
 from numpy_dist.backends.compiled.arguments import ALONE, Block, Scalars
 from numpy_dist.backends.compiled.repair import repair
-
-_SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bundle.py")
-
-
-@lru_cache(maxsize=1)
-def bundle_source() -> str:
-    """The source of the kernel."""
-    with open(_SOURCE, encoding="utf-8") as file:
-        return file.read()
 
 
 class Task(NamedTuple):

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 from math import gcd, lcm
 from typing import Any, NamedTuple
 
@@ -21,15 +19,7 @@ SMALLEST = 1 << 25  # bytes that the largest loop goes through: fewer stay in ca
 STEP_BYTES = 1 << 18  # of operands that the rows of a step have: they should stay in a core's own cache
 STEPS_A_THREAD = 4  # at least, so that threads end at about the same time
 
-_SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "chain.py")
 _PROGRESS, _HEAD, _MEMBER, _FOLD, _TARGET = 1, 2, 6, 9, 5  # words, as in chain.py
-
-
-@lru_cache(maxsize=1)
-def chain_source() -> str:
-    """The source of the kernel."""
-    with open(_SOURCE, encoding="utf-8") as file:
-        return file.read()
 
 
 class Steps(NamedTuple):

@@ -13,11 +13,11 @@ from collections import deque
 from collections.abc import Callable
 from typing import Protocol
 
+from numpy_dist.backends.compiled.kernel_files import kernel_file
 from numpy_dist.backends.compiled.threads_count import spare_cpus
 
 __all__ = ["ThreadPool"]
 
-_LAUNCH = os.path.join(os.path.dirname(os.path.abspath(__file__)), "launch.py")
 KERNEL = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
 
 # Offsets in bytes, as in launch.py, which the main process does not import (it would import Numba).
@@ -46,8 +46,7 @@ class Compiler(Protocol):
 
 def launch_source() -> str:
     """The source of the kernel that the threads run."""
-    with open(_LAUNCH, encoding="utf-8") as file:
-        return file.read()
+    return kernel_file("launch")
 
 
 class Request:

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from numpy_dist.backends.base import Chainable
 from numpy_dist.backends.summation import fold_chunks
 from numpy_dist.engine.part import Part, Present, address_of, reporter
 from numpy_dist.ir.statements import Reduction, Statement
@@ -43,7 +42,7 @@ class SideBySide:
     def _make_bundle(self) -> bool:
         """Find out how to run the parts as one, if that is possible by now."""
         repeats = [part.repeat for part in self.parts]
-        if len(repeats) < 2 or not all(x is not None and isinstance(x, Chainable) for x in repeats):
+        if len(repeats) < 2 or not all(hasattr(x, "bundle") for x in repeats):  # None, too, has none
             return False
         self._bundle = repeats[0].bundle(repeats[1:])
         if self._bundle is None:
