@@ -15,6 +15,9 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from numpy_dist.conformance import known_differences
+from numpy_dist.conformance.known_differences import Difference
+
 
 class Communicator:
     """The ranks of a program that has one."""
@@ -38,9 +41,13 @@ class Adapter:
     ----------
     memory_order : bool
         Whether strides and contiguity are compared.
+    views : bool
+        Whether parts of arrays share their memory and can be assigned to. If so, arguments are views of larger
+        arrays, taken by slices, integers, `...` and ``.T``, and results are written to, to see what else changes.
     """
 
     memory_order = False
+    views = True
 
     def distribute(self, base: np.ndarray, generator: random.Random) -> tuple[Any, str]:
         """An array with these values, lying as `generator` tells, and how it lies, in words."""
@@ -61,6 +68,10 @@ class Adapter:
     def kind_of(self, function: Any) -> str:
         """ "gathered" where a function is known to run on gathered NumPy, with a warning; else anything."""
         return "native"
+
+    def differences(self) -> tuple[Difference, ...]:
+        """What is known to differ from NumPy; by default what ``--load`` has brought."""
+        return known_differences.added()
 
     def finish(self, *arrays: Any) -> None:
         """Run what was only recorded so far."""

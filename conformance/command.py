@@ -8,13 +8,15 @@ import os
 import subprocess
 import sys
 import tempfile
+import traceback
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from numpy_dist.conformance import coverage, known_differences, report, selection, worker
+from numpy_dist.cli.main import backend
+from numpy_dist.conformance import adapter, coverage, known_differences, report, selection, worker
 from numpy_dist.dispatch.core import catalogue
 from numpy_dist.dispatch.core.keys import name_of
 
@@ -23,11 +25,24 @@ ENVIRONMENT = {"OMP_NUM_THREADS": "1", "NUMPY_DIST_NUM_THREADS": "1", "NUMPY_DIS
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """The options that are the command's own."""
-    parser.add_argument("--ranks", default="1,2,3,4", help="numbers of ranks (default: %(default)s)")
-    parser.add_argument("--backend", help="sets NUMPY_DIST_BACKEND")
-    parser.add_argument("--report", metavar="FILE", help="write an HTML page")
+    parser.add_argument("--ranks", type=_numbers, default="1,2,3,4", help="numbers of ranks (default: %(default)s)")
+    parser.add_argument("--backend", type=backend, help="sets NUMPY_DIST_BACKEND")
+    parser.add_argument("--report", type=_file, metavar="FILE", help="write an HTML page")
     parser.add_argument("--share", action="store_true", help="only print how much of NumPy runs without gathering")
     parser.add_argument("--at-least", type=float, metavar="PERCENT", help="with --share: fail below this")
+
+
+def _numbers(text: str) -> list[int]:
+    return [worker.at_least_one(word) for word in text.split(",")]
+
+
+def _file(text: str) -> Path:
+    """A file that can be written: the page is written at the end, after minutes."""
+    try:
+        Path(text).open("a").close()
+    except OSError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    return Path(text)
 
 
 def share() -> tuple[int, int, int, int]:
@@ -57,8 +72,8 @@ def differences() -> Iterator[tuple[str, str]]:
         by_reason.setdefault(entry.reason, []).append(name_of(entry.function))
     for reason, names in by_reason.items():
         yield ", ".join(names), f"{reason}. Ours is what NumPy has for contiguous arguments that do not overlap."
-    for known in known_differences.all_differences():
-        yield name_of(known.function), f"{known.reason}."
+    for known in adapter.current().differences():
+        yield name_of(known.function) if known.function else "any function", f"{known.reason}."
 
 
 def run_job(ranks: int, backend: str | None, given: Sequence[str]) -> tuple[int, list[dict[str, Any]]]:
@@ -80,26 +95,24 @@ def run(options: argparse.Namespace) -> int:
         native, functions, _, _ = share()
         return int(options.at_least is not None and 100 * native < options.at_least * functions)
     given, failed = handed_on(options), False
-    worker.load(options.load)
     expected = len(list(selection.choose(worker.names_in(options.area), worker.names_in(options.functions))))
-    if not expected:
-        print("no function has this name, or no topic contains this text", file=sys.stderr)
-        return 2
     runs: dict[int, list[dict[str, Any]]] = {}
-    for ranks in [int(text) for text in options.ranks.split(",")]:
+    for ranks in options.ranks:
         code, runs[ranks] = run_job(ranks, options.backend, given)
         rows = runs[ranks]
         for row in rows:
             print("".join(f"{row['function']}: {text}\n" for text in row["problems"]), end="")
         if code or len(rows) < expected:
-            print(f"{ranks} ranks: the run ended with exit code {code} after {len(rows)} of {expected} functions")
+            end = f"the run ended with exit code {code} after {len(rows)} of {expected} functions"
+            print(f"{report.counted(ranks, 'rank')}: {end}")
             failed = True
         print(*report.summary({ranks: rows}), sep="\n", flush=True)
         failed |= any(row["problems"] for row in rows)
     if options.report:
         title = f"Conformance of {options.adapter or 'numpy_dist'} with NumPy"
-        page = report.html(runs, share_text(), list(differences()), f"{title} {np.__version__}")
-        Path(options.report).write_text(page, encoding="utf-8")
+        line = "" if options.adapter else share_text()
+        page = report.html(runs, line, list(differences()), f"{title} {np.__version__}")
+        options.report.write_text(page, encoding="utf-8")
         print(f"wrote {options.report}")
     return int(failed)
 
@@ -112,7 +125,23 @@ def main(arguments: Sequence[str]) -> int:
         description="Compares every function with NumPy: values, dtypes, views, errors and warnings.",
     )
     add_options(parser)
-    return run(parser.parse_args(arguments))
+    options = parser.parse_args(arguments)
+    if options.at_least is not None and not options.share:
+        parser.error("--at-least is about --share")
+    if "" not in sys.path:
+        sys.path.insert(0, "")  # as the ranks have it, which `python -m` starts
+    try:
+        worker.load(options.load)
+        under_test = worker.adapter_named(options.adapter)
+    except (ImportError, TypeError) as error:
+        traceback.print_exc()
+        parser.error(f"--load or --adapter: {error}")
+    areas, functions = worker.names_in(options.area), worker.names_in(options.functions)
+    lost = selection.not_found(areas, functions)
+    if lost or not any(selection.choose(areas, functions)):
+        parser.error(f"no function has this name, or no topic contains this text: {', '.join(lost or functions)}")
+    with under_test:
+        return run(options)
 
 
 def handed_on(options: argparse.Namespace) -> list[str]:

@@ -77,7 +77,7 @@ def differences(
             yield f"{name} is {_told(ours)} instead of an array {_told(theirs)}"
     elif type(ours) is not type(theirs) and not _same_scalars(ours, theirs):
         yield f"{name} is {_told(ours)} instead of {_told(theirs)}"
-    elif isinstance(theirs, np.generic):
+    elif isinstance(theirs, np.generic) or tolerance is not None and isinstance(theirs, float | complex):
         yield from _value_differences(np.asarray(ours), np.asarray(theirs), tolerance, name)
     elif not (ours == theirs or ours != ours and theirs != theirs):
         yield f"{name} is {ours!r} instead of {theirs!r}"
@@ -113,7 +113,8 @@ def _array_differences(
     if array.dtype != theirs.dtype:
         yield f"{name} has dtype {array.dtype} instead of {theirs.dtype}"
         return
-    mine, others = _flags(array), _flags(theirs)
+    mine = _flags(array) if hasattr(array, "flags") else {}  # arrays of other libraries may have none
+    others = _flags(theirs) if mine else {}
     for flag, other in others.items():
         if mine[flag] != other and (order or flag == "WRITEABLE"):
             yield f"flag {flag} of {name} is {mine[flag]} instead of {other}"

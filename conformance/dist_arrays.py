@@ -12,6 +12,7 @@ import numpy as np
 import numpy_dist.distarray  # noqa: F401 - registers the class of the arrays
 from numpy_dist import engine
 from numpy_dist.conformance.adapter import Adapter
+from numpy_dist.conformance.known_differences import Difference, all_differences
 from numpy_dist.conformance.layouts import random_layout
 from numpy_dist.dispatch.core import catalogue, fallback
 from numpy_dist.errors import FallbackError, FallbackWarning
@@ -46,6 +47,9 @@ class DistArrays(Adapter):
 
     def kind_of(self, function: Any) -> str:
         return catalogue.kind_of(function)
+
+    def differences(self) -> tuple[Difference, ...]:
+        return all_differences()
 
     def finish(self, *arrays: Any) -> None:
         engine.force(*arrays)

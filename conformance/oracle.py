@@ -242,6 +242,8 @@ def _contiguous_differences(case: Case, subject: Subject, collected: Any, theirs
 
 def _write_through(subject: Subject, ours: Outcome, theirs: Outcome) -> None:
     """Write into results on both sides: whether they are views shows in the arguments, compared afterwards."""
+    if not current().views:
+        return
     given = [operand.theirs for operand in subject.operands]
     with current().settings(), warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)  # NumPy warns who looks at flags of `broadcast_arrays`

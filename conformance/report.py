@@ -17,6 +17,11 @@ pre { white-space: pre-wrap; margin: .3em 0; } code { font-size: 95%; }
 """
 
 
+def counted(number: int, what: str) -> str:
+    """ "1 rank", "2 ranks"."""
+    return f"{number} {what}{'s' * (number != 1)}"
+
+
 def totals(rows: Sequence[Row]) -> tuple[int, int, int]:
     """Cases, those that passed (known differences among them), and those with known differences."""
     return tuple(sum(row[name] for row in rows) for name in ("cases", "passed", "known"))  # type: ignore[return-value]
@@ -24,11 +29,11 @@ def totals(rows: Sequence[Row]) -> tuple[int, int, int]:
 
 def summary(runs: Runs) -> Iterator[str]:
     """One line for each number of ranks."""
-    for ranks, rows in runs.items():
+    for number, rows in runs.items():
         cases, passed, known = totals(rows)
         problems = sum(len(row["problems"]) for row in rows)
-        text = f"{ranks} rank{'s' * (ranks > 1)}: {passed} of {cases} cases of {len(rows)} functions passed"
-        yield f"{text}, {known} of them with known differences; {problems} problems"
+        text = f"{counted(number, 'rank')}: {passed} of {cases} cases of {counted(len(rows), 'function')} passed"
+        yield f"{text}, {known} of them with known differences; {counted(problems, 'problem')}"
 
 
 def html(runs: Runs, share: str, differences: Sequence[tuple[str, str]], title: str) -> str:
@@ -57,7 +62,7 @@ def _tables(runs: Runs) -> Iterator[str]:
     for ranks, rows in runs.items():
         for row in rows:
             found.setdefault(row["topic"], {}).setdefault(row["function"], {})[ranks] = row
-    heads = "".join(f"<th>{n} rank{'s' * (n > 1)}</th>" for n in runs)
+    heads = "".join(f"<th>{counted(n, 'rank')}</th>" for n in runs)
     for topic in sorted(found):
         yield f"<h2>{escape(topic)}</h2><table><tr><th>function</th><th>kind</th><th>reason</th>{heads}</tr>"
         for function in sorted(found[topic]):
@@ -76,8 +81,8 @@ def _line(function: str, by_ranks: Mapping[int, Row], ranks: Sequence[int]) -> s
         known = f" ({row['known']} known)" if row["known"] else ""
         bad = " bad" if row["problems"] else ""
         cells.append(f"<td class='n{bad}'>{row['passed']} / {row['cases']}{known}</td>")
-    problems = [f"{n} ranks: {text}" for n, row in by_ranks.items() for text in row["problems"]]
-    shown = f"<details><summary>{len(problems)} problems</summary>" if problems else ""
+    problems = [f"{counted(n, 'rank')}: {text}" for n, row in by_ranks.items() for text in row["problems"]]
+    shown = f"<details><summary>{counted(len(problems), 'problem')}</summary>" if problems else ""
     shown += "".join(f"<pre>{escape(text)}</pre>" for text in problems) + ("</details>" if problems else "")
     head = f"<td><code>{escape(function)}</code>{shown}</td><td>{escape(first['kind'])}</td>"
     return f"<tr>{head}<td>{escape(first['reason'])}</td>{''.join(cells)}</tr>"

@@ -112,6 +112,8 @@ def _operand(array: Array, salt: str, generator: random.Random) -> Operand:
     if array.view == "whole" and array.distributed:
         how = pick(generator, _PRESENTATIONS if values.dtype.kind in "fc" else _PRESENTATIONS | _BACKWARDS)
         enlarge, view = VIEWS[how]
+    if array.distributed and not current().views:
+        how, (enlarge, view) = "whole", VIEWS["whole"]
     base = np.array(enlarge(values), order="C")
     if not array.distributed:
         mine = base.copy()

@@ -14,7 +14,7 @@ from contextlib import nullcontext
 from typing import Any
 
 from numpy_dist.comm.detect import get_communicator
-from numpy_dist.conformance import adapter, selection, suite
+from numpy_dist.conformance import adapter, known_differences, selection, suite
 from numpy_dist.conformance.case import Case, Topic
 from numpy_dist.conformance.oracle import Unexpected, check, is_overridable
 from numpy_dist.dispatch.core import catalogue, registry
@@ -63,15 +63,18 @@ def described(case: Case) -> tuple[str, str]:
     owner = suite.owner_of(case.function)
     if not is_overridable(owner) or not callable(owner):
         return "method", ""
-    return adapter.current().kind_of(owner), reason_of(owner)
+    kind = adapter.current().kind_of(owner)
+    return kind, reason_of(owner) if kind in ("gathered", "refused") else ""
 
 
 def load(names: Sequence[str]) -> None:
-    """Import modules that register overrides; one that has a `TOPIC` adds its cases."""
+    """Import modules that register overrides; one may add cases (`TOPIC`) and known differences (`DIFFERENCES`)."""
     for name in names:
-        topic = getattr(importlib.import_module(name), "TOPIC", None)
+        module = importlib.import_module(name)
+        topic = getattr(module, "TOPIC", None)
         if isinstance(topic, Topic):
             suite.add(topic)
+        known_differences.add(getattr(module, "DIFFERENCES", ()))
 
 
 def adapter_named(name: str | None) -> Any:
@@ -79,7 +82,17 @@ def adapter_named(name: str | None) -> Any:
     if name is None:
         return nullcontext()
     module, _, attribute = name.partition(":")
-    return adapter.use(getattr(importlib.import_module(module), attribute)())
+    found = getattr(importlib.import_module(module), attribute, None) if attribute else None
+    if not (isinstance(found, type) and issubclass(found, adapter.Adapter)):
+        raise TypeError(f"{name!r} is not module:Class, with a subclass of numpy_dist.conformance.adapter.Adapter")
+    return adapter.use(found())
+
+
+def at_least_one(text: str) -> int:
+    """A number that is not less than 1."""
+    if not text.strip().isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 on")
+    return int(text)
 
 
 def arguments() -> argparse.ArgumentParser:
@@ -88,9 +101,9 @@ def arguments() -> argparse.ArgumentParser:
     parser.add_argument("--area", action="append", default=[], help="topics whose titles contain this (repeatable)")
     parser.add_argument("--functions", action="append", default=[], help="names, as sort,linalg.norm (repeatable)")
     parser.add_argument("--seed", default="0", help="of the layouts (default: %(default)s)")
-    parser.add_argument("--layouts", type=int, default=1, help="for each case (default: %(default)s)")
+    parser.add_argument("--layouts", type=at_least_one, default=1, help="for each case (default: %(default)s)")
     parser.add_argument("--variants", action="store_true", help="derive further cases from those that are written")
-    parser.add_argument("--load", action="append", default=[], help="a module with overrides, and cases as TOPIC")
+    parser.add_argument("--load", action="append", default=[], help="a module with overrides, TOPIC, DIFFERENCES")
     parser.add_argument("--adapter", help="module:Class, an adapter for arrays of another library")
     return parser
 

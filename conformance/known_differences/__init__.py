@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import re
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,8 @@ __all__ = [
     "STRIDE_DEPENDENT",
     "Difference",
     "StrideDependent",
+    "add",
+    "added",
     "all_differences",
     "crashes_numpy",
     "depends_on_strides",
@@ -43,6 +46,7 @@ __all__ = [
 # NumPy goes through indices along memory, and names the first that is out of bounds there.
 _ANY_INDEX = (r"^index -?\d+ is out of bounds", "index")
 _BYTES = (np.ndarray.byteswap, np.ndarray.tofile, np.fromfile, np.save, np.savez, np.savez_compressed)
+_added: list[Difference] = []
 _BY_FUNCTION = {entry.function: entry for entry in STRIDE_DEPENDENT}
 
 
@@ -110,13 +114,23 @@ def of_backend(name: str) -> tuple[Difference, ...]:
 def all_differences() -> tuple[Difference, ...]:
     """Those of all backends, and those of the one that is in use."""
     backend = "numba" if config.BACKEND == "auto" else config.BACKEND
-    return (*_EVERYWHERE, *of_backend(backend))
+    return (*_EVERYWHERE, *of_backend(backend), *_added)
 
 
-def matching(case: Case, problem: str) -> set[Difference]:
-    """The known differences that explain a problem of a case."""
+def add(differences: Iterable[Difference]) -> None:
+    """Let the suite know more differences: of somebody else's overrides, backend or arrays."""
+    _added.extend(differences)
+
+
+def added() -> tuple[Difference, ...]:
+    """Those that were added."""
+    return tuple(_added)
+
+
+def matching(case: Case, problem: str, among: Iterable[Difference] | None = None) -> set[Difference]:
+    """The known differences that explain a problem of a case; `among` them, by default among ours."""
     return {
         known
-        for known in all_differences()
-        if known.function == case.function and known.text in problem and (case.variant or not known.variants)
+        for known in (all_differences() if among is None else among)
+        if known.function in (None, case.function) and known.text in problem and (case.variant or not known.variants)
     }

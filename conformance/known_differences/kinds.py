@@ -30,7 +30,8 @@ class Difference:
 
     Attributes
     ----------
-    function : callable
+    function : callable or None
+        None: of any function, and no unexpected pass where it is not seen.
     text : str
         A part of what the oracle says.
     reason : str

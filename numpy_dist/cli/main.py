@@ -11,8 +11,8 @@ from importlib import metadata
 
 from numpy_dist.cli import cache, launcher, report
 from numpy_dist.errors import LauncherError
+from numpy_dist.settings import config
 
-BACKENDS = ("auto", "numpy", "numba", "cupy", "null", "fake")
 RUN_OPTIONS_WITH_VALUE = ("-n", "--ranks", "--backend", "--timeout")
 
 
@@ -36,6 +36,15 @@ def _at_least_one(text: str) -> int:
     return number
 
 
+def backend(text: str) -> str:
+    """A backend of ours, or of a plug-in."""
+    try:
+        with config(BACKEND=text):
+            return config.BACKEND
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
 def _seconds(text: str) -> float:
     number = float(text)
     if not 0 <= number < float("inf"):
@@ -57,7 +66,7 @@ def build_parser() -> tuple[argparse.ArgumentParser, argparse.ArgumentParser]:
         description="Runs a script on N ranks. Shows what rank 0 prints, and the errors of every rank with its number.",
     )
     run.add_argument("-n", "--ranks", type=_at_least_one, default=1, metavar="N", help="number of ranks (default: 1)")
-    run.add_argument("--backend", choices=BACKENDS, help="sets NUMPY_DIST_BACKEND")
+    run.add_argument("--backend", type=backend, help="sets NUMPY_DIST_BACKEND")
     run.add_argument(
         "--timeout",
         type=_seconds,

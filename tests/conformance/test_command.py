@@ -9,7 +9,7 @@ import sys
 import numpy as np
 import pytest
 
-from numpy_dist.conformance import adapter, command, report, selection, suite, variants
+from numpy_dist.conformance import adapter, command, coverage, report, selection, suite, topics, variants
 from numpy_dist.conformance.arguments import a, of
 from numpy_dist.conformance.case import Case, Topic
 from numpy_dist.conformance.oracle import check
@@ -61,8 +61,33 @@ def test_cases_of_authors_and_what_differs(tmp_path):
 
 @pytest.mark.slow
 def test_what_cannot_be_run(tmp_path):
-    assert run(tmp_path, "--functions", "nonsense")[0] == 2
-    assert run(tmp_path, "--nonsense")[0] == 2
+    code, output = run(tmp_path, "--functions", "nonsense")
+    assert code == 2 and "no function has this name" in output
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("--nonsense", "unrecognized arguments"),
+        ("--functions sort,nonsense", "no function has this name, or no topic contains this text: nonsense"),
+        ("--area nonsense", "no function has this name, or no topic contains this text: nonsense"),
+        ("--area sorting --functions trace", "no function has this name, or no topic contains this text: trace"),
+        ("--ranks 0", "argument --ranks: '0' is not a number from 1 on"),
+        ("--ranks 1,x", "argument --ranks: 'x' is not a number from 1 on"),
+        ("--layouts 0", "argument --layouts: '0' is not a number from 1 on"),
+        ("--backend nonsense", "argument --backend: BACKEND='nonsense' is not allowed; BACKEND is one of auto,"),
+        ("--report no/such/folder.html", "argument --report: [Errno 2]"),
+        ("--at-least 85", "--at-least is about --share"),
+        ("--load no_such_module", "--load or --adapter: No module named 'no_such_module'"),
+        ("--adapter no_such_module:X", "--load or --adapter: No module named 'no_such_module'"),
+        ("--adapter numpy_dist", "--load or --adapter: 'numpy_dist' is not module:Class"),
+        ("--adapter numpy:ndarray", "--load or --adapter: 'numpy:ndarray' is not module:Class"),
+    ],
+)
+def test_options_that_mean_nothing(words, message, capsys):
+    with pytest.raises(SystemExit) as raised:
+        command.main(words.split())
+    assert raised.value.code == 2 and message in capsys.readouterr().err
 
 
 def test_share(capsys):
@@ -79,9 +104,17 @@ def test_names():
     )
     assert selection.is_meant("numpy.add (ufunc)", ["add"]) and not selection.is_meant("numpy.nanmax", ["max"])
     assert [label for _, label, _ in selection.choose(functions=["numpy.sort"])] == ["numpy.sort"]
-    assert {title for title, _, _ in selection.choose(areas=["sorting"])} == {
-        topic.title for topic in suite.topics() if "sorting" in topic.title.lower()
-    }
+    assert {title for title, _, _ in selection.choose(areas=["sorting"])} == {"Sorting, searching, and counting"}
+
+
+def test_every_function_has_its_topic_in_the_manual():
+    titles = selection.topic_of()
+    for function in coverage.functions():
+        assert topics.title_of(function) == titles[function], suite.label(function)
+    names = [name for text in topics._BY_NAME.values() for name in text.split()]
+    assert len(set(names)) == len(names)
+    assert titles[np.sort] == "Sorting, searching, and counting" and titles[np.median] == "Statistics"
+    assert titles[np.add.reduce] == "Universal functions" and titles[np.ndarray.sort] == "The array object"
 
 
 def test_variants_differ_from_their_case_and_from_each_other():
