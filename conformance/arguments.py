@@ -56,7 +56,8 @@ class Array:
 
 def a(*shape: int, dtype: Any = "f8", values: str = "mixed", view: str = "whole") -> Array:
     """A distributed array of these extents."""
-    return Array(shape, np.dtype(dtype).str if not isinstance(dtype, str) else dtype, values, view)
+    named = isinstance(dtype, str) or (isinstance(dtype, np.dtype) and dtype.names is not None)
+    return Array(shape, dtype if named else np.dtype(dtype).str, values, view)
 
 
 def of(values: Any, dtype: Any = None, view: str = "whole") -> Array:
@@ -109,7 +110,7 @@ def _mixed(rng: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype) ->
         return rng.integers(-9, 10, shape).astype(object)
     made = np.empty(shape, dtype)
     for name in dtype.names or ():
-        made[name] = _mixed(rng, shape, made.dtype[name])
+        made[name] = _mixed(rng, made[name].shape, made[name].dtype)
     return made
 
 

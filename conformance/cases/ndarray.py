@@ -232,3 +232,68 @@ case(A.dump, a(6, 5), via=lambda x: x.dump(os.devnull), materialises=True)
 case(A.tofile, a(6, 5), TemporaryFile(), via=lambda x, f: x.tofile(f), materialises=True)
 case(A.tofile, a(6, 5), TemporaryFile(), ",", "%.3f", via=lambda x, *f: x.tofile(*f), materialises=True)
 case(A.__array__, a(6, 5), via=lambda x: np.asarray(x) + 0, declines="an ndarray is asked for")
+
+# Spellings of `order`, and what is none of them.
+for _order in ("c", "f", "a", "k", b"F", None, "Z", "fortran", 3):
+    case(A.copy, a(6, 5), _order, via=lambda x, order: x.copy(order))
+    case(A.astype, a(6, 5), _order, via=lambda x, order: x.T.astype("f4", order=order))
+    case(A.flatten, a(6, 5), _order, via=lambda x, order: x.flatten(order))
+    case(A.ravel, a(6, 5), _order, via=lambda x, order: x.T.ravel(order))
+    case(np.copy, a(6, 5), _order)
+    case(np.add, a(6, 5), a(6, 5), order=_order)
+    case(np.ravel_multi_index, (of([0, 1, 2]), of([3, 1, 0])), (3, 4), order=_order)
+
+# What is assigned to a single element is no sequence.
+for _value in ([3], (3,), [[3]], [], np.array([3]), np.array([[3.0]]), range(1)):
+    for _key in ((0, 0), (0, 0, ...), (0, 0, None)):
+        case(A.__setitem__, a(6, 5), _key, _value, via=operator.setitem)
+for _value in ([[1, 2, 3, 4, 5]], [[[1]]], np.ones((1, 5)), range(5)):
+    case(A.__setitem__, a(6, 5), 0, _value, via=operator.setitem)
+case(A.__setitem__, a(6, 5), (0, 0), a(2, 2), via=operator.setitem)
+case(A.__setitem__, a(), (), [3], via=operator.setitem)
+
+# Casts of what is assigned to a part of complex numbers.
+for _value in (1j, [1, 2j, 3, 4], "a", True, 1e300):
+    case(A.real, a(3, 4, dtype="c8"), _value, via=lambda x, value: setattr(x, "real", value))
+    case(A.imag, a(3, 4, dtype="c8"), _value, via=lambda x, value: setattr(x, "imag", value))
+case(A.real, a(3, 4, dtype="c16"), a(4, dtype="c16"), via=lambda x, y: setattr(x, "real", y))
+
+# Odd indices of iterators, and iterators as arguments.
+for _key in (99, -99, [99], (1, 2), (1,), (slice(1, 3),), (), [], [1.5], 1.5, True, None, "a", [[1, 2]], range(3), {1}):
+    case(A.flat, a(6, 4), _key, via=lambda x, key: x.T.flat[key])
+    case(A.flat, a(6, 4), _key, via=lambda x, key: operator.setitem(x.T.flat, key, 9))
+case(A.flat, a(6, 4, values="whole"), via=lambda x: np.sum(x.T.flat))
+case(A.flat, a(6, 4), via=lambda x: np.add(x.flat, x.ravel()))
+case(A.flat, a(6, 4), via=lambda x: x.ravel() + x.T.flat)
+case(A.flat, a(6, 4), via=lambda x: np.add(x.ravel(), 1, out=x.flat))
+case(A.flat, a(6, 4), via=lambda x: np.concatenate([x.flat, x.T.flat]))
+
+# Records are compared field by field.
+_PAIR = np.dtype("i4,f8")
+for _compare in (operator.eq, operator.ne):
+    case(A.__eq__, a(7, dtype=_PAIR, values="mixed"), via=lambda x, f=_compare: f(x, x[::-1]))
+    case(A.__eq__, a(7, dtype=_PAIR), a(2, 1, dtype=np.dtype("i8,f4")), via=_compare)
+    case(A.__eq__, a(7, dtype=_PAIR), a(2, dtype=_PAIR), via=_compare)
+    case(A.__eq__, a(7, dtype=_PAIR), a(7, dtype=np.dtype([("f1", "f8"), ("f0", "i4")])), via=_compare)
+    for _other in (None, 0, "a", (0, 0.0), np.zeros((), _PAIR)[()]):
+        case(A.__eq__, a(7, dtype=_PAIR), _other, via=_compare)
+    _nested = a(2, 3, dtype=np.dtype([("a", "f8", (2, 2)), ("b", [("c", "M8[s]")])]))
+    case(A.__eq__, _nested, via=lambda x, f=_compare: f(x, x[:, ::-1]))
+
+# Errors.
+for _shape in ((-1, 3), ("a",), (1.5,), (2, None), (np.int64(3),), ((),), ([2, 3],), (None,)):
+    case(A.resize, a(6, 5), _shape, via=lambda x, shape: (y := x.copy(), y.resize(*shape, refcheck=False), y.shape)[2])
+case(A.resize, a(6, 5), via=lambda x: x.resize(30, check=True))
+case(A.byteswap, a(6, 5), via=lambda x: (x.setflags(write=False), x.byteswap(inplace=True)))
+for _reduce in (A.var, A.std):
+    case(_reduce, a(6, 5), via=lambda x, f=_reduce.__name__: getattr(x, f)(correction=1))
+for _out in (3, [3], "a"):
+    case(np.add, a(6, 5), 1, out=_out)
+    case(np.add.reduce, a(6, 5), out=_out)
+    case(A.sum, a(6, 5), via=lambda x, out=_out: x.sum(out=out))
+    for _function in (np.sum, np.max, np.argmax, np.cumsum, np.std, np.median, np.trace, np.round):
+        case(_function, a(6, 5), out=_out)
+    case(np.take, a(6, 5), [0], out=_out)
+    case(np.stack, [a(6, 5), a(6, 5)], out=_out)
+    case(np.einsum, "ij->i", a(6, 5), out=_out)
+    case(np.dot, a(6, 5), a(5), out=_out)

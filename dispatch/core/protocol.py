@@ -22,6 +22,14 @@ from numpy_dist.errors import UnsupportedError
 NO_RULE = "it has no distributed implementation"
 _ufunc_class = np.ufunc
 _DTYPE_CLASS = type(np.dtype)
+_ARRAYS = (engine.Handle, np.ndarray)
+_OUTPUTS = (*_ARRAYS, type(None), type(Ellipsis))
+_NO_ARRAY = "return arrays must be of ArrayType"
+_NO_OUTPUT = {
+    **dict.fromkeys("argmax argmin choose compress cumprod cumsum round take trace".split(), "output must be an array"),
+    **dict.fromkeys("concatenate dot hstack stack vstack".split(), "'out' must be an array"),
+    "einsum": "keyword parameter out must be an array for einsum",
+}
 
 
 def array_function(
@@ -48,6 +56,8 @@ def array_function(
     record = TABLE.get(function)
     if record is None:
         return fallback.call(function, args, kwargs, NO_RULE)
+    if "out" in kwargs and not isinstance(kwargs["out"], _OUTPUTS) and record.name.startswith("numpy."):
+        raise TypeError(_NO_OUTPUT.get(function.__name__, _NO_ARRAY))  # in NumPy's words
     return apply(record, function, args, kwargs)
 
 
@@ -148,6 +158,9 @@ def _keywords(kwargs: dict[str, Any]) -> dict[str, Any] | None:
     for value in (*(kwargs.get("out") or ()), kwargs.get("where")):
         if type(value) not in PLAIN and is_foreign(type(value)):
             return None
+    for value in kwargs.get("out") or ():
+        if value is not None and not isinstance(value, _ARRAYS):
+            raise TypeError(_NO_ARRAY)
     if type(kwargs.get("dtype")) is _DTYPE_CLASS and isinstance(kwargs["dtype"].type, type):
         kwargs = {**kwargs, "dtype": kwargs["dtype"].type}  # a class such as np.dtypes.Float64DType
     where = kwargs.get("where", True)

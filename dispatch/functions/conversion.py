@@ -25,6 +25,7 @@ from numpy_dist.dispatch.functions.creation import (
     memory_axes,
 )
 from numpy_dist.errors import DivergenceError
+from numpy_dist.ir.rules import memory_order
 from numpy_dist.layout.regions import Box
 from numpy_dist.settings import config
 
@@ -116,13 +117,14 @@ def _converted(x: Any, dtype: Any, order: Any, copy: bool | None, split: int | N
     layout = chosen_layout(x.shape, split, mesh)
     kind = x.dtype if dtype is None else np.zeros(0, x.dtype).astype(dtype).dtype
     flags = x._array.flags
-    in_order = order in (None, "K", "A") or flags[f"{order.upper()}_CONTIGUOUS"]
+    order = memory_order(order)
+    in_order = order in ("K", "A") or flags[f"{order}_CONTIGUOUS"]
     changed = kind != x.dtype or not in_order or (layout is not None and layout != engine.layout_of(x))
     if copy is False and changed:
         np.array(np.zeros(1, "f8"), "i8", copy=False)  # NumPy's error
     if not changed and not copy:
         return x
-    return engine.copy(x, dtype=kind, order=order or "K", layout=layout)
+    return engine.copy(x, dtype=kind, order=order, layout=layout)
 
 
 def _from_root(obj: Any, dtype: Any, order: Any, split: int | None, mesh: Any, root: int) -> Any:

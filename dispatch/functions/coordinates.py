@@ -16,6 +16,7 @@ from numpy_dist.dispatch.functions.numpy_source import numpy_source
 from numpy_dist.dispatch.functions.picked import Picked, check_bounds
 from numpy_dist.dispatch.functions.picking import assign, within
 from numpy_dist.dispatch.functions.whole_axes import whole_along
+from numpy_dist.ir.rules import memory_order
 
 _numpys_take_along_axis, _numpys_put_along_axis = numpy_source(np.take_along_axis), numpy_source(np.put_along_axis)
 
@@ -86,6 +87,7 @@ def unravel_index(indices: Any, shape: Any, order: Any = "C") -> Any:
     """Collective: whether an index is out of bounds is asked of all ranks."""
     indices = as_handle(indices)
     np.unravel_index(np.zeros(0, indices.dtype), shape, order=order)  # NumPy's own errors
+    order = memory_order(order, "C")
     extents = (operator.index(shape),) if np.ndim(shape) == 0 else tuple(map(operator.index, shape))
     size = prod(extents)
     outside = (indices < 0) | (indices >= size)
@@ -106,6 +108,7 @@ def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: A
     parts = [x if engine.is_handle(x) else np.asarray(x) for x in multi_index]
     few = tuple(np.zeros((1,) * x.ndim, x.dtype) for x in parts)
     np.ravel_multi_index(few, dims, mode, order)  # NumPy's own errors
+    order = memory_order(order, "C")
     extents = (operator.index(dims),) if np.ndim(dims) == 0 else tuple(map(operator.index, dims))
     try:
         np.broadcast_shapes(*(x.shape for x in parts))

@@ -11,6 +11,7 @@ import numpy as np
 
 from numpy_dist import engine
 from numpy_dist.dispatch.core.registry import implements
+from numpy_dist.ir.rules import memory_order
 from numpy_dist.layout.layout import Layout
 from numpy_dist.layout.regions import Box
 
@@ -58,7 +59,7 @@ def memory_axes(like: np.ndarray | None, order: Any, ndim: int) -> tuple[int, ..
         The array whose order "A" and "K" keep; only its metadata are read.
     order : {"C", "F", "A", "K", None}
     """
-    order = "K" if order is None else order.upper()
+    order = memory_order(order)
     backwards = tuple(range(ndim))[::-1]
     if order == "C" or ndim < 2:
         return None

@@ -13,7 +13,7 @@ from numpy_dist import engine
 from numpy_dist.dispatch.core.registry import decline, implements
 from numpy_dist.dispatch.functions.common import as_handle
 from numpy_dist.dispatch.functions.numpy_source import numpy_source
-from numpy_dist.ir.rules import memory_axes
+from numpy_dist.ir.rules import memory_axes, memory_order
 
 _parse: Any = vars(einsumfunc)["_parse_einsum_input"]
 
@@ -188,7 +188,7 @@ def _spread(names: str, x: Any, wanted: str) -> Any:
 def _order(order: str, labels: list[str], output: str, arrays: list[Any], sizes: dict[str, int]) -> list[int]:
     """The axes of NumPy's result from outermost to innermost in memory: those of its loop over all labels."""
     count = len(output)
-    order = (order or "K").upper()
+    order = memory_order(order)
     fortran = all(x._array.flags.f_contiguous for x in arrays) and not all(x._array.flags.c_contiguous for x in arrays)
     if order == "F" or order == "A" and fortran:
         return list(range(count))[::-1]

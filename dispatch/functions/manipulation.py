@@ -14,6 +14,7 @@ from numpy_dist import engine
 from numpy_dist.dispatch.core.registry import implements
 from numpy_dist.dispatch.functions.common import as_handle, ours, view_or_self, views
 from numpy_dist.dispatch.functions.numpy_source import numpy_source
+from numpy_dist.ir.rules import memory_order
 
 # -- shapes ----------------------------------------------------------------------------------------------------------
 
@@ -47,7 +48,7 @@ def _copy_order(a: Any, order: str) -> str:
 
 @implements(np.ravel, kind="structural")
 def ravel(a: Any, order: str = "C") -> Any:
-    order = order.upper() if isinstance(order, str) else order
+    order = memory_order(order, "C")
     flags = a._array.flags
     if order == "A":
         order = "F" if flags.fnc else "C"
@@ -61,8 +62,6 @@ def ravel(a: Any, order: str = "C") -> Any:
     flags = a._array.flags
     if order == "F" and flags.f_contiguous or order == "C" and flags.c_contiguous:
         return a._view(lambda array: array.reshape(-1, order=order, copy=False))
-    if order not in ("C", "F"):
-        engine.numpy_error(np.ravel, (a,), {"order": order})
     return engine.copy(a, order=order)._view(lambda array: array.reshape(-1, order=order, copy=False))
 
 

@@ -185,7 +185,7 @@ class DistArray(Operators, Indexing, Methods, Refusals):
 
     @real.setter
     def real(self, value: Any) -> None:
-        self.real[...] = value
+        self.real[...] = value if isinstance(value, engine.Handle) else np.asarray(value)  # cast as an array is
 
     @property
     def imag(self) -> DistArray:
@@ -201,7 +201,7 @@ class DistArray(Operators, Indexing, Methods, Refusals):
     def imag(self, value: Any) -> None:
         if self._array.dtype.kind != "c":
             np.zeros(0, self._array.dtype).imag = value  # NumPy's error
-        self.imag[...] = value
+        self.imag[...] = value if isinstance(value, engine.Handle) else np.asarray(value)
 
     @property
     def flat(self) -> Any:

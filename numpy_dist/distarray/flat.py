@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from types import EllipsisType
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,15 @@ def _comparison(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any
         return function(self._flattened(), other)
 
     return compare
+
+
+def _copied(value: Any) -> Any:
+    """An argument in which iterators are copies of the elements, as functions of NumPy make them."""
+    if isinstance(value, FlatIterator):
+        return value.copy()
+    if isinstance(value, dict):
+        return {name: _copied(item) for name, item in value.items()}
+    return type(value)(map(_copied, value)) if type(value) in (tuple, list) else value
 
 
 class FlatIterator:
@@ -54,6 +64,14 @@ class FlatIterator:
         """One-dimensional copy of the array."""
         return self.base.flatten()
 
+    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        return function(*_copied(args), **_copied(kwargs))
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        if any(isinstance(x, FlatIterator) for x in kwargs.get("out", ())):
+            raise TypeError("return arrays must be of ArrayType")
+        return getattr(ufunc, method)(*_copied(inputs), **_copied(kwargs))
+
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         return np.asarray(self.copy(), dtype=dtype)
 
@@ -72,18 +90,51 @@ class FlatIterator:
         self._index += 1
         return value
 
+    def _index_of(self, key: Any, writes: bool = False) -> Any:
+        """An index as the flattened array takes it, after NumPy's errors and warnings for what is none."""
+        if type(key) in (int, slice, EllipsisType) or engine.is_handle(key):
+            return key
+        if isinstance(key, np.ndarray | list) and np.asarray(key).dtype.kind in "iu":
+            return key
+        self._stand_in().flat[key]
+        if writes and isinstance(key, tuple):
+            np.zeros(1).flat[key if key in ((), (Ellipsis,)) else ...] = 0  # type: ignore[index] # NumPy's error
+        if isinstance(key, tuple):
+            return self._index_of(key[0], writes) if key else Ellipsis
+        if isinstance(key, bool):
+            return 0 if key else slice(0)
+        found = np.asarray(key)
+        return found if found.dtype.kind == "b" else found.astype(np.intp) if found.ndim else int(found)
+
+    def _refuse(self, key: Any) -> None:
+        """NumPy's error for an index that is out of bounds."""
+        if not engine.is_handle(key):
+            self._stand_in().flat[key]
+
+    def _stand_in(self) -> np.ndarray:
+        """As many elements in one byte of memory, for NumPy's errors."""
+        return np.broadcast_to(np.zeros((), bool), (self.base.size,))
+
     def __getitem__(self, key: Any) -> Any:
-        found = self._flattened()[key]
+        try:
+            found = self._flattened()[self._index_of(key)]
+        except IndexError:
+            self._refuse(key)
+            raise
         return found.copy() if engine.is_handle(found) else found
 
     def __setitem__(self, key: Any, value: Any) -> None:
         base = self.base
-        flattened = self._flattened()
+        key, flattened = self._index_of(key, writes=True), self._flattened()
         is_view = flattened._storage is base._storage and base._array.flags.c_contiguous
         target = flattened if is_view else flattened.copy()
         whole = target[key] if isinstance(key, (slice, type(Ellipsis))) else None
         if whole is None:
-            target[key] = value
+            try:
+                target[key] = value
+            except IndexError:
+                self._refuse(key)
+                raise
         elif whole.size:
             # The values are repeated as often as they fit, as flatiter does.
             values = value if engine.is_handle(value) else np.asarray(value, base.dtype)

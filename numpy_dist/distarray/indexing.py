@@ -15,7 +15,7 @@ from numpy_dist.distarray.operators import numpy_stand_in, wrap
 
 _BASIC = frozenset({int, slice, NoneType, EllipsisType, np.int64, np.int32, np.intp})
 _are_basic = _BASIC.issuperset
-_SCALARS = frozenset({int, float, complex, bool, str, bytes, list, tuple})
+_SCALARS = frozenset({int, float, complex, bool, str, bytes, list, tuple, range})
 _BLOCK_BYTES = 1 << 16
 _LOOP = 1000  # elements read one by one, after which a loop is told what it costs
 _selected, _assign_part = engine.selected, engine.assign_part  # saves a look-up for each slice
@@ -69,6 +69,25 @@ def _rules(what: str, items: tuple) -> tuple[str, ...]:
     return (f"boolean_{what}", f"integer_{what}") if _has_mask(items) else (f"integer_{what}",)
 
 
+def _has_ellipsis(key: Any) -> bool:
+    return any(item is Ellipsis for item in (key if type(key) is tuple else (key,)))
+
+
+def _detached(record: np.void) -> np.void:
+    """A record of a sharded array, which NumPy would return as a view: one that cannot be written to."""
+    kept = np.array(record)
+    kept.flags.writeable = False
+    return kept[()]  # type: ignore[return-value]
+
+
+def _refuse_sequence(key: Any, ndim: int, value: Any, dtype: np.dtype) -> None:
+    """NumPy's error for lists that are nested more deeply than what they are assigned to has axes."""
+    if ndim == 0 and not _has_ellipsis(key):
+        np.empty(1, dtype)[0] = value
+    else:
+        np.empty((1,) * ndim, dtype)[...] = value
+
+
 def _set_items(array: np.ndarray, key: Any, value: Any) -> np.ndarray:
     """A copy of an array with some items set: `setitem` for integer arrays, as a function of gathered arrays."""
     changed = array.copy()
@@ -119,7 +138,12 @@ class Indexing(engine.Handle):
                 return
             target = self._writable_view(items)
         if type(value) in _SCALARS:
-            value = np.asarray(value, target._array.dtype)  # as NumPy converts what is assigned
+            made = np.asarray(value, target._array.dtype)  # as NumPy converts what is assigned
+            if made.ndim > target._array.ndim:
+                _refuse_sequence(key, target._array.ndim, value, made.dtype)
+            value = made
+        elif not target._array.ndim and _is_array(value) and value.ndim and not _has_ellipsis(key):
+            np.empty(1, target._array.dtype)[0] = numpy_stand_in(value)  # NumPy's error, or its warning before 2.4
         engine.assign(target, value)
 
     def _writable_view(self, key: Any) -> Any:
@@ -145,7 +169,7 @@ class Indexing(engine.Handle):
         value, reads = engine.element(made)
         if reads == _LOOP:
             policy.warn_of_loop(reads)
-        return value
+        return value if type(value) is not np.void else _detached(value)
 
     def _sharded_items(self, items: tuple) -> Any:
         """Advanced indexing where the array or an index is sharded."""
@@ -212,6 +236,7 @@ class Indexing(engine.Handle):
             if i - start >= len(values) or storage.version != written:
                 start, stop = i, min(i + block, length)
                 values = engine.gather(self._block(start, stop))
+                values.flags.writeable = False  # for records, see `_detached`
                 written = storage.version
             yield values[i - start]
 

@@ -13,6 +13,7 @@ from numpy_dist import engine
 from numpy_dist.dispatch.core import protocol
 from numpy_dist.distarray.operators import numpy_stand_in, wrap
 from numpy_dist.errors import UnsupportedError
+from numpy_dist.ir.rules import memory_order
 
 
 def call(function: Callable[..., Any], x: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
@@ -42,6 +43,19 @@ def _method(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
                 return result  # a positional `out`
             return wrap(type(self), result)
         return call(function, self, args, kwargs)
+
+    return method
+
+
+def _spread_method(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """`std` or `var`, which as methods lack a keyword that the functions have."""
+    inner = _method(name, function)
+
+    @functools.wraps(inner)
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if "correction" in kwargs:
+            getattr(np.empty(1), name)(**kwargs)  # NumPy's error
+        return inner(self, *args, **kwargs)
 
     return method
 
@@ -103,11 +117,11 @@ class Methods(engine.Handle):
     repeat = _method("repeat", np.repeat)
     round = _method("round", np.round)
     searchsorted = _method("searchsorted", np.searchsorted)
-    std = _method("std", np.std)
+    std = _spread_method("std", np.std)
     sum = _method("sum", np.sum)
     take = _method("take", np.take)
     trace = _method("trace", np.trace)
-    var = _method("var", np.var)
+    var = _spread_method("var", np.var)
 
     diagonal = _view_method("diagonal")
     getfield = _view_method("getfield")
@@ -127,8 +141,8 @@ class Methods(engine.Handle):
             return self if result is self._array else wrap(type(self), result)
         target = np.zeros((0,) * self._array.ndim, self._array.dtype).astype(dtype, casting=casting).dtype
         flags = self._array.flags
-        in_order = order in ("K", "k") or (order in ("A", "a") and flags.forc) or flags[f"{order.upper()}_CONTIGUOUS"]  # type: ignore[index]
-
+        order = memory_order(order)
+        in_order = order == "K" or (flags.forc if order == "A" else flags[f"{order}_CONTIGUOUS"])  # type: ignore[index]
         if not copy and in_order and target == self._array.dtype:
             return self
         return engine.copy(self, dtype=target, order=order)
@@ -138,6 +152,8 @@ class Methods(engine.Handle):
         swapped = self.view(self._array.dtype.newbyteorder()).astype(self._array.dtype)
         if not inplace:
             return swapped
+        if not self._array.flags.writeable:
+            numpy_stand_in(self).byteswap(inplace=True)  # NumPy's error
         engine.assign(self, swapped)
         return self
 
@@ -165,7 +181,7 @@ class Methods(engine.Handle):
         """Copy of the array."""
         if self._storage is None:
             return wrap(type(self), self._array.copy(order))
-        return engine.copy(self, order=order)
+        return engine.copy(self, order=memory_order(order, "C"))
 
     def fill(self, value: Any) -> None:
         """Set every element to a scalar."""
@@ -209,10 +225,11 @@ class Methods(engine.Handle):
             self._array.reshape(*shape)  # NumPy's error
         return call(np.reshape, self, (shape[0] if len(shape) == 1 else shape,), options)
 
-    def resize(self, *new_shape: Any, refcheck: bool = True) -> None:
+    def resize(self, *new_shape: Any, **options: Any) -> None:
         """Change shape and size in place; new elements are zero. Views of the array keep the old data."""
+        np.empty(0, "V0").resize(*new_shape, **options)  # NumPy's errors; it takes no memory
         shape = new_shape[0] if len(new_shape) == 1 else new_shape
-        if shape is None or shape == ():
+        if shape is None or not new_shape:
             return
         shape = np.broadcast_shapes(shape)
         if not self._array.flags.forc:

@@ -170,10 +170,10 @@ def _equality(operation: Callable[[Any, Any], Any], ufunc: np.ufunc) -> Callable
             value = _operand(other)
             if value is not NotImplemented and value is not _FOREIGN and not engine.is_sharded(value):
                 return wrap(type(self), operation(self._array, value))
+        if self.dtype.kind == "V" or getattr(getattr(other, "dtype", None), "kind", None) == "V":
+            return _records(operation, self, other)
         if other is None:
             return _all_alike(self, operation is operator.ne, self.shape)
-        if self.dtype.kind == "V" or getattr(getattr(other, "dtype", None), "kind", None) == "V":
-            return fallback.call(operation, (self, other), {}, "structured arrays are compared field by field")
         try:
             return compare(self, other)
         except TypeError:
@@ -183,6 +183,25 @@ def _equality(operation: Callable[[Any, Any], Any], ufunc: np.ufunc) -> Callable
             return _all_alike(self, operation is operator.ne, broadcast_shapes(self.shape, np.shape(value)))
 
     return equality
+
+
+def _records(operation: Callable[[Any, Any], Any], x: Any, other: Any) -> Any:
+    """`==` and `!=` of structured arrays: of each field, as NumPy has it."""
+    value = _operand(other)
+    if value is NotImplemented or value is _FOREIGN:
+        return NotImplemented
+    operation(_stand_in(x), _stand_in(value))  # NumPy's error where the fields are not the same
+    if not x.dtype.names or not value.dtype.names:
+        return fallback.call(operation, (x, other), {}, "void elements without fields are compared byte by byte")
+    together, over = (np.logical_and, np.all) if operation is operator.eq else (np.logical_or, np.any)
+    found = None
+    for name in x.dtype.names:
+        made = operation(x[name], value[name])
+        inner = x.dtype[name].shape
+        if inner:
+            made = over(made, axis=tuple(range(-len(inner), 0)))
+        found = made if found is None else together(found, made)
+    return found
 
 
 def _all_alike(x: Any, value: bool, shape: tuple[int, ...]) -> Any:

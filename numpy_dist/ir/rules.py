@@ -87,8 +87,23 @@ def _compare(columns: list[list[int]], outer: int, inner: int) -> bool | None:
     return swap
 
 
-def order_axes(order: str, arrays: Sequence[np.ndarray], shape: tuple[int, ...]) -> tuple[int, ...] | None:
-    """Memory axes of a result for NumPy's ``order`` argument ("K", "A", "C" or "F")."""
+def memory_order(order: Any, default: str = "K") -> str:
+    """The letter that NumPy's ``order`` argument means, in any of its spellings.
+
+    Raises
+    ------
+    TypeError, ValueError
+        NumPy's own, where it means none.
+    """
+    if type(order) is str and order in "KCFA" and len(order) == 1:
+        return order
+    np.empty(0).copy(order)  # NumPy's error
+    return default if order is None else (order.decode() if isinstance(order, bytes) else str(order)).upper()
+
+
+def order_axes(order: Any, arrays: Sequence[np.ndarray], shape: tuple[int, ...]) -> tuple[int, ...] | None:
+    """Memory axes of a result for NumPy's ``order`` argument."""
+    order = memory_order(order)
     if order == "K":
         return memory_axes(arrays, shape)
     if order == "F" or (order == "A" and all(a.flags.fnc for a in arrays)):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import numpy_dist as nd
-from numpy_dist.spmd_testing import run_simulated
+from numpy_dist.spmd_testing import run_simulated, spmd
 
 from .oracle import check
 
@@ -219,3 +219,14 @@ def test_flat():
         a[1].flat = 8
 
     check(body, A)
+
+
+@spmd(1, 2, 3)
+def test_records_are_detached_and_say_so():
+    with nd.config(MIN_SHARD_BYTES=0):
+        x = nd.asarray(np.zeros(5, "i4,f8"))
+        for record in (x[1], next(iter(x)), x[1:][0]):
+            with pytest.raises(ValueError, match="read-only"):
+                record["f0"] = 7
+        x[2] = x[1]
+        assert x[1].item() == (0, 0.0) and not (x["f0"] == 7).any()
