@@ -11,6 +11,7 @@ import numpy as np
 
 from numpy_dist.conformance.arguments import TemporaryFile, a, of, plain
 from numpy_dist.conformance.case import BLAS, SUMS, Topic
+from numpy_dist.dispatch.core.signatures import NUMPY_VERSION
 
 TOPIC = Topic("The array object")
 case = TOPIC.case
@@ -260,8 +261,9 @@ case(A.real, a(3, 4, dtype="c16"), a(4, dtype="c16"), via=lambda x, y: setattr(x
 
 # Odd indices of iterators, and iterators as arguments.
 for _key in (99, -99, [99], (1, 2), (1,), (slice(1, 3),), (), [], [1.5], 1.5, True, None, "a", [[1, 2]], range(3), {1}):
-    case(A.flat, a(6, 4), _key, via=lambda x, key: x.T.flat[key])
-    case(A.flat, a(6, 4), _key, via=lambda x, key: operator.setitem(x.T.flat, key, 9))
+    if NUMPY_VERSION >= (2, 4):  # before, one of them ends the process
+        case(A.flat, a(6, 4), _key, via=lambda x, key: x.T.flat[key])
+        case(A.flat, a(6, 4), _key, via=lambda x, key: operator.setitem(x.T.flat, key, 9))
 case(A.flat, a(6, 4, values="whole"), via=lambda x: np.sum(x.T.flat))
 case(A.flat, a(6, 4), via=lambda x: np.add(x.flat, x.ravel()))
 case(A.flat, a(6, 4), via=lambda x: x.ravel() + x.T.flat)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -25,9 +25,10 @@ _DTYPE_CLASS = type(np.dtype)
 _ARRAYS = (engine.Handle, np.ndarray)
 _OUTPUTS = (*_ARRAYS, type(None), type(Ellipsis))
 _NO_ARRAY = "return arrays must be of ArrayType"
-_NO_OUTPUT = {
+_NO_OUTPUT = {  # of those that are no reductions
     **dict.fromkeys("argmax argmin choose compress cumprod cumsum round take trace".split(), "output must be an array"),
     **dict.fromkeys("concatenate dot hstack stack vstack".split(), "'out' must be an array"),
+    "__call__": _NO_ARRAY,
     "einsum": "keyword parameter out must be an array for einsum",
 }
 
@@ -57,8 +58,15 @@ def array_function(
     if record is None:
         return fallback.call(function, args, kwargs, NO_RULE)
     if "out" in kwargs and not isinstance(kwargs["out"], _OUTPUTS) and record.name.startswith("numpy."):
-        raise TypeError(_NO_OUTPUT.get(function.__name__, _NO_ARRAY))  # in NumPy's words
+        _refuse_output(function.__name__)
     return apply(record, function, args, kwargs)
+
+
+def _refuse_output(name: str) -> NoReturn:
+    """The error of NumPy's function, or of a method of a ufunc, for an output that is no array."""
+    if name not in _NO_OUTPUT:
+        np.add.reduce(np.zeros(1), out=3)  # type: ignore[call-overload] # versions say it differently
+    raise TypeError(_NO_OUTPUT.get(name, _NO_ARRAY))
 
 
 Last = Callable[[Callable[..., Any], tuple[Any, ...], dict[str, Any], str], Any]
@@ -133,7 +141,7 @@ def array_ufunc(self: Any, ufunc: Any, method: str, inputs: tuple[Any, ...], kwa
             inputs = converted
             break
     if kwargs:
-        prepared = _keywords(kwargs)
+        prepared = _keywords(kwargs, method)
         if prepared is None:
             return NotImplemented
         kwargs = prepared
@@ -153,14 +161,14 @@ def _converted(inputs: tuple[Any, ...], method: str) -> tuple[Any, ...] | None:
     return tuple(value if type(value) in PLAIN else as_operand(value) for value in inputs)
 
 
-def _keywords(kwargs: dict[str, Any]) -> dict[str, Any] | None:
+def _keywords(kwargs: dict[str, Any], method: str) -> dict[str, Any] | None:
     """Keywords without `subok`, `where` as an array or bool; None if an array among them belongs to somebody else."""
     for value in (*(kwargs.get("out") or ()), kwargs.get("where")):
         if type(value) not in PLAIN and is_foreign(type(value)):
             return None
     for value in kwargs.get("out") or ():
         if value is not None and not isinstance(value, _ARRAYS):
-            raise TypeError(_NO_ARRAY)
+            _refuse_output(method)
     if type(kwargs.get("dtype")) is _DTYPE_CLASS and isinstance(kwargs["dtype"].type, type):
         kwargs = {**kwargs, "dtype": kwargs["dtype"].type}  # a class such as np.dtypes.Float64DType
     where = kwargs.get("where", True)

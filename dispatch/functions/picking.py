@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -184,5 +185,7 @@ def _check_output(out: Any, shape: tuple[int, ...], dtype: np.dtype) -> None:
     """NumPy's errors for an output that does not fit."""
     if tuple(out.shape) != shape:
         raise ValueError("output array does not match result of ndarray.take")
-    if not np.can_cast(out.dtype, dtype, "safe"):  # NumPy converts the output first, and the result back
-        raise TypeError(f"Cannot cast array data from {out.dtype!r} to {dtype!r} according to the rule 'safe'")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", np.exceptions.ComplexWarning)  # given with the assignment
+        # Before 2.5 it converts the output first, and the result back; since then it warns of other kinds.
+        np.take(np.zeros(1, dtype), [0], out=np.zeros(1, out.dtype))

@@ -185,7 +185,7 @@ class DistArray(Operators, Indexing, Methods, Refusals):
 
     @real.setter
     def real(self, value: Any) -> None:
-        self.real[...] = value if isinstance(value, engine.Handle) else np.asarray(value)  # cast as an array is
+        self.real[...] = value if isinstance(value, engine.Handle) else _part(self, "real", value)
 
     @property
     def imag(self) -> DistArray:
@@ -201,7 +201,7 @@ class DistArray(Operators, Indexing, Methods, Refusals):
     def imag(self, value: Any) -> None:
         if self._array.dtype.kind != "c":
             np.zeros(0, self._array.dtype).imag = value  # NumPy's error
-        self.imag[...] = value if isinstance(value, engine.Handle) else np.asarray(value)
+        self.imag[...] = value if isinstance(value, engine.Handle) else _part(self, "imag", value)
 
     @property
     def flat(self) -> Any:
@@ -325,6 +325,13 @@ class DistArray(Operators, Indexing, Methods, Refusals):
         if self._storage is not None:
             raise BufferError(NEEDS_MEMORY["__dlpack__"])
         return self._array.__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device, copy=copy)
+
+
+def _part(x: Any, name: str, value: Any) -> np.ndarray:
+    """What becomes of a value that is assigned to ``x.real`` or ``x.imag``: NumPy's casts, warnings and errors."""
+    made = np.zeros(np.shape(value), x.dtype)
+    setattr(made, name, value)
+    return getattr(made, name)
 
 
 def _changed(array: np.ndarray, change: Callable[[Any], None]) -> np.ndarray:

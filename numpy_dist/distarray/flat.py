@@ -97,8 +97,8 @@ class FlatIterator:
         if isinstance(key, np.ndarray | list) and np.asarray(key).dtype.kind in "iu":
             return key
         self._stand_in().flat[key]
-        if writes and isinstance(key, tuple):
-            np.zeros(1).flat[key if key in ((), (Ellipsis,)) else ...] = 0  # type: ignore[index] # NumPy's error
+        if writes and key in ((), (Ellipsis,)):  # before 2.4 NumPy ends the process
+            raise IndexError("Assigning to a flat iterator with a 0-D index is not supported")
         if isinstance(key, tuple):
             return self._index_of(key[0], writes) if key else Ellipsis
         if isinstance(key, bool):
