@@ -123,7 +123,7 @@ def _compare(case: Case, subject: Subject, ours: Outcome, theirs: Outcome, gathe
     if len({text for text, _ in told}) > 1:
         yield f"the ranks differ: {[text for text, _ in told]}"
         return
-    yield from _warning_differences(told, theirs, subject.sharded and gathers, case.variant)
+    yield from _warning_differences(told, theirs, subject.sharded and gathers, case)
     if theirs.error is not None:
         if ours.error is None:
             yield f"returns {ours.result!r:.100}, NumPy raises {theirs.error!r}"
@@ -151,11 +151,13 @@ def _text(error: Exception) -> str:
     return str(error).replace("'numpy.ndarray'", "'DistArray'")
 
 
-def _warning_differences(told: list[Any], theirs: Outcome, gathers: bool, variant: bool) -> Iterator[str]:
+def _warning_differences(told: list[Any], theirs: Outcome, gathers: bool, case: Case) -> Iterator[str]:
     ours = {tuple(entry) for _, entries in told for entry in entries}
     fallbacks = {entry for entry in ours if entry[2]}
-    if gathers and not fallbacks and theirs.error is None and not variant:
+    if gathers and not fallbacks and theirs.error is None and not case.variant:
         yield "there is no FallbackWarning: is it native by now?"
+    if gathers and fallbacks and not any((case.declines or "") in text for _, text, _ in fallbacks):
+        yield f"the warning does not say {case.declines!r}: {sorted(fallbacks)[0][1]}"
     if fallbacks and not gathers:
         yield f"gathers: {sorted(fallbacks)[0][1]}"
     numpys = {(category.__name__, text) for category, text in theirs.warnings}

@@ -29,7 +29,9 @@ _HEAD = """# What each function does
 
 Made by `python -m numpy_dist.conformance.status` from the table of implementations and the conformance cases, with
 NumPy {version}. The kinds are those of the first rule; a rule may decline a call that it cannot do, which then runs on
-gathered NumPy with a `FallbackWarning`. `numpy_dist.explain(function, *args)` tells what a certain call would do.
+gathered NumPy with a `FallbackWarning`. The last column says why a function is gathered or, after "gathered:", which of
+its calls are, in words of the warning; the suite checks these. `numpy_dist.explain(function, *args)` tells what a
+certain call would do.
 
 {share}
 """

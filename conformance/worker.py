@@ -52,10 +52,14 @@ def seeds_of(first: str, layouts: int) -> list[str]:
 
 
 def reason_of(function: Any) -> str:
-    """Why a function is gathered or refused, as the table says it."""
+    """Why a function is gathered or refused, or which of its calls are gathered, as the table says it."""
     record = registry.lookup(function)
     reasons = [rule.reason for rule in record.rules if rule.reason] if record is not None else []
-    return reasons[0] if reasons and catalogue.kind_of(function) in ("gathered", "refused") else ""
+    if catalogue.kind_of(function) in ("gathered", "refused"):
+        return reasons[0] if reasons else ""
+    cases = suite.cases_by_function().get(function, ())
+    calls = {case.declines + " (not at 1 rank)" * case.alone for case in cases if case.declines}
+    return f"gathered: {'; '.join(sorted(calls))}" if calls else ""
 
 
 def described(case: Case) -> tuple[str, str]:

@@ -6,6 +6,7 @@ is loaded. It ends with its stdin, with its parent, or when it has been idle for
 
 from __future__ import annotations
 
+import gc
 import json
 import linecache
 import os
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 SIGNATURE = "int64(int64,int64,int64)"
 _OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": False, "boundscheck": False}
 NICENESS = 5
+_OBJECTS_BETWEEN_COLLECTIONS = 100_000  # Numba makes many objects that stay; looking at them takes a tenth of its time
 _IDLE_SECONDS = 30.0
 _HEARTBEAT_SECONDS = 20.0
 
@@ -217,6 +219,7 @@ def main() -> None:
     """Serve the process that started this one."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C at the terminal is for the script; our stdin tells the end
     os.nice(NICENESS)
+    gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
     answers = os.dup(1)
     os.dup2(2, 1)  # whatever prints must not answer
     _stand_alone()

@@ -119,10 +119,10 @@ case(A.__eq__, a(4), via=lambda x: x == (1, 2))
 case(A.__contains__, of([1.0, np.nan]), via=lambda x: [np.nan in x, 1 in x, "x" in x])
 case(np.array, a(4), via=lambda x: np.array(x, copy=True, like=x))
 case(np.array, a(4), via=lambda x: np.array([x, x], like=x))
-case(A.__array__, a(4), via=lambda x: np.array(x, copy=True) + 0, declines="an ndarray is asked for")
+case(A.__array__, a(4), via=lambda x: np.array(x, copy=True) + 0, declines="an ndarray was asked for")
 case(A.__array__, a(4), via=lambda x: _without_copy(x))
-case(A.__array__, a(4), via=lambda x: np.array([x, x]) + 0, declines="an ndarray is asked for")
-case(A.__array__, a(4, values="whole"), via=lambda x: np.sum([x, x]), declines="an ndarray is asked for")
+case(A.__array__, a(4), via=lambda x: np.array([x, x]) + 0, declines="an ndarray was asked for")
+case(A.__array__, a(4, values="whole"), via=lambda x: np.sum([x, x]), declines="an ndarray was asked for")
 case(A.__copy__, a(4), via=lambda x: copy.copy(x) is x)
 
 # NaN: ordering, ties, extremes.

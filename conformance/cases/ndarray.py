@@ -60,7 +60,7 @@ for _name, _operator in BINARY.items():
     for _other in OTHERS:
         if _name in BITS and isinstance(_other, type(plain())):
             _other = plain(*_other.shape, dtype="i4", values="bits")
-        _reason = "Python objects" if _other is None and _name not in (A.__eq__, A.__ne__) else None
+        _reason = "arrays of dtype object" if _other is None and _name not in (A.__eq__, A.__ne__) else None
         case(_name, a(6, 5, dtype=_dtype, values=_values), _other, via=_operator, declines=_reason)
         case(_name, _other, a(6, 5, dtype=_dtype, values=_values), via=_operator, declines=_reason)
 for _name, _operator in INPLACE.items():
@@ -75,7 +75,7 @@ for _name, _operator in INPLACE.items():
     for _other in (2, 2.5, [1, 2, 3, 4, 5], 1j, None):
         case(_name, a(6, 5, dtype=_dtype, values=_values), _other, via=_operator)
     case(_name, plain(6, 5, dtype=_dtype, values=_values), a(6, 5, dtype=_dtype, values=_values), via=_operator,
-         declines="an ndarray as output")  # fmt: skip
+         declines="its output is an ndarray")  # fmt: skip
     case(_name, a(6, 5, dtype=_dtype, values=_values), a(3, 5, dtype=_dtype, values=_values),
          via=lambda x, y, f=_operator: f(x[::2], y))  # fmt: skip
 for _name, _operator in UNARY.items():
@@ -232,7 +232,7 @@ case(A.dumps, a(6, 5), via=lambda x: pickle.loads(x.dumps()), materialises=True)
 case(A.dump, a(6, 5), via=lambda x: x.dump(os.devnull), materialises=True)
 case(A.tofile, a(6, 5), TemporaryFile(), via=lambda x, f: x.tofile(f), materialises=True)
 case(A.tofile, a(6, 5), TemporaryFile(), ",", "%.3f", via=lambda x, *f: x.tofile(*f), materialises=True)
-case(A.__array__, a(6, 5), via=lambda x: np.asarray(x) + 0, declines="an ndarray is asked for")
+case(A.__array__, a(6, 5), via=lambda x: np.asarray(x) + 0, declines="an ndarray was asked for")
 
 # Spellings of `order`, and what is none of them.
 for _order in ("c", "f", "a", "k", b"F", None, "Z", "fortran", 3):

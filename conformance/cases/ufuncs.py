@@ -106,7 +106,7 @@ def keywords(ufunc: np.ufunc, usual: str) -> None:
         case(ufunc, *arrays(ufunc, usual, 6, 5), out=a(6, 5, dtype="c16"))
         case(ufunc, *arrays(ufunc, usual, 6, 5), out=out, where=a(6, 5, dtype="?"))
         case(ufunc, *arrays(ufunc, usual, 6, 5), out=out, where=plain(5, dtype="?"))
-        case(ufunc, *arrays(ufunc, usual, 6, 5), out=plain(6, 5, dtype=result.str), declines="an ndarray as output")
+        case(ufunc, *arrays(ufunc, usual, 6, 5), out=plain(6, 5, dtype=result.str), declines="its output is an ndarray")
         case(ufunc, *(plain(6, 5, dtype=x.dtype, values=x.values) for x in arrays(ufunc, usual)), out=out)
         case(ufunc, *arrays(ufunc, usual, 6, 5), out=out, casting="unsafe", dtype=result)
         x = arrays(ufunc, usual[:1], 9)[0]
@@ -336,7 +336,7 @@ for _ufunc in (np.subtract, np.divide, np.hypot):
     case(_ufunc.at, a(6, 5, dtype="f4"), of([0, 0, 5]), a(3, 5))
     case(_ufunc.at, a(6, 5), ..., 2)
     case(_ufunc.at, a(6, 5), of([0, 0, 5]), a(2, 5))
-    case(_ufunc.at, plain(6, 5), of([0, 0, 5]), 1, declines="an ndarray as target")
+    case(_ufunc.at, plain(6, 5), of([0, 0, 5]), 1, declines="updates of an ndarray")
 case(np.power.reduce, of([2, -1, 3]))
 case(np.power.accumulate, of([2, -1, 3]))
 case(np.subtract.reduce, a(6, dtype="m8[s]"))

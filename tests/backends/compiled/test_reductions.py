@@ -81,17 +81,20 @@ def _small(rng, kind, n):
     return (rng.random(n) * 3).astype(kind) if kind != "?" else rng.random(n) < 0.9
 
 
-@pytest.mark.parametrize("shape,axes", SPACES + SPACES_OF_ROWS, ids=str)
-@pytest.mark.parametrize("place", PLACES)
+# Each space with two places, each place with every class of spaces; all of them by `test_every_space`.
+PLACED = [(*s, PLACES[(n + k) % len(PLACES)]) for n, s in enumerate(SPACES + SPACES_OF_ROWS) for k in (0, 2)]
+
+
+@pytest.mark.parametrize("shape,axes,place", PLACED, ids=str)
 def test_spaces(backend: Compiled, shape: tuple[int, ...], axes: tuple[int, ...], place: str) -> None:
     for masked in (False, True):
         check(backend, _reduce(shape, axes, place, "d", masked, OPS, before=not masked))
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("kind", ["f", "l", "D"])
+@pytest.mark.parametrize("kind", ["f", "d", "l", "D"])
 @pytest.mark.parametrize("shape,axes", SPACES + SPACES_OF_ROWS, ids=str)
-def test_spaces_of_other_types(backend: Compiled, shape: tuple[int, ...], axes: tuple[int, ...], kind: str) -> None:
+def test_every_space(backend: Compiled, shape: tuple[int, ...], axes: tuple[int, ...], kind: str) -> None:
     for place in PLACES:
         for masked in (False, True):
             for before in (False, True):
