@@ -1,4 +1,4 @@
-"""Half of the cases of every function in a job of three ranks, for the default run; `test_functions` has all of them."""
+"""Half of the cases of every function, in a job of three ranks, for the default run (`test_functions` has them all)."""
 
 from __future__ import annotations
 
