@@ -104,10 +104,17 @@ case(np.array2string, a(6, 5), precision=2, separator=", ", materialises=True)
 case(np.array2string, a(6), formatter={"float_kind": lambda x: f"{x:.1f}"}, materialises=True)
 case(np.array2string, a(0, 3), materialises=True)
 
-case(np.save, TemporaryFile(".npy"), a(6, 5))
-case(np.savetxt, TemporaryFile(".txt"), a(6, 5))
-case(np.savez, TemporaryFile(".npz"), a(6, 5), b=a(3), via=lambda path, x, **named: np.savez(path, x, **named))
-case(np.savez_compressed, TemporaryFile(".npz"), a(6, 5))
+case(np.save, TemporaryFile(".npy"), a(6, 5), materialises=True)
+case(np.savetxt, TemporaryFile(".txt"), a(6, 5), materialises=True)
+case(
+    np.savez,
+    TemporaryFile(".npz"),
+    a(6, 5),
+    b=a(3),
+    via=lambda path, x, **named: np.savez(path, x, **named),
+    materialises=True,
+)
+case(np.savez_compressed, TemporaryFile(".npz"), a(6, 5), materialises=True)
 case(
     np.fromfile,
     TemporaryFile(".bin"),
@@ -262,10 +269,10 @@ for _options in (
     {"fmt": "%.3f"}, {"fmt": ["%d"] * 5, "delimiter": ";"}, {"newline": "|"}, {"header": "a b", "footer": "end"},
     {"header": "a", "comments": "%"}, {"encoding": "utf8"},
 ):  # fmt: skip
-    case(np.savetxt, TemporaryFile(".txt"), _TEXT, **_options)
-case(np.save, TemporaryFile(".npy"), _TEXT, allow_pickle=False)
-case(np.savez, TemporaryFile(".npz"), _TEXT, b=a(3), allow_pickle=False)
-case(np.savez_compressed, TemporaryFile(".npz"), _TEXT, allow_pickle=False, b=a(3))
+    case(np.savetxt, TemporaryFile(".txt"), _TEXT, **_options, materialises=True)
+case(np.save, TemporaryFile(".npy"), _TEXT, allow_pickle=False, materialises=True)
+case(np.savez, TemporaryFile(".npz"), _TEXT, b=a(3), allow_pickle=False, materialises=True)
+case(np.savez_compressed, TemporaryFile(".npz"), _TEXT, allow_pickle=False, b=a(3), materialises=True)
 for _options in ({"dtype": "f4"}, {"count": 3}, {"offset": 8}, {"count": 99}):
     case(np.fromfile, TemporaryFile(".bin"), a(6), **_options, like=a(6), materialises=True,
          via=lambda path, x, like, **options: (x.tofile(path), np.fromfile(path, **options, like=like))[1])  # fmt: skip
@@ -319,3 +326,20 @@ case(rec.structured_to_unstructured, RECORDS, copy=True)
 case(rec.structured_to_unstructured, RECORDS, dtype="i4", casting="safe")
 case(rec.unstructured_to_structured, a(4, 2), np.dtype("f8,f4"), align=True, casting="safe")
 case(rec.unstructured_to_structured, a(4, 2), names=["x", "y"], align=True)
+
+# Files: every memory order and kind of element, and what NumPy refuses.
+for _array in (
+    a(6, 5, view="fortran"), a(6, 5, view="backwards"), a(3, 4, 5, dtype="c8"), a(), a(0, 3), a(3, 0), a(7, dtype="U3"),
+    a(7, dtype="M8[s]"), a(7, dtype="i4,f8"), a(2, 3, dtype=">i2"), plain(4),
+):  # fmt: skip
+    case(np.save, TemporaryFile(".npy"), _array, materialises=True)
+    case(np.savez, TemporaryFile(".npz"), _array, a(5), materialises=True)
+    case(np.savetxt, TemporaryFile(".txt"), _array, fmt="%s", materialises=True)
+    case(np.ndarray.tofile, _array, TemporaryFile(), via=lambda x, path: x.tofile(path), materialises=True)
+case(np.savetxt, TemporaryFile(".txt"), a(6, 5), fmt=["%d"] * 4, materialises=True)
+case(np.savetxt, TemporaryFile(".txt"), a(6, 5), fmt=3, materialises=True)
+case(np.savetxt, TemporaryFile(".txt"), a(3, dtype="U2"), materialises=True)
+case(np.savez, TemporaryFile(".npz"), a(3), arr_0=a(3), materialises=True)
+case(np.savez, TemporaryFile(".npz"), a(3), b=3, c=[1, 2], d=plain(2), materialises=True)
+case(rec.find_duplicates, a(4))
+case(rec.find_duplicates, _REPEATED, "nope")

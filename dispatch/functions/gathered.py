@@ -20,10 +20,8 @@ _REASONS: dict[str, tuple[Any, ...]] = {
     "it takes apart a single square matrix": (np.linalg.tensorinv, np.linalg.tensorsolve),
     "each coefficient follows from the one before": (np.polydiv,),
     "it needs the eigenvalues of a single matrix": (np.poly, np.roots),
-    "the file is written by one rank": (np.save, np.savetxt, np.savez, np.savez_compressed),
-    "masked arrays or records may come out": (
-        recfunctions.find_duplicates,
-        recfunctions.join_by,
+    "its result is a masked array, unless it is told otherwise": (recfunctions.join_by,),
+    "its result is a numpy.recarray, which every rank holds whole": (
         recfunctions.rec_append_fields,
         recfunctions.rec_drop_fields,
         recfunctions.rec_join,

@@ -35,7 +35,6 @@ GATHERING: dict[str, str] = {
     "dump": "a pickle holds all values",
     "dumps": "a pickle holds all values",
     "tobytes": "all bytes are asked for",
-    "tofile": "rank 0 writes the file",
     "tolist": "all values are asked for",
 }
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import os
 import pickle
 from collections.abc import Callable
 from typing import Any
@@ -285,8 +287,19 @@ class Methods(engine.Handle):
         self._write_once(lambda _: _write_bytes(file, pickled))
 
     def tofile(self, fid: Any, /, sep: str = "", format: str = "%s") -> None:
-        """The values, written to a file by rank 0 (as ndarray.tofile)."""
-        self._write_once(lambda a: a.tofile(fid, sep, format))
+        """The values, written to a file by rank 0 (as ndarray.tofile), which gets them piece by piece."""
+        named = isinstance(fid, str | bytes | os.PathLike)
+        if self._storage is None or (sep and not named):
+            self._write_once(lambda a: a.tofile(fid, sep, format))
+            return
+
+        def write(read: engine.Read) -> None:
+            with open(fid, "wb") if named else contextlib.nullcontext(fid) as file:
+                for number, key in enumerate(engine.pieces(self._array.shape, self._array.itemsize)):
+                    file.write(sep.encode() if number else b"") if sep else None
+                    read(0, key).tofile(file, sep, format)
+
+        engine.outflow([self], write)
 
     def _write_once(self, write: Callable[[np.ndarray], None]) -> None:
         """Let rank 0 write the gathered values; an error there is raised on every rank."""

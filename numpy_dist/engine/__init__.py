@@ -30,6 +30,7 @@ from numpy_dist.engine.ingest import default_shard, from_global, from_local, fro
 from numpy_dist.engine.listing import Listing, explain_program
 from numpy_dist.engine.memory import budget, check_budget
 from numpy_dist.engine.noting import noted
+from numpy_dist.engine.outflow import Read, outflow, pieces
 from numpy_dist.engine.plans import replay, target_of
 from numpy_dist.engine.record import elementwise, numpy_error, wrap
 from numpy_dist.engine.reduce import NotNumbers, reducible, reduction
@@ -44,6 +45,7 @@ __all__ = [
     "Handle",
     "Listing",
     "NotNumbers",
+    "Read",
     "Runtime",
     "Scratch",
     "aligned",
@@ -77,6 +79,8 @@ __all__ = [
     "noted",
     "numpy_error",
     "offset_of",
+    "outflow",
+    "pieces",
     "reducible",
     "reduction",
     "register_handle_class",

@@ -1,0 +1,155 @@
+"""Files of arrays: rank 0 writes them, and gets the values piece by piece, so that no rank needs memory for all.
+
+A file in memory is each rank's own, and each writes it. `numpy.lib.format` writes the headers; the bytes behind them
+are the elements in C or Fortran order.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import io
+import os
+import zipfile
+from typing import Any
+
+import numpy as np
+
+from numpy_dist import engine
+from numpy_dist.dispatch.core import operands, targets
+from numpy_dist.dispatch.core.registry import decline, implements
+
+_format = np.lib.format
+
+
+def _header(a: Any) -> bytes:
+    """What stands before the elements, as `numpy.lib.format.write_array` writes it."""
+    buffer = io.BytesIO()
+    try:
+        _format.write_array_header_1_0(buffer, _format.header_data_from_array_1_0(a._array))
+    except (ValueError, UnicodeEncodeError):
+        decline("the header of its file has another version")
+    return buffer.getvalue()
+
+
+def _in_order(a: Any) -> Any:
+    """The view of which the elements are written in C order."""
+    flags = a._array.flags
+    return a._view(lambda array: array.T) if flags.f_contiguous and not flags.c_contiguous else a
+
+
+def _plain(value: Any) -> np.ndarray:
+    return value._array if engine.is_handle(value) else np.asanyarray(value)
+
+
+def _write(file: Any, header: bytes, a: Any, number: int, read: engine.Read) -> None:
+    file.write(header)
+    for key in engine.pieces(a.shape, a.dtype.itemsize):
+        file.write(read(number, key).tobytes())
+
+
+@implements(np.save, kind="composed", varies=("fix_imports",))
+def save(file: Any, arr: Any, allow_pickle: bool = True) -> None:
+    """Collective; see `engine.outflow`."""
+    header, elements = _header(arr), _in_order(arr)
+
+    def write(read: engine.Read) -> None:
+        path = None if hasattr(file, "write") else os.fspath(file)
+        name = path if path is None or path.endswith(".npy") else path + ".npy"
+        with contextlib.nullcontext(file) if name is None else open(name, "wb") as opened:
+            _write(opened, header, elements, 0, read)
+
+    engine.outflow([elements], write, targets.writes_in_memory(np.save, (file,), {}))
+
+
+def _savez(
+    function: Any, file: Any, args: tuple[Any, ...], kwds: dict[str, Any], allow_pickle: Any, compression: int
+) -> None:
+    for i, value in enumerate(args):
+        if f"arr_{i}" in kwds:
+            raise ValueError(f"Cannot use un-named variables and keyword arr_{i}")
+        kwds[f"arr_{i}"] = value
+    if any(not engine.is_handle(value) and operands.find_handles((value,), {}) for value in kwds.values()):
+        decline("lists of distributed arrays")
+    arrays = {name: _in_order(value) for name, value in kwds.items() if engine.is_sharded(value)}
+    headers = {name: _header(kwds[name]) for name in arrays}
+    numbers = {name: number for number, name in enumerate(arrays)}
+
+    def write(read: engine.Read) -> None:
+        path = file if hasattr(file, "write") else os.fspath(file)
+        if isinstance(path, str) and not path.endswith(".npz"):
+            path += ".npz"
+        with zipfile.ZipFile(path, mode="w", compression=compression, allowZip64=True) as archive:
+            for name, value in kwds.items():
+                with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                    if name in arrays:
+                        _write(member, headers[name], arrays[name], numbers[name], read)
+                    else:
+                        _format.write_array(member, _plain(value), allow_pickle=allow_pickle)
+
+    engine.outflow(list(arrays.values()), write, targets.writes_in_memory(function, (file,), {}))
+
+
+def _register(function: Any, compression: int) -> None:
+    """`savez` or `savez_compressed`: collective; see `engine.outflow`."""
+    implementation: Any
+    if "allow_pickle" in inspect.signature(function).parameters:
+
+        def with_keyword(file: Any, *args: Any, allow_pickle: bool = True, **kwds: Any) -> None:
+            _savez(function, file, args, kwds, allow_pickle, compression)
+
+        implementation = with_keyword
+    else:  # before NumPy 2.2 it is the name of an array like others
+
+        def without(file: Any, *args: Any, **kwds: Any) -> None:
+            _savez(function, file, args, kwds, True, compression)
+
+        implementation = without
+    implementation.__name__ = implementation.__qualname__ = function.__name__
+    implements(function, kind="composed")(implementation)
+
+
+_register(np.savez, zipfile.ZIP_STORED)
+_register(np.savez_compressed, zipfile.ZIP_DEFLATED)
+
+
+@implements(np.savetxt, kind="composed")
+def savetxt(
+    fname: Any,
+    X: Any,
+    fmt: Any = "%.18e",
+    delimiter: str = " ",
+    newline: str = "\n",
+    header: str = "",
+    footer: str = "",
+    comments: str = "# ",
+    encoding: str | None = None,
+) -> None:
+    """Collective; see `engine.outflow`. NumPy itself writes the rows of each piece."""
+    if not engine.is_handle(X):
+        decline("lists of distributed arrays")
+    keys = list(engine.pieces(X.shape, X.dtype.itemsize, rows=True)) if X.ndim in (1, 2) else [()]
+
+    def write(read: engine.Read) -> None:
+        path = os.fspath(fname) if isinstance(fname, os.PathLike) else fname
+        with contextlib.nullcontext(path) if not isinstance(path, str) else _text_file(path, encoding) as opened:
+            for number, key in enumerate(keys):
+                np.savetxt(
+                    opened,
+                    read(0, key) if X.ndim in (1, 2) else np.zeros((1,) * X.ndim),
+                    fmt,
+                    delimiter,
+                    newline,
+                    header if number == 0 else "",
+                    footer if number == len(keys) - 1 else "",
+                    comments,
+                    encoding,
+                )
+
+    engine.outflow([X], write, targets.writes_in_memory(np.savetxt, (fname,), {}))
+
+
+def _text_file(path: str, encoding: str | None) -> Any:
+    """A new file, compressed if its name says so, as `numpy.savetxt` opens it."""
+    open(path, "w").close()  # its opener only knows files that are there
+    return np.lib.npyio.DataSource(os.curdir).open(path, "wt", encoding=encoding)  # type: ignore[attr-defined]

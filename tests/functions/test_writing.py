@@ -1,0 +1,161 @@
+"""Files of distributed arrays: NumPy's bytes, written by rank 0, which never holds more than a piece."""
+
+from __future__ import annotations
+
+import importlib
+import io
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import numpy_dist as nd
+from numpy_dist import engine
+from numpy_dist.spmd_testing import run_simulated
+
+outflow = importlib.import_module("numpy_dist.engine.outflow")  # the package has a function of this name
+ARRAYS = {
+    "rows": np.arange(240.0).reshape(40, 6),
+    "columns": np.asfortranarray(np.arange(60.0).reshape(3, 20)),
+    "long rows": np.arange(200.0).reshape(2, 100),
+    "axes": np.arange(60, dtype="c8").reshape(3, 4, 5).transpose(2, 0, 1),
+    "scalar": np.array(2.5),
+    "empty": np.zeros((0, 5)),
+    "no columns": np.zeros((3, 0)),
+    "text": np.array(["x", "yy"] * 20),
+    "records": np.array([("a", 1), ("b", 2)] * 9, "U3,>i4"),
+}
+SAVERS = {
+    "save": lambda path, x: np.save(path, x),
+    "savez": lambda path, x: np.savez(path, x, b=x[:2] if x.ndim else x, c=[1, 2], d=None),
+    "savez_compressed": lambda path, x: np.savez_compressed(path, x=x),
+    "savetxt": lambda path, x: np.savetxt(path, x, "%s", header="a\nb", footer="c", comments="! "),
+    "tofile": lambda path, x: x.tofile(path),
+    "tofile as text": lambda path, x: x.tofile(path, ", "),
+}
+
+
+@pytest.fixture
+def small_pieces(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Pieces of 100 bytes; the bytes of those that were gathered."""
+    seen: list[int] = []
+    gather = outflow.gather
+
+    def noted(x: Any, root: int | None = None) -> Any:
+        seen.append(x._array.nbytes)
+        return gather(x, root)
+
+    monkeypatch.setattr(outflow, "PIECE_BYTES", 100)
+    monkeypatch.setattr(outflow, "gather", noted)
+    return seen
+
+
+def outcome(save: Any, path: Path, x: Any) -> str | None:
+    """What a call raised, as text."""
+    try:
+        save(path, x)
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+    return None
+
+
+@pytest.mark.parametrize("saver", SAVERS)
+@pytest.mark.parametrize("name", ARRAYS)
+def test_the_bytes_are_numpys(saver: str, name: str, tmp_path: Path, small_pieces: list[int]) -> None:
+    array, save = ARRAYS[name], SAVERS[saver]
+    (tmp_path / "numpys").mkdir()
+    raised = outcome(save, tmp_path / "numpys/file", array)
+    written = {file.name: file.read_bytes() for file in (tmp_path / "numpys").iterdir()}
+    for ranks in (1, 2, 3, 5):
+        folder = tmp_path / str(ranks)
+        folder.mkdir()
+
+        def ours(folder: Path = folder) -> str | None:
+            with nd.config(MIN_SHARD_BYTES=0, FALLBACK="error"):
+                return outcome(save, folder / "file", nd.asarray(array, order="K"))
+
+        assert run_simulated(ranks, ours) == [raised] * ranks
+        assert {file.name: file.read_bytes() for file in folder.iterdir()} == written
+    row = 0 if saver != "savetxt" or array.ndim < 2 else array[:1].nbytes
+    assert max(small_pieces, default=0) <= max(100, row)
+
+
+def test_more_than_the_memory_budget_can_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(outflow, "PIECE_BYTES", 1 << 14)
+    plain = np.arange(1 << 17, dtype="f8")
+
+    def body() -> None:
+        x = nd.asarray(plain)
+        with nd.config(MEMORY_BUDGET=plain.nbytes // 2, FALLBACK="error"):
+            with pytest.raises(nd.GatherError):
+                x.gather()
+            np.save(tmp_path / "x.npy", x)
+            x.tofile(tmp_path / "x.bin")
+            with pytest.raises(nd.GatherError):
+                monkeypatch.setattr(outflow, "PIECE_BYTES", 1 << 30)
+                x.tofile(tmp_path / "y.bin")
+
+    run_simulated(2, body)
+    assert (np.load(tmp_path / "x.npy") == plain).all() and (np.fromfile(tmp_path / "x.bin") == plain).all()
+
+
+class Full(io.RawIOBase):
+    """A file on a disk that is full after so many writes."""
+
+    def __init__(self, writes: int) -> None:
+        self.left = writes
+
+    def write(self, data: Any) -> int:
+        self.left -= 1
+        if self.left < 0:
+            raise OSError(28, "No space left on device")
+        return len(data)
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 4])
+@pytest.mark.parametrize("writes", [0, 1, 3])
+def test_what_goes_wrong_is_raised_on_every_rank(
+    ranks: int, writes: int, small_pieces: list[int]
+) -> None:
+    def body() -> float:
+        with nd.config(MIN_SHARD_BYTES=0, FALLBACK="error"):
+            x = nd.asarray(np.arange(100.0))
+            with pytest.raises(OSError, match="No space left"):
+                np.save(Full(writes), x)
+            with pytest.raises(OSError, match="No space left"):
+                np.savetxt(Full(writes), x)
+            return float(x.sum())
+
+    assert run_simulated(ranks, body) == [4950.0] * ranks
+
+
+def test_files_in_memory_are_each_ranks_own(small_pieces: list[int]) -> None:
+    def body() -> bytes:
+        with nd.config(MIN_SHARD_BYTES=0, FALLBACK="error"):
+            file = io.BytesIO()
+            np.savez(file, nd.asarray(ARRAYS["rows"]), x=nd.asarray(np.ones(3)))
+            return file.getvalue()
+
+    expected = io.BytesIO()
+    np.savez(expected, ARRAYS["rows"], x=np.ones(3))
+    assert run_simulated(3, body) == [expected.getvalue()] * 3
+
+
+def test_lists_of_arrays_are_left_to_the_fallback() -> None:
+    def body() -> Any:
+        with nd.config(MIN_SHARD_BYTES=0, FALLBACK="error"):
+            x = nd.asarray(np.arange(6.0))
+            with pytest.raises(nd.FallbackError, match="lists of distributed arrays"):
+                np.savez(io.BytesIO(), x, y=[x, x])
+
+    run_simulated(2, body)
+
+
+def test_pieces_follow_each_other() -> None:
+    for shape in ((7,), (3, 50), (2, 3, 40), (), (0, 3), (1, 1, 300)):
+        array = np.arange(int(np.prod(shape)), dtype="i4").reshape(shape)
+        for limit in (4, 100, 1 << 20):
+            parts = [array[(*key, ...)] for key in engine.pieces(shape, 4, limit=limit)]
+            assert (np.concatenate([part.ravel() for part in parts]) == array.ravel()).all()
+            assert all(part.nbytes <= max(limit, 4) for part in parts)
