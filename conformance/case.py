@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from numpy_dist.conformance.arguments import Array
 from numpy_dist.dispatch.core.keys import name_of
 
@@ -19,10 +21,18 @@ class Tolerance:
     ulps : float
     reason : str
         Why it need not be bitwise equal.
+    computed_in : str
+        The dtype whose last place is counted, where a wider result was computed in it; "" for the result's own.
     """
 
     ulps: float
     reason: str
+    computed_in: str = ""
+
+    def unit(self, dtype: Any) -> float:
+        """The last place of a result of this dtype, relative to its largest value."""
+        kinds = [dtype, self.computed_in] if self.computed_in else [dtype]
+        return max(float(np.finfo(kind).eps) for kind in kinds)
 
 
 SUMS = Tolerance(64, "the summation tree follows the layout, not NumPy's pairwise blocks")

@@ -154,5 +154,6 @@ def _equal(ours: np.ndarray, theirs: np.ndarray, tolerance: Tolerance | None) ->
             return np.asarray(same)
         finite = np.isfinite(theirs)
         scale = np.abs(theirs[finite]).max(initial=np.finfo(theirs.dtype).tiny)
-        allowed = tolerance.ulps * float(np.finfo(theirs.dtype).eps) * float(scale)
-        return np.asarray(same | (np.abs(ours.astype("f8") - theirs.astype("f8")) <= allowed))
+        allowed = tolerance.ulps * tolerance.unit(theirs.dtype) * float(scale)
+        wide = np.promote_types(theirs.dtype, "f8")
+        return np.asarray(same | (np.abs(ours.astype(wide) - theirs.astype(wide)) <= allowed))

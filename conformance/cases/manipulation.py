@@ -112,6 +112,25 @@ case(np.trim_zeros, of([0, 0, 1, 2, 0]), "f")
 case(np.trim_zeros, of([0.0, 0.0]))
 case(np.broadcast_arrays, a(3, 1), a(4))
 case(np.broadcast_arrays, a(3, 1), [1, 2], a(2))
+
+
+def _use_broadcast(x, y):
+    """Whoever reads these arrays is not warned."""
+    first, second = np.broadcast_arrays(x, y)
+    return [first + second, np.sqrt(np.abs(first[1:])), first.sum(axis=0), np.sort(second), second.copy()]
+
+
+def _write_broadcast(x, y):
+    """Whoever writes to them is."""
+    first, _ = np.broadcast_arrays(x, y)
+    first[0] = 2
+    return first
+
+
+for _function in (np.copy, np.sort, np.fft.fft):  # axes of broadcasting are the innermost in memory
+    case(_function, a(1, 4), via=lambda x, f=_function: f(np.broadcast_to(x, (3, 4))))
+case(np.broadcast_arrays, a(3, 1, values="whole"), a(4, values="whole"), via=_use_broadcast)
+case(np.broadcast_arrays, a(3, 1), a(4), via=_write_broadcast)
 case(np.broadcast_arrays, a(3), a(4))
 case(np.ix_, of([0, 2]), of([1, 3, 4]))
 case(np.ix_, of([True, False, True]), [1, 2])

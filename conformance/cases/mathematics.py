@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from numpy_dist.conformance.arguments import a, of, plain
@@ -133,6 +135,7 @@ case(np.ediff1d, a(1))
 case(np.ediff1d, a(0))
 case(np.ediff1d, a(0), to_end=[1])
 case(np.ediff1d, a(9, dtype="M8[s]"))
+case(np.ediff1d, a(9, dtype="M8[s]"), to_end=np.datetime64(3, "s"))
 case(np.gradient, a(9))
 case(np.gradient, a(4, 5))
 case(np.gradient, a(4, 5), 2.0, axis=1)
@@ -290,7 +293,8 @@ for _function in (np.nansum, np.nanprod, np.nanmax, np.nanmin, np.nanmean, np.na
     case(_function, a(6, 5, values="nans"), axis=0, out=a(5), tolerance=_tolerance)
     case(_function, a(6, 5, values="nans"), axis=0, out=a(4))
     case(_function, a(6, 5, values="whole"), axis=0, out=a(5, dtype="i4"))
-    case(_function, a(6, 5, dtype="f4", values="nans"), axis=1, out=a(6, 1), keepdims=True, tolerance=_tolerance)
+    _narrow = replace(_tolerance, computed_in="f4") if _function in (np.nanstd, np.nanvar) else _tolerance
+    case(_function, a(6, 5, dtype="f4", values="nans"), axis=1, out=a(6, 1), keepdims=True, tolerance=_narrow)
     _initial = {"initial": 1.5} if _of_extremes or _function in (np.nansum, np.nanprod) else {}
     case(_function, a(6, 5, values="nans"), axis=0, where=_MASK, **_initial, tolerance=_tolerance)
     case(_function, a(6, 5, values="nans"), where=plain(5, dtype="?", values="ones"), **_initial, tolerance=_tolerance)

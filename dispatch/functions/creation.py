@@ -11,7 +11,7 @@ import numpy as np
 
 from numpy_dist import engine
 from numpy_dist.dispatch.core.registry import implements
-from numpy_dist.ir.rules import memory_order
+from numpy_dist.ir.rules import copy_axes, memory_order
 from numpy_dist.layout.layout import Layout
 from numpy_dist.layout.regions import Box
 
@@ -60,19 +60,9 @@ def memory_axes(like: np.ndarray | None, order: Any, ndim: int) -> tuple[int, ..
     order : {"C", "F", "A", "K", None}
     """
     order = memory_order(order)
-    backwards = tuple(range(ndim))[::-1]
-    if order == "C" or ndim < 2:
-        return None
-    if order == "F":
-        return backwards
-    if like is None or like.ndim != ndim or like.flags.c_contiguous:
-        return None
-    if like.flags.f_contiguous:
-        return backwards
-    if order == "A":
-        return None
-    axes = tuple(sorted(range(ndim), key=lambda axis: -abs(like.strides[axis])))
-    return None if axes == tuple(range(ndim)) else axes
+    if order == "F" and ndim > 1:
+        return tuple(range(ndim))[::-1]
+    return None if like is None or like.ndim != ndim else copy_axes(order, like)
 
 
 def permuted(

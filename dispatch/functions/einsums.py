@@ -13,6 +13,7 @@ from numpy_dist import engine
 from numpy_dist.dispatch.core.registry import decline, implements
 from numpy_dist.dispatch.functions.common import as_handle
 from numpy_dist.dispatch.functions.numpy_source import numpy_source
+from numpy_dist.ir.phantoms import is_writeable
 from numpy_dist.ir.rules import memory_axes, memory_order
 
 _parse: Any = vars(einsumfunc)["_parse_einsum_input"]
@@ -211,5 +212,5 @@ def _order(order: str, labels: list[str], output: str, arrays: list[Any], sizes:
 def _ordered(x: Any, axes: list[int]) -> Any:
     """New memory with the axes in this order."""
     x = np.transpose(x, axes)
-    x = x if x._array.flags.c_contiguous and x._array.flags.writeable else engine.copy(x, order="C")
+    x = x if x._array.flags.c_contiguous and is_writeable(x._array) else engine.copy(x, order="C")
     return np.transpose(x, np.argsort(axes).tolist())

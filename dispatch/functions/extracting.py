@@ -136,6 +136,8 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
         columns = a.shape[1]
         step = columns + 1 if a.ndim == 2 else 1 + int(np.cumprod(a.shape[:-1]).sum())
         a.flat[: None if wrap or a.ndim > 2 else columns * columns : step] = val
+    elif not engine.may_write(a._array):
+        raise ValueError("underlying array is read-only")
     elif prod(a.shape):
         stride = sum(a.strides)
         diagonal = a._view(lambda array: np.lib.stride_tricks.as_strided(array, (length,), (stride,)))

@@ -202,9 +202,9 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
         if not np.can_cast(ends.dtype, ary.dtype, casting="same_kind"):
             raise TypeError(f"dtype of `{name}` must be compatible with input `ary` under the `same_kind` rule.")
         pieces.append((name, ends))
-    inner = np.subtract(ary[1:], ary[:-1])
     if not pieces:
-        return inner
+        return np.subtract(ary[1:], ary[:-1])
+    inner = np.subtract(ary[1:], ary[:-1], np.empty_like(ary[1:]))  # as NumPy, whose output has this dtype
     parts = [e for n, e in pieces if n == "to_begin"] + [inner] + [e for n, e in pieces if n == "to_end"]
     return np.concatenate(parts, dtype=ary.dtype)
 

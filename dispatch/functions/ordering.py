@@ -14,7 +14,7 @@ from numpy_dist.dispatch.core.registry import decline, implements
 from numpy_dist.dispatch.functions.common import NoValue, as_handle, blocks, metadata
 from numpy_dist.dispatch.functions.numpy_source import numpy_source
 from numpy_dist.dispatch.functions.whole_rows import along, long_rows, row_by_row
-from numpy_dist.ir.rules import memory_axes
+from numpy_dist.ir.rules import copy_axes
 from numpy_dist.layout.layout import Cut, Layout
 from numpy_dist.parallel import key_sort, on_device, sample_sort
 from numpy_dist.parallel.division import PLAIN, Workspace
@@ -32,7 +32,7 @@ def sort(
     a, axis = _arguments(np.sort, a, axis, options)
     if a.ndim == 1:
         return _sorted(a, options)
-    memory = memory_axes([a._array], tuple(a.shape))
+    memory = copy_axes("K", a._array)
     if memory is None:
         return _sorted_rows(a, axis, options)
     # The result has, as in NumPy, the operand's memory order.

@@ -13,6 +13,7 @@ from numpy_dist.dispatch.core import registry
 from numpy_dist.dispatch.core.registry import implements
 from numpy_dist.dispatch.functions.common import as_handle
 from numpy_dist.dispatch.functions.picked import Picked, cuts_rows, own_positions, own_values, rows
+from numpy_dist.ir.phantoms import is_writeable
 from numpy_dist.parallel import on_device, picking
 
 
@@ -96,7 +97,7 @@ def scatter(picked: Picked, value: Any) -> None:
 def _own_rows(view: Any, shape: tuple[int, ...]) -> Any:
     """How an array is cut, if the ranks have rows of it, and it is writeable; else None."""
     layout = engine.layout_of(view) if engine.is_sharded(view) and tuple(view.shape) == shape else None
-    return layout.cut_of(0) if layout is not None and cuts_rows(layout) and view._array.flags.writeable else None
+    return layout.cut_of(0) if layout is not None and cuts_rows(layout) and is_writeable(view._array) else None
 
 
 def _device_of_rows(view: Any, shape: tuple[int, ...]) -> Any:

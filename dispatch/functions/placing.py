@@ -19,7 +19,7 @@ def put(a: Any, ind: Any, v: Any, mode: Any = "raise") -> None:
     if not engine.is_handle(a):
         decline("put into an ndarray")
     ind = ind if engine.is_handle(ind) else np.asarray(ind)
-    if not a._array.flags.writeable:
+    if not engine.may_write(a._array):
         raise ValueError("put: output array is read-only")
     np.put(np.zeros(1, a.dtype), np.zeros(0, ind.dtype if ind.size else np.intp), 0, mode)  # NumPy's own errors
     n, count = a.size, int(ind.size)

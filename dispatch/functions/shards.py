@@ -19,7 +19,7 @@ from numpy_dist.dispatch.core.registry import decline
 from numpy_dist.dispatch.functions.common import as_handle, blocks
 from numpy_dist.engine import noted
 from numpy_dist.ir.phantoms import as_strided
-from numpy_dist.ir.rules import memory_axes
+from numpy_dist.ir.rules import copy_axes, memory_axes
 from numpy_dist.layout.layout import Copies, Cut, Layout, Pinned
 
 Shape = tuple[int, ...]
@@ -112,7 +112,7 @@ def along_axis(
 
     With ``order="K"`` the result has the operand's memory order.
     """
-    axes = memory_axes([a._array], tuple(a.shape)) if order == "K" else None
+    axes = copy_axes("K", a._array) if order == "K" else None
     if axes is None:
         return on_stacks(function, [np.moveaxis(a, axis, -1)], 1, name=name, order="C", axis=axis, library=library)
     place = axes.index(axis)

@@ -100,10 +100,16 @@ def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
     if dtype.kind in "iu" and (type(x) is int or type(y) is int):
         # Since 2.5 NumPy refuses integers that do not fit.
         np.where(np.empty(0, bool), *(v if type(v) is int else np.empty(0, dtype) for v in (x, y)))
-    found = engine.elementwise(SELECT, [_chosen(v) for v in (condition, x, y)], result_dtype=dtype)
+    found = engine.elementwise(SELECT, [_chosen(condition), *(_chosen(v, dtype) for v in (x, y))], result_dtype=dtype)
     return found if engine.is_handle(found) else engine.wrap(np.asarray(found))  # an array also without axes
 
 
-def _chosen(value: Any) -> Any:
-    """An array, or a scalar that knows its dtype."""
+_WEAK = (int, float, complex)
+_LARGEST = {char: float(np.finfo(char).max) for char in "efF"}
+
+
+def _chosen(value: Any, dtype: np.dtype | None = None) -> Any:
+    """An array, or a scalar that knows its dtype; Python's numbers may overflow in that of the result."""
+    if type(value) in _WEAK and dtype is not None and not abs(value) <= _LARGEST.get(dtype.char, np.inf):
+        return engine.narrowed(value, dtype)
     return value if engine.is_handle(value) else np.asarray(value)[()]

@@ -105,7 +105,7 @@ def _told_as(ufunc: np.ufunc, a: Any, indices: Any, second: tuple[Any, ...]) -> 
 
 def _check_update(ufunc: np.ufunc, a: Any, second: tuple[Any, ...]) -> None:
     """NumPy's own errors for a ufunc that cannot be used so, dtypes without a loop, and targets that are read-only."""
-    if not a._array.flags.writeable and ufunc.nout == 1 and ufunc.signature is None and len(second) + 1 == ufunc.nin:
+    if not engine.may_write(a._array) and ufunc.nout == 1 and ufunc.signature is None and len(second) + 1 == ufunc.nin:
         raise ValueError("output array is read-only")
     few = np.ones(1, a.dtype)
     with np.errstate(all="ignore"):

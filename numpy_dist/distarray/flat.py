@@ -125,6 +125,8 @@ class FlatIterator:
 
     def __setitem__(self, key: Any, value: Any) -> None:
         base = self.base
+        if not engine.may_write(base._array):
+            raise ValueError("underlying array is read-only")
         key, flattened = self._index_of(key, writes=True), self._flattened()
         is_view = flattened._storage is base._storage and base._array.flags.c_contiguous
         target = flattened if is_view else flattened.copy()

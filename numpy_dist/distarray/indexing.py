@@ -187,7 +187,7 @@ class Indexing(engine.Handle):
         return fallback.call(operator.getitem, (self, items), {}, reason)
 
     def _set_advanced(self, items: tuple, value: Any) -> None:
-        if not self._array.flags.writeable:
+        if not engine.may_write(self._array):
             raise ValueError("assignment destination is read-only")
         if self._storage is None and not any(engine.is_sharded(item) for item in (*items, value)):
             plain = tuple(item._array if isinstance(item, engine.Handle) else item for item in items)

@@ -80,7 +80,7 @@ def _in_place_method(name: str, function: Callable[..., Any]) -> Callable[..., N
 
     @functools.wraps(eager, assigned=("__name__", "__doc__"), updated=())
     def method(self: Any, *args: Any, **kwargs: Any) -> None:
-        if not self._array.flags.writeable:
+        if not engine.may_write(self._array):
             eager(numpy_stand_in(self), *args, **kwargs)  # NumPy's error
         if self._storage is not None:
             engine.assign(self, call(function, self, args, kwargs))

@@ -32,7 +32,7 @@ from numpy_dist.engine.memory import budget, check_budget
 from numpy_dist.engine.noting import noted
 from numpy_dist.engine.outflow import Read, outflow, pieces
 from numpy_dist.engine.plans import replay, target_of
-from numpy_dist.engine.record import elementwise, numpy_error, wrap
+from numpy_dist.engine.record import elementwise, may_write, narrowed, numpy_error, wrap
 from numpy_dist.engine.reduce import NotNumbers, reducible, reduction
 from numpy_dist.engine.runtime import Runtime, runtime
 from numpy_dist.engine.scratch import Scratch
@@ -77,6 +77,8 @@ __all__ = [
     "lies_on_device",
     "local",
     "noted",
+    "may_write",
+    "narrowed",
     "numpy_error",
     "offset_of",
     "outflow",

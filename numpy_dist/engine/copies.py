@@ -13,12 +13,22 @@ from numpy_dist.engine.handle import Handle, is_sharded, ref_of, replicated
 from numpy_dist.engine.ingest import from_global, make_storage, shardable
 from numpy_dist.engine.memory import check_shares
 from numpy_dist.engine.plans import replay
-from numpy_dist.engine.record import can_raise, choose, elementwise, numpy_error, operand_of, plain, read_of, wrap
+from numpy_dist.engine.record import (
+    can_raise,
+    choose,
+    elementwise,
+    may_write,
+    numpy_error,
+    operand_of,
+    plain,
+    read_of,
+    wrap,
+)
 from numpy_dist.engine.runtime import runtime
 from numpy_dist.engine.sites import stack_level
 from numpy_dist.engine.state import layout_of
 from numpy_dist.ir.ops import COPY
-from numpy_dist.ir.rules import order_axes
+from numpy_dist.ir.rules import copy_axes
 from numpy_dist.ir.statements import NO_OPTIONS, SCALAR_KINDS, Elementwise, Ref
 from numpy_dist.layout.layout import Layout
 from numpy_dist.settings import config
@@ -43,12 +53,12 @@ def assign(target: Any, value: Any, where: Any = True, casting: Any = "unsafe") 
         return
     if where is True and is_sharded(value):
         whole, part = target._array, value._array
-        if whole.shape == part.shape and whole.dtype == part.dtype and whole.flags.writeable:
+        if whole.shape == part.shape and whole.dtype == part.dtype and may_write(whole):
             elementwise(COPY, (value,), (target,))
             return
     value = operand_of(value)
     source = value._array if isinstance(value, Handle) else value
-    if not target._array.flags.writeable:
+    if not may_write(target._array):
         raise ValueError("assignment destination is read-only")
     if isinstance(source, np.ndarray):
         while source.ndim > target._array.ndim and source.shape[0] == 1:
@@ -134,7 +144,7 @@ def copy(x: Any, dtype: Any = None, order: Any = "K", layout: Layout | None = No
     _warn_complex(x._array.dtype, kind)
     rt = runtime()
     shape = x._array.shape
-    axes = order_axes(order, [x._array], shape)
+    axes = copy_axes(order, x._array)
     if layout is None:
         layout = choose(rt, [x], (None,), True, shape, kind.itemsize)[0]
     else:

@@ -23,27 +23,41 @@ from numpy_dist.ir.ops import Op
 from numpy_dist.ir.statements import NO_OPTIONS, SCALAR_KINDS, Elementwise, Reduction, Ref, scalar_form
 from numpy_dist.settings import config
 
-Bounds = tuple[tuple[int, int, int], ...]
+Bounds = tuple[tuple[int, Any, Any], ...]
 _COMPARISONS = frozenset((np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal))
+_WEAK = frozenset((int, float, complex))
 _new = object.__new__
 _current, _thread = current.get, threading.get_ident
 
 
 def bounds_of(op: Op, operands: Sequence[Any], loop: tuple[np.dtype, ...]) -> Bounds:
-    """For each Python integer among the operands: its position, and the least and greatest value of its dtype."""
-    if op.ufunc is None or op.ufunc in _COMPARISONS:
+    """For each Python number among the operands that its dtype may not hold: its position, and that dtype's limits."""
+    if op.ufunc is None:
         return ()
-    found = []
+    found: list[tuple[int, Any, Any]] = []
     for position, x in enumerate(operands):
-        if type(x) is int and loop[position].kind in "iu":
-            info = np.iinfo(loop[position])
-            found.append((position, int(info.min), int(info.max)))
+        if type(x) not in _WEAK:
+            continue
+        kind = loop[position]
+        if kind.kind in "iu":
+            if type(x) is int and op.ufunc not in _COMPARISONS:
+                info = np.iinfo(kind)
+                found.append((position, int(info.min), int(info.max)))
+        elif kind.char in "efF":
+            most = float(np.finfo(kind).max)
+            found.append((position, -most, most))
     return tuple(found)
 
 
 def within(bounds: Bounds, operands: Sequence[Any]) -> bool:
-    """Whether Python integers fit into the loop."""
-    return all(low <= operands[position] <= high for position, low, high in bounds)
+    """Whether Python's numbers fit into the loop; not for sure where this is False: infinity fits."""
+    for position, low, high in bounds:
+        x = operands[position]
+        if type(x) is complex:
+            x = max(abs(x.real), abs(x.imag))
+        if not low <= x <= high:
+            return False
+    return True
 
 
 class Plan:
@@ -56,7 +70,7 @@ class Plan:
     now : bool
         Whether it executes at once, since its values can raise.
     bounds : tuple
-        Between which values Python integers must lie for the plan to hold.
+        Between which values Python's numbers must lie for the plan to hold.
     spread : tuple
         For each operand that is broadcast the array and the view that are read, else None; empty where none is.
     shape, dtype, layout, nbytes, axes

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
 
+from numpy_dist.engine.floating import current_state, event, report
 from numpy_dist.engine.gather import agreed, gather, item
 from numpy_dist.engine.handle import Handle, is_sharded, ref_of, replicated
 from numpy_dist.engine.ingest import broadcast, from_global, make_storage, operand
-from numpy_dist.engine.plans import bounds_of, remember, replay, target_of, within
+from numpy_dist.engine.plans import Bounds, bounds_of, remember, replay, target_of, within
 from numpy_dist.engine.runtime import Runtime, runtime
+from numpy_dist.engine.sites import stack_level, user_site
 from numpy_dist.engine.storage import Storage
 from numpy_dist.ir.ops import COPY, SELECT, Op, op_of
-from numpy_dist.ir.phantoms import as_strided
+from numpy_dist.ir.phantoms import as_strided, is_writeable, warns_if_written
 from numpy_dist.ir.rules import broadcast_shapes, loop_dtypes, order_axes, scalar_kind
 from numpy_dist.ir.statements import NO_OPTIONS, Elementwise, Ref
 from numpy_dist.layout.layout import Layout, Pinned
@@ -42,7 +45,19 @@ def numpy_error(function: Callable, args: Sequence[Any], kwargs: dict[str, Any] 
 
 
 def _stand_in(array: np.ndarray) -> np.ndarray:
-    return as_strided(np.ones(1, array.dtype), array.shape, (0,) * array.ndim, array.flags.writeable)
+    writeable = is_writeable(array) or warns_if_written(array)
+    return as_strided(np.ones(1, array.dtype), array.shape, (0,) * array.ndim, writeable)
+
+
+def may_write(array: np.ndarray) -> bool:
+    """Whether an array, perhaps a phantom, may be written; asked when it will be, with NumPy's warning for some."""
+    if warns_if_written(array):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            array[False] = np.zeros((), array.dtype)  # writes nothing
+        for warning in caught:
+            warnings.warn(warning.message, warning.category, stacklevel=stack_level())
+    return is_writeable(array)
 
 
 def mask_of(where: Any) -> Any:
@@ -197,10 +212,7 @@ def _record(
     dtypes = loop[op.nin :]
     bounds = bounds_of(op, operands, loop)
     if bounds and not within(bounds, operands):
-        assert op.ufunc is not None
-        numpy_error(
-            op.ufunc, [x if isinstance(x, int) else np.ones((), k) for x, k in zip(operands, kinds, strict=True)]
-        )
+        operands = _cast(op, operands, kinds, loop, bounds)
     shape = _shape(op, operands, outs, where, options)
     if op.nout > 1 and not _owned_alike(outs):
         return _by_way_of_new_arrays(rt, op, inputs, outs, where, options, order)
@@ -228,6 +240,46 @@ def _record(
         values = tuple(map(item, results))
         return values if op.nout > 1 else values[0]
     return results if op.nout > 1 else results[0]
+
+
+def _cast(op: Op, operands: list, kinds: tuple, loop: tuple[np.dtype, ...], bounds: Bounds) -> list:
+    """The operands, with infinity for Python's numbers that are too large for floats, of which NumPy warns at once.
+
+    Raises
+    ------
+    OverflowError
+        NumPy's own, for an integer that its dtype does not hold.
+    FloatingPointError
+        If the error state says so.
+    """
+    operands = list(operands)
+    for bound in bounds:
+        if within((bound,), operands):
+            continue
+        position = bound[0]
+        kind = loop[position]
+        if kind.kind in "iu":
+            given = zip(operands, kinds, strict=True)
+            numpy_error(op.ufunc, [x if isinstance(x, int) else np.ones((), k) for x, k in given])  # type: ignore[arg-type]
+        operands[position] = narrowed(operands[position], kind).item()
+    return operands
+
+
+def narrowed(value: Any, kind: np.dtype) -> Any:
+    """One of Python's numbers as a floating-point number of this dtype; that it overflows is told at the user's line.
+
+    Raises
+    ------
+    FloatingPointError
+        If the error state says so.
+    """
+    wide = np.asarray(value, np.result_type(kind, float))
+    with np.errstate(all="ignore"):
+        found = wide.astype(kind)[()]
+    if np.isinf(found) and not np.isinf(wide):
+        met = event(0, "overflow", "cast", current_state(), user_site(1))
+        report(() if met is None else (met,))
+    return found
 
 
 def _owned_alike(outs: tuple) -> bool:
@@ -293,7 +345,7 @@ def _shape(op: Op, operands: list, outs: tuple, where: Any, options: dict) -> tu
         shapes.append(np.shape(where._array if isinstance(where, Handle) else where))
     targets = [o._array.shape for o in outs if o is not None]
     first = (shapes + targets or [()])[0]
-    writeable = all(o is None or o._array.flags.writeable for o in outs)
+    writeable = all(o is None or may_write(o._array) for o in outs)
     if writeable and all(s == first for s in shapes) and all(t == first for t in targets):
         return first
     try:

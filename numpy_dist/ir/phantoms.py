@@ -63,6 +63,22 @@ def c_strides(shape: Sequence[int], itemsize: int) -> tuple[int, ...]:
     return tuple(reversed(strides))
 
 
+_WRITEABLE, _WARNS = 0x0400, 1 << 31  # of NumPy's public C API: NPY_ARRAY_WRITEABLE, NPY_ARRAY_WARN_ON_WRITE
+
+
+def is_writeable(array: np.ndarray) -> bool:
+    """Whether an array may be written, and nobody is to be warned of it, as of what `broadcast_arrays` returns.
+
+    NumPy also warns who asks such an array's ``flags.writeable``.
+    """
+    return array.flags.num & (_WRITEABLE | _WARNS) == _WRITEABLE
+
+
+def warns_if_written(array: np.ndarray) -> bool:
+    """Whether an array may be written, but its user is to be warned of it, once."""
+    return bool(array.flags.num & _WARNS)
+
+
 _PHANTOMS: dict[tuple, np.ndarray] = {}
 
 

@@ -101,6 +101,15 @@ def memory_order(order: Any, default: str = "K") -> str:
     return default if order is None else (order.decode() if isinstance(order, bytes) else str(order)).upper()
 
 
+def copy_axes(order: Any, array: np.ndarray) -> tuple[int, ...] | None:
+    """Memory axes of a copy (``PyArray_NewLikeArray``): unlike an iterator's, those that are broadcast come last."""
+    order = memory_order(order)
+    if order != "K" or array.ndim < 2 or array.flags.forc:
+        return order_axes(order, [array], array.shape)
+    axes = tuple(sorted(range(array.ndim), key=lambda axis: -abs(array.strides[axis])))
+    return None if axes == tuple(range(array.ndim)) else axes
+
+
 def order_axes(order: Any, arrays: Sequence[np.ndarray], shape: tuple[int, ...]) -> tuple[int, ...] | None:
     """Memory axes of a result for NumPy's ``order`` argument."""
     order = memory_order(order)

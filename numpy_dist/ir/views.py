@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from numpy_dist.ir.phantoms import is_shared, offset_of
+from numpy_dist.ir.phantoms import is_shared, is_writeable, offset_of
 from numpy_dist.layout.frames import Frame, frame_of
 from numpy_dist.layout.layout import Layout
 from numpy_dist.layout.views import ViewMap, decode, iteration_layout, owned_boxes, view_layout
@@ -28,7 +28,7 @@ class View:
         A phantom of the view that nobody ever changes (a handle whose flags were asked for has a phantom of its own).
         What was worked out for handles of this very phantom holds as long as it lives.
     writeable : bool
-        That of `array`.
+        That of `array`, and nobody is to be warned of it.
     parts : dict
         What basic indices select of it, by `index_of` them; never a single element.
     """
@@ -47,7 +47,7 @@ class View:
         array: np.ndarray,
     ) -> None:
         self.array = array if is_shared(array) else array.view()
-        self.writeable: bool = array.flags.writeable
+        self.writeable = is_writeable(array)
         self.parts: dict[Any, View] = {}
         self.layout, self.itemsize, self.offset, self.shape, self.strides, self.dtype = (
             layout,

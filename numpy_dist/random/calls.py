@@ -60,7 +60,7 @@ def made_into(draw: Draw, front: Front, size: Any, out: Any) -> Any:
     array = out._array
     # `flags.farray` is true of arrays that are not contiguous at all (NumPy 2.4).
     flags, in_order = array.flags, array.flags.c_contiguous
-    fits = flags.aligned and flags.writeable and (in_order or flags.f_contiguous)
+    fits = flags.aligned and engine.may_write(array) and (in_order or flags.f_contiguous)
     assert draw.into is not None
     # NumPy looks at these things in this order. It is shown small arrays that fail in the same way.
     if not fits:

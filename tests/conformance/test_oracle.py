@@ -7,7 +7,8 @@ import numpy as np
 from numpy_dist import engine
 from numpy_dist.conformance import known_differences
 from numpy_dist.conformance.arguments import a, plain
-from numpy_dist.conformance.case import Case
+from numpy_dist.conformance.case import Case, Tolerance
+from numpy_dist.conformance.compare import differences
 from numpy_dist.conformance.oracle import check
 
 NDARRAY = "a result is an ndarray, not a distributed array"
@@ -65,6 +66,14 @@ def test_overlapping_memory_is_a_reason_for_stride_dependent_ufuncs_only():
     assert check(case) == []
     other = Case(np.negative, (a(1000),), **_moved(np.negative))
     assert not known_differences.depends_on_strides(other, ((np.zeros(3),), {}))
+
+
+def test_a_tolerance_counts_in_the_dtype_in_which_a_result_was_computed():
+    exact, narrow = np.array([1.0, 3.0]), np.array([1.0, 3.0 + 2e-7])
+    assert list(differences(narrow, exact, Tolerance(64, "")))
+    assert not list(differences(narrow, exact, Tolerance(64, "", computed_in="f4")))
+    assert list(differences(narrow + 1e-3, exact, Tolerance(64, "", computed_in="f4")))
+    assert not list(differences(narrow.astype("f2"), exact.astype("f2"), Tolerance(1, "", computed_in="f4")))
 
 
 def test_overlapping_memory_is_no_reason_for_wrong_values():
