@@ -287,7 +287,7 @@ def test_python_ints_that_do_not_fit(ranks: int, kernel_cache: str) -> None:
 
 @RANKS
 def test_python_floats_that_do_not_fit(ranks: int, kernel_cache: str) -> None:
-    """The event is the statement's, at its line, whatever the error state is when the program is executed."""
+    """The event is told where the statement is recorded, as NumPy's; the statement is compiled like others."""
 
     def on_rank() -> list:
         x, found = numpy_dist.asarray(_values(2.0).astype("f4")), []
@@ -303,10 +303,9 @@ def test_python_floats_that_do_not_fit(ranks: int, kernel_cache: str) -> None:
         expected = [_values(2.0).astype("f4") * f for f in (0.5, 1e300, 1e300, 3.0, np.inf, 1e-300)]
     for outcome in compiled:
         assert same_bytes(outcome.result, expected)
-        assert outcome.counts == {"numba": 4, "numpy": 2}
-        assert outcome.reasons == {"a Python float that its operand's dtype can not hold": 2}
+        assert outcome.counts == {"numba": 6, "numpy": 0}
         ((message, file, _),) = outcome.said
-        assert message.startswith("overflow encountered in") and file == __file__
+        assert message == "overflow encountered in cast" and file == __file__
 
 
 @RANKS
