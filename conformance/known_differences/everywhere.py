@@ -89,6 +89,14 @@ if NUMPY_VERSION >= (2, 3):
         for function in (np.multiply, np.add.reduce)
     )
 
+_NO_HEED = "NumPy before 2.2 does not heed `return_scalar`"
+_WIDTH = "NumPy before 2.2 names the width of the array, not of the texts that it meets"
+if NUMPY_VERSION < (2, 2):
+    DIFFERENCES += (
+        Difference(np.ndarray.__array_wrap__, "instead of an array of shape ()", _NO_HEED),
+        Difference(np.percentile, "raises UFuncTypeError(<ufunc 'subtract'>", _WIDTH),
+        Difference(np.quantile, "raises UFuncTypeError(<ufunc 'subtract'>", _WIDTH),
+    )
 _FILLED = "NumPy casts a fill value that no element needs"
 _CHARACTERS = "NumPy takes a string for the list of its characters, and each for a field"
 _GARBAGE = "NumPy leaves uninitialised memory behind the element that it refuses"

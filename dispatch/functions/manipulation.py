@@ -157,8 +157,10 @@ else:
     @implements(np.trim_zeros, kind="structural")
     def trim_zeros(filt: Any, trim: str = "fb") -> Any:
         # Before NumPy 2.2 for one axis, of which it reads one element after the other.
-        if filt.ndim != 1 or filt.dtype.kind not in "biufc" or not isinstance(trim, str):
+        if filt.ndim != 1 or filt.dtype.kind not in "biufcmMSU" or not isinstance(trim, str):
             return _numpys_trim_zeros(filt, trim)
+        if filt.dtype.kind not in "biufc":  # no date and no text is the number that it compares with
+            return filt[:]
         first, last = _nonzero_box(filt)
         n = filt.shape[0]
         start = 0 if "F" not in trim.upper() else int(first[0]) if first.size else n

@@ -14,7 +14,7 @@ from numpy_dist.dispatch.core.registry import decline, implements
 from numpy_dist.dispatch.functions import counting
 from numpy_dist.dispatch.functions.common import as_handle, blocks, metadata
 from numpy_dist.dispatch.functions.counting import known
-from numpy_dist.dispatch.functions.numpy_source import numpy_source
+from numpy_dist.dispatch.functions.numpy_source import numpy_source, warn
 from numpy_dist.dispatch.functions.ordering import ascending_layout, cut_at, first_position, ordered_parts, sorted_part
 from numpy_dist.layout.layout import Layout
 from numpy_dist.parallel import key_sort, runs
@@ -211,8 +211,8 @@ def _can_equal(a: np.ndarray, b: np.ndarray) -> bool:
 # NumPy's source calls it by the one name or, since 2.4, by the other.
 implements(np.setdiff1d, kind="composed")(numpy_source(np.setdiff1d, _in1d=_is_in, _isin=_is_in))
 if hasattr(np, "in1d"):  # until NumPy 2.3
-    implements(np.in1d, kind="composed")(
-        lambda ar1, ar2, assume_unique=False, invert=False, *, kind=None: np.ravel(
-            _is_in(np.ravel(as_handle(ar1)), ar2, assume_unique, invert, kind=kind)
-        )
-    )
+
+    @implements(np.in1d, kind="composed")
+    def in1d(ar1: Any, ar2: Any, assume_unique: bool = False, invert: bool = False, *, kind: Any = None) -> Any:
+        warn("`in1d` is deprecated. Use `np.isin` instead.", DeprecationWarning)
+        return np.ravel(_is_in(np.ravel(as_handle(ar1)), ar2, assume_unique, invert, kind=kind))
