@@ -133,11 +133,18 @@ def _value_differences(ours: np.ndarray, theirs: np.ndarray, tolerance: Toleranc
         yield f"{int(wrong.sum())} of {wrong.size} values of {name} differ; at {where}: {mine!r} instead of {other!r}"
 
 
-def _equal(ours: np.ndarray, theirs: np.ndarray, tolerance: Tolerance | None) -> np.ndarray:
+def _largest(array: np.ndarray) -> Any:
+    """The largest finite absolute value, at least the least normal one."""
+    return np.abs(array[np.isfinite(array)]).max(initial=np.finfo(array.dtype).tiny)
+
+
+def _equal(ours: np.ndarray, theirs: np.ndarray, tolerance: Tolerance | None, scale: Any = None) -> np.ndarray:
     """Where two arrays are equal: NaN as NaN, zeros with their signs, or within the tolerance."""
     kind = theirs.dtype.kind
     if kind == "c":
-        return _equal(ours.real, theirs.real, tolerance) & _equal(ours.imag, theirs.imag, tolerance)
+        # One part may be rounding errors of the other.
+        scale = max(_largest(theirs.real), _largest(theirs.imag)) if tolerance is not None else None
+        return _equal(ours.real, theirs.real, tolerance, scale) & _equal(ours.imag, theirs.imag, tolerance, scale)
     if kind in "mM":
         return ours.view("i8") == theirs.view("i8")
     if kind == "V" and theirs.dtype.names:
@@ -152,8 +159,7 @@ def _equal(ours: np.ndarray, theirs: np.ndarray, tolerance: Tolerance | None) ->
         same = (ours == theirs) & (np.signbit(ours) == np.signbit(theirs)) | np.isnan(ours) & np.isnan(theirs)
         if tolerance is None:
             return np.asarray(same)
-        finite = np.isfinite(theirs)
-        scale = np.abs(theirs[finite]).max(initial=np.finfo(theirs.dtype).tiny)
+        scale = _largest(theirs) if scale is None else scale
         allowed = tolerance.ulps * tolerance.unit(theirs.dtype) * float(scale)
         wide = np.promote_types(theirs.dtype, "f8")
         return np.asarray(same | (np.abs(ours.astype(wide) - theirs.astype(wide)) <= allowed))

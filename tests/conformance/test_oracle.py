@@ -73,6 +73,8 @@ def test_a_tolerance_counts_in_the_dtype_in_which_a_result_was_computed():
     assert list(differences(narrow, exact, Tolerance(64, "")))
     assert not list(differences(narrow, exact, Tolerance(64, "", computed_in="f4")))
     assert list(differences(narrow + 1e-3, exact, Tolerance(64, "", computed_in="f4")))
+    assert not list(differences(exact + 1e-15j, exact + 0j, Tolerance(64, "")))
+    assert list(differences(exact + 1e-12j, exact + 0j, Tolerance(64, "")))
     assert not list(differences(narrow.astype("f2"), exact.astype("f2"), Tolerance(1, "", computed_in="f4")))
 
 
