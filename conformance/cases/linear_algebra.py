@@ -142,9 +142,9 @@ ONE = "a single matrix"
 for _function in (np.linalg.cholesky, np.linalg.det, np.linalg.inv, np.linalg.slogdet, np.linalg.eigvalsh,
                   np.linalg.eigh, np.linalg.svdvals, np.linalg.matrix_rank, np.linalg.cond, np.linalg.pinv,
                   np.linalg.eig, np.linalg.eigvals, np.linalg.qr, np.linalg.svd):  # fmt: skip
-    # Singular values of a tall matrix come from the triangles of the ranks' rows.
-    _values = _function in (np.linalg.svdvals, np.linalg.matrix_rank, np.linalg.cond)
-    case(_function, SQUARE, tolerance=LAPACK, declines=None if _values else ONE, alone=True)
+    _gathered = _function in (np.linalg.eigvalsh, np.linalg.eigh, np.linalg.pinv, np.linalg.eig, np.linalg.eigvals,
+                              np.linalg.qr, np.linalg.svd)  # fmt: skip
+    case(_function, SQUARE, tolerance=LAPACK, declines=ONE if _gathered else None, alone=True)
     case(_function, STACK, tolerance=LAPACK)
     case(_function, a(2, 3, 4, 4, values="definite", view="fortran"), tolerance=LAPACK)
     case(_function, a(5, 2, 2, values="definite", dtype="F"), tolerance=LAPACK)
@@ -161,13 +161,35 @@ for _function in (np.linalg.cholesky, np.linalg.det, np.linalg.inv, np.linalg.sl
         case(_function, a(3, 4))
     else:
         case(_function, a(2, 3, 4), tolerance=LAPACK)
-case(np.linalg.cholesky, of([[1.0, 2.0], [2.0, 1.0]]), declines=ONE, alone=True)
+case(np.linalg.cholesky, of([[1.0, 2.0], [2.0, 1.0]]))
 case(np.linalg.cholesky, of([[[1.0, 2.0], [2.0, 1.0]], [[2.0, 1.0], [1.0, 2.0]]]))
 case(np.linalg.cholesky, STACK, upper=True, tolerance=LAPACK)
-case(np.linalg.inv, of([[1.0, 2.0], [2.0, 4.0]]), declines=ONE, alone=True)
+case(np.linalg.inv, of([[1.0, 2.0], [2.0, 4.0]]))
 case(np.linalg.inv, of([[[1.0, 2.0], [2.0, 1.0]], [[1.0, 2.0], [2.0, 4.0]], [[1.0, 0.0], [0.0, 1.0]]]))
 case(np.linalg.det, of([[[1.0, 2.0], [2.0, 4.0]], [[1e200, 0.0], [0.0, 1e200]]]))
-case(np.linalg.solve, SQUARE, a(5), tolerance=LAPACK, declines=ONE, alone=True)
+case(np.linalg.solve, SQUARE, a(5), tolerance=LAPACK)
+for _dtype in "fdFDi":
+    _square = a(9, 9, dtype=_dtype, values="definite")
+    for _function in (np.linalg.det, np.linalg.slogdet, np.linalg.inv, np.linalg.cholesky):
+        case(_function, _square, tolerance=LAPACK)
+    for _other in "fDi":
+        case(np.linalg.solve, _square, a(9, dtype=_other), tolerance=LAPACK)
+        case(np.linalg.solve, _square, a(9, 4, dtype=_other, view="fortran"), tolerance=LAPACK)
+    case(np.linalg.cholesky, _square, upper=True, tolerance=LAPACK)
+case(np.linalg.solve, SQUARE, a(5, 0))
+case(np.linalg.solve, SQUARE, a(4))
+case(np.linalg.solve, SQUARE, a(4, 2))
+case(np.linalg.solve, plain(5, 5, values="definite"), a(5), tolerance=LAPACK)
+case(np.linalg.solve, SQUARE, plain(5, 3), tolerance=LAPACK)
+case(np.linalg.solve, a(300, 300, values="definite"), a(300, 3), tolerance=LAPACK)
+for _function in (np.linalg.det, np.linalg.slogdet, np.linalg.inv, np.linalg.cholesky):
+    case(_function, a(4, 4, values="zeros"))
+    case(_function, a(0, 0))
+    case(_function, a(300, 300, values="definite"), tolerance=LAPACK)
+case(np.linalg.det, of([[1e200, 0.0], [0.0, 1e200]]))
+case(np.linalg.det, of([[0.0, 1.0, 2.0], [1.0, 0.0, 3.0], [4.0, -3.0, 8.0]]), tolerance=LAPACK)
+case(np.linalg.slogdet, of([[0.0, 1.0], [1.0, 0.0]]))
+case(np.linalg.cholesky, a(5, 5, dtype="D", values="definite", view="fortran"), tolerance=LAPACK)
 case(np.linalg.solve, STACK, a(3, 4, 2), tolerance=LAPACK)
 case(np.linalg.solve, STACK, a(4), tolerance=LAPACK)
 case(np.linalg.solve, STACK, a(4, 2, dtype="D"), tolerance=LAPACK)

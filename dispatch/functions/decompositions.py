@@ -1,11 +1,13 @@
 """Linear algebra of stacks of matrices: each rank has whole matrices, and NumPy's LAPACK treats them there.
 
-Of a single matrix, singular values and least-squares solutions are computed where it is tall (`parallel.tall`). On one
-rank LAPACK treats it where it lies. Else it is gathered: what LAPACK does to one matrix has no distributed form here.
+A single matrix that several ranks hold is factored by all of them for systems, inverses, determinants and Cholesky
+factors (`single_matrices`); singular values and least-squares solutions are computed where it is tall
+(`parallel.tall`). On one rank LAPACK treats it where it lies. Else it is gathered.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -15,6 +17,7 @@ from numpy_dist import engine
 from numpy_dist.backends.library import compute, on_host
 from numpy_dist.dispatch.core.operands import rebuild
 from numpy_dist.dispatch.core.registry import decline, implements
+from numpy_dist.dispatch.functions import single_matrices
 from numpy_dist.dispatch.functions.common import NoValue, as_handle, blocks, given
 from numpy_dist.dispatch.functions.counting import MOST_KNOWN
 from numpy_dist.dispatch.functions.numpy_source import numpy_source
@@ -24,13 +27,14 @@ from numpy_dist.layout.layout import Pinned
 from numpy_dist.parallel.tall import reduced_system, triangles
 
 SINGLE = "a single matrix"
+Single = Callable[..., Any]
 
 implements(np.linalg.svdvals, kind="composed")(numpy_source(np.linalg.svdvals))
 
 
-def _of_each(function: Callable[..., Any], a: Any, *args: Any, **kwargs: Any) -> Any:
-    """A function of one matrix, for each in a stack (collective)."""
-    return _of_stacks(_local(function, *args, **kwargs), function, [as_handle(a)], [2])
+def _of_each(function: Callable[..., Any], a: Any, *args: Any, single: Single | None = None, **kwargs: Any) -> Any:
+    """A function of one matrix, for each in a stack (collective); `single` is the same of one that is sharded."""
+    return _of_stacks(_local(function, *args, **kwargs), function, [as_handle(a)], [2], single)
 
 
 def _local(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Callable[..., Any]:
@@ -41,8 +45,14 @@ def _local(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Callable[
     )
 
 
-def _of_stacks(local: Callable[..., Any], function: Callable[..., Any], operands: list[Any], items: list[int]) -> Any:
-    """`local` on stacks of matrices; of several ranks a single one is declined, unless it is wrong already."""
+def _of_stacks(
+    local: Callable[..., Any],
+    function: Callable[..., Any],
+    operands: list[Any],
+    items: list[int],
+    single: Single | None = None,
+) -> Any:
+    """`local` on stacks of matrices; of several ranks, `single` on one matrix, unless it is wrong already."""
     name = function.__name__
     if operands[0].ndim < 2:
         local(*(np.zeros(x.shape, x.dtype) for x in operands))  # NumPy's error
@@ -51,7 +61,9 @@ def _of_stacks(local: Callable[..., Any], function: Callable[..., Any], operands
         first, *others = (np.zeros(x.shape, x.dtype) for x in operands)
         local(first[None][:0], *others)  # NumPy's errors
         if engine.runtime().size > 1:
-            decline(SINGLE)
+            if single is None or not any(engine.is_sharded(x) for x in operands):
+                decline(SINGLE)
+            return single(*operands)
         return _alone(local, name, operands)
     return on_stacks(local, operands, items, name=name, library=True)
 
@@ -134,24 +146,25 @@ def lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
 # -- one function after the other ------------------------------------------------------------------------------------
 
 
-@implements(np.linalg.inv, kind="axis-local")
+@implements(np.linalg.inv, kind="parallel")
 def inv(a: Any) -> Any:
-    return _of_each(np.linalg.inv, a)
+    return _of_each(np.linalg.inv, a, single=single_matrices.inverse)
 
 
-@implements(np.linalg.det, kind="axis-local")
+@implements(np.linalg.det, kind="parallel")
 def det(a: Any) -> Any:
-    return _of_each(np.linalg.det, a)
+    return _of_each(np.linalg.det, a, single=single_matrices.determinant)
 
 
-@implements(np.linalg.slogdet, kind="axis-local")
+@implements(np.linalg.slogdet, kind="parallel")
 def slogdet(a: Any) -> Any:
-    return _of_each(np.linalg.slogdet, a)
+    return _of_each(np.linalg.slogdet, a, single=single_matrices.sign_and_logarithm)
 
 
-@implements(np.linalg.cholesky, kind="axis-local")
+@implements(np.linalg.cholesky, kind="parallel")
 def cholesky(a: Any, /, *, upper: bool = False) -> Any:
-    return _of_each(np.linalg.cholesky, a, upper=upper)
+    factor = functools.partial(single_matrices.cholesky_factor, upper=upper)
+    return _of_each(np.linalg.cholesky, a, single=factor, upper=upper)
 
 
 @implements(np.linalg.qr, kind="axis-local")
@@ -232,7 +245,8 @@ def matrix_rank(A: Any, tol: Any = None, hermitian: Any = False, *, rtol: Any = 
     return _of_stacks(local, np.linalg.matrix_rank, [A, as_handle(tol if name == "tol" else rtol)], [2, 0])
 
 
-@implements(np.linalg.solve, kind="axis-local")
+@implements(np.linalg.solve, kind="parallel")
 def solve(a: Any, b: Any) -> Any:
     a, b = as_handle(a), as_handle(b)
-    return _of_stacks(_local(np.linalg.solve), np.linalg.solve, [a, b], [2, 1 if b.ndim == 1 else 2])
+    depths = [2, 1 if b.ndim == 1 else 2]
+    return _of_stacks(_local(np.linalg.solve), np.linalg.solve, [a, b], depths, single_matrices.solved)
