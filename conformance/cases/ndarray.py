@@ -299,3 +299,26 @@ for _out in (3, [3], "a"):
     case(np.stack, [a(6, 5), a(6, 5)], out=_out)
     case(np.einsum, "ij->i", a(6, 5), out=_out)
     case(np.dot, a(6, 5), a(5), out=_out)
+
+# The truth of records, and of other elements that are no numbers.
+for _array in (
+    a(7, dtype=_PAIR, values="mixed"), of([(0, 0.0), (3, 4.0), (0, np.nan), (0, -0.0)], _PAIR), _nested,
+    of([("", 0), ("0", 0), (" ", 0), ("", 1)], np.dtype("U2,i1")), of([b"", b"a", b"\0b", b""], "V2"),
+    of(["", "a", " ", ""], "U2"), of(["", "a", ""], "T"), of([0, 1, 0], "M8[s]"),
+):  # fmt: skip
+    for _function in (np.nonzero, np.count_nonzero, np.argwhere):
+        case(_function, _array)
+    if NUMPY_VERSION >= (2, 2):  # before, it reads one element after the other
+        case(np.trim_zeros, _array)
+    case(np.count_nonzero, _array, axis=0)
+case(np.bincount, of([1, 2, 2**64 - 1], "u8"))
+
+# As many axes as NumPy has, but for the one that a view may need.
+_DEEP = (1,) * 60 + (2, 2, 2)
+for _function in (np.linalg.det, np.linalg.inv, np.fft.fft):
+    case(_function, a(*_DEEP, values="definite", view="flipped"), tolerance=BLAS)
+case(A.__matmul__, a(*_DEEP, values="whole", view="flipped"), via=lambda x: x @ x)
+case(np.apply_along_axis, np.sum, 62, a(*_DEEP, values="whole", view="flipped"))
+case(np.einsum, "...i->...", a(*_DEEP, values="whole", view="flipped"), declines="more axes than there are letters")
+for _function in (np.sum, np.sort, np.cumsum):
+    case(_function, a(*_DEEP, values="whole", view="flipped"), axis=62)

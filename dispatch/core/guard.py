@@ -14,6 +14,7 @@ from numpy_dist.dispatch.core.registry import Declined, Rule
 from numpy_dist.dispatch.core.sites import call_site
 from numpy_dist.dispatch.core.targets import outputs
 from numpy_dist.errors import OverrideError, RankError
+from numpy_dist.ir.rules import broadcast_shapes
 from numpy_dist.settings import config
 
 _LONGEST = 60
@@ -131,7 +132,7 @@ def _expected_shape(rule: Rule, key: Key, inputs: tuple[Any, ...], kwargs: dict[
         return _reduced(inputs, kwargs, 0 if of_ufunc else None)
     if (of_ufunc and method == "__call__") or rule.kind == "elementwise":
         arrays = [x for x in (*inputs, *kwargs.values()) if engine.is_handle(x) or isinstance(x, np.ndarray)]
-        return np.broadcast_shapes(*(x.shape for x in arrays))
+        return broadcast_shapes(*(x.shape for x in arrays))
     return None
 
 

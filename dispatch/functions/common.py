@@ -19,6 +19,21 @@ def as_handle(x: Any) -> Any:
     return x if engine.is_handle(x) else engine.from_global(np.asanyarray(x))
 
 
+def truth(a: Any) -> Any:
+    """What counts as true: of a record one of its fields, of other void elements one of their bytes."""
+    if a.dtype == bool:
+        return a
+    if a.dtype.kind != "V":
+        return engine.copy(a, dtype=bool)
+    if a.dtype.names is None:
+        return np.any(a[..., None].view("u1"), axis=-1)
+    found: Any = engine.full(a.shape, False, np.dtype(bool), layout=engine.layout_of(a))
+    for name in a.dtype.names:
+        part = truth(a[name])
+        found = found | (part if part.ndim == a.ndim else np.any(part, axis=tuple(range(a.ndim, part.ndim))))
+    return found
+
+
 def metadata(x: Any) -> Any:
     """The ndarray that has the shape, dtype, strides and flags of `x`; its values must not be read."""
     return x._array if engine.is_handle(x) else np.asanyarray(x)

@@ -16,7 +16,7 @@ from numpy_dist.dispatch.functions.numpy_source import numpy_source
 from numpy_dist.dispatch.functions.picked import Picked, check_bounds
 from numpy_dist.dispatch.functions.picking import assign, within
 from numpy_dist.dispatch.functions.whole_axes import whole_along
-from numpy_dist.ir.rules import memory_order
+from numpy_dist.ir.rules import broadcast_shapes, memory_order
 
 _numpys_take_along_axis, _numpys_put_along_axis = numpy_source(np.take_along_axis), numpy_source(np.put_along_axis)
 
@@ -78,7 +78,7 @@ def put_along_axis(arr: Any, indices: Any, values: Any, axis: Any) -> None:
     if axis is not None and arr.ndim == indices.ndim and -arr.ndim <= axis < arr.ndim:
         lines = tuple(1 if k == axis % arr.ndim else n for k, n in enumerate(arr.shape))
         if all(1 in pair or pair[0] == pair[1] for pair in zip(lines, indices.shape, strict=True)):
-            _check_shape(tuple(np.shape(values)), np.broadcast_shapes(lines, tuple(indices.shape)))
+            _check_shape(tuple(np.shape(values)), broadcast_shapes(lines, tuple(indices.shape)))
     return _numpys_put_along_axis(arr, indices, values, axis)
 
 
@@ -111,7 +111,7 @@ def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: A
     order = memory_order(order, "C")
     extents = (operator.index(dims),) if np.ndim(dims) == 0 else tuple(map(operator.index, dims))
     try:
-        np.broadcast_shapes(*(x.shape for x in parts))
+        broadcast_shapes(*(x.shape for x in parts))
     except ValueError:
         engine.numpy_error(np.ravel_multi_index, (tuple(parts), dims, mode, order))
     modes = mode if isinstance(mode, tuple) else (mode,) * len(extents)

@@ -51,7 +51,7 @@ def bincount(x: Any, /, weights: Any = None, minlength: Any = 0) -> Any:
     found, high, negative = occurrences(counted, heavy, most := _most_counts(x.nbytes))
     told = engine.runtime().comm.allgather((high, negative))
     if any(negative for _, negative in told):
-        np.bincount(np.full(1, -1, x.dtype))
+        np.bincount(np.full(1, -1))  # NumPy's error; also for what is unsigned, and too large
     length = max(int(minlength), max(high for high, _ in told) + 1)
     if found is None or length > most:
         return _sparse_counts(x, weights, length)

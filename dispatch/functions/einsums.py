@@ -41,6 +41,8 @@ def _at_once(*operands: Any, out: Any = None, **kwargs: Any) -> Any:
     made: Any = np.einsum(*small, **kwargs)  # NumPy's errors, and the dtype
     inputs, output, _ = _parse(_stand_ins(operands, positions, arrays))
     labels = inputs.split(",")
+    if any(len(names) != x.ndim for names, x in zip(labels, arrays, strict=True)):
+        decline("more axes than there are letters")
     sizes: dict[str, int] = {}
     for names, x in zip(labels, arrays, strict=True):
         for name, n in zip(names, x.shape, strict=False):

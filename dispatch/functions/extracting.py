@@ -11,7 +11,7 @@ from numpy.lib.array_utils import normalize_axis_index
 from numpy_dist import engine
 from numpy_dist.backends.library import compute
 from numpy_dist.dispatch.core.registry import decline, implements
-from numpy_dist.dispatch.functions.common import as_handle, blocks
+from numpy_dist.dispatch.functions.common import as_handle, blocks, truth
 from numpy_dist.dispatch.functions.indexing import boolean_getitem, boolean_setitem
 from numpy_dist.dispatch.functions.numpy_source import numpy_source
 from numpy_dist.dispatch.functions.placing import repeated
@@ -21,16 +21,13 @@ implements(np.flatnonzero, kind="composed")(numpy_source(np.flatnonzero))
 
 
 def _truth(x: Any) -> Any:
-    x = as_handle(x)
-    return x if x.dtype == bool else engine.copy(x, dtype=bool)
+    return truth(as_handle(x))
 
 
 @implements(np.nonzero, kind="parallel")
 def nonzero(a: Any) -> tuple[Any, ...]:
     if a.ndim == 0:
         np.nonzero(np.zeros((), a.dtype))  # NumPy's error
-    if a.dtype.kind == "V":
-        decline("the truth of records")
     truth = _truth(a)
     layout = engine.layout_of(truth) if engine.is_sharded(truth) else None
     if layout is None or layout.is_replicated or not masks.selects_in_order(layout, a.ndim):

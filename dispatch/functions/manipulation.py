@@ -12,9 +12,9 @@ import numpy as np
 
 from numpy_dist import engine
 from numpy_dist.dispatch.core.registry import implements
-from numpy_dist.dispatch.functions.common import as_handle, ours, view_or_self, views
+from numpy_dist.dispatch.functions.common import as_handle, ours, truth, view_or_self, views
 from numpy_dist.dispatch.functions.numpy_source import numpy_source
-from numpy_dist.ir.rules import memory_order
+from numpy_dist.ir.rules import broadcast_shapes, memory_order
 
 # -- shapes ----------------------------------------------------------------------------------------------------------
 
@@ -121,7 +121,7 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
         output.append(np.reshape(as_handle(x), (1,) * axis + (-1,) + (1,) * (ndim - axis - 1)))
     if not copy:
         return tuple(output) if sparse else np.broadcast_arrays(*output)
-    shape = np.broadcast_shapes(*(x.shape for x in output))
+    shape = broadcast_shapes(*(x.shape for x in output))
     # Views of `broadcast_arrays` warn whoever asks whether they are writeable: not the way to make copies.
     return tuple(engine.copy(x if sparse else np.broadcast_to(x, shape), order="C") for x in output)
 
@@ -137,7 +137,11 @@ def ix_(*args: Any) -> tuple[Any, ...]:
 def _nonzero_box(filt: Any) -> tuple[np.ndarray, np.ndarray]:
     """First and last indices of what is not zero, along each axis; empty if there is nothing (collective)."""
     # The zeros of dates and texts are no numbers.
-    nonzero = np.not_equal(filt, 0 if filt.dtype.hasobject else np.zeros((), filt.dtype)[()])
+    kind = filt.dtype.kind
+    if kind == "V":
+        nonzero = truth(filt)
+    else:
+        nonzero = np.not_equal(filt, "" if kind == "T" else 0 if kind == "O" else np.zeros((), filt.dtype)[()])
     first, last = [], []
     for axis, n in enumerate(filt.shape):
         line = np.any(nonzero, axis=tuple(other for other in range(filt.ndim) if other != axis))

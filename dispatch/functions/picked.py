@@ -11,7 +11,7 @@ import numpy as np
 from numpy_dist import engine
 from numpy_dist.backends.library import compute
 from numpy_dist.dispatch.functions.common import blocks, metadata
-from numpy_dist.ir.rules import memory_axes
+from numpy_dist.ir.rules import broadcast_shapes, memory_axes
 from numpy_dist.layout.layout import Cut, Layout
 from numpy_dist.parallel import picking
 
@@ -184,7 +184,7 @@ def _combined(indices: list[Any], extents: list[int], axes: list[int], use: str)
     """One position for each element of the broadcast index arrays (collective where any is sharded)."""
     shapes = [tuple(index.shape) for index in indices]
     try:
-        shape = np.broadcast_shapes(*shapes)
+        shape = broadcast_shapes(*shapes)
     except ValueError:
         listed = " ".join(str(each).replace(" ", "") for each in shapes if each)  # NumPy leaves integers out
         raise IndexError(

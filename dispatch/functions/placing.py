@@ -11,6 +11,7 @@ from numpy_dist.dispatch.core.registry import decline, implements
 from numpy_dist.dispatch.functions.common import as_handle
 from numpy_dist.dispatch.functions.picked import Picked, first_outside
 from numpy_dist.dispatch.functions.picking import fetch, scatter, within
+from numpy_dist.ir.rules import broadcast_shapes
 
 
 @implements(np.put, kind="parallel")
@@ -64,7 +65,7 @@ def choose(a: Any, choices: Any, out: Any = None, mode: Any = "raise") -> Any:
     few = [np.zeros((1,) * x.ndim, x.dtype) if hasattr(x, "dtype") else x for x in given]
     dtype = np.choose(np.zeros((1,) * a.ndim, a.dtype), few, mode=mode).dtype  # or NumPy's own errors
     try:
-        shape = np.broadcast_shapes(a.shape, *(np.shape(x) for x in given))
+        shape = broadcast_shapes(a.shape, *(np.shape(x) for x in given))
     except ValueError:
         engine.numpy_error(np.choose, (a, [np.zeros(np.shape(x)) for x in given]), {})
     if out is not None and tuple(out.shape) != shape:

@@ -23,6 +23,7 @@ from numpy_dist.dispatch.functions.creation import (
     memory_axes,
 )
 from numpy_dist.dispatch.functions.numpy_source import numpy_source
+from numpy_dist.ir.rules import broadcast_shapes
 from numpy_dist.layout.layout import Cut, Layout
 from numpy_dist.layout.regions import Box
 
@@ -385,7 +386,7 @@ class MeshGrid:
         axes = np.ogrid[key]
         if not isinstance(axes, tuple | list):
             return engine.from_global(axes)
-        whole = (len(axes), *np.broadcast_shapes(*(a.shape for a in axes)))
+        whole = (len(axes), *broadcast_shapes(*(a.shape for a in axes)))
 
         def part(box: Box) -> np.ndarray:
             (low, high), *rest = box

@@ -19,7 +19,7 @@ from numpy_dist.dispatch.core.registry import decline
 from numpy_dist.dispatch.functions.common import as_handle, blocks
 from numpy_dist.engine import noted
 from numpy_dist.ir.phantoms import as_strided
-from numpy_dist.ir.rules import copy_axes, memory_axes
+from numpy_dist.ir.rules import broadcast_shapes, copy_axes, memory_axes
 from numpy_dist.layout.layout import Copies, Cut, Layout, Pinned
 
 Shape = tuple[int, ...]
@@ -79,7 +79,7 @@ def on_stacks(
     depths = [items] * len(operands) if isinstance(items, int) else list(items)
     handles = _handles(operands)
     try:
-        stack = np.broadcast_shapes(*(x.shape[: x.ndim - depth] for x, depth in zip(handles, depths, strict=True)))
+        stack = broadcast_shapes(*(x.shape[: x.ndim - depth] for x, depth in zip(handles, depths, strict=True)))
     except ValueError:
         engine.numpy_error(function, handles)
     if not stack and not any(depths):

@@ -13,6 +13,7 @@ from numpy.lib.array_utils import normalize_axis_index
 from numpy_dist import engine
 from numpy_dist.authoring.agreement import Found, disagree, on_blocks
 from numpy_dist.dispatch.core import fallback
+from numpy_dist.ir.rules import broadcast_shapes
 from numpy_dist.layout.layout import Cut, Layout
 from numpy_dist.layout.regions import box_empty
 
@@ -56,7 +57,7 @@ def map_blocks(function: Callable[..., Any], *arrays: Any, layout: Layout | None
     np.float64(2.0)
     """
     arrays = tuple(x if np.isscalar(x) or engine.is_handle(x) else np.asarray(x) for x in arrays)
-    shape = np.broadcast_shapes(*(x.shape for x in arrays if not np.isscalar(x)))
+    shape = broadcast_shapes(*(x.shape for x in arrays if not np.isscalar(x)))
     layout = layout or common_layout(arrays, shape)
     blocks = [x if np.isscalar(x) else block_of(x, layout) for x in arrays]
     box = layout.box(engine.runtime().rank)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import operator
 import os
 import pickle
 from collections.abc import Callable
@@ -230,10 +231,10 @@ class Methods(engine.Handle):
     def resize(self, *new_shape: Any, **options: Any) -> None:
         """Change shape and size in place; new elements are zero. Views of the array keep the old data."""
         np.empty(0, "V0").resize(*new_shape, **options)  # NumPy's errors; it takes no memory
-        shape = new_shape[0] if len(new_shape) == 1 else new_shape
+        shape: Any = new_shape[0] if len(new_shape) == 1 else new_shape
         if shape is None or not new_shape:
             return
-        shape = np.broadcast_shapes(shape)
+        shape = (operator.index(shape),) if np.ndim(shape) == 0 else tuple(map(operator.index, shape))
         if not self._array.flags.forc:
             raise ValueError("resize only works on single-segment arrays")
         if self.base is not None:
