@@ -127,6 +127,7 @@ def _write_broadcast(x, y):
     return first
 
 
+case(np.ravel, a(1, 4), via=lambda x: np.ravel(np.broadcast_to(x, (3, 4)), "K"))
 for _function in (np.copy, np.sort, np.fft.fft):  # axes of broadcasting are the innermost in memory
     case(_function, a(1, 4), via=lambda x, f=_function: f(np.broadcast_to(x, (3, 4))))
 case(np.broadcast_arrays, a(3, 1, values="whole"), a(4, values="whole"), via=_use_broadcast)

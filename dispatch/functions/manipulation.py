@@ -14,7 +14,11 @@ from numpy_dist import engine
 from numpy_dist.dispatch.core.registry import implements
 from numpy_dist.dispatch.functions.common import as_handle, ours, truth, view_or_self, views
 from numpy_dist.dispatch.functions.numpy_source import numpy_source
+<<<<<<< HEAD
 from numpy_dist.ir.rules import broadcast_shapes, memory_order
+=======
+from numpy_dist.ir.rules import memory_axes, memory_order
+>>>>>>> bac3c40 (ravel with order K goes as NumPy's iterator over axes of broadcasting)
 
 # -- shapes ----------------------------------------------------------------------------------------------------------
 
@@ -53,9 +57,7 @@ def ravel(a: Any, order: str = "C") -> Any:
     if order == "A":
         order = "F" if flags.fnc else "C"
     elif order == "K" and not flags.c_contiguous:
-        # In the order of memory: the axes sorted by stride, as NumPy sorts them.
-        strides = [abs(s) for s in a._array.strides]
-        axes = sorted(range(a.ndim), key=lambda axis: -strides[axis])
+        axes = memory_axes([a._array], tuple(a.shape)) or tuple(range(a.ndim))  # as NumPy's iterator goes
         a, order = a._view(lambda array: array.transpose(axes)), "C"
     elif order == "K":
         order = "C"
