@@ -14,11 +14,7 @@ from numpy_dist import engine
 from numpy_dist.dispatch.core.registry import implements
 from numpy_dist.dispatch.functions.common import as_handle, ours, truth, view_or_self, views
 from numpy_dist.dispatch.functions.numpy_source import numpy_source
-<<<<<<< HEAD
-from numpy_dist.ir.rules import broadcast_shapes, memory_order
-=======
-from numpy_dist.ir.rules import memory_axes, memory_order
->>>>>>> bac3c40 (ravel with order K goes as NumPy's iterator over axes of broadcasting)
+from numpy_dist.ir.rules import broadcast_shapes, memory_axes, memory_order
 
 # -- shapes ----------------------------------------------------------------------------------------------------------
 
