@@ -135,6 +135,9 @@ case(np.linalg.norm, a(4, 5, dtype="i4"), axis=0, keepdims=True, tolerance=SUMS)
 case(np.linalg.norm, a(4), "fro")
 case(np.linalg.norm, a(4, 4), 3)
 case(np.linalg.vector_norm, a(4, 5), tolerance=SUMS)
+for _function in (np.linalg.norm, np.linalg.vector_norm, np.linalg.matrix_norm):
+    for _view in ("whole", "fortran", "backwards", "column"):
+        case(_function, a(4, 5, view=_view), keepdims=True, tolerance=SUMS)
 
 SQUARE = a(5, 5, values="definite")
 STACK = a(3, 4, 4, values="definite")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from math import prod
 from typing import Any
 
@@ -25,17 +27,30 @@ for _function in (
     np.outer,
     np.linalg.cross,
     np.linalg.matmul,
-    np.linalg.matrix_norm,
     np.linalg.matrix_power,
     np.linalg.multi_dot,
-    np.linalg.norm,
     np.linalg.outer,
     np.linalg.tensordot,
     np.linalg.trace,
     np.linalg.vecdot,
-    np.linalg.vector_norm,
 ):
     implements(_function, kind="composed")(numpy_source(_function))
+
+
+def _norm(function: Callable[..., Any]) -> Callable[..., Any]:
+    """NumPy's code, which with `keepdims` makes an array of a number."""
+    source = numpy_source(function)
+
+    @functools.wraps(function)
+    def norm(*args: Any, **kwargs: Any) -> Any:
+        made = source(*args, **kwargs)
+        return engine.wrap(made) if type(made) is np.ndarray else made
+
+    return norm
+
+
+for _measure in (np.linalg.norm, np.linalg.matrix_norm, np.linalg.vector_norm):
+    implements(_measure, kind="composed")(_norm(_measure))
 
 
 @implements(np.trace, kind="composed")
