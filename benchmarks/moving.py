@@ -1,5 +1,5 @@
-"""Moving and selecting data: two ranks of one thread against NumPy, in one run; the memory that the ranks take; and
-how many messages a rank would send at up to 1,024 ranks.
+"""Moving and selecting data, and factoring one matrix: two ranks of one thread against NumPy, in one run; the memory
+that the ranks take; and how many messages a rank would send at up to 1,024 ranks.
 
 python benchmarks/moving.py [--quick] [--save] [--only sort median ...]
 """
@@ -45,6 +45,11 @@ def _square(size: int) -> tuple:
     return (np.random.default_rng(1).random((size, size)),)
 
 
+def _definite(size: int) -> tuple:
+    matrix = np.random.default_rng(1).standard_normal((size, size))
+    return (matrix @ matrix.T / size + np.eye(size),)
+
+
 def _positions(size: int) -> tuple:
     generator = np.random.default_rng(1)
     return generator.random(size), generator.integers(0, size, size)
@@ -74,6 +79,9 @@ CASES = {
     "mask": Case("boolean mask", lambda x: x[x > 0.5], _uniform, TEN_MILLIONS, ">= 1.3"),
     "gather": Case("x[i]", _gather, _positions, TEN_MILLIONS, ">= 1.3"),
     "scatter": Case("x[i] = y", _scatter, _positions, TEN_MILLIONS, ">= 1.3"),
+    "solve": Case("solve, one right-hand side", lambda a: np.linalg.solve(a, a[:, 0]), _definite, 3000, ""),
+    "inverse": Case("inverse", np.linalg.inv, _definite, 3000, ""),
+    "cholesky": Case("Cholesky factor", np.linalg.cholesky, _definite, 3000, ""),
 }  # fmt: skip
 
 
@@ -126,7 +134,7 @@ def _status(name: str) -> int:
 def measure(name: str, quick: bool) -> list[Row]:
     """The rows of a case: its speed, and its memory."""
     case = CASES[name]
-    size = case.size // (10 if case.make is _square else 100) if quick else case.size
+    size = case.size // (10 if case.make in (_square, _definite) else 100) if quick else case.size
     arguments = case.make(size)
     with Ranks(RANKS, __file__, name, size) as ranks:
         peak, share = max(ranks.notes(), key=lambda pair: pair[0] / pair[1])

@@ -1,8 +1,9 @@
 """Linear algebra of stacks of matrices: each rank has whole matrices, and NumPy's LAPACK treats them there.
 
-A single matrix that several ranks hold is factored by all of them for systems, inverses, determinants and Cholesky
-factors (`single_matrices`); singular values and least-squares solutions are computed where it is tall
-(`parallel.tall`). On one rank LAPACK treats it where it lies. Else it is gathered.
+A single matrix that several ranks hold is known to all of them if it is small. A large one is factored by all of them
+for systems, inverses, determinants and Cholesky factors (`single_matrices`); singular values and least-squares
+solutions are computed where it is tall (`parallel.tall`). On one rank LAPACK treats it where it lies. Else it is
+gathered.
 """
 
 from __future__ import annotations
@@ -19,14 +20,16 @@ from numpy_dist.dispatch.core.operands import rebuild
 from numpy_dist.dispatch.core.registry import decline, implements
 from numpy_dist.dispatch.functions import single_matrices
 from numpy_dist.dispatch.functions.common import NoValue, as_handle, blocks, given
-from numpy_dist.dispatch.functions.counting import MOST_KNOWN
+from numpy_dist.dispatch.functions.counting import MOST_KNOWN, known
 from numpy_dist.dispatch.functions.numpy_source import numpy_source
 from numpy_dist.dispatch.functions.shards import on_stacks
 from numpy_dist.engine import noted
 from numpy_dist.layout.layout import Pinned
 from numpy_dist.parallel.tall import reduced_system, triangles
+from numpy_dist.settings import config
 
 SINGLE = "a single matrix"
+_KNOWN = 64  # times MIN_SHARD_BYTES: a matrix that every rank may have, for LAPACK is faster there
 Single = Callable[..., Any]
 
 implements(np.linalg.svdvals, kind="composed")(numpy_source(np.linalg.svdvals))
@@ -60,11 +63,15 @@ def _of_stacks(
     if all(x.ndim <= depth for x, depth in zip(operands, items, strict=True)):
         first, *others = (np.zeros(x.shape, x.dtype) for x in operands)
         local(first[None][:0], *others)  # NumPy's errors
-        if engine.runtime().size > 1:
-            if single is None or not any(engine.is_sharded(x) for x in operands):
-                decline(SINGLE)
-            return single(*operands)
-        return _alone(local, name, operands)
+        if engine.runtime().size == 1:
+            return _alone(local, name, operands)
+        if not any(engine.is_sharded(x) for x in operands):
+            decline(SINGLE)  # every rank has what NumPy needs
+        if max(x.nbytes for x in operands) <= _KNOWN * config.MIN_SHARD_BYTES:
+            return _known(local, name, operands)
+        if single is None:
+            decline(SINGLE)
+        return single(*operands)
     return on_stacks(local, operands, items, name=name, library=True)
 
 
@@ -74,6 +81,20 @@ def _alone(function: Callable[..., Any], name: str, operands: list[Any]) -> Any:
     held = blocks(*((engine.aligned(x, its), its) for x, its in zip(operands, layouts, strict=True)), library=True)
     with noted(name):
         made = function(*held)
+    return _wrapped(made)
+
+
+def _known(function: Callable[..., Any], name: str, operands: list[Any]) -> Any:
+    """NumPy's function on each rank, of matrices that all of them get to know (collective: an exchange for each)."""
+    values = [known(x) for x in operands]
+    try:
+        with noted(name):
+            made = function(*values)
+    except np.linalg.LinAlgError as error:
+        made = error
+    made = engine.agreed(made)
+    if isinstance(made, np.linalg.LinAlgError):
+        raise made
     return _wrapped(made)
 
 

@@ -122,3 +122,22 @@ def test_errors_are_raised_on_every_rank(ranks: int, function) -> None:
         return str(ours.value)
 
     assert run_simulated(ranks, work) == [str(theirs.value)] * ranks
+
+
+@pytest.mark.parametrize("name", ["inv", "det", "slogdet", "cholesky", "eigh", "qr", "svd", "pinv", "eigvals"])
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_a_small_matrix_is_known_to_all_ranks(ranks: int, name: str) -> None:
+    matrix, function = _matrix("d", 60), getattr(np.linalg, name)
+    matrix = matrix @ matrix.T
+    theirs = function(matrix)
+
+    def work() -> None:
+        with nd.config(MIN_SHARD_BYTES=1 << 10, FALLBACK="error"), forbid_gathers():
+            ours = function(nd.asarray(matrix))
+        assert type(ours) is type(theirs) or not isinstance(theirs, tuple)
+        for mine, other in zip(*(x if isinstance(x, tuple) else (x,) for x in (ours, theirs)), strict=True):
+            assert np.array_equal(mine.gather() if isinstance(mine, nd.DistArray) else mine, other)
+        with nd.config(MIN_SHARD_BYTES=1 << 10, FALLBACK="error"), pytest.raises(np.linalg.LinAlgError):
+            np.linalg.inv(nd.asarray(np.ones((60, 60))))
+
+    run_simulated(ranks, work)
