@@ -234,6 +234,12 @@ case(np.linalg.norm, a(2, 31, 4), 2, axis=(1, 2), keepdims=True, tolerance=LAPAC
 case(np.linalg.matrix_norm, a(31, 4), ord=2, tolerance=LAPACK)
 case(np.linalg.tensorinv, a(4, 6, 8, 3), 2, tolerance=LAPACK)
 case(np.linalg.tensorsolve, a(2, 3, 6), a(2, 3), tolerance=LAPACK)
+case(np.linalg.tensorsolve, a(2, 3, 6), a(2, 4))
+case(np.linalg.tensorsolve, plain(2, 3, 6), a(2, 3), tolerance=LAPACK)
+case(np.linalg.tensorsolve, a(2, 3, 6, values="ones"), a(2, 3))
+case(np.linalg.tensorinv, a(2, 3, 6), 2, tolerance=LAPACK)
+case(np.linalg.tensorinv, a(4, 6, 8, 3), 0)
+case(np.linalg.tensorinv, a(4, 6, 8), 2)
 case(np.linalg.qr, a(5, 3), tolerance=LAPACK, declines=ONE, alone=True)
 for _mode in ("complete", "r", "raw", "other"):
     case(np.linalg.qr, a(4, 5, 3), _mode, tolerance=LAPACK)

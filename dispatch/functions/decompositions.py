@@ -32,7 +32,9 @@ SINGLE = "a single matrix"
 _KNOWN = 64  # times MIN_SHARD_BYTES: a matrix that every rank may have, for LAPACK is faster there
 Single = Callable[..., Any]
 
-implements(np.linalg.svdvals, kind="composed")(numpy_source(np.linalg.svdvals))
+for _function in (np.linalg.svdvals, np.linalg.tensorinv):
+    implements(_function, kind="composed")(numpy_source(_function))
+_tensorsolve = numpy_source(np.linalg.tensorsolve)
 
 
 def _of_each(function: Callable[..., Any], a: Any, *args: Any, single: Single | None = None, **kwargs: Any) -> Any:
@@ -271,3 +273,8 @@ def solve(a: Any, b: Any) -> Any:
     a, b = as_handle(a), as_handle(b)
     depths = [2, 1 if b.ndim == 1 else 2]
     return _of_stacks(_local(np.linalg.solve), np.linalg.solve, [a, b], depths, single_matrices.solved)
+
+
+@implements(np.linalg.tensorsolve, kind="composed")
+def tensorsolve(a: Any, b: Any, axes: Any = None) -> Any:
+    return _tensorsolve(as_handle(a), b, axes)

@@ -17,7 +17,6 @@ _LISTS_OF_TEXTS = tuple(
     if hasattr(function := vars(strings).get(name), "_implementation")
 )
 _REASONS: dict[str, tuple[Any, ...]] = {
-    "it takes apart a single square matrix": (np.linalg.tensorinv, np.linalg.tensorsolve),
     "each coefficient follows from the one before": (np.polydiv,),
     "it needs the eigenvalues of a single matrix": (np.poly, np.roots),
     "its result is a masked array, unless it is told otherwise": (recfunctions.join_by,),
