@@ -73,6 +73,10 @@ class Adapter:
         """What is known to differ from NumPy; by default what ``--load`` has brought."""
         return known_differences.added()
 
+    def reason_of(self, function: Any) -> str:
+        """Why a function is gathered or refused, or which of its calls are, for the report."""
+        return ""
+
     def finish(self, *arrays: Any) -> None:
         """Run what was only recorded so far."""
 

@@ -11,10 +11,11 @@ import numpy as np
 
 import numpy_dist.distarray  # noqa: F401 - registers the class of the arrays
 from numpy_dist import engine
+from numpy_dist.conformance import suite
 from numpy_dist.conformance.adapter import Adapter
 from numpy_dist.conformance.known_differences import Difference, all_differences
 from numpy_dist.conformance.layouts import random_layout
-from numpy_dist.dispatch.core import catalogue, fallback
+from numpy_dist.dispatch.core import catalogue, fallback, registry
 from numpy_dist.errors import FallbackError, FallbackWarning
 from numpy_dist.settings import config
 from numpy_dist.spmd_testing import forbid_gathers
@@ -47,6 +48,15 @@ class DistArrays(Adapter):
 
     def kind_of(self, function: Any) -> str:
         return catalogue.kind_of(function)
+
+    def reason_of(self, function: Any) -> str:
+        record = registry.lookup(function)
+        reasons = [rule.reason for rule in record.rules if rule.reason] if record is not None else []
+        if catalogue.kind_of(function) in ("gathered", "refused"):
+            return reasons[0] if reasons else ""
+        cases = suite.cases_by_function().get(function, ())
+        calls = {case.declines + " (not at 1 rank)" * case.alone for case in cases if case.declines}
+        return f"gathered: {'; '.join(sorted(calls))}" if calls else ""
 
     def differences(self) -> tuple[Difference, ...]:
         return all_differences()

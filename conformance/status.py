@@ -16,10 +16,10 @@ import numpy as np
 
 import numpy_dist
 from numpy_dist.conformance import coverage
+from numpy_dist.conformance.adapter import current
 from numpy_dist.conformance.command import differences, share_text
 from numpy_dist.conformance.selection import topic_of
 from numpy_dist.conformance.suite import cases_by_function, label
-from numpy_dist.conformance.worker import reason_of
 from numpy_dist.dispatch.core import catalogue, registry
 from numpy_dist.dispatch.core.keys import METHODS
 from numpy_dist.distarray.interface import GATHERING, NEEDS_MEMORY, REFUSED
@@ -48,7 +48,7 @@ def function_tables() -> Iterator[str]:
         yield f"\n## {title}\n\n| function | kind | cases | |\n|---|---|---|---|"
         for function in rows:
             kind = catalogue.kind_of(function)
-            yield f"| `{label(function)}` | {kind} | {counts[function]} | {reason_of(function)} |"
+            yield f"| `{label(function)}` | {kind} | {counts[function]} | {current().reason_of(function)} |"
 
 
 def ufunc_table() -> Iterator[str]:

@@ -17,7 +17,6 @@ from numpy_dist.comm.detect import get_communicator
 from numpy_dist.conformance import adapter, known_differences, selection, suite
 from numpy_dist.conformance.case import Case, Topic
 from numpy_dist.conformance.oracle import Unexpected, check, is_overridable
-from numpy_dist.dispatch.core import catalogue, registry
 from numpy_dist.errors import RankError
 from numpy_dist.spmd_testing import Agreement
 
@@ -51,24 +50,12 @@ def seeds_of(first: str, layouts: int) -> list[str]:
     return [first, *(f"{first}/{number}" for number in range(1, layouts))]
 
 
-def reason_of(function: Any) -> str:
-    """Why a function is gathered or refused, or which of its calls are gathered, as the table says it."""
-    record = registry.lookup(function)
-    reasons = [rule.reason for rule in record.rules if rule.reason] if record is not None else []
-    if catalogue.kind_of(function) in ("gathered", "refused"):
-        return reasons[0] if reasons else ""
-    cases = suite.cases_by_function().get(function, ())
-    calls = {case.declines + " (not at 1 rank)" * case.alone for case in cases if case.declines}
-    return f"gathered: {'; '.join(sorted(calls))}" if calls else ""
-
-
 def described(case: Case) -> tuple[str, str]:
     """The kind of what a case is about, and why it is gathered; methods and attributes of arrays have none."""
     owner = suite.owner_of(case.function)
     if not is_overridable(owner) or not callable(owner):
         return "method", ""
-    kind = adapter.current().kind_of(owner)
-    return kind, reason_of(owner) if kind in ("gathered", "refused") else ""
+    return adapter.current().kind_of(owner), adapter.current().reason_of(owner)
 
 
 def load(names: Sequence[str]) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from numpy_dist import engine
+from numpy_dist.comm.portable import portable_error, restored
 from numpy_dist.dispatch.core import aliases
 from numpy_dist.dispatch.core.operands import rebuild
 from numpy_dist.dispatch.core.sites import user_frame
@@ -231,23 +232,6 @@ def warn_again(log: list[tuple[type[Warning], Any]]) -> None:
 # -- travelling ------------------------------------------------------------------------------------------------------
 
 
-@dataclass
-class PortableError:
-    """An error whose class cannot be unpickled from its arguments."""
-
-    kind: type[Exception]
-    args: tuple[Any, ...]
-    state: dict[str, Any]
-    text: str
-
-    def restore(self) -> Exception:
-        """The error again."""
-        made = self.kind.__new__(self.kind)
-        made.args = self.args
-        made.__dict__.update(self.state)
-        return made if str(made) == self.text else RuntimeError(f"{self.kind.__name__}: {self.text}")
-
-
 def dump(outcome: Outcome, name: str) -> bytes:
     """An outcome as bytes. What cannot be pickled becomes an error on all ranks, rather than on one."""
     log = [(kind, _portable_warning(message)) for kind, message in outcome.warnings]
@@ -268,8 +252,8 @@ def dump(outcome: Outcome, name: str) -> bytes:
 def load(payload: bytes) -> Outcome:
     """The outcome from `dump`."""
     outcome: Outcome = pickle.loads(payload)
-    if isinstance(outcome.error, PortableError):
-        outcome.error = outcome.error.restore()
+    if outcome.error is not None:
+        outcome.error = restored(outcome.error)
     return outcome
 
 
@@ -278,20 +262,3 @@ def _portable_warning(message: Any) -> Any:
         return message if str(pickle.loads(pickle.dumps(message, 5))) == str(message) else str(message)
     except Exception:  # the text is what matters
         return str(message)
-
-
-def portable_error(error: Exception) -> Any:
-    """An error that can be pickled, or a `PortableError` in its place."""
-    """An error that can be sent to other ranks: itself, or a `PortableError`."""
-    try:
-        again = pickle.loads(pickle.dumps(error, 5))
-        if type(again) is type(error) and str(again) == str(error):
-            return error
-    except Exception as problem:  # classes that want other arguments than their `args`, local classes
-        del problem
-    portable = PortableError(type(error), error.args, dict(vars(error)), str(error))
-    try:
-        pickle.dumps(portable, 5)
-    except Exception:  # not even the class can be named
-        return RuntimeError(f"{type(error).__name__}: {error}")
-    return portable

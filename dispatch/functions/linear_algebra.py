@@ -41,7 +41,7 @@ def _norm(function: Callable[..., Any]) -> Callable[..., Any]:
     """NumPy's code, which with `keepdims` makes an array of a number."""
     source = numpy_source(function)
 
-    @functools.wraps(function)
+    @functools.wraps(source)
     def norm(*args: Any, **kwargs: Any) -> Any:
         made = source(*args, **kwargs)
         return engine.wrap(made) if type(made) is np.ndarray else made

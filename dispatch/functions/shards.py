@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from numpy_dist import engine
+from numpy_dist.comm.portable import portable_error, restored
 from numpy_dist.dispatch.core import outcome
 from numpy_dist.dispatch.core.operands import rebuild
 from numpy_dist.dispatch.core.registry import decline
@@ -203,7 +204,7 @@ def _computed(function: Any, held: list[np.ndarray] | None, depth: int, name: st
         try:
             made = None if held is None else function(*held)
         except Exception as error:  # whatever NumPy raises, every rank raises
-            told.error = outcome.portable_error(error)
+            told.error = portable_error(error)
     if made is None:
         return told, []
     several = isinstance(made, tuple | list)
@@ -221,7 +222,7 @@ def _raise_and_warn(everyone: list[Told], ranks: Any) -> None:
         error = everyone[rank].error
         if error is not None:
             outcome.warn_again(list(log.values()))
-            raise error.restore() if isinstance(error, outcome.PortableError) else error
+            raise restored(error)
     outcome.warn_again(list(log.values()))
 
 

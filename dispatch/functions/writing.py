@@ -44,7 +44,7 @@ def _plain(value: Any) -> np.ndarray:
 
 def _write(file: Any, header: bytes, a: Any, number: int, read: engine.Read) -> None:
     file.write(header)
-    for key in engine.pieces(a.shape, a.dtype.itemsize):
+    for key in engine.parts_in_order(a.shape, a.dtype.itemsize):
         file.write(read(number, key).tobytes())
 
 
@@ -128,7 +128,7 @@ def savetxt(
     """Collective; see `engine.outflow`. NumPy itself writes the rows of each piece."""
     if not engine.is_handle(X):
         decline("lists of distributed arrays")
-    keys = list(engine.pieces(X.shape, X.dtype.itemsize, rows=True)) if X.ndim in (1, 2) else [()]
+    keys = list(engine.parts_in_order(X.shape, X.dtype.itemsize, rows=True)) if X.ndim in (1, 2) else [()]
 
     def write(read: engine.Read) -> None:
         path = os.fspath(fname) if isinstance(fname, os.PathLike) else fname

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from numpy_dist import engine
+from numpy_dist.comm.portable import portable_error, restored
 from numpy_dist.dispatch.core.keys import name_of
-from numpy_dist.dispatch.core.outcome import portable_error
 from numpy_dist.engine import noted
 from numpy_dist.errors import OverrideError
 
@@ -60,11 +60,6 @@ def on_blocks(function: Callable[..., Any], calls: Callable[[], Any] | None, wha
             mine.add_note(f"raised by {name_of(function)} in {what} on the block of rank {rank}")
             raise mine
     return result, [shape for shape, _ in told]
-
-
-def restored(error: Any) -> Exception:
-    """An error that came from another rank."""
-    return error if isinstance(error, Exception) else error.restore()
 
 
 def disagree(function: Callable[..., Any], what: str, found: list[Found], expected: str) -> None:

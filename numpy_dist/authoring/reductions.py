@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from numpy_dist import engine
-from numpy_dist.authoring.agreement import disagree, on_blocks, restored
+from numpy_dist.authoring.agreement import disagree, on_blocks
 from numpy_dist.authoring.blocks import block_of, common_layout
+from numpy_dist.comm.portable import portable_error, restored
 from numpy_dist.dispatch.core.keys import name_of
-from numpy_dist.dispatch.core.outcome import portable_error
 from numpy_dist.layout.layout import Copies, Layout
 from numpy_dist.layout.regions import box_empty
 

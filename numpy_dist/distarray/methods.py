@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from numpy_dist import engine
+from numpy_dist.comm.portable import portable_error, restored
 from numpy_dist.dispatch.core import protocol
 from numpy_dist.distarray.operators import numpy_stand_in, wrap
 from numpy_dist.errors import UnsupportedError
@@ -296,7 +297,7 @@ class Methods(engine.Handle):
 
         def write(read: engine.Read) -> None:
             with open(fid, "wb") if named else contextlib.nullcontext(fid) as file:
-                for number, key in enumerate(engine.pieces(self._array.shape, self._array.itemsize)):
+                for number, key in enumerate(engine.parts_in_order(self._array.shape, self._array.itemsize)):
                     file.write(sep.encode() if number else b"") if sep else None
                     read(0, key).tofile(file, sep, format)
 
@@ -312,9 +313,9 @@ class Methods(engine.Handle):
                 write(array)
             except Exception as error:
                 failure = error
-        failure = comm.bcast(failure, 0)
-        if failure is not None:
-            raise failure
+        told = comm.bcast(None if failure is None else portable_error(failure), 0)
+        if told is not None:
+            raise failure or restored(told)
 
     def _own_metadata(self) -> np.ndarray:
         """The ndarray behind the handle, made this handle's own if it is one that handles share."""

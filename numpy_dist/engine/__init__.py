@@ -30,7 +30,7 @@ from numpy_dist.engine.ingest import default_shard, from_global, from_local, fro
 from numpy_dist.engine.listing import Listing, explain_program
 from numpy_dist.engine.memory import budget, check_budget
 from numpy_dist.engine.noting import noted
-from numpy_dist.engine.outflow import Read, outflow, pieces
+from numpy_dist.engine.outflow import Read, outflow, parts_in_order
 from numpy_dist.engine.plans import replay, target_of
 from numpy_dist.engine.record import elementwise, may_write, narrowed, numpy_error, wrap
 from numpy_dist.engine.reduce import NotNumbers, reducible, reduction
@@ -82,7 +82,7 @@ __all__ = [
     "numpy_error",
     "offset_of",
     "outflow",
-    "pieces",
+    "parts_in_order",
     "reducible",
     "reduction",
     "register_handle_class",

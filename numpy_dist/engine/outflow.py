@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from numpy_dist.comm.portable import portable_error, restored
 from numpy_dist.engine.gather import gather
 from numpy_dist.engine.handle import is_sharded
 from numpy_dist.engine.runtime import runtime
@@ -18,7 +19,9 @@ Read = Callable[[int, tuple], np.ndarray]
 ROOT = 0
 
 
-def pieces(shape: Sequence[int], itemsize: int, rows: bool = False, limit: int | None = None) -> Iterator[tuple]:
+def parts_in_order(
+    shape: Sequence[int], itemsize: int, rows: bool = False, limit: int | None = None
+) -> Iterator[tuple]:
     """Basic indices of the parts of an array that follow each other in C order, of at most so many bytes.
 
     Parameters
@@ -40,7 +43,7 @@ def pieces(shape: Sequence[int], itemsize: int, rows: bool = False, limit: int |
             yield (slice(start, start + step),)
     else:
         for i in range(shape[0]):
-            for rest in pieces(shape[1:], itemsize, limit=limit):
+            for rest in parts_in_order(shape[1:], itemsize, limit=limit):
                 yield (i, *rest)
 
 
@@ -67,7 +70,7 @@ def outflow(arrays: Sequence[Any], write: Callable[[Read], None], everywhere: bo
     if everywhere or comm.size == 1:
         write(lambda n, key: piece(n, key, None))
         return
-    failure: BaseException | None = None
+    failure: Exception | None = None
     if comm.rank == ROOT:
 
         def read(n: int, key: tuple) -> np.ndarray:
@@ -78,7 +81,7 @@ def outflow(arrays: Sequence[Any], write: Callable[[Read], None], everywhere: bo
             write(read)
         except Exception as error:
             failure = error
-        comm.bcast(failure, ROOT)
+        comm.bcast(None if failure is None else portable_error(failure), ROOT)
     else:
         while isinstance(asked := comm.bcast(None, ROOT), tuple):
             n, key = asked
@@ -86,6 +89,6 @@ def outflow(arrays: Sequence[Any], write: Callable[[Read], None], everywhere: bo
                 piece(n, key, ROOT)
             except GatherError:
                 continue  # rank 0 has it as well, and tells
-        failure = asked
+        failure = None if asked is None else restored(asked)
     if failure is not None:
         raise failure

@@ -115,9 +115,7 @@ class Full(io.RawIOBase):
 
 @pytest.mark.parametrize("ranks", [1, 2, 4])
 @pytest.mark.parametrize("writes", [0, 1, 3])
-def test_what_goes_wrong_is_raised_on_every_rank(
-    ranks: int, writes: int, small_pieces: list[int]
-) -> None:
+def test_what_goes_wrong_is_raised_on_every_rank(ranks: int, writes: int, small_pieces: list[int]) -> None:
     def body() -> float:
         with nd.config(MIN_SHARD_BYTES=0, FALLBACK="error"):
             x = nd.asarray(np.arange(100.0))
@@ -128,6 +126,35 @@ def test_what_goes_wrong_is_raised_on_every_rank(
             return float(x.sum())
 
     assert run_simulated(ranks, body) == [4950.0] * ranks
+
+
+class Odd(io.RawIOBase):
+    """A file with an error that cannot be pickled."""
+
+    def writable(self) -> bool:
+        return True
+
+    def fileno(self) -> int:
+        return 1
+
+    def write(self, data: Any) -> int:
+        class LocalError(ValueError): ...
+
+        raise LocalError("of this place")
+
+
+def test_any_error_is_raised_on_every_rank() -> None:
+    def body() -> list[str]:
+        texts = []
+        with nd.config(MIN_SHARD_BYTES=0, FALLBACK="error"):
+            x = nd.asarray(np.arange(100.0))
+            for write in (lambda: np.save(Odd(), x), lambda: x.tofile(Odd()), lambda: x.dump(Odd())):
+                with pytest.raises(Exception) as caught:
+                    write()
+                texts.append(str(caught.value)[-13:])
+        return texts
+
+    assert len({tuple(texts) for texts in run_simulated(3, body)}) == 1
 
 
 def test_files_in_memory_are_each_ranks_own(small_pieces: list[int]) -> None:
@@ -156,6 +183,6 @@ def test_pieces_follow_each_other() -> None:
     for shape in ((7,), (3, 50), (2, 3, 40), (), (0, 3), (1, 1, 300)):
         array = np.arange(int(np.prod(shape)), dtype="i4").reshape(shape)
         for limit in (4, 100, 1 << 20):
-            parts = [array[(*key, ...)] for key in engine.pieces(shape, 4, limit=limit)]
+            parts = [array[(*key, ...)] for key in engine.parts_in_order(shape, 4, limit=limit)]
             assert (np.concatenate([part.ravel() for part in parts]) == array.ravel()).all()
             assert all(part.nbytes <= max(limit, 4) for part in parts)
