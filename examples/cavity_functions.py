@@ -32,9 +32,10 @@ def moved(w, u, v, dx, dt, viscosity):
     return here - dt / dx * carried + viscosity * dt / (dx * dx) * spread
 
 
-def flow(u, v, p, steps, rounds=20, dt=0.001, density=1.0, viscosity=0.1):
+def flow(u, v, p, steps, rounds=20, density=1.0, viscosity=0.1):
     """Let the lid (the last row) move for some steps; the velocities and the pressure are changed in place."""
     dx = 2.0 / (len(u) - 1)
+    dt = 0.2 * dx * dx / viscosity  # longer steps of diffusion are unstable from 0.25 on
     u[-1, :] = 1
     for _ in range(steps):
         pressure(p, divergence(u, v, dx, dt, density), dx, rounds)

@@ -58,15 +58,23 @@ def array_function(
     if record is None:
         return fallback.call(function, args, kwargs, NO_RULE)
     if "out" in kwargs and not isinstance(kwargs["out"], _OUTPUTS) and record.name.startswith("numpy."):
-        _refuse_output(function.__name__)
+        _refuse_output(function.__name__, lambda: function(*map(_few, args), **{k: _few(x) for k, x in kwargs.items()}))
     return apply(record, function, args, kwargs)
 
 
-def _refuse_output(name: str) -> NoReturn:
-    """The error of NumPy's function, or of a method of a ufunc, for an output that is no array."""
+def _refuse_output(name: str, reduced: Callable[[], Any]) -> NoReturn:
+    """The error of NumPy's function, or of a method of a ufunc, for an output that is no array.
+
+    Versions say it differently for reductions, of which `reduced` computes one; it may fail for another reason before.
+    """
     if name not in _NO_OUTPUT:
-        np.add.reduce(np.zeros(1), out=3)  # type: ignore[call-overload] # versions say it differently
+        reduced()
     raise TypeError(_NO_OUTPUT.get(name, _NO_ARRAY))
+
+
+def _few(x: Any) -> Any:
+    """An array with one element in place of a distributed one."""
+    return np.ones((1,) * x._array.ndim, x._array.dtype) if isinstance(x, engine.Handle) else x
 
 
 Last = Callable[[Callable[..., Any], tuple[Any, ...], dict[str, Any], str], Any]
@@ -168,7 +176,7 @@ def _keywords(kwargs: dict[str, Any], method: str) -> dict[str, Any] | None:
             return None
     for value in kwargs.get("out") or ():
         if value is not None and not isinstance(value, _ARRAYS):
-            _refuse_output(method)
+            _refuse_output(method, lambda: np.add.reduce(np.zeros(1), out=3))  # type: ignore[call-overload]
     if type(kwargs.get("dtype")) is _DTYPE_CLASS and isinstance(kwargs["dtype"].type, type):
         kwargs = {**kwargs, "dtype": kwargs["dtype"].type}  # a class such as np.dtypes.Float64DType
     where = kwargs.get("where", True)
