@@ -21,6 +21,7 @@ from numpy_dist.conformance.known_differences.everywhere import (
     GATHERED_VARIANTS,
     OF_SOME_ELEMENT,
     ROUNDING,
+    SPURIOUS,
     STRIDE_DEPENDENT,
 )
 from numpy_dist.conformance.known_differences.kinds import Difference, StrideDependent
@@ -37,6 +38,7 @@ __all__ = [
     "all_differences",
     "crashes_numpy",
     "depends_on_strides",
+    "is_spurious",
     "is_undefined",
     "matching",
     "may_gather",
@@ -96,6 +98,11 @@ def same_text(case: Case, ours: str, theirs: str) -> bool:
         return True
     starts = (start for start in OF_SOME_ELEMENT if theirs.startswith(start))
     return any(ours.startswith(start) for start in starts)
+
+
+def is_spurious(warning: str, results: Iterable[Any]) -> bool:
+    """Whether a warning of NumPy or of ours comes and goes: of a product that has no NaN."""
+    return warning in SPURIOUS and not any(np.isnan(x).any() for x in results if x is not None)
 
 
 def may_gather(case: Case, error: BaseException) -> str | None:

@@ -44,6 +44,10 @@ ROUNDING: dict[Any, Tolerance] = {
 # Errors that name the first of several elements that they are about: which is the first depends on the order.
 OF_SOME_ELEMENT = ("could not convert string to float: ", "invalid literal for int() with base 10: ")
 
+# OpenBLAS here and there raises the processor's flag for values that it throws away (its issue 1924, NumPy's 24067),
+# whatever lay in the memory: a product without a NaN had nothing invalid in it.
+SPURIOUS = tuple(f"invalid value encountered in {name}" for name in ("dot", "matmul", "matvec", "vecdot", "vecmat"))
+
 # What derived cases may be gathered for; these texts are the reasons, as the fallback's warning has them.
 GATHERED_VARIANTS = (
     "a single matrix that is not tall",

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
+import pytest
 
 from numpy_dist import engine
 from numpy_dist.conformance import known_differences
@@ -58,6 +61,18 @@ def _moved(ufunc, wrong=0.0):
         return x
 
     return {"via": into_itself, "apart": apart}
+
+
+@pytest.mark.parametrize(("at", "first", "told"), [("dot", 1.0, False), ("dot", np.nan, True), ("divide", 1.0, True)])
+def test_invalid_values_of_products_are_none_without_a_nan(at, first, told):
+    def warns(x):
+        if type(x) is np.ndarray:
+            warnings.warn(f"invalid value encountered in {at}", RuntimeWarning, stacklevel=2)
+        return x * first
+
+    assert [text.startswith("warnings are [] instead") for text in _problems(np.positive, (a(6, 5),), via=warns)] == [
+        True
+    ] * told
 
 
 def test_overlapping_memory_is_a_reason_for_stride_dependent_ufuncs_only():
