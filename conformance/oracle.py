@@ -32,6 +32,7 @@ class Outcome:
     result: Any = None
     error: Exception | None = None
     warnings: set[tuple[type, str]] = field(default_factory=set)
+    late: set[str] = field(default_factory=set)  # of the warnings: those after the function had returned values
 
 
 class Unexpected(AssertionError):
@@ -103,12 +104,17 @@ def _ours(case: Case, subject: Subject, gathers: bool, fails: bool) -> Outcome:
         warnings.simplefilter("always")
         try:
             outcome.result = target(case)(*args, **kwargs)
+            told = len(caught)
+            arrays = [x for x in leaves(outcome.result) if ours.is_array(x)]
             ours.finish(
-                *(x for x in leaves(outcome.result) if ours.is_array(x)),
+                *arrays,
                 *(x.ours for x in subject.operands if ours.is_array(x.ours)),
             )
         except Exception as error:
             outcome.error = error
+        else:
+            if not arrays and any(isinstance(x, np.generic | int | float | complex) for x in leaves(outcome.result)):
+                outcome.late = {str(w.message) for w in caught[told:]}
         if fails:
             ours.finish()  # what was recorded before the error warns now, not in the next case
     outcome.warnings = {(w.category, str(w.message)) for w in caught}
@@ -123,7 +129,7 @@ def _compare(case: Case, subject: Subject, ours: Outcome, theirs: Outcome, gathe
     if len({text for text, _ in told}) > 1:
         yield f"the ranks differ: {[text for text, _ in told]}"
         return
-    yield from _warning_differences(told, theirs, subject.sharded and gathers, case)
+    yield from _warning_differences(told, theirs, subject.sharded and gathers, case, ours.late)
     if theirs.error is not None:
         if ours.error is None:
             yield f"returns {ours.result!r:.100}, NumPy raises {theirs.error!r}"
@@ -151,7 +157,9 @@ def _text(error: Exception) -> str:
     return str(error).replace("'numpy.ndarray'", "'DistArray'")
 
 
-def _warning_differences(told: list[Any], theirs: Outcome, gathers: bool, case: Case) -> Iterator[str]:
+def _warning_differences(
+    told: list[Any], theirs: Outcome, gathers: bool, case: Case, late: set[str]
+) -> Iterator[str]:
     ours = {tuple(entry) for _, entries in told for entry in entries}
     fallbacks = {entry for entry in ours if entry[2]}
     if gathers and not fallbacks and theirs.error is None and not case.variant:
@@ -165,6 +173,8 @@ def _warning_differences(told: list[Any], theirs: Outcome, gathers: bool, case: 
     others = {entry[:2] for entry in ours - fallbacks}
     if not all(known_differences.is_spurious(text, leaves(theirs.result)) for _, text in others ^ numpys):
         yield f"warnings are {sorted(others)} instead of {sorted(numpys)}"
+    if late:
+        yield f"warns after it has returned a value: {sorted(late)}"
 
 
 def _result_differences(case: Case, subject: Subject, ours: Outcome, theirs: Outcome) -> Iterator[str]:

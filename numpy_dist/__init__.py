@@ -51,6 +51,8 @@ _OWN: dict[str, str] = {
     "dispatchable": "numpy_dist.dispatch.core.entries",
     "plugins": "numpy_dist.dispatch.core.plugins",
     "report": "numpy_dist.dispatch.core.report",
+    "__array_api_version__": "numpy",
+    "__array_namespace_info__": "numpy_dist.standard",
 }
 
 

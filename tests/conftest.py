@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
+import zlib
 
+import numpy as np
 import pytest
 
 from numpy_dist.cli import machine
@@ -36,6 +38,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Workers must find the same names: said here in one process, too."""
     if named := [item.nodeid for item in items if " at 0x" in item.nodeid]:
         raise pytest.UsageError(f"an address in the names of tests: {named}")
+
+
+@pytest.fixture(autouse=True)
+def same_draws(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A test draws the same numbers from its module's generator whichever tests the process has run before."""
+    for name in ("rng", "RNG"):
+        if isinstance(getattr(request.module, name, None), np.random.Generator):
+            seed = zlib.crc32(request.node.name.encode())
+            monkeypatch.setattr(request.module, name, np.random.default_rng(seed))
 
 
 @pytest.fixture(scope="session")

@@ -119,6 +119,12 @@ def test_every_public_name_of_numpy_is_there():
     assert nd.linalg is np.linalg and nd.pi == np.pi
 
 
+def test_what_the_namespace_says_of_itself():
+    ours, theirs = nd.__array_namespace_info__(), np.__array_namespace_info__()
+    assert nd.__array_api_version__ == np.__array_api_version__
+    assert ours.default_dtypes() == theirs.default_dtypes() and ours.dtypes().keys() == theirs.dtypes().keys()
+
+
 def test_every_function_is_overridable_creates_ours_or_is_a_tool():
     # A function that a new NumPy adds fails here, and is named.
     known = {id(f) for f in [*catalogue.overridable_functions(), *catalogue.overridable_ufuncs()]}

@@ -55,6 +55,21 @@ case(np.vdot, a(4, 3, dtype="c16"), a(4, 3, dtype="c16"), tolerance=BLAS)
 case(np.vdot, a(4), a(5))
 case(np.linalg.vecdot, a(4, 5), a(4, 5), tolerance=BLAS)
 case(np.linalg.vecdot, a(4, 5, dtype="c16"), a(5, dtype="c16"), tolerance=BLAS)
+# What overflows is told in the name of the function that was called, and before its value is there.
+for _dtype, _size in (("e", 300.0), ("f", 1e30), ("d", 1e200)):
+    _line = of([_size] * 9, _dtype)
+    for _function in (np.dot, np.vdot, np.inner, np.vecdot, np.matmul, np.linalg.vecdot):
+        case(_function, _line, _line)
+    case(np.einsum, "i,i", _line, _line)
+    case(np.tensordot, _line, _line, 1)
+    case(np.linalg.norm, _line)
+    case(np.vecdot, of([[_size] * 9] * 4, _dtype), _line)
+    if hasattr(np, "matvec"):
+        case(np.matvec, of([[_size] * 9] * 4, _dtype), _line)
+        case(np.matvec, of([[[_size] * 3] * 4] * 2, _dtype), of([[_size] * 3] * 2, _dtype))
+        case(np.vecmat, _line, of([[_size] * 4] * 9, _dtype))
+case(np.linalg.det, of(np.diag([1e200] * 9)))
+case(np.vecdot, of([[300, 300], [1, 2]], "e"), of([[300, -300], [3, 4]], "e"))  # added up in single precision
 case(np.inner, a(5), a(5), tolerance=BLAS)
 case(np.inner, a(3, 5), a(4, 5), tolerance=BLAS)
 case(np.inner, a(3, 5), a(4, 4))

@@ -90,7 +90,7 @@ def _known(function: Callable[..., Any], name: str, operands: list[Any]) -> Any:
     """NumPy's function on each rank, of matrices that all of them get to know (collective: an exchange for each)."""
     values = [known(x) for x in operands]
     try:
-        with noted(name):
+        with noted(name, alike=True):
             made = function(*values)
     except np.linalg.LinAlgError as error:
         made = error

@@ -140,9 +140,15 @@ def vecdot(x1: Any, x2: Any, /, **kwargs: Any) -> Any:
     if a.ndim == 0 or b.ndim == 0 or a.shape[-1] != b.shape[-1]:
         engine.numpy_error(np.vecdot, (a, b))
     left, right, dtype = np.vecdot.resolve_dtypes((a.dtype, b.dtype, None))
-    a, b = _converted(a, left), _converted(b, right)
-    products = np.multiply(np.conjugate(a) if a.dtype.kind == "c" else a, b, dtype=dtype)
-    return np.any(products, axis=-1) if dtype == np.bool_ else np.sum(products, axis=-1, dtype=dtype)
+    if a.ndim == b.ndim == 1:
+        a = np.conjugate(a) if a.dtype.kind == "c" else a
+        return _product(_converted(a, left), _converted(b, right), dtype, "vecdot")
+    with engine.told_as("vecdot"):
+        work = _work_dtype(dtype)
+        a, b = (_converted(_converted(x, own), work) for x, own in ((a, left), (b, right)))
+        products = np.multiply(np.conjugate(a) if a.dtype.kind == "c" else a, b, dtype=work)
+        total = np.any(products, axis=-1) if work == np.bool_ else np.sum(products, axis=-1, dtype=work)
+        return _converted(total, dtype)
 
 
 def matvec(x1: Any, x2: Any, /, **kwargs: Any) -> Any:
@@ -151,7 +157,8 @@ def matvec(x1: Any, x2: Any, /, **kwargs: Any) -> Any:
     a, b, dtype = _for_loop(np.matvec, x1, x2)
     if a.ndim < 2 or b.ndim < 1 or a.shape[-1] != b.shape[-1]:
         engine.numpy_error(np.matvec, (a, b))
-    return np.matmul(a, b, dtype=dtype) if b.ndim == 1 else np.matmul(a, b[..., None], dtype=dtype)[..., 0]
+    with engine.told_as("matvec"):
+        return np.matmul(a, b, dtype=dtype) if b.ndim == 1 else np.matmul(a, b[..., None], dtype=dtype)[..., 0]
 
 
 def vecmat(x1: Any, x2: Any, /, **kwargs: Any) -> Any:
@@ -161,7 +168,8 @@ def vecmat(x1: Any, x2: Any, /, **kwargs: Any) -> Any:
     if a.ndim < 1 or b.ndim < 2 or a.shape[-1] != b.shape[-2]:
         engine.numpy_error(np.vecmat, (a, b))
     a = np.conjugate(a) if a.dtype.kind == "c" else a
-    return np.matmul(a, b, dtype=dtype) if a.ndim == 1 else np.matmul(a[..., None, :], b, dtype=dtype)[..., 0, :]
+    with engine.told_as("vecmat"):
+        return np.matmul(a, b, dtype=dtype) if a.ndim == 1 else np.matmul(a[..., None, :], b, dtype=dtype)[..., 0, :]
 
 
 def _for_loop(ufunc: np.ufunc, x1: Any, x2: Any) -> tuple[Any, Any, np.dtype]:
@@ -212,10 +220,14 @@ def _product(a: Any, b: Any, dtype: np.dtype, name: str) -> Any:
     if dtype.kind == "m":
         result = np.reshape(_matrices_of_times(left, right, dtype, name), shape)
     else:
-        # NumPy adds up half precision in single precision.
-        work = np.dtype(np.float32) if dtype == np.float16 else dtype
+        work = _work_dtype(dtype)
         result = np.reshape(_matrices(_converted(left, work), _converted(right, work), dtype, name), shape)
     return engine.item(result) if not shape else result
+
+
+def _work_dtype(dtype: np.dtype) -> np.dtype:
+    """The dtype in which NumPy multiplies and adds up: half precision in single precision."""
+    return np.dtype(np.float32) if dtype == np.float16 else dtype
 
 
 def _converted(x: Any, dtype: np.dtype) -> Any:

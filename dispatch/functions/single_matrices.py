@@ -59,7 +59,7 @@ def sign_and_logarithm(a: Any) -> Any:
 def determinant(a: Any) -> Any:
     """``numpy.linalg.det``: the exponential of a logarithm, as there. Collective, as `sign_and_logarithm`."""
     sign, logarithm = sign_and_logarithm(a)
-    with noted("det"):
+    with noted("det", alike=True):
         return sign * np.exp(logarithm)
 
 

@@ -140,7 +140,10 @@ class DistArray(Operators, Indexing, Methods, Refusals):
 
     @property
     def base(self) -> DistArray | None:
-        """An array over all of the data that this one is a view of; None if it is no view."""
+        """The array that this one is a view of, or one over all of its data if it is gone; None if this is no view."""
+        owner = self._base
+        if owner is not None:
+            return owner  # type: ignore[return-value]
         if self._storage is None:
             return None if not isinstance(self._array.base, np.ndarray) else engine.replicated(self._array.base)
         whole = _whole(self._storage)

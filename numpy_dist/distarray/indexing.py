@@ -11,7 +11,7 @@ import numpy as np
 
 from numpy_dist import engine
 from numpy_dist.dispatch.core import fallback, policy, registry
-from numpy_dist.distarray.operators import numpy_stand_in, wrap
+from numpy_dist.distarray.operators import numpy_stand_in, wrap, wrap_of
 
 _BASIC = frozenset({int, slice, NoneType, EllipsisType, np.int64, np.int32, np.intp})
 _are_basic = _BASIC.issuperset
@@ -109,8 +109,8 @@ class Indexing(engine.Handle):
         if kind in _BASIC or (kind is tuple and _are_basic(map(type, key))):
             storage = self._storage
             if storage is None:
-                return wrap(type(self), self._array[key])
-            return engine.sharded(storage, self._array[key]) if kind is slice else self._basic_view(key)
+                return wrap_of(self, self._array[key])
+            return self._sharded_view(self._array[key]) if kind is slice else self._basic_view(key)
         if _fields(key):
             return self._view(lambda a: a[key])
         items = tuple(_normal(item) for item in (key if kind is tuple else (key,)))
@@ -149,9 +149,9 @@ class Indexing(engine.Handle):
     def _writable_view(self, key: Any) -> Any:
         """What a basic index selects, as an array also where it is one element."""
         items = key if type(key) is tuple else (key,)
-        storage, array = self._storage, self._array
+        array = self._array
         found = array[items] if Ellipsis in items else array[(*items, ...)]
-        return wrap(type(self), found) if storage is None else engine.sharded(storage, found)
+        return wrap_of(self, found) if self._storage is None else self._sharded_view(found)
 
     def _check_index(self, items: tuple, key: Any) -> None:
         """NumPy's error for items that are no indices: floats, strings, objects."""

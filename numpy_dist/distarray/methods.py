@@ -15,7 +15,7 @@ import numpy as np
 from numpy_dist import engine
 from numpy_dist.comm.portable import portable_error, restored
 from numpy_dist.dispatch.core import protocol
-from numpy_dist.distarray.operators import numpy_stand_in, wrap
+from numpy_dist.distarray.operators import numpy_stand_in, wrap, wrap_of
 from numpy_dist.errors import UnsupportedError
 from numpy_dist.ir.rules import memory_order
 
@@ -45,7 +45,7 @@ def _method(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
             result = eager(self._array, *args, **kwargs)
             if any(result is a for a in args):
                 return result  # a positional `out`
-            return wrap(type(self), result)
+            return wrap_of(self, result)
         return call(function, self, args, kwargs)
 
     return method
@@ -224,7 +224,7 @@ class Methods(engine.Handle):
         """The array in another shape: a view where NumPy returns one (as `numpy.reshape`)."""
         options = {"order": order} if copy is None else {"order": order, "copy": copy}
         if self._storage is None:
-            return wrap(type(self), self._array.reshape(*shape, **options))
+            return wrap_of(self, self._array.reshape(*shape, **options))
         if not shape:
             self._array.reshape(*shape)  # NumPy's error
         return call(np.reshape, self, (shape[0] if len(shape) == 1 else shape,), options)

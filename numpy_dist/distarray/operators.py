@@ -40,6 +40,13 @@ def wrap(cls: type, result: Any) -> Any:
     return engine.agreed(result) if isinstance(result, np.generic) else result
 
 
+def wrap_of(x: Any, result: Any) -> Any:
+    """NumPy's result on one replicated array, which may be a view of it."""
+    if type(result) is _ndarray and result.base is not None:
+        return engine.view_of_replicated(x, result)
+    return wrap(type(x), result)
+
+
 def numpy_stand_in(x: Any) -> np.ndarray:
     """An ndarray with the shape and dtype of `x` and one element's memory, on which NumPy raises its own errors."""
     return np.broadcast_to(np.zeros((), x.dtype), x.shape)

@@ -6,6 +6,7 @@ The layers above use what is imported here and nothing else of the engine.
 from numpy_dist.engine.copies import aligned, assign, assign_part, copy, empty, full, register_policy
 from numpy_dist.engine.device import Device, device
 from numpy_dist.engine.elements import element
+from numpy_dist.engine.floating import told_as
 from numpy_dist.engine.gather import (
     agreed,
     gather,
@@ -25,6 +26,7 @@ from numpy_dist.engine.handle import (
     replicated,
     selected,
     sharded,
+    view_of_replicated,
 )
 from numpy_dist.engine.ingest import default_shard, from_global, from_local, from_reader, from_root, shardable
 from numpy_dist.engine.listing import Listing, explain_program
@@ -97,6 +99,8 @@ __all__ = [
     "shardable",
     "sharded",
     "target_of",
+    "told_as",
+    "view_of_replicated",
     "wrap",
     "writing",
 ]

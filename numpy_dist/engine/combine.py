@@ -158,8 +158,7 @@ def _folded(
 
     def hook(kind: str, flag: int) -> None:
         met = floating.event(statement.serial, kind, "reduce", statement.errstate, statement.site)
-        if met is not None:
-            runtime.flags.add(met)
+        runtime.program.note(met, alike=statement.outputs[0].storage.layout.is_replicated)
 
     with np.errstate(all="call", call=hook):
         for box, part in pieces:  # contributors to one element cover the same box

@@ -33,12 +33,15 @@ class State(dict):
         Whether the user wants to be told at once: it says so (raise, call, print, log), or warnings were errors.
     watched : frozenset of str
         The kinds of events that it does not ignore.
+    called : str or None
+        The function that events are told of, whatever met them (`told_as`).
     """
 
-    __slots__ = ("eager", "watched")
+    __slots__ = ("called", "eager", "watched")
 
-    def __init__(self, state: Any, warnings_raise: bool) -> None:
+    def __init__(self, state: Any, warnings_raise: bool, called: str | None = None) -> None:
         super().__init__(state)
+        self.called = called
         self.watched = frozenset(kind for kind, action in state.items() if action != "ignore")
         self.eager = warnings_raise or not _EAGER.isdisjoint(state.values())
 
@@ -47,6 +50,7 @@ class State(dict):
 # its first item; then the state. A plain tuple, which Python takes apart faster than a named one.
 Seen = tuple[Any, Any, int, Any, State]
 _STATES: dict[tuple[int, bool], tuple[Any, State]] = {}
+_CALLED: dict[int, str] = {}
 
 
 def look() -> Seen:
@@ -66,8 +70,32 @@ def _state_of(now: Any) -> State:
     if found is None or found[0] is not now:
         if len(_STATES) > 256:
             _STATES.clear()
-        found = _STATES[id(now), raises] = (now, State(np.geterr(), raises))
+        found = _STATES[id(now), raises] = (now, State(np.geterr(), raises, _CALLED.get(id(now))))
     return found[1]
+
+
+class told_as:
+    """Tell the events of what a block computes as those of the function that the user called.
+
+    Parameters
+    ----------
+    name : str
+        The function's name in NumPy's message. Where blocks are nested the outermost says it.
+    """
+
+    __slots__ = ("_capsule", "_errstate", "_name")
+
+    def __init__(self, name: str) -> None:
+        self._name, self._errstate = _CALLED.get(id(capsule()), name), np.errstate()
+
+    def __enter__(self) -> None:
+        self._errstate.__enter__()
+        self._capsule = capsule()  # one of its own, by which the state is known
+        _CALLED[id(self._capsule)] = self._name
+
+    def __exit__(self, *error: Any) -> None:
+        del _CALLED[id(self._capsule)]
+        self._errstate.__exit__(*error)
 
 
 def warnings_are_errors() -> bool:
@@ -88,7 +116,7 @@ def event(serial: int, kind: str, name: str, state: State, site: Any) -> Event |
     if action == "ignore":
         return None
     where = resolve(site)
-    return serial, kind, name, action, where.filename, where.line, where.module
+    return serial, kind, state.called or name, action, where.filename, where.line, where.module
 
 
 _registries: dict[str, dict] = {}

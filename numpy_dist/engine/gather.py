@@ -113,6 +113,7 @@ def _item(x: Any) -> Any:
     storage = x._storage
     whole = storage.layout.is_replicated and storage.layout.nelements == 1
     if whole and x._array.size == 1 and x._array.dtype == storage.dtype:
+        rt.program.tell_before_value()
         return rt.backend.memory.download(storage.array()).reshape(())[()]
     values = gather(x)
     assert values is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
 from typing import Any, Self
 
@@ -25,23 +26,45 @@ class Handle:
         What statements that read this view refer to; made when it is first needed (`ref_of`).
     _token : Token or None
         Keeps the storage's values wanted.
+    _owner : Handle
+        What a replicated array is a view of; unset where it is none, or nobody knows.
     """
 
-    __slots__ = ("__weakref__", "_array", "_ref", "_storage", "_token")
+    __slots__ = ("__weakref__", "_array", "_owner", "_ref", "_storage", "_token")
 
     _array: np.ndarray
+    _owner: Handle
     _ref: Ref | None
     _storage: Storage | None
     _token: Token | None
 
     def _view(self, function: Callable[[np.ndarray], np.ndarray]) -> Self:
         """The handle of a view: `function` must return a view of its argument and read no values."""
+        found = function(self._array)
+        return view_of_replicated(self, found) if self._storage is None else self._sharded_view(found)
+
+    def _sharded_view(self, array: np.ndarray) -> Self:
+        """The handle of a view of a sharded array; `array` is a phantom."""
         made = object.__new__(type(self))
-        made._array = function(self._array)
-        storage = made._storage = self._storage
-        made._ref = None
-        made._token = None if storage is None else storage.token
+        made._array = array
+        storage: Any = self._storage
+        made._storage, made._ref = storage, None
+        made._token = storage.token
+        if storage.owner is None:
+            storage.owner = weakref.ref(self)
         return made
+
+    @property
+    def _base(self) -> Handle | None:
+        """The living handle that the array is a view of; None also where it is a view of one that is gone."""
+        storage = self._storage
+        if storage is None:
+            owner, base = getattr(self, "_owner", None), self._array.base
+            if owner is None or base is None:
+                return None
+            return owner if base is owner._array or base is owner._array.base else None
+        owner = None if storage.owner is None else storage.owner()
+        return owner if owner is not self and owner is not None and owner._storage is storage else None
 
 
 _handle_class: type[Handle] = Handle
@@ -112,6 +135,8 @@ def selected(handle: Handle, key: Any, as_handle: bool = False) -> Any:
     found._view, found._layout = part, layout
     if not as_handle:
         return found
+    if storage.owner is None:
+        storage.owner = weakref.ref(handle)
     made: Any = _new(_handle_class)
     made._array, made._storage = array, storage
     made._ref, made._token = found, handle._token
@@ -125,6 +150,13 @@ def replicated(array: np.ndarray) -> Any:
     made._storage = None
     made._ref = None
     made._token = None
+    return made
+
+
+def view_of_replicated(x: Handle, array: np.ndarray) -> Any:
+    """The handle of a view of a replicated array."""
+    made = replicated(array)
+    made._owner = getattr(x, "_owner", x)
     return made
 
 

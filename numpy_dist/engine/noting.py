@@ -20,20 +20,21 @@ class noted:  # used as a statement, like numpy.errstate
     ----------
     name : str
         The function's name in NumPy's message.
+    alike : bool
+        Whether all ranks compute the same: then each tells at once, without communication.
     """
 
-    __slots__ = ("_errstate", "_name", "_runtime", "_site", "_state")
+    __slots__ = ("_alike", "_errstate", "_name", "_runtime", "_site", "_state")
 
-    def __init__(self, name: str) -> None:
-        self._name, self._runtime = name, runtime()
+    def __init__(self, name: str, alike: bool = False) -> None:
+        self._name, self._runtime, self._alike = name, runtime(), alike
         self._state, self._site = floating.current_state(), user_site(1)
         self._errstate = np.errstate(all="call", call=self._note)
 
     def _note(self, kind: str, flag: int) -> None:
         serial = self._runtime.counters.statements
         met = floating.event(serial, kind, self._name, self._state, self._site)
-        if met is not None:
-            self._runtime.flags.add(met)
+        self._runtime.program.note(met, self._alike)
 
     def __enter__(self) -> None:
         self._errstate.__enter__()
@@ -42,5 +43,11 @@ class noted:  # used as a statement, like numpy.errstate
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self._errstate.__exit__(kind, error, traceback)
-        if error is None and (self._runtime.size == 1 or self._state.eager or floating.warnings_are_errors()):
-            self._runtime.program.tell()
+        program = self._runtime.program
+        program.untold |= not self._alike and bool(self._state.watched)
+        if error is not None:
+            return
+        if self._runtime.size == 1 or self._state.eager or floating.warnings_are_errors():
+            program.tell()
+        elif self._alike:
+            program.tell_before_value()

@@ -202,7 +202,7 @@ def reporter(runtime: Any, statements: list[Statement]) -> Callable[[int, str], 
         statement = statements[number]
         name = "reduce" if isinstance(statement, Reduction) else statement.op.name
         met = floating.event(statement.serial, kind, name, statement.errstate, statement.site)
-        if met is not None:
-            runtime.flags.add(met)
+        same = not isinstance(statement, Reduction) and statement.outputs[0].storage.layout.is_replicated
+        runtime.program.note(met, alike=same)
 
     return report

@@ -30,10 +30,19 @@ class Program:
     Parameters
     ----------
     runtime : Runtime
+
+    Attributes
+    ----------
+    untold : bool
+        Whether ranks may have met events since they last agreed on them, in what they computed themselves (`noted`).
+    alike : set
+        Events that every rank has met since then, where all of them compute the same.
     """
 
     def __init__(self, runtime: Any) -> None:
         self._runtime = runtime
+        self.untold = False
+        self.alike: set[floating.Event] = set()
         self._pending: list[Statement] = []
         self._bytes = 0
         self._most_bytes = MOST_BYTES * runtime.size
@@ -215,13 +224,33 @@ class Program:
         if memory.late_events:
             memory.fence()
         if self._runtime.size == 1 and not self._runtime.flags:
+            self.untold = False
             return
         mine = tuple(self._runtime.flags)
         self.share(self._runtime.comm.allgather(mine) if self._runtime.size > 1 else [mine])
 
+    def tell_before_value(self) -> None:
+        """Report events, for a value goes to Python. Collective only if ranks may have met different ones."""
+        if self.untold:
+            self.tell()
+        elif self.alike:
+            events = set(self.alike)
+            self._runtime.flags -= events
+            self.alike.clear()
+            floating.report(events)
+
+    def note(self, event: floating.Event | None, alike: bool) -> None:
+        """Keep an event until ranks agree on events; `alike` tells whether all of them meet it."""
+        if event is not None:
+            self._runtime.flags.add(event)
+            if alike:
+                self.alike.add(event)
+
     def share(self, flags: Sequence[Sequence[floating.Event]]) -> None:
         """Report the events of all ranks, which a collective brought along: one sequence for each rank."""
         self._runtime.flags.clear()
+        self.alike.clear()
+        self.untold = False
         events = [event for part in flags for event in part]
         if events:
             floating.report(events)

@@ -55,6 +55,8 @@ class Storage:
         How often it was written other than by statements.
     ahead : ReadAhead or None
         Elements that were fetched around one that was read (`engine.elements`).
+    owner : weakref or None
+        Of the handle of which the first view was taken.
     number : str
         What is the same on every rank for the same array, where that is compared (`comm.journal`).
     """
@@ -74,6 +76,7 @@ class Storage:
     last_write = -1
     rewritten = 0
     ahead: Any = None
+    owner: Any = None
     number = ""
 
     def __init__(

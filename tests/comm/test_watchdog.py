@@ -72,18 +72,22 @@ def test_a_rank_that_computes_is_shown_and_waited_for(run: Runner) -> None:  # n
 
 
 class Post:
-    """The mail of some watchdogs of one process."""
+    """The mail of some watchdogs of one process, and which ranks wait: replaced at once, not rank after rank."""
 
     def __init__(self) -> None:
+        self.waiting: dict[int, Waiting] = {}
         self.boxes: dict[tuple[int, int], deque[tuple[int, bytes]]] = defaultdict(deque)
 
 
 class FakeMail:
     def __init__(self, post: Post, rank: int, size: int) -> None:
         self.rank, self.size, self.checks = rank, size, None
-        self.waiting: Waiting | None = None
         self._post = post
         self.aborted: list[int] = []
+
+    @property
+    def waiting(self) -> Waiting | None:
+        return self._post.waiting.get(self.rank)
 
     def post(self, rank: int, tag: int, message: bytes) -> None:
         self._post.boxes[rank, tag].append((self.rank, message))
@@ -116,15 +120,13 @@ def test_one_of_several_waiting_ranks_prints_once_for_each_wait(capfd: pytest.Ca
 
     try:
         for round_ in (1, 2):
-            for mail in mails[:2]:
-                mail.waiting = Waiting(time.monotonic() - 5, "allgather", 1.0, False)
+            post.waiting = {rank: Waiting(time.monotonic() - 5, "allgather", 1.0, False) for rank in (0, 1)}
             wait_until(lambda n=round_: reports() == n)
             time.sleep(0.6)
             assert reports() == round_
             assert told.count("[rank 2] does not wait") == round_
-            for mail in mails:
-                mail.waiting = None
-        mails[2].waiting = Waiting(time.monotonic() - 5, "messages", 1.0, True)
+            post.waiting = {}
+        post.waiting = {2: Waiting(time.monotonic() - 5, "messages", 1.0, True)}
         wait_until(lambda: mails[2].aborted == [1])
     finally:
         for dog in dogs:

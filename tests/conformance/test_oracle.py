@@ -75,6 +75,15 @@ def test_invalid_values_of_products_are_none_without_a_nan(at, first, told):
     ] * told
 
 
+def test_a_value_is_returned_after_its_warnings():
+    def forgets(x):
+        x * 1e308 * 1e10
+        return float(x.shape[0])
+
+    found = _problems(np.positive, (a(6, 5),), via=forgets)
+    assert found == ["warns after it has returned a value: ['overflow encountered in multiply']"]
+
+
 def test_overlapping_memory_is_a_reason_for_stride_dependent_ufuncs_only():
     case = Case(np.cbrt, (a(1000),), **_moved(np.cbrt))
     assert known_differences.depends_on_strides(case, ((np.zeros(3),), {}))

@@ -150,12 +150,27 @@ def test_flags_belong_to_one_array():
     run_simulated(2, body)
 
 
-def test_base():
+VIEWS = (
+    "x.view()", "x.view('f8')", "x[1:]", "x[...]", "x[1:, 2]", "x[:, ::2][1:]", "x[None]", "list(x)[1]", "x.T", "x.mT",
+    "x.real", "x.ravel()", "x.reshape(-1)", "np.reshape(x, (2, -1))", "np.transpose(x)", "np.squeeze(x[None])",
+    "x.diagonal()", "np.broadcast_to(x, (2, *x.shape))", "np.split(x, 2)[1]", "np.flip(x)", "np.rot90(x)",
+    "np.einsum('ij->ji', x)", "x.copy()", "x + 0", "np.sort(x)", "x[[0, 1]]", "x[x > 3]", "np.concatenate([x, x])",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("min_shard_bytes", [0, 10**6])
+def test_base(min_shard_bytes):
     def body():
-        with nd.config(MIN_SHARD_BYTES=0):
-            a = nd.asarray(I8)
-            assert a.base is None and a[...].base is None
-            assert_same(a[1:, 2].base, I8)
+        with nd.config(MIN_SHARD_BYTES=min_shard_bytes):
+            array, x = I8.copy(), nd.asarray(I8)
+            assert x.base is None
+            for call in VIEWS:
+                theirs, ours = eval(call, {"np": np, "x": array}), eval(call, {"np": np, "x": x})
+                assert (ours.base is x, ours.base is None) == (theirs.base is array, theirs.base is None), call
+                assert ours.flags.owndata == theirs.flags.owndata, call
+            part = x[1:, 2]
+            del x
+            assert_same(part.base, I8)
 
     run_simulated(2, body)
 
