@@ -72,8 +72,11 @@ def differences() -> Iterator[tuple[str, str]]:
         by_reason.setdefault(entry.reason, []).append(name_of(entry.function))
     for reason, names in by_reason.items():
         yield ", ".join(names), f"{reason}. Ours is what NumPy has for contiguous arguments that do not overlap."
-    for known in adapter.current().differences():
-        yield name_of(known.function) if known.function else "any function", f"{known.reason}."
+    told = (
+        (name_of(known.function) if known.function else "any function", f"{known.reason}.")
+        for known in adapter.current().differences()
+    )
+    yield from dict.fromkeys(told)
 
 
 def run_job(ranks: int, backend: str | None, given: Sequence[str]) -> tuple[int, list[dict[str, Any]]]:

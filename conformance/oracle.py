@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from numpy_dist.conformance import known_differences
+from numpy_dist.conformance import known_differences, raising
 from numpy_dist.conformance.adapter import current
 from numpy_dist.conformance.case import Case
 from numpy_dist.conformance.compare import differences, gathered, leaves
@@ -63,6 +63,8 @@ def check(case: Case, seed: str = "0") -> list[str]:
     declined = ours.error is not None and not gathers and current().is_declined(ours.error)
     reason = known_differences.may_gather(case, ours.error) if declined and ours.error is not None else None
     found = [] if reason is not None else list(_compare(case, subject, ours, theirs, gathers))
+    if not case.variant and not found and raising.meets_events(theirs.warnings):
+        found += raising.differences(case, seed, gathers)
     if subject.files:
         current().comm.barrier()  # every rank has read them
         for paths in subject.files:

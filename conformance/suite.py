@@ -125,6 +125,9 @@ def tally(chosen: Iterable[Case], seeds: Iterable[str], attempt: Callable[[Case,
     found.problems += [
         f"{name_of(known.function)}: the known difference '{known.text}' did not appear; take it from the list"
         for known in listed
-        if known.function in (varied if known.variants else functions) and known not in seen and not known.by_layout
+        if known.function in (varied if known.variants else functions)
+        and known not in seen
+        and known.here
+        and not known.by_layout
     ]
     return found

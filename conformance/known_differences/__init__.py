@@ -139,5 +139,8 @@ def matching(case: Case, problem: str, among: Iterable[Difference] | None = None
     return {
         known
         for known in (all_differences() if among is None else among)
-        if known.function in (None, case.function) and known.text in problem and (case.variant or not known.variants)
+        if known.here
+        and known.function in (None, case.function)
+        and known.text in problem
+        and (case.variant or not known.variants)
     }

@@ -72,19 +72,18 @@ DIFFERENCES: tuple[Difference, ...] = (
     ),
 )
 
-# Only on processors with AVX-512.
-_WRONG = "NumPy's vector loops reduce wrongly (`parallel.ordered`); ours do not"
+_WRONG = "NumPy's vector loops for AVX-512 reduce wrongly (`parallel.ordered`); ours do not"
 DIFFERENCES += tuple(
-    Difference(method, " values of ", _WRONG)
+    Difference(method, " values of ", _WRONG, here=not is_sound(ufunc, np.dtype(float)))
     for ufunc in (np.power, np.arctan2)
-    if not is_sound(ufunc, np.dtype(float))
     for method in (ufunc.reduce, ufunc.reduceat)
 )
-if not is_sound(np.power, np.dtype(float)):
-    DIFFERENCES += tuple(
-        Difference(f, "warnings are", _WRONG, variants=True, by_layout=True)
-        for f in (np.power.reduce, np.power.reduceat)
+DIFFERENCES += tuple(
+    Difference(
+        method, "warnings are", _WRONG, variants=True, by_layout=True, here=not is_sound(np.power, np.dtype(float))
     )
+    for method in (np.power.reduce, np.power.reduceat)
+)
 
 _NO_SCALAR = "NumPy does not tell classes that override ufuncs about `out=...`, which asks for an array, not a scalar"
 if NUMPY_VERSION >= (2, 3):

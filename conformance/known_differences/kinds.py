@@ -39,6 +39,8 @@ class Difference:
         Whether it is one of derived cases (`variants`), not of those that are written.
     by_layout : bool
         Whether it shows in some layouts only, so that a run without it is no unexpected pass.
+    here : bool
+        Whether it shows on this processor; else it is listed, and explains nothing.
     """
 
     function: Any
@@ -46,3 +48,4 @@ class Difference:
     reason: str
     variants: bool = False
     by_layout: bool = False
+    here: bool = True

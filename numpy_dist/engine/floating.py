@@ -11,7 +11,9 @@ import numpy as np
 
 from numpy_dist.engine.sites import resolve
 
+# In the order in which NumPy looks at them.
 _KEYS = {"divide by zero": "divide", "overflow": "over", "underflow": "under", "invalid value": "invalid"}
+_BITS = {kind: 1 << number for number, kind in enumerate(_KEYS)}
 _EAGER = frozenset(("raise", "call", "print", "log"))
 
 try:  # NumPy keeps the error state in a context variable; the capsule's identity tells cheaply whether it changed
@@ -122,6 +124,11 @@ def event(serial: int, kind: str, name: str, state: State, site: Any) -> Event |
 _registries: dict[str, dict] = {}
 
 
+def _order(event: Event) -> tuple:
+    serial, kind, *rest = event
+    return serial, _BITS[kind], *rest
+
+
 def report(events: Iterable[Event]) -> None:
     """Tell the user of events as NumPy would have: warn at the recorded line, raise, call, print or log.
 
@@ -130,7 +137,7 @@ def report(events: Iterable[Event]) -> None:
     FloatingPointError
         For the first event that was recorded under ``errstate(...="raise")``.
     """
-    for _, kind, name, action, filename, line, module in sorted(set(events)):
+    for _, kind, name, action, filename, line, module in sorted(set(events), key=_order):
         message = f"{kind} encountered in {name}"
         if action == "warn":
             registry = _registries.setdefault(filename, {})
@@ -142,6 +149,6 @@ def report(events: Iterable[Event]) -> None:
         else:
             handler: Any = np.geterrcall()
             if handler is not None and action == "call":
-                handler(kind, {"divide by zero": 1, "overflow": 2, "underflow": 4, "invalid value": 8}[kind])
+                handler(kind, _BITS[kind])
             elif handler is not None:
                 handler.write(f"Warning: {message}\n")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import warnings
 
 import numpy as np
@@ -12,6 +13,7 @@ from numpy_dist.conformance import known_differences
 from numpy_dist.conformance.arguments import a, plain
 from numpy_dist.conformance.case import Case, Tolerance
 from numpy_dist.conformance.compare import differences
+from numpy_dist.conformance.known_differences import Difference
 from numpy_dist.conformance.oracle import check
 
 NDARRAY = "a result is an ndarray, not a distributed array"
@@ -82,6 +84,22 @@ def test_a_value_is_returned_after_its_warnings():
 
     found = _problems(np.positive, (a(6, 5),), via=forgets)
     assert found == ["warns after it has returned a value: ['overflow encountered in multiply']"]
+
+
+def test_errors_of_events_are_compared():
+    def divides(x):
+        with np.errstate(all="warn") if engine.is_handle(x) else contextlib.nullcontext():
+            return x / 0
+
+    (found,) = _problems(np.positive, (a(6, 5),), via=divides)
+    assert "raises None instead of FloatingPointError('divide by zero encountered in divide')" in found
+
+
+def test_a_difference_of_other_processors_explains_nothing():
+    case, problem = Case(np.positive, (a(6, 5),)), "1 of 30 values of result differ"
+    for here in (True, False):
+        known = Difference(np.positive, "values of result", "a reason", here=here)
+        assert bool(known_differences.matching(case, problem, [known])) is here
 
 
 def test_overlapping_memory_is_a_reason_for_stride_dependent_ufuncs_only():
