@@ -61,8 +61,12 @@ def main() -> None:
 
         from numpy_dist import engine
 
+        try:
+            layer = numba.threading_layer()
+        except ValueError:  # no hand-written loop has run
+            layer = "no threads"
         backend = engine.runtime().backend.name
-        print(f"backend {backend}, {options.threads} threads, Numba {numba.__version__} on {numba.threading_layer()}")
+        print(f"backend {backend}, {options.threads} threads, Numba {numba.__version__} on {layer}")
     show("engine", rows, options)
 
 

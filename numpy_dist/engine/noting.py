@@ -44,7 +44,7 @@ class noted:  # used as a statement, like numpy.errstate
     ) -> None:
         self._errstate.__exit__(kind, error, traceback)
         program = self._runtime.program
-        program.untold |= not self._alike and bool(self._state.watched)
+        program.untold |= not self._alike  # also where nothing is watched: ranks may differ in their error states
         if error is not None:
             return
         if self._runtime.size == 1 or self._state.eager or floating.warnings_are_errors():
