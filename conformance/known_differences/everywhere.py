@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -45,8 +46,12 @@ ROUNDING: dict[Any, Tolerance] = {
 OF_SOME_ELEMENT = ("could not convert string to float: ", "invalid literal for int() with base 10: ")
 
 # OpenBLAS here and there raises the processor's flag for values that it throws away (its issue 1924, NumPy's 24067),
-# whatever lay in the memory: a product without a NaN had nothing invalid in it.
-SPURIOUS = tuple(f"invalid value encountered in {name}" for name in ("dot", "matmul", "matvec", "vecdot", "vecmat"))
+# whatever lay in the memory: a product without a NaN had nothing invalid in it, and a finite one did not overflow.
+# For each such warning what some value must be for it to mean something.
+SPURIOUS: dict[str, Callable[[Any], Any]] = {}
+for _name in ("det", "dot", "matmul", "matvec", "slogdet", "vecdot", "vecmat"):
+    SPURIOUS[f"invalid value encountered in {_name}"] = np.isnan
+    SPURIOUS[f"overflow encountered in {_name}"] = lambda x: ~np.isfinite(x)
 
 # What derived cases may be gathered for; these texts are the reasons, as the fallback's warning has them.
 GATHERED_VARIANTS = (

@@ -65,11 +65,21 @@ def _moved(ufunc, wrong=0.0):
     return {"via": into_itself, "apart": apart}
 
 
-@pytest.mark.parametrize(("at", "first", "told"), [("dot", 1.0, False), ("dot", np.nan, True), ("divide", 1.0, True)])
-def test_invalid_values_of_products_are_none_without_a_nan(at, first, told):
+@pytest.mark.parametrize(
+    ("event", "first", "told"),
+    [
+        ("invalid value encountered in dot", 1.0, False),
+        ("invalid value encountered in dot", np.inf, False),
+        ("invalid value encountered in dot", np.nan, True),
+        ("invalid value encountered in divide", 1.0, True),
+        ("overflow encountered in matmul", 1.0, False),
+        ("overflow encountered in matmul", np.inf, True),
+    ],
+)
+def test_events_of_products_whose_values_do_not_tell_of_them(event, first, told):
     def warns(x):
         if type(x) is np.ndarray:
-            warnings.warn(f"invalid value encountered in {at}", RuntimeWarning, stacklevel=2)
+            warnings.warn(event, RuntimeWarning, stacklevel=2)
         return x * first
 
     assert [text.startswith("warnings are [] instead") for text in _problems(np.positive, (a(6, 5),), via=warns)] == [
