@@ -73,8 +73,8 @@ def _refuse_output(name: str, reduced: Callable[[], Any]) -> NoReturn:
 
 
 def _few(x: Any) -> Any:
-    """An array with one element in place of a distributed one."""
-    return np.ones((1,) * x._array.ndim, x._array.dtype) if isinstance(x, engine.Handle) else x
+    """An array with one element, or none, in place of a distributed one."""
+    return np.ones([min(n, 1) for n in x._array.shape], x._array.dtype) if isinstance(x, engine.Handle) else x
 
 
 Last = Callable[[Callable[..., Any], tuple[Any, ...], dict[str, Any], str], Any]
