@@ -176,7 +176,16 @@ def inv(a: Any) -> Any:
 
 @implements(np.linalg.det, kind="parallel")
 def det(a: Any) -> Any:
-    return _of_each(np.linalg.det, a, single=single_matrices.determinant)
+    a = as_handle(a)
+    kind = a.dtype
+    if kind.char not in "fF":
+        return _of_each(np.linalg.det, a, single=single_matrices.determinant)
+    # What NumPy has is a double; one that single precision cannot hold overflows in the cast.
+    found = det(np.astype(a, np.cdouble if kind.kind == "c" else np.double))
+    if engine.is_handle(found):
+        return engine.copy(found, dtype=kind)
+    with noted("cast", alike=True):
+        return found.astype(kind)
 
 
 @implements(np.linalg.slogdet, kind="parallel")

@@ -1,6 +1,7 @@
 """Linear algebra of one matrix that several ranks hold: its columns are cut between them (`parallel.factors`).
 
-What NumPy would say of wrong arguments has been said before (`decompositions`).
+What NumPy would say of wrong arguments has been said before (`decompositions`). All is computed in double precision, as
+in NumPy.
 """
 
 from __future__ import annotations
@@ -20,40 +21,45 @@ from numpy_dist.parallel.factors import Columns, cholesky, eliminate, substitute
 def solved(a: Any, b: Any) -> Any:
     """``numpy.linalg.solve``. Collective: both are cut between columns, and each panel of `a` is sent to all twice."""
     kind = np.linalg.solve(np.zeros((0, 1, 1), a.dtype), np.zeros((1, 1), b.dtype)).dtype
+    work = _work_dtype(kind)
     right = np.reshape(b, (b.shape[0], 1)) if b.ndim == 1 else b
     layout = engine.default_layout(right.shape, split=1)
-    return np.reshape(_solution(_columns(a, kind), _values(right, layout, kind), layout), b.shape)
+    return np.reshape(_solution(_columns(a, work), _values(right, layout, work), layout, kind), b.shape)
 
 
 def inverse(a: Any) -> Any:
     """``numpy.linalg.inv``. Collective, as `solved`."""
     kind = np.linalg.inv(np.zeros((0, 1, 1), a.dtype)).dtype
-    columns = _columns(a, kind)
-    identity = np.zeros(columns.values.shape, kind)
+    columns = _columns(a, _work_dtype(kind))
+    identity = np.zeros_like(columns.values)
     np.fill_diagonal(identity[columns.low :], 1)
-    return _solution(columns, identity, engine.default_layout(a.shape, split=1))
+    return _solution(columns, identity, engine.default_layout(a.shape, split=1), kind)
 
 
-def _solution(columns: Columns, right: np.ndarray, layout: Layout) -> Any:
+def _work_dtype(kind: np.dtype) -> np.dtype:
+    return np.dtype(np.cdouble if kind.kind == "c" else np.double)
+
+
+def _solution(columns: Columns, right: np.ndarray, layout: Layout, kind: np.dtype) -> Any:
     if eliminate(columns, right) is None:
         raise np.linalg.LinAlgError("Singular matrix")
     substitute(columns, right)
-    made = engine.from_local(right, layout)
-    return engine.aligned(made, engine.default_layout(layout.shape))
+    made = engine.aligned(engine.from_local(right, layout), engine.default_layout(layout.shape))
+    return made if made.dtype == kind else engine.copy(made, dtype=kind)
 
 
 def sign_and_logarithm(a: Any) -> Any:
     """``numpy.linalg.slogdet``. Collective: each panel is sent to all."""
     like = np.linalg.slogdet(np.eye(1, dtype=a.dtype))
     kind, real = like.sign.dtype.type, like.logabsdet.dtype.type
-    found = eliminate(_columns(a, like.sign.dtype))
+    found = eliminate(_columns(a, _work_dtype(like.sign.dtype)))
     if found is None:
         return rebuild(type(like), [kind(0), real(-np.inf)])
     diagonal, swaps = found
     sizes = np.abs(diagonal)
     with np.errstate(invalid="ignore"):  # infinity by infinity is NaN in NumPy's, too
-        sign = np.multiply.reduce(diagonal / sizes, initial=kind(-1 if swaps % 2 else 1))
-        return rebuild(type(like), engine.agreed([sign, np.log(sizes).sum(dtype=real)]))
+        sign = np.multiply.reduce(diagonal / sizes, initial=-1 if swaps % 2 else 1)
+        return rebuild(type(like), engine.agreed([kind(sign), real(np.log(sizes).sum())]))
 
 
 def determinant(a: Any) -> Any:
@@ -65,10 +71,12 @@ def determinant(a: Any) -> Any:
 
 def cholesky_factor(a: Any, upper: bool) -> Any:
     """``numpy.linalg.cholesky``. Collective: each panel is sent to all."""
-    columns = _columns(np.conj(np.transpose(a)) if upper else a, np.linalg.cholesky(np.eye(1, dtype=a.dtype)).dtype)
+    kind = np.linalg.cholesky(np.eye(1, dtype=a.dtype)).dtype
+    columns = _columns(np.conj(np.transpose(a)) if upper else a, _work_dtype(kind))
     if not cholesky(columns):
         raise np.linalg.LinAlgError("Matrix is not positive definite")
     factor = engine.from_local(columns.values, engine.default_layout(a.shape, split=1))
+    factor = factor if factor.dtype == kind else engine.copy(factor, dtype=kind)
     return engine.copy(np.conj(np.transpose(factor)), order="C") if upper else factor
 
 

@@ -97,7 +97,7 @@ def test_nothing_is_gathered(ranks: int, split: int) -> None:
 
     def work() -> None:
         x = nd.asarray(matrix, split=split)
-        with forbid_gathers(), nd.config(FALLBACK="error"):
+        with forbid_gathers(), nd.config(FALLBACK="error", MIN_SHARD_BYTES=0):
             solution, inverse, lower = np.linalg.solve(x, x[:, 3]), np.linalg.inv(x), np.linalg.cholesky(x @ x.T)
             signed = np.linalg.slogdet(x)
             assert type(signed.sign) is np.float64 and signed.sign == np.linalg.slogdet(matrix).sign
@@ -139,5 +139,29 @@ def test_a_small_matrix_is_known_to_all_ranks(ranks: int, name: str) -> None:
             assert np.array_equal(mine.gather() if isinstance(mine, nd.DistArray) else mine, other)
         with nd.config(MIN_SHARD_BYTES=1 << 10, FALLBACK="error"), pytest.raises(np.linalg.LinAlgError):
             np.linalg.inv(nd.asarray(np.ones((60, 60))))
+
+    run_simulated(ranks, work)
+
+
+@pytest.mark.parametrize("kind", "fF")
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_single_precision_is_that_of_the_result_only(ranks: int, kind: str) -> None:
+    """Of a matrix whose condition is 1e6 single precision would leave one digit; NumPy computes in double precision."""
+    left, right = (np.linalg.qr(_matrix("d", 60) + shift)[0] for shift in (0, 1))
+    matrix = (left * np.logspace(0, -6, 60) @ right).astype(kind)
+    definite = (left * np.logspace(0, -6, 60) @ left.T).astype(kind) + np.eye(60, dtype=kind) * np.float32(1e-6)
+
+    def work() -> None:
+        with nd.config(MIN_SHARD_BYTES=0, FALLBACK="error"):
+            x, y = nd.asarray(matrix), nd.asarray(definite)
+            for ours, theirs in (
+                (np.linalg.inv(x), np.linalg.inv(matrix)),
+                (np.linalg.solve(x, x[:, ::-1]), np.linalg.solve(matrix, matrix[:, ::-1])),
+                (np.linalg.cholesky(y), np.linalg.cholesky(definite)),
+                (np.linalg.det(x * 1e3), np.linalg.det(matrix * np.float32(1e3))),
+            ):
+                ours = ours.gather() if isinstance(ours, nd.DistArray) else ours
+                assert ours.dtype == theirs.dtype == kind
+                assert np.abs(ours - theirs).max() <= 4 * np.finfo(theirs.dtype).eps * np.abs(theirs).max()
 
     run_simulated(ranks, work)
