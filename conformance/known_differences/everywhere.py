@@ -128,5 +128,5 @@ DIFFERENCES += (
     Difference(recfunctions.append_fields, "overflow encountered in cast", _FILLED, variants=True),
     Difference(recfunctions.merge_arrays, "could not assign tuple of length", _CHARACTERS, variants=True),
     Difference(np.ndarray.__ipow__, "of argument 0, afterwards, differ", _GARBAGE, variants=True),
-    Difference(np.linalg.cond, "of result differ", _SINGULAR, variants=True),
+    Difference(np.linalg.cond, "of result differ", _SINGULAR, variants=True, by_layout=True),
 )
