@@ -231,6 +231,9 @@ class Program:
 
     def tell_before_value(self) -> None:
         """Report events, for a value goes to Python. Collective only if ranks may have met different ones."""
+        memory = self._runtime.backend.memory
+        if memory.late_events:
+            memory.fence()
         if self.untold:
             self.tell()
         elif self.alike:
