@@ -99,8 +99,10 @@ if NUMPY_VERSION >= (2, 3):
 
 _NO_HEED = "NumPy before 2.2 does not heed `return_scalar`"
 _WIDTH = "NumPy before 2.2 names the width of the array, not of the texts that it meets"
+_PICKLED = "an error about linear algebra travels to the other ranks, and NumPy before 2.2 warns where one is pickled"
 if NUMPY_VERSION < (2, 2):
     DIFFERENCES += (
+        Difference(None, "The numpy.linalg.linalg has been made private", _PICKLED),
         Difference(np.ndarray.__array_wrap__, "instead of an array of shape ()", _NO_HEED),
         Difference(np.percentile, "raises UFuncTypeError(<ufunc 'subtract'>", _WIDTH),
         Difference(np.quantile, "raises UFuncTypeError(<ufunc 'subtract'>", _WIDTH),
