@@ -69,6 +69,8 @@ for _dtype, _size in (("e", 300.0), ("f", 1e30), ("d", 1e200)):
         case(np.matvec, of([[[_size] * 3] * 4] * 2, _dtype), of([[_size] * 3] * 2, _dtype))
         case(np.vecmat, _line, of([[_size] * 4] * 9, _dtype))
 case(np.linalg.det, of(np.diag([1e200] * 9)))
+case(np.linalg.cond, of([[1.0, 2.0]] * 8 + [[np.inf, 1.0]]))
+case(np.linalg.cond, of([[1.0, 2.0]] * 8 + [[np.nan, 1.0]]))
 case(np.linalg.det, of(np.diag([1e20] * 9), "f"))
 case(np.linalg.det, of([np.diag([1e20] * 2)] * 5, "f"))
 case(np.vecdot, of([[300, 300], [1, 2]], "e"), of([[300, -300], [3, 4]], "e"))  # added up in single precision

@@ -36,7 +36,9 @@ STRIDE_DEPENDENT: tuple[StrideDependent, ...] = (
 ROUNDING: dict[Any, Tolerance] = {
     np.cross: Tolerance(4, "NumPy multiplies scalars where ours are rows, which have vector loops"),
     np.unwrap: SUMS,
+    np.polyval: Tolerance(4, _VECTOR),
     np.polynomial.polynomial.polyval2d: Tolerance(4, _VECTOR),
+    np.linalg.tensorsolve: Tolerance(4, "the same factors, substituted by other routines of BLAS"),
     np.ndarray.prod: PRODUCTS,
     np.ndarray.cumprod: PRODUCTS,
     **dict.fromkeys((np.prod, np.cumprod, np.cumulative_prod, np.nanprod, np.nancumprod), PRODUCTS),
@@ -122,6 +124,7 @@ DIFFERENCES += (
     Difference(np.lcm.reduce, "of result differ", _OVERFLOWS, variants=True, by_layout=True),
     Difference(np.lcm.reduceat, "of result differ", _OVERFLOWS, variants=True, by_layout=True),
     Difference(np.lcm.accumulate, "of result differ", _OVERFLOWS, variants=True, by_layout=True),
+    Difference(np.divide.reduce, "values of result differ", _HALF, variants=True, by_layout=True),
     Difference(np.divide.reduceat, "values of result differ", _HALF, variants=True, by_layout=True),
     Difference(np.ldexp.reduce, "of result differ", _FORGETS, variants=True, by_layout=True),
     Difference(np.ndarray.argsort, "values of result differ", _TIES, variants=True, by_layout=True),

@@ -234,10 +234,14 @@ def eigvalsh(a: Any, UPLO: Any = "L") -> Any:
 
 @implements(np.linalg.cond, kind="axis-local")
 def cond(x: Any, p: Any = None) -> Any:
-    values = _singular_values(as_handle(x)) if p is None or p in (2, -2) else None
+    x = as_handle(x)
+    try:
+        values = _singular_values(x) if p is None or p in (2, -2) else None
+    except np.linalg.LinAlgError:  # of what is not finite NumPy's versions say different things
+        values = np.array([np.nan if np.isnan(x).any() else np.inf], x.dtype)
     if values is not None:
         ratio = np.linalg.cond(np.diag(values), p)
-        return ratio.dtype.type(np.inf) if np.isnan(ratio) else ratio
+        return ratio.dtype.type(np.inf) if np.isnan(ratio) and not np.isnan(values).any() else ratio
     return _of_each(np.linalg.cond, x, p)
 
 
