@@ -89,15 +89,21 @@ def _alone(function: Callable[..., Any], name: str, operands: list[Any]) -> Any:
 def _known(function: Callable[..., Any], name: str, operands: list[Any]) -> Any:
     """NumPy's function on each rank, of matrices that all of them get to know (collective: an exchange for each)."""
     values = [known(x) for x in operands]
+    with noted(name, alike=True):
+        made = _agreed(lambda: function(*values))
+    return _wrapped(made)
+
+
+def _agreed(compute: Callable[[], Any]) -> Any:
+    """What rank 0 computes, or its error: ranks that are not alike may differ in which matrix is singular."""
     try:
-        with noted(name, alike=True):
-            made = function(*values)
+        made = compute()
     except np.linalg.LinAlgError as error:
         made = error
     made = engine.agreed(made)
     if isinstance(made, np.linalg.LinAlgError):
         raise made
-    return _wrapped(made)
+    return made
 
 
 def _wrapped(made: Any) -> Any:
@@ -140,7 +146,7 @@ def _singular_values(a: Any) -> Any:
         return None
     small = triangles(rows[0], engine.runtime().comm)
     kind = np.linalg.svd(np.zeros((1, 1), a.dtype), compute_uv=False).dtype
-    return engine.agreed(np.linalg.svd(small, compute_uv=False).astype(kind, copy=False))
+    return _agreed(lambda: np.linalg.svd(small, compute_uv=False)).astype(kind, copy=False)
 
 
 @implements(np.linalg.lstsq, kind="parallel")
@@ -159,7 +165,7 @@ def lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
     m, n = a.shape
     cutoff = np.finfo(sample[0].dtype).eps * m if rcond is None else rcond
     matrix, projected, rest = reduced_system(rows[0], rows[1], engine.runtime().comm)
-    x, _, rank, values = engine.agreed(np.linalg.lstsq(matrix, projected, cutoff))
+    x, _, rank, values = _agreed(lambda: np.linalg.lstsq(matrix, projected, cutoff))
     left = rest + np.square(np.abs(projected - matrix @ x)).sum(axis=0) if rank == n and m > n else np.zeros(0)
     solution = x[:, 0] if b.ndim == 1 else x
     found = [each.astype(like.dtype) for each, like in ((solution, sample[0]), (left, sample[1]), (values, sample[3]))]
@@ -181,7 +187,7 @@ def det(a: Any) -> Any:
     if kind.char not in "fF":
         return _of_each(np.linalg.det, a, single=single_matrices.determinant)
     # What NumPy has is a double; one that single precision cannot hold overflows in the cast.
-    found = det(np.astype(a, np.cdouble if kind.kind == "c" else np.double))
+    found = det(np.astype(a, np.result_type(kind, np.double)))
     if engine.is_handle(found):
         return engine.copy(found, dtype=kind)
     with noted("cast", alike=True):

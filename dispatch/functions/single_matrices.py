@@ -21,7 +21,7 @@ from numpy_dist.parallel.factors import Columns, cholesky, eliminate, substitute
 def solved(a: Any, b: Any) -> Any:
     """``numpy.linalg.solve``. Collective: both are cut between columns, and each panel of `a` is sent to all twice."""
     kind = np.linalg.solve(np.zeros((0, 1, 1), a.dtype), np.zeros((1, 1), b.dtype)).dtype
-    work = _work_dtype(kind)
+    work = np.result_type(kind, np.double)
     right = np.reshape(b, (b.shape[0], 1)) if b.ndim == 1 else b
     layout = engine.default_layout(right.shape, split=1)
     return np.reshape(_solution(_columns(a, work), _values(right, layout, work), layout, kind), b.shape)
@@ -30,14 +30,10 @@ def solved(a: Any, b: Any) -> Any:
 def inverse(a: Any) -> Any:
     """``numpy.linalg.inv``. Collective, as `solved`."""
     kind = np.linalg.inv(np.zeros((0, 1, 1), a.dtype)).dtype
-    columns = _columns(a, _work_dtype(kind))
+    columns = _columns(a, np.result_type(kind, np.double))
     identity = np.zeros_like(columns.values)
     np.fill_diagonal(identity[columns.low :], 1)
     return _solution(columns, identity, engine.default_layout(a.shape, split=1), kind)
-
-
-def _work_dtype(kind: np.dtype) -> np.dtype:
-    return np.dtype(np.cdouble if kind.kind == "c" else np.double)
 
 
 def _solution(columns: Columns, right: np.ndarray, layout: Layout, kind: np.dtype) -> Any:
@@ -52,7 +48,7 @@ def sign_and_logarithm(a: Any) -> Any:
     """``numpy.linalg.slogdet``. Collective: each panel is sent to all."""
     like = np.linalg.slogdet(np.eye(1, dtype=a.dtype))
     kind, real = like.sign.dtype.type, like.logabsdet.dtype.type
-    found = eliminate(_columns(a, _work_dtype(like.sign.dtype)))
+    found = eliminate(_columns(a, np.result_type(like.sign.dtype, np.double)))
     if found is None:
         return rebuild(type(like), [kind(0), real(-np.inf)])
     diagonal, swaps = found
@@ -72,7 +68,7 @@ def determinant(a: Any) -> Any:
 def cholesky_factor(a: Any, upper: bool) -> Any:
     """``numpy.linalg.cholesky``. Collective: each panel is sent to all."""
     kind = np.linalg.cholesky(np.eye(1, dtype=a.dtype)).dtype
-    columns = _columns(np.conj(np.transpose(a)) if upper else a, _work_dtype(kind))
+    columns = _columns(np.conj(np.transpose(a)) if upper else a, np.result_type(kind, np.double))
     if not cholesky(columns):
         raise np.linalg.LinAlgError("Matrix is not positive definite")
     factor = engine.from_local(columns.values, engine.default_layout(a.shape, split=1))

@@ -141,18 +141,24 @@ class DistArray(Operators, Indexing, Methods, Refusals):
     @property
     def base(self) -> DistArray | None:
         """The array that this one is a view of, or one over all of its data if it is gone; None if this is no view."""
-        owner = self._base
-        if owner is not None:
-            return owner  # type: ignore[return-value]
-        if self._storage is None:
-            return None if not isinstance(self._array.base, np.ndarray) else engine.replicated(self._array.base)
-        whole = _whole(self._storage)
+        owner, storage = getattr(self, "_owner", None), self._storage
+        if storage is None:
+            base = self._array.base
+            if owner is not None and base is not None and (base is owner._array or base is owner._array.base):
+                return owner  # type: ignore[return-value]
+            return None if not isinstance(base, np.ndarray) else engine.replicated(base)
+        whole = _whole(storage)
         same = (
             self._array.shape == whole.shape
             and self._array.strides == whole.strides
             and self._array.dtype == whole.dtype
         )
-        return None if same else self._view(lambda a: whole)
+        # Whether there is one does not depend on when arrays are collected, which ranks do at different times.
+        if same:
+            return owner if owner is not None and owner._storage is storage else None  # type: ignore[return-value]
+        first = None if storage.owner is None else storage.owner()
+        known = first is not None and first is not self and first._storage is storage
+        return first if known else self._view(lambda a: whole)
 
     @property
     def data(self) -> Any:
@@ -174,12 +180,12 @@ class DistArray(Operators, Indexing, Methods, Refusals):
     @property
     def T(self) -> DistArray:
         """View with the axes in reverse order."""
-        return self._view(lambda a: a.T)
+        return self._owned(self._view(lambda a: a.T))
 
     @property
     def mT(self) -> DistArray:
         """View with the last two axes swapped."""
-        return self._view(lambda a: a.mT)
+        return self._owned(self._view(lambda a: a.mT))
 
     @property
     def real(self) -> DistArray:

@@ -110,7 +110,7 @@ class Indexing(engine.Handle):
             storage = self._storage
             if storage is None:
                 return wrap_of(self, self._array[key])
-            return self._sharded_view(self._array[key]) if kind is slice else self._basic_view(key)
+            return self._owned(self._sharded_view(self._array[key])) if kind is slice else self._basic_view(key)
         if _fields(key):
             return self._view(lambda a: a[key])
         items = tuple(_normal(item) for item in (key if kind is tuple else (key,)))
@@ -151,7 +151,7 @@ class Indexing(engine.Handle):
         items = key if type(key) is tuple else (key,)
         array = self._array
         found = array[items] if Ellipsis in items else array[(*items, ...)]
-        return wrap_of(self, found) if self._storage is None else self._sharded_view(found)
+        return wrap_of(self, found) if self._storage is None else self._owned(self._sharded_view(found))
 
     def _check_index(self, items: tuple, key: Any) -> None:
         """NumPy's error for items that are no indices: floats, strings, objects."""

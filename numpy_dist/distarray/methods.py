@@ -264,7 +264,7 @@ class Methods(engine.Handle):
 
         As `type`, ``numpy.ndarray`` is taken for this class; other classes of arrays are refused.
         """
-        made = self._view(lambda a: a.view(*args, **kwargs))
+        made = self._owned(self._view(lambda a: a.view(*args, **kwargs)))
         if type(made._array) is not np.ndarray:
             raise UnsupportedError("a distributed array has no view as another array class; use x.gather() or x.local")
         return made

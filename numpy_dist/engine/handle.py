@@ -27,7 +27,7 @@ class Handle:
     _token : Token or None
         Keeps the storage's values wanted.
     _owner : Handle
-        What a replicated array is a view of; unset where it is none, or nobody knows.
+        What a view of all the data, or of a replicated array, is a view of; unset where it is none, or nobody knows.
     """
 
     __slots__ = ("__weakref__", "_array", "_owner", "_ref", "_storage", "_token")
@@ -52,19 +52,15 @@ class Handle:
         made._token = storage.token
         if storage.owner is None:
             storage.owner = weakref.ref(self)
+        owner = getattr(self, "_owner", None)
+        if owner is not None:
+            made._owner = owner
         return made
 
-    @property
-    def _base(self) -> Handle | None:
-        """The living handle that the array is a view of; None also where it is a view of one that is gone."""
-        storage = self._storage
-        if storage is None:
-            owner, base = getattr(self, "_owner", None), self._array.base
-            if owner is None or base is None:
-                return None
-            return owner if base is owner._array or base is owner._array.base else None
-        owner = None if storage.owner is None else storage.owner()
-        return owner if owner is not self and owner is not None and owner._storage is storage else None
+    def _owned(self, view: Any) -> Any:
+        """A view of this array that the user has asked for; it keeps the array."""
+        view._owner = getattr(self, "_owner", self)
+        return view
 
 
 _handle_class: type[Handle] = Handle
@@ -140,7 +136,7 @@ def selected(handle: Handle, key: Any, as_handle: bool = False) -> Any:
     made: Any = _new(_handle_class)
     made._array, made._storage = array, storage
     made._ref, made._token = found, handle._token
-    return made
+    return handle._owned(made) if part is view else made
 
 
 def replicated(array: np.ndarray) -> Any:
@@ -155,9 +151,7 @@ def replicated(array: np.ndarray) -> Any:
 
 def view_of_replicated(x: Handle, array: np.ndarray) -> Any:
     """The handle of a view of a replicated array."""
-    made = replicated(array)
-    made._owner = getattr(x, "_owner", x)
-    return made
+    return x._owned(replicated(array))
 
 
 def is_handle(x: Any) -> bool:

@@ -151,10 +151,11 @@ def test_flags_belong_to_one_array():
 
 
 VIEWS = (
-    "x.view()", "x.view('f8')", "x[1:]", "x[...]", "x[1:, 2]", "x[:, ::2][1:]", "x[None]", "list(x)[1]", "x.T", "x.mT",
-    "x.real", "x.ravel()", "x.reshape(-1)", "np.reshape(x, (2, -1))", "np.transpose(x)", "np.squeeze(x[None])",
-    "x.diagonal()", "np.broadcast_to(x, (2, *x.shape))", "np.split(x, 2)[1]", "np.flip(x)", "np.rot90(x)",
-    "np.einsum('ij->ji', x)", "x.copy()", "x + 0", "np.sort(x)", "x[[0, 1]]", "x[x > 3]", "np.concatenate([x, x])",
+    "x.view()", "x.view('f8')", "x[1:]", "x[:]", "x[...]", "x[1:, 2]", "x[:, ::2][1:]", "x[None]", "list(x)[1]", "x.T",
+    "x.T.T", "x.mT", "x.real", "x.ravel()", "x.reshape(-1)", "np.reshape(x, (2, -1))", "np.transpose(x)",
+    "np.squeeze(x[None])", "x.diagonal()", "np.broadcast_to(x, (2, *x.shape))", "np.split(x, 2)[1]", "np.flip(x)",
+    "np.rot90(x)", "np.einsum('ij->ji', x)", "x.copy()", "x + 0", "np.sort(x)", "x[[0, 1]]", "x[x > 3]",
+    "np.concatenate([x, x])",
 )  # fmt: skip
 
 
@@ -168,9 +169,12 @@ def test_base(min_shard_bytes):
                 theirs, ours = eval(call, {"np": np, "x": array}), eval(call, {"np": np, "x": x})
                 assert (ours.base is x, ours.base is None) == (theirs.base is array, theirs.base is None), call
                 assert ours.flags.owndata == theirs.flags.owndata, call
-            part = x[1:, 2]
-            del x
+            part, whole = x[1:, 2], x.view()
+            del x, theirs, ours
             assert_same(part.base, I8)
+            assert_same(whole.base, I8)  # what a rank has collected by now makes no difference
+            with pytest.raises(ValueError, match="does not own its data"):
+                whole.resize((2, 2))
 
     run_simulated(2, body)
 
