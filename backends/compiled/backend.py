@@ -44,6 +44,9 @@ class Tier:
     address: int | None = None
 
 
+_MOST_TIERS = 2048
+
+
 def _new_tier(form: Form) -> Tier:
     try:
         return Tier(generate(form))
@@ -104,6 +107,8 @@ class Compiled:
         else:
             tier = self._tiers.get(lowered.form)
             if tier is None:
+                if len(self._tiers) >= _MOST_TIERS:  # loops that run again have theirs
+                    self._tiers.clear()
                 tier = self._tiers[lowered.form] = _new_tier(lowered.form)
             loop.memo["tier"] = tier
         address = self._address(tier)
@@ -182,8 +187,10 @@ class Compiled:
                     tier.kernel, tier.reason = None, f"not compiled: {error}"
             else:
                 tier.address = self.compiler.address(text)
-                if tier.address is None and tier.requested and (why := self.compiler.failed(text)) is not None:
-                    tier.kernel, tier.reason = None, f"not compiled: {why}"
+                if tier.address is None:
+                    self._warn()
+                    if tier.requested and (why := self.compiler.failed(text)) is not None:
+                        tier.kernel, tier.reason = None, f"not compiled: {why}"
         return tier.address
 
     def _routine(self, text: str, asked: bool) -> int | None:

@@ -46,10 +46,18 @@ class Child:
         os.set_blocking(self._answers, False)
         self._unsent = bytearray()
         self._unread = b""
+        self._garbled = False
         self.pid = self._process.pid
         self.owner = describe_owner(self.pid)
         self.answered = time.monotonic()  # when it was last heard of, or got something to do
-        self._send({"path": [os.path.abspath(p) for p in sys.path], "directory": store.directory, "limit": store.limit})
+        self._send(
+            {
+                "path": [os.path.abspath(p) for p in sys.path],
+                "directory": store.directory,
+                "limit": store.limit,
+                "ancestors": store.ancestors,
+            }
+        )
 
     def _send(self, message: dict) -> None:
         self._unsent += json.dumps(message).encode() + b"\n"
@@ -74,14 +82,24 @@ class Child:
         if lines:
             self.answered = time.monotonic()
         for line in lines:
-            yield json.loads(line)
+            try:
+                answer = json.loads(line)
+                sound = {"key", "status"} <= answer.keys() and all(type(value) is str for value in answer.values())
+            except (ValueError, AttributeError):
+                sound = False
+            if not sound:
+                self._garbled = True
+                return
+            yield answer
 
     def alive(self) -> bool:
-        """Whether the child runs."""
-        return self._process.poll() is None
+        """Whether the child runs, and is understood."""
+        return self._process.poll() is None and not self._garbled
 
     def fate(self) -> str:
         """How the child ended."""
+        if self._garbled:
+            return "answered what is no answer"
         code = self._process.poll()
         return f"was ended by signal {-code}" if code is not None and code < 0 else f"ended with exit code {code}"
 

@@ -18,6 +18,7 @@ _LOOK_SECONDS = 0.004  # between looks for a kernel that is not there yet
 _LEADER_SECONDS = 0.25  # that another rank of this machine, which has a child, gets to take up a kernel before us
 _STUCK_SECONDS = 120.0  # of a child that says nothing while it has work
 _TRIES = 2
+_MOST_SOURCES = 2048  # whose keys are known: sources of loops that nobody compiles
 _MOST_KERNELS = 500  # of one child, whose memory grows by some hundred kilobytes with each
 _DEATHS = 6  # of children in a row, without any answer: then there will be no more of them
 
@@ -32,7 +33,8 @@ class Compiler:
     Parameters
     ----------
     directory : str
-        The cache. Where it cannot be used, kernels are kept for this process only, and `warning` says why.
+        The cache. Where it cannot be used, or might hold other people's code, kernels are kept for this process only,
+        and `warning` says why.
     limit : int
         Bytes that the cache may take.
     """
@@ -43,6 +45,7 @@ class Compiler:
         self._lock = threading.RLock()
         self._store: stores.Store | None = None
         self._warning: str | None = None
+        self._refused = False  # whether a file of the cache was not loaded, which is said once
         self._addresses: dict[str, int] = {}
         self._failures: dict[str, str] = {}
         self._keys: dict[str, str] = {}
@@ -127,6 +130,9 @@ class Compiler:
         """What a user should know about the cache; said once, then None."""
         with self._lock:
             said, self._warning = self._warning, None
+            if said is None and not self._refused and self._store is not None:
+                said = self._store.refusal()
+                self._refused = said is not None
             return said
 
     def close(self) -> None:
@@ -142,12 +148,24 @@ class Compiler:
 
     def _open(self) -> stores.Store:
         if self._store is None:
-            self._store, self._warning = stores.Store.open(self._directory, self._limit)
+            try:
+                self._store, self._warning = stores.Store.open(self._directory, self._limit)
+            except OSError as problem:  # nothing can be written anywhere; what is there may be read
+                self._store = stores.Store(self._directory, self._limit)
+                self._give_up(str(problem))
         return self._store
+
+    def _give_up(self, reason: str) -> None:
+        """Compile nothing any more: loops without kernels are interpreted."""
+        self._warning = self._unable = reason
+        self._fail_all(list(self._wanted), reason)
 
     def _key(self, source: str) -> str:
         key = self._keys.get(source)
         if key is None:
+            if len(self._keys) >= _MOST_SOURCES:
+                self._keys.clear()
+                self._next_look.clear()
             key = self._keys[source] = stores.kernel_key(source)
         return key
 
@@ -254,9 +272,9 @@ class Compiler:
             if source is None:
                 continue
             if answer["status"] in ("failed", "broken"):
-                self._fail(source, answer["reason"])
+                self._fail(source, answer.get("reason", "no reason was given"))
             elif answer["status"] == "unwritable":
-                self._without_cache(OSError(answer["reason"]))
+                self._without_cache(OSError(answer.get("reason", "no reason was given")))
                 return
         if not alive:
             self._bury(f"the process that compiles {child.fate()}")
@@ -301,4 +319,7 @@ class Compiler:
         if self._open().directory != self._directory:
             self._fail_all(list(self._wanted), f"kernels cannot be compiled here: {problem}")
             return
-        self._store, self._warning = stores.Store.private(self._directory, self._limit, problem)
+        try:
+            self._store, self._warning = stores.Store.private(self._directory, self._limit, problem)
+        except OSError as another:
+            self._give_up(str(another))

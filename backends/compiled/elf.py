@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import functools
 import struct
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import ParamSpec, TypeVar
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 _X86_64 = 62
 _SYMBOLS, _RELOCATIONS, _NO_BITS = 2, 4, 8  # types of sections
 _WRITABLE, _LOADED = 1, 2  # flags of sections
+_MOST_ALIGNMENT = 1 << 12  # of a section: a page
 _ABSOLUTE = 1  # R_X86_64_64: a word is the address of a symbol, plus a constant
 
 
@@ -55,14 +62,29 @@ class _Symbol:
     value: int
 
 
+def _refusing_damage(method: Callable[P, T]) -> Callable[P, T]:
+    """A method that raises FormatError where the file points outside of itself."""
+
+    @functools.wraps(method)
+    def checked(*args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            return method(*args, **kwargs)
+        except (struct.error, IndexError, OverflowError, UnicodeDecodeError) as problem:
+            raise FormatError(f"the object file is damaged: {problem}") from problem
+
+    return checked
+
+
 class ObjectFile:
     """An object file.
 
     Raises
     ------
     FormatError
+        Where the file has another format, or points outside of itself; `image` raises it, too.
     """
 
+    @_refusing_damage
     def __init__(self, code: bytes) -> None:
         if code[:5] != b"\x7fELF\x02" or sys.byteorder != "little":
             raise FormatError("object files other than 64-bit little-endian ELF are not supported")
@@ -72,6 +94,9 @@ class ObjectFile:
         # name, type, flags, address, offset, size, link, info, alignment, entry size
         rows = [struct.unpack_from("<IIQQQQIIQQ", code, table + index * size) for index in range(count)]
         self.sections = [_Section(*row[1:3], *row[4:9]) for row in rows]
+        for section in self.sections:
+            if section.kind != _NO_BITS and section.offset + section.size > len(code):
+                raise FormatError("the object file is damaged: a section lies outside of it")
         self.names = [row[0] for row in rows]
         self.symbols = [s for section in self.sections if section.kind == _SYMBOLS for s in self._symbols_of(section)]
 
@@ -84,12 +109,16 @@ class ObjectFile:
         return found
 
     def _text(self, start: int) -> str:
-        return self.code[start : self.code.index(b"\0", start)].decode()
+        end = self.code.find(b"\0", start)
+        if end < 0:
+            raise FormatError("the object file is damaged: a name without an end")
+        return self.code[start:end].decode()
 
     def undefined(self) -> list[str]:
         """The symbols that are needed from elsewhere."""
         return sorted({symbol.name for symbol in self.symbols if symbol.name and not symbol.section})
 
+    @_refusing_damage
     def image(self, symbol: str) -> Image | None:
         """What the file becomes in memory, with `symbol` as its entry.
 
@@ -107,6 +136,8 @@ class ObjectFile:
                 continue
             if section.flags & _WRITABLE or section.kind == _NO_BITS:
                 return None
+            if section.alignment > _MOST_ALIGNMENT or len(data) > len(self.code) + _MOST_ALIGNMENT * len(places):
+                raise FormatError("the object file is damaged: its sections have no place")
             data += b"\0" * (-len(data) % max(1, section.alignment))
             places[number] = len(data)
             data += self.code[section.offset : section.offset + section.size]
@@ -117,13 +148,18 @@ class ObjectFile:
         for offset, kind, target, addend in self._relocations(places):
             if kind != _ABSOLUTE:
                 return None
+            if not 0 <= offset <= len(data) - 8:
+                raise FormatError("the object file is damaged: a relocation of nothing")
             if target.section in places:
                 words.append((offset, places[target.section] + target.value + addend))
             elif not target.section and target.name:
                 calls.append((offset, target.name, addend))
             else:
                 return None
-        return Image(bytes(data), places[entry.section] + entry.value, words, calls)
+        start = places[entry.section] + entry.value
+        if not all(0 <= place < len(data) for place in (start, *(place for _, place in words))):
+            raise FormatError("the object file is damaged: an address outside of its sections")
+        return Image(bytes(data), start, words, calls)
 
     def _section_name(self, number: int) -> str:
         (index,) = struct.unpack_from("<H", self.code, 62)

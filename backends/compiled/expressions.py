@@ -56,7 +56,13 @@ def cast(value: str, source: str, target: str) -> str:
     if source == "b1":
         return f"{NUMBA[target]}(uint8({value}))"
     if source[0] == "f" and target[0] in "iu":
-        if target in ("i8", "i4", "u8"):
+        if target == "u8":
+            # Where a processor converts to signed integers only, LLVM converts what is beyond them, too, and takes what
+            # is right afterwards: that raises the flag for invalid values where there are none.
+            large = f"({value} >= {2.0**63!r})"
+            signed = f"int64(({value} - {2.0**63!r}) if {large} else float64({value}))"
+            return f"(uint64({signed}) ^ (uint64({large}) << uint64(63)))"
+        if target in ("i8", "i4"):
             return f"{NUMBA[target]}({value})"
         return f"{NUMBA[target]}({'int64' if target[0] == 'u' else 'int32'}({value}))"
     return f"{NUMBA[target]}({value})"

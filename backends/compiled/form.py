@@ -28,6 +28,9 @@ _IN_ROWS = frozenset((np.add, np.multiply, np.minimum, np.maximum, np.bitwise_an
 # Operations with a value of their own that raises no floating-point flag; it is 1 for all others.
 _HARMLESS = {"arctanh": 0}
 
+# Chooses between an input and a harmless value, by a mask that nothing else is compared with.
+GUARD = Op("guard", 3, 1, SELECT.apply)
+
 _UNSURE = frozenset(("minimum", "maximum", "fmin", "fmax"))
 
 _OPTIONS = frozenset(("dtype", "signature", "casting"))
@@ -105,6 +108,10 @@ class Node:
         """Its expression, for arguments of the loop's types."""
         if self.op is COPY:
             return cast(args[0], self.kinds[0], self.kinds[1])
+        if self.op is GUARD:
+            # The optimiser must not see that this mask is the one by which results are chosen later: it would then
+            # compute what is left out, and let go of it.
+            return f"choose({args[0]} ^ never, {args[1]}, {args[2]})"
         if self.op is SELECT:
             return f"choose({args[0]}, {args[1]}, {args[2]})"
         return expression(self.op.name, self.kinds[0], args) if len(set(self.kinds[: self.op.nin])) == 1 else None
@@ -124,9 +131,10 @@ class Fold:
 
 @dataclass(frozen=True)
 class Form:
-    """See the module. `outer` counts the outer axes.
+    """The loop nest of a kernel: what units of work consist of.
 
-    `pieces`: a unit of work may lie in several rows; `rows`: reductions put rows together, which a unit has some of.
+    `outer` counts the outer axes. `pieces`: a unit of work may lie in several rows; `rows`: reductions put rows
+    together, which a unit has some of.
     """
 
     outer: int
@@ -384,7 +392,7 @@ class _Lowering:
             kinds = ("b1", kind, kind, kind)
             inputs = (where, ref, self._scalar(number, np.dtype(kind)))
             value = self._value(kind)
-            self.nodes.append(Node(SELECT, kinds, (), inputs, kinds[:3], (value,), (kind,)))
+            self.nodes.append(Node(GUARD, kinds, (), inputs, kinds[:3], (value,), (kind,)))
             self.guarded[key] = ("v", value)
         return self.guarded[key]
 
@@ -446,7 +454,7 @@ def _tree(loop: Loop) -> Tree | None:
 
 
 def first_of(ufunc: np.ufunc, dtype: np.dtype, native: bool) -> Any:
-    """What a fold begins with; None where that is the first element. Integers do not mind a neutral element."""
+    """The initial value of a fold; None where that is the first element. Integers may begin with a neutral one."""
     found = initial_of(ufunc, dtype)
     return neutral(ufunc, dtype) if found is None and native else found
 

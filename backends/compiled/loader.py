@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from numpy_dist.backends.compiled.elf import Image
 
+_WORD = 8
+
 _lock = threading.Lock()
 
 
 class LoadError(RuntimeError):
-    """The kernel needs functions that this process does not have, or cannot be put into memory."""
+    """The kernel needs functions that this process does not have, is none, or cannot be put into memory."""
 
 
 def pack(symbol: str, externals: list[str], code: bytes, image: Image | None = None) -> bytes:
@@ -48,20 +50,39 @@ def load(content: bytes) -> int:
         Where it cannot be run here: LLVM itself would end the process.
     """
     head, _, code = content.partition(b"\n")
-    description = json.loads(head)
-    missing = [name for name in description["externals"] if not resolvable(name)]
+    try:
+        description = json.loads(head)
+        symbol, needed, image = description["symbol"], set(description["externals"]), description.get("image")
+        if image is not None:
+            entry, words, calls = image["entry"], image["words"], image["calls"]
+            _check(code, entry, words, calls)
+            needed |= {name for _, name, _ in calls}
+        missing = sorted(name for name in needed if not resolvable(name))
+    except (ValueError, KeyError, TypeError) as problem:
+        raise LoadError(f"this is no kernel: {problem!r}") from problem
     if missing:
         raise LoadError(f"the kernel needs {', '.join(missing)}, which this process does not have")
-    image = description.get("image")
     if image is not None:
-        return _place(code, image["words"], image["calls"]) + image["entry"]
+        return _place(code, words, calls) + entry
     from numpy_dist.backends.compiled import linker
 
     with _lock:
-        address = linker.link(code, description["symbol"])
+        address = linker.link(code, symbol)
     if not address:
-        raise LoadError(f"the object file has no function {description['symbol']}")
+        raise LoadError(f"the object file has no function {symbol}")
     return address
+
+
+def _check(data: bytes, entry: int, words: list[list[int]], calls: list[tuple[int, str, int]]) -> None:
+    """ValueError where an image begins, writes or points outside of itself."""
+    starts = [offset for offset, _ in words] + [offset for offset, _, _ in calls]
+    if not all(type(start) is int and 0 <= start <= len(data) - _WORD for start in starts):
+        raise ValueError("a word outside of the image")
+    inside = [entry] + [target for _, target in words]
+    if not all(type(place) is int and 0 <= place < len(data) for place in inside):
+        raise ValueError("an address outside of the image")
+    if not all(type(name) is str and type(addend) is int and abs(addend) < 1 << 31 for _, name, addend in calls):
+        raise ValueError("a call of nothing")
 
 
 def _place(data: bytes, words: list[list[int]], calls: list[tuple[int, str, int]]) -> int:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from numpy_dist.backends.compiled.expressions import SIZE, cast, expression, unfit
-from numpy_dist.backends.compiled.form import Form, Node, Ref
+from numpy_dist.backends.compiled.form import GUARD, Form, Node, Ref
 from numpy_dist.backends.compiled.passes import Pass, Plan, plan_passes
 from numpy_dist.ir.ops import COPY, SELECT
 
@@ -175,9 +175,8 @@ class PassWriter:
             self._test(f"y{value}", node.kinds[-1], node.targets[0])
             text = cast(f"y{value}", node.kinds[-1], node.targets[0])
         if node.where is not None and node.old is not None:
-            # The optimiser must not see that this is the condition on which inputs were made harmless.
-            text = f"choose({self._value(node.where, seen)} ^ never, {text}, {self._value(node.old, seen)})"
-        if node.op is SELECT or node.old is not None:
+            text = f"choose({self._value(node.where, seen)}, {text}, {self._value(node.old, seen)})"
+        if node.op in (SELECT, GUARD) or node.old is not None:
             self.use("choose")
         out.add(f"{name} = {text}")
 

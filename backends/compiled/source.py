@@ -14,7 +14,7 @@ from functools import lru_cache
 import numpy as np
 
 from numpy_dist.backends.compiled.expressions import NUMBA, SIZE
-from numpy_dist.backends.compiled.form import Form, NotCompiled
+from numpy_dist.backends.compiled.form import GUARD, Form, NotCompiled
 from numpy_dist.backends.compiled.pass_source import PassWriter
 from numpy_dist.backends.compiled.passes import Pass
 from numpy_dist.backends.summation import CHUNK, ROWS
@@ -151,7 +151,7 @@ class _Writer(PassWriter):
         for k, kind in enumerate(form.scalars):
             place = self.word(f"s{k}", 2)
             self.out.add(f"s{k} = {self.use(f'load_{kind}')}(block + {8 * place}, 0)")
-        if any(node.where is not None for node in form.nodes):
+        if any(node.op is GUARD for node in form.nodes):
             self.out.add(f"never = {self.use('load_b1')}(block + {8 * self.word('never')}, 0)")
         for slot, kind in enumerate(self.plan.slots):
             self.out.add(f"w{slot} = {self.use('scratch')}({self.width * SIZE[kind]})")

@@ -58,13 +58,14 @@ def compile_kernel(source: str, symbol: str) -> bytes:
     code = object_file(source, symbol)
     try:
         made = elf.ObjectFile(code)
+        image = made.image(symbol)
     except elf.FormatError as problem:  # LLVM ends the process that loads an object with a symbol it does not find
         raise CompileError(str(problem)) from problem
     externals = made.undefined()
     missing = [name for name in externals if not loader.resolvable(name)]
     if missing:
         raise CompileError(f"the kernel calls {', '.join(missing)}, which a process without Numba does not have")
-    return loader.pack(symbol, externals, code, made.image(symbol))
+    return loader.pack(symbol, externals, code, image)
 
 
 def object_file(source: str, symbol: str) -> bytes:
@@ -176,7 +177,7 @@ class Worker:
             sys.path[:] = message["path"]
             from numpy_dist.backends.compiled import store
 
-            self._store = store.Store(message["directory"], message["limit"])
+            self._store = store.Store(message["directory"], message["limit"], ancestors=message["ancestors"])
             self._owner = store.describe_owner(os.getpid())
             return
         self._held.add(message["key"])

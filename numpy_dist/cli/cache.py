@@ -29,6 +29,8 @@ def show(as_json: bool = False) -> int:
     print(f"directory  {usage.directory}")
     print(f"kernels    {usage.kernels}")
     print(f"size       {_size(usage.bytes)} of {_size(usage.limit)}")
+    if usage.problem is not None:
+        print(f"not used   {usage.problem}")
     return 0
 
 

@@ -31,7 +31,15 @@ def test_info(store, capsys):
 def test_info_as_json(store, capsys):
     assert main(["cache", "info", "--json"]) == 0
     shown = json.loads(capsys.readouterr().out)
-    assert shown == {"directory": store.directory, "kernels": 1, "bytes": store.usage().bytes, "limit": 3 << 20}
+    assert shown == {"directory": store.directory, "kernels": 1, "bytes": store.usage().bytes, "limit": 3 << 20} | {
+        "problem": None
+    }
+
+
+def test_info_of_a_folder_that_is_not_used(store, capsys):
+    os.chmod(store.directory, 0o777)
+    assert main(["cache", "info"]) == 0
+    assert "\nnot used   " in (said := capsys.readouterr().out) and "others can write" in said
 
 
 def test_clear(store, capsys):
@@ -64,4 +72,6 @@ def test_the_environment_names_the_directory(tmp_path):
     environment = {**os.environ, "NUMPY_DIST_CACHE_DIR": str(tmp_path), "NUMPY_DIST_CACHE_SIZE": "1KiB"}
     command = [sys.executable, "-m", "numpy_dist", "cache", "info", "--json"]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
-    assert json.loads(done.stdout) == {"directory": str(tmp_path), "kernels": 0, "bytes": 0, "limit": 1024}
+    assert json.loads(done.stdout) == {"directory": str(tmp_path), "kernels": 0, "bytes": 0, "limit": 1024} | {
+        "problem": None
+    }

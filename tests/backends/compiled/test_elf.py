@@ -99,3 +99,68 @@ def test_an_object_file_without_the_kernel_has_no_image(code):
 def test_other_formats_are_refused(start):
     with pytest.raises(FormatError):
         ObjectFile(start + bytes(100))
+
+
+def places_of_numbers(code):
+    """Offset and form of the numbers in the headers of the file and its sections, in its symbols and relocations."""
+    yield from ((40, "<Q"), (58, "<H"), (60, "<H"), (62, "<H"))
+    (table,) = struct.unpack_from("<Q", code, 40)
+    for number, section in enumerate(ObjectFile(code).sections):
+        start = table + 64 * number
+        yield from ((start + at, form) for at, form in ((0, "<I"), (4, "<I"), (24, "<Q"), (32, "<Q"), (40, "<I")))
+        yield from ((start + at, form) for at, form in ((44, "<I"), (48, "<Q")))
+        if section.kind == 2:
+            for symbol in range(section.offset, section.offset + section.size, 24):
+                yield from ((symbol, "<I"), (symbol + 6, "<H"), (symbol + 8, "<Q"))
+    for start, *_ in relocations(code):
+        yield from ((start, "<Q"), (start + 12, "<I"), (start + 16, "<Q"))
+
+
+def test_damaged_files_are_refused_or_stay_within_themselves():
+    """Each number is replaced by large ones: what comes out is an error, or an image whose words lie inside."""
+    code = worker.object_file(CALLS, "kernel_damaged")
+    refused = 0
+    for start, form in places_of_numbers(code):
+        most = (1 << 8 * struct.calcsize(form)) - 1
+        for value in (most, most >> 1, most >> 4, len(code) - 1):
+            try:
+                image = ObjectFile(changed(code, start, form, min(value, most))).image("kernel_damaged")
+            except FormatError:
+                refused += 1
+                continue
+            if image is not None:
+                loader._check(image.data, image.entry, image.words, [c for c in image.calls if abs(c[2]) < 1 << 31])
+                assert len(image.data) < 4 * len(code) + (1 << 16)
+    assert refused > 50
+
+
+def test_files_that_end_early_are_refused(code):
+    for end in range(0, len(code), 7):
+        with pytest.raises(FormatError):
+            ObjectFile(code[:end])
+
+
+@pytest.mark.parametrize(
+    ("what", "value"),
+    [
+        ("entry", -1), ("entry", 1 << 40), ("entry", "0"), ("words", [[-8, 0]]), ("words", [[1 << 40, 0]]),
+        ("words", [[0, 1 << 40]]), ("words", [[0]]), ("words", 7), ("calls", [[-8, "fmod", 0]]),
+        ("calls", [[0, "numba_unknown", 0]]), ("calls", [[0, 5, 0]]), ("calls", [[0, "fmod", 1 << 40]]),
+        ("calls", [[0, "fmod"]]), ("calls", None),
+    ],
+)  # fmt: skip
+def test_images_that_point_outside_of_themselves_are_not_loaded(code, what, value):
+    packed = loader.pack("kernel_plain", [], code, ObjectFile(code).image("kernel_plain"))
+    head, _, data = packed.partition(b"\n")
+    description = json.loads(head)
+    description["image"][what] = value
+    with pytest.raises(loader.LoadError):
+        loader.load(json.dumps(description).encode() + b"\n" + data)
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"\n", b"7\nx", b"{}\nx", b"[1]\n", b'{"symbol": "x", "externals": 3}\n', b"\xff"]
+)
+def test_what_is_no_kernel_is_not_loaded(content):
+    with pytest.raises(loader.LoadError):
+        loader.load(content)

@@ -10,7 +10,7 @@ import pytest
 from numpy_dist.backends.base import ReduceStep, Step, Temp
 from numpy_dist.backends.compiled import backend as backends
 from numpy_dist.backends.compiled.backend import Compiled
-from numpy_dist.ir.ops import COPY, op_of
+from numpy_dist.ir.ops import COPY, SELECT, op_of
 
 from .loops import ALL_EVENTS, KINDS, check, values
 from .test_kernels import SOME, STEPS, UFUNCS, _dtypes
@@ -85,7 +85,7 @@ def test_division_below_a_mask(backend: Compiled, monkeypatch: pytest.MonkeyPatc
         used = (y != 0) & (small != 0)
         used[10] |= zeros
         y[10] = 0 if zeros else 1
-        given, out, root, total = rng.random(N), np.zeros(N), np.zeros(N), np.zeros(1)
+        given, out, root, chosen, total = rng.random(N), np.zeros(N), np.zeros(N), np.zeros(N), np.zeros(1)
         mask, ratio = Temp(0, np.dtype(bool)), Temp(1, x.dtype)
         steps = [
             Step(op_of(np.logical_and), (used, True), (mask,), None, {}, 0),
@@ -95,8 +95,9 @@ def test_division_below_a_mask(backend: Compiled, monkeypatch: pytest.MonkeyPatc
             Step(op_of(np.log), (y,), (root,), mask, {}, 4),
             Step(op_of(np.subtract), (given, x), (given,), mask, {}, 5),
             ReduceStep(op_of(np.add), ratio, total, (0,), mask, 6),
+            Step(SELECT, (mask, ratio, 0.0), (chosen,), None, {}, 7),
         ]
-        return (N,), steps, [given, out, root, total]
+        return (N,), steps, [given, out, root, total, chosen]
 
     assert check(backend, lambda rng: build(rng, False), watched=ALL_EVENTS) == set()
     assert repaired == []

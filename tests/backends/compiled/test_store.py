@@ -1,9 +1,11 @@
 """The cache's files: whole or not there, locked by one process, bounded."""
 
+import errno
 import os
 import subprocess
 import sys
 import time
+from types import SimpleNamespace
 
 import pytest
 
@@ -11,6 +13,7 @@ from numpy_dist.backends.compiled import store as stores
 from numpy_dist.backends.compiled.store import Store
 
 KEY, OTHER = "a" * 64, "b" * 64
+before_processor = stores._processor()
 
 
 @pytest.fixture
@@ -36,6 +39,7 @@ def test_what_is_written_is_read(store):
     assert store.read(KEY) == b"\x00code"
     assert store.read_failure(OTHER) == "no such type: ä"
     assert not [name for name in os.listdir(store.directory) if name.endswith(stores.TEMPORARY)]
+    assert store.refusal() is None
 
 
 @pytest.mark.parametrize("damage", [lambda d: d[:-1], lambda d: d + b"x", lambda d: b"", lambda d: d[:-1] + b"!"])
@@ -47,6 +51,19 @@ def test_a_file_that_is_not_whole_is_removed(store, damage):
         file.write(damage(data))
     assert store.read(KEY) is None
     assert not os.path.exists(path(store, KEY))
+    assert "damaged" in store.refusal() and store.refusal() is None
+    store.write(KEY, b"anew")
+    assert store.read(KEY) == b"anew"
+
+
+def test_a_whole_file_under_another_name_is_refused(store):
+    store.write(KEY, b"a kernel that does something else")
+    store.write_failure(OTHER, "reason")
+    os.link(path(store, KEY), path(store, OTHER))
+    os.replace(path(store, OTHER, stores.FAILURE), path(store, "c" * 64))
+    assert store.read(OTHER) is None and store.read("c" * 64) is None
+    assert "another name" in store.refusal()
+    assert store.read(KEY) is not None
 
 
 def test_keys_depend_on_the_source_and_on_what_it_imports(monkeypatch):
@@ -67,6 +84,25 @@ def test_keys_depend_on_the_source_and_on_what_it_imports(monkeypatch):
     assert stores.kernel_key(source) != before
     monkeypatch.setattr(stores, "environment_digest", lambda: b"another processor")
     assert stores.kernel_key("def kernel(): pass") != first
+
+
+@pytest.mark.parametrize("what", ["Python", "NumPy", "machine", "words", "processor"])
+def test_keys_depend_on_what_a_shared_home_is_used_from(monkeypatch, what):
+    digest = stores.environment_digest.__wrapped__
+    before = digest()
+    assert digest() == before
+    if what == "Python":
+        monkeypatch.setattr(stores.sys, "version", "3.99")
+    elif what == "NumPy":
+        monkeypatch.setattr(stores.np, "__version__", "99.0")
+    elif what == "machine":
+        monkeypatch.setattr(stores.os, "uname", lambda: SimpleNamespace(machine="riscv64"))
+        monkeypatch.setattr(stores, "_processor", lambda: before_processor)
+    elif what == "words":
+        monkeypatch.setattr(stores.struct, "calcsize", lambda form: 4)
+    else:
+        monkeypatch.setattr(stores, "_processor", lambda: (*before_processor, "avx1024"))
+    assert digest() != before
 
 
 CPU = """processor\t: 0
@@ -224,13 +260,14 @@ def test_reading_an_old_kernel_counts_as_use(store):
 
 def test_leavings_are_removed(store):
     store.write(KEY, b"code")
-    for name in ("x.tmp", OTHER + stores.LOCK, "young.tmp", "foreign.txt"):
+    old, young, foreign = stores._temporary_name(), stores._temporary_name(), ("foreign.txt", "x.tmp", "poetry.lock")
+    for name in (old, OTHER + stores.LOCK, young, *foreign):
         with open(os.path.join(store.directory, name), "w") as file:
             file.write(dead_process() if name.endswith(stores.LOCK) else "")
-    for name in ("x.tmp", OTHER + stores.LOCK, "foreign.txt"):
+    for name in (old, OTHER + stores.LOCK, *foreign):
         os.utime(os.path.join(store.directory, name), (0, 1000))
     store.shrink()
-    assert sorted(os.listdir(store.directory)) == sorted([KEY + stores.KERNEL, "young.tmp", "foreign.txt"])
+    assert sorted(os.listdir(store.directory)) == sorted([KEY + stores.KERNEL, young, *foreign])
 
 
 def test_clear_and_usage(store):
@@ -277,6 +314,88 @@ def test_kernels_of_a_read_only_directory_are_used(tmp_path, monkeypatch):
     site.write(KEY, b"code")
     monkeypatch.setattr(Store, "prepare", lambda self: os.mkdir("/proc/no"))
     store, problem = Store.open(str(tmp_path), 1 << 20)
-    assert problem and store.read(KEY) == b"code" and store.has(KEY)
+    assert problem and store.read(KEY) == b"code"
     store.write(OTHER, b"more")
     assert site.read(OTHER) is None
+
+
+@pytest.mark.parametrize(
+    "said", [b"\xff\xfe\x00", b"here 99999999999999999999 1", bytes(1 << 20)], ids=["noise", "no process", "long"]
+)
+def test_a_lock_that_says_nothing_of_ours_is_void_in_time(store, said):
+    store.prepare()
+    with open(path(store, KEY, stores.LOCK), "wb") as file:
+        file.write(said.replace(b"here", stores.socket.gethostname().encode()))
+    os.utime(path(store, KEY, stores.LOCK), (0, 1000))
+    assert not store.locked(KEY)
+    assert store.lock(KEY, stores.describe_owner(os.getpid()))
+    assert os.listdir(store.directory) == [KEY + stores.LOCK]
+
+
+@pytest.mark.parametrize("suffix", [stores.KERNEL, stores.LOCK])
+def test_a_pipe_in_place_of_a_file_stops_nobody(store, suffix):
+    store.prepare()
+    os.mkfifo(path(store, KEY, suffix))
+    if suffix == stores.KERNEL:
+        assert store.read(KEY) is None and "no regular file" in store.refusal()
+    else:
+        assert not store.locked(KEY) and store.lock(KEY, "us")
+
+
+def test_a_folder_in_place_of_a_kernel_is_an_error_where_the_kernel_is_written(store):
+    os.makedirs(path(store, KEY))
+    assert store.read(KEY) is None
+    with pytest.raises(OSError, match="directory"):
+        store.write(KEY, b"code")
+    assert os.listdir(store.directory) == [KEY + stores.KERNEL]
+    assert store.clear() == 0
+
+
+@pytest.mark.parametrize("file", ["kernel", "failure"])
+def test_a_link_is_not_followed(store, tmp_path, file):
+    store.write(KEY, b"code") if file == "kernel" else store.write_failure(KEY, "no")
+    suffix = stores.KERNEL if file == "kernel" else stores.FAILURE
+    os.rename(path(store, KEY, suffix), tmp_path / "elsewhere")
+    os.symlink(tmp_path / "elsewhere", path(store, KEY, suffix))
+    assert (store.read(KEY), store.read_failure(KEY)) == (None, None)
+    assert "is a link" in store.refusal()
+    assert (tmp_path / "elsewhere").exists() and not os.path.lexists(path(store, KEY, suffix))
+
+
+def test_a_huge_file_is_not_read(store):
+    store.write(KEY, b"code")
+    os.truncate(path(store, KEY), 1 << 40)
+    assert store.read(KEY) is None and str(1 << 40) in store.refusal()
+
+
+@pytest.mark.parametrize("mode", [0o666, 0o664, 0o646])
+def test_a_file_that_others_can_write_is_refused(store, mode):
+    store.write(KEY, b"code")
+    os.chmod(path(store, KEY), mode)
+    assert store.read(KEY) is None and "others can write" in store.refusal()
+
+
+def test_what_is_written_is_ours_alone_whatever_the_umask(store):
+    before = os.umask(0)
+    try:
+        store.write(KEY, b"code")
+        store.lock(KEY, "us")
+    finally:
+        os.umask(before)
+    assert os.stat(store.directory).st_mode & 0o777 == 0o700
+    assert {os.stat(entry).st_mode & 0o777 for entry in os.scandir(store.directory)} == {0o644}
+    assert store.read(KEY) == b"code"
+
+
+def test_a_file_that_cannot_be_written_whole_leaves_nothing(store):
+    """A limit on the size of files stands for a disk that is full."""
+    code = (
+        "import os, resource, sys\n"
+        "from numpy_dist.backends.compiled.store import Store\n"
+        "store = Store(sys.argv[1], 1 << 20)\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))\n"
+        "try:\n    store.write('a' * 64, bytes(5000))\n"
+        "except OSError as problem:\n    print(problem.errno, os.listdir(sys.argv[1]), store.read('a' * 64))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code, store.directory], capture_output=True, text=True, timeout=60)
+    assert done.stdout == f"{errno.EFBIG} [] None\n", done.stderr

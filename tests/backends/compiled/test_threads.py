@@ -338,6 +338,8 @@ def test_signals_while_launching(compiler, nested):
     kernel = compiler.compile(COUNT)
     counts, inner = np.zeros(50, "i8"), np.zeros(50, "i8")
     handled = interrupted = 0
+    while pool.threads == 1:  # workers that start take longer than the time between two signals
+        pool.run(kernel, counts.ctypes.data, 50, 5)
 
     def handler(number, frame):
         nonlocal handled
