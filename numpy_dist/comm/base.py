@@ -22,15 +22,19 @@ from numpy.typing import NDArray
 from numpy_dist.comm import devices
 from numpy_dist.comm.checks import MARK_BYTES, Checks
 from numpy_dist.comm.positions import line_of, user_frame
+from numpy_dist.comm.signals import AgreedSignals
 
-__all__ = ["Communicator", "Counters", "Pending", "caller_line"]
+__all__ = ["PROGRAM_TAG", "Communicator", "Counters", "Message", "Pending", "caller_line"]
 
 Bytes = NDArray[np.uint8]
+Message = tuple[int, Bytes, int]
+"""To or from which rank, the memory, and the mark of what it is."""
 
 # Every rank contributes one slot of this size to the first round of a collective on objects; what does not fit follows
 # in a second round, for which all ranks then know all sizes. Scalars and small metadata need one round only.
 SLOT_BYTES = 256
 _LENGTH_BYTES = 8
+_LENGTH_BITS = 48  # above them the number of a signal
 _INLINE_BYTES = SLOT_BYTES - _LENGTH_BYTES - MARK_BYTES
 # Array data that travels inside the slot, so that the dtype and shape beside it still fit.
 _INLINE_DATA_BYTES = 128
@@ -87,8 +91,8 @@ class _Nothing(Pending):
 class Communicator(ABC):
     """The ranks of one job.
 
-    All methods but `start_exchange`, `exchange`, `abort` and `fail` are collective: every rank calls the same ones in
-    the same order. A rank that waits for one that has ended gets `numpy_dist.errors.RankError`, which names it.
+    All methods but exchanges, transfers, `abort` and `fail` are collective: every rank calls the same ones in the same
+    order. A rank that waits for one that has ended gets `numpy_dist.errors.RankError`, which names it.
 
     Attributes
     ----------
@@ -108,6 +112,8 @@ class Communicator(ABC):
         Tests set it; the engine then raises `CommunicationRefused` where it would gather a whole array.
     checks : Checks or None
         What it knows of whether the ranks do the same; None for a single rank.
+    signals : AgreedSignals
+        Those that came while ranks wait for each other.
     devices : sequence of int
         For each rank how many CUDA devices it could use by CuPy.
     takes_device_memory : bool
@@ -130,6 +136,7 @@ class Communicator(ABC):
         self.size = size
         self.counters = Counters()
         self.checks: Checks | None = Checks(self) if size > 1 else None
+        self.signals = AgreedSignals()
         self._pid = os.getpid()
 
     @property
@@ -158,12 +165,12 @@ class Communicator(ABC):
         """Fill `buffer` on all ranks with that of `root`; not more than `max_message`."""
 
     @abstractmethod
-    def _start(self, sends: list[tuple[int, Bytes]], receives: list[tuple[int, Bytes]], tag: int) -> Pending:
-        """Start messages to and from other ranks; those of one pair of ranks and tag match in order."""
+    def _start(self, sends: list[Message], receives: list[Message], tag: int) -> Pending:
+        """Start messages to and from other ranks; those of one pair of ranks and tag match in order.
 
-    @abstractmethod
-    def _barrier(self) -> None:
-        """Return when every rank has called it."""
+        Of those with the tag `PROGRAM_TAG` the marks of both sides must be the same: a backend never delivers others,
+        and says so on every rank that waits.
+        """
 
     @abstractmethod
     def abort(self, code: int = 1) -> None:
@@ -182,14 +189,12 @@ class Communicator(ABC):
 
     def bcast(self, obj: Any = None, root: int = 0) -> Any:
         """Return `root`'s object on every rank."""
-        self._begin_collective("bcast")
-        self._check_rank(root)
+        self._begin_collective("bcast", root)
         return pickle.loads(self._bcast_payload(_dumps(obj) if self.rank == root else None, root))
 
     def gather(self, obj: Any, root: int = 0) -> list[Any] | None:
         """Return the objects of all ranks, in rank order, on `root`; None on the others."""
-        self._begin_collective("gather")
-        self._check_rank(root)
+        self._begin_collective("gather", root)
         payload = _dumps(obj)
         self.counters.bytes += len(payload)
         inline, lengths = self._allgather_slots(payload)
@@ -197,9 +202,9 @@ class Communicator(ABC):
         large = [rank for rank in range(self.size) if lengths[rank] > _INLINE_BYTES and rank != root]
         buffers = {rank: np.empty(lengths[rank], np.uint8) for rank in large} if self.rank == root else {}
         if buffers:
-            self._start(*self._chunked([], list(buffers.items())), _OBJECT_TAG).wait()
+            self._start(*self._chunked([], [(r, b, 0) for r, b in buffers.items()]), _OBJECT_TAG).wait()
         elif self.rank in large:
-            self._start(*self._chunked([(root, _as_bytes(payload))], []), _OBJECT_TAG).wait()
+            self._start(*self._chunked([(root, _as_bytes(payload), 0)], []), _OBJECT_TAG).wait()
         if self.rank != root:
             return None
         inline[root] = payload
@@ -207,8 +212,7 @@ class Communicator(ABC):
 
     def scatter(self, objects: Sequence[Any] | None, root: int = 0) -> Any:
         """Return ``objects[rank]`` of the sequence that `root` passes (the others pass None)."""
-        self._begin_collective("scatter")
-        self._check_rank(root)
+        self._begin_collective("scatter", root)
         if self.rank == root:
             payloads, problem = self._scatter_payloads(objects)
             plan = _dumps((problem, [len(payload) for payload in payloads]))
@@ -219,19 +223,20 @@ class Communicator(ABC):
         if problem is not None:
             raise ValueError(problem)
         if self.rank == root:
-            sends = [(rank, _as_bytes(payloads[rank])) for rank in range(self.size) if rank != root]
-            self.counters.bytes += sum(data.nbytes for _, data in sends)
+            sends = [(rank, _as_bytes(payloads[rank]), 0) for rank in range(self.size) if rank != root]
+            self.counters.bytes += sum(data.nbytes for _, data, _ in sends)
             if sends:
                 self._start(*self._chunked(sends, []), _OBJECT_TAG).wait()
             return pickle.loads(payloads[root])
         buffer = np.empty(lengths[self.rank], np.uint8)
-        self._start(*self._chunked([], [(root, buffer)]), _OBJECT_TAG).wait()
+        self._start(*self._chunked([], [(root, buffer, 0)]), _OBJECT_TAG).wait()
         return _loads(buffer)
 
     def barrier(self) -> None:
         """Return when every rank has called it."""
         self._begin_collective("barrier")
-        self._barrier()
+        if self.size > 1:
+            self._allgather_slots(b"")
 
     # -- arrays ------------------------------------------------------------------------------------------------------
 
@@ -284,22 +289,61 @@ class Communicator(ABC):
         Pending
             Call its ``wait()``. Messages to oneself are copied at once, the n-th send into the n-th receive.
         """
-        if os.getpid() != self._pid:
-            self._refuse_fork()
         if not 0 <= tag < _OBJECT_TAG:
             raise ValueError(f"tag must be from 0 to {_OBJECT_TAG - 1}, not {tag}")
-        out = [(self._check_rank(rank), _contiguous_bytes(a, "sent")) for rank, a in sends]
-        into = [(self._check_rank(rank), _contiguous_bytes(a, "received into")) for rank, a in receives]
-        for _, buffer in into:
+        return self._start_messages([(rank, a, 0) for rank, a in sends], [(rank, a, 0) for rank, a in receives], tag)
+
+    def start_transfer(
+        self,
+        sends: Sequence[tuple[int, NDArray[Any]]],
+        receives: Sequence[tuple[int, NDArray[Any]]],
+        sent: Sequence[int] = (),
+        received: Sequence[int] = (),
+    ) -> Pending:
+        """As `start_exchange`, for messages of what all ranks do at the same place of the program.
+
+        Messages bear the mark of all that the ranks have done so far, so that what a rank of another program sends, at
+        this place or from another one, is never taken for what was expected: an error says so.
+
+        Parameters
+        ----------
+        sends, receives
+            As in `start_exchange`.
+        sent, received : sequence of int
+            What each message is, such as a hash of the regions in it; the same on both sides.
+        """
+        number = 0 if self.checks is None else self.checks.number()
+        out, into = (
+            [(rank, a, number + m & _MOST_MARK) for (rank, a), m in zip(given, marks or [0] * len(given), strict=True)]
+            for given, marks in ((sends, sent), (receives, received))
+        )
+        return self._start_messages(out, into, PROGRAM_TAG)
+
+    def transfer(self, sends: Sequence[tuple[int, NDArray[Any]]], receives: Sequence[tuple[int, NDArray[Any]]]) -> None:
+        """`start_transfer` and wait for it."""
+        self.start_transfer(sends, receives).wait()
+
+    def _start_messages(
+        self,
+        sends: Sequence[tuple[int, NDArray[Any], int]],
+        receives: Sequence[tuple[int, NDArray[Any], int]],
+        tag: int,
+    ) -> Pending:
+        if os.getpid() != self._pid:
+            self._refuse_fork()
+        out = [(self._check_rank(rank), _contiguous_bytes(a, "sent"), mark) for rank, a, mark in sends]
+        into = [(self._check_rank(rank), _contiguous_bytes(a, "received into"), mark) for rank, a, mark in receives]
+        for _, buffer, _ in into:
             if isinstance(buffer, np.ndarray) and not buffer.flags.writeable:
                 raise ValueError("an array that is received into must be writable")
-        self._copy_own([a for rank, a in out if rank == self.rank], [a for rank, a in into if rank == self.rank])
-        out = [(rank, a) for rank, a in out if rank != self.rank]
-        into = [(rank, a) for rank, a in into if rank != self.rank]
+        me = self.rank
+        self._copy_own([a for rank, a, _ in out if rank == me], [a for rank, a, _ in into if rank == me])
+        out = [message for message in out if message[0] != me]
+        into = [message for message in into if message[0] != me]
         if not out and not into:
             return _Nothing()
         self.counters.messages += len(out)
-        self.counters.bytes += sum(a.nbytes for _, a in out)
+        self.counters.bytes += sum(a.nbytes for _, a, _ in out)
         return self._start(*self._chunked(out, into), tag)
 
     def exchange(
@@ -310,12 +354,13 @@ class Communicator(ABC):
 
     # -- shared parts ------------------------------------------------------------------------------------------------
 
-    def _begin_collective(self, kind: str) -> None:
+    def _begin_collective(self, kind: str, root: int | None = None) -> None:
         if os.getpid() != self._pid:
             self._refuse_fork()
+        details = "" if root is None else f"root {self._check_rank(root)}"
         self.counters.collectives += 1
         if self.checks is not None:
-            self.checks.begin(kind)
+            self.checks.begin(kind, details)
 
     def _refuse_fork(self) -> None:
         raise RuntimeError(
@@ -343,30 +388,40 @@ class Communicator(ABC):
         for source, target in zip(sends, receives, strict=True):
             target[...] = source
 
-    def _chunked(
-        self, sends: list[tuple[int, Bytes]], receives: list[tuple[int, Bytes]]
-    ) -> tuple[list[tuple[int, Bytes]], list[tuple[int, Bytes]]]:
+    def _chunked(self, sends: list[Message], receives: list[Message]) -> tuple[list[Message], list[Message]]:
         """Both sides cut a message in the same way, as both know its size."""
         limit = self.max_message
 
-        def cut(messages: list[tuple[int, Bytes]]) -> list[tuple[int, Bytes]]:
-            if all(a.size <= limit for _, a in messages):
+        def cut(messages: list[Message]) -> list[Message]:
+            if all(a.size <= limit for _, a, _ in messages):
                 return messages
-            return [(rank, a[k : k + limit]) for rank, a in messages for k in range(0, max(a.size, 1), limit)]
+            return [(rank, a[k : k + limit], m) for rank, a, m in messages for k in range(0, max(a.size, 1), limit)]
 
         return cut(sends), cut(receives)
 
-    def _allgather_slots(self, payload: bytes) -> tuple[list[bytes | bytearray], list[int]]:
-        """What the ranks' slots hold (nothing useful if it did not fit), and the lengths of all payloads."""
-        size = len(payload)
+    def _bcast_slot(self, slot: bytes, root: int) -> bytes | bytearray:
+        """The slots of all ranks, for a broadcast; only that of `root` bears a payload."""
+        return self._allgather_fixed(slot)
+
+    def _allgather_slots(self, payload: bytes, root: int | None = None) -> tuple[list[bytes | bytearray], list[int]]:
+        """What the ranks' slots hold (nothing useful if it did not fit), and the lengths of all payloads.
+
+        Every collective begins with this, of whatever kind, so that marks are compared before anything else is sent,
+        and each rank tells of a signal that it has met.
+        """
         checks = self.checks
-        mark = checks.mark() if checks is not None else bytes(MARK_BYTES)
-        slot = size.to_bytes(_LENGTH_BYTES, "little") + mark + payload[:_INLINE_BYTES].ljust(_INLINE_BYTES)
-        table = self._allgather_fixed(slot)
-        starts = range(0, self.size * SLOT_BYTES, SLOT_BYTES)
-        if checks is not None:
-            checks.judge([table[start + _LENGTH_BYTES : start + _LENGTH_BYTES + MARK_BYTES] for start in starts])
-        lengths = [int.from_bytes(table[start : start + _LENGTH_BYTES], "little") for start in starts]
+        with self.signals as signals:
+            size = len(payload) | signals.number() << _LENGTH_BITS
+            mark = checks.mark() if checks is not None else bytes(MARK_BYTES)
+            slot = size.to_bytes(_LENGTH_BYTES, "little") + mark + payload[:_INLINE_BYTES].ljust(_INLINE_BYTES)
+            table = self._allgather_fixed(slot) if root is None else self._bcast_slot(slot, root)
+            starts = range(0, self.size * SLOT_BYTES, SLOT_BYTES)
+            if checks is not None:
+                checks.judge([table[start + _LENGTH_BYTES : start + _LENGTH_BYTES + MARK_BYTES] for start in starts])
+            lengths = [int.from_bytes(table[start : start + _LENGTH_BYTES], "little") for start in starts]
+            if max(lengths) >> _LENGTH_BITS:
+                signals.tell([length >> _LENGTH_BITS for length in lengths])
+                lengths = [length & (1 << _LENGTH_BITS) - 1 for length in lengths]
         first = _LENGTH_BYTES + MARK_BYTES
         return [table[start + first : start + first + n] for start, n in zip(starts, lengths, strict=True)], lengths
 
@@ -403,24 +458,15 @@ class Communicator(ABC):
                 position += n
         return result
 
-    def _bcast_payload(self, payload: bytes | None, root: int) -> bytes:
+    def _bcast_payload(self, payload: bytes | None, root: int) -> bytes | bytearray:
+        """The payload of `root`; all ranks tell where they are first, so that none goes on with another's."""
         if self.size == 1 and payload is not None:
             return payload
-        slot = np.zeros(SLOT_BYTES, np.uint8)
-        checks = self.checks
-        if payload is not None:
-            self.counters.bytes += len(payload)
-            mark = checks.mark() if checks is not None else bytes(MARK_BYTES)
-            inline = _as_bytes(len(payload).to_bytes(_LENGTH_BYTES, "little") + mark + payload[:_INLINE_BYTES])
-            slot[: inline.size] = inline
-        self._bcast_into(slot, root)
-        table = slot.tobytes()
-        first = _LENGTH_BYTES + MARK_BYTES
-        if payload is None and checks is not None:
-            checks.judge_root(table[_LENGTH_BYTES:first], root)
-        length = int.from_bytes(table[:_LENGTH_BYTES], "little")
+        self.counters.bytes += len(payload or b"")
+        inline, lengths = self._allgather_slots(payload or b"", root)
+        length = lengths[root]
         if length <= _INLINE_BYTES:
-            return table[first : first + length]
+            return inline[root]
         buffer = np.empty(length, np.uint8)
         if payload is not None:
             buffer[...] = _as_bytes(payload)
@@ -429,8 +475,10 @@ class Communicator(ABC):
         return buffer.tobytes()
 
 
-# Tags above the users': objects of gather and scatter that did not fit into a slot.
+# Tags above the users': objects of gather and scatter that did not fit into a slot, and messages with marks.
 _OBJECT_TAG = 32001
+PROGRAM_TAG = 32002
+_MOST_MARK = (1 << 64) - 1
 
 
 def _dumps(obj: Any) -> bytes:

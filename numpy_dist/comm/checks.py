@@ -13,7 +13,9 @@ from numpy_dist.comm import fingerprint
 from numpy_dist.comm.divergence import PAGE, divergence_error, unlike_error
 from numpy_dist.comm.journal import Journal
 from numpy_dist.comm.positions import user_frame
-from numpy_dist.errors import DivergenceError, DivergenceWarning
+from numpy_dist.errors import DivergenceWarning
+from numpy_dist.ir.views import View
+from numpy_dist.layout import marks
 from numpy_dist.settings import config
 
 __all__ = ["MARK_BYTES", "UNLIKE", "Checks"]
@@ -21,11 +23,10 @@ __all__ = ["MARK_BYTES", "UNLIKE", "Checks"]
 UNLIKE: list[Any] = []
 """Communicators of which some ranks may compute other numbers than others; for a look that costs nothing."""
 
-# A mark: which call (and which collective it is), which statement, and what stands for the overrides.
-_MARK = struct.Struct(f"<II{fingerprint.NUMBER_BYTES}s")
+# A mark: which call (and which collective it is), which statement, what stands for the overrides, and the journal's.
+_MARK = struct.Struct(f"<II{fingerprint.NUMBER_BYTES}s{marks.MARK_BYTES}s")
 MARK_BYTES = _MARK.size
-_KINDS = {"allgather": 1, "gather": 2, "scatter": 3, "allgather_array": 4, "bcast": 5}
-_SHOWN = 3  # operations, where only this rank's are known
+_KINDS = {"allgather": 1, "gather": 2, "scatter": 3, "allgather_array": 4, "bcast": 5, "barrier": 6}
 _KIND_BITS, _MOST = 3, (1 << 32) - 1
 _NO_MARK = bytes(MARK_BYTES)
 
@@ -52,11 +53,13 @@ class Checks:
         self._busy = False
         self._kind = 0
 
-    def begin(self, kind: str, depth: int = 2) -> None:
+    def begin(self, kind: str, details: str = "", depth: int = 2) -> None:
         """A collective begins; collective itself, where something is to be compared.
 
         Parameters
         ----------
+        details : str
+            What else is the same on ranks that do the same, such as the root.
         depth : int
             How many frames up the search for the user's begins.
         """
@@ -65,7 +68,7 @@ class Checks:
         self.collective = kind
         self._kind = _KINDS.get(kind, 0)
         journal = self.journal
-        journal.call(kind, sys._getframe(depth))
+        journal.call(kind, sys._getframe(depth), details)
         if self._first:
             self._first = False
             self._compare_fingerprints()
@@ -79,7 +82,20 @@ class Checks:
         journal.with_operands = config.CHECK == "on"
         journal.executed(statements)
         if journal.with_operands:
-            self.begin("execution", depth)
+            self.begin("execution", depth=depth)
+
+    def reads(self, view: View, kind: str = "", depth: int = 2) -> None:
+        """The values of a view are read, other than by statements, on all ranks; of a `kind`, by messages alone."""
+        if self._busy:
+            return
+        self.journal.read(view)
+        if kind:
+            self.collective = kind
+            self.journal.call(kind, sys._getframe(depth))
+
+    def number(self) -> int:
+        """What the messages between two ranks bear that do the same."""
+        return 0 if self._busy else int.from_bytes(self.journal.mark(), "little")
 
     # -- marks in collectives ----------------------------------------------------------------------------------------
 
@@ -89,38 +105,22 @@ class Checks:
             return _NO_MARK
         journal = self.journal
         call = journal.calls << _KIND_BITS | self._kind
-        return _MARK.pack(call & _MOST, journal.recorded & _MOST, fingerprint.number())
+        return _MARK.pack(call & _MOST, journal.recorded & _MOST, fingerprint.number(), journal.mark())
 
     def judge(self, marks: Sequence[bytes | bytearray]) -> None:
         """Raise, on every rank, if the marks of the ranks differ."""
         if marks.count(marks[0]) != len(marks) and not self._busy:
             self._raise()
 
-    def judge_root(self, mark: bytes, root: int) -> None:
-        """Raise, on this rank, if the root of a broadcast is elsewhere: only the root tells something there."""
-        if mark == self.mark():
-            return
-        journal = self.journal
-        call, recorded, _ = _MARK.unpack(mark)
-        if (call, recorded) == _MARK.unpack(self.mark())[:2]:
-            raise DivergenceError(
-                f"rank {root} has registered other overrides than rank {self._communicator.rank}, whose own are: "
-                f"{fingerprint.overrides_text()}. All ranks must have the same. See {PAGE}."
-            )
-        calls = call >> _KIND_BITS
-        latest = "".join(f"\n  {operation}" for operation in journal.operations()[-_SHOWN:])
-        raise DivergenceError(
-            f"the ranks do not run the same program: before this broadcast rank {root} has recorded {recorded} "
-            f"statements and {calls} collectives, rank {self._communicator.rank} {journal.recorded} and "
-            f"{journal.calls}. The latest here:{latest}\n"
-            f"NUMPY_DIST_CHECK=on shows where they began to differ. See {PAGE}."
-        )
-
     def _compare(self) -> None:
         mine = self.journal.digest() + fingerprint.number()
-        told = bytes(self._communicator._allgather_fixed(mine))
-        if told != mine * self._communicator.size:
+        if not self._alike(mine):
             self._raise()
+
+    def _alike(self, digest: bytes) -> bool:
+        """Whether all ranks have the same digest, in a collective that looks like all others."""
+        told = self._told_by_all(digest)
+        return told.count(told[0]) == len(told)
 
     def _raise(self) -> None:
         told = self._gathered((self.journal.operations(), fingerprint.deciding()))
@@ -129,21 +129,25 @@ class Checks:
 
     def _gathered(self, value: Any) -> list[Any]:
         """The values of all ranks, without looking at what they do."""
+        return [pickle.loads(payload) for payload in self._told_by_all(pickle.dumps(value, protocol=5))]
+
+    def _told_by_all(self, payload: bytes) -> Sequence[bytes | bytearray]:
+        counters = self._communicator.counters
+        before = counters.bytes  # which are the program's
         self._busy = True
         try:
-            payloads = self._communicator._allgather_payloads(pickle.dumps(value, protocol=5))
-            return [pickle.loads(payload) for payload in payloads]
+            payloads: Sequence[bytes | bytearray] = self._communicator._allgather_payloads(payload)
+            return payloads
         finally:
-            self._busy = False
+            self._busy, counters.bytes = False, before
 
     # -- fingerprints ------------------------------------------------------------------------------------------------
 
     def _compare_fingerprints(self) -> None:
         """In the first collective, once: find what differs between the ranks besides their program."""
-        size = self._communicator.size
         mine = fingerprint.local()
         digest = fingerprint.digest(mine)
-        if bytes(self._communicator._allgather_fixed(digest)) == digest * size:
+        if self._alike(digest):
             return
         differences = fingerprint.compare(self._gathered(mine))
         if differences.deciding:

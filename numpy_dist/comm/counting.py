@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from numpy_dist.comm.base import Bytes, Communicator, Pending, caller_line
+from numpy_dist.comm.base import Bytes, Communicator, Message, Pending, caller_line
 
 __all__ = ["Broadcasts", "CountingCommunicator"]
 
@@ -63,13 +63,15 @@ class CountingCommunicator(Communicator):
         buffer[...] = sent[number]
         self._taken[root] = number + 1
 
-    def _start(self, sends: list[tuple[int, Bytes]], receives: list[tuple[int, Bytes]], tag: int) -> Pending:
-        for _, buffer in receives:
+    def _bcast_slot(self, slot: bytes, root: int) -> bytes:
+        buffer = np.frombuffer(slot, np.uint8).copy()
+        self._bcast_into(buffer, root)
+        return buffer.tobytes() * self.size
+
+    def _start(self, sends: list[Message], receives: list[Message], tag: int) -> Pending:
+        for _, buffer, _ in receives:
             buffer[...] = 0
         return _Delivered()
-
-    def _barrier(self) -> None:
-        return None
 
     def abort(self, code: int = 1) -> None:
         raise SystemExit(code)

@@ -5,6 +5,7 @@ what it is asked for, and waits itself, passes the question on to those that *it
 to where it began has gone round a circle of ranks of which none can go on (Chandy, Misra and Haas, Distributed deadlock
 detection, ACM TOCS 1, 1983; a rank waits for all that it asked for). A rank in a collective waits for whoever asks it
 and has not joined; ranks that wait in collectives only cannot form a circle, as the later one has joined the earlier.
+A rank that is asked for a message and has sent another one in its place, as their marks tell, knows at once.
 Nothing is sent before a rank has waited for a second, and then a few bytes for each message that it waits for.
 """
 
@@ -46,6 +47,8 @@ class Need(NamedTuple):
         Which that is.
     tag, sent, posted : int
         To have started so many messages of this tag to the rank that waits, and so many receives of messages from it.
+    mark : int
+        That of the last of these messages, where messages of the tag have marks.
     """
 
     collective: int = 0
@@ -53,6 +56,7 @@ class Need(NamedTuple):
     tag: int = 0
     sent: int = 0
     posted: int = 0
+    mark: int = 0
 
 
 @dataclass
@@ -103,6 +107,7 @@ class Mail(Protocol):
     def post(self, rank: int, tag: int, message: bytes) -> None: ...
     def poll(self, tag: int) -> tuple[int, bytes] | None: ...
     def has_done(self, need: Need, rank: int) -> bool: ...
+    def contradicts(self, need: Need, rank: int) -> bool: ...
     def look_for_notices(self) -> None: ...
     def named(self, where: str) -> str: ...
 
@@ -180,6 +185,8 @@ class Deadlocks:
             if joined is not None and joined.collective == probe.need.collective and joined.kind != probe.need.kind:
                 self._found = _TIMES
             return
+        if self._mail.contradicts(probe.need, source):
+            self._found = _TIMES
         if self._mail.has_done(probe.need, source):
             return
         if probe.origin == self._mail.rank:

@@ -22,6 +22,17 @@ _SHOWN = (
     "Showing a distributed array is collective: every rank must do it (`text = str(x)` on every rank, then "
     "`if rank == 0: print(text)`)."
 )
+_SAVING = ("save", "savez", "savez_compressed", "savetxt", "tofile", "tobytes", "dump", "dumps", "pickling")
+_SAVED = (
+    "Writing a distributed array is collective: every rank calls it, and one of them writes the file (`np.save(f, x)` "
+    "without `if rank == 0`). Or gather it first: `values = x.gather()` on every rank, then `if rank == 0: np.save(f, "
+    "values)`."
+)
+_PARTS = (
+    "The ranks did this with different parts of an array, but every rank must name the same part. A rank's own part is "
+    "`x.local`; for a row or column of its own choice a rank takes NumPy's array, which `x.gather()` gives on every "
+    "rank, or an array that is small enough to lie on every rank as it is."
+)
 _ORDER = (
     "The ranks did the same operations in another order, as loops over a set do: each process orders sets of strings "
     "in its own way. Loop over sorted(...) or a list."
@@ -172,13 +183,17 @@ def _operation(history: Sequence[Operation], number: int) -> Operation | None:
 def _by_text(sides: Mapping[int, Operation | None], ended: Mapping[int, str]) -> dict[str, list[int]]:
     """Ranks that are alike come in one line; what is shown of callers and details is what differs."""
     operations = [op for op in sides.values() if op is not None]
-    texts_differ = len({str(op) for op in operations}) == len({op.key for op in operations})
+    number = len({op.key for op in operations})
+    texts_differ = len({str(op) for op in operations}) == number
+    parts_differ = len({(str(op), op.parts) for op in operations}) == number
     found: dict[str, list[int]] = {}
     for rank, op in sorted(sides.items()):
         if op is None:
             text = f"nothing ({ended[rank]})" if rank in ended else "nothing so far"
+        elif texts_differ:
+            text = str(op)
         else:
-            text = str(op) if texts_differ else f"{op}, called from {op.caller}"
+            text = f"{op}, of {op.parts}" if parts_differ and op.parts else f"{op}, called from {op.caller}"
         found.setdefault(text, []).append(rank)
     return found
 
@@ -189,6 +204,9 @@ def advice(histories: Histories, sides: Mapping[int, Operation | None], number: 
     showing = [op.function in _SHOWING for op in operations]
     if any(showing) and not (all(showing) and len(operations) == len(sides)):
         return _SHOWN
+    saving = [op.function.removeprefix("numpy.") in _SAVING for op in operations]
+    if any(saving) and not (all(saving) and len(operations) == len(sides)):
+        return _SAVED
     if _same_in_another_order(histories, number):
         return _ORDER
     places = {(os.path.basename(op.line), op.function) for op in operations}
@@ -212,6 +230,8 @@ def _about_arguments(operations: Sequence[Operation]) -> str:
         return _ARRAYS
     if differing:
         return _OTHER_ARRAYS
+    if len({op.parts for op in operations}) > 1:
+        return _PARTS
     return _BRANCH if len({op.caller for op in operations}) > 1 else _ARRAYS
 
 

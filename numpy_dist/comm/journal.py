@@ -2,6 +2,10 @@
 
 A program that runs well must not pay for this: of executed statements two lists are kept (forms and call sites), of
 collectives a tuple. Statements that are pending are looked up in the program.
+
+Beside it a mark runs along: a hash of all forms of statements, views that were read, and collectives so far, in the
+order of the program. It travels with all that ranks tell each other, so that what ranks do differently is found before
+a value is used. Marks of forms and views are made once for each; a statement adds its own to a list.
 """
 
 from __future__ import annotations
@@ -19,8 +23,9 @@ from typing import Any, NamedTuple
 
 from numpy_dist.comm.positions import called_function, line_of, user_frame
 from numpy_dist.ir import statements as forms
-from numpy_dist.ir.statements import Ref
+from numpy_dist.ir.statements import Form, Ref
 from numpy_dist.ir.views import View
+from numpy_dist.layout.marks import MARK_BYTES, mark_of
 
 __all__ = ["Journal", "Operand", "Operation", "packed", "unpacked"]
 
@@ -67,6 +72,8 @@ class Operation:
         Dtype and shape of what a statement makes.
     details : str
         What else must be the same on all ranks.
+    parts : str
+        Which parts of arrays it reads, or what else it was told, in words.
     """
 
     number: int
@@ -77,6 +84,7 @@ class Operation:
     operands: tuple[Operand, ...] = ()
     result: str = ""
     details: str = ""
+    parts: str = ""
 
     @property
     def key(self) -> tuple[object, ...]:
@@ -85,7 +93,7 @@ class Operation:
         Messages of the user's own (``comm.allgather``) may be written at one line for each rank.
         """
         if self.function.startswith("comm."):
-            return (self.function,)
+            return self.function, self.operands, self.details
         lines = os.path.basename(self.line), os.path.basename(self.caller)
         return self.function, self.kind, *lines, self.operands, self.result, self.details
 
@@ -107,6 +115,8 @@ class _Call(NamedTuple):
     instruction: int
     caller: CodeType
     called_at: int
+    views: tuple[View, ...] = ()
+    details: str = ""
 
 
 class _Batch:
@@ -127,8 +137,8 @@ class Journal:
     Attributes
     ----------
     program : object, optional
-        Has ``pending``, statements that were recorded and not yet executed, and ``recorded``, the number of all that
-        ever were.
+        Has ``pending``, statements that were recorded and not yet executed, ``recorded``, the number of all that
+        ever were, and ``place``, how far the program has come, where it can go on after an exception.
     calls : int
         How many calls there were.
     with_operands : bool
@@ -145,29 +155,74 @@ class Journal:
         self._inputs = self._met = 0
         self._hash = hashlib.blake2b(digest_size=16)
         self._hashed = 0
+        self._mark = hashlib.blake2b(digest_size=MARK_BYTES)  # the same however often it is asked meanwhile
+        self._marked = 0  # the serial of the first statement that the mark does not know
+        self._marks: list[bytes] = []  # what the mark does not know yet
+        self._views: list[View] = []  # read since the last call
 
     @property
     def recorded(self) -> int:
         """The number of statements that were recorded so far."""
         return 0 if self.program is None else self.program.recorded
 
-    def call(self, kind: str, frame: FrameType | None = None) -> None:
+    def place(self) -> tuple[int, ...] | None:
+        """How far the program has come; None where not all of it could be executed after an exception."""
+        return () if self.program is None else self.program.place
+
+    def call(self, kind: str, frame: FrameType | None = None, details: str = "") -> None:
         """Note a call; by default, that of the calling frame's caller."""
         user, called = user_frame(frame or sys._getframe(1))
         back = user.f_back or user
         function = called_function(called)
-        position = (self.calls, self.recorded, kind, function, user.f_code, user.f_lasti, back.f_code, back.f_lasti)
+        position: tuple[Any, ...]
+        position = self.calls, self.recorded, kind, function, user.f_code, user.f_lasti, back.f_code, back.f_lasti
+        if self._views or details:
+            position = (*position, tuple(self._views), details)
+            self._views.clear()
         self._calls.append(position)
         self.calls += 1
+        self._meet_pending()
+        self._marks.append(_named(f"{function} {details}"))
 
     def executed(self, statements: Sequence[Any]) -> None:
         """Note what is about to be executed; the statements themselves are not kept, since they hold arrays."""
         batches = self._batches
         operands = [self._operands(s) for s in statements] if self.with_operands else None
-        batches.append(_Batch(statements, operands))
+        batch = _Batch(statements, operands)
+        batches.append(batch)
+        self._meet(batch.forms, batch.serial)
         self._held += len(statements)
         while self._held - len(batches[0].forms) >= KEPT:
             self._held -= len(batches.popleft().forms)
+
+    def read(self, view: View) -> None:
+        """Note that the values of a view are read, other than by statements."""
+        self._views.append(view)
+        self._meet_pending()
+        self._marks.append(view.mark)
+
+    def mark(self) -> bytes:
+        """A hash of all that was recorded so far, the same on ranks that have done the same."""
+        self._meet_pending()
+        if self._marks:
+            self._mark.update(b"".join(self._marks))
+            self._marks.clear()
+        return self._mark.digest()
+
+    def _meet_pending(self) -> None:
+        """Add the marks of statements that were recorded since, so that the order is that of the program."""
+        program = self.program
+        if program is not None and self._marked < program.recorded:
+            pending = program.pending
+            if pending:
+                self._meet([s.form for s in pending], pending[0].serial)
+
+    def _meet(self, forms: Sequence[Form], serial: int) -> None:
+        """Add the marks of statements, the first of which has this serial, unless they are known."""
+        known, end = self._marked - serial, serial + len(forms)
+        if self._marked < end:
+            self._marks += [form.mark for form in (forms if known <= 0 else forms[known:])]
+            self._marked = end
 
     def digest(self) -> bytes:
         """A hash of all operations so far, if they were never more than `KEPT` from one digest to the next."""
@@ -178,7 +233,7 @@ class Journal:
 
     def operations(self, since: int = 0) -> list[Operation]:
         """The latest operations, in order, whose numbers have no gaps; `since` a number."""
-        calls = [_Call._make(call) for call in list(self._calls)]
+        calls = [_Call(*call) for call in list(self._calls)]
         entries = list(self._statements())
         # A number counts the statements and calls before. It is not known where some of these are forgotten.
         if calls and calls[0].ordinal:
@@ -224,7 +279,7 @@ class Journal:
         number: str = storage.number
         return number
 
-    def _statements(self) -> Iterator[tuple[int, int | None, Any, tuple | None]]:
+    def _statements(self) -> Iterator[tuple[int, Form, Any, tuple | None]]:
         serial = -1
         for batch in list(self._batches):
             for place, (form, site) in enumerate(zip(batch.forms, batch.sites, strict=True)):
@@ -250,38 +305,65 @@ def unpacked(data: bytes) -> list[Operation]:
 
 # -- words -----------------------------------------------------------------------------------------------------------
 
-_KEYS: dict[int, tuple] = {}  # by number: the forms that were looked up
+_NAMES: dict[str, bytes] = {}  # marks of what was called
+
+
+def _named(name: str) -> bytes:
+    found = _NAMES.get(name)
+    if found is None:
+        if len(_NAMES) > KEPT:
+            _NAMES.clear()
+        found = _NAMES[name] = mark_of(name)
+    return found
 
 
 def _of_call(call: _Call) -> Operation:
     line, caller = line_of(call.code, call.instruction), line_of(call.caller, call.called_at)
-    return Operation(call.serial + call.ordinal, call.function, call.kind, line, caller)
+    operands = tuple(Operand(_kind(view), "", True) for view in call.views)
+    parts = ", ".join(map(part_of, call.views))
+    details = repr((call.details, [(x.offset, x.shape, x.strides, x.layout, x.dtype) for x in call.views]))
+    return Operation(
+        call.serial + call.ordinal, call.function, call.kind, line, caller, operands, "", details, parts or call.details
+    )
 
 
-def _of_statement(number: int, form: int | None, site: Any, values: tuple[str, ...] | None) -> Operation:
+def _of_statement(number: int, form: Form, site: Any, values: tuple[str, ...] | None) -> Operation:
     code: CodeType = site.code
     line, caller = line_of(code, site.instruction), line_of(site.caller, site.called_at)
-    key = None if form is None else _key_of(form)
-    if key is None:
-        return Operation(number, "operation", "statement", line, caller, (), "", repr(values))
-    op, kind, inputs, outputs, where, options, space, rest = key
+    op, kind, inputs, outputs, where, options, space, rest = form.key
     reads = (*inputs, *(() if where is None else (where,)))
     named = iter(values or ())
     operands = tuple(Operand(_kind(x), next(named, ""), isinstance(x, View)) for x in reads)
     views = [x for x in (*reads, *outputs) if isinstance(x, View)]
     details = repr(([(x.offset, x.strides, x.layout) for x in views], options, space, rest, list(named)))
     name = f"{op.name}.reduce" if kind is forms.Reduction else op.name
-    return Operation(number, name, "statement", line, caller, operands, ", ".join(map(_kind, outputs)), details)
+    parts = ", ".join(part_of(x) for x in reads if isinstance(x, View))
+    return Operation(number, name, "statement", line, caller, operands, ", ".join(map(_kind, outputs)), details, parts)
 
 
-def _key_of(form: int) -> tuple | None:
-    """What a form is the number of; None if that was forgotten."""
-    found = _KEYS.get(form)
-    if found is None:
-        _KEYS.clear()
-        _KEYS.update(forms.known_forms())
-        found = _KEYS.get(form)
-    return found
+def part_of(view: View) -> str:
+    """Which part of its array a view is, as an index where it is a box of it (``[2:4, :, 7]``)."""
+    whole, vmap = view.layout.shape, view.vmap
+    if vmap is None or vmap.merged or not view.layout.nelements:
+        return f"{view.offset} bytes into an array of shape {whole}"
+    items = []
+    for axis, n in enumerate(whole):
+        ways = [(row[axis], count) for row, count in zip(vmap.steps, vmap.shape, strict=True) if row[axis]]
+        first = vmap.offset[axis]
+        if not ways:
+            items.append(str(first) if n > 1 or len(whole) > len(vmap.shape) else ":")
+        elif len(ways) > 1:
+            return f"{view.offset} bytes into an array of shape {whole}"
+        else:
+            step, count = ways[0]
+            items.append(":" if (first, step, count) == (0, 1, n) else _slice_text(first, step, count))
+    return f"[{', '.join(items)}] of an array of shape {whole}"
+
+
+def _slice_text(first: int, step: int, count: int) -> str:
+    stop = first + step * count
+    text = f"{first}:{stop if stop >= 0 else ''}"
+    return text if step == 1 else f"{text}:{step}"
 
 
 def _kind(operand: Any) -> str:

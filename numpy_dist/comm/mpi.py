@@ -12,15 +12,15 @@ import sys
 import threading
 import time
 import traceback
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter, defaultdict, deque
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import mpi4py
 import numpy as np
 
 from numpy_dist.comm import devices, fingerprint
-from numpy_dist.comm.base import Bytes, Communicator, Pending, caller_line
+from numpy_dist.comm.base import PROGRAM_TAG, Bytes, Communicator, Message, Pending, caller_line
 from numpy_dist.comm.deadlock import Deadlocks, Need, Wanted
 from numpy_dist.comm.divergence import NOT_THE_SAME, describe
 from numpy_dist.comm.exits import EndNotice, ExitGuard
@@ -48,6 +48,8 @@ _SLEEP_SECONDS = 0.0001
 # From one look for questions of ranks that wait to the next.
 _SECONDS_BETWEEN_QUESTIONS = 0.05
 _NOTICE_TAG = 1
+_LEAST_TAGS = 32767  # what every MPI has
+_MARKS_KEPT = 64  # of messages to each rank
 
 
 def start() -> int:
@@ -151,19 +153,30 @@ class _MpiPending(Pending):
         # The ordinals, among all messages of a pair of ranks and this tag, of this exchange's last ones.
         self._last_sent: dict[int, int] = {}
         self._last_received: dict[int, int] = {}
+        self._mark: dict[int, int] = {}  # of the last message that is expected from each rank
 
-    def start(self, sends: list[tuple[int, Bytes]], receives: list[tuple[int, Bytes]]) -> None:
-        self._communicator.watch()
-        native, sent, posted = self._communicator.native, self._communicator.sent, self._communicator.posted
-        for rank, buffer in receives:
-            self._requests.append(native.Irecv(buffer, rank, self._tag))
+    def start(self, sends: list[Message], receives: list[Message]) -> None:
+        communicator, tag = self._communicator, self._tag
+        communicator.go_on_together(self._where())
+        communicator.watch()
+        native, sent, posted = communicator.native, communicator.sent, communicator.posted
+        marked, marks = tag == PROGRAM_TAG, communicator.marks
+        wire = tag
+        for rank, buffer, mark in receives:
+            if marked:
+                wire = PROGRAM_TAG + mark % marks.count
+            self._requests.append(native.Irecv(buffer, rank, wire))
             self._expected.append((rank, buffer.size))
-            posted[rank, self._tag] += 1
-            self._last_received[rank] = posted[rank, self._tag]
-        for rank, buffer in sends:
-            self._requests.append(native.Isend(buffer, rank, self._tag))
-            sent[rank, self._tag] += 1
-            self._last_sent[rank] = sent[rank, self._tag]
+            posted[rank, tag] += 1
+            self._last_received[rank] = posted[rank, tag]
+            self._mark[rank] = mark
+        for rank, buffer, mark in sends:
+            if marked:
+                wire = PROGRAM_TAG + mark % marks.count
+                marks.note(rank, mark)
+            self._requests.append(native.Isend(buffer, rank, wire))
+            sent[rank, tag] += 1
+            self._last_sent[rank] = sent[rank, tag]
         self._statuses = [MPI.Status() for _ in self._requests]
         # MPI writes into the buffers until the requests are complete, even if the caller drops this object.
         self._communicator.active[id(self)] = self
@@ -191,7 +204,10 @@ class _MpiPending(Pending):
         received, sent = self._last_received, self._last_sent
         return Wanted(
             self._where(),
-            {r: Need(tag=self._tag, sent=received.get(r, 0), posted=sent.get(r, 0)) for r in {*received, *sent}},
+            {
+                r: Need(tag=self._tag, sent=received.get(r, 0), posted=sent.get(r, 0), mark=self._mark.get(r, 0))
+                for r in {*received, *sent}
+            },
         )
 
     def _test(self) -> bool:
@@ -215,9 +231,44 @@ class _MpiPending(Pending):
                 )
 
     def _is_missing(self, notice: EndNotice) -> bool:
+        expected = self._last_received.get(notice.rank, 0)
+        if self._tag == PROGRAM_TAG and notice.marks.get(expected, self._mark.get(notice.rank)) != self._mark.get(
+            notice.rank
+        ):
+            return True  # what has come in its place is something else
         return self._last_received.get(notice.rank, 0) > notice.sent.get(self._tag, 0) or self._last_sent.get(
             notice.rank, 0
         ) > notice.posted.get(self._tag, 0)
+
+
+class _Marks:
+    """The marks of the latest messages to each rank.
+
+    Parameters
+    ----------
+    most : int
+        The largest tag that MPI has: a message's is a remainder of its mark, so that others are not matched.
+
+    Attributes
+    ----------
+    count : int
+        How many tags there are.
+    """
+
+    def __init__(self, most: int) -> None:
+        self.count = most - PROGRAM_TAG + 1
+        self._latest: defaultdict[int, deque[int]] = defaultdict(lambda: deque(maxlen=_MARKS_KEPT))
+        self._sent: Counter[int] = Counter()
+
+    def note(self, rank: int, mark: int) -> None:
+        """A message is sent."""
+        self._latest[rank].append(mark)
+        self._sent[rank] += 1
+
+    def latest(self, rank: int) -> dict[int, int]:
+        """Those that were sent to a rank last, by their ordinals."""
+        known = list(self._latest[rank])
+        return dict(enumerate(known, self._sent[rank] - len(known) + 1))
 
 
 class MpiCommunicator(Communicator):
@@ -244,9 +295,14 @@ class MpiCommunicator(Communicator):
         # Messages that were started, by (rank, tag): a notice tells the other rank how many of them will ever come.
         self.sent: Counter[tuple[int, int]] = Counter()
         self.posted: Counter[tuple[int, int]] = Counter()
+        self.marks = _Marks(int(world.Get_attr(MPI.TAG_UB) or _LEAST_TAGS))
         self.active: dict[int, Any] = {}
         self._collectives = 0
         self._announced = False
+        self._standing: tuple[int, ...] | None = None  # where it failed, if it may go on
+        self._failure = ""  # what it was, and where
+        self._started: tuple[dict[tuple[int, int], int], dict[tuple[int, int], int]] = ({}, {})
+        self._later: list[EndNotice] = []  # what ranks have announced that had gone on after a failure
         self._control = self._duplicate(world)
         self.native = self._duplicate(world)
         node = world.Split_type(MPI.COMM_TYPE_SHARED)
@@ -271,6 +327,7 @@ class MpiCommunicator(Communicator):
         if guard is not None:
             guard.connect(self)
             self.watch()
+            self.signals.connect(self)
         else:
             self.checks = None  # its collectives are not the program's
 
@@ -308,10 +365,7 @@ class MpiCommunicator(Communicator):
     def _bcast_into(self, buffer: Bytes, root: int) -> None:
         self._collective("bcast", lambda: self.native.Ibcast(buffer, root), (buffer,), root)
 
-    def _barrier(self) -> None:
-        self._collective("barrier", self.native.Ibarrier, ())
-
-    def _start(self, sends: list[tuple[int, Bytes]], receives: list[tuple[int, Bytes]], tag: int) -> Pending:
+    def _start(self, sends: list[Message], receives: list[Message], tag: int) -> Pending:
         pending = _MpiPending(self, tag)
         pending.start(sends, receives)
         return pending
@@ -319,6 +373,7 @@ class MpiCommunicator(Communicator):
     def _collective(
         self, where: str, start: Callable[[], Any], buffers: tuple[Any, ...], root: int | None = None
     ) -> None:
+        self.go_on_together(where)
         ordinal = self._collectives + 1
         self.watch()
 
@@ -377,8 +432,15 @@ class MpiCommunicator(Communicator):
         while self._control.Iprobe(MPI.ANY_SOURCE, _NOTICE_TAG, status):
             buffer = bytearray(status.Get_count(MPI.BYTE))
             self._control.Recv(buffer, status.Get_source(), _NOTICE_TAG)
-            notice: EndNotice = pickle.loads(buffer)
+            self._take(pickle.loads(buffer))
+        self.signals.look()
+
+    def _take(self, notice: EndNotice) -> None:
+        known = self.ended.get(notice.rank)
+        if known is None or known.standing is None:
             self.ended[notice.rank] = notice
+        else:  # it knows already that all have failed alike
+            self._later.append(notice)
 
     def raise_if_missing(self, missing: Callable[[EndNotice], bool], where: str) -> None:
         """Raise RankError for the first ended rank that `missing` selects, one that did not wait for another if any."""
@@ -386,7 +448,8 @@ class MpiCommunicator(Communicator):
             rank = notice.rank
             if missing(notice):
                 place = f"{self.named(where)}, called from {caller_line()}"
-                text = f"rank {rank} has ended ({notice.reason}), and rank {self.rank} waits for it in {place}"
+                what = "ended" if notice.standing is None else "failed"
+                text = f"rank {rank} has {what} ({notice.reason}), and rank {self.rank} waits for it in {place}"
                 if notice.operations and self.checks is not None:
                     histories = {self.rank: self.checks.journal.operations(), rank: unpacked(notice.operations)}
                     text = f"{text}. {describe(histories, {rank: notice.reason})}"
@@ -412,7 +475,10 @@ class MpiCommunicator(Communicator):
                 sent={tag: n for (other, tag), n in self.sent.items() if other == rank},
                 posted={tag: n for (other, tag), n in self.posted.items() if other == rank},
                 operations=told,
+                marks=self.marks.latest(rank),
                 decides=fingerprint.deciding() if told else {},
+                standing=self._standing,
+                started=({}, {}) if self._standing is None else self._started,
             )
             buffer = pickle.dumps(notice, protocol=5)
             self._notices.append((self._control.Isend([buffer, MPI.BYTE], rank, _NOTICE_TAG), buffer))
@@ -439,8 +505,52 @@ class MpiCommunicator(Communicator):
         return os.getpid() == self._pid and not MPI.Is_finalized()
 
     def fail(self, exception: BaseException) -> None:
+        """As in the base class.
+
+        After a MemoryError that all ranks have met at the same place (one array is too large for any of them), and have
+        caught, the job goes on: see `go_on_together`.
+        """
         if self._guard is not None:
+            if isinstance(exception, MemoryError) and not self._announced and self.checks is not None:
+                place = self.checks.journal.place()
+                if place is not None:
+                    self._standing = self._collectives, *place
+                    self._started = dict(self.sent), dict(self.posted)
+                    what = "".join(traceback.format_exception_only(exception)).strip()
+                    self._failure = f"{what}\nIt happened in a call from {caller_line()}"
             self._guard.announce_failure(exception)
+
+    def go_on_together(self, where: str) -> None:
+        """After a failure that was caught: wait until all ranks are known to have failed alike, and take it back.
+
+        Each rank compares the same notices, so that all go on, or none.
+
+        Raises
+        ------
+        RankError
+            If another rank has ended, or has failed elsewhere.
+        """
+        if not self._announced or self._standing is None:
+            return
+        mine = self._standing
+
+        def unlike(notice: EndNotice) -> bool:
+            return notice.standing != mine
+
+        others = set(range(self.size)) - {self.rank}
+        try:
+            _Wait(self, where, unlike, lambda: Wanted(where)).until(lambda: others <= self.ended.keys())
+            started = {rank: notice.started for rank, notice in self.ended.items()} | {self.rank: self._started}
+            self.raise_if_missing(unlike if _all_met(started) else lambda notice: True, where)
+        except RankError as error:
+            text = f"{self._failure}. It was caught, but the other ranks could not go on without it: {error}"
+            raise RankError(text, error.rank, error.where) from None
+        self._announced, self._standing, self.ended = False, None, {}
+        later, self._later = self._later, []
+        for notice in later:
+            self._take(notice)
+        if self._guard is not None:
+            self._guard.withdraw()
 
     def abort(self, code: int = 1) -> None:
         sys.stdout.flush()
@@ -478,6 +588,19 @@ class MpiCommunicator(Communicator):
         self._control.Recv(buffer, status.Get_source(), tag)
         return status.Get_source(), bytes(buffer)
 
+    def wait_for_all(self, where: str, ranks: Collection[int]) -> None:
+        """Wait until all ranks are in a collection, which looks for messages fill."""
+
+        def done() -> bool:
+            self.signals.look()
+            return len(ranks) == self.size
+
+        _Wait(self, where, lambda notice: notice.rank not in ranks, lambda: Wanted(where)).until(done)
+
+    def contradicts(self, need: Need, rank: int) -> bool:
+        """Whether this rank has sent something else than another one waits for, in its place."""
+        return need.tag == PROGRAM_TAG and self.marks.latest(rank).get(need.sent, need.mark) != need.mark
+
     def has_done(self, need: Need, rank: int) -> bool:
         """Whether this rank has done what another one waits for."""
         if need.collective > self._collectives or need.sent > self.sent[rank, need.tag]:
@@ -494,6 +617,12 @@ class MpiCommunicator(Communicator):
 
 def _all_complete(states: Sequence[tuple[bool, int, dict[Any, int], dict[Any, int], bool]]) -> bool:
     """Whether all ranks have completed the same collectives, and all messages that were sent."""
-    sent = {(r, other, tag): n for r, state in enumerate(states) for (other, tag), n in state[2].items()}
-    posted = {(other, r, tag): n for r, state in enumerate(states) for (other, tag), n in state[3].items()}
-    return sent == posted and len({state[1] for state in states}) == 1 and all(state[4] for state in states)
+    met = _all_met({rank: (state[2], state[3]) for rank, state in enumerate(states)})
+    return met and len({state[1] for state in states}) == 1 and all(state[4] for state in states)
+
+
+def _all_met(started: Mapping[int, tuple[dict[Any, int], dict[Any, int]]]) -> bool:
+    """Whether all messages that were started are on both sides, by the numbers of those sent and received."""
+    sent = {(r, other, tag): n for r, (numbers, _) in started.items() for (other, tag), n in numbers.items()}
+    received = {(other, r, tag): n for r, (_, numbers) in started.items() for (other, tag), n in numbers.items()}
+    return sent == received

@@ -73,6 +73,7 @@ _INTERNAL = ("numpy_dist", "numpy", "threading", "contextvars")
 _USER_PARTS = ("numpy_dist.conformance",)
 # By file: whether its code is ours or NumPy's. Strings remember their hashes, so that a look is cheap.
 _INTERNAL_FILES: dict[str, bool] = {}
+_MOST_FILES = 4096  # notebooks have one for each cell that is run
 
 _NAMES = {
     "__repr__": "repr()",
@@ -98,6 +99,8 @@ def _is_internal(frame: FrameType) -> bool:
     found = not module.startswith(_USER_PARTS) and module.split(".", 1)[0] in _INTERNAL
     found = found or filename.startswith("<frozen")
     if not filename.startswith("<"):  # other code may be called <string> and the like, too
+        if len(_INTERNAL_FILES) >= _MOST_FILES:
+            _INTERNAL_FILES.clear()
         _INTERNAL_FILES[filename] = found
     return found
 

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from numpy_dist.comm import detect
-from numpy_dist.comm.base import Bytes, Communicator, Pending, caller_line
-from numpy_dist.comm.divergence import NOT_THE_SAME, deadlock_error, describe
+from numpy_dist.comm.base import Bytes, Communicator, Message, Pending, caller_line
+from numpy_dist.comm.divergence import NOT_THE_SAME, deadlock_error, describe, divergence_error
 from numpy_dist.comm.journal import Operation
 from numpy_dist.comm.process_state import ProcessState
 from numpy_dist.errors import DivergenceError, RankError
@@ -42,9 +42,10 @@ class _Operation:
 class _Message:
     """One side of a message; it is complete once the other side has been found."""
 
-    def __init__(self, rank: int, buffer: Bytes) -> None:
+    def __init__(self, rank: int, buffer: Bytes, mark: int) -> None:
         self.rank = rank
         self.buffer = buffer
+        self.mark = mark
         self.complete = False
         self.problem: str | None = None
 
@@ -156,6 +157,9 @@ class World:
             return
         other = others.popleft()
         send, receive = (message, other) if is_send else (other, message)
+        if send.mark != receive.mark:  # neither is complete: all ranks are told
+            self.deadlock = self.deadlock or divergence_error(self.histories(source, destination))
+            return
         if send.buffer.size == receive.buffer.size:
             receive.buffer[...] = send.buffer
         else:
@@ -237,16 +241,13 @@ class SimulatedCommunicator(Communicator):
     def _bcast_into(self, buffer: Bytes, root: int) -> None:
         buffer[...] = self._collective(f"bcast from rank {root}", buffer.copy())[root]
 
-    def _barrier(self) -> None:
-        self._collective("barrier", np.empty(0, np.uint8))
-
-    def _start(self, sends: list[tuple[int, Bytes]], receives: list[tuple[int, Bytes]], tag: int) -> Pending:
+    def _start(self, sends: list[Message], receives: list[Message], tag: int) -> Pending:
         messages = []
-        for rank, buffer in receives:
-            messages.append(_Message(rank, buffer))
+        for rank, buffer, mark in receives:
+            messages.append(_Message(rank, buffer, mark))
             self._world.post(rank, self.rank, tag, messages[-1], is_send=False)
-        for rank, buffer in sends:
-            messages.append(_Message(rank, buffer))
+        for rank, buffer, mark in sends:
+            messages.append(_Message(rank, buffer, mark))
             self._world.post(self.rank, rank, tag, messages[-1], is_send=True)
         return _SimulatedPending(self._world, self.rank, messages)
 

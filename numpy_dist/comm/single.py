@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from numpy_dist.comm.base import Bytes, Communicator, Pending
+from numpy_dist.comm.base import Bytes, Communicator, Message, Pending
 
 __all__ = ["SingleCommunicator"]
 
@@ -28,10 +28,7 @@ class SingleCommunicator(Communicator):
     def _bcast_into(self, buffer: Bytes, root: int) -> None:
         return None
 
-    def _barrier(self) -> None:
-        return None
-
-    def _start(self, sends: list[tuple[int, Bytes]], receives: list[tuple[int, Bytes]], tag: int) -> Pending:
+    def _start(self, sends: list[Message], receives: list[Message], tag: int) -> Pending:
         raise AssertionError("with one rank there is nobody to send to")
 
     def _refuse_fork(self) -> None:

@@ -121,17 +121,20 @@ def test_a_deadlock_of_different_programs_shows_the_first_difference() -> None:
 
 def test_different_collectives_show_the_first_difference() -> None:
     text = text_of(errors_of("x.comm.allgather(0)\nx.comm.barrier() if rank else x.comm.bcast(1)"))
-    assert "the ranks are in different collectives (rank 0: bcast from rank 0, rank 1: barrier)" in text
     assert "rank 0: comm.bcast, at script.py:2" in text and "rank 1: comm.barrier, at script.py:2" in text
 
 
 def test_a_broadcast_is_not_taken_for_another() -> None:
     errors = errors_of("if rank: x = x + 1\nx.comm.bcast('x' * 1000)", nranks=3)
-    assert sorted(errors) == [0, 1, 2] or sorted(errors) == [1, 2]
-    text = str(errors[1])
-    assert isinstance(errors[1], DivergenceError)
-    assert "before this broadcast rank 0 has recorded 1 statements and 1 collectives, rank 1 2 and 1" in text
-    assert "add(float64[8], int) -> float64[8], at script.py:1 in <module>\n  comm.bcast, at script.py:2" in text
+    text = text_of(errors, 3)
+    assert "rank 0: comm.bcast, at script.py:2" in text
+    assert "rank 1, 2: add(float64[8], int) -> float64[8], at script.py:1 in <module>" in text
+
+
+def test_broadcasts_from_different_ranks_are_not_mixed() -> None:
+    text = text_of(errors_of("x.comm.bcast(rank, root=rank)"))
+    assert "rank 0: comm.bcast, at script.py:1 in <module>, of root 0" in text
+    assert "rank 1: comm.bcast, at script.py:1 in <module>, of root 1" in text
 
 
 def test_nothing_is_put_into_words_unasked(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -187,7 +190,7 @@ def test_nothing_is_added_to_what_is_communicated() -> None:
 def test_the_ranks_are_compared_once_in_the_first_collective() -> None:
     def body() -> None:
         called, collectives = operations_of_transport(lambda: get_communicator().barrier())
-        assert (called, collectives) == (["_allgather_fixed", "_barrier"], 1)
+        assert (called, collectives) == (["_allgather_fixed", "_allgather_fixed"], 1)
 
     run_simulated(2, body)
 
@@ -224,8 +227,7 @@ def test_work_in_another_order_is_taken_for_a_loop_over_a_set() -> None:
     float(x.sum())
     """
     for check in ("off", "on"):
-        errors = errors_of(source, CHECK=check)
-        assert errors == {} if check == "off" else "Loop over sorted(...)" in text_of(errors)
+        assert "Loop over sorted(...)" in text_of(errors_of(source, CHECK=check))
 
 
 def test_a_form_that_is_forgotten_between_recording_and_comparing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -235,7 +237,6 @@ def test_a_form_that_is_forgotten_between_recording_and_comparing(monkeypatch: p
         x = nd.ones(8)
         y = np.hypot(x[3:], 0.25)
         if x.comm.rank == 0:
-            journal_module._KEYS.clear()
             monkeypatch.setattr(statements, "_MOST", 0)
             np.hypot(x[2:], 0.25)  # a new form, for which there is no room
             monkeypatch.undo()

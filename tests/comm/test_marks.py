@@ -1,0 +1,172 @@
+"""Ranks of other programs, with as many operations, statements and messages of the same sizes: never a wrong value."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import numpy_dist as nd
+from numpy_dist import engine
+from numpy_dist.comm.detect import get_communicator
+from numpy_dist.comm.simulated import run_simulated
+from numpy_dist.errors import DivergenceError, RankError
+from numpy_dist.ir.statements import Form
+from numpy_dist.layout.marks import mark_of
+from numpy_dist.settings import config
+from tests.comm.test_unlike_ranks import run
+
+OTHERS = {
+    "another reduction": "v = x.max() if rank == 0 else x.min()",
+    "a reduction on one rank": "if rank == 0: told.append(x.max())\ntold.append(x.sum())",
+    "another column": "v = x[:, rank].mean()",
+    "another row": "v = (x[0] if rank == 0 else x[1]).sum()",
+    "own rows": "v = sum(x[i].sum() for i in range(rank, 6, size))",
+    "another element": "v = x[0, rank]",
+    "a gather of another row": "v = x[rank].gather()",
+    "a gather to one rank of another row": "v = x[rank].gather(root=0)",
+    "another function": "v = np.sort(x, axis=None) if rank else np.unique(x)",
+    "the same function of another column": "v = np.sort(x[:, rank])",
+    "another operation that fetches": "v = (x + x[::-1] if rank else x - x[::-1]).local",
+    "another halo": "v = (x[1:] + x[:-1] if rank else x[1:] * x[:-1]).local",
+    "messages and a collective": "v = (x + x[::-1]).local if rank else x.comm.allgather(1)",
+    "a mask on one rank": "if rank == 0: x[x > 3]\nv = x.sum()",
+    "a barrier and a broadcast": "v = x.comm.barrier() if rank else x.comm.bcast(1)",
+    "a broadcast of another rank": "v = x.comm.bcast(rank, root=min(rank, 1))",
+    "another dtype": "v = x.sum(dtype='f4' if rank else 'f8')",
+}
+WRITERS = {
+    "save": "np.save(file, x)",
+    "savez": "np.savez(file, x)",
+    "savetxt": "np.savetxt(file, x)",
+    "tobytes": "x.tobytes()",
+}
+THEN = {"a reduction": "v = x.sum()", "a sort": "v = np.sort(x, axis=0).local", "a barrier": "x.comm.barrier()"}
+
+
+def errors_of(source: str, ranks: int) -> dict[int, Exception]:
+    """The errors of the ranks; none that raises has got a value before."""
+    code = compile(textwrap.dedent(source), "script.py", "exec")
+    errors: dict[int, Exception] = {}
+
+    def body() -> None:
+        x = nd.asarray(np.arange(24.0).reshape(6, 4))
+        rank, told = x.comm.rank, list[Any]()
+        file = Path("/dev/null").open("wb")  # noqa: SIM115
+        names = {"np": np, "x": x, "rank": rank, "size": x.comm.size, "told": told, "file": file}
+        try:
+            exec(code, {**names, "__name__": "__main__"})
+        except Exception as error:
+            errors[rank] = error
+            assert not told
+        finally:
+            file.close()
+
+    with config(MIN_SHARD_BYTES=0, FALLBACK="silent"):
+        run_simulated(ranks, body)
+    return errors
+
+
+@pytest.mark.parametrize("ranks", [2, 3])
+@pytest.mark.parametrize("what", sorted(OTHERS))
+def test_other_programs_are_errors_that_name_both_sides(what: str, ranks: int) -> None:
+    errors = errors_of(OTHERS[what], ranks)
+    assert errors if ranks > 2 else sorted(errors) == [0, 1], errors
+    for error in errors.values():  # a rank may have done all that it had to do, and the others wait for it
+        assert isinstance(error, DivergenceError if ranks == 2 else DivergenceError | RankError), errors
+        text = str(error)
+        assert text.count("  rank ") >= 2 and text.count("script.py:") >= 2, text
+
+
+@pytest.mark.parametrize("then", sorted(THEN))
+@pytest.mark.parametrize("rank", [0, 1])
+@pytest.mark.parametrize("writer", sorted(WRITERS))
+def test_a_file_that_one_rank_writes(writer: str, rank: int, then: str) -> None:
+    errors = errors_of(f"if rank == {rank}: {WRITERS[writer]}\n{THEN[then]}", 2)
+    assert sorted(errors) == [0, 1] and {type(e) for e in errors.values()} == {DivergenceError}, errors
+    text = str(errors[0])
+    assert "script.py:1" in text and "script.py:2" in text
+    assert "every rank calls it" in text or "NumPy arrays (`x.gather()`" in text or "different branches" in text
+
+
+def test_the_message_says_how_a_rank_gets_its_own_rows() -> None:
+    text = str(errors_of(OTHERS["another column"], 2)[1])
+    assert "of [:, 0] of an array of shape (6, 4)" in text and "of [:, 1] of" in text
+    assert "`x.local`" in text and "`x.gather()`" in text
+
+
+def test_a_mark_does_not_depend_on_when_it_is_asked() -> None:
+    def body(often: bool) -> bytes:
+        x = nd.asarray(np.arange(24.0).reshape(6, 4))
+        journal = get_communicator().checks.journal  # type: ignore[union-attr]
+        for k in range(4):
+            x = x * 0.5 + x[:, ::-1]
+            if often:
+                journal.mark()
+            if k == 2:
+                engine.flush()
+        return journal.mark()
+
+    with config(MIN_SHARD_BYTES=0):
+        marks = {mark for often in (False, True) for mark in run_simulated(2, body, often)}
+    assert len(marks) == 1
+
+
+def test_marks_are_made_of_values() -> None:
+    def body() -> list[bytes]:
+        x = nd.asarray(np.arange(24.0).reshape(6, 4), split=0)
+        makers: list[Callable[[], Any]] = [
+            lambda: x + 1,
+            lambda: x + 1.0,
+            lambda: x - 1,
+            lambda: x[1:] + 1,
+            lambda: x[:-1] + 1,
+            lambda: x + np.float32(1),
+            lambda: x.sum(axis=0),
+            lambda: x.sum(axis=1),
+            lambda: x.max(axis=0),
+        ]
+        kept, forms = [], list[Form]()
+        for make in makers:
+            kept.append(make())
+            forms.append(engine.runtime().program.pending[-1].form)
+        return [form.mark for form in forms]
+
+    with config(MIN_SHARD_BYTES=0):
+        first, second = run_simulated(2, body)
+    assert first == second and len(set(first)) == len(first)
+    assert mark_of(1, "a") == mark_of(1, "a") != mark_of(1, "b") and len(mark_of()) == 8
+
+
+ON_REAL_RANKS = {
+    "if rank == 0: print('<', x.max(), '>')\nprint('<', x.sum(), '>')": "maximum.reduce",
+    "v = x[:, rank].mean()\nprint('<', v, '>')": "add.reduce",
+    "v = x[rank].gather()\nprint('<', v[0], '>')": "gather",
+    "y = x + x[::-1, ::-1] if rank else x - x[::-1, ::-1]\nprint('<', y.local[0, 0], '>')": "subtract",
+    "if rank == 0: np.save(open('/dev/null', 'wb'), x)\nprint('<', x.sum(), '>')": "numpy.save",
+    "if rank == 1: np.savez(open('/dev/null', 'wb'), x)\nx.comm.barrier()": "numpy.savez",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("source", ON_REAL_RANKS, ids=range(len(ON_REAL_RANKS)))
+def test_other_programs_on_real_ranks(source: str, tmp_path: Path) -> None:
+    script = "x = numpy_dist.asarray(np.random.default_rng(0).random((200, 300)))\nrank = x.comm.rank\n" + source
+    job = run(script, tmp_path)
+    assert job.code != 0 and "<" not in job.output, job
+    assert "DivergenceError" in job.errors and ON_REAL_RANKS[source] in job.errors, job.errors
+    assert "rank 0: " in job.errors and "rank 1: " in job.errors, job.errors
+
+
+def test_types_of_equal_dtypes_have_one_mark() -> None:
+    def body() -> bool:
+        x = nd.asarray(np.arange(6, dtype="u8"), split=0)
+        made = x + (np.uint64(1) if get_communicator().rank else np.ulonglong(1))  # type: ignore[union-attr]
+        return bool(made.sum() == 21)  # which compares marks
+
+    with config(MIN_SHARD_BYTES=0):
+        assert run_simulated(2, body) == [True, True]
