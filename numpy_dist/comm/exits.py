@@ -57,7 +57,9 @@ class EndNotice:
     `collectives` is the number of collective operations it took part in; `sent` and `posted` are, by tag, the numbers
     of messages it has started to that rank and of receives it has started from it: what goes beyond will never come.
     `operations` are its latest ones, packed (`comm.journal.packed`), if it has not failed; `decides` is the part of its
-    fingerprint by which it decided what to communicate.
+    fingerprint by which it decided what to communicate. `standing` is where a rank stands that may go on after its
+    failure, if all ranks have failed at the same place; `started` are then its numbers of messages to and from all
+    ranks, by rank and tag. `marks` are those of the messages that it sent last to that rank, by their ordinals.
     """
 
     rank: int
@@ -71,6 +73,9 @@ class EndNotice:
     posted: dict[int, int] = field(default_factory=dict)
     operations: bytes = b""
     decides: dict[str, str] = field(default_factory=dict)
+    standing: tuple[int, ...] | None = None
+    started: tuple[dict[tuple[int, int], int], dict[tuple[int, int], int]] = ({}, {})
+    marks: dict[int, int] = field(default_factory=dict)
 
     @property
     def follows(self) -> bool:
@@ -205,6 +210,10 @@ class ExitGuard:
         """From now on, this is the communicator of the program."""
         self._communicator = communicator
         self._reserve = self._reserve or mmap.mmap(-1, _RESERVE_BYTES)
+        self.withdraw()
+
+    def withdraw(self) -> None:
+        """Take a failure back that was announced: all ranks go on."""
         self._announced = self._claims = False
         self._told, self._failure_text = None, ""
 

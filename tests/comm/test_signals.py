@@ -1,0 +1,135 @@
+"""Signals that come to one rank, or to each at another place: all ranks handle them at the same place, or none does."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from types import FrameType
+from typing import Any
+
+import numpy as np
+import pytest
+
+import numpy_dist
+from numpy_dist import engine
+from numpy_dist.comm import signals
+
+pytestmark = pytest.mark.spmd(ranks=(2, 3))
+
+NUMBER = signal.SIGUSR2
+
+
+class Planted(BaseException):
+    """What a handler raises, as that of SIGINT does."""
+
+
+@pytest.fixture
+def comm() -> Any:
+    found = engine.runtime().comm
+    if found.size == 1:
+        pytest.skip("one rank has nobody to agree with")
+    numpy_dist.asarray(np.arange(4.0)).gather()
+    return found
+
+
+@pytest.fixture(autouse=True)
+def handler(comm: Any) -> Iterator[None]:
+    def raises(number: int, frame: FrameType | None) -> None:
+        raise Planted
+
+    before = signal.signal(NUMBER, raises)
+    assert float(numpy_dist.asarray(np.arange(9.0)).max()) == 8.0  # what is executed takes note of the handler
+    yield
+    signal.signal(NUMBER, before)
+
+
+def _sent_in_a_loop(patch: pytest.MonkeyPatch, sends: bool) -> list[int]:
+    """Let loops be interrupted; how many have run."""
+    backend, runs = engine.runtime().backend, []
+    run = type(backend).run
+
+    def interrupted(self: Any, loop: Any) -> Any:
+        if sends and not runs:
+            signal.raise_signal(NUMBER)
+        runs.append(1)
+        return run(self, loop)
+
+    patch.setattr(type(backend), "run", interrupted)
+    return runs
+
+
+def _all_alike(comm: Any, value: Any) -> bool:
+    told = comm.allgather(value)
+    return told.count(told[0]) == len(told)
+
+
+@pytest.mark.parametrize("rank", [0, 1, None], ids="rank 0,rank 1,all".split(","))
+def test_all_ranks_raise_where_a_value_is_read(comm: Any, monkeypatch: pytest.MonkeyPatch, rank: int | None) -> None:
+    values = np.arange(60.0)
+    x = numpy_dist.asarray(values)
+    y = np.sqrt(x) + x[::-1]
+    with monkeypatch.context() as patch:
+        _sent_in_a_loop(patch, rank in (None, comm.rank))
+        with pytest.raises(Planted):
+            float(y[7])
+    assert np.array_equal(y.gather(), np.sqrt(values) + values[::-1])
+    assert float(y[7]) == np.sqrt(7.0) + 52.0
+
+
+STEPS = 400
+
+
+def _steps(x: Any, first: int, done: list[int]) -> None:
+    for step in range(first, STEPS):
+        x[1:-1] += x[2:]
+        x *= 0.5
+        done.append(step)
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_all_ranks_raise_in_the_same_step_where_no_value_is_read(
+    comm: Any, monkeypatch: pytest.MonkeyPatch, rank: int
+) -> None:
+    values = np.arange(50.0)
+    x = numpy_dist.asarray(values)
+    engine.flush()
+    done: list[int] = []
+    with monkeypatch.context() as patch:
+        _sent_in_a_loop(patch, comm.rank == rank)
+        with pytest.raises(Planted):
+            _steps(x, 0, done)
+    assert 0 < len(done) < STEPS and _all_alike(comm, done)
+    got, wanted = x.gather(), values.copy()
+    _steps(wanted, 0, [])
+    half = got.copy()  # if the step that raised has recorded its first statement
+    half *= 0.5
+    _steps(half, len(done) + 1, [])
+    _steps(got, len(done), [])
+    assert np.array_equal(got, wanted) or np.array_equal(half, wanted)
+
+
+def test_a_signal_of_a_rank_that_calls_nothing_of_ours_is_handled_at_once(comm: Any) -> None:
+    with pytest.raises(Planted):
+        signal.raise_signal(NUMBER)
+    assert _all_alike(comm, 1)
+
+
+def test_a_signal_on_which_ranks_do_not_agree_is_handled_in_the_end(comm: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(signals, "PATIENCE", 0.05)
+    with comm.signals:
+        signal.raise_signal(NUMBER)
+        with pytest.raises(Planted):
+            while True:
+                pass
+    assert comm.signals.number() == 0 and _all_alike(comm, 1)
+
+
+def test_a_handler_that_returns_is_called_on_every_rank_once(comm: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    called: list[int] = []
+    signal.signal(NUMBER, lambda number, frame: called.append(number))
+    x = numpy_dist.asarray(np.arange(30.0))
+    with monkeypatch.context() as patch:
+        _sent_in_a_loop(patch, comm.rank == 0)
+        assert float((x + 1).max()) == 30.0
+    assert float((x + 2).max()) == 31.0
+    assert called == [NUMBER] and _all_alike(comm, called)
