@@ -15,6 +15,7 @@ __all__ = [
     "FallbackWarning",
     "GatherError",
     "LauncherError",
+    "LostValueError",
     "OverrideError",
     "OverrideWarning",
     "RankError",
@@ -68,6 +69,15 @@ class RankError(RuntimeError):
 
 class LauncherError(RuntimeError):
     """The launcher started several ranks, but the MPI library sees only one, or the two do not fit."""
+
+
+class LostValueError(RuntimeError):
+    """The values of an array are lost: an exception has left the execution of a program that was overwriting them.
+
+    The exception that was caught (`KeyboardInterrupt`, say) and the line of the statement are in the message. The error
+    is raised wherever the values are asked for, also those of arrays that were computed from them, until all of the
+    array is assigned anew.
+    """
 
 
 class CommunicationRefused(AssertionError):

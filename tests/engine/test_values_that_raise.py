@@ -45,3 +45,17 @@ def test_a_product_of_texts(ranks, words):
 
     with config(MIN_SHARD_BYTES=0):
         run_simulated(ranks, on_rank)
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3])
+def test_events_of_such_a_statement_are_told_before_it_returns(ranks):
+    """What one rank has met is told with the collective that such a statement is."""
+
+    def on_rank() -> None:
+        x = numpy_dist.asarray(np.array(["1", "2", "23490349034"]))
+        with pytest.warns(RuntimeWarning, match="overflow"):
+            made = x.astype("e")
+        assert np.isinf(made.gather()).tolist() == [False, False, True]
+
+    with config(MIN_SHARD_BYTES=0):
+        run_simulated(ranks, on_rank)

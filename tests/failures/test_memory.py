@@ -64,6 +64,32 @@ comm.barrier() if rank == 1 else float(z[-1].sum())
     assert "script.py:16 in <module>" in job.errors, job.errors
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_ranks_that_all_have_no_memory_go_on(tmp_path: Path, ranks: int) -> None:
+    script = """
+import numpy as np
+import numpy_dist
+from numpy_dist import engine
+d = numpy_dist.arange(250_000.0)
+e = d[1:] + d[:-1]
+for attempt in range(3):
+    for _ in range(attempt + 1):
+        try:
+            big = numpy_dist.zeros((10**6, 10**6))
+        except MemoryError as error:
+            caught = error
+    assert float(d.max()) == 249_999, attempt
+assert np.array_equal(e.gather(), np.arange(1, 499_999, 2.0))
+e += 1
+assert float(e.sum()) == float((np.arange(1, 499_999, 2.0) + 1).sum())
+if engine.runtime().rank == 0:
+    print("caught", type(caught).__name__)
+"""
+    job = run("mpiexec", script, tmp_path, ranks)
+    assert job.code == 0 and "MemoryError" in job.output, job
+
+
 def test_a_pool_tells_of_memory_that_is_not_to_be_had(monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[MemoryError] = []
     pool = Pool(room=lambda: Room(1 << 40, 5000), failed=told.append)

@@ -1,0 +1,69 @@
+"""A statement that cannot be executed raises its error once; other arrays have their values."""
+
+import numpy as np
+import pytest
+
+import numpy_dist
+from numpy_dist import engine
+from numpy_dist.backends.interpreter import Interpreter
+from numpy_dist.engine import schedule
+from numpy_dist.errors import LostValueError
+
+ERRORS = (TypeError, AttributeError)  # of the engine, which is given None
+
+
+def _failing(monkeypatch):
+    run = Interpreter.run
+
+    def fail(self, loop, *args):
+        return run(self, None if any(step.op.ufunc is np.cbrt for step in loop.steps) else loop, *args)
+
+    monkeypatch.setattr(Interpreter, "run", fail)
+
+
+def _unplannable(monkeypatch):
+    fuse = schedule.fuse
+
+    def fail(statements):
+        return None if any(getattr(s.op, "ufunc", None) is np.cbrt for s in statements) else fuse(statements)
+
+    monkeypatch.setattr(schedule, "fuse", fail)
+
+
+@pytest.fixture(autouse=True)
+def interpreted(monkeypatch):
+    """No loop is run by a kernel, of this process or of the cache, and no schedule is kept from before."""
+    monkeypatch.setattr(engine.runtime().backend, "when", "never")
+    schedule.SCHEDULES.clear()
+
+
+@pytest.mark.parametrize("fault", [_failing, _unplannable])
+def test_other_arrays_have_their_values(fault, monkeypatch):
+    fault(monkeypatch)
+    x = numpy_dist.asarray(np.arange(100_000.0))
+    before = x * 3
+    assert float(before[1]) == 3.0
+    y = np.cbrt(x)
+    z = y + 1
+    with pytest.raises(ERRORS):
+        y.gather()
+    for lost in (y, z, y[5:]):
+        with pytest.raises(LostValueError, match=r"Error: .* was raised as cbrt, .*test_statements_that_fail\.py"):
+            lost.gather()
+    np.testing.assert_array_equal((x + 1).gather(), np.arange(100_000.0) + 1)
+    np.testing.assert_array_equal(before.gather(), np.arange(100_000.0) * 3)
+    y[...] = 2.0
+    assert float(y.sum()) == 200_000.0
+
+
+def test_an_update_that_fails_leaves_no_doubtful_values(monkeypatch):
+    _failing(monkeypatch)
+    x = numpy_dist.asarray(np.arange(100_000.0))
+    other = numpy_dist.asarray(np.ones(100_000))
+    x += 1
+    np.cbrt(x, out=x)
+    with pytest.raises(ERRORS):
+        float(x[3])
+    with pytest.raises(LostValueError, match="cbrt"):
+        float(x[3])
+    assert float(other[3]) == 1.0
