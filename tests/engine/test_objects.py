@@ -1,4 +1,4 @@
-"""References to Python objects never lie in the plain memory of shards."""
+"""Values without a place in the plain memory of shards: references to Python objects, and values without a byte."""
 
 from __future__ import annotations
 
@@ -49,7 +49,84 @@ def test_reductions_into_objects():
     assert np.array_equal(into, expected)
 
 
-@pytest.mark.parametrize("dtype", [object, np.dtypes.StringDType(), [("a", "f8"), ("b", "O")]], ids=str)
+OBJECTS = np.array([1, 2, None, 2.5, 3], object)
+MASK, PLACES = np.array([True, False, False, True, False]), np.array([4, 0, 0])
+INTO = np.array([1, 2, 3, 4, 10**50], object)
+
+
+def _assigned(x, key, value):
+    x[key] = value
+    return x
+
+
+def _copied(x, value, **options):
+    np.copyto(x, value, **options)
+    return x
+
+
+def _put(x, places, value):
+    np.put(x, places, value)
+    return x
+
+
+# Of functions that make arrays under test of ndarrays.
+INDEXED = {
+    "mask": lambda a: a(OBJECTS)[a(MASK)],
+    "places": lambda a: a(OBJECTS)[a(PLACES)],
+    "take": lambda a: np.take(a(OBJECTS), a(PLACES)),
+    "compress": lambda a: np.compress(a(MASK), a(OBJECTS)),
+    "set one": lambda a: _assigned(a(OBJECTS), a(MASK), 7),
+    "set several": lambda a: _assigned(a(OBJECTS), a(MASK), a(np.array([7, 8]))),
+    "set places": lambda a: _assigned(a(OBJECTS), a(PLACES), a(np.array([7, 8, 9]))),
+    "put": lambda a: _put(a(OBJECTS), a(PLACES[:2]), a(np.array([7, 8]))),
+    "of objects": lambda a: _assigned(a(np.zeros(5)), a(MASK), a(np.array([7, 8], object))),
+    "places of objects": lambda a: _assigned(a(np.zeros(5)), a(PLACES[:2]), a(np.array([7, 8], object))),
+    "all": lambda a: _assigned(a(np.zeros((5, 2))), ..., a(INTO)[:, None]),
+    "copyto": lambda a: _copied(a(np.zeros(5)), a(OBJECTS), where=a(MASK), casting="unsafe"),
+    "weights": lambda a: np.quantile(a(np.arange(3.0)), 0.5, weights=a(INTO[:3]), method="inverted_cdf"),
+}
+
+
+@pytest.mark.parametrize("name", INDEXED)
+def test_objects_beside_shards(name):
+    expected = INDEXED[name](np.array)
+    with config(FALLBACK="silent"):
+        found = INDEXED[name](numpy_dist.asarray)
+    assert np.shape(found) == expected.shape
+    assert (found.gather() if engine.is_handle(found) else found).tolist() == expected.tolist()
+
+
+def test_casts_of_objects_warn():
+    with pytest.warns(RuntimeWarning, match="overflow encountered in cast"):
+        numpy_dist.asarray(np.zeros(5, "f4"))[...] = INTO
+
+
+NAMES = np.zeros(7, [("name", "S0"), ("value", "i4"), ("end", "V0")])
+NAMES["value"] = range(7)
+NOTHING = {
+    "copy": lambda a: a(np.zeros(7, "V0")).copy(),
+    "two axes": lambda a: a(np.zeros((2, 3), "V0")).T[::-1],
+    "where": lambda a: np.where(a(np.ones(7, bool)), a(np.zeros(7, "V0")), a(np.zeros(7, "V0"))),
+    "concatenate": lambda a: np.concatenate([a(np.zeros(7, "V0")), a(np.zeros(2, "V0"))]),
+    "put": lambda a: _put(a(np.zeros(7, "V0")), a(PLACES), []),
+    "record": lambda a: a(NAMES).copy(),
+    "field": lambda a: a(NAMES)["name"] == b"",
+    "field's end": lambda a: a(NAMES)["end"].copy(),
+    "field's part": lambda a: a(NAMES)["name"][2:],
+    "write": lambda a: _assigned(a(NAMES), "name", b"abc"),
+    "string": lambda a: a(NAMES)["name"].astype("S3"),
+}
+
+
+@pytest.mark.parametrize("name", NOTHING)
+def test_values_without_a_byte(name):
+    expected = NOTHING[name](np.array)
+    with config(FALLBACK="silent"):
+        found = NOTHING[name](numpy_dist.asarray)
+    assert found.shape == expected.shape and found.gather().tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize("dtype", [object, np.dtypes.StringDType(), [("a", "f8"), ("b", "O")], "V0"], ids=str)
 def test_no_storage_of_objects(dtype):
     size = engine.runtime().size
     with pytest.raises(TypeError, match="cannot be sharded"):
