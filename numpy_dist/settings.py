@@ -28,6 +28,9 @@ _BACKENDS = ("auto", "numpy", "numba", "cupy", "null", "fake")
 LISTENERS: dict[str, Callable[[], None]] = {}
 """By the name of a setting: what is called when it was set, or a block that sets it was entered."""
 
+MIRRORS: dict[str, Callable[[], None]] = {}
+"""By the name of a setting: what keeps a copy of its value, called when it may have another one."""
+
 T = TypeVar("T")
 
 
@@ -73,6 +76,8 @@ def _integer(name: str, value: Any, allowed: str) -> int:
 def _bytes(name: str, value: Any) -> int:
     """A parser for a number of bytes: an integer, or a text such as ``"2GiB"``."""
     allowed = "a number of bytes >= 0, as an integer or as a text like '512MiB' or '2GiB'"
+    if name == "AT_ONCE":
+        allowed += ", or 'auto' (as MIN_SHARD_BYTES), or 'off' (the same as 0)"
     if name == "MEMORY_BUDGET":
         allowed += ", or 'auto' (the same as 0: half of the available memory divided by the ranks of this machine)"
         if isinstance(value, str) and value.strip().lower() == "auto":
@@ -84,6 +89,13 @@ def _bytes(name: str, value: Any) -> int:
         _refuse(name, value, allowed)
     shift = _UNITS[match[2].upper()]
     return int(match[1]) << shift if match[1].isdecimal() else int(float(match[1]) * 2**shift)
+
+
+def _at_once(name: str, value: Any) -> int | str:
+    """A parser for a number of bytes, or "auto"; "off" is 0."""
+    if isinstance(value, str) and value.strip().lower() in ("auto", "on", "off"):
+        return 0 if value.strip().lower() == "off" else "auto"
+    return _bytes(name, value)
 
 
 def _seconds(name: str, value: Any) -> float:
@@ -194,6 +206,9 @@ class Settings:
     BACKEND = Setting(_backend, "auto", "What computes on the shards.")
     FALLBACK = Setting(_one_of("warn", "error", "silent"), "warn", "What happens where only gathered NumPy can do it.")
     MIN_SHARD_BYTES = Setting(_bytes, 262144, "Arrays of at least this many bytes are sharded when they are created.")
+    AT_ONCE: Setting[int | str] = Setting(
+        _at_once, "auto", "In one process, arrays of fewer bytes are worked on at once; auto: MIN_SHARD_BYTES; 0: none."
+    )
     NUM_THREADS = Setting(_count, 0, "Threads for each rank; 0: as many as the rank may use.")
     PLUGINS = Setting(_plugins, "own", "Which plug-ins are on: own, all, none, and names, or names with a minus.")
     REPORT = Setting(_one_of("off", "on"), "off", "Whether it is counted, and told at exit, what ran where.")
@@ -239,6 +254,8 @@ class Settings:
         object.__setattr__(self, name, value)
         if name in LISTENERS:
             LISTENERS[name]()
+        if name in MIRRORS:
+            MIRRORS[name]()
 
     def __dir__(self) -> list[str]:
         return [*NAMES, "snapshot"]
@@ -267,12 +284,18 @@ class SettingsBlock:
         self._tokens.append(_nested.set((_nested.get() or {}) | self._values))
         for name in LISTENERS.keys() & self._values.keys():
             LISTENERS[name]()
+        self._mirror()
         return config
+
+    def _mirror(self) -> None:
+        for name in MIRRORS.keys() & self._values.keys():
+            MIRRORS[name]()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         _nested.reset(self._tokens.pop())
+        self._mirror()
 
 
 config = Settings()

@@ -16,7 +16,7 @@ from numpy_dist.settings import NAMES, Settings, config
 def test_the_names_are_the_documented_ones():
     assert set(NAMES) == {
         "BACKEND", "FALLBACK", "MIN_SHARD_BYTES", "NUM_THREADS", "CACHE_DIR", "COMPILE", "TRANSPORT", "MEMORY_BUDGET",
-        "CHECK", "TIMEOUT", "ON_TIMEOUT", "CACHE_SIZE", "PLUGINS", "REPORT",
+        "CHECK", "TIMEOUT", "ON_TIMEOUT", "CACHE_SIZE", "PLUGINS", "REPORT", "AT_ONCE",
     }  # fmt: skip
 
 
@@ -78,6 +78,9 @@ def test_blocks_belong_to_their_context_and_assignments_to_the_process():
 @pytest.mark.parametrize(
     ("name", "value", "parsed"),
     [
+        ("AT_ONCE", "auto", "auto"),
+        ("AT_ONCE", "off", 0),
+        ("AT_ONCE", "64 KiB", 65536),
         ("CHECK", True, "on"),
         ("CHECK", "off", "off"),
         ("MEMORY_BUDGET", "auto", 0),
@@ -100,6 +103,7 @@ def test_values_are_parsed(name, value, parsed):
 @pytest.mark.parametrize(
     ("name", "value"),
     [
+        ("AT_ONCE", "soon"),
         ("BACKEND", "torch"),
         ("FALLBACK", None),
         ("MIN_SHARD_BYTES", -1),

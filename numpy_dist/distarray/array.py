@@ -18,10 +18,13 @@ from numpy_dist.distarray.indexing import Indexing
 from numpy_dist.distarray.interface import NEEDS_MEMORY, Refusals
 from numpy_dist.distarray.methods import Methods
 from numpy_dist.distarray.operators import Operators, numpy_stand_in
+from numpy_dist.ir import structure
 from numpy_dist.layout.layout import Layout
 from numpy_dist.layout.mesh import Mesh
 
 __all__ = ["DistArray"]
+
+_MOST_FLAT = 32  # axes that NumPy's iterator over elements takes
 
 
 class DistArray(Operators, Indexing, Methods, Refusals):
@@ -77,15 +80,15 @@ class DistArray(Operators, Indexing, Methods, Refusals):
 
     @shape.setter
     def shape(self, shape: Any) -> None:
-        self._become(_reshaped(self._array, shape, lambda array: setattr(array, "shape", shape)))
+        self._become(_changed(self._array, "shape", shape))
 
     if hasattr(np.ndarray, "_set_shape"):  # since NumPy 2.5, where setting the attribute is deprecated
 
         def _set_shape(self, shape: Any, /) -> None:
-            self._become(_reshaped(self._array, shape, lambda array: array._set_shape(shape)))
+            self._become(_changed(self._array, "_set_shape", shape))
 
         def _set_dtype(self, dtype: Any, /) -> None:
-            self._become(_changed(self._array, lambda array: array._set_dtype(dtype)))
+            self._become(_changed(self._array, "_set_dtype", dtype))
 
     @property
     def dtype(self) -> np.dtype:
@@ -94,7 +97,7 @@ class DistArray(Operators, Indexing, Methods, Refusals):
 
     @dtype.setter
     def dtype(self, dtype: Any) -> None:
-        self._become(_changed(self._array, lambda array: setattr(array, "dtype", dtype)))
+        self._become(_changed(self._array, "dtype", dtype))
 
     @property
     def strides(self) -> tuple[int, ...]:
@@ -103,7 +106,7 @@ class DistArray(Operators, Indexing, Methods, Refusals):
 
     @strides.setter
     def strides(self, strides: Any) -> None:
-        changed = _changed(self._array, lambda array: setattr(array, "strides", strides))
+        changed = _changed(self._array, "strides", strides)
         if self._storage is not None and not _is_within(changed, self._storage.nbytes):
             raise ValueError("strides is not compatible with available memory")
         self._become(changed)
@@ -158,7 +161,7 @@ class DistArray(Operators, Indexing, Methods, Refusals):
             return owner if owner is not None and owner._storage is storage else None  # type: ignore[return-value]
         first = None if storage.owner is None else storage.owner()
         known = first is not None and first is not self and first._storage is storage
-        return first if known else self._view(lambda a: whole)
+        return first if known else self._seen_as(whole)
 
     @property
     def data(self) -> Any:
@@ -180,17 +183,17 @@ class DistArray(Operators, Indexing, Methods, Refusals):
     @property
     def T(self) -> DistArray:
         """View with the axes in reverse order."""
-        return self._owned(self._view(lambda a: a.T))
+        return self._owned(self._view(structure.attribute, "T"))
 
     @property
     def mT(self) -> DistArray:
         """View with the last two axes swapped."""
-        return self._owned(self._view(lambda a: a.mT))
+        return self._owned(self._view(structure.attribute, "mT"))
 
     @property
     def real(self) -> DistArray:
         """View of the real part (the array itself where it is real)."""
-        return self._view(lambda a: a.real) if self._array.dtype.kind == "c" else self
+        return self._view(structure.attribute, "real") if self._array.dtype.kind == "c" else self
 
     @real.setter
     def real(self, value: Any) -> None:
@@ -200,7 +203,7 @@ class DistArray(Operators, Indexing, Methods, Refusals):
     def imag(self) -> DistArray:
         """View of the imaginary part; zeros that cannot be written where the array is real."""
         if self._storage is None or self._array.dtype.kind == "c":
-            return self._view(lambda a: a.imag)
+            return self._view(structure.attribute, "imag")
         order = "F" if self._array.flags.fnc else "C"
         zeros = engine.full(self.shape, np.zeros((), self.dtype)[()], self.dtype, order, engine.layout_of(self))
         zeros.setflags(write=False)
@@ -217,6 +220,8 @@ class DistArray(Operators, Indexing, Methods, Refusals):
         """Iterator over the elements in C order, which can be indexed and assigned to."""
         from numpy_dist.distarray.flat import FlatIterator
 
+        if self._array.ndim > _MOST_FLAT:
+            np.zeros((1,) * self._array.ndim).flat  # noqa: B018  # NumPy's error
         return FlatIterator(self)
 
     @flat.setter
@@ -323,7 +328,8 @@ class DistArray(Operators, Indexing, Methods, Refusals):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the gathered values (collective); loading, on all ranks alike, keeps each rank's part."""
-        return _restore, (self.gather(), self._storage is not None)
+        values: Any = self.gather()
+        return _restore, (values if self.flags.forc else values.copy("C"), self._storage is not None)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return np.empty(0).__dlpack_device__()
@@ -343,33 +349,23 @@ def _part(x: Any, name: str, value: Any) -> np.ndarray:
     return getattr(made, name)
 
 
-def _changed(array: np.ndarray, change: Callable[[Any], None]) -> np.ndarray:
-    """Another ndarray (or phantom) for the same data, changed; NumPy warns of that at the user's line."""
-    changed = array[...]
+def _changed(array: np.ndarray, name: str, value: Any) -> np.ndarray:
+    """Another ndarray (or phantom) for the same data, with an attribute set; NumPy warns of that at the user's line."""
     log: list[Any] = []
     try:
         with outcome.Recorded(log):
-            change(changed)
+            return structure.view(array, structure.changed, name, value)
     finally:
         outcome.warn_again(log)
-    return changed
-
-
-def _reshaped(array: np.ndarray, shape: Any, change: Callable[[Any], None]) -> np.ndarray:
-    """As `_changed`. Where values would have to move NumPy complains, but only after it has copied (read) them all."""
-    try:
-        array.reshape(shape, copy=False)
-    except ValueError as error:
-        if "copy" in str(error):
-            with outcome.Recorded([]):
-                np.ones((2, 2)).T.shape = 4  # NumPy's complaint
-    return _changed(array, change)
 
 
 def _whole(storage: Any) -> np.ndarray:
     """The phantom of all of a storage, with the axes as they were when it was made."""
+    if storage.made_as is not None:
+        return storage.made_as
     whole = storage.phantom()
-    return whole if storage.axes is None else whole.transpose(np.argsort(storage.axes))
+    axes = storage.axes
+    return whole if axes is None else structure.view(whole, np.ndarray.transpose, np.argsort(axes))
 
 
 def _is_within(phantom: np.ndarray, nbytes: int) -> bool:

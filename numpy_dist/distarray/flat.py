@@ -9,6 +9,21 @@ from typing import Any
 import numpy as np
 
 from numpy_dist import engine
+from numpy_dist.ir import structure
+
+
+def _count(key: Any) -> int:
+    """How many elements an array of integers or of truth values picks (collective for a distributed mask)."""
+    key = key if engine.is_handle(key) else np.asarray(key)
+    return int(np.count_nonzero(key)) if key.dtype.kind == "b" else key.size
+
+
+def _repeated(values: Any, count: int) -> Any:
+    """One value, or so many: the given ones again and again, as often as they fit, as flatiter does."""
+    return values if values.size in (1, count) else np.resize(values, count)
+
+
+_END = object()
 
 
 def _comparison(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
@@ -84,11 +99,19 @@ class FlatIterator:
     def __next__(self) -> Any:
         if self.index >= self.base.size:
             raise StopIteration
-        if self._values is None:
-            self._values = iter(self._flattened()[self.index :])
-        value = next(self._values)
+        found = next(self._values, _END) if self._values is not None else _END
+        if found is _END:  # of a line
+            self._values = iter(self._line())
+            found = next(self._values)
         self._index += 1
-        return value
+        return found
+
+    def _line(self) -> Any:
+        """A view of the next elements, as many as possible: of all, or of those along the last axis."""
+        if self.base.ndim == 0 or self.base.flags.c_contiguous:
+            return self._flattened()[self.index :]
+        *line, start = self.coords
+        return self.base._view(structure.index, (*line, slice(start, None)))
 
     def _index_of(self, key: Any, writes: bool = False) -> Any:
         """An index as the flattened array takes it, after NumPy's errors and warnings for what is none."""
@@ -97,7 +120,7 @@ class FlatIterator:
         if isinstance(key, np.ndarray | list) and np.asarray(key).dtype.kind in "iu":
             return key
         self._stand_in().flat[key]
-        if writes and key in ((), (Ellipsis,)):  # before 2.4 NumPy ends the process
+        if writes and isinstance(key, tuple) and key in ((), (Ellipsis,)):  # before 2.4 NumPy ends the process
             raise IndexError("Assigning to a flat iterator with a 0-D index is not supported")
         if isinstance(key, tuple):
             return self._index_of(key[0], writes) if key else Ellipsis
@@ -130,20 +153,25 @@ class FlatIterator:
         key, flattened = self._index_of(key, writes=True), self._flattened()
         is_view = flattened._storage is base._storage and base._array.flags.c_contiguous
         target = flattened if is_view else flattened.copy()
-        whole = target[key] if isinstance(key, (slice, type(Ellipsis))) else None
-        if whole is None:
-            try:
-                target[key] = value
-            except IndexError:
-                self._refuse(key)
-                raise
-        elif whole.size:
-            # The values are repeated as often as they fit, as flatiter does.
-            values = value if engine.is_handle(value) else np.asarray(value, base.dtype)
-            flat = values.reshape(-1)
-            if flat.size == 0:
-                raise ValueError("Error setting single item of array.")
-            whole[...] = flat if flat.size in (1, whole.size) else np.resize(flat, whole.size)
+        if type(key) is int:
+            few = np.ones([min(n, 2) for n in value.shape], value.dtype) if engine.is_handle(value) else value
+            # NumPy's errors for what is not one element, and for casts that may not happen; assigning warns of them.
+            state: Any = {name: act if act == "raise" else "ignore" for name, act in np.geterr().items()}
+            with np.errstate(**state):
+                np.zeros(1, base.dtype).flat[0] = few
+        else:
+            value = np.reshape(value if engine.is_handle(value) else np.asarray(value, base.dtype), -1)
+            if not value.size:
+                return
+        try:
+            if isinstance(key, slice | EllipsisType):
+                whole = target[key]
+                whole[...] = _repeated(value, whole.size)
+            else:
+                target[key] = value if type(key) is int else _repeated(value, _count(key))
+        except IndexError:
+            self._refuse(key)
+            raise
         if not is_view:
             base[...] = target.reshape(base.shape)
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from numpy_dist import engine
+from numpy_dist.ir import structure
 
 
 def array_repr(x: Any, max_line_width: Any = None, precision: Any = None, suppress_small: Any = None) -> str:
@@ -67,7 +68,7 @@ def printed_part(x: Any, threshold: int, edgeitems: int) -> tuple[np.ndarray, bo
     summarised : bool
     """
     if x.size <= threshold or edgeitems == 0:  # without edges NumPy's text depends on all elements
-        return (x.gather() if engine.is_sharded(x) else x._array), False
+        return (x.gather() if engine.is_sharded(x) else engine.plain(x)), False
     short = tuple(min(n, 2 * edgeitems + 1) for n in x.shape)
     part = np.empty(short, x.dtype)
     pieces = []
@@ -78,8 +79,8 @@ def printed_part(x: Any, threshold: int, edgeitems: int) -> tuple[np.ndarray, bo
             head = slice(0, edgeitems + 1)
             pieces.append([(head, head), (slice(edgeitems + 1, None), slice(n - edgeitems, n))])
     for corner in itertools.product(*pieces):
-        source = x._view(lambda a, index=tuple(p[1] for p in corner): a[index])
-        part[tuple(p[0] for p in corner)] = source.gather() if engine.is_sharded(x) else source._array
+        source = x._view(structure.index, tuple(p[1] for p in corner))
+        part[tuple(p[0] for p in corner)] = source.gather() if engine.is_sharded(x) else engine.plain(source)
     return part, True
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterator
+from contextlib import suppress
 from types import EllipsisType, NoneType
 from typing import Any
 
@@ -12,14 +13,23 @@ import numpy as np
 from numpy_dist import engine
 from numpy_dist.dispatch.core import fallback, policy, registry
 from numpy_dist.distarray.operators import numpy_stand_in, wrap, wrap_of
+from numpy_dist.engine import windows
+from numpy_dist.ir import structure
 
 _BASIC = frozenset({int, slice, NoneType, EllipsisType, np.int64, np.int32, np.intp})
 _are_basic = _BASIC.issuperset
 _SCALARS = frozenset({int, float, complex, bool, str, bytes, list, tuple, range})
+_ndarray = np.ndarray
 _BLOCK_BYTES = 1 << 16
 _LOOP = 1000  # elements read one by one, after which a loop is told what it costs
 _selected, _assign_part = engine.selected, engine.assign_part  # saves a look-up for each slice
 _WHY_GATHERED = "integer-array indexing is not distributed"
+
+
+def is_basic(key: Any) -> bool:
+    """Whether an index consists of integers, slices, None and ``...``."""
+    kind = type(key)
+    return kind in _BASIC or (kind is tuple and _are_basic(map(type, key)))
 
 
 def _is_array(item: Any) -> bool:
@@ -80,12 +90,35 @@ def _detached(record: np.void) -> np.void:
     return kept[()]  # type: ignore[return-value]
 
 
-def _refuse_sequence(key: Any, ndim: int, value: Any, dtype: np.dtype) -> None:
-    """NumPy's error for lists that are nested more deeply than what they are assigned to has axes."""
-    if ndim == 0 and not _has_ellipsis(key):
-        np.empty(1, dtype)[0] = value
-    else:
-        np.empty((1,) * ndim, dtype)[...] = value
+def _converted(key: Any, value: Any, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    """What is no array as one that can be assigned, or NumPy's error: it depends on what `key` selects.
+
+    One element takes a sequence as such, be it as an object, a record or an error; an array takes its elements.
+    """
+    is_letters = dtype.char == "c" and isinstance(value, str | bytes)  # a sequence of characters, for this dtype
+    if not shape or (isinstance(value, np.generic) and not is_letters):
+        cell = np.empty(1, dtype)
+        cell[(0, ...) if _has_ellipsis(key) else 0] = value
+        return cell.reshape(())
+    made = np.asarray(value, dtype)
+    if made.ndim > len(shape):
+        np.empty((1,) * len(shape), dtype)[...] = value  # NumPy's error for lists that are nested more deeply
+    return made
+
+
+def _assign_begun(target: Any, value: Any) -> None:
+    """Assign those elements of a sequence that NumPy has assigned when one of them raises."""
+    shown = [np.full(target.shape, fill, target.dtype) for fill in (0, 1)] if target.dtype.kind in "biufc" else []
+    for stand in shown:
+        with suppress(OverflowError, TypeError, ValueError):
+            stand[...] = value
+    if shown and (shown[0] == shown[1]).any():
+        engine.assign(target, shown[0], shown[0] == shown[1])
+
+
+def _is_packed(value: Any, dtype: np.dtype) -> bool:
+    """Whether NumPy converts a scalar by ``int`` or ``str``, which may raise, instead of casting it."""
+    return isinstance(value, np.generic) and value.dtype.kind not in "cV" and dtype.kind in "iSU"
 
 
 def _set_items(array: np.ndarray, key: Any, value: Any) -> np.ndarray:
@@ -102,28 +135,45 @@ class Indexing(engine.Handle):
 
     def __getitem__(self, key: Any) -> Any:
         if self._storage is not None:
+            window = self._window
+            if window.readable and is_basic(key):
+                part = self._real[key]
+                if type(part) is not _ndarray:
+                    return part
+                if part.nbytes < windows.limit and part.nbytes != self._real.nbytes:
+                    return windows.at_hand(part, window)
             made = _selected(self, key, True)
             if made is not None:
+                if made._array.nbytes < windows.limit and windows.can_open(self):
+                    return self[key] if made._array.nbytes != self._array.nbytes else made
                 return made
+            if windows.limit and not self._window.readable and is_basic(key) and windows.can_open(self):
+                return self[key]
         kind = type(key)
         if kind in _BASIC or (kind is tuple and _are_basic(map(type, key))):
             storage = self._storage
             if storage is None:
                 return wrap_of(self, self._array[key])
-            return self._owned(self._sharded_view(self._array[key])) if kind is slice else self._basic_view(key)
+            return self._owned(self._view(structure.index, key)) if kind is slice else self._basic_view(key)
         if _fields(key):
-            return self._view(lambda a: a[key])
-        items = tuple(_normal(item) for item in (key if kind is tuple else (key,)))
+            return self._view(structure.fields, key)
+        items = tuple(_normal(item) for item in (key if isinstance(key, tuple) else (key,)))
         self._check_index(items, key)
         if self._storage is None and not any(engine.is_sharded(item) for item in items):
-            plain = tuple(item._array if isinstance(item, engine.Handle) else item for item in items)
-            return wrap(type(self), self._array[plain])
+            return wrap(type(self), self._array[tuple(map(engine.plain, items))])
         return self._sharded_items(items)
 
     def __setitem__(self, key: Any, value: Any) -> None:
         if self._storage is not None:
+            if self._window.readable and windows.assign(self, key, value):
+                return
             ref = _selected(self, key)
-            if ref is not None and _assign_part(ref, value):
+            if ref is not None:
+                if ref.array.nbytes < windows.limit and windows.can_open(self) and windows.assign(self, key, value):
+                    return
+                if _assign_part(ref, value):
+                    return
+            elif windows.limit and is_basic(key) and windows.can_open(self) and windows.assign(self, key, value):
                 return
         kind = type(key)
         if kind in _BASIC or (kind is tuple and _are_basic(map(type, key))):
@@ -131,27 +181,32 @@ class Indexing(engine.Handle):
         elif _fields(key):
             target = self[key]
         else:
-            items = tuple(_normal(item) for item in (key if kind is tuple else (key,)))
+            items = tuple(_normal(item) for item in (key if isinstance(key, tuple) else (key,)))
             self._check_index(items, key)
             if not all(type(item) in _BASIC or isinstance(item, slice) for item in items):
                 self._set_advanced(items, value)
                 return
             target = self._writable_view(items)
-        if type(value) in _SCALARS:
-            made = np.asarray(value, target._array.dtype)  # as NumPy converts what is assigned
-            if made.ndim > target._array.ndim:
-                _refuse_sequence(key, target._array.ndim, value, made.dtype)
-            value = made
+        if target._storage is None and not engine.is_sharded(value):
+            self._array[key] = engine.plain(value)
+            return
+        dtype = target._array.dtype
+        if type(value) in _SCALARS or _is_packed(value, dtype):
+            try:
+                value = _converted(key, value, target._array.shape, dtype)
+            except (OverflowError, TypeError, ValueError):
+                if type(value) in (list, tuple):
+                    _assign_begun(target, value)
+                raise
         elif not target._array.ndim and _is_array(value) and value.ndim and not _has_ellipsis(key):
-            np.empty(1, target._array.dtype)[0] = numpy_stand_in(value)  # NumPy's error, or its warning before 2.4
+            np.empty(1, dtype)[0] = numpy_stand_in(value)  # NumPy's error, or its warning before 2.4
         engine.assign(target, value)
 
     def _writable_view(self, key: Any) -> Any:
         """What a basic index selects, as an array also where it is one element."""
-        items = key if type(key) is tuple else (key,)
-        array = self._array
-        found = array[items] if Ellipsis in items else array[(*items, ...)]
-        return wrap_of(self, found) if self._storage is None else self._owned(self._sharded_view(found))
+        if self._storage is None:
+            return wrap_of(self, structure.index(self._array, key))
+        return self._owned(self._view(structure.index, key))
 
     def _check_index(self, items: tuple, key: Any) -> None:
         """NumPy's error for items that are no indices: floats, strings, objects."""
@@ -182,7 +237,7 @@ class Indexing(engine.Handle):
         for name in _rules("getitem", items):
             try:
                 return registry.internal_function(name)(self, items)
-            except registry.Declined as declined:
+            except (registry.Declined, engine.Unshardable) as declined:
                 reason = declined.reason
         return fallback.call(operator.getitem, (self, items), {}, reason)
 
@@ -190,23 +245,22 @@ class Indexing(engine.Handle):
         if not engine.may_write(self._array):
             raise ValueError("assignment destination is read-only")
         if self._storage is None and not any(engine.is_sharded(item) for item in (*items, value)):
-            plain = tuple(item._array if isinstance(item, engine.Handle) else item for item in items)
-            engine.assign(
-                self, _set_items(self._array, plain, value._array if isinstance(value, engine.Handle) else value)
-            )
+            engine.assign(self, _set_items(self._array, tuple(map(engine.plain, items)), engine.plain(value)))
             return
         reason = _WHY_GATHERED
         basic = _integers(items)
         if basic is not None:
             self[basic] = value
             return
-        if _has_mask(items) and type(value) in _SCALARS:
+        if _has_mask(items) and (type(value) in _SCALARS or _is_packed(value, self._array.dtype)):
             value = np.asarray(value, self._array.dtype)
+        elif _is_array(value) and not engine.shardable(value.dtype):  # which all ranks have
+            value = engine.plain(value).astype(self._array.dtype)
         for name in _rules("setitem", items):
             try:
                 registry.internal_function(name)(self, items, value)
                 return
-            except registry.Declined as declined:
+            except (registry.Declined, engine.Unshardable) as declined:
                 reason = declined.reason
         engine.assign(self, fallback.call(_set_items, (self, items, value), {}, reason))
 
@@ -218,7 +272,7 @@ class Indexing(engine.Handle):
 
     def __iter__(self) -> Iterator[Any]:
         if self._array.ndim == 0:
-            return iter(self._array)  # NumPy's error
+            return iter(np.empty(()))  # NumPy's error
         if self._storage is not None and self._array.ndim == 1:
             return self._scalars()
         return (self[i] for i in range(len(self._array)))
@@ -241,7 +295,7 @@ class Indexing(engine.Handle):
             yield values[i - start]
 
     def _block(self, start: int, stop: int) -> Any:
-        return self._view(lambda a: a[start:stop])
+        return self._view(structure.index, slice(start, stop))
 
     def __contains__(self, value: Any) -> bool:
         if self._storage is None and not isinstance(value, engine.Handle):

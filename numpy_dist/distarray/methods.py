@@ -8,16 +8,20 @@ import operator
 import os
 import pickle
 from collections.abc import Callable
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from numpy_dist import engine
 from numpy_dist.comm.portable import portable_error, restored
-from numpy_dist.dispatch.core import protocol
+from numpy_dist.dispatch.core import fallback, protocol
 from numpy_dist.distarray.operators import numpy_stand_in, wrap, wrap_of
-from numpy_dist.errors import UnsupportedError
-from numpy_dist.ir.rules import memory_order
+from numpy_dist.engine.handle import SHUT
+from numpy_dist.ir import structure
+from numpy_dist.ir.rules import memory_order, only_asking
+
+_NOTHING = contextlib.nullcontext()
 
 
 def call(function: Callable[..., Any], x: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
@@ -70,14 +74,14 @@ def _view_method(name: str) -> Callable[..., Any]:
 
     @functools.wraps(view, assigned=("__name__", "__doc__"), updated=())
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        found = view(self._array, *args, **kwargs)
-        return self if found is self._array else self._view(lambda _: found)
+        found = structure.view(self._array, view, *args, **kwargs)
+        return self if found is self._array else self._seen_as(found)
 
     return method
 
 
-def _in_place_method(name: str, function: Callable[..., Any]) -> Callable[..., None]:
-    """A method that overwrites the array with what a NumPy function makes of it."""
+def _in_place_method(name: str, function: Callable[..., Any], place: int) -> Callable[..., None]:
+    """A method that overwrites the array with what a NumPy function makes of it; `place` is that of the axis."""
     eager = getattr(np.ndarray, name)
 
     @functools.wraps(eager, assigned=("__name__", "__doc__"), updated=())
@@ -85,6 +89,11 @@ def _in_place_method(name: str, function: Callable[..., Any]) -> Callable[..., N
         if not engine.may_write(self._array):
             eager(numpy_stand_in(self), *args, **kwargs)  # NumPy's error
         if self._storage is not None:
+            try:
+                operator.index(args[place] if len(args) > place else kwargs.get("axis", -1))
+            except TypeError:  # the function also takes None
+                eager(np.empty((1,) * self._array.ndim, self._array.dtype), *args, **kwargs)  # NumPy's error
+                raise
             engine.assign(self, call(function, self, args, kwargs))
             return
         changed = self._array.copy()
@@ -108,7 +117,6 @@ class Methods(engine.Handle):
     argmin = _method("argmin", np.argmin)
     argpartition = _method("argpartition", np.argpartition)
     argsort = _method("argsort", np.argsort)
-    choose = _method("choose", np.choose)
     cumprod = _method("cumprod", np.cumprod)
     cumsum = _method("cumsum", np.cumsum)
     dot = _method("dot", np.dot)
@@ -130,11 +138,10 @@ class Methods(engine.Handle):
     diagonal = _view_method("diagonal")
     getfield = _view_method("getfield")
     squeeze = _view_method("squeeze")
-    swapaxes = _view_method("swapaxes")
     transpose = _view_method("transpose")
 
-    partition = _in_place_method("partition", np.partition)
-    sort = _in_place_method("sort", np.sort)
+    partition = _in_place_method("partition", np.partition, 1)
+    sort = _in_place_method("sort", np.sort, 0)
 
     def astype(
         self, dtype: Any, order: Any = "K", casting: Any = "unsafe", subok: bool = True, copy: bool = True
@@ -143,13 +150,21 @@ class Methods(engine.Handle):
         if self._storage is None:
             result = self._array.astype(dtype, order=order, casting=casting, copy=copy)
             return self if result is self._array else wrap(type(self), result)
-        target = np.zeros((0,) * self._array.ndim, self._array.dtype).astype(dtype, casting=casting).dtype
+        with only_asking() if self._array.dtype.kind == "c" else _NOTHING:
+            target = np.zeros(0, self._array.dtype).astype(dtype, casting=casting).dtype
+        if target.kind == "M" and self._array.dtype.kind in "SUT" and np.datetime_data(target)[0] == "generic":
+            options = {"order": order, "casting": casting, "copy": copy}
+            return fallback.call(np.ndarray.astype, (self, dtype), options, "the unit of dates depends on all texts")
         flags = self._array.flags
         order = memory_order(order)
         in_order = order == "K" or (flags.forc if order == "A" else flags[f"{order}_CONTIGUOUS"])  # type: ignore[index]
         if not copy and in_order and target == self._array.dtype:
             return self
         return engine.copy(self, dtype=target, order=order)
+
+    def swapaxes(self, axis1: int, axis2: int) -> Any:
+        """View with two axes interchanged (as `numpy.swapaxes`)."""
+        return self._owned(self._view(np.ndarray.swapaxes, axis1, axis2))
 
     def byteswap(self, inplace: bool = False) -> Any:
         """Swap the bytes of the elements (as ndarray.byteswap)."""
@@ -160,6 +175,10 @@ class Methods(engine.Handle):
             numpy_stand_in(self).byteswap(inplace=True)  # NumPy's error
         engine.assign(self, swapped)
         return self
+
+    def choose(self, *choices: Any, out: Any = None, mode: Any = "raise") -> Any:
+        """Elements of the arrays that this array's numbers choose; several arguments are the arrays, as of ndarray."""
+        return call(np.choose, self, (choices[0] if len(choices) == 1 else choices,), {"out": out, "mode": mode})
 
     def clip(self, min: Any = None, max: Any = None, out: Any = None, **kwargs: Any) -> Any:
         """Limit the values to an interval (as `numpy.clip`)."""
@@ -214,7 +233,7 @@ class Methods(engine.Handle):
         else:
             index = (0,) * self._array.ndim
         key: Any = (*(int(i) for i in index), ...)
-        return engine.item(self._view(lambda a: a[key])).item()
+        return engine.item(self._view(structure.index, key)).item()
 
     def put(self, indices: Any, values: Any, mode: Any = "raise") -> None:
         """Set elements by flat index (as `numpy.put`)."""
@@ -226,7 +245,7 @@ class Methods(engine.Handle):
         if self._storage is None:
             return wrap_of(self, self._array.reshape(*shape, **options))
         if not shape:
-            self._array.reshape(*shape)  # NumPy's error
+            numpy_stand_in(self).reshape(*shape)  # NumPy's error
         return call(np.reshape, self, (shape[0] if len(shape) == 1 else shape,), options)
 
     def resize(self, *new_shape: Any, **options: Any) -> None:
@@ -238,13 +257,17 @@ class Methods(engine.Handle):
         shape = (operator.index(shape),) if np.ndim(shape) == 0 else tuple(map(operator.index, shape))
         if not self._array.flags.forc:
             raise ValueError("resize only works on single-segment arrays")
+        if prod(shape) == self._array.size and self._array.flags.c_contiguous:
+            self._become(self.reshape(shape)._array)  # the memory stays, as in NumPy
+            return
         if self.base is not None:
             raise ValueError("cannot resize this array: it does not own its data")
         resized = engine.full(shape, np.zeros((), self._array.dtype)[()], self._array.dtype)
         common = min(self._array.size, resized._array.size)
         target, source = resized.reshape(-1), self.reshape(-1)
-        engine.assign(target._view(lambda a: a[:common]), source._view(lambda a: a[:common]))
+        engine.assign(target[:common], source[:common])
         self._array, self._storage, self._ref, self._token = resized._array, resized._storage, None, resized._token
+        self._window = SHUT
 
     def setfield(self, val: Any, dtype: Any, offset: int = 0) -> None:
         """Write a value into a field given by dtype and offset."""
@@ -264,10 +287,7 @@ class Methods(engine.Handle):
 
         As `type`, ``numpy.ndarray`` is taken for this class; other classes of arrays are refused.
         """
-        made = self._owned(self._view(lambda a: a.view(*args, **kwargs)))
-        if type(made._array) is not np.ndarray:
-            raise UnsupportedError("a distributed array has no view as another array class; use x.gather() or x.local")
-        return made
+        return self._owned(self._view(structure.view_as, *args, **kwargs))
 
     # ---- methods that need the values in one place
 
@@ -320,12 +340,12 @@ class Methods(engine.Handle):
     def _own_metadata(self) -> np.ndarray:
         """The ndarray behind the handle, made this handle's own if it is one that handles share."""
         if self._storage is not None:
-            self._become(self._array[...])
+            self._become(structure.view(self._array, structure.itself))
         return self._array
 
     def _become(self, array: np.ndarray) -> None:
         """See the same data through another ndarray (or phantom)."""
-        self._array, self._ref = array, None
+        self._array, self._ref, self._window = array, None, SHUT
 
 
 def _write_bytes(file: Any, data: bytes) -> None:

@@ -227,7 +227,7 @@ def _stand_in(value: Any) -> Any:
 _OLD_POWERS = (np.ones(1, np.float32) ** np.float64(2)).dtype == np.float32
 
 
-def _fast_power(array: np.ndarray, exponent: Any, in_place: bool = False) -> np.ufunc | None:
+def fast_power(array: np.ndarray, exponent: Any, in_place: bool = False) -> np.ufunc | None:
     """The ufunc that NumPy's `**` takes instead of `power`, if any (``fast_scalar_power`` in NumPy's number.c)."""
     kind = array.dtype.kind
     if kind == "O":
@@ -296,13 +296,13 @@ class Operators(engine.Handle):
         if modulo is not None:
             return NotImplemented
         if self._storage is not None:
-            ufunc = _fast_power(self._array, other)
+            ufunc = fast_power(self._array, other)
             if ufunc is not None:
                 return _elementwise(ufunc, (self,))
         return self._power(self, other)
 
     def __ipow__(self, other: Any) -> Any:  # type: ignore[misc]
-        ufunc = _fast_power(self._array, other, True) if self._storage is not None else None
+        ufunc = fast_power(self._array, other, True) if self._storage is not None else None
         if ufunc is None:
             return self._power_in_place(self, other)
         _elementwise(ufunc, (self,), out=(self,))
@@ -320,9 +320,12 @@ class Operators(engine.Handle):
             return NotImplemented
         if self._storage is None and not engine.is_sharded(value):
             array = self._array
-            array @= value._array if engine.is_handle(value) else value
+            array @= engine.plain(value)
             return self
-        engine.assign(self, self @ other, casting="same_kind")
+        made: Any = self @ other if np.ndim(value) > 1 else None
+        if np.shape(made) != self._array.shape or not self._array.ndim:  # the product is not repeated, as values are
+            engine.numpy_error(operator.imatmul, (self, value))
+        engine.assign(self, made, casting="same_kind")
         return self
 
     def _matmul(self, other: Any, left: Any, right: Any) -> Any:
@@ -331,8 +334,7 @@ class Operators(engine.Handle):
             return NotImplemented
         operands = (left, right) if value is _FOREIGN else (left, value) if other is right else (value, right)
         if self._storage is None and value is not _FOREIGN and not engine.is_sharded(value):
-            plain = [x._array if isinstance(x, engine.Handle) else x for x in operands]
-            return wrap(type(self), operator.matmul(*plain))
+            return wrap(type(self), operator.matmul(*map(engine.plain, operands)))
         return protocol.array_ufunc(self, np.matmul, "__call__", operands, {})
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
@@ -363,7 +365,10 @@ def _replay_into(op: Op, inputs: tuple, kwargs: dict[str, Any]) -> Any:
 def _call_replicated(cls: Any, ufunc: np.ufunc, inputs: tuple) -> Any:
     """NumPy's own ufunc where no operand is sharded and none is of a foreign type; NotImplemented for other calls."""
     if len(inputs) == 1:
-        result = ufunc(inputs[0]._array)
+        (only,) = inputs  # whoever calls the protocol by hand may pass any
+        if type(only) is not cls or only._storage is not None:
+            return NotImplemented
+        result = ufunc(only._array)
     elif len(inputs) == 2:
         left, right = inputs
         if type(left) is cls and left._storage is None:
@@ -385,7 +390,7 @@ def _call_replicated(cls: Any, ufunc: np.ufunc, inputs: tuple) -> Any:
 
 # -- operators of ufuncs that somebody else has overridden -----------------------------------------------------------
 
-_OPERATORS: dict[np.ufunc, tuple[str, ...]] = {
+OPERATORS: dict[np.ufunc, tuple[str, ...]] = {
     np.add: ("__add__", "__radd__", "__iadd__"),
     np.subtract: ("__sub__", "__rsub__", "__isub__"),
     np.multiply: ("__mul__", "__rmul__", "__imul__"),
@@ -410,7 +415,7 @@ _OPERATORS: dict[np.ufunc, tuple[str, ...]] = {
     np.absolute: ("__abs__",),
     np.invert: ("__invert__",),
 }
-_FAST = {name: vars(Operators)[name] for names in _OPERATORS.values() for name in names}
+_FAST = {name: vars(Operators)[name] for names in OPERATORS.values() for name in names}
 
 
 def _through_dispatch(ufunc: np.ufunc, place: int) -> Callable[..., Any]:
@@ -432,7 +437,7 @@ def _through_dispatch(ufunc: np.ufunc, place: int) -> Callable[..., Any]:
 
 def _route(key: Any) -> None:
     """Let operators be as fast as they are, or dispatch where somebody else has rules for their ufunc."""
-    names = _OPERATORS.get(key, ()) if isinstance(key, np.ufunc) else ()
+    names = OPERATORS.get(key, ()) if isinstance(key, np.ufunc) else ()
     record = _rules.get(key) if names else None
     outside = record is not None and not record.rules[0].house
     for place, name in enumerate(names):

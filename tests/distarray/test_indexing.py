@@ -15,11 +15,17 @@ from .oracle import check
 A = np.arange(6 * 7 * 3.0).reshape(6, 7, 3)
 B = np.arange(23)
 NEW = np.newaxis
+
+
+class Words(tuple):
+    """Indices that are a tuple, though not exactly one."""
+
+
 BASIC = [
     (), ..., 0, -1, 3, slice(None), slice(1, None), slice(None, None, -1), slice(4, 1, -2), slice(2, 2), NEW, (0, 1),
     (0, 1, 2), (-1, -1, -1), (..., 0), (0, ...), (0, 1, 2, ...), (slice(1, 4), NEW, slice(None, None, 2)),
     (slice(None), 2), (..., NEW), (slice(5, None, -1), 3, slice(1, 3)), np.int64(2), (np.int8(1), np.int32(2)),
-    np.array(2), (np.array(1), slice(1, 3)),
+    np.array(2), (np.array(1), slice(1, 3)), Words((1, slice(2))), Words((slice(1, 3),)), Words((0, 1, 2)), Words(),
 ]  # fmt: skip
 WRONG = [6, -7, (0, 7), (0, 0, 0, 0), (..., ...), 1.5, "x", (slice(None),) * 4, slice(0, 3, 0), {}, object]
 
@@ -90,6 +96,47 @@ def test_assigned_values_that_do_not_fit(value, dtype):
         a[2] = value
 
     check(body, np.zeros((4, 7, 3), dtype), ranks=(2,))
+
+
+SCALARS = [
+    np.float64(1e308), np.float64("inf"), np.float32("nan"), np.float16("inf"), np.longdouble(1e300), np.int64(300),
+    np.uint8(250), np.datetime64("2020-01-01"), np.timedelta64("NaT"), np.complex64(3), np.str_("7"), np.str_("x"),
+    "1.5", 2**70, 1e308, [300], [1e308], [1, 2], [[4]], [], (3,), range(2), None, object, np.array(np.nan),
+    np.array([300]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("key", [(1, 2, 0), 4, (2, 3, 1, ...), ..., slice(1, 3)], ids=str)
+@pytest.mark.parametrize("dtype", ["i1", "i8", "u1", "?", "f2", "c8", "S3", "M8[D]"])
+def test_scalars_are_converted_as_numpy_does(dtype, key):
+    """By ``int`` for signed integers, by ``str`` for strings, else by casts; sequences as such for one element."""
+    for value in SCALARS:
+
+        def body(a, value=value):
+            a[key] = value
+            a[key] = value  # by the schedule of the first
+
+        check(body, np.zeros((6, 7, 3), dtype), ranks=(2,))
+
+
+@pytest.mark.parametrize("key", [1, (2, ...), slice(1, 2), ...], ids=str)
+def test_objects_are_kept_as_they_are(key):
+    for value in SCALARS:
+
+        def body(a, value=value):
+            a[key] = value
+            return repr(a.tolist())
+
+        check(lambda a, body=body: body(a.astype(object)), np.zeros(4), ranks=(2,), fallback="silent")
+
+
+def test_one_element_is_assigned_to_an_array_without_axes():
+    def body(a):
+        a[3, 4, 1, ...] = a[5, 2, :1]
+        np.copyto(a[0, 0, 0, ...], a[5, :1, 2])
+        a[1, 1, 1, ...][...] = a[:1, :1, :1]
+
+    check(body, A)
 
 
 def test_read_only():
@@ -208,6 +255,16 @@ def test_iteration_fetches_blocks():
     run_simulated(2, body)
 
 
+def test_an_array_without_axes_is_read_again_and_again():
+    from numpy_dist import engine
+
+    def body():
+        x = nd.asarray(np.array(5.0)).redistribute(engine.runtime().replicated_layout(()))
+        assert [x.ravel()[0] for _ in range(12)] == [5.0] * 12
+
+    run_simulated(2, body)
+
+
 def test_flat():
     check(lambda a: (list(a.flat)[::10], a.flat[5], a.flat[3:9:2], len(a.flat)), A)
     check(lambda a: a.T.flat[7], A)
@@ -230,3 +287,14 @@ def test_records_are_detached_and_say_so():
                 record["f0"] = 7
         x[2] = x[1]
         assert x[1].item() == (0, 0.0) and not (x["f0"] == 7).any()
+
+
+@pytest.mark.parametrize("value", [[0, 0, -1, 5], [[4], ["x"], [1], [2]], [-1, 1, 2, 3], [1, 2, 3, 256]])
+def test_what_was_assigned_before_an_element_of_a_list_raised(value):
+    theirs = np.full((4, 1), 9, np.uint8)
+    x = nd.asarray(theirs.copy())
+    target = slice(None) if isinstance(value[0], list) else (slice(None), 0)
+    for array in (theirs, x):
+        with pytest.raises((OverflowError, ValueError)):
+            array[target] = value
+    assert np.array_equal(x.gather(), theirs) and not (theirs == 9).all() or value[0] == -1

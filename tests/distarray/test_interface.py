@@ -227,3 +227,15 @@ def test_attributes_cannot_be_deleted():
     check(body, F8)
     a = nd.asarray(F8)
     assert copy.copy(a).base is None and pickle.loads(pickle.dumps(a)).shape == a.shape
+
+
+def test_an_iterator_over_elements_that_are_not_contiguous_sees_later_writes():
+    def work(x):
+        elements = x.T.flat
+        first = [float(next(elements)) for _ in range(2)]
+        x[...] = 5
+        return first + [float(next(elements)) for _ in range(len(elements) - 2)]
+
+    with nd.config(MIN_SHARD_BYTES=0):
+        values = np.arange(12.0).reshape(3, 4)
+        assert work(nd.asarray(values)) == work(values.copy())

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import numpy_dist as nd
-from numpy_dist.spmd_testing import run_simulated
+from numpy_dist.spmd_testing import run_simulated, spmd
 
 from .oracle import assert_same, check
 
@@ -155,7 +155,8 @@ VIEWS = (
     "x.T.T", "x.mT", "x.real", "x.ravel()", "x.reshape(-1)", "np.reshape(x, (2, -1))", "np.transpose(x)",
     "np.squeeze(x[None])", "x.diagonal()", "np.broadcast_to(x, (2, *x.shape))", "np.split(x, 2)[1]", "np.flip(x)",
     "np.rot90(x)", "np.einsum('ij->ji', x)", "x.copy()", "x + 0", "np.sort(x)", "x[[0, 1]]", "x[x > 3]",
-    "np.concatenate([x, x])",
+    "np.concatenate([x, x])", "np.nonzero(x)[0]", "np.flatnonzero(x)", "x[[[0], [1]]]", "x[None, [1]]", "x[:, [[1]]]",
+    "np.sort(x.T)", "np.repeat(x, 2)", "np.take_along_axis(x, x[:1] * 0, 0)",
 )  # fmt: skip
 
 
@@ -292,6 +293,20 @@ def test_local_and_redistribute():
                 a.view(np.matrix)
 
     run_simulated(2, body)
+
+
+class Reading(np.ndarray):
+    """Class of arrays that looks at its elements as soon as it is made."""
+
+    def __array_finalize__(self, whole):
+        self.sum()
+
+
+@pytest.mark.parametrize("how", [(Reading,), ("f8", Reading)], ids=["type", "dtype and type"])
+@spmd(2)
+def test_a_subclass_never_sees_an_array_without_memory(how):
+    with nd.config(MIN_SHARD_BYTES=0), pytest.raises(nd.UnsupportedError, match="another array class"):
+        nd.asarray(CUBE).view(*how)
 
 
 def test_the_class_is_not_called():

@@ -1,0 +1,539 @@
+"""Arrays at hand: small arrays of one process, on which NumPy works at once.
+
+An array at hand is a `DistArray` in another state. Its elements are an ndarray that is seen through a window
+(`engine.windows`); operators, indexing and the like are NumPy's own on it, and make arrays at hand. For everything
+else, and where the window is shut, it is *handed over*: it becomes a view over a storage like all others, of the class
+`DistArray`, whose attributes are asked for by whoever knows nothing of arrays at hand.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from numpy_dist.dispatch.core import fallback, registry
+from numpy_dist.distarray import operators
+from numpy_dist.distarray.array import DistArray
+from numpy_dist.distarray.indexing import is_basic
+from numpy_dist.engine import watch, windows
+from numpy_dist.engine.handle import Handle
+from numpy_dist.engine.watch import capsule as _capsule
+from numpy_dist.engine.watch import exchange as _exchange
+from numpy_dist.engine.windows import FREE, KINDS, hand_over
+from numpy_dist.ir.ops import STRIDE_SENSITIVE
+
+_new = object.__new__
+_ndarray = np.ndarray
+_NUMBERS = frozenset({int, float, bool, np.float64, np.float32, np.int64, np.int32, np.bool_})
+_rules = registry.TABLE
+_slot = vars(Handle)
+
+
+def _handed_over(name: str) -> property:
+    """An attribute that only arrays of the engine's have."""
+    slot = _slot[name]
+
+    def get(self: Any) -> Any:
+        return slot.__get__(hand_over(self))
+
+    def put(self: Any, value: Any) -> None:
+        slot.__set__(hand_over(self), value)
+
+    return property(get, put)
+
+
+def near(array: np.ndarray) -> Any:
+    """The array at hand of a new ndarray, which nobody else sees."""
+    made: Any = _new(AtHand)
+    made._real, made._window = array, FREE
+    return made
+
+
+def elements(x: Any, kind: type) -> Any:
+    """The elements of an operand as an ndarray; None where they are not at hand, or NumPy's work is not the engine's.
+
+    Parameters
+    ----------
+    x
+        The operand.
+    kind : type
+        Its type.
+    """
+    if kind is AtHand:
+        return x._real if x._window.readable else None
+    if kind is DistArray:
+        if x._storage is None:
+            found = x._array
+        elif x._window.readable or (x._array.nbytes < windows.limit and windows.open_window(x) is not None):
+            found = x._real
+        else:
+            return None
+    elif kind is _ndarray:
+        found = x
+    else:
+        return None
+    return found if found.dtype.char in KINDS else None
+
+
+def _is_small(a: np.ndarray, b: np.ndarray) -> bool:
+    """Whether what two arrays are broadcast to is small; errors of shapes are NumPy's to tell."""
+    if a.shape == b.shape:
+        return a.nbytes < windows.limit
+    try:
+        count = np.broadcast(a, b).size
+    except ValueError:
+        return True
+    return count * max(a.itemsize, b.itemsize) < windows.limit
+
+
+def _ascending(array: Any) -> Any:
+    """Elements for operations whose bits depend on strides: a copy where some are negative."""
+    return array.copy() if type(array) is _ndarray and any(s < 0 for s in array.strides) else array
+
+
+def _aligned(array: np.ndarray) -> np.ndarray:
+    """Elements of which NumPy's ``negative`` does not take strided ones for contiguous ones."""
+    return array if array.flags.c_contiguous else array.copy()
+
+
+def _left_to_engine(name: str) -> Callable[..., Any]:
+    """The method of the array that was handed over."""
+    return getattr(DistArray, name)
+
+
+def _binary(name: str, operation: Callable[[Any, Any], Any], ufunc: np.ufunc, reflected: bool = False) -> Any:
+    prepared = _ascending if ufunc.__name__ in STRIDE_SENSITIVE else None
+
+    def method(self: Any, other: Any) -> Any:
+        if not self._window.readable:
+            return _left_to_engine(name)(hand_over(self), other)
+        mine, kind = self._real, type(other)
+        if kind in _NUMBERS:
+            theirs = other
+        else:
+            if kind is AtHand and other._window.readable:
+                theirs = other._real
+            else:
+                theirs = elements(other, kind)
+                if theirs is None:
+                    return _left_to_engine(name)(hand_over(self), other)
+            if not (mine.ndim == theirs.ndim == 1 or _is_small(mine, theirs)):
+                return _left_to_engine(name)(hand_over(self), other)
+        if prepared is not None:
+            mine, theirs = prepared(mine), prepared(theirs)
+        state = _capsule()
+        known = watch.latest
+        if known[0] is not state:
+            known = watch.look(state)
+        _exchange(known[1])
+        try:
+            result = operation(theirs, mine) if reflected else operation(mine, theirs)
+        except BaseException:
+            _exchange(state)
+            watch.met.clear()
+            raise
+        _exchange(state)
+        if watch.met:
+            watch.tell(_name(ufunc, mine, theirs, reflected))
+        if type(result) is _ndarray:
+            made: Any = _new(AtHand)
+            made._real, made._window = result, FREE
+            return made
+        return tuple(map(near, result)) if type(result) is tuple and mine.ndim else result
+
+    method.__name__ = method.__qualname__ = name
+    return method
+
+
+def _name(ufunc: np.ufunc, mine: Any, theirs: Any, reflected: bool = False, in_place: bool = False) -> str:
+    """The name of what NumPy's operator computes."""
+    if ufunc is np.power and not reflected:
+        ufunc = operators.fast_power(mine, theirs, in_place) or ufunc
+    return ufunc.__name__
+
+
+def _in_place(name: str, operation: Callable[[Any, Any], Any], ufunc: np.ufunc) -> Any:
+    prepared = _ascending if ufunc.__name__ in STRIDE_SENSITIVE else None
+
+    def method(self: Any, other: Any) -> Any:
+        window = self._window
+        mine, kind = self._real, type(other)
+        if kind in _NUMBERS:
+            theirs = other
+        else:
+            theirs = elements(other, kind)
+        if (
+            theirs is None
+            or not window.readable
+            or not (window.writeable or windows.may_be_written(window))
+            or mine.dtype.kind == "c"
+            or (prepared is not None and prepared(mine) is not mine)
+        ):
+            return _left_to_engine(name)(hand_over(self), other)
+        state = _capsule()
+        known = watch.latest
+        if known[0] is not state:
+            known = watch.look(state)
+        _exchange(known[1])
+        try:
+            operation(mine, theirs if prepared is None else prepared(theirs))
+        except BaseException:
+            _exchange(state)
+            watch.met.clear()
+            raise
+        _exchange(state)
+        if watch.met:
+            watch.tell(_name(ufunc, mine, theirs, in_place=True))
+        return self
+
+    method.__name__ = method.__qualname__ = name
+    return method
+
+
+def _unary(name: str, operation: Callable[[Any], Any], ufunc: np.ufunc) -> Any:
+    def method(self: Any) -> Any:
+        if not self._window.readable:
+            return _left_to_engine(name)(hand_over(self))
+        return _call(operation, ufunc.__name__, _aligned(self._real) if ufunc is np.negative else self._real)
+
+    method.__name__ = method.__qualname__ = name
+    return method
+
+
+def _call(operation: Callable[..., Any], name: str, *args: Any, **kwargs: Any) -> Any:
+    """What NumPy makes of elements, as an array at hand."""
+    state = _capsule()
+    known = watch.latest
+    if known[0] is not state:
+        known = watch.look(state)
+    _exchange(known[1])
+    try:
+        result = operation(*args, **kwargs)
+    except BaseException:
+        _exchange(state)
+        watch.met.clear()
+        raise
+    _exchange(state)
+    if watch.met:
+        watch.tell(name)
+    if type(result) is _ndarray:
+        made: Any = _new(AtHand)
+        made._real, made._window = result, FREE
+        return made
+    return result
+
+
+def _metadata(name: str) -> property:
+    general: Any = getattr(DistArray, name)
+    read = operator.attrgetter(name)
+
+    def put(self: Any, value: Any) -> None:
+        setattr(hand_over(self), name, value)
+
+    return property(lambda self: read(self._real), put, doc=general.__doc__)
+
+
+def _scalar(name: str, convert: Callable[[Any], Any]) -> Any:
+    def method(self: Any) -> Any:
+        if self._window.readable and not self._real.ndim:
+            return convert(self._real)
+        return _left_to_engine(name)(hand_over(self))
+
+    method.__name__ = method.__qualname__ = name
+    return method
+
+
+class AtHand(DistArray):
+    """A `DistArray` that is small, and whose elements this process has (see `distarray.at_hand`)."""
+
+    __slots__ = ()
+
+    __hash__ = None  # type: ignore[assignment]
+    __bool__ = _scalar("__bool__", bool)
+    __int__ = _scalar("__int__", int)
+    __float__ = _scalar("__float__", float)
+    __complex__ = _scalar("__complex__", complex)
+    __index__ = _scalar("__index__", operator.index)
+
+    def __len__(self) -> int:
+        return len(self._real)
+
+    def __iter__(self) -> Iterator[Any]:
+        if not self._real.ndim:
+            return iter(np.empty(()))  # NumPy's error
+        return (self[i] for i in range(len(self._real)))
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        if copy is False or not self._window.readable:
+            return DistArray.__array__(hand_over(self), dtype, copy)
+        fallback.announce_gather(self)
+        array = self._real.copy("K")
+        return array if dtype is None else array.astype(dtype, copy=False)
+
+    def __array_function__(self, func: Callable[..., Any], types: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
+        if func is np.dot and not kwargs and len(args) == 2 and _is_ours(np.dot):
+            made = _product("dot", *args)
+            if made is not None:
+                return made
+        return DistArray.__array_function__(hand_over(self), func, types, args, kwargs)
+
+    def __matmul__(self, other: Any) -> Any:
+        made = _product("matmul", self, other) if _is_ours(np.matmul) else None
+        return DistArray.__matmul__(hand_over(self), other) if made is None else made
+
+    def __rmatmul__(self, other: Any) -> Any:
+        made = _product("matmul", other, self) if _is_ours(np.matmul) else None
+        return DistArray.__rmatmul__(hand_over(self), other) if made is None else made
+
+    def dot(self, b: Any, out: Any = None) -> Any:
+        """Product with another array (as `numpy.dot`)."""
+        made = _product("dot", self, b) if out is None and _is_ours(np.dot) else None
+        return DistArray.dot(hand_over(self), b, out) if made is None else made
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        if method == "__call__" and ufunc in _UFUNCS and ufunc not in _rules and registry.loaded:
+            made = _computed(ufunc, inputs, kwargs)
+            if made is not None:
+                return made
+        if ufunc is np.matmul and method == "__call__" and not kwargs and _is_ours(ufunc):
+            made = _product("matmul", *inputs)
+            if made is not None:
+                return made
+        return DistArray.__array_ufunc__(hand_over(self), ufunc, method, *inputs, **kwargs)
+
+    def __getitem__(self, key: Any) -> Any:
+        window = self._window
+        if not window.readable or not is_basic(key):
+            return DistArray.__getitem__(hand_over(self), key)
+        part = self._real[key]
+        if type(part) is not _ndarray:
+            return part
+        if window is FREE:
+            window = windows.family(self)
+            if window is None:
+                return DistArray.__getitem__(hand_over(self), key)
+        return _view(self, part, window)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        if not assign(self, key, value):
+            DistArray.__setitem__(hand_over(self), key, value)
+
+    @property
+    def T(self) -> Any:
+        """View with the axes in reverse order."""
+        window = self._window
+        if window is FREE:
+            window = windows.family(self)
+        if window is None or not window.readable:
+            return DistArray.T.__get__(hand_over(self))  # type: ignore[attr-defined]
+        return _view(self, self._real.T, window)
+
+    def copy(self, order: Any = "C") -> Any:
+        """Copy of the array."""
+        if self._window.readable and order in ("C", "F", "A", "K"):
+            return near(self._real.copy(order))
+        return DistArray.copy(hand_over(self), order)
+
+
+AtHand.__name__ = AtHand.__qualname__ = DistArray.__name__
+AtHand.__module__ = DistArray.__module__
+
+
+def _view(x: Any, part: np.ndarray, window: Any) -> Any:
+    """The array at hand of a view of another one."""
+    made: Any = _new(AtHand)
+    made._real, made._window = part, window
+    if window.whole is not None and part.nbytes == window.whole.nbytes:
+        _keep_owner(made, window.first())
+    return made
+
+
+_keep_owner = _slot["_owner"].__set__
+
+
+def assign(x: Any, key: Any, value: Any) -> bool:
+    """``x[key] = value`` of an array that is seen through a window; False if nothing was done: the engine has to."""
+    window = x._window
+    if not window.readable or not is_basic(key):
+        return False
+    real, kind = x._real, type(value)
+    if kind in _NUMBERS:
+        if not _converts(kind, real.dtype.char):
+            return False
+        values = value
+    else:
+        values = elements(value, kind)
+        if values is None or (values.dtype is not real.dtype and not _casts(values.dtype, real.dtype)):
+            return False
+    part = real[key]
+    if type(part) is _ndarray:
+        if part.nbytes >= windows.limit or not (window.writeable or windows.may_be_written(window)):
+            return False
+        part[...] = values
+        return True
+    if type(values) is _ndarray or not (window.writeable or windows.may_be_written(window)):
+        return False
+    real[key] = values
+    return True
+
+
+def _converts(kind: type, char: str) -> bool:
+    """Whether a number becomes one of a dtype without a floating-point event, and with no error but NumPy's own."""
+    return char == "d" or _CHARS.get(kind) == char or (kind is int and char in "bBhHiIlLqQ")
+
+
+_CHARS: dict[type, str] = {
+    kind: np.dtype(kind).char for kind in (bool, np.float64, np.float32, np.int64, np.int32, np.bool_)
+}
+_CASTS: dict[tuple[np.dtype, np.dtype], bool] = {}
+
+
+def _casts(source: np.dtype, target: np.dtype) -> bool:
+    """Whether every value of a dtype is one of the other."""
+    key = source, target
+    found = _CASTS.get(key)
+    if found is None:
+        if len(_CASTS) > 256:
+            _CASTS.clear()
+        found = _CASTS[key] = np.can_cast(source, target)
+    return found
+
+
+# -- products --------------------------------------------------------------------------------------------------------
+
+_DOT_TELLS = not np.__version__.startswith("2.1.")  # of floating-point events
+
+
+def _is_ours(function: Callable[..., Any]) -> bool:
+    """Whether a function is computed by a rule of the house."""
+    record = _rules.get(function)
+    return record is not None and record.rules[0].house
+
+
+_times = np.matmul
+
+
+def _dot(a: np.ndarray, b: np.ndarray) -> Any:
+    """`numpy.matmul`, whose errors are those of ``dot``."""
+    try:
+        return np.matmul(a, b)
+    except FloatingPointError as error:
+        raise FloatingPointError(str(error).replace("matmul", "dot")) from None
+
+
+def _product(name: str, left: Any, right: Any) -> Any:
+    """``left @ right`` for vectors and matrices at hand, as the engine computes it; None for others."""
+    a, b = elements(left, type(left)), elements(right, type(right))
+    if (
+        a is None
+        or b is None
+        or a.dtype is not b.dtype
+        or not (0 < a.ndim <= 2 and 0 < b.ndim <= 2)
+        or a.shape[-1] != b.shape[0]
+        or (name == "dot" and (not _DOT_TELLS or a.size == b.size == 1))
+    ):
+        return None
+    if a.ndim == b.ndim == 1:
+        return _call(_times if name == "matmul" else _dot, name, a, b)
+    shape = (*a.shape[:-1], *b.shape[1:])
+    a, b = a.reshape(-1, a.shape[-1]) if a.ndim == 1 else a, b.reshape(-1, 1) if b.ndim == 1 else b
+    if a.shape[0] * b.shape[1] * a.itemsize >= windows.limit:
+        return None
+    made = _call(_times if name == "matmul" else _dot, name, a, b)
+    made._real = made._real.reshape(shape)
+    return made
+
+
+# -- ufuncs ----------------------------------------------------------------------------------------------------------
+
+_UFUNCS = frozenset(
+    ufunc
+    for ufunc in vars(np).values()
+    if isinstance(ufunc, np.ufunc) and ufunc.signature is None and ufunc.nout == 1 and ufunc.nin <= 2
+)
+_SENSITIVE = frozenset(ufunc for ufunc in _UFUNCS if ufunc.__name__ in STRIDE_SENSITIVE)
+
+
+def _computed(ufunc: np.ufunc, inputs: tuple, kwargs: dict[str, Any]) -> Any:
+    """A call of a ufunc without options but `out`, on elements that are at hand; None if they are not."""
+    target: Any = None
+    if kwargs:
+        if len(kwargs) > 1 or "out" not in kwargs:
+            return None
+        (target,) = kwargs["out"]
+        if type(target) is not AtHand or ufunc in _SENSITIVE or target._real.dtype.char not in "bBhHiIlLqQfd":
+            return None
+        window = target._window
+        if not window.readable or not (window.writeable or windows.may_be_written(window)):
+            return None
+    values = []
+    for x in inputs:
+        kind = type(x)
+        if kind not in _NUMBERS:
+            x = elements(x, kind)
+            if x is None:
+                return None
+        values.append(x)
+    if len(values) == 2 and _ndarray is type(values[0]) is type(values[1]) and not _is_small(*values):
+        return None
+    if ufunc in _SENSITIVE:
+        values = [_ascending(x) for x in values]
+    elif ufunc is np.negative:
+        values = [_aligned(x) for x in values]
+    if target is None:
+        return _call(ufunc, ufunc.__name__, *values)
+    if ufunc is np.negative:
+        return None
+    _call(ufunc, ufunc.__name__, *values, out=target._real)
+    return target
+
+
+# -- operators -------------------------------------------------------------------------------------------------------
+
+_FAST: dict[str, Any] = {}
+
+
+def _define() -> None:
+    for name in ("_array", "_owner", "_ref", "_storage", "_token"):
+        setattr(AtHand, name, _handed_over(name))
+    for name in ("shape", "dtype", "strides", "ndim", "size", "itemsize", "nbytes"):
+        setattr(AtHand, name, _metadata(name))
+    for ufunc, names in operators.OPERATORS.items():
+        plain = [name for name in names if not name.startswith("__i") or name == "__invert__"]
+        for name in names:
+            base = name.strip("_")
+            if ufunc.nin == 1:
+                operation: Any = getattr(operator, name) if name != "__abs__" else operator.abs
+                _FAST[name] = _unary(name, operation, ufunc)
+            elif name == names[0]:
+                _FAST[name] = _binary(name, divmod if ufunc is np.divmod else getattr(operator, name), ufunc)
+            elif base.startswith("r") and name in plain:
+                forward = divmod if ufunc is np.divmod else getattr(operator, names[0])
+                _FAST[name] = _binary(name, forward, ufunc, reflected=True)
+            else:
+                _FAST[name] = _in_place(name, getattr(operator, name), ufunc)
+    for name, made in _FAST.items():
+        setattr(AtHand, name, made)
+
+
+_define()
+
+
+def _route(key: Any) -> None:
+    """Let operators be handed over where somebody else has rules for their ufunc."""
+    names = operators.OPERATORS.get(key, ()) if isinstance(key, np.ufunc) else ()
+    record = _rules.get(key) if names else None
+    outside = record is not None and not record.rules[0].house
+    for name in names:
+        setattr(AtHand, name, _to_engine(name) if outside else _FAST[name])
+
+
+def _to_engine(name: str) -> Callable[..., Any]:
+    return lambda self, *args: _left_to_engine(name)(hand_over(self), *args)
+
+
+registry.CHANGED.append(_route)
+windows.register_at_hand(AtHand, assign)
