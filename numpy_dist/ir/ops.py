@@ -101,10 +101,23 @@ def _apply_select(inputs: list[Tile], outputs: tuple[np.ndarray, ...], where: np
         np.copyto(out, chosen, where=condition, casting="unsafe")
 
 
+def _is_contiguous_cast(source: Tile, out: np.ndarray) -> bool:
+    """Whether NumPy casts between contiguous elements, along the axis in which the output's lie closest.
+
+    What its loops make of numbers that an unsigned integer does not hold depends on this.
+    """
+    if not out.ndim or source.shape != out.shape:
+        return False
+    axis = min(range(out.ndim), key=lambda i: (out.shape[i] == 1, abs(out.strides[i])))
+    return source.strides[axis] == (source.itemsize if out.strides[axis] > 0 else -source.itemsize)
+
+
 def _apply_copy(inputs: list[Tile], outputs: tuple[np.ndarray, ...], where: np.ndarray | None, options: dict) -> None:
     source, out = inputs[0], outputs[0]
     if source.dtype.kind == "c" and out.dtype.kind in "iuf":
-        source = source.real  # that this discards something was said when it was recorded
+        # That this discards something was said when it was recorded.
+        alike = out.dtype.kind == "u" and _is_contiguous_cast(source, out)
+        source = source.real.copy(order="K") if alike else source.real
     np.copyto(out, source, casting="unsafe", where=True if where is None else where)
 
 

@@ -54,6 +54,11 @@ else:  # another object layout (free-threaded or debug builds): the slow, docume
         return phantom.__array_interface__["data"][0] - _ANCHOR_ADDRESS
 
 
+def anchored() -> tuple[int, int]:
+    """Address and length of the pages without access, in which phantoms begin."""
+    return _ANCHOR_ADDRESS, len(_PAGES)
+
+
 def c_strides(shape: Sequence[int], itemsize: int) -> tuple[int, ...]:
     """Strides in bytes of a C-ordered array."""
     strides, step = [], itemsize
@@ -79,6 +84,26 @@ def warns_if_written(array: np.ndarray) -> bool:
     return bool(array.flags.num & _WARNS)
 
 
+class Unshardable(TypeError):
+    """Values of a dtype that no storage can hold: objects, and values without a byte.
+
+    Attributes
+    ----------
+    reason : str
+        What a rule that meets them leaves to the fallback.
+    """
+
+    def __init__(self, dtype: np.dtype) -> None:
+        self.reason = f"arrays of dtype {dtype} are not distributed"
+        why = "their references cannot lie in plain memory" if dtype.hasobject else "they have no place in memory"
+        super().__init__(f"{'objects' if dtype.hasobject else 'values'} ({dtype}) cannot be sharded: {why}")
+
+
+def placed(dtype: np.dtype, offset: int, shape: Sequence[int], strides: Sequence[int]) -> np.ndarray:
+    """The phantom of a view that begins at an offset, in bytes, of a virtual array."""
+    return np.ndarray(shape, dtype, _ANCHOR.data, offset, strides)
+
+
 _PHANTOMS: dict[tuple, np.ndarray] = {}
 
 
@@ -87,9 +112,7 @@ def is_shared(array: np.ndarray) -> bool:
     return _PHANTOMS.get((array.shape, array.dtype)) is array
 
 
-def as_strided(
-    array: np.ndarray, shape: Sequence[int], strides: Sequence[int], writeable: bool = True
-) -> np.ndarray:
+def as_strided(array: np.ndarray, shape: Sequence[int], strides: Sequence[int], writeable: bool = True) -> np.ndarray:
     """NumPy's, and for structured dtypes with padding, too, which NumPy takes for a field without a name."""
     if array.dtype.names is None or array.dtype.hasobject:
         return np.lib.stride_tricks.as_strided(array, shape, strides, writeable=writeable)
@@ -104,8 +127,8 @@ def phantom(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
     if found is None or found.dtype is not dtype:
         if len(_PHANTOMS) > 1024:
             _PHANTOMS.clear()
-        if dtype.hasobject:
-            raise TypeError(f"objects ({dtype}) cannot be sharded: their references cannot lie in plain memory")
+        if dtype.hasobject or not dtype.itemsize:
+            raise Unshardable(dtype)
         if dtype.itemsize > _ANCHOR.size:
             raise ValueError(f"items of {dtype.itemsize} bytes ({dtype}) are larger than numpy_dist can shard")
         base = np.ndarray((), dtype, buffer=_ANCHOR.data)

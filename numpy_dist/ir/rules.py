@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 _MOST_AT_ONCE = 32  # axes that `numpy.broadcast_shapes` takes
+
+
+@contextmanager
+def only_asking() -> Iterator[None]:
+    """A block that asks NumPy for the dtype of a cast, which will warn itself of imaginary parts that it discards."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", np.exceptions.ComplexWarning)
+        yield
 
 
 def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:

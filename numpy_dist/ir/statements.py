@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import itertools
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from numpy_dist.ir.ops import Op
 from numpy_dist.ir.views import View, view_of
+from numpy_dist.layout.marks import mark_of
 from numpy_dist.layout.views import ViewMap
 
 NO_OPTIONS: dict[str, Any] = {}  # shared by statements without any; never changed
@@ -55,9 +56,9 @@ class Statement:
 
     Attributes
     ----------
-    form : int or None
+    form : Form
         The same for statements that differ in nothing but their storages, the values of their scalars, site and
-        error state (see `form_of`); as recorded, hence before `engine.settle`. None if it cannot be told.
+        error state; as recorded, hence before `engine.settle`.
     serial : int
         Position in the rank's program; the same on every rank.
     space : Layout or BoxList
@@ -78,7 +79,7 @@ class Statement:
     space: Any
     site: Any
     errstate: Any
-    form: int | None
+    form: Form
     serial: int
 
     def reads(self) -> list[Ref]:
@@ -161,11 +162,35 @@ class Reduction(Statement):
         self.form = form_of(self, (axes, dtype, initial is None, keepdims))
 
 
-_FORMS: dict[tuple, int] = {}
+def _kind_of_scalar(kind: Any) -> str:
+    """A name of what `scalar_form` returns; the same for types of equal dtypes, as uint64 and ulonglong may be."""
+    return np.dtype(kind).str if isinstance(kind, type) and issubclass(kind, np.generic) else str(kind)
+
+
+class Form:
+    """What a statement is, but for its storages, the values of its scalars, its site and its error state.
+
+    Made by `form_of`: statements of one form share the object, as long as it is in use.
+
+    Attributes
+    ----------
+    key : tuple
+        Op, class, operands (views, types of scalars), outputs, mask, options, space, and what else the class has.
+    """
+
+    def __init__(self, key: tuple) -> None:
+        self.key = key
+
+    @cached_property
+    def mark(self) -> bytes:
+        """The same on all ranks for equal forms (see `layout.marks`)."""
+        op, kind, inputs, outputs, where, options, space, rest = self.key
+        operands = [x.mark if isinstance(x, View) else _kind_of_scalar(x) for x in (*inputs, *outputs, where)]
+        return mark_of(op.name, kind.__name__, len(inputs), operands, options, space, rest)
+
+
+_FORMS: dict[tuple, Form] = {}
 _MOST = 8192
-_LATEST: dict[int, tuple] = {}  # forms by number, of those that were forgotten last
-_REMEMBERED = 1024
-_numbers = itertools.count()
 
 
 def scalar_form(value: Any) -> Any:
@@ -178,20 +203,8 @@ SCALAR_KINDS = frozenset({int, float, complex, bool, *(np.dtype(char).type for c
 """Types of scalars that say which dtype takes part in an operation, whatever the value."""
 
 
-def _forget() -> None:
-    latest = list(_FORMS.items())[-_REMEMBERED:]
-    _FORMS.clear()
-    _LATEST.clear()
-    _LATEST.update({number: key for key, number in latest})
-
-
-def known_forms() -> dict[int, tuple]:
-    """What forms are the numbers of, by number."""
-    return _LATEST | {number: key for key, number in list(_FORMS.items())}
-
-
-def form_of(statement: Statement, *rest: Any) -> int | None:
-    """The number of a statement's form: operation, kinds of operands (views, types of scalars), options and space.
+def form_of(statement: Statement, *rest: Any) -> Form:
+    """A statement's form: operation, kinds of operands (views, types of scalars), options and space.
 
     Parameters
     ----------
@@ -201,26 +214,27 @@ def form_of(statement: Statement, *rest: Any) -> int | None:
 
     Notes
     -----
-    Numbers are never used again, so that whatever is kept by form stays right. Forms are forgotten when there are too
-    many; statements of a forgotten form get a new number. What the last of them were is known for longer, since ranks
-    compare what was recorded a while ago (`comm.journal`). Which storages are the same is not part of the form.
+    Forms are forgotten when there are too many; further statements of a forgotten form get another object, so that
+    whatever is kept by form stays right. Which storages are the same is not part of the form.
     """
+    options: Any = tuple(sorted(statement.options.items())) if statement.options else ()
+    try:
+        hash(options)
+    except TypeError:  # lists and the like
+        options = repr(options)
     key = (
         statement.op,
         type(statement),
         tuple(x.view if type(x) is Ref else scalar_form(x) for x in statement.inputs),
         tuple(out.view for out in statement.outputs),
         None if statement.where is None else statement.where.view,
-        tuple(sorted(statement.options.items())) if statement.options else (),
+        options,
         statement.space,
         rest,
     )
-    try:
-        found = _FORMS.get(key)
-    except TypeError:  # an option that cannot be hashed
-        return None
+    found = _FORMS.get(key)
     if found is None:
         if len(_FORMS) > _MOST:
-            _forget()
-        found = _FORMS[key] = next(_numbers)
+            _FORMS.clear()
+        found = _FORMS[key] = Form(key)
     return found

@@ -1,15 +1,22 @@
-"""Views over storages as metadata: interned, so that plans, and slices of slices, can be looked up by identity."""
+"""Views over storages as metadata: interned, so that plans, and slices of slices, can be looked up by identity.
+
+Interned views are held weakly: one that anything refers to stays *the* view of its kind, however many others a rank has
+looked at. So identity means equality at any time and on every rank, although the tables of ranks differ.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any
+from weakref import ref as weak
 
 import numpy as np
 
 from numpy_dist.ir.phantoms import is_shared, is_writeable, offset_of
 from numpy_dist.layout.frames import Frame, frame_of
 from numpy_dist.layout.layout import Layout
+from numpy_dist.layout.marks import mark_of
 from numpy_dist.layout.views import ViewMap, decode, iteration_layout, owned_boxes, view_layout
 
 
@@ -34,7 +41,19 @@ class View:
     """
 
     # In slots, since they are read on the path of every statement; what is worked out later is in the dictionary.
-    __slots__ = ("__dict__", "array", "dtype", "itemsize", "layout", "offset", "parts", "shape", "strides", "writeable")
+    __slots__ = (
+        "__dict__",
+        "__weakref__",
+        "array",
+        "dtype",
+        "itemsize",
+        "layout",
+        "offset",
+        "parts",
+        "shape",
+        "strides",
+        "writeable",
+    )
 
     def __init__(
         self,
@@ -72,6 +91,11 @@ class View:
         )
 
     @cached_property
+    def mark(self) -> bytes:
+        """The same on all ranks for equal views (see `layout.marks`)."""
+        return mark_of(self.layout, self.itemsize, self.offset, self.shape, self.strides, self.dtype)
+
+    @cached_property
     def exact_layout(self) -> Layout | None:
         """The layout of the view, with exactly the storage's owners; None where there is none."""
         return None if self.vmap is None else view_layout(self.layout, self.vmap)
@@ -96,20 +120,32 @@ class View:
         return None if self.vmap is None or self.exact_layout is None else frame_of(self.layout, self.vmap)
 
 
-_VIEWS: dict[tuple, View] = {}
+_VIEWS: dict[tuple, weak[View]] = {}
+_LATEST: list[View] = []  # kept for a while though nothing refers to them, since slices come again
 _MOST = 8192
 
 
 def view_of(layout: Layout, itemsize: int, array: np.ndarray) -> View:
     """The view that a phantom is of a storage with this layout and item size."""
     key = (layout, itemsize, offset_of(array), array.shape, array.strides, array.dtype)
-    found = _VIEWS.get(key)
+    known = _VIEWS.get(key)
+    found = None if known is None else known()
     if found is None:
-        if len(_VIEWS) > _MOST:
-            _VIEWS.clear()
-            forget_parts()  # views that are equal must stay identical
-        found = _VIEWS[key] = View(*key, array)
+        if len(_LATEST) > _MOST:
+            _LATEST.clear()
+            forget_parts()
+        found = View(*key, array)
+        _VIEWS[key] = weak(found, _forgets(key))
+        _LATEST.append(found)
     return found
+
+
+def _forgets(key: tuple) -> Callable[[weak[View]], None]:
+    def forget(gone: weak[View]) -> None:
+        if _VIEWS.get(key) is gone:  # else another view has come in its place
+            del _VIEWS[key]
+
+    return forget
 
 
 _DIVIDED: list[View] = []  # for each part that some view knows, that view
@@ -124,9 +160,9 @@ def forget_parts() -> None:
 def index_of(key: Any, shape: tuple[int, ...]) -> Any:
     """A basic index as something hashable, the same for equal ones; None where it does not lend itself to that.
 
-    Slices become what `slice.indices` makes of them, which raises NumPy's errors for what is no integer (hashes do not
-    tell 1.0 from 1). Other items must be of type `int` exactly. One slice is three integers, and two are a pair of
-    these: `selected` makes them itself.
+    Slices become what `slice.indices` makes of them: hashes do not tell 1.0 from 1. Where one has a part that is no
+    integer NumPy says what is wrong, as it looks at other items first. Those must be of type `int` exactly. One slice
+    is three integers, and two are a pair of these: `selected` makes them itself.
     """
     if type(key) is int:
         return key
@@ -135,7 +171,10 @@ def index_of(key: Any, shape: tuple[int, ...]) -> Any:
     index: list[Any] = [None]  # three integers would look like a slice
     for item, n in zip(key, shape, strict=False):
         if type(item) is slice:
-            index.append(item.indices(n))
+            try:
+                index.append(item.indices(n))
+            except TypeError:
+                return None
         elif type(item) is int:
             index.append(item)
         else:

@@ -48,3 +48,18 @@ def test_zfill_under_a_mask():
     _, out = between_signs(4, "U3")
     op_of(zfill).apply([np.array(["", "1", "", "-1"]), 3], (out,), np.array([True, False, True, True]), {})
     assert out.tolist() == ["000", "---", "000", "-01"]
+
+
+@pytest.mark.parametrize("kind", ["F", "D"])
+@pytest.mark.parametrize("step", [1, 2, -1])
+def test_complex_numbers_are_cast_as_real_ones_with_such_strides(kind, step):
+    """What does not fit an unsigned integer depends on it: NumPy 2.4 has 2**31 for infinity where all is contiguous."""
+    values = np.resize([2.0**32 + 4096, -1, 1e20, np.inf, -np.inf, np.nan, 3e9, -3e9], 32).astype(kind)[::step]
+    reals = values.real.repeat(abs(step))[::step] if step > 0 else values.real[::-1].copy()[::-1]
+    assert reals.strides == (step * reals.itemsize,)
+    with np.errstate(all="ignore"):
+        for target in "BHIL":
+            expected, found = np.zeros(values.shape, target), np.zeros(values.shape, target)
+            np.copyto(expected, reals, casting="unsafe")
+            COPY.apply([values], (found,), None, {})
+            assert found.tolist() == expected.tolist(), target
