@@ -1,14 +1,14 @@
-"""Floating-point events: met under the statement's error state, reported at the user's line on every rank."""
+"""Floating-point events: met under the statement's error state, reported at its line, under its warning filters."""
 
 from __future__ import annotations
 
 import sys
-import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 
+from numpy_dist.engine.filters import Filters, current_filters
 from numpy_dist.engine.sites import resolve
 
 # In the order in which NumPy looks at them.
@@ -27,53 +27,50 @@ except (ImportError, AttributeError):
 
 
 class State(dict):
-    """NumPy's error state as `numpy.geterr` gives it.
+    """NumPy's error state as `numpy.geterr` gives it, and the warning filters.
 
     Attributes
     ----------
+    filters : Filters
     eager : bool
-        Whether the user wants to be told at once: it says so (raise, call, print, log), or warnings were errors.
+        Whether the user wants to be told at once: the error state says so (raise, call, print, log), or the filters.
     watched : frozenset of str
         The kinds of events that it does not ignore.
     called : str or None
         The function that events are told of, whatever met them (`told_as`).
     """
 
-    __slots__ = ("called", "eager", "watched")
+    __slots__ = ("called", "eager", "filters", "watched")
 
-    def __init__(self, state: Any, warnings_raise: bool, called: str | None = None) -> None:
+    def __init__(self, state: Any, filters: Filters, called: str | None = None) -> None:
         super().__init__(state)
-        self.called = called
+        self.called, self.filters = called, filters
         self.watched = frozenset(kind for kind, action in state.items() if action != "ignore")
-        self.eager = warnings_raise or not _EAGER.isdisjoint(state.values())
+        self.eager = (filters.prompt and "warn" in state.values()) or not _EAGER.isdisjoint(state.values())
 
 
 # What a `State` was made of, to be compared by identity: NumPy's capsule, the list of warning filters, its length and
 # its first item; then the state. A plain tuple, which Python takes apart faster than a named one.
 Seen = tuple[Any, Any, int, Any, State]
-_STATES: dict[tuple[int, bool], tuple[Any, State]] = {}
+_MOST_STATES = 64
 _CALLED: dict[int, str] = {}
 
 
-def look() -> Seen:
-    """The error state here and now, and the circumstances by which to tell that it has not changed."""
-    now, filters = capsule(), warnings.filters
-    return now, filters, len(filters), filters[0] if filters else None, _state_of(now)
+def look(filters: Filters) -> Seen:
+    """The error state here and now, and the circumstances by which to tell that it has not changed.
 
-
-def current_state() -> State:
-    """The error state here and now, and whether warnings are errors."""
-    return look()[4]
-
-
-def _state_of(now: Any) -> State:
-    raises = warnings_are_errors()
-    found = _STATES.get((id(now), raises))
+    Parameters
+    ----------
+    filters : Filters
+        Those in force.
+    """
+    now, listed, known = capsule(), current_filters(), filters.states
+    found = known.get(id(now))
     if found is None or found[0] is not now:
-        if len(_STATES) > 256:
-            _STATES.clear()
-        found = _STATES[id(now), raises] = (now, State(np.geterr(), raises, _CALLED.get(id(now))))
-    return found[1]
+        if len(known) >= _MOST_STATES:
+            known.clear()
+        found = known[id(now)] = (now, State(np.geterr(), filters, _CALLED.get(id(now))))
+    return now, listed, len(listed), listed[0] if listed else None, found[1]
 
 
 class told_as:
@@ -100,16 +97,14 @@ class told_as:
         self._errstate.__exit__(*error)
 
 
-def warnings_are_errors() -> bool:
-    """Whether the first filter that applies to a RuntimeWarning makes it an error."""
-    for action, message, category, module, _ in warnings.filters:
-        if message is None and module is None and issubclass(RuntimeWarning, category):
-            return action == "error"
-    return False
+def name_told(name: str) -> str:
+    """The name by which events are told of now: an operation's own, or that of `told_as`."""
+    return _CALLED.get(id(capsule()), name)
 
 
-# (serial, kind, operation's name, action, filename, line, module): sortable, picklable, the same on every rank
-Event = tuple[int, str, str, str, str, int, str]
+# (serial, kind, operation's name, action, filename, line, module, number of the filters): sortable, picklable, the same
+# on every rank
+Event = tuple[int, str, str, str, str, int, str, int]
 
 
 def event(serial: int, kind: str, name: str, state: State, site: Any) -> Event | None:
@@ -118,10 +113,7 @@ def event(serial: int, kind: str, name: str, state: State, site: Any) -> Event |
     if action == "ignore":
         return None
     where = resolve(site)
-    return serial, kind, state.called or name, action, where.filename, where.line, where.module
-
-
-_registries: dict[str, dict] = {}
+    return serial, kind, state.called or name, action, where.filename, where.line, where.module, state.filters.number
 
 
 def _order(event: Event) -> tuple:
@@ -129,19 +121,25 @@ def _order(event: Event) -> tuple:
     return serial, _BITS[kind], *rest
 
 
-def report(events: Iterable[Event]) -> None:
+def report(events: Iterable[Event], filters_of: Callable[[int], Filters]) -> None:
     """Tell the user of events as NumPy would have: warn at the recorded line, raise, call, print or log.
+
+    Parameters
+    ----------
+    filters_of : callable
+        The filters with a number, under which warnings are issued.
 
     Raises
     ------
     FloatingPointError
         For the first event that was recorded under ``errstate(...="raise")``.
+    RuntimeWarning
+        For the first one of which the filters make an error.
     """
-    for _, kind, name, action, filename, line, module in sorted(set(events), key=_order):
+    for _, kind, name, action, filename, line, module, number in sorted(set(events), key=_order):
         message = f"{kind} encountered in {name}"
         if action == "warn":
-            registry = _registries.setdefault(filename, {})
-            warnings.warn_explicit(message, RuntimeWarning, filename, line, module, registry)
+            filters_of(number).warn(message, filename, line, module)
         elif action == "raise":
             raise FloatingPointError(message)
         elif action == "print":

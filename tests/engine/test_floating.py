@@ -103,3 +103,188 @@ def test_a_reduction_raises_too():
     x = numpy_dist.asarray(values)
     with np.errstate(invalid="raise"), pytest.raises(FloatingPointError, match="invalid value encountered in reduce"):
         np.add.reduce(x)
+
+
+def _flush() -> None:
+    """Execute what is pending, and tell of its events."""
+    engine.flush()
+    engine.runtime().program.tell()
+
+
+def test_filters_are_those_of_the_statement():
+    x = numpy_dist.asarray(_values())
+    with warnings.catch_warnings(record=True) as outside, engine.lazily_recorded():
+        warnings.simplefilter("always")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            ignored = 1 / x
+        told = 2 / x
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            assert len(engine.runtime().program.pending) == 2
+            told.gather()
+        ignored.gather()
+    assert [w.lineno for w in outside] == [_line_of("told = 2 / x")]
+
+
+def _line_of(text: str) -> int:
+    with open(__file__) as file:
+        return next(number for number, line in enumerate(file, 1) if line.strip() == text)
+
+
+def test_ignored_events_raise_nothing_where_warnings_are_errors():
+    x = numpy_dist.asarray(_values())
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            y = 1 / x
+        assert float(y[37]) == np.inf
+
+
+def test_a_recorder_can_be_read_after_the_statement():
+    x = numpy_dist.asarray(_values())
+    y = x - 1
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        np.log(x)
+        assert [str(w.message) for w in told] == ["divide by zero encountered in log"]
+        np.sqrt(y)
+        assert len(told) == 2
+    with pytest.warns(RuntimeWarning, match="divide by zero encountered in divide"):
+        1 / x
+
+
+def test_nothing_runs_at_once_where_a_recorder_will_hear_of_nothing():
+    x = numpy_dist.asarray(_values())
+    with warnings.catch_warnings(record=True):
+        warnings.simplefilter("ignore")
+        y = 1 / x
+        assert len(engine.runtime().program.pending) == 1
+    assert float(y[0]) == 1
+
+
+def test_statements_under_test_stay_pending():
+    x = numpy_dist.asarray(_values())
+    y = x + 1
+    assert len(engine.runtime().program.pending) == 1
+    assert float(y[37]) == 1
+
+
+def test_a_recorder_that_is_read_late_gets_its_own_warnings():
+    x = numpy_dist.asarray(_values())
+    with warnings.catch_warnings(record=True) as told, engine.lazily_recorded():
+        warnings.simplefilter("always")
+        y = 1 / x
+    with warnings.catch_warnings(record=True) as others:
+        warnings.simplefilter("always")
+        assert float(y[37]) == np.inf
+    assert ([str(w.message) for w in told], others) == (["divide by zero encountered in divide"], [])
+
+
+@pytest.mark.parametrize(
+    "filters",
+    [
+        {"message": "divide by zero"},
+        {"message": ".*encountered in divide"},
+        {"category": RuntimeWarning},
+        {"module": __name__.replace(".", r"\.")},
+    ],
+    ids=str,
+)
+def test_filters_that_make_errors_raise_in_the_call(filters):
+    x = numpy_dist.asarray(_values())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        warnings.filterwarnings("error", **filters)
+        with pytest.raises(RuntimeWarning, match="divide by zero encountered in divide"):
+            1 / x
+        y = np.sqrt(x)  # other statements go on
+    assert np.array_equal(y.gather(), np.sqrt(_values()))
+
+
+def test_filters_that_concern_others_leave_statements_pending():
+    x = numpy_dist.asarray(_values())
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", DeprecationWarning)
+        y = x + 1
+        assert len(engine.runtime().program.pending) == 1
+    assert float(y[0]) == 2
+
+
+def test_a_reduction_whose_warning_is_an_error_leaves_the_ranks_together():
+    values = np.ones(40)
+    values[37], values[38] = np.inf, -np.inf
+    x = numpy_dist.asarray(values)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        y = x[:30] + 1
+        with pytest.raises(RuntimeWarning, match="invalid value encountered in reduce"):
+            x.sum()
+    assert float(y.sum()) == 60
+    assert float(x[:37].sum()) == 37
+
+
+def test_complex_numbers_cast_to_real_ones_raise_before_anything_is_computed():
+    values = np.arange(12) * (1 + 1j)
+    x, out = numpy_dist.asarray(values), numpy_dist.asarray(np.zeros(12, int))
+    calls = [
+        lambda: np.add(x, x, out=out, casting="unsafe"),
+        lambda: np.add(x, x, dtype=float, casting="unsafe"),
+        lambda: np.sum(x, dtype=float),
+        lambda: x.astype(float),
+        lambda: np.concatenate([x, x], dtype=float, casting="unsafe"),
+    ]
+    for call in calls:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            with pytest.raises(np.exceptions.ComplexWarning, match="discards the imaginary part"):
+                call()
+    assert np.array_equal(out.gather(), np.zeros(12, int))
+    found = _caught(lambda: [np.asarray(engine.gather(call())) for call in calls if call is not calls[2]])
+    assert {w.filename for w in found} == {__file__}
+    assert np.array_equal(out.gather(), 2 * np.arange(12))
+
+
+def test_results_that_nobody_reads_have_events():
+    x = numpy_dist.asarray(_values())
+
+    def work() -> None:
+        1 / x
+        np.log(x)
+        _flush()
+
+    with warnings.catch_warnings(record=True) as found, engine.lazily_recorded():
+        warnings.simplefilter("always")
+        work()
+    assert [str(w.message) for w in found] == [f"divide by zero encountered in {name}" for name in ("divide", "log")]
+
+
+def test_a_line_warns_once_by_default():
+    x = numpy_dist.asarray(_values())
+
+    def work(x) -> list:
+        with warnings.catch_warnings(record=True) as found:
+            warnings.simplefilter("default")
+            for _ in range(3):
+                1 / x
+            1 / x
+        return [w.lineno for w in found]
+
+    assert work(x) == work(_values())
+    assert len(work(x)) == 2
+
+
+def test_a_function_that_shows_warnings_is_that_of_the_statement(monkeypatch):
+    x = numpy_dist.asarray(_values())
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        shown = []
+        monkeypatch.setattr(warnings, "showwarning", lambda message, *rest: shown.append(str(message)))
+        y = 1 / x
+        assert not shown
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert float(y[0]) == 1
+        _flush()
+    assert shown == ["divide by zero encountered in divide"]

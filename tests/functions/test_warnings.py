@@ -65,3 +65,87 @@ def test_warnings(call, values):
 
     for n in (1, 2):
         run_simulated(n, on_each_rank)
+
+
+def _with_complex_element(x):
+    y = np.zeros_like(x, dtype="f4")
+    y[1] = np.complex64(2j)
+    return y
+
+
+@pytest.mark.parametrize(
+    "cast",
+    [
+        _with_complex_element,
+        lambda x: np.sum(x, dtype="f4"),
+        lambda x: np.sum(x, axis=0, dtype="f4"),
+        lambda x: np.mean(x, dtype="i8"),
+    ],
+)
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_discarded_imaginary_parts_are_told_as_often_as_by_numpy(cast, ranks):
+    values = np.arange(12).reshape(3, 4) + 1j
+
+    def told(x):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            for _ in range(2):
+                found = cast(x)
+                if engine.is_handle(found):
+                    engine.gather(found)
+        return [w.category for w in caught]
+
+    with config(MIN_SHARD_BYTES=0):
+        assert all(run == told(values) for run in run_simulated(ranks, lambda: told(split(values, 0))))
+
+
+def _assigned(x, key):
+    y = np.zeros_like(x, dtype="i1")
+    y[key] = x[key]
+
+
+WIDE = np.array([1, 0, -1, 4, np.inf, -np.inf, np.nan, 1e308, -1e308, 1e-308, 3, 7])
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: np.divide.at(x, [0, 1, 2, 7, 7, 11], x[:6].copy()),
+        lambda x: np.add.at(x, [7, 7, 4], x[[7, 8, 5]]),
+        lambda x: np.multiply.at(x, slice(2, 9), x[7:8].copy()),
+        lambda x: np.log.at(x, [1, 2, 7]),
+        lambda x: np.add.accumulate(x),
+        lambda x: np.divide.accumulate(x),
+        lambda x: np.multiply.accumulate(np.reshape(x[[7, 7, 1, 4] * 3], (3, 4)), axis=1),
+        lambda x: np.divide.reduceat(x, [0, 3, 5, 5, 8]),
+        lambda x: np.divide.reduceat(np.reshape(x[[3, 0, 1, 1] * 3], (3, 4)), [0, 2, 1], axis=1),
+        lambda x: _assigned(x, [4, 6, 7]),
+        lambda x: _assigned(x, ~np.isfinite(x)),
+        lambda x: np.sum(x, dtype="f2"),
+        lambda x: np.sum(x[6:9] * 1j + x[6:9], dtype="f4"),
+    ],
+)
+def test_numbers_and_order_of_warnings_in_the_call(call):
+    def told(x):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            call(x)
+        return [(w.category, str(w.message)) for w in caught]
+
+    def raised(x):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            with pytest.raises(RuntimeWarning) as caught:
+                call(x)
+        return str(caught.value)
+
+    expected, error = told(WIDE.copy()), raised(WIDE.copy())
+    assert expected
+
+    def on_each_rank():
+        with config(MIN_SHARD_BYTES=0, FALLBACK="error"):
+            assert told(split(WIDE, 0)) == expected
+            assert raised(split(WIDE, 0)) == error
+
+    for n in (1, 3):
+        run_simulated(n, on_each_rank)
