@@ -17,10 +17,20 @@ from typing import Any, Protocol
 import numpy as np
 
 from numpy_dist.backends.memory import Array, Memory
-from numpy_dist.backends.transport import Attempt, ByHost, Facts, Receives, Sends, Transport, choose
+from numpy_dist.backends.transport import (
+    UNMARKED,
+    Attempt,
+    ByHost,
+    Facts,
+    Marks,
+    Receives,
+    Sends,
+    Transport,
+    choose,
+)
 
 # Tags of messages between transports, beside those of the engine's own messages (0).
-READY, READ, THERE = 31001, 31002, 31003
+READ = 31002
 SEGMENT = 1 << 24  # bytes of shared memory that are made at once
 _ALIGN = 256
 
@@ -148,7 +158,7 @@ class ByMpi:
     def __init__(self, links: Links, comm: Any, attempt: Attempt, reason: str) -> None:
         self._memory, self._comm, self._attempt, self.reason = links.memory, comm, attempt, reason
 
-    def start(self, sends: Sends, receives: Receives, dtype: np.dtype) -> Callable[[], None]:
+    def start(self, sends: Sends, receives: Receives, dtype: np.dtype, marks: Marks = UNMARKED) -> Callable[[], None]:
         """As in `Transport`."""
         if not sends and not receives:
             return _nothing
@@ -158,9 +168,10 @@ class ByMpi:
         if sends:
             memory.gather(out, buffers.parts)
         memory.fence()
-        pending = self._comm.start_exchange(
+        pending = self._comm.start_transfer(
             [(rank, memory.for_mpi(x)) for rank, x in _pieces(out, [rank for rank, _ in sends], buffers.sent)],
             [(rank, memory.for_mpi(x)) for rank, x in _pieces(into, [r for r, _, _ in receives], buffers.received)],
+            *marks,
         )
 
         def finish() -> None:
@@ -187,7 +198,7 @@ class ByNccl:
         self._side = links.side()
         links.connect(comm, self._side)
 
-    def start(self, sends: Sends, receives: Receives, dtype: np.dtype) -> Callable[[], None]:
+    def start(self, sends: Sends, receives: Receives, dtype: np.dtype, marks: Marks = UNMARKED) -> Callable[[], None]:
         """As in `Transport`."""
         if not sends and not receives:
             return _nothing
@@ -201,10 +212,8 @@ class ByNccl:
         side.exchange(_pieces(out, targets, buffers.sent), _pieces(into, sources, buffers.received))
         mark = side.mark()
         others = sorted({*targets, *sources})
-        told = self._comm.start_exchange(
-            [(rank, np.zeros(1, np.uint8)) for rank in others],
-            [(rank, np.zeros(1, np.uint8)) for rank in others],
-            THERE,
+        told = self._comm.start_transfer(
+            [(rank, np.zeros(1, np.uint8)) for rank in others], [(rank, np.zeros(1, np.uint8)) for rank in others]
         )
 
         def finish() -> None:
@@ -272,7 +281,7 @@ class BySharedMemory:
             if rank != comm.rank and note is not None:
                 self._open(rank, note)
 
-    def start(self, sends: Sends, receives: Receives, dtype: np.dtype) -> Callable[[], None]:
+    def start(self, sends: Sends, receives: Receives, dtype: np.dtype, marks: Marks = UNMARKED) -> Callable[[], None]:
         """As in `Transport`."""
         self._tidy()
         if not sends and not receives:
@@ -289,7 +298,7 @@ class BySharedMemory:
             memory.fence()
         side.follow()  # nothing that was asked for earlier may still use the memory into which it copies
         came = [(rank, np.zeros(1, self._NOTE)) for rank, _, _ in receives]
-        ready = self._comm.start_exchange(notes, came, READY)
+        ready = self._comm.start_transfer(notes, came, *marks)
         if sends:
             read = self._comm.start_exchange([], [(rank, np.zeros(1, np.uint8)) for rank, _ in sends], READ)
             self._waiting.append((read, segment, start))

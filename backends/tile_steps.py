@@ -175,10 +175,14 @@ class TileSteps:
         where = None if step.where is None else self._place(step.where)
         ufunc, dtype, current, label = _ufunc(step), step.partial.dtype, self._current, step.label
         rest = None if where is None else neutral(ufunc, dtype)
+        loses_parts = dtype.kind in "iuf"  # where elements are complex, which the user was warned of
 
         def tile(values: Values) -> Any:
             current[0] = label
-            return values[source] if where is None else np.where(values[where], values[source], rest)
+            found = values[source]
+            if loses_parts and found.dtype.kind == "c":
+                found = found.real
+            return found if where is None else np.where(values[where], found, rest)
 
         tree = tree_of(self._shape, step.axes)
         if tree is not None:

@@ -16,6 +16,9 @@ from numpy_dist.backends.memory import Array, Memory
 Sends = Sequence[tuple[int, Sequence[Array]]]
 # From whom, how many bytes, and what gives the arrays into which they are unpacked; it is called when they have come.
 Receives = Sequence[tuple[int, int, Callable[[], Sequence[Array]]]]
+# Of each message that is sent, and of each that is received, a number that is the same on both sides.
+Marks = tuple[Sequence[int], Sequence[int]]
+UNMARKED: Marks = ((), ())
 # Calls a function that takes memory, again if there was too little at first (`engine.pool.Pool.attempt`).
 Attempt = Callable[..., Any]
 
@@ -36,11 +39,11 @@ class Transport(Protocol):
     name: str
     reason: str
 
-    def start(self, sends: Sends, receives: Receives, dtype: np.dtype) -> Callable[[], None]:
+    def start(self, sends: Sends, receives: Receives, dtype: np.dtype, marks: Marks = UNMARKED) -> Callable[[], None]:
         """Begin to send and to receive; returns what waits and unpacks.
 
         Called by all ranks alike, also by those that neither send nor receive; what it returns is called in the same
-        order on all of them.
+        order on all of them. `marks` tell what the messages are: those of other marks are not taken for them.
         """
 
 
@@ -52,7 +55,7 @@ class ByHost:
     def __init__(self, memory: Memory, comm: Any, attempt: Attempt, reason: str = "arrays lie on the host") -> None:
         self._memory, self._comm, self._attempt, self.reason = memory, comm, attempt, reason
 
-    def start(self, sends: Sends, receives: Receives, dtype: np.dtype) -> Callable[[], None]:
+    def start(self, sends: Sends, receives: Receives, dtype: np.dtype, marks: Marks = UNMARKED) -> Callable[[], None]:
         """As in `Transport`."""
         memory, attempt = self._memory, self._attempt
         out = attempt(memory.pack, [parts for _, parts in sends], dtype) if sends else []
@@ -61,9 +64,10 @@ class ByHost:
             memory.fence()
         pending = None
         if sends or receives:
-            pending = self._comm.start_exchange(
+            pending = self._comm.start_transfer(
                 [(rank, message) for (rank, _), message in zip(sends, out, strict=True)],
                 [(rank, message) for (rank, _, _), message in zip(receives, into, strict=True)],
+                *marks,
             )
 
         def finish() -> None:

@@ -201,7 +201,7 @@ def _counted(rt: engine.Runtime) -> RankCounts:
 def _without_values(x: Any) -> Any:
     """A distributed array like an array, without its values; anything else as it is."""
     if engine.is_handle(x):
-        x = x._array if x._storage is None else _Like(x._array)
+        x = _Like(x._array) if engine.is_sharded(x) else engine.plain(x)
     if not isinstance(x, np.ndarray | _Like):
         return x
     order = "F" if x.flags.f_contiguous and not x.flags.c_contiguous else "C"

@@ -110,7 +110,7 @@ def block_of(x: Any, layout: Layout) -> np.ndarray:
         x = engine.copy(np.broadcast_to(x, shape), layout=layout)
         return engine.shard(x)
     box = layout.box(engine.runtime().rank)
-    whole = np.broadcast_to(x._array if engine.is_handle(x) else x, shape)
+    whole = np.broadcast_to(engine.plain(x), shape)
     return whole[tuple(slice(lo, hi) for lo, hi in box)] if box is not None else whole[(slice(0, 0),) * len(shape)]
 
 

@@ -57,7 +57,7 @@ def _on_arrays(function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
     def call(*args: Any) -> Any:
         if not any(map(engine.is_sharded, args)):
-            result = function(*(x._array if engine.is_handle(x) else x for x in args))
+            result = function(*map(engine.plain, args))
             return engine.wrap(result) if any(map(engine.is_handle, args)) else result
         return map_blocks(function, *args)
 

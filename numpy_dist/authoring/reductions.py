@@ -138,6 +138,6 @@ def _exchanged(result: Any, group: list[int], ranks: list[int], shape: Any, dtyp
     mine = None if result is None else np.ascontiguousarray(result)
     received = {rank: np.empty(shape, dtype) for rank in ranks if rank != comm.rank}
     sends = [(rank, mine) for rank in group if rank != comm.rank] if mine is not None else []
-    comm.exchange(sends, list(received.items()))
+    comm.transfer(sends, list(received.items()))
     parts = [mine if rank == comm.rank else received[rank] for rank in ranks]
     return [part for part in parts if part is not None]

@@ -3,9 +3,11 @@
 The layers above use what is imported here and nothing else of the engine.
 """
 
+import numpy_dist.engine.phantom_access  # noqa: F401  (is called with the first runtime)
 from numpy_dist.engine.copies import aligned, assign, assign_part, copy, empty, full, register_policy
 from numpy_dist.engine.device import Device, device
 from numpy_dist.engine.elements import element
+from numpy_dist.engine.filters import lazily_recorded
 from numpy_dist.engine.floating import told_as
 from numpy_dist.engine.gather import (
     agreed,
@@ -13,6 +15,7 @@ from numpy_dist.engine.gather import (
     item,
     lies_on_device,
     local,
+    note_reads,
     rewriting,
     shard,
     shard_for_library,
@@ -20,8 +23,11 @@ from numpy_dist.engine.gather import (
 )
 from numpy_dist.engine.handle import (
     Handle,
+    as_made,
     is_handle,
     is_sharded,
+    metadata,
+    plain,
     register_handle_class,
     replicated,
     selected,
@@ -35,22 +41,23 @@ from numpy_dist.engine.noting import noted
 from numpy_dist.engine.outflow import Read, outflow, parts_in_order
 from numpy_dist.engine.plans import replay, target_of
 from numpy_dist.engine.record import elementwise, may_write, narrowed, numpy_error, wrap
-from numpy_dist.engine.reduce import NotNumbers, reducible, reduction
+from numpy_dist.engine.reduce import reducible, reduction
 from numpy_dist.engine.runtime import Runtime, runtime
 from numpy_dist.engine.scratch import Scratch
 from numpy_dist.engine.state import counters, default_layout, flush, force, layout_of
-from numpy_dist.ir.phantoms import offset_of
+from numpy_dist.ir.phantoms import Unshardable, offset_of
 
 __all__ = [
     "agreed",
     "Device",
     "Handle",
     "Listing",
-    "NotNumbers",
     "Read",
     "Runtime",
     "Scratch",
+    "Unshardable",
     "aligned",
+    "as_made",
     "assign",
     "assign_part",
     "budget",
@@ -76,8 +83,11 @@ __all__ = [
     "is_sharded",
     "item",
     "layout_of",
+    "lazily_recorded",
     "lies_on_device",
     "local",
+    "metadata",
+    "note_reads",
     "noted",
     "may_write",
     "narrowed",
@@ -85,6 +95,7 @@ __all__ = [
     "offset_of",
     "outflow",
     "parts_in_order",
+    "plain",
     "reducible",
     "reduction",
     "register_handle_class",

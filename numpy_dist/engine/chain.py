@@ -24,6 +24,7 @@ class _Member(NamedTuple):
     part: Part
     statements: list[Statement]
     results: list[int]  # slots of its reductions' results
+    number: int  # of the group
 
 
 class Chain:
@@ -42,6 +43,7 @@ class Chain:
 
     def run(self, runtime: Any, statements: Sequence[list[Statement]], storages: list[Storage]) -> None:
         """Execute the groups, whose statements are given."""
+        execution = runtime.execution
         ready: list[_Member] = []
         for group, own in zip(self.groups, statements, strict=True):
             plan = group.locals.get(group.geometry(storages))
@@ -49,21 +51,24 @@ class Chain:
                 self._launch(runtime, ready, storages)
                 ready = []
                 group.run(runtime, own, storages)
+                execution.finish(group.number + 1)
                 continue
             try:
-                plan.prepare(runtime, storages)
+                plan.prepare(runtime, storages, group.number)
             except MemoryError:
                 self._launch(runtime, ready, storages)  # what was recorded before is there, as it is without chains
                 raise
             (part,) = plan.parts
             if part.repeat.fill(*part.arguments(own, storages)):
                 group.prepare_results(runtime, storages)
-                ready.append(_Member(plan, part, own, group.results))
+                ready.append(_Member(plan, part, own, group.results, group.number))
             else:
                 self._launch(runtime, ready, storages)
                 ready = []
                 group.finish(runtime, own, plan.compute(Present(runtime, own, storages, {}), []))
             group.soil(storages)
+            if not ready:
+                execution.finish(group.number + 1)
         self._launch(runtime, ready, storages)
 
     def _may_wait(self, plan: LocalPlan) -> bool:
@@ -77,6 +82,8 @@ class Chain:
         """Run loops that wait."""
         if not members:
             return
+        end = members[-1].number + 1
+        runtime.execution.begun = end
         taken = {donor: slot for member in members for slot, donor in member.plan.takes}
         lying = _Lying(storages, taken)
 
@@ -87,11 +94,13 @@ class Chain:
         chained = self._chained(members) if len(members) > 1 else None
         if chained is not None:
             chained.launch([[lying.array(slot).reshape(-1) for slot in m.results] for m in members], loops)
+            runtime.execution.finish(end)
             return
         for member, loop in zip(members, loops, strict=True):
             for slot, partial in zip(member.results, member.part.repeat.launch(loop), strict=True):
                 array = lying.array(slot)
                 array[...] = partial.reshape(array.shape)
+        runtime.execution.finish(end)
 
     def _chained(self, members: Sequence[_Member]) -> Any:
         """The loops as one; None if there is none, or not yet."""

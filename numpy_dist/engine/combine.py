@@ -143,7 +143,7 @@ def _exchange(
             receives.append((rank, buffer))
             pieces.append((back, buffer))
     if sends or receives:
-        runtime.comm.exchange(sends, receives)
+        runtime.comm.transfer(sends, receives)
     return pieces
 
 

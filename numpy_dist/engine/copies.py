@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from numpy_dist.engine.gather import gather
-from numpy_dist.engine.handle import Handle, is_sharded, ref_of, replicated
+from numpy_dist.engine.handle import Handle, is_sharded, metadata, plain, ref_of, replicated
 from numpy_dist.engine.ingest import from_global, make_storage, shardable
 from numpy_dist.engine.memory import check_shares
 from numpy_dist.engine.plans import replay
@@ -17,21 +16,24 @@ from numpy_dist.engine.record import (
     can_raise,
     choose,
     elementwise,
+    is_real_part,
     may_write,
     numpy_error,
     operand_of,
-    plain,
     read_of,
+    warn_of_real_part,
     wrap,
 )
 from numpy_dist.engine.runtime import runtime
-from numpy_dist.engine.sites import stack_level
 from numpy_dist.engine.state import layout_of
+from numpy_dist.ir import structure
 from numpy_dist.ir.ops import COPY
 from numpy_dist.ir.rules import copy_axes
 from numpy_dist.ir.statements import NO_OPTIONS, SCALAR_KINDS, Elementwise, Ref
 from numpy_dist.layout.layout import Layout
 from numpy_dist.settings import config
+
+_LARGEST_HALF = float(np.finfo(np.float16).max)
 
 
 def assign(target: Any, value: Any, where: Any = True, casting: Any = "unsafe") -> None:
@@ -54,29 +56,34 @@ def assign(target: Any, value: Any, where: Any = True, casting: Any = "unsafe") 
     if where is True and is_sharded(value):
         whole, part = target._array, value._array
         if whole.shape == part.shape and whole.dtype == part.dtype and may_write(whole):
-            elementwise(COPY, (value,), (target,))
+            if value._storage is not target._storage or ref_of(value).view is not ref_of(target).view:
+                elementwise(COPY, (value,), (target,))
             return
     value = operand_of(value)
-    source = value._array if isinstance(value, Handle) else value
+    source = metadata(value)
+    if isinstance(source, np.ndarray) and not shardable(source.dtype):
+        value = source = _converted(plain(value), target._array.dtype, where, casting)
     if not may_write(target._array):
         raise ValueError("assignment destination is read-only")
-    if isinstance(source, np.ndarray):
-        while source.ndim > target._array.ndim and source.shape[0] == 1:
-            value = value._view(lambda a: a[0]) if isinstance(value, Handle) else value[0]
-            source = value._array if isinstance(value, Handle) else value
-        if source.ndim > target._array.ndim or not _fits(source.shape, target._array.shape):
+    if isinstance(source, np.ndarray) and "V" in (source.dtype.kind, target._array.dtype.kind):
+        if not np.can_cast(source.dtype, target._array.dtype, "unsafe"):
             numpy_error(np.copyto, (target, value), {"casting": "unsafe"})
     if casting != "unsafe":
         # NumPy's rules and errors, also for Python's numbers, whose values count.
         sample = np.zeros((0,) * bool(source.ndim), source.dtype) if isinstance(source, np.ndarray) else source
         np.copyto(np.empty(0, target._array.dtype), sample, casting=casting)
-    _warn_complex(getattr(source, "dtype", None), target._array.dtype)
-    if not isinstance(source, np.ndarray):
-        value = (
-            np.asarray(value).astype(target._array.dtype, casting="unsafe")[()]
-            if not isinstance(value, Handle)
-            else value
-        )
+    if isinstance(source, np.ndarray):
+        while source.ndim > target._array.ndim and source.shape[0] == 1:
+            value = value._view(structure.index, 0) if isinstance(value, Handle) else value[0]
+            source = metadata(value)
+        if source.ndim > target._array.ndim or not fits(source.shape, target._array.shape):
+            numpy_error(np.copyto, (target, value), {"casting": "unsafe"})
+    loses_part = is_real_part(getattr(source, "dtype", None), target._array.dtype)
+    if loses_part:
+        warn_of_real_part()
+    if not isinstance(source, np.ndarray) and not isinstance(value, Handle):
+        value = value.real if loses_part else value
+        value = np.asarray(value).astype(target._array.dtype, casting="unsafe")[()]
     elementwise(COPY, (value,), (target,), where)
 
 
@@ -89,25 +96,35 @@ def assign_part(target: Ref, value: Any) -> bool:
     if not view.writeable:
         return False
     if type(value) in SCALAR_KINDS:
+        if not _converts_silently(value, view.dtype):
+            return False
         value = np.asarray(value, view.dtype)[()]  # as NumPy converts what is assigned
-    elif not isinstance(value, Handle) or value._array.dtype is not target.array.dtype:
+    elif not isinstance(value, Handle) or value._array.dtype != view.dtype:
         return False  # conversions may warn
     elif value._storage is target.storage and ref_of(value).view is view:
         return True  # the end of ``x[key] += y``: the view was updated in place
     return replay(COPY, (value,), target, None, 3) is not None
 
 
-def _warn_complex(source: np.dtype | None, target: np.dtype) -> None:
-    if source is not None and source.kind == "c" and target.kind in "iuf":
-        warnings.warn(
-            "Casting complex values to real discards the imaginary part",
-            np.exceptions.ComplexWarning,
-            stacklevel=stack_level(),
-        )
+def _converts_silently(value: Any, dtype: np.dtype) -> bool:
+    """Whether a scalar becomes one of this dtype without a warning, and without an error that depends on the key."""
+    if isinstance(value, np.generic):
+        return value.dtype == dtype
+    return type(value) is not float or dtype.char not in "efF" or abs(value) < _LARGEST_HALF
 
 
-def _fits(shape: tuple[int, ...], into: tuple[int, ...]) -> bool:
+def fits(shape: tuple[int, ...], into: tuple[int, ...]) -> bool:
+    """Whether the axes that two shapes both have, counted from the last, let one be broadcast into the other."""
     return all(n in (1, m) for n, m in zip(reversed(shape), reversed(into), strict=False))
+
+
+def _converted(values: np.ndarray, dtype: np.dtype, where: Any, casting: Any) -> np.ndarray:
+    """Values that every rank has, cast by NumPy; of those that `where` leaves out any stand for them."""
+    chosen = _gathered(where)
+    shape = values.shape if chosen is True else np.broadcast_shapes(values.shape, np.shape(chosen))
+    made = np.zeros(shape, dtype)
+    np.copyto(made, values, casting=casting, where=chosen)
+    return made
 
 
 def _gathered(where: Any) -> Any:
@@ -141,7 +158,8 @@ def copy(x: Any, dtype: Any = None, order: Any = "K", layout: Layout | None = No
         if _before_replicating is not None:
             _before_replicating(x, kind)
         return replicated(gather(x).astype(kind, order=order))
-    _warn_complex(x._array.dtype, kind)
+    if is_real_part(x._array.dtype, kind):
+        warn_of_real_part()
     rt = runtime()
     shape = x._array.shape
     axes = copy_axes(order, x._array)
@@ -179,7 +197,7 @@ def full(shape: Sequence[int], value: Any, dtype: Any, order: Any = "C", layout:
     """A new array filled with a scalar. Not collective; recorded."""
     made = empty(shape, dtype, order, layout)
     if made._storage is None:
-        made._array[...] = value
+        plain(made)[...] = value
     else:
         value = np.asarray(value).astype(made._array.dtype, casting="unsafe")[()]
         ref = ref_of(made)

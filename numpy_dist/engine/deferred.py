@@ -1,4 +1,4 @@
-"""What is computed for a reduction that was forced, and need perhaps never be stored.
+"""Deferred materialisation: operands of a reduction that are computed for it, and stored only if somebody asks later.
 
 In ``float(((x - y) ** 2).sum())`` the squares are still on the caller's stack when their sum is wanted, so that their
 handle is alive: nobody can tell it from one that is kept. They are not stored all the same. The statements that make
@@ -12,15 +12,19 @@ and messages are made from; `engine.settle` moves none of these results, since t
 from __future__ import annotations
 
 from collections.abc import Container, Sequence
+from typing import Any
+from weakref import WeakSet
 
 from numpy_dist.engine import floating
+from numpy_dist.engine.filters import Filters
+from numpy_dist.engine.lost import propagate
 from numpy_dist.engine.storage import Storage
 from numpy_dist.ir.statements import Elementwise, Reduction, Statement
 from numpy_dist.layout.alignment import DIRECT, plan_access
 
 MOST = 16  # statements that are computed a second time if need be
 
-_QUIET = floating.State({"divide": "ignore", "over": "ignore", "under": "ignore", "invalid": "ignore"}, False)
+_QUIET = floating.State({"divide": "ignore", "over": "ignore", "under": "ignore", "invalid": "ignore"}, Filters(0))
 
 
 def deferrable(statements: Sequence[Statement]) -> list[int]:
@@ -77,36 +81,54 @@ class Deferred:
 
     def __init__(self) -> None:
         self.statements: list[Elementwise] = []
-        self._kept: set[int] = set()  # call sites whose results were wanted after all
+        self._kept: WeakSet[Any] = WeakSet()  # call sites whose results were wanted after all
 
     def defer(self, found: list[Elementwise]) -> None:
         """Mark what need not be stored (see `deferrable`) in the program that is about to be executed."""
-        self._keep([] if found and id(found[-1].site) in self._kept else found)
+        self._keep([] if found and found[-1].site in self._kept else found)
         for statement in self.statements:
             for out in statement.outputs:
                 out.storage.deferred = True
 
     def forget_stored(self) -> None:
         """The program was executed: what was stored for other reasons is done with."""
-        if not self.statements:
-            return
+        if self.statements:
+            self.recover(())
+
+    def propagate(self) -> list[Storage]:
+        """Have done with what reads lost values; returns storages whose values are lost, too."""
+        kept, lost = propagate(self.statements)
+        if lost:
+            self._keep(kept)  # type: ignore[arg-type]
+        return lost
+
+    def recover(self, pending: Sequence[Statement]) -> None:
+        """Have done with statements whose results are stored or lost, or that are pending themselves."""
+        others = {id(statement) for statement in pending}
+        kept = []
         for statement in self.statements:
-            for out in statement.outputs:
-                out.storage.deferred = False
-        self._keep([s for s in self.statements if any(out.storage.memory is None for out in s.outputs)])
+            made = [out.storage for out in statement.outputs]
+            for storage in made:
+                storage.deferred = False
+            if id(statement) not in others and any(storage.memory is None and not storage.lost for storage in made):
+                kept.append(statement)
+        self._keep(kept)
 
     def makes(self, storage: Storage) -> bool:
         """Whether a storage's values are still to be computed."""
         return any(out.storage is storage for statement in self.statements for out in statement.outputs)
 
-    def take(self, *used: Container[int]) -> list[Statement]:
-        """Take the statements whose results somebody wants (see `needed`); none stay."""
+    def wanted(self, *used: Container[int]) -> list[Statement]:
+        """The statements whose results somebody wants (see `needed`), which are about to be executed."""
         needed = self.needed(*used)
         for statement in needed:
             statement.errstate = _QUIET  # events were noted the first time
-            self._kept.add(id(statement.site))
-        self._keep([])
+            self._kept.add(statement.site)
         return needed
+
+    def clear(self) -> None:
+        """What was wanted is stored: no statement stays."""
+        self._keep([])
 
     def _keep(self, statements: list[Elementwise]) -> None:
         """Have done with all other statements: what they read may be overwritten."""

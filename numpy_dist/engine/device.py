@@ -48,7 +48,7 @@ class Device:
         self._memory.copy(made, x)
         return made.reshape(-1)
 
-    def start_exchange(self, sends: Sequence[tuple[int, Any]], receives: Sequence[tuple[int, Any]]) -> Pending:
+    def start_transfer(self, sends: Sequence[tuple[int, Any]], receives: Sequence[tuple[int, Any]]) -> Pending:
         """As a communicator's, with arrays of one dtype in the same order on both sides; all ranks have to ask."""
         dtype = next((x.dtype for _, x in (*sends, *receives)), np.dtype(np.uint8))
 
@@ -63,9 +63,9 @@ class Device:
             )
         )
 
-    def exchange(self, sends: Sequence[tuple[int, Any]], receives: Sequence[tuple[int, Any]]) -> None:
-        """As `start_exchange`, and done when this returns."""
-        self.start_exchange(sends, receives).wait()
+    def transfer(self, sends: Sequence[tuple[int, Any]], receives: Sequence[tuple[int, Any]]) -> None:
+        """As `start_transfer`, and done when this returns."""
+        self.start_transfer(sends, receives).wait()
 
 
 class Pending:

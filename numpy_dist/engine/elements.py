@@ -10,6 +10,7 @@ from numpy_dist.engine.gather import agreed, assemble, item
 from numpy_dist.engine.handle import is_sharded, sharded
 from numpy_dist.engine.runtime import Runtime, runtime
 from numpy_dist.engine.storage import Storage
+from numpy_dist.ir import structure
 from numpy_dist.ir.phantoms import offset_of
 
 BLOCK_BYTES = 1 << 16
@@ -59,7 +60,7 @@ def element(x: Any) -> tuple[Any, int]:
     last, ahead.last = ahead.last, position
     if not 0 <= position - ahead.start < len(ahead.values):
         near = abs(position - last) * storage.dtype.itemsize <= BLOCK_BYTES // WORTH
-        if ahead.reads <= READS or not near or runtime().size == 1:
+        if ahead.reads <= READS or not near or not storage.shape or runtime().size == 1:
             return item(x), ahead.reads
         _fetch(runtime(), storage, ahead, position, position >= last)
     return agreed(ahead.values[position - ahead.start]), ahead.reads
@@ -77,7 +78,7 @@ def _fetch(rt: Runtime, storage: Storage, ahead: ReadAhead, position: int, onwar
     # Loops that go backwards get what lies before.
     low = index[axis] if onward else max(0, index[axis] - length + 1)
     key: Any = (*(slice(i, i + 1) for i in index[:axis]), slice(low, low + length))
-    view = sharded(storage, storage.phantom()[key])
+    view = sharded(storage, structure.view(storage.phantom(), structure.index, key))
     rt.program.force(storage)
     values = assemble(rt, storage, view._array, range(rt.size))
     assert values is not None

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
 from numpy_dist.comm.checks import UNLIKE
-from numpy_dist.engine.handle import is_sharded
+from numpy_dist.engine.handle import is_sharded, plain, ref_of
 from numpy_dist.engine.memory import check_budget
 from numpy_dist.engine.runtime import Runtime, runtime
 from numpy_dist.engine.storage import Storage
@@ -36,8 +36,13 @@ def gather(x: Any, root: int | None = None) -> Any:
         On every rank alike, when the array is larger than ``MEMORY_BUDGET``.
     """
     if not is_sharded(x):
-        return np.array(x._array, copy=True)
+        return plain(x).copy("K")
     rt = runtime()
+    with rt.comm.signals:
+        return _gather(rt, x, root)
+
+
+def _gather(rt: Runtime, x: Any, root: int | None) -> Any:
     array = x._array
     rt.program.force(x._storage)
     if array.size > 1 and rt.size > 1:
@@ -57,7 +62,10 @@ def gather(x: Any, root: int | None = None) -> Any:
 def assemble(rt: Runtime, storage: Storage, array: np.ndarray, roots: Any) -> np.ndarray | None:
     if array.size == 0:
         return np.empty(array.shape, array.dtype) if rt.rank in roots else None
-    vmap = view_of(storage.layout, storage.dtype.itemsize, array).vmap
+    view = view_of(storage.layout, storage.dtype.itemsize, array)
+    if rt.comm.checks is not None:
+        rt.comm.checks.reads(view, "gather")
+    vmap = view.vmap
     if vmap is None:
         region = tuple(range(n) for n in storage.shape)
     else:
@@ -81,8 +89,8 @@ def assemble(rt: Runtime, storage: Storage, array: np.ndarray, roots: Any) -> np
     block = rt.backend.memory.download(fetched.block)
     low, steps = tuple(r.start for r in region), tuple(r.step for r in region)
     box = tuple((0, n) for n in array.shape)
-    view = window(storage.dtype.itemsize, low, fetched.array.shape, steps, vmap, box, array.dtype).over(block)
-    return rt.pool.attempt(lambda: np.array(view, copy=True, order="K"))
+    found = window(storage.dtype.itemsize, low, fetched.array.shape, steps, vmap, box, array.dtype).over(block)
+    return rt.pool.attempt(lambda: np.array(found, copy=True, order="K"))
 
 
 def _read(storage: Storage, array: np.ndarray, source: Any) -> np.ndarray:
@@ -90,6 +98,15 @@ def _read(storage: Storage, array: np.ndarray, source: Any) -> np.ndarray:
     memory = np.ascontiguousarray(storage.pool.memory.download(source)).reshape(-1).view(np.uint8)
     view = np.ndarray(array.shape, array.dtype, buffer=memory, offset=offset_of(array), strides=array.strides)
     return storage.pool.attempt(lambda: np.array(view, copy=True, order="K"))
+
+
+def note_reads(arrays: Iterable[Any]) -> None:
+    """Note which views all ranks are about to read, other than by statements: they are compared where ranks meet."""
+    checks = runtime().comm.checks
+    if checks is not None:
+        for x in arrays:
+            if is_sharded(x):
+                checks.reads(ref_of(x).view)
 
 
 def item(x: Any) -> Any:
@@ -107,17 +124,18 @@ def agreed(value: Any) -> Any:
 
 def _item(x: Any) -> Any:
     if not is_sharded(x):
-        return x._array.reshape(())[()]
+        return plain(x).reshape(())[()]
     rt = runtime()
-    rt.program.force(x._storage)
-    storage = x._storage
-    whole = storage.layout.is_replicated and storage.layout.nelements == 1
-    if whole and x._array.size == 1 and x._array.dtype == storage.dtype:
-        rt.program.tell_before_value()
-        return rt.backend.memory.download(storage.array()).reshape(())[()]
-    values = gather(x)
-    assert values is not None
-    return values.reshape(())[()]
+    with rt.comm.signals:
+        rt.program.force(x._storage)
+        storage = x._storage
+        whole = storage.layout.is_replicated and storage.layout.nelements == 1
+        if whole and x._array.size == 1 and x._array.dtype == storage.dtype:
+            rt.program.tell_before_value()
+            return rt.backend.memory.download(storage.array()).reshape(())[()]
+        values = _gather(rt, x, None)
+        assert values is not None
+        return values.reshape(())[()]
 
 
 def local(x: Any) -> Any:
@@ -134,7 +152,8 @@ def local(x: Any) -> Any:
         If the view's elements are owned by no box of this rank (redistribute it first).
     """
     if not is_sharded(x):
-        return x._array
+        return plain(x)
+    note_reads((x,))
     block = _shard(x)
     rt = runtime()
     rt.program.run_deferred()  # what has still to read these values
@@ -144,7 +163,7 @@ def local(x: Any) -> Any:
 
 def shard(x: Any) -> np.ndarray:
     """The values of `local` on the host, for reading at once: the memory may move when the program goes on."""
-    return runtime().backend.memory.download(_shard(x)) if is_sharded(x) else x._array
+    return runtime().backend.memory.download(_shard(x)) if is_sharded(x) else plain(x)
 
 
 def shard_for_library(x: Any) -> Any:
@@ -155,7 +174,7 @@ def shard_for_library(x: Any) -> Any:
     if is_sharded(x):
         return _shard(x)
     block = memory.empty(x._array.shape, x._array.dtype)
-    memory.upload(block, x._array)
+    memory.upload(block, plain(x))
     return block
 
 

@@ -46,6 +46,8 @@ class GroupPlan:
     ----------
     locals : dict
         The local plans by `geometry`.
+    number : int
+        Among the groups of the schedule.
     follows : bool
         Whether it may run together with the group before it (see `links`).
     """
@@ -83,6 +85,7 @@ class GroupPlan:
         self.cells = [] if self.box is None else self._cells(self.box, statements, rank)
         self.locals: dict[tuple, LocalPlan] = {}
         self.follows = False
+        self.number = 0
 
     def end(self, slots: Iterable[int]) -> None:
         """Take note of slots that nothing uses after this group: their memory may be taken over.
@@ -161,7 +164,7 @@ class GroupPlan:
                 wait()
         else:
             plan = self.locals.get(self.geometry(storages)) or self._plan(runtime, statements, storages, fetched)
-            plan.prepare(runtime, storages)
+            plan.prepare(runtime, storages, self.number)
             partials = plan.compute(Present(runtime, statements, storages, fetched), waits)
         self.soil(storages)
         self.finish(runtime, statements, partials)
@@ -223,8 +226,9 @@ class GroupPlan:
         key = self.geometry(storages)
         if len(self.locals) >= _MOST_LOCAL:
             del self.locals[next(iter(self.locals))]
-        plan = self.locals[key] = self.planner(runtime.rank, statements, storages, fetched).plan()
+        plan = self.planner(runtime.rank, statements, storages, fetched).plan()
         plan.divide(self.interior, statements)
+        self.locals[key] = plan
         return plan
 
 

@@ -3,18 +3,29 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
 
 from numpy_dist.engine.storage import Storage, Token
+from numpy_dist.ir import structure
 from numpy_dist.ir.statements import Ref
 from numpy_dist.ir.views import View, index_of, slice_of
 
 
+class Shut:
+    """The window of arrays whose elements are not to be had here and now (see `engine.windows`)."""
+
+    __slots__ = ()
+
+    readable = writeable = False
+
+
+SHUT = Shut()
+
+
 class Handle:
-    """What the user holds: an array's metadata and where its data are.
+    """A distributed array as the engine knows it, the base of `DistArray`: its metadata, and where its data are.
 
     Attributes
     ----------
@@ -28,28 +39,39 @@ class Handle:
         Keeps the storage's values wanted.
     _owner : Handle
         What a view of all the data, or of a replicated array, is a view of; unset where it is none, or nobody knows.
+    _window : Window
+        Whether the elements of a sharded array can be read and written here and now (`engine.windows`).
+    _real : ndarray
+        These elements, while the window is readable.
     """
 
-    __slots__ = ("__weakref__", "_array", "_owner", "_ref", "_storage", "_token")
+    __slots__ = ("__weakref__", "_array", "_owner", "_real", "_ref", "_storage", "_token", "_window")
 
     _array: np.ndarray
     _owner: Handle
     _ref: Ref | None
     _storage: Storage | None
     _token: Token | None
+    _window: Any
+    _real: np.ndarray
 
-    def _view(self, function: Callable[[np.ndarray], np.ndarray]) -> Self:
-        """The handle of a view: `function` must return a view of its argument and read no values."""
-        found = function(self._array)
-        return view_of_replicated(self, found) if self._storage is None else self._sharded_view(found)
+    def _view(self, operation: structure.Operation, *args: Any, **kwargs: Any) -> Self:
+        """The handle of a view that a structural operation makes (see `ir.structure`)."""
+        return self._seen_as(structure.view(self._array, operation, *args, **kwargs))
+
+    def _seen_as(self, array: np.ndarray) -> Self:
+        """The handle of a view of this array, which a structural operation has made of its `_array`."""
+        return view_of_replicated(self, array) if self._storage is None else self._sharded_view(array)
 
     def _sharded_view(self, array: np.ndarray) -> Self:
         """The handle of a view of a sharded array; `array` is a phantom."""
+        if not array.itemsize:  # a field without a byte: there is nothing to share
+            return view_of_replicated(self, np.zeros(array.shape, [("it", array.dtype)])["it"])
         made = object.__new__(type(self))
         made._array = array
         storage: Any = self._storage
         made._storage, made._ref = storage, None
-        made._token = storage.token
+        made._token, made._window = storage.token, SHUT
         if storage.owner is None:
             storage.owner = weakref.ref(self)
         owner = getattr(self, "_owner", None)
@@ -80,7 +102,15 @@ def sharded(storage: Storage, array: np.ndarray) -> Any:
     made._storage = storage
     made._ref = None
     made._token = storage.token
+    made._window = SHUT
     return made
+
+
+def as_made(view: Any) -> Any:
+    """The view of new memory that the user gets as the array itself: it has no base, whatever its axes are."""
+    if view._storage is not None:
+        view._storage.made_as, view._storage.owner = view._array, None
+    return view
 
 
 def ref_of(handle: Handle) -> Ref:
@@ -136,6 +166,7 @@ def selected(handle: Handle, key: Any, as_handle: bool = False) -> Any:
     made: Any = _new(_handle_class)
     made._array, made._storage = array, storage
     made._ref, made._token = found, handle._token
+    made._window = SHUT
     return handle._owned(made) if part is view else made
 
 
@@ -152,6 +183,30 @@ def replicated(array: np.ndarray) -> Any:
 def view_of_replicated(x: Handle, array: np.ndarray) -> Any:
     """The handle of a view of a replicated array."""
     return x._owned(replicated(array))
+
+
+def plain(x: Any) -> Any:
+    """The data of a replicated handle as an ndarray; what is no handle as it is.
+
+    Raises
+    ------
+    AssertionError
+        For a sharded array, whose data are in no one place.
+    """
+    if not isinstance(x, Handle):
+        return x
+    if x._storage is not None:
+        shape, dtype = x._array.shape, x._array.dtype
+        raise AssertionError(f"a sharded array of shape {shape}, {dtype}, was taken for a replicated one")
+    return x._array
+
+
+def metadata(x: Any) -> Any:
+    """The ndarray that has the shape, dtype, strides and flags of a handle, and nothing else: perhaps a phantom.
+
+    What is no handle as it is.
+    """
+    return x._array if isinstance(x, Handle) else x
 
 
 def is_handle(x: Any) -> bool:

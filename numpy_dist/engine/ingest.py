@@ -11,6 +11,7 @@ from numpy_dist.engine.handle import ref_of, replicated, sharded
 from numpy_dist.engine.runtime import runtime
 from numpy_dist.engine.scratch import pool_block
 from numpy_dist.engine.storage import Storage
+from numpy_dist.ir import structure
 from numpy_dist.ir.rules import memory_axes
 from numpy_dist.ir.statements import Ref
 from numpy_dist.layout.layout import BoxList, Copies, Cut, Layout
@@ -19,8 +20,11 @@ from numpy_dist.settings import config
 
 
 def shardable(dtype: np.dtype) -> bool:
-    """Whether values of a dtype can lie in plain memory (objects and variable-width strings cannot)."""
-    return not dtype.hasobject and dtype.char != "T"
+    """Whether values of a dtype can lie in plain memory, at places of their own.
+
+    Objects and variable-width strings cannot, nor values without a byte, such as strings of no characters.
+    """
+    return not dtype.hasobject and dtype.char != "T" and dtype.itemsize > 0
 
 
 def default_shard(nbytes: int) -> bool:
@@ -47,7 +51,7 @@ def make_storage(shape: Sequence[int], dtype: np.dtype, layout: Layout, axes: tu
     storage = Storage(tuple(shape[a] for a in axes), dtype, layout.transpose(axes), pool)
     storage.axes = axes
     inverse = sorted(range(len(axes)), key=axes.__getitem__)
-    return sharded(storage, storage.phantom().transpose(inverse))
+    return sharded(storage, structure.view(storage.phantom(), np.ndarray.transpose, inverse))
 
 
 def _fill(handle: Any, block_of: Callable[[Box], np.ndarray], axes: tuple[int, ...] | None) -> Any:
@@ -76,7 +80,7 @@ def from_global(array: np.ndarray, layout: Layout | None = None) -> Any:
         Default: the default layout, or replicated if the array is smaller than ``MIN_SHARD_BYTES``.
     """
     if not shardable(array.dtype) or (layout is None and (array.ndim == 0 or not default_shard(array.nbytes))):
-        return replicated(np.array(array, copy=True))
+        return replicated(np.asarray(array).copy("K"))
     if layout is None:
         layout = runtime().default_layout(array.shape)
     axes = memory_axes([array], array.shape)
@@ -125,7 +129,7 @@ def from_root(array: np.ndarray | None, root: int = 0, layout: Layout | None = N
     own = layout.box(comm.rank)
     if array is not None:
         boxes = [layout.box(rank) for rank in range(comm.size)]
-        comm.exchange(
+        comm.transfer(
             [(r, np.ascontiguousarray(_cut_out(array, b))) for r, b in enumerate(boxes) if b is not None and r != root],
             [],
         )
@@ -135,7 +139,7 @@ def from_root(array: np.ndarray | None, root: int = 0, layout: Layout | None = N
         storage.allocate(own)
         memory, array = storage.pool.memory, storage.array()
         message = memory.message(array.nbytes)
-        comm.exchange([], [(root, message)])
+        comm.transfer([], [(root, message)])
         memory.unpack([message], [[array]], dtype)
     return handle
 
@@ -165,4 +169,4 @@ def broadcast(ref: Ref, shape: tuple[int, ...]) -> Ref:
     """The same view with the statement's shape."""
     if ref.array.shape == shape:
         return ref
-    return Ref(ref.storage, np.broadcast_to(ref.array, shape))
+    return Ref(ref.storage, structure.view(ref.array, np.broadcast_to, shape))

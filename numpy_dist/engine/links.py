@@ -1,4 +1,4 @@
-"""Chains: loops over the same rows, each of which needs of the others its own rows only, run some rows at a time.
+"""Loop tiling across groups (chains): loops over the same rows are run together, a block of rows at a time.
 
 ``p = np.exp(x - x.max(axis=1, keepdims=True)); p / p.sum(axis=1, keepdims=True)`` is three loops, for a row must have
 been read to its end before its maximum is known. Run one after the other, each of them fetches all of its operands

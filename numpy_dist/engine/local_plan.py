@@ -25,6 +25,8 @@ class LocalPlan:
         Slots that need an allocation, a new version, or no spare one any more; with the box, or the region written.
     takes : list of (int, int)
         Slots that get the memory of another slot, which is not needed any more.
+    updates : list of int
+        Slots that are written where their values lie, and also read: a loop that was left half-way cannot be run again.
     reads, writes, contracted, stored_temporaries : int
         What is added to the counters.
     parts : list of Part
@@ -37,10 +39,16 @@ class LocalPlan:
         self.versions: list[tuple[int, Any]] = []
         self.dropped: list[int] = []
         self.takes: list[tuple[int, int]] = []
+        self.updates: list[int] = []
         self.reads = self.writes = self.contracted = self.stored_temporaries = 0
         self.parts: list[Part] = []
         self._early = self._late = SideBySide([])
         self._folds: Folds | None = None
+
+    @property
+    def overwrites(self) -> bool:
+        """Whether the loop overwrites what it reads."""
+        return bool(self.takes or self.updates)
 
     def divide(self, interior: Box | None, statements: Sequence[Statement]) -> None:
         """Let each cell's body run in a part of its own, or in several: of these, that in the interior runs first.
@@ -68,8 +76,14 @@ class LocalPlan:
             for memo in memos:
                 memo["siblings"] = memos
 
-    def prepare(self, runtime: Any, storages: list[Storage]) -> None:
-        """Count the loop, and have memory for all that it writes."""
+    def prepare(self, runtime: Any, storages: list[Storage], number: int) -> None:
+        """Count the loop, and have memory for all that it writes; `number` is that of its group.
+
+        What may fail for want of memory comes first.
+        """
+        execution = runtime.execution
+        execution.plans[number] = self
+        execution.number = number
         counters = runtime.counters
         counters.loops += 1
         counters.reads += self.reads
@@ -78,12 +92,13 @@ class LocalPlan:
         counters.stored_temporaries += self.stored_temporaries
         for slot, box in self.allocates:
             storages[slot].allocate(box)
+        for slot, region in self.versions:
+            execution.versions.append((number, storages[slot], storages[slot].memory))
+            new_version(runtime, storages[slot], region)
         for slot, donor in self.takes:
             storages[slot].take_over(storages[donor])
         for slot in self.dropped:
             storages[slot].drop_spare()
-        for slot, region in self.versions:
-            new_version(runtime, storages[slot], region)
 
     def compute(self, present: Present, waits: list[Callable[[], None]]) -> Sequence[np.ndarray]:
         """Run the loop, which was prepared; returns the partial results of the group's reductions.

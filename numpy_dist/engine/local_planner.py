@@ -134,7 +134,10 @@ class LocalPlanner:
             region = next(iter(views)) if len(views) == 1 else None
             if verdict[slot] == "version":
                 self.made.versions.append((slot, region))
-            elif storage.spare is not None and (region is None or storage.spare[1] is not region):
+                continue
+            if storage.memory is not None and any(slot == key[0] for found in reads for key in found):
+                self.made.updates.append(slot)
+            if storage.spare is not None and (region is None or storage.spare[1] is not region):
                 self.made.dropped.append(slot)
         return verdict
 

@@ -25,7 +25,9 @@ def budget(runtime: Any) -> int:
     found = getattr(runtime, "_budget", None)
     if found is None:
         mine = Limits().room().available // 2 // max(1, runtime.comm.node_size)
-        found = runtime._budget = min(runtime.comm.allgather(mine)) if runtime.size > 1 else mine
+        if runtime.size > 1:  # as a message of one length, which does not tell how much there is
+            mine = int(min(runtime.comm.allgather(float(mine))))
+        found = runtime._budget = mine
     return found
 
 

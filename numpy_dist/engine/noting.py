@@ -28,7 +28,7 @@ class noted:  # used as a statement, like numpy.errstate
 
     def __init__(self, name: str, alike: bool = False) -> None:
         self._name, self._runtime, self._alike = name, runtime(), alike
-        self._state, self._site = floating.current_state(), user_site(1)
+        self._state, self._site = self._runtime.program.error_state(), user_site(1)
         self._errstate = np.errstate(all="call", call=self._note)
 
     def _note(self, kind: str, flag: int) -> None:
@@ -47,7 +47,7 @@ class noted:  # used as a statement, like numpy.errstate
         program.untold |= not self._alike  # also where nothing is watched: ranks may differ in their error states
         if error is not None:
             return
-        if self._runtime.size == 1 or self._state.eager or floating.warnings_are_errors():
+        if self._runtime.size == 1 or self._state.eager:
             program.tell()
         elif self._alike:
             program.tell_before_value()

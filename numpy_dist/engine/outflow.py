@@ -12,7 +12,8 @@ from numpy_dist.comm.portable import portable_error, restored
 from numpy_dist.engine.gather import gather
 from numpy_dist.engine.handle import is_sharded
 from numpy_dist.engine.runtime import runtime
-from numpy_dist.errors import GatherError
+from numpy_dist.errors import DivergenceError, GatherError, RankError
+from numpy_dist.ir import structure
 
 PIECE_BYTES = 1 << 24
 Read = Callable[[int, tuple], np.ndarray]
@@ -63,7 +64,7 @@ def outflow(arrays: Sequence[Any], write: Callable[[Read], None], everywhere: bo
     comm = runtime().comm
 
     def piece(n: int, key: tuple, root: int | None) -> Any:
-        view = arrays[n]._view(lambda a: a[(*key, ...)])
+        view = arrays[n]._view(structure.index, key)
         # Where the array is not sharded, a gather is a copy on every rank.
         return gather(view, root if is_sharded(view) else None)
 
@@ -71,16 +72,24 @@ def outflow(arrays: Sequence[Any], write: Callable[[Read], None], everywhere: bo
         write(lambda n, key: piece(n, key, None))
         return
     failure: Exception | None = None
+    lost: Exception | None = None  # the other ranks do not serve, and cannot be told
     if comm.rank == ROOT:
 
         def read(n: int, key: tuple) -> np.ndarray:
-            comm.bcast((n, key), ROOT)
-            return piece(n, key, ROOT)
+            nonlocal lost
+            try:
+                comm.bcast((n, key), ROOT)
+                return piece(n, key, ROOT)
+            except (DivergenceError, RankError) as error:
+                lost = error
+                raise
 
         try:
             write(read)
         except Exception as error:
             failure = error
+        if lost is not None:  # whatever has come of it: files raise errors of their own as they are closed
+            raise lost
         comm.bcast(None if failure is None else portable_error(failure), ROOT)
     else:
         while isinstance(asked := comm.bcast(None, ROOT), tuple):

@@ -123,13 +123,15 @@ class Part:
 
     def run(self, present: Present, later: list[tuple[np.ndarray, np.ndarray]]) -> Sequence[np.ndarray]:
         """Run the loop; what is to be copied when all parts have run is added to `later`."""
-        repeat = self.repeat
+        repeat, execution = self.repeat, present.runtime.execution
         if repeat is not None:
             addresses, scalars = self.arguments(present.statements, present.storages)
+            execution.begun = execution.number + 1
             partials = repeat.again(addresses, scalars, lambda: self.loop(present)[0])
             if partials is not None:
                 return partials
         loop, arrays = self.loop(present)
+        execution.begun = execution.number + 1
         for target, source in self._body.filled:
             present.runtime.backend.memory.copy(arrays[target], arrays[source])
         repeat = present.runtime.backend.run(loop)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from numpy_dist.engine import handle as handles
-from numpy_dist.engine.handle import Handle, ref_of
+from numpy_dist.engine.handle import SHUT, Handle, ref_of
 from numpy_dist.engine.runtime import current, runtime
 from numpy_dist.engine.storage import Storage, Token
 from numpy_dist.ir.ops import Op
@@ -26,6 +26,8 @@ from numpy_dist.settings import config
 Bounds = tuple[tuple[int, Any, Any], ...]
 _COMPARISONS = frozenset((np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal))
 _WEAK = frozenset((int, float, complex))
+DOUBLES = frozenset("dDG")  # dtypes that take Python's integers as its floats
+_MOST_DOUBLE = float(np.finfo(float).max)
 _new = object.__new__
 _current, _thread = current.get, threading.get_ident
 
@@ -46,6 +48,8 @@ def bounds_of(op: Op, operands: Sequence[Any], loop: tuple[np.dtype, ...]) -> Bo
         elif kind.char in "efF":
             most = float(np.finfo(kind).max)
             found.append((position, -most, most))
+        elif type(x) is int and kind.char in DOUBLES:
+            found.append((position, -_MOST_DOUBLE, _MOST_DOUBLE))
     return tuple(found)
 
 
@@ -164,6 +168,7 @@ def _result(plan: Plan | ReductionPlan, pool: Any, cls: type[Handle]) -> Any:
     made: Any = _new(cls)
     made._array, made._storage = array, storage
     made._ref, made._token = ref, token
+    made._window = SHUT
     return made
 
 

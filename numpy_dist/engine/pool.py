@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from numpy_dist.backends.memory import HOST, Block, Memory, make_block
+from numpy_dist.engine.liveness import ARGUMENT
 from numpy_dist.engine.memory_limits import Limits, Room
 
 T = TypeVar("T")
@@ -15,6 +16,7 @@ T = TypeVar("T")
 _OVERHEAD = 256  # bytes that a block takes besides its memory, about
 _WATCHED = 1 << 20  # bytes of blocks that are worth asking the system how much memory there is
 _MUCH = 1 << 28
+_PEAKS, _SLACK = 2, 1 << 23  # what is kept: twice what was ever in use (sizes may alternate), and some bytes
 _RESERVE = 4 << 30
 _LOOK_SECONDS = 0.1
 
@@ -25,7 +27,8 @@ class Pool:
     Parameters
     ----------
     limit : int
-        Most bytes that are kept free; what comes back above it is dropped, oldest first.
+        Most bytes that are kept free; what comes back above it is dropped, oldest first. What was in use bounds it,
+        too: a program whose arrays have another size each time would else fill it with blocks that nobody wants again.
     room : callable, optional
         Tells what memory there is.
     failed : callable, optional
@@ -62,6 +65,8 @@ class Pool:
         if blocks:
             self.free -= nbytes + _OVERHEAD
             block = blocks.pop()
+            if not blocks:
+                del self._blocks[nbytes]
         else:
             if self.free and nbytes >= _WATCHED:
                 self.relieve(nbytes)
@@ -77,17 +82,22 @@ class Pool:
         self.peak = max(self.peak, self.held)
 
     def give(self, block: Block) -> None:
-        """Take an allocation back; it is reused only if nobody else sees it."""
+        """Take an allocation back, which the caller has in a variable; it is reused only if nobody else sees it."""
         nbytes = block.size
         self.held -= nbytes
-        if sys.getrefcount(block) > 3:  # ours, the caller's and the argument of getrefcount
+        if sys.getrefcount(block) > ARGUMENT:
             return
         cost = nbytes + _OVERHEAD
-        if cost > self.limit or (nbytes >= _WATCHED and self.relieve()):
+        limit = min(self.limit, _PEAKS * self.peak + _SLACK)
+        if cost > limit or (nbytes >= _WATCHED and self.relieve()):
             return
-        while self._blocks and self.free + cost > self.limit:
+        while self._blocks and self.free + cost > limit:
             self._drop_oldest()
-        self._blocks.setdefault(nbytes, []).append(block)
+        blocks = self._blocks.pop(nbytes, None)
+        if blocks is None:
+            blocks = []
+        blocks.append(block)
+        self._blocks[nbytes] = blocks  # the size that came back last is the last to be dropped
         self.free += cost
 
     def attempt(self, make: Callable[..., T], *arguments: Any) -> T:
@@ -138,8 +148,7 @@ class Pool:
     def _drop_oldest(self) -> None:
         size = next(iter(self._blocks))
         blocks = self._blocks[size]
-        if blocks:
-            blocks.pop(0)
-            self.free -= size + _OVERHEAD
+        blocks.pop(0)
+        self.free -= size + _OVERHEAD
         if not blocks:
             del self._blocks[size]

@@ -8,16 +8,17 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from numpy_dist.engine.floating import current_state, event, report
+from numpy_dist.engine.floating import event, told_as
 from numpy_dist.engine.gather import agreed, gather, item
-from numpy_dist.engine.handle import Handle, is_sharded, ref_of, replicated
+from numpy_dist.engine.handle import Handle, is_sharded, metadata, plain, ref_of, replicated
 from numpy_dist.engine.ingest import broadcast, from_global, make_storage, operand
-from numpy_dist.engine.plans import Bounds, bounds_of, remember, replay, target_of, within
+from numpy_dist.engine.plans import DOUBLES, Bounds, bounds_of, remember, replay, target_of, within
 from numpy_dist.engine.runtime import Runtime, runtime
 from numpy_dist.engine.sites import stack_level, user_site
 from numpy_dist.engine.storage import Storage
+from numpy_dist.ir import structure
 from numpy_dist.ir.ops import COPY, SELECT, Op, op_of
-from numpy_dist.ir.phantoms import as_strided, is_writeable, warns_if_written
+from numpy_dist.ir.phantoms import is_writeable, warns_if_written
 from numpy_dist.ir.rules import broadcast_shapes, loop_dtypes, order_axes, scalar_kind
 from numpy_dist.ir.statements import NO_OPTIONS, Elementwise, Ref
 from numpy_dist.layout.layout import Layout, Pinned
@@ -35,18 +36,13 @@ def numpy_error(function: Callable, args: Sequence[Any], kwargs: dict[str, Any] 
 
     def stand_in(x: Any) -> Any:
         if isinstance(x, Handle):
-            return x._array if x._storage is None else _stand_in(x._array)
+            return x._array if x._storage is None else structure.stand_in(x._array)
         if isinstance(x, tuple | list):
             return type(x)(stand_in(y) for y in x)
         return x
 
     function(*map(stand_in, args), **{k: stand_in(v) for k, v in (kwargs or {}).items()})
     raise AssertionError(f"{function} was expected to refuse these arguments")
-
-
-def _stand_in(array: np.ndarray) -> np.ndarray:
-    writeable = is_writeable(array) or warns_if_written(array)
-    return as_strided(np.ones(1, array.dtype), array.shape, (0,) * array.ndim, writeable)
 
 
 def may_write(array: np.ndarray) -> bool:
@@ -62,7 +58,7 @@ def may_write(array: np.ndarray) -> bool:
 
 def mask_of(where: Any) -> Any:
     """What is given as ``where=``: of a scalar NumPy takes the truth, and an array must be one of bools."""
-    array = where._array if isinstance(where, Handle) else where
+    array = metadata(where)
     if isinstance(array, np.ndarray):
         if array.dtype != bool:
             np.zeros((1,) * array.ndim, array.dtype).astype(bool, casting="safe")  # NumPy's error
@@ -129,11 +125,6 @@ def elementwise(
     if any(o is not None and not is_sharded(o) for o in outs):
         return _into_local(op, inputs, outs, where, dtype, casting, order, signature, result_dtype)
     return _record(runtime(), op, inputs, outs, where, options, order, result_dtype, usual)
-
-
-def plain(x: Any) -> Any:
-    """The ndarray of a replicated handle; anything else as it is."""
-    return x._array if isinstance(x, Handle) else x
 
 
 def wrap(result: Any) -> Any:
@@ -210,6 +201,14 @@ def _record(
     )
     loop = _loop(op, kinds, outs, options, result_dtype)
     dtypes = loop[op.nin :]
+    if op.ufunc is not None and options.get("casting") == "unsafe":
+        operands = [_without_imaginary_part(x, kind) for x, kind in zip(operands, loop, strict=False)]
+        lost = [o is not None and is_real_part(kind, o._array.dtype) for kind, o in zip(dtypes, outs, strict=True)]
+        if any(lost):
+            for _ in filter(None, lost):
+                warn_of_real_part()
+            with told_as(op.name):
+                return _by_way_of_new_arrays(rt, op, operands, outs, where, options, order)
     bounds = bounds_of(op, operands, loop)
     if bounds and not within(bounds, operands):
         operands = _cast(op, operands, kinds, loop, bounds)
@@ -242,6 +241,29 @@ def _record(
     return results if op.nout > 1 else results[0]
 
 
+def is_real_part(source: np.dtype | None, target: np.dtype) -> bool:
+    """Whether a cast discards the imaginary part."""
+    return source is not None and source.kind == "c" and target.kind in "iuf"
+
+
+def warn_of_real_part() -> None:
+    """NumPy's warning of such a cast, at the user's line.
+
+    It is given when the cast is recorded. Programs cast real parts, so that nothing warns, or raises, as they run.
+    """
+    text = "Casting complex values to real discards the imaginary part"
+    warnings.warn(text, np.exceptions.ComplexWarning, stacklevel=stack_level())
+
+
+def _without_imaginary_part(x: Any, kind: np.dtype) -> Any:
+    """An operand of a loop that has it as this dtype."""
+    array = x._array if isinstance(x, Handle) else x
+    if not isinstance(array, np.ndarray | np.generic) or not is_real_part(array.dtype, kind):
+        return x
+    warn_of_real_part()
+    return x._view(structure.attribute, "real") if isinstance(x, Handle) else x.real
+
+
 def _cast(op: Op, operands: list, kinds: tuple, loop: tuple[np.dtype, ...], bounds: Bounds) -> list:
     """The operands, with infinity for Python's numbers that are too large for floats, of which NumPy warns at once.
 
@@ -261,6 +283,9 @@ def _cast(op: Op, operands: list, kinds: tuple, loop: tuple[np.dtype, ...], boun
         if kind.kind in "iu":
             given = zip(operands, kinds, strict=True)
             numpy_error(op.ufunc, [x if isinstance(x, int) else np.ones((), k) for x, k in given])  # type: ignore[arg-type]
+        if kind.char in DOUBLES:
+            float(operands[position])  # raises NumPy's error, here on every rank
+            continue
         operands[position] = narrowed(operands[position], kind).item()
     return operands
 
@@ -277,8 +302,9 @@ def narrowed(value: Any, kind: np.dtype) -> Any:
     with np.errstate(all="ignore"):
         found = wide.astype(kind)[()]
     if np.isinf(found) and not np.isinf(wide):
-        met = event(0, "overflow", "cast", current_state(), user_site(1))
-        report(() if met is None else (met,))
+        program = runtime().program
+        met = event(0, "overflow", "cast", program.error_state(), user_site(1))
+        program.report(() if met is None else (met,))
     return found
 
 
@@ -292,16 +318,18 @@ def _owned_alike(outs: tuple) -> bool:
 
 def _by_way_of_new_arrays(
     rt: Runtime, op: Op, inputs: Sequence[Any], outs: tuple, where: Any, options: dict, order: str
-) -> tuple:
-    """Outputs that are divided differently between the ranks: they are assigned from results of one layout."""
+) -> Any:
+    """Outputs that the loop cannot write, as where they are divided differently: assigned from results of its own."""
     arrays = [x._array if isinstance(x, Handle) else x for x in (*inputs, *outs) if isinstance(x, Handle | np.ndarray)]
     if order == "K" and order_axes(order, arrays, broadcast_shapes(*(x.shape for x in arrays))) is None:
         order = "C"  # the given outputs have a say in the memory order of new ones
-    made = _record(rt, op, inputs, (None,) * op.nout, where, options, order, None)
+    found = _record(rt, op, inputs, (None,) * op.nout, where, options, order, None)
+    made = found if op.nout > 1 else (found,)
     for target, value in zip(outs, made, strict=True):
         if target is not None:
             elementwise(COPY, (value,), (target,), where)
-    return tuple(value if target is None else target for target, value in zip(outs, made, strict=True))
+    results = tuple(value if target is None else target for target, value in zip(outs, made, strict=True))
+    return results if op.nout > 1 else results[0]
 
 
 def _are_own(reads: tuple, operands: list) -> bool:
@@ -317,7 +345,7 @@ def operand_of(x: Any) -> Any:
     if isinstance(x, Handle):
         if x._storage is not None:
             return x
-        x = x._array
+        x = plain(x)
     elif isinstance(x, _SCALARS):
         return x
     elif not isinstance(x, np.ndarray):
@@ -342,7 +370,7 @@ def _shape(op: Op, operands: list, outs: tuple, where: Any, options: dict) -> tu
         x._array.shape if isinstance(x, Handle) else x.shape for x in operands if isinstance(x, Handle | np.ndarray)
     ]
     if where is not True:
-        shapes.append(np.shape(where._array if isinstance(where, Handle) else where))
+        shapes.append(np.shape(metadata(where)))
     targets = [o._array.shape for o in outs if o is not None]
     first = (shapes + targets or [()])[0]
     writeable = all(o is None or may_write(o._array) for o in outs)
@@ -440,7 +468,7 @@ def _write_elsewhere(
             if Ref(trial._storage, o._array).view.write_space is not None:
                 break
         _append_copy(rt, trial, storage)
-        moved = trial._view(lambda _, array=o._array: array)
+        moved = trial._seen_as(o._array)
         targets.append(moved)
     results = _record(rt, op, operands, tuple(targets), where, options, order, result_dtype)
     for o, moved in zip(outs, targets, strict=True):
@@ -460,11 +488,14 @@ def _layouts_to_try(rt: Runtime, shape: tuple[int, ...]) -> list[Layout]:
 
 
 def can_raise(op: Op, kinds: tuple, dtypes: tuple[np.dtype, ...]) -> bool:
-    """Whether values can raise: integers to negative integer powers, text that is no number, substrings not found.
+    """Whether values can raise: integers to negative powers, substrings that are not found, and some casts.
 
+    Text may be no number, or too short for a date; what raw memory and records hold goes by way of Python's objects.
     `kinds` are dtypes (or Python's types) of the inputs, `dtypes` those of the outputs.
     """
     if op is COPY:
-        source = getattr(kinds[0], "kind", "")
-        return source in ("S", "U") and dtypes[0].kind != source
+        source, target = getattr(kinds[0], "kind", ""), dtypes[0].kind
+        if "V" in (source, target):
+            return kinds[0] != dtypes[0]
+        return (source in ("S", "U") and target != source) or (source == "M" and target in "SU")
     return (op.name == "power" and dtypes[0].kind == "i") or op.name in ("index", "rindex")

@@ -6,19 +6,33 @@ NaN or 0, though NumPy's order of multiplication may stay in range, and the othe
 
 from __future__ import annotations
 
+import warnings
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from numpy_dist.engine.copies import assign, copy
+from numpy_dist.engine.copies import assign, copy, fits
+from numpy_dist.engine.floating import told_as
 from numpy_dist.engine.gather import gather, item
-from numpy_dist.engine.handle import Handle, is_sharded, ref_of
+from numpy_dist.engine.handle import Handle, is_sharded, metadata, plain, ref_of
 from numpy_dist.engine.ingest import from_global, make_storage, shardable
 from numpy_dist.engine.plans import REDUCTIONS, reduction_key, remember_reduction, replay_reduction
-from numpy_dist.engine.record import can_raise, choose, mask_of, numpy_error, operand_of, plain, read_of, wrap
+from numpy_dist.engine.record import (
+    can_raise,
+    choose,
+    is_real_part,
+    mask_of,
+    numpy_error,
+    operand_of,
+    read_of,
+    warn_of_real_part,
+    wrap,
+)
 from numpy_dist.engine.runtime import Runtime, runtime
+from numpy_dist.ir import structure
 from numpy_dist.ir.ops import COPY, op_of
+from numpy_dist.ir.phantoms import Unshardable
 from numpy_dist.ir.rules import memory_axes
 from numpy_dist.ir.statements import Reduction
 from numpy_dist.layout.layout import Copies, Cut, Layout
@@ -42,14 +56,6 @@ _REDUCIBLE = frozenset(
         np.lcm,
     )
 )
-
-
-class NotNumbers(TypeError):
-    """A reduction whose results are Python objects, which have no place in shards; raised before it is recorded."""
-
-    def __init__(self, dtype: np.dtype) -> None:
-        self.reason = f"results of dtype {dtype} are not distributed"
-        super().__init__(self.reason)
 
 
 def reducible(ufunc: np.ufunc, dtype: np.dtype) -> bool:
@@ -83,7 +89,7 @@ def reduction(
 
     Raises
     ------
-    NotNumbers
+    Unshardable
         If the results are Python objects.
 
     Notes
@@ -101,22 +107,56 @@ def reduction(
         return _scalar_or_array(replay_reduction(plan, x))
     start = {} if initial is np._NoValue else {"initial": initial}
     kwargs = {"axis": axis, "dtype": dtype, "keepdims": keepdims, "where": where, **start}
-    array = x._array if isinstance(x, Handle) else np.asarray(x)
+    array = metadata(x) if isinstance(x, Handle) else np.asarray(x)
     axes = _axes(ufunc, x, array.ndim, kwargs)
-    wanted, target = None if dtype is None else np.dtype(dtype), None if out is None else plain(out).dtype
+    wanted, target = None if dtype is None else np.dtype(dtype), None if out is None else metadata(out).dtype
     kind = _loop_dtype(ufunc, array.dtype, wanted, target)
     if not shardable(kind):
-        raise NotNumbers(kind)
+        raise Unshardable(kind)
+    if is_real_part(array.dtype, kind):
+        warn_of_real_part()
+        x, key = x._view(structure.attribute, "real") if isinstance(x, Handle) else array.real, None
+    # Sums are wider within: what is too large overflows before. What a mask leaves out is cast, too, and may warn.
+    narrow = kind == np.float16 != array.dtype or where is not True and array.dtype.kind in "fc" and kind.kind in "iu"
+    if narrow and is_sharded(x):
+        with told_as("reduce"):
+            x, key = copy(x, dtype=kind), None
+    array = metadata(x) if isinstance(x, Handle) else np.asarray(x)
     shape = tuple(1 if a in axes else n for a, n in enumerate(array.shape) if keepdims or a not in axes)
-    if _lacks_a_value(ufunc, array.shape, axes, shape, initial, where):
+    mask = None if where is True else np.shape(metadata(where))
+    if mask is not None and (len(mask) > array.ndim or not fits(mask, array.shape)):
         numpy_error(ufunc.reduce, (x,), kwargs)
-    if out is not None and plain(out).shape != shape:
+    if _lacks_a_value(ufunc, array.shape, axes, initial, where):
+        numpy_error(ufunc.reduce, (x,), kwargs)
+    if out is not None and metadata(out).shape != shape:
         numpy_error(ufunc.reduce, (x,), {**kwargs, "out": out})
-    made = _append(ufunc, x, array, axes, kind, keepdims, start.get("initial"), where, shape, key)
+    if ufunc is np.add and kind.kind in "fc" and array.ndim and (parts := _negative_zeros(start.get("initial"))):
+        made = reduction(ufunc, x, axis, kind, None, True, where=where)
+        _keep_signs(made, np.astype(x, kind, copy=False), axes, where, parts)
+        made = made if keepdims else made._view(np.ndarray.squeeze, axes)
+    else:
+        made = _append(ufunc, x, array, axes, kind, keepdims, start.get("initial"), where, shape, key)
     if out is None:
         return _scalar_or_array(made)
     _deliver(made, out)
     return out
+
+
+def _negative_zeros(initial: Any) -> tuple[str, ...]:
+    """The parts, "real" and "imag", of which an initial value of a sum has negative zeros."""
+    if not isinstance(initial, float | complex | np.inexact) or initial != 0:
+        return ()
+    return tuple(part for part in ("real", "imag") if np.signbit(getattr(initial, part)))
+
+
+def _keep_signs(sums: Any, x: Any, axes: tuple[int, ...], where: Any, parts: tuple[str, ...]) -> None:
+    """Make sums negative zeros, whose terms all are, as the initial value is: the engine's sums begin with 0."""
+    for part in parts:
+        if part == "imag" and sums.dtype.kind != "c":
+            continue
+        terms = getattr(x, part)
+        negative = np.logical_and(terms == 0, np.signbit(terms))
+        assign(getattr(sums, part), -0.0, where=np.all(negative, axis=axes, keepdims=True, where=where))
 
 
 def _scalar_or_array(made: Any) -> Any:
@@ -124,12 +164,12 @@ def _scalar_or_array(made: Any) -> Any:
 
 
 def _lacks_a_value(
-    ufunc: np.ufunc, given: tuple[int, ...], axes: tuple[int, ...], shape: tuple[int, ...], initial: Any, where: Any
+    ufunc: np.ufunc, given: tuple[int, ...], axes: tuple[int, ...], initial: Any, where: Any
 ) -> bool:
-    """Whether some result would have nothing to begin with, which NumPy refuses."""
+    """Whether some result would have nothing to begin with, which NumPy refuses, also where there are no results."""
     if ufunc.identity is not None or initial not in (np._NoValue, None):
         return False
-    return where is not True or (any(given[a] == 0 for a in axes) and 0 not in shape)
+    return where is not True or any(given[a] == 0 for a in axes)
 
 
 def _axes(ufunc: np.ufunc, x: Any, ndim: int, kwargs: dict[str, Any]) -> tuple[int, ...]:
@@ -169,11 +209,13 @@ def _at_once(ufunc: Any, x: Any, axis: Any, dtype: Any, out: Any, keepdims: bool
 def _loop_dtype(ufunc: np.ufunc, kind: np.dtype, dtype: np.dtype | None, out: np.dtype | None) -> np.dtype:
     """Dtype of the result before it is cast to `out`, by NumPy itself on one element (so errors are NumPy's)."""
     probe = np.ones(1, kind)
-    if out is not None:
-        ufunc.reduce(probe, dtype=dtype, out=np.empty((), out))
-        if dtype is None:  # the target takes part in the choice of the loop, and small integers are not widened
-            return ufunc.resolve_dtypes((out, kind, None), reduction=True, casting="unsafe")[-1]
-    return ufunc.reduce(probe, dtype=dtype, keepdims=True).dtype
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", np.exceptions.ComplexWarning)  # see `warn_of_real_part`
+        if out is not None:
+            ufunc.reduce(probe, dtype=dtype, out=np.empty((), out))
+            if dtype is None:  # the target takes part in the choice of the loop, and small integers are not widened
+                return ufunc.resolve_dtypes((out, kind, None), reduction=True, casting="unsafe")[-1]
+        return ufunc.reduce(probe, dtype=dtype, keepdims=True).dtype
 
 
 def _append(
@@ -209,7 +251,7 @@ def _append(
         )
     partial = np.dtype(np.float32) if kind.char == "e" and ufunc in (np.add, np.multiply) else kind
     out_layout = _result_layout(rt, layout, axes, shape, keepdims, kind.itemsize)
-    made = make_storage(shape, kind, out_layout, _memory_axes(array, plain(where), axes, keepdims))
+    made = make_storage(shape, kind, out_layout, _memory_axes(array, metadata(where), axes, keepdims))
     statement = Reduction(op_of(ufunc), ref, ref_of(made), mask, axes, partial, initial, space, keepdims)
     if key is not None and ref is ref_of(x):
         remember_reduction(key, statement, made)

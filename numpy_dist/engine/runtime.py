@@ -43,6 +43,8 @@ class Runtime:
         Whether memory of some storage was ever handed out (`x.local`).
     listings : list of Listing
         What is told of every group that is executed (see `listing`).
+    execution : Execution or None
+        How far the execution has come that is in progress.
     flags : set
         Floating-point events of this rank that were not yet reported (they travel with the next collective).
     """
@@ -62,6 +64,7 @@ class Runtime:
         self.program = Program(self)
         self.flags: set[tuple] = set()
         self.handed_out = False
+        self.execution: Any = None
         self.listings: list[Any] = []
         self.thread = threading.get_ident()
         self._budget: int | None = None

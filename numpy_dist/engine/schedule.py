@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -15,10 +15,12 @@ from numpy_dist.engine.settle import settle
 from numpy_dist.engine.storage import Storage
 from numpy_dist.ir.statements import Elementwise, Reduction, Ref, Statement
 
-# What values can raise: text that is no number, integers to negative powers.
-AGREED = (ValueError, ArithmeticError)
-_MOST = 512
-_SCHEDULES: dict[Any, Schedule] = {}
+_MOST, _MOST_STATEMENTS = 512, 8192  # of all that are kept: the plan of one takes some kilobytes
+
+
+def is_of_values(error: BaseException) -> bool:
+    """Whether NumPy raises such an error for values: text that is no number, integers to negative powers."""
+    return isinstance(error, ValueError | ArithmeticError) or type(error) is RuntimeError  # ours are subclasses
 
 
 class Schedule:
@@ -28,6 +30,8 @@ class Schedule:
 
     Attributes
     ----------
+    statements : int
+        How many there are.
     layouts : list of (int, Layout)
         Storages that move, and where to (see `settle`).
     groups : list of GroupPlan
@@ -38,6 +42,7 @@ class Schedule:
     def __init__(
         self, runtime: Any, statements: Sequence[Statement], storages: Sequence[Storage], later: Container[int]
     ):
+        self.statements = len(statements)
         before = [storage.layout for storage in storages]
         if runtime.size > 1:
             settle(statements, later)
@@ -64,7 +69,8 @@ class Schedule:
             makers = [s for s in statements if isinstance(s, Elementwise) and all(s.creates)]
             self._made = sorted({slots[id(out.storage)] for s in makers for out in s.outputs})
         used_later = {slot for number, slot in slots.items() if number in later}
-        for plan, ending in zip(self.groups, self.last_uses, strict=True):
+        for number, (plan, ending) in enumerate(zip(self.groups, self.last_uses, strict=True)):
+            plan.number = number
             plan.end(slot for slot in ending if slot not in used_later)
         pairs_of = zip(self.groups, fused, strict=True)
         links = [link_of(plan, group.statements, slots, runtime.rank, runtime.size) for plan, group in pairs_of]
@@ -75,10 +81,11 @@ class Schedule:
                 plan.follows = True
 
     def run(self, runtime: Any, statements: list[Statement], storages: list[Storage]) -> None:
-        """Execute a program of this form.
+        """Execute a program of this form, whose execution is the runtime's.
 
-        Both lists are emptied as it goes: what nobody needs any more gives its memory back at once.
+        The statements in both lists become None as it goes: what nobody needs any more gives its memory back at once.
         """
+        execution = runtime.execution
         for slot, layout in self.layouts:
             storages[slot].layout, storages[slot].moved = layout, True
         number = 0
@@ -97,9 +104,11 @@ class Schedule:
             else:
                 chain.run(runtime, [[statements[p] for p in group.positions] for group in chain.groups], storages)
                 end = number + len(chain.groups)
+            execution.finish(end)
             while number < end:
                 self._drop(number, statements, storages)
                 number += 1
+            execution.pause()
 
     def deferrable(self, statements: Sequence[Statement], storages: Sequence[Storage]) -> list[Any]:
         """What need not be stored, though it may be alive (see `deferred.deferrable`)."""
@@ -135,7 +144,7 @@ class Description:
     Attributes
     ----------
     parts : list
-        Forms of the statements and slots of their storages, in order; None among them where a statement has no form.
+        Forms of the statements and slots of their storages, in order.
     slots : dict
         By the ids of the storages.
     storages : list of Storage
@@ -166,8 +175,8 @@ class Description:
                     add(slot)
         self.parts, self.slots, self.storages = parts, slots, storages
 
-    def key(self, later: Container[int]) -> tuple | None:
-        """What identifies the schedule; None where a statement has no form.
+    def key(self, later: Container[int]) -> tuple:
+        """What identifies the schedule.
 
         Parameters
         ----------
@@ -178,25 +187,45 @@ class Description:
         for storage in self.storages:
             number = storage.movable + 2 * storage.pinned + 4 * (storage.memory is None) + 8 * (id(storage) in later)
             key.append((number, storage.layout) if storage.moved else number)
-        return None if None in key else tuple(key)
+        return tuple(key)
 
 
-def run_program(runtime: Any, statements: list[Statement], later: Container[int]) -> None:
-    """Execute statements; `later` are ids of the storages that statements still pending refer to."""
-    description = Description(statements)
-    execute(runtime, find_schedule(runtime, statements, description, later), statements, description.storages)
+class Schedules:
+    """A bounded table of schedules by their keys; the oldest ones are forgotten first."""
+
+    def __init__(self, most: int, most_statements: int) -> None:
+        self._most, self._most_statements = most, most_statements
+        self._kept: dict[Any, Schedule] = {}
+        self.get = self._kept.get
+        self.statements = 0  # of all of them
+
+    def keep(self, key: Any, schedule: Schedule) -> None:
+        """Keep a schedule whose key is not there."""
+        self.statements += schedule.statements
+        while self._kept and (self.statements > self._most_statements or len(self._kept) >= self._most):
+            self._drop(next(iter(self._kept)))
+        self._kept[key] = schedule
+
+    def forget(self, schedule: Schedule) -> None:
+        """Keep a schedule no longer."""
+        for key in [key for key, kept in list(self._kept.items()) if kept is schedule]:
+            self._drop(key)
+
+    def clear(self) -> None:
+        """Forget all."""
+        self._kept.clear()
+        self.statements = 0
+
+    def __iter__(self) -> Iterator[Schedule]:
+        return iter(list(self._kept.values()))
+
+    def _drop(self, key: Any) -> None:
+        dropped = self._kept.pop(key, None)  # another thread may have been here
+        if dropped is not None:
+            self.statements -= dropped.statements
 
 
-def execute(runtime: Any, schedule: Schedule, statements: list[Statement], storages: list[Storage]) -> None:
-    """Execute statements by their schedule."""
-    try:
-        schedule.run(runtime, statements, storages)
-    except AGREED:  # by `Program._run_agreed`; other statements have no values that can raise
-        raise
-    except BaseException as error:
-        # This rank has left a communication that others are in: they must not wait for it, even if it goes on.
-        runtime.comm.fail(error)
-        raise
+SCHEDULES = Schedules(_MOST, _MOST_STATEMENTS)
 
 
 def find_schedule(
@@ -207,15 +236,12 @@ def find_schedule(
     keep: bool = True,
 ) -> Schedule:
     """The schedule of a program; unless `keep`, a new one is not kept for others."""
-    key = description.key(later)
     # The backend, too: with another one, or on another device, nobody may run a loop as it was run before.
     backend = runtime.backend
-    key = key and (runtime.rank, runtime.size, backend.name, backend.memory, *key)
-    schedule = None if key is None else _SCHEDULES.get(key)
+    key = (runtime.rank, runtime.size, backend.name, backend.memory, *description.key(later))
+    schedule = SCHEDULES.get(key)
     if schedule is None:
         schedule = Schedule(runtime, statements, description.storages, later)
-        if keep and key is not None:
-            if len(_SCHEDULES) >= _MOST:
-                del _SCHEDULES[next(iter(_SCHEDULES))]
-            _SCHEDULES[key] = schedule
+        if keep:
+            SCHEDULES.keep(key, schedule)
     return schedule

@@ -36,6 +36,8 @@ class SideBySide:
     def run(self, present: Present, later: list[tuple[np.ndarray, np.ndarray]]) -> Results:
         """Run the parts; what is to be copied when all parts have run is added to `later`."""
         if (self._bundle is not None or self._make_bundle()) and self._fill(present):
+            execution = present.runtime.execution
+            execution.begun = execution.number + 1
             return self._bundle.launch(lambda number: self.parts[number].loop(present)[0])
         return list(zip(*[part.run(present, later) for part in self.parts], strict=True))
 
@@ -44,14 +46,15 @@ class SideBySide:
         repeats = [part.repeat for part in self.parts]
         if len(repeats) < 2 or not all(hasattr(x, "bundle") for x in repeats):  # None, too, has none
             return False
-        self._bundle = repeats[0].bundle(repeats[1:])
-        if self._bundle is None:
+        bundle = repeats[0].bundle(repeats[1:])
+        if bundle is None:
             return False
         places = [place for part in self.parts for place in part.places]
         self._lying = sorted({(slot, old) for slot, old, _ in places})
         self._numbers = np.array([self._lying.index((slot, old)) for slot, old, _ in places], np.int64)
         self._offsets = np.array([offset for *_, offset in places], np.int64)
         self._scalars = [scalar for part in self.parts for scalar in part.scalars]
+        self._bundle = bundle
         return True
 
     def _fill(self, present: Present) -> bool:

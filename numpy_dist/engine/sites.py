@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 from types import CodeType, FrameType
 from typing import NamedTuple
+from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -33,7 +35,8 @@ class CallSite:
     """A place in the user's code that records statements: an instruction, and where its function was called from.
 
     There is one object for each, the same each time: a helper function that is called twice has its statements at two
-    sites. They are never given up, so that `id` tells them apart, and nor are the code objects.
+    sites. It is the same for as long as anything refers to it, so that identity means equality; no longer, since
+    programs may make code without end (``exec``).
 
     Attributes
     ----------
@@ -45,7 +48,7 @@ class CallSite:
         Code object and instruction of the caller; the own ones where there is none.
     """
 
-    __slots__ = ("called_at", "caller", "code", "instruction", "module")
+    __slots__ = ("__weakref__", "called_at", "caller", "code", "instruction", "module")
 
     def __init__(self, frame: FrameType) -> None:
         back = frame.f_back or frame
@@ -57,9 +60,12 @@ class CallSite:
 LATEST: dict[int, dict[int, CallSite]] = {}
 """By the id of a code object of the user's, and instruction: the site that was seen last. For `Program.append`."""
 
+_MOST = 2048
+_RECENT: list[CallSite] = []  # kept for a while, with all of `LATEST`, though nothing refers to them: loops come again
 _OURS: dict[int, CodeType] = {}  # code objects seen on the stack that are part of us or of NumPy, by their ids
-_ALL: dict[tuple[int, int, int, int], CallSite] = {}
-# Ids, since hashing code objects is slow. The tables keep the code objects, whose ids hence stay their own.
+_ALL: WeakValueDictionary[tuple[int, int, int, int], CallSite] = WeakValueDictionary()
+_lock = threading.Lock()
+# Ids, since hashing code objects is slow. The sites keep the code objects, whose ids hence stay their own.
 
 
 def user_site(depth: int) -> CallSite:
@@ -82,14 +88,14 @@ def search(frame: FrameType | None) -> CallSite:
     while frame is not None:
         code = frame.f_code
         if id(code) not in _OURS:
-            if id(code) in LATEST or not _is_ours(code):
+            if id(code) in LATEST or not is_ours(code):
                 return site_of(frame)
             _OURS[id(code)] = code
         frame = frame.f_back
     return _NOWHERE
 
 
-def _is_ours(code: CodeType) -> bool:
+def is_ours(code: CodeType) -> bool:
     """Whether code is part of us or NumPy."""
     name = code.co_filename
     return os.path.abspath(name).startswith(_HOMES) or name.startswith("<frozen")
@@ -101,7 +107,14 @@ def site_of(frame: FrameType) -> CallSite:
     key = id(code), frame.f_lasti, id(back.f_code), back.f_lasti
     site = _ALL.get(key)
     if site is None:
-        site = _ALL.setdefault(key, CallSite(frame))  # several ranks of one process may be here at once
+        with _lock:  # several ranks of one process may be here at once
+            site = _ALL.get(key)
+            if site is None:
+                if len(_RECENT) >= _MOST:
+                    _RECENT.clear()
+                    LATEST.clear()
+                site = _ALL[key] = CallSite(frame)
+                _RECENT.append(site)
     LATEST.setdefault(id(code), {})[frame.f_lasti] = site
     return site
 
@@ -109,7 +122,7 @@ def site_of(frame: FrameType) -> CallSite:
 def stack_level() -> int:
     """The ``stacklevel`` with which a warning, issued by the caller of this function, shows the user's line."""
     level, frame = 1, _getframe(1)
-    while frame.f_back is not None and _is_ours(frame.f_code):
+    while frame.f_back is not None and is_ours(frame.f_code):
         level, frame = level + 1, frame.f_back
     return level
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from numpy_dist.engine.liveness import ATTRIBUTE
 from numpy_dist.engine.pool import Pool
 from numpy_dist.ir.phantoms import phantom
 from numpy_dist.layout.layout import Layout
@@ -45,6 +46,8 @@ class Storage:
         Ghost regions of all ranks that were exchanged since the last write.
     last_write : int
         Serial of the last recorded statement that writes here; -1 if none.
+    last_reader : int
+        Serial of a statement that reads here, the one that was found last; -1 if none (`Program.is_read`).
     pinned : bool
         Memory was handed out: it may neither move nor be swapped.
     reserved : bool
@@ -57,8 +60,14 @@ class Storage:
         Elements that were fetched around one that was read (`engine.elements`).
     owner : weakref or None
         Of the handle of which the first view was taken.
+    made_as : ndarray or None
+        Phantom of the array that is no view to the user, if that is another one than the whole (`handle.as_made`).
     number : str
         What is the same on every rank for the same array, where that is compared (`comm.journal`).
+    window : weakref or None
+        Of the window through which small work sees its elements (`engine.windows`).
+    lost : str
+        Why the values are lost (see `execution`); empty where they are not.
     """
 
     # What most storages never change stands in the class: making one is on the path of every recorded statement.
@@ -68,16 +77,20 @@ class Storage:
     fresh: Sequence[Any] = ()
     spare: tuple[Any, Any] | None = None
     axes: tuple[int, ...] | None = None
+    made_as: np.ndarray | None = None
     movable = False
     moved = False
     deferred = False
     pinned = False
     reserved = False
     last_write = -1
+    last_reader = -1
     rewritten = 0
     ahead: Any = None
     owner: Any = None
     number = ""
+    lost = ""
+    window: Any = None
 
     def __init__(
         self, shape: tuple[int, ...], dtype: np.dtype, layout: Layout, pool: Pool, nbytes: int | None = None
@@ -98,22 +111,27 @@ class Storage:
     @property
     def alive(self) -> bool:
         """Whether a handle refers to it."""
-        return sys.getrefcount(self.token) > 2
+        return sys.getrefcount(self.token) > ATTRIBUTE or self.is_seen
 
     @property
     def wanted(self) -> bool:
         """Whether its values must be stored for a handle."""
-        return not self.deferred and sys.getrefcount(self.token) > 2
+        return not self.deferred and (sys.getrefcount(self.token) > ATTRIBUTE or self.is_seen)
+
+    @property
+    def is_seen(self) -> bool:
+        """Whether arrays look at it through a window."""
+        return self.window is not None and self.window() is not None
 
     def allocate(self, box: Box, margin: Sequence[tuple[int, int]] | None = None) -> None:
         """Make the local allocation for an owned `box` and margins (the memory is not initialised)."""
         if margin is None:
-            self.low = tuple(lo for lo, _ in box)
-            self.extent = tuple(hi - lo for lo, hi in box)
+            low = tuple(lo for lo, _ in box)
+            extent = tuple(hi - lo for lo, hi in box)
         else:
-            self.low = tuple(lo - below for (lo, _), (below, _) in zip(box, margin, strict=True))
-            self.extent = tuple(hi - lo + below + above for (lo, hi), (below, above) in zip(box, margin, strict=True))
-        nbytes = _volume(self.extent) * self.dtype.itemsize
+            low = tuple(lo - below for (lo, _), (below, _) in zip(box, margin, strict=True))
+            extent = tuple(hi - lo + below + above for (lo, hi), (below, above) in zip(box, margin, strict=True))
+        nbytes = _volume(extent) * self.dtype.itemsize
         try:
             self.memory = self.pool.take(nbytes)
         except MemoryError as error:
@@ -122,6 +140,7 @@ class Storage:
                 f"{self.layout.describe()}"
             )
             raise
+        self.low, self.extent = low, extent
         self.__class__ = _Allocated
 
     def adopt(self, box: Box, memory: Any) -> None:
@@ -136,11 +155,28 @@ class Storage:
         self.low, self.extent = other.low, other.extent
         self.__class__ = _Allocated
         other.drop_spare()
-        if sys.getrefcount(other.memory) > 2:  # somebody else sees it
+        if sys.getrefcount(other.memory) > ATTRIBUTE:  # somebody else sees it
             self.memory = self.pool.take(other.memory.size)
             self.pool.memory.copy(self.memory, other.memory)
         else:
             self.memory, other.memory = other.memory, None
+
+    def return_to(self, other: Storage) -> None:
+        """Undo `take_over`."""
+        if other.memory is None:
+            other.memory = self.memory
+        if self.memory is other.memory:
+            self.memory = None
+        else:
+            self.release()
+
+    def return_to_version(self, old: Any) -> None:
+        """Undo a new version: have this memory again, and no other."""
+        others = [self.memory, None if self.spare is None else self.spare[0]]
+        self.memory, self.spare = old, None
+        for other in others:
+            if other is not None and other is not old:
+                self.pool.give(other)
 
     def array(self) -> np.ndarray:
         """The whole local allocation, margins included."""

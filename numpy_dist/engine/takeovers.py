@@ -1,7 +1,7 @@
-"""Which results of a group may lie where an operand lay that nobody needs any more. A function of metadata.
+"""Buffer donation: which results of a group may use the memory of an operand that nobody needs any more.
 
 ``p = r + b * p`` makes a new array, and the old one goes. Written in its place, cell by cell, the result needs no other
-memory: nothing but the operands has to be read, and caches hold twice as much.
+memory: nothing but the operands has to be read, and caches hold twice as much. This is a pure function of metadata.
 """
 
 from __future__ import annotations

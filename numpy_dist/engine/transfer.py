@@ -79,6 +79,7 @@ def start_fetch(
         [(rank, [held(region) for region in regions]) for rank, regions in plan.sends],
         [(rank, _count(regions) * dtype.itemsize, targets(regions)) for rank, regions in plan.receives],
         dtype,
+        plan.marks,
     )
     memory = storage.pool.memory
     for region in plan.local:
@@ -171,9 +172,7 @@ def _make_room(storage: Storage, own: Box | None, hulls: list[Box]) -> None:
     # Ghosts move along: that some are fresh is known to all ranks, of which only some widen their margins.
     mine, held = storage.array(), tuple((low, low + n) for low, n in zip(storage.low, storage.extent, strict=True))
     old = storage.memory
-    if storage.spare is not None:
-        storage.pool.give(storage.spare[0])
-        storage.spare = None
+    storage.drop_spare()
     storage.allocate(own, wider)
     storage.pool.memory.copy(storage.part(held), mine)
     del mine

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import pairwise
 
 from numpy_dist.layout.layout import Layout
+from numpy_dist.layout.marks import mark_of
 from numpy_dist.layout.regions import Box, Region, clip
 
 Reach = tuple[tuple[int, int], ...]
@@ -34,6 +35,15 @@ class FetchPlan:
     sends: tuple[tuple[int, tuple[Region, ...]], ...]
     receives: tuple[tuple[int, tuple[Region, ...]], ...]
     local: tuple[Region, ...]
+
+    @cached_property
+    def marks(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """What is in each message that is sent, and in each that is received: numbers, the same on both sides."""
+        sent, received = (
+            tuple(int.from_bytes(mark_of(regions), "little") for _, regions in messages)
+            for messages in (self.sends, self.receives)
+        )
+        return sent, received
 
 
 def plan_fetch(

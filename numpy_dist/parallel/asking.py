@@ -35,14 +35,14 @@ def ask(
     places = [slice(stop - count, stop) for count, stop in zip(counts, np.cumsum(counts), strict=True)]
     questions = np.empty(sum(counts), values.dtype)
     others = [rank for rank in range(comm.size) if rank != me]
-    comm.exchange(
+    comm.transfer(
         [(rank, sent[pieces[rank]]) for rank in others if table[me][rank]],
         [(rank, questions[places[rank]]) for rank in others if counts[rank]],
     )
     questions[places[me]] = sent[pieces[me]]
     answers = np.ascontiguousarray(answer(questions), dtype)
     found = np.empty(len(values), dtype)
-    comm.exchange(
+    comm.transfer(
         [(rank, answers[places[rank]]) for rank in others if counts[rank]],
         [(rank, found[pieces[rank]]) for rank in others if table[me][rank]],
     )

@@ -40,14 +40,14 @@ def carried(
     before, made, error = None, None, None
     if place:
         before = np.empty(like.shape, like.dtype)
-        comm.exchange([], [(members[place - 1], before)])
+        comm.transfer([], [(members[place - 1], before)])
     try:
         made = work(before)
     except Exception as raised:
         error = raised
     if place + 1 < len(members):
         onward = np.zeros(like.shape, like.dtype) if made is None else np.ascontiguousarray(made)
-        comm.exchange([(members[place + 1], onward)], [])
+        comm.transfer([(members[place + 1], onward)], [])
     return made, error
 
 

@@ -50,7 +50,7 @@ def partial_results(
             buffers = [np.empty(box_shape(common), part.dtype) for part in parts]
             receives += [(other, buffer) for buffer in buffers]
             found.append((other, common, buffers))
-    comm.exchange(sends, receives)
+    comm.transfer(sends, receives)
     return sorted(found, key=lambda entry: entry[0])
 
 

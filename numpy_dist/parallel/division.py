@@ -208,5 +208,5 @@ class Delivery:
 
     def exchange(self) -> None:
         """Send what the targets hold, and receive into the results: one message for each of them and other rank."""
-        self._comm.exchange(self._sends, self._receives)
+        self._comm.transfer(self._sends, self._receives)
         self._sends, self._receives = [], []

@@ -67,7 +67,7 @@ def _exchanged(arrays: list[np.ndarray], ends: list[int], comm: Any) -> tuple[li
             if len(place):
                 receives.append((rank, place))
         made.append(target)
-    comm.exchange(sends, receives)
+    comm.transfer(sends, receives)
     return made, counts
 
 

@@ -61,7 +61,7 @@ def ring(
             low, high = _interval(layout, (owner + 1) % size)
             following = empty((high - low, columns), panel.dtype)
             sends = [((rank - 1) % size, panel)] if panel.size else []
-            pending = comm.start_exchange(sends, [((rank + 1) % size, following)] if following.size else [])
+            pending = comm.start_transfer(sends, [((rank + 1) % size, following)] if following.size else [])
         low, high = _interval(layout, owner)
         if low < high and result.size:
             product = compute("matmul", np.matmul, rows[:, low:high], panel)

@@ -78,7 +78,7 @@ def _swapped(rows: Array, ends: Sequence[int], device: Any) -> tuple[list[Array]
             sends.append((rank, piece))
         if pieces[-1].size:
             receives.append((rank, pieces[-1]))
-    device.exchange(sends, receives)
+    device.transfer(sends, receives)
     return pieces, [sum(column) for column in zip(*table, strict=True)]
 
 

@@ -1,4 +1,4 @@
-"""Reductions whose order matters, on one rank: NumPy's own, but where its vector loops go wrong.
+"""Sequential reductions of one rank by NumPy (for operations whose order matters), where its vector loops are right.
 
 NumPy's loops for AVX-512 read several inputs before they write the first output, also where each output is the next
 input: ``np.power.reduce`` and ``np.arctan2.reduce`` of three or more elements are then wrong (NumPy 2.4). Its

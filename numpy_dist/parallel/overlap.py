@@ -35,5 +35,5 @@ def intervals(block: np.ndarray, held: Sequence[Interval], wanted: Sequence[Inte
         first, last = max(held[rank][0], low), min(held[rank][1], high)
         if first < last and rank != me:
             receives.append((rank, made[first - low : last - low]))
-    comm.exchange(sends, receives)
+    comm.transfer(sends, receives)
     return made

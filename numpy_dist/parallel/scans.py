@@ -111,7 +111,7 @@ def _before(ufunc: np.ufunc, total: np.ndarray, members: list[int], place: int, 
     while distance < len(members):
         sends = [(members[place + distance], total)] if place + distance < len(members) else []
         receives = [(members[place - distance], np.empty_like(total))] if place >= distance else []
-        comm.exchange(sends, receives)
+        comm.transfer(sends, receives)
         for _, received in receives:
             before = received if before is None else ufunc(received, before)
             total = ufunc(received, total)
@@ -127,9 +127,9 @@ def _passed_on(
         made = ufunc.accumulate(block, axis, dtype)
     else:
         carried = np.empty(_slice(block, axis, 0).shape, dtype)
-        comm.exchange([], [(members[place - 1], carried)])
+        comm.transfer([], [(members[place - 1], carried)])
         longer = np.concatenate([carried, block.astype(dtype)], axis)
         made = np.delete(ufunc.accumulate(longer, axis, dtype), 0, axis)
     if place + 1 < len(members):
-        comm.exchange([(members[place + 1], np.ascontiguousarray(_slice(made, axis, -1)))], [])
+        comm.transfer([(members[place + 1], np.ascontiguousarray(_slice(made, axis, -1)))], [])
     return made

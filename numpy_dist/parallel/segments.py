@@ -36,7 +36,7 @@ def share_out(
     table = comm.allgather([part.shape[1] for part in told])
     me = comm.rank
     arrived = [told[me] if r == me else np.empty((3, table[r][me]), numbers.dtype) for r in range(comm.size)]
-    comm.exchange(
+    comm.transfer(
         [(r, np.ascontiguousarray(part)) for r, part in enumerate(told) if r != me and part.shape[1]],
         [(r, part) for r, part in enumerate(arrived) if r != me and part.shape[1]],
     )
@@ -141,7 +141,7 @@ def _one_after_the_other(
     except Exception as raised:
         error = raised
     if place and came.size:
-        comm.exchange([], [(members[place - 1], came)])
+        comm.transfer([], [(members[place - 1], came)])
     try:
         for number, segment in enumerate(np.flatnonzero(before) if len(rows) else ()):
             piece = rows[:, begins[segment] : ends[segment]].astype(kind)
@@ -151,7 +151,7 @@ def _one_after_the_other(
         error = error or raised
     onward = np.ascontiguousarray(parts[:, beyond])
     if place + 1 < len(members) and onward.size:
-        comm.exchange([(members[place + 1], onward)], [])
+        comm.transfer([(members[place + 1], onward)], [])
     return error
 
 

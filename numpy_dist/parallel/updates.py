@@ -54,6 +54,6 @@ def route(
             for parts, array in zip(arrived, outgoing, strict=True):
                 parts.append(np.empty((count, *array.shape[1:]), array.dtype))
                 receives.append((rank, parts[-1]))
-    comm.exchange(sends, receives)
+    comm.transfer(sends, receives)
     joined = [np.concatenate(parts) for parts in arrived]
     return joined[0], joined[1:], [row[me] for row in table]

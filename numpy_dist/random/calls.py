@@ -12,6 +12,7 @@ import numpy as np
 
 from numpy_dist import engine
 from numpy_dist.dispatch.core import operands, policy
+from numpy_dist.ir import structure
 from numpy_dist.random import share
 from numpy_dist.random.draws import Draw, Front
 
@@ -74,7 +75,7 @@ def made_into(draw: Draw, front: Front, size: Any, out: Any) -> Any:
             wanted = (size,)
         if wanted != array.shape:
             raise ValueError("size must match out.shape when used together")
-    target = out if in_order else out._view(np.transpose)
+    target = out if in_order else out._view(np.ndarray.transpose)
     engine.assign(target, share.make(draw, front, target._array.shape))
     return out
 
@@ -97,7 +98,7 @@ def everywhere(front: Front, name: str, args: tuple[Any, ...], kwargs: dict[str,
             sum(x._array.nbytes for x in sharded),
             action="draw on every rank",
         )
-    inside = {id(x): np.empty_like(x._array) if x is unread else engine.gather(x) for x in handles}
+    inside = {id(x): structure.like(x._array) if x is unread else engine.gather(x) for x in handles}
     result = getattr(front, name)(*operands.substitute(args, inside), **operands.substitute(kwargs, inside))
     if engine.is_handle(target):
         engine.assign(target, inside[id(target)])

@@ -25,9 +25,9 @@ RANKS = pytest.mark.parametrize("ranks", [1, 2, 3, 4])
 def _small_interiors(monkeypatch):
     """Interiors of any size; no plans of other tests."""
     monkeypatch.setattr(group, "SMALLEST_INTERIOR", 1)
-    schedule._SCHEDULES.clear()
+    schedule.SCHEDULES.clear()
     yield
-    schedule._SCHEDULES.clear()
+    schedule.SCHEDULES.clear()
 
 
 def _reduced(p: Any) -> tuple:

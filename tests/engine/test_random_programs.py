@@ -9,16 +9,27 @@ import pytest
 
 from numpy_dist import engine
 from numpy_dist.comm.simulated import run_simulated
+from numpy_dist.ir import structure
 from numpy_dist.settings import config
 
-from .random_programs import NumpySide, apply_view, fresh, perform, random_program
+from .random_programs import NumpySide, fresh, perform, random_program
+
+VIEWS = {
+    "getitem": structure.index,
+    "transpose": np.ndarray.transpose,
+    "expand": np.expand_dims,
+    "reshape": structure.reshape,
+    "diagonal": np.ndarray.diagonal,
+}
 
 
 class ShardSide:
     """The engine's handles."""
 
     def view(self, a: Any, chain: list) -> Any:
-        return a._view(lambda array: apply_view(array, chain))
+        for name, argument in chain:
+            a = a._view(VIEWS[name], *(() if name == "diagonal" else (argument,)))
+        return a
 
     def call(self, ufunc: np.ufunc, *inputs: Any, out: Any = None) -> Any:
         return engine.elementwise(ufunc, inputs, out)

@@ -30,7 +30,7 @@ def run_tier(ranks: int, when: str, cache: str, function: Callable[..., Any], *a
         settings = {"MIN_SHARD_BYTES": 0, "COMPILE": when, "CACHE_DIR": cache, "NUM_THREADS": 2, "CACHE_SIZE": 1 << 30}
         with config(**settings):
             backend: Any = engine.runtime().backend
-            with warnings.catch_warnings(record=True) as caught:
+            with warnings.catch_warnings(record=True) as caught, engine.lazily_recorded():
                 warnings.simplefilter("always")
                 result = function(*args)
                 engine.flush()
@@ -38,7 +38,7 @@ def run_tier(ranks: int, when: str, cache: str, function: Callable[..., Any], *a
             counts = getattr(backend, "counts", {"numba": 0, "numpy": 0})
             return Outcome(result, messages(caught), counts, getattr(backend, "reasons", {}))
 
-    schedule._SCHEDULES.clear()  # they hold kernels, whatever the setting
+    schedule.SCHEDULES.clear()  # they hold kernels, whatever the setting
     return run_simulated(ranks, on_rank)
 
 
