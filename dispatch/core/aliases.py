@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from numpy_dist.ir import structure
+from numpy_dist.ir.phantoms import as_strided
 from numpy_dist.layout.views import decode
 
 
@@ -42,14 +44,11 @@ class Alias:
 
     def of(self, array: np.ndarray) -> np.ndarray:
         """The view of an array (or phantom) like the argument, which need not lie in memory as the argument did."""
-        first = array[tuple(slice(i, i + 1) for i in self.start)]
         strides = tuple(
             sum(step * stride for step, stride in zip(row, (*array.strides, 1), strict=True)) for row in self.steps
         )
-        if self.skip or self.dtype != array.dtype:
-            element = np.lib.stride_tricks.as_strided(first, (1,), (array.itemsize,))
-            first = element.view(np.uint8)[self.skip : self.skip + self.dtype.itemsize].view(self.dtype)
-        return np.lib.stride_tricks.as_strided(first, self.shape, strides, writeable=self.writeable)
+        first = structure.view(array, structure.part, self.start, self.skip, self.dtype)
+        return structure.view(first, as_strided, self.shape, strides, writeable=self.writeable)
 
 
 def find(result: np.ndarray, arguments: list[Any]) -> Alias | None:

@@ -24,12 +24,14 @@ class Explanation:
     function : str
         Name of the function.
     kind : str
-        How it would be computed: a kind of rule, "replicated" (plain NumPy on every rank), "gathered", or "foreign"
-        (another type's rules decide).
+        How it would be computed: a kind of rule, "replicated" (NumPy on every rank, which has or gets all values),
+        "gathered", or "foreign" (another type's rules decide).
     rule : str or None
         The implementation that would be asked first.
     gathered_bytes : int
         Bytes that would be gathered on one rank (0 unless `kind` is "gathered").
+    replicated_bytes : int
+        Bytes of sharded arrays that every rank would get.
     notes : list of str
         Why: each rule that was considered, in order.
     """
@@ -38,6 +40,7 @@ class Explanation:
     kind: str = "gathered"
     rule: str | None = None
     gathered_bytes: int = 0
+    replicated_bytes: int = 0
     notes: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
@@ -45,6 +48,8 @@ class Explanation:
         lines = [f"{self.function}: {self.kind}{ending}"]
         if self.kind == "gathered":
             lines[0] += f", {format_bytes(self.gathered_bytes)} to one rank"
+        elif self.replicated_bytes:
+            lines[0] += f", {format_bytes(self.replicated_bytes)} to every rank"
         return "\n".join([*lines, *(f"  - {note}" for note in self.notes)])
 
     __repr__ = __str__
@@ -115,6 +120,14 @@ def _explain_rules(found: Explanation, record: registry.Record, args: tuple[Any,
         elif rule.kind == "gathered":
             found.notes.append(f"declared to be gathered: {rule.reason}")
             return False
+        elif rule.outlook is not None:
+            outlook = rule.outlook(*args, **kwargs)
+            if outlook.how == "gathered":
+                found.notes.append(f"not the {name}: {outlook.note}")
+                continue
+            found.kind, found.rule, found.replicated_bytes = outlook.how, rule.described, outlook.nbytes
+            found.notes += [f"{name} applies", outlook.note]
+            return True
         else:
             found.kind, found.rule = rule.kind, rule.described
             reason = f" ({rule.reason})" if rule.reason else ""

@@ -15,6 +15,7 @@ from numpy_dist import engine
 from numpy_dist.dispatch.core import operands, outcome, policy, targets
 from numpy_dist.dispatch.core.keys import name_of
 from numpy_dist.dispatch.core.policy import Gathered, forget, gathered
+from numpy_dist.ir import structure
 
 __all__ = ["Gathered", "announce_gather", "call", "forget", "gathered", "plain"]
 
@@ -85,7 +86,7 @@ def announce_gather(x: Any) -> None:
     policy.permit(
         "DistArray.__array__",
         "an ndarray was asked for, as by numpy.asarray(x)",
-        x._array.nbytes,
+        x.nbytes,
         action="copy the whole array to every rank",
         advice="x.gather() does this without a warning, x.local is this rank's part, "
         "and numpy_dist.distribute(f) is for code that begins with numpy.asarray",
@@ -115,11 +116,11 @@ def plain(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str,
         return _on_one_rank(function, args, kwargs, operands.find_handles(args, kwargs), [], set())
     if operands.all_flat(args) and (not kwargs or operands.all_flat(kwargs.values())):  # nearly always
         handles = [x for x in ((*args, *kwargs.values()) if kwargs else args) if isinstance(x, engine.Handle)]
-        plain_args = tuple([x._array if isinstance(x, engine.Handle) else x for x in args])
-        plain_kwargs = {name: x._array if isinstance(x, engine.Handle) else x for name, x in kwargs.items()}
+        plain_args = tuple([engine.plain(x) for x in args])
+        plain_kwargs = {name: engine.plain(x) for name, x in kwargs.items()}
     else:
         handles = operands.find_handles(args, kwargs)
-        inside = {id(x): x._array for x in handles}
+        inside = {id(x): engine.plain(x) for x in handles}
         plain_args, plain_kwargs = operands.substitute(args, inside), operands.substitute(kwargs, inside)
     originals: list[Any] = handles
     if kwargs or any([isinstance(x, np.ndarray) for x in args]):  # they may be written into, and returned
@@ -133,7 +134,7 @@ def plain(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str,
             outcome.warn_again(log)
     if isinstance(result, np.generic):
         return result
-    return outcome.wrap(result, [x if isinstance(x, np.ndarray) else x._array for x in originals], originals)
+    return outcome.wrap(result, [engine.plain(x) for x in originals], originals)
 
 
 def gathered_bytes(sharded: list[Any], unread: set[int]) -> int:
@@ -193,11 +194,11 @@ def _stand_in(x: Any, values: np.ndarray | None, unread: set[int]) -> np.ndarray
 
     `values` are those of a sharded array. A replicated one is copied too: NumPy may be told to overwrite its input.
     """
-    made = np.empty_like(x._array, order="K", subok=False)
+    made = structure.like(x._array)
     if values is not None and values.strides == made.strides and values.flags.writeable:
         made = values
     elif id(x) not in unread:
-        made[...] = x._array if values is None else values
+        made[...] = engine.plain(x) if values is None else values
     made.flags.writeable = x._array.flags.writeable
     return made
 
@@ -209,7 +210,7 @@ def _write_back(target: Any, value: np.ndarray | None, runtime: Any) -> None:
         return
     if runtime.size > 1:
         value = runtime.comm.bcast(value, ROOT)
-    destination = target._array if engine.is_handle(target) else target
+    destination = engine.plain(target)
     if isinstance(destination, np.ndarray) and value is not None and destination is not value:
         np.copyto(destination, value, casting="unsafe")
 

@@ -107,7 +107,7 @@ def decode(tree: Any, originals: list[Any], large: list[Any]) -> Any:
         return _alias_of(originals[tree.number], tree)
     if isinstance(tree, Sharded):
         back = tuple(tree.axes.index(axis) for axis in range(len(tree.axes)))
-        return large[tree.number]._view(lambda array: array.transpose(back))
+        return large[tree.number]._view(np.ndarray.transpose, back)
     if isinstance(tree, Replicated):
         return engine.replicated(tree.array)
     if isinstance(tree, Several):
@@ -118,7 +118,8 @@ def decode(tree: Any, originals: list[Any], large: list[Any]) -> Any:
 
 
 def _alias_of(original: Any, alias: aliases.Alias) -> Any:
-    return original._view(alias.of) if engine.is_handle(original) else alias.of(original)
+    array = alias.of(original._array if engine.is_handle(original) else original)
+    return original._seen_as(array) if engine.is_handle(original) else array
 
 
 def wrap(result: Any, arguments: list[Any], originals: list[Any]) -> Any:

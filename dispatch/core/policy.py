@@ -1,4 +1,8 @@
-"""Whether a gather is allowed, what the user is told about it, and the account of those that took place.
+"""Whether a gather or a replication is allowed, what the user is told, and the account of those that took place.
+
+A replication is a whole sharded array on every rank, as an algorithm needs it. Up to `most_native` bytes it is native;
+a larger one is a gather to every rank: ``FALLBACK`` warns of it or refuses it, unless the algorithm is chosen for its
+speed, and ``FALLBACK="error"`` takes one that replicates less. Each is counted.
 
 Everything here is decided from metadata before anything is communicated, on every rank alike.
 """
@@ -50,6 +54,7 @@ class Ledger:
     def __init__(self) -> None:
         self.warned: set[tuple[str, Site]] = set()
         self.gathered: dict[tuple[str, Site], Gathered] = {}
+        self.replicated: dict[tuple[str, Site], Gathered] = {}
         self.native: dict[tuple[str, str, Any], int] = {}  # what ran by rules and by the engine (see `report`)
         self.compared: set[Any] = set()  # the overrides that were compared between the ranks (see `guard`)
 
@@ -73,6 +78,11 @@ def ledger_of(runtime: engine.Runtime) -> Ledger:
 def gathered() -> list[Gathered]:
     """What was gathered without having been asked for, by function and call site, the most bytes first."""
     return sorted(ledger().gathered.values(), key=lambda entry: -entry.bytes)
+
+
+def replicated() -> list[Gathered]:
+    """What algorithms have brought to every rank, by function and call site, the most bytes first."""
+    return sorted(ledger().replicated.values(), key=lambda entry: -entry.bytes)
 
 
 def forget() -> None:
@@ -130,9 +140,49 @@ def permit(
     if policy == "warn" and key not in account.warned:
         _warn(f"{what}; {advice}.", frame)
         account.warned.add(key)
-    entry = account.gathered.setdefault(key, Gathered(name, site, reason))
+    _book(account.gathered, name, site, reason, nbytes)
+
+
+def _book(account: dict[tuple[str, Site], Gathered], name: str, site: Site, reason: str, nbytes: int) -> None:
+    entry = account.setdefault((name, site), Gathered(name, site, reason))
     entry.count += 1
     entry.bytes += nbytes
+
+
+_NATIVE_BYTES = 1 << 18
+
+
+def most_native() -> int:
+    """Largest array that a native algorithm may replicate: as large as one that is never sharded, or 256 KiB."""
+    return max(config.MIN_SHARD_BYTES, _NATIVE_BYTES)
+
+
+def replicate(name: str, reason: str, nbytes: int, chosen: bool = False) -> None:
+    """Apply the policy to a sharded array that is about to come to every rank, and book it.
+
+    Parameters
+    ----------
+    name : str
+        The function that needs it there.
+    reason : str
+        Why it does.
+    nbytes : int
+        Its bytes.
+    chosen : bool
+        Whether this is faster than another algorithm, which ``FALLBACK="error"`` takes (the caller sees to that).
+
+    Raises
+    ------
+    FallbackError, GatherError
+        As `permit` does, if there is no other algorithm and it has more than `most_native` bytes.
+    """
+    if engine.runtime().size == 1:
+        return  # nothing is copied
+    if nbytes > most_native() and not chosen:
+        permit(name, reason, nbytes, action="copy the whole array to every rank")
+        return
+    frame = user_frame(2)
+    _book(ledger().replicated, name, Site(frame.f_code.co_filename, frame.f_lineno), reason, nbytes)
 
 
 def warn_of_loop(reads: int) -> None:

@@ -23,6 +23,7 @@ NO_RULE = "it has no distributed implementation"
 _ufunc_class = np.ufunc
 _DTYPE_CLASS = type(np.dtype)
 _ARRAYS = (engine.Handle, np.ndarray)
+_COLLECTIVE = frozenset(("parallel", "axis-local"))  # kinds of rules that all ranks run at the same place
 _OUTPUTS = (*_ARRAYS, type(None), type(Ellipsis))
 _NO_ARRAY = "return arrays must be of ArrayType"
 _NO_OUTPUT = {  # of those that are no reductions
@@ -121,6 +122,8 @@ def apply(
                 raise UnsupportedError(f"{record.name} cannot be used with a DistArray: {rule.reason or NO_RULE}")
             reason = rule.reason or NO_RULE
             break
+        if rule.kind in _COLLECTIVE:
+            engine.note_reads(operands.find_handles(args, kwargs))
         try:
             if rule.wants_ufunc:
                 result = rule.function(_ufunc_of(function), *args, **kwargs)
@@ -128,10 +131,19 @@ def apply(
                 result = rule.function(*args, **kwargs)
             if report.active:
                 report.note(record.name, rule.kind)
-            return result
-        except (Declined, engine.NotNumbers) as declined:
+            return _as_made(result, args, kwargs) if rule.kind in _COLLECTIVE else result
+        except (Declined, engine.Unshardable) as declined:
             reason = declined.reason
     return last(function, args, kwargs, reason)
+
+
+def _as_made(result: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A result that is computed, which to the user is no view, whatever our own arrays that it was made with."""
+    if isinstance(result, engine.Handle):
+        storage = result._storage
+        if storage is not None and all(x._storage is not storage for x in operands.find_handles(args, kwargs)):
+            engine.as_made(result)
+    return result
 
 
 def _ufunc_of(function: Any) -> Any:
@@ -175,6 +187,8 @@ def _keywords(kwargs: dict[str, Any], method: str) -> dict[str, Any] | None:
         if type(value) not in PLAIN and is_foreign(type(value)):
             return None
     for value in kwargs.get("out") or ():
+        if value is Ellipsis:
+            np.negative(0, out=(...,))  # type: ignore[arg-type]  # NumPy's error
         if value is not None and not isinstance(value, _ARRAYS):
             _refuse_output(method, lambda: np.add.reduce(np.zeros(1), out=3))  # type: ignore[call-overload]
     if type(kwargs.get("dtype")) is _DTYPE_CLASS and isinstance(kwargs["dtype"].type, type):
@@ -220,16 +234,20 @@ def _announce_gather_into(ufunc: np.ufunc, inputs: tuple[Any, ...], out: tuple[A
         )
 
 
-_NUMBERS = (int, float, complex)
+_SCALARS = (int, float, complex, np.str_, np.bytes_)  # texts also where they are empty, unlike arrays of empty texts
 
 
 def why_not_element_wise(ufunc: np.ufunc, inputs: Iterable[Any], kwargs: dict[str, Any]) -> str | None:
     """Why the engine cannot compute a ufunc of these inputs; None if it can."""
-    if _gives_objects(ufunc):
-        return "it is a generalised ufunc" if ufunc.signature is not None else "its results are Python objects"
+    if (reason := _why_no_loop(ufunc)) is not None:
+        return reason
     for value in inputs:
-        if not isinstance(value, _NUMBERS) and not engine.shardable(value.dtype):
+        if isinstance(value, _SCALARS):
+            continue
+        if not engine.shardable(value.dtype):
             return f"arrays of dtype {value.dtype} are not distributed"
+        if value.dtype.names is not None and not ufunc.types:
+            return "its loops for records take no output"  # NumPy refuses `out`, which the engine gives
     if kwargs:
         dtypes = [x.dtype for x in kwargs.get("out") or () if x is not None]
         if kwargs.get("dtype") is not None:
@@ -241,10 +259,16 @@ def why_not_element_wise(ufunc: np.ufunc, inputs: Iterable[Any], kwargs: dict[st
 
 
 @functools.lru_cache(maxsize=1024)
-def _gives_objects(ufunc: np.ufunc) -> bool:
-    """Whether a ufunc is generalised, or made of a Python function (``frompyfunc``): nothing for the engine."""
+def _why_no_loop(ufunc: np.ufunc) -> str | None:
+    """Why the engine cannot compute a ufunc whatever it is given; None if nothing is known against it."""
+    if ufunc.signature is not None:
+        return "it is a generalised ufunc"
+    if not ufunc.nout:
+        return "it has no results, and writes into its operands"
     loops = [loop.partition("->")[2] for loop in ufunc.types]
-    return ufunc.signature is not None or (bool(loops) and all("O" in results for results in loops))
+    if loops and all("O" in results for results in loops):  # made of a Python function (``frompyfunc``)
+        return "its results are Python objects"
+    return None
 
 
 def _numba_ufunc(ufunc: Any, inputs: tuple[Any, ...]) -> Any:

@@ -10,7 +10,7 @@ import importlib
 import itertools
 import threading
 from collections.abc import Callable
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NamedTuple, NoReturn, TypeVar
 
 import numpy as np
 
@@ -53,6 +53,24 @@ def decline(reason: str) -> NoReturn:
     raise Declined(reason)
 
 
+class Outlook(NamedTuple):
+    """What a rule would do with the arguments of one call, as `explain` tells it.
+
+    Attributes
+    ----------
+    how : str
+        "gathered" (it would decline), "replicated", or the rule's kind.
+    note : str
+        What is communicated, or why it is gathered.
+    nbytes : int
+        Bytes of the sharded arrays that would come to every rank.
+    """
+
+    how: str
+    note: str
+    nbytes: int = 0
+
+
 class Rule:
     """One way to compute a function.
 
@@ -80,6 +98,8 @@ class Rule:
         Whether it is one of numpy_dist's own.
     why_off : callable or None
         Tells why the rule is not asked at present, None if it is; None for rules that always are.
+    outlook : callable or None
+        ``outlook(*args, **kwargs)`` tells from metadata, as an `Outlook`, what the rule would do.
     place : tuple
         Rules are asked in ascending order of it.
     """
@@ -89,6 +109,7 @@ class Rule:
         "house",
         "kind",
         "lacks",
+        "outlook",
         "place",
         "positions",
         "reason",
@@ -114,6 +135,7 @@ class Rule:
         self.house = source.startswith(HOUSE)
         self.replicated = not self.house or kind in ("structural", "refused")
         self.why_off: Callable[[], str | None] | None = None
+        self.outlook: Callable[..., Outlook] | None = None
         number = next(_numbers)
         self.place: tuple[int, ...] = (1, number) if self.house else (0, 0, 0, -number)
 
@@ -216,6 +238,7 @@ def implements(
     when: Callable[..., Any] | None = None,
     varies: tuple[str, ...] = (),
     replicated: bool | None = None,
+    outlook: Callable[..., Outlook] | None = None,
 ) -> Callable[[Implementation], Implementation]:
     """Register the decorated function as an implementation for distributed arrays.
 
@@ -235,6 +258,8 @@ def implements(
     replicated : bool, optional
         Whether the rule is to be asked also where no argument is sharded. By default plain NumPy computes that, but for
         rules from outside of numpy_dist and for kinds "structural" and "refused".
+    outlook : callable, optional
+        ``outlook(*args, **kwargs)`` tells `explain`, from metadata, what the implementation would do (an `Outlook`).
 
     Raises
     ------
@@ -258,6 +283,7 @@ def implements(
                 rule.wants_ufunc = signatures.takes_ufunc(function, key)
             if replicated is not None:
                 rule.replicated = replicated
+            rule.outlook = outlook
             add(key, rule)
         return function
 

@@ -1,7 +1,7 @@
 """The report: what ran natively and what was gathered, how often, and at which lines.
 
-Gathers are always counted. What runs natively is counted with ``REPORT=on`` only, so that it costs nothing otherwise:
-calls of rules by `protocol.apply`, statements by a wrapper around the program's `append`.
+Gathers and replications are always counted. What runs natively is counted with ``REPORT=on`` only, so that it costs
+nothing otherwise: calls of rules by `protocol.apply`, statements by a wrapper around the program's `append`.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ __all__ = ["Line", "Report", "report"]
 active = False
 """Whether calls of rules are counted."""
 
+_TOLD = ("gathered", "replicated")  # always counted, with their bytes
+
 
 @dataclass(frozen=True)
 class Line:
@@ -34,14 +36,15 @@ class Line:
     ----------
     function : str
     how : str
-        "gathered", or how it ran: a kind of rule, "elementwise" or "reduction".
+        "gathered", "replicated" (an algorithm needed a sharded array on every rank), or how it ran: a kind of rule,
+        "elementwise" or "reduction".
     calls : int
     bytes : int
-        Bytes that were gathered, in all.
+        Bytes of the arrays that were gathered or replicated, in all.
     site : Site
         File and line of the user's call.
     reason : str
-        Why it was gathered; empty otherwise.
+        Why it was gathered or replicated; empty otherwise.
     """
 
     function: str
@@ -53,7 +56,7 @@ class Line:
 
 
 class Report(list[Line]):
-    """The lines of a report, the most gathered bytes first; it prints itself as a table.
+    """The lines of a report, the most bytes first; it prints itself as a table.
 
     Attributes
     ----------
@@ -66,19 +69,19 @@ class Report(list[Line]):
         self.counted = counted
 
     def __str__(self) -> str:
-        gathered = sum(line.bytes for line in self)
-        native = sum(line.calls for line in self if line.how != "gathered")
-        calls = sum(line.calls for line in self if line.how == "gathered")
-        heading = f"numpy_dist: {calls} calls gathered {format_bytes(gathered)}"
+        heading = f"numpy_dist: {self._total('gathered')}"
+        if any(line.how == "replicated" for line in self):
+            heading += f", {self._total('replicated')}"
+        native = sum(line.calls for line in self if line.how not in _TOLD)
         if self.counted:
             heading += f", {native} ran natively"
         else:
             heading += "; what ran natively is counted with NUMPY_DIST_REPORT=1"
         if not self:
             return heading
-        rows = [("function", "how", "calls", "gathered", "line")]
+        rows = [("function", "how", "calls", "bytes", "line")]
         rows += [
-            (x.function, x.how, f"{x.calls:,}", format_bytes(x.bytes) if x.how == "gathered" else "", str(x.site))
+            (x.function, x.how, f"{x.calls:,}", format_bytes(x.bytes) if x.how in _TOLD else "", str(x.site))
             for x in self
         ]
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
@@ -88,19 +91,25 @@ class Report(list[Line]):
 
     __repr__ = __str__
 
+    def _total(self, how: str) -> str:
+        lines = [line for line in self if line.how == how]
+        return f"{sum(x.calls for x in lines)} calls {how} {format_bytes(sum(x.bytes for x in lines))}"
+
 
 def report() -> Report:
     """What this rank has run so far, by function and line (not collective).
 
-    Gathers that nobody asked for are always in it. What ran natively is counted while ``config.REPORT`` is "on"; with
-    ``NUMPY_DIST_REPORT=1`` in the environment rank 0 also prints the report when the program ends.
+    Gathers that nobody asked for are always in it, and whole arrays that algorithms brought to every rank. What ran
+    natively is counted while ``config.REPORT`` is "on"; with ``NUMPY_DIST_REPORT=1`` in the environment rank 0 also
+    prints the report when the program ends.
 
     Returns
     -------
     Report
-        A list of `Line`, sorted by the bytes gathered.
+        A list of `Line`, sorted by their bytes.
     """
     lines = [Line(x.function, "gathered", x.count, x.bytes, x.site, x.reason) for x in policy.gathered()]
+    lines += [Line(x.function, "replicated", x.count, x.bytes, x.site, x.reason) for x in policy.replicated()]
     counts: dict[tuple[str, str, Site], int] = {}
     for (name, how, where), calls in policy.ledger().native.items():
         if not isinstance(where, Site):

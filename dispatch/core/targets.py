@@ -124,7 +124,9 @@ def writes(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list
     """The arguments that a call writes into: `out`, and the targets of in-place functions, each once."""
     found = outputs(function, args, kwargs)
     owner = getattr(function, "__self__", None)
-    if owner is not None and function.__name__ == "at" and hasattr(owner, "nin"):
+    if isinstance(function, np.ufunc) and not function.nout:  # which of its operands it writes into it does not tell
+        found += [x for x in args[: function.nin] if hasattr(x, "flags") and x.flags.writeable]
+    elif owner is not None and function.__name__ == "at" and hasattr(owner, "nin"):
         found.append(args[0])
     else:
         name = IN_PLACE.get(function)

@@ -8,7 +8,7 @@ from numpy.testing import overrides
 
 import numpy_dist as nd
 from numpy_dist import engine
-from numpy_dist.dispatch.core import catalogue, registry, sites, targets
+from numpy_dist.dispatch.core import catalogue, policy, registry, sites, targets
 from numpy_dist.dispatch.core.registry import declare, implements
 from numpy_dist.spmd_testing import spmd
 
@@ -64,6 +64,55 @@ def test_callbacks_outputs_and_others(table):
     with nd.config(MIN_SHARD_BYTES=1 << 20):
         assert nd.explain(np.linalg.svd, nd.asarray(np.eye(2))).kind == "replicated"
     assert "no argument is a DistArray" in str(nd.explain(np.linalg.svd, np.eye(2)))
+
+
+_MATRIX_CALLS = [
+    (np.linalg.svd, {}),
+    (np.linalg.svd, {"compute_uv": False}),
+    (np.linalg.eigh, {}),
+    (np.linalg.qr, {}),
+    (np.linalg.inv, {}),
+    (np.linalg.det, {}),
+    (np.linalg.cond, {}),
+    (np.linalg.pinv, {}),
+    (np.linalg.matrix_rank, {}),
+]
+
+
+@spmd(1, 2, 3)
+@pytest.mark.parametrize("policy_of_fallback", ["silent", "error"])
+@pytest.mark.parametrize("least", [0, 1 << 10, 1 << 14])
+def test_what_is_said_of_matrices_is_what_happens(least, policy_of_fallback):
+    """An explanation and the report of the call that it explains name the same bytes."""
+    matrix = np.eye(40) + np.arange(40.0)
+    with nd.config(MIN_SHARD_BYTES=least, FALLBACK=policy_of_fallback):
+        for kind in (float, np.float32):
+            x = nd.asarray(matrix.astype(kind), split=0)
+            for function, options in _MATRIX_CALLS:
+                policy.forget()
+                told = nd.explain(function, x, **options)
+                if told.kind == "gathered" and policy_of_fallback == "error":
+                    with pytest.raises(nd.FallbackError):
+                        function(x, **options)
+                    continue
+                function(x, **options)
+                found = {(line.how, line.bytes) for line in nd.report()}
+                said = {("gathered", told.gathered_bytes), ("replicated", told.replicated_bytes)}
+                assert found == {(how, nbytes) for how, nbytes in said if nbytes}, (function, str(told))
+
+
+@spmd(2)
+def test_what_comes_to_every_rank():
+    x, points = nd.arange(60.0), nd.arange(20.0)
+    found = nd.explain(np.searchsorted, x, points)
+    assert (found.kind, found.replicated_bytes) == ("parallel", 160) and "160 bytes to every rank" in str(found)
+    assert nd.explain(np.interp, x, points, points).replicated_bytes == 320
+    large = nd.asarray(np.eye(40))
+    assert str(nd.explain(np.linalg.svd, large)).startswith("numpy.linalg.svd: gathered, 12.5 KiB to one rank\n")
+    with nd.config(MIN_SHARD_BYTES=1 << 14):
+        assert "12.5 KiB to every rank" in str(nd.explain(np.linalg.svd, large))
+    stacks = nd.explain(np.linalg.svd, nd.asarray(np.zeros((4, 3, 3))))
+    assert stacks.kind == "axis-local" and "redistributed" in str(stacks)
 
 
 # -- call sites ------------------------------------------------------------------------------------------------------

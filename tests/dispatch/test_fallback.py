@@ -55,6 +55,17 @@ def test_arrays_and_scalars():
 
 
 @spmd(1, 3)
+def test_ufuncs_without_results_write_into_their_operands():
+    inplace_add = pytest.importorskip("numpy._core._operand_flag_tests").inplace_add
+    assert inplace_add.nout == 0
+    x, plain = nd.asarray(np.arange(16).reshape(4, 4)), np.arange(16).reshape(4, 4)
+    with pytest.warns(FallbackWarning, match="no results"):
+        inplace_add(x[:-1, :-1], nd.asarray(np.arange(9).reshape(3, 3)))
+    inplace_add(plain[:-1, :-1], np.arange(9).reshape(3, 3))
+    assert np.array_equal(x.gather(), plain)
+
+
+@spmd(1, 3)
 def test_small_results_are_replicated_and_large_ones_sharded():
     x = nd.asarray(DATA)
     with nd.config(MIN_SHARD_BYTES=64):

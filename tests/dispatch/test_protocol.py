@@ -254,3 +254,11 @@ def test_a_found_rule_costs_few_calls(table):
     finally:
         sys.setprofile(None)
     assert names == ["array_function", "apply", "unwrap"]
+
+
+def test_loops_for_records_that_take_no_output_are_gathered():
+    add_triplet = pytest.importorskip("numpy._core._struct_ufunc_tests").add_triplet
+    records = np.array([(1, 2, 3)] * 4, dtype="u8,u8,u8")
+    with nd.config(MIN_SHARD_BYTES=0, FALLBACK="silent"):
+        found = add_triplet(nd.asarray(records), nd.asarray(records))
+        np.testing.assert_array_equal(found.gather(), add_triplet(records, records))

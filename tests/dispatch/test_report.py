@@ -66,6 +66,64 @@ def test_gathers_are_always_counted():
     assert found[0].site.filename == __file__ and found[0].reason
 
 
+@spmd(2, 3)
+def test_replications_are_always_counted():
+    policy.forget()
+    x, points = nd.arange(60.0), nd.arange(20.0)
+    with nd.config(FALLBACK="error"):
+        np.searchsorted(x, points)
+        np.interp(x, points, points)
+        np.convolve(x, points)
+        np.isin(x, points)
+    found = {line.function: (line.how, line.calls, line.bytes) for line in nd.report()}
+    assert found == {
+        "numpy.searchsorted": ("replicated", 1, 160),
+        "numpy.interp": ("replicated", 2, 320),
+        "numpy.convolve": ("replicated", 1, 160),
+        "numpy.isin": ("replicated", 1, 160),
+    }
+    assert str(nd.report()).startswith("numpy_dist: 0 calls gathered 0 bytes, 5 calls replicated 800 bytes; ")
+    assert all(line.site.filename == __file__ and line.reason for line in nd.report())
+
+
+@spmd(2, 3)
+def test_large_replications_are_gathers(monkeypatch):
+    monkeypatch.setattr(policy, "_NATIVE_BYTES", 100)
+    policy.forget()
+    x, points = nd.arange(60.0), nd.arange(20.0)
+    with nd.config(FALLBACK="error"):
+        with pytest.raises(nd.FallbackError, match="numpy.convolve at .* gathers 160 bytes .* every rank"):
+            np.convolve(x, points)
+        found = np.searchsorted(x, points)  # there is another way
+    assert nd.report() == [] and found.gather().tolist() == list(range(20))
+    with pytest.warns(nd.FallbackWarning, match="numpy.convolve"):
+        np.convolve(x, points)
+    np.searchsorted(x, points)
+    assert {(line.function, line.how) for line in nd.report()} == {
+        ("numpy.convolve", "gathered"),
+        ("numpy.searchsorted", "replicated"),
+    }
+
+
+@spmd(2, 3)
+def test_matrices_that_come_to_every_rank_are_counted():
+    matrix = np.eye(40) * 3
+    with nd.config(MIN_SHARD_BYTES=1 << 10):  # 12800 bytes: more, but fewer than 64 times as many
+        x = nd.asarray(matrix)
+        policy.forget()
+        inverse = np.linalg.inv(x)
+        assert [(line.function, line.how, line.bytes) for line in nd.report()] == [
+            ("numpy.linalg.inv", "replicated", 12800)
+        ]
+        policy.forget()
+        with nd.config(FALLBACK="error"):
+            together = np.linalg.inv(x)
+            with pytest.raises(nd.FallbackError, match="gathers 12.5 KiB"):
+                np.linalg.svd(x)
+        assert nd.report() == []
+        assert np.allclose(inverse.gather(), np.eye(40) / 3) and np.allclose(together.gather(), np.eye(40) / 3)
+
+
 def test_what_ran_natively_by_line(counting):
     x = nd.arange(6.0)
     for _ in range(3):
@@ -94,7 +152,7 @@ def test_at_exit():
     done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=100)
     lines = done.stderr.splitlines()
     assert done.returncode == 0 and lines[0].startswith("numpy_dist: 2 calls gathered 314.1 KiB, ")
-    assert lines[1].split() == ["function", "how", "calls", "gathered", "line"]
+    assert lines[1].split() == ["function", "how", "calls", "bytes", "line"]
     assert lines[2].split() == ["gathered", "gathered", "1", "312.5", "KiB", "<string>:12"]
     assert ["sqrt", "elementwise", "3", "<string>:7"] in [line.split() for line in lines]
 
