@@ -100,7 +100,7 @@ def _dense(view: Any) -> Any:
     """A copy of a view in C order, of which each rank makes its part."""
     if engine.is_sharded(view):
         return engine.copy(view, order="C")
-    values = view._array
+    values = engine.plain(view)
     return from_parts(lambda box: values[tuple(slice(*side) for side in box)], values.shape, values.dtype)
 
 

@@ -8,6 +8,10 @@ from typing import Any
 import numpy as np
 
 from numpy_dist import engine
+from numpy_dist.dispatch.core import policy
+from numpy_dist.dispatch.core.keys import name_of
+from numpy_dist.dispatch.core.registry import decline
+from numpy_dist.ir import structure
 from numpy_dist.layout.layout import Layout
 from numpy_dist.layout.regions import box_empty, box_shape
 
@@ -17,6 +21,12 @@ NoValue = np._NoValue
 def as_handle(x: Any) -> Any:
     """`x` itself if it is an array of ours, else a copy of it as one (every rank has the same `x`)."""
     return x if engine.is_handle(x) else engine.from_global(np.asanyarray(x))
+
+
+def decline_unshardable(x: Any) -> None:
+    """Leave the call to the next rule where the values of `x` cannot be parts of a sharded result."""
+    if not engine.shardable(x.dtype):
+        decline(f"values that cannot be sharded ({x.dtype})")
 
 
 def truth(a: Any) -> Any:
@@ -39,15 +49,27 @@ def metadata(x: Any) -> Any:
     return x._array if engine.is_handle(x) else np.asanyarray(x)
 
 
+def values_of(x: Any) -> np.ndarray:
+    """The ndarray of a replicated array of ours, or of something that is none."""
+    return np.asanyarray(engine.plain(x))
+
+
+def everywhere(x: Any, function: Callable[..., Any], reason: str, chosen: bool = False) -> np.ndarray:
+    """All of an array on every rank, for NumPy's `function` (collective where it is sharded): `policy.replicate`."""
+    if engine.is_sharded(x):
+        policy.replicate(name_of(function), reason, x.nbytes, chosen)
+    return engine.gather(x) if engine.is_handle(x) else np.asanyarray(x)
+
+
 def views(x: Any, parts: Sequence[np.ndarray]) -> list[Any]:
     """Handles of several views of `x`, given as views of its `_array`."""
-    return [x._view(lambda _, part=part: part) for part in parts]
+    return [x._seen_as(part) for part in parts]
 
 
-def view_or_self(x: Any, function: Callable[[np.ndarray], np.ndarray]) -> Any:
-    """A view of `x`, or `x` itself where NumPy returns its argument."""
-    found = function(x._array)
-    return x if found is x._array else x._view(lambda _: found)
+def view_or_self(x: Any, operation: structure.Operation, *args: Any) -> Any:
+    """A view of `x` that a structural operation makes, or `x` itself where NumPy returns its argument."""
+    found = structure.view(x._array, operation, *args)
+    return x if found is x._array else x._seen_as(found)
 
 
 def ours(found: np.ndarray, given: Any) -> Any:

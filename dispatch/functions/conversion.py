@@ -25,6 +25,7 @@ from numpy_dist.dispatch.functions.creation import (
     memory_axes,
 )
 from numpy_dist.errors import DivergenceError
+from numpy_dist.ir import structure
 from numpy_dist.ir.rules import memory_order
 from numpy_dist.layout.regions import Box
 from numpy_dist.settings import config
@@ -32,10 +33,16 @@ from numpy_dist.settings import config
 _NO_COPY = "Unable to avoid copy while creating an array as requested: each rank keeps a copy of its part."
 
 
+# NumPy's enumeration of what `copy` means, which is also accepted for it.
+_COPIES = {np._CopyMode.ALWAYS: True, np._CopyMode.IF_NEEDED: None, np._CopyMode.NEVER: False}
+
+
 def ingest(
     obj: Any, dtype: Any, order: Any, copy: bool | None, split: int | None, mesh: Any, root: int | None = None
 ) -> Any:
     """Make an array of ours of anything that NumPy makes an array of, and of what is read part by part."""
+    if isinstance(copy, np._CopyMode):
+        copy = _COPIES[copy]
     if root is not None:
         return _from_root(obj, dtype, order, split, mesh, root)
     if engine.is_handle(obj):
@@ -261,11 +268,13 @@ def array(
     """A distributed array that is a copy of the data: `numpy.array` with the options of `asarray`."""
     if elsewhere(like):
         return np.array(object, dtype, copy=copy, order=order, subok=subok, ndmin=ndmin, like=like)
-    if ndmax != 64 and not engine.is_handle(object):
+    if ndmax != 64 and engine.is_handle(object):
+        np.array(np.zeros((1,) * object.ndim, object.dtype), dtype, copy=copy, ndmax=ndmax)  # type: ignore[call-overload]
+    elif ndmax != 64:
         object, copy = np.array(object, dtype, ndmax=ndmax), True  # type: ignore[call-overload]
     made = ingest(object, dtype, order, copy, split, mesh, root)
     missing = ndmin - made.ndim
-    return made._view(lambda a: a[(None,) * missing]) if missing > 0 else made
+    return made._view(structure.index, (None,) * missing) if missing > 0 else made
 
 
 @implements(np.copy, varies=OURS, replicated=True)
@@ -297,8 +306,9 @@ def require(a: Any, dtype: Any = None, requirements: Any = None, *, like: Any = 
         return np.require(a, dtype, requirements, like=like)
     np.require(0, None, requirements)  # NumPy's errors
     names = {str(r)[0].upper() for r in ([requirements] if isinstance(requirements, str) else requirements or ())}
-    made = ingest(a, dtype, "F" if "F" in names else "C" if "C" in names else None, None, None, None)
-    return made.copy(order="K") if "W" in names and not made.flags.writeable else made
+    order = "F" if "F" in names else "C" if "C" in names else None
+    made = ingest(a, dtype, order, None, None, None)
+    return made if all(made.flags[name] for name in names & {"A", "O", "W"}) else made.copy(order=order or "A")
 
 
 # -- files, buffers and iterators ------------------------------------------------------------------------------------
@@ -381,7 +391,7 @@ def from_local(block: Any, axis: int = 0) -> Any:
     comm = engine.runtime().comm
     failure, mine = None, None
     try:
-        mine = block._array if engine.is_handle(block) and not engine.is_sharded(block) else np.asarray(block)
+        mine = np.asarray(block) if engine.is_sharded(block) else np.asarray(engine.plain(block))
     except Exception as error:
         failure = error
     seen = comm.allgather((failure, None if mine is None else (mine.shape, mine.dtype), axis))

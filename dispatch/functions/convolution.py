@@ -53,7 +53,7 @@ def _checked(function: Callable[..., Any], a: Any, v: Any, mode: Any) -> tuple[A
 
 def _sums(long: Any, short: Any, function: Callable[..., Any], mode: Any) -> Any:
     """The sums of products of `long` with `short` turned round: of each rank's part of the result, by NumPy itself."""
-    short = known(short)
+    short = known(short, function, "shorter sequence")
     n, m = long.size, short.size
     # Where in the full result this one begins, and how long it is.
     length = {2: n - m + 1, 3: n, 4: n + m - 1}[len(function(np.ones(3), np.ones(2), mode))]

@@ -15,6 +15,7 @@ from numpy_dist.dispatch.functions.common import as_handle, blocks
 from numpy_dist.dispatch.functions.numpy_source import numpy_source
 from numpy_dist.dispatch.functions.picked import Picked, check_bounds
 from numpy_dist.dispatch.functions.picking import assign, within
+from numpy_dist.dispatch.functions.ranges import numbered_lines
 from numpy_dist.dispatch.functions.whole_axes import whole_along
 from numpy_dist.ir.rules import broadcast_shapes, memory_order
 
@@ -27,6 +28,8 @@ def take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> Any:
 
     Where the other axes correspond, both arrays are brought to shards with whole rows along the axis.
     """
+    if arr is None or indices is None:  # which are no arrays to NumPy's code
+        return _numpys_take_along_axis(arr, indices, axis)
     arr, indices = as_handle(arr), as_handle(indices)
     if axis is None and indices.ndim == 1:
         arr, axis = np.ravel(arr), 0
@@ -106,7 +109,7 @@ def unravel_index(indices: Any, shape: Any, order: Any = "C") -> Any:
 def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: Any = "C") -> Any:
     """Collective: whether an index is out of bounds is asked of all ranks."""
     parts = [x if engine.is_handle(x) else np.asarray(x) for x in multi_index]
-    few = tuple(np.zeros((1,) * x.ndim, x.dtype) for x in parts)
+    few = tuple(np.zeros(tuple(min(n, 1) for n in x.shape), x.dtype) for x in parts)
     np.ravel_multi_index(few, dims, mode, order)  # NumPy's own errors
     order = memory_order(order, "C")
     extents = (operator.index(dims),) if np.ndim(dims) == 0 else tuple(map(operator.index, dims))
@@ -143,7 +146,8 @@ def _triangle(shape: tuple[int, ...], k: Any, lower: bool) -> tuple[Any, ...]:
     if len(shape) != 2:
         raise ValueError("input array must be 2-d")
     n, m = shape
-    below = _range(n)[:, None] >= np.arange(m)[None, :] - (k if lower else k - 1)
+    _, columns = numbered_lines(n, m, k if lower else k - 1)
+    below = _range(n)[:, None] >= columns
     return np.nonzero(below if lower else np.logical_not(below))
 
 

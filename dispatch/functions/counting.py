@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from numpy_dist import engine
-from numpy_dist.dispatch.core.registry import decline, implements
-from numpy_dist.dispatch.functions.common import as_handle, blocks, metadata
+from numpy_dist.dispatch.core import policy
+from numpy_dist.dispatch.core.keys import name_of
+from numpy_dist.dispatch.core.registry import Outlook, decline, implements
+from numpy_dist.dispatch.functions.common import as_handle, blocks, values_of
 from numpy_dist.dispatch.functions.numpy_source import numpy_source
 from numpy_dist.dispatch.functions.picking import integer_getitem
 from numpy_dist.layout.layout import Cut, Layout
@@ -16,6 +19,7 @@ from numpy_dist.parallel.asking import ask
 from numpy_dist.parallel.bins import can_count, count, occurrences
 from numpy_dist.parallel.combine import fold
 from numpy_dist.parallel.extremes import extremes
+from numpy_dist.settings import config
 
 
 def _direction(bins: Any) -> int:
@@ -35,6 +39,23 @@ _ravelled: Any = _bin_edges.__globals__["_ravel_and_check_weights"]
 # What has to be known to every rank (values that are looked for, points between which others lie) has at most so many
 # bytes.
 MOST_KNOWN = 1 << 24
+
+
+def most_known() -> int:
+    """From how many bytes on what other ranks have is asked for, rather than known to all.
+
+    That is slower for fewer; with ``FALLBACK="error"`` it is done wherever a replication is not native.
+    """
+    return min(MOST_KNOWN, policy.most_native()) if config.FALLBACK == "error" else MOST_KNOWN
+
+
+def outlook_of_known(*arrays: Any) -> Outlook:
+    """The outlook of a function that has these arrays brought to every rank, or asked for if they are too many."""
+    needed = [x for x in arrays if engine.is_sharded(x)] if engine.runtime().size > 1 else []
+    nbytes = sum(x.nbytes for x in needed)
+    if any(x.nbytes > most_known() for x in needed):
+        return Outlook("parallel", "communicated: what is sought is sent to the ranks that hold its place in the order")
+    return Outlook("parallel", f"communicated: {policy.format_bytes(nbytes)} come to every rank", nbytes)
 
 
 @implements(np.bincount, kind="parallel")
@@ -90,7 +111,7 @@ def histogram(a: Any, bins: Any = 10, range: Any = None, density: Any = None, we
     a, weights = _ravelled(as_handle(a), None if weights is None else as_handle(weights))
     simple = range is None and np.ndim(bins) == 0 and not isinstance(bins, str) and a.dtype.kind in "iuf" and a.size
     found = None if simple else histogram_bin_edges(a, bins, range, weights)
-    edges = None if found is None else known(found)
+    edges = None if found is None else known(found, np.histogram, "the edges of the bins")
     layout = _layout(a)
     (counted, heavy), owner = own_blocks(layout, a, weights)
     if edges is None:
@@ -99,8 +120,9 @@ def histogram(a: Any, bins: Any = 10, range: Any = None, density: Any = None, we
         counts = count(counted, edges)
     else:
         how: Any = {"bins": len(edges) - 1, "range": (edges[0], edges[-1])} if np.ndim(bins) == 0 else {"bins": edges}
-        # NumPy's errors, on all ranks alike: one without elements would meet none.
-        np.histogram(np.ones(1, counted.dtype), weights=None if heavy is None else np.ones(1, heavy.dtype), **how)
+        # NumPy's errors, on all ranks alike: one without elements would meet none, as NumPy does if there are none.
+        few = min(a.size, 1)
+        np.histogram(np.ones(few, counted.dtype), weights=None if heavy is None else np.ones(few, heavy.dtype), **how)
         counts = np.histogram(counted, weights=heavy, **how)[0]
     total = folded(counts, layout, owner)
     if density:
@@ -108,25 +130,29 @@ def histogram(a: Any, bins: Any = 10, range: Any = None, density: Any = None, we
     return total, engine.wrap(edges) if found is None else found
 
 
-@implements(np.searchsorted, kind="parallel")
+def _outlook_of_search(a: Any, v: Any, side: Any = "left", sorter: Any = None) -> Outlook:
+    return outlook_of_known(v) if engine.is_sharded(a) else Outlook("parallel", "nothing is communicated")
+
+
+@implements(np.searchsorted, kind="parallel", outlook=_outlook_of_search)
 def searchsorted(a: Any, v: Any, side: Any = "left", sorter: Any = None) -> Any:
     """Collective where `a` is sharded: positions in all shards are added up; many values are sent where they belong."""
     if sorter is not None:
         a = _by_sorter(as_handle(a), as_handle(sorter), side)
     if not engine.is_sharded(a):
-        held, v = metadata(a), as_handle(v)
+        held, v = values_of(a), as_handle(v)
         _raise_alike(held, v, side)
         return _mapped(lambda block: np.searchsorted(held, block, side), v)
-    v = metadata(v) if not engine.is_sharded(v) else v
+    v = values_of(v) if not engine.is_sharded(v) else v
     _raise_alike(a, v, side)
-    if engine.is_sharded(v) and v.nbytes > MOST_KNOWN:
+    if engine.is_sharded(v) and v.nbytes > most_known():
         kind = np.result_type(a.dtype, v.dtype)  # what NumPy compares in
         points = np.astype(a, kind, copy=False)
         sought = np.astype(v, kind, copy=False)
         return _routed(points, sought, side, lambda q, held, low: low + np.searchsorted(held, q, side), np.intp)
     layout = _layout(a)
     (held, _), owner = own_blocks(layout, a, None)
-    sought = _everywhere(v) if engine.is_handle(v) else v
+    sought = known(v, np.searchsorted, "values to be found", chosen=True)
     found = folded(np.searchsorted(held, np.atleast_1d(sought), side), layout, owner)
     return found if v.ndim else found[0]
 
@@ -147,12 +173,18 @@ def _by_sorter(a: Any, sorter: Any, side: Any) -> Any:
     return integer_getitem(a, (sorter,))
 
 
-@implements(np.interp, kind="parallel")
+def _outlook_of_points(
+    x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None
+) -> Outlook:
+    return outlook_of_known(xp, fp)
+
+
+@implements(np.interp, kind="parallel", outlook=_outlook_of_points)
 def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Any:
     """Collective where the points are sharded: all ranks get them, or what is sought goes to them if they are many."""
-    if any(engine.is_sharded(each) and each.nbytes > MOST_KNOWN for each in (xp, fp)):
+    if any(engine.is_sharded(each) and each.nbytes > most_known() for each in (xp, fp)):
         return _interp_routed(as_handle(x), as_handle(xp), as_handle(fp), left, right, period)
-    points, values = known(xp), known(fp)
+    points, values = (known(each, np.interp, "points of the function", chosen=True) for each in (xp, fp))
     np.interp(np.zeros(0), points, values, left, right, period)  # NumPy's errors
     if not engine.is_handle(x):
         return engine.wrap(np.interp(x, points, values, left, right, period))
@@ -232,17 +264,23 @@ def sequence_layout(x: Any) -> Layout:
     return engine.default_layout((x.size,), split=0)
 
 
-def known(points: Any) -> Any:
-    """Values that all ranks know from here on, as an ndarray (collective where they are sharded)."""
+def known(points: Any, function: Callable[..., Any], what: str, chosen: bool = False) -> Any:
+    """Values that all ranks know from here on, as an ndarray (collective where they are sharded).
+
+    NumPy's `function`, what they are, and whether the caller had a choice (`policy.replicate`), are for the user.
+    """
     if not engine.is_sharded(points):
-        return metadata(points)
+        return values_of(points)
     if points.nbytes > MOST_KNOWN:
         decline("there are too many sharded values for every rank to have them")
-    return _everywhere(points)
+    policy.replicate(name_of(function), f"every rank needs the {what}", points.nbytes, chosen)
+    return few(points)
 
 
-def _everywhere(x: Any) -> np.ndarray:
-    """All of a sharded array, on every rank."""
+def few(x: Any) -> np.ndarray:
+    """All of a small array on every rank: a result on the way, of which nobody is told (collective)."""
+    if not engine.is_sharded(x):
+        return values_of(x)
     layout = engine.runtime().replicated_layout(tuple(x.shape))
     return blocks((engine.copy(x, layout=layout), layout))[0]
 
@@ -271,9 +309,10 @@ def folded(part: np.ndarray, layout: Layout, owner: list[bool]) -> Any:
 
 
 def _mapped(function: Any, x: Any) -> Any:
-    """A function of elements, on each rank's own."""
+    """A function of elements, on each rank's own; a scalar of an array without axes, as NumPy's."""
     if not engine.is_sharded(x):
-        return engine.wrap(function(x._array))
+        return engine.wrap(function(engine.plain(x)))
     layout = _layout(x)
     (block,) = blocks((engine.aligned(x, layout), layout))
-    return engine.from_local(function(block), layout)
+    made = engine.from_local(np.asarray(function(block)), layout)
+    return made if made.ndim else made[()]

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from numpy_dist import engine
+from numpy_dist.dispatch.core.outcome import Recorded, warn_again
 from numpy_dist.dispatch.core.registry import implements
 from numpy_dist.ir.rules import copy_axes, memory_order
 from numpy_dist.layout.layout import Layout
@@ -75,7 +76,7 @@ def permuted(
     made = make(tuple(shape[axis] for axis in axes), layout and layout.transpose(tuple(axes)))
     if made._storage is not None:
         made._storage.axes = tuple(axes)
-    return made._view(lambda array: array.transpose(inverse))
+    return made._view(np.ndarray.transpose, inverse)
 
 
 def from_parts(
@@ -110,11 +111,15 @@ def from_parts(
 
 
 def _filled(function: Any, shape: Any, dtype: Any, order: Any, device: Any, split: Any, mesh: Any) -> Any:
-    sample = function((), dtype=dtype, order=order, device=device)
+    log: list[tuple[type[Warning], Any]] = []
+    with Recorded(log):
+        sample = function((), dtype=dtype, order=order, device=device)
     shape = as_shape(shape)
     layout = chosen_layout(shape, split, mesh)
     if is_replicated(shape, sample.dtype, layout):
-        return engine.replicated(function(shape, dtype=dtype, order=order))
+        return engine.replicated(function(shape, dtype=dtype, order=order))  # which warns itself
+    if math.prod(shape):  # else nothing is cast
+        warn_again(log)
     return _fill(function, sample, shape, layout, memory_axes(None, order, len(shape)))
 
 
@@ -227,13 +232,17 @@ def _like(function: Any, prototype: Any, dtype: Any, order: Any, shape: Any, dev
     if not engine.is_handle(prototype):
         prototype = np.asarray(prototype)
     like = prototype._array if engine.is_handle(prototype) else prototype
-    sample = function(np.zeros((), like.dtype), dtype=dtype, order=order, shape=None, device=device)
+    log: list[tuple[type[Warning], Any]] = []
+    with Recorded(log):
+        sample = function(np.zeros((), like.dtype), dtype=dtype, order=order, shape=None, device=device)
     found = like.shape if shape is None else as_shape(shape)
     layout = chosen_layout(found, split, mesh)
     if layout is None and shape is None and engine.is_sharded(prototype):
         layout = _followed(engine.layout_of(prototype), math.prod(found) * sample.dtype.itemsize)
     if is_replicated(found, sample.dtype, layout):
-        return engine.replicated(function(like, dtype=dtype, order=order, shape=shape))
+        return engine.replicated(function(like, dtype=dtype, order=order, shape=shape))  # which warns itself
+    if math.prod(found):  # else nothing is cast
+        warn_again(log)
     axes = memory_axes(like, order, len(found))
     return _fill(np.empty if function is np.empty_like else function, sample, found, layout, axes)
 

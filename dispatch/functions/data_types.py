@@ -9,6 +9,7 @@ import numpy as np
 from numpy_dist import engine
 from numpy_dist.dispatch.core import policy
 from numpy_dist.dispatch.core.registry import implements
+from numpy_dist.ir import structure
 
 
 def _dtype_of(x: Any) -> Any:
@@ -58,7 +59,9 @@ def _shares(function: Any, a: Any, b: Any, max_work: int) -> bool:
     storages = [x._storage if engine.is_handle(x) else None for x in (a, b)]
     if storages[0] is not storages[1]:
         return False
-    return function(*(x._array if engine.is_handle(x) else x for x in (a, b)), max_work=max_work)
+    if storages[0] is not None:
+        return structure.shares_memory(a._array, b._array, max_work, function is np.shares_memory)
+    return function(engine.plain(a), engine.plain(b), max_work=max_work)
 
 
 @implements(np.may_share_memory, kind="native")
@@ -85,10 +88,26 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> A
     return engine.copy(x, dtype=np.dtype(dtype))
 
 
+def _copied(dst: Any, src: Any, where: Any, casting: Any) -> Any:
+    """The source of a copy; where NumPy casts a scalar depends on what it is, and on how many elements there are."""
+    src = engine.plain(src)
+    if np.ndim(src) or isinstance(src, list | tuple):
+        return src
+    is_weak = type(src) in (bool, int, float, complex) and dst.dtype.kind in "biufc"
+    src = np.asarray(src, np.result_type(dst.dtype, src) if is_weak else None)
+    if np.can_cast(src.dtype, dst.dtype) or dst.size > 1 or (dst.size and (where is True or np.any(where))):
+        return src[()]
+    if casting != "unsafe":
+        np.copyto(np.empty(0, dst.dtype), src, casting)  # NumPy's error
+    # Nothing is chosen, of one element or none, and NumPy does not cast.
+    return np.zeros((), src.dtype if src.dtype.kind in "biufc" else dst.dtype)[()]
+
+
 @implements(np.copyto, kind="native")
 def copyto(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) -> None:
     if engine.is_handle(dst):
-        engine.assign(dst, src, where=where, casting=casting)
+        source = src if engine.is_sharded(src) else _copied(dst, src, where, casting)
+        engine.assign(dst, source, where=where, casting=casting)
     else:
         moved = [x for x in (src, where) if engine.is_sharded(x)]
         if moved:

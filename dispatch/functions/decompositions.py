@@ -1,23 +1,24 @@
 """Linear algebra of stacks of matrices: each rank has whole matrices, and NumPy's LAPACK treats them there.
 
-A single matrix that several ranks hold is known to all of them if it is small. A large one is factored by all of them
-for systems, inverses, determinants and Cholesky factors (`single_matrices`); singular values and least-squares
-solutions are computed where it is tall (`parallel.tall`). On one rank LAPACK treats it where it lies. Else it is
-gathered.
+A single matrix that several ranks hold comes to all of them if it is small. A large one is factored by all of them for
+systems, inverses, determinants and Cholesky factors (`single_matrices`); singular values and least-squares solutions
+are computed where it is tall (`parallel.tall`). On one rank LAPACK treats it where it lies. Else it is gathered.
+`treatment` tells which, for those who compute and for `explain`.
 """
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from numpy_dist import engine
 from numpy_dist.backends.library import compute, on_host
 from numpy_dist.dispatch.core.operands import rebuild
-from numpy_dist.dispatch.core.registry import decline, implements
+from numpy_dist.dispatch.core.policy import format_bytes
+from numpy_dist.dispatch.core.registry import Outlook, decline, implements
 from numpy_dist.dispatch.functions import single_matrices
 from numpy_dist.dispatch.functions.common import NoValue, as_handle, blocks, given
 from numpy_dist.dispatch.functions.counting import MOST_KNOWN, known
@@ -29,8 +30,9 @@ from numpy_dist.parallel.tall import reduced_system, triangles
 from numpy_dist.settings import config
 
 SINGLE = "a single matrix"
-_KNOWN = 64  # times MIN_SHARD_BYTES: a matrix that every rank may have, for LAPACK is faster there
+_KNOWN = 64  # times MIN_SHARD_BYTES: a matrix that LAPACK treats faster on every rank than all ranks do together
 Single = Callable[..., Any]
+Treatment = Literal["refused", "alone", "plain", "replicated", "single", "gathered", "stacks"]
 
 for _function in (np.linalg.svdvals, np.linalg.tensorinv):
     implements(_function, kind="composed")(numpy_source(_function))
@@ -59,22 +61,76 @@ def _of_stacks(
 ) -> Any:
     """`local` on stacks of matrices; of several ranks, `single` on one matrix, unless it is wrong already."""
     name = function.__name__
-    if operands[0].ndim < 2:
+    how = treatment(operands, items, single is not None)
+    if how == "refused":
         local(*(np.zeros(x.shape, x.dtype) for x in operands))  # NumPy's error
         decline("an array that is no matrix")
-    if all(x.ndim <= depth for x, depth in zip(operands, items, strict=True)):
-        first, *others = (np.zeros(x.shape, x.dtype) for x in operands)
-        local(first[None][:0], *others)  # NumPy's errors
-        if engine.runtime().size == 1:
-            return _alone(local, name, operands)
-        if not any(engine.is_sharded(x) for x in operands):
-            decline(SINGLE)  # every rank has what NumPy needs
-        if max(x.nbytes for x in operands) <= _KNOWN * config.MIN_SHARD_BYTES:
-            return _known(local, name, operands)
-        if single is None:
-            decline(SINGLE)
-        return single(*operands)
-    return on_stacks(local, operands, items, name=name, library=True)
+    if how == "stacks":
+        return on_stacks(local, operands, items, name=name, library=True)
+    first, *others = (np.zeros(x.shape, x.dtype) for x in operands)
+    local(first[None][:0], *others)  # NumPy's errors
+    if how == "alone":
+        return _alone(local, name, operands)
+    if how == "replicated":
+        return _known(local, function, operands, chosen=single is not None)
+    if single is None or how != "single":
+        decline(SINGLE)
+    return single(*operands)
+
+
+def treatment(operands: list[Any], items: list[int], together: bool, widened: int = 1) -> Treatment:
+    """What becomes of a call; `together`: all ranks can treat a matrix together. Known from metadata.
+
+    `widened` times as large they will be.
+
+    What comes to every rank has at most `MIN_SHARD_BYTES`, or `_KNOWN` times as many where that is only faster (not
+    with ``FALLBACK="error"``).
+    """
+    if operands[0].ndim < 2:
+        return "refused"
+    if any(x.ndim > depth for x, depth in zip(operands, items, strict=True)):
+        return "stacks"
+    if engine.runtime().size == 1:
+        return "alone"
+    if not any(engine.is_sharded(x) for x in operands):
+        return "plain"  # every rank has what NumPy needs
+    most = config.MIN_SHARD_BYTES * (_KNOWN if together and config.FALLBACK != "error" else 1)
+    if widened * max(x.nbytes for x in operands) <= most:
+        return "replicated"
+    return "single" if together else "gathered"
+
+
+def _outlook(kind: str, operands: list[Any], items: list[int], together: bool, widened: int = 1) -> Outlook:
+    """What `_of_stacks` would do, in words."""
+    how = treatment(operands, items, together, widened)
+    nbytes = widened * sum(x.nbytes for x in operands if engine.is_sharded(x))
+    if how == "replicated":
+        return Outlook("replicated", f"a small single matrix: {format_bytes(nbytes)} come to every rank", nbytes)
+    if how == "single":
+        return Outlook(kind, "a single matrix: redistributed, and its panels are sent to every rank, one at a time")
+    if how == "alone":
+        return Outlook(kind, "nothing is communicated: there is one rank")
+    if how == "stacks":
+        return Outlook(kind, "communicated: stacks are redistributed where a matrix is cut")
+    return Outlook("gathered", SINGLE if how != "refused" else "an array that is no matrix")
+
+
+def _outlook_of_each(kind: str, together: bool = False, tall: Callable[..., bool] | None = None) -> Any:
+    """The outlook of a function of one matrix; `tall` tells which calls take the way of tall matrices if they can."""
+
+    def outlook(a: Any, *args: Any, **kwargs: Any) -> Outlook:
+        a = as_handle(a)
+        if tall is not None and tall(*args, **kwargs) and _is_tall(_upright(a)):
+            return _of_triangles(kind, a)
+        return _outlook(kind, [a], [2], together)
+
+    return outlook
+
+
+def _of_triangles(kind: str, a: Any) -> Outlook:
+    n = min(a.shape)
+    nbytes = n * n * np.result_type(float, a.dtype).itemsize
+    return Outlook(kind, f"communicated: a triangle of each rank to every rank, {format_bytes(nbytes)} each")
 
 
 def _alone(function: Callable[..., Any], name: str, operands: list[Any]) -> Any:
@@ -86,11 +142,11 @@ def _alone(function: Callable[..., Any], name: str, operands: list[Any]) -> Any:
     return _wrapped(made)
 
 
-def _known(function: Callable[..., Any], name: str, operands: list[Any]) -> Any:
+def _known(local: Callable[..., Any], function: Callable[..., Any], operands: list[Any], chosen: bool) -> Any:
     """NumPy's function on each rank, of matrices that all of them get to know (collective: an exchange for each)."""
-    values = [known(x) for x in operands]
-    with noted(name, alike=True):
-        made = _agreed(lambda: function(*values))
+    values = [known(x, function, "matrix", chosen) for x in operands]
+    with noted(function.__name__, alike=True):
+        made = _agreed(lambda: local(*values))
     return _wrapped(made)
 
 
@@ -117,16 +173,24 @@ def _wrapped(made: Any) -> Any:
 # -- a single tall matrix --------------------------------------------------------------------------------------------
 
 
-def _tall_rows(a: Any, *others: Any) -> list[Any] | None:
-    """This rank's rows of a tall matrix and of what has as many rows, in double precision; None if it is not tall.
-
-    It is where the triangles of all ranks are small enough for every rank to have them.
-    """
+def _is_tall(a: Any) -> bool:
+    """Whether the triangles of all ranks are small enough for every rank to have them."""
     if a.ndim != 2 or a.dtype.kind not in "biufc" or a.dtype.itemsize > 16 or a.dtype in (np.float16, np.longdouble):
+        return False
+    m, n = a.shape
+    return m >= n > 0 and 16 * n * n * engine.runtime().size <= MOST_KNOWN
+
+
+def _upright(a: Any) -> Any:
+    """A matrix, or its transpose if it is wide."""
+    return np.transpose(a) if a.ndim == 2 and a.shape[0] < a.shape[1] else a
+
+
+def _tall_rows(a: Any, *others: Any) -> list[Any] | None:
+    """This rank's rows of a tall matrix and of what has as many rows, in double precision; None if it is not tall."""
+    if not _is_tall(a):
         return None
     m, n = a.shape
-    if m < n or not n or 16 * n * n * engine.runtime().size > MOST_KNOWN:
-        return None
     layout = engine.layout_of(a) if engine.is_sharded(a) else None
     if layout is None or any(layout.cut_axes) or any(isinstance(what, Pinned) for what in layout.dims):
         layout = engine.default_layout((m, n), split=0)
@@ -140,16 +204,42 @@ def _tall_rows(a: Any, *others: Any) -> list[Any] | None:
 
 def _singular_values(a: Any) -> Any:
     """Those of a single tall or wide matrix, as NumPy's `svd` returns them; None if it has to be gathered."""
-    transposed = a.ndim == 2 and a.shape[0] < a.shape[1]
-    rows = _tall_rows(np.transpose(a) if transposed else a)
+    rows = _tall_rows(_upright(a))
     if rows is None:
         return None
     small = triangles(rows[0], engine.runtime().comm)
     kind = np.linalg.svd(np.zeros((1, 1), a.dtype), compute_uv=False).dtype
-    return _agreed(lambda: np.linalg.svd(small, compute_uv=False)).astype(kind, copy=False)
+    try:
+        found = _agreed(lambda: np.linalg.svd(small, compute_uv=False))
+    except np.linalg.LinAlgError:
+        found = None
+    if found is None or not np.isfinite(found).all():
+        # Infinity may have become NaN in the triangles; of the two NumPy's SVD makes different things.
+        sample = np.eye(small.shape[1])
+        sample[0, 0] = np.nan if np.isnan(a).any() else np.inf
+        found = np.linalg.svd(sample, compute_uv=False)
+    return found.astype(kind, copy=False)
 
 
-@implements(np.linalg.lstsq, kind="parallel")
+def _outlook_of_system(a: Any, b: Any, rcond: Any = None) -> Outlook:
+    a, b = as_handle(a), as_handle(b)
+    if _takes_triangles(a, b):
+        return _of_triangles("parallel", a)
+    if engine.runtime().size == 1:
+        return Outlook("parallel", "nothing is communicated: there is one rank")
+    return Outlook("gathered", _NOT_TALL)
+
+
+_NOT_TALL = "a single matrix that is not tall"
+
+
+def _takes_triangles(a: Any, b: Any) -> bool:
+    """Whether a system is solved by the triangles of all ranks."""
+    columns = b.shape[1] if b.ndim == 2 else 1
+    return columns > 0 and _is_tall(a) and columns * 16 * a.shape[1] * engine.runtime().size <= MOST_KNOWN
+
+
+@implements(np.linalg.lstsq, kind="parallel", outlook=_outlook_of_system)
 def lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
     """Collective: one allgather of small triangles."""
     a, b = as_handle(a), as_handle(b)
@@ -157,11 +247,11 @@ def lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
         engine.numpy_error(np.linalg.lstsq, (a, b, rcond))
     sample = np.linalg.lstsq(np.zeros((1, 1), a.dtype), np.zeros((1, 1), b.dtype), 0.0)  # NumPy's dtypes and errors
     right = np.reshape(b, (b.shape[0], 1)) if b.ndim == 1 else b
-    rows = _tall_rows(a, right) if right.shape[1] * 16 * a.shape[1] * engine.runtime().size <= MOST_KNOWN else None
-    if rows is None or not right.shape[1]:
+    rows = _tall_rows(a, right) if _takes_triangles(a, b) else None
+    if rows is None:
         if engine.runtime().size == 1:
             return _alone(_local(np.linalg.lstsq, rcond), "lstsq", [a, b])
-        decline("a single matrix that is not tall")
+        decline(_NOT_TALL)
     m, n = a.shape
     cutoff = np.finfo(sample[0].dtype).eps * m if rcond is None else rcond
     matrix, projected, rest = reduced_system(rows[0], rows[1], engine.runtime().comm)
@@ -175,12 +265,29 @@ def lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
 # -- one function after the other ------------------------------------------------------------------------------------
 
 
-@implements(np.linalg.inv, kind="parallel")
+_TOGETHER = _outlook_of_each("parallel", together=True)
+_AT_ONE = _outlook_of_each("axis-local")
+
+
+def _only_values(full_matrices: Any = True, compute_uv: Any = True, hermitian: Any = False) -> bool:
+    return not compute_uv and not hermitian
+
+
+def _of_two_norm(p: Any = None) -> bool:
+    return p is None or p in (2, -2)
+
+
+@implements(np.linalg.inv, kind="parallel", outlook=_TOGETHER)
 def inv(a: Any) -> Any:
     return _of_each(np.linalg.inv, a, single=single_matrices.inverse)
 
 
-@implements(np.linalg.det, kind="parallel")
+def _outlook_of_det(a: Any) -> Outlook:
+    a = as_handle(a)
+    return _outlook("parallel", [a], [2], together=True, widened=2 if a.dtype.char in "fF" else 1)
+
+
+@implements(np.linalg.det, kind="parallel", outlook=_outlook_of_det)
 def det(a: Any) -> Any:
     a = as_handle(a)
     kind = a.dtype
@@ -194,23 +301,23 @@ def det(a: Any) -> Any:
         return found.astype(kind)
 
 
-@implements(np.linalg.slogdet, kind="parallel")
+@implements(np.linalg.slogdet, kind="parallel", outlook=_TOGETHER)
 def slogdet(a: Any) -> Any:
     return _of_each(np.linalg.slogdet, a, single=single_matrices.sign_and_logarithm)
 
 
-@implements(np.linalg.cholesky, kind="parallel")
+@implements(np.linalg.cholesky, kind="parallel", outlook=_TOGETHER)
 def cholesky(a: Any, /, *, upper: bool = False) -> Any:
     factor = functools.partial(single_matrices.cholesky_factor, upper=upper)
     return _of_each(np.linalg.cholesky, a, single=factor, upper=upper)
 
 
-@implements(np.linalg.qr, kind="axis-local")
+@implements(np.linalg.qr, kind="axis-local", outlook=_AT_ONE)
 def qr(a: Any, mode: Any = "reduced") -> Any:
     return _of_each(np.linalg.qr, a, mode)
 
 
-@implements(np.linalg.svd, kind="axis-local")
+@implements(np.linalg.svd, kind="axis-local", outlook=_outlook_of_each("axis-local", tall=_only_values))
 def svd(a: Any, full_matrices: Any = True, compute_uv: Any = True, hermitian: Any = False) -> Any:
     values = None if compute_uv or hermitian else _singular_values(as_handle(a))
     if values is not None:
@@ -218,40 +325,48 @@ def svd(a: Any, full_matrices: Any = True, compute_uv: Any = True, hermitian: An
     return _of_each(np.linalg.svd, a, full_matrices, compute_uv, hermitian)
 
 
-@implements(np.linalg.eig, kind="axis-local")
+@implements(np.linalg.eig, kind="axis-local", outlook=_AT_ONE)
 def eig(a: Any) -> Any:
     return _of_each(np.linalg.eig, a)
 
 
-@implements(np.linalg.eigvals, kind="axis-local")
+@implements(np.linalg.eigvals, kind="axis-local", outlook=_AT_ONE)
 def eigvals(a: Any) -> Any:
     return _of_each(np.linalg.eigvals, a)
 
 
-@implements(np.linalg.eigh, kind="axis-local")
+@implements(np.linalg.eigh, kind="axis-local", outlook=_AT_ONE)
 def eigh(a: Any, UPLO: Any = "L") -> Any:
     return _of_each(np.linalg.eigh, a, UPLO)
 
 
-@implements(np.linalg.eigvalsh, kind="axis-local")
+@implements(np.linalg.eigvalsh, kind="axis-local", outlook=_AT_ONE)
 def eigvalsh(a: Any, UPLO: Any = "L") -> Any:
     return _of_each(np.linalg.eigvalsh, a, UPLO)
 
 
-@implements(np.linalg.cond, kind="axis-local")
+@implements(np.linalg.cond, kind="axis-local", outlook=_outlook_of_each("axis-local", tall=_of_two_norm))
 def cond(x: Any, p: Any = None) -> Any:
     x = as_handle(x)
-    try:
-        values = _singular_values(x) if p is None or p in (2, -2) else None
-    except np.linalg.LinAlgError:  # of what is not finite NumPy's versions say different things
-        values = np.array([np.nan if np.isnan(x).any() else np.inf], x.dtype)
+    values = _singular_values(x) if p is None or p in (2, -2) else None
+    if values is not None and np.isnan(values).any():
+        return values.dtype.type(np.nan if np.isnan(x).any() else np.inf)
     if values is not None:
         ratio = np.linalg.cond(np.diag(values), p)
         return ratio.dtype.type(np.inf) if np.isnan(ratio) and not np.isnan(values).any() else ratio
     return _of_each(np.linalg.cond, x, p)
 
 
-@implements(np.linalg.pinv, kind="axis-local")
+def _outlook_of_pinv(a: Any, rcond: Any = None, hermitian: Any = False, *, rtol: Any = None) -> Outlook:
+    return _with_cutoffs(a, rcond, rtol)
+
+
+def _with_cutoffs(a: Any, *cutoffs: Any) -> Outlook:
+    many = [as_handle(x) for x in cutoffs if np.ndim(x)]
+    return _outlook("axis-local", [as_handle(a), *many], [2, *(0 for _ in many)], together=False)
+
+
+@implements(np.linalg.pinv, kind="axis-local", outlook=_outlook_of_pinv)
 def pinv(a: Any, rcond: Any = None, hermitian: Any = False, *, rtol: Any = NoValue) -> Any:
     if np.ndim(rcond) == 0 and (rtol is NoValue or np.ndim(rtol) == 0):
         return _of_each(np.linalg.pinv, a, rcond, hermitian, **given(rtol=rtol))
@@ -265,13 +380,24 @@ def pinv(a: Any, rcond: Any = None, hermitian: Any = False, *, rtol: Any = NoVal
     return _of_stacks(local, np.linalg.pinv, [as_handle(a), as_handle(rcond if name == "rcond" else rtol)], [2, 0])
 
 
-@implements(np.linalg.matrix_rank, kind="axis-local")
+def _outlook_of_rank(A: Any, tol: Any = None, hermitian: Any = False, *, rtol: Any = None) -> Outlook:
+    A, plain = as_handle(A), np.ndim(tol) == np.ndim(rtol) == 0 and (tol is None or rtol is None)
+    if A.ndim < 2 and (tol is None or rtol is None):
+        return Outlook("axis-local", "communicated: one partial result of each rank")
+    if plain and not hermitian and _is_tall(_upright(A)):
+        return _of_triangles("axis-local", A)
+    return _with_cutoffs(A, tol, rtol)
+
+
+@implements(np.linalg.matrix_rank, kind="axis-local", outlook=_outlook_of_rank)
 def matrix_rank(A: Any, tol: Any = None, hermitian: Any = False, *, rtol: Any = None) -> Any:
     A = as_handle(A)
     if A.ndim < 2 and (tol is None or rtol is None):
         return int(not np.all(A == 0))
     values = None if hermitian or tol is not None and rtol is not None else _singular_values(A)
     if values is not None and np.ndim(tol) == 0 and np.ndim(rtol) == 0:
+        if np.isnan(values).any():
+            return np.intp(0)  # none is larger than anything
         rtol = max(A.shape) * np.finfo(values.dtype).eps if tol is None and rtol is None else rtol
         return np.linalg.matrix_rank(np.diag(values), tol, rtol=rtol)
     if np.ndim(tol) == 0 and np.ndim(rtol) == 0:
@@ -287,7 +413,12 @@ def matrix_rank(A: Any, tol: Any = None, hermitian: Any = False, *, rtol: Any = 
     return _of_stacks(local, np.linalg.matrix_rank, [A, as_handle(tol if name == "tol" else rtol)], [2, 0])
 
 
-@implements(np.linalg.solve, kind="parallel")
+def _outlook_of_solve(a: Any, b: Any) -> Outlook:
+    a, b = as_handle(a), as_handle(b)
+    return _outlook("parallel", [a, b], [2, 1 if b.ndim == 1 else 2], together=True)
+
+
+@implements(np.linalg.solve, kind="parallel", outlook=_outlook_of_solve)
 def solve(a: Any, b: Any) -> Any:
     a, b = as_handle(a), as_handle(b)
     depths = [2, 1 if b.ndim == 1 else 2]

@@ -12,9 +12,11 @@ from numpy._core import einsumfunc
 from numpy_dist import engine
 from numpy_dist.dispatch.core.registry import decline, implements
 from numpy_dist.dispatch.functions.common import as_handle
+from numpy_dist.dispatch.functions.counting import known
 from numpy_dist.dispatch.functions.numpy_source import numpy_source
-from numpy_dist.ir.phantoms import is_writeable
-from numpy_dist.ir.rules import memory_axes, memory_order
+from numpy_dist.ir import structure
+from numpy_dist.ir.phantoms import as_strided, is_writeable
+from numpy_dist.ir.rules import memory_axes, memory_order, only_asking
 
 _parse: Any = vars(einsumfunc)["_parse_einsum_input"]
 
@@ -23,13 +25,25 @@ implements(np.einsum_path, kind="composed")(numpy_source(np.einsum_path))
 
 @implements(np.einsum, kind="structural")
 def einsum_view(*operands: Any, out: Any = None, optimize: Any = False, **kwargs: Any) -> Any:
-    # A single operand none of whose axes is summed over gives a view; NumPy decides it in the same way.
-    if len(operands) != 2 or not isinstance(operands[0], str) or out is not None or kwargs or optimize:
+    # A single operand none of whose axes is summed over gives a view, also where an extent is 1: NumPy decides.
+    operands = _with_plain_subscripts(operands)
+    arrays, positions = _arrays(operands)
+    if len(arrays) != 1 or out is not None or not arrays[0].ndim:
         decline("einsum, other than the view of one array")
-    left, arrow, right = operands[0].replace(" ", "").partition("->")
-    if not arrow or "," in left or set(left) != set(right):
+    (place,) = positions
+    few = _few(arrays[0])
+    if getattr(np.einsum(*operands[:place], few, *operands[place + 1 :], **kwargs), "base", None) is not few:
         decline("einsum, other than the view of one array")
-    return operands[1]._view(lambda array: np.einsum(operands[0], array))
+    inputs, output, _ = _parse(_stand_ins(operands, positions, arrays))
+    if len(inputs) != arrays[0].ndim:
+        decline("more axes than there are letters")
+    view = arrays[0]._view(structure.einsum, f"{inputs}->{output}")
+    return arrays[0]._owned(view)
+
+
+def _few(x: Any) -> np.ndarray:
+    """At most one element along each axis, for NumPy's errors and decisions."""
+    return np.zeros(tuple(min(n, 1) for n in x.shape), x.dtype)
 
 
 def _at_once(*operands: Any, out: Any = None, **kwargs: Any) -> Any:
@@ -37,8 +51,13 @@ def _at_once(*operands: Any, out: Any = None, **kwargs: Any) -> Any:
     arrays, positions = _arrays(operands)
     small = list(operands)
     for place, x in zip(positions, arrays, strict=True):
-        small[place] = np.zeros(tuple(min(n, 1) for n in x.shape), x.dtype)
-    made: Any = np.einsum(*small, **kwargs)  # NumPy's errors, and the dtype
+        small[place] = _few(x)
+    with only_asking():
+        made: Any = np.einsum(*small, **kwargs if out is None else {**kwargs, "out": _few(out)})  # NumPy's errors
+    dtype = getattr(made, "dtype", np.dtype(object))  # a sum of objects is one of them
+    if out is not None:  # NumPy computes in what the output has in common with them
+        wanted = kwargs.get("dtype")
+        dtype = np.result_type(*(x.dtype for x in arrays), out.dtype) if wanted is None else np.dtype(wanted)
     inputs, output, _ = _parse(_stand_ins(operands, positions, arrays))
     labels = inputs.split(",")
     if any(len(names) != x.ndim for names, x in zip(labels, arrays, strict=True)):
@@ -50,19 +69,20 @@ def _at_once(*operands: Any, out: Any = None, **kwargs: Any) -> Any:
                 if sizes[name] != 1:
                     engine.numpy_error(np.einsum, operands, kwargs)
                 sizes[name] = n
-    if made.dtype.hasobject or not engine.shardable(made.dtype):
+    if dtype.hasobject or not engine.shardable(dtype):
         decline("arrays of Python objects")
     shape = tuple(sizes[name] for name in output)
-    if out is not None and (tuple(out.shape) != shape or not np.can_cast(made.dtype, out.dtype, "same_kind")):
+    if out is not None and any(n not in (1, m) for n, m in zip(shape, out.shape, strict=True)):
         engine.numpy_error(np.einsum, operands, {**kwargs, "out": out})
     with np.errstate(all="ignore"):  # as NumPy, which does not look at what einsum meets
-        result = _contracted(labels, output, arrays, sizes, made.dtype)
+        result, owned = _contracted(labels, output, arrays, sizes, dtype)
         if out is not None:
             np.copyto(out, result, casting="unsafe")
             return out
         if not shape:
             return engine.item(result)
-        return _ordered(result, _order(kwargs.get("order", "K"), labels, output, arrays, sizes))
+        made = _ordered(result, _order(kwargs.get("order", "K"), labels, output, arrays, sizes), owned)
+        return made if engine.is_sharded(made) or made.base is None else engine.copy(made)
 
 
 _names: dict[str, Any] = {"c_einsum": _at_once}
@@ -73,6 +93,7 @@ _einsum: Any = numpy_source(np.einsum, **_names)
 
 @implements(np.einsum, kind="composed")
 def einsum(*operands: Any, out: Any = None, optimize: Any = False, **kwargs: Any) -> Any:
+    operands = _with_plain_subscripts(operands)
     if optimize is False:
         return _at_once(*operands, out=out, **kwargs)
     return _einsum(*operands, out=out, optimize=optimize, **kwargs)
@@ -90,6 +111,17 @@ def _arrays(operands: Sequence[Any]) -> tuple[list[Any], list[int]]:
     return [as_handle(operands[place]) for place in positions], positions
 
 
+def _with_plain_subscripts(operands: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The arguments, of which those that number axes are no arrays of ours (collective for sharded ones)."""
+    if not operands or isinstance(operands[0], str):
+        return operands
+    arrays = range(0, len(operands) - 1, 2)
+    return tuple(
+        x if place in arrays or not engine.is_handle(x) else known(x, np.einsum, "subscripts")
+        for place, x in enumerate(operands)
+    )
+
+
 def _stand_ins(operands: Sequence[Any], positions: list[int], arrays: list[Any]) -> list[Any]:
     """The arguments with arrays of these shapes that take no memory."""
     made = list(operands)
@@ -101,16 +133,27 @@ def _stand_ins(operands: Sequence[Any], positions: list[int], arrays: list[Any])
 # -- contracting -----------------------------------------------------------------------------------------------------
 
 
-def _contracted(labels: list[str], output: str, arrays: list[Any], sizes: dict[str, int], dtype: np.dtype) -> Any:
+def _contracted(
+    labels: list[str], output: str, arrays: list[Any], sizes: dict[str, int], dtype: np.dtype
+) -> tuple[Any, bool]:
+    """The sum of the products, and whether it owns its memory: where nothing is computed it is a view of an array.
+
+    As in NumPy, whatever is summed is added to 0, so that no zero is negative.
+    """
     terms = [_simple(names, np.astype(x, dtype, copy=False), sizes) for names, x in zip(labels, arrays, strict=True)]
+    adds = False
     for pair in _path(terms, output, sizes):
         chosen = [terms.pop(place) for place in sorted(pair, reverse=True)][::-1]
         kept = set(output).union(*(names for names, _ in terms))
-        terms.append(chosen[0] if len(chosen) == 1 else _pair(chosen[0], chosen[1], kept, sizes, dtype))
-    names, x = _summed(terms[0], set(output), dtype)
+        term, adds = (chosen[0], adds) if len(chosen) == 1 else _pair(chosen[0], chosen[1], kept, sizes, dtype)
+        terms.append(term)
+    (_, before), (names, x) = terms[0], _summed(terms[0], set(output), dtype)
+    if not (adds or x is not before) and dtype.kind in "fc":
+        x = as_handle(np.add(x, np.zeros((), dtype)[()]))
     missing = [name for name in output if name not in names]  # axes of extent 1 that were left out
     found: Any = np.transpose(x, [names.index(name) for name in output if name in names])
-    return found._view(lambda a: a[tuple(None if name in missing else slice(None) for name in output)])
+    key = tuple(None if name in missing else slice(None) for name in output)
+    return found._view(structure.index, key), len(arrays) > 1 or x is not before
 
 
 Term = tuple[str, Any]
@@ -120,10 +163,10 @@ def _simple(names: str, x: Any, sizes: dict[str, int]) -> Term:
     """An operand with each label once, and without axes that are repeated for other operands."""
     if len(set(names)) < len(names):
         once = "".join(dict.fromkeys(names))
-        x, names = x._view(lambda a: np.einsum(f"{names}->{once}", a)), once
+        x, names = x._view(structure.einsum, f"{names}->{once}"), once
     dropped = [n == 1 for n in x.shape]
     key = tuple(0 if drop else slice(None) for drop in dropped)
-    x = x._view(lambda a: a[(*key, ...)]) if any(dropped) else x
+    x = x._view(structure.index, key) if any(dropped) else x
     return "".join(name for name, drop in zip(names, dropped, strict=True) if not drop), x
 
 
@@ -156,8 +199,8 @@ def _total(x: Any, axes: tuple[int, ...], dtype: np.dtype) -> Any:
     return as_handle(np.any(x, axis=axes) if dtype == np.bool_ else np.sum(x, axis=axes, dtype=dtype))
 
 
-def _pair(a: Term, b: Term, kept: set[str], sizes: dict[str, int], dtype: np.dtype) -> Term:
-    """The product of two terms, summed over the labels that only they have."""
+def _pair(a: Term, b: Term, kept: set[str], sizes: dict[str, int], dtype: np.dtype) -> tuple[Term, bool]:
+    """The product of two terms, summed over the labels that only they have; and whether anything was summed last."""
     a, b = _summed(a, kept | set(b[0]), dtype), _summed(b, kept | set(a[0]), dtype)
     (left, x), (right, y) = a, b
     common = [name for name in left if name in right]
@@ -166,8 +209,8 @@ def _pair(a: Term, b: Term, kept: set[str], sizes: dict[str, int], dtype: np.dty
     if not gone or not rows and not columns:
         # One fused pass over the larger of the two (or over the result of an outer product).
         names = "".join([*batch, *rows, *columns, *gone])
-        product = np.multiply(_spread(left, x, names), _spread(right, y, names), dtype=dtype)
-        return _summed((names, product), kept, dtype)
+        product = as_handle(np.multiply(_spread(left, x, names), _spread(right, y, names), dtype=dtype))
+        return _summed((names, product), kept, dtype), bool(gone)
     x = np.transpose(x, [left.index(name) for name in (*batch, *rows, *gone)])
     y = np.transpose(y, [right.index(name) for name in (*batch, *gone, *columns)])
     lengths = [prod(sizes[name] for name in group) for group in (batch, rows, gone, columns)]
@@ -176,13 +219,13 @@ def _pair(a: Term, b: Term, kept: set[str], sizes: dict[str, int], dtype: np.dty
         np.reshape(x, (*stack, lengths[1], lengths[2])), np.reshape(y, (*stack, lengths[2], lengths[3]))
     )
     names = "".join([*batch, *rows, *columns])
-    return names, np.reshape(product, tuple(sizes[name] for name in names))
+    return (names, np.reshape(product, tuple(sizes[name] for name in names))), True
 
 
 def _spread(names: str, x: Any, wanted: str) -> Any:
     """A view with an axis for each wanted label."""
     x = np.transpose(x, [names.index(name) for name in wanted if name in names])
-    return x._view(lambda a: a[tuple(slice(None) if name in names else None for name in wanted)])
+    return x._view(structure.index, tuple(slice(None) if name in names else None for name in wanted))
 
 
 # -- memory order ----------------------------------------------------------------------------------------------------
@@ -204,15 +247,13 @@ def _order(order: str, labels: list[str], output: str, arrays: list[Any], sizes:
         strides = dict.fromkeys(names, 0)
         for name, n, stride in zip(its, x._array.shape, x._array.strides, strict=True):
             strides[name] += stride if n > 1 else 0
-        loops.append(
-            np.lib.stride_tricks.as_strided(x._array, shape, [strides[name] for name in names], writeable=False)
-        )
+        loops.append(structure.view(x._array, as_strided, shape, [strides[name] for name in names], writeable=False))
     axes = memory_axes(loops, shape)
     return list(range(count)) if axes is None else [axis for axis in axes if axis < count]
 
 
-def _ordered(x: Any, axes: list[int]) -> Any:
-    """New memory with the axes in this order."""
+def _ordered(x: Any, axes: list[int], owned: bool) -> Any:
+    """New memory with the axes in this order; that of `x` where it is its own and in order."""
     x = np.transpose(x, axes)
-    x = x if x._array.flags.c_contiguous and is_writeable(x._array) else engine.copy(x, order="C")
+    x = x if owned and x._array.flags.c_contiguous and is_writeable(x._array) else engine.copy(x, order="C")
     return np.transpose(x, np.argsort(axes).tolist())

@@ -15,6 +15,7 @@ from numpy_dist.dispatch.functions.common import as_handle, blocks, truth
 from numpy_dist.dispatch.functions.indexing import boolean_getitem, boolean_setitem
 from numpy_dist.dispatch.functions.numpy_source import numpy_source
 from numpy_dist.dispatch.functions.placing import repeated
+from numpy_dist.ir.phantoms import as_strided
 from numpy_dist.parallel import masks
 
 implements(np.flatnonzero, kind="composed")(numpy_source(np.flatnonzero))
@@ -44,7 +45,7 @@ def nonzero(a: Any) -> tuple[Any, ...]:
     if truth.ndim != a.ndim:
         shape = tuple(a.shape)
         indices = compute("unravel", lambda flat: np.unravel_index(flat, shape), indices[0], shape=shape)
-    return tuple(engine.from_local(each, result) for each in indices)
+    return tuple(engine.from_local(each, result)[:] for each in indices)  # NumPy's are views of one array
 
 
 @implements(np.argwhere, kind="composed")
@@ -94,7 +95,9 @@ def place(arr: Any, mask: Any, vals: Any) -> None:
     mask = _truth(mask)
     if mask.size != arr.size:
         raise ValueError("place: mask and data must be the same size")
-    values = vals if engine.is_handle(vals) else np.asarray(vals).astype(arr.dtype, casting="unsafe")
+    if isinstance(vals, np.ndarray):
+        vals = vals.astype(arr.dtype, casting="unsafe")
+    values = vals if engine.is_handle(vals) else np.asarray(vals, arr.dtype)  # a tuple may be a record
     mask = np.reshape(mask, arr.shape)
     if values.size == 1:
         return engine.assign(arr, np.reshape(values, ()), where=mask)
@@ -110,13 +113,22 @@ def place(arr: Any, mask: Any, vals: Any) -> None:
 def putmask(a: Any, /, mask: Any, values: Any) -> None:
     if not engine.is_handle(a):
         decline("putmask into an ndarray")
-    mask, values = _truth(mask), as_handle(values)
+    mask, values = _truth(mask), _safely_cast(values, a.dtype)
     if mask.size != a.size:
         raise ValueError("putmask: mask and data must be the same size")
     if not values.size or not a.size:
         return
     values = np.reshape(repeated(values, a.size), () if values.size == 1 else a.shape)
     engine.assign(a, values, where=np.reshape(mask, a.shape))
+
+
+def _safely_cast(values: Any, dtype: np.dtype) -> Any:
+    """What is to be stored in an array of this dtype: arrays must be safe to cast, Python's objects are converted."""
+    if not (engine.is_handle(values) or isinstance(values, np.ndarray)):
+        return np.asarray(values, dtype)
+    if not np.can_cast(values.dtype, dtype, "safe"):
+        raise TypeError(f"Cannot cast array data from {values.dtype!r} to {dtype!r} according to the rule 'safe'")
+    return values
 
 
 @implements(np.fill_diagonal, kind="composed")
@@ -137,5 +149,5 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
         raise ValueError("underlying array is read-only")
     elif prod(a.shape):
         stride = sum(a.strides)
-        diagonal = a._view(lambda array: np.lib.stride_tricks.as_strided(array, (length,), (stride,)))
+        diagonal = a._view(as_strided, (length,), (stride,))
         engine.assign(diagonal, value)

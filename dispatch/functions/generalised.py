@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import operator
 from typing import Any
 
 import numpy as np
@@ -77,7 +77,7 @@ def _axes(ufunc: np.ufunc, options: dict[str, Any]) -> list[tuple[int, ...]]:
     if "axis" in options:
         axes = [(options["axis"],) * count for count in counts]
     for number, given in enumerate(options.get("axes", ())):
-        axes[number] = tuple(given) if isinstance(given, Iterable) else (given,)
+        axes[number] = given if isinstance(given, tuple) else (operator.index(given),)
     return axes
 
 

@@ -29,7 +29,8 @@ def histogramdd(sample: Any, bins: Any = 10, range: Any = None, density: Any = N
     weights = None if weights is None else as_handle(weights)
     depth = sample.shape[1]
     scalar = not hasattr(bins, "__len__")
-    bins = bins if scalar else [known(each) if engine.is_handle(each) else each for each in bins]
+    if not scalar:
+        bins = [known(x, np.histogramdd, "edges of the bins") if engine.is_handle(x) else x for x in bins]
     none: Any = None if weights is None else np.zeros((0,) * weights.ndim, weights.dtype)
     edges: Any = np.histogramdd(np.zeros((0, depth)), bins, range, None, none)[1]  # NumPy's errors
     if weights is not None and tuple(weights.shape) != sample.shape[:1]:

@@ -11,8 +11,9 @@ from numpy_dist import engine
 from numpy_dist.backends.library import compute
 from numpy_dist.dispatch.core import registry
 from numpy_dist.dispatch.core.registry import decline
-from numpy_dist.dispatch.functions.common import as_handle, blocks
+from numpy_dist.dispatch.functions.common import as_handle, blocks, decline_unshardable
 from numpy_dist.dispatch.functions.picked import along_memory
+from numpy_dist.ir import structure
 from numpy_dist.layout.layout import Layout
 from numpy_dist.layout.regions import box_shape
 from numpy_dist.parallel import masks
@@ -37,6 +38,7 @@ class _Selection:
     __slots__ = ("alone", "before", "depth", "mask", "view")
 
     def __init__(self, x: Any, key: Any) -> None:
+        decline_unshardable(x)
         items = list(key) if isinstance(key, tuple) else [key]
         place, self.mask = _find_mask(items)
         self.depth = self.mask.ndim
@@ -52,16 +54,17 @@ class _Selection:
             before_axes += 0 if item is None else width
         if tuple(self.mask.shape) != tuple(x.shape[before_axes : before_axes + self.depth]):
             _index_error(x, items, place, self.mask)
+            decline("a mask of no elements over axes of other extents")
         self.alone = len(items) == 1 and self.depth == x.ndim
         if self.depth == 0:
             # One truth value takes all or nothing: a mask over a new axis of one element.
-            x = x._view(lambda array: np.expand_dims(array, before_axes))
+            x = x._view(np.expand_dims, before_axes)
             self.mask, self.depth = np.reshape(self.mask, 1), 1
             basic.insert(place, slice(None))
         index = (*basic, ...) if Ellipsis not in basic else tuple(basic)
-        view = x._view(lambda array: array[index])
+        view = x._view(structure.index, index)
         masked = range(self.before, self.before + self.depth)
-        self.view = view._view(lambda array: np.moveaxis(array, tuple(masked), tuple(range(self.depth))))
+        self.view = view._view(np.moveaxis, tuple(masked), tuple(range(self.depth)))
 
     @property
     def rest(self) -> tuple[int, ...]:
@@ -132,8 +135,7 @@ def boolean_getitem(x: Any, key: Any) -> Any:
     """``x[key]`` for a key with one boolean mask; a copy, cut where the ranks' selections meet (collective)."""
     selection = _Selection(x, key)
     if not engine.is_sharded(x) and not engine.is_sharded(selection.mask):
-        mask = selection.mask._array if engine.is_handle(selection.mask) else selection.mask
-        chosen = selection.view._view(lambda array: array[mask])
+        chosen = engine.wrap(engine.plain(selection.view)[engine.plain(selection.mask)])
     else:
         view, back = along_memory(selection.view, selection.depth)  # which NumPy's result follows
         view, mask, layout = _in_order(view, selection.mask, selection.depth)
@@ -142,7 +144,7 @@ def boolean_getitem(x: Any, key: Any) -> Any:
         chosen = engine.from_local(block, result)
         chosen = chosen if back is None else chosen.transpose([0, *(1 + axis for axis in back)])
     before = selection.before
-    return chosen._view(lambda array: np.moveaxis(array, 0, before)) if before else chosen
+    return chosen._view(np.moveaxis, 0, before) if before else chosen
 
 
 @registry.internal("boolean_setitem")

@@ -11,6 +11,7 @@ from numpy.lib.array_utils import normalize_axis_index
 from numpy_dist import engine
 from numpy_dist.dispatch.core.registry import implements
 from numpy_dist.dispatch.functions.numpy_source import numpy_source
+from numpy_dist.ir.rules import only_asking
 from numpy_dist.layout.layout import Copies, Layout, Pinned
 
 for _function in (np.stack, np.vstack, np.hstack, np.dstack, np.column_stack, np.append, np.block):
@@ -50,7 +51,8 @@ def concatenate(
 def _joined_dtype(parts: Sequence[Any], dtype: Any, casting: Any) -> np.dtype:
     """NumPy's dtype of the result, and its complaint about a cast that `casting` forbids."""
     standing = [np.empty((0,), x.dtype) for x in parts]
-    return np.concatenate(standing, dtype=dtype, casting=casting).dtype
+    with only_asking():
+        return np.concatenate(standing, dtype=dtype, casting=casting).dtype
 
 
 def _allocate(
@@ -71,7 +73,7 @@ def _allocate(
         return engine.empty(shape, dtype, layout=layout)
     inverse = sorted(range(len(order)), key=order.__getitem__)
     made = engine.empty([shape[a] for a in order], dtype, layout=layout.transpose(tuple(order)))
-    return made._view(lambda array: array.transpose(inverse))
+    return made._view(np.ndarray.transpose, inverse)
 
 
 def joined_order(arrays: Sequence[np.ndarray]) -> list[int]:

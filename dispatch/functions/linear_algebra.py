@@ -121,9 +121,13 @@ _SILENT = _dot_is_silent()
 @implements(np.dot, kind="parallel")
 def dot(a: Any, b: Any, out: Any = None) -> Any:
     a, b = as_handle(a), as_handle(b)
-    dtype = np.dot(np.zeros(1, a.dtype), np.zeros(1, b.dtype)).dtype
+    dtype = np.dot(np.zeros((1, 1), a.dtype), np.zeros((1, 1), b.dtype)).dtype
+    if dtype.hasobject:
+        decline("arrays of Python objects")
     if a.ndim == 0 or b.ndim == 0:
-        result = np.multiply(a, b, order="C")
+        result = _scaled(a, b, dtype, "C")
+    elif _is_of_two(a, b, dtype):
+        result = np.multiply(np.reshape(a, (1,) * (a.ndim + b.ndim - 2)), np.reshape(b, ()), dtype=dtype)
     elif a.shape[-1] != b.shape[-2 if b.ndim > 1 else 0]:
         engine.numpy_error(np.dot, (a, b))
     elif b.ndim > 2:
@@ -143,6 +147,19 @@ def dot(a: Any, b: Any, out: Any = None) -> Any:
     return out
 
 
+def _is_of_two(a: Any, b: Any, dtype: np.dtype) -> bool:
+    """Whether NumPy's BLAS path multiplies two numbers: other products are added to 0, which loses a zero's sign."""
+    return a.size == b.size == 1 and a.ndim <= 2 and b.ndim <= 2 and dtype.char in "fdFD"
+
+
+def _scaled(a: Any, b: Any, dtype: np.dtype, order: Any) -> Any:
+    """The product of an array and a number; BLAS adds that of a matrix to 0."""
+    product = np.multiply(a, b, order=order)
+    if dtype.char not in "fdFD" or max(a.ndim, b.ndim) > 2 or _is_of_two(a, b, dtype):
+        return product
+    return np.add(product, np.zeros((), dtype)[()])
+
+
 def _flags(x: Any) -> Any:
     return x._array.flags if engine.is_handle(x) else x.flags
 
@@ -156,12 +173,12 @@ def vecdot(x1: Any, x2: Any, /, **kwargs: Any) -> Any:
         engine.numpy_error(np.vecdot, (a, b))
     left, right, dtype = np.vecdot.resolve_dtypes((a.dtype, b.dtype, None))
     if a.ndim == b.ndim == 1:
-        a = np.conjugate(a) if a.dtype.kind == "c" else a
+        a = np.conjugate(a) if a.dtype.kind in "cO" else a
         return _product(_converted(a, left), _converted(b, right), dtype, "vecdot")
     with engine.told_as("vecdot"):
         work = _work_dtype(dtype)
         a, b = (_converted(_converted(x, own), work) for x, own in ((a, left), (b, right)))
-        products = np.multiply(np.conjugate(a) if a.dtype.kind == "c" else a, b, dtype=work)
+        products = np.multiply(np.conjugate(a) if a.dtype.kind in "cO" else a, b, dtype=work)
         total = np.any(products, axis=-1) if work == np.bool_ else np.sum(products, axis=-1, dtype=work)
         return _converted(total, dtype)
 
@@ -182,7 +199,7 @@ def vecmat(x1: Any, x2: Any, /, **kwargs: Any) -> Any:
     a, b, dtype = _for_loop(np.vecmat, x1, x2)
     if a.ndim < 1 or b.ndim < 2 or a.shape[-1] != b.shape[-2]:
         engine.numpy_error(np.vecmat, (a, b))
-    a = np.conjugate(a) if a.dtype.kind == "c" else a
+    a = np.conjugate(a) if a.dtype.kind in "cO" else a
     with engine.told_as("vecmat"):
         return np.matmul(a, b, dtype=dtype) if a.ndim == 1 else np.matmul(a[..., None, :], b, dtype=dtype)[..., 0, :]
 
@@ -203,7 +220,7 @@ if hasattr(np, "matvec"):  # since NumPy 2.2
 def inner(a: Any, b: Any, /) -> Any:
     a, b = as_handle(a), as_handle(b)
     if a.ndim == 0 or b.ndim == 0:
-        return np.multiply(a, b)
+        return _scaled(a, b, np.inner(np.zeros((), a.dtype), np.zeros((), b.dtype)).dtype, "K")
     if a.shape[-1] != b.shape[-1]:
         engine.numpy_error(np.inner, (a, b))
     if b.ndim <= 2:
@@ -216,10 +233,10 @@ def vdot(a: Any, b: Any, /) -> Any:
     a, b = np.ravel(as_handle(a)), np.ravel(as_handle(b))
     if a.shape != b.shape:
         engine.numpy_error(np.vdot, (a, b))
-    np.vdot(np.zeros(1, a.dtype), np.zeros(1, b.dtype))  # NumPy's errors
-    a = np.conjugate(a) if a.dtype.kind == "c" else a
+    dtype = np.vdot(np.zeros(1, a.dtype), np.zeros(1, b.dtype)).dtype  # or NumPy's errors
+    a = np.conjugate(a) if a.dtype.kind in "cO" else a
     with np.errstate(all="ignore"):  # as NumPy, which does not look at what vdot meets
-        return np.dot(a, b)
+        return _product(a, b, dtype, "vdot")
 
 
 # -- the product of two matrices -------------------------------------------------------------------------------------
@@ -261,6 +278,8 @@ def _matrices_of_times(a: Any, b: Any, dtype: np.dtype, name: str) -> Any:
 def _matrices(a: Any, b: Any, dtype: np.dtype, name: str) -> Any:
     """The product of two matrices by the algorithm that moves the fewest elements (known from layouts alone)."""
     size = engine.runtime().size
+    if size == 1 and engine.device(dtype) is None and all(map(_is_at_hand, (a, b))):
+        return _of_one_rank(a, b, dtype, name)
     (m, k), n = a.shape, b.shape[1]
     costs = {
         _by_rows: _moved(a, 0) + (k * n * (size - 1) if engine.is_sharded(b) else 0),
@@ -268,6 +287,19 @@ def _matrices(a: Any, b: Any, dtype: np.dtype, name: str) -> Any:
         _by_columns: _moved(b, 1) + (m * k * (size - 1) if engine.is_sharded(a) else 0),
     }
     return min(costs, key=lambda algorithm: costs[algorithm])(a, b, dtype, name)
+
+
+def _is_at_hand(x: Any) -> bool:
+    """Whether an operand is all of a box of the only rank."""
+    return not engine.is_sharded(x) or engine.layout_of(x) is not None
+
+
+def _of_one_rank(a: Any, b: Any, dtype: np.dtype, name: str) -> Any:
+    """NumPy's product of what the only rank has, as it lies there: so it is where small ones are computed at once."""
+    left, right = engine.shard(a), engine.shard(b)
+    with noted(name):
+        product = compute("matmul", np.matmul, left, right).astype(dtype, copy=False)
+    return engine.from_local(product, _cut_layout(product.shape, 0))
 
 
 def _is_cut(x: Any, axis: int) -> Cut | None:
@@ -309,7 +341,7 @@ def _rows_of_product(a: Any, b: Any, dtype: np.dtype, name: str) -> tuple[np.nda
         device = engine.device(a.dtype) if a.dtype == b.dtype == dtype else None
         (left,) = blocks((a, rows), library=device is not None)
         with noted(name):
-            right = b._array if device is None else device.own(b._array)
+            right = engine.plain(b) if device is None else device.own(engine.plain(b))
             product = compute("matmul", np.matmul, left, right)
         return product if product.dtype == dtype else product.astype(dtype), result
     panels = _along(b, 0)

@@ -18,12 +18,12 @@ for _function in (np.isclose, np.allclose, np.array_equal, np.isneginf, np.ispos
 
 @implements(np.array_equiv, kind="composed")
 def array_equiv(a1: Any, a2: Any) -> bool:
-    shapes = [x.shape if engine.is_handle(x) else np.asarray(x).shape for x in (a1, a2)]
+    a1, a2 = (x if engine.is_handle(x) else np.asarray(x) for x in (a1, a2))
     try:
-        broadcast_shapes(*shapes)
+        broadcast_shapes(a1.shape, a2.shape)
     except ValueError:
         return False
-    return builtins.bool(np.all(np.equal(a1, a2)))
+    return builtins.bool(np.all(a1 == a2))  # the operator also compares what has no loop: it is not equal
 
 
 def _constant(x: Any, value: bool, order: str = "C") -> Any:

@@ -12,8 +12,9 @@ import numpy as np
 
 from numpy_dist import engine
 from numpy_dist.dispatch.core.registry import implements
-from numpy_dist.dispatch.functions.common import as_handle, ours, truth, view_or_self, views
+from numpy_dist.dispatch.functions.common import as_handle, everywhere, ours, truth, view_or_self, views
 from numpy_dist.dispatch.functions.numpy_source import numpy_source
+from numpy_dist.ir import structure
 from numpy_dist.ir.rules import broadcast_shapes, memory_axes, memory_order
 
 # -- shapes ----------------------------------------------------------------------------------------------------------
@@ -24,14 +25,12 @@ def reshape(a: Any, /, shape: Any, order: str = "C", *, copy: bool | None = None
     if copy:
         a = engine.copy(a, order=order)
     try:
-        return a._view(lambda array: array.reshape(shape, order=order, copy=False))
+        return a._view(structure.reshape, shape, order)
     except ValueError:
         # Either the sizes do not fit, which the second attempt says again, or NumPy would have copied.
         if copy is not None:
             raise
-    return engine.copy(a, order=_copy_order(a, order))._view(
-        lambda array: array.reshape(shape, order=order, copy=False)
-    )
+    return engine.copy(a, order=_copy_order(a, order))._view(structure.reshape, shape, order)
 
 
 if "newshape" in inspect.signature(np.reshape).parameters:
@@ -48,29 +47,30 @@ def _copy_order(a: Any, order: str) -> str:
 
 @implements(np.ravel, kind="structural")
 def ravel(a: Any, order: str = "C") -> Any:
+    given = a
     order = memory_order(order, "C")
     flags = a._array.flags
     if order == "A":
         order = "F" if flags.fnc else "C"
     elif order == "K" and not flags.c_contiguous:
         axes = memory_axes([a._array], tuple(a.shape)) or tuple(range(a.ndim))  # as NumPy's iterator goes
-        a, order = a._view(lambda array: array.transpose(axes)), "C"
+        a, order = a._view(np.ndarray.transpose, axes), "C"
     elif order == "K":
         order = "C"
     flags = a._array.flags
     if order == "F" and flags.f_contiguous or order == "C" and flags.c_contiguous:
-        return a._view(lambda array: array.reshape(-1, order=order, copy=False))
-    return engine.copy(a, order=order)._view(lambda array: array.reshape(-1, order=order, copy=False))
+        return given._owned(a._view(structure.reshape, -1, order))
+    return engine.copy(a, order=order)._view(structure.reshape, -1, order)
 
 
 @implements(np.squeeze, kind="structural")
 def squeeze(a: Any, axis: Any = None) -> Any:
-    return view_or_self(a, lambda array: array.squeeze(axis))
+    return view_or_self(a, np.ndarray.squeeze, axis)
 
 
 @implements(np.expand_dims, kind="structural")
 def expand_dims(a: Any, axis: Any) -> Any:
-    return a._view(lambda array: np.expand_dims(array, axis))
+    return a._view(np.expand_dims, axis)
 
 
 def _atleast(function: Any, arys: tuple[Any, ...]) -> Any:
@@ -95,15 +95,17 @@ def atleast_3d(*arys: Any) -> Any:
 
 @implements(np.broadcast_to, kind="structural")
 def broadcast_to(array: Any, shape: Any, subok: bool = False) -> Any:
-    return array._view(lambda phantom: np.broadcast_to(phantom, shape))
+    return array._view(np.broadcast_to, shape)
 
 
 @implements(np.broadcast_arrays, kind="structural")
 def broadcast_arrays(*args: Any, subok: bool = False) -> tuple[Any, ...]:
-    parts = np.broadcast_arrays(*(x._array if engine.is_handle(x) else x for x in args))
+    given: list[Any] = [x if engine.is_handle(x) else np.asarray(x) for x in args]
+    theirs = np.broadcast_arrays(*(structure.stand_in(x._array) if engine.is_handle(x) else x for x in given))
+    mine = structure.broadcast_arrays([x._array if engine.is_handle(x) else structure.stand_in(x) for x in given])
     return tuple(
-        (x if part is x._array else x._view(lambda _, part=part: part)) if engine.is_handle(x) else ours(part, x)
-        for x, part in zip(args, parts, strict=True)
+        (x if part is x._array else x._seen_as(part)) if engine.is_handle(x) else ours(found, original)
+        for x, part, found, original in zip(given, mine, theirs, args, strict=True)
     )
 
 
@@ -175,7 +177,7 @@ else:
 
 @implements(np.transpose, kind="structural")
 def transpose(a: Any, axes: Any = None) -> Any:
-    return a._view(lambda array: array.transpose(axes))
+    return a._view(np.ndarray.transpose, axes)
 
 
 @implements(np.matrix_transpose, kind="structural")
@@ -190,24 +192,24 @@ def linalg_matrix_transpose(x: Any, /) -> Any:
 
 @implements(np.swapaxes, kind="structural")
 def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
-    return a._view(lambda array: array.swapaxes(axis1, axis2))
+    return a._owned(a._view(np.ndarray.swapaxes, axis1, axis2))
 
 
 @implements(np.moveaxis, kind="structural")
 def moveaxis(a: Any, source: Any, destination: Any) -> Any:
-    return a._view(lambda array: np.moveaxis(array, source, destination))
+    return a._view(np.moveaxis, source, destination)
 
 
 @implements(np.rollaxis, kind="structural")
 def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
-    return a._view(lambda array: np.rollaxis(array, axis, start))
+    return a._owned(a._view(np.rollaxis, axis, start))
 
 
 @implements(np.flip, kind="structural")
 def flip(m: Any, axis: Any = None) -> Any:
     if m.ndim == 0 and axis in (None, ()):
         return engine.item(m)
-    return m._view(lambda array: np.flip(array, axis))
+    return m._view(structure.flip, axis)
 
 
 @implements(np.fliplr, kind="structural")
@@ -222,7 +224,7 @@ def flipud(m: Any) -> Any:
 
 @implements(np.rot90, kind="structural")
 def rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> Any:
-    return m._view(lambda array: np.rot90(array, k, axes))
+    return m._view(np.rot90, k, axes)
 
 
 # -- splitting -------------------------------------------------------------------------------------------------------
@@ -230,11 +232,10 @@ def rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> Any:
 
 def _split(function: Any, ary: Any, indices_or_sections: Any, *rest: Any) -> list[Any]:
     if engine.is_handle(indices_or_sections):
-        # Positions that are in an array of ours are needed on every rank.
-        indices_or_sections = engine.gather(indices_or_sections)
+        indices_or_sections = everywhere(indices_or_sections, function, "shapes depend on the positions")
     if not engine.is_handle(ary):
         return function(ary, indices_or_sections, *rest)
-    return views(ary, function(ary._array, indices_or_sections, *rest))
+    return views(ary, structure.split(ary._array, function, indices_or_sections, *rest))
 
 
 @implements(np.split, kind="structural")
@@ -274,12 +275,12 @@ def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
 
 @implements(np.diagonal, kind="structural")
 def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
-    return a._view(lambda array: array.diagonal(offset, axis1, axis2))
+    return a._view(np.ndarray.diagonal, offset, axis1, axis2)
 
 
 @implements(np.linalg.diagonal, kind="structural")
 def linalg_diagonal(x: Any, /, *, offset: int = 0) -> Any:
-    return x._view(lambda array: np.linalg.diagonal(array, offset=offset))
+    return x._view(np.linalg.diagonal, offset=offset)
 
 
 @implements(np.diag, kind="structural")
@@ -291,7 +292,7 @@ def diag(v: Any, k: int = 0) -> Any:
     n = length + abs(k)
     made = engine.full((n, n), np.zeros((), v.dtype)[()], v.dtype, layout=engine.default_layout((n, n)))
     start = k if k >= 0 else -k * n
-    engine.assign(made._view(lambda array: array.reshape(-1)[start :: n + 1][:length]), v)
+    engine.assign(np.reshape(made, -1)[start :: n + 1][:length], v)
     return made
 
 
@@ -304,14 +305,12 @@ def diagflat(v: Any, k: int = 0) -> Any:
 def sliding_window_view(
     x: Any, window_shape: Any, axis: Any = None, *, subok: bool = False, writeable: bool = False
 ) -> Any:
-    return x._view(
-        lambda array: np.lib.stride_tricks.sliding_window_view(array, window_shape, axis, writeable=writeable)
-    )
+    return x._view(np.lib.stride_tricks.sliding_window_view, window_shape, axis, writeable=writeable)
 
 
 @implements(np.real, kind="structural")
 def real(val: Any) -> Any:
-    return view_or_self(val, lambda array: array.real)
+    return view_or_self(val, structure.attribute, "real")
 
 
 @implements(np.imag, kind="structural")

@@ -19,6 +19,7 @@ import numpy as np
 
 from numpy_dist import engine
 from numpy_dist.dispatch.core.sites import user_frame
+from numpy_dist.ir import structure
 
 
 class _ArrayType(type):
@@ -33,7 +34,9 @@ class _Array(np.ndarray, metaclass=_ArrayType):
 def _asarray(a: Any, dtype: Any = None, order: Any = None, *, like: Any = None, **options: Any) -> Any:
     if not engine.is_handle(a):
         return np.asarray(a, dtype, order, **options)
-    return a if dtype is None or a.dtype == dtype else np.astype(a, dtype)
+    if dtype is None or a.dtype == dtype:
+        return a if order is None else a.astype(a.dtype, order=order, copy=False)
+    return a.astype(dtype, order=order or "K")
 
 
 def _asanyarray(a: Any, dtype: Any = None, order: Any = None, *, like: Any = None, **options: Any) -> Any:
@@ -55,7 +58,7 @@ def _array(
     if copy or (dtype is not None and a.dtype != dtype):
         a = engine.copy(a, dtype=dtype, order=order)
     missing = ndmin - a.ndim
-    return a if missing <= 0 else a._view(lambda array: array[(None,) * missing])
+    return a if missing <= 0 else a._view(structure.index, (None,) * missing)
 
 
 def _empty(shape: Any, dtype: Any = float, order: str = "C", **options: Any) -> Any:
@@ -86,7 +89,7 @@ def warn(message: Any, category: Any = UserWarning, stacklevel: int = 1, source:
     module = frame.f_globals.get("__name__") or "<unknown>"
     registry = frame.f_globals.setdefault("__warningregistry__", {})
     warnings.warn_explicit(
-        message, category, frame.f_code.co_filename, frame.f_lineno, module, registry, frame.f_globals, source
+        message, category, frame.f_code.co_filename, frame.f_lineno, module, registry, source=source
     )
 
 

@@ -13,7 +13,7 @@ from numpy_dist import engine
 from numpy_dist.backends.library import library_of, on_host
 from numpy_dist.dispatch.core import outcome
 from numpy_dist.dispatch.functions.common import as_handle, blocks
-from numpy_dist.dispatch.functions.counting import known
+from numpy_dist.dispatch.functions.counting import few
 from numpy_dist.dispatch.functions.indexing import boolean_getitem
 from numpy_dist.dispatch.functions.numpy_source import warn
 from numpy_dist.dispatch.functions.ordering import ordered
@@ -75,7 +75,7 @@ class Median(Statistic):
             whole = a
             a, _ = _without_nan(a)
             if not a.size:
-                return known(integer_getitem(np.ravel(whole), (np.array([whole.size - 1]),)))[0]
+                return few(integer_getitem(np.ravel(whole), (np.array([whole.size - 1]),)))[0]
         places = [(a.size - 1) // 2, a.size // 2]
         low, high, last = _at(a, [*places, a.size - 1])
         middle = np.array([low] if places[0] == places[1] else [low, high])
@@ -188,8 +188,8 @@ class Quantiles(Statistic):
             reached = np.astype(reached, q.dtype)
         # The first element of some weight is sought, also for the probability 0.
         found = np.searchsorted(np.where(reached == 0, -1, reached), q, side="left")
-        places = np.minimum(known(found) if engine.is_handle(found) else found, a.size - 1)
-        chosen = known(integer_getitem(values, (np.append(places.ravel(), a.size - 1),)))
+        places = np.minimum(few(found) if engine.is_handle(found) else found, a.size - 1)
+        chosen = few(integer_getitem(values, (np.append(places.ravel(), a.size - 1),)))
         if _is_nan(chosen[-1]):
             return np.full(q.shape, chosen[-1])[()]
         return chosen[:-1].reshape(q.shape)  # an array also where there is one probability
@@ -229,9 +229,9 @@ def _without_nan(a: Any, beside: Any = None) -> tuple[Any, Any]:
 def _at(a: Any, places: list[int]) -> np.ndarray:
     """Elements by their places in the order of all (collective)."""
     if not engine.is_sharded(a):
-        return np.sort(a._array, axis=None)[places]
+        return np.sort(engine.plain(a), axis=None)[places]
     if a.dtype.kind == "c":  # no order of complex numbers is that of `<` and of NaN at once
-        return known(integer_getitem(np.sort(np.ravel(a)), (np.array(places),)))
+        return few(integer_getitem(np.sort(np.ravel(a)), (np.array(places),)))
     layout = engine.layout_of(a) or engine.default_layout(tuple(a.shape))
     (block,) = blocks((engine.aligned(a, layout), layout), library=True)
     device, rt = engine.device(a.dtype), engine.runtime()

@@ -18,14 +18,18 @@ from numpy_dist.dispatch.functions.counting import known
 from numpy_dist.dispatch.functions.numpy_source import numpy_source
 from numpy_dist.dispatch.functions.order_formulas import MIXES_WEIGHTS, Median, Quantiles, Statistic
 from numpy_dist.dispatch.functions.whole_rows import along, long_rows
+from numpy_dist.ir import structure
 from numpy_dist.ir.rules import memory_axes
 
 
 @implements(np.median, kind="parallel")
 def median(a: Any, axis: Any = None, out: Any = None, overwrite_input: Any = False, keepdims: Any = False) -> Any:
-    """Collective: a few allgathers, or a redistribution where the axis is cut."""
+    """Collective: a few allgathers, or a redistribution where the axis is cut.
+
+    An input that may be overwritten is partitioned, as NumPy does it.
+    """
     a = _checked(np.median, a, axis=axis, keepdims=keepdims)
-    return _given(_numpys_median(a, axis, out, False, keepdims))
+    return _given(_numpys_median(a, axis, out, overwrite_input, keepdims))
 
 
 @implements(np.nanmedian, kind="parallel")
@@ -38,7 +42,13 @@ def nanmedian(a: Any, axis: Any = None, out: Any = None, overwrite_input: Any = 
 
 
 def _median(a: Any, axis: Any = None, out: Any = None, overwrite_input: Any = False) -> Any:
-    return _over(Median(nan=False), a, axis, out) if a.size else _of_nothing(np.median, a, axis, out)
+    if not a.size:
+        return _of_nothing(np.median, a, axis, out)
+    if overwrite_input and a.ndim:
+        count = a.size if axis is None else a.shape[axis]
+        parted = np.ravel(a) if axis is None else a
+        parted.partition(sorted({(count - 1) // 2, count // 2, count - 1}), axis=-1 if axis is None else axis)
+    return _over(Median(nan=False), a, axis, out)
 
 
 def _nanmedian(a: Any, axis: Any = None, out: Any = None, overwrite_input: Any = False) -> Any:
@@ -129,7 +139,7 @@ def _quantiles(
         decline("quantiles with an interpolation, which is their method by now")
     if MIXES_WEIGHTS and weights is not None and np.size(axis) > 1:
         decline("weights along several axes, which this NumPy mixes up")
-    q = known(q) if engine.is_handle(q) else q
+    q = known(q, function, "probabilities") if engine.is_handle(q) else q
     if not isinstance(weights, np.ndarray | engine.Handle | None):
         weights = np.asanyarray(weights)
     some: Any = np.full(np.shape(q), 0.5) if np.ndim(q) else 0.5
@@ -179,7 +189,7 @@ def _of_axis(
         return _over(Quantiles(q, method, weak_q, nan), a, axis, out)
     if weights.shape == a.shape:
         return _over(Quantiles(q, method, weak_q, nan, weighted=True), a, axis, out, (as_handle(weights),))
-    line = known(weights)  # those of one row, which are those of all
+    line = known(weights, np.quantile, "weights")  # those of one row, which are those of all
     return _over(Quantiles(q, method, weak_q, nan, weighted=True, line=line), a, axis, out)
 
 
@@ -237,7 +247,7 @@ def _row_by_row(of_all: Any, a: Any, axis: int, beside: tuple[Any, ...], others:
     found = []
     for index in np.ndindex(*others):
         key = (*index[:axis], slice(None), *index[axis:])
-        found.append(of_all(*(x._view(lambda array, key=key: array[key]) for x in (a, *beside))))
+        found.append(of_all(*(x._view(structure.index, key) for x in (a, *beside))))
     lead = np.ndim(found[0])
     made = np.reshape(np.array(found), (*others, *np.shape(found[0])))
     return np.moveaxis(made, range(len(others), len(others) + lead), range(lead))

@@ -11,7 +11,7 @@ from numpy.lib.array_utils import normalize_axis_index
 from numpy_dist import engine
 from numpy_dist.backends.library import compute
 from numpy_dist.dispatch.core.registry import decline, implements
-from numpy_dist.dispatch.functions.common import NoValue, as_handle, blocks, metadata
+from numpy_dist.dispatch.functions.common import NoValue, as_handle, blocks, everywhere, metadata
 from numpy_dist.dispatch.functions.numpy_source import numpy_source
 from numpy_dist.dispatch.functions.whole_rows import along, long_rows, row_by_row
 from numpy_dist.ir.rules import copy_axes
@@ -36,7 +36,8 @@ def sort(
     if memory is None:
         return _sorted_rows(a, axis, options)
     # The result has, as in NumPy, the operand's memory order.
-    return _sorted_rows(a.transpose(memory), memory.index(axis), options).transpose(np.argsort(memory).tolist())
+    rows = _sorted_rows(a.transpose(memory), memory.index(axis), options)
+    return engine.as_made(rows.transpose(np.argsort(memory).tolist()))
 
 
 def _sorted_rows(a: Any, axis: int, options: dict[str, Any]) -> Any:
@@ -277,7 +278,7 @@ def argpartition(a: Any, kth: Any, axis: Any = -1, kind: str = "introselect", or
 
 def _check_places(function: Any, a: Any, kth: Any, axis: Any, kind: str, order: Any) -> None:
     """NumPy's errors, which depend on the shape and the places."""
-    places = engine.gather(kth) if engine.is_handle(kth) else np.asarray(kth)
+    places = everywhere(kth, function, "every rank looks at the places") if engine.is_handle(kth) else np.asarray(kth)
     if axis is None or not a.ndim and function is np.argpartition:
         shape: tuple[int, ...] = (a.size,)
     else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
 from math import prod
 from typing import Any
@@ -10,7 +11,9 @@ import numpy as np
 
 from numpy_dist import engine
 from numpy_dist.backends.library import compute
-from numpy_dist.dispatch.functions.common import blocks, metadata
+from numpy_dist.dispatch.functions.common import blocks, decline_unshardable, metadata
+from numpy_dist.ir import structure
+from numpy_dist.ir.phantoms import as_strided
 from numpy_dist.ir.rules import broadcast_shapes, memory_axes
 from numpy_dist.layout.layout import Cut, Layout
 from numpy_dist.parallel import picking
@@ -26,6 +29,8 @@ class Picked:
         Slices, None, `...`, integers and arrays (handles, ndarrays or lists).
     use : str
         ``"get"``, ``"set"`` or ``"take"``: which of several indices out of bounds the error names.
+    admit : callable, optional
+        It gets the shape of what is picked, and may raise, before indices are looked at.
 
     Attributes
     ----------
@@ -45,7 +50,10 @@ class Picked:
     place: int
     _order: list[int] | None
 
-    def __init__(self, x: Any, key: tuple, use: str) -> None:
+    def __init__(
+        self, x: Any, key: tuple, use: str, admit: Callable[[tuple[int, ...]], object] | None = None
+    ) -> None:
+        decline_unshardable(x)
         items = _expanded(key, x)
         basic: list[Any] = []
         indexed: list[tuple[int, Any]] = []  # axis of the view, index
@@ -57,16 +65,19 @@ class Picked:
                 basic.append(None if isinstance(item, _Truth) else slice(None))
                 indexed.append((axis, item.index if isinstance(item, _Truth) else item))
                 steps.append(step)
-        view: Any = x._view(lambda array: array[(*basic, ...)])
+        view: Any = x._view(structure.index, tuple(basic))
         axes = [axis for axis, _ in indexed]
         together = all(q - p <= 1 for p, q in pairwise(steps))
         self.place = axes[0] if together and axes else 0
         extents = [view.shape[axis] for axis in axes]
-        self.view = view._view(lambda array: np.moveaxis(array, axes, range(len(axes))))
+        self.view = view._view(np.moveaxis, axes, range(len(axes)))
         found, alone, keeps_order = [index for _, index in indexed], use, use == "get"
         if keeps_order and sum(index.ndim > 0 for index in found) == 1:
             alone = "get one" if prod(self.view.shape[len(axes) :]) == 1 else "take"
-        self.positions = _combined(found, extents, _axes_of(items, axes), alone)
+        lead, rest = _shape_together(found), tuple(self.view.shape[len(axes) :])
+        if admit is not None:
+            admit((*rest[: self.place], *lead, *rest[self.place :]))
+        self.positions = _combined(found, lead, extents, _axes_of(items, axes), alone)
         self._order = self._along_memory(found) if keeps_order else None
         self.shape = (prod(extents), *self.view.shape[len(axes) :])
 
@@ -104,20 +115,22 @@ class Picked:
         return (*self.rest[: self.place], *self.positions.shape, *self.rest[self.place :])
 
     def in_place(self, result: Any) -> Any:
-        """A result whose first axes are those of `positions`, with its axes where NumPy has them."""
+        """A result whose first axes are those of `positions`, with its axes where NumPy has them.
+
+        It is a view where NumPy's is: where axes are moved, but not for its memory order.
+        """
         count, place = self.positions.ndim, self.place
-        if self._order is not None:
-            result = result.transpose(self._order)
+        result = engine.as_made(result if self._order is None else result.transpose(self._order))
         if not place or not count:
             return result
-        return result._view(lambda array: np.moveaxis(array, range(count), range(place, place + count)))
+        return result._owned(result._view(np.moveaxis, range(count), range(place, place + count)))
 
 
 def along_memory(view: Any, first: int) -> tuple[Any, list[int] | None]:
     """A view whose axes from `first` on are from outermost to innermost in memory, and how to transpose these back."""
     array = view._array
     rest = array.shape[first:]
-    order = memory_axes([np.lib.stride_tricks.as_strided(array, rest, array.strides[first:])], rest)
+    order = memory_axes([structure.view(array, as_strided, rest, array.strides[first:])], rest)
     if order is None:
         return view, None
     return view.transpose([*range(first), *(first + axis for axis in order)]), [*map(order.index, range(len(rest)))]
@@ -167,7 +180,7 @@ def _width(item: Any) -> int:
 def _check_mask(mask: Any, x: Any, axis: int) -> None:
     """NumPy's error for a mask of other extents than the axes that it masks."""
     for n, m in zip(x.shape[axis:], mask.shape, strict=False):
-        if n != m:
+        if n != m and m:  # NumPy does not look where the mask has nothing
             raise IndexError(
                 f"boolean index did not match indexed array along axis {axis}; size of axis is {n} but size of "
                 f"corresponding boolean axis is {m}"
@@ -180,16 +193,20 @@ def _axes_of(items: list[tuple[int, Any]], steps: list[int]) -> list[int]:
     return [sum(item is not None and not isinstance(item, _Truth) for _, item in items[:step]) for step in steps]
 
 
-def _combined(indices: list[Any], extents: list[int], axes: list[int], use: str) -> Any:
-    """One position for each element of the broadcast index arrays (collective where any is sharded)."""
+def _shape_together(indices: list[Any]) -> tuple[int, ...]:
+    """The shape to which index arrays broadcast, or NumPy's error."""
     shapes = [tuple(index.shape) for index in indices]
     try:
-        shape = broadcast_shapes(*shapes)
+        return broadcast_shapes(*shapes)
     except ValueError:
         listed = " ".join(str(each).replace(" ", "") for each in shapes if each)  # NumPy leaves integers out
         raise IndexError(
             f"shape mismatch: indexing arrays could not be broadcast together with shapes {listed} "
         ) from None
+
+
+def _combined(indices: list[Any], shape: tuple[int, ...], extents: list[int], axes: list[int], use: str) -> Any:
+    """One position for each element of index arrays as they broadcast to `shape` (collective where any is sharded)."""
     found: Any = np.zeros((), np.intp) if not indices else None
     for index, n, axis in zip(indices, extents, axes, strict=True):
         index = _from_zero(index, n, axis, shape, use)

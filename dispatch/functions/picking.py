@@ -40,7 +40,7 @@ def fetch(picked: Picked) -> Any:
             found = picking.pick(block, points, wanted, engine.runtime().comm, scratch)
             result = engine.from_local(found, order.insert_axes(range(1, 1 + len(rest)), rest))
     else:
-        found = picked.view._array.reshape(picked.shape)[wanted]
+        found = engine.plain(picked.view).reshape(picked.shape)[wanted]
         result = engine.from_local(found, order.insert_axes(range(1, 1 + len(rest)), rest))
     return picked.in_place(np.reshape(result, (*picked.positions.shape, *rest)))
 
@@ -51,13 +51,27 @@ def integer_setitem(x: Any, items: tuple, value: Any) -> None:
 
     Of values for one element the last one stays, in the order of the whole index.
     """
-    assign(Picked(x, items, "set"), value)
+
+    def convert(shape: tuple[int, ...]) -> None:  # NumPy looks at the value before it looks for indices out of bounds
+        nonlocal value
+        value = _assignable(value, shape, x.dtype)
+
+    picked = Picked(x, items, "set", convert)
+    if 0 not in picked.rest:
+        scatter(picked, value)
 
 
 def assign(picked: Picked, value: Any) -> None:
     """Assign a value that is broadcast to what is picked, or raise NumPy's error (collective)."""
-    shape = picked.result_shape
-    value = value if engine.is_handle(value) else np.asanyarray(value)
+    value = _assignable(value, picked.result_shape, picked.view.dtype)
+    if 0 not in picked.rest:
+        scatter(picked, value)
+
+
+def _assignable(value: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
+    """A value as an array that broadcasts to the shape of what is picked, or NumPy's error."""
+    if not engine.is_handle(value):  # Python's objects are converted: a tuple may be a record, a number may not fit
+        value = np.asanyarray(value, None if isinstance(value, np.ndarray) else dtype)
     surplus = value.ndim - len(shape)
     if surplus > 0 and all(n == 1 for n in value.shape[:surplus]):
         value = np.reshape(value, value.shape[surplus:])
@@ -67,8 +81,7 @@ def assign(picked: Picked, value: Any) -> None:
             f"shape mismatch: value array of shape {shown[0]} could not be broadcast to indexing result of shape "
             f"{shown[1]}"
         )
-    if 0 not in picked.rest:
-        scatter(picked, value)
+    return value
 
 
 def scatter(picked: Picked, value: Any) -> None:
@@ -81,7 +94,9 @@ def scatter(picked: Picked, value: Any) -> None:
             value = np.astype(value, dtype) if engine.is_handle(value) else value.astype(dtype, casting="unsafe")
         values = device.own(own_values(value, picked, order, library=True))
         return _store_on_device(picked, device.own(wanted, np.intp), values, device)
-    values = own_values(value, picked, order).astype(dtype, casting="unsafe", copy=False)
+    values = own_values(value, picked, order)
+    with engine.noted("cast"):
+        values = values.astype(dtype, casting="unsafe", copy=False)
     if _store(picked, wanted, values):
         return
     layout = engine.default_layout(picked.shape, split=0)
@@ -149,7 +164,7 @@ def fits(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
 def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: Any = "raise") -> Any:
     """Collective: positions are sent to the owners of the elements, who send these back."""
     a = as_handle(a)
-    indices = indices if engine.is_handle(indices) else np.asarray(indices)
+    indices = as_indices(indices)
     few = np.zeros(tuple(min(n, 1) for n in a.shape), a.dtype)
     np.take(few, np.zeros(0, indices.dtype if indices.size else np.intp), axis, mode=mode)  # NumPy's own errors
     if axis is None:
@@ -172,6 +187,11 @@ def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: Any = "r
     if not found.ndim:
         return engine.item(found)
     return engine.copy(found, order="C") if axis and indices.ndim else found  # an index has another memory order
+
+
+def as_indices(indices: Any) -> Any:
+    """Indices as an array: Python's numbers are converted to integers, of which fractions are cut off."""
+    return indices if isinstance(indices, np.ndarray | engine.Handle) else np.asarray(indices, np.intp)
 
 
 def within(indices: Any, n: int, mode: Any) -> Any:

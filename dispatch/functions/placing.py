@@ -8,9 +8,9 @@ import numpy as np
 
 from numpy_dist import engine
 from numpy_dist.dispatch.core.registry import decline, implements
-from numpy_dist.dispatch.functions.common import as_handle
+from numpy_dist.dispatch.functions.common import as_handle, decline_unshardable
 from numpy_dist.dispatch.functions.picked import Picked, first_outside
-from numpy_dist.dispatch.functions.picking import fetch, scatter, within
+from numpy_dist.dispatch.functions.picking import as_indices, fetch, scatter, within
 from numpy_dist.ir.rules import broadcast_shapes
 
 
@@ -19,14 +19,16 @@ def put(a: Any, ind: Any, v: Any, mode: Any = "raise") -> None:
     """Collective: values travel to the owners of the elements; the last one for an element stays."""
     if not engine.is_handle(a):
         decline("put into an ndarray")
-    ind = ind if engine.is_handle(ind) else np.asarray(ind)
+    decline_unshardable(a)
+    ind = as_indices(ind)
     if not engine.may_write(a._array):
         raise ValueError("put: output array is read-only")
-    np.put(np.zeros(1, a.dtype), np.zeros(0, ind.dtype if ind.size else np.intp), 0, mode)  # NumPy's own errors
+    one = np.zeros(1, a.dtype)
+    np.put(one, np.zeros(0, ind.dtype if ind.size else np.intp), one, mode)  # NumPy's own errors
     n, count = a.size, int(ind.size)
     if count and not n:
         raise IndexError("cannot replace elements of an empty array")
-    values = v if engine.is_handle(v) else np.asarray(v, a.dtype)
+    values = v if engine.is_handle(v) and engine.shardable(v.dtype) else np.asarray(engine.plain(v), a.dtype)
     if not count or not values.size:
         return
     ind = np.reshape(np.astype(ind, np.intp), -1)

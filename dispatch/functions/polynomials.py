@@ -9,13 +9,13 @@ from numpy.polynomial import polynomial
 
 from numpy_dist.dispatch.core.registry import decline, implements
 from numpy_dist.dispatch.functions.common import as_handle
-from numpy_dist.dispatch.functions.counting import known
+from numpy_dist.dispatch.functions.counting import few
 from numpy_dist.dispatch.functions.numpy_source import numpy_source
 
 
 def _inverse(matrix: Any) -> Any:
     """Of the few rows and columns that the coefficients have."""
-    return as_handle(np.linalg.inv(known(matrix)))
+    return as_handle(np.linalg.inv(few(matrix)))
 
 
 implements(np.polyfit, kind="composed")(numpy_source(np.polyfit, inv=_inverse))

@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 from numpy._core._multiarray_umath import _array_converter  # type: ignore[import-not-found]
+from numpy.lib import _twodim_base_impl
 
 from numpy_dist import engine
 from numpy_dist.dispatch.core.registry import implements
-from numpy_dist.dispatch.functions.common import NoValue
+from numpy_dist.dispatch.functions.common import NoValue, everywhere
 from numpy_dist.dispatch.functions.creation import (
     OURS,
     as_shape,
@@ -150,7 +151,7 @@ def linspace(
         return (_moved(made[0], split, mesh), made[1]) if retstep else _moved(made, split, mesh)
     if np.ndim(start) or np.ndim(stop):
         return _everywhere(np.linspace, start, stop, num, endpoint, retstep, dtype, axis, split=split, mesh=mesh)
-    start, stop = (x._array if engine.is_handle(x) else x for x in (start, stop))
+    start, stop = map(engine.plain, (start, stop))
     count = operator.index(num)
     # NumPy's result of two elements, and its step with `num`, tell the dtype, the last value and the errors.
     sample, step = np.linspace(start, stop, 2, retstep=True, dtype=dtype, axis=axis, device=device)
@@ -228,7 +229,7 @@ def geomspace(
 
 def _everywhere(function: Callable[..., Any], *args: Any, split: int | None, mesh: Any) -> Any:
     """What every rank computes whole with plain NumPy, and keeps its part of."""
-    args = tuple(x.gather() if engine.is_handle(x) else x for x in args)
+    args = tuple(everywhere(x, function, "NumPy computes it on every rank") if engine.is_handle(x) else x for x in args)
     made = function(*args)
     values, rest = made if isinstance(made, tuple) else (made, None)
     result = engine.from_global(np.asarray(values), chosen_layout(np.shape(values), split, mesh))
@@ -325,9 +326,27 @@ def tri(
     """Ones at and below a diagonal, zeros elsewhere, as `numpy.tri`; `split` and `mesh` as in `arange`."""
     if elsewhere(like):
         return np.tri(N, M, k, dtype, like=like)
-    kind = np.tri(0, 0, k, dtype).dtype
-    shape = as_shape((N, N if M is None else M))
-    return from_parts(_block(np.tri, operator.index(k), kind), shape, kind, chosen_layout(shape, split, mesh))
+    kind = np.tri(0, 0, 0, dtype).dtype
+    M = N if M is None else M
+    if all(isinstance(n, int | np.integer) for n in (N, M, k)):
+        shape = (max(int(N), 0), max(int(M), 0))
+        return from_parts(_block(np.tri, int(k), kind), shape, kind, chosen_layout(shape, split, mesh))
+    rows, columns = numbered_lines(N, M, k)
+    shape = (len(rows), len(columns))
+
+    def part(box: Box) -> np.ndarray:
+        (top, bottom), (left, right) = box
+        return np.greater_equal.outer(rows[top:bottom], columns[left:right]).astype(kind)
+
+    return from_parts(part, shape, kind, chosen_layout(shape, split, mesh))
+
+
+_min_int: Any = vars(_twodim_base_impl)["_min_int"]
+
+
+def numbered_lines(N: Any, M: Any, k: Any) -> tuple[np.ndarray, np.ndarray]:
+    """The numbers of rows and columns that `numpy.tri` compares, also of extents and diagonals that are no integers."""
+    return np.arange(N, dtype=_min_int(0, N)), np.arange(-k, M - k, dtype=_min_int(-k, M - k))
 
 
 # -- grids -----------------------------------------------------------------------------------------------------------

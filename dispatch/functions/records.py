@@ -11,9 +11,10 @@ from numpy.lib import recfunctions
 
 from numpy_dist import engine
 from numpy_dist.dispatch.core.registry import decline, implements
-from numpy_dist.dispatch.functions.common import as_handle, view_or_self
+from numpy_dist.dispatch.functions.common import as_handle
 from numpy_dist.dispatch.functions.numpy_source import numpy_source
 from numpy_dist.dispatch.functions.shards import on_stacks
+from numpy_dist.ir import structure
 
 _COMPOSED: tuple[Any, ...] = (
     recfunctions.apply_along_fields,
@@ -43,7 +44,7 @@ def _of_elements(function: Callable[..., Any], depth: int = 0, order: str = "K")
         if np.may_share_memory(found, sample):
             if depth and not x.flags.c_contiguous:  # NumPy's view is one of a contiguous copy
                 x = engine.copy(x, order="C")
-            return view_or_self(x, lambda array: function(array, *rest, **kwargs))
+            return x if found is sample else x._view(structure.alike, sample, found, count)
         return on_stacks(lambda block: function(block, *rest, **kwargs), [x], depth, name=name, order=order)
 
     signature, name = inspect.signature(function), function.__name__

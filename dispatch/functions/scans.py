@@ -9,7 +9,7 @@ from numpy.lib.array_utils import normalize_axis_index
 
 from numpy_dist import engine
 from numpy_dist.dispatch.core.registry import decline, implements
-from numpy_dist.dispatch.functions.common import as_handle, blocks
+from numpy_dist.dispatch.functions.common import as_handle, blocks, everywhere
 from numpy_dist.dispatch.functions.numpy_source import numpy_source
 from numpy_dist.dispatch.functions.ufunc_reductions import can_raise
 from numpy_dist.dispatch.functions.whole_axes import whole_along
@@ -38,7 +38,9 @@ def accumulate(ufunc: np.ufunc, array: Any, axis: int = 0, dtype: Any = None, ou
 
 def _flat_or_along(ufunc: np.ufunc, a: Any, axis: Any, dtype: Any, out: Any) -> Any:
     a = as_handle(a)
-    return _scan(ufunc, np.ravel(a), 0, dtype, out) if axis is None else _scan(ufunc, a, axis, dtype, out)
+    if axis is None or a.ndim == 0:  # unlike `accumulate`, NumPy's functions take a 0-d array for one of one axis
+        return _scan(ufunc, np.ravel(a), 0 if axis is None else axis, dtype, out)
+    return _scan(ufunc, a, axis, dtype, out)
 
 
 def _scan(ufunc: np.ufunc, a: Any, axis: Any, dtype: Any, out: Any) -> Any:
@@ -59,7 +61,7 @@ def _scan(ufunc: np.ufunc, a: Any, axis: Any, dtype: Any, out: Any) -> Any:
     if engine.is_handle(out):
         engine.assign(out, found)
     else:
-        out[...] = engine.gather(found)
+        out[...] = everywhere(found, ufunc.accumulate, "its output is an ndarray, which every rank holds whole")
     return out
 
 
@@ -122,6 +124,6 @@ def _result_dtype(ufunc: np.ufunc, a: Any, axis: Any, dtype: Any, out: Any) -> n
 
 
 def _loop_dtype(ufunc: np.ufunc, one: np.ndarray, axis: Any, dtype: Any, out: Any) -> np.dtype:
-    """With an output, NumPy computes in its dtype unless another one is asked for."""
+    """With an output, NumPy computes in its dtype, in native byte order, unless another one is asked for."""
     ufunc.accumulate(one, axis, dtype, np.zeros(one.shape, out.dtype))
-    return np.dtype(out.dtype if dtype is None else dtype)
+    return np.dtype(out.dtype if dtype is None else dtype).newbyteorder("=")

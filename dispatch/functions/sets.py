@@ -35,6 +35,8 @@ for _function in (
 _ROWS_OF_ONE = len(np.unique(np.full(2, np.nan), axis=0)) == 2
 _MANY_COLUMNS = 16  # rows of more are compared as structures, as NumPy does it
 
+_TESTS = "elements to be tested for"
+
 
 @implements(np.unique, kind="parallel", varies=("sorted",))
 def unique(
@@ -154,23 +156,23 @@ def _is_in(
         _check_range(test_elements)
         # Nobody has a table of more than six times its elements (NumPy's own limit), unless sorted ones were inexact.
         kind = None if np.result_type(element.dtype, metadata(test_elements).dtype).kind in "iub" else kind
-    many = engine.is_sharded(test_elements) and test_elements.nbytes > counting.MOST_KNOWN
+    many = engine.is_sharded(test_elements) and test_elements.nbytes > counting.most_known()
     if many and kind != "table" and element.dtype.kind != "V":
         found = counting.contained(element, test_elements)
         return np.logical_not(found) if invert else found
     layout = engine.layout_of(element) or engine.default_layout(tuple(element.shape))
     sharded = engine.is_sharded(element)
-    block = blocks((engine.aligned(element, layout), layout))[0] if sharded else element._array
+    block = blocks((engine.aligned(element, layout), layout))[0] if sharded else engine.plain(element)
     if not many:
-        tests = known(test_elements)
+        tests = known(test_elements, np.isin, _TESTS, chosen=True)
         if sharded:
             block, tests = _comparable(block, tests, element.size)
         made = np.isin(block, tests, not sharded and assume_unique, invert, kind=kind)
         return engine.from_local(made, layout) if sharded else engine.wrap(made)
     made, flat = np.zeros(block.shape, bool), np.ravel(test_elements)
-    step = max(counting.MOST_KNOWN // flat.dtype.itemsize, 1)
+    step = max(counting.most_known() // flat.dtype.itemsize, 1)
     for start in range(0, flat.size, step):  # no rank has all of them at a time
-        made |= np.isin(block, known(flat[start : start + step]), kind=kind)
+        made |= np.isin(block, known(flat[start : start + step], np.isin, _TESTS, chosen=True), kind=kind)
     made = ~made if invert else made
     return engine.from_local(made, layout) if sharded else engine.wrap(made)
 

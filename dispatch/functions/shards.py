@@ -19,6 +19,7 @@ from numpy_dist.dispatch.core.operands import rebuild
 from numpy_dist.dispatch.core.registry import decline
 from numpy_dist.dispatch.functions.common import as_handle, blocks
 from numpy_dist.engine import noted
+from numpy_dist.ir import structure
 from numpy_dist.ir.phantoms import as_strided
 from numpy_dist.ir.rules import broadcast_shapes, copy_axes, memory_axes
 from numpy_dist.layout.layout import Copies, Cut, Layout, Pinned
@@ -131,8 +132,8 @@ def _stack_of(array: np.ndarray, depth: int) -> np.ndarray:
 def _permuted(x: Any, axes: Sequence[int], depth: int) -> Any:
     """A view whose stack has its axes in this order (it gets as many as there are)."""
     missing = len(axes) - (x.ndim - depth)
-    return x._view(
-        lambda array: array[(None,) * missing].transpose(*axes, *range(len(axes), len(axes) + depth))
+    return x._view(structure.index, (None,) * missing)._view(
+        np.ndarray.transpose, (*axes, *range(len(axes), len(axes) + depth))
     )
 
 

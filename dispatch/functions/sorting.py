@@ -9,7 +9,7 @@ from numpy.lib.array_utils import normalize_axis_index
 
 from numpy_dist import engine
 from numpy_dist.dispatch.core.registry import decline, implements
-from numpy_dist.dispatch.functions.common import NoValue, as_handle, blocks
+from numpy_dist.dispatch.functions.common import NoValue, as_handle, blocks, everywhere, metadata
 from numpy_dist.ir.ops import SELECT
 from numpy_dist.layout.layout import Layout
 from numpy_dist.parallel.arg_reductions import arg_reduce_all, arg_reduce_axis
@@ -40,7 +40,7 @@ def _arg_reduce(choose: Any, a: Any, axis: Any, out: Any, keepdims: bool) -> Any
         if engine.is_handle(out):
             engine.assign(out, found if np.ndim(found) == 0 else np.reshape(found, shape))
         else:
-            whole: Any = engine.gather(found) if engine.is_handle(found) else found
+            whole: Any = everywhere(found, choose, "its output is an ndarray, which every rank holds whole")
             out[...] = np.reshape(whole, shape)
         return out
     if engine.is_handle(found):
@@ -89,14 +89,17 @@ def _along_axis(choose: Any, a: Any, axis: int) -> Any:
     return engine.from_local(arg_reduce_axis(choose, block, layout, axis, result, engine.runtime().comm), result)
 
 
-@implements(np.where, kind="native")
-def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
-    if x is None and y is None:
-        return np.nonzero(condition)
-    if x is None or y is None:
+@implements(np.where, kind="native", varies=("x", "y"))  # None is an object like others to NumPy's
+def where(condition: Any, x: Any = NoValue, y: Any = NoValue, /) -> Any:
+    if x is NoValue and y is NoValue:
+        return np.nonzero(as_handle(condition))
+    if x is NoValue or y is NoValue:
         raise ValueError("either both or neither of x and y should be given")
-    # Python's scalars are weak in the dtype of the result (NEP 50).
-    dtype = np.result_type(*(v.dtype if engine.is_handle(v) else v for v in (x, y)))
+    # Python's numbers are weak in the dtype of the result (NEP 50); a text would be taken for the name of a dtype.
+    dtype = np.result_type(*(v if type(v) in _WEAK else metadata(v).dtype for v in (x, y)))
+    if dtype.hasobject:
+        decline("arrays of Python objects")
+    condition = condition if engine.is_handle(condition) else np.asarray(condition).astype(bool)
     if dtype.kind in "iu" and (type(x) is int or type(y) is int):
         # Since 2.5 NumPy refuses integers that do not fit.
         np.where(np.empty(0, bool), *(v if type(v) is int else np.empty(0, dtype) for v in (x, y)))

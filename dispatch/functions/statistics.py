@@ -23,7 +23,7 @@ def _count(a: Any, axis: Any, keepdims: bool, where: Any) -> Any:
         for each in axes:
             count *= a.shape[each]
         return np.intp(count)
-    chosen = as_handle(where)._view(lambda array: np.broadcast_to(array, a.shape))
+    chosen = as_handle(where)._view(np.broadcast_to, a.shape)
     return engine.reduction(np.add, chosen, axis, np.intp, None, keepdims=keepdims)
 
 

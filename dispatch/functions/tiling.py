@@ -10,8 +10,10 @@ from numpy.lib.array_utils import normalize_axis_index
 
 from numpy_dist import engine
 from numpy_dist.dispatch.core.registry import decline, implements
-from numpy_dist.dispatch.functions.common import as_handle
+from numpy_dist.dispatch.functions.common import as_handle, everywhere
 from numpy_dist.dispatch.functions.numpy_source import numpy_source
+from numpy_dist.dispatch.functions.ranges import numbered_lines
+from numpy_dist.ir import structure
 
 for _function in (np.resize, np.roll, np.fft.fftshift, np.fft.ifftshift):
     implements(_function, kind="composed")(numpy_source(_function))
@@ -24,7 +26,7 @@ _pad = numpy_source(np.pad)
 @implements(np.pad, kind="composed")
 def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Any:
     if engine.is_handle(pad_width):
-        pad_width = engine.gather(pad_width)  # a few numbers, which shapes depend on
+        pad_width = everywhere(pad_width, np.pad, "shapes depend on the widths")
     return _pad(as_handle(array), pad_width, mode, **kwargs)
 
 
@@ -44,13 +46,15 @@ def tile(A: Any, reps: Any) -> Any:
         counts = (operator.index(reps),)
     ndim = max(A.ndim, len(counts))
     counts = (1,) * (ndim - len(counts)) + counts
-    A = A._view(lambda array: array[(None,) * (ndim - array.ndim)])
+    A = A._view(structure.index, (None,) * (ndim - A.ndim))
     shape = tuple(n * count for n, count in zip(A.shape, counts, strict=True))
     if ndim == 0:
         return engine.copy(A)
+    if not A.size and any(count != 1 for count in counts):
+        return np.reshape(A, shape)  # a view, as NumPy's
     if ndim > MOST_AXES // 2:
         decline(f"more than {MOST_AXES // 2} axes")
-    apart = A._view(lambda array: array[(None, slice(None)) * ndim])
+    apart = A._view(structure.index, (None, slice(None)) * ndim)
     spread = tuple(part for pair in zip(counts, A.shape, strict=True) for part in pair)
     return _repeated(np.broadcast_to(apart, spread), shape)
 
@@ -74,7 +78,7 @@ def repeat(a: Any, repeats: Any, axis: Any = None) -> Any:
     axis = normalize_axis_index(axis, a.ndim)
     shape = (*a.shape[:axis], a.shape[axis] * int(count), *a.shape[axis + 1 :])
     spread = (*a.shape[: axis + 1], int(count), *a.shape[axis + 1 :])
-    return _repeated(np.broadcast_to(np.expand_dims(a, axis + 1), spread), shape)
+    return engine.as_made(_repeated(np.broadcast_to(np.expand_dims(a, axis + 1), spread), shape))
 
 
 def _repeated_each(a: Any, repeats: Any, axis: Any) -> Any:
@@ -104,10 +108,10 @@ def _triangle(m: Any, k: Any, keep_lower: bool) -> Any:
     if not m.ndim:
         np.tril(np.zeros((), m.dtype))  # NumPy's error
     rows, columns = m.shape[-2:] if m.ndim > 1 else (m.shape[0], m.shape[0])
-    k = operator.index(k)
-    lower = engine.empty((rows, columns), bool, layout=engine.default_layout((rows, columns)))
-    first = k if keep_lower else k - 1
-    np.greater_equal(np.arange(rows)[:, None], np.arange(-first, columns - first), out=lower)
+    above, beside = numbered_lines(rows, columns, k if keep_lower else k - 1)
+    shape = (len(above), len(beside))
+    lower = engine.empty(shape, bool, layout=engine.default_layout(shape))
+    np.greater_equal(above[:, None], beside, out=lower)
     zero = np.zeros((), m.dtype)[()]
     return np.where(lower, m, zero) if keep_lower else np.where(lower, zero, m)
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
 from numpy_dist import engine
+from numpy_dist.dispatch.core import policy
 from numpy_dist.dispatch.core.registry import decline, implements
 from numpy_dist.dispatch.functions.common import as_handle, blocks
 from numpy_dist.dispatch.functions.picked import Picked, own_positions, own_values, rows
@@ -15,6 +16,8 @@ from numpy_dist.dispatch.functions.picking import fits, write
 from numpy_dist.dispatch.functions.ufunc_reductions import can_raise
 from numpy_dist.dispatch.functions.whole_axes import whole_along
 from numpy_dist.engine import noted
+from numpy_dist.ir import structure
+from numpy_dist.ir.rules import memory_axes
 from numpy_dist.layout.layout import Layout
 from numpy_dist.parallel import ordered, segments
 from numpy_dist.parallel.carrying import agree
@@ -76,9 +79,12 @@ def at(ufunc: np.ufunc, a: Any, indices: Any, b: Any = _NOTHING) -> None:
     where, values, _ = route(points, wanted, values, comm)
     where -= points[comm.rank]
     made, error = np.array(block), None
-    with noted(_told_as(ufunc, a, indices, second)):
+    index: Any
+    indexed = _by_index(ufunc, a, indices, second)
+    with noted(ufunc.__name__ if indexed else "at"):
         try:
-            ufunc.at(made, where, *values)
+            target, index = (made, where) if indexed else (made[:, None], (where, 0))
+            ufunc.at(target, index, *values)
         except Exception as raised:
             error = raised
     if can_raise(ufunc, a.dtype):
@@ -93,14 +99,20 @@ def at(ufunc: np.ufunc, a: Any, indices: Any, b: Any = _NOTHING) -> None:
 
 # Ufuncs with loops for elements by index, and the kinds of dtypes that can raise floating-point flags in them.
 _INDEXED = {"add": "fc", "subtract": "fc", "multiply": "fc", "divide": "f", "floor_divide": "iuf"}
+_INDEXED |= dict.fromkeys(("maximum", "minimum", "fmax", "fmin"), "f")
 
 
-def _told_as(ufunc: np.ufunc, a: Any, indices: Any, second: tuple[Any, ...]) -> str:
-    """What NumPy calls an update in floating-point warnings: a loop by index goes by the ufunc's name."""
+def _by_index(ufunc: np.ufunc, a: Any, indices: Any, second: tuple[Any, ...]) -> bool:
+    """Whether NumPy has a loop by index for an update, which goes by the ufunc's name in floating-point warnings.
+
+    The loop for any index, which ``at`` stands for in warnings, may raise other flags.
+    """
+    if a.ndim != 1 or a.dtype.kind not in _INDEXED.get(ufunc.__name__, "") or second[0].dtype != a.dtype:
+        return False
     item = indices[0] if isinstance(indices, tuple) and len(indices) == 1 else indices
-    indexed = a.ndim == 1 and not isinstance(item, slice | tuple) and item is not Ellipsis and item is not None
-    indexed = indexed and a.dtype.kind in _INDEXED.get(ufunc.__name__, "") and second[0].dtype == a.dtype
-    return ufunc.__name__ if indexed else "at"
+    if item is None or item is Ellipsis or isinstance(item, slice | tuple):
+        return False
+    return np.ndim(item) > 0 or getattr(item, "dtype", np.dtype(type(item))).kind != "b"
 
 
 def _check_update(ufunc: np.ufunc, a: Any, second: tuple[Any, ...]) -> None:
@@ -161,10 +173,14 @@ def reduceat(ufunc: np.ufunc, array: Any, indices: Any, axis: int = 0, dtype: An
         found = _segments_of_rows(ufunc, view, indices, kind)
     else:
         found = _segments_across(ufunc, view, indices, kind)
-    if axis != a.ndim - 1:
-        found = engine.copy(np.moveaxis(found, -1, axis), order="C")
-    if out is None:
-        return found
+    found = np.moveaxis(found, -1, axis)
+    if out is None:  # the result has, as in NumPy, the memory order of an operand without steps along the axis
+        line = structure.view(a._array, structure.index, (*(slice(None),) * axis, slice(0, 1)))
+        steady = structure.view(line, np.broadcast_to, tuple(a.shape))
+        memory = memory_axes([steady], tuple(a.shape)) or tuple(range(a.ndim))
+        if (*kept, axis) != memory:
+            found = engine.copy(found.transpose(memory), order="C").transpose(np.argsort(memory).tolist())
+        return engine.as_made(found)
     engine.assign(out, found)
     return out
 
@@ -199,6 +215,8 @@ def _everywhere(indices: Any) -> np.ndarray:
     """The indices on every rank."""
     if not engine.is_handle(indices):
         return indices
+    if engine.is_sharded(indices):
+        policy.replicate("numpy.ufunc.reduceat", "every rank needs the indices", indices.nbytes)
     layout = engine.runtime().replicated_layout(tuple(indices.shape))
     return blocks((engine.aligned(indices, layout), layout))[0]
 

@@ -54,7 +54,7 @@ def in_order(
         dtype = kind
     masked = where is not True
     mask = np.broadcast_to(where, a.shape) if masked else None
-    order = memory_axes([a._array] if not masked else [a._array, _metadata(mask)], tuple(a.shape))
+    order = memory_axes([a._array] if not masked else [a._array, engine.metadata(mask)], tuple(a.shape))
     order = tuple(range(a.ndim)) if order is None else order
     kept, gone = [axis for axis in order if axis not in axes], [axis for axis in order if axis in axes]
     rows = _as_rows(a, kept, gone)
@@ -65,7 +65,7 @@ def in_order(
         found = _reduced(ufunc, rows, masks, kind, {"dtype": dtype, **options})
     found = found.transpose(np.argsort(kept).tolist()) if len(kept) > 1 else found
     if keepdims:
-        found = found._view(lambda array: np.expand_dims(array, tuple(axes)))
+        found = found._view(np.expand_dims, tuple(axes))
     if out is not None:
         engine.assign(out, found)
         return out
@@ -73,10 +73,6 @@ def in_order(
         return found
     engine.runtime().program.tell()  # a number is there: so must its warnings be
     return engine.item(found)
-
-
-def _metadata(x: Any) -> np.ndarray:
-    return x._array if engine.is_handle(x) else np.asarray(x)
 
 
 def _as_rows(x: Any, kept: list[int], gone: list[int]) -> Any:

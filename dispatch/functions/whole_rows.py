@@ -11,10 +11,12 @@ import numpy as np
 from numpy_dist import engine
 from numpy_dist.dispatch.core import outcome
 from numpy_dist.dispatch.functions.common import blocks
+from numpy_dist.ir import structure
 from numpy_dist.layout.layout import Layout
 
 # Rows that are fewer than the ranks, and longer than so many bytes, are not brought to single ranks.
 LONG_ROW = 1 << 20
+_OF_A_ROW = "All-NaN slice encountered"
 
 
 def along(
@@ -51,7 +53,10 @@ def along(
     if not block.size:  # a row tells what becomes of shape and dtype; of ones, which may be weights
         shape = tuple(n if other == axis else min(n, 1) for other, n in enumerate(a.shape))
         parts = [np.ones(shape, x.dtype) if x.dtype.kind in "biufc" else np.zeros(shape, x.dtype) for x in parts]
-    made = _on_all_ranks(function, parts, bool(block.size)) if agreed else function(*parts)
+    if agreed:
+        made = _on_all_ranks(function, parts, bool(block.size), layout.primary(engine.runtime().rank))
+    else:
+        made = function(*parts)
     lead, extent = made.shape[:front], made.shape[front + axis] if keepdims else 0
     if not block.size:
         others = [extent if i == axis else n for i, n in enumerate(block.shape) if keepdims or i != axis]
@@ -88,13 +93,17 @@ def row_by_row(function: Callable[..., Any], a: Any, axis: int, beside: Sequence
     rows = []
     for index in np.ndindex(*others):
         key = (*index[:axis], slice(None), *index[axis:])
-        rows.append(function(*(x._view(lambda array, key=key: array[key]) for x in (a, *beside))))
+        rows.append(function(*(x._view(structure.index, key) for x in (a, *beside))))
     made = np.stack(rows)
     return np.moveaxis(np.reshape(made, (*others, *made.shape[1:])), len(others), axis)
 
 
-def _on_all_ranks(function: Callable[..., Any], parts: list[np.ndarray], counts: bool) -> Any:
-    """Call a function on each rank's own; the warnings and the error of any rank are those of all (collective)."""
+def _on_all_ranks(function: Callable[..., Any], parts: list[np.ndarray], counts: bool, primary: bool) -> Any:
+    """Call a function on each rank's own; the warnings and the error of any rank are those of all (collective).
+
+    NumPy warns of each row that is all NaN: as often as the ranks that own rows do (`primary`). Of the rest it warns
+    once, however many ranks do.
+    """
     log: list[Any] = []
     made, error = None, None
     with outcome.Recorded(log):
@@ -104,9 +113,11 @@ def _on_all_ranks(function: Callable[..., Any], parts: list[np.ndarray], counts:
             error = problem
     if not counts:  # a row of which nobody wants to hear
         log = []
-    told = engine.runtime().comm.allgather((error, [(kind, str(message)) for kind, message in log]))
-    outcome.warn_again(list(dict.fromkeys(entry for _, entries in told for entry in entries)))
-    for raised, _ in told:
+    told = engine.runtime().comm.allgather((error, primary, [(kind, str(message)) for kind, message in log]))
+    once = dict.fromkeys(entry for *_, entries in told for entry in entries)
+    by_row = [entry for _, owns, entries in told if owns for entry in entries if entry[1] == _OF_A_ROW]
+    outcome.warn_again([entry for entry in once if entry[1] != _OF_A_ROW] + by_row)
+    for raised, *_ in told:
         if raised is not None:
             raise raised
     return made

@@ -18,6 +18,7 @@ import numpy as np
 from numpy_dist import engine
 from numpy_dist.dispatch.core import operands, targets
 from numpy_dist.dispatch.core.registry import decline, implements
+from numpy_dist.ir import structure
 
 _format = np.lib.format
 
@@ -35,11 +36,11 @@ def _header(a: Any) -> bytes:
 def _in_order(a: Any) -> Any:
     """The view of which the elements are written in C order."""
     flags = a._array.flags
-    return a._view(lambda array: array.T) if flags.f_contiguous and not flags.c_contiguous else a
+    return a._view(structure.attribute, "T") if flags.f_contiguous and not flags.c_contiguous else a
 
 
 def _plain(value: Any) -> np.ndarray:
-    return value._array if engine.is_handle(value) else np.asanyarray(value)
+    return np.asanyarray(engine.plain(value))
 
 
 def _write(file: Any, header: bytes, a: Any, number: int, read: engine.Read) -> None:

@@ -56,3 +56,21 @@ def test_what_is_moved():
             assert engine.counters().loops - loops == 1
 
     run_simulated(3, on_each_rank)
+
+
+@pytest.mark.parametrize(
+    ("subscripts", "keys"),
+    [
+        ("i->", [(0, slice(1))]),
+        ("->", [(3, 4, ...)]),
+        (",->", [(3, 4, ...), (3, 5, ...)]),
+        ("i,i->", [(0, slice(1, 2)), (1, slice(1, 2))]),
+        ("ij->", [(slice(1), slice(1))]),
+        ("ij,kl->ijkl", [(slice(1, 2), slice(1, 2)), (slice(1, 2), slice(1, 2))]),
+        ("ij,jk->ik", [(slice(1, 2), slice(1, 2)), (slice(1, 2), slice(1, 2))]),
+        ("ij,ik->", [(slice(1, 2), slice(1, 2)), (slice(1, 2), slice(None))]),
+        ("...->...", [(3, 4, ...)]),
+    ],
+)
+def test_one_element(subscripts, keys):
+    check(lambda x: np.einsum(subscripts, *(x[key] for key in keys)), A, ranks=(1, 3), ways=("default",))

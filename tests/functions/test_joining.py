@@ -72,6 +72,7 @@ def test_tiling():
     check(lambda x: np.tile(x, (2, 3)), A, ranks=(2, 3), ways=FEW)
     check(lambda x: np.tile(x, (2, 1, 2)), V, ranks=(3,), ways=FEW)
     check(lambda x: np.tile(x, 0), V, ranks=(2,), ways=("default",))
+    check(lambda x: np.tile(x[3, ...], ()), V, ranks=(1, 3), ways=("default",))
     check(lambda x: np.resize(x, (3, 9)), V, ranks=(3,), ways=FEW)
     check(lambda x: np.diagflat(x, 1), V, ranks=(3,), ways=FEW)
     check(lambda x: np.repeat(x, 3), A, ranks=(3,), ways=FEW)

@@ -50,3 +50,11 @@ def test_fields_side_by_side_and_records_one_after_the_other():
     same(lambda *x: recfunctions.stack_arrays(x, usemask=False), pair, pair[::-1].copy())
     for convert in (False, True):
         same(lambda *x, c=convert: recfunctions.stack_arrays(x, None, False, False, c), pair, pair.astype("i8,f4"))
+
+
+def test_views_of_elements():
+    """What NumPy returns as a view is one of the sharded array, also where that has one element or none."""
+    pair = np.array([(1.0, 2.0), (3.0, 4.0), (5.0, 6.0)], [("x", "f8"), ("y", "f8")])
+    for key in (slice(None), slice(None, None, -1), slice(1), slice(0), (0, ...)):
+        check(lambda x, key=key: recfunctions.rename_fields(x[key], {"x": "z"}), pair, ranks=(1, 3), ways=("default",))
+        check(lambda x, key=key: recfunctions.structured_to_unstructured(x[key]), pair, ranks=(1, 3), ways=("default",))

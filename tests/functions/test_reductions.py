@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import numpy_dist
+from numpy_dist.settings import config
 from tests.functions.harness import check
 
 rng = np.random.default_rng(1)
@@ -118,3 +120,27 @@ def test_average():
 def test_lcm_over_several_axes_is_refused_by_every_rank():
     check(lambda x: np.lcm.reduce(x, axis=None), np.arange(1, 13).reshape(3, 4))
     check(lambda x: np.lcm.reduce(x, axis=1), np.arange(1, 13).reshape(3, 4))
+
+
+@pytest.mark.parametrize(
+    ("shape", "mask"), [((), (3,)), ((), (0,)), ((3,), (4,)), ((2, 3), (4,)), ((3,), (2, 3)), ((1,), (3,))]
+)
+@pytest.mark.parametrize("function", [np.sum, np.min, np.nansum, np.all])
+def test_masks_that_do_not_fit(function, shape, mask):
+    theirs, chosen = np.ones(shape), np.ones(mask, bool)
+    more = {} if function is np.all else {"initial": 1.0}
+    with pytest.raises(ValueError) as expected:
+        function(theirs, where=chosen, **more)
+    with config(MIN_SHARD_BYTES=0):
+        x, where = numpy_dist.asarray(theirs), numpy_dist.asarray(chosen)
+        with pytest.raises(ValueError) as raised:
+            function(x, where=where, **more)
+    assert str(raised.value) == str(expected.value)
+
+
+def test_what_a_mask_leaves_out_is_cast():
+    values = np.array([[1.0], [np.nan]])
+    with config(MIN_SHARD_BYTES=0):
+        x = numpy_dist.asarray(values)
+        with pytest.warns(RuntimeWarning, match="invalid value encountered in reduce"):
+            assert int(np.sum(x, where=x > 0, dtype="i8")) == 1

@@ -132,13 +132,13 @@ def test_a_small_matrix_is_known_to_all_ranks(ranks: int, name: str) -> None:
     theirs = function(matrix)
 
     def work() -> None:
-        with nd.config(MIN_SHARD_BYTES=1 << 10, FALLBACK="error"), forbid_gathers():
-            ours = function(nd.asarray(matrix))
+        with nd.config(MIN_SHARD_BYTES=1 << 15, FALLBACK="error"), forbid_gathers():
+            ours = function(nd.asarray(matrix, split=0))
         assert type(ours) is type(theirs) or not isinstance(theirs, tuple)
         for mine, other in zip(*(x if isinstance(x, tuple) else (x,) for x in (ours, theirs)), strict=True):
             assert np.array_equal(mine.gather() if isinstance(mine, nd.DistArray) else mine, other)
-        with nd.config(MIN_SHARD_BYTES=1 << 10, FALLBACK="error"), pytest.raises(np.linalg.LinAlgError):
-            np.linalg.inv(nd.asarray(np.ones((60, 60))))
+        with nd.config(MIN_SHARD_BYTES=1 << 15, FALLBACK="error"), pytest.raises(np.linalg.LinAlgError):
+            np.linalg.inv(nd.asarray(np.ones((60, 60)), split=0))
 
     run_simulated(ranks, work)
 

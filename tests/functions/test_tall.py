@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
+import pytest
 
 from numpy_dist import engine
 from numpy_dist.settings import config
@@ -53,3 +56,26 @@ def test_only_triangles_travel():
             assert counters.bytes < 2000
 
     run_simulated(3, on_each_rank)
+
+
+@pytest.mark.parametrize("number", [np.inf, -np.inf, np.nan])
+def test_matrices_that_are_not_finite(number):
+    """Triangles have NaN where the matrix has infinity; NumPy's SVD raises an error for one of them only."""
+    values = np.arange(27.0).reshape(9, 3)
+    values[4, 1] = number
+    functions = (np.linalg.cond, np.linalg.svdvals, np.linalg.matrix_rank)
+
+    def told(matrix):
+        found = []
+        for function in functions:
+            for view in (matrix[:, 1:2], matrix, matrix.T):
+                try:
+                    found.append(np.asarray(function(view)).tolist())
+                except np.linalg.LinAlgError as error:
+                    found.append(str(error))
+        return repr(found)
+
+    with config(MIN_SHARD_BYTES=0), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for ranks in (1, 3):
+            assert set(run_simulated(ranks, lambda: told(split(values, 0)))) == {told(values)}
