@@ -1,0 +1,268 @@
+"""Writer of random programs: NumPy runs each statement as it is written, and the next one knows shapes and values."""
+
+from __future__ import annotations
+
+import random
+import re
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from numpy_dist.conformance.arguments import VIEWS
+from numpy_dist.conformance.fuzz.interpreter import as_ndarray, namespace, variables
+from numpy_dist.conformance.fuzz.program import CHECKPOINT
+
+__all__ = ["Writer", "exact"]
+
+DTYPES = {"f8": 8, "i8": 4, "i4": 2, "f4": 3, "?": 2, "c16": 2, "i1": 1, "u1": 1, "f2": 1, "u4": 1, "c8": 1, "u8": 1}
+OTHERS = {"M8[D]": 2, "m8[s]": 2, "U3": 2, "S2": 1, "x:f8,n:i4": 2}
+VALUES = {"whole": 6, "mixed": 2, "special": 2, "nans": 1, "ones": 1, "zeros": 1, "distinct": 1, "bits": 1}
+KEPT_ERRORS = 3  # of a program
+
+
+def exact(*values: Any, products: bool = False) -> bool:
+    """Whether sums of these values, of any number of them in any order, are exact; or sums of their products."""
+    return all(_exact(np.asarray(x), products) for x in values)
+
+
+def _exact(x: np.ndarray, products: bool) -> bool:
+    if x.dtype.kind in "biumM":
+        return True
+    if x.dtype.kind == "c":
+        return _exact(x.real, products) and _exact(x.imag, products)
+    if x.dtype.kind != "f":
+        return False
+    given, x = x.dtype, x[~np.isnan(x)].astype("f8")
+    if not np.isfinite(x).all() or np.abs(x).max(initial=0) > 500 or (x * 4 != np.rint(x * 4)).any():
+        return False
+    most = 500 if not products or given.itemsize > 2 else 100  # half precision has 11 bits, products are of sixteenths
+    return not x.size or float(np.abs(x).max()) * (float(np.abs(x).max()) if products else 1) * x.size < most
+
+
+class Writer:
+    """The statements so far, and NumPy's values of all names.
+
+    Parameters
+    ----------
+    seed : int
+    big : bool
+        Whether arrays are large enough for kernels on several tiles, and for shards at default settings.
+    """
+
+    def __init__(self, seed: int, big: bool = False) -> None:
+        self.draw = random.Random(seed)
+        self.big = big
+        self.most = 400_000 if big else 1500
+        self.names = namespace(as_ndarray)
+        self.names.update(check=_ignore, checkpoint=_ignore)
+        self.statements: list[str] = []
+        self.errors = 0
+        self.number = 0
+        self.shapes = [self._shape() for _ in range(2)]
+        self.dtypes = self.some(DTYPES if self.chance(0.8) else DTYPES | OTHERS, 3)
+
+    # -- drawing
+
+    def chance(self, probability: float) -> bool:
+        """True as often as that."""
+        return self.draw.random() < probability
+
+    def one(self, options: Iterable[Any]) -> Any:
+        """One of several."""
+        return self.draw.choice(list(options))
+
+    def some(self, weights: dict[str, int], count: int) -> list[str]:
+        """Keys, drawn with weights."""
+        return self.draw.choices(list(weights), list(weights.values()), k=count)
+
+    def upto(self, most: int) -> int:
+        """A number from 0 to `most`."""
+        return self.draw.randint(0, max(most, 0))
+
+    def _shape(self) -> tuple[int, ...]:
+        if self.big:
+            return self.one([(40_000,), (210, 190), (33, 40, 31)])
+        axes = self.one([0, 1, 1, 2, 2, 2, 2, 3, 3])
+        return tuple(self.one([0, 1, 2, 3, 4, 5, 6, 7, 8, 12]) if axes < 3 else self.upto(5) for _ in range(axes))
+
+    # -- names
+
+    def fresh(self) -> str:
+        """A name that is not bound yet."""
+        self.number += 1
+        return f"v{self.number}"
+
+    def arrays(self, wanted: Callable[[np.ndarray], Any] = lambda x: True) -> list[str]:
+        """Names of arrays that are as `wanted`; objects are left alone."""
+        return [
+            name
+            for name in variables(self.names)
+            if type(self.names[name]) is np.ndarray and self.names[name].dtype.kind != "O" and wanted(self.names[name])
+        ]
+
+    def value(self, text: str) -> Any:
+        """NumPy's value of an expression."""
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            return eval(text, self.names)
+
+    def pick(self, wanted: Callable[[np.ndarray], Any] = lambda x: True) -> str | None:
+        """The name of an array that is as wanted, later ones more often; None where there is none."""
+        found = self.arrays(wanted)
+        if not found:
+            return None
+        return found[-1 - min(self.upto(len(found) - 1), self.upto(len(found) - 1))]
+
+    # -- statements
+
+    def add(self, text: str) -> bool:
+        """Write a statement, unless NumPy refuses it (some refusals are kept), or makes something too large."""
+        before = dict(self.names)
+        try:
+            with warnings.catch_warnings(record=True) as told, np.errstate(all="warn"):
+                warnings.simplefilter("always")
+                exec(compile(text, "<statement>", "exec"), self.names)
+        except (MemoryError, RecursionError, SyntaxError):
+            self.names = before
+            return False
+        except Exception:
+            self.names = before
+            if self.errors >= KEPT_ERRORS or not self.chance(0.12):
+                return False
+            self.errors += 1
+        # What a number becomes that an integer cannot hold depends on which of its loops NumPy takes.
+        undefined = any(str(warning.message) == "invalid value encountered in cast" for warning in told)
+        if undefined or any(_size(self.names[name]) > self.most for name in variables(self.names)):
+            self.names = before
+            return False
+        self.statements.append(text)
+        return True
+
+    def bind(self, text: str) -> str | None:
+        """Bind an expression to a new name, which is returned if that went well."""
+        name = self.fresh()
+        return name if self.add(f"{name} = {text}") and name in self.names else None
+
+    def seal(self, text: str, ulps: float = 256) -> bool:
+        """Compare an expression whose value may be rounded otherwise, at once: nothing else depends on it.
+
+        None where numbers are so large that another order of the terms decides whether they overflow.
+        """
+        if any(_overflows(self.names.get(name)) for name in re.findall(r"\bv\d+", text)):
+            return False
+        return self.add(f"check({text}, {ulps})")
+
+    def bind_if_exact(self, text: str, *operands: str, products: bool = False) -> bool:
+        """Bind an expression that sums (or multiplies) operands if that is exact; else compare it at once."""
+        if exact(*map(self.value, operands), products=products):
+            return self.bind(text) is not None
+        return self.seal(text)
+
+    def checkpoint(self) -> None:
+        """Compare every live array."""
+        self.statements.append(CHECKPOINT)
+
+    # -- expressions
+
+    def description(self, shape: Sequence[int] | None = None, dtype: str | None = None) -> str:
+        """A new array as an expression."""
+        shape = tuple(self.one(self.shapes) if shape is None else shape)
+        dtype = self.one(self.dtypes) if dtype is None else dtype
+        values = self.some(VALUES, 1)[0]
+        np_dtype = np.dtype([tuple(f.split(":")) for f in dtype.split(",")]) if ":" in dtype else np.dtype(dtype)
+        if np_dtype.kind in "SUV" or values in ("nans", "distinct") and np_dtype.kind in "mMb":
+            values = "mixed"
+        if values == "nans" and np_dtype.kind not in "fc" or self.big and values == "mixed":
+            values = "whole"
+        if values == "bits" and np_dtype.kind == "f":
+            values = "whole"
+        words = [*map(str, shape), f"dtype={_dtype_text(dtype)}", f"values={values!r}"]
+        if self.chance(0.2):
+            words.append(f"view={self.one(list(VIEWS)[1:])!r}")
+        return f"array(a({', '.join(words)}), {self.upto(99)})"
+
+    def key(self, shape: Sequence[int], fancy: bool = False) -> str:
+        """An index of an array of this shape, as text without brackets."""
+        words: list[str] = []
+        for extent in shape[: self.one([len(shape), self.upto(len(shape))])]:
+            words.append(self._part(extent))
+        if self.chance(0.15) and len(words) < len(shape) and "..." not in words:
+            words.insert(self.upto(len(words)), "...")
+        if self.chance(0.12):
+            words.insert(self.upto(len(words)), "None")
+        if fancy and shape:
+            at = self.upto(len(words) - 1) if words else 0
+            words[at : at + 1] = [self._list(shape[min(at, len(shape) - 1)])]
+        return ", ".join(words) or "..."
+
+    def _part(self, extent: int) -> str:
+        if extent and self.chance(0.2):
+            return str(self.draw.randint(-extent, extent - 1 + self.chance(0.05)))
+        start, stop = (str(self.draw.randint(-extent, extent)) if self.chance(0.6) else "" for _ in range(2))
+        if self.chance(0.5):
+            start, stop = str(self.one([1, 0, "", 2])), str(self.one([-1, "", extent]))
+        step = f":{self.one([-1, 2, -2, 3, 1])}" if self.chance(0.35) else ""
+        return f"{start}:{stop}{step}"
+
+    def _list(self, extent: int) -> str:
+        count = self.upto(min(extent, 5) + 1)
+        if self.chance(0.3):
+            mask = [self.chance(0.5) for _ in range(extent)]
+            return f"np.array({mask}, bool)" if extent <= 12 else f"np.arange({extent}) % 3 == 0"
+        numbers = [self.draw.randint(-extent, extent - 1) for _ in range(count)] if extent else []
+        text = f"np.array({numbers}, int)" if self.chance(0.5) or not numbers else str(numbers)
+        return f"array(of({numbers}, 'i8'), {self.upto(99)})" if numbers and self.chance(0.3) else text
+
+    def scalar(self, kind: str) -> str:
+        """A scalar that goes with arrays of a kind."""
+        numbers = ["2", "3", "-1", "0.5", "True", "np.float32(1.5)", "np.int8(3)", "-2.0", "0", "1"]
+        odd = ["300", "-0.0", "np.nan", "1e300", "np.uint8(200)", "2j", "np.inf", "np.array(2)", "np.float16(0.1)"]
+        by_kind = {
+            "M": ["np.datetime64('1970-03-01')", "np.timedelta64(3, 'D')", "np.datetime64('NaT')"],
+            "m": ["np.timedelta64(3, 's')", "2", "np.timedelta64('NaT')"],
+            "U": ["'elm'", "'a'", "''", "'a long text'"],
+            "S": ["b'a'", "b''", "b'long'"],
+            "V": ["(1.5, 2)", "(0, 0)"],
+        }
+        return self.one(by_kind.get(kind, numbers if self.chance(0.85) else odd))
+
+    def mate(self, name: str) -> str:
+        """An operand that can be broadcast with an array: another, a part of it, or a scalar."""
+        x = self.names[name]
+        same = self.arrays(lambda y: y.shape == x.shape)
+        options = [self.one(same), self.one(same), name, self.scalar(x.dtype.kind)]
+        if x.ndim:
+            options += [f"{name}[::-1]", f"{name}[:1]", f"{self.one(same)}[..., ::-1]"]
+            options += [f"{name}[0]"] if x.shape[0] else []
+        if x.ndim == 2 and x.shape[0] == x.shape[1]:
+            options.append(f"{self.one(same)}.T")
+        if self.chance(0.05):
+            options = self.arrays()
+        return self.one(options)
+
+
+def _ignore(*args: Any) -> None:
+    """What `check` is while programs are written."""
+
+
+def _overflows(x: Any) -> bool:
+    """Whether sums or squares of finite elements may be infinite."""
+    if not isinstance(x, np.ndarray) or x.dtype.kind not in "fc":
+        return False
+    with np.errstate(all="ignore"):
+        largest = np.abs(x[np.isfinite(x)]).max(initial=0)
+    return bool(largest > np.sqrt(np.finfo(x.dtype).max) / max(x.size, 1))
+
+
+def _size(value: Any) -> int:
+    if isinstance(value, list | tuple):
+        return sum(map(_size, value))
+    return value.size if isinstance(value, np.ndarray) else 0
+
+
+def _dtype_text(dtype: str) -> str:
+    if ":" not in dtype:
+        return repr(dtype)
+    return f"np.dtype({[tuple(field.split(':')) for field in dtype.split(',')]})"
