@@ -1,0 +1,1 @@
+"""NumPy's own tests, as its package has them, on other arrays than ndarrays."""
