@@ -84,6 +84,14 @@ class Adapter:
         """In force while arguments are made and results are written to."""
         return nullcontext()
 
+    def holds(self, dtype: np.dtype[Any]) -> bool:
+        """Whether arrays under test can have this dtype; in NumPy's own tests those of others stay ndarrays."""
+        return True
+
+    def foreign_tests(self) -> AbstractContextManager[Any]:
+        """In force during each of NumPy's own tests, which may gather."""
+        return nullcontext()
+
     def watched(self, may_gather: bool, may_move: bool) -> AbstractContextManager[Any]:
         """In force during a call; it should raise an error where something is gathered that must not be."""
         return nullcontext()

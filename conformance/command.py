@@ -17,6 +17,8 @@ import numpy as np
 
 from numpy_dist.cli.main import backend
 from numpy_dist.conformance import adapter, coverage, known_differences, report, selection, worker
+from numpy_dist.conformance.fuzz import driver
+from numpy_dist.conformance.numpy_tests import command as numpy_tests
 from numpy_dist.dispatch.core import catalogue
 from numpy_dist.dispatch.core.keys import name_of
 
@@ -29,7 +31,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--backend", type=backend, help="sets NUMPY_DIST_BACKEND")
     parser.add_argument("--report", type=_file, metavar="FILE", help="write an HTML page")
     parser.add_argument("--share", action="store_true", help="only print how much of NumPy runs without gathering")
-    parser.add_argument("--at-least", type=float, metavar="PERCENT", help="with --share: fail below this")
+    driver.add_options(parser)
+    parser.add_argument(
+        "--at-least", type=float, metavar="PERCENT", help="with --share or --numpy: fail below this (--numpy: 99.5)"
+    )
+    numpy_tests.add_options(parser)
 
 
 def _numbers(text: str) -> list[int]:
@@ -120,6 +126,25 @@ def run(options: argparse.Namespace) -> int:
     return int(failed)
 
 
+def fuzz(options: argparse.Namespace) -> int:
+    """Run random programs; returns the exit code: 1 where something was found."""
+    words = [word for name in options.load for word in ("--load", name)]
+    words += ["--adapter", options.adapter] if options.adapter else []
+    minutes = options.minutes
+    if minutes is None and options.programs is None:
+        minutes = 5.0
+    failed = False
+    for ranks in options.ranks:
+        share = None if minutes is None else minutes / len(options.ranks)
+        found = driver.run(ranks, int(options.seed), options.tiers, share, options.programs, options.backend, words)
+        failed |= bool(found.problems)
+        kinds = "".join(f"\n    {times} x {text}" for text, (_, times) in found.problems.items())
+        told = f"{found.programs} programs in {found.seconds / 60:.1f} minutes, tiers {options.tiers}"
+        told += f", from seed {options.seed}"
+        print(f"{report.counted(ranks, 'rank')}: {told}; {len(found.problems)} problems{kinds}", flush=True)
+    return int(failed)
+
+
 def main(arguments: Sequence[str]) -> int:
     """Run `numpy-dist conformance` with these arguments; returns the exit code."""
     parser = argparse.ArgumentParser(
@@ -129,8 +154,14 @@ def main(arguments: Sequence[str]) -> int:
     )
     add_options(parser)
     options = parser.parse_args(arguments)
-    if options.at_least is not None and not options.share:
-        parser.error("--at-least is about --share")
+    if options.fuzz and not options.seed.isdecimal():
+        parser.error(f"--fuzz takes a number as its --seed, not {options.seed!r}")
+    if not options.fuzz and (options.minutes is not None or options.programs is not None):
+        parser.error("--minutes and --programs are about --fuzz")
+    if options.at_least is not None and not (options.share or options.numpy):
+        parser.error("--at-least is about --share and --numpy")
+    if not options.numpy and numpy_tests.given(options):
+        parser.error("--files, --tests and --results are about --numpy")
     if "" not in sys.path:
         sys.path.insert(0, "")  # as the ranks have it, which `python -m` starts
     try:
@@ -139,12 +170,17 @@ def main(arguments: Sequence[str]) -> int:
     except (ImportError, TypeError) as error:
         traceback.print_exc()
         parser.error(f"--load or --adapter: {error}")
+    if options.numpy:
+        try:
+            return numpy_tests.run(options, worker.names_in(options.files))
+        except LookupError as error:
+            parser.error(str(error.args[0]))
     areas, functions = worker.names_in(options.area), worker.names_in(options.functions)
     lost = selection.not_found(areas, functions)
     if lost or not any(selection.choose(areas, functions)):
         parser.error(f"no function has this name, or no topic contains this text: {', '.join(lost or functions)}")
     with under_test:
-        return run(options)
+        return fuzz(options) if options.fuzz else run(options)
 
 
 def handed_on(options: argparse.Namespace) -> list[str]:

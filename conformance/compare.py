@@ -72,15 +72,22 @@ def differences(
             known = theirs.flags.forc or any(np.may_share_memory(theirs, x) for x in arguments)
             yield from _array_differences(ours, theirs, tolerance, values, name, order and known)
         elif isinstance(ours, np.ndarray):
-            yield from _value_differences(ours, theirs, tolerance, name)
+            yield from value_differences(ours, theirs, tolerance, name)
         else:
             yield f"{name} is {_told(ours)} instead of an array {_told(theirs)}"
     elif type(ours) is not type(theirs) and not _same_scalars(ours, theirs):
         yield f"{name} is {_told(ours)} instead of {_told(theirs)}"
     elif isinstance(theirs, np.generic) or tolerance is not None and isinstance(theirs, float | complex):
-        yield from _value_differences(np.asarray(ours), np.asarray(theirs), tolerance, name)
-    elif not (ours == theirs or ours != ours and theirs != theirs):
+        yield from value_differences(np.asarray(ours), np.asarray(theirs), tolerance, name)
+    elif not _same_objects(ours, theirs):
         yield f"{name} is {ours!r} instead of {theirs!r}"
+
+
+def _same_objects(ours: Any, theirs: Any) -> bool:
+    """Whether Python's objects are equal: NaN as NaN, zeros with their signs."""
+    if isinstance(theirs, float | complex):
+        return type(ours) is type(theirs) and bool(_equal(np.asarray(ours), np.asarray(theirs), None))
+    return bool(ours == theirs or ours != ours and theirs != theirs)
 
 
 def _same_scalars(ours: Any, theirs: Any) -> bool:
@@ -119,10 +126,10 @@ def _array_differences(
         if mine[flag] != other and (order or flag == "WRITEABLE"):
             yield f"flag {flag} of {name} is {mine[flag]} instead of {other}"
     if values:
-        yield from _value_differences(ours.values, theirs, tolerance, name)
+        yield from value_differences(ours.values, theirs, tolerance, name)
 
 
-def _value_differences(ours: np.ndarray, theirs: np.ndarray, tolerance: Tolerance | None, name: str) -> Iterator[str]:
+def value_differences(ours: np.ndarray, theirs: np.ndarray, tolerance: Tolerance | None, name: str) -> Iterator[str]:
     if ours.shape != theirs.shape or ours.dtype != theirs.dtype:
         yield f"{name} is {_told(ours)} instead of {_told(theirs)}"
         return
@@ -139,7 +146,10 @@ def _largest(array: np.ndarray) -> Any:
 
 
 def _equal(ours: np.ndarray, theirs: np.ndarray, tolerance: Tolerance | None, scale: Any = None) -> np.ndarray:
-    """Where two arrays are equal: NaN as NaN, zeros with their signs, or within the tolerance."""
+    """Where two arrays are equal: NaN as NaN, or within the tolerance; zeros with their signs, also then.
+
+    With a `scale`, that of both parts of complex numbers, a zero in one part is a rounding error of the other.
+    """
     kind = theirs.dtype.kind
     if kind == "c":
         # One part may be rounding errors of the other.
@@ -154,12 +164,15 @@ def _equal(ours: np.ndarray, theirs: np.ndarray, tolerance: Tolerance | None, sc
             found &= same.reshape(*found.shape, -1).all(axis=-1) if same.ndim > found.ndim else same
         return found
     with np.errstate(all="ignore"):
+        if kind == "O":
+            return np.asarray(np.frompyfunc(_same_objects, 2, 1)(ours, theirs), bool)
         if kind != "f":
             return np.asarray(ours == theirs, bool)
-        same = (ours == theirs) & (np.signbit(ours) == np.signbit(theirs)) | np.isnan(ours) & np.isnan(theirs)
+        opposite = (ours == theirs) & (np.signbit(ours) != np.signbit(theirs)) & (scale is None)
+        same = (ours == theirs) & ~opposite | np.isnan(ours) & np.isnan(theirs)
         if tolerance is None:
             return np.asarray(same)
         scale = _largest(theirs) if scale is None else scale
         allowed = tolerance.ulps * tolerance.unit(theirs.dtype) * float(scale)
         wide = np.promote_types(theirs.dtype, "f8")
-        return np.asarray(same | (np.abs(ours.astype(wide) - theirs.astype(wide)) <= allowed))
+        return np.asarray(same | (np.abs(ours.astype(wide) - theirs.astype(wide)) <= allowed) & ~opposite)

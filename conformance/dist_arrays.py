@@ -28,12 +28,12 @@ class DistArrays(Adapter):
 
     def distribute(self, base: np.ndarray, generator: random.Random) -> tuple[Any, str]:
         if not engine.shardable(base.dtype):
-            return engine.replicated(base.copy()), "replicated"
+            return engine.replicated(base.copy("K")), "replicated"
         draw = generator.random()
         if draw < 0.1 and base.ndim:
             return engine.from_global(base), "the default layout"
         if draw < 0.15:
-            return engine.replicated(base.copy()), "replicated"
+            return engine.replicated(base.copy("K")), "replicated"
         layout = random_layout(base.shape, engine.runtime().size, generator)
         return engine.from_global(base, layout), layout.describe()
 
@@ -69,10 +69,17 @@ class DistArrays(Adapter):
     def settings(self) -> AbstractContextManager[Any]:
         return config(MIN_SHARD_BYTES=0, FALLBACK="error")
 
+    def holds(self, dtype: np.dtype[Any]) -> bool:
+        return engine.shardable(dtype)
+
+    def foreign_tests(self) -> AbstractContextManager[Any]:
+        return config(MIN_SHARD_BYTES=0, FALLBACK="silent")
+
     @contextmanager
     def watched(self, may_gather: bool, may_move: bool) -> Iterator[None]:
         with ExitStack() as stack:
             stack.enter_context(config(MIN_SHARD_BYTES=0, FALLBACK="warn" if may_gather else "error"))
+            stack.enter_context(engine.lazily_recorded())  # `finish` executes, and then the recorder is read
             fallback.forget()
             if not may_move:
                 stack.enter_context(forbid_gathers())

@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import shutil
 import warnings
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -31,7 +32,7 @@ class Outcome:
 
     result: Any = None
     error: Exception | None = None
-    warnings: set[tuple[type, str]] = field(default_factory=set)
+    warnings: list[tuple[type, str]] = field(default_factory=list)  # each as often as it was given
     late: set[str] = field(default_factory=set)  # of the warnings: those after the function had returned values
 
 
@@ -89,7 +90,7 @@ def _numpy(case: Case, subject: Subject) -> Outcome:
             outcome.result = target(case)(*args, **kwargs)
         except Exception as error:
             outcome.error = error
-    outcome.warnings = {(w.category, str(w.message)) for w in caught}
+    outcome.warnings = [(w.category, str(w.message)) for w in caught]
     return outcome
 
 
@@ -120,7 +121,7 @@ def _ours(case: Case, subject: Subject, gathers: bool, fails: bool) -> Outcome:
                 outcome.late = {str(w.message) for w in caught[told:]}
         if fails:
             ours.finish()  # what was recorded before the error warns now, not in the next case
-    outcome.warnings = {(w.category, str(w.message)) for w in caught}
+    outcome.warnings = [(w.category, str(w.message)) for w in caught]
     return outcome
 
 
@@ -140,13 +141,18 @@ def _compare(case: Case, subject: Subject, ours: Outcome, theirs: Outcome, gathe
             case, _text(ours.error), _text(theirs.error)
         ):
             yield f"raises {ours.error!r} instead of {theirs.error!r}"
+        yield from _argument_differences(case, subject)
     else:
-        yield from _result_differences(case, subject, ours, theirs)
+        found = [*_result_differences(case, subject, ours, theirs), *_sharing_differences(subject, ours, theirs)]
         try:
             _write_through(subject, ours, theirs)
+            found += _argument_differences(case, subject)
+            if not found:
+                _write_into_arguments(subject)
+                found += _view_differences(case, ours, theirs)
         except Exception as error:
             raise Unexpected(f"{case}\n    writing into the result raises {error!r}\n    {subject.layouts}") from error
-    yield from _argument_differences(case, subject)
+        yield from found
     yield from _file_differences(subject)
 
 
@@ -161,21 +167,30 @@ def _text(error: Exception) -> str:
 
 
 def _warning_differences(told: list[Any], theirs: Outcome, gathers: bool, case: Case, late: set[str]) -> Iterator[str]:
-    ours = {tuple(entry) for _, entries in told for entry in entries}
-    fallbacks = {entry for entry in ours if entry[2]}
+    by_rank = [Counter(tuple(entry) for entry in entries) for _, entries in told]
+    ours = by_rank[0]
+    fallbacks = {entry for counted in by_rank for entry in counted if entry[2]}
     if gathers and not fallbacks and theirs.error is None and not case.variant:
         yield "there is no FallbackWarning: is it native by now?"
     told_why = any((case.declines or "") in text for _, text, _ in fallbacks)
-    if gathers and fallbacks and not told_why and _asks_us(case.function):
+    if gathers and fallbacks and not told_why and asks_us(case.function):
         yield f"the warning does not say {case.declines!r}: {sorted(fallbacks)[0][1]}"
     if fallbacks and not gathers:
         yield f"gathers: {sorted(fallbacks)[0][1]}"
-    numpys = {(category.__name__, text) for category, text in theirs.warnings}
-    others = {entry[:2] for entry in ours - fallbacks}
-    if not all(known_differences.is_spurious(text, leaves(theirs.result)) for _, text in others ^ numpys):
-        yield f"warnings are {sorted(others)} instead of {sorted(numpys)}"
+    if any(counted != ours for counted in by_rank):
+        yield f"the ranks' warnings differ: {[sorted(counted.elements()) for counted in by_rank]}"
+    numpys = Counter((category.__name__, text) for category, text in theirs.warnings)
+    others = Counter(entry[:2] for entry in ours.elements() if not entry[2])
+    differing = (others - numpys) + (numpys - others)
+    if not all(known_differences.is_spurious(text, leaves(theirs.result)) for _, text in differing):
+        yield f"warnings are {_counted(others)} instead of {_counted(numpys)}"
     if late:
         yield f"warns after it has returned a value: {sorted(late)}"
+
+
+def _counted(warned: Counter[tuple[str, str]]) -> list[Any]:
+    """Warnings, with their number where there are several of a kind."""
+    return [entry if count == 1 else (*entry, f"{count} times") for entry, count in sorted(warned.items())]
 
 
 def _result_differences(case: Case, subject: Subject, ours: Outcome, theirs: Outcome) -> Iterator[str]:
@@ -201,7 +216,7 @@ def _overridable() -> frozenset[Any]:
     return frozenset(catalogue.overridable_functions())
 
 
-def _asks_us(function: Any) -> bool:
+def asks_us(function: Any) -> bool:
     """Whether this NumPy asks us about a function; older ones convert the arguments of some, as of strings."""
     if not is_overridable(function):
         return function is not np.ndarray.__array__
@@ -214,7 +229,7 @@ def _is_ours_to_make(case: Case, subject: Subject, result: np.ndarray) -> bool:
 
     Other array classes (records) are what they are in NumPy.
     """
-    if not _asks_us(case.function) or not any(current().is_array(x.ours) for x in subject.operands):
+    if not asks_us(case.function) or not any(current().is_array(x.ours) for x in subject.operands):
         return False
     return not any(result is x.ours for x in subject.operands)
 
@@ -270,13 +285,51 @@ def _write_through(subject: Subject, ours: Outcome, theirs: Outcome) -> None:
                 other[...] = value
 
 
-def _written(dtype: np.dtype) -> Any:
-    """A value that the cases' arguments do not have."""
+def _write_into_arguments(subject: Subject) -> None:
+    """Write into the arguments' bases on both sides: which results are views of them shows in the results."""
+    if not current().views:
+        return
+    with current().settings():
+        for operand in subject.operands:
+            if operand.theirs_base.flags.writeable and current().is_array(operand.ours_base):
+                value = _written(operand.theirs_base.dtype, again=True)
+                operand.theirs_base[...] = value
+                operand.ours_base[...] = value
+
+
+def _view_differences(case: Case, ours: Outcome, theirs: Outcome) -> Iterator[str]:
+    """What results are after the arguments have been written to."""
+    for number, (mine, other) in enumerate(zip(leaves(ours.result), leaves(theirs.result), strict=False)):
+        if current().views and case.values and isinstance(other, np.ndarray) and current().is_array(mine):
+            name = f"result {number}, after the arguments were written to,"
+            yield from differences(gathered(mine), other, case.tolerance, name=name, order=False)
+
+
+def _sharing_differences(subject: Subject, ours: Outcome, theirs: Outcome) -> Iterator[str]:
+    """Where NumPy's functions that tell whether arrays share memory answer otherwise."""
+    if not current().views:
+        return
+    for number, operand in enumerate(subject.operands):
+        for mine, other in zip(leaves(ours.result), leaves(theirs.result), strict=False):
+            if not (isinstance(other, np.ndarray) and current().is_array(mine) and current().is_array(operand.ours)):
+                continue
+            for function in (np.shares_memory, np.may_share_memory):
+                answer, expected = function(mine, operand.ours), function(other, operand.theirs)
+                if answer is not expected:
+                    name = function.__name__
+                    yield f"np.{name} of a result and argument {number} is {answer} instead of {expected}"
+
+
+def _written(dtype: np.dtype, again: bool = False) -> Any:
+    """A value that the cases' arguments do not have; `again`, another one."""
     if dtype.kind in "SUT":
-        return np.array("~", dtype)[()]
+        return np.array("^" if again else "~", dtype)[()]
     if dtype.kind == "V":
-        return np.zeros((), dtype)[()]
-    return np.array(77 if dtype.kind in "biumM" else 77.25).astype(dtype)[()]
+        return np.frombuffer((b"\1" if again else b"\0") * dtype.itemsize, dtype)[0]
+    if dtype.kind == "b":
+        return np.bool_(not again)
+    value = 76 if again else 77
+    return np.array(value if dtype.kind in "iumM" else value + 0.25).astype(dtype)[()]
 
 
 def _argument_differences(case: Case, subject: Subject) -> Iterator[str]:

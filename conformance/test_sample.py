@@ -1,4 +1,4 @@
-"""Half of the cases of every function, in a job of three ranks, for the default run (`test_functions` has them all)."""
+"""A sixth of the cases, of each function at least one, at three ranks, for the default run of the tests."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from numpy_dist.conformance.oracle import check
 from numpy_dist.conformance.suite import groups
 
 pytestmark = pytest.mark.spmd(ranks=(3,))
-ONE_OF = 2
+ONE_OF = 6
 
 
 @pytest.mark.parametrize("name", groups())
 def test_sample(name: str) -> None:
     for position, case in enumerate(groups()[name]):
         # By the name: the sample does not change when other functions get more cases.
-        if zlib.crc32(f"{name}/{position}".encode()) % ONE_OF == 0:
+        if zlib.crc32(f"{name}/{position}".encode()) % ONE_OF == 0 or position == 0:
             found = [text for text in check(case) if not known_differences.matching(case, text)]
             assert not found, "\n".join(found)

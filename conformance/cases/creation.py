@@ -60,10 +60,24 @@ for _function in (np.asarray, np.asanyarray, np.array, np.ascontiguousarray, np.
     case(_function, a(3, 4), like=LIKE)
 case(np.array, a(3, 4), ndmin=4, like=LIKE)
 case(np.array, a(3, 4), copy=False, like=LIKE)
+for _mode in np._CopyMode:
+    case(np.array, a(3, 4), copy=_mode, like=LIKE)
+    case(np.array, a(3, 4), copy=_mode, order="F", like=LIKE)
 case(np.asarray, a(3, 4), dtype="i4", order="F", like=LIKE)
 case(np.asarray, a(3, 4), dtype="i4", copy=False, like=LIKE)
 case(np.require, a(3, 4, view="strided"), "f4", ["F", "W"], like=LIKE)
 case(np.require, a(3, 4), None, "nonsense", like=LIKE)
+for _requirement in ("A", "O", "W", "C", "F", ["F", "OWNDATA"]):
+    case(
+        np.require,
+        a(4, 3, dtype="i1,f8"),
+        None,
+        _requirement,
+        like=LIKE,
+        via=lambda x, dtype, flags, like: [
+            np.require(x["f1"], dtype, flags, like=like).flags[name] for name in ("A", "O", "W", "C", "F")
+        ],
+    )
 
 for _shape in ((3, 4), (0,), (), (7, 1, 2)):
     for _dtype in ("f8", "i2", "?", "c8", "M8[s]", "U3"):
@@ -80,6 +94,8 @@ case(np.full_like, a(3, 4), 7)
 case(np.full_like, a(3, 4, dtype="i4"), 2.9)
 case(np.full_like, a(3, 4, dtype="u1"), 300)
 case(np.full_like, a(3, 4), np.nan, dtype="i4")
+case(np.full_like, a(dtype="i8"), np.nan)
+case(np.full_like, a(0, dtype="i4"), 1e300)
 case(np.full_like, a(3, 4), plain(4))
 case(np.full_like, a(3, 4), a(4))
 case(np.ones_like, a(3, 4), dtype="i4", shape=(2, 5))
@@ -151,6 +167,8 @@ if NUMPY_VERSION >= (2, 4):
     case(np.array, [[1, 2], [3, 4]], ndmax=1, dtype=object, via=lambda x, **k: np.array(x, **k).shape)
     case(np.array, [[1, 2], [3, 4]], ndmax=2, like=LIKE)
     case(np.array, [[1, 2], [3, 4]], ndmax=0, like=LIKE)
+    for _most, _dtype in ((1, "f8"), (1, "f4"), (2, "f4"), (65, "f8")):
+        case(np.array, a(3, 2), _dtype, ndmax=_most, like=LIKE)
 case(np.fromfunction, lambda i, j, k: i + k * j, (3, 4), k=2, like=LIKE)
 case(np.fromstring, "1 2 3 4", "i4", 3, sep=" ", like=LIKE)
 case(np.geomspace, a(3, values="positive"), 9.0, 5, endpoint=False, dtype="f4", axis=1)

@@ -27,6 +27,7 @@ for _view in VIEWS:
     case(np.moveaxis, a(2, 3, 4, view=_view), [0, 1], [-1, 0])
     case(np.rollaxis, a(2, 3, 4, view=_view), 2)
     case(np.rollaxis, a(2, 3, 4, view=_view), 0, 3)
+    case(np.rollaxis, a(2, 3, 4, view=_view), 1, 1, via=lambda x, *axes: np.rollaxis(x, *axes).flags.owndata)
     case(np.squeeze, a(1, 3, 1, 2, view=_view))
     case(np.squeeze, a(1, 3, 1, 2, view=_view), axis=2)
     case(np.expand_dims, a(3, 2, view=_view), 1)

@@ -89,6 +89,9 @@ for _function in (np.cumulative_sum, np.cumulative_prod):
     case(_function, a(9, dtype="i4"), include_initial=True)
     case(_function, a(7, 5))
 case(np.cumsum, a(4, 5), axis=1, tolerance=SUMS)
+for _function in (np.cumsum, np.cumprod):
+    for _axis in (0, -1, 1):
+        case(_function, a(), axis=_axis)
 case(np.cumsum, a(4, 5), tolerance=SUMS)
 case(np.cumsum, a(9, dtype="m8[s]"))
 case(np.cumsum, a(4, 5, dtype="i1"), axis=0, out=a(4, 5, dtype="i8"))
@@ -214,6 +217,7 @@ for _function in (np.convolve, np.correlate):
 case(np.interp, a(5), plain(7, values="sorted"), a(7))
 case(np.interp, plain(5), a(7, values="sorted"), plain(7))
 case(np.interp, a(6, 5), a(7, values="sorted"), a(7, dtype="D"), -1j, 2.0)
+case(np.interp, a(), a(7, values="sorted"), a(7))
 case(np.interp, a(6, 5, values="special"), a(7, values="sorted"), a(7), right=5)
 case(np.interp, a(9), a(7, values="distinct"), a(7), period=3.0)
 case(np.interp, a(9), a(7, values="distinct"), a(7), period=0)

@@ -56,6 +56,9 @@ case(A.__getitem__, a(6), via=lambda x: x[0, ...].__setitem__((), 7))
 case(A.__getitem__, of(2.5), via=lambda x: [x[()], x[...]])
 case(A.__getitem__, a(6, 5), via=lambda x: [x[1, 2], x[np.int64(1), 2], x[1, 2, ...]])
 case(A.__getitem__, a(4, 3, 5), via=lambda x: x[[0], :, [1]])
+case(A.__getitem__, a(4, 3, 5), via=lambda x: x[0.0:, 0.0])
+case(A.__getitem__, a(4, 3, 5), via=lambda x: x[0.0:, 0, :])
+case(A.__setitem__, a(4, 3, 5), via=lambda x: operator.setitem(x, (slice(0.5), "a"), 1))
 case(A.__getitem__, a(4, 3, 5), via=lambda x: x[0, :, [1, 2]])
 case(A.__getitem__, a(4, 3, 5), via=lambda x: x[:, [0, 2], [1, 1]])
 case(A.__getitem__, a(4, 3, 5), via=lambda x: x[[[0], [1]], :, [1, 2]])
@@ -232,6 +235,18 @@ def _mixed(x, y):
         return "all returned NotImplemented" in str(error) and any(type(v).__name__ == "DistArray" for v in (x, y))
 
 
+def _letters(x, word):
+    letters = np.zeros_like(x, dtype="c")
+    letters[0] = word
+    letters[1, 2:4] = b"y"
+    letters[2, 1] = word
+    return letters
+
+
+for _word in ("ashes", b"ashes", np.str_("ashes"), np.bytes_(b"ashes"), "as", np.str_("a")):
+    case(A.__setitem__, a(3, 5), _word, via=_letters)
+
+
 def _masked(x):
     return np.ma.masked_array(x.gather() if hasattr(x, "gather") else x, mask=[True, False, False, True])
 
@@ -288,3 +303,150 @@ case(A.imag, a(), via=lambda x: setattr(x, "imag", 1))
 case(A.item, of([5]), via=lambda x: np.sum(x, keepdims=True).view("m8[s]").item(), materialises=True)
 case(np.cov, a(0, 7))
 case(np.corrcoef, a(0, 7))
+
+# Results own their memory where axes of extent 1 are summed; what is stored in an output is cast as it is allowed.
+for _subscripts in ("ij->i", "ij->j", "ij", "ji", "ij->ij", "ij->", "i...->..."):
+    case(np.einsum, _subscripts, a(6, 1), tolerance=SUMS)
+    case(np.einsum, _subscripts, a(1, 5), optimize=True, tolerance=SUMS)
+case(np.einsum, a(6, 5), [1, 0])
+case(np.einsum, "ij,ik->i", a(6, 1), a(6, 1))
+case(np.einsum, "ij->ji", a(6, 5), dtype="c16", order="C")
+case(np.einsum, "a->a", a(5, dtype="c16"), out=a(5), casting="unsafe")
+case(np.einsum, "a->a", a(5, values="whole"), out=a(5, dtype="i8"), casting="unsafe")
+case(np.einsum, "a,a->a", a(5), a(5), out=a(5, dtype="f2"), dtype="c8", casting="unsafe")
+case(np.einsum, "a->a", a(5), out=a(5, dtype="i8"))
+case(np.einsum, "ab->ab", a(2, 1), out=a(2, 3))
+case(np.einsum, "ab->ab", a(2, 3), out=a(2, 1))
+case(np.einsum, "a->", of([100] * 9, "i1"), out=of(0, "i8"))
+
+# Signs of zeros.
+_MINUS = of([-0.0, -0.0, -0.0])
+for _dtype in ("f2", "f4", "f8", "g", "c8", "c16"):
+    _zeros = of(-np.zeros((9, 2)), _dtype)
+    case(np.sum, _zeros)
+    case(np.sum, _zeros, axis=0, initial=-0.0)
+    case(np.add.reduce, _zeros, axis=1, initial=-0.0, where=of([True, False]))
+    case(np.mean, _zeros, axis=0)
+    case(np.nansum, _zeros, initial=-0.0)
+    case(np.prod, _zeros, initial=-1)
+    case(np.einsum, "ij->i", of(-np.zeros((9, 1)), _dtype))
+    case(np.einsum, "ij,ij->ij", _zeros, of(np.ones((9, 2)), _dtype))
+    case(np.dot, of([-0.0], _dtype), of([1.0], _dtype))
+    case(np.dot, _zeros, of(1.0, _dtype))
+    case(np.vdot, of([-0.0], _dtype), of([1.0], _dtype))
+    case(np.inner, _zeros, of([1.0, 1.0], _dtype))
+case(np.sum, _MINUS, initial=complex(-0.0, -0.0), dtype="c16")
+case(np.sum, a(3, dtype="i4", values="zeros"), initial=-0.0, dtype="f8")
+case(np.sum, _MINUS, initial=-0.0, out=of(3.0))
+case(np.sum, of([-0.0, 1.0, -1.0]), initial=-0.0)
+case(np.sum, of([[-0.0, 0.0], [-0.0, -0.0]]), axis=1, initial=-0.0)
+case(np.sum, a(0), initial=-0.0)
+case(np.sum, a(0, 3, dtype="c8"), axis=0, initial=complex(0.0, -0.0))
+
+# Arguments that are no arrays, or none of the usual ones.
+_TEXTS = of(["a", "bcd", "efghij"])
+for _other in ("q", "missing", b"q", np.str_("longer than"), of("xyz")):
+    case(np.where, of([True, False, True]), _TEXTS, _other)
+case(np.where, of([True, False]), None, None, declines="arrays of Python objects")
+case(np.where, of([True, False]), None, 1, declines="arrays of Python objects")
+case(np.where, None, 0, of([1, 2]))
+case(np.where, "", of([1, 2]), 5)
+case(np.where, of([True, False]), of([1, 2]))
+case(np.putmask, a(3, dtype="i8"), of([True, False, True]), of([1.7, 2.7, 3.7]))
+case(np.putmask, a(3, dtype="i8"), of([True, False, True]), [1.7, 2.7, 3.7])
+case(np.putmask, a(3), of([True, False, True]), of([1 + 2j, 2, 3]))
+case(np.put, a(6, dtype="i8"), [0, 1], of([1.5, 2.5]))
+for _index in (1.9, [0, 1, 2.5, 1], np.nan, np.inf, 1 + 2j, [[1.5], [2]], "1", None, np.array([1.5])):
+    case(np.take, a(6), _index)
+    case(np.put, a(6), _index, 7)
+case(np.take_along_axis, None, of([0, 1]), axis=0)
+case(np.take_along_axis, of([0, 1]), None, axis=0)
+for _k in (0.0, 0.5, -1.5, np.float32(1), None, "1"):
+    case(np.tril, a(3, 4), _k)
+    case(np.triu, a(3, 4), _k)
+    case(np.tril_indices_from, a(3, 4), _k)
+    case(np.triu_indices_from, a(3, 4), _k)
+for _function in (np.tril, np.triu):
+    case(_function, a(4))
+    case(_function, a(2, 3, 0))
+for _nothing in (of([]), [], np.zeros(0)):
+    case(np.fill_diagonal, a(3, 3), _nothing)
+    for _key in (slice(None), [1, 2], slice(0, 9, 4), 1, np.arange(9) % 2 == 0):
+        case(A.flat, a(3, 3), _key, _nothing, via=lambda x, key, v: x.flat.__setitem__(key, v))
+for _key in (slice(None), [1, 2, 3], np.arange(9) % 2 == 0):
+    for _some in ([5, 6], [5, 6, 7, 8, 9, 10], [[5], [6]], 5):
+        case(A.flat, a(3, 3), _key, _some, via=lambda x, key, v: x.flat.__setitem__(key, v))
+case(np.median, of([7, 1, 5, 3]), overwrite_input=True)
+case(np.median, of([[7.0, 1.0, 5.0], [3.0, 2.0, 9.0]]), axis=1, overwrite_input=True)
+
+# As many warnings as there are rows without a number.
+_EMPTY_ROWS = of([[np.nan, np.nan, np.nan], [1.0, np.nan, 2.0], [np.nan, np.nan, np.nan], [3.0, 4.0, 5.0]])
+for _axis in (0, 1, (0, 1), None):
+    case(np.nanmedian, _EMPTY_ROWS, axis=_axis)
+    case(np.nanmedian, a(6, 5, values="nans"), axis=_axis)
+    case(np.nanquantile, _EMPTY_ROWS, [0.2, 0.5], axis=_axis)
+    case(np.nanpercentile, _EMPTY_ROWS, 30, axis=_axis, method="lower")
+case(np.nanmedian, of(np.full((5, 700), np.nan)), axis=1)
+case(np.nanmedian, of(np.full((5, 3), np.nan)), axis=1, keepdims=True)
+case(np.nanmax, _EMPTY_ROWS, axis=1)
+
+# The loops for updates by index go by their own names in warnings, and raise other flags than the loop for any index.
+for _ufunc in (np.maximum, np.minimum, np.fmax, np.add):
+    case(_ufunc.at, of([np.nan, np.inf, 1.0]), [0, 1, 1, 2], of([1.0, -np.inf, np.nan, np.nan]))
+    case(_ufunc.at, of([np.nan, np.inf, 1.0]), slice(None), of([1.0, -np.inf, np.nan]))
+    case(_ufunc.at, of([np.nan, np.inf, 1.0]), True, of([1.0, -np.inf, np.nan]))
+    case(_ufunc.at, of([[np.nan], [np.inf]]), ([0, 1, 1], [0, 0, 0]), of([1.0, -np.inf, np.nan]))
+
+# Reductions without identity refuse axes of no elements, also where there is nothing to be made.
+for _ufunc in (np.maximum, np.fmin, np.subtract, np.logaddexp, np.bitwise_and):
+    for _axis in (0, 1, None):
+        case(_ufunc.reduce, a(0, 0, dtype="i4"), axis=_axis)
+case(np.min, a(0, 2, 0), axis=0)
+case(np.max, a(0, 2, 0), axis=1)
+
+# A cast is told of once, and where NumPy casts: of no element, or of one that is not chosen, it does not.
+case(A.flat, a(dtype="f4"), via=lambda x: operator.setitem(x.flat, 0, 1e300))
+case(A.flat, a(3, dtype="f4"), via=lambda x: operator.setitem(x.flat, 1, np.float64(1e300)))
+for _array in (a(dtype="u4"), a(1, dtype="u4"), a(0, dtype="u4"), a(2, dtype="u4")):
+    for _source in (np.inf, 1e30, -1, 1j, "a", (), [3]):
+        for _casting in ("unsafe", "same_kind"):
+            case(np.copyto, _array, _source, casting=_casting)
+            case(np.copyto, _array, _source, casting=_casting, where=False)
+            case(np.copyto, _array, _source, where=a(dtype="?", values="zeros"), casting=_casting)
+case(np.copyto, a(2, dtype="f4"), 1j)
+
+# A value that does not fit is told of before indices that are out of bounds.
+for _key in ([0, 9], ([0, 9], [0, 7]), (slice(None), [0, 9]), (None, [0, 9, -9])):
+    case(A.__setitem__, a(4, 5), _key, via=lambda x, key: operator.setitem(x, key, np.ones((7, 3))))
+    case(A.__setitem__, a(4, 5), _key, via=lambda x, key: operator.setitem(x, key, "text"))
+    case(A.__setitem__, a(4, 5), _key, via=lambda x, key: operator.setitem(x, key, 1))
+
+# Results are views where NumPy's are, and in its memory order.
+for _array in (a(3, 4), a(3, 4, view="fortran"), a(1, 1), a(0, 0), a(0, 3)):
+    for _function in (
+        lambda x: x[np.zeros((2, 1), int)] if len(x) else None,
+        lambda x: x[:, np.zeros((2, 1), int)] if x.size else None,
+        lambda x: x[None, [0]] if len(x) else None,
+        lambda x: np.take_along_axis(x, np.zeros((1, 1), int), 0) if len(x) else None,
+        lambda x: np.sort(x, axis=0),
+        lambda x: np.repeat(x, 2, axis=0),
+    ):
+        case(A.base, _array, _function, via=lambda x, f: (y := f(x)) is not None and (y.base is None, y.flags.owndata))
+for _view in ("whole", "fortran", "backwards"):
+    for _axis in (0, 1, 2):
+        case(np.maximum.reduceat, a(2, 3, 4, view=_view), [1, 0, 1], axis=_axis)
+        case(np.maximum.reduceat, a(1, 2, 2, view=_view), [0], axis=_axis)
+case(np.tile, a(0, 0), 0, via=lambda x, n: np.tile(np.diagonal(x), n))
+case(np.tile, a(0, 0), (1, 1), via=lambda x, n: np.tile(np.diagonal(x), n))
+
+# Masks without elements fit axes of any extent; what cannot be cast is refused before anything is written.
+_NO_MASK = np.zeros(0, bool)
+for _key in (_NO_MASK, (slice(None), _NO_MASK), (slice(None), None, _NO_MASK), (_NO_MASK, [0]), (_NO_MASK, 0),
+             np.zeros((0, 5), bool), np.zeros((0, 4), bool), np.zeros((2, 0), bool)):  # fmt: skip
+    case(A.__getitem__, a(2, 5), _key, via=lambda x, key: x[key])
+    case(A.__setitem__, a(2, 5), _key, via=lambda x, key: operator.setitem(x, key, 3.0))
+    case(A.__setitem__, a(2, 5), _key, via=lambda x, key: operator.setitem(x, key, np.ones(7)))
+for _source in (np.zeros(3, [("x", "f8"), ("n", "i4")]), np.zeros((), [("x", "f8"), ("n", "i4")])):
+    for _dtype in ("u8", "m8[s]", "S3", "V4"):
+        case(A.__setitem__, a(3, dtype=_dtype, values="zeros") if _dtype != "V4" else of(np.zeros(3, "V4")), _source,
+             via=lambda x, source: operator.setitem(x, ..., source))  # fmt: skip

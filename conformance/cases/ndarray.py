@@ -94,6 +94,10 @@ case(A.__pow__, a(3), 2, 5, via=pow)
 case(A.__matmul__, a(6, 5), a(5, 3), via=operator.matmul, tolerance=BLAS)
 case(A.__matmul__, a(6, 5), 2, via=operator.matmul)
 case(A.__imatmul__, a(5, 5, values="whole"), a(5, 5, values="whole"), via=operator.imatmul)
+for _left, _right in (((3,), (3,)), ((3, 3), (3,)), ((3,), (3, 3)), ((3, 3), (3, 1)), ((1, 3), (3, 3)),
+                      ((3, 3, 3), (3, 3)), ((3, 3), (2, 3, 3)), ((1, 3, 3), (2, 3, 3)), ((3, 3), ()), ((), (3, 3)),
+                      ((3, 2), (3, 3))):  # fmt: skip
+    case(A.__imatmul__, a(*_left, values="whole"), a(*_right, values="whole"), via=operator.imatmul)
 case(A.__eq__, a(5), a(4), via=operator.eq)
 case(A.__lt__, a(5, dtype="U3"), a(5, dtype="U3"), via=operator.lt)
 case(A.__add__, a(5, dtype="M8[s]"), np.timedelta64(3, "h"), via=operator.add)
@@ -200,6 +204,24 @@ for _from in "?bBhHiIlLefdFD":
 case(A.astype, a(6, values="special"), "i4", via=lambda x, t: x.astype(t))
 case(A.astype, a(6, dtype="U5"), "f8", via=lambda x, t: x.astype(t))
 case(A.astype, of(["1.5", "2"]), "f8", via=lambda x, t: x.astype(t))
+for _unit in ("s", "D"):
+    for _short in ("S6", "U6", "U40"):
+        case(A.astype, of(123, f"M8[{_unit}]"), _short, via=lambda x, t: x.astype(t))
+        case(A.astype, of([1, 123], f"M8[{_unit}]"), _short, via=lambda x, t: x.astype(t))
+for _dtype in "dDG":
+    for _array in (of(1, _dtype), a(5, dtype=_dtype)):
+        case(A.__add__, _array, 10**400, via=operator.add)
+        case(A.__mul__, _array, -(10**400), via=operator.mul)
+        case(A.__lt__, _array, 10**400, via=operator.lt)
+        case(A.__add__, _array, int(np.finfo(float).max) + 1, via=operator.add)
+for _text, _kind in (("1.5", "f8"), (b"1.5", "f2"), ("12", "i4"), ("1.5", "i4")):
+    case(A.astype, of(_text), _kind, via=lambda x, t: x.astype(t))
+case(A.swapaxes, a(4, 3), 1, 1, via=lambda x, *axes: x.swapaxes(*axes).flags.owndata)
+case(A.choose, a(5, dtype="i4", values="ones"), np.void(0), a(5), via=lambda x, *p: x.choose(*p))
+case(A.choose, a(5, dtype="i4", values="ones"), a(5), 3.5, via=lambda x, *p: x.choose(*p, mode="wrap"))
+for _texts in (["2020-01-31", "2021"], ["2020-01-31T12", "2021-05", "NaT"], ["2020-01-31", "no date"]):
+    case(A.astype, of(_texts), "M8", via=lambda x, t: x.astype(t), declines="the unit of dates depends on all texts")
+    case(A.astype, of(_texts), "M8[s]", via=lambda x, t: x.astype(t))
 case(A.__array_ufunc__, a(6, 5), via=lambda x: x.__array_ufunc__(np.add, "__call__", x, 1))
 case(A.__array_function__, a(6, 5), via=lambda x: x.__array_function__(np.flip, (type(x),), (x,), {}))
 case(A.__array_wrap__, a(3), plain(6, 5), via=lambda x, y: x.__array_wrap__(y) + 0)
@@ -221,10 +243,17 @@ case(A.getfield, a(6, 5), "i4", 6, via=lambda x, t, o: x.getfield(t, o))
 case(A.setfield, a(6, 5), 3, "i2", 2, via=lambda x, v, t, o: x.setfield(v, t, o))
 case(A.partition, a(7, values="distinct"), 3, via=lambda x, k: np.sort(x) if x.partition(k) is None else 0)
 case(A.partition, a(7, values="distinct"), 9, via=lambda x, k: x.partition(k))
+case(A.partition, a(3, 4, values="distinct"), 1, None, via=lambda x, *p: x.partition(*p))
+for _axis in (0, None, 1.0):
+    case(A.sort, a(3, 4, values="distinct"), axis=_axis, via=lambda x, axis: x.sort(axis=axis))
 case(A.argpartition, a(7, values="distinct"), 3, via=lambda x, k: x[x.argpartition(k)[k]])
 case(A.choose, a(5, dtype="i4", values="ones"), [a(5), a(5)], via=lambda x, c: x.choose(c, mode="clip"))
 case(A.resize, a(6, 5), via=lambda x: (y := x.copy(), y.resize((3, 4), refcheck=False))[0])
 case(A.resize, a(6, 5), via=lambda x: (y := x.copy(), y.resize(7, 7, refcheck=False))[0])
+case(A.resize, a(6, 5), via=lambda x: (y := x.copy()[...], y.resize(5, 6), y.base.fill(3))[0])
+case(A.resize, a(10, 0), via=lambda x: (y := x[...], y.resize((0, 100)))[0])
+case(A.ravel, a(5), "F", via=lambda x, order: x.ravel(order).flags.owndata)
+case(A.flat, a(*(1,) * 33), via=lambda x: x.flat)
 case(A.resize, a(6, 5), via=lambda x: x.T[1:].resize(3, refcheck=False))
 case(A.to_device, a(6, 5), "cpu", via=lambda x, d: x.to_device(d))
 case(A.to_device, a(6, 5), "cuda", via=lambda x, d: x.to_device(d))

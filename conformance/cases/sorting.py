@@ -160,6 +160,7 @@ case(np.array_equal, a(6, 5), a(5))
 case(np.array_equal, a(3, dtype="U3"), a(3, dtype="U3"))
 case(np.array_equiv, a(1, 5, values="ones"), a(6, 5, values="ones"))
 case(np.array_equiv, a(4), a(5))
+case(np.array_equiv, a(4), a(4, dtype="U3"))
 
 # Keywords.
 case(np.partition, a(9, values="distinct"), 3, kind="introselect",

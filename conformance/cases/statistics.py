@@ -156,6 +156,7 @@ case(np.quantile, a(9), 0.5, weights=plain(9, values="ones"), method="inverted_c
 case(np.histogram, a(23), 5)
 case(np.histogram, a(23), [-1.0, 0.0, 0.25, 2.0], density=True, tolerance=SUMS)
 case(np.histogram, a(23, dtype="M8[s]"), [-1.0, 0.0, 0.25, 2.0])
+case(np.histogram, a(0, dtype="M8[s]"), [-1.0, 0.0, 0.25, 2.0])
 case(np.histogram, a(23), 4, weights=a(23, values="ones"))
 case(np.histogram, a(23), 4, weights=a(23, dtype="D"), tolerance=SUMS)
 case(np.histogram, a(23), 4, weights=a(23, dtype="i4"), density=True, tolerance=SUMS)

@@ -241,6 +241,16 @@ def reductions(ufunc: np.ufunc) -> None:
             case(ufunc.reduce, a(40, values="special"))
 
 
+for _shape, _axis in (((0, 0), 1), ((0, 3), 1), ((3, 0), 1), ((4, 0, 0), (0, 1)), ((0, 4, 0), 1), ((0, 0), ())):
+    for _ufunc in (np.maximum, np.fmin, np.add):
+        case(_ufunc.reduce, a(*_shape), axis=_axis)
+for _ufunc in (np.add, np.multiply):
+    case(_ufunc.accumulate, a(7, values="whole"), out=a(7, dtype=">f8"), tolerance=ROUNDED[_ufunc.__name__])
+case(np.divmod, a(6), 2.0, out=(a(6), ...))
+case(np.negative, a(6), out=(...,))
+case(np.add.reduce, a(6, 5), out=(...,))
+
+
 def generalised(ufunc: np.ufunc) -> None:
     """Cases of matmul and its kind."""
     for shapes in GENERALISED[ufunc.__name__]:

@@ -29,7 +29,9 @@ from numpy_dist.dispatch.core.signatures import NUMPY_VERSION
 from numpy_dist.settings import config
 
 __all__ = [
+    "OF_SOME_ELEMENT",
     "ROUNDING",
+    "SPURIOUS",
     "STRIDE_DEPENDENT",
     "Difference",
     "StrideDependent",

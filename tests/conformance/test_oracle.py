@@ -133,3 +133,27 @@ def test_a_tolerance_counts_in_the_dtype_in_which_a_result_was_computed():
 def test_overlapping_memory_is_no_reason_for_wrong_values():
     problems = _problems(np.cbrt, (a(1000),), **_moved(np.cbrt, wrong=1e-9))
     assert len(problems) == 2 and problems[0].startswith("1000 of 1000 values of result differ")
+
+
+def _warned_again(x):
+    for _ in range(1 + engine.is_handle(x)):
+        warnings.warn("again", RuntimeWarning, stacklevel=2)
+    return x * 1
+
+
+def test_a_warning_that_is_given_twice_is_noticed():
+    (problem,) = _problems(np.positive, (a(6, 5),), via=_warned_again)
+    assert "2 times" in problem
+
+
+def test_signs_of_zeros_are_noticed_also_within_a_tolerance():
+    zeros, minus = np.zeros(3), -np.zeros(3)
+    assert list(differences(minus, zeros, Tolerance(64, "sums")))
+    assert list(differences(-0.0, 0.0, None))
+    assert list(differences(np.array([-0.0], object), np.array([0.0], object), None))
+
+
+def test_results_that_share_memory_where_those_of_numpy_do_not_are_noticed():
+    found = _problems(np.positive, (a(6, 5),), via=lambda x: x[...] if engine.is_handle(x) else x.copy())
+    assert any("shares_memory" in text for text in found)
+    assert any("argument 0, afterwards," in text for text in found)
