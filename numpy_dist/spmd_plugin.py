@@ -27,6 +27,7 @@ import hypothesis
 import pytest
 
 from numpy_dist.comm import detect, devices, launchers
+from numpy_dist.engine import lazily_recorded
 from numpy_dist.spmd_testing import Agreement, watchdog
 
 SELECTION_VARIABLE = "NUMPY_DIST_TEST_SELECTION"
@@ -79,6 +80,13 @@ def pytest_configure(config: pytest.Config) -> None:
     inner = InnerRun(config)
     config.stash[inner_key] = inner
     config.pluginmanager.register(inner, "spmd-inner-run")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol() -> Generator[None, Any, Any]:
+    """Fusion also under test: pytest records all warnings of a test, and would have statements executed at once."""
+    with lazily_recorded():
+        return (yield)
 
 
 @pytest.hookimpl(trylast=True)
