@@ -26,6 +26,7 @@ from typing import Any, NoReturn, Protocol
 from numpy_dist.comm import system_exit
 from numpy_dist.comm.base import caller_line
 from numpy_dist.comm.last_resort import LastResort
+from numpy_dist.comm.signals import AgreedSignals
 from numpy_dist.errors import LauncherError, RankError
 
 __all__ = ["EndNotice", "ExitGuard", "exit_code", "program_part"]
@@ -89,6 +90,7 @@ class Ending(Protocol):
     rank: int
     size: int
     ended: dict[int, EndNotice]
+    signals: AgreedSignals
 
     def look_for_notices(self) -> None: ...
     def announce(self, code: int, reason: str, failed: bool, exits: bool, claims: bool) -> None: ...
@@ -225,6 +227,8 @@ class ExitGuard:
         if sys._getframe().f_back is not None or hasattr(sys, "ps1") or sys.flags.interactive:
             self._previous_hook(kind, value, trace)
             return
+        if self._communicator is not None and os.getpid() == self._pid:
+            self._communicator.signals.close()
         code = _INTERRUPTED if issubclass(kind, KeyboardInterrupt) else self._code_of(value)
         trace = program_part(trace)
         value = value.with_traceback(trace)

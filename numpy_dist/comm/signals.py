@@ -110,7 +110,7 @@ class AgreedSignals:
     handlers that each rank has for what was told. If a program is executed before that, the rank asks the others in a
     *round* how many programs each has executed; all handle the signal when they have executed as many as the foremost.
     A signal on which ranks do not agree for `PATIENCE` seconds is handled by the rank that has met it; the others learn
-    of that as they do of any error.
+    of that as they do of any error. No handler interrupts the end of a program (`close`).
     """
 
     def __init__(self) -> None:
@@ -119,6 +119,7 @@ class AgreedSignals:
         self._noted: dict[int, tuple[float, FrameType | None]] = {}  # by number: when, and what was interrupted
         self._agreed: list[int] = []
         self._pid = os.getpid()
+        self._closed = False
         self._executed = 0
         self._handled = False  # in a collective, since the last execution
         self._round = 0
@@ -140,6 +141,11 @@ class AgreedSignals:
         self._channel = channel
         self._install()
 
+    def close(self) -> None:
+        """Handle no signals any more: the program has ended, and the ranks tell each other how."""
+        self._closed = True
+        self._noted.clear()
+
     def _install(self) -> None:
         """Stand before the handlers that there are now, in the main thread."""
         if threading.get_ident() != threading.main_thread().ident:
@@ -154,9 +160,11 @@ class AgreedSignals:
                 _signal.signal(number, _Noting(self, handler))
 
     def note(self, number: int, frame: FrameType | None) -> bool:
-        """Whether a signal that has come waits for the other ranks."""
+        """Whether a signal that has come is not to be handled now: it waits for the other ranks, or comes too late."""
         if os.getpid() != self._pid or not self._depth and not _is_within(frame):
             return False
+        if self._closed:
+            return True
         now = time.monotonic()
         since, _ = self._noted.setdefault(number, (now, frame))
         if now - since >= PATIENCE:
@@ -266,8 +274,8 @@ _OUTSIDE = ("cli", "conformance", "__main__.py", "spmd_plugin.py", "spmd_testing
 
 
 def _is_within(frame: FrameType | None) -> bool:
-    """Whether code of this library is being executed, or what it has called."""
-    while frame is not None:
+    """Whether code of this library is being executed, or what it has called: not the program that it has launched."""
+    while frame is not None and "_launcher_frame" not in frame.f_code.co_varnames:  # as in `exits.program_part`
         name = frame.f_code.co_filename
         if name.startswith(_PACKAGE) and not name[len(_PACKAGE) :].startswith(_OUTSIDE):
             return True

@@ -317,8 +317,43 @@ def test_signals_end_the_job(mpi: None, start: Callable[[str, str], subprocess.P
     process.send_signal(number)
     _, errors = process.communicate(timeout=SOON)
     assert process.returncode == 128 + number
-    assert errors.count("Traceback") <= 1
+    assert errors.count("Traceback") <= 1, errors
     assert gone(below)
+
+
+# The ranks have met the interrupt, and rank 1 takes longer to report its error than an interrupt waits for others.
+SLOW_REPORT = (
+    PREAMBLE
+    + """
+import traceback
+from numpy_dist.comm import exits, signals
+exits._LEAVE_SECONDS = 20.0
+def slowly(*arguments, format_exception=traceback.format_exception):
+    traceback.format_exception = format_exception
+    end = time.monotonic() + signals.PATIENCE + 0.5
+    while time.monotonic() < end:
+        time.sleep(0.01)
+    return format_exception(*arguments)
+if comm.rank == 1:
+    traceback.format_exception = slowly
+comm.barrier()
+print("ready")
+if comm.rank == 0:
+    time.sleep(100)
+others_wait()
+"""
+)
+
+
+def test_an_interrupt_does_not_meet_the_report_of_an_error(
+    mpi: None, start: Callable[[str, str], subprocess.Popen[str]]
+) -> None:
+    process = start("-n 2", SLOW_REPORT)
+    time.sleep(0.5)  # until rank 1 waits, too
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=SOON)
+    assert process.returncode == 130
+    assert errors.count("Traceback") == 1 and "sys.excepthook" not in errors, errors
 
 
 STUBBORN = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 from collections.abc import Iterator
 from types import FrameType
 from typing import Any
@@ -12,7 +13,7 @@ import pytest
 
 import numpy_dist
 from numpy_dist import engine
-from numpy_dist.comm import signals
+from numpy_dist.comm import detect, signals
 
 pytestmark = pytest.mark.spmd(ranks=(2, 3))
 
@@ -133,3 +134,7 @@ def test_a_handler_that_returns_is_called_on_every_rank_once(comm: Any, monkeypa
         assert float((x + 1).max()) == 30.0
     assert float((x + 2).max()) == 31.0
     assert called == [NUMBER] and _all_alike(comm, called)
+
+
+def test_a_program_that_is_launched_is_not_within_the_library() -> None:
+    assert not detect.run_guarded(lambda: signals._is_within(sys._getframe()))
