@@ -35,7 +35,7 @@ SEGMENT = 1 << 24  # bytes of shared memory that are made at once
 _ALIGN = 256
 
 
-class Side(Protocol):
+class SideStream(Protocol):
     """A stream beside the one on which a memory works."""
 
     def follow(self) -> None:
@@ -67,7 +67,7 @@ class DeviceMemory(Memory, Protocol):
         """What MPI is given for a buffer of bytes."""
 
     def after(self, mark: Any) -> None:
-        """What is asked for from now on happens after what lies before a mark of a `Side`."""
+        """What is asked for from now on happens after what lies before a mark of a `SideStream`."""
 
     def share(self, nbytes: int) -> tuple[Array, bytes]:
         """Memory that other processes can open, outside of any pool, and the handle by which they do."""
@@ -86,7 +86,7 @@ class Links(Protocol):
     def facts(self, comm: Any) -> Facts:
         """What this rank says of itself."""
 
-    def side(self) -> Side:
+    def side(self) -> SideStream:
         """A stream of its own."""
 
     def connect(self, comm: Any, side: Any) -> None:

@@ -53,7 +53,7 @@ def _temps(step: Step | ReduceStep) -> list[Temp]:
     return _reads(step) + [x for x in outputs if isinstance(x, Temp)]
 
 
-class Scratch:
+class TileScratch:
     """Tile-shaped arrays over the slots.
 
     Parameters

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from numpy_dist.backends.base import ReduceStep, Step, Temp
-from numpy_dist.backends.scratch import Scratch, assign_slots
+from numpy_dist.backends.scratch import TileScratch, assign_slots
 from numpy_dist.backends.summation import Blocks, Chunks, Leading, neutral, tree_of
 from numpy_dist.ir.ops import wants_ascending
 
@@ -74,7 +74,7 @@ class TileSteps:
     def __init__(self, steps: Sequence[Step | ReduceStep], shape: tuple[int, ...], current: list[int]) -> None:
         self._arrays: list[np.ndarray] = []
         self._places: dict[Any, int] = {}
-        self._scratch = Scratch(assign_slots(steps))
+        self._scratch = TileScratch(assign_slots(steps))
         self._current = current
         self._shape = shape
         operands = [x for s in steps for x in _operands(s)]

@@ -22,7 +22,7 @@ SECONDS = 8.0
 
 
 @dataclass(frozen=True)
-class Case:
+class ProgramCase:
     """One program at one size.
 
     Attributes
@@ -105,12 +105,12 @@ def _plate(size: int) -> tuple:
 
 LONG, NOT_BEHIND = 4 * 10**7, ">= 0.909"
 CASES = (
-    Case("stencil", "5-point stencil", relax, _plate, 4000, 500, ">= 8", "<= 1.15", steps=10, ranks="<= 1.25"),
-    Case("smooth27", "27-point stencil", programs.smooth27, _cube, 256, 40, ">= 8", steps=1),
-    Case("black_scholes", "Black-Scholes", programs.black_scholes, _options, 10**7, 10**5, ">= 6"),
-    Case("softmax", "softmax of rows of 2,000", programs.softmax, _scores, 10_000, 100, ">= 4", exact=False),
+    ProgramCase("stencil", "5-point stencil", relax, _plate, 4000, 500, ">= 8", "<= 1.15", steps=10, ranks="<= 1.25"),
+    ProgramCase("smooth27", "27-point stencil", programs.smooth27, _cube, 256, 40, ">= 8", steps=1),
+    ProgramCase("black_scholes", "Black-Scholes", programs.black_scholes, _options, 10**7, 10**5, ">= 6"),
+    ProgramCase("softmax", "softmax of rows of 2,000", programs.softmax, _scores, 10_000, 100, ">= 4", exact=False),
     *(
-        Case(function.__name__, title, function, _uniform(count), LONG, 10**6, goal, exact=exact)
+        ProgramCase(function.__name__, title, function, _uniform(count), LONG, 10**6, goal, exact=exact)
         for function, title, count, goal, exact in [
             (programs.squared_distance, "((x - y)**2).sum()", 2, ">= 3", False),
             (programs.variance, "var", 1, ">= 3", False),
@@ -121,22 +121,24 @@ CASES = (
             (programs.largest, "max", 1, NOT_BEHIND, True),
         ]
     ),
-    Case("circle", "sin(x)**2 + cos(x)**2", programs.circle, _uniform(1, -10, 10), 2 * 10**7, 10**5, ">= 1.9"),
-    Case("multiply_add", "a*b + c", programs.multiply_add, _uniform(3), 10**7, 10**6, ">= 1.9", "<= 1.2"),
-    Case("cg", "conjugate gradients", programs.conjugate_gradients, _square, 1000, 200, ">= 5", exact=False, steps=20),
-    Case("k_means", "k-means, 8 centres", programs.k_means, _points, 10**6, 10**5, ">= 3", exact=False, steps=5),
-    Case("gray_scott", "Gray-Scott", programs.gray_scott, _substances, 2000, 300, ">= 5", steps=10),
-    Case("small", "5-point stencil in cache", relax, _plate, 200, 200, ">= 2.5", steps=2000),
+    ProgramCase("circle", "sin(x)**2 + cos(x)**2", programs.circle, _uniform(1, -10, 10), 2 * 10**7, 10**5, ">= 1.9"),
+    ProgramCase("multiply_add", "a*b + c", programs.multiply_add, _uniform(3), 10**7, 10**6, ">= 1.9", "<= 1.2"),
+    ProgramCase(
+        "cg", "conjugate gradients", programs.conjugate_gradients, _square, 1000, 200, ">= 5", exact=False, steps=20
+    ),
+    ProgramCase("k_means", "k-means, 8 centres", programs.k_means, _points, 10**6, 10**5, ">= 3", exact=False, steps=5),
+    ProgramCase("gray_scott", "Gray-Scott", programs.gray_scott, _substances, 2000, 300, ">= 5", steps=10),
+    ProgramCase("small", "5-point stencil in cache", relax, _plate, 200, 200, ">= 2.5", steps=2000),
 )
 
 
-def _arguments(case: Case, size: int, steps: int, convert: Callable[[np.ndarray], Any]) -> tuple:
+def _arguments(case: ProgramCase, size: int, steps: int, convert: Callable[[np.ndarray], Any]) -> tuple:
     """New arguments of a program."""
     arguments = (convert(x) if isinstance(x, np.ndarray) else x for x in case.make(size))
     return (*arguments, *((steps,) if steps else ()))
 
 
-def _check(case: Case, who: str, expected: Any, result: Any, exact: bool) -> None:
+def _check(case: ProgramCase, who: str, expected: Any, result: Any, exact: bool) -> None:
     for theirs, own in zip(_as_arrays(expected), _as_arrays(result), strict=True):
         if exact and not np.array_equal(theirs, own):
             raise SystemExit(f"{case.title}: {who}'s result is not NumPy's to the last bit")
@@ -149,7 +151,7 @@ def _as_arrays(result: Any) -> list[np.ndarray]:
     return [x.gather() if engine.is_handle(x) else np.asarray(x) for x in parts]
 
 
-def measure(case: Case, quick: bool, threads: int) -> list[Row]:
+def measure(case: ProgramCase, quick: bool, threads: int) -> list[Row]:
     """The rows of a case: one, and one more where it is run on ranks too."""
     size, steps = (case.quick, min(case.steps, 20)) if quick else (case.size, case.steps)
     by_numpy, by_us, by_hand = (_arguments(case, size, steps, how) for how in (_own, numpy_dist.asarray, _own))
@@ -186,7 +188,7 @@ def _extent(size: int, steps: int) -> str:
     return text + (f", {steps} steps" if steps else "")
 
 
-def _rows(case: Case, title: str, seconds: dict[str, list[float]], threads: int) -> list[Row]:
+def _rows(case: ProgramCase, title: str, seconds: dict[str, list[float]], threads: int) -> list[Row]:
     middle = {name: statistics.median(times) for name, times in seconds.items()}
 
     def row(name: str, ours: str, goal: str, peer: str, peer_name: str, target: str) -> Row:

@@ -30,7 +30,7 @@ ROUNDS = 7
 
 
 @dataclass(frozen=True)
-class Case:
+class GPUCase:
     """A program on the arrays that `make(size)` returns.
 
     Attributes
@@ -68,24 +68,24 @@ def _step_bytes(shape: tuple[int, int]) -> int:
 
 
 CASES = [
-    Case("stencil 12,264 x 1,000", lambda x: relax(x, STEPS), _random, (12_264, 1000), (300, 200),
+    GPUCase("stencil 12,264 x 1,000", lambda x: relax(x, STEPS), _random, (12_264, 1000), (300, 200),
          _step_bytes, ">= 0.75", "<= 0.25"),
-    Case("stencil 8192 x 8192", lambda x: relax(x, STEPS), _random, (8192, 8192), (400, 400),
+    GPUCase("stencil 8192 x 8192", lambda x: relax(x, STEPS), _random, (8192, 8192), (400, 400),
          _step_bytes, ">= 0.75", "<= 0.25"),
-    Case("Black-Scholes", lambda *x: prices(*x), _options, 10**8, 10**4, None, "", "<= 0.2"),
-    Case("matmul", lambda x: x @ x, _random, (8192, 8192), (64, 64), None, "", "<= 1.1"),
-    Case("fft along rows", lambda x: np.fft.fft(x, axis=1), _random, (8192, 8192), (64, 64), None, "", "<= 1.1"),
-    Case("sort", np.sort, _random, 10**8, 10**4, None, "", "<= 1.1"),
-    Case("argsort", np.argsort, _random, 10**8, 10**4),
-    Case("median", np.median, _random, 10**8, 10**4),
-    Case("cumsum", np.cumsum, _random, 10**8, 10**4),
-    Case("x[x > 0.5]", lambda x: x[x > 0.5], _random, 10**8, 10**4),
-    Case("inverses", np.linalg.inv, _random, (100_000, 16, 16), (50, 4, 4)),
-    Case("sum", lambda x: x.sum(), _random, 10**8, 10**4, lambda n: 8 * n, ">= 0.75", "<= 1.1"),
+    GPUCase("Black-Scholes", lambda *x: prices(*x), _options, 10**8, 10**4, None, "", "<= 0.2"),
+    GPUCase("matmul", lambda x: x @ x, _random, (8192, 8192), (64, 64), None, "", "<= 1.1"),
+    GPUCase("fft along rows", lambda x: np.fft.fft(x, axis=1), _random, (8192, 8192), (64, 64), None, "", "<= 1.1"),
+    GPUCase("sort", np.sort, _random, 10**8, 10**4, None, "", "<= 1.1"),
+    GPUCase("argsort", np.argsort, _random, 10**8, 10**4),
+    GPUCase("median", np.median, _random, 10**8, 10**4),
+    GPUCase("cumsum", np.cumsum, _random, 10**8, 10**4),
+    GPUCase("x[x > 0.5]", lambda x: x[x > 0.5], _random, 10**8, 10**4),
+    GPUCase("inverses", np.linalg.inv, _random, (100_000, 16, 16), (50, 4, 4)),
+    GPUCase("sum", lambda x: x.sum(), _random, 10**8, 10**4, lambda n: 8 * n, ">= 0.75", "<= 1.1"),
 ]  # fmt: skip
 
 
-class Side:
+class Contender:
     """Runs programs on one kind of arrays, and waits for them."""
 
     def __init__(self, array: Callable[[np.ndarray], Any], wait: Callable[[], None]) -> None:
@@ -100,7 +100,7 @@ class Side:
         return time.perf_counter() - begin
 
 
-def _ours() -> Side:
+def _ours() -> Contender:
     rt: Any = engine.runtime()
 
     def wait() -> None:
@@ -108,14 +108,14 @@ def _ours() -> Side:
         rt.backend.fence()
         rt.comm.barrier()
 
-    return Side(lambda x: numpy_dist.asarray(x), wait)
+    return Contender(lambda x: numpy_dist.asarray(x), wait)
 
 
-def _plain() -> Side:
+def _plain() -> Contender:
     if engine.runtime().backend.name != "cupy":
-        return Side(np.array, lambda: None)
+        return Contender(np.array, lambda: None)
     cupy = importlib.import_module("cupy")
-    return Side(cupy.asarray, lambda: cupy.cuda.get_current_stream().synchronize())
+    return Contender(cupy.asarray, lambda: cupy.cuda.get_current_stream().synchronize())
 
 
 def _device() -> str:
@@ -125,7 +125,7 @@ def _device() -> str:
     return f"{runtime.getDeviceProperties(0)['name'].decode()}, driver {runtime.driverGetVersion()}"
 
 
-def bandwidth(plain: Side, nbytes: int) -> float:
+def bandwidth(plain: Contender, nbytes: int) -> float:
     """Bytes a second that a copy moves, reading and writing."""
     source, target = plain.array(np.zeros(nbytes // 8)), plain.array(np.zeros(nbytes // 8))
 
@@ -135,7 +135,7 @@ def bandwidth(plain: Side, nbytes: int) -> float:
     return 2 * nbytes / min(plain.seconds(copy, (target, source)) for _ in range(ROUNDS))
 
 
-def measured(case: Case, quick: bool, ours: Side, plain: Side | None, speed: float) -> Row:
+def measured(case: GPUCase, quick: bool, ours: Contender, plain: Contender | None, speed: float) -> Row:
     """One row; sides take turns."""
     size = case.quick if quick else case.size
     made = case.make(size)
@@ -158,7 +158,7 @@ def measured(case: Case, quick: bool, ours: Side, plain: Side | None, speed: flo
     )  # fmt: skip
 
 
-def host_time(quick: bool, ours: Side) -> Row:
+def host_time(quick: bool, ours: Contender) -> Row:
     """What a fused group of a small loop costs on the host; a step is one group."""
     steps = 50 if quick else 2000
     grid = ours.array(np.random.default_rng(1).random((200, 200)))

@@ -23,7 +23,7 @@ RANKS = 2
 
 
 @dataclass(frozen=True)
-class Case:
+class OperationCase:
     """An operation on the arrays that `make(size)` returns."""
 
     title: str
@@ -66,22 +66,24 @@ def _scatter(x: Any, i: Any) -> Any:
 
 TEN_MILLIONS, FORTY_MILLIONS = 10**7, 4 * 10**7
 CASES = {
-    "sort": Case("sort", np.sort, _uniform, TEN_MILLIONS, ">= 1.6"),
-    "argsort": Case("argsort", np.argsort, _uniform, TEN_MILLIONS, ">= 1.6"),
-    "median": Case("median", np.median, _uniform, FORTY_MILLIONS, ">= 2"),
-    "percentile": Case("percentile, 5 of them", lambda x: np.percentile(x, [1, 25, 50, 75, 99]), _uniform,
+    "sort": OperationCase("sort", np.sort, _uniform, TEN_MILLIONS, ">= 1.6"),
+    "argsort": OperationCase("argsort", np.argsort, _uniform, TEN_MILLIONS, ">= 1.6"),
+    "median": OperationCase("median", np.median, _uniform, FORTY_MILLIONS, ">= 2"),
+    "percentile": OperationCase("percentile, 5 of them", lambda x: np.percentile(x, [1, 25, 50, 75, 99]), _uniform,
                        FORTY_MILLIONS, ">= 2"),
-    "unique": Case("unique", np.unique, _numbers, TEN_MILLIONS, ">= 1.5"),
-    "bincount": Case("bincount", np.bincount, _numbers, TEN_MILLIONS, ">= 1.5"),
-    "histogram": Case("histogram, 50 bins", lambda x: np.histogram(x, 50)[0], _uniform, TEN_MILLIONS, ">= 1.5"),
-    "cumsum": Case("cumsum", np.cumsum, _uniform, TEN_MILLIONS, ">= 1.3"),
-    "transpose": Case("copy of the transpose", lambda x: x.T.copy(), _square, 5000, ">= 1.3"),
-    "mask": Case("boolean mask", lambda x: x[x > 0.5], _uniform, TEN_MILLIONS, ">= 1.3"),
-    "gather": Case("x[i]", _gather, _positions, TEN_MILLIONS, ">= 1.3"),
-    "scatter": Case("x[i] = y", _scatter, _positions, TEN_MILLIONS, ">= 1.3"),
-    "solve": Case("solve, one right-hand side", lambda a: np.linalg.solve(a, a[:, 0]), _definite, 3000, ""),
-    "inverse": Case("inverse", np.linalg.inv, _definite, 3000, ""),
-    "cholesky": Case("Cholesky factor", np.linalg.cholesky, _definite, 3000, ""),
+    "unique": OperationCase("unique", np.unique, _numbers, TEN_MILLIONS, ">= 1.5"),
+    "bincount": OperationCase("bincount", np.bincount, _numbers, TEN_MILLIONS, ">= 1.5"),
+    "histogram": OperationCase(
+        "histogram, 50 bins", lambda x: np.histogram(x, 50)[0], _uniform, TEN_MILLIONS, ">= 1.5"
+    ),
+    "cumsum": OperationCase("cumsum", np.cumsum, _uniform, TEN_MILLIONS, ">= 1.3"),
+    "transpose": OperationCase("copy of the transpose", lambda x: x.T.copy(), _square, 5000, ">= 1.3"),
+    "mask": OperationCase("boolean mask", lambda x: x[x > 0.5], _uniform, TEN_MILLIONS, ">= 1.3"),
+    "gather": OperationCase("x[i]", _gather, _positions, TEN_MILLIONS, ">= 1.3"),
+    "scatter": OperationCase("x[i] = y", _scatter, _positions, TEN_MILLIONS, ">= 1.3"),
+    "solve": OperationCase("solve, one right-hand side", lambda a: np.linalg.solve(a, a[:, 0]), _definite, 3000, ""),
+    "inverse": OperationCase("inverse", np.linalg.inv, _definite, 3000, ""),
+    "cholesky": OperationCase("Cholesky factor", np.linalg.cholesky, _definite, 3000, ""),
 }  # fmt: skip
 
 

@@ -54,7 +54,7 @@ def limited(seconds: float) -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
 
 
-class Kernel:
+class Benchmark:
     """One of NPBench's benchmarks.
 
     Parameters
@@ -122,7 +122,7 @@ def is_same(ours: list[Any], theirs: list[Any]) -> bool:
     return True
 
 
-def measure(kernel: Kernel, preset: str | None, limit: float) -> dict[str, Any]:
+def measure(kernel: Benchmark, preset: str | None, limit: float) -> dict[str, Any]:
     """The row of a kernel."""
     import numpy_dist
 
@@ -184,7 +184,7 @@ def main() -> None:
     rows = []
     for name in options.only or names:
         try:
-            kernel = Kernel(names[name])
+            kernel = Benchmark(names[name])
         except ImportError as error:
             rows.append({"kernel": name, "failed": str(error)})
         else:

@@ -19,7 +19,7 @@ from numpy_dist.conformance import known_differences
 from numpy_dist.conformance.known_differences import Difference
 
 
-class Communicator:
+class AdapterCommunicator:
     """The ranks of a program that has one."""
 
     rank, size = 0, 1
@@ -107,7 +107,7 @@ class Adapter:
     @property
     def comm(self) -> Any:
         """The ranks on which the case runs."""
-        return Communicator()
+        return AdapterCommunicator()
 
 
 def _to_be_written(adapter: Adapter) -> NoReturn:

@@ -35,7 +35,7 @@ from numpy_dist.errors import RankError
 from numpy_dist.settings import config
 from numpy_dist.spmd_testing import ALLOCATION, BACKEND, COMMUNICATION, inject, run_simulated
 
-__all__ = ["EXAMPLES", "Row", "examples_folder", "real_rows", "simulated_rows"]
+__all__ = ["EXAMPLES", "FaultRow", "examples_folder", "real_rows", "simulated_rows"]
 
 ROOT = Path(numpy_dist.__file__).resolve().parent.parent
 # Examples and their arguments: small, and so that every kind of communication is among them.
@@ -91,7 +91,7 @@ SIMULATED_KINDS = ("exception", "exit", "failed allocation")  # the others would
 
 
 @dataclass
-class Row:
+class FaultRow:
     """All faults of one kind in one example at one number of ranks.
 
     Attributes
@@ -192,7 +192,7 @@ def _judged(victim: int, ends: list[Any]) -> str | None:
 
 def simulated_rows(
     folder: Path, ranks: Sequence[int] = SIMULATED_RANKS, every: int = 1, examples: Sequence[str] = tuple(_ARGUMENTS)
-) -> Iterator[Row]:
+) -> Iterator[FaultRow]:
     """Inject a fault at every call (of `PROGRAMS`, at some), of the last rank and the first by turns."""
     for example in filter(available, examples):
         path = folder / example
@@ -206,8 +206,8 @@ def simulated_rows(
                     yield _simulated_row(path, count, victim, kind, every)
 
 
-def _simulated_row(path: Path, ranks: int, victim: int, kind: str, every: int) -> Row:
-    row = Row("simulated", path.name, ranks, kind)
+def _simulated_row(path: Path, ranks: int, victim: int, kind: str, every: int) -> FaultRow:
+    row = FaultRow("simulated", path.name, ranks, kind)
     calls, ends = _run_once(path, ranks, victim, -1, kind)
     if any(ends):
         raise RuntimeError(f"{path.name} fails without any fault: {[end for end in ends if end]}")
@@ -226,7 +226,7 @@ def _simulated_row(path: Path, ranks: int, victim: int, kind: str, every: int) -
 # -- real jobs -------------------------------------------------------------------------------------------------------
 
 
-def _start(launcher: str, path: Path, ranks: int, victim: int, position: int, kind: str) -> jobs.Job:
+def _start(launcher: str, path: Path, ranks: int, victim: int, position: int, kind: str) -> jobs.JobEnd:
     """Run an example as a job in which one rank fails; its script is this module, which runs the example."""
     fault = ["-m", __name__ if __name__ != "__main__" else "numpy_dist.conformance.faults", "--fault"]
     program = [*fault, f"{victim}:{position}:{kind}", str(path), *_ARGUMENTS[path.name]]
@@ -246,7 +246,7 @@ def _act(fault: str, path: Path, arguments: Sequence[str]) -> None:
         print(f"\ncalls: {len(calls)}", flush=True)
 
 
-def _judged_job(job: jobs.Job, kind: str, most_seconds: float = jobs.MostSeconds) -> str | None:
+def _judged_job(job: jobs.JobEnd, kind: str, most_seconds: float = jobs.MostSeconds) -> str | None:
     """What is wrong with how a job has ended."""
     if job.hung:
         return f"it hangs; it has printed: {job.text[-1000:]}"
@@ -264,14 +264,14 @@ def _judged_job(job: jobs.Job, kind: str, most_seconds: float = jobs.MostSeconds
     return None
 
 
-def real_rows(folder: Path, positions: int = 3, examples: Sequence[str] = tuple(_ARGUMENTS)) -> Iterator[Row]:
+def real_rows(folder: Path, positions: int = 3, examples: Sequence[str] = tuple(_ARGUMENTS)) -> Iterator[FaultRow]:
     """Inject faults at some calls of real jobs (`PROGRAMS`: at one): 2 to 4 ranks, under both launchers, by turns."""
     number = 0
     for example in filter(available, examples):
         for kind in KINDS:
             ranks, launcher = 2 + number % 3, ("mpiexec", "run")[number % 2]
             victim, number = number % ranks, number + 1
-            row = Row(launcher, example, ranks, kind)
+            row = FaultRow(launcher, example, ranks, kind)
             count = _start(launcher, folder / example, ranks, victim, -1, kind)
             found = [line for line in count.output.splitlines() if "calls: " in line]
             if count.code or not found:
@@ -309,7 +309,7 @@ no process, shared memory or file left behind. Seconds are those of the longest 
 """
 
 
-def table(rows: Sequence[Row], minutes: float, every: int) -> str:
+def table(rows: Sequence[FaultRow], minutes: float, every: int) -> str:
     """The page."""
     faults, problems = sum(row.faults for row in rows), sum(len(row.problems) for row in rows)
     text = _HEAD.format(

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from numpy_dist.cli import processes
 from numpy_dist.comm import detect
 
-__all__ = ["HEADER", "Job", "MostSeconds", "command", "run"]
+__all__ = ["HEADER", "JobEnd", "MostSeconds", "command", "run"]
 
 HEADER = "Traceback (most recent call last)"
 MostSeconds = 10.0  # within which a job ends once one rank has failed
@@ -24,7 +24,7 @@ _SHARED_MEMORY = Path("/dev/shm")
 _OURS = ("NUMPY_DIST_", "PYTHONHASHSEED", "NUMBA_NUM", "PMI", "HYDRA", "MPI_LOCAL", "OMPI_", "_NUMPY_DIST")
 
 
-class Job(NamedTuple):
+class JobEnd(NamedTuple):
     """How a job ended: `left` are the processes and files that it has left behind; `hung` if it had to be killed."""
 
     code: int
@@ -58,7 +58,7 @@ def command(launcher: str, ranks: int, program: Sequence[str]) -> list[str]:
     return [mpiexec, "-n", str(ranks), sys.executable, *program]
 
 
-def run(arguments: Sequence[str], folder: Path, settings: Mapping[str, str] | None = None) -> Job:
+def run(arguments: Sequence[str], folder: Path, settings: Mapping[str, str] | None = None) -> JobEnd:
     """Run a job, in a folder that should be empty but for the script; one that hangs is killed.
 
     Parameters
@@ -95,7 +95,7 @@ def run(arguments: Sequence[str], folder: Path, settings: Mapping[str, str] | No
     left = [f"process {pid}" for pid in _marked(mark)]
     left += [str(_SHARED_MEMORY / name) for name in sorted(_shared() - shared) if _stays(name)]
     left += sorted(str(path) for path in set(folder.iterdir()) - files if path.name != "__pycache__")
-    return Job(process.returncode, *texts, seconds, left, hung)
+    return JobEnd(process.returncode, *texts, seconds, left, hung)
 
 
 def _shared() -> set[str]:

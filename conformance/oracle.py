@@ -27,7 +27,7 @@ from numpy_dist.dispatch.core import catalogue
 
 
 @dataclass
-class Outcome:
+class CallOutcome:
     """What a call gave, and said."""
 
     result: Any = None
@@ -81,8 +81,8 @@ def is_overridable(function: Any) -> bool:
     return getattr(function, "__objclass__", None) is not np.ndarray
 
 
-def _numpy(case: Case, subject: Subject) -> Outcome:
-    outcome = Outcome()
+def _numpy(case: Case, subject: Subject) -> CallOutcome:
+    outcome = CallOutcome()
     args, kwargs = subject.theirs
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -94,12 +94,12 @@ def _numpy(case: Case, subject: Subject) -> Outcome:
     return outcome
 
 
-def _ours(case: Case, subject: Subject, gathers: bool, fails: bool) -> Outcome:
+def _ours(case: Case, subject: Subject, gathers: bool, fails: bool) -> CallOutcome:
     """Ours, executed; without a fallback and without gathers unless the case is known to gather.
 
     `fails` tells whether NumPy raises an error, which every rank knows.
     """
-    outcome = Outcome()
+    outcome = CallOutcome()
     args, kwargs = subject.ours
     ours = current()
     # What is written into a replicated array has to come to every rank.
@@ -125,7 +125,7 @@ def _ours(case: Case, subject: Subject, gathers: bool, fails: bool) -> Outcome:
     return outcome
 
 
-def _compare(case: Case, subject: Subject, ours: Outcome, theirs: Outcome, gathers: bool) -> Iterator[str]:
+def _compare(case: Case, subject: Subject, ours: CallOutcome, theirs: CallOutcome, gathers: bool) -> Iterator[str]:
     comm = current().comm
     if ours.error is not None and theirs.error is None:
         raise Unexpected(f"{case}\n    raises {ours.error!r}\n    arguments: {subject.layouts}") from ours.error
@@ -166,7 +166,9 @@ def _text(error: Exception) -> str:
     return str(error).replace("'numpy.ndarray'", "'DistArray'")
 
 
-def _warning_differences(told: list[Any], theirs: Outcome, gathers: bool, case: Case, late: set[str]) -> Iterator[str]:
+def _warning_differences(
+    told: list[Any], theirs: CallOutcome, gathers: bool, case: Case, late: set[str]
+) -> Iterator[str]:
     by_rank = [Counter(tuple(entry) for entry in entries) for _, entries in told]
     ours = by_rank[0]
     fallbacks = {entry for counted in by_rank for entry in counted if entry[2]}
@@ -193,7 +195,7 @@ def _counted(warned: Counter[tuple[str, str]]) -> list[Any]:
     return [entry if count == 1 else (*entry, f"{count} times") for entry, count in sorted(warned.items())]
 
 
-def _result_differences(case: Case, subject: Subject, ours: Outcome, theirs: Outcome) -> Iterator[str]:
+def _result_differences(case: Case, subject: Subject, ours: CallOutcome, theirs: CallOutcome) -> Iterator[str]:
     for mine, other in zip(leaves(ours.result), leaves(theirs.result), strict=False):
         for operand in subject.operands:
             if other is operand.theirs and mine is not operand.ours:
@@ -234,7 +236,7 @@ def _is_ours_to_make(case: Case, subject: Subject, result: np.ndarray) -> bool:
     return not any(result is x.ours for x in subject.operands)
 
 
-def _contiguous_differences(case: Case, subject: Subject, collected: Any, theirs: Outcome) -> Iterator[str]:
+def _contiguous_differences(case: Case, subject: Subject, collected: Any, theirs: CallOutcome) -> Iterator[str]:
     """Ours against NumPy's on contiguous copies of the same arguments, which then also get what was written there.
 
     Where operands of the case overlap, NumPy's call is one whose operands do not.
@@ -269,7 +271,7 @@ def _contiguous_differences(case: Case, subject: Subject, collected: Any, theirs
     )
 
 
-def _write_through(subject: Subject, ours: Outcome, theirs: Outcome) -> None:
+def _write_through(subject: Subject, ours: CallOutcome, theirs: CallOutcome) -> None:
     """Write into results on both sides: whether they are views shows in the arguments, compared afterwards."""
     if not current().views:
         return
@@ -297,7 +299,7 @@ def _write_into_arguments(subject: Subject) -> None:
                 operand.ours_base[...] = value
 
 
-def _view_differences(case: Case, ours: Outcome, theirs: Outcome) -> Iterator[str]:
+def _view_differences(case: Case, ours: CallOutcome, theirs: CallOutcome) -> Iterator[str]:
     """What results are after the arguments have been written to."""
     for number, (mine, other) in enumerate(zip(leaves(ours.result), leaves(theirs.result), strict=False)):
         if current().views and case.values and isinstance(other, np.ndarray) and current().is_array(mine):
@@ -305,7 +307,7 @@ def _view_differences(case: Case, ours: Outcome, theirs: Outcome) -> Iterator[st
             yield from differences(gathered(mine), other, case.tolerance, name=name, order=False)
 
 
-def _sharing_differences(subject: Subject, ours: Outcome, theirs: Outcome) -> Iterator[str]:
+def _sharing_differences(subject: Subject, ours: CallOutcome, theirs: CallOutcome) -> Iterator[str]:
     """Where NumPy's functions that tell whether arrays share memory answer otherwise."""
     if not current().views:
         return

@@ -23,7 +23,7 @@ _BACKWARDS = {"flipped": 2, "backwards": 2}
 
 
 @dataclass
-class Operand:
+class OperandPair:
     """One array argument on both sides: a base and a view of it."""
 
     theirs_base: np.ndarray
@@ -39,7 +39,7 @@ class Subject:
 
     Attributes
     ----------
-    operands : list of Operand
+    operands : list of OperandPair
     theirs, ours : tuple
         Positional and keyword arguments of each side.
     files : list of tuple of str
@@ -47,7 +47,7 @@ class Subject:
     """
 
     seed: str
-    operands: list[Operand] = field(default_factory=list)
+    operands: list[OperandPair] = field(default_factory=list)
     theirs: tuple[tuple[Any, ...], dict[str, Any]] = ((), {})
     ours: tuple[tuple[Any, ...], dict[str, Any]] = ((), {})
     files: list[tuple[str, str]] = field(default_factory=list)
@@ -73,7 +73,7 @@ def build(case: Case, seed: str) -> Subject:
     # Not of the case's text: it may hold addresses, which differ between ranks.
     generator = random.Random(f"{name_of(case.function)}/{case.number}/{seed}")
     subject = Subject(seed)
-    made: dict[int, Operand] = {}
+    made: dict[int, OperandPair] = {}
 
     def pair(value: Any) -> tuple[Any, Any]:
         if isinstance(value, Array):
@@ -105,7 +105,7 @@ def arrays_in(value: Any) -> Iterator[Any]:
             yield from arrays_in(item)
 
 
-def _operand(array: Array, salt: str, generator: random.Random) -> Operand:
+def _operand(array: Array, salt: str, generator: random.Random) -> OperandPair:
     values = array.make(salt)
     enlarge, view = VIEWS[array.view]
     how = array.view
@@ -117,9 +117,9 @@ def _operand(array: Array, salt: str, generator: random.Random) -> Operand:
     base = np.array(enlarge(values), order="C")
     if not array.distributed:
         mine = base.copy()
-        return Operand(base, view(base), mine, view(mine), "an ndarray")
+        return OperandPair(base, view(base), mine, view(mine), "an ndarray")
     ours, where = current().distribute(base, generator)
-    return Operand(base, view(base), ours, view(ours), f"{how} of {where}")
+    return OperandPair(base, view(base), ours, view(ours), f"{how} of {where}")
 
 
 def _paths(file: TemporaryFile) -> tuple[str, str]:

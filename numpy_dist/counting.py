@@ -17,7 +17,7 @@ from numpy_dist.backends.memory import Block
 from numpy_dist.comm import detect
 from numpy_dist.comm.counting import Broadcasts, CountingCommunicator
 from numpy_dist.comm.process_state import ProcessState
-from numpy_dist.engine.counters import Counters
+from numpy_dist.engine.counters import EngineCounters
 from numpy_dist.engine.pool import Pool
 from numpy_dist.layout.default import default_layout
 from numpy_dist.settings import config
@@ -26,8 +26,8 @@ ALL_RANKS = 16  # at most so many are all counted, of more ranks some
 
 
 @dataclass
-class RankCounts(Counters):
-    """What one rank does: `engine.Counters`, and what it communicates.
+class RankCounts(EngineCounters):
+    """What one rank does: `EngineCounters`, and what it communicates.
 
     Attributes
     ----------

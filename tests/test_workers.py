@@ -53,7 +53,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def run(folder: Path, *options: str) -> tuple[jobs.Job, set[str]]:
+def run(folder: Path, *options: str) -> tuple[jobs.JobEnd, set[str]]:
     """The job, and the workers that ran its tests."""
     words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *options]
     job = jobs.run(words, folder, {"PYTEST_XDIST_WORKER": ""})

@@ -33,7 +33,7 @@ class Reduced(NamedTuple):
     watched: frozenset[str]
 
 
-class Block:
+class ArgumentBlock:
     """The argument block of one loop.
 
     Parameters

@@ -13,14 +13,14 @@ import numpy as np
 
 from numpy_dist.backends.axes import in_memory_order, memory_order
 from numpy_dist.backends.base import Loop, ReduceStep
-from numpy_dist.backends.compiled.arguments import Block, Reduced
+from numpy_dist.backends.compiled.arguments import ArgumentBlock, Reduced
 from numpy_dist.backends.compiled.bundled import BundledLoops
 from numpy_dist.backends.compiled.chained import ChainedLoops, steps_of, units_of
 from numpy_dist.backends.compiled.compiler import CompileError, Compiler
 from numpy_dist.backends.compiled.form import Form, NotCompiled, UnfitScalar, lower
 from numpy_dist.backends.compiled.kernel_files import kernel_file
 from numpy_dist.backends.compiled.repair import repair
-from numpy_dist.backends.compiled.routines import Mover
+from numpy_dist.backends.compiled.routines import KernelMover
 from numpy_dist.backends.compiled.source import Kernel, generate
 from numpy_dist.backends.compiled.threads import ThreadPool
 from numpy_dist.backends.compiled.threads_count import cpus, thread_count
@@ -85,9 +85,9 @@ class Compiled:
         self.chained = 0  # how often loops ran together
         self._tiers: dict[Form, Tier] = {}
         self._routines: dict[str, Tier] = {}
-        self.mover = Mover(self._routine)
+        self.mover = KernelMover(self._routine)
 
-    def run(self, loop: Loop) -> Repeated | None:
+    def run(self, loop: Loop) -> CompiledRepeat | None:
         """Execute a loop (see `backends.base.Loop`)."""
         if 0 in loop.shape:
             return None
@@ -117,7 +117,7 @@ class Compiled:
             return None
         assert tier.kernel is not None
         order = memory_order(loop) if loop.shape else None
-        repeated = Repeated(self, address, Block(turned, lowered, tier.kernel), order)
+        repeated = CompiledRepeat(self, address, ArgumentBlock(turned, lowered, tier.kernel), order)
         reductions = [step for step in loop.steps if isinstance(step, ReduceStep)]
         for step, result in zip(reductions, repeated.launch(lambda: loop), strict=True):
             step.partial[...] = result.reshape(step.partial.shape)
@@ -139,7 +139,7 @@ class Compiled:
             return "numpy: COMPILE is 'never'"
         return f"numpy: not yet compiled, {tier.seconds:.3f} s of {COMPILE_SECONDS} s interpreted"
 
-    def chain(self, members: Sequence[tuple[int, Block]], rows: int) -> ChainedLoops | None:
+    def chain(self, members: Sequence[tuple[int, ArgumentBlock]], rows: int) -> ChainedLoops | None:
         """Kernels as one, given by their addresses and blocks (see `backends.base.Chainable.chain`)."""
         steps = steps_of([block for _, block in members], rows, self.pool.count)
         if steps is None:
@@ -147,7 +147,7 @@ class Compiled:
         address = self._routine(kernel_file("chain"), True)
         return None if address is None else ChainedLoops(self, address, members, rows, steps)
 
-    def bundle(self, members: Sequence[Repeated]) -> BundledLoops | None:
+    def bundle(self, members: Sequence[CompiledRepeat]) -> BundledLoops | None:
         """Kernels as one (see `backends.base.Chainable.bundle`)."""
         address = self._routine(kernel_file("bundle"), True)
         return None if address is None else BundledLoops(self, address, members)
@@ -208,10 +208,10 @@ class Compiled:
             warnings.warn(said, RuntimeWarning, stacklevel=2)
 
 
-class Repeated:
+class CompiledRepeat:
     """A loop that has a kernel (see `backends.base.Repeat`)."""
 
-    def __init__(self, backend: Compiled, address: int, block: Block, order: tuple[int, ...] | None) -> None:
+    def __init__(self, backend: Compiled, address: int, block: ArgumentBlock, order: tuple[int, ...] | None) -> None:
         self._backend, self.address, self.block, self.order = backend, address, block, order
         self.operands, self.scalars = block.operands, block.scalars
 
@@ -235,11 +235,11 @@ class Repeated:
         """As in `backends.base.Chainable`."""
         return self.order is None and units_of(self.block, rows) is not None
 
-    def chain(self, others: Sequence[Repeated], rows: int) -> ChainedLoops | None:
+    def chain(self, others: Sequence[CompiledRepeat], rows: int) -> ChainedLoops | None:
         """As in `backends.base.Chainable`."""
         return self._backend.chain([(loop.address, loop.block) for loop in (self, *others)], rows)
 
-    def bundle(self, others: Sequence[Repeated]) -> BundledLoops | None:
+    def bundle(self, others: Sequence[CompiledRepeat]) -> BundledLoops | None:
         """As in `backends.base.Chainable`."""
         return self._backend.bundle([self, *others])
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from numpy_dist.backends.axes import in_memory_order
 from numpy_dist.backends.base import Loop
-from numpy_dist.backends.compiled.arguments import ALONE, Block, Scalars
+from numpy_dist.backends.compiled.arguments import ALONE, ArgumentBlock, Scalars
 from numpy_dist.backends.compiled.repair import repair
 
 
@@ -22,7 +22,7 @@ class Task(NamedTuple):
     end: int
 
 
-def tasks_of(blocks: Sequence[Block]) -> Iterator[Task]:
+def tasks_of(blocks: Sequence[ArgumentBlock]) -> Iterator[Task]:
     """Loops divided into tasks, the largest loops first, so that threads end at about the same time."""
     for number in sorted(range(len(blocks)), key=lambda number: -blocks[number].total):
         block = blocks[number]

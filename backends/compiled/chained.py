@@ -10,7 +10,7 @@ import numpy as np
 
 from numpy_dist.backends.axes import in_memory_order
 from numpy_dist.backends.base import Loop, ReduceStep
-from numpy_dist.backends.compiled.arguments import Block
+from numpy_dist.backends.compiled.arguments import ArgumentBlock
 from numpy_dist.backends.compiled.repair import repair, reporting
 from numpy_dist.backends.compiled.threads import MOST_RANGES
 from numpy_dist.backends.summation import Leading, fold_chunks
@@ -29,7 +29,7 @@ class Steps(NamedTuple):
     height: int
 
 
-def steps_of(blocks: Sequence[Block], rows: int, threads: int) -> Steps | None:
+def steps_of(blocks: Sequence[ArgumentBlock], rows: int, threads: int) -> Steps | None:
     """The steps of loops of so many rows; None where they cannot be divided along rows, or are too small. Pure."""
     if max(block.nbytes for block in blocks) <= SMALLEST:
         return None
@@ -45,7 +45,7 @@ def steps_of(blocks: Sequence[Block], rows: int, threads: int) -> Steps | None:
     return Steps(count, height) if count > 1 else None
 
 
-def units_of(block: Block, rows: int) -> tuple[int, int] | None:
+def units_of(block: ArgumentBlock, rows: int) -> tuple[int, int] | None:
     """How many units are how many rows: the least such numbers; None if rows are no whole units.
 
     No units where `Block.divide` can make them of as many rows as one likes.
@@ -72,7 +72,7 @@ def units_of(block: Block, rows: int) -> tuple[int, int] | None:
     return results // shared, tree.together // shared
 
 
-def units_of_step(block: Block, rows: int, height: int) -> int:
+def units_of_step(block: ArgumentBlock, rows: int, height: int) -> int:
     """The units of a step; divides a block for which that is still open."""
     found = units_of(block, rows)
     assert found is not None
@@ -100,7 +100,7 @@ class ChainedLoops:
     """
 
     def __init__(
-        self, backend: Any, address: int, members: Sequence[tuple[int, Block]], rows: int, steps: Steps
+        self, backend: Any, address: int, members: Sequence[tuple[int, ArgumentBlock]], rows: int, steps: Steps
     ) -> None:
         self._backend, self._address, self._count = backend, address, steps.number
         self._blocks = [block for _, block in members]
@@ -117,14 +117,14 @@ class ChainedLoops:
                 words += self._fold(block, number, parts, units)
         self._words = np.array(words, np.int64)
 
-    def _fold(self, block: Block, number: int, parts: np.ndarray, units: int) -> list[int]:
+    def _fold(self, block: ArgumentBlock, number: int, parts: np.ndarray, units: int) -> list[int]:
         names, words = block.kernel.words, block.words
         start = 0 if block.starts_with_first[number] else block.address + 8 * names[f"initial{number}"]
         loop, data = (int(words[names[f"{letter}{number}"]]) for letter in "fg")
         results = self._results(block, units)
         return [parts.ctypes.data, parts.shape[1], parts.itemsize, results, len(parts), 0, loop, data, start]
 
-    def _results(self, block: Block, units: int) -> int:
+    def _results(self, block: ArgumentBlock, units: int) -> int:
         """Results of so many units."""
         tree = block.tree
         return units // tree.chunks if tree.chunks > 1 else units * tree.together  # type: ignore[union-attr]

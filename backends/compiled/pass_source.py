@@ -9,7 +9,7 @@ import numpy as np
 
 from numpy_dist.backends.compiled.expressions import SIZE, cast, expression, unfit
 from numpy_dist.backends.compiled.form import GUARD, Form, Node, Ref
-from numpy_dist.backends.compiled.passes import Pass, Plan, plan_passes
+from numpy_dist.backends.compiled.passes import Pass, PassPlan, plan_passes
 from numpy_dist.ir.ops import COPY, SELECT
 
 
@@ -27,7 +27,7 @@ class PassWriter:
 
     Attributes
     ----------
-    plan : Plan
+    plan : PassPlan
     words : dict
         Name -> number of the word in the argument block.
     count : int
@@ -42,7 +42,7 @@ class PassWriter:
 
     def __init__(self, form: Form) -> None:
         self.form = form
-        self.plan: Plan = plan_passes(form)
+        self.plan: PassPlan = plan_passes(form)
         self.outputs = {k: number for number, (k, _) in enumerate(form.stores)}
         self.words: dict[str, int] = {}
         self.count = 0

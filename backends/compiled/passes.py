@@ -43,7 +43,7 @@ class Pass:
 
 
 @dataclass
-class Plan:
+class PassPlan:
     """Passes in order, and what comes after the look at the flags: `undo` if one is raised, else `commit`.
 
     `slots` are the types of the slots.
@@ -56,7 +56,7 @@ class Plan:
     slot_of: dict[Ref, int]
 
 
-def plan_passes(form: Form) -> Plan:
+def plan_passes(form: Form) -> PassPlan:
     """Divide a form's nodes into passes: as much native work as possible between the calls."""
     passes = _divide(form)
     if form.rows:
@@ -240,7 +240,7 @@ def _last_uses(form: Form, passes: list[Pass], commit: Pass, made: dict[Ref, int
 
 def _assign(
     form: Form, passes: list[Pass], commit: Pass, made: dict[Ref, int], last: dict[Ref, int], direct: set[Ref]
-) -> Plan:
+) -> PassPlan:
     """Give every value that outlives its pass, or that a call reads or writes, a slot; slots are used again."""
     slots: list[str] = []
     slot_of: dict[Ref, int] = {}
@@ -274,4 +274,4 @@ def _assign(
         for ref, slot in slot_of.items():
             if last.get(ref, number) == number and slot not in free.get(slots[slot], ()):
                 free.setdefault(slots[slot], []).append(slot)
-    return Plan(passes, commit, Pass(), slots, slot_of)
+    return PassPlan(passes, commit, Pass(), slots, slot_of)

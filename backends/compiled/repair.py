@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from numpy_dist.backends.base import Loop, ReduceStep, Step
-from numpy_dist.backends.compiled.arguments import Block
+from numpy_dist.backends.compiled.arguments import ArgumentBlock
 from numpy_dist.backends.interpreter import Interpreter
 from numpy_dist.backends.summation import ROWS, Blocks, Leading, Trailing, neutral
 from numpy_dist.ir.ops import COPY, SELECT
@@ -17,7 +17,7 @@ from numpy_dist.ir.ops import COPY, SELECT
 Box = tuple[slice, ...]
 
 
-def repair(interpreter: Interpreter, loop: Loop, block: Block, first: int, end: int) -> None:
+def repair(interpreter: Interpreter, loop: Loop, block: ArgumentBlock, first: int, end: int) -> None:
     """Run the units from `first` to `end` of a loop that a kernel has left as they were.
 
     Parameters
@@ -82,7 +82,7 @@ def _part(loop: Loop, box: Box, copies: dict[int, np.ndarray]) -> Loop:
     return Loop(tuple(s.stop - s.start for s in box), steps, loop.report, loop.watched)
 
 
-def _reduce_rows(interpreter: Interpreter, loop: Loop, block: Block, unit: int) -> None:
+def _reduce_rows(interpreter: Interpreter, loop: Loop, block: ArgumentBlock, unit: int) -> None:
     tree = block.tree
     assert isinstance(tree, Leading)
     place, begin, end = block.columns(unit)
@@ -114,7 +114,7 @@ def _size(box: Box) -> int:
     return math.prod(s.stop - s.start for s in box)
 
 
-def _reduce_chunk(interpreter: Interpreter, loop: Loop, block: Block, unit: int) -> None:
+def _reduce_chunk(interpreter: Interpreter, loop: Loop, block: ArgumentBlock, unit: int) -> None:
     tree = block.tree
     assert isinstance(tree, Trailing)
     begin, end = block.bounds(unit)

@@ -78,7 +78,7 @@ def rows_source(index: str, size: int, back: bool) -> str:
     return _ROWS.format(names=", ".join(sorted(names | {f"load_{index}"})), index=index, move=move)
 
 
-class Mover:
+class KernelMover:
     """Moves elements by kernels, as soon as they are there (see `backends.base.Mover`).
 
     Parameters

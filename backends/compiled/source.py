@@ -58,10 +58,10 @@ def generate(form: Form) -> Kernel:
     NotCompiled
         If it would need too much scratch memory.
     """
-    return _Writer(form).kernel()
+    return _KernelWriter(form).kernel()
 
 
-class _Writer(PassWriter):
+class _KernelWriter(PassWriter):
     def __init__(self, form: Form) -> None:
         super().__init__(form)
         if form.rows and form.staged:

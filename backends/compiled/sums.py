@@ -25,7 +25,7 @@ _TYPES: dict[str, tuple[types.Type, ir.Type, int]] = {
 }
 
 
-class _Writer:
+class _SumWriter:
     """Writes the body of ``kind sum(kind *first, int64 n, kind start)``; `far`: of what may not be in a cache."""
 
     def __init__(self, function: ir.Function, kind: ir.Type, size: int, far: bool) -> None:
@@ -103,7 +103,7 @@ def _function(module: ir.Module, kind: str, far: bool) -> ir.Function:
         signature = ir.FunctionType(element, [element.as_pointer(), _WORD, element])
         function = ir.Function(module, signature, name)
         function.linkage = "internal"
-        _Writer(function, element, size, far).write()
+        _SumWriter(function, element, size, far).write()
     return function
 
 

@@ -34,7 +34,7 @@ JOIN_SECONDS = 1.0
 _KEPT_FUNCTIONS = 1024
 
 
-class Compiler(Protocol):
+class KernelProvider(Protocol):
     """What the pool needs of the compiler: `request` a source, and ask for the `address` of its kernel."""
 
     def accompany(self, source: str) -> object: ...
@@ -162,7 +162,7 @@ class ThreadPool:
     ----------
     count : int
         The number of threads, the calling one included.
-    compiler : Compiler
+    compiler : KernelProvider
         Compiles what the workers run. Until that is done, kernels run on the calling thread alone.
     pin : bool, optional
         Whether each worker is bound to a cpu of its own; the calling thread never is. No gain was measured on two
@@ -175,7 +175,7 @@ class ThreadPool:
     child, which has no workers.
     """
 
-    def __init__(self, count: int, compiler: Compiler, *, pin: bool = False) -> None:
+    def __init__(self, count: int, compiler: KernelProvider, *, pin: bool = False) -> None:
         self.count = max(1, count)
         self._compiler = compiler
         self._pin = pin

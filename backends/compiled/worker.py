@@ -41,7 +41,7 @@ define i64 @"{symbol}"(i64 %block, i64 %first, i64 %last) {{
 """
 
 
-class CompileError(RuntimeError):
+class SourceError(RuntimeError):
     """The kernel cannot be compiled, and never will."""
 
 
@@ -50,7 +50,7 @@ def compile_kernel(source: str, symbol: str) -> bytes:
 
     Raises
     ------
-    CompileError
+    SourceError
         Whatever is wrong with the source; the message says what.
     """
     from numpy_dist.backends.compiled import elf, loader
@@ -60,16 +60,16 @@ def compile_kernel(source: str, symbol: str) -> bytes:
         made = elf.ObjectFile(code)
         image = made.image(symbol)
     except elf.FormatError as problem:  # LLVM ends the process that loads an object with a symbol it does not find
-        raise CompileError(str(problem)) from problem
+        raise SourceError(str(problem)) from problem
     externals = made.undefined()
     missing = [name for name in externals if not loader.resolvable(name)]
     if missing:
-        raise CompileError(f"the kernel calls {', '.join(missing)}, which a process without Numba does not have")
+        raise SourceError(f"the kernel calls {', '.join(missing)}, which a process without Numba does not have")
     return loader.pack(symbol, externals, code, image)
 
 
 def object_file(source: str, symbol: str) -> bytes:
-    """What Numba and LLVM make of a source. Raises `CompileError`."""
+    """What Numba and LLVM make of a source. Raises `SourceError`."""
     import llvmlite.binding as llvm
     import numba
 
@@ -85,7 +85,7 @@ def object_file(source: str, symbol: str) -> bytes:
     except MemoryError:
         raise
     except Exception as problem:
-        raise CompileError(f"{type(problem).__name__}: {problem}") from problem
+        raise SourceError(f"{type(problem).__name__}: {problem}") from problem
     finally:
         del linecache.cache[filename]
     native = function.native_name.removeprefix("cfunc.")
@@ -100,7 +100,7 @@ def _check_returns(module: Any, native: str) -> None:
     for block in module.get_function(native).blocks:
         for instruction in block.instructions:
             if instruction.opcode == "ret" and str(next(instruction.operands)).split() != ["i32", "0"]:
-                raise CompileError("the kernel can raise an exception")
+                raise SourceError("the kernel can raise an exception")
 
 
 def _keep_only(module: Any, native: str, symbol: str, machine: Any) -> None:
@@ -190,7 +190,7 @@ class Worker:
             content = reason = None
             if self._store.read(key) is None:
                 content = compile_kernel(source, "kernel_" + key[:32])
-        except CompileError as problem:
+        except SourceError as problem:
             reason = str(problem)
             answer |= {"status": "failed", "reason": reason}
         except Exception as problem:  # not the kernel's fault: no memory, a Numba that cannot be imported

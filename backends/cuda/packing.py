@@ -15,14 +15,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from numpy_dist.backends.cuda.header import HEADER
-from numpy_dist.backends.cuda.source import MOST_WORDS, THREADS, Kernel
+from numpy_dist.backends.cuda.source import MOST_WORDS, THREADS, DeviceKernel
 from numpy_dist.backends.geometry import merged
 
 _MOST_BLOCKS = 4096
 _HEAD = 5  # words before the table: the buffer, units in all, arrays, axes, whether it packs
 
 
-class Part(NamedTuple):
+class ByteView(NamedTuple):
     """An array as bytes: its address, and extents and strides of its axes, the innermost last."""
 
     address: int
@@ -62,18 +62,18 @@ _UNITS = {1: "nd_u1", 2: "nd_u2", 4: "nd_u4", 8: "nd_u8", 16: "nd_c16"}
 
 
 @lru_cache(maxsize=8)
-def kernel(unit: int) -> Kernel:
+def kernel(unit: int) -> DeviceKernel:
     """The kernel for units of so many bytes."""
     body = _BODY.replace("nd_unit", _UNITS[unit])
     name = "nd_pack_" + hashlib.sha256((HEADER + body).encode()).hexdigest()[:20]
     struct = f"struct {name}_args {{ nd_i8 w[{MOST_WORDS}]; }};"
     text = f"{HEADER}\n{struct}\nND_KERNEL {name}(const {name}_args a) {{{body}}}\n"
-    return Kernel(text, name, {}, MOST_WORDS)
+    return DeviceKernel(text, name, {}, MOST_WORDS)
 
 
 def launches(
     buffer: int, arrays: Sequence[tuple[int, Any]], packs: bool
-) -> Iterator[tuple[Kernel, np.ndarray, tuple[int, int]]]:
+) -> Iterator[tuple[DeviceKernel, np.ndarray, tuple[int, int]]]:
     """The kernels, argument blocks and grids that move arrays into a buffer, or out of it.
 
     Parameters
@@ -109,15 +109,15 @@ def launches(
         buffer += units * unit
 
 
-def _bytes_of(address: int, array: Any) -> Part:
+def _bytes_of(address: int, array: Any) -> ByteView:
     """An array with its items as an axis of bytes, and axes merged where they can be."""
     itemsize = array.dtype.itemsize
     shape, strides = (*array.shape, itemsize), (*array.strides, 1)
     space = merged(shape, [strides])
-    return Part(address, tuple(space.shape), tuple(space.strides[0]))
+    return ByteView(address, tuple(space.shape), tuple(space.strides[0]))
 
 
-def _unit(buffer: int, parts: Sequence[Part]) -> int:
+def _unit(buffer: int, parts: Sequence[ByteView]) -> int:
     """The most bytes, up to 16, in which everything is a multiple."""
     every = buffer | 16
     for part in parts:
@@ -127,20 +127,20 @@ def _unit(buffer: int, parts: Sequence[Part]) -> int:
     return every & -every
 
 
-def _in_units(part: Part, unit: int) -> Part:
+def _in_units(part: ByteView, unit: int) -> ByteView:
     if unit == 1:
         return part
     shape, strides = (*part.shape[:-1], part.shape[-1] // unit), (*part.strides[:-1], unit)
     if shape[-1] == 1 and len(shape) > 1:
         shape, strides = shape[:-1], strides[:-1]
-    return Part(part.address, shape, strides)
+    return ByteView(part.address, shape, strides)
 
 
 def move(
     buffer: int,
     arrays: Sequence[tuple[int, Any]],
     packs: bool,
-    launch: Callable[[Kernel, np.ndarray, tuple[int, int]], None],
+    launch: Callable[[DeviceKernel, np.ndarray, tuple[int, int]], None],
 ) -> None:
     """As `launches`, started."""
     for prepared in launches(buffer, arrays, packs):

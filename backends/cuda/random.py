@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from numpy_dist.backends.cuda.header import HEADER
-from numpy_dist.backends.cuda.source import THREADS, Kernel
+from numpy_dist.backends.cuda.source import THREADS, DeviceKernel
 
 _MASK64, _MASK128, _MASK256 = ((1 << bits) - 1 for bits in (64, 128, 256))
 _STEP = {"PCG64": 0x2360ED051FC65DA44385DF649FCCF645, "PCG64DXSM": 0xDA942042E4DD58B5}
@@ -113,14 +113,14 @@ _PHILOX = """
 
 
 @lru_cache(maxsize=4)
-def kernel(generator: str) -> Kernel:
+def kernel(generator: str) -> DeviceKernel:
     """The kernel for one of NumPy's bit generators."""
     body = _PHILOX if generator == "Philox" else _LINEAR.replace("OUTPUT", _OUTPUTS[generator])
     body = f"const nd_i8 count = a.w[1]; const double {_BOUNDS};{body}"
     name = "nd_uniform_" + hashlib.sha256((HEADER + _ARITHMETIC + body).encode()).hexdigest()[:20]
     struct = f"struct {name}_args {{ nd_i8 w[{_LENGTH}]; }};"
     text = f"{HEADER}{_ARITHMETIC}\n{struct}\nND_KERNEL {name}(const {name}_args a) {{{body}}}\n"
-    return Kernel(text, name, {}, _LENGTH)
+    return DeviceKernel(text, name, {}, _LENGTH)
 
 
 def knows(generator: str) -> bool:
@@ -134,7 +134,7 @@ def uniform(
     state: Mapping[str, Any],
     low: float,
     span: float,
-    launch: Callable[[Kernel, np.ndarray, tuple[int, int]], None],
+    launch: Callable[[DeviceKernel, np.ndarray, tuple[int, int]], None],
 ) -> None:
     """Start the kernel that writes so many doubles: ``low + span * x`` for the next ``Generator.random`` in a state."""
     name = state["bit_generator"]

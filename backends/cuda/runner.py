@@ -11,7 +11,7 @@ import numpy as np
 from numpy_dist.backends.axes import in_memory_order, memory_order
 from numpy_dist.backends.base import Loop, ReduceStep, arrays_of
 from numpy_dist.backends.cuda.lowering import Lowered, Lowering, typed_scalar
-from numpy_dist.backends.cuda.source import THREADS, Kernel, generate
+from numpy_dist.backends.cuda.source import THREADS, DeviceKernel, generate
 from numpy_dist.backends.geometry import Space, merged
 from numpy_dist.backends.memory import Memory
 from numpy_dist.backends.summation import Leading, Tree
@@ -22,10 +22,10 @@ MANY = 1 << 17  # results that keep a device busy with a thread each
 _MOST_X, _MOST_Y = (1 << 31) - 1, 65535
 
 # Starts a kernel with the words of its argument block on a grid of blocks.
-Launch = Callable[[Kernel, np.ndarray, tuple[int, int]], None]
+Launch = Callable[[DeviceKernel, np.ndarray, tuple[int, int]], None]
 
 
-def run(loop: Loop, memory: Memory, array_type: type, launch: Launch) -> Repeated | None:
+def run(loop: Loop, memory: Memory, array_type: type, launch: Launch) -> DeviceRepeat | None:
     """Execute a loop over arrays of a memory; returns how to run it again (see `backends.base.Repeat`).
 
     Raises
@@ -55,7 +55,7 @@ def run(loop: Loop, memory: Memory, array_type: type, launch: Launch) -> Repeate
     kernel = generate(lowered.form)
     words = _words(kernel, lowered, space, memory)
     numbers = {id(x): number for number, x in enumerate(arrays_of(turned, is_array))}
-    repeated = Repeated(kernel, words, space, lowered, memory, array_type, launch)
+    repeated = DeviceRepeat(kernel, words, space, lowered, memory, array_type, launch)
     repeated.operands = [numbers[id(x)] for x in lowered.arrays]
     repeated.turned_back = None if order is None else tuple(np.argsort(order).tolist())
     for step, result in zip(lowered.reductions, repeated.start(words.copy()), strict=True):
@@ -63,7 +63,7 @@ def run(loop: Loop, memory: Memory, array_type: type, launch: Launch) -> Repeate
     return repeated if loop.shape else None
 
 
-class Repeated:
+class DeviceRepeat:
     """A loop that has a kernel (see `backends.base.Repeat`). It keeps no arrays.
 
     Attributes
@@ -77,7 +77,7 @@ class Repeated:
 
     def __init__(
         self,
-        kernel: Kernel,
+        kernel: DeviceKernel,
         words: np.ndarray,
         space: Space,
         lowered: Lowered,
@@ -99,7 +99,7 @@ class Repeated:
         self._numbers = words.data  # quicker for single words
         self._ops = [step.op for step in lowered.reductions]
         self._shapes = [(step.partial.shape, step.partial.dtype) for step in lowered.reductions]
-        self._fold: Repeated | None = None
+        self._fold: DeviceRepeat | None = None
 
     def again(self, addresses: list[int], scalars: list[Any], loop: Any = None) -> list[Any] | None:
         """Start the kernel on other memory; returns the partial results of reductions."""
@@ -171,7 +171,7 @@ def _arrays(loop: Loop, is_array: Callable[[Any], bool]) -> list[Any]:
     return list(found.values())
 
 
-def _words(kernel: Kernel, lowered: Lowered, space: Space, memory: Memory) -> np.ndarray:
+def _words(kernel: DeviceKernel, lowered: Lowered, space: Space, memory: Memory) -> np.ndarray:
     """The argument block, but for what depends on the kind of kernel."""
     words, number = np.zeros(kernel.length, np.int64), kernel.words
     for axis, n in enumerate(space.shape):

@@ -21,7 +21,7 @@ MOST_WORDS = 480  # the arguments of a kernel may take 4 KiB
 
 
 @dataclass
-class Kernel:
+class DeviceKernel:
     """A kernel's source, its function's name, and the numbers of the words of its argument block by name."""
 
     text: str
@@ -31,7 +31,7 @@ class Kernel:
 
 
 @lru_cache(maxsize=4096)
-def generate(form: Form) -> Kernel:
+def generate(form: Form) -> DeviceKernel:
     """The kernel of a form.
 
     Raises
@@ -39,10 +39,10 @@ def generate(form: Form) -> Kernel:
     NotGenerated
         If it has too many arguments.
     """
-    return _Writer(form).kernel()
+    return _DeviceWriter(form).kernel()
 
 
-class _Writer:
+class _DeviceWriter:
     def __init__(self, form: Form) -> None:
         self.form = form
         self.words: dict[str, int] = {}
@@ -64,7 +64,7 @@ class _Writer:
     def argument(self, name: str) -> str:
         return f"a.w[{self.word(name)}]"
 
-    def kernel(self) -> Kernel:
+    def kernel(self) -> DeviceKernel:
         self._arguments()
         if self.form.folds:
             self._reducing()
@@ -77,7 +77,7 @@ class _Writer:
         name = "nd_" + hashlib.sha256((struct + body).encode()).hexdigest()[:24]
         struct = struct.replace("nd_args", f"{name}_args")
         text = f"{HEADER}\n{struct}\nND_KERNEL {name}(const {name}_args a) {{\n{body}\n}}\n"
-        return Kernel(text, name, self.words, self.length)
+        return DeviceKernel(text, name, self.words, self.length)
 
     def _arguments(self) -> None:
         for axis in range(self.form.ndim):

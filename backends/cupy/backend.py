@@ -9,8 +9,8 @@ import cupy
 from numpy_dist.backends.base import Loop
 from numpy_dist.backends.cuda.by_host import interpret
 from numpy_dist.backends.cuda.lowering import NotGenerated
-from numpy_dist.backends.cuda.runner import Repeated, run
-from numpy_dist.backends.cupy.launcher import Launcher
+from numpy_dist.backends.cuda.runner import DeviceRepeat, run
+from numpy_dist.backends.cupy.launcher import KernelLauncher
 from numpy_dist.backends.cupy.links import CupyLinks
 from numpy_dist.backends.cupy.memory import CupyMemory
 from numpy_dist.backends.device_transports import agree
@@ -30,12 +30,12 @@ class CupyBackend:
     name = "cupy"
 
     def __init__(self) -> None:
-        self._launch = Launcher()
+        self._launch = KernelLauncher()
         self.memory = CupyMemory(self._launch)
         self.counts = {"cuda": 0, "host": 0}
         self.reasons: dict[str, int] = {}
 
-    def run(self, loop: Loop) -> Repeated | None:
+    def run(self, loop: Loop) -> DeviceRepeat | None:
         """Start a loop (see `backends.base.Loop`); one that has a kernel needs no planning when it comes again."""
         reason = loop.memo.get("reason")
         if reason is None:

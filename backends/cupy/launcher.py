@@ -7,16 +7,16 @@ from typing import Any
 import cupy
 import numpy as np
 
-from numpy_dist.backends.cuda.source import OPTIONS, THREADS, Kernel
+from numpy_dist.backends.cuda.source import OPTIONS, THREADS, DeviceKernel
 
 
-class Launcher:
+class KernelLauncher:
     """Starts kernels on the current stream; each is compiled at its first start (CuPy keeps compiled ones on disk)."""
 
     def __init__(self) -> None:
         self._functions: dict[str, Any] = {}
 
-    def __call__(self, kernel: Kernel, words: np.ndarray, grid: tuple[int, int]) -> None:
+    def __call__(self, kernel: DeviceKernel, words: np.ndarray, grid: tuple[int, int]) -> None:
         """Start a kernel with the words of its argument block."""
         function = self._functions.get(kernel.name)
         if function is None:

@@ -10,14 +10,14 @@ import cupy
 import cupyx
 
 from numpy_dist.backends.cuda import random
-from numpy_dist.backends.cupy.launcher import Launcher
+from numpy_dist.backends.cupy.launcher import KernelLauncher
 from numpy_dist.backends.library import ModuleLibrary, register
 
 
 class CupyLibrary(ModuleLibrary):
     """What CuPy computes on its arrays, on its current stream."""
 
-    def __init__(self, launch: Launcher) -> None:
+    def __init__(self, launch: KernelLauncher) -> None:
         super().__init__(cupy, _raising)
         self._launch = launch
         register(cupy.ndarray, lambda x: self)

@@ -14,7 +14,7 @@ import cupy
 import numpy as np
 
 from numpy_dist.backends.cuda.packing import move
-from numpy_dist.backends.cupy.launcher import Launcher
+from numpy_dist.backends.cupy.launcher import KernelLauncher
 from numpy_dist.backends.cupy.library import CupyLibrary
 from numpy_dist.backends.library import Library
 from numpy_dist.backends.memory import HOST, Strides
@@ -22,20 +22,20 @@ from numpy_dist.backends.memory import HOST, Strides
 MOST_IN_FLIGHT = 64  # buffers of the host that wait for a fence
 
 
-class Room(NamedTuple):
+class DeviceMemoryInfo(NamedTuple):
     """Bytes of the device in all, and those that can still be had."""
 
     total: int
     available: int
 
 
-class Array(cupy.ndarray):
+class DeviceArray(cupy.ndarray):
     """An array over a block, which it keeps from being used again; so do its views, whose `base` it is."""
 
     block: Any = None
 
 
-class Block(cupy.ndarray):
+class DeviceAllocation(cupy.ndarray):
     """An allocation: a one-dimensional array of bytes with an address."""
 
     address: int = 0
@@ -47,17 +47,17 @@ class CupyMemory:
     on_host = False
     late_events = False
 
-    def __init__(self, launch: Launcher) -> None:
+    def __init__(self, launch: KernelLauncher) -> None:
         self._launch = launch
         self.library: Library | None = CupyLibrary(launch)
         self._in_flight: list[Any] = []
 
-    def room(self) -> Room:
+    def room(self) -> DeviceMemoryInfo:
         """What there is on the device; what CuPy's pool keeps free can be had, too."""
         free, total = cupy.cuda.runtime.memGetInfo()
-        return Room(total, free + cupy.get_default_memory_pool().free_bytes())
+        return DeviceMemoryInfo(total, free + cupy.get_default_memory_pool().free_bytes())
 
-    def allocate(self, nbytes: int) -> Block:
+    def allocate(self, nbytes: int) -> DeviceAllocation:
         """As in `Memory`."""
         try:
             pointer = cupy.cuda.alloc(nbytes)
@@ -68,15 +68,15 @@ class CupyMemory:
                 f"which {pool.used_bytes()} are in use, with a limit of {pool.get_limit() or 'none'}"
             )
             raise
-        block = Block((nbytes,), np.uint8, pointer)
+        block = DeviceAllocation((nbytes,), np.uint8, pointer)
         block.address = pointer.ptr
         return block
 
     def array(
         self, block: Any, shape: Sequence[int], dtype: np.dtype, offset: int = 0, strides: Strides = None
-    ) -> Array:
+    ) -> DeviceArray:
         """As in `Memory`."""
-        made = Array(tuple(shape), dtype, block.data + offset, strides)
+        made = DeviceArray(tuple(shape), dtype, block.data + offset, strides)
         made.block = block
         return made
 

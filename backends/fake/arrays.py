@@ -10,7 +10,7 @@ import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
 
-class Stream:
+class FakeStream:
     """What was asked of the device and has not happened yet, in order.
 
     Attributes
@@ -67,7 +67,7 @@ class Stream:
 class Mark:
     """A place in a stream, as an event of a device."""
 
-    def __init__(self, stream: Stream) -> None:
+    def __init__(self, stream: FakeStream) -> None:
         self._stream = stream
         self.passed = False
 
@@ -96,7 +96,7 @@ class FakeArray(NDArrayOperatorsMixin):
 
     __slots__ = ("_hidden", "base", "stream")
 
-    def __init__(self, values: np.ndarray, stream: Stream, base: FakeArray | None = None) -> None:
+    def __init__(self, values: np.ndarray, stream: FakeStream, base: FakeArray | None = None) -> None:
         self._hidden, self.stream, self.base = values, stream, base
 
     # -- metadata and views -----------------------------------------------------------------------------------------
@@ -240,7 +240,7 @@ class FakeBlock(FakeArray):
 
     __slots__ = ("address",)
 
-    def __init__(self, nbytes: int, stream: Stream) -> None:
+    def __init__(self, nbytes: int, stream: FakeStream) -> None:
         kept = stream.free.get(nbytes)
         super().__init__(kept.pop() if kept else np.empty(nbytes, np.uint8), stream)
         self.address = self._hidden.ctypes.data

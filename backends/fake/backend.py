@@ -10,7 +10,7 @@ from typing import Any
 
 from numpy_dist.backends.base import Loop, ReduceStep, Step
 from numpy_dist.backends.device_transports import agree
-from numpy_dist.backends.fake.arrays import FakeArray, Stream, hidden
+from numpy_dist.backends.fake.arrays import FakeArray, FakeStream, hidden
 from numpy_dist.backends.fake.links import FakeLinks
 from numpy_dist.backends.fake.memory import FakeMemory
 from numpy_dist.backends.interpreter import Interpreter
@@ -30,7 +30,7 @@ class FakeDevice:
     name = "fake"
 
     def __init__(self) -> None:
-        self.memory = FakeMemory(Stream())
+        self.memory = FakeMemory(FakeStream())
         self.loops = 0
         self._interpreter = Interpreter()
 

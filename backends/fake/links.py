@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from numpy_dist.backends.fake.arrays import FakeArray, Mark, Stream, hidden
+from numpy_dist.backends.fake.arrays import FakeArray, FakeStream, Mark, hidden
 from numpy_dist.backends.fake.memory import FakeMemory
 from numpy_dist.backends.transport import Facts
 from numpy_dist.settings import config
@@ -77,7 +77,7 @@ class FakeSide:
     """
 
     def __init__(self, memory: FakeMemory) -> None:
-        self._memory, self._stream, self._sent = memory, Stream(), Stream()
+        self._memory, self._stream, self._sent = memory, FakeStream(), FakeStream()
         self.net: _Net | None = None
         self.rank = 0
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from numpy_dist.backends.fake.arrays import FakeArray, FakeBlock, Mark, Stream, hidden
+from numpy_dist.backends.fake.arrays import FakeArray, FakeBlock, FakeStream, Mark, hidden
 from numpy_dist.backends.fake.library import FakeLibrary
 from numpy_dist.backends.library import Library
 from numpy_dist.backends.memory import HOST, Strides
@@ -33,7 +33,7 @@ class FakeMemory:
     late_events = True
     room: Callable[[], Any] | None = None
 
-    def __init__(self, stream: Stream) -> None:
+    def __init__(self, stream: FakeStream) -> None:
         self.stream = stream
         self.library: Library | None = FakeLibrary(self)
         self.uploaded = self.downloaded = self.packings = 0

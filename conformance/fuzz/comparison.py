@@ -13,7 +13,7 @@ from numpy_dist.conformance import compare
 from numpy_dist.conformance.adapter import current
 from numpy_dist.conformance.case import Tolerance
 
-__all__ = ["Array", "Problem", "differences", "message", "snapshot"]
+__all__ = ["ArraySnapshot", "Problem", "differences", "message", "snapshot"]
 
 
 class Problem(NamedTuple):
@@ -24,7 +24,7 @@ class Problem(NamedTuple):
     text: str
 
 
-class Array(NamedTuple):
+class ArraySnapshot(NamedTuple):
     """An array at one moment; `values` are its own memory."""
 
     values: np.ndarray
@@ -42,9 +42,9 @@ def snapshot(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: snapshot(item) for name, item in value.items()}
     if current().is_array(value):
-        return Array(current().gather(value), *_flags(value))
+        return ArraySnapshot(current().gather(value), *_flags(value))
     if isinstance(value, np.ndarray):
-        return Array(np.array(value, subok=False), *_flags(value))
+        return ArraySnapshot(np.array(value, subok=False), *_flags(value))
     if isinstance(value, BaseException):
         return type(value).__name__, message(value)
     if isinstance(value, types.FunctionType) or type(value).__module__ not in ("builtins", "numpy"):
@@ -73,7 +73,7 @@ def message(error: BaseException) -> str:
 
 def differences(ours: Any, theirs: Any, ulps: float, name: str) -> Iterator[tuple[str, str]]:
     """Kinds and descriptions of what differs between two snapshots."""
-    if isinstance(theirs, Array):
+    if isinstance(theirs, ArraySnapshot):
         yield from _array_differences(ours, theirs, ulps, name)
     elif type(ours) is not type(theirs) and not (isinstance(ours, np.generic) and isinstance(theirs, np.generic)):
         yield "type", f"{name} is {ours!r:.200} instead of {theirs!r:.200}"
@@ -85,14 +85,14 @@ def differences(ours: Any, theirs: Any, ulps: float, name: str) -> Iterator[tupl
         for key in keys:
             yield from differences(ours[key], theirs[key], ulps, f"{name}[{key!r}]")
     elif isinstance(theirs, np.generic | float | complex):
-        mine, other = np.asarray(ours), np.asarray(theirs)
-        yield from _array_differences(Array(mine, True, (True, True)), Array(other, True, (True, True)), ulps, name)
+        mine, other = (ArraySnapshot(np.asarray(x), True, (True, True)) for x in (ours, theirs))
+        yield from _array_differences(mine, other, ulps, name)
     elif not (ours == theirs or ours != ours and theirs != theirs):
         yield "values", f"{name} is {ours!r:.200} instead of {theirs!r:.200}"
 
 
-def _array_differences(ours: Any, theirs: Array, ulps: float, name: str) -> Iterator[tuple[str, str]]:
-    if not isinstance(ours, Array):
+def _array_differences(ours: Any, theirs: ArraySnapshot, ulps: float, name: str) -> Iterator[tuple[str, str]]:
+    if not isinstance(ours, ArraySnapshot):
         yield "type", f"{name} is {ours!r:.200} instead of an array of {theirs.values.shape} {theirs.values.dtype}"
         return
     mine, other = ours.values, theirs.values

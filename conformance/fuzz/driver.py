@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 
 from numpy_dist.conformance.fuzz.comparison import Problem
 from numpy_dist.conformance.fuzz.grammar import generate
-from numpy_dist.conformance.fuzz.job import HANG, Job
-from numpy_dist.conformance.fuzz.program import Program, script
+from numpy_dist.conformance.fuzz.job import HANG, FuzzJob
+from numpy_dist.conformance.fuzz.program import RandomProgram, script
 from numpy_dist.conformance.fuzz.shrinking import shrink
 
 __all__ = ["Found", "add_options", "run"]
@@ -78,7 +78,7 @@ def run(
     found, begun = Found(), time.monotonic()
     chosen = {"NUMPY_DIST_COMPILE": tiers} | ({"NUMPY_DIST_BACKEND": backend} if backend else {})
     environment = ENVIRONMENT | chosen
-    with Job(ranks, environment, PATIENCE[tiers], words) as job:
+    with FuzzJob(ranks, environment, PATIENCE[tiers], words) as job:
         since = seed  # the first program of the job that runs
         while (programs is None or found.programs < programs) and (
             minutes is None or time.monotonic() - begun < 60 * minutes
@@ -94,7 +94,7 @@ def run(
     return found
 
 
-def _signature(problem: Problem, program: Program) -> str:
+def _signature(problem: Problem, program: RandomProgram) -> str:
     """What a problem says without numbers and names, so that the same one is told once."""
     step = program.statements[problem.step] if 0 <= problem.step < len(program.statements) else ""
     functions = " ".join(sorted(set(re.findall(r"np\.[\w.]+", step)))) if problem.kind != HANG else ""
@@ -102,7 +102,9 @@ def _signature(problem: Problem, program: Program) -> str:
     return f"{problem.kind} {functions} {re.sub(r'[-+]?[0-9.]+', '#', text)[:120]}"
 
 
-def _enter(found: Found, job: Job, program: Program, problem: Problem, since: int, environment: dict[str, str]) -> None:
+def _enter(
+    found: Found, job: FuzzJob, program: RandomProgram, problem: Problem, since: int, environment: dict[str, str]
+) -> None:
     """Make a failing program small and print it, unless the same was found before."""
     first = _signature(problem, program)
     if first in found.problems:
@@ -121,7 +123,7 @@ def _enter(found: Found, job: Job, program: Program, problem: Problem, since: in
     print(f"--- found with seed {program.seed}, {job.ranks} ranks ---\n{text}", flush=True)
 
 
-def _smallest(job: Job, program: Program, problem: Problem, environment: dict[str, str]) -> str:
+def _smallest(job: FuzzJob, program: RandomProgram, problem: Problem, environment: dict[str, str]) -> str:
     """The script of the smallest program that fails in this way."""
     last = problem
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 
 from numpy_dist.conformance.fuzz import blocks, borrowed
-from numpy_dist.conformance.fuzz.program import Program
+from numpy_dist.conformance.fuzz.program import RandomProgram
 from numpy_dist.conformance.fuzz.statements import KINDS, new
 from numpy_dist.conformance.fuzz.writer import Writer
 
@@ -20,7 +20,7 @@ def _kinds() -> tuple[list, list[float]]:
     return list(KINDS), list(KINDS.values())
 
 
-def generate(seed: int) -> Program:
+def generate(seed: int) -> RandomProgram:
     """The program of a seed: the same wherever NumPy is the same."""
     big = seed % ONE_IN_BIG == ONE_IN_BIG - 1
     w = Writer(seed, big)
@@ -33,4 +33,4 @@ def generate(seed: int) -> Program:
         if w.chance(0.07):
             w.checkpoint()
     settings = {} if big else {"MIN_SHARD_BYTES": 0}
-    return Program(tuple(w.statements), seed, settings)
+    return RandomProgram(tuple(w.statements), seed, settings)

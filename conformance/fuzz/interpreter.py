@@ -23,7 +23,7 @@ import numpy as np
 from numpy_dist.conformance import arguments, known_differences
 from numpy_dist.conformance.adapter import current
 from numpy_dist.conformance.fuzz.comparison import Problem, differences, message, snapshot
-from numpy_dist.conformance.fuzz.program import Program
+from numpy_dist.conformance.fuzz.program import RandomProgram
 from numpy_dist.settings import config
 
 __all__ = ["Observation", "execute", "judge", "namespace", "replay"]
@@ -76,7 +76,7 @@ def variables(names: dict[str, Any]) -> list[str]:
     return sorted((name for name in names if name[0] == "v" and name[1:].isdecimal()), key=lambda name: int(name[1:]))
 
 
-def execute(program: Program, make: Make, show: Show) -> None:
+def execute(program: RandomProgram, make: Make, show: Show) -> None:
     """Run a program, and show what it lets one see; errors of its statements are shown, and it goes on."""
     names = namespace(make)
     step = 0
@@ -124,7 +124,7 @@ def _where(error: Exception) -> str:
     return "".join(traceback.format_exception(error)[-6:])
 
 
-def judge(program: Program) -> Problem | None:
+def judge(program: RandomProgram) -> Problem | None:
     """Run a program on both sides (collective): the first difference, or None."""
     theirs: list[Observation] = []
     execute(program, as_ndarray, theirs.append)
@@ -188,7 +188,7 @@ def _spurious(ours: list, theirs: list) -> bool:
 
 def replay(statements: Sequence[str], **settings: Any) -> int:
     """Run statements on both sides and print the first difference (collective); 1 if there is one, else 0."""
-    problem = judge(Program(tuple(statements), settings=settings))
+    problem = judge(RandomProgram(tuple(statements), settings=settings))
     if problem is None:
         print("no difference")
         return 0

@@ -14,17 +14,17 @@ from pathlib import Path
 
 from numpy_dist.cli import processes
 from numpy_dist.conformance.fuzz.comparison import Problem
-from numpy_dist.conformance.fuzz.program import Program
+from numpy_dist.conformance.fuzz.program import RandomProgram
 from numpy_dist.conformance.fuzz.worker import POLL, write
 
-__all__ = ["CRASH", "HANG", "Job"]
+__all__ = ["CRASH", "HANG", "FuzzJob"]
 
 CRASH, HANG, PARTED = "crash", "hang", "ranks"
 STARTING = 120.0  # seconds that a job may take to start
 _BEHIND = 8.0  # seconds that ranks may take once another has told a problem
 
 
-class Job:
+class FuzzJob:
     """Ranks that run programs; started when the first one comes.
 
     Parameters
@@ -44,13 +44,13 @@ class Job:
         self.number = 0
         self.starts = 0
 
-    def __enter__(self) -> Job:
+    def __enter__(self) -> FuzzJob:
         return self
 
     def __exit__(self, *error: object) -> None:
         self.stop()
 
-    def attempt(self, program: Program) -> Problem | None:
+    def attempt(self, program: RandomProgram) -> Problem | None:
         """Run a program on all ranks: what was found, or None. After a problem the next one runs in a new job."""
         if self.process is None:
             self._start()

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["CHECKPOINT", "Program", "script"]
+__all__ = ["CHECKPOINT", "RandomProgram", "script"]
 
 CHECKPOINT = "checkpoint()"
 
 
 @dataclass(frozen=True)
-class Program:
+class RandomProgram:
     """Statements over names, run alike on ndarrays and on arrays under test.
 
     Attributes
@@ -29,21 +29,21 @@ class Program:
     seed: int = 0
     settings: dict[str, Any] = field(default_factory=dict)
 
-    def with_statements(self, statements: list[str]) -> Program:
+    def with_statements(self, statements: list[str]) -> RandomProgram:
         """Another program under the same settings."""
-        return Program(tuple(statements), self.seed, self.settings)
+        return RandomProgram(tuple(statements), self.seed, self.settings)
 
     def as_dict(self) -> dict[str, Any]:
         """What JSON can hold."""
         return {"statements": list(self.statements), "seed": self.seed, "settings": self.settings}
 
     @classmethod
-    def from_dict(cls, found: dict[str, Any]) -> Program:
+    def from_dict(cls, found: dict[str, Any]) -> RandomProgram:
         """The program of `as_dict`."""
         return cls(tuple(found["statements"]), found["seed"], found["settings"])
 
 
-def script(program: Program, ranks: int, environment: dict[str, str], problem: str) -> str:
+def script(program: RandomProgram, ranks: int, environment: dict[str, str], problem: str) -> str:
     """Source text of a script that runs a program on both sides, and tells where they differ."""
     told = "\n".join(f"# {line}" for line in problem.splitlines())
     words = " ".join(f"{name}={value}" for name, value in environment.items())

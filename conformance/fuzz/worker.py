@@ -18,7 +18,7 @@ from pathlib import Path
 from numpy_dist.comm.detect import get_communicator
 from numpy_dist.conformance import worker
 from numpy_dist.conformance.fuzz.interpreter import judge
-from numpy_dist.conformance.fuzz.program import Program
+from numpy_dist.conformance.fuzz.program import RandomProgram
 
 __all__ = ["POLL", "main", "write"]
 
@@ -50,7 +50,7 @@ def main(given: Sequence[str] | None = None) -> int:
             task = _task(options.folder / f"{number}.task")
             if task is None:
                 return 0
-            problem = judge(Program.from_dict(task))
+            problem = judge(RandomProgram.from_dict(task))
             write(options.folder / f"{number}.{rank}.answer", problem)
     return 0
 

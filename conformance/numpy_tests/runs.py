@@ -16,7 +16,7 @@ from numpy_dist.cli import processes
 from numpy_dist.comm import detect
 from numpy_dist.conformance.numpy_tests.files import module_of
 
-__all__ = ["Outcome", "Subject", "outcomes"]
+__all__ = ["TestOutcome", "TestedArrays", "outcomes"]
 
 _ENVIRONMENT = {
     "OMP_NUM_THREADS": "1",
@@ -38,7 +38,7 @@ _TAIL = 60
 _LIMIT = "the time limit of"  # as `watchdog` has it
 
 
-class Subject(NamedTuple):
+class TestedArrays(NamedTuple):
     """Arrays under test at a number of ranks: the adapter's name, ``module:Class``, or None for this library's."""
 
     adapter: str | None
@@ -52,14 +52,16 @@ class Subject(NamedTuple):
         return "-".join(word for word in words if word)
 
 
-class Outcome(NamedTuple):
+class TestOutcome(NamedTuple):
     """How a test went: passed, failed, skipped, left out, crashed, or hung."""
 
     outcome: str
     message: str
 
 
-def outcomes(file: str, subject: Subject, folder: Path, seconds: float, words: str | None = None) -> dict[str, Outcome]:
+def outcomes(
+    file: str, subject: TestedArrays, folder: Path, seconds: float, words: str | None = None
+) -> dict[str, TestOutcome]:
     """The outcomes of a file's tests, by their names.
 
     Parameters
@@ -85,7 +87,7 @@ def outcomes(file: str, subject: Subject, folder: Path, seconds: float, words: s
             return found
         tail = _excerpt(log.read_text(errors="replace"))
         if begun is None:
-            found[f"{file}::collection"] = Outcome("crashed", f"exit code {code}: no test could be run\n{tail}")
+            found[f"{file}::collection"] = TestOutcome("crashed", f"exit code {code}: no test could be run\n{tail}")
             return found
         hung |= _LIMIT in tail
         line = {"test": begun, "outcome": "hung" if hung else "crashed", "message": f"exit code {code}\n{tail}"}
@@ -101,21 +103,21 @@ def _excerpt(text: str) -> str:
     return "\n".join(lines[marks[0] :][:_TAIL] if marks else lines[-_TAIL:])
 
 
-def _read(results: Path) -> tuple[dict[str, Outcome], str | None, bool]:
+def _read(results: Path) -> tuple[dict[str, TestOutcome], str | None, bool]:
     """What has been written: outcomes, the test that has begun and not ended, and whether the file is through."""
-    found: dict[str, Outcome] = {}
+    found: dict[str, TestOutcome] = {}
     begun, ended = None, False
     for text in results.read_text().splitlines():
         line = json.loads(text)
         begun = line.get("begun", begun)
         ended = line.get("end", ended)
         if "test" in line:
-            found[line["test"]] = Outcome(line["outcome"], line["message"])
+            found[line["test"]] = TestOutcome(line["outcome"], line["message"])
     return found, None if begun in found else begun, ended
 
 
 def _job(
-    file: str, subject: Subject, results: Path, log: Path, done: list[str], seconds: float, words: str | None
+    file: str, subject: TestedArrays, results: Path, log: Path, done: list[str], seconds: float, words: str | None
 ) -> tuple[int, bool]:
     """Run what is not done of a file; the exit code, and whether the job had to be killed."""
     with tempfile.TemporaryDirectory(prefix="numpy_dist-numpy-tests-") as scratch:
@@ -163,7 +165,7 @@ def _launcher(ranks: int) -> list[str]:
     return [mpiexec, "-n", str(ranks)]
 
 
-def _settings(subject: Subject) -> dict[str, str]:
+def _settings(subject: TestedArrays) -> dict[str, str]:
     """Variables by which the backend is chosen, and modules of the command's own folder are found."""
     path = os.pathsep.join([os.getcwd(), *filter(None, [os.environ.get("PYTHONPATH")])])
     return {"PYTHONPATH": path, **({"NUMPY_DIST_BACKEND": subject.backend} if subject.backend else {})}

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from numpy_dist import engine
-from numpy_dist.dispatch.core.sites import Site, user_frame
+from numpy_dist.dispatch.core.sites import UserLine, user_frame
 from numpy_dist.errors import ElementLoopWarning, FallbackError, FallbackWarning, GatherError
 from numpy_dist.settings import config
 
@@ -28,7 +28,7 @@ class Gathered:
     ----------
     function : str
         The function's name, as in its warning.
-    site : Site
+    site : UserLine
         File and line of the user's call.
     reason : str
         Why it was gathered.
@@ -39,7 +39,7 @@ class Gathered:
     """
 
     function: str
-    site: Site
+    site: UserLine
     reason: str
     count: int = 0
     bytes: int = 0
@@ -52,9 +52,9 @@ class Ledger:
     """What one rank's runtime has gathered and said so far."""
 
     def __init__(self) -> None:
-        self.warned: set[tuple[str, Site]] = set()
-        self.gathered: dict[tuple[str, Site], Gathered] = {}
-        self.replicated: dict[tuple[str, Site], Gathered] = {}
+        self.warned: set[tuple[str, UserLine]] = set()
+        self.gathered: dict[tuple[str, UserLine], Gathered] = {}
+        self.replicated: dict[tuple[str, UserLine], Gathered] = {}
         self.native: dict[tuple[str, str, Any], int] = {}  # what ran by rules and by the engine (see `report`)
         self.compared: set[Any] = set()  # the overrides that were compared between the ranks (see `guard`)
 
@@ -129,7 +129,7 @@ def permit(
         If warnings are errors.
     """
     frame = user_frame(2)
-    site = Site(frame.f_code.co_filename, frame.f_lineno)
+    site = UserLine(frame.f_code.co_filename, frame.f_lineno)
     policy = config.FALLBACK
     what = f"{name} at {site} gathers {format_bytes(nbytes)} to {action}: {reason}"
     if policy == "error":
@@ -143,7 +143,7 @@ def permit(
     _book(account.gathered, name, site, reason, nbytes)
 
 
-def _book(account: dict[tuple[str, Site], Gathered], name: str, site: Site, reason: str, nbytes: int) -> None:
+def _book(account: dict[tuple[str, UserLine], Gathered], name: str, site: UserLine, reason: str, nbytes: int) -> None:
     entry = account.setdefault((name, site), Gathered(name, site, reason))
     entry.count += 1
     entry.bytes += nbytes
@@ -182,13 +182,13 @@ def replicate(name: str, reason: str, nbytes: int, chosen: bool = False) -> None
         permit(name, reason, nbytes, action="copy the whole array to every rank")
         return
     frame = user_frame(2)
-    _book(ledger().replicated, name, Site(frame.f_code.co_filename, frame.f_lineno), reason, nbytes)
+    _book(ledger().replicated, name, UserLine(frame.f_code.co_filename, frame.f_lineno), reason, nbytes)
 
 
 def warn_of_loop(reads: int) -> None:
     """Tell the user, once for each line, that a loop reads a sharded array element by element."""
     frame = user_frame(2)
-    site = Site(frame.f_code.co_filename, frame.f_lineno)
+    site = UserLine(frame.f_code.co_filename, frame.f_lineno)
     account, key = ledger(), ("element", site)
     if config.FALLBACK == "silent" or key in account.warned:
         return
@@ -214,7 +214,7 @@ def _warn(text: str, frame: Any, category: type[Warning] = FallbackWarning) -> N
     )
 
 
-def check_budget(name: str, nbytes: int, site: Site) -> None:
+def check_budget(name: str, nbytes: int, site: UserLine) -> None:
     """Raise `GatherError` if `nbytes` are more than one rank may get (the first call is collective)."""
     allowed = engine.budget(engine.runtime())
     if nbytes > allowed:

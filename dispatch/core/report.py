@@ -15,7 +15,7 @@ from typing import Any
 from numpy_dist import engine, settings
 from numpy_dist.dispatch.core import policy
 from numpy_dist.dispatch.core.policy import format_bytes
-from numpy_dist.dispatch.core.sites import Site, call_site
+from numpy_dist.dispatch.core.sites import UserLine, call_site
 from numpy_dist.engine.runtime import STARTED, current
 from numpy_dist.engine.sites import resolve
 from numpy_dist.settings import config
@@ -41,7 +41,7 @@ class Line:
     calls : int
     bytes : int
         Bytes of the arrays that were gathered or replicated, in all.
-    site : Site
+    site : UserLine
         File and line of the user's call.
     reason : str
         Why it was gathered or replicated; empty otherwise.
@@ -51,7 +51,7 @@ class Line:
     how: str
     calls: int
     bytes: int
-    site: Site
+    site: UserLine
     reason: str = ""
 
 
@@ -110,11 +110,11 @@ def report() -> Report:
     """
     lines = [Line(x.function, "gathered", x.count, x.bytes, x.site, x.reason) for x in policy.gathered()]
     lines += [Line(x.function, "replicated", x.count, x.bytes, x.site, x.reason) for x in policy.replicated()]
-    counts: dict[tuple[str, str, Site], int] = {}
+    counts: dict[tuple[str, str, UserLine], int] = {}
     for (name, how, where), calls in policy.ledger().native.items():
-        if not isinstance(where, Site):
+        if not isinstance(where, UserLine):
             found = resolve(where)
-            where = Site(found.filename, found.line)
+            where = UserLine(found.filename, found.line)
         counts[name, how, where] = counts.get((name, how, where), 0) + calls
     lines += [Line(name, how, calls, 0, site) for (name, how, site), calls in counts.items()]
     return Report(lines, active or bool(counts))

@@ -11,7 +11,7 @@ _OURS = ("numpy", "numpy_dist")
 _USER_PARTS = ("numpy_dist.conformance", "numpy.conftest")
 
 
-class Site(NamedTuple):
+class UserLine(NamedTuple):
     """A line of the user's code; it keeps no frame, since frames keep the arrays of their locals alive."""
 
     filename: str
@@ -41,7 +41,7 @@ def _is_ours(frame: FrameType) -> bool:
     )
 
 
-def call_site() -> Site:
+def call_site() -> UserLine:
     """Where the user's code called."""
     frame = user_frame(2)
-    return Site(frame.f_code.co_filename, frame.f_lineno)
+    return UserLine(frame.f_code.co_filename, frame.f_lineno)

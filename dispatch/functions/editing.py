@@ -13,7 +13,7 @@ from numpy_dist.dispatch.functions.common import as_handle
 from numpy_dist.dispatch.functions.numpy_source import numpy_source
 
 
-class _Converter:
+class _ArrayConverter:
     """What NumPy's array converter is to these functions: the array itself, and their result as it is."""
 
     def __init__(self, array: Any) -> None:
@@ -32,7 +32,7 @@ def _ones(shape: Any, dtype: Any = float) -> Any:
     return engine.full(shape, 1, dtype, layout=engine.default_layout(shape))
 
 
-_names = {"_array_converter": _Converter, "ones": _ones}
+_names = {"_array_converter": _ArrayConverter, "ones": _ones}
 _delete, _insert = numpy_source(np.delete, **_names), numpy_source(np.insert, **_names)
 
 

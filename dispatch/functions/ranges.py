@@ -238,7 +238,7 @@ def _everywhere(function: Callable[..., Any], *args: Any, split: int | None, mes
     return result, engine.from_global(rest) if isinstance(rest, np.ndarray) else rest
 
 
-class _Converter:
+class _LinspaceConverter:
     """What NumPy's private ``_array_converter`` is to its linspace, without converting arrays of ours."""
 
     def __init__(self, *given: Any) -> None:
@@ -255,7 +255,7 @@ class _Converter:
         return made
 
 
-_numpys_linspace = numpy_source(np.linspace, _array_converter=_Converter)
+_numpys_linspace = numpy_source(np.linspace, _array_converter=_LinspaceConverter)
 _numpys_logspace = numpy_source(np.logspace)
 _numpys_geomspace = numpy_source(np.geomspace)
 

@@ -17,7 +17,7 @@ from numpy_dist.ir.rules import memory_axes
 from numpy_dist.layout.layout import Layout
 from numpy_dist.parallel import ordered
 from numpy_dist.parallel.carrying import agree, carried
-from numpy_dist.parallel.products import Part
+from numpy_dist.parallel.products import Factors
 
 
 @implements(np.ufunc, method="reduce", kind="parallel")
@@ -210,7 +210,7 @@ def _multiplied(
     chosen = long if where is None else [values[mask] for values, mask in zip(long, where, strict=True)]
     with np.errstate(all="ignore"):
         factors = [values.astype(kind, copy=False) for values in chosen]
-        parts = [] if first else [Part(values, grouped) for values in factors]
+        parts = [] if first else [Factors(values, grouped) for values in factors]
     begin = options.get("initial", NoValue)
     start = {} if begin is NoValue or begin is None else {"initial": kind.type(begin)}
 

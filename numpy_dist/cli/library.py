@@ -36,7 +36,7 @@ print(json.dumps([MPI.Get_library_version(), MPI.Get_version(), files]))
 
 
 @dataclass(frozen=True)
-class Library:
+class MPILibrary:
     """An MPI library: its name with version, the family whose launchers can start it, and its files."""
 
     name: str
@@ -71,7 +71,7 @@ def outside_jobs(environment: dict[str, str]) -> dict[str, str]:
     return environment
 
 
-def find_library(timeout: float = 20.0) -> Library:
+def find_library(timeout: float = 20.0) -> MPILibrary:
     """The MPI library that mpi4py loads in this environment.
 
     Raises
@@ -95,7 +95,7 @@ def find_library(timeout: float = 20.0) -> Library:
         raise LauncherError(f"mpi4py found no usable MPI library ({reason}). {GET_ONE}")
     version, standard, files = json.loads(answer.stdout)
     name = " ".join(version.replace("\0", " ").splitlines()[0].replace("Version:", " ").rstrip(",").split())
-    return Library(name.split(", package")[0], family_of(version), ".".join(map(str, standard)), tuple(files))
+    return MPILibrary(name.split(", package")[0], family_of(version), ".".join(map(str, standard)), tuple(files))
 
 
 def _describe(path: str) -> Launcher:
@@ -126,7 +126,7 @@ def find_launchers() -> list[Launcher]:
     return [_describe(path) for path in found.values()]
 
 
-def matching_launcher(library: Library, found: list[Launcher]) -> Launcher:
+def matching_launcher(library: MPILibrary, found: list[Launcher]) -> Launcher:
     """The first launcher of `found` that can start programs that load `library`.
 
     Raises

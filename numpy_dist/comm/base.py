@@ -24,7 +24,7 @@ from numpy_dist.comm.checks import MARK_BYTES, Checks
 from numpy_dist.comm.positions import line_of, user_frame
 from numpy_dist.comm.signals import AgreedSignals
 
-__all__ = ["PROGRAM_TAG", "Communicator", "Counters", "Message", "Pending", "caller_line"]
+__all__ = ["PROGRAM_TAG", "Communicator", "Message", "PendingExchange", "TrafficCounters", "caller_line"]
 
 Bytes = NDArray[np.uint8]
 Message = tuple[int, Bytes, int]
@@ -43,7 +43,7 @@ _EMPTY: Bytes = np.empty(0, np.uint8)
 
 
 @dataclass
-class Counters:
+class TrafficCounters:
     """What one rank has communicated.
 
     Attributes
@@ -65,7 +65,7 @@ class Counters:
         self.messages = self.bytes = self.collectives = 0
 
 
-class Pending(ABC):
+class PendingExchange(ABC):
     """An exchange that was started; its buffers belong to the communicator until `wait` returns."""
 
     @abstractmethod
@@ -80,7 +80,7 @@ class Pending(ABC):
         """
 
 
-class _Nothing(Pending):
+class _Nothing(PendingExchange):
     def wait(self) -> None:
         return None
 
@@ -106,7 +106,7 @@ class Communicator(ABC):
         The number of this rank among those.
     native : object
         The mpi4py communicator, for the user's own messages; None where there is none.
-    counters : Counters
+    counters : TrafficCounters
         What this rank has communicated.
     refuse_gathers : bool
         Tests set it; the engine then raises `CommunicationRefused` where it would gather a whole array.
@@ -134,7 +134,7 @@ class Communicator(ABC):
     def __init__(self, rank: int, size: int) -> None:
         self.rank = rank
         self.size = size
-        self.counters = Counters()
+        self.counters = TrafficCounters()
         self.checks: Checks | None = Checks(self) if size > 1 else None
         self.signals = AgreedSignals()
         self._pid = os.getpid()
@@ -165,7 +165,7 @@ class Communicator(ABC):
         """Fill `buffer` on all ranks with that of `root`; not more than `max_message`."""
 
     @abstractmethod
-    def _start(self, sends: list[Message], receives: list[Message], tag: int) -> Pending:
+    def _start(self, sends: list[Message], receives: list[Message], tag: int) -> PendingExchange:
         """Start messages to and from other ranks; those of one pair of ranks and tag match in order.
 
         Of those with the tag `PROGRAM_TAG` the marks of both sides must be the same: a backend never delivers others,
@@ -272,7 +272,7 @@ class Communicator(ABC):
 
     def start_exchange(
         self, sends: Sequence[tuple[int, NDArray[Any]]], receives: Sequence[tuple[int, NDArray[Any]]], tag: int = 0
-    ) -> Pending:
+    ) -> PendingExchange:
         """Start messages to other ranks and into buffers for messages from them.
 
         Parameters
@@ -286,7 +286,7 @@ class Communicator(ABC):
 
         Returns
         -------
-        Pending
+        PendingExchange
             Call its ``wait()``. Messages to oneself are copied at once, the n-th send into the n-th receive.
         """
         if not 0 <= tag < _OBJECT_TAG:
@@ -299,7 +299,7 @@ class Communicator(ABC):
         receives: Sequence[tuple[int, NDArray[Any]]],
         sent: Sequence[int] = (),
         received: Sequence[int] = (),
-    ) -> Pending:
+    ) -> PendingExchange:
         """As `start_exchange`, for messages of what all ranks do at the same place of the program.
 
         Messages bear the mark of all that the ranks have done so far, so that what a rank of another program sends, at
@@ -328,7 +328,7 @@ class Communicator(ABC):
         sends: Sequence[tuple[int, NDArray[Any], int]],
         receives: Sequence[tuple[int, NDArray[Any], int]],
         tag: int,
-    ) -> Pending:
+    ) -> PendingExchange:
         if os.getpid() != self._pid:
             self._refuse_fork()
         out = [(self._check_rank(rank), _contiguous_bytes(a, "sent"), mark) for rank, a, mark in sends]

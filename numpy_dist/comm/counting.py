@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from numpy_dist.comm.base import Bytes, Communicator, Message, Pending, caller_line
+from numpy_dist.comm.base import Bytes, Communicator, Message, PendingExchange, caller_line
 
 __all__ = ["Broadcasts", "CountingCommunicator"]
 
@@ -14,7 +14,7 @@ Broadcasts = dict[int, list[Bytes]]
 """What the ranks that ran so far have broadcast, by rank, in order."""
 
 
-class _Delivered(Pending):
+class _Delivered(PendingExchange):
     def wait(self) -> None:
         return None
 
@@ -68,7 +68,7 @@ class CountingCommunicator(Communicator):
         self._bcast_into(buffer, root)
         return buffer.tobytes() * self.size
 
-    def _start(self, sends: list[Message], receives: list[Message], tag: int) -> Pending:
+    def _start(self, sends: list[Message], receives: list[Message], tag: int) -> PendingExchange:
         for _, buffer, _ in receives:
             buffer[...] = 0
         return _Delivered()

@@ -96,7 +96,7 @@ class _State(NamedTuple):
     fingerprint: dict[str, str]
 
 
-class Mail(Protocol):
+class DeadlockMail(Protocol):
     """What is needed of a communicator."""
 
     rank: int
@@ -117,13 +117,13 @@ class Deadlocks:
 
     Parameters
     ----------
-    mail : Mail
+    mail : DeadlockMail
         The communicator.
     era : int
         The number of that communicator: messages of an earlier one are not for this.
     """
 
-    def __init__(self, mail: Mail, era: int) -> None:
+    def __init__(self, mail: DeadlockMail, era: int) -> None:
         self._mail = mail
         self._era = era
         self._wait = 0  # the number of the wait in which the rank is

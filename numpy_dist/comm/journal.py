@@ -23,16 +23,16 @@ from typing import Any, NamedTuple
 
 from numpy_dist.comm.positions import called_function, line_of, user_frame
 from numpy_dist.ir import statements as forms
-from numpy_dist.ir.statements import Form, Ref
+from numpy_dist.ir.statements import ProgramForm, Ref
 from numpy_dist.ir.views import View
 from numpy_dist.layout.marks import MARK_BYTES, mark_of
 
-__all__ = ["Journal", "Operand", "Operation", "packed", "unpacked"]
+__all__ = ["Journal", "OperandRecord", "Operation", "packed", "unpacked"]
 
 KEPT = 512  # operations, at least, of which is known what they were
 
 
-class Operand(NamedTuple):
+class OperandRecord(NamedTuple):
     """An argument of an operation.
 
     Attributes
@@ -67,7 +67,7 @@ class Operation:
         "statement", or which collective it is.
     line, caller : str
         The user's line, and the line from which that function was called: ``file:line in function``.
-    operands : tuple of Operand
+    operands : tuple of OperandRecord
     result : str
         Dtype and shape of what a statement makes.
     details : str
@@ -81,7 +81,7 @@ class Operation:
     kind: str
     line: str
     caller: str
-    operands: tuple[Operand, ...] = ()
+    operands: tuple[OperandRecord, ...] = ()
     result: str = ""
     details: str = ""
     parts: str = ""
@@ -217,7 +217,7 @@ class Journal:
             if pending:
                 self._meet([s.form for s in pending], pending[0].serial)
 
-    def _meet(self, forms: Sequence[Form], serial: int) -> None:
+    def _meet(self, forms: Sequence[ProgramForm], serial: int) -> None:
         """Add the marks of statements, the first of which has this serial, unless they are known."""
         known, end = self._marked - serial, serial + len(forms)
         if self._marked < end:
@@ -279,7 +279,7 @@ class Journal:
         number: str = storage.number
         return number
 
-    def _statements(self) -> Iterator[tuple[int, Form, Any, tuple | None]]:
+    def _statements(self) -> Iterator[tuple[int, ProgramForm, Any, tuple | None]]:
         serial = -1
         for batch in list(self._batches):
             for place, (form, site) in enumerate(zip(batch.forms, batch.sites, strict=True)):
@@ -319,7 +319,7 @@ def _named(name: str) -> bytes:
 
 def _of_call(call: _Call) -> Operation:
     line, caller = line_of(call.code, call.instruction), line_of(call.caller, call.called_at)
-    operands = tuple(Operand(_kind(view), "", True) for view in call.views)
+    operands = tuple(OperandRecord(_kind(view), "", True) for view in call.views)
     parts = ", ".join(map(part_of, call.views))
     details = repr((call.details, [(x.offset, x.shape, x.strides, x.layout, x.dtype) for x in call.views]))
     return Operation(
@@ -327,13 +327,13 @@ def _of_call(call: _Call) -> Operation:
     )
 
 
-def _of_statement(number: int, form: Form, site: Any, values: tuple[str, ...] | None) -> Operation:
+def _of_statement(number: int, form: ProgramForm, site: Any, values: tuple[str, ...] | None) -> Operation:
     code: CodeType = site.code
     line, caller = line_of(code, site.instruction), line_of(site.caller, site.called_at)
     op, kind, inputs, outputs, where, options, space, rest = form.key
     reads = (*inputs, *(() if where is None else (where,)))
     named = iter(values or ())
-    operands = tuple(Operand(_kind(x), next(named, ""), isinstance(x, View)) for x in reads)
+    operands = tuple(OperandRecord(_kind(x), next(named, ""), isinstance(x, View)) for x in reads)
     views = [x for x in (*reads, *outputs) if isinstance(x, View)]
     details = repr(([(x.offset, x.strides, x.layout) for x in views], options, space, rest, list(named)))
     name = f"{op.name}.reduce" if kind is forms.Reduction else op.name

@@ -20,7 +20,7 @@ import mpi4py
 import numpy as np
 
 from numpy_dist.comm import devices, fingerprint
-from numpy_dist.comm.base import PROGRAM_TAG, Bytes, Communicator, Message, Pending, caller_line
+from numpy_dist.comm.base import PROGRAM_TAG, Bytes, Communicator, Message, PendingExchange, caller_line
 from numpy_dist.comm.deadlock import Deadlocks, Need, Wanted
 from numpy_dist.comm.divergence import NOT_THE_SAME, describe
 from numpy_dist.comm.exits import EndNotice, ExitGuard
@@ -142,7 +142,7 @@ class _Wait:
         communicator.deadlocks.look(self._found, waited)
 
 
-class _MpiPending(Pending):
+class _MpiPending(PendingExchange):
     def __init__(self, communicator: MpiCommunicator, tag: int) -> None:
         self._communicator: MpiCommunicator = communicator
         self._tag = tag
@@ -365,7 +365,7 @@ class MpiCommunicator(Communicator):
     def _bcast_into(self, buffer: Bytes, root: int) -> None:
         self._collective("bcast", lambda: self.native.Ibcast(buffer, root), (buffer,), root)
 
-    def _start(self, sends: list[Message], receives: list[Message], tag: int) -> Pending:
+    def _start(self, sends: list[Message], receives: list[Message], tag: int) -> PendingExchange:
         pending = _MpiPending(self, tag)
         pending.start(sends, receives)
         return pending

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from numpy_dist.comm import detect
-from numpy_dist.comm.base import Bytes, Communicator, Message, Pending, caller_line
+from numpy_dist.comm.base import Bytes, Communicator, Message, PendingExchange, caller_line
 from numpy_dist.comm.divergence import NOT_THE_SAME, deadlock_error, describe, divergence_error
 from numpy_dist.comm.journal import Operation
 from numpy_dist.comm.process_state import ProcessState
@@ -171,7 +171,7 @@ class World:
         send.complete = receive.complete = True
 
 
-class _SimulatedPending(Pending):
+class _SimulatedPending(PendingExchange):
     def __init__(self, world: World, rank: int, messages: list[_Message]) -> None:
         self._world = world
         self._rank = rank
@@ -241,7 +241,7 @@ class SimulatedCommunicator(Communicator):
     def _bcast_into(self, buffer: Bytes, root: int) -> None:
         buffer[...] = self._collective(f"bcast from rank {root}", buffer.copy())[root]
 
-    def _start(self, sends: list[Message], receives: list[Message], tag: int) -> Pending:
+    def _start(self, sends: list[Message], receives: list[Message], tag: int) -> PendingExchange:
         messages = []
         for rank, buffer, mark in receives:
             messages.append(_Message(rank, buffer, mark))

@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from numpy_dist.comm.base import Bytes, Communicator, Message, Pending
+from numpy_dist.comm.base import Bytes, Communicator, Message, PendingExchange
 
 __all__ = ["SingleCommunicator"]
 
@@ -28,7 +28,7 @@ class SingleCommunicator(Communicator):
     def _bcast_into(self, buffer: Bytes, root: int) -> None:
         return None
 
-    def _start(self, sends: list[Message], receives: list[Message], tag: int) -> Pending:
+    def _start(self, sends: list[Message], receives: list[Message], tag: int) -> PendingExchange:
         raise AssertionError("with one rank there is nobody to send to")
 
     def _refuse_fork(self) -> None:

@@ -22,7 +22,7 @@ from numpy_dist.comm.divergence import describe
 from numpy_dist.comm.journal import Operation
 from numpy_dist.comm.positions import Position, Waiting, called_function, line_of, stack_of, user_frame
 
-__all__ = ["ANSWER_TAG", "ASK_TAG", "Mail", "Watchdog", "position_of", "report"]
+__all__ = ["ANSWER_TAG", "ASK_TAG", "WatchdogMail", "Watchdog", "position_of", "report"]
 
 ASK_TAG, ANSWER_TAG = 2, 3
 _LOOK_SECONDS = 0.2
@@ -30,7 +30,7 @@ _LOOK_SECONDS = 0.2
 _ANSWER_SECONDS = 3.0
 
 
-class Mail(Protocol):
+class WatchdogMail(Protocol):
     """Messages between the ranks' threads, and what they need to know of the communicator."""
 
     rank: int
@@ -74,11 +74,11 @@ class Watchdog:
 
     Parameters
     ----------
-    mail : Mail
+    mail : WatchdogMail
         The communicator.
     """
 
-    def __init__(self, mail: Mail) -> None:
+    def __init__(self, mail: WatchdogMail) -> None:
         self._mail = mail
         self._main = threading.get_ident()
         self._stopped = threading.Event()

@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields
 
 
 @dataclass
-class Counters:
+class EngineCounters:
     """Counts of one rank since the last `reset`.
 
     Attributes

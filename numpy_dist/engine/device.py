@@ -48,14 +48,14 @@ class Device:
         self._memory.copy(made, x)
         return made.reshape(-1)
 
-    def start_transfer(self, sends: Sequence[tuple[int, Any]], receives: Sequence[tuple[int, Any]]) -> Pending:
+    def start_transfer(self, sends: Sequence[tuple[int, Any]], receives: Sequence[tuple[int, Any]]) -> DeviceExchange:
         """As a communicator's, with arrays of one dtype in the same order on both sides; all ranks have to ask."""
         dtype = next((x.dtype for _, x in (*sends, *receives)), np.dtype(np.uint8))
 
         def into(x: Any) -> Callable[[], list[Any]]:
             return lambda: [x]
 
-        return Pending(
+        return DeviceExchange(
             self._runtime.transport.start(
                 [(rank, [x]) for rank, x in sends],
                 [(rank, x.size * dtype.itemsize, into(x)) for rank, x in receives],
@@ -68,7 +68,7 @@ class Device:
         self.start_transfer(sends, receives).wait()
 
 
-class Pending:
+class DeviceExchange:
     """An exchange that has been started."""
 
     def __init__(self, wait: Callable[[], None]) -> None:

@@ -8,7 +8,7 @@ from dataclasses import fields
 from types import TracebackType
 from typing import Any, Self
 
-from numpy_dist.engine.counters import Counters
+from numpy_dist.engine.counters import EngineCounters
 from numpy_dist.engine.group import GroupPlan
 from numpy_dist.engine.listed_group import group_lines
 from numpy_dist.engine.notation import bytes_text
@@ -18,7 +18,7 @@ from numpy_dist.engine.schedule import Description, find_schedule
 from numpy_dist.engine.storage import Storage
 from numpy_dist.ir.statements import Elementwise, Statement
 
-_ENGINE = tuple(field.name for field in fields(Counters))
+_ENGINE = tuple(field.name for field in fields(EngineCounters))
 _COMM = tuple(name for name in COUNTS if name not in _ENGINE)
 _WORDS = {
     "statements": "statements recorded",

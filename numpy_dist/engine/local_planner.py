@@ -8,7 +8,7 @@ from typing import Any
 from numpy_dist.backends.base import Temp
 from numpy_dist.engine.fuse import disjoint
 from numpy_dist.engine.local_plan import LocalPlan
-from numpy_dist.engine.part import ASIDE, FETCHED, MEMORY, OLD, Body, Operand
+from numpy_dist.engine.part import ASIDE, FETCHED, MEMORY, OLD, Body, PartOperand
 from numpy_dist.engine.storage import Storage
 from numpy_dist.engine.takeovers import takeovers
 from numpy_dist.engine.transfer import Fetched
@@ -161,7 +161,7 @@ class LocalPlanner:
         written = 0 if box is None else out.array.itemsize * box_size(box)
         return "aside" if 2 * written < storage.memory.size or storage.pinned else "version"
 
-    def stored(self, over: int, slot: int, ref: Ref, origin: Origin) -> Operand:
+    def stored(self, over: int, slot: int, ref: Ref, origin: Origin) -> PartOperand:
         """An operand in a storage's memory, which is allocated if there is none."""
         storage = ref.storage
         if slot not in self.geometry:
@@ -174,7 +174,7 @@ class LocalPlanner:
         low, extent = self.geometry[slot]
         slot = self.taken.get(slot, slot)
         vmap = framed(ref.vmap, origin)
-        return Operand(over, slot, storage.dtype.itemsize, low, extent, None, vmap, ref.array.dtype)
+        return PartOperand(over, slot, storage.dtype.itemsize, low, extent, None, vmap, ref.array.dtype)
 
     def temporary(self, key: tuple, dtype: Any) -> Temp:
         """The temporary of a contracted result."""
@@ -212,7 +212,7 @@ class _CellPlanner:
                 outputs = tuple(self._target(statement, out, origin, new) for out, new in pairs)
             self.body.steps.append((inputs, outputs, where))
 
-    def _operand(self, operand: Operand) -> int:
+    def _operand(self, operand: PartOperand) -> int:
         self.body.operands.append(operand)
         return len(self.body.operands) - 1
 
@@ -224,7 +224,7 @@ class _CellPlanner:
             return self._operand(self.group.stored(over, key[0], ref, origin))
         low, steps = tuple(r.start for r in found.region), tuple(r.step for r in found.region)
         itemsize, extent, vmap = ref.storage.dtype.itemsize, found.array.shape, framed(ref.vmap, origin)
-        return self._operand(Operand(FETCHED, name, itemsize, low, extent, steps, vmap, ref.array.dtype))
+        return self._operand(PartOperand(FETCHED, name, itemsize, low, extent, steps, vmap, ref.array.dtype))
 
     def _target(self, statement: Elementwise, out: Ref, origin: Origin, creates: bool) -> Any:
         """Where a statement writes: a temporary, or an array over the storage's memory."""

@@ -12,7 +12,7 @@ _V1 = "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"
 
 
 @dataclass(frozen=True)
-class Room:
+class AvailableMemory:
     """Bytes that there are in all, and that can still be had without swapping."""
 
     total: int
@@ -54,7 +54,7 @@ class Limits:
             if (folder / names[0]).exists():
                 self._groups.append((folder / names[0], folder / names[1], folder / "memory.stat", names[2]))
 
-    def room(self) -> Room:
+    def room(self) -> AvailableMemory:
         """How much memory there is now."""
         machine, available = self._machine()
         total = machine
@@ -66,7 +66,7 @@ class Limits:
             if usage is not None:
                 back = _fields(stat_file).get(reclaimable, 0)
                 available = min(available, max(0, limit - usage + min(back, usage)))
-        return Room(total, min(total, available))
+        return AvailableMemory(total, min(total, available))
 
     def _machine(self) -> tuple[int, int]:
         fields = _fields(self._meminfo)

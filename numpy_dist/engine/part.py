@@ -11,7 +11,7 @@ from numpy_dist.backends.base import Loop, ReduceStep, Step, Temp, arrays_of
 from numpy_dist.engine import floating
 from numpy_dist.engine.storage import Storage
 from numpy_dist.engine.transfer import Fetched
-from numpy_dist.engine.views import Window, window
+from numpy_dist.engine.views import AllocationView, window
 from numpy_dist.ir.statements import Reduction, Statement
 from numpy_dist.layout.regions import Box
 from numpy_dist.layout.views import ViewMap
@@ -21,7 +21,7 @@ from numpy_dist.layout.views import ViewMap
 MEMORY, OLD, FETCHED, ASIDE = range(4)
 
 
-class Operand(NamedTuple):
+class PartOperand(NamedTuple):
     """One array of the loop.
 
     Attributes
@@ -43,7 +43,7 @@ class Operand(NamedTuple):
     vmap: ViewMap
     dtype: np.dtype
 
-    def window(self, box: Box) -> Window:
+    def window(self, box: Box) -> AllocationView:
         """Where a box of it lies."""
         return window(self.itemsize, self.low, self.extent, self.steps, self.vmap, box, self.dtype)
 
@@ -56,7 +56,7 @@ class Present(NamedTuple):
     storages: Any  # by slot
     fetched: dict[tuple, Fetched]
 
-    def under(self, operand: Operand) -> Any:
+    def under(self, operand: PartOperand) -> Any:
         """The allocation that an operand lies in."""
         if operand.over == MEMORY:
             return self.storages[operand.which].memory
@@ -76,7 +76,7 @@ class Body:
         The cell.
     numbers : sequence of int
         The statements that run there.
-    operands : list of Operand
+    operands : list of PartOperand
     steps : list
         For each of these statements its operands: numbers, temporaries, and None for scalars.
     copies, filled : list of (int, int)
@@ -85,7 +85,7 @@ class Body:
 
     def __init__(self, box: Box, numbers: Sequence[int]) -> None:
         self.box, self.numbers = box, numbers
-        self.operands: list[Operand] = []
+        self.operands: list[PartOperand] = []
         self.steps: list[tuple] = []
         self.copies: list[tuple[int, int]] = []
         self.filled: list[tuple[int, int]] = []

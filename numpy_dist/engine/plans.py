@@ -64,7 +64,7 @@ def within(bounds: Bounds, operands: Sequence[Any]) -> bool:
     return True
 
 
-class Plan:
+class StatementPlan:
     """Everything about a statement with one output but its storages and scalars.
 
     Attributes
@@ -108,7 +108,7 @@ class Plan:
         self.array, self.view = result._array, ref_of(result).view
 
 
-PLANS: dict[Any, Plan] = {}
+PLANS: dict[Any, StatementPlan] = {}
 _MOST = 4096
 MOST_INPUTS = 3
 
@@ -137,7 +137,7 @@ def remember(
     made_of = result_dtype if statement.creates[0] else out.view
     if len(PLANS) > _MOST:
         PLANS.clear()
-    plan = Plan(statement, result, now, bounds, spread if any(spread) else ())
+    plan = StatementPlan(statement, result, now, bounds, spread if any(spread) else ())
     PLANS[statement.op, made_of, *[None] * (MOST_INPUTS - len(forms)), *forms] = plan
 
 
@@ -150,7 +150,7 @@ def target_of(out: Handle) -> Ref | None:
     return ref if view.writeable and view.array is out._array else None
 
 
-def _result(plan: Plan | ReductionPlan, pool: Any, cls: type[Handle]) -> Any:
+def _result(plan: StatementPlan | ReductionPlan, pool: Any, cls: type[Handle]) -> Any:
     """A storage without memory and its handle: `__new__` and assignments in place of three constructors.
 
     No more than three assignments to a line, since Python would make a tuple of four.

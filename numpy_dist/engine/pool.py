@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from numpy_dist.backends.memory import HOST, Block, Memory, make_block
 from numpy_dist.engine.liveness import ARGUMENT
-from numpy_dist.engine.memory_limits import Limits, Room
+from numpy_dist.engine.memory_limits import AvailableMemory, Limits
 
 T = TypeVar("T")
 
@@ -47,7 +47,7 @@ class Pool:
     def __init__(
         self,
         limit: int = 1 << 30,
-        room: Callable[[], Room] | None = None,
+        room: Callable[[], AvailableMemory] | None = None,
         failed: Callable[[MemoryError], None] = lambda error: None,
         memory: Memory = HOST,
     ) -> None:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from numpy_dist.engine.combine import SMALL, meet, partial_boxes
-from numpy_dist.engine.counters import Counters
+from numpy_dist.engine.counters import EngineCounters
 from numpy_dist.engine.group import GroupPlan
 from numpy_dist.engine.local_plan import LocalPlan
 from numpy_dist.engine.local_planner import cell_key
@@ -22,8 +22,8 @@ from numpy_dist.ir.statements import Reduction, Ref, Statement
 from numpy_dist.layout.regions import Box, Region, bounding_box, box_size, region_hull, region_size
 from numpy_dist.layout.views import storage_region
 
-COUNTS = (*(f.name for f in fields(Counters)), "messages", "bytes", "collectives")
-"""What is counted: see `engine.Counters`, and for the last three `comm.base.Counters`."""
+COUNTS = (*(f.name for f in fields(EngineCounters)), "messages", "bytes", "collectives")
+"""What is counted: see `engine.counters.EngineCounters`, and for the last three `comm.base.TrafficCounters`."""
 
 
 class _Memory(NamedTuple):

@@ -32,7 +32,7 @@ PATIENCE = 16  # small statements in a row that are recorded since those before 
 WORTH_POSTPONING = 1 << 20  # bytes of results, in all: programs that take long enough for signals to come meanwhile
 
 
-class Pending(list[Statement]):
+class PendingStatements(list[Statement]):
     """The list of recorded statements in program order; the first may be in execution, and are None when they are done.
 
     A program is replaced as a whole when its execution has ended, so that an exception finds the one or the other.
@@ -77,7 +77,7 @@ class Program:
         self._runtime = runtime
         self.untold = False
         self.alike: set[floating.Event] = set()
-        self._pending = Pending()
+        self._pending = PendingStatements()
         self._shared: list[floating.Event] = []  # of all ranks, to be reported once the program has been executed
         self._bytes = 0
         self._most_bytes = MOST_BYTES * runtime.size
@@ -372,7 +372,7 @@ class Program:
 
     def _replace(self, statements: Iterable[Statement]) -> None:
         """Have these pending, and nothing in execution."""
-        pending = Pending(statements)
+        pending = PendingStatements(statements)
         self._bytes = sum([out.storage.nbytes for s in pending for out in s.outputs])
         self._pending = pending
 

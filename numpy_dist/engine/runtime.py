@@ -9,7 +9,7 @@ from typing import Any
 
 from numpy_dist.backends.transport import ByHost, Transport
 from numpy_dist.comm import detect
-from numpy_dist.engine.counters import Counters
+from numpy_dist.engine.counters import EngineCounters
 from numpy_dist.engine.pool import Pool
 from numpy_dist.layout.default import default_layout as plan_default_layout
 from numpy_dist.layout.layout import Layout, replicated_layout
@@ -60,7 +60,7 @@ class Runtime:
         devices = comm.devices if wanted == "auto" else ()
         self.backend = make_backend(wanted, comm.node_size, comm.node_rank, devices)
         self.pool = Pool(room=self.backend.memory.room, failed=comm.fail, memory=self.backend.memory)
-        self.counters = Counters()
+        self.counters = EngineCounters()
         self.program = Program(self)
         self.flags: set[tuple] = set()
         self.handed_out = False

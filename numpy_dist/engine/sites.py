@@ -23,7 +23,7 @@ _HOMES = tuple(
 _getframe = sys._getframe  # saves a look-up for each statement
 
 
-class Site(NamedTuple):
+class SourceLine(NamedTuple):
     """A position in the user's code."""
 
     filename: str
@@ -130,7 +130,7 @@ def stack_level() -> int:
 _NOWHERE = CallSite(_getframe())
 
 
-def resolve(site: CallSite) -> Site:
+def resolve(site: CallSite) -> SourceLine:
     """File and line of a recorded position."""
     code, instruction = site.code, site.instruction
     line = code.co_firstlineno
@@ -138,4 +138,4 @@ def resolve(site: CallSite) -> Site:
         if start <= instruction < stop and number is not None:
             line = number
             break
-    return Site(code.co_filename, line, site.module)
+    return SourceLine(code.co_filename, line, site.module)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from numpy_dist.engine.counters import Counters
+from numpy_dist.engine.counters import EngineCounters
 from numpy_dist.engine.handle import Handle, is_sharded
 from numpy_dist.engine.runtime import runtime
 from numpy_dist.ir.views import view_of
 from numpy_dist.layout.layout import Layout
 
 
-def counters() -> Counters:
+def counters() -> EngineCounters:
     """The calling rank's counters."""
     return runtime().counters
 

@@ -12,7 +12,7 @@ from numpy_dist.layout.regions import Box
 from numpy_dist.layout.views import ViewMap
 
 
-class Window(NamedTuple):
+class AllocationView(NamedTuple):
     """An array over an allocation, without the allocation.
 
     Attributes
@@ -45,7 +45,7 @@ def window(
     vmap: ViewMap,
     box: Box,
     dtype: np.dtype,
-) -> Window:
+) -> AllocationView:
     """Where a box of a view lies. A pure function.
 
     Parameters
@@ -74,4 +74,4 @@ def window(
         for member in group[1:]:
             origin *= vmap.storage_shape[member]
         offset += (first - origin) // step * stride
-    return Window(shape, dtype, offset, tuple(strides))
+    return AllocationView(shape, dtype, offset, tuple(strides))

@@ -22,7 +22,7 @@ _ALONG_AXIS = frozenset("dct idct dst idst".split())
 _ALONG_AXES = {"dctn": "dct", "idctn": "idct", "dstn": "dst", "idstn": "idst"}
 
 
-class Backend:
+class FFTBackend:
     """What ``scipy.fft`` asks before it computes itself."""
 
     __ua_domain__ = "numpy.scipy.fft"
@@ -56,4 +56,4 @@ def _along_axes(name: str, x: Any, options: dict[str, Any]) -> Any:
 
 def register() -> None:
     """Tell SciPy of the backend: it is asked before SciPy's own."""
-    scipy.fft.register_backend(Backend)
+    scipy.fft.register_backend(FFTBackend)

@@ -56,7 +56,7 @@ class Statement:
 
     Attributes
     ----------
-    form : Form
+    form : ProgramForm
         The same for statements that differ in nothing but their storages, the values of their scalars, site and
         error state; as recorded, hence before `engine.settle`.
     serial : int
@@ -79,7 +79,7 @@ class Statement:
     space: Any
     site: Any
     errstate: Any
-    form: Form
+    form: ProgramForm
     serial: int
 
     def reads(self) -> list[Ref]:
@@ -167,7 +167,7 @@ def _kind_of_scalar(kind: Any) -> str:
     return np.dtype(kind).str if isinstance(kind, type) and issubclass(kind, np.generic) else str(kind)
 
 
-class Form:
+class ProgramForm:
     """What a statement is, but for its storages, the values of its scalars, its site and its error state.
 
     Made by `form_of`: statements of one form share the object, as long as it is in use.
@@ -189,7 +189,7 @@ class Form:
         return mark_of(op.name, kind.__name__, len(inputs), operands, options, space, rest)
 
 
-_FORMS: dict[tuple, Form] = {}
+_FORMS: dict[tuple, ProgramForm] = {}
 _MOST = 8192
 
 
@@ -203,7 +203,7 @@ SCALAR_KINDS = frozenset({int, float, complex, bool, *(np.dtype(char).type for c
 """Types of scalars that say which dtype takes part in an operation, whatever the value."""
 
 
-def form_of(statement: Statement, *rest: Any) -> Form:
+def form_of(statement: Statement, *rest: Any) -> ProgramForm:
     """A statement's form: operation, kinds of operands (views, types of scalars), options and space.
 
     Parameters
@@ -236,5 +236,5 @@ def form_of(statement: Statement, *rest: Any) -> Form:
     if found is None:
         if len(_FORMS) > _MOST:
             _FORMS.clear()
-        found = _FORMS[key] = Form(key)
+        found = _FORMS[key] = ProgramForm(key)
     return found

@@ -20,7 +20,7 @@ def power_range(kind: np.dtype) -> int:
     return int(min(limits.maxexp, -limits.minexp)) - 2
 
 
-class Part:
+class Factors:
     """One rank's factors.
 
     Parameters

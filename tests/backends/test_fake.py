@@ -12,14 +12,14 @@ import pytest
 import numpy_dist
 from numpy_dist import engine
 from numpy_dist.backends.base import make_backend
-from numpy_dist.backends.fake.arrays import FakeArray, Stream
+from numpy_dist.backends.fake.arrays import FakeArray, FakeStream
 from numpy_dist.backends.fake.memory import UNSYNCHRONISED, FakeMemory
 from numpy_dist.settings import config
 from numpy_dist.spmd_testing import run_simulated
 
 
 def device_array(values: np.ndarray) -> FakeArray:
-    memory = FakeMemory(Stream())
+    memory = FakeMemory(FakeStream())
     array = memory.empty(values.shape, values.dtype)
     memory.upload(array, values)
     return array
@@ -62,7 +62,7 @@ def test_values_are_to_be_had_on_request():
 
 
 def test_what_is_asked_for_waits_for_a_fence():
-    memory = FakeMemory(Stream())
+    memory = FakeMemory(FakeStream())
     values = np.arange(4.0)
     x, y = memory.empty((4,), values.dtype), memory.empty((2,), values.dtype)
     memory.upload(x, values)
@@ -75,7 +75,7 @@ def test_what_is_asked_for_waits_for_a_fence():
 
 
 def test_what_fails_is_told_by_the_fence_and_not_done_again():
-    stream, done = Stream(), []
+    stream, done = FakeStream(), []
     stream.put(lambda: 1 / 0)
     stream.put(done.append, 1)
     with pytest.raises(ZeroDivisionError):

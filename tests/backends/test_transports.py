@@ -13,7 +13,7 @@ from numpy_dist import engine
 from numpy_dist.backends import device_transports
 from numpy_dist.backends.device_transports import BySharedMemory, _Segment
 from numpy_dist.backends.fake import links
-from numpy_dist.backends.fake.arrays import Stream
+from numpy_dist.backends.fake.arrays import FakeStream
 from numpy_dist.backends.fake.links import FakeSide
 from numpy_dist.backends.fake.memory import FakeMemory
 from numpy_dist.backends.transport import Facts, choose
@@ -246,7 +246,7 @@ def test_places_are_used_again():
 
 
 def test_places_of_a_segment():
-    segment = _Segment(FakeMemory(Stream()), 0, 1000)
+    segment = _Segment(FakeMemory(FakeStream()), 0, 1000)
     assert [segment.take(n) for n in (300, 300, 300)] == [0, 512, None]
     segment.give(0)
     assert [segment.take(n) for n in (100, 400, 200)] == [0, None, 256]

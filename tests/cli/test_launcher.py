@@ -13,11 +13,11 @@ import pytest
 
 from numpy_dist.cli import launcher, library, machine, main, processes, report, runner, streams
 from numpy_dist.cli.launcher import THREAD_VARIABLES, Job
-from numpy_dist.cli.library import Launcher, Library
+from numpy_dist.cli.library import Launcher, MPILibrary
 from numpy_dist.errors import LauncherError
 
-MPICH = Library("MPICH 5.0.2", "mpich", "5.0", ("lib/libmpi.so.12",))
-OPEN_MPI = Library("Open MPI v5.0.11", "openmpi", "3.1")
+MPICH = MPILibrary("MPICH 5.0.2", "mpich", "5.0", ("lib/libmpi.so.12",))
+OPEN_MPI = MPILibrary("Open MPI v5.0.11", "openmpi", "3.1")
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import pytest
 from numpy_dist.comm import deadlock
 from numpy_dist.comm.deadlock import Deadlocks, Need, Wanted
 from numpy_dist.comm.journal import packed
-from tests.failures.jobs import HEADER, SECONDS, Job, run
+from tests.failures.jobs import HEADER, SECONDS, JobEnd, run
 
 PREAMBLE = """
 import os, sys, time
@@ -34,7 +34,7 @@ def register(number):
 """
 
 
-def failed(script: str, folder: Path, ranks: int, **environment: str) -> Job:
+def failed(script: str, folder: Path, ranks: int, **environment: str) -> JobEnd:
     """A job that must end by an error of all ranks, of which one is printed."""
     lines = "".join(f"os.environ[{name!r}] = {value!r}\n" for name, value in environment.items())
     job = run("mpiexec", "import os\n" + lines + PREAMBLE + textwrap.dedent(script), folder, ranks)

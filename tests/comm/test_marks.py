@@ -15,7 +15,7 @@ from numpy_dist import engine
 from numpy_dist.comm.detect import get_communicator
 from numpy_dist.comm.simulated import run_simulated
 from numpy_dist.errors import DivergenceError, RankError
-from numpy_dist.ir.statements import Form
+from numpy_dist.ir.statements import ProgramForm
 from numpy_dist.layout.marks import mark_of
 from numpy_dist.settings import config
 from tests.comm.test_unlike_ranks import run
@@ -130,7 +130,7 @@ def test_marks_are_made_of_values() -> None:
             lambda: x.sum(axis=1),
             lambda: x.max(axis=0),
         ]
-        kept, forms = [], list[Form]()
+        kept, forms = [], list[ProgramForm]()
         for make in makers:
             kept.append(make())
             forms.append(engine.runtime().program.pending[-1].form)

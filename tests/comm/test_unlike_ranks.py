@@ -13,7 +13,7 @@ import pytest
 
 from numpy_dist.comm import detect
 from numpy_dist.conformance import jobs
-from tests.failures.jobs import HEADER, SECONDS, Job
+from tests.failures.jobs import HEADER, SECONDS, JobEnd
 
 pytestmark = pytest.mark.slow
 
@@ -36,7 +36,7 @@ WORK = {
 }
 
 
-def run(script: str, folder: Path, ranks: int = 2, **environment: str) -> Job:
+def run(script: str, folder: Path, ranks: int = 2, **environment: str) -> JobEnd:
     """A job whose last rank has more in its environment."""
     mpiexec = detect.find_mpiexec()
     if mpiexec is None:
@@ -51,7 +51,7 @@ def run(script: str, folder: Path, ranks: int = 2, **environment: str) -> Job:
     return job
 
 
-def told_of(job: Job, ranks: int) -> str:
+def told_of(job: JobEnd, ranks: int) -> str:
     """What a job was told that came to its end: each rank once, and all have rank 0's numbers."""
     assert job.code == 0, job
     expected = f"<4999950000.0 1.5 {[1.5] * ranks}>"

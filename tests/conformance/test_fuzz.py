@@ -9,7 +9,7 @@ from numpy_dist.conformance import adapter
 from numpy_dist.conformance.fuzz.comparison import differences, snapshot
 from numpy_dist.conformance.fuzz.grammar import generate
 from numpy_dist.conformance.fuzz.interpreter import judge, replay
-from numpy_dist.conformance.fuzz.program import Program, script
+from numpy_dist.conformance.fuzz.program import RandomProgram, script
 from numpy_dist.conformance.fuzz.shrinking import shrink
 from numpy_dist.settings import config
 
@@ -63,18 +63,18 @@ PROGRAM = [
 
 def test_a_difference_is_found_and_made_small(capsys: pytest.CaptureFixture) -> None:
     with adapter.use(WrongArrays()):
-        problem = judge(Program(tuple(PROGRAM)))
+        problem = judge(RandomProgram(tuple(PROGRAM)))
         assert problem is not None and problem.kind == "values" and "v4" in problem.text
 
         def fails(statements: list[str]) -> bool:
-            found = judge(Program(tuple(statements)))
+            found = judge(RandomProgram(tuple(statements)))
             return found is not None and found.kind == "values"
 
         small = shrink(PROGRAM, fails, 60)
         assert replay(small) == 1
     assert len(small) == 2 and "for" not in small[1] and "dtype" not in small[1]
     assert "values, in statement" in capsys.readouterr().out
-    compile(script(Program(tuple(small)), 3, {"A": "b"}, "values"), "script", "exec")
+    compile(script(RandomProgram(tuple(small)), 3, {"A": "b"}, "values"), "script", "exec")
 
 
 @pytest.mark.parametrize(
@@ -98,13 +98,14 @@ def test_what_is_a_difference(ours: object, theirs: object, kind: str) -> None:
 
 def test_errors_and_warnings_are_compared() -> None:
     with config(MIN_SHARD_BYTES=0):
-        assert judge(Program(("v1 = array(a(3))", "v1[7]", "v1 + np.ones(2)", "v2 = v1 / 0", "checkpoint()"))) is None
+        statements = ("v1 = array(a(3))", "v1[7]", "v1 + np.ones(2)", "v2 = v1 / 0", "checkpoint()")
+        assert judge(RandomProgram(statements)) is None
         only_ours = "type(v1) is np.ndarray or "
         for text, kind in (
             (only_ours + "1 / 0", "error ZeroDivisionError"),
             (only_ours + "warnings.warn('x')", "warnings"),
         ):
-            problem = judge(Program(("v1 = array(a(3))", text)))
+            problem = judge(RandomProgram(("v1 = array(a(3))", text)))
             assert problem is not None and problem.kind == kind
-        problem = judge(Program(("v1 = array(a(3))", "if type(v1) is np.ndarray: 1 / 0")))
+        problem = judge(RandomProgram(("v1 = array(a(3))", "if type(v1) is np.ndarray: 1 / 0")))
         assert problem is not None and problem.kind == "no error"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from numpy_dist.conformance import command
-from numpy_dist.conformance.fuzz.job import CRASH, HANG, PARTED, Job
-from numpy_dist.conformance.fuzz.program import Program
+from numpy_dist.conformance.fuzz.job import CRASH, HANG, PARTED, FuzzJob
+from numpy_dist.conformance.fuzz.program import RandomProgram
 
 MAKE, OURS = "v1 = array(a(5), 1)", "type(v1) is np.ndarray or "
 HERE = "import numpy_dist; rank = numpy_dist.asarray([1.0]).comm.rank"
@@ -14,18 +14,18 @@ HERE = "import numpy_dist; rank = numpy_dist.asarray([1.0]).comm.rank"
 
 @pytest.mark.slow
 def test_crashes_and_hangs_are_found() -> None:
-    with Job(2, {"NUMPY_DIST_MIN_SHARD_BYTES": "0"}, patience=30) as job:
-        crash = job.attempt(Program((MAKE, OURS + "os.kill(os.getpid(), 11)")))
+    with FuzzJob(2, {"NUMPY_DIST_MIN_SHARD_BYTES": "0"}, patience=30) as job:
+        crash = job.attempt(RandomProgram((MAKE, OURS + "os.kill(os.getpid(), 11)")))
         assert crash is not None and crash.kind == CRASH and "Segmentation fault" in crash.text
-        assert job.attempt(Program((MAKE, "v2 = v1 + 1", "check(v2.sum() > 1e9)"))) is None
+        assert job.attempt(RandomProgram((MAKE, "v2 = v1 + 1", "check(v2.sum() > 1e9)"))) is None
         parted = job.attempt(
-            Program((MAKE, HERE, "ours = type(v1) is not np.ndarray; v1 = 0; ours and rank and check(1)"))
+            RandomProgram((MAKE, HERE, "ours = type(v1) is not np.ndarray; v1 = 0; ours and rank and check(1)"))
         )
         assert parted is not None and parted.kind == PARTED
         assert job.starts == 2
         job.stop()
         job.patience = 3
-        hang = job.attempt(Program((MAKE, OURS + "[None for _ in iter(int, 1)]")))
+        hang = job.attempt(RandomProgram((MAKE, OURS + "[None for _ in iter(int, 1)]")))
         assert hang is not None and hang.kind == HANG and "<statement 1>" in hang.text
 
 

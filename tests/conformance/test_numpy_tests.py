@@ -11,7 +11,7 @@ from numpy_dist.conformance import adapter, command, suite
 from numpy_dist.conformance.duck import Duck, Ducks
 from numpy_dist.conformance.numpy_tests import files, left_out, score
 from numpy_dist.conformance.numpy_tests.rebinding import Rebinding
-from numpy_dist.conformance.numpy_tests.runs import Outcome
+from numpy_dist.conformance.numpy_tests.runs import TestOutcome
 from numpy_dist.conformance.oracle import check
 from tests.conformance.test_command import run
 
@@ -119,8 +119,16 @@ def test_a_duck_is_seen_as_ducks_only():
 
 
 def test_scores():
-    yardstick = {"t::a": Outcome("passed", ""), "t::b": Outcome("passed", ""), "t::c": Outcome("failed", "no ndarray")}
-    own = {"t::a": Outcome("passed", ""), "t::c": Outcome("crashed", "SIGSEGV"), "t::d": Outcome("left out", "threads")}
+    yardstick = {
+        "t::a": TestOutcome("passed", ""),
+        "t::b": TestOutcome("passed", ""),
+        "t::c": TestOutcome("failed", "no ndarray"),
+    }
+    own = {
+        "t::a": TestOutcome("passed", ""),
+        "t::c": TestOutcome("crashed", "SIGSEGV"),
+        "t::d": TestOutcome("left out", "threads"),
+    }
     found = score.score_of(yardstick, own)
     assert found == score.Score(tests=2, left_out=1, duck=2, passed=1, known=0, broken=1) and found.percent == 50
     assert list(score.differing(yardstick, own)) == ["t::b: not run: ", "t::c: crashed: SIGSEGV"]

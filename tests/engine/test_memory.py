@@ -14,7 +14,7 @@ import numpy_dist
 from numpy_dist import engine
 from numpy_dist.backends.memory import HOST
 from numpy_dist.engine import memory, pool
-from numpy_dist.engine.memory_limits import Limits, Room
+from numpy_dist.engine.memory_limits import AvailableMemory, Limits
 from numpy_dist.engine.pool import Pool
 from numpy_dist.settings import config
 from numpy_dist.spmd_testing import run_simulated
@@ -116,7 +116,7 @@ def test_the_budget_is_half_of_a_ranks_share(monkeypatch, system):
 
 
 def test_what_cannot_be_allocated_is_tried_again_without_the_pool(monkeypatch):
-    kept = Pool(room=lambda: Room(gib(64), gib(64)))
+    kept = Pool(room=lambda: AvailableMemory(gib(64), gib(64)))
     kept.give(kept.take(5 * MIB))
     calls, make = [], pool.make_block
 
@@ -149,9 +149,9 @@ class Machine:
     def __init__(self, available: float) -> None:
         self.available, self.asked = available, 0
 
-    def __call__(self) -> Room:
+    def __call__(self) -> AvailableMemory:
         self.asked += 1
-        return Room(gib(32), gib(self.available))
+        return AvailableMemory(gib(32), gib(self.available))
 
 
 @pytest.fixture

@@ -8,14 +8,14 @@ import pytest
 
 from numpy_dist.comm import detect
 from numpy_dist.conformance import jobs
-from numpy_dist.conformance.jobs import HEADER, Job
+from numpy_dist.conformance.jobs import HEADER, JobEnd
 
 SECONDS = 50.0  # a busy machine takes its time; ranks that nobody ends would take longer
 
-__all__ = ["HEADER", "SECONDS", "Job", "run"]
+__all__ = ["HEADER", "SECONDS", "JobEnd", "run"]
 
 
-def run(launcher: str, script: str, folder: Path, ranks: int = 2) -> Job:
+def run(launcher: str, script: str, folder: Path, ranks: int = 2) -> JobEnd:
     """Run a script; a job that hangs fails the test."""
     if launcher != "python" and detect.find_mpiexec() is None:
         pytest.skip("there is no mpiexec")

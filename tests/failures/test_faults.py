@@ -8,14 +8,14 @@ import pytest
 
 from numpy_dist.comm import detect
 from numpy_dist.conformance import faults
-from numpy_dist.conformance.jobs import HEADER, Job
+from numpy_dist.conformance.jobs import HEADER, JobEnd
 from tests.failures.jobs import SECONDS
 
 EXAMPLES = faults.examples_folder()
 pytestmark = pytest.mark.skipif(not EXAMPLES.exists(), reason="not a checkout: there are no examples")
 
 
-def assert_well(rows: list[faults.Row]) -> None:
+def assert_well(rows: list[faults.FaultRow]) -> None:
     assert rows and all(row.faults for row in rows)
     assert [problem for row in rows for problem in row.problems] == []
 
@@ -78,7 +78,7 @@ def test_a_program_that_ends_badly_is_found(script: str, finding: str, tmp_path:
 
 
 def test_a_job_that_ends_badly_is_found() -> None:
-    good = Job(1, "", f"[rank 1] {HEADER}\nValueError: {faults._PLANTED}\n", 2.0, [], False)
+    good = JobEnd(1, "", f"[rank 1] {HEADER}\nValueError: {faults._PLANTED}\n", 2.0, [], False)
     assert faults._judged_job(good, "exception") is None
     bad = {
         "hangs": good._replace(hung=True),
@@ -94,7 +94,7 @@ def test_a_job_that_ends_badly_is_found() -> None:
 
 
 def test_the_table_tells_of_both() -> None:
-    row = faults.Row("simulated", "pi.py", 2, "exit", calls=3)
+    row = faults.FaultRow("simulated", "pi.py", 2, "exit", calls=3)
     row.add("rank 0, call 0", None, 0.5, "said")
     row.add("rank 0, call 1", "deadlock", 1.5, "more")
     text = faults.table([row], 1.0, 1)

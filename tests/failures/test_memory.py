@@ -12,7 +12,7 @@ import pytest
 import numpy_dist
 from numpy_dist import engine
 from numpy_dist.engine import pool as pools
-from numpy_dist.engine.memory_limits import Room
+from numpy_dist.engine.memory_limits import AvailableMemory
 from numpy_dist.engine.pool import Pool
 from numpy_dist.errors import GatherError
 from numpy_dist.settings import config
@@ -92,7 +92,7 @@ if engine.runtime().rank == 0:
 
 def test_a_pool_tells_of_memory_that_is_not_to_be_had(monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[MemoryError] = []
-    pool = Pool(room=lambda: Room(1 << 40, 5000), failed=told.append)
+    pool = Pool(room=lambda: AvailableMemory(1 << 40, 5000), failed=told.append)
     block = pool.take(100)
 
     def refuse(nbytes: int) -> pools.Block:

@@ -11,7 +11,7 @@ import pytest
 
 import numpy_dist
 from numpy_dist.comm.simulated import run_simulated
-from numpy_dist.parallel.products import Part
+from numpy_dist.parallel.products import Factors
 from numpy_dist.settings import config
 
 RANKS = pytest.mark.parametrize("ranks", [1, 2, 3, 7])
@@ -119,18 +119,18 @@ def test_long_products_that_stay_in_range(ranks):
 
 def test_a_part_is_regrouped_only_where_it_may():
     factors = rng.uniform(0.9, 1.1, 5000)
-    part = Part(factors)
+    part = Factors(factors)
     assert part.chunks is not None and len(part.chunks) < 500
     np.testing.assert_allclose(part.times(np.float64(1)), np.multiply.reduce(factors), rtol=1e-12)
     with np.errstate(under="ignore"):
         assert part.times(np.float64(1e-300)) == np.multiply.reduce(factors, initial=1e-300)
-    assert Part(factors, grouped=False).chunks is None
-    assert Part(np.append(factors, 0.0)).chunks is None and Part(np.append(factors, np.inf)).chunks is None
+    assert Factors(factors, grouped=False).chunks is None
+    assert Factors(np.append(factors, 0.0)).chunks is None and Factors(np.append(factors, np.inf)).chunks is None
     with np.errstate(invalid="ignore"):
         for start in (0.0, -0.0, np.inf, -np.inf, np.nan):
             for last in (1.0, -1.0, 0.0, np.inf, np.nan):
                 row = np.append(factors, last)
-                found, expected = Part(row).times(np.float64(start)), np.multiply.reduce(row, initial=start)
+                found, expected = Factors(row).times(np.float64(start)), np.multiply.reduce(row, initial=start)
                 assert repr(float(found)) == repr(float(expected))
 
 

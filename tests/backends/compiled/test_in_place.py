@@ -10,7 +10,7 @@ import pytest
 from numpy_dist.backends.base import Loop, ReduceStep, Step, Temp
 from numpy_dist.backends.compiled.backend import Compiled
 from numpy_dist.backends.compiled.form import lower
-from numpy_dist.backends.compiled.passes import Plan, plan_passes
+from numpy_dist.backends.compiled.passes import PassPlan, plan_passes
 from numpy_dist.ir.ops import COPY, op_of
 
 from .loops import ALL_EVENTS, Build, check
@@ -49,7 +49,7 @@ def _advance(
     return build
 
 
-def _plan(build: Callable) -> Plan:
+def _plan(build: Callable) -> PassPlan:
     shape, steps, _ = build(np.random.default_rng(0))
     return plan_passes(lower(Loop(shape, steps, lambda label, kind: None, ALL_EVENTS)).form)
 

@@ -167,7 +167,7 @@ def test_scratch_in_a_loop_is_one_piece_of_the_stack():
 
 
 def test_scratch_needs_a_literal():
-    with pytest.raises(worker.CompileError, match="literal"):
+    with pytest.raises(worker.SourceError, match="literal"):
         compiled(source("return scratch(w[0])"))
 
 

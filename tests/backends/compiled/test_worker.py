@@ -25,7 +25,7 @@ REFUSED = {
 
 @pytest.mark.parametrize("reason", REFUSED)
 def test_what_cannot_be_run_is_refused(reason):
-    with pytest.raises(worker.CompileError, match=reason):
+    with pytest.raises(worker.SourceError, match=reason):
         worker.compile_kernel(REFUSED[reason], "kernel_refused")
 
 

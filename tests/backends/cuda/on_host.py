@@ -5,15 +5,15 @@ from __future__ import annotations
 import ctypes
 import shutil
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
 from numpy_dist.backends.base import Loop
 from numpy_dist.backends.cuda.header import HEADER
-from numpy_dist.backends.cuda.runner import run
-from numpy_dist.backends.cuda.source import Kernel
+from numpy_dist.backends.cuda.runner import Launch, run
+from numpy_dist.backends.cuda.source import DeviceKernel
 from numpy_dist.backends.memory import HOST
 
 COMPILER = shutil.which("g++") or shutil.which("clang++")
@@ -39,23 +39,23 @@ def build(folder: Path, text: str) -> ctypes.CDLL:
     return ctypes.CDLL(str(library))
 
 
-def kernels_of(loops: Sequence[Loop]) -> dict[str, Kernel]:
+def kernels_of(loops: Sequence[Loop]) -> dict[str, DeviceKernel]:
     """All kernels that the loops need, by name; nothing is computed."""
-    found: dict[str, Kernel] = {}
+    found: dict[str, DeviceKernel] = {}
     for loop in loops:
         run(loop, HOST, np.ndarray, lambda kernel, words, grid: found.setdefault(kernel.name, kernel))
     return found
 
 
-def launcher(folder: Path, kernels: dict[str, Kernel]) -> Callable[[Kernel, np.ndarray, tuple[int, int]], None]:
+def launcher(folder: Path, kernels: dict[str, DeviceKernel]) -> Launch:
     """What starts these kernels on the host."""
     bodies = [k.text[len(HEADER) :] + _RUN.format(name=k.name, length=k.length) for k in kernels.values()]
     return _starting(build(folder, HEADER + "".join(bodies)))
 
 
-def build_whole(folder: Path, kernels: Sequence[Kernel]) -> Callable[[Kernel, np.ndarray, tuple[int, int]], None]:
+def build_whole(folder: Path, kernels: Sequence[DeviceKernel]) -> Launch:
     """As `launcher`, of kernels that have more before them than the header: each is a library of its own."""
-    starts: dict[str, Callable[[Kernel, np.ndarray, tuple[int, int]], None]] = {}
+    starts: dict[str, Launch] = {}
     for kernel in kernels:
         inner = folder / kernel.name
         inner.mkdir()
@@ -63,8 +63,8 @@ def build_whole(folder: Path, kernels: Sequence[Kernel]) -> Callable[[Kernel, np
     return lambda kernel, words, grid: starts[kernel.name](kernel, words, grid)
 
 
-def _starting(library: ctypes.CDLL) -> Callable[[Kernel, np.ndarray, tuple[int, int]], None]:
-    def launch(kernel: Kernel, words: np.ndarray, grid: tuple[int, int]) -> None:
+def _starting(library: ctypes.CDLL) -> Launch:
+    def launch(kernel: DeviceKernel, words: np.ndarray, grid: tuple[int, int]) -> None:
         call = getattr(library, f"run_{kernel.name}")
         call(ctypes.c_void_p(words.ctypes.data), ctypes.c_longlong(grid[0]), ctypes.c_longlong(grid[1]))
 

@@ -12,7 +12,7 @@ import numpy_dist
 from numpy_dist import engine
 from numpy_dist.backends.cuda.lowering import NotGenerated
 from numpy_dist.backends.cuda.runner import Launch, run
-from numpy_dist.backends.cuda.source import Kernel
+from numpy_dist.backends.cuda.source import DeviceKernel
 from numpy_dist.backends.fake.arrays import FakeArray
 from numpy_dist.backends.fake.backend import FakeDevice
 from numpy_dist.settings import config
@@ -50,7 +50,7 @@ def on_device(ranks: int, patch: pytest.MonkeyPatch, launch: Launch) -> tuple[li
     original = FakeDevice.run
 
     def by_kernels(self: FakeDevice, loop: Any) -> Any:
-        def later(kernel: Kernel, words: np.ndarray, grid: tuple[int, int]) -> None:
+        def later(kernel: DeviceKernel, words: np.ndarray, grid: tuple[int, int]) -> None:
             self.memory.stream.put(launch, kernel, words, grid)
 
         try:
@@ -70,8 +70,8 @@ def on_device(ranks: int, patch: pytest.MonkeyPatch, launch: Launch) -> tuple[li
         return run_simulated(ranks, on_rank), refused
 
 
-def collect(ranks: int, patch: pytest.MonkeyPatch) -> tuple[dict[str, Kernel], list[Any], list[str]]:
+def collect(ranks: int, patch: pytest.MonkeyPatch) -> tuple[dict[str, DeviceKernel], list[Any], list[str]]:
     """All kernels that the program needs, by name; what it computes without them means nothing."""
-    kernels: dict[str, Kernel] = {}
+    kernels: dict[str, DeviceKernel] = {}
     results, refused = on_device(ranks, patch, lambda kernel, words, grid: kernels.setdefault(kernel.name, kernel))
     return kernels, results, refused

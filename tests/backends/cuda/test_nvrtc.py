@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from numpy_dist.backends.cuda.header import HEADER
-from numpy_dist.backends.cuda.source import OPTIONS, Kernel
+from numpy_dist.backends.cuda.source import OPTIONS, DeviceKernel
 
 from . import nvrtc, programs, samples
 from .on_host import kernels_of
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.skipif(nvrtc.library() is None, reason="pip install 'nu
 FOR = ("--gpu-architecture=sm_90", *OPTIONS)
 
 
-def compiled(kernels: dict[str, Kernel]) -> bytes:
+def compiled(kernels: dict[str, DeviceKernel]) -> bytes:
     """Machine code of some kernels, as one source."""
     code = nvrtc.compile_source(HEADER + "".join(k.text[len(HEADER) :] for k in kernels.values()), FOR)
     assert code[:4] == b"\x7fELF"

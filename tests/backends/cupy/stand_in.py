@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from numpy_dist.backends.fake.arrays import FakeArray, FakeBlock, Mark, Stream
+from numpy_dist.backends.fake.arrays import FakeArray, FakeBlock, FakeStream, Mark
 from numpy_dist.backends.fake.library import module as fake_functions
 
-STREAM = Stream()
+STREAM = FakeStream()
 
 
 class Pointer:
@@ -163,7 +163,7 @@ class OtherStream(CurrentStream):
 
     def __init__(self, non_blocking: bool = False) -> None:
         assert non_blocking
-        self.own, self.ptr = Stream(), len(self.known) + 1
+        self.own, self.ptr = FakeStream(), len(self.known) + 1
         self.known[self.ptr] = self
 
 
@@ -202,7 +202,7 @@ class Nccl:
 
     NCCL_UINT8, available = 1, True
     open_groups = 0
-    mail: dict[tuple[int, int], list[tuple[int, int, Stream]]] = {}
+    mail: dict[tuple[int, int], list[tuple[int, int, FakeStream]]] = {}
 
     def __init__(self, ndev: int, identity: Any, rank: int) -> None:
         assert identity == b"identity"
@@ -242,7 +242,7 @@ class Nccl:
 
         OtherStream.known[stream].own.put(take)
 
-    senders: dict[int, Stream] = {}
+    senders: dict[int, FakeStream] = {}
 
     def box(self, sender: int, receiver: int) -> list[Any]:
         return self.mail.setdefault((sender, receiver), [])

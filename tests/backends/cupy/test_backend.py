@@ -16,7 +16,7 @@ import pytest
 import numpy_dist
 from numpy_dist import engine
 from numpy_dist.backends.base import make_backend
-from numpy_dist.backends.cuda.source import Kernel
+from numpy_dist.backends.cuda.source import DeviceKernel
 from numpy_dist.backends.transport import Facts
 from numpy_dist.settings import config
 from numpy_dist.spmd_testing import run_simulated
@@ -66,13 +66,13 @@ def work() -> tuple[list[Any], dict[str, int]]:
     return found, backend.counts
 
 
-def build(launched: list[Any], folder: Path, kernels: dict[str, Kernel] | None = None) -> None:
+def build(launched: list[Any], folder: Path, kernels: dict[str, DeviceKernel] | None = None) -> None:
     """Let kernels be started: these, which are built at once, and others when they are seen first."""
     if COMPILER is None:
         pytest.skip("no C++ compiler here")
     starts: dict[str, Any] = {}
 
-    def add(made: dict[str, Kernel]) -> None:
+    def add(made: dict[str, DeviceKernel]) -> None:
         inner = folder / str(len(starts))
         inner.mkdir()
         start = launcher(inner, made)
@@ -80,7 +80,7 @@ def build(launched: list[Any], folder: Path, kernels: dict[str, Kernel] | None =
 
     def launch(text: str, name: str, words: np.ndarray, grid: tuple[int, int]) -> None:
         if name not in starts:
-            add({name: Kernel(text, name, {}, len(words))})
+            add({name: DeviceKernel(text, name, {}, len(words))})
         starts[name](words, grid)
 
     if kernels:
