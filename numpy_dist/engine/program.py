@@ -356,6 +356,7 @@ class Program:
                 self._give_up(count, error)
             self._recover(error)
             raise
+        pending.execution = None  # they refer to each other, and would wait for the garbage collector
         self._report_shared()
 
     def _follow(self, execution: Execution) -> None:

@@ -257,6 +257,23 @@ def test_sites_that_are_in_use_stay_the_sites_of_their_place() -> None:
     assert len(sites._ALL) < number
 
 
+def test_nothing_is_left_to_the_garbage_collector() -> None:
+    def steps() -> None:
+        with config(MIN_SHARD_BYTES=0, AT_ONCE=0):
+            x = numpy_dist.asarray(np.arange(100.0))
+            x[1:] += x[:-1] * 2
+            assert float(x.sum()) and x.gather().size == 100
+
+    steps()
+    gc.collect()
+    gc.disable()
+    try:
+        steps()
+        assert gc.collect() == 0
+    finally:
+        gc.enable()
+
+
 def test_blocks_of_ever_new_sizes_are_not_kept_beyond_what_was_in_use() -> None:
     pool = Pool()
     for size in range(1, 3000):
