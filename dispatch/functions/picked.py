@@ -198,7 +198,9 @@ def _shape_together(indices: list[Any]) -> tuple[int, ...]:
     shapes = [tuple(index.shape) for index in indices]
     try:
         return broadcast_shapes(*shapes)
-    except ValueError:
+    except ValueError as error:
+        if "too large" in str(error):  # they fit together
+            raise ValueError("iterator is too large") from None
         listed = " ".join(str(each).replace(" ", "") for each in shapes if each)  # NumPy leaves integers out
         raise IndexError(
             f"shape mismatch: indexing arrays could not be broadcast together with shapes {listed} "

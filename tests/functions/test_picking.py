@@ -293,3 +293,12 @@ def test_results_lie_in_memory_as_numpys(ranks):
                 assert all(ours == numpys for ours, numpys in steps)
 
     _at_ranks(ranks, check)
+
+
+def test_indices_of_more_elements_than_there_can_be():
+    rows = np.ix_(*(np.zeros(7132, int),) * 5)
+    for values in (np.ones((3,) * 5), numpy_dist.asarray(np.ones((3,) * 5))):
+        with pytest.raises(ValueError, match="^iterator is too large$"):
+            values[rows]
+        with pytest.raises(ValueError, match="^iterator is too large$"):
+            values[rows] = 0
