@@ -9,11 +9,11 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from numpy_dist.conformance.numpy_tests import files, left_out, score
-from numpy_dist.conformance.numpy_tests.runs import TestedArrays, outcomes
+from numpy_dist.conformance.numpy_tests.runs import ArraysUnderTest, outcomes
 
 __all__ = ["SAMPLE", "add_options", "chosen", "given", "run"]
 
-_DUCKS = TestedArrays("numpy_dist.conformance.duck:Ducks", 1)
+_DUCKS = ArraysUnderTest("numpy_dist.conformance.duck:Ducks", 1)
 LEAST_PERCENT = 99.5  # of what the duck array passes
 # A few minutes' worth, for every change.
 SAMPLE = ("lib.test_shape_base", "lib.test_twodim_base", "lib.test_ufunclike")
@@ -54,7 +54,7 @@ def run(options: argparse.Namespace, names: Sequence[str]) -> int:
         folder = folder.resolve()
         folder.mkdir(parents=True, exist_ok=True)
         for ranks in options.ranks:
-            subject, scores = TestedArrays(options.adapter, ranks, options.backend), {}
+            subject, scores = ArraysUnderTest(options.adapter, ranks, options.backend), {}
             for file in selected:
                 yardstick = outcomes(file, _DUCKS, folder, options.test_seconds, options.tests)
                 found = outcomes(file, subject, folder, options.test_seconds, options.tests)

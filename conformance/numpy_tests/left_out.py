@@ -63,7 +63,10 @@ TESTS: dict[str, str] = {
     linalg.test_linalg::TestInv::test_0_size linalg.test_linalg::TestEigvals::test_0_size
     linalg.test_linalg::TestEig::test_0_size linalg.test_linalg::TestEigvalsh::test_0_size
     linalg.test_linalg::TestEigh::test_0_size linalg.test_linalg::TestCholesky::test_0_size
-    _core.test_multiarray::TestMethods::test_searchsorted_return_type""",
+    _core.test_multiarray::TestMethods::test_searchsorted_return_type
+    _core.test_multiarray::TestArrayFinalize::test_bad_finalize1
+    _core.test_multiarray::TestArrayFinalize::test_bad_finalize2
+    _core.test_multiarray::TestArrayFinalize::test_bad_finalize3""",
     "arrays of several gigabytes, of which NumPy touches a part and others have a copy": """
     _core.test_regression::TestRegression::test_dot_big_stride""",
     "loops in Python that swap 65,536 elements and more one by one, for longer than the time limit": """
@@ -89,7 +92,7 @@ DIFFERENT: dict[str, str] = {
     _core.test_multiarray::TestFlags::test_warnonwrite _core.test_multiarray::TestFlags::test_writeable_pickle
     _core.test_multiarray::TestFlat::test___array__""",
     "functions of a distributed and a masked array are refused, since neither knows the other": """
-    lib.test_function_base::TestTrapezoid::test_masked""",
+    lib.test_function_base::TestTrapezoid::test_masked lib.test_recfunctions::TestMergeArrays::test_wmasked_arrays""",
 }
 
 

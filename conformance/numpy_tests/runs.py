@@ -16,7 +16,7 @@ from numpy_dist.cli import processes
 from numpy_dist.comm import detect
 from numpy_dist.conformance.numpy_tests.files import module_of
 
-__all__ = ["TestOutcome", "TestedArrays", "outcomes"]
+__all__ = ["NumPyOutcome", "ArraysUnderTest", "outcomes"]
 
 _ENVIRONMENT = {
     "OMP_NUM_THREADS": "1",
@@ -38,7 +38,7 @@ _TAIL = 60
 _LIMIT = "the time limit of"  # as `watchdog` has it
 
 
-class TestedArrays(NamedTuple):
+class ArraysUnderTest(NamedTuple):
     """Arrays under test at a number of ranks: the adapter's name, ``module:Class``, or None for this library's."""
 
     adapter: str | None
@@ -52,7 +52,7 @@ class TestedArrays(NamedTuple):
         return "-".join(word for word in words if word)
 
 
-class TestOutcome(NamedTuple):
+class NumPyOutcome(NamedTuple):
     """How a test went: passed, failed, skipped, left out, crashed, or hung."""
 
     outcome: str
@@ -60,8 +60,8 @@ class TestOutcome(NamedTuple):
 
 
 def outcomes(
-    file: str, subject: TestedArrays, folder: Path, seconds: float, words: str | None = None
-) -> dict[str, TestOutcome]:
+    file: str, subject: ArraysUnderTest, folder: Path, seconds: float, words: str | None = None
+) -> dict[str, NumPyOutcome]:
     """The outcomes of a file's tests, by their names.
 
     Parameters
@@ -87,7 +87,7 @@ def outcomes(
             return found
         tail = _excerpt(log.read_text(errors="replace"))
         if begun is None:
-            found[f"{file}::collection"] = TestOutcome("crashed", f"exit code {code}: no test could be run\n{tail}")
+            found[f"{file}::collection"] = NumPyOutcome("crashed", f"exit code {code}: no test could be run\n{tail}")
             return found
         hung |= _LIMIT in tail
         line = {"test": begun, "outcome": "hung" if hung else "crashed", "message": f"exit code {code}\n{tail}"}
@@ -103,21 +103,21 @@ def _excerpt(text: str) -> str:
     return "\n".join(lines[marks[0] :][:_TAIL] if marks else lines[-_TAIL:])
 
 
-def _read(results: Path) -> tuple[dict[str, TestOutcome], str | None, bool]:
+def _read(results: Path) -> tuple[dict[str, NumPyOutcome], str | None, bool]:
     """What has been written: outcomes, the test that has begun and not ended, and whether the file is through."""
-    found: dict[str, TestOutcome] = {}
+    found: dict[str, NumPyOutcome] = {}
     begun, ended = None, False
     for text in results.read_text().splitlines():
         line = json.loads(text)
         begun = line.get("begun", begun)
         ended = line.get("end", ended)
         if "test" in line:
-            found[line["test"]] = TestOutcome(line["outcome"], line["message"])
+            found[line["test"]] = NumPyOutcome(line["outcome"], line["message"])
     return found, None if begun in found else begun, ended
 
 
 def _job(
-    file: str, subject: TestedArrays, results: Path, log: Path, done: list[str], seconds: float, words: str | None
+    file: str, subject: ArraysUnderTest, results: Path, log: Path, done: list[str], seconds: float, words: str | None
 ) -> tuple[int, bool]:
     """Run what is not done of a file; the exit code, and whether the job had to be killed."""
     with tempfile.TemporaryDirectory(prefix="numpy_dist-numpy-tests-") as scratch:
@@ -165,7 +165,7 @@ def _launcher(ranks: int) -> list[str]:
     return [mpiexec, "-n", str(ranks)]
 
 
-def _settings(subject: TestedArrays) -> dict[str, str]:
+def _settings(subject: ArraysUnderTest) -> dict[str, str]:
     """Variables by which the backend is chosen, and modules of the command's own folder are found."""
     path = os.pathsep.join([os.getcwd(), *filter(None, [os.environ.get("PYTHONPATH")])])
     return {"PYTHONPATH": path, **({"NUMPY_DIST_BACKEND": subject.backend} if subject.backend else {})}

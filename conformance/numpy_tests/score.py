@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from numpy_dist.conformance.numpy_tests.left_out import difference_of
-from numpy_dist.conformance.numpy_tests.runs import TestOutcome
+from numpy_dist.conformance.numpy_tests.runs import NumPyOutcome
 
 __all__ = ["Score", "differing", "score_of", "table", "total"]
 
@@ -48,7 +48,7 @@ class Score(NamedTuple):
         return self.duck - self.passed - self.known
 
 
-def score_of(yardstick: Mapping[str, TestOutcome], found: Mapping[str, TestOutcome]) -> Score:
+def score_of(yardstick: Mapping[str, NumPyOutcome], found: Mapping[str, NumPyOutcome]) -> Score:
     """The score of a file, from the outcomes of its tests with the duck array and with the arrays under test."""
     run = [name for name, outcome in found.items() if outcome.outcome != "left out"]
     by_duck = [name for name, outcome in yardstick.items() if outcome.outcome == "passed"]
@@ -58,7 +58,7 @@ def score_of(yardstick: Mapping[str, TestOutcome], found: Mapping[str, TestOutco
     return Score(len(run), len(found) - len(run), len(by_duck), len(passed), len(known), len(broken))
 
 
-def _passes(outcome: TestOutcome | None) -> bool:
+def _passes(outcome: NumPyOutcome | None) -> bool:
     return outcome is not None and outcome.outcome == "passed"
 
 
@@ -67,10 +67,10 @@ def total(scores: Mapping[str, Score]) -> Score:
     return Score(*(map(sum, zip(*scores.values(), strict=True)) if scores else [0] * len(Score._fields)))
 
 
-def differing(yardstick: Mapping[str, TestOutcome], found: Mapping[str, TestOutcome]) -> Iterator[str]:
+def differing(yardstick: Mapping[str, NumPyOutcome], found: Mapping[str, NumPyOutcome]) -> Iterator[str]:
     """What differs from the duck array, in words: each test, and what its failure says."""
     for name, outcome in yardstick.items():
-        own = found.get(name, TestOutcome("not run", ""))
+        own = found.get(name, NumPyOutcome("not run", ""))
         if outcome.outcome == "passed" and own.outcome != "passed":
             reason = difference_of(name)
             yield f"{name}: {own.outcome}{f' (known: {reason})' if reason else ''}: {own.message}"

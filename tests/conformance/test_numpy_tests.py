@@ -11,7 +11,7 @@ from numpy_dist.conformance import adapter, command, suite
 from numpy_dist.conformance.duck import Duck, Ducks
 from numpy_dist.conformance.numpy_tests import files, left_out, score
 from numpy_dist.conformance.numpy_tests.rebinding import Rebinding
-from numpy_dist.conformance.numpy_tests.runs import TestOutcome
+from numpy_dist.conformance.numpy_tests.runs import NumPyOutcome
 from numpy_dist.conformance.oracle import check
 from tests.conformance.test_command import run
 
@@ -120,14 +120,14 @@ def test_a_duck_is_seen_as_ducks_only():
 
 def test_scores():
     yardstick = {
-        "t::a": TestOutcome("passed", ""),
-        "t::b": TestOutcome("passed", ""),
-        "t::c": TestOutcome("failed", "no ndarray"),
+        "t::a": NumPyOutcome("passed", ""),
+        "t::b": NumPyOutcome("passed", ""),
+        "t::c": NumPyOutcome("failed", "no ndarray"),
     }
     own = {
-        "t::a": TestOutcome("passed", ""),
-        "t::c": TestOutcome("crashed", "SIGSEGV"),
-        "t::d": TestOutcome("left out", "threads"),
+        "t::a": NumPyOutcome("passed", ""),
+        "t::c": NumPyOutcome("crashed", "SIGSEGV"),
+        "t::d": NumPyOutcome("left out", "threads"),
     }
     found = score.score_of(yardstick, own)
     assert found == score.Score(tests=2, left_out=1, duck=2, passed=1, known=0, broken=1) and found.percent == 50
