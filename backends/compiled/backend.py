@@ -17,13 +17,14 @@ from numpy_dist.backends.compiled.arguments import ArgumentBlock, Reduced
 from numpy_dist.backends.compiled.bundled import BundledLoops
 from numpy_dist.backends.compiled.chained import ChainedLoops, steps_of, units_of
 from numpy_dist.backends.compiled.compiler import CompileError, Compiler
-from numpy_dist.backends.compiled.form import Form, NotCompiled, UnfitScalar, lower
+from numpy_dist.backends.compiled.form import Form, lower
 from numpy_dist.backends.compiled.kernel_files import kernel_file
 from numpy_dist.backends.compiled.repair import repair
 from numpy_dist.backends.compiled.routines import KernelMover
 from numpy_dist.backends.compiled.source import Kernel, generate
 from numpy_dist.backends.compiled.threads import ThreadPool
 from numpy_dist.backends.compiled.threads_count import cpus, thread_count
+from numpy_dist.backends.graph import UnfitScalar, Unsupported
 from numpy_dist.backends.interpreter import Interpreter
 from numpy_dist.backends.memory import HOST
 from numpy_dist.backends.summation import fold_chunks
@@ -50,7 +51,7 @@ _MOST_TIERS = 2048
 def _new_tier(form: Form) -> Tier:
     try:
         return Tier(generate(form))
-    except NotCompiled as reason:
+    except Unsupported as reason:
         return Tier(reason=str(reason))
 
 
@@ -102,7 +103,7 @@ class Compiled:
             loop.memo["unfit"] = str(reason)
             self._interpret(loop, Tier(reason=str(reason)))
             return None
-        except NotCompiled as reason:
+        except Unsupported as reason:
             tier = loop.memo["tier"] = Tier(reason=str(reason))
         else:
             tier = self._tiers.get(lowered.form)

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from numpy_dist.backends.compiled.expressions import SIZE, cast, expression, unfit
-from numpy_dist.backends.compiled.form import GUARD, Form, Node, Ref
+from numpy_dist.backends.compiled.form import GUARD, Form, Node
 from numpy_dist.backends.compiled.passes import Pass, PassPlan, plan_passes
+from numpy_dist.backends.graph import Ref
 from numpy_dist.ir.ops import COPY, SELECT
 
 

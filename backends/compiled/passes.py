@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from numpy_dist.backends.compiled.form import Form, Node, Ref
+from numpy_dist.backends.compiled.form import Form, Node
+from numpy_dist.backends.graph import Ref
 
 
 @dataclass

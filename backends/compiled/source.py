@@ -14,9 +14,10 @@ from functools import lru_cache
 import numpy as np
 
 from numpy_dist.backends.compiled.expressions import NUMBA, SIZE
-from numpy_dist.backends.compiled.form import GUARD, Form, NotCompiled
+from numpy_dist.backends.compiled.form import GUARD, Form
 from numpy_dist.backends.compiled.pass_source import PassWriter
 from numpy_dist.backends.compiled.passes import Pass
+from numpy_dist.backends.graph import Unsupported
 from numpy_dist.backends.summation import CHUNK, ROWS
 
 WIDEST = 8192  # elements of a unit that needs no scratch memory
@@ -55,7 +56,7 @@ def generate(form: Form) -> Kernel:
 
     Raises
     ------
-    NotCompiled
+    Unsupported
         If it would need too much scratch memory.
     """
     return _KernelWriter(form).kernel()
@@ -65,9 +66,9 @@ class _KernelWriter(PassWriter):
     def __init__(self, form: Form) -> None:
         super().__init__(form)
         if form.rows and form.staged:
-            raise NotCompiled("results in place of operands beside reductions of rows")
+            raise Unsupported("results in place of operands beside reductions of rows")
         if len(self.plan.slots) > MOST_SLOTS:
-            raise NotCompiled("too many intermediate results")
+            raise Unsupported("too many intermediate results")
         self.width = self._width()
 
     def _width(self) -> int:

@@ -1,6 +1,6 @@
-"""The form of a loop, all that its kernel's source depends on, and what fills the kernel's arguments.
+"""The form of a loop, all that the source of a device's kernel depends on, and what fills the kernel's arguments.
 
-As `backends.compiled.form` does for CPUs, from the same loops; devices need neither tiles nor guards against flags.
+`backends.compiled.form` makes one for CPUs from the same graphs; devices need neither tiles nor guards against flags.
 """
 
 from __future__ import annotations
@@ -10,28 +10,20 @@ from typing import Any
 
 import numpy as np
 
-from numpy_dist.backends.base import Loop, ReduceStep, Step, Temp
+from numpy_dist.backends.base import ReduceStep
 from numpy_dist.backends.cuda.expressions import KINDS, expressions, wide
-from numpy_dist.backends.summation import Tree, initial_of, neutral, tree_of
+from numpy_dist.backends.graph import Graph, Operation, Reduction, Ref, Unsupported
+from numpy_dist.backends.summation import Tree, initial_of, neutral
 from numpy_dist.ir.ops import COPY, SELECT
-from numpy_dist.ir.rules import loop_dtypes, scalar_kind
 
-_OPTIONS = frozenset(("dtype", "signature", "casting"))
 _FOLDED = frozenset(
     "add multiply minimum maximum fmin fmax bitwise_and bitwise_or bitwise_xor "
     "logical_and logical_or logical_xor".split()
 )
 
-# ("a", operand), ("s", scalar), ("v", value that the loop computes)
-Ref = tuple[str, int]
-
-
-class NotGenerated(Exception):
-    """A loop has no kernel; the message is the reason."""
-
 
 @dataclass(frozen=True)
-class Node:
+class DeviceNode:
     """One operation: `text` names its arguments ``{0}``, ``{1}`` ..., which are cast to `kinds` before.
 
     Attributes
@@ -58,7 +50,7 @@ class Node:
 
 
 @dataclass(frozen=True)
-class Fold:
+class DeviceFold:
     """A reduction of a value: `text` puts ``{0}`` and ``{1}`` together."""
 
     kind: str
@@ -68,20 +60,20 @@ class Fold:
 
 
 @dataclass(frozen=True)
-class Form:
+class DeviceForm:
     """See the module. `ndim` counts axes after merging; `small`: numbers of elements fit 32 bits."""
 
     ndim: int
     operands: tuple[str, ...]
     scalars: tuple[str, ...]
-    nodes: tuple[Node, ...]
+    nodes: tuple[DeviceNode, ...]
     stores: tuple[tuple[int, Ref, str], ...]
-    folds: tuple[Fold, ...] = ()
+    folds: tuple[DeviceFold, ...] = ()
     small: bool = True
 
 
 @dataclass
-class Lowered:
+class DeviceLowered:
     """A loop's form, and what fills its arguments.
 
     Attributes
@@ -90,7 +82,7 @@ class Lowered:
         For each scalar the numbers of its step and input; None for one that is always the same.
     """
 
-    form: Form
+    form: DeviceForm
     arrays: list[Any]
     scalars: list[np.ndarray]
     scalar_places: list[tuple[int, int] | None]
@@ -103,7 +95,7 @@ def kind_of(dtype: np.dtype) -> str:
     """The kind of a dtype that kernels know."""
     name = f"{dtype.kind}{dtype.itemsize}"
     if name not in KINDS or not dtype.isnative:
-        raise NotGenerated(f"elements of dtype {dtype}")
+        raise Unsupported(f"elements of dtype {dtype}")
     return name
 
 
@@ -127,172 +119,97 @@ def typed_scalar(value: Any, dtype: np.dtype) -> np.ndarray:
         return np.array(value, dtype) if type(value) is int else np.array(value).astype(dtype)
 
 
-class Lowering:
-    """Lowers a loop whose arrays are told from scalars by `is_array`.
+def lower(graph: Graph, ndim: int, small: bool) -> DeviceLowered:
+    """The form and the arguments of a loop.
 
     Parameters
     ----------
-    loop : Loop
+    graph : Graph
     ndim : int
         Axes after merging.
     small : bool
-    place_of : callable
-        ``place_of(x)`` identifies the elements of an array: the same for arrays over the same memory.
-    """
+        Whether numbers of elements fit 32 bits.
 
-    def __init__(self, loop: Loop, ndim: int, small: bool, is_array: Any, place_of: Any) -> None:
-        self.loop, self.is_array, self.place_of = loop, is_array, place_of
-        self.arrays: list[Any] = []
-        self.places: dict[Any, int] = {}
-        self.scalars: list[np.ndarray] = []
-        self.scalar_places: list[tuple[int, int] | None] = []
-        self.value_kinds: list[str] = []
-        self.nodes: list[Node] = []
-        self.temps: dict[int, Ref] = {}
-        self.current: dict[int, Ref] = {}
-        self.folds: list[Fold] = []
+    Raises
+    ------
+    Unsupported
+    """
+    return _Lowering(graph).result(ndim, small)
+
+
+class _Lowering:
+    """The expressions of a kernel for the nodes of a graph, whose values keep their numbers."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.scalars = list(graph.scalars)
+        self.scalar_places: list[tuple[int, int] | None] = [*graph.scalar_places]
+        self.count = sum(len(node.outputs) for node in graph.nodes if isinstance(node, Operation))  # of values
+        self.nodes: list[DeviceNode] = []
+        self.folds: list[DeviceFold] = []
         self.neutrals: list[np.ndarray] = []
         self.reductions: list[ReduceStep] = []
-        self.ndim, self.small = ndim, small
 
-    def result(self) -> Lowered:
-        """The form and the arguments.
-
-        Raises
-        ------
-        NotGenerated
-        """
-        trees = {tree_of(self.loop.shape, s.axes) for s in self.loop.steps if isinstance(s, ReduceStep)}
-        if len(trees) > 1 or None in trees:
-            raise NotGenerated("reductions along several sets of axes, or axes with others between them")
-        for number, step in enumerate(self.loop.steps):
-            if isinstance(step, Step):
-                self._step(number, step)
+    def result(self, ndim: int, small: bool) -> DeviceLowered:
+        graph = self.graph
+        for node in graph.nodes:
+            if isinstance(node, Operation):
+                self._operation(node)
             else:
-                self._reduction(step)
-        stores = tuple((k, ref, kind_of(self.arrays[k].dtype)) for k, ref in sorted(self.current.items()))
-        kinds, scalars = tuple(kind_of(x.dtype) for x in self.arrays), tuple(kind_of(x.dtype) for x in self.scalars)
-        form = Form(self.ndim, kinds, scalars, tuple(self.nodes), stores, tuple(self.folds), self.small)
-        tree = trees.pop() if trees else None
-        return Lowered(form, self.arrays, self.scalars, self.scalar_places, tree, self.neutrals, self.reductions)
+                self._reduction(node)
+        stores = tuple((k, ref, kind_of(graph.arrays[k].dtype)) for k, ref in sorted(graph.stores.items()))
+        kinds, scalars = tuple(kind_of(x.dtype) for x in graph.arrays), tuple(kind_of(x.dtype) for x in self.scalars)
+        form = DeviceForm(ndim, kinds, scalars, tuple(self.nodes), stores, tuple(self.folds), small)
+        return DeviceLowered(
+            form, graph.arrays, self.scalars, self.scalar_places, graph.tree, self.neutrals, self.reductions
+        )
 
-    def _operand(self, x: Any) -> int:
-        kind_of(x.dtype)
-        number = self.places.setdefault(self.place_of(x), len(self.arrays))
-        if number == len(self.arrays):
-            self.arrays.append(x)
-        return number
-
-    def _read(self, x: Any) -> tuple[Ref, str]:
-        if type(x) is Temp:
-            return self.temps[x.index], kind_of(x.dtype)
-        number = self._operand(x)
-        return self.current.get(number, ("a", number)), kind_of(x.dtype)
-
-    def _scalar(self, value: Any, dtype: np.dtype, place: tuple[int, int] | None = None) -> Ref:
-        kind_of(dtype)
-        try:
-            self.scalars.append(typed_scalar(value, dtype))
-        except OverflowError:
-            raise NotGenerated("a Python int that its operand's dtype can not hold") from None
-        self.scalar_places.append(place)
-        return "s", len(self.scalars) - 1
-
-    def _step(self, number: int, step: Step) -> None:
-        if not _OPTIONS.issuperset(step.options):
-            raise NotGenerated("a ufunc with such options")
-        dtypes = self._dtypes(step)
-        kinds = tuple(map(kind_of, dtypes))
-        nin = len(step.inputs)
-        names = [f"{{{k}}}" for k in range(nin)]
-        if step.op is COPY:
+    def _operation(self, node: Operation) -> None:
+        op, nin = node.op, len(node.inputs)
+        kinds = tuple(map(kind_of, node.dtypes))
+        made = kinds[nin:]
+        if op is COPY:
             texts: list[str] | None = ["{0}"]
-        elif step.op is SELECT:
+            made = kinds[:1]  # it is cast as it is stored
+        elif op is SELECT:
             texts = ["({0} ? {1} : {2})"]
         else:
-            texts = expressions(step.op.name, kinds, nin, names)
+            texts = expressions(op.name, kinds, nin, [f"{{{k}}}" for k in range(nin)])
         if texts is None:
-            raise NotGenerated(f"{step.op.name} of {', '.join(kinds[:nin])}")
-        read = [
-            self._read(x) if self._is_operand(x) else (self._scalar(x, dtype, (number, position)), kind)
-            for position, (x, dtype, kind) in enumerate(zip(step.inputs, dtypes, kinds, strict=False))
-        ]
-        where, olds = None, tuple[Ref | None, ...](None for _ in step.outputs)
-        if step.where is not None:
-            where, mask = self._read(step.where)
-            if mask != "b1":
-                raise NotGenerated("a mask that is not bool")
-            olds = tuple(self.temps.get(o.index) if type(o) is Temp else self._read(o)[0] for o in step.outputs)
-        targets = tuple(kind_of(out.dtype) for out in step.outputs)
-        outputs = tuple(self._write(out) for out in step.outputs)
-        inputs, sources = tuple(ref for ref, _ in read), tuple(kind for _, kind in read)
-        makes = kinds[nin:]
-        self.nodes.append(Node(tuple(texts), makes, inputs, sources, kinds[:nin], outputs, targets, where, olds))
+            raise Unsupported(f"{op.name} of {', '.join(kinds[:nin])}")
+        sources, targets = tuple(map(kind_of, node.sources)), tuple(map(kind_of, node.targets))
+        self.nodes.append(
+            DeviceNode(
+                tuple(texts), made, node.inputs, sources, kinds[:nin], node.outputs, targets, node.where, node.olds
+            )
+        )
 
-    def _is_operand(self, x: Any) -> bool:
-        return type(x) is Temp or self.is_array(x)
-
-    def _dtypes(self, step: Step) -> tuple[np.dtype, ...]:
-        """The dtypes of inputs and outputs in which an operation is computed."""
-        ufunc = step.op.ufunc
-        if ufunc is None:
-            out = step.outputs[0].dtype
-            first = [np.dtype(bool)] if step.op is SELECT else []
-            if step.op is COPY and self._is_operand(step.inputs[0]):
-                first = [step.inputs[0].dtype]
-                return (*first, *first)
-            return (*first, *(out,) * (len(step.inputs) - len(first)), out)
-        kinds = tuple(x.dtype if self._is_operand(x) else scalar_kind(x) for x in step.inputs)
-        for x, kind in zip(step.inputs, kinds, strict=True):
-            if kind is int and any(_outside(x, other) for other in kinds):
-                raise NotGenerated("a Python int that its operand's dtype can not hold")
-        signature = step.options.get("signature")
-        if "dtype" in step.options:
-            signature = (None,) * ufunc.nin + (step.options["dtype"],) * ufunc.nout
-        casting = step.options.get("casting", "same_kind")
-        return loop_dtypes(ufunc, (*kinds, *(None,) * ufunc.nout), casting, signature)
-
-    def _write(self, out: Any) -> int:
-        self.value_kinds.append(kind_of(out.dtype))
-        number = len(self.value_kinds) - 1
-        if type(out) is Temp:
-            self.temps[out.index] = ("v", number)
-        else:
-            self.current[self._operand(out)] = ("v", number)
-        return number
-
-    def _reduction(self, step: ReduceStep) -> None:
+    def _reduction(self, node: Reduction) -> None:
+        step = node.step
         ufunc, dtype = step.op.ufunc, step.partial.dtype
         assert ufunc is not None
         kind = kind_of(dtype)
         texts = expressions(step.op.name, (kind,) * 3, 2, ["{0}", "{1}"]) if step.op.name in _FOLDED else None
         if texts is None:
-            raise NotGenerated(f"{step.op.name}.reduce of {dtype}")
-        rest = neutral_of(ufunc, dtype)
-        source, source_kind = self._read(step.source)
-        if step.where is not None:
-            where, mask = self._read(step.where)
-            if mask != "b1":
-                raise NotGenerated("a mask that is not bool")
-            self.value_kinds.append(kind)
-            value = len(self.value_kinds) - 1
-            inputs = (where, source, self._scalar(rest, dtype))
-            node = Node(
-                ("({0} ? {1} : {2})",), (kind,), inputs, ("b1", source_kind, kind), ("b1", kind, kind), (value,),
-                (kind,), None, (None,),
-            )  # fmt: skip
-            self.nodes.append(node)
+            raise Unsupported(f"{step.op.name}.reduce of {dtype}")
+        rest = np.array(neutral_of(ufunc, dtype), dtype)
+        source, source_kind = node.source, kind_of(node.dtype)
+        if node.where is not None:
+            self.scalars.append(rest)
+            self.scalar_places.append(None)
+            value = self.count
+            self.count += 1
+            inputs = (node.where, source, ("s", len(self.scalars) - 1))
+            self.nodes.append(
+                DeviceNode(
+                    ("({0} ? {1} : {2})",), (kind,), inputs, ("b1", source_kind, kind), ("b1", kind, kind), (value,),
+                    (kind,), None, (None,),
+                )  # fmt: skip
+            )
             source, source_kind = ("v", value), kind
         if kind == "b1" or wide(kind) == kind or step.op.name in ("minimum", "maximum", "fmin", "fmax"):
-            self.folds.append(Fold(kind, texts[0], source, source_kind))
+            self.folds.append(DeviceFold(kind, texts[0], source, source_kind))
         else:
-            raise NotGenerated(f"{step.op.name}.reduce of {dtype}")  # halves would be rounded at every step
-        self.neutrals.append(np.array(rest, dtype))
+            raise Unsupported(f"{step.op.name}.reduce of {dtype}")  # halves would be rounded at every step
+        self.neutrals.append(rest)
         self.reductions.append(step)
-
-
-def _outside(value: int, other: Any) -> bool:
-    if not isinstance(other, np.dtype) or other.kind not in "iu":
-        return False
-    limits = np.iinfo(other)
-    return not limits.min <= value <= limits.max

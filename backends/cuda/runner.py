@@ -10,9 +10,10 @@ import numpy as np
 
 from numpy_dist.backends.axes import in_memory_order, memory_order
 from numpy_dist.backends.base import Loop, ReduceStep, arrays_of
-from numpy_dist.backends.cuda.lowering import Lowered, Lowering, typed_scalar
+from numpy_dist.backends.cuda.lowering import DeviceLowered, lower, typed_scalar
 from numpy_dist.backends.cuda.source import THREADS, DeviceKernel, generate
 from numpy_dist.backends.geometry import Space, merged
+from numpy_dist.backends.graph import build
 from numpy_dist.backends.memory import Memory
 from numpy_dist.backends.summation import Leading, Tree
 
@@ -30,7 +31,7 @@ def run(loop: Loop, memory: Memory, array_type: type, launch: Launch) -> DeviceR
 
     Raises
     ------
-    NotGenerated
+    Unsupported
         Before anything was started, with the reason why it has no kernel.
     """
     if 0 in loop.shape:
@@ -44,14 +45,9 @@ def run(loop: Loop, memory: Memory, array_type: type, launch: Launch) -> DeviceR
 
     order = memory_order(loop, is_array) if loop.shape else None
     turned = in_memory_order(loop, is_array)
-    arrays = _arrays(turned, is_array)
-    small = prod(turned.shape) < 1 << 31
-    space = merged(turned.shape, [x.strides for x in arrays])
-    lowered = Lowering(turned, len(space.shape), small, is_array, place_of).result()
-    # The arrays that it numbers are fewer: the same elements are one operand.
-    space = merged(turned.shape, [x.strides for x in lowered.arrays])
-    if len(space.shape) != lowered.form.ndim:
-        lowered = Lowering(turned, len(space.shape), small, is_array, place_of).result()
+    graph = build(turned, is_array, place_of)
+    space = merged(turned.shape, [x.strides for x in graph.arrays])
+    lowered = lower(graph, len(space.shape), small=prod(turned.shape) < 1 << 31)
     kernel = generate(lowered.form)
     words = _words(kernel, lowered, space, memory)
     numbers = {id(x): number for number, x in enumerate(arrays_of(turned, is_array))}
@@ -80,7 +76,7 @@ class DeviceRepeat:
         kernel: DeviceKernel,
         words: np.ndarray,
         space: Space,
-        lowered: Lowered,
+        lowered: DeviceLowered,
         memory: Memory,
         array_type: type,
         launch: Launch,
@@ -163,15 +159,8 @@ class DeviceRepeat:
         return folded
 
 
-def _arrays(loop: Loop, is_array: Callable[[Any], bool]) -> list[Any]:
-    found: dict[int, Any] = {}
-    for s in loop.steps:
-        operands = (s.source, s.where) if isinstance(s, ReduceStep) else (*s.inputs, s.where, *s.outputs)
-        found.update((id(x), x) for x in operands if is_array(x))
-    return list(found.values())
 
-
-def _words(kernel: DeviceKernel, lowered: Lowered, space: Space, memory: Memory) -> np.ndarray:
+def _words(kernel: DeviceKernel, lowered: DeviceLowered, space: Space, memory: Memory) -> np.ndarray:
     """The argument block, but for what depends on the kind of kernel."""
     words, number = np.zeros(kernel.length, np.int64), kernel.words
     for axis, n in enumerate(space.shape):

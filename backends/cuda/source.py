@@ -1,8 +1,9 @@
 """The code generator: from a form to the source text of its kernel. A pure function; the text is the key.
 
-Every kernel takes one argument, by value: a block of words (`Kernel.words` names them). Element-wise kernels walk rows
-of the iteration space with blocks of 256 threads, some or all of them along a row. Kernels with reductions visit every
-element once, too: each *unit* is a part of a result, folded by one thread, or by a block whose threads meet in a tree.
+Every kernel takes one argument, by value: a block of words (`DeviceKernel.words` names them). Element-wise kernels walk
+rows of the iteration space with blocks of 256 threads, some or all of them along a row. Kernels with reductions visit
+every element once, too: each *unit* is a part of a result, folded by one thread, or by a block whose threads meet in a
+tree.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from functools import lru_cache
 
 from numpy_dist.backends.cuda.expressions import cast, ctype, wide
 from numpy_dist.backends.cuda.header import HEADER
-from numpy_dist.backends.cuda.lowering import Form, NotGenerated
+from numpy_dist.backends.cuda.lowering import DeviceForm
+from numpy_dist.backends.graph import Unsupported
 
 THREADS = 256
 OPTIONS = ("-fmad=false", "-std=c++17")  # what NVRTC is given beside the architecture: nothing is contracted
@@ -31,19 +33,19 @@ class DeviceKernel:
 
 
 @lru_cache(maxsize=4096)
-def generate(form: Form) -> DeviceKernel:
+def generate(form: DeviceForm) -> DeviceKernel:
     """The kernel of a form.
 
     Raises
     ------
-    NotGenerated
+    Unsupported
         If it has too many arguments.
     """
     return _DeviceWriter(form).kernel()
 
 
 class _DeviceWriter:
-    def __init__(self, form: Form) -> None:
+    def __init__(self, form: DeviceForm) -> None:
         self.form = form
         self.words: dict[str, int] = {}
         self.length = 0
@@ -71,7 +73,7 @@ class _DeviceWriter:
         else:
             self._element_wise()
         if self.length > MOST_WORDS:
-            raise NotGenerated("too many arguments")
+            raise Unsupported("too many arguments")
         body = "\n".join(self.lines)
         struct = f"struct nd_args {{ nd_i8 w[{self.length}]; }};"
         name = "nd_" + hashlib.sha256((struct + body).encode()).hexdigest()[:24]

@@ -8,12 +8,12 @@ import cupy
 
 from numpy_dist.backends.base import Loop
 from numpy_dist.backends.cuda.by_host import interpret
-from numpy_dist.backends.cuda.lowering import NotGenerated
 from numpy_dist.backends.cuda.runner import DeviceRepeat, run
 from numpy_dist.backends.cupy.launcher import KernelLauncher
 from numpy_dist.backends.cupy.links import CupyLinks
 from numpy_dist.backends.cupy.memory import CupyMemory
 from numpy_dist.backends.device_transports import agree
+from numpy_dist.backends.graph import UnfitScalar, Unsupported
 from numpy_dist.backends.transport import Attempt, Transport
 from numpy_dist.settings import config
 
@@ -43,7 +43,9 @@ class CupyBackend:
                 repeated = run(loop, self.memory, cupy.ndarray, self._launch)
                 self.counts["cuda"] += 1
                 return repeated
-            except NotGenerated as why:
+            except UnfitScalar as why:
+                reason = str(why)  # for the time being
+            except Unsupported as why:
                 reason = loop.memo["reason"] = str(why)
         self.counts["host"] += 1
         self.reasons[reason] = self.reasons.get(reason, 0) + 1

@@ -19,8 +19,9 @@ from numpy_dist.backends.base import Loop, ReduceStep, Step, Temp, make_backend
 from numpy_dist.backends.compiled import backend as backends
 from numpy_dist.backends.compiled.backend import Compiled
 from numpy_dist.backends.compiled.compiler import CompileError, Compiler
-from numpy_dist.backends.compiled.form import NotCompiled, lower
+from numpy_dist.backends.compiled.form import lower
 from numpy_dist.backends.compiled.source import generate
+from numpy_dist.backends.graph import Unsupported
 from numpy_dist.ir.ops import COPY, SELECT, op_of
 from numpy_dist.settings import config
 
@@ -48,7 +49,7 @@ def _reason(shape: tuple[int, ...], *steps: Step | ReduceStep) -> str | None:
     """Why a loop has no kernel; None if it has one."""
     try:
         generate(lower(in_memory_order(Loop(shape, steps, lambda label, kind: None))).form)
-    except NotCompiled as reason:
+    except Unsupported as reason:
         return str(reason)
     return None
 

@@ -10,11 +10,11 @@ import pytest
 
 import numpy_dist
 from numpy_dist import engine
-from numpy_dist.backends.cuda.lowering import NotGenerated
 from numpy_dist.backends.cuda.runner import Launch, run
 from numpy_dist.backends.cuda.source import DeviceKernel
 from numpy_dist.backends.fake.arrays import FakeArray
 from numpy_dist.backends.fake.backend import FakeDevice
+from numpy_dist.backends.graph import Unsupported
 from numpy_dist.settings import config
 from numpy_dist.spmd_testing import run_simulated
 
@@ -55,7 +55,7 @@ def on_device(ranks: int, patch: pytest.MonkeyPatch, launch: Launch) -> tuple[li
 
         try:
             return run(loop, self.memory, FakeArray, later)
-        except NotGenerated as reason:
+        except Unsupported as reason:
             refused.append(str(reason))
             return original(self, loop)
 

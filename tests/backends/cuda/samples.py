@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from numpy_dist.backends.base import Loop, ReduceStep, Step, Temp
-from numpy_dist.backends.cuda.lowering import Lowering, NotGenerated
+from numpy_dist.backends.cuda.lowering import lower
+from numpy_dist.backends.graph import Unsupported, build
 from numpy_dist.backends.memory import HOST
 from numpy_dist.ir.ops import COPY, SELECT, op_of
 
@@ -53,8 +54,9 @@ def nasty(kind: str, n: int, seed: int) -> np.ndarray:
 def has_kernel(loop: Loop) -> bool:
     """Whether an operation is in the table."""
     try:
-        Lowering(loop, 1, True, lambda x: isinstance(x, np.ndarray), lambda x: (HOST.address(x), x.strides)).result()
-    except NotGenerated:
+        graph = build(loop, lambda x: isinstance(x, np.ndarray), lambda x: (HOST.address(x), x.strides))
+        lower(graph, 1, small=True)
+    except Unsupported:
         return False
     return True
 
