@@ -92,14 +92,15 @@ def _settle(
 ) -> None:
     """Put words that agree in their part of the key into the order of the whole keys."""
     bits = np.uint64(label_bits)
-    alike = []
+    open_ = np.zeros(len(words), bool)  # agree with the word before or behind
     for start in range(0, len(words) - 1, ELEMENTS):
         part = words[start : start + ELEMENTS + 1] >> bits
-        alike.append(np.flatnonzero(part[1:] == part[:-1]) + start)
-    pairs = np.concatenate(alike)
-    if not len(pairs):
+        alike = part[1:] == part[:-1]
+        open_[start : start + len(alike)] |= alike
+        open_[start + 1 : start + 1 + len(alike)] |= alike
+    chosen = np.flatnonzero(open_)
+    if not len(chosen):
         return
-    chosen = np.unique(np.concatenate([pairs, pairs + 1]))
     found = words[chosen]
     places = np.searchsorted(labels, (found & mask).view(np.int64) + first)
     # Stable: within a group of agreeing words the labels ascend. Groups keep their places, as whole keys refine parts.
