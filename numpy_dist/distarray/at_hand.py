@@ -8,12 +8,14 @@ else, and where the window is shut, it is *handed over*: it becomes a view over 
 
 from __future__ import annotations
 
+import functools
 import operator
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
+from numpy_dist.backends.summation import CHUNK
 from numpy_dist.dispatch.core import fallback, registry
 from numpy_dist.distarray import operators
 from numpy_dist.distarray.array import DistArray
@@ -278,6 +280,10 @@ class AtHand(DistArray):
             made = _product("dot", *args)
             if made is not None:
                 return made
+        if func in _FOLDS and not kwargs and len(args) == 1 and type(args[0]) is AtHand:
+            made = _folded(func, args[0])
+            if made is not None:
+                return made
         return DistArray.__array_function__(hand_over(self), func, types, args, kwargs)
 
     def __matmul__(self, other: Any) -> Any:
@@ -447,6 +453,50 @@ def _product(name: str, left: Any, right: Any) -> Any:
     return made
 
 
+# -- reductions of vectors -------------------------------------------------------------------------------------------
+
+_FOLDS: dict[Any, np.ufunc] = {
+    np.sum: np.add,
+    np.mean: np.add,
+    np.max: np.maximum,
+    np.min: np.minimum,
+    np.any: np.logical_or,
+    np.all: np.logical_and,
+}
+
+
+def _folded(function: Any, x: Any) -> Any:
+    """A vector at hand reduced to a scalar, as the summation tree has it (`backends.summation`); None for others."""
+    real = x._real
+    if not x._window.readable or real.ndim != 1 or not real.size or real.strides[0] <= 0 or not _is_ours(function):
+        return None
+    floating = real.dtype.char in "fd"
+    if function is np.mean and not floating:
+        return None
+    ufunc, count = _FOLDS[function], len(real)
+    if ufunc is np.add and floating and count > CHUNK:
+        whole = count - count % CHUNK
+        parts = _call(np.add.reduce, "reduce", real[:whole].reshape(-1, CHUNK), axis=1)._real
+        if whole < count:
+            parts = np.append(parts, _call(np.add.reduce, "reduce", real[whole:]))
+        real = parts
+    made = _call(ufunc.reduce, "reduce", real)
+    if floating and made == 0 and ufunc is not np.add:
+        return None  # of zeros of both signs, NumPy takes one or the other, depending on where they lie
+    return made if function is not np.mean else type(made)(made / count)
+
+
+def _folding(name: str, function: Any) -> Any:
+    general = getattr(DistArray, name)
+
+    @functools.wraps(general, updated=())
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        made = None if args or kwargs else _folded(function, self)
+        return general(hand_over(self), *args, **kwargs) if made is None else made
+
+    return method
+
+
 # -- ufuncs ----------------------------------------------------------------------------------------------------------
 
 _UFUNCS = frozenset(
@@ -517,6 +567,9 @@ def _define() -> None:
                 _FAST[name] = _in_place(name, getattr(operator, name), ufunc)
     for name, made in _FAST.items():
         setattr(AtHand, name, made)
+    for function in _FOLDS:
+        name = function.__name__
+        setattr(AtHand, name, _folding(name, function))
 
 
 _define()

@@ -275,6 +275,43 @@ def test_products_have_the_engines_bits(kind: str) -> None:
         assert type(one) is type(other)
 
 
+@pytest.mark.parametrize("kind", ["d", "f", "l", "B", "?"])
+def test_reductions_have_the_engines_bits(kind: str) -> None:
+    rng = np.random.default_rng(5)
+    values = (rng.uniform(-9, 9, 40_000) * 10.0 ** rng.integers(-6, 6, 40_000)).astype(kind)
+    values[:9] = [0, -0.0, 0, 1, -0.0, 0, 0, 0, 0] if kind in "fd" else 0
+    parts = [slice(n) for n in (1, 2, 7, 8, 100, 2047, 2048, 2049, 4096, 5000, 9999, 14_000)]
+    parts += [slice(3, 4000, 3), slice(5000, 40_000, 7), slice(300, 2, -1), slice(0, 0), slice(5, 9)]
+    functions = [np.sum, np.max, np.min, np.any, np.all, np.mean]
+
+    def run() -> list[Any]:
+        found = []
+        for limit in (1 << 18, 0):
+            with config(MIN_SHARD_BYTES=0, AT_ONCE=limit):
+                x, made = nd.asarray(values), []
+                for part in parts:
+                    for function in functions:
+                        if part != slice(0, 0) or function in (np.sum, np.any, np.all):
+                            made += [function(x[part]), getattr(x[part], function.__name__)()]
+                found.append(made)
+        return found
+
+    [(at_once, recorded)] = run_simulated(1, run)
+    for one, other in zip(at_once, recorded, strict=True):
+        assert type(one) is type(other) and np.asarray(one).tobytes() == np.asarray(other).tobytes()
+
+
+def test_a_reduction_records_nothing_and_warns_at_its_line(large: Any) -> None:
+    recorded = engine.runtime().program.recorded
+    for k in range(1, 20):
+        assert large[k].sum() and large[:, k].max() > 0 and np.mean(large[k, 2:])
+    assert engine.runtime().program.recorded == recorded
+    large[3] = 1e308
+    with pytest.warns(RuntimeWarning, match="overflow encountered in reduce") as caught:
+        assert large[3].sum() == np.inf
+    assert [warning.filename for warning in caught] == [__file__]
+
+
 def test_metadata_that_is_set_is_seen_by_what_follows() -> None:
     """Shape, dtype, size and flags that are set in place, of an array that was worked on at once before."""
 
