@@ -62,7 +62,7 @@ ALLOWED = {
     "numpy_dist/engine/gather.py": {"_shard": HANDED, "_gather": HANDED},
     "numpy_dist/engine/handle.py": {"as_made": HANDED, "metadata": HANDED, "plain": ASKED},
     "numpy_dist/engine/phantom_access.py": {"_arrays": ASKED},
-    "numpy_dist/engine/plans.py": {"Plan.__init__": HANDED, "ReductionPlan.__init__": HANDED},
+    "numpy_dist/engine/plans.py": {"StatementPlan.__init__": HANDED, "ReductionPlan.__init__": HANDED},
     "numpy_dist/engine/record.py": {
         "_by_way_of_new_arrays": HANDED,
         "_record": HANDED,
@@ -75,7 +75,7 @@ ALLOWED = {
     "dispatch/core/outcome.py": {"_alias_of": HANDED},
     "dispatch/functions/common.py": {"metadata": HANDED},
     "dispatch/functions/creation.py": {"_like": HANDED},
-    "dispatch/functions/editing.py": {"_Converter.as_arrays": "an attribute of another class"},
+    "dispatch/functions/editing.py": {"_ArrayConverter.as_arrays": "an attribute of another class"},
     "dispatch/functions/picked.py": {"along_memory": HANDED},
 }
 
