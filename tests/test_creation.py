@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -349,3 +351,23 @@ def test_long_ranges_have_the_bits_of_numpys():
                 theirs, _ = outcome(lambda s=start, e=stop, d=step, k=dtype: np.arange(s, e, d, dtype=k), [])
                 ours, _ = outcome(lambda s=start, e=stop, d=step, k=dtype: nd.arange(s, e, d, dtype=k), [])
                 assert_same(ours, theirs)
+
+
+@pytest.mark.parametrize("value", [2j, np.complex64(2j), 1e300, np.float64(1e300), np.nan, 3])
+@pytest.mark.parametrize("kind", ["f4", "i4"])
+@pytest.mark.parametrize("shape", [(), (3,), (0,), (0, 2)])
+def test_a_value_that_does_not_fit_warns_as_often_as_numpys(shape, kind, value):
+    def messages(function):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            function()
+            engine.runtime().program.run()
+        return [(w.category, str(w.message)) for w in caught]
+
+    plain = np.zeros(shape, kind)
+    with nd.config(MIN_SHARD_BYTES=0):
+        ours = nd.asarray(plain)
+        expected = messages(lambda: np.full(shape, value, kind))
+        assert messages(lambda: nd.full(shape, value, kind)) == expected
+        expected = messages(lambda: np.full_like(plain, value))
+        assert messages(lambda: np.full_like(ours, value)) == expected

@@ -118,8 +118,11 @@ def _filled(function: Any, shape: Any, dtype: Any, order: Any, device: Any, spli
     layout = chosen_layout(shape, split, mesh)
     if is_replicated(shape, sample.dtype, layout):
         return engine.replicated(function(shape, dtype=dtype, order=order))  # which warns itself
-    if math.prod(shape):  # else nothing is cast
-        warn_again(log)
+    if not math.prod(shape):  # nothing is cast but the value itself
+        log.clear()
+        with Recorded(log):
+            function((0,), dtype=dtype, order=order, device=device)
+    warn_again(log)
     return _fill(function, sample, shape, layout, memory_axes(None, order, len(shape)))
 
 
@@ -241,8 +244,11 @@ def _like(function: Any, prototype: Any, dtype: Any, order: Any, shape: Any, dev
         layout = _followed(engine.layout_of(prototype), math.prod(found) * sample.dtype.itemsize)
     if is_replicated(found, sample.dtype, layout):
         return engine.replicated(function(like, dtype=dtype, order=order, shape=shape))  # which warns itself
-    if math.prod(found):  # else nothing is cast
-        warn_again(log)
+    if not math.prod(found):  # nothing is cast but the value itself
+        log.clear()
+        with Recorded(log):
+            function(np.zeros(0, like.dtype), dtype=dtype, order=order, shape=None, device=device)
+    warn_again(log)
     axes = memory_axes(like, order, len(found))
     return _fill(np.empty if function is np.empty_like else function, sample, found, layout, axes)
 
