@@ -205,6 +205,7 @@ def _record(
         operands = [_without_imaginary_part(x, kind) for x, kind in zip(operands, loop, strict=False)]
         lost = [o is not None and is_real_part(kind, o._array.dtype) for kind, o in zip(dtypes, outs, strict=True)]
         if any(lost):
+            _shape(op, operands, outs, where, options)  # its errors come first
             for _ in filter(None, lost):
                 warn_of_real_part()
             with told_as(op.name):

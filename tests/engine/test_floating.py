@@ -288,3 +288,12 @@ def test_a_function_that_shows_warnings_is_that_of_the_statement(monkeypatch):
         assert float(y[0]) == 1
         _flush()
     assert shown == ["divide by zero encountered in divide"]
+
+
+def test_shapes_are_refused_before_casts_warn() -> None:
+    with numpy_dist.config(MIN_SHARD_BYTES=0):
+        x, out = numpy_dist.asarray(np.zeros(0, complex)), numpy_dist.asarray(np.zeros(2))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(ValueError, match="operands could not be broadcast together"):
+            np.minimum(x, x, out=out, casting="unsafe")
