@@ -93,12 +93,12 @@ def _is_small(a: np.ndarray, b: np.ndarray) -> bool:
 
 def _ascending(array: Any) -> Any:
     """Elements for operations whose bits depend on strides: a copy where some are negative."""
-    return array.copy() if type(array) is _ndarray and any(s < 0 for s in array.strides) else array
+    return array.copy("K") if type(array) is _ndarray and any(s < 0 for s in array.strides) else array
 
 
 def _aligned(array: np.ndarray) -> np.ndarray:
     """Elements of which NumPy's ``negative`` does not take strided ones for contiguous ones."""
-    return array if array.flags.c_contiguous else array.copy()
+    return array if array.flags.c_contiguous else array.copy("K")
 
 
 def _left_to_engine(name: str) -> Callable[..., Any]:

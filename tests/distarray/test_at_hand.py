@@ -358,3 +358,18 @@ def test_views_without_elements() -> None:
         part = nd.asarray(np.empty((0, 2)))[:, 1]
         found = (part + 1, part[...], -part)
     assert [x.shape for x in found] == [(0,)] * 3
+
+
+@pytest.mark.parametrize("function", [np.negative, np.exp, np.sin, np.floor_divide])
+def test_results_lie_in_memory_as_their_operands_do(function: Any) -> None:
+    values = np.arange(1.0, 1.0 + N * N).reshape(N, N)
+    with config(MIN_SHARD_BYTES=0, AT_ONCE=SMALL):
+        ours = nd.asarray(values)
+        for pick in (lambda x: x.T[:4], lambda x: x.T[4::-1, ::2], lambda x: x[::2, :3], lambda x: x[::-1].T):
+            mine, other = pick(ours), pick(values)
+            made, expected = (function(*(x,) * function.nin) for x in (mine, other))
+            assert (made.flags.c_contiguous, made.flags.f_contiguous) == (
+                expected.flags.c_contiguous,
+                expected.flags.f_contiguous,
+            )
+            np.testing.assert_array_equal(made.gather(), expected)
