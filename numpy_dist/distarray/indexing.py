@@ -22,7 +22,9 @@ _SCALARS = frozenset({int, float, complex, bool, str, bytes, list, tuple, range}
 _ndarray = np.ndarray
 _BLOCK_BYTES = 1 << 16
 _LOOP = 1000  # elements read one by one, after which a loop is told what it costs
-_selected, _assign_part = engine.selected, engine.assign_part  # saves a look-up for each slice
+# Saves look-ups for each index.
+_selected, _assign_part = engine.selected, engine.assign_part
+_agreed, _is_sharded, _plain = engine.agreed, engine.is_sharded, engine.plain
 _WHY_GATHERED = "integer-array indexing is not distributed"
 
 
@@ -151,9 +153,9 @@ class Indexing(engine.Handle):
                 return self[key]
         kind = type(key)
         if kind in _BASIC or (kind is tuple and _are_basic(map(type, key))):
-            storage = self._storage
-            if storage is None:
-                return wrap_of(self, self._array[key])
+            if self._storage is None:
+                part = self._array[key]
+                return _agreed(part) if isinstance(part, np.generic) else wrap_of(self, part)
             return self._owned(self._view(structure.index, key)) if kind is slice else self._basic_view(key)
         if _fields(key):
             return self._view(structure.fields, key)
@@ -177,6 +179,9 @@ class Indexing(engine.Handle):
                 return
         kind = type(key)
         if kind in _BASIC or (kind is tuple and _are_basic(map(type, key))):
+            if self._storage is None and not _is_sharded(value):
+                self._array[key] = _plain(value)
+                return
             target = self._writable_view(key)
         elif _fields(key):
             target = self[key]
