@@ -175,6 +175,8 @@ class _Builder:
                 return step.inputs[0].dtype, out
             first = (np.dtype(bool),) if step.op is SELECT else ()
             return *first, *(out,) * (len(step.inputs) - len(first)), out
+        if any(out.dtype.kind not in "biufc" for out in step.outputs):
+            raise Unsupported(f"{step.op.name} of other things than numbers")
         kinds = tuple(x.dtype if self._has_elements(x) else scalar_kind(x) for x in step.inputs)
         for x, kind in zip(step.inputs, kinds, strict=True):
             if kind is int and any(_outside(x, other) for other in kinds):

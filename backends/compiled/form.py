@@ -272,8 +272,6 @@ class _Lowering:
     def _operation(self, node: Operation) -> None:
         op = node.op
         if op.ufunc is not None:
-            if any(dtype.kind not in "biufc" for dtype in node.targets):
-                raise Unsupported(f"{op.name} of other things than numbers")
             if node.where is not None and op.name in _UNSURE and node.targets[0].kind == "f":
                 raise Unsupported("minima and maxima of floats with where=")  # which of 0 and -0 depends on the mask
             if op.name == "power" and node.targets[0].kind in "iu":

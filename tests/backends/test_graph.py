@@ -12,6 +12,7 @@ from numpy_dist.backends.graph import Graph, Operation, Reduction, UnfitScalar, 
 from numpy_dist.ir.ops import COPY, SELECT, op_of
 
 X, Y, MASK = np.ones(8), np.ones(8, np.float32), np.ones(8, bool)
+TEXTS = np.full(8, "abc")
 
 
 def graph_of(*steps: Any, shape: tuple[int, ...] = (8,)) -> Graph:
@@ -76,6 +77,7 @@ def test_reductions() -> None:
     ("made", "reason", "kind"),
     [
         (lambda: step(np.add, (X, X), X, order="C"), "such options", Unsupported),
+        (lambda: step(np.strings.str_len, (TEXTS,), TEXTS), "other things than numbers", Unsupported),
         (lambda: step(np.add, (X, X), X, where=Y), "a mask that is not bool", Unsupported),
         (lambda: step(np.less, (np.ones(8, np.int8), 300), MASK), "a Python int", UnfitScalar),
         (lambda: step(np.add, (Y, 1e300), Y), "a Python float", UnfitScalar),
