@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 import re
 import warnings
@@ -252,8 +253,8 @@ def _overflows(x: Any) -> bool:
     if not isinstance(x, np.ndarray) or x.dtype.kind not in "fc":
         return False
     with np.errstate(all="ignore"):
-        largest = np.abs(x[np.isfinite(x)]).max(initial=0)
-    return bool(largest > np.sqrt(np.finfo(x.dtype).max) / max(x.size, 1))
+        largest = float(np.abs(x[np.isfinite(x)]).max(initial=0))
+    return largest > math.sqrt(np.finfo(x.dtype).max) / max(x.size, 1)
 
 
 def _size(value: Any) -> int:

@@ -54,6 +54,8 @@ SPURIOUS: dict[str, Callable[[Any], Any]] = {}
 for _name in ("det", "dot", "matmul", "matvec", "slogdet", "vecdot", "vecmat"):
     SPURIOUS[f"invalid value encountered in {_name}"] = np.isnan
     SPURIOUS[f"overflow encountered in {_name}"] = lambda x: ~np.isfinite(x)
+    # A product that is multiplied and added by one instruction does not underflow by itself.
+    SPURIOUS[f"underflow encountered in {_name}"] = lambda x: np.abs(x) < np.finfo(np.result_type(x, np.float16)).tiny
 
 # What derived cases may be gathered for; these texts are the reasons, as the fallback's warning has them.
 GATHERED_VARIANTS = (
