@@ -241,6 +241,9 @@ case(np.fill_diagonal, a(5, 5), [4, 5])
 case(np.fill_diagonal, a(5, 5), a(2))
 case(np.fill_diagonal, a(3, 3, 3), [4, 5])
 case(np.fill_diagonal, a(3, 3, 3), 4)
+for _shape in ((3, 3), (0, 0), (4, 2)):
+    for _value in (np.nan, np.float64(np.nan), 1j, "x", [1, np.inf]):
+        case(np.fill_diagonal, a(*_shape, dtype="i4"), _value)
 case(np.fill_diagonal, a(5), 7)
 case(np.fill_diagonal, a(5, 5), 7, via=lambda x, value: np.fill_diagonal(np.broadcast_to(x, (5, 5)), value))
 case(np.fill_diagonal, a(0, 5), 7, via=lambda x, value: np.fill_diagonal(np.broadcast_to(x, (0, 5)), value))

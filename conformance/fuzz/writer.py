@@ -15,7 +15,7 @@ from numpy_dist.conformance.arguments import VIEWS
 from numpy_dist.conformance.fuzz.interpreter import as_ndarray, namespace, variables
 from numpy_dist.conformance.fuzz.program import CHECKPOINT
 
-__all__ = ["Writer", "exact"]
+__all__ = ["Writer", "exact", "has_nan"]
 
 DTYPES = {"f8": 8, "i8": 4, "i4": 2, "f4": 3, "?": 2, "c16": 2, "i1": 1, "u1": 1, "f2": 1, "u4": 1, "c8": 1, "u8": 1}
 OTHERS = {"M8[D]": 2, "m8[s]": 2, "U3": 2, "S2": 1, "x:f8,n:i4": 2}
@@ -135,11 +135,17 @@ class Writer:
             self.errors += 1
         # What a number becomes that an integer cannot hold depends on which of its loops NumPy takes.
         undefined = any(str(warning.message) == "invalid value encountered in cast" for warning in told)
-        if undefined or any(_size(self.names[name]) > self.most for name in variables(self.names)):
+        # The sign of a NaN is that of one of two operands, whichever comes first.
+        undefined = undefined or "copysign" in text and (told or any(map(has_nan, map(before.get, _names_in(text)))))
+        if undefined or any(self._unfit(self.names[name]) for name in variables(self.names)):
             self.names = before
             return False
         self.statements.append(text)
         return True
+
+    def _unfit(self, value: Any) -> bool:
+        """Whether a value is too large, or a record: NumPy's is a view of its array, ours a value of its own."""
+        return _size(value) > self.most or isinstance(value, np.void)
 
     def bind(self, text: str) -> str | None:
         """Bind an expression to a new name, which is returned if that went well."""
@@ -151,7 +157,7 @@ class Writer:
 
         None where numbers are so large that another order of the terms decides whether they overflow.
         """
-        if any(_overflows(self.names.get(name)) for name in re.findall(r"\bv\d+", text)):
+        if any(_overflows(self.names.get(name)) for name in _names_in(text)):
             return False
         return self.add(f"check({text}, {ulps})")
 
@@ -255,6 +261,16 @@ def _overflows(x: Any) -> bool:
     with np.errstate(all="ignore"):
         largest = float(np.abs(x[np.isfinite(x)]).max(initial=0))
     return largest > math.sqrt(np.finfo(x.dtype).max) / max(x.size, 1)
+
+
+def has_nan(x: Any) -> bool:
+    """Whether an array or a number has an element that is not a number."""
+    return isinstance(x, np.ndarray | np.generic) and x.dtype.kind in "fc" and bool(np.isnan(x).any())
+
+
+def _names_in(text: str) -> list[str]:
+    """The variables that a statement mentions."""
+    return re.findall(r"\bv\d+", text)
 
 
 def _size(value: Any) -> int:

@@ -139,14 +139,14 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
         decline("fill_diagonal of an ndarray")
     if a.ndim > 2 and len(set(a.shape)) != 1:
         raise ValueError("All dimensions of input must be of equal length")
-    value = val if engine.is_handle(val) else np.asarray(val)
+    if not engine.may_write(a._array):
+        raise ValueError("underlying array is read-only")
+    value = val if engine.is_handle(val) else np.asarray(val, a.dtype)
     length = min(a.shape)
     if (a.ndim == 2 and wrap and a.shape[0] > a.shape[1]) or value.ndim > 1 or value.size not in (1, length):
         columns = a.shape[1]
         step = columns + 1 if a.ndim == 2 else 1 + int(np.cumprod(a.shape[:-1]).sum())
-        a.flat[: None if wrap or a.ndim > 2 else columns * columns : step] = val
-    elif not engine.may_write(a._array):
-        raise ValueError("underlying array is read-only")
+        a.flat[: None if wrap or a.ndim > 2 else columns * columns : step] = value
     elif prod(a.shape):
         stride = sum(a.strides)
         diagonal = a._view(as_strided, (length,), (stride,))

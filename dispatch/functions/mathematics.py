@@ -213,7 +213,7 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
 def i0(x: Any) -> Any:
     """NumPy's function on each shard (executes what it needs; nothing is communicated)."""
     x = as_handle(x)
-    np.i0(np.ones(1, x.dtype))  # NumPy's errors
+    np.i0(np.zeros(0, x.dtype))  # NumPy's errors
     if x.dtype.kind != "f":
         x = np.astype(x, float)  # texts that are no numbers are every rank's error
     if x.ndim == 0:

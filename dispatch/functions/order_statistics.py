@@ -236,8 +236,9 @@ def _memory_order(statistic: Statistic, arrays: tuple[Any, ...], axis: int) -> A
     for x in arrays:
         shape = tuple(min(n, 600) if other == axis else min(n, 2) for other, n in enumerate(x.shape))
         order = memory_axes([x._array], tuple(x.shape)) or range(x.ndim)
-        line = np.ones([shape[i] for i in order], x.dtype if x.dtype.kind not in "mM" else "f8")
-        few.append(line.transpose(np.argsort(order).tolist()))
+        own = [shape[i] if x.strides[i] else min(1, shape[i]) for i in order]  # the others are repeated
+        line = np.ones(own, x.dtype if x.dtype.kind not in "mM" else "f8")
+        few.append(np.broadcast_to(line.transpose(np.argsort(order).tolist()), shape))
     with np.errstate(all="ignore"):
         made = statistic.of_rows(*few, axis=axis)
     return memory_axes([made], made.shape)
