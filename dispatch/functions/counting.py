@@ -74,11 +74,12 @@ def bincount(x: Any, /, weights: Any = None, minlength: Any = 0) -> Any:
     if any(negative for _, negative in told):
         np.bincount(np.full(1, -1))  # NumPy's error; also for what is unsigned, and too large
     length = max(int(minlength), max(high for high, _ in told) + 1)
-    if found is None or length > most:
-        return _sparse_counts(x, weights, length)
-    if found.size < length:
-        found = np.concatenate([found, np.zeros(length - found.size, found.dtype)])
-    return folded(found, layout, owner)
+    with np.errstate(all="ignore"):  # as in `occurrences`
+        if found is None or length > most:
+            return _sparse_counts(x, weights, length)
+        if found.size < length:
+            found = np.concatenate([found, np.zeros(length - found.size, found.dtype)])
+        return folded(found, layout, owner)
 
 
 def _most_counts(nbytes: int) -> int:

@@ -85,5 +85,6 @@ def occurrences(values: np.ndarray, weights: np.ndarray | None, most: int) -> tu
             longer[: len(counts)] = counts
             counts = longer
         added = 1 if weights is None else weights[start : start + _NUMBERS].astype(float, copy=False)
-        np.add.at(counts, tile, added)
+        with np.errstate(all="ignore"):  # as NumPy's loop, which tells no floating-point events
+            np.add.at(counts, tile, added)
     return (counts[: high + 1] if high < most else None), high, False
