@@ -69,8 +69,9 @@ TESTS: dict[str, str] = {
     _core.test_multiarray::TestArrayFinalize::test_bad_finalize3""",
     "arrays of several gigabytes, of which NumPy touches a part and others have a copy": """
     _core.test_regression::TestRegression::test_dot_big_stride""",
-    "loops in Python that swap 65,536 elements and more one by one, for longer than the time limit": """
-    _core.test_multiarray::test_sort_float16 _core.test_multiarray::TestMethods::test_sort_degraded""",
+    "loops in Python that write 65,536 elements and more one by one, for longer than the time limit": """
+    _core.test_multiarray::test_sort_float16 _core.test_multiarray::TestMethods::test_sort_degraded
+    _core.test_multiarray::TestUnicodeEncoding::test_round_trip""",
     "helpers in C that take whatever they are given for an ndarray": """
     _core.test_multiarray::TestTemporaryElide::test_extension_incref_elide""",
 }
@@ -91,6 +92,15 @@ DIFFERENT: dict[str, str] = {
     "private flags and bases of ndarrays, which tell of their memory": """
     _core.test_multiarray::TestFlags::test_warnonwrite _core.test_multiarray::TestFlags::test_writeable_pickle
     _core.test_multiarray::TestFlat::test___array__""",
+    "Python objects that hold distributed arrays, whose operators run on one rank, and which NumPy calls sequences": """
+    _core.test_array_coercion::TestStringDiscovery::test_unpack_first_level[ndarray]
+    _core.test_multiarray::TestDot::test_vecobject""",
+    "files of several ranks: one of them writes for all, and each has a folder of its own in a test": """
+    _core.test_multiarray::TestStructured::test_zero_width_string _core.test_multiarray::TestIO::test_largish_file
+    _core.test_multiarray::TestIO::test_file_position_after_fromfile
+    _core.test_multiarray::TestIO::test_file_position_after_tofile
+    _core.test_multiarray::TestIO::test_tofile_cleanup
+    _core.test_regression::TestRegression::test_fromfile_tofile_seeks""",
     "functions of a distributed and a masked array are refused, since neither knows the other": """
     lib.test_function_base::TestTrapezoid::test_masked lib.test_recfunctions::TestMergeArrays::test_wmasked_arrays""",
 }
