@@ -26,7 +26,7 @@ _CREATION = (
 )
 _ERRORS = (
     "DivergenceError FallbackError FallbackWarning GatherError LauncherError OverrideError OverrideWarning RankError "
-    "UnsupportedError"
+    "SettingWarning UnsupportedError"
 )
 _AUTHORING = "axis_local elementwise map_blocks map_overlap reduction"
 _OVERRIDES = "implements overrides overriding withdraw"

@@ -19,6 +19,7 @@ __all__ = [
     "OverrideError",
     "OverrideWarning",
     "RankError",
+    "SettingWarning",
     "UnsupportedError",
 ]
 
@@ -90,6 +91,10 @@ class OverrideError(RuntimeError):
 
 class OverrideWarning(UserWarning):
     """Overrides clash, or a plug-in cannot be loaded."""
+
+
+class SettingWarning(UserWarning):
+    """A setting was given a value that nothing reads any more."""
 
 
 class UnsupportedError(TypeError):

@@ -10,9 +10,12 @@ import importlib.metadata
 import math
 import os
 import re
+import warnings
 from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Any, Generic, NoReturn, TypeVar, overload
+
+from numpy_dist.errors import SettingWarning
 
 __all__ = ["Settings", "config"]
 
@@ -178,6 +181,40 @@ class Setting(Generic[T]):
         instance._values[self.name] = self.parse(self.name, value)
 
 
+class StartSetting(Setting[T]):
+    """A setting that a rank reads when it starts: with its first distributed array, or its first message."""
+
+    __slots__ = ("reads",)
+
+    def __init__(self, parse: Callable[[str, Any], T], default: T, documentation: str) -> None:
+        super().__init__(parse, default, documentation)
+        self.reads = 0
+
+    @overload
+    def __get__(self, instance: None, owner: type) -> Setting[T]: ...
+    @overload
+    def __get__(self, instance: Settings, owner: type) -> T: ...
+    def __get__(self, instance: Settings | None, owner: type) -> Setting[T] | T:
+        if instance is not None:
+            self.reads += 1
+        return super().__get__(instance, owner)
+
+    def __set__(self, instance: Settings, value: Any) -> None:
+        before = instance._values[self.name]
+        super().__set__(instance, value)
+        if self.reads and instance._values[self.name] != before:
+            self.warn(value, stacklevel=3)
+
+    def warn(self, value: Any, stacklevel: int) -> None:
+        """Warn that the value came too late."""
+        warnings.warn(
+            f"{self.name}={value!r} has no effect: {self.name} was read when the first distributed array was made. "
+            f"Set it before, or start the process with the environment variable {PREFIX}{self.name}",
+            SettingWarning,
+            stacklevel=stacklevel + 1,
+        )
+
+
 class Settings:
     """All settings of numpy_dist, with their values.
 
@@ -185,6 +222,10 @@ class Settings:
     config(NAME=value, ...):`` sets it for the block only, in the running context (a thread or task of its own is not
     touched); such blocks nest, and win over the process-wide value. The environment variable ``NUMPY_DIST_NAME`` gives
     the value that a process starts with. All ranks must have the same values.
+
+    BACKEND, NUM_THREADS, CACHE_DIR, CACHE_SIZE, COMPILE and TRANSPORT are read when a rank starts, with its first
+    distributed array. Another value that is set later, or a block in which no rank has started, gets a
+    `SettingWarning`.
 
     Raises
     ------
@@ -203,19 +244,19 @@ class Settings:
 
     __slots__ = ("_values",)
 
-    BACKEND = Setting(_backend, "auto", "What computes on the shards.")
+    BACKEND = StartSetting(_backend, "auto", "What computes on the shards.")
     FALLBACK = Setting(_one_of("warn", "error", "silent"), "warn", "What happens where only gathered NumPy can do it.")
     MIN_SHARD_BYTES = Setting(_bytes, 262144, "Arrays of at least this many bytes are sharded when they are created.")
     AT_ONCE: Setting[int | str] = Setting(
         _at_once, "auto", "In one process, arrays of fewer bytes are worked on at once; auto: MIN_SHARD_BYTES; 0: none."
     )
-    NUM_THREADS = Setting(_count, 0, "Threads for each rank; 0: as many as the rank may use.")
+    NUM_THREADS = StartSetting(_count, 0, "Threads for each rank; 0: as many as the rank may use.")
     PLUGINS = Setting(_plugins, "own", "Which plug-ins are on: own, all, none, and names, or names with a minus.")
     REPORT = Setting(_one_of("off", "on"), "off", "Whether it is counted, and told at exit, what ran where.")
-    CACHE_DIR = Setting(_directory, _default_cache(), "Where compiled kernels are kept.")
-    CACHE_SIZE = Setting(_bytes, 256 << 20, "The bytes that compiled kernels may take there.")
-    COMPILE = Setting(_one_of("auto", "first", "never"), "auto", "When a group of statements is compiled.")
-    TRANSPORT = Setting(_one_of("auto", "mpi-gpu", "nccl", "ipc", "host"), "auto", "How shards on GPUs travel.")
+    CACHE_DIR = StartSetting(_directory, _default_cache(), "Where compiled kernels are kept.")
+    CACHE_SIZE = StartSetting(_bytes, 256 << 20, "The bytes that compiled kernels may take there.")
+    COMPILE = StartSetting(_one_of("auto", "first", "never"), "auto", "When a group of statements is compiled.")
+    TRANSPORT = StartSetting(_one_of("auto", "mpi-gpu", "nccl", "ipc", "host"), "auto", "How shards on GPUs travel.")
     MEMORY_BUDGET = Setting(_bytes, 0, "The bytes that a gather may take on one rank; 0: worked out from free memory.")
     CHECK = Setting(_one_of("off", "on"), "off", "Whether ranks compare what they do, and replicated inputs.")
     TIMEOUT = Setting(_seconds, 0.0, "Seconds of waiting after which it is printed where every rank is; 0: never.")
@@ -274,14 +315,18 @@ NAMES = tuple(name for name, value in vars(Settings).items() if isinstance(value
 class SettingsBlock:
     """What ``config(NAME=value)`` returns. It may be entered again, also while it is entered."""
 
-    __slots__ = ("_tokens", "_values")
+    __slots__ = ("_late", "_tokens", "_values")
 
     def __init__(self, values: dict[str, Any]) -> None:
         self._values = values
         self._tokens: list[contextvars.Token[dict[str, Any] | None]] = []
+        self._late: list[dict[StartSetting[Any], int]] = []
 
     def __enter__(self) -> Settings:
+        before = config.snapshot()
         self._tokens.append(_nested.set((_nested.get() or {}) | self._values))
+        changed = (vars(Settings)[name] for name, value in self._values.items() if value != before[name])
+        self._late.append({s: s.reads for s in changed if isinstance(s, StartSetting) and s.reads})
         for name in LISTENERS.keys() & self._values.keys():
             LISTENERS[name]()
         self._mirror()
@@ -296,6 +341,9 @@ class SettingsBlock:
     ) -> None:
         _nested.reset(self._tokens.pop())
         self._mirror()
+        for setting, reads in self._late.pop().items():
+            if setting.reads == reads and kind is None:  # no rank has started in the block
+                setting.warn(self._values[setting.name], stacklevel=2)
 
 
 config = Settings()

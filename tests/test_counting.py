@@ -117,7 +117,7 @@ def test_the_surrounding_program_is_left_alone():
 
 
 def test_a_loop_that_ran_on_another_backend_is_not_run_here():
-    with config(MIN_SHARD_BYTES=0, COMPILE="first"):
+    with config(MIN_SHARD_BYTES=0):
 
         def program(x: Any) -> Any:
             x *= 3.0

@@ -61,18 +61,18 @@ def test_blocks_nest_and_restore():
 def test_blocks_belong_to_their_context_and_assignments_to_the_process():
     seen = {}
     fresh_context = contextvars.Context()
-    before = config.NUM_THREADS
+    before = config.MEMORY_BUDGET
     try:
-        with config(NUM_THREADS=3):
-            thread = threading.Thread(target=fresh_context.run, args=(lambda: seen.update(n=config.NUM_THREADS),))
-            config.NUM_THREADS = 5
+        with config(MEMORY_BUDGET=3):
+            thread = threading.Thread(target=fresh_context.run, args=(lambda: seen.update(n=config.MEMORY_BUDGET),))
+            config.MEMORY_BUDGET = 5
             thread.start()
             thread.join(10)
-            assert config.NUM_THREADS == 3
+            assert config.MEMORY_BUDGET == 3
         assert seen == {"n": 5}
-        assert config.NUM_THREADS == 5
+        assert config.MEMORY_BUDGET == 5
     finally:
-        config.NUM_THREADS = before
+        config.MEMORY_BUDGET = before
 
 
 @pytest.mark.parametrize(
@@ -160,3 +160,39 @@ def test_a_read_calls_one_function():
 def test_a_rank_error_travels():
     error = pickle.loads(pickle.dumps(RankError("rank 2 has ended", 2)))
     assert (str(error), error.rank) == ("rank 2 has ended", 2)
+
+
+LATE = """
+import warnings
+import numpy_dist as nd
+from numpy_dist.comm.simulated import run_simulated
+warnings.simplefilter("error", nd.SettingWarning)
+nd.config.COMPILE = "never"  # before the first array
+with nd.config(COMPILE="first"):
+    x = nd.ones(1_000_000)
+def refused(action):
+    try:
+        action()
+    except nd.SettingWarning as warning:
+        return str(warning)
+    raise AssertionError("no warning")
+def block(**values):
+    with nd.config(**values):
+        nd.ones(8)
+assert "COMPILE='auto' has no effect" in refused(lambda: block(COMPILE="auto"))
+assert "NUMPY_DIST_BACKEND" in refused(lambda: block(BACKEND="numpy"))
+assert "NUM_THREADS=3" in refused(lambda: setattr(nd.config, "NUM_THREADS", 3))
+block(COMPILE=nd.config.COMPILE, FALLBACK="silent", MIN_SHARD_BYTES=0)  # no other value, or one that is always read
+with nd.config(BACKEND="null"):
+    run_simulated(2, lambda: nd.ones(1_000_000))  # new ranks
+try:
+    with nd.config(COMPILE="auto"):
+        raise KeyError
+except KeyError:
+    pass
+"""
+
+
+def test_settings_that_come_too_late_warn():
+    done = subprocess.run([sys.executable, "-c", LATE], capture_output=True, timeout=120)
+    assert done.returncode == 0, done.stderr.decode()

@@ -136,7 +136,8 @@ class Writer:
         # What a number becomes that an integer cannot hold depends on which of its loops NumPy takes.
         undefined = any(str(warning.message) == "invalid value encountered in cast" for warning in told)
         # The sign of a NaN is that of one of two operands, whichever comes first.
-        undefined = undefined or "copysign" in text and (told or any(map(has_nan, map(before.get, _names_in(text)))))
+        if "copysign" in text:
+            undefined |= bool(told) or any(map(has_nan, map(before.get, _names_in(text))))
         if undefined or any(self._unfit(self.names[name]) for name in variables(self.names)):
             self.names = before
             return False
@@ -159,7 +160,14 @@ class Writer:
         """
         if any(_overflows(self.names.get(name)) for name in _names_in(text)):
             return False
-        return self.add(f"check({text}, {ulps})")
+        return self.add(f"check({text}, {ulps * self._coarseness(text):g})")
+
+    def _coarseness(self, text: str) -> float:
+        """The spacing of the coarsest numbers that a statement mentions, in spacings of the finest."""
+        dtypes = [self.names[name].dtype for name in _names_in(text) if isinstance(self.names.get(name), np.ndarray)]
+        dtypes += map(np.dtype, re.findall(r"dtype='(\w+)'", text))
+        spacings = [float(np.finfo(dtype).eps) for dtype in dtypes if dtype.kind in "fc"]
+        return max(spacings, default=1.0) / min(spacings, default=1.0)
 
     def bind_if_exact(self, text: str, *operands: str, products: bool = False) -> bool:
         """Bind an expression that sums (or multiplies) operands if that is exact; else compare it at once."""
