@@ -54,6 +54,7 @@ class Rebinding:
         functions = {name: self._creating(getattr(np, name), True) for name in _CREATION.split()}
         functions |= {name: self._creating(getattr(np, name), False) for name in _MORE_CREATION.split()}
         of_random = {name: self._creating(getattr(np.random, name), False) for name in _RANDOM.split()}
+        of_random["shuffle"] = self._shuffling(np.random.shuffle)
         of_testing = {
             name: self._gathering(value)
             for name, value in vars(np.testing).items()
@@ -100,6 +101,20 @@ class Rebinding:
             return self.wrapped(function(*args, **kwargs))
 
         return create
+
+    def _shuffling(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Of generators, which ask no array, and swap elements of unknown ones one by one."""
+
+        @functools.wraps(function)
+        def shuffle(x: Any) -> None:
+            if self._adapter.is_array(x):
+                values = self._adapter.gather(x)
+                function(values)
+                x[...] = values
+            else:
+                function(x)
+
+        return shuffle
 
     def _gathering(self, function: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(function)

@@ -100,6 +100,9 @@ def test_what_a_test_module_sees():
     assert module.np.asarray(made) is made and type(module.np.meshgrid(made)[0]) is Duck
     assert module.np.sort is np.sort and type(module.sort(made)) is Duck
     assert type(module.np.random.rand(3)) is Duck and module.np.linalg is np.linalg
+    rows = module.np.zeros((20, 2)) + module.np.array([[row] for row in range(20)])
+    module.np.random.shuffle(rows)
+    assert sorted(rows.values[:, 1].tolist()) == list(range(20)), "rows are swapped, not views of them"
     module.assert_equal([made, made[0]], [[3, 1, 2], 3])
     module.np.testing.assert_array_equal(made, made.values)
     module.assert_raises(IndexError, lambda x: type(x) is Duck and x[5], made)
