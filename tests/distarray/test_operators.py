@@ -156,7 +156,7 @@ def test_foreign_types_decide():
 
     class Right:
         def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):
-            return ufunc.__name__, method
+            return ufunc.__name__, method, inputs[0] is self
 
     class Prior:
         __array_priority__ = 10
@@ -164,7 +164,7 @@ def test_foreign_types_decide():
         def __radd__(self, other):
             return "prior"
 
-    check(lambda a: (a + Left(), a + Right(), Right() * a if False else a * Right(), a + Prior()), F8)
+    check(lambda a: (a + Left(), a + Right(), Right() * a, a * Right(), np.add(Right(), a), a + Prior()), F8)
     check(lambda a: a + object(), F8, ranks=())
 
 

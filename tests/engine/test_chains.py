@@ -78,7 +78,9 @@ def test_bytes(ranks: int, function: Any, shape: tuple[int, int], kind: str, ker
     values = np.random.default_rng(0).standard_normal(shape).astype(kind)
     _, plain = compare_tiers(ranks, kernel_cache, lambda: _repeated(function, values)[0])
     for result in plain.result:
-        np.testing.assert_allclose(result, function(values), rtol=1e-4 if kind == "f" else 1e-12, atol=1e-4)
+        expected = function(values)
+        rounding = 100 * np.finfo(kind).eps
+        np.testing.assert_allclose(result, expected, rtol=rounding, atol=rounding * np.abs(expected).mean())
     for outcome in run_tier(ranks, "first", kernel_cache, _repeated, function, values):
         assert outcome.result[1] >= 2
 

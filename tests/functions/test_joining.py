@@ -63,7 +63,7 @@ def test_stacks():
         lambda x: np.repeat(x, -1),
     ],
 )
-def test_errors(call):
+def test_joining_errors_are_numpys(call):
     check(call, A, ranks=(2,), ways=("default",))
 
 

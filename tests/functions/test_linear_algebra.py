@@ -89,7 +89,7 @@ def test_stacks():
         lambda x, y: np.tensordot(x, y, 2),
     ],
 )
-def test_errors(call):
+def test_linear_algebra_errors_are_numpys(call):
     check(call, A, B.T.copy()[:, :7], ranks=(2,), ways=("default",))
     check(call, A, B.T.copy(), ranks=(2,), ways=("default",))
 

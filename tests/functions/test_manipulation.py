@@ -171,7 +171,7 @@ def test_no_view_function_is_missing():
     assert not unknown
 
 
-def test_errors():
+def test_manipulation_errors_are_numpys():
     check(lambda x: np.reshape(x, (5, 5)), A, ways=("default",))
     check(lambda x: np.reshape(x, (-1, -1)), A, ways=("default",))
     check(lambda x: np.reshape(x, (3, 4), order="K"), V, ways=("default",))

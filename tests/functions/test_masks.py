@@ -127,7 +127,7 @@ def test_writing_values():
         lambda x: assigned(np.broadcast_to(x, (2, 6, 8)), np.ones((2, 6, 8), bool), 1),
     ],
 )
-def test_errors(call):
+def test_mask_errors_are_numpys(call):
     check(call, A, ranks=(2,), ways=("default", "first"))
 
 

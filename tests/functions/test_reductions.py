@@ -104,7 +104,7 @@ def test_nan_and_empty():
         lambda x: np.sum(x, dtype={"names": ["a"], "formats": ["i4"]}),
     ],
 )
-def test_errors(call):
+def test_reduction_errors_are_numpys(call):
     check(call, A, ways=("default", "last"))
 
 

@@ -46,7 +46,7 @@ def test_arg_reductions_of_other_kinds(function):
         lambda x: np.argmax(x, axis=0, out=np.zeros(3, int)),
     ],
 )
-def test_errors(call):
+def test_sort_errors_are_numpys(call):
     check(call, A, ranks=(2,), ways=("default",))
 
 

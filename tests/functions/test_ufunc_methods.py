@@ -98,7 +98,7 @@ def test_reductions_of_other_dtypes():
         lambda x: np.add.at(x, (0, 0, 0), 1),
     ],
 )
-def test_errors(call):
+def test_ufunc_method_errors_are_numpys(call):
     check(call, Y, ranks=(3,), ways=FEWER)
 
 
