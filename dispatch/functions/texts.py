@@ -33,6 +33,13 @@ def _refuse(function: Callable[..., Any], args: Any, kwargs: Any) -> None:
         function(*(np.zeros(1, x.dtype) if engine.is_handle(x) else x for x in args), **kwargs)
 
 
+def _alike(value: Any, texts: Any) -> Any:
+    """What is sought or put in its place: NumPy takes a list for an array of the texts' dtype."""
+    if hasattr(value, "dtype"):
+        return value
+    return np.asanyarray(value).astype(texts.dtype if hasattr(texts, "dtype") else np.asanyarray(texts).dtype)
+
+
 def _elementwise(function: Callable[..., Any], order: str, plain: tuple[str, ...] = ()) -> None:
     """Register a function that treats all elements of its array arguments alike.
 
@@ -76,6 +83,10 @@ def _elementwise(function: Callable[..., Any], order: str, plain: tuple[str, ...
             return function(*position, **named)
 
         given = [args[place] if isinstance(place, int) else kwargs[place] for place in places]
+        if function is np.strings.replace:
+            texts = args[0] if args else kwargs["a"]
+            sought = (1, 2, "old", "new")
+            given = [_alike(x, texts) if place in sought else x for place, x in zip(places, given, strict=True)]
         return on_stacks(local, given, name=function.__name__, order=order)
 
     implementation.__name__ = implementation.__qualname__ = function.__name__

@@ -489,7 +489,7 @@ def _layouts_to_try(rt: Runtime, shape: tuple[int, ...]) -> list[Layout]:
 
 
 def can_raise(op: Op, kinds: tuple, dtypes: tuple[np.dtype, ...]) -> bool:
-    """Whether values can raise: integers to negative powers, substrings that are not found, and some casts.
+    """Whether values can raise: integers to negative powers, texts repeated or not found, and some casts.
 
     Text may be no number, or too short for a date; what raw memory and records hold goes by way of Python's objects.
     `kinds` are dtypes (or Python's types) of the inputs, `dtypes` those of the outputs.
@@ -499,4 +499,6 @@ def can_raise(op: Op, kinds: tuple, dtypes: tuple[np.dtype, ...]) -> bool:
         if "V" in (source, target):
             return kinds[0] != dtypes[0]
         return (source in ("S", "U") and target != source) or (source == "M" and target in "SU")
-    return (op.name == "power" and dtypes[0].kind == "i") or op.name in ("index", "rindex")
+    if op.name == "power":
+        return dtypes[0].kind == "i"
+    return op.name in ("index", "rindex") or (op.name == "multiply" and dtypes[0].kind in "SU")
