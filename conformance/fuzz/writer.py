@@ -263,9 +263,11 @@ def _ignore(*args: Any) -> None:
 
 
 def _overflows(x: Any) -> bool:
-    """Whether sums or squares of finite elements may be infinite."""
+    """Whether sums or squares of finite elements may be infinite, or parts of complex ones not be defined."""
     if not isinstance(x, np.ndarray) or x.dtype.kind not in "fc":
         return False
+    if x.dtype.kind == "c" and not np.isfinite(x).all():
+        return True
     with np.errstate(all="ignore"):
         largest = float(np.abs(x[np.isfinite(x)]).max(initial=0))
     return largest > math.sqrt(np.finfo(x.dtype).max) / max(x.size, 1)

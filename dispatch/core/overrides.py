@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, TypeVar
 
-from numpy_dist.comm import detect, fingerprint
+from numpy_dist.comm import detect
+from numpy_dist.comm.divergence import fingerprint
 from numpy_dist.dispatch.core import entries, guard, registry, signatures
 from numpy_dist.dispatch.core.keys import Key, key_of, name_of
 from numpy_dist.dispatch.core.registry import KINDS, Rule

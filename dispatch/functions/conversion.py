@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from numpy_dist import engine
-from numpy_dist.comm.divergence import PAGE
+from numpy_dist.comm.divergence.diagnosis import PAGE
 from numpy_dist.dispatch.core.registry import implements
 from numpy_dist.dispatch.functions.creation import (
     OURS,

@@ -18,7 +18,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from numpy_dist.cli.streams import set_output
-from numpy_dist.comm import detect, exits
+from numpy_dist.comm import detect
+from numpy_dist.comm.supervision import exits
 
 # How the launchers of MPICH, Open MPI and their relatives tell a process its rank and the number of ranks.
 RANK_VARIABLES = (("PMI_RANK", "PMI_SIZE"), ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"))

@@ -9,22 +9,19 @@ from __future__ import annotations
 
 import os
 import pickle
-import sys
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from types import FrameType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from numpy_dist.comm import devices
-from numpy_dist.comm.checks import MARK_BYTES, Checks
-from numpy_dist.comm.positions import line_of, user_frame
-from numpy_dist.comm.signals import AgreedSignals
+from numpy_dist.comm.divergence.checks import MARK_BYTES, Checks
+from numpy_dist.comm.supervision.signals import AgreedSignals
 
-__all__ = ["PROGRAM_TAG", "Communicator", "Message", "PendingExchange", "TrafficCounters", "caller_line"]
+__all__ = ["PROGRAM_TAG", "Communicator", "Message", "PendingExchange", "TrafficCounters"]
 
 Bytes = NDArray[np.uint8]
 Message = tuple[int, Bytes, int]
@@ -515,9 +512,3 @@ def _contiguous_bytes(array: NDArray[Any], use: str) -> Bytes:
             f"shape {array.shape}, strides {array.strides}, dtype {array.dtype}"
         )
     return _flat_bytes(array if flags.c_contiguous else array.T)
-
-
-def caller_line(frame: FrameType | None = None) -> str:
-    """``file:line in function`` of the innermost frame that is neither ours nor NumPy's, for messages."""
-    user, _ = user_frame(frame if frame is not None else sys._getframe(1))
-    return line_of(user.f_code, user.f_lasti)

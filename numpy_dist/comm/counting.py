@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from numpy_dist.comm.base import Bytes, Communicator, Message, PendingExchange, caller_line
+from numpy_dist.comm.base import Bytes, Communicator, Message, PendingExchange
+from numpy_dist.comm.divergence.positions import caller_line
 
 __all__ = ["Broadcasts", "CountingCommunicator"]
 

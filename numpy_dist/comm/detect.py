@@ -12,8 +12,8 @@ from typing import Any, TypeVar
 
 from numpy_dist.comm import launchers
 from numpy_dist.comm.base import Communicator
-from numpy_dist.comm.exits import ExitGuard
 from numpy_dist.comm.single import SingleCommunicator
+from numpy_dist.comm.supervision.exits import ExitGuard
 from numpy_dist.errors import LauncherError
 
 __all__ = ["current", "find_mpiexec", "get_communicator", "rank_local", "run_guarded", "watch_exits"]

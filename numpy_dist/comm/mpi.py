@@ -19,17 +19,18 @@ from typing import Any
 import mpi4py
 import numpy as np
 
-from numpy_dist.comm import devices, fingerprint
-from numpy_dist.comm.base import PROGRAM_TAG, Bytes, Communicator, Message, PendingExchange, caller_line
-from numpy_dist.comm.deadlock import Deadlocks, Need, Wanted
-from numpy_dist.comm.divergence import NOT_THE_SAME, describe
-from numpy_dist.comm.exits import EndNotice, ExitGuard
-from numpy_dist.comm.journal import packed, unpacked
+from numpy_dist.comm import devices
+from numpy_dist.comm.base import PROGRAM_TAG, Bytes, Communicator, Message, PendingExchange
+from numpy_dist.comm.divergence import fingerprint
+from numpy_dist.comm.divergence.diagnosis import NOT_THE_SAME, describe
+from numpy_dist.comm.divergence.journal import packed, unpacked
+from numpy_dist.comm.divergence.positions import Waiting, caller_line
 from numpy_dist.comm.launchers import only_pmix
-from numpy_dist.comm.pipes import wait_until_read
-from numpy_dist.comm.positions import Waiting
 from numpy_dist.comm.shared_memory import unlink_segments, unlink_topologies
-from numpy_dist.comm.watchdog import Watchdog
+from numpy_dist.comm.supervision.deadlock import Deadlocks, Need, Wanted
+from numpy_dist.comm.supervision.exits import EndNotice, ExitGuard
+from numpy_dist.comm.supervision.pipes import wait_until_read
+from numpy_dist.comm.supervision.watchdog import Watchdog
 from numpy_dist.errors import DivergenceError, RankError
 from numpy_dist.settings import config
 

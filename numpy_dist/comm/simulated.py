@@ -17,9 +17,10 @@ from typing import Any
 import numpy as np
 
 from numpy_dist.comm import detect
-from numpy_dist.comm.base import Bytes, Communicator, Message, PendingExchange, caller_line
-from numpy_dist.comm.divergence import NOT_THE_SAME, deadlock_error, describe, divergence_error
-from numpy_dist.comm.journal import Operation
+from numpy_dist.comm.base import Bytes, Communicator, Message, PendingExchange
+from numpy_dist.comm.divergence.diagnosis import NOT_THE_SAME, deadlock_error, describe, divergence_error
+from numpy_dist.comm.divergence.journal import Operation
+from numpy_dist.comm.divergence.positions import caller_line
 from numpy_dist.comm.process_state import ProcessState
 from numpy_dist.errors import DivergenceError, RankError
 

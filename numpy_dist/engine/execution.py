@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from numpy_dist.comm.signals import Postponed
+from numpy_dist.comm.supervision.signals import Postponed
 from numpy_dist.engine.local_plan import LocalPlan
 from numpy_dist.engine.lost import cannot_run, reason
 from numpy_dist.engine.schedule import Schedule, is_of_values

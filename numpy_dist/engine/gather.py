@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from numpy_dist.comm.checks import UNLIKE
+from numpy_dist.comm.divergence.checks import UNLIKE
 from numpy_dist.engine.handle import is_sharded, plain, ref_of
 from numpy_dist.engine.memory import check_budget
 from numpy_dist.engine.runtime import Runtime, runtime

@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from numpy_dist.comm.positions import called_function, line_of, user_frame
+from numpy_dist.comm.divergence.positions import called_function, line_of, user_frame
 from numpy_dist.engine.handle import Handle, is_sharded
 from numpy_dist.engine.runtime import STARTED, Runtime, current
 from numpy_dist.ir.phantoms import anchored

@@ -11,7 +11,7 @@ from operator import attrgetter
 from types import FrameType
 from typing import Any, cast
 
-from numpy_dist.comm.signals import Postponed
+from numpy_dist.comm.supervision.signals import Postponed
 from numpy_dist.engine import floating
 from numpy_dist.engine.deferred import Deferred
 from numpy_dist.engine.execution import Execution

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from numpy_dist import engine
-from numpy_dist.comm.divergence import PAGE
+from numpy_dist.comm.divergence.diagnosis import PAGE
 from numpy_dist.errors import DivergenceError
 from numpy_dist.layout.default import default_layout
 from numpy_dist.layout.layout import Layout

@@ -326,7 +326,7 @@ SLOW_REPORT = (
     PREAMBLE
     + """
 import traceback
-from numpy_dist.comm import exits, signals
+from numpy_dist.comm.supervision import exits, signals
 exits._LEAVE_SECONDS = 20.0
 def slowly(*arguments, format_exception=traceback.format_exception):
     traceback.format_exception = format_exception

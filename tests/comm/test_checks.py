@@ -14,10 +14,10 @@ import pytest
 
 import numpy_dist as nd
 from numpy_dist import engine
-from numpy_dist.comm import fingerprint
-from numpy_dist.comm import journal as journal_module
 from numpy_dist.comm.detect import get_communicator
-from numpy_dist.comm.journal import KEPT, packed, unpacked
+from numpy_dist.comm.divergence import fingerprint
+from numpy_dist.comm.divergence import journal as journal_module
+from numpy_dist.comm.divergence.journal import KEPT, packed, unpacked
 from numpy_dist.comm.simulated import run_simulated
 from numpy_dist.errors import DivergenceError, DivergenceWarning, RankError
 from numpy_dist.ir import statements

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from numpy_dist.comm import deadlock
-from numpy_dist.comm.deadlock import Deadlocks, Need, Wanted
-from numpy_dist.comm.journal import packed
+from numpy_dist.comm.divergence.journal import packed
+from numpy_dist.comm.supervision import deadlock
+from numpy_dist.comm.supervision.deadlock import Deadlocks, Need, Wanted
 from tests.failures.jobs import HEADER, SECONDS, JobEnd, run
 
 PREAMBLE = """

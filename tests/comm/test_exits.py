@@ -16,7 +16,7 @@ from typing import NamedTuple
 import pytest
 
 from numpy_dist.comm import detect
-from numpy_dist.comm.exits import exit_code
+from numpy_dist.comm.supervision.exits import exit_code
 from numpy_dist.errors import RankError
 
 SECONDS = 50.0  # a busy machine takes its time; ranks that nobody ends would take longer
@@ -370,8 +370,8 @@ def test_a_forked_child_cannot_communicate(run: Runner) -> None:
 
 def test_who_is_waited_for_is_the_rank_that_ended_first_of_itself() -> None:
     pytest.importorskip("mpi4py")
-    from numpy_dist.comm.exits import EndNotice
     from numpy_dist.comm.mpi import MpiCommunicator
+    from numpy_dist.comm.supervision.exits import EndNotice
 
     ended = {
         1: EndNotice(1, 3, "waited for rank 2 in allgather", True, False, False, 0),

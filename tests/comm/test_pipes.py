@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from numpy_dist.comm.pipes import unread_bytes, wait_until_read
+from numpy_dist.comm.supervision.pipes import unread_bytes, wait_until_read
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux tells")
 

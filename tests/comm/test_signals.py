@@ -13,7 +13,8 @@ import pytest
 
 import numpy_dist
 from numpy_dist import engine
-from numpy_dist.comm import detect, signals
+from numpy_dist.comm import detect
+from numpy_dist.comm.supervision import signals
 
 pytestmark = pytest.mark.spmd(ranks=(2, 3))
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from numpy_dist.comm.journal import Operation
-from numpy_dist.comm.positions import Position, Waiting, stack_of
-from numpy_dist.comm.watchdog import Watchdog, report
+from numpy_dist.comm.divergence.journal import Operation
+from numpy_dist.comm.divergence.positions import Position, Waiting, stack_of
+from numpy_dist.comm.supervision.watchdog import Watchdog, report
 from tests.comm.test_exits import SECONDS, TOLD, Runner, run  # noqa: F401 - a fixture
 
 PREAMBLE = """

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from numpy_dist.comm import fingerprint
+from numpy_dist.comm.divergence import fingerprint
 from numpy_dist.dispatch.core.plugins import permission_of
 
 IMAGES = """

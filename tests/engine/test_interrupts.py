@@ -17,7 +17,7 @@ import pytest
 
 import numpy_dist
 from numpy_dist import engine
-from numpy_dist.comm.signals import Postponed
+from numpy_dist.comm.supervision.signals import Postponed
 from numpy_dist.engine import pool as pools
 from numpy_dist.errors import LostValueError
 from numpy_dist.settings import config

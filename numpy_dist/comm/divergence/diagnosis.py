@@ -6,8 +6,8 @@ import os
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 
-from numpy_dist.comm import fingerprint
-from numpy_dist.comm.journal import Operation
+from numpy_dist.comm.divergence import fingerprint
+from numpy_dist.comm.divergence.journal import Operation
 from numpy_dist.errors import DivergenceError
 
 __all__ = ["NOT_THE_SAME", "PAGE", "deadlock_error", "describe", "divergence_error", "first_difference", "unlike_error"]

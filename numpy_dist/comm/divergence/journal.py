@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
-from numpy_dist.comm.positions import called_function, line_of, user_frame
+from numpy_dist.comm.divergence.positions import called_function, line_of, user_frame
 from numpy_dist.ir import statements as forms
 from numpy_dist.ir.statements import ProgramForm, Ref
 from numpy_dist.ir.views import View

@@ -23,10 +23,10 @@ from itertools import takewhile
 from types import FrameType, TracebackType
 from typing import Any, NoReturn, Protocol
 
-from numpy_dist.comm import system_exit
-from numpy_dist.comm.base import caller_line
-from numpy_dist.comm.last_resort import LastResort
-from numpy_dist.comm.signals import AgreedSignals
+from numpy_dist.comm.divergence.positions import caller_line
+from numpy_dist.comm.supervision import system_exit
+from numpy_dist.comm.supervision.last_resort import LastResort
+from numpy_dist.comm.supervision.signals import AgreedSignals
 from numpy_dist.errors import LauncherError, RankError
 
 __all__ = ["EndNotice", "ExitGuard", "exit_code", "program_part"]

@@ -269,15 +269,15 @@ class _Noting:
         return None
 
 
-_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-_OUTSIDE = ("cli", "conformance", "__main__.py", "spmd_plugin.py", "spmd_testing.py")  # what runs programs
+# What runs programs.
+_OUTSIDE = ("numpy_dist.cli", "numpy_dist.conformance", "numpy_dist.spmd_plugin", "numpy_dist.spmd_testing")
 
 
 def _is_within(frame: FrameType | None) -> bool:
     """Whether code of this library is being executed, or what it has called: not the program that it has launched."""
     while frame is not None and "_launcher_frame" not in frame.f_code.co_varnames:  # as in `exits.program_part`
-        name = frame.f_code.co_filename
-        if name.startswith(_PACKAGE) and not name[len(_PACKAGE) :].startswith(_OUTSIDE):
+        name = str(frame.f_globals.get("__name__", ""))
+        if name.startswith("numpy_dist.") and not name.startswith(_OUTSIDE):
             return True
         frame = frame.f_back
     return False

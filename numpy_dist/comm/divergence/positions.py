@@ -6,7 +6,7 @@ making such a class executes text, and Python then forgets that it was interrupt
 
 from __future__ import annotations
 
-import os
+import sys
 import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from functools import lru_cache
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
-__all__ = ["Position", "Waiting", "called_function", "line_of", "stack_of", "user_frame"]
+__all__ = ["Position", "Waiting", "called_function", "caller_line", "line_of", "stack_of", "user_frame"]
 
 
 class Waiting(NamedTuple):
@@ -135,7 +135,7 @@ def called_function(called: FrameType | None) -> str:
         local = called.f_locals
         function = next((local[word] for word in _MEANT if word in local), None)
         return f"numpy.{getattr(function, '__name__', name)}"
-    if os.path.basename(os.path.dirname(called.f_code.co_filename)) == "comm":
+    if str(called.f_globals.get("__name__", "")).startswith("numpy_dist.comm."):
         return f"comm.{name}"
     return _NAMES.get(name) or (name[2:-2] if name.startswith("__") and name.endswith("__") else name)
 
@@ -171,3 +171,9 @@ def stack_of(frame: FrameType) -> str:
         found = traceback.StackSummary.extract([(frames[position], frames[position].f_lineno)])
         lines += found.format()
     return "".join(lines)
+
+
+def caller_line(frame: FrameType | None = None) -> str:
+    """``file:line in function`` of the innermost frame that is neither ours nor NumPy's, for messages."""
+    user, _ = user_frame(frame if frame is not None else sys._getframe(1))
+    return line_of(user.f_code, user.f_lasti)

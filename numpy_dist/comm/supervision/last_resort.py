@@ -11,8 +11,8 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from types import TracebackType
 
-from numpy_dist.comm.pipes import wait_until_read
 from numpy_dist.comm.shared_memory import unlink_segments, unlink_topologies
+from numpy_dist.comm.supervision.pipes import wait_until_read
 
 __all__ = ["LastResort"]
 

@@ -17,10 +17,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, NoReturn, Protocol
 
-from numpy_dist.comm import fingerprint
-from numpy_dist.comm.base import caller_line
-from numpy_dist.comm.divergence import deadlock_error
-from numpy_dist.comm.journal import packed, unpacked
+from numpy_dist.comm.divergence import fingerprint
+from numpy_dist.comm.divergence.diagnosis import deadlock_error
+from numpy_dist.comm.divergence.journal import packed, unpacked
+from numpy_dist.comm.divergence.positions import caller_line
 
 __all__ = ["Deadlocks", "Need", "Wanted"]
 

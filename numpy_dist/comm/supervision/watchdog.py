@@ -18,9 +18,9 @@ from collections.abc import Sequence
 from types import FrameType
 from typing import Any, Protocol
 
-from numpy_dist.comm.divergence import describe
-from numpy_dist.comm.journal import Operation
-from numpy_dist.comm.positions import Position, Waiting, called_function, line_of, stack_of, user_frame
+from numpy_dist.comm.divergence.diagnosis import describe
+from numpy_dist.comm.divergence.journal import Operation
+from numpy_dist.comm.divergence.positions import Position, Waiting, called_function, line_of, stack_of, user_frame
 
 __all__ = ["ANSWER_TAG", "ASK_TAG", "WatchdogMail", "Watchdog", "position_of", "report"]
 

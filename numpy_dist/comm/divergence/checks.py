@@ -9,10 +9,10 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
-from numpy_dist.comm import fingerprint
-from numpy_dist.comm.divergence import PAGE, divergence_error, unlike_error
-from numpy_dist.comm.journal import Journal
-from numpy_dist.comm.positions import user_frame
+from numpy_dist.comm.divergence import fingerprint
+from numpy_dist.comm.divergence.diagnosis import PAGE, divergence_error, unlike_error
+from numpy_dist.comm.divergence.journal import Journal
+from numpy_dist.comm.divergence.positions import user_frame
 from numpy_dist.errors import DivergenceWarning
 from numpy_dist.ir.views import View
 from numpy_dist.layout import marks
