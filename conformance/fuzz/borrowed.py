@@ -12,8 +12,8 @@ from numpy_dist.conformance import known_differences, suite
 from numpy_dist.conformance.adapter import current
 from numpy_dist.conformance.arguments import Array
 from numpy_dist.conformance.case import Case
-from numpy_dist.conformance.fuzz.statements import kind, ordered
-from numpy_dist.conformance.fuzz.writer import Writer
+from numpy_dist.conformance.fuzz.statements import kind
+from numpy_dist.conformance.fuzz.writer import Writer, ordered
 from numpy_dist.conformance.oracle import asks_us, is_overridable
 from numpy_dist.dispatch.core.keys import name_of
 

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from numpy_dist.conformance.fuzz.writer import Writer, exact, has_nan
+from numpy_dist.conformance.fuzz.writer import Writer, exact, has_nan, ordered
 
-__all__ = ["KINDS", "kind", "ordered"]
+__all__ = ["KINDS", "kind"]
 
 KINDS: dict[Callable[[Writer], object], float] = {}
 
@@ -33,13 +33,6 @@ def kind(weight: float) -> Callable[[Callable[[Writer], object]], Callable[[Writ
 
 def _number(x: np.ndarray) -> bool:
     return x.dtype.kind in "biufc"
-
-
-def ordered(x: np.ndarray) -> bool:
-    """Whether there are no negative zeros: which of equal elements come first, or stay, is not told otherwise."""
-    if x.dtype.kind == "c":
-        return ordered(x.real) and ordered(x.imag)
-    return x.dtype.kind != "f" or not ((x == 0) & np.signbit(x)).any()
 
 
 def _writeable(x: np.ndarray) -> bool:

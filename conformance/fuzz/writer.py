@@ -15,11 +15,13 @@ from numpy_dist.conformance.arguments import VIEWS
 from numpy_dist.conformance.fuzz.interpreter import as_ndarray, namespace, variables
 from numpy_dist.conformance.fuzz.program import CHECKPOINT
 
-__all__ = ["Writer", "exact", "has_nan"]
+__all__ = ["Writer", "exact", "has_nan", "ordered"]
 
 DTYPES = {"f8": 8, "i8": 4, "i4": 2, "f4": 3, "?": 2, "c16": 2, "i1": 1, "u1": 1, "f2": 1, "u4": 1, "c8": 1, "u8": 1}
 OTHERS = {"M8[D]": 2, "m8[s]": 2, "U3": 2, "S2": 1, "x:f8,n:i4": 2}
 VALUES = {"whole": 6, "mixed": 2, "special": 2, "nans": 1, "ones": 1, "zeros": 1, "distinct": 1, "bits": 1}
+# Of zeros of either sign they take the one or the other, as vectors or the rest of them come upon it.
+_EXTREME = re.compile("maximum|minimum|fmax|fmin|clip")
 KEPT_ERRORS = 3  # of a program
 
 
@@ -138,6 +140,8 @@ class Writer:
         # The sign of a NaN is that of one of two operands, whichever comes first.
         if "copysign" in text:
             undefined |= bool(told) or any(map(has_nan, map(before.get, _names_in(text))))
+        if _EXTREME.search(text):
+            undefined |= "'special'" in text or not all(map(ordered, map(before.get, _names_in(text))))
         if undefined or any(self._unfit(self.names[name]) for name in variables(self.names)):
             self.names = before
             return False
@@ -271,6 +275,15 @@ def _overflows(x: Any) -> bool:
     with np.errstate(all="ignore"):
         largest = float(np.abs(x[np.isfinite(x)]).max(initial=0))
     return largest > math.sqrt(np.finfo(x.dtype).max) / max(x.size, 1)
+
+
+def ordered(x: Any) -> bool:
+    """Whether there are no negative zeros: which of equal elements come first, or stay, is not told otherwise."""
+    if not isinstance(x, np.ndarray):
+        return True
+    if x.dtype.kind == "c":
+        return ordered(x.real) and ordered(x.imag)
+    return x.dtype.kind != "f" or not ((x == 0) & np.signbit(x)).any()
 
 
 def has_nan(x: Any) -> bool:

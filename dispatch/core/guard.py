@@ -11,9 +11,9 @@ from numpy_dist import engine
 from numpy_dist.dispatch.core import policy
 from numpy_dist.dispatch.core.keys import Key, name_of
 from numpy_dist.dispatch.core.registry import Declined, Rule
-from numpy_dist.dispatch.core.sites import call_site
 from numpy_dist.dispatch.core.targets import outputs
 from numpy_dist.errors import OverrideError, RankError
+from numpy_dist.frames import call_site
 from numpy_dist.ir.rules import broadcast_shapes
 from numpy_dist.settings import config
 

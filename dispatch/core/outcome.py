@@ -14,7 +14,7 @@ from numpy_dist import engine
 from numpy_dist.comm.portable import portable_error, restored
 from numpy_dist.dispatch.core import aliases
 from numpy_dist.dispatch.core.operands import rebuild
-from numpy_dist.dispatch.core.sites import user_frame
+from numpy_dist.frames import user_frame
 
 # -- the parts of a result, as they travel ---------------------------------------------------------------------------
 

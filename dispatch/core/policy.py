@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from numpy_dist import engine
-from numpy_dist.dispatch.core.sites import UserLine, user_frame
 from numpy_dist.errors import ElementLoopWarning, FallbackError, FallbackWarning, GatherError
+from numpy_dist.frames import UserLine, user_frame
 from numpy_dist.settings import config
 
 

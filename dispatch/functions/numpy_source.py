@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from numpy_dist import engine
-from numpy_dist.dispatch.core.sites import user_frame
+from numpy_dist.frames import user_frame
 from numpy_dist.ir import structure
 
 

@@ -10,8 +10,9 @@ import traceback
 from collections.abc import Sequence
 from typing import Any
 
-from numpy_dist.engine.sites import is_ours, resolve
+from numpy_dist.engine.sites import resolve
 from numpy_dist.engine.storage import Storage
+from numpy_dist.frames import is_internal
 from numpy_dist.ir.statements import Statement
 
 
@@ -56,7 +57,7 @@ def cannot_run(error: BaseException) -> bool:
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
-    return trace is not None and is_ours(trace.tb_frame.f_code)
+    return trace is not None and is_internal(trace.tb_frame)
 
 
 def reason(statement: Statement, error: BaseException) -> str:

@@ -24,9 +24,10 @@ from typing import Any
 
 import numpy as np
 
-from numpy_dist.comm.divergence.positions import called_function, line_of, user_frame
+from numpy_dist.comm.divergence.positions import called_function, line_of
 from numpy_dist.engine.handle import Handle, is_sharded
 from numpy_dist.engine.runtime import STARTED, Runtime, current
+from numpy_dist.frames import user_call
 from numpy_dist.ir.phantoms import anchored
 
 _SIGINFO, _ONSTACK, _NODEFER = 0x4, 0x08000000, 0x40000000  # of Linux: SA_SIGINFO, SA_ONSTACK, SA_NODEFER
@@ -137,7 +138,7 @@ def _tell(number: int, info: int, context: int) -> None:
 
 def message(frame: FrameType, address: int) -> str:
     """What is said of an access to this address from a frame."""
-    user, called = user_frame(frame)
+    user, called = user_call(frame)
     known = current.get()
     rank = "" if known is None else f" on rank {known.rank} of {known.size}"
     lines = [

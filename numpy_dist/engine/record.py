@@ -14,8 +14,9 @@ from numpy_dist.engine.handle import Handle, is_sharded, metadata, plain, ref_of
 from numpy_dist.engine.ingest import broadcast, from_global, make_storage, operand
 from numpy_dist.engine.plans import DOUBLES, Bounds, bounds_of, remember, replay, target_of, within
 from numpy_dist.engine.runtime import Runtime, runtime
-from numpy_dist.engine.sites import stack_level, user_site
+from numpy_dist.engine.sites import user_site
 from numpy_dist.engine.storage import Storage
+from numpy_dist.frames import stack_level
 from numpy_dist.ir import structure
 from numpy_dist.ir.ops import COPY, SELECT, Op, op_of
 from numpy_dist.ir.phantoms import is_writeable, warns_if_written

@@ -2,23 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import threading
 from types import CodeType, FrameType
 from typing import NamedTuple
 from weakref import WeakValueDictionary
 
-import numpy as np
-
-_HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-_HOMES = tuple(
-    {
-        _HERE,
-        os.path.dirname(os.path.abspath(np.__file__)) + os.sep,
-        *(os.path.realpath(os.path.join(_HERE, part)) + os.sep for part in ("dispatch", "backends")),
-    }
-)
+from numpy_dist.frames import is_internal
 
 _getframe = sys._getframe  # saves a look-up for each statement
 
@@ -88,17 +78,11 @@ def search(frame: FrameType | None) -> CallSite:
     while frame is not None:
         code = frame.f_code
         if id(code) not in _OURS:
-            if id(code) in LATEST or not is_ours(code):
+            if id(code) in LATEST or not is_internal(frame):
                 return site_of(frame)
             _OURS[id(code)] = code
         frame = frame.f_back
     return _NOWHERE
-
-
-def is_ours(code: CodeType) -> bool:
-    """Whether code is part of us or NumPy."""
-    name = code.co_filename
-    return os.path.abspath(name).startswith(_HOMES) or name.startswith("<frozen")
 
 
 def site_of(frame: FrameType) -> CallSite:
@@ -117,14 +101,6 @@ def site_of(frame: FrameType) -> CallSite:
                 _RECENT.append(site)
     LATEST.setdefault(id(code), {})[frame.f_lasti] = site
     return site
-
-
-def stack_level() -> int:
-    """The ``stacklevel`` with which a warning, issued by the caller of this function, shows the user's line."""
-    level, frame = 1, _getframe(1)
-    while frame.f_back is not None and is_ours(frame.f_code):
-        level, frame = level + 1, frame.f_back
-    return level
 
 
 _NOWHERE = CallSite(_getframe())

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from numpy_dist.engine import floating
-from numpy_dist.engine.sites import stack_level
+from numpy_dist.frames import stack_level
 
 __all__ = ["capsule", "exchange", "latest", "look", "met", "tell"]
 

@@ -7,8 +7,8 @@ import pytest
 from numpy.testing import overrides
 
 import numpy_dist as nd
-from numpy_dist import engine
-from numpy_dist.dispatch.core import catalogue, policy, registry, sites, targets
+from numpy_dist import engine, frames
+from numpy_dist.dispatch.core import catalogue, policy, registry, targets
 from numpy_dist.dispatch.core.registry import declare, implements
 from numpy_dist.spmd_testing import spmd
 
@@ -119,10 +119,10 @@ def test_what_comes_to_every_rank():
 
 
 def test_the_site_is_the_users_line():
-    site = sites.call_site()
+    site = frames.call_site()
     assert site.filename == __file__
     with open(__file__) as file:
-        assert "sites.call_site()" in file.read().splitlines()[site.line - 1]
+        assert "frames.call_site()" in file.read().splitlines()[site.line - 1]
     assert str(site) == f"{__file__}:{site.line}"
 
 
@@ -133,16 +133,16 @@ def test_numpys_frames_are_passed_over():
         def __array_function__(self, func, types, args, kwargs):
             return None
 
-    np.apply_along_axis(lambda row: found.append(sites.call_site()) or 0, 0, np.zeros((2, 1)))
-    inside = {"__name__": "numpy.somewhere", "sites": sites}
-    exec(compile("def ask(): return sites.call_site()", "numpy/somewhere.py", "exec"), inside)
+    np.apply_along_axis(lambda row: found.append(frames.call_site()) or 0, 0, np.zeros((2, 1)))
+    inside = {"__name__": "numpy.somewhere", "frames": frames}
+    exec(compile("def ask(): return frames.call_site()", "numpy/somewhere.py", "exec"), inside)
     assert functools.partial(inside["ask"])().filename == __file__
     assert found[0].filename == __file__
 
 
 def test_conformance_cases_count_as_users():
-    inside = {"__name__": "numpy_dist.conformance.cases", "sites": sites}
-    exec(compile("def ask(): return sites.call_site()", "cases.py", "exec"), inside)
+    inside = {"__name__": "numpy_dist.conformance.cases", "frames": frames}
+    exec(compile("def ask(): return frames.call_site()", "cases.py", "exec"), inside)
     assert inside["ask"]().filename == "cases.py"
 
 

@@ -12,8 +12,8 @@ from typing import Any
 from numpy_dist.comm.divergence import fingerprint
 from numpy_dist.comm.divergence.diagnosis import PAGE, divergence_error, unlike_error
 from numpy_dist.comm.divergence.journal import Journal
-from numpy_dist.comm.divergence.positions import user_frame
 from numpy_dist.errors import DivergenceWarning
+from numpy_dist.frames import user_call
 from numpy_dist.ir.views import View
 from numpy_dist.layout import marks
 from numpy_dist.settings import config
@@ -165,7 +165,7 @@ class Checks:
 def _user_level() -> int:
     """The stack level of the user's line, counted from the caller."""
     frame = sys._getframe(1)
-    target, _ = user_frame(frame)
+    target, _ = user_call(frame)
     level = 1
     while frame is not target and frame.f_back is not None:
         level, frame = level + 1, frame.f_back

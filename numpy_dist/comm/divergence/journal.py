@@ -21,7 +21,8 @@ from dataclasses import dataclass
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
-from numpy_dist.comm.divergence.positions import called_function, line_of, user_frame
+from numpy_dist.comm.divergence.positions import called_function, line_of
+from numpy_dist.frames import user_call
 from numpy_dist.ir import statements as forms
 from numpy_dist.ir.statements import ProgramForm, Ref
 from numpy_dist.ir.views import View
@@ -171,7 +172,7 @@ class Journal:
 
     def call(self, kind: str, frame: FrameType | None = None, details: str = "") -> None:
         """Note a call; by default, that of the calling frame's caller."""
-        user, called = user_frame(frame or sys._getframe(1))
+        user, called = user_call(frame or sys._getframe(1))
         back = user.f_back or user
         function = called_function(called)
         position: tuple[Any, ...]

@@ -14,7 +14,9 @@ from functools import lru_cache
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
-__all__ = ["Position", "Waiting", "called_function", "caller_line", "line_of", "stack_of", "user_frame"]
+from numpy_dist.frames import user_call
+
+__all__ = ["Position", "Waiting", "called_function", "caller_line", "line_of", "stack_of"]
 
 
 class Waiting(NamedTuple):
@@ -69,12 +71,6 @@ class Position:
         return f"{doing}, at {self.line} (after operation {self.number})"
 
 
-_INTERNAL = ("numpy_dist", "numpy", "threading", "contextvars")
-_USER_PARTS = ("numpy_dist.conformance",)
-# By file: whether its code is ours or NumPy's. Strings remember their hashes, so that a look is cheap.
-_INTERNAL_FILES: dict[str, bool] = {}
-_MOST_FILES = 4096  # notebooks have one for each cell that is run
-
 _NAMES = {
     "__repr__": "repr()",
     "__str__": "str()",
@@ -91,32 +87,6 @@ _NAMES = {
     "__reduce__": "pickling",
     "__reduce_ex__": "pickling",
 }
-
-
-def _is_internal(frame: FrameType) -> bool:
-    filename = frame.f_code.co_filename
-    module = frame.f_globals.get("__name__", "")
-    found = not module.startswith(_USER_PARTS) and module.split(".", 1)[0] in _INTERNAL
-    found = found or filename.startswith("<frozen")
-    if not filename.startswith("<"):  # other code may be called <string> and the like, too
-        if len(_INTERNAL_FILES) >= _MOST_FILES:
-            _INTERNAL_FILES.clear()
-        _INTERNAL_FILES[filename] = found
-    return found
-
-
-def user_frame(frame: FrameType) -> tuple[FrameType, FrameType | None]:
-    """The innermost frame that is neither ours nor NumPy's (else the outermost), and what it has called of these."""
-    called: FrameType | None = None
-    known = _INTERNAL_FILES
-    while True:  # a look-up for each frame, of which there may be dozens in each collective
-        internal = known.get(frame.f_code.co_filename)
-        if internal is None:
-            internal = _is_internal(frame)
-        back = frame.f_back
-        if not internal or back is None:
-            return frame, called
-        called, frame = frame, back
 
 
 # Functions of ours that stand for another, which is in one of these local variables.
@@ -160,7 +130,7 @@ def stack_of(frame: FrameType) -> str:
     while entry is not None:
         frames.append(entry)
         entry = entry.f_back
-    user, _ = user_frame(frame)
+    user, _ = user_call(frame)
     inner = frames.index(user)
     lines = []
     for position in range(len(frames) - 1, -1, -1):
@@ -175,5 +145,5 @@ def stack_of(frame: FrameType) -> str:
 
 def caller_line(frame: FrameType | None = None) -> str:
     """``file:line in function`` of the innermost frame that is neither ours nor NumPy's, for messages."""
-    user, _ = user_frame(frame if frame is not None else sys._getframe(1))
+    user, _ = user_call(frame if frame is not None else sys._getframe(1))
     return line_of(user.f_code, user.f_lasti)

@@ -20,7 +20,8 @@ from typing import Any, Protocol
 
 from numpy_dist.comm.divergence.diagnosis import describe
 from numpy_dist.comm.divergence.journal import Operation
-from numpy_dist.comm.divergence.positions import Position, Waiting, called_function, line_of, stack_of, user_frame
+from numpy_dist.comm.divergence.positions import Position, Waiting, called_function, line_of, stack_of
+from numpy_dist.frames import user_call
 
 __all__ = ["ANSWER_TAG", "ASK_TAG", "WatchdogMail", "Watchdog", "position_of", "report"]
 
@@ -45,7 +46,7 @@ class WatchdogMail(Protocol):
 
 def position_of(frame: FrameType, checks: Any, waits: str) -> Position:
     """The position of a rank whose innermost frame is given."""
-    user, called = user_frame(frame)
+    user, called = user_call(frame)
     operations: Sequence[Operation] = ()
     number = 0
     if checks is not None:
