@@ -74,10 +74,14 @@ class Picked:
         found, alone, keeps_order = [index for _, index in indexed], use, use == "get"
         if keeps_order and sum(index.ndim > 0 for index in found) == 1:
             alone = "get one" if prod(self.view.shape[len(axes) :]) == 1 else "take"
+        named = _axes_of(items, axes)
+        for index, n, axis in zip(found, extents, named, strict=True):
+            if not index.ndim:  # NumPy looks at single integers first
+                check_bounds(index, n, axis, ())
         lead, rest = _shape_together(found), tuple(self.view.shape[len(axes) :])
         if admit is not None:
             admit((*rest[: self.place], *lead, *rest[self.place :]))
-        self.positions = _combined(found, lead, extents, _axes_of(items, axes), alone)
+        self.positions = _combined(found, lead, extents, named, alone)
         self._order = self._along_memory(found) if keeps_order else None
         self.shape = (prod(extents), *self.view.shape[len(axes) :])
 
@@ -219,7 +223,8 @@ def _combined(indices: list[Any], shape: tuple[int, ...], extents: list[int], ax
 def _from_zero(index: Any, n: int, axis: int, shape: tuple[int, ...], use: str) -> Any:
     """An index as positions of the axis, or NumPy's error (collective for a sharded one)."""
     if not engine.is_sharded(index) or 0 in shape:
-        check_bounds(index, n, axis, shape, use)
+        if index.ndim:
+            check_bounds(index, n, axis, shape, use)
         index = np.astype(index, np.intp)
         return np.where(index < 0, index + n, index) if engine.is_handle(index) else index % max(n, 1)
     layout = engine.layout_of(index) or engine.default_layout(tuple(index.shape))
