@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from numpy_dist import engine
+from numpy_dist.comm.portable import first_error, portable_error
 from numpy_dist.dispatch.core import outcome
 from numpy_dist.dispatch.functions.common import blocks
 from numpy_dist.ir import structure
@@ -113,11 +114,12 @@ def _on_all_ranks(function: Callable[..., Any], parts: list[np.ndarray], counts:
             error = problem
     if not counts:  # a row of which nobody wants to hear
         log = []
-    told = engine.runtime().comm.allgather((error, primary, [(kind, str(message)) for kind, message in log]))
+    comm = engine.runtime().comm
+    told = comm.allgather((portable_error(error), primary, [(kind, str(message)) for kind, message in log]))
     once = dict.fromkeys(entry for *_, entries in told for entry in entries)
     by_row = [entry for _, owns, entries in told if owns for entry in entries if entry[1] == _OF_A_ROW]
     outcome.warn_again([entry for entry in once if entry[1] != _OF_A_ROW] + by_row)
-    for raised, *_ in told:
-        if raised is not None:
-            raise raised
+    found = first_error((raised for raised, *_ in told), comm.rank, error)
+    if found is not None:
+        raise found[1]
     return made

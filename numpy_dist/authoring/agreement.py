@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from numpy_dist import engine
-from numpy_dist.comm.portable import portable_error, restored
+from numpy_dist.comm.portable import first_error, portable_error
 from numpy_dist.dispatch.core.keys import name_of
 from numpy_dist.engine import noted
 from numpy_dist.errors import OverrideError
@@ -40,7 +40,6 @@ def on_blocks(function: Callable[..., Any], calls: Callable[[], Any] | None, wha
     Exception
         On every rank what the first rank's call raised, with a note that names rank and function.
     """
-    comm = engine.runtime().comm
     result, failure, metadata = None, None, None
     if calls is not None:
         try:
@@ -53,13 +52,19 @@ def on_blocks(function: Callable[..., Any], calls: Callable[[], Any] | None, wha
             metadata = (result.shape, result.dtype)
         except Exception as error:  # every rank raises it
             failure = error
-    told = comm.allgather((metadata, None if failure is None else portable_error(failure)))
-    for rank, (_, theirs) in enumerate(told):
-        if theirs is not None:
-            mine = failure if failure is not None and rank == comm.rank else restored(theirs)
-            mine.add_note(f"raised by {name_of(function)} in {what} on the block of rank {rank}")
-            raise mine
-    return result, [shape for shape, _ in told]
+    return result, everyones(metadata, failure, function, what)
+
+
+def everyones(value: Any, failure: Exception | None, function: Callable[..., Any], what: str) -> list[Any]:
+    """The values of all ranks, or the first rank's failure on every rank, with a note; collective (one allgather)."""
+    comm = engine.runtime().comm
+    told = comm.allgather((value, portable_error(failure)))
+    found = first_error((error for _, error in told), comm.rank, failure)
+    if found is not None:
+        rank, error = found
+        error.add_note(f"raised by {name_of(function)} in {what} on the block of rank {rank}")
+        raise error
+    return [value for value, _ in told]
 
 
 def disagree(function: Callable[..., Any], what: str, found: list[Found], expected: str) -> None:

@@ -10,10 +10,8 @@ from typing import Any
 import numpy as np
 
 from numpy_dist import engine
-from numpy_dist.authoring.agreement import disagree, on_blocks
+from numpy_dist.authoring.agreement import disagree, everyones, on_blocks
 from numpy_dist.authoring.blocks import block_of, common_layout
-from numpy_dist.comm.portable import portable_error, restored
-from numpy_dist.dispatch.core.keys import name_of
 from numpy_dist.layout.layout import Copies, Layout
 from numpy_dist.layout.regions import box_empty
 
@@ -80,13 +78,8 @@ def _to_one(map: Any, combine: Any, finish: Any, block: np.ndarray, layout: Layo
             value = map(block)
         except Exception as error:  # every rank raises it
             failure = error
-    told = comm.allgather((value, None if failure is None else portable_error(failure)))
-    for rank, (_, theirs) in enumerate(told):
-        if theirs is not None:
-            mine = failure if failure is not None and rank == comm.rank else restored(theirs)
-            mine.add_note(f"raised by {name_of(map)} in reduction on the block of rank {rank}")
-            raise mine
-    values = [one for rank, (one, _) in enumerate(told) if _holds(layout, rank)]
+    mapped = everyones(value, failure, map, "reduction")
+    values = [one for rank, one in enumerate(mapped) if _holds(layout, rank)]
     # Without elements every rank has mapped the same.
     result = values[0] if not layout.nelements else functools.reduce(combine, values)
     return result if finish is None else finish(result)

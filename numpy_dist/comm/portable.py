@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,8 +25,10 @@ class PortableError:
         return made if str(made) == self.text else RuntimeError(f"{self.kind.__name__}: {self.text}")
 
 
-def portable_error(error: Exception) -> Any:
-    """An error that can be sent to other ranks: itself, or a `PortableError`."""
+def portable_error(error: Exception | None) -> Any:
+    """An error that can be sent to other ranks: itself, or a `PortableError`; None for None."""
+    if error is None:
+        return None
     try:
         again = pickle.loads(pickle.dumps(error, 5))
         if type(again) is type(error) and str(again) == str(error):
@@ -43,3 +46,19 @@ def portable_error(error: Exception) -> Any:
 def restored(error: Any) -> Exception:
     """An error that came from another rank."""
     return error.restore() if isinstance(error, PortableError) else error
+
+
+def first_error(told: Iterable[Any], rank: int = -1, own: Exception | None = None) -> tuple[int, Exception] | None:
+    """The first rank that has met an error, and this; None if none has.
+
+    Parameters
+    ----------
+    told : iterable
+        For each rank, `portable_error` of what it has met.
+    rank, own : optional
+        The calling rank, and what it has met itself: that has its traceback.
+    """
+    for number, error in enumerate(told):
+        if error is not None:
+            return number, own if own is not None and number == rank else restored(error)
+    return None

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from numpy_dist import engine
-from numpy_dist.comm.portable import portable_error, restored
+from numpy_dist.comm.portable import first_error, portable_error
 from numpy_dist.dispatch.core import fallback, protocol
 from numpy_dist.distarray.operators import numpy_stand_in, wrap, wrap_of
 from numpy_dist.engine.handle import SHUT
@@ -333,9 +333,9 @@ class Methods(engine.Handle):
                 write(array)
             except Exception as error:
                 failure = error
-        told = comm.bcast(None if failure is None else portable_error(failure), 0)
-        if told is not None:
-            raise failure or restored(told)
+        found = first_error([comm.bcast(portable_error(failure), 0)], comm.rank, failure)
+        if found is not None:
+            raise found[1]
 
     def _own_metadata(self) -> np.ndarray:
         """The ndarray behind the handle, made this handle's own if it is one that handles share."""

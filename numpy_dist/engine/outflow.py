@@ -90,7 +90,7 @@ def outflow(arrays: Sequence[Any], write: Callable[[Read], None], everywhere: bo
             failure = error
         if lost is not None:  # whatever has come of it: files raise errors of their own as they are closed
             raise lost
-        comm.bcast(None if failure is None else portable_error(failure), ROOT)
+        comm.bcast(portable_error(failure), ROOT)
     else:
         while isinstance(asked := comm.bcast(None, ROOT), tuple):
             n, key = asked

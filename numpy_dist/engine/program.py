@@ -11,6 +11,7 @@ from operator import attrgetter
 from types import FrameType
 from typing import Any, cast
 
+from numpy_dist.comm.portable import first_error, portable_error
 from numpy_dist.comm.supervision.signals import Postponed
 from numpy_dist.engine import floating
 from numpy_dist.engine.deferred import Deferred
@@ -262,11 +263,11 @@ class Program:
             if not is_of_values(raised):
                 raise
             error = raised
-        mine = error, tuple(self._runtime.flags)
-        told = self._runtime.comm.allgather(mine) if self._runtime.size > 1 else [mine]
-        first = next((error for error, _ in told if error is not None), None)
-        if first is not None:
-            raise first
+        comm, mine = self._runtime.comm, (portable_error(error), tuple(self._runtime.flags))
+        told = comm.allgather(mine) if self._runtime.size > 1 else [mine]
+        found = first_error((error for error, _ in told), comm.rank, error)
+        if found is not None:
+            raise found[1]
         self.share([events for _, events in told])
 
     def force(self, storage: Storage) -> None:
