@@ -32,7 +32,7 @@ class Halo:
     """
 
     def __init__(self, ranks: int, local: int) -> None:
-        from numpy_dist.ir.phantoms import phantom
+        from numpy_dist.ir.meta_arrays import meta_array
         from numpy_dist.ir.views import view_of
         from numpy_dist.layout import default_layout
 
@@ -40,7 +40,7 @@ class Halo:
         self.ranks = ranks
         self.shape = rows * local, columns * local
         self.layout = default_layout(self.shape, ranks)
-        grid = phantom(self.shape, _float())
+        grid = meta_array(self.shape, _float())
         center = grid[1:-1, 1:-1]
         reads = [center, grid[:-2, 1:-1], grid[1:-1, 2:], grid[1:-1, :-2], grid[2:, 1:-1]]
         self.space = view_of(self.layout, ITEM, center).write_space

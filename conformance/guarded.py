@@ -2,7 +2,7 @@
 
 Each array of the engine, of the communicators and of the cases' arguments ends where a page begins that nobody may
 touch, so that a read or a write behind it ends the process, with the stack; what lies before it is looked at after
-each case. (Phantoms lie on such pages anyway.) A case that ends the process is told, and the others go on without it.
+each case. (Meta arrays lie on such pages anyway.) A case that ends the process is told, and the others go on.
 
 Options: ``--ranks N`` (simulated; 7), ``--seeds TEXT ...`` (layouts), ``--only TEXT`` (cases that contain it).
 """

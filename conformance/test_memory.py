@@ -1,4 +1,4 @@
-"""No case reads a phantom, or writes beside an allocation."""
+"""No case reads a meta array, or writes beside an allocation."""
 
 from __future__ import annotations
 

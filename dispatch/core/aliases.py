@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from numpy_dist.ir import structure
-from numpy_dist.ir.phantoms import as_strided
+from numpy_dist.ir.meta_arrays import as_strided
 from numpy_dist.layout.views import decode
 
 
@@ -43,7 +43,7 @@ class Alias:
     steps: tuple[tuple[int, ...], ...]
 
     def of(self, array: np.ndarray) -> np.ndarray:
-        """The view of an array (or phantom) like the argument, which need not lie in memory as the argument did."""
+        """The view of an array (or meta array) like the argument, which need not lie in memory as the argument did."""
         strides = tuple(
             sum(step * stride for step, stride in zip(row, (*array.strides, 1), strict=True)) for row in self.steps
         )

@@ -15,10 +15,10 @@ from numpy_dist.dispatch.functions.common import as_handle, blocks, values_of
 from numpy_dist.dispatch.functions.numpy_source import numpy_source
 from numpy_dist.dispatch.functions.picking import integer_getitem
 from numpy_dist.layout.layout import Cut, Layout
-from numpy_dist.parallel.asking import ask
 from numpy_dist.parallel.bins import can_count, count, occurrences
 from numpy_dist.parallel.combine import fold
 from numpy_dist.parallel.extremes import extremes
+from numpy_dist.parallel.request_reply import ask
 from numpy_dist.settings import config
 
 

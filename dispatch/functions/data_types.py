@@ -55,7 +55,7 @@ def size(a: Any, axis: Any = None) -> int:
 
 
 def _shares(function: Any, a: Any, b: Any, max_work: int) -> bool:
-    """Arrays of different storages share no memory; within one, the phantoms' addresses tell."""
+    """Arrays of different storages share no memory; within one, the meta arrays' addresses tell."""
     storages = [x._storage if engine.is_handle(x) else None for x in (a, b)]
     if storages[0] is not storages[1]:
         return False

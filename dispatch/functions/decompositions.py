@@ -24,7 +24,7 @@ from numpy_dist.dispatch.functions.common import NoValue, as_handle, blocks, giv
 from numpy_dist.dispatch.functions.counting import MOST_KNOWN, known
 from numpy_dist.dispatch.functions.numpy_source import numpy_source
 from numpy_dist.dispatch.functions.shards import on_stacks
-from numpy_dist.engine import noted
+from numpy_dist.engine import events_reported
 from numpy_dist.layout.layout import Pinned
 from numpy_dist.parallel.tall import reduced_system, triangles
 from numpy_dist.settings import config
@@ -137,7 +137,7 @@ def _alone(function: Callable[..., Any], name: str, operands: list[Any]) -> Any:
     """NumPy's function on the memory of the only rank."""
     layouts = [engine.default_layout(tuple(x.shape)) for x in operands]
     held = blocks(*((engine.aligned(x, its), its) for x, its in zip(operands, layouts, strict=True)), library=True)
-    with noted(name):
+    with events_reported(name):
         made = function(*held)
     return _wrapped(made)
 
@@ -145,7 +145,7 @@ def _alone(function: Callable[..., Any], name: str, operands: list[Any]) -> Any:
 def _known(local: Callable[..., Any], function: Callable[..., Any], operands: list[Any], chosen: bool) -> Any:
     """NumPy's function on each rank, of matrices that all of them get to know (collective: an exchange for each)."""
     values = [known(x, function, "matrix", chosen) for x in operands]
-    with noted(function.__name__, alike=True):
+    with events_reported(function.__name__, alike=True):
         made = _agreed(lambda: local(*values))
     return _wrapped(made)
 
@@ -297,7 +297,7 @@ def det(a: Any) -> Any:
     found = det(np.astype(a, np.result_type(kind, np.double)))
     if engine.is_handle(found):
         return engine.copy(found, dtype=kind)
-    with noted("cast", alike=True):
+    with events_reported("cast", alike=True):
         return found.astype(kind)
 
 

@@ -15,7 +15,7 @@ from numpy_dist.dispatch.functions.common import as_handle
 from numpy_dist.dispatch.functions.counting import known
 from numpy_dist.dispatch.functions.numpy_source import numpy_source
 from numpy_dist.ir import structure
-from numpy_dist.ir.phantoms import as_strided, is_writeable
+from numpy_dist.ir.meta_arrays import as_strided, is_writeable
 from numpy_dist.ir.rules import memory_axes, memory_order, only_asking
 
 _parse: Any = vars(einsumfunc)["_parse_einsum_input"]

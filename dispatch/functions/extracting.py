@@ -15,7 +15,7 @@ from numpy_dist.dispatch.functions.common import as_handle, blocks, truth
 from numpy_dist.dispatch.functions.indexing import boolean_getitem, boolean_setitem
 from numpy_dist.dispatch.functions.numpy_source import numpy_source
 from numpy_dist.dispatch.functions.placing import repeated
-from numpy_dist.ir.phantoms import as_strided
+from numpy_dist.ir.meta_arrays import as_strided
 from numpy_dist.parallel import masks
 
 implements(np.flatnonzero, kind="composed")(numpy_source(np.flatnonzero))

@@ -17,7 +17,7 @@ from numpy_dist.dispatch.functions.common import NoValue, as_handle, blocks
 from numpy_dist.dispatch.functions.generalised import example_of, generalised
 from numpy_dist.dispatch.functions.numpy_source import numpy_source
 from numpy_dist.dispatch.functions.shards import on_stacks
-from numpy_dist.engine import noted
+from numpy_dist.engine import events_reported
 from numpy_dist.layout.layout import Cut, Layout
 from numpy_dist.layout.mesh import Mesh
 from numpy_dist.parallel.matmul import contracted, ring
@@ -297,7 +297,7 @@ def _is_at_hand(x: Any) -> bool:
 def _of_one_rank(a: Any, b: Any, dtype: np.dtype, name: str) -> Any:
     """NumPy's product of what the only rank has, as it lies there: so it is where small ones are computed at once."""
     left, right = engine.shard(a), engine.shard(b)
-    with noted(name):
+    with events_reported(name):
         product = compute("matmul", np.matmul, left, right).astype(dtype, copy=False)
     return engine.from_local(product, _cut_layout(product.shape, 0))
 
@@ -340,7 +340,7 @@ def _rows_of_product(a: Any, b: Any, dtype: np.dtype, name: str) -> tuple[np.nda
     if not engine.is_sharded(b):
         device = engine.device(a.dtype) if a.dtype == b.dtype == dtype else None
         (left,) = blocks((a, rows), library=device is not None)
-        with noted(name):
+        with events_reported(name):
             right = engine.plain(b) if device is None else device.own(engine.plain(b))
             product = compute("matmul", np.matmul, left, right)
         return product if product.dtype == dtype else product.astype(dtype), result
@@ -348,7 +348,7 @@ def _rows_of_product(a: Any, b: Any, dtype: np.dtype, name: str) -> tuple[np.nda
     b = engine.aligned(b, panels)
     device = engine.device(a.dtype) if a.dtype == b.dtype == dtype and dtype.kind in "fc" else None
     left, panel = blocks((a, rows), (b, panels), library=device is not None)
-    with noted(name):
+    with events_reported(name):
         if device is None:
             return ring(left, panel, panels, engine.runtime().comm).astype(dtype, copy=False), result
         return ring(left, panel, panels, device, device.empty), result
@@ -373,7 +373,7 @@ def _by_contraction(a: Any, b: Any, dtype: np.dtype, name: str) -> Any:
     large = engine.default_shard(prod(shape) * a.dtype.itemsize) and prod(shape) > 1
     result = engine.default_layout(shape) if large else engine.runtime().replicated_layout(shape)
     left, right = blocks((a, columns), (b, rows), library=a.dtype == b.dtype == dtype)
-    with noted(name):
+    with events_reported(name):
         product = contracted(left, right, rows, result, engine.runtime().comm).astype(dtype, copy=False)
     return engine.from_local(product, result)
 

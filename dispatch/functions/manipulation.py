@@ -1,6 +1,6 @@
 """Array manipulation routines that give views, so that nothing is moved: shapes, transpositions, splitting, flipping.
 
-Each lets NumPy apply the function to the phantom of the array: shapes, strides, flags and errors are NumPy's own.
+Each lets NumPy apply the function to the meta array of the array: shapes, strides, flags and errors are NumPy's own.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from numpy_dist import engine
 from numpy_dist.backends.library import compute
 from numpy_dist.dispatch.functions.common import blocks, decline_unshardable, metadata
 from numpy_dist.ir import structure
-from numpy_dist.ir.phantoms import as_strided
+from numpy_dist.ir.meta_arrays import as_strided
 from numpy_dist.ir.rules import broadcast_shapes, memory_axes
 from numpy_dist.layout.layout import Cut, Layout
 from numpy_dist.parallel import picking

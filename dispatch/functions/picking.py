@@ -13,7 +13,7 @@ from numpy_dist.dispatch.core import registry
 from numpy_dist.dispatch.core.registry import implements
 from numpy_dist.dispatch.functions.common import as_handle
 from numpy_dist.dispatch.functions.picked import Picked, cuts_rows, own_positions, own_values, rows
-from numpy_dist.ir.phantoms import is_writeable
+from numpy_dist.ir.meta_arrays import is_writeable
 from numpy_dist.parallel import on_device, picking
 
 
@@ -95,7 +95,7 @@ def scatter(picked: Picked, value: Any) -> None:
         values = device.own(own_values(value, picked, order, library=True))
         return _store_on_device(picked, device.own(wanted, np.intp), values, device)
     values = own_values(value, picked, order)
-    with engine.noted("cast"):
+    with engine.events_reported("cast"):
         values = values.astype(dtype, casting="unsafe", copy=False)
     if _store(picked, wanted, values):
         return

@@ -13,9 +13,9 @@ from numpy_dist.dispatch.functions.common import as_handle, blocks, everywhere
 from numpy_dist.dispatch.functions.numpy_source import numpy_source
 from numpy_dist.dispatch.functions.ufunc_reductions import can_raise
 from numpy_dist.dispatch.functions.whole_axes import whole_along
-from numpy_dist.engine import noted
+from numpy_dist.engine import events_reported
 from numpy_dist.ir.rules import memory_axes
-from numpy_dist.parallel import carrying, scans
+from numpy_dist.parallel import scans, sequential_pipeline
 
 for _function in (np.cumulative_prod, np.cumulative_sum, np.ediff1d, np.nancumprod, np.nancumsum, np.unwrap):
     implements(_function, kind="composed")(numpy_source(_function))
@@ -74,7 +74,7 @@ def _scan_shards(ufunc: np.ufunc, a: Any, axis: int, kind: np.dtype, associative
         return _in_order(ufunc, a, layout, axis, kind)
     (block,) = blocks((a, layout), library=True)
     with engine.Scratch() as scratch:
-        with noted("accumulate"):
+        with events_reported("accumulate"):
             comm = engine.runtime().comm
             made = scans.accumulate(ufunc, block, layout, axis, kind, comm, scratch.empty)
         return engine.from_local(made, layout)
@@ -92,9 +92,9 @@ def _in_order(ufunc: np.ufunc, a: Any, layout: Any, axis: int, kind: np.dtype) -
     # NumPy's scalar and vector loops may round differently: contiguous memory whatever the layout.
     block = np.ascontiguousarray(blocks((a, layout))[0])
     error: Exception | None = None
-    with noted("accumulate"):
+    with events_reported("accumulate"):
         if cut is not None:
-            made, error = carrying.accumulate(ufunc, block, axis, cut.points, kind, comm)
+            made, error = sequential_pipeline.accumulate(ufunc, block, axis, cut.points, kind, comm)
         else:
             made = np.empty(block.shape, kind)
             try:
@@ -102,7 +102,7 @@ def _in_order(ufunc: np.ufunc, a: Any, layout: Any, axis: int, kind: np.dtype) -
             except Exception as raised:
                 error = raised
     if comm.size == 1 or can_raise(ufunc, kind):
-        carrying.agree(error, comm)
+        sequential_pipeline.agree(error, comm)
     elif error is not None:
         raise error
     return engine.from_local(made, layout)

@@ -18,9 +18,9 @@ from numpy_dist.dispatch.core import outcome
 from numpy_dist.dispatch.core.operands import rebuild
 from numpy_dist.dispatch.core.registry import decline
 from numpy_dist.dispatch.functions.common import as_handle, blocks
-from numpy_dist.engine import noted
+from numpy_dist.engine import events_reported
 from numpy_dist.ir import structure
-from numpy_dist.ir.phantoms import as_strided
+from numpy_dist.ir.meta_arrays import as_strided
 from numpy_dist.ir.rules import broadcast_shapes, copy_axes, memory_axes
 from numpy_dist.layout.layout import Copies, Cut, Layout, Pinned
 
@@ -201,7 +201,7 @@ def _share(layout: Layout, shape: Shape, depth: int) -> Layout:
 def _computed(function: Any, held: list[np.ndarray] | None, depth: int, name: str) -> tuple[Told, list[np.ndarray]]:
     """What this rank's items give, if it has any, and what there is to tell."""
     told, made = Told(), None
-    with noted(name), outcome.Recorded(told.warnings):  # all ranks enter: its end may be collective
+    with events_reported(name), outcome.Recorded(told.warnings):  # all ranks enter: its end may be collective
         try:
             made = None if held is None else function(*held)
         except Exception as error:  # whatever NumPy raises, every rank raises

@@ -13,7 +13,7 @@ import numpy as np
 from numpy_dist import engine
 from numpy_dist.dispatch.core.operands import rebuild
 from numpy_dist.dispatch.functions.common import blocks
-from numpy_dist.engine import noted
+from numpy_dist.engine import events_reported
 from numpy_dist.layout.layout import Layout
 from numpy_dist.parallel.factors import Columns, cholesky, eliminate, substitute
 
@@ -61,7 +61,7 @@ def sign_and_logarithm(a: Any) -> Any:
 def determinant(a: Any) -> Any:
     """``numpy.linalg.det``: the exponential of a logarithm, as there. Collective, as `sign_and_logarithm`."""
     sign, logarithm = sign_and_logarithm(a)
-    with noted("det", alike=True):
+    with events_reported("det", alike=True):
         return sign * np.exp(logarithm)
 
 

@@ -15,12 +15,12 @@ from numpy_dist.dispatch.functions.picked import Picked, own_positions, own_valu
 from numpy_dist.dispatch.functions.picking import fits, write
 from numpy_dist.dispatch.functions.ufunc_reductions import can_raise
 from numpy_dist.dispatch.functions.whole_axes import whole_along
-from numpy_dist.engine import noted
+from numpy_dist.engine import events_reported
 from numpy_dist.ir import structure
 from numpy_dist.ir.rules import memory_axes
 from numpy_dist.layout.layout import Layout
 from numpy_dist.parallel import ordered, segments
-from numpy_dist.parallel.carrying import agree
+from numpy_dist.parallel.sequential_pipeline import agree
 from numpy_dist.parallel.updates import route
 
 # -- outer -----------------------------------------------------------------------------------------------------------
@@ -81,7 +81,7 @@ def at(ufunc: np.ufunc, a: Any, indices: Any, b: Any = _NOTHING) -> None:
     made, error = np.array(block), None
     index: Any
     indexed = _by_index(ufunc, a, indices, second)
-    with noted(ufunc.__name__ if indexed else "at"):
+    with events_reported(ufunc.__name__ if indexed else "at"):
         try:
             target, index = (made, where) if indexed else (made[:, None], (where, 0))
             ufunc.at(target, index, *values)
@@ -229,7 +229,7 @@ def _segments_of_rows(ufunc: np.ufunc, view: Any, indices: Any, kind: np.dtype) 
     (block,) = blocks((view, layout))
     result = layout.with_shape((*layout.shape[:-1], len(index)))
     made, error = np.empty((*block.shape[:-1], len(index)), kind), None
-    with noted("reduceat"):
+    with events_reported("reduceat"):
         try:
             if block.size:
                 made = ordered.reduceat(ufunc, block, index, kind)
@@ -260,7 +260,7 @@ def _segments_across(ufunc: np.ufunc, view: Any, indices: Any, kind: np.dtype) -
     found = segments.share_out(
         starts_here, np.maximum(stops_here, starts_here + 1), where.points[comm.rank], cut.points, comm
     )
-    with noted("reduceat"):
+    with events_reported("reduceat"):
         made, error = segments.reduce_segments(ufunc, long, cut.points, found, where.points, kind, regrouped, comm)
     agree(error, comm)
     result: Layout = engine.default_layout((*kept, count), split=last)

@@ -12,12 +12,12 @@ from numpy_dist.dispatch.core.protocol import why_not_reduced
 from numpy_dist.dispatch.core.registry import decline, implements
 from numpy_dist.dispatch.functions.common import NoValue, as_handle, blocks
 from numpy_dist.dispatch.functions.whole_axes import placed, whole_along
-from numpy_dist.engine import noted
+from numpy_dist.engine import events_reported
 from numpy_dist.ir.rules import memory_axes
 from numpy_dist.layout.layout import Layout
 from numpy_dist.parallel import ordered
-from numpy_dist.parallel.carrying import agree, carried
 from numpy_dist.parallel.products import Factors
+from numpy_dist.parallel.sequential_pipeline import agree, carried
 
 
 @implements(np.ufunc, method="reduce", kind="parallel")
@@ -134,7 +134,7 @@ def _halves(rows: Any, masks: Any, innermost: bool, options: dict[str, Any]) -> 
     layout = engine.layout_of(found)
     assert layout is not None
     (block,) = blocks((found, layout))
-    with noted("reduce"):
+    with events_reported("reduce"):
         made = block.astype(np.float16)
     return engine.from_local(made, layout)
 
@@ -143,7 +143,7 @@ def _row_by_row(ufunc: np.ufunc, rows: Any, masks: Any, layout: Layout, kind: np
     comm, result = engine.runtime().comm, layout.drop_axes([layout.ndim - 1])
     block, chosen = _blocks(rows, masks, layout)
     made, error = np.empty(block.shape[:-1], kind), None
-    with noted("reduce"):
+    with events_reported("reduce"):
         try:
             if layout.box(comm.rank) is not None:
                 made = ordered.reduce(ufunc, block, kind, chosen, **options)
@@ -190,7 +190,7 @@ def _rank_after_rank(ufunc: np.ufunc, rows: Any, masks: Any, kind: np.dtype, opt
                 made[row] = ordered.reduce(ufunc, values, kind, True if where is None else where[row], **start)
             return made
 
-    with noted("reduce"):
+    with events_reported("reduce"):
         if members:
             made, error = carried(work, members, np.empty(len(long), kind), comm)
         else:

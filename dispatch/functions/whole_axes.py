@@ -14,7 +14,7 @@ def whole_along(x: Any, axis: int) -> tuple[Any, Layout]:
     """The array, redistributed (recorded) if it is cut along this axis, and its layout.
 
     It is then cut along its longest other axis. An array of one axis would come to every rank: callers go from rank to
-    rank with it (`parallel.carrying`), or divide it in another way.
+    rank with it (`parallel.sequential_pipeline`), or divide it in another way.
     """
     layout = engine.layout_of(x) if engine.is_sharded(x) else None
     if layout is None or layout.cut_of(axis) is not None:

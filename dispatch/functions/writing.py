@@ -51,7 +51,7 @@ def _write(file: Any, header: bytes, a: Any, number: int, read: engine.Read) -> 
 
 @implements(np.save, kind="composed", varies=("fix_imports",))
 def save(file: Any, arr: Any, allow_pickle: bool = True) -> None:
-    """Collective; see `engine.outflow`."""
+    """Collective; see `engine.stream`."""
     header, elements = _header(arr), _in_order(arr)
 
     def write(read: engine.Read) -> None:
@@ -60,7 +60,7 @@ def save(file: Any, arr: Any, allow_pickle: bool = True) -> None:
         with contextlib.nullcontext(file) if name is None else open(name, "wb") as opened:
             _write(opened, header, elements, 0, read)
 
-    engine.outflow([elements], write, targets.writes_in_memory(np.save, (file,), {}))
+    engine.stream([elements], write, targets.writes_in_memory(np.save, (file,), {}))
 
 
 def _savez(
@@ -88,11 +88,11 @@ def _savez(
                     else:
                         _format.write_array(member, _plain(value), allow_pickle=allow_pickle)
 
-    engine.outflow(list(arrays.values()), write, targets.writes_in_memory(function, (file,), {}))
+    engine.stream(list(arrays.values()), write, targets.writes_in_memory(function, (file,), {}))
 
 
 def _register(function: Any, compression: int) -> None:
-    """`savez` or `savez_compressed`: collective; see `engine.outflow`."""
+    """`savez` or `savez_compressed`: collective; see `engine.stream`."""
     implementation: Any
     if "allow_pickle" in inspect.signature(function).parameters:
 
@@ -126,7 +126,7 @@ def savetxt(
     comments: str = "# ",
     encoding: str | None = None,
 ) -> None:
-    """Collective; see `engine.outflow`. NumPy itself writes the rows of each piece."""
+    """Collective; see `engine.stream`. NumPy itself writes the rows of each piece."""
     if not engine.is_handle(X):
         decline("lists of distributed arrays")
     keys = list(engine.parts_in_order(X.shape, X.dtype.itemsize, rows=True)) if X.ndim in (1, 2) else [()]
@@ -147,7 +147,7 @@ def savetxt(
                     encoding,
                 )
 
-    engine.outflow([X], write, targets.writes_in_memory(np.savetxt, (fname,), {}))
+    engine.stream([X], write, targets.writes_in_memory(np.savetxt, (fname,), {}))
 
 
 def _text_file(path: str, encoding: str | None) -> Any:

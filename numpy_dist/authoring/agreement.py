@@ -10,7 +10,7 @@ import numpy as np
 from numpy_dist import engine
 from numpy_dist.comm.portable import first_error, portable_error
 from numpy_dist.dispatch.core.keys import name_of
-from numpy_dist.engine import noted
+from numpy_dist.engine import events_reported
 from numpy_dist.errors import OverrideError
 
 Found = tuple[tuple[int, ...], np.dtype] | None
@@ -43,7 +43,7 @@ def on_blocks(function: Callable[..., Any], calls: Callable[[], Any] | None, wha
     result, failure, metadata = None, None, None
     if calls is not None:
         try:
-            with noted(what):
+            with events_reported(what):
                 result = calls()
             if not isinstance(result, np.ndarray | np.generic):
                 result = np.asarray(result)

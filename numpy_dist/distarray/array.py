@@ -350,7 +350,7 @@ def _part(x: Any, name: str, value: Any) -> np.ndarray:
 
 
 def _changed(array: np.ndarray, name: str, value: Any) -> np.ndarray:
-    """Another ndarray (or phantom) for the same data, with an attribute set; NumPy warns of that at the user's line."""
+    """Another ndarray (or meta array) for the same data, with an attribute set; warnings are at the user's line."""
     log: list[Any] = []
     try:
         with outcome.Recorded(log):
@@ -360,20 +360,20 @@ def _changed(array: np.ndarray, name: str, value: Any) -> np.ndarray:
 
 
 def _whole(storage: Any) -> np.ndarray:
-    """The phantom of all of a storage, with the axes as they were when it was made."""
+    """The meta array of all of a storage, with the axes as they were when it was made."""
     if storage.made_as is not None:
         return storage.made_as
-    whole = storage.phantom()
+    whole = storage.meta_array()
     axes = storage.axes
     return whole if axes is None else structure.view(whole, np.ndarray.transpose, np.argsort(axes))
 
 
-def _is_within(phantom: np.ndarray, nbytes: int) -> bool:
-    """Whether all elements of a phantom lie within the bytes of its storage."""
-    first, end = np.lib.array_utils.byte_bounds(phantom)
-    start = engine.offset_of(phantom)
-    origin = phantom.__array_interface__["data"][0] - start
-    return phantom.size == 0 or (origin <= first and end <= origin + nbytes)
+def _is_within(meta_array: np.ndarray, nbytes: int) -> bool:
+    """Whether all elements of a meta array lie within the bytes of its storage."""
+    first, end = np.lib.array_utils.byte_bounds(meta_array)
+    start = engine.offset_of(meta_array)
+    origin = meta_array.__array_interface__["data"][0] - start
+    return meta_array.size == 0 or (origin <= first and end <= origin + nbytes)
 
 
 def _restore(array: np.ndarray, sharded: bool) -> DistArray:

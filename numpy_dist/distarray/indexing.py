@@ -223,7 +223,7 @@ class Indexing(engine.Handle):
     def _basic_view(self, key: Any) -> Any:
         """A sharded array under a basic index: a view, or a scalar where every axis is indexed by an integer."""
         made = self._writable_view(key)
-        # NumPy reads an element where the index has no `...`; phantoms must not be read.
+        # NumPy reads an element where the index has no `...`; meta arrays must not be read.
         if made._array.ndim or (Ellipsis in key if type(key) is tuple else key is Ellipsis):
             return made
         value, reads = engine.element(made)

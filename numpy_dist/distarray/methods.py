@@ -321,7 +321,7 @@ class Methods(engine.Handle):
                     file.write(sep.encode() if number else b"") if sep else None
                     read(0, key).tofile(file, sep, format)
 
-        engine.outflow([self], write)
+        engine.stream([self], write)
 
     def _write_once(self, write: Callable[[np.ndarray], None]) -> None:
         """Let rank 0 write the gathered values; an error there is raised on every rank."""
@@ -344,7 +344,7 @@ class Methods(engine.Handle):
         return self._array
 
     def _become(self, array: np.ndarray) -> None:
-        """See the same data through another ndarray (or phantom)."""
+        """See the same data through another ndarray (or meta array)."""
         self._array, self._ref, self._window = array, None, SHUT
 
 

@@ -6,7 +6,7 @@ them stay behind, and are executed, on this rank alone, before anything else is,
 by then. Where that has happened, results are stored at once from then on.
 
 All this depends on who holds what on this rank, so it may decide about memory only. Nothing here may touch what layouts
-and messages are made from; `engine.settle` moves none of these results, since they are read whole and at hand.
+and messages are made from; `engine.layout_propagation` moves none of these results, which are read whole and at hand.
 """
 
 from __future__ import annotations

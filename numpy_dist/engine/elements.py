@@ -11,7 +11,7 @@ from numpy_dist.engine.handle import is_sharded, sharded
 from numpy_dist.engine.runtime import Runtime, runtime
 from numpy_dist.engine.storage import Storage
 from numpy_dist.ir import structure
-from numpy_dist.ir.phantoms import offset_of
+from numpy_dist.ir.meta_arrays import offset_of
 
 BLOCK_BYTES = 1 << 16
 WORTH = 8  # elements of a block that a loop must need
@@ -78,7 +78,7 @@ def _fetch(rt: Runtime, storage: Storage, ahead: ReadAhead, position: int, onwar
     # Loops that go backwards get what lies before.
     low = index[axis] if onward else max(0, index[axis] - length + 1)
     key: Any = (*(slice(i, i + 1) for i in index[:axis]), slice(low, low + length))
-    view = sharded(storage, structure.view(storage.phantom(), structure.index, key))
+    view = sharded(storage, structure.view(storage.meta_array(), structure.index, key))
     rt.program.force(storage)
     values = assemble(rt, storage, view._array, range(rt.size))
     assert values is not None

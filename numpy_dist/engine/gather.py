@@ -16,7 +16,7 @@ from numpy_dist.engine.storage import Storage
 from numpy_dist.engine.transfer import fetch_array
 from numpy_dist.engine.views import window
 from numpy_dist.errors import CommunicationRefused
-from numpy_dist.ir.phantoms import offset_of
+from numpy_dist.ir.meta_arrays import offset_of
 from numpy_dist.ir.views import view_of
 from numpy_dist.layout.views import storage_region
 
@@ -94,7 +94,7 @@ def assemble(rt: Runtime, storage: Storage, array: np.ndarray, roots: Any) -> np
 
 
 def _read(storage: Storage, array: np.ndarray, source: Any) -> np.ndarray:
-    """Apply a phantom's offset and strides to the real, whole array."""
+    """Apply a meta array's offset and strides to the real, whole array."""
     memory = np.ascontiguousarray(storage.pool.memory.download(source)).reshape(-1).view(np.uint8)
     view = np.ndarray(array.shape, array.dtype, buffer=memory, offset=offset_of(array), strides=array.strides)
     return storage.pool.attempt(lambda: np.array(view, copy=True, order="K"))

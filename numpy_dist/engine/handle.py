@@ -30,7 +30,7 @@ class Handle:
     Attributes
     ----------
     _array : ndarray
-        The data itself where the array is replicated; else a phantom, whose values must never be read.
+        The data itself where the array is replicated; else a meta array, whose values must never be read.
     _storage : Storage or None
         None for a replicated array.
     _ref : Ref or None
@@ -64,7 +64,7 @@ class Handle:
         return view_of_replicated(self, array) if self._storage is None else self._sharded_view(array)
 
     def _sharded_view(self, array: np.ndarray) -> Self:
-        """The handle of a view of a sharded array; `array` is a phantom."""
+        """The handle of a view of a sharded array; `array` is a meta array."""
         if not array.itemsize:  # a field without a byte: there is nothing to share
             return view_of_replicated(self, np.zeros(array.shape, [("it", array.dtype)])["it"])
         made = object.__new__(type(self))
@@ -96,7 +96,7 @@ def register_handle_class(cls: type[Handle]) -> None:
 
 
 def sharded(storage: Storage, array: np.ndarray) -> Any:
-    """A handle of a view (`array` is a phantom) over a storage."""
+    """A handle of a view (`array` is a meta array) over a storage."""
     made = object.__new__(_handle_class)
     made._array = array
     made._storage = storage
@@ -124,7 +124,7 @@ def ref_of(handle: Handle) -> Ref:
 def selected(handle: Handle, key: Any, as_handle: bool = False) -> Any:
     """What a basic index selects of a sharded array, if a table can tell; None for other indices.
 
-    Not for handles whose phantom is their own: its flags may be others.
+    Not for handles whose meta array is their own: its flags may be others.
 
     Returns
     -------
@@ -202,7 +202,7 @@ def plain(x: Any) -> Any:
 
 
 def metadata(x: Any) -> Any:
-    """The ndarray that has the shape, dtype, strides and flags of a handle, and nothing else: perhaps a phantom.
+    """The ndarray that has the shape, dtype, strides and flags of a handle, and nothing else: perhaps a meta array.
 
     What is no handle as it is.
     """
@@ -215,5 +215,5 @@ def is_handle(x: Any) -> bool:
 
 
 def is_sharded(x: Any) -> bool:
-    """Whether `x` is an array of ours that is cut into shards (its `_array` is a phantom)."""
+    """Whether `x` is an array of ours that is cut into shards (its `_array` is a meta array)."""
     return isinstance(x, Handle) and x._storage is not None

@@ -47,11 +47,11 @@ def make_storage(shape: Sequence[int], dtype: np.dtype, layout: Layout, axes: tu
     pool = runtime().pool
     if axes is None:
         storage = Storage(shape, dtype, layout, pool)
-        return sharded(storage, storage.phantom())
+        return sharded(storage, storage.meta_array())
     storage = Storage(tuple(shape[a] for a in axes), dtype, layout.transpose(axes), pool)
     storage.axes = axes
     inverse = sorted(range(len(axes)), key=axes.__getitem__)
-    return sharded(storage, structure.view(storage.phantom(), np.ndarray.transpose, inverse))
+    return sharded(storage, structure.view(storage.meta_array(), np.ndarray.transpose, inverse))
 
 
 def _fill(handle: Any, block_of: Callable[[Box], np.ndarray], axes: tuple[int, ...] | None) -> Any:

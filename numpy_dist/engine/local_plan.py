@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from numpy_dist.engine.horizontal_fusion import Folds, FusedParts, Results
 from numpy_dist.engine.part import Body, Part, Present
-from numpy_dist.engine.side_by_side import Folds, Results, SideBySide
 from numpy_dist.engine.storage import Storage
 from numpy_dist.ir.statements import Statement
 from numpy_dist.layout.regions import Box, intersect_boxes, subtract_box
@@ -42,7 +42,7 @@ class LocalPlan:
         self.updates: list[int] = []
         self.reads = self.writes = self.contracted = self.stored_temporaries = 0
         self.parts: list[Part] = []
-        self._early = self._late = SideBySide([])
+        self._early = self._late = FusedParts([])
         self._folds: Folds | None = None
 
     @property
@@ -69,7 +69,7 @@ class LocalPlan:
                 early.append(Part(body, inner))
                 late += [Part(body, box) for box in subtract_box(body.box, inner)]
         self.parts = early + late
-        self._early, self._late = SideBySide(early), SideBySide(late)
+        self._early, self._late = FusedParts(early), FusedParts(late)
         if len(self.parts) > 1:
             self._folds = Folds([part.box for part in self.parts], statements)
             memos = [part.memo for part in self.parts]

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from numpy_dist.backends.base import Temp
+from numpy_dist.engine.donation import donations
 from numpy_dist.engine.fuse import disjoint
 from numpy_dist.engine.local_plan import LocalPlan
 from numpy_dist.engine.part import ASIDE, FETCHED, MEMORY, OLD, Body, PartOperand
 from numpy_dist.engine.storage import Storage
-from numpy_dist.engine.takeovers import takeovers
 from numpy_dist.engine.transfer import Fetched
 from numpy_dist.ir.statements import Elementwise, Reduction, Ref, Statement
 from numpy_dist.layout.frames import Cell, Origin, framed
@@ -107,7 +107,7 @@ class LocalPlanner:
             for statement, origin in zip(self.statements, self.origins, strict=True)
         ]
         stored = {slot for slot in self.slots.values() if not self.is_contracted(slot)}
-        found = takeovers(self.statements, keys, self.slots, self.ending, stored, self.rank)
+        found = donations(self.statements, keys, self.slots, self.ending, stored, self.rank)
         self.made.takes = sorted(found.items())
         for slot, donor in found.items():
             storage = self.storages[donor]

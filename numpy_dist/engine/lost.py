@@ -42,7 +42,7 @@ def propagate(statements: Sequence[Statement]) -> tuple[list[Statement], list[St
 
 
 def _is_whole(array: Any, storage: Storage) -> bool:
-    """Whether a phantom has all elements of a storage."""
+    """Whether a meta array has all elements of a storage."""
     flags = array.flags
     return array.nbytes == storage.nbytes and array.size and (flags.c_contiguous or flags.f_contiguous)
 

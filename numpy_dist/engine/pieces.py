@@ -50,7 +50,7 @@ def pieces(x: object, layout: Layout, wanted: Sequence[Sequence[Intervals]]) -> 
     if not is_sharded(x):
         x = from_global(np.asarray(getattr(x, "_array", x)), layout)
     whole = x
-    if whole._storage.layout != layout or whole._array.strides != whole._storage.phantom().strides:  # type: ignore[attr-defined]
+    if whole._storage.layout != layout or whole._array.strides != whole._storage.meta_array().strides:  # type: ignore[attr-defined]
         whole = copy(x, layout=layout, order="C")
     storage = whole._storage  # type: ignore[attr-defined]
     rt.program.force(storage)

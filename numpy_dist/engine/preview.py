@@ -17,7 +17,7 @@ from numpy_dist.engine.local_plan import LocalPlan
 from numpy_dist.engine.local_planner import cell_key
 from numpy_dist.engine.storage import Storage
 from numpy_dist.engine.transfer import Fetched, cached_plan, covers, ghosts, wider_margins
-from numpy_dist.ir.phantoms import phantom
+from numpy_dist.ir.meta_arrays import meta_array
 from numpy_dist.ir.statements import Reduction, Ref, Statement
 from numpy_dist.layout.regions import Box, Region, bounding_box, box_size, region_hull, region_size
 from numpy_dist.layout.views import storage_region
@@ -197,7 +197,7 @@ def _preview_fetches(runtime: Any, group: GroupPlan, shadows: list[Any], found: 
         found.counts["fetches"] += 1
         if wanted[runtime.rank]:
             region = wanted[runtime.rank][0]
-            fetched[key] = Fetched(phantom(tuple(map(len, region)), shadows[slot].dtype), None, region)
+            fetched[key] = Fetched(meta_array(tuple(map(len, region)), shadows[slot].dtype), None, region)
     return fetched
 
 
@@ -283,7 +283,7 @@ def _preview_combination(runtime: Any, statement: Reduction, slot: int, found: P
 def _collective_bytes(boxes: Sequence[Box | None], me: int, dtype: np.dtype) -> int:
     """What this rank contributes to the collective, if there are no floating-point events to be told."""
     mine = boxes[me]
-    part = None if mine is None else phantom(tuple(hi - lo for lo, hi in mine), dtype)
+    part = None if mine is None else meta_array(tuple(hi - lo for lo, hi in mine), dtype)
     if max((box_size(box) for box in boxes if box is not None), default=0) * dtype.itemsize <= SMALL:
         small = None if part is None else np.zeros(part.shape, dtype)
         return len(pickle.dumps((small, ()), protocol=5))

@@ -27,7 +27,7 @@ from numpy_dist.ir.statements import Statement
 
 _getframe, _capsule = sys._getframe, floating.capsule  # saves look-ups for each statement
 MOST_STATEMENTS = 256
-MOST_FILTERS = 512  # whose events may be still untold: for more, the oldest that are left stand in
+MOST_FILTERS = 512  # whose events may be still unreported: for more, the oldest that are left stand in
 MOST_BYTES = 1 << 33  # bytes of results, for each rank, that a pending program may hold back
 PATIENCE = 16  # small statements in a row that are recorded since those before them are pending
 WORTH_POSTPONING = 1 << 20  # bytes of results, in all: programs that take long enough for signals to come meanwhile
@@ -66,7 +66,7 @@ class Program:
 
     Attributes
     ----------
-    untold : bool
+    unreported : bool
         Whether ranks may have met events since they last agreed on them, in what they computed themselves (`noted`).
     alike : set
         Events that every rank has met since then, where all of them compute the same.
@@ -76,7 +76,7 @@ class Program:
 
     def __init__(self, runtime: Any) -> None:
         self._runtime = runtime
-        self.untold = False
+        self.unreported = False
         self.alike: set[floating.Event] = set()
         self._pending = PendingStatements()
         self._shared: list[floating.Event] = []  # of all ranks, to be reported once the program has been executed
@@ -472,7 +472,7 @@ class Program:
         if memory.late_events:
             memory.fence()
         if self._runtime.size == 1 and not self._runtime.flags:
-            self.untold = False
+            self.unreported = False
             return
         mine = tuple(self._runtime.flags)
         self.share(self._runtime.comm.allgather(mine) if self._runtime.size > 1 else [mine])
@@ -482,7 +482,7 @@ class Program:
         memory = self._runtime.backend.memory
         if memory.late_events:
             memory.fence()
-        if self.untold:
+        if self.unreported:
             self.tell()
         elif self.alike:
             events = set(self.alike)
@@ -504,7 +504,7 @@ class Program:
         """
         self._runtime.flags.clear()
         self.alike.clear()
-        self.untold = False
+        self.unreported = False
         self._shared += [event for part in flags for event in part]
         if self._pending.execution is None:
             self._report_shared()

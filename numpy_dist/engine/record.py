@@ -18,8 +18,8 @@ from numpy_dist.engine.sites import user_site
 from numpy_dist.engine.storage import Storage
 from numpy_dist.frames import stack_level
 from numpy_dist.ir import structure
+from numpy_dist.ir.meta_arrays import is_writeable, warns_if_written
 from numpy_dist.ir.ops import COPY, SELECT, Op, op_of
-from numpy_dist.ir.phantoms import is_writeable, warns_if_written
 from numpy_dist.ir.rules import broadcast_shapes, loop_dtypes, order_axes, scalar_kind
 from numpy_dist.ir.statements import NO_OPTIONS, Elementwise, Ref
 from numpy_dist.layout.layout import Layout, Pinned
@@ -47,7 +47,7 @@ def numpy_error(function: Callable, args: Sequence[Any], kwargs: dict[str, Any] 
 
 
 def may_write(array: np.ndarray) -> bool:
-    """Whether an array, perhaps a phantom, may be written; asked when it will be, with NumPy's warning for some."""
+    """Whether an array, perhaps a meta array, may be written; asked when it will be, with NumPy's warning for some."""
     if warns_if_written(array):
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
@@ -444,7 +444,7 @@ def _flattened(rt: Runtime, storage: Storage) -> Storage:
 
 
 def _append_copy(rt: Runtime, target: Any, source: Storage) -> None:
-    read = Ref(source, source.phantom())
+    read = Ref(source, source.meta_array())
     rt.program.append(Elementwise(COPY, (read,), (ref_of(target),), (True,), None, NO_OPTIONS, target._storage.layout))
 
 
@@ -476,7 +476,7 @@ def _write_elsewhere(
     for o, moved in zip(outs, targets, strict=True):
         if o is not moved:
             whole, copy = o._storage, moved._storage
-            read, target = Ref(copy, copy.phantom()), Ref(whole, whole.phantom())
+            read, target = Ref(copy, copy.meta_array()), Ref(whole, whole.meta_array())
             rt.program.append(Elementwise(COPY, (read,), (target,), (False,), None, NO_OPTIONS, whole.layout))
     results = results if isinstance(results, tuple) else (results,)
     final = tuple(r if o is None else o for o, r in zip(outs, results, strict=True))

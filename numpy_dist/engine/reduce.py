@@ -31,8 +31,8 @@ from numpy_dist.engine.record import (
 )
 from numpy_dist.engine.runtime import Runtime, runtime
 from numpy_dist.ir import structure
+from numpy_dist.ir.meta_arrays import Unshardable
 from numpy_dist.ir.ops import COPY, op_of
-from numpy_dist.ir.phantoms import Unshardable
 from numpy_dist.ir.rules import memory_axes
 from numpy_dist.ir.statements import Reduction
 from numpy_dist.layout.layout import Copies, Cut, Layout

@@ -10,8 +10,8 @@ from numpy_dist.engine.chain import Chain
 from numpy_dist.engine.deferred import deferrable
 from numpy_dist.engine.fuse import fuse
 from numpy_dist.engine.group import GroupPlan
+from numpy_dist.engine.layout_propagation import propagate_layouts
 from numpy_dist.engine.links import chains_of, link_of
-from numpy_dist.engine.settle import settle
 from numpy_dist.engine.storage import Storage
 from numpy_dist.ir.statements import Elementwise, Reduction, Ref, Statement
 
@@ -33,7 +33,7 @@ class Schedule:
     statements : int
         How many there are.
     layouts : list of (int, Layout)
-        Storages that move, and where to (see `settle`).
+        Storages that move, and where to (see `propagate_layouts`).
     groups : list of GroupPlan
     chains : dict
         Groups that may run together, by the number of the first one.
@@ -45,7 +45,7 @@ class Schedule:
         self.statements = len(statements)
         before = [storage.layout for storage in storages]
         if runtime.size > 1:
-            settle(statements, later)
+            propagate_layouts(statements, later)
         pairs = enumerate(zip(before, storages, strict=True))
         self.layouts = [(slot, s.layout) for slot, (layout, s) in pairs if s.layout is not layout]
         slots = {id(storage): slot for slot, storage in enumerate(storages)}

@@ -1,4 +1,4 @@
-"""Storages: what a rank holds of one global array, and the phantoms that stand for the array itself."""
+"""Storages: what a rank holds of one global array, and the meta arrays that stand for the array itself."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from numpy_dist.engine.liveness import ATTRIBUTE
 from numpy_dist.engine.pool import Pool
-from numpy_dist.ir.phantoms import phantom
+from numpy_dist.ir.meta_arrays import meta_array
 from numpy_dist.layout.layout import Layout
 from numpy_dist.layout.regions import Box
 
@@ -31,7 +31,7 @@ class Storage:
     axes : tuple of int or None
         The user's axes from outermost to innermost in memory; None for C order.
     movable : bool
-        Whether `layout` may still move: a pending result of which nobody has asked the layout (`engine.settle`).
+        Whether `layout` may still move (`engine.layout_propagation`): a pending result, of no known layout yet.
     moved : bool
         Whether it has.
     deferred : bool
@@ -61,7 +61,7 @@ class Storage:
     owner : weakref or None
         Of the handle of which the first view was taken.
     made_as : ndarray or None
-        Phantom of the array that is no view to the user, if that is another one than the whole (`handle.as_made`).
+        Meta array of the array that is no view to the user, if that is another one than the whole (`handle.as_made`).
     number : str
         What is the same on every rank for the same array, where that is compared (`comm.journal`).
     window : weakref or None
@@ -104,9 +104,9 @@ class Storage:
         """Another one after each write."""
         return self.last_write, self.rewritten
 
-    def phantom(self) -> np.ndarray:
-        """The phantom of the whole array."""
-        return phantom(self.shape, self.dtype)
+    def meta_array(self) -> np.ndarray:
+        """The meta array of the whole array."""
+        return meta_array(self.shape, self.dtype)
 
     @property
     def alive(self) -> bool:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from numpy_dist.backends.memory import HOST, Memory
-from numpy_dist.ir.phantoms import c_strides
+from numpy_dist.ir.meta_arrays import c_strides
 from numpy_dist.layout.regions import Box
 from numpy_dist.layout.views import ViewMap
 

@@ -23,7 +23,7 @@ from numpy_dist.engine.handle import Handle
 from numpy_dist.engine.ingest import from_global
 from numpy_dist.engine.runtime import Runtime, runtime
 from numpy_dist.engine.storage import Storage
-from numpy_dist.ir.phantoms import is_writeable, offset_of, placed
+from numpy_dist.ir.meta_arrays import is_writeable, offset_of, placed
 from numpy_dist.ir.statements import Ref
 from numpy_dist.ir.views import view_of
 from numpy_dist.settings import config

@@ -1,9 +1,10 @@
-"""Structural operations: the only functions that see phantoms. They make views and read no element.
+"""Structural operations: the only functions that see meta arrays. They make views and read no element.
 
-A phantom's pages are without access (`phantoms`), so nothing that reads an element, or may hand the array to code that
-reads one, can be given it. Here is the complete list of what may: NumPy's functions that make views of every array, and
-those written below where NumPy's own would not do: they return a scalar for arrays without axes, copy where no view
-exists, call classes of the user's (``view(Subclass)`` calls ``__array_finalize__``), or dispatch on other arguments.
+The pages of a meta array are without access (`meta_arrays`), so nothing that reads an element, or may hand the array to
+code that reads one, can be given it. Here is the complete list of what may: NumPy's functions that make views of every
+array, and those written below where NumPy's own would not do: they return a scalar for arrays without axes, copy where
+no view exists, call classes of the user's (``view(Subclass)`` calls ``__array_finalize__``), or dispatch on other
+arguments.
 Everything else gets a stand-in (`stand_in`), metadata, or data.
 """
 
@@ -16,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from numpy_dist.errors import UnsupportedError
-from numpy_dist.ir.phantoms import as_strided, is_writeable, warns_if_written
+from numpy_dist.ir.meta_arrays import as_strided, is_writeable, warns_if_written
 
 Operation = Callable[..., np.ndarray]
 
@@ -46,7 +47,7 @@ OPERATIONS: set[Any] = {*_NUMPYS, as_strided}
 
 
 def view(array: np.ndarray, operation: Operation, *args: Any, **kwargs: Any) -> np.ndarray:
-    """View of an array, perhaps a phantom, that a listed operation makes.
+    """View of an array, perhaps a meta array, that a listed operation makes.
 
     Raises
     ------
@@ -257,6 +258,6 @@ def _shape_without_copy(array: np.ndarray, shape: Any) -> Any:
 
 
 def shares_memory(a: np.ndarray, b: np.ndarray, max_work: Any, exactly: bool) -> bool:
-    """Whether two phantoms of one storage have elements (or, not `exactly`, bounds) in common."""
+    """Whether two meta arrays of one storage have elements (or, not `exactly`, bounds) in common."""
     assert type(a) is type(b) is np.ndarray
     return (np.shares_memory if exactly else np.may_share_memory)(a, b, max_work=max_work)

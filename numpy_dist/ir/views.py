@@ -13,7 +13,7 @@ from weakref import ref as weak
 
 import numpy as np
 
-from numpy_dist.ir.phantoms import is_shared, is_writeable, offset_of
+from numpy_dist.ir.meta_arrays import is_shared, is_writeable, offset_of
 from numpy_dist.layout.frames import Frame, frame_of
 from numpy_dist.layout.layout import Layout
 from numpy_dist.layout.marks import mark_of
@@ -21,7 +21,7 @@ from numpy_dist.layout.views import ViewMap, decode, iteration_layout, owned_box
 
 
 class View:
-    """What a phantom says of a storage with a given layout and dtype. Made by `view_of`: equal views are identical.
+    """What a meta array says of a storage with a given layout and dtype. Made by `view_of`: equal views are identical.
 
     Attributes
     ----------
@@ -32,8 +32,8 @@ class View:
     shape, strides, dtype
         The view's.
     array : ndarray
-        A phantom of the view that nobody ever changes (a handle whose flags were asked for has a phantom of its own).
-        What was worked out for handles of this very phantom holds as long as it lives.
+        A meta array of the view that nobody ever changes (a handle whose flags were asked for has one of its own).
+        What was worked out for handles of this very meta array holds as long as it lives.
     writeable : bool
         That of `array`, and nobody is to be warned of it.
     parts : dict
@@ -126,7 +126,7 @@ _MOST = 8192
 
 
 def view_of(layout: Layout, itemsize: int, array: np.ndarray) -> View:
-    """The view that a phantom is of a storage with this layout and item size."""
+    """The view that a meta array is of a storage with this layout and item size."""
     key = (layout, itemsize, offset_of(array), array.shape, array.strides, array.dtype)
     known = _VIEWS.get(key)
     found = None if known is None else known()

@@ -57,7 +57,8 @@ def reduce_segments(
     """This rank's part of the results, one for each segment, and what it has met.
 
     Collective: partial results are sent to the owners, who join them in rank order; where the operation is not (taken
-    as) associative each rank goes on with what the one before has come to. Every rank must call `carrying.agree` then.
+    as) associative each rank goes on with what the one before has come to. Then every rank must call
+    `sequential_pipeline.agree`.
 
     Parameters
     ----------

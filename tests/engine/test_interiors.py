@@ -12,7 +12,7 @@ import numpy_dist
 from numpy_dist import engine
 from numpy_dist.comm.simulated import run_simulated
 from numpy_dist.engine import group, local_plan, schedule
-from numpy_dist.engine.side_by_side import SideBySide
+from numpy_dist.engine.horizontal_fusion import FusedParts
 from numpy_dist.settings import config
 
 from .test_random_programs import check
@@ -109,7 +109,7 @@ def test_random_programs(seed):
 def test_the_interior_is_computed_before_halos_are_waited_for(program, monkeypatch):
     done: list[tuple[int, str]] = []
     compute = local_plan.LocalPlan.compute
-    run = SideBySide.run
+    run = FusedParts.run
 
     def noting_waits(self: Any, present: Any, waits: list) -> Any:
         rank = present.runtime.rank
@@ -124,7 +124,7 @@ def test_the_interior_is_computed_before_halos_are_waited_for(program, monkeypat
         return run(self, present, later)
 
     monkeypatch.setattr(local_plan.LocalPlan, "compute", noting_waits)
-    monkeypatch.setattr(SideBySide, "run", noting_runs)
+    monkeypatch.setattr(FusedParts, "run", noting_runs)
     grid = np.random.default_rng(2).random((24, 12))
 
     def work():

@@ -19,7 +19,7 @@ from numpy_dist import engine
 from numpy_dist.backends.compiled import compiler as compilers
 from numpy_dist.engine import plans, schedule, sites, transfer
 from numpy_dist.engine.pool import _PEAKS, _SLACK, Pool
-from numpy_dist.ir import phantoms, statements, views
+from numpy_dist.ir import meta_arrays, statements, views
 from numpy_dist.settings import config
 
 from .caches import caches
@@ -171,7 +171,7 @@ def _forget() -> None:
     """Empty all tables, whose sizes are bounded (below)."""
     for table in (plans.PLANS, plans.REDUCTIONS, schedule.SCHEDULES, statements._FORMS):
         table.clear()
-    for table in (transfer._known_plans, transfer._known_covers, sites.LATEST, phantoms._PHANTOMS):
+    for table in (transfer._known_plans, transfer._known_covers, sites.LATEST, meta_arrays._META_ARRAYS):
         table.clear()
     sites._RECENT.clear()
     views._LATEST.clear()

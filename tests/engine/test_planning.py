@@ -11,10 +11,10 @@ import numpy_dist
 from numpy_dist import engine
 from numpy_dist.comm.simulated import run_simulated
 from numpy_dist.engine.deferred import MOST, deferrable
+from numpy_dist.engine.donation import donations
+from numpy_dist.engine.layout_propagation import MOST_CELLS, propagate_layouts
 from numpy_dist.engine.local_planner import cell_key
 from numpy_dist.engine.schedule import Description
-from numpy_dist.engine.settle import MOST_CELLS, settle
-from numpy_dist.engine.takeovers import takeovers
 from numpy_dist.ir.statements import Elementwise, Statement
 from numpy_dist.settings import config
 
@@ -55,7 +55,7 @@ def _moved(later: Callable[[list[Statement]], Any] = lambda statements: ()) -> C
     def check(statements: list[Statement], held: Any) -> Any:
         *makers, writer = statements
         before = [maker.space == writer.space for maker in makers]
-        settle(statements, later(statements))
+        propagate_layouts(statements, later(statements))
         for maker in makers:
             assert maker.outputs[0].storage.layout == maker.space
         return before, [maker.space == writer.space for maker in makers]
@@ -82,7 +82,7 @@ def test_results_whose_users_are_elsewhere_stay() -> None:
 
     def check(statements: list[Statement], held: Any) -> Any:
         before = statements[0].space
-        settle(statements, ())
+        propagate_layouts(statements, ())
         return statements[0].space == before
 
     assert on_statements(record, check)
@@ -111,7 +111,7 @@ def _donors(statements: list[Statement], held: Any, kept: tuple[int, ...] = ()) 
     results = {slots[id(s.outputs[0].storage)]: number for number, s in enumerate(statements)}
     operands = [slot for slot in slots.values() if slot not in results]
     ending = set(slots.values()) - {operands[number] for number in kept}
-    found = takeovers(statements, keys, slots, ending, results.keys(), engine.runtime().rank)
+    found = donations(statements, keys, slots, ending, results.keys(), engine.runtime().rank)
     return {results[slot]: operands.index(donor) for slot, donor in found.items()}
 
 

@@ -17,7 +17,7 @@ from numpy_dist import engine
 from numpy_dist.comm.detect import get_communicator
 from numpy_dist.comm.simulated import run_simulated
 from numpy_dist.engine import plans, schedule, sites, transfer
-from numpy_dist.ir import phantoms, statements, views
+from numpy_dist.ir import meta_arrays, statements, views
 from numpy_dist.settings import config
 
 from .caches import caches
@@ -64,14 +64,14 @@ def _forget_what_functions_returned() -> None:
 
 def _forget_objects() -> None:
     """What is told apart by identity comes as another object the next time."""
-    phantoms._PHANTOMS.clear()
+    meta_arrays._META_ARRAYS.clear()
     engine.runtime().program._filters.states.clear()
 
 
 PERTURBED: dict[str, Callable[[], Any]] = {
     "call sites are forgotten": _forget_sites,
     "functions forget": _forget_what_functions_returned,
-    "phantoms and error states are other objects": _forget_objects,
+    "meta arrays and error states are other objects": _forget_objects,
     "a slower rank": lambda: time.sleep(0.005),
     "views are forgotten": _forget_views,
     "other views are looked at": _look_at_views,

@@ -14,7 +14,7 @@ import numpy_dist as nd
 from numpy_dist import engine
 from numpy_dist.spmd_testing import run_simulated
 
-outflow = importlib.import_module("numpy_dist.engine.outflow")  # the package has a function of this name
+streaming = importlib.import_module("numpy_dist.engine.streaming")  # the package has a function of this name
 ARRAYS = {
     "rows": np.arange(240.0).reshape(40, 6),
     "columns": np.asfortranarray(np.arange(60.0).reshape(3, 20)),
@@ -40,14 +40,14 @@ SAVERS = {
 def small_pieces(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Pieces of 100 bytes; the bytes of those that were gathered."""
     seen: list[int] = []
-    gather = outflow.gather
+    gather = streaming.gather
 
     def noted(x: Any, root: int | None = None) -> Any:
         seen.append(x._array.nbytes)
         return gather(x, root)
 
-    monkeypatch.setattr(outflow, "PIECE_BYTES", 100)
-    monkeypatch.setattr(outflow, "gather", noted)
+    monkeypatch.setattr(streaming, "PIECE_BYTES", 100)
+    monkeypatch.setattr(streaming, "gather", noted)
     return seen
 
 
@@ -82,7 +82,7 @@ def test_the_bytes_are_numpys(saver: str, name: str, tmp_path: Path, small_piece
 
 
 def test_more_than_the_memory_budget_can_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(outflow, "PIECE_BYTES", 1 << 14)
+    monkeypatch.setattr(streaming, "PIECE_BYTES", 1 << 14)
     plain = np.arange(1 << 17, dtype="f8")
 
     def body() -> None:
@@ -93,7 +93,7 @@ def test_more_than_the_memory_budget_can_be_written(tmp_path: Path, monkeypatch:
             np.save(tmp_path / "x.npy", x)
             x.tofile(tmp_path / "x.bin")
             with pytest.raises(nd.GatherError):
-                monkeypatch.setattr(outflow, "PIECE_BYTES", 1 << 30)
+                monkeypatch.setattr(streaming, "PIECE_BYTES", 1 << 30)
                 x.tofile(tmp_path / "y.bin")
 
     run_simulated(2, body)

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from numpy_dist.ir.phantoms import offset_of, phantom
+from numpy_dist.ir.meta_arrays import meta_array, offset_of
 from numpy_dist.ir.rules import loop_dtypes, memory_axes, order_axes, scalar_kind
 
 
@@ -68,8 +68,8 @@ def test_scalars_promote_as_in_numpy(scalar, kind):
     )
 
 
-def test_phantoms_describe_views_without_memory():
-    whole = phantom((1 << 20, 1 << 20), np.dtype("f8"))
+def test_meta_arrays_describe_views_without_memory():
+    whole = meta_array((1 << 20, 1 << 20), np.dtype("f8"))
     view = whole[5:-3:2, ::-1].T
     real = np.lib.stride_tricks.as_strided(np.zeros(1), whole.shape, whole.strides)[5:-3:2, ::-1].T
     assert view.strides == real.strides
@@ -77,12 +77,12 @@ def test_phantoms_describe_views_without_memory():
 
 
 @pytest.mark.parametrize("touch", ["p[3, 5]", "p.sum()", "p.__setitem__((0, 0), 1)", "p[::-1, ::-1].copy()"])
-def test_values_of_phantoms_are_out_of_reach(touch):
+def test_values_of_meta_arrays_are_out_of_reach(touch):
     """Wrong values, or a write into somebody else's memory, would come to light much later."""
     script = f"""
 import numpy
-from numpy_dist.ir.phantoms import phantom
-p = phantom((1000, 1000), numpy.dtype("f8"))
+from numpy_dist.ir.meta_arrays import meta_array
+p = meta_array((1000, 1000), numpy.dtype("f8"))
 print(p.shape, flush=True)
 {touch}
 """
@@ -93,20 +93,21 @@ print(p.shape, flush=True)
     assert 'File "<string>", line 6' in done.stderr
 
 
-def test_phantoms_where_address_space_is_scarce():
+def test_meta_arrays_where_address_space_is_scarce():
     script = """
 import resource, mmap
 resource.setrlimit(resource.RLIMIT_AS, (1 << 32, 1 << 32))
 import numpy
-from numpy_dist.ir import phantoms
-assert len(phantoms._PAGES) == 1 << 20
-assert phantoms.offset_of(phantoms.phantom((1 << 20, 1 << 10), numpy.dtype("f8"))[7:, 1:]) == 8 * (7 * 1024 + 1)
+from numpy_dist.ir import meta_arrays
+assert len(meta_arrays._PAGES) == 1 << 20
+whole = meta_arrays.meta_array((1 << 20, 1 << 10), numpy.dtype("f8"))
+assert meta_arrays.offset_of(whole[7:, 1:]) == 8 * (7 * 1024 + 1)
 """
     environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
     subprocess.run([sys.executable, "-c", script], check=True, timeout=60, env=environment)
 
 
 @pytest.mark.parametrize("dtype", [object, np.dtypes.StringDType(), [("a", "f8"), ("b", "O")], "V0"], ids=str)
-def test_there_are_no_phantoms_of_objects(dtype):
+def test_there_are_no_meta_arrays_of_objects(dtype):
     with pytest.raises(TypeError, match="cannot be sharded"):
-        phantom((3,), np.dtype(dtype))
+        meta_array((3,), np.dtype(dtype))

@@ -7,7 +7,7 @@ import pytest
 
 from numpy_dist.errors import UnsupportedError
 from numpy_dist.ir import structure
-from numpy_dist.ir.phantoms import phantom
+from numpy_dist.ir.meta_arrays import meta_array
 
 SHAPES = [(), (1,), (1, 1), (0,), (2, 0), (3,), (4, 5), (1 << 12, 16), (3, 1, 2)]
 PAIR = np.dtype([("x", "f8"), ("y", "i4")])
@@ -51,9 +51,9 @@ def test_views(group):
                 expected = np.asarray(structure.view(few, operation, *args))
             except (ValueError, IndexError, TypeError, AttributeError, AssertionError) as error:
                 with pytest.raises(type(error)):
-                    structure.view(phantom(shape, dtype), operation, *args)
+                    structure.view(meta_array(shape, dtype), operation, *args)
                 continue
-            made = structure.view(phantom(shape, dtype), operation, *args)
+            made = structure.view(meta_array(shape, dtype), operation, *args)
             assert type(made) is np.ndarray
             assert (made.shape, made.dtype) == (expected.shape, expected.dtype)
             assert made.strides == expected.strides or made.size == 0
@@ -62,23 +62,23 @@ def test_views(group):
 def test_what_is_not_listed():
     for function in (np.sum, np.ndarray.sum, np.asarray, np.ravel, lambda a: a, np.ndarray.view, np.reshape):
         with pytest.raises(AssertionError, match="no structural operation"):
-            structure.view(phantom((3,), np.dtype("f8")), function)
+            structure.view(meta_array((3,), np.dtype("f8")), function)
 
 
 def test_indices_that_copy():
     for key in (True, np.True_, [0], np.array([0]), np.array(0), (slice(None), [0, 1]), "x", 1.0):
         with pytest.raises(AssertionError, match="makes no view"):
-            structure.index(phantom((3, 4), np.dtype("f8")), key)
+            structure.index(meta_array((3, 4), np.dtype("f8")), key)
 
 
 @pytest.mark.parametrize("subscripts", ["ij->", "ij->i", "ii"])
 def test_sums_are_no_views(subscripts):
     with pytest.raises(AssertionError, match="makes no view"):
-        structure.einsum(phantom((3, 3), np.dtype("f8")), subscripts)
+        structure.einsum(meta_array((3, 3), np.dtype("f8")), subscripts)
 
 
 def test_classes_and_attributes():
-    x = phantom((3, 4), np.dtype("f8"))
+    x = meta_array((3, 4), np.dtype("f8"))
     with pytest.raises(UnsupportedError):
         structure.view_as(x, type=np.matrix)
     for refused in (lambda: structure.attribute(x, "flat"), lambda: structure.changed(x, "flat", 0)):
@@ -99,7 +99,7 @@ def test_a_shape_is_asked_once():
         def __index__(self):
             return next(self.found)
 
-    x = structure.view(phantom((3, 4), np.dtype("f8")), np.ndarray.transpose)
+    x = structure.view(meta_array((3, 4), np.dtype("f8")), np.ndarray.transpose)
     with pytest.raises((AttributeError, ValueError)):
         structure.changed(x, "shape", Changing())
 
@@ -117,5 +117,5 @@ def test_positions_that_dispatch():
         def __array_function__(self, function, types, args, kwargs):
             raise AssertionError("dispatched")
 
-    parts = structure.split(phantom((3,), np.dtype("f8")), np.split, Positions())
+    parts = structure.split(meta_array((3,), np.dtype("f8")), np.split, Positions())
     assert [part.shape for part in parts] == [(2,), (1,)]

@@ -61,7 +61,7 @@ ALLOWED = {
     "numpy_dist/engine/elements.py": {"_fetch": HANDED},
     "numpy_dist/engine/gather.py": {"_shard": HANDED, "_gather": HANDED},
     "numpy_dist/engine/handle.py": {"as_made": HANDED, "metadata": HANDED, "plain": ASKED},
-    "numpy_dist/engine/phantom_access.py": {"_arrays": ASKED},
+    "numpy_dist/engine/meta_access.py": {"_arrays": ASKED},
     "numpy_dist/engine/plans.py": {"StatementPlan.__init__": HANDED, "ReductionPlan.__init__": HANDED},
     "numpy_dist/engine/record.py": {
         "_by_way_of_new_arrays": HANDED,

@@ -1,10 +1,10 @@
-"""Message of an access to a phantom's pages: which function, at which line, which array; then the process ends.
+"""Message of an access to a meta array's pages: which function, at which line, which array; then the process ends.
 
 That is an error of ours (see `ir.structure`), and the signal would end the process without a word. A handler of the
 signal that is written in Python would never run, since Python calls it between two instructions of its own, and the
-instruction that reads a phantom is never left. So there is a handler in machine code, for one kind of processor: it
-looks whether the address is a phantom's, and calls Python only then, at a place in NumPy's loops where that is safe, on
-the stack that was interrupted (an alternative one is small). Any other access goes to whoever had the signal before.
+instruction that reads a meta array is never left. So there is a handler in machine code, for one kind of processor: it
+looks whether the address is a meta array's, and calls Python only then, at a safe place in NumPy's loops, on the stack
+that was interrupted (an alternative one is small). Any other access goes to whoever had the signal before.
 Where there is no such handler, `faulthandler` tells the line, unless somebody has enabled it already.
 """
 
@@ -28,7 +28,7 @@ from numpy_dist.comm.divergence.positions import called_function, line_of
 from numpy_dist.engine.handle import Handle, is_sharded
 from numpy_dist.engine.runtime import STARTED, Runtime, current
 from numpy_dist.frames import user_call
-from numpy_dist.ir.phantoms import anchored
+from numpy_dist.ir.meta_arrays import anchored
 
 _SIGINFO, _ONSTACK, _NODEFER = 0x4, 0x08000000, 0x40000000  # of Linux: SA_SIGINFO, SA_ONSTACK, SA_NODEFER
 _MOST_NAMED = 3
@@ -47,7 +47,7 @@ class _Action(ctypes.Structure):
 
 
 def install(_: Runtime | None = None) -> None:
-    """Have accesses to phantoms told from now on, in this process. Nothing the second time."""
+    """Have accesses to meta arrays told from now on, in this process. Nothing the second time."""
     if _kept:
         return
     known = sys.platform == "linux" and platform.machine() == "x86_64" and sys.implementation.name == "cpython"

@@ -48,7 +48,7 @@ def parts_in_order(
                 yield (i, *rest)
 
 
-def outflow(arrays: Sequence[Any], write: Callable[[Read], None], everywhere: bool = False) -> None:
+def stream(arrays: Sequence[Any], write: Callable[[Read], None], everywhere: bool = False) -> None:
     """Run ``write(read)`` on rank 0, where ``read(n, key)`` is ``arrays[n][key]`` as an ndarray (collective).
 
     The other ranks serve what it asks for: a broadcast of the key, and a gather to rank 0, for each piece. An error in

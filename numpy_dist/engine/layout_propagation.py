@@ -11,7 +11,7 @@ from numpy_dist.layout.layout import Cut, Layout
 MOST_CELLS = 16  # by which a cut may move
 
 
-def settle(statements: Sequence[Statement], later: Container[int]) -> None:
+def propagate_layouts(statements: Sequence[Statement], later: Container[int]) -> None:
     """Move the layouts of results to where they are used, if all uses agree and it is a few cells away.
 
     ``average = north + south + …; center[:] = average / 4`` gives `average` the layout of `north`, whose cut points are

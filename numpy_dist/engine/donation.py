@@ -14,7 +14,7 @@ from numpy_dist.ir.statements import Elementwise, Ref, Statement
 from numpy_dist.layout.regions import Box
 
 
-def takeovers(
+def donations(
     statements: Sequence[Statement],
     keys: Sequence[Mapping[int, tuple]],
     slots: Mapping[int, int],

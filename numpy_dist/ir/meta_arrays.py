@@ -1,6 +1,6 @@
-"""Phantoms: ndarrays that stand for global arrays. They have shape, dtype, strides and flags, and no memory.
+"""Meta arrays: ndarrays that stand for global arrays. They have shape, dtype, strides and flags, and no memory.
 
-Their addresses begin where nobody may read or write, so that a program that touches a phantom's values stops there and
+Their addresses begin where nobody may read or write, so that a program that touches the values of one stops there and
 then, with the stack (``python -X faulthandler``), instead of going on with wrong values.
 """
 
@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-# Address space only: no memory stands behind it. Where it is scarce (``ulimit -v``) the start of a phantom must do.
+# Address space only: no memory stands behind it. Where it is scarce (``ulimit -v``) the start of a meta array must do.
 _RESERVED = (1 << 36, 1 << 20)
 
 
@@ -29,7 +29,7 @@ def _without_access() -> mmap.mmap:
 
 _PAGES = _without_access()
 _ANCHOR_ADDRESS: int = np.frombuffer(_PAGES, np.uint8).__array_interface__["data"][0]
-# Through ctypes, since `mmap` gives out pages without access as read-only, and phantoms are writeable.
+# Through ctypes, since `mmap` gives out pages without access as read-only, and meta arrays are writeable.
 _ANCHOR = np.ndarray(len(_PAGES), np.uint8, (ctypes.c_char * len(_PAGES)).from_address(_ANCHOR_ADDRESS))  # type: ignore[arg-type]
 _DATA_FIELD = (
     object.__basicsize__
@@ -44,18 +44,18 @@ def _field_is_where_we_think() -> bool:
 
 if _field_is_where_we_think():
 
-    def offset_of(phantom: np.ndarray) -> int:
-        """Byte offset of a phantom in its storage's virtual array."""
-        return _address_at(id(phantom) + _DATA_FIELD).value - _ANCHOR_ADDRESS
+    def offset_of(meta_array: np.ndarray) -> int:
+        """Byte offset of a meta array in its storage's virtual array."""
+        return _address_at(id(meta_array) + _DATA_FIELD).value - _ANCHOR_ADDRESS
 else:  # another object layout (free-threaded or debug builds): the slow, documented way
 
-    def offset_of(phantom: np.ndarray) -> int:
-        """Byte offset of a phantom in its storage's virtual array."""
-        return phantom.__array_interface__["data"][0] - _ANCHOR_ADDRESS
+    def offset_of(meta_array: np.ndarray) -> int:
+        """Byte offset of a meta array in its storage's virtual array."""
+        return meta_array.__array_interface__["data"][0] - _ANCHOR_ADDRESS
 
 
 def anchored() -> tuple[int, int]:
-    """Address and length of the pages without access, in which phantoms begin."""
+    """Address and length of the pages without access, in which meta arrays begin."""
     return _ANCHOR_ADDRESS, len(_PAGES)
 
 
@@ -100,16 +100,16 @@ class Unshardable(TypeError):
 
 
 def placed(dtype: np.dtype, offset: int, shape: Sequence[int], strides: Sequence[int]) -> np.ndarray:
-    """The phantom of a view that begins at an offset, in bytes, of a virtual array."""
+    """The meta array of a view that begins at an offset, in bytes, of a virtual array."""
     return np.ndarray(shape, dtype, _ANCHOR.data, offset, strides)
 
 
-_PHANTOMS: dict[tuple, np.ndarray] = {}
+_META_ARRAYS: dict[tuple, np.ndarray] = {}
 
 
 def is_shared(array: np.ndarray) -> bool:
-    """Whether an array is what `phantom` returns for its shape and dtype."""
-    return _PHANTOMS.get((array.shape, array.dtype)) is array
+    """Whether an array is what `meta array` returns for its shape and dtype."""
+    return _META_ARRAYS.get((array.shape, array.dtype)) is array
 
 
 def as_strided(array: np.ndarray, shape: Sequence[int], strides: Sequence[int], writeable: bool = True) -> np.ndarray:
@@ -120,18 +120,18 @@ def as_strided(array: np.ndarray, shape: Sequence[int], strides: Sequence[int], 
     return np.lib.stride_tricks.as_strided(bytes_of, shape, strides, writeable=writeable).view(array.dtype)
 
 
-def phantom(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-    """The phantom of a whole C-ordered array; shared, since phantoms are metadata only."""
+def meta_array(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    """The meta array of a whole C-ordered array; shared, since meta arrays are metadata only."""
     key = (shape, dtype)
-    found = _PHANTOMS.get(key)
+    found = _META_ARRAYS.get(key)
     if found is None or found.dtype is not dtype:
-        if len(_PHANTOMS) > 1024:
-            _PHANTOMS.clear()
+        if len(_META_ARRAYS) > 1024:
+            _META_ARRAYS.clear()
         if dtype.hasobject or not dtype.itemsize:
             raise Unshardable(dtype)
         if dtype.itemsize > _ANCHOR.size:
             raise ValueError(f"items of {dtype.itemsize} bytes ({dtype}) are larger than numpy_dist can shard")
         base = np.ndarray((), dtype, buffer=_ANCHOR.data)
         found = as_strided(base, shape, c_strides(shape, dtype.itemsize))
-        _PHANTOMS[key] = found
+        _META_ARRAYS[key] = found
     return found

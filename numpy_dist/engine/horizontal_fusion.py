@@ -16,7 +16,7 @@ Results = Sequence[Sequence[np.ndarray] | np.ndarray]
 """For each reduction of a loop the partial results of its parts."""
 
 
-class SideBySide:
+class FusedParts:
     """Parts of one loop. None of them reads what another one writes, so they run in any order, or as one launch.
 
     Parameters

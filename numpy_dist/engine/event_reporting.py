@@ -11,7 +11,7 @@ from numpy_dist.engine.runtime import runtime
 from numpy_dist.engine.sites import user_site
 
 
-class noted:  # used as a statement, like numpy.errstate
+class events_reported:  # used as a statement, like numpy.errstate
     """Collect the floating-point events of a block in which a rank computes on its shards; all ranks tell them.
 
     Collective where the error state asks to be told at once: an event of one rank is then raised on all.
@@ -44,7 +44,7 @@ class noted:  # used as a statement, like numpy.errstate
     ) -> None:
         self._errstate.__exit__(kind, error, traceback)
         program = self._runtime.program
-        program.untold |= not self._alike  # also where nothing is watched: ranks may differ in their error states
+        program.unreported |= not self._alike  # also where nothing is watched: ranks may differ in their error states
         if error is not None:
             return
         if self._runtime.size == 1 or self._state.eager:
