@@ -56,6 +56,8 @@ case(A.__getitem__, a(6), via=lambda x: x[0, ...].__setitem__((), 7))
 case(A.__getitem__, of(2.5), via=lambda x: [x[()], x[...]])
 case(A.__getitem__, a(6, 5), via=lambda x: [x[1, 2], x[np.int64(1), 2], x[1, 2, ...]])
 case(A.__getitem__, a(4, 3, 5), via=lambda x: x[[0], :, [1]])
+_TIMES = np.frompyfunc(lambda x, y: x * y, 2, 1, identity=1)
+case(np.ufunc.reduce, a(3, 4), via=lambda x: _TIMES.reduce(x, axis=(0, 1)), declines="Python objects")
 for _index in ((9, []), ([], -9), ([[]], 5), (9, [1, 2], [1, 2, 0]), ([9], 8), ([], [9])):
     case(A.__getitem__, a(4, 3, 5), via=lambda x, index=_index: x[index])
     case(A.__setitem__, a(4, 3, 5), via=lambda x, index=_index: operator.setitem(x, index, 1))

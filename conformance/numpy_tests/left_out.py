@@ -97,12 +97,23 @@ DIFFERENT: dict[str, str] = {
     "Python objects that hold distributed arrays, whose operators run on one rank, and which NumPy calls sequences": """
     _core.test_array_coercion::TestStringDiscovery::test_unpack_first_level[ndarray]
     _core.test_multiarray::TestDot::test_vecobject""",
-    "files of several ranks: one of them writes for all, and each has a folder of its own in a test": """
-    _core.test_multiarray::TestStructured::test_zero_width_string _core.test_multiarray::TestIO::test_largish_file
+    "files of several ranks: one of them writes for all, and here each reads in a folder of its own": """
+    _core.test_multiarray::TestStructured::test_zero_width_string _core.test_multiarray::TestIO::test_roundtrip_file
+    _core.test_multiarray::TestIO::test_roundtrip _core.test_multiarray::TestIO::test_roundtrip_dump_pathlib
+    _core.test_multiarray::TestIO::test_unseekable_fromfile
+    _core.test_multiarray::TestIO::test_io_open_unbuffered_fromfile
+    _core.test_multiarray::TestIO::test_io_open_buffered_fromfile _core.test_multiarray::TestIO::test_largish_file
     _core.test_multiarray::TestIO::test_file_position_after_fromfile
     _core.test_multiarray::TestIO::test_file_position_after_tofile
+    _core.test_multiarray::TestIO::test_fromfile_offset _core.test_multiarray::TestIO::test_tofile_sep
+    _core.test_multiarray::TestIO::test_tofile_format _core.test_multiarray::TestIO::test_fromfile_subarray_binary
+    _core.test_multiarray::TestIO::test_read_shorter_than_count_subarray
     _core.test_multiarray::TestIO::test_tofile_cleanup
-    _core.test_regression::TestRegression::test_fromfile_tofile_seeks""",
+    _core.test_regression::TestRegression::test_fromfile_tofile_seeks lib.test_io::TestSaveLoad
+    lib.test_io::TestSavezLoad lib.test_io::TestSaveTxt::test_multifield_view
+    lib.test_io::TestSaveTxt::test_file_roundtrip lib.test_io::TestSaveTxt::test_unicode_roundtrip
+    lib.test_io::TestSaveTxt::test_custom_writer lib.test_io::TestPathUsage lib.test_io::test_gzip_load
+    lib.test_io::test_ducktyping lib.test_loadtxt::test_skiprow_exceeding_maxrows_exceeding_chunksize""",
     "functions of a distributed and a masked array are refused, since neither knows the other": """
     lib.test_function_base::TestTrapezoid::test_masked lib.test_recfunctions::TestMergeArrays::test_wmasked_arrays""",
 }

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import time
 from collections.abc import Generator
 from contextlib import AbstractContextManager, ExitStack, nullcontext
@@ -81,6 +82,11 @@ class Run:
         self._real_stderr = os.dup(2)
         config.option.basetemp = str(Path(assignment.folder) / f"rank{rank}")
         np.random.seed(0)  # classes of tests draw numbers as they are imported
+
+    @pytest.fixture
+    def tmp_path(self, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+        """A folder of this rank's: the tests write files by Python, too, which ranks must not do to the same one."""
+        return tmp_path_factory.mktemp(re.sub(r"\W", "_", request.node.name)[:30])
 
     def identity(self, nodeid: str) -> str:
         """A test's name, wherever NumPy is installed."""

@@ -142,6 +142,8 @@ def _quantiles(
     q = known(q, function, "probabilities") if engine.is_handle(q) else q
     if not isinstance(weights, np.ndarray | engine.Handle | None):
         weights = np.asanyarray(weights)
+    if weights is not None and weights.dtype.hasobject:
+        decline("weights that are Python objects")
     some: Any = np.full(np.shape(q), 0.5) if np.ndim(q) else 0.5
     a = _checked(np.nanquantile if nan else np.quantile, a, some, axis, method=method, keepdims=keepdims)
     return _given(_NUMPYS[function, nan](a, q, axis, out, False, method, keepdims, weights=weights))

@@ -96,7 +96,7 @@ def on_stacks(
     handles = [_permuted(x, axes, depth) for x, depth in zip(handles, depths, strict=True)]
     found = _run(function, handles, depths, tuple(stack[a] for a in axes), name, axis, first, library)
     back = np.argsort(axes).tolist()
-    return _each(found, lambda x: _permuted(x, back, x.ndim - len(stack)))
+    return _each(found, lambda x: engine.as_made(_permuted(x, back, x.ndim - len(stack))))
 
 
 def _handles(operands: Sequence[Any]) -> list[Any]:

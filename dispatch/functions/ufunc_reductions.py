@@ -47,6 +47,8 @@ def in_order(
 ) -> Any:
     """`reduce` in NumPy's order, whatever the operation; `options` may have ``initial``."""
     a, out = as_handle(array), out[0] if isinstance(out, tuple) else out
+    if all(loop[0] == "O" for loop in ufunc.types):  # as `np.frompyfunc` makes them
+        decline("a function of Python objects")
     kind, axes = check(ufunc, a, axis, dtype, out, keepdims, options, where)
     if not engine.shardable(a.dtype) or not engine.shardable(kind):
         decline(f"arrays of dtype {a.dtype} are not distributed")

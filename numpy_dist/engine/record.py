@@ -19,7 +19,7 @@ from numpy_dist.engine.storage import Storage
 from numpy_dist.frames import stack_level
 from numpy_dist.ir import structure
 from numpy_dist.ir.meta_arrays import is_writeable, warns_if_written
-from numpy_dist.ir.ops import COPY, SELECT, Op, op_of
+from numpy_dist.ir.ops import COPY, SELECT, Op, has_silent_loops, op_of
 from numpy_dist.ir.rules import broadcast_shapes, loop_dtypes, order_axes, scalar_kind
 from numpy_dist.ir.statements import NO_OPTIONS, Elementwise, Ref
 from numpy_dist.layout.layout import Layout, Pinned
@@ -490,7 +490,7 @@ def _layouts_to_try(rt: Runtime, shape: tuple[int, ...]) -> list[Layout]:
 
 
 def can_raise(op: Op, kinds: tuple, dtypes: tuple[np.dtype, ...]) -> bool:
-    """Whether values can raise: integers to negative powers, texts repeated or not found, and some casts.
+    """Whether values can raise: integers to negative powers, texts repeated or not found, some casts, others' ufuncs.
 
     Text may be no number, or too short for a date; what raw memory and records hold goes by way of Python's objects.
     `kinds` are dtypes (or Python's types) of the inputs, `dtypes` those of the outputs.
@@ -500,6 +500,8 @@ def can_raise(op: Op, kinds: tuple, dtypes: tuple[np.dtype, ...]) -> bool:
         if "V" in (source, target):
             return kinds[0] != dtypes[0]
         return (source in ("S", "U") and target != source) or (source == "M" and target in "SU")
+    if op.ufunc is not None and not has_silent_loops(op.ufunc):
+        return True
     if op.name == "power":
         return dtypes[0].kind == "i"
     return op.name in ("index", "rindex") or (op.name == "multiply" and dtypes[0].kind in "SU")
