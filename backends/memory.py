@@ -26,7 +26,7 @@ class Block(np.ndarray):
     address : int
         Of its first byte. Slices and views of a block have none.
     scratch : Scratch or None
-        What has lent it to an algorithm (`engine.scratch`).
+        What has lent it to an algorithm (`engine.data.scratch`).
     """
 
     address: int

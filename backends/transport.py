@@ -19,7 +19,7 @@ Receives = Sequence[tuple[int, int, Callable[[], Sequence[Array]]]]
 # Of each message that is sent, and of each that is received, a number that is the same on both sides.
 Marks = tuple[Sequence[int], Sequence[int]]
 UNMARKED: Marks = ((), ())
-# Calls a function that takes memory, again if there was too little at first (`engine.pool.Pool.attempt`).
+# Calls a function that takes memory, again if there was too little at first (`engine.memory.pool.Pool.attempt`).
 Attempt = Callable[..., Any]
 
 ORDER = ("mpi-gpu", "nccl", "ipc", "host")

@@ -26,7 +26,7 @@ from numpy_dist.conformance import subject, suite
 from numpy_dist.conformance.case import Case
 from numpy_dist.conformance.known_differences import matching
 from numpy_dist.conformance.oracle import check
-from numpy_dist.engine.pool import Pool
+from numpy_dist.engine.memory.pool import Pool
 from numpy_dist.spmd_testing import run_simulated
 
 PATTERN, ALIGNMENT, PAGE = 0xA5, 16, mmap.PAGESIZE

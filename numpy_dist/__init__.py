@@ -44,7 +44,7 @@ _OWN: dict[str, str] = {
     "config": "numpy_dist.settings",
     "distribute": "numpy_dist.binding",
     "explain": "numpy_dist.dispatch.core.explain",
-    "explain_program": "numpy_dist.engine.listing",
+    "explain_program": "numpy_dist.engine.explaining.listing",
     **dict.fromkeys(_AUTHORING.split(), "numpy_dist.authoring"),
     **dict.fromkeys(_OVERRIDES.split(), "numpy_dist.dispatch.core.overrides"),
     "decline": "numpy_dist.dispatch.core.registry",

@@ -17,8 +17,8 @@ from numpy_dist.backends.memory import Block
 from numpy_dist.comm import detect
 from numpy_dist.comm.counting import Broadcasts, CountingCommunicator
 from numpy_dist.comm.process_state import ProcessState
-from numpy_dist.engine.counters import EngineCounters
-from numpy_dist.engine.pool import Pool
+from numpy_dist.engine.memory.pool import Pool
+from numpy_dist.engine.scheduling.counters import EngineCounters
 from numpy_dist.layout.default import default_layout
 from numpy_dist.settings import config
 

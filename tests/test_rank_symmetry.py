@@ -34,7 +34,7 @@ def _files() -> list[tuple[str, list[str]]]:
         for path in sorted(folder.rglob("*.py")):
             asked = [ast.unparse(node) for node in ast.walk(ast.parse(path.read_text("utf-8"))) if _is_local(node)]
             if asked:
-                found.append((f"{name}/{path.name}", asked))
+                found.append((f"{name}/{path.relative_to(folder).as_posix()}", asked))
     return found
 
 

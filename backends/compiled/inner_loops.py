@@ -12,8 +12,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from numpy_dist.ir.ops import has_silent_loops
-
 
 class _UFuncObject(ctypes.Structure):
     _fields_ = [
@@ -41,12 +39,7 @@ class InnerLoop(NamedTuple):
 
 @lru_cache(maxsize=1024)
 def find(ufunc: np.ufunc, dtypes: tuple[np.dtype, ...]) -> InnerLoop | None:
-    """The loop of a ufunc for exactly these dtypes of inputs and outputs; None where NumPy has none in its table.
-
-    Loops of others' ufuncs are left to NumPy, which looks whether they have raised an error.
-    """
-    if not has_silent_loops(ufunc):
-        return None
+    """The loop of a ufunc for exactly these dtypes of inputs and outputs; None where NumPy has none in its table."""
     head = _UFuncObject.from_address(id(ufunc))
     seen = (head.nin, head.nout, head.nargs, head.ntypes)
     if seen != (ufunc.nin, ufunc.nout, ufunc.nargs, ufunc.ntypes) or head.name.decode() != ufunc.__name__:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy_dist import engine
 from numpy_dist.authoring.agreement import disagree, on_blocks
 from numpy_dist.authoring.blocks import assembled, common_layout
-from numpy_dist.engine.pieces import intervals_of, pieces
+from numpy_dist.engine.recording.pieces import intervals_of, pieces
 from numpy_dist.layout.layout import Layout
 from numpy_dist.layout.regions import box_empty
 

@@ -1,7 +1,7 @@
 """Arrays at hand: small arrays of one process, on which NumPy works at once.
 
 An array at hand is a `DistArray` in another state. Its elements are an ndarray that is seen through a window
-(`engine.windows`); operators, indexing and the like are NumPy's own on it, and make arrays at hand. For everything
+(`engine.data.windows`); operators, indexing and the like are NumPy's own on it, and make arrays at hand. For everything
 else, and where the window is shut, it is *handed over*: it becomes a view over a storage like all others, of the class
 `DistArray`, whose attributes are asked for by whoever knows nothing of arrays at hand.
 """
@@ -20,11 +20,11 @@ from numpy_dist.dispatch.core import fallback, registry
 from numpy_dist.distarray import operators
 from numpy_dist.distarray.array import DistArray
 from numpy_dist.distarray.indexing import is_basic
-from numpy_dist.engine import watch, windows
-from numpy_dist.engine.handle import Handle
-from numpy_dist.engine.watch import capsule as _capsule
-from numpy_dist.engine.watch import exchange as _exchange
-from numpy_dist.engine.windows import FREE, KINDS, hand_over
+from numpy_dist.engine.data import watch, windows
+from numpy_dist.engine.data.watch import capsule as _capsule
+from numpy_dist.engine.data.watch import exchange as _exchange
+from numpy_dist.engine.data.windows import FREE, KINDS, hand_over
+from numpy_dist.engine.memory.handle import Handle
 from numpy_dist.ir.ops import STRIDE_SENSITIVE
 
 _new = object.__new__

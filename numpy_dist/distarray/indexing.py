@@ -13,7 +13,7 @@ import numpy as np
 from numpy_dist import engine
 from numpy_dist.dispatch.core import fallback, policy, registry
 from numpy_dist.distarray.operators import numpy_stand_in, wrap, wrap_of
-from numpy_dist.engine import windows
+from numpy_dist.engine.data import windows
 from numpy_dist.ir import structure
 
 _BASIC = frozenset({int, slice, NoneType, EllipsisType, np.int64, np.int32, np.intp})

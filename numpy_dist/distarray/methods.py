@@ -17,7 +17,7 @@ from numpy_dist import engine
 from numpy_dist.comm.portable import first_error, portable_error
 from numpy_dist.dispatch.core import fallback, protocol
 from numpy_dist.distarray.operators import numpy_stand_in, wrap, wrap_of
-from numpy_dist.engine.handle import SHUT
+from numpy_dist.engine.memory.handle import SHUT
 from numpy_dist.ir import structure
 from numpy_dist.ir.rules import memory_order, only_asking
 

@@ -3,14 +3,11 @@
 The layers above use what is imported here and nothing else of the engine.
 """
 
-import numpy_dist.engine.meta_access  # noqa: F401  (is called with the first runtime)
-from numpy_dist.engine.copies import aligned, assign, assign_part, copy, empty, full, register_policy
-from numpy_dist.engine.device import Device, device
-from numpy_dist.engine.elements import element
-from numpy_dist.engine.event_reporting import events_reported
-from numpy_dist.engine.filters import lazily_recorded
-from numpy_dist.engine.floating import told_as
-from numpy_dist.engine.gather import (
+import numpy_dist.engine.data.meta_access  # noqa: F401  (is called with the first runtime)
+from numpy_dist.engine.data.device import Device, device
+from numpy_dist.engine.data.elements import element
+from numpy_dist.engine.data.event_reporting import events_reported
+from numpy_dist.engine.data.gather import (
     agreed,
     gather,
     item,
@@ -22,7 +19,14 @@ from numpy_dist.engine.gather import (
     shard_for_library,
     writing,
 )
-from numpy_dist.engine.handle import (
+from numpy_dist.engine.data.ingest import default_shard, from_global, from_local, from_reader, from_root, shardable
+from numpy_dist.engine.data.scratch import Scratch
+from numpy_dist.engine.data.streaming import Read, parts_in_order, stream
+from numpy_dist.engine.events.filters import lazily_recorded
+from numpy_dist.engine.events.floating import told_as
+from numpy_dist.engine.explaining.listing import Listing, explain_program
+from numpy_dist.engine.memory.budget import budget, check_budget
+from numpy_dist.engine.memory.handle import (
     Handle,
     as_made,
     is_handle,
@@ -35,16 +39,12 @@ from numpy_dist.engine.handle import (
     sharded,
     view_of_replicated,
 )
-from numpy_dist.engine.ingest import default_shard, from_global, from_local, from_reader, from_root, shardable
-from numpy_dist.engine.listing import Listing, explain_program
-from numpy_dist.engine.memory import budget, check_budget
-from numpy_dist.engine.plans import replay, target_of
-from numpy_dist.engine.record import elementwise, may_write, narrowed, numpy_error, wrap
-from numpy_dist.engine.reduce import reducible, reduction
-from numpy_dist.engine.runtime import Runtime, runtime
-from numpy_dist.engine.scratch import Scratch
-from numpy_dist.engine.state import counters, default_layout, flush, force, layout_of
-from numpy_dist.engine.streaming import Read, parts_in_order, stream
+from numpy_dist.engine.recording.copies import aligned, assign, assign_part, copy, empty, full, register_policy
+from numpy_dist.engine.recording.plans import replay, target_of
+from numpy_dist.engine.recording.record import elementwise, may_write, narrowed, numpy_error, wrap
+from numpy_dist.engine.recording.reduce import reducible, reduction
+from numpy_dist.engine.recording.state import counters, default_layout, flush, force, layout_of
+from numpy_dist.engine.scheduling.runtime import Runtime, runtime
 from numpy_dist.ir.meta_arrays import Unshardable, offset_of
 
 __all__ = [

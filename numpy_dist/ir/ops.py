@@ -3,21 +3,12 @@
 from __future__ import annotations
 
 import operator
-import sys
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy._core import umath
 
 Tile = Any  # an ndarray or a scalar
-
-_NUMPYS = frozenset(function for function in vars(umath).values() if isinstance(function, np.ufunc))
-
-
-def has_silent_loops(ufunc: np.ufunc) -> bool:
-    """Whether the loops of a ufunc raise no errors of their own: NumPy's, and those of `scipy.special`."""
-    return ufunc in _NUMPYS or getattr(sys.modules.get("scipy.special"), ufunc.__name__, None) is ufunc
 
 
 class Op:

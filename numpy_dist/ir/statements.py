@@ -33,7 +33,7 @@ class Ref:
     @property
     def view(self) -> View:
         layout = self.storage.layout
-        if self._layout is not layout:  # a pending result's layout may still move (engine.layout_propagation)
+        if self._layout is not layout:  # a pending result's layout may still move (engine.planning.layout_propagation)
             self._view = view_of(layout, self.storage.dtype.itemsize, self.array)
             self._layout = layout
         return self._view  # type: ignore[return-value]
@@ -58,7 +58,7 @@ class Statement:
     ----------
     form : ProgramForm
         The same for statements that differ in nothing but their storages, the values of their scalars, site and
-        error state; as recorded, hence before `engine.layout_propagation`.
+        error state; as recorded, hence before `engine.planning.layout_propagation`.
     serial : int
         Position in the rank's program; the same on every rank.
     space : Layout or BoxList

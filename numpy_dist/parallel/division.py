@@ -18,7 +18,7 @@ ELEMENTS = 1 << 15  # of a tile
 
 
 class Workspace(Protocol):
-    """Where an algorithm has its memory from, and what moves elements for it (see `engine.scratch`)."""
+    """Where an algorithm has its memory from, and what moves elements for it (see `engine.data.scratch`)."""
 
     @property
     def mover(self) -> Mover | None:

@@ -11,8 +11,8 @@ import pytest
 import numpy_dist
 from numpy_dist import engine
 from numpy_dist.backends.compiled import chained
-from numpy_dist.engine.links import MOST, Link, chains_of
-from numpy_dist.engine.pool import Pool
+from numpy_dist.engine.memory.pool import Pool
+from numpy_dist.engine.planning.links import MOST, Link, chains_of
 
 from .random_programs import random_rows
 from .test_random_programs import _run as run_random_program

@@ -11,7 +11,7 @@ import pytest
 import numpy_dist
 from numpy_dist import engine
 from numpy_dist.comm.simulated import run_simulated
-from numpy_dist.engine.notation import coordinate
+from numpy_dist.engine.events.notation import coordinate
 from numpy_dist.settings import config
 
 from .random_programs import fresh, perform, random_program

@@ -11,8 +11,9 @@ import pytest
 import numpy_dist
 from numpy_dist import engine
 from numpy_dist.comm.simulated import run_simulated
-from numpy_dist.engine import group, local_plan, schedule
-from numpy_dist.engine.horizontal_fusion import FusedParts
+from numpy_dist.engine.planning import group, local_plan
+from numpy_dist.engine.planning.horizontal_fusion import FusedParts
+from numpy_dist.engine.scheduling import schedule
 from numpy_dist.settings import config
 
 from .test_random_programs import check

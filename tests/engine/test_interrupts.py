@@ -18,7 +18,7 @@ import pytest
 import numpy_dist
 from numpy_dist import engine
 from numpy_dist.comm.supervision.signals import Postponed
-from numpy_dist.engine import pool as pools
+from numpy_dist.engine.memory import pool as pools
 from numpy_dist.errors import LostValueError
 from numpy_dist.settings import config
 
@@ -328,7 +328,7 @@ def test_a_statement_is_not_done_whose_call_had_no_memory(monkeypatch: pytest.Mo
     with config(MIN_SHARD_BYTES=0), monkeypatch.context() as patch:
         x = numpy_dist.asarray(values)
         y = x[:, ::2] * 1.0
-        monkeypatch.setattr("numpy_dist.engine.program.MOST_STATEMENTS", 2)
+        monkeypatch.setattr("numpy_dist.engine.scheduling.program.MOST_STATEMENTS", 2)
         _without_memory(patch)
         with pytest.raises(MemoryError, match="planted"):
             x += 1

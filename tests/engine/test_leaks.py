@@ -17,8 +17,11 @@ import pytest
 import numpy_dist
 from numpy_dist import engine
 from numpy_dist.backends.compiled import compiler as compilers
-from numpy_dist.engine import plans, schedule, sites, transfer
-from numpy_dist.engine.pool import _PEAKS, _SLACK, Pool
+from numpy_dist.engine.events import sites
+from numpy_dist.engine.memory.pool import _PEAKS, _SLACK, Pool
+from numpy_dist.engine.planning import transfer
+from numpy_dist.engine.recording import plans
+from numpy_dist.engine.scheduling import schedule
 from numpy_dist.ir import meta_arrays, statements, views
 from numpy_dist.settings import config
 

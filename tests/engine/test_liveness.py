@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import numpy_dist
-from numpy_dist.engine import liveness, pool, storage
-from numpy_dist.engine.pool import Pool
+from numpy_dist.engine.memory import liveness, pool, storage
+from numpy_dist.engine.memory.pool import Pool
 
 
 def _alone(others, getrefcount):

@@ -13,9 +13,10 @@ import pytest
 import numpy_dist
 from numpy_dist import engine
 from numpy_dist.backends.memory import HOST
-from numpy_dist.engine import memory, pool
-from numpy_dist.engine.memory_limits import AvailableMemory, Limits
-from numpy_dist.engine.pool import Pool
+from numpy_dist.engine.memory import budget as memory
+from numpy_dist.engine.memory import pool
+from numpy_dist.engine.memory.limits import AvailableMemory, Limits
+from numpy_dist.engine.memory.pool import Pool
 from numpy_dist.settings import config
 from numpy_dist.spmd_testing import run_simulated
 

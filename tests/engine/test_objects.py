@@ -7,7 +7,7 @@ import pytest
 
 import numpy_dist.distarray
 from numpy_dist import engine
-from numpy_dist.engine.ingest import make_storage
+from numpy_dist.engine.data.ingest import make_storage
 from numpy_dist.layout.layout import Copies, Layout
 from numpy_dist.layout.mesh import Mesh
 from numpy_dist.settings import config

@@ -11,10 +11,11 @@ import pytest
 
 import numpy_dist
 from numpy_dist import engine
-from numpy_dist.engine import group, schedule
-from numpy_dist.engine.fuse import MOST_IN_A_LOOP
-from numpy_dist.engine.periods import SHORTEST as SHORTEST_PERIOD
-from numpy_dist.engine.program import MOST_STATEMENTS
+from numpy_dist.engine.planning import group
+from numpy_dist.engine.planning.fuse import MOST_IN_A_LOOP
+from numpy_dist.engine.scheduling import schedule
+from numpy_dist.engine.scheduling.periods import SHORTEST as SHORTEST_PERIOD
+from numpy_dist.engine.scheduling.program import MOST_STATEMENTS
 
 from .tiers import run_tier
 

@@ -10,11 +10,11 @@ import numpy as np
 import numpy_dist
 from numpy_dist import engine
 from numpy_dist.comm.simulated import run_simulated
-from numpy_dist.engine.deferred import MOST, deferrable
-from numpy_dist.engine.donation import donations
-from numpy_dist.engine.layout_propagation import MOST_CELLS, propagate_layouts
-from numpy_dist.engine.local_planner import cell_key
-from numpy_dist.engine.schedule import Description
+from numpy_dist.engine.planning.donation import donations
+from numpy_dist.engine.planning.layout_propagation import MOST_CELLS, propagate_layouts
+from numpy_dist.engine.planning.local_planner import cell_key
+from numpy_dist.engine.scheduling.deferred import MOST, deferrable
+from numpy_dist.engine.scheduling.schedule import Description
 from numpy_dist.ir.statements import Elementwise, Statement
 from numpy_dist.settings import config
 

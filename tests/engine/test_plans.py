@@ -9,7 +9,7 @@ import pytest
 
 import numpy_dist
 from numpy_dist.comm.simulated import run_simulated
-from numpy_dist.engine import plans, record
+from numpy_dist.engine.recording import plans, record
 from numpy_dist.ir import statements, views
 
 

@@ -9,7 +9,7 @@ import pytest
 
 import numpy_dist
 from numpy_dist import engine
-from numpy_dist.engine.sites import resolve
+from numpy_dist.engine.events.sites import resolve
 from numpy_dist.ir.statements import NO_OPTIONS, Elementwise, Ref
 
 pytestmark = pytest.mark.spmd

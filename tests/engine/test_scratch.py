@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from numpy_dist import engine
-from numpy_dist.engine.pool import Block
+from numpy_dist.engine.memory.pool import Block
 from numpy_dist.spmd_testing import run_simulated
 
 

@@ -9,7 +9,7 @@ import pytest
 
 import numpy_dist.distarray
 from numpy_dist import engine
-from numpy_dist.engine.views import window
+from numpy_dist.engine.memory.views import window
 from numpy_dist.layout.layout import Copies, Cut, Layout, Pinned
 from numpy_dist.layout.mesh import Mesh
 from numpy_dist.layout.views import decode

@@ -6,7 +6,7 @@ import pytest
 import numpy_dist
 from numpy_dist import engine
 from numpy_dist.backends.interpreter import Interpreter
-from numpy_dist.engine import schedule
+from numpy_dist.engine.scheduling import schedule
 from numpy_dist.errors import LostValueError
 
 ERRORS = (TypeError, AttributeError)  # of the engine, which is given None

@@ -10,7 +10,7 @@ import pytest
 
 import numpy_dist
 from numpy_dist import engine
-from numpy_dist.engine import transfer
+from numpy_dist.engine.planning import transfer
 from numpy_dist.layout import Layout, default_layout, plan_fetch
 from numpy_dist.settings import config
 

@@ -62,19 +62,12 @@ def test_events_of_such_a_statement_are_told_before_it_returns(ranks):
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 3])
-def test_loops_of_others_and_repeated_texts(ranks):
-    """What NumPy cannot know of a loop, it looks for when the loop has run; nobody reads these results."""
-    umath_tests = pytest.importorskip("numpy._core._umath_tests")
-    if not hasattr(umath_tests, "always_error"):
-        pytest.skip("this NumPy has no ufunc that always fails")
-
+def test_texts_that_are_repeated_too_often(ranks):
     def on_rank() -> None:
-        x, words = numpy_dist.asarray(np.arange(12.0)), numpy_dist.asarray(np.array(["a", "bc"] * 5))
-        for _ in range(3):  # then a kernel would be there
-            with pytest.raises(RuntimeError, match="How unexpected"):
-                umath_tests.always_error(x, x)
+        words = numpy_dist.asarray(np.array(["a", "bc"] * 5))
+        for _ in range(3):
             with pytest.raises(OverflowError, match="string multiply"):
-                words *= 2**62
+                words *= 2**62  # nobody reads the result
 
     with config(MIN_SHARD_BYTES=0):
         run_simulated(ranks, on_rank)

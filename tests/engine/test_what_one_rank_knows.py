@@ -16,7 +16,10 @@ import numpy_dist
 from numpy_dist import engine
 from numpy_dist.comm.detect import get_communicator
 from numpy_dist.comm.simulated import run_simulated
-from numpy_dist.engine import plans, schedule, sites, transfer
+from numpy_dist.engine.events import sites
+from numpy_dist.engine.planning import transfer
+from numpy_dist.engine.recording import plans
+from numpy_dist.engine.scheduling import schedule
 from numpy_dist.ir import meta_arrays, statements, views
 from numpy_dist.settings import config
 
@@ -115,10 +118,10 @@ def test_views_that_are_in_use_stay_the_views_of_their_kind(monkeypatch: pytest.
     monkeypatch.setattr(views, "_MOST", 4)
     with config(MIN_SHARD_BYTES=0):
         x = numpy_dist.zeros((30, 30))
-        held = [engine.handle.ref_of(x[i:]).view for i in range(20)]
+        held = [engine.memory.handle.ref_of(x[i:]).view for i in range(20)]
         _look_at_views()
         _forget_views()
-        assert all(engine.handle.ref_of(x[i:]).view is view for i, view in enumerate(held))
+        assert all(engine.memory.handle.ref_of(x[i:]).view is view for i, view in enumerate(held))
         number = len(views._VIEWS)
         del held, x
         _forget_views()

@@ -10,7 +10,7 @@ import numpy as np
 
 from numpy_dist import engine
 from numpy_dist.comm.simulated import run_simulated
-from numpy_dist.engine import schedule
+from numpy_dist.engine.scheduling import schedule
 from numpy_dist.settings import config
 
 

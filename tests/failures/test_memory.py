@@ -11,9 +11,9 @@ import pytest
 
 import numpy_dist
 from numpy_dist import engine
-from numpy_dist.engine import pool as pools
-from numpy_dist.engine.memory_limits import AvailableMemory
-from numpy_dist.engine.pool import Pool
+from numpy_dist.engine.memory import pool as pools
+from numpy_dist.engine.memory.limits import AvailableMemory
+from numpy_dist.engine.memory.pool import Pool
 from numpy_dist.errors import GatherError
 from numpy_dist.settings import config
 from numpy_dist.spmd_testing import run_simulated

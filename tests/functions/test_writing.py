@@ -14,7 +14,7 @@ import numpy_dist as nd
 from numpy_dist import engine
 from numpy_dist.spmd_testing import run_simulated
 
-streaming = importlib.import_module("numpy_dist.engine.streaming")  # the package has a function of this name
+streaming = importlib.import_module("numpy_dist.engine.data.streaming")  # the package has a function of this name
 ARRAYS = {
     "rows": np.arange(240.0).reshape(40, 6),
     "columns": np.asfortranarray(np.arange(60.0).reshape(3, 20)),

@@ -1,0 +1,242 @@
+"""Gathering: a whole view on one rank or on all; counted, and refused where it would not fit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from numpy_dist.comm.divergence.checks import UNLIKE
+from numpy_dist.engine.memory.budget import check_budget
+from numpy_dist.engine.memory.handle import is_sharded, plain, ref_of
+from numpy_dist.engine.memory.storage import Storage
+from numpy_dist.engine.memory.views import window
+from numpy_dist.engine.planning.transfer import fetch_array
+from numpy_dist.engine.scheduling.runtime import Runtime, runtime
+from numpy_dist.errors import CommunicationRefused
+from numpy_dist.ir.meta_arrays import offset_of
+from numpy_dist.ir.views import view_of
+from numpy_dist.layout.views import storage_region
+
+
+def gather(x: Any, root: int | None = None) -> Any:
+    """The values of `x` as an ndarray. Collective for sharded arrays: executes the program and gathers.
+
+    Parameters
+    ----------
+    x : handle
+    root : int, optional
+        Gather to this rank only; others get None.
+
+    Raises
+    ------
+    GatherError
+        On every rank alike, when the array is larger than ``MEMORY_BUDGET``.
+    """
+    if not is_sharded(x):
+        return plain(x).copy("K")
+    rt = runtime()
+    with rt.comm.signals:
+        return _gather(rt, x, root)
+
+
+def _gather(rt: Runtime, x: Any, root: int | None) -> Any:
+    array = x._array
+    rt.program.force(x._storage)
+    if array.size > 1 and rt.size > 1:
+        if getattr(rt.comm, "refuse_gathers", False):
+            raise CommunicationRefused(f"a gather of an array of shape {array.shape}, {array.dtype}, was refused")
+        check_budget(rt, array.nbytes, f"gathering an array of shape {array.shape}, {array.dtype}")
+        rt.pool.relieve(array.nbytes)
+        rt.counters.gathers += 1
+        rt.counters.gathered_bytes += array.nbytes
+    roots = range(rt.size) if root is None else (root,)
+    result = assemble(rt, x._storage, array, roots)
+    if rt.size > 1:
+        rt.program.tell()
+    return result
+
+
+def assemble(rt: Runtime, storage: Storage, array: np.ndarray, roots: Any) -> np.ndarray | None:
+    if array.size == 0:
+        return np.empty(array.shape, array.dtype) if rt.rank in roots else None
+    view = view_of(storage.layout, storage.dtype.itemsize, array)
+    if rt.comm.checks is not None:
+        rt.comm.checks.reads(view, "gather")
+    vmap = view.vmap
+    if vmap is None:
+        region = tuple(range(n) for n in storage.shape)
+    else:
+        region = storage_region(vmap, tuple((0, n) for n in array.shape))
+        if vmap.merged:
+            region = tuple(range(n) for n in storage.shape)
+    wanted = tuple((region,) if rank in roots else () for rank in range(rt.size))
+    whole = all(len(r) == n for r, n in zip(region, storage.shape, strict=True))
+    if rt.size == 1 and storage.memory is not None and whole:
+        source, low = storage.part(region), storage.low
+        if not any(low):
+            return _read(storage, array, source)
+    fetched, finish = fetch_array(rt, storage, wanted)
+    rt.counters.fetches -= 1
+    finish()
+    if fetched is None:
+        return None
+    if whole:
+        return _read(storage, array, fetched.array)
+    assert vmap is not None
+    block = rt.backend.memory.download(fetched.block)
+    low, steps = tuple(r.start for r in region), tuple(r.step for r in region)
+    box = tuple((0, n) for n in array.shape)
+    found = window(storage.dtype.itemsize, low, fetched.array.shape, steps, vmap, box, array.dtype).over(block)
+    return rt.pool.attempt(lambda: np.array(found, copy=True, order="K"))
+
+
+def _read(storage: Storage, array: np.ndarray, source: Any) -> np.ndarray:
+    """Apply a meta array's offset and strides to the real, whole array."""
+    memory = np.ascontiguousarray(storage.pool.memory.download(source)).reshape(-1).view(np.uint8)
+    view = np.ndarray(array.shape, array.dtype, buffer=memory, offset=offset_of(array), strides=array.strides)
+    return storage.pool.attempt(lambda: np.array(view, copy=True, order="K"))
+
+
+def note_reads(arrays: Iterable[Any]) -> None:
+    """Note which views all ranks are about to read, other than by statements: they are compared where ranks meet."""
+    checks = runtime().comm.checks
+    if checks is not None:
+        for x in arrays:
+            if is_sharded(x):
+                checks.reads(ref_of(x).view)
+
+
+def item(x: Any) -> Any:
+    """The only element of `x` as a NumPy scalar. Collective for sharded arrays."""
+    return agreed(_item(x))
+
+
+def agreed(value: Any) -> Any:
+    """A scalar that is given to Python: rank 0's, and collective, where ranks may compute different numbers."""
+    if not UNLIKE:
+        return value
+    comm = runtime().comm
+    return comm.bcast(value) if comm in UNLIKE else value
+
+
+def _item(x: Any) -> Any:
+    if not is_sharded(x):
+        return plain(x).reshape(())[()]
+    rt = runtime()
+    with rt.comm.signals:
+        rt.program.force(x._storage)
+        storage = x._storage
+        whole = storage.layout.is_replicated and storage.layout.nelements == 1
+        if whole and x._array.size == 1 and x._array.dtype == storage.dtype:
+            rt.program.tell_before_value()
+            return rt.backend.memory.download(storage.array()).reshape(())[()]
+        values = _gather(rt, x, None)
+        assert values is not None
+        return values.reshape(())[()]
+
+
+def local(x: Any) -> Any:
+    """This rank's part of `x` as a view of the rank's own memory, which stays where it is from now on.
+
+    An ndarray, or what the backend's memory consists of: on a device an array of the device.
+
+    Collective: every rank must ask, since it executes the program, and from now on statements that touch this memory
+    execute at once. Ranks that hold nothing get an array with no elements.
+
+    Raises
+    ------
+    ValueError
+        If the view's elements are owned by no box of this rank (redistribute it first).
+    """
+    if not is_sharded(x):
+        return plain(x)
+    note_reads((x,))
+    block = _shard(x)
+    rt = runtime()
+    rt.program.run_deferred()  # what has still to read these values
+    x._storage.pinned = rt.handed_out = True
+    return block
+
+
+def shard(x: Any) -> np.ndarray:
+    """The values of `local` on the host, for reading at once: the memory may move when the program goes on."""
+    return runtime().backend.memory.download(_shard(x)) if is_sharded(x) else plain(x)
+
+
+def shard_for_library(x: Any) -> Any:
+    """As `shard`, but where it lies, if its memory's library takes this dtype: then an array of that memory."""
+    memory = runtime().backend.memory
+    if memory.library is None or not memory.library.takes(x._array.dtype):
+        return shard(x)
+    if is_sharded(x):
+        return _shard(x)
+    block = memory.empty(x._array.shape, x._array.dtype)
+    memory.upload(block, plain(x))
+    return block
+
+
+def lies_on_device(block: Any) -> bool:
+    """Whether a block is an array of a device."""
+    memory = runtime().backend.memory
+    return not memory.on_host and memory.holds(block)
+
+
+@contextmanager
+def writing(x: Any, library: bool = False) -> Iterator[Any]:
+    """An array on the host (or, for a `library`, where it is), into which this rank's part of `x` is to be written.
+
+    All of it has to be.
+
+    `x` is a whole array of which nothing is pending. Its own memory where that is on the host.
+    """
+    block, memory = _shard(x), runtime().backend.memory
+    if memory.on_host or library:
+        yield block
+    else:
+        values = np.empty(block.shape, block.dtype)
+        yield values
+        memory.upload(block, values)
+
+
+@contextmanager
+def rewriting(x: Any, library: bool = False) -> Iterator[Any]:
+    """This rank's part of `x` on the host (or, for a `library`, where it is), some elements of which are to be written.
+
+    Collective in effect: first the whole pending program is executed, whose statements may read the old values.
+    """
+    rt = runtime()
+    rt.program.run()
+    rt.program.run_deferred()
+    block, memory = _shard(x), rt.backend.memory
+    storage = x._storage
+    storage.fresh = ()  # what other ranks have of it is out of date
+    storage.rewritten += 1
+    storage.drop_spare()
+    if memory.on_host or library:
+        yield block
+    else:
+        values = memory.download(block)
+        yield values
+        memory.upload(block, values)
+
+
+def _shard(x: Any) -> Any:
+    rt = runtime()
+    storage, array = x._storage, x._array
+    rt.program.force(storage)
+    view = view_of(storage.layout, storage.dtype.itemsize, array)
+    layout, vmap = view.exact_layout, view.vmap
+    if layout is None or vmap is None:
+        raise ValueError(
+            f"the elements of this view of shape {array.shape} are not owned in boxes; redistribute it first"
+        )
+    box = layout.box(rt.rank)
+    if box is None:
+        return rt.backend.memory.empty(tuple(0 for _ in array.shape) or (0,), array.dtype)
+    if storage.memory is None:
+        storage.allocate(storage.layout.box(rt.rank))
+    place = window(storage.dtype.itemsize, storage.low, storage.extent, None, vmap, box, array.dtype)
+    return place.over(storage.memory, rt.backend.memory)

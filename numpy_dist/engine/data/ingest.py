@@ -1,0 +1,172 @@
+"""How data come in: from arrays that every rank has, from one rank, from local blocks and from readers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from numpy_dist.engine.data.scratch import pool_block
+from numpy_dist.engine.memory.handle import ref_of, replicated, sharded
+from numpy_dist.engine.memory.storage import Storage
+from numpy_dist.engine.scheduling.runtime import runtime
+from numpy_dist.ir import structure
+from numpy_dist.ir.rules import memory_axes
+from numpy_dist.ir.statements import Ref
+from numpy_dist.layout.layout import BoxList, Copies, Cut, Layout
+from numpy_dist.layout.regions import Box
+from numpy_dist.settings import config
+
+
+def shardable(dtype: np.dtype) -> bool:
+    """Whether values of a dtype can lie in plain memory, at places of their own.
+
+    Objects and variable-width strings cannot, nor values without a byte, such as strings of no characters.
+    """
+    return not dtype.hasobject and dtype.char != "T" and dtype.itemsize > 0
+
+
+def default_shard(nbytes: int) -> bool:
+    """Whether a new array of so many global bytes is sharded."""
+    return nbytes >= config.MIN_SHARD_BYTES
+
+
+def make_storage(shape: Sequence[int], dtype: np.dtype, layout: Layout, axes: tuple[int, ...] | None = None) -> Any:
+    """A new storage, and the handle of the whole of it.
+
+    Parameters
+    ----------
+    shape : tuple of int
+    layout : Layout
+        Of the array with its axes as the user sees them.
+    axes : tuple of int or None
+        The axes from outermost to innermost in memory; None for C order.
+    """
+    shape = tuple(shape)
+    pool = runtime().pool
+    if axes is None:
+        storage = Storage(shape, dtype, layout, pool)
+        return sharded(storage, storage.meta_array())
+    storage = Storage(tuple(shape[a] for a in axes), dtype, layout.transpose(axes), pool)
+    storage.axes = axes
+    inverse = sorted(range(len(axes)), key=axes.__getitem__)
+    return sharded(storage, structure.view(storage.meta_array(), np.ndarray.transpose, inverse))
+
+
+def _fill(handle: Any, block_of: Callable[[Box], np.ndarray], axes: tuple[int, ...] | None) -> Any:
+    storage = handle._storage
+    box = storage.layout.box(runtime().rank)
+    if box is not None:
+        storage.allocate(box)
+        user_box = box if axes is None else tuple(box[i] for i in sorted(range(len(axes)), key=axes.__getitem__))
+        block = block_of(user_box)
+        memory, block = storage.pool.memory, block if axes is None else block.transpose(axes)
+        (memory.upload if isinstance(block, np.ndarray) else memory.copy)(storage.array(), block)
+    return handle
+
+
+def _cut_out(array: Any, box: Box) -> np.ndarray:
+    return np.asarray(array[(*(slice(lo, hi) for lo, hi in box), ...)] if box else array[()])
+
+
+def from_global(array: np.ndarray, layout: Layout | None = None) -> Any:
+    """A handle of an ndarray that every rank has; each rank copies its part. Not collective.
+
+    Parameters
+    ----------
+    array : ndarray
+    layout : Layout, optional
+        Default: the default layout, or replicated if the array is smaller than ``MIN_SHARD_BYTES``.
+    """
+    if not shardable(array.dtype) or (layout is None and (array.ndim == 0 or not default_shard(array.nbytes))):
+        return replicated(np.asarray(array).copy("K"))
+    if layout is None:
+        layout = runtime().default_layout(array.shape)
+    axes = memory_axes([array], array.shape)
+    return _fill(make_storage(array.shape, array.dtype, layout, axes), lambda box: _cut_out(array, box), axes)
+
+
+def from_reader(
+    reader: Callable[[Box], np.ndarray], shape: Sequence[int], dtype: Any, layout: Layout | None = None
+) -> Any:
+    """A handle of data that are read: ``reader(box)`` is called once on each rank, for its box. Not collective."""
+    shape, dtype = tuple(shape), np.dtype(dtype)
+    nbytes = dtype.itemsize * int(np.prod(shape, dtype=object))
+    if not shardable(dtype) or (layout is None and (not shape or not default_shard(nbytes))):
+        return replicated(np.array(reader(tuple((0, n) for n in shape)), dtype))
+    return _fill(make_storage(shape, dtype, layout or runtime().default_layout(shape)), reader, None)
+
+
+def from_local(block: np.ndarray, layout: Layout) -> Any:
+    """A handle of blocks that the ranks have: this rank's box of `layout`. Not collective.
+
+    The block is copied, unless it is all of an array that a `Scratch` has made: then its memory is taken over.
+    """
+    handle = make_storage(layout.shape, block.dtype, layout)
+    box = layout.box(runtime().rank)
+    if box is not None and tuple(hi - lo for lo, hi in box) != block.shape:
+        raise ValueError(f"this rank's box of the layout is {box}, but the block has shape {block.shape}")
+    memory = pool_block(block)
+    if box is None or memory is None:
+        return _fill(handle, lambda box: block, None)
+    memory.scratch.release(memory)
+    handle._storage.adopt(box, memory)
+    return handle
+
+
+def from_root(array: np.ndarray | None, root: int = 0, layout: Layout | None = None) -> Any:
+    """A handle of an ndarray that only `root` has. Collective: a broadcast of the metadata, a message to each rank."""
+    comm = runtime().comm
+    shape, dtype = comm.bcast(None if array is None else (array.shape, array.dtype), root)
+    nbytes = dtype.itemsize * int(np.prod(shape, dtype=object))
+    if not shardable(dtype) or (layout is None and (not shape or not default_shard(nbytes))):
+        return replicated(np.array(comm.bcast(array, root), copy=True))
+    layout = layout or runtime().default_layout(shape)
+    if comm.size == 1:
+        return from_global(array, layout)  # type: ignore[arg-type]
+    handle = make_storage(shape, dtype, layout)
+    own = layout.box(comm.rank)
+    if array is not None:
+        boxes = [layout.box(rank) for rank in range(comm.size)]
+        comm.transfer(
+            [(r, np.ascontiguousarray(_cut_out(array, b))) for r, b in enumerate(boxes) if b is not None and r != root],
+            [],
+        )
+        return _fill(handle, lambda box: _cut_out(array, box), None)
+    if own is not None:
+        storage = handle._storage
+        storage.allocate(own)
+        memory, array = storage.pool.memory, storage.array()
+        message = memory.message(array.nbytes)
+        comm.transfer([], [(root, message)])
+        memory.unpack([message], [[array]], dtype)
+    return handle
+
+
+def operand(array: np.ndarray, shape: tuple[int, ...], space: Layout | BoxList) -> Ref:
+    """An ndarray operand of a statement over `space`: each rank copies the part that it will read."""
+    lead = len(shape) - array.ndim
+    if isinstance(space, Layout):
+        dims = tuple(
+            (
+                Cut(d.axis - lead, d.points)
+                if d.axis >= lead and array.shape[d.axis - lead] == shape[d.axis]
+                else Copies()
+            )
+            if isinstance(d, Cut)
+            else d
+            for d in space.dims
+        )
+        layout = Layout(array.shape, space.mesh, dims)
+    else:
+        layout = runtime().replicated_layout(array.shape)
+    handle = _fill(make_storage(array.shape, array.dtype, layout), lambda box: _cut_out(array, box), None)
+    return broadcast(ref_of(handle), shape)
+
+
+def broadcast(ref: Ref, shape: tuple[int, ...]) -> Ref:
+    """The same view with the statement's shape."""
+    if ref.array.shape == shape:
+        return ref
+    return Ref(ref.storage, structure.view(ref.array, np.broadcast_to, shape))

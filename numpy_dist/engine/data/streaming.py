@@ -1,0 +1,103 @@
+"""Values that leave the ranks piece by piece: for files, so that nobody needs memory for the whole array."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from numpy_dist.comm.portable import portable_error, restored
+from numpy_dist.engine.data.gather import gather
+from numpy_dist.engine.memory.handle import is_sharded
+from numpy_dist.engine.scheduling.runtime import runtime
+from numpy_dist.errors import DivergenceError, GatherError, RankError
+from numpy_dist.ir import structure
+
+PIECE_BYTES = 1 << 24
+Read = Callable[[int, tuple], np.ndarray]
+ROOT = 0
+
+
+def parts_in_order(
+    shape: Sequence[int], itemsize: int, rows: bool = False, limit: int | None = None
+) -> Iterator[tuple]:
+    """Basic indices of the parts of an array that follow each other in C order, of at most so many bytes.
+
+    Parameters
+    ----------
+    shape : sequence of int
+    itemsize : int
+    rows : bool
+        Whether rows stay whole, however long they are.
+    limit : int, optional
+        Default: 16 MiB.
+    """
+    limit = PIECE_BYTES if limit is None else limit
+    inner = prod(shape[1:]) * itemsize
+    if not shape or shape[0] * inner <= limit:
+        yield ()
+    elif rows or inner <= limit:
+        step = max(1, limit // inner)
+        for start in range(0, shape[0], step):
+            yield (slice(start, start + step),)
+    else:
+        for i in range(shape[0]):
+            for rest in parts_in_order(shape[1:], itemsize, limit=limit):
+                yield (i, *rest)
+
+
+def stream(arrays: Sequence[Any], write: Callable[[Read], None], everywhere: bool = False) -> None:
+    """Run ``write(read)`` on rank 0, where ``read(n, key)`` is ``arrays[n][key]`` as an ndarray (collective).
+
+    The other ranks serve what it asks for: a broadcast of the key, and a gather to rank 0, for each piece. An error in
+    `write` is raised on every rank.
+
+    Parameters
+    ----------
+    arrays : sequence of handle
+    write : callable
+    everywhere : bool
+        Whether every rank runs `write`, alike: each has a file of its own.
+    """
+    comm = runtime().comm
+
+    def piece(n: int, key: tuple, root: int | None) -> Any:
+        view = arrays[n]._view(structure.index, key)
+        # Where the array is not sharded, a gather is a copy on every rank.
+        return gather(view, root if is_sharded(view) else None)
+
+    if everywhere or comm.size == 1:
+        write(lambda n, key: piece(n, key, None))
+        return
+    failure: Exception | None = None
+    lost: Exception | None = None  # the other ranks do not serve, and cannot be told
+    if comm.rank == ROOT:
+
+        def read(n: int, key: tuple) -> np.ndarray:
+            nonlocal lost
+            try:
+                comm.bcast((n, key), ROOT)
+                return piece(n, key, ROOT)
+            except (DivergenceError, RankError) as error:
+                lost = error
+                raise
+
+        try:
+            write(read)
+        except Exception as error:
+            failure = error
+        if lost is not None:  # whatever has come of it: files raise errors of their own as they are closed
+            raise lost
+        comm.bcast(portable_error(failure), ROOT)
+    else:
+        while isinstance(asked := comm.bcast(None, ROOT), tuple):
+            n, key = asked
+            try:
+                piece(n, key, ROOT)
+            except GatherError:
+                continue  # rank 0 has it as well, and tells
+        failure = None if asked is None else restored(asked)
+    if failure is not None:
+        raise failure

@@ -1,0 +1,82 @@
+"""Floating-point events of what NumPy computes at once: NumPy would warn at the line of ours that calls it.
+
+Where NumPy is to warn, an error state that calls back stands in for the user's while an operation runs, and the warning
+is issued afterwards, at the user's line. NumPy keeps the error state in a context variable, so that this costs an
+exchange of that variable's value.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from numpy_dist.engine.events import floating
+from numpy_dist.frames import stack_level
+
+__all__ = ["capsule", "exchange", "latest", "look", "met", "tell"]
+
+met: list[str] = []
+"""The kinds of events that the running operation has met, and that are to be told of."""
+
+capsule = floating.capsule
+exchange: Callable[[Any], Any]
+"""Sets the error state, as a capsule of NumPy's."""
+
+_MOST = 64
+_WATCHING: dict[int, tuple[Any, Any]] = {}
+latest: tuple[Any, Any] = (None, None)
+"""The error state that was seen last, and the one that stands in for it."""
+
+
+def _note(kind: str, flag: int) -> None:
+    met.append(kind)
+
+
+try:
+    from numpy._core import umath as _umath
+
+    exchange = _umath._extobj_contextvar.set
+    _make: Any = _umath._make_extobj
+except (ImportError, AttributeError):  # another NumPy: it warns at our lines
+
+    def exchange(state: Any) -> None:
+        """Nothing is exchanged."""
+
+    _make = None
+
+
+def look(now: Any) -> tuple[Any, Any]:
+    """An error state and the one that stands in for it, as `latest`."""
+    global latest
+    found = _WATCHING.get(id(now))
+    if found is None or found[0] is not now:
+        if len(_WATCHING) >= _MOST:
+            _WATCHING.clear()
+        found = _WATCHING[id(now)] = now, _watching(now)
+    latest = found
+    return found
+
+
+def _watching(now: Any) -> Any:
+    state = np.geterr()
+    if _make is None or "warn" not in state.values() or not {"call", "log"}.isdisjoint(state.values()):
+        return now
+    return _make(call=_note, **{kind: "call" if action == "warn" else action for kind, action in state.items()})
+
+
+def tell(name: str) -> None:
+    """Warn of the events that were met, at the user's line.
+
+    Parameters
+    ----------
+    name : str
+        The operation's, in NumPy's message.
+    """
+    kinds = dict.fromkeys(met)
+    met.clear()
+    name = floating.name_told(name)
+    for kind in kinds:
+        warnings.warn(f"{kind} encountered in {name}", RuntimeWarning, stacklevel=stack_level())

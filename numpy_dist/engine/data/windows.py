@@ -1,0 +1,210 @@
+"""Windows: the memory of one rank's arrays as ndarrays, for small work that is done at once.
+
+A statement on some elements costs NumPy less than a microsecond, and the engine many: it is recorded, planned and
+executed later. Where one rank has all elements, and nothing that is pending stands in the way, small work is hence done
+by NumPy on a *window*: ndarrays over the memory of a storage. Windows are opened when elements are looked at, and shut
+by the statements that are recorded on the storage: one that writes it shuts the window, one that reads it lets nobody
+write through the window any more. What stands in the way is known from the serials of pending statements.
+
+All this is a matter of one rank: with several, no window is ever opened (ADR 22).
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from numpy_dist import settings
+from numpy_dist.engine.data.ingest import from_global
+from numpy_dist.engine.memory import handle as handles
+from numpy_dist.engine.memory.handle import Handle
+from numpy_dist.engine.memory.storage import Storage
+from numpy_dist.engine.scheduling.runtime import Runtime, runtime
+from numpy_dist.ir.meta_arrays import is_writeable, offset_of, placed
+from numpy_dist.ir.statements import Ref
+from numpy_dist.ir.views import view_of
+from numpy_dist.settings import config
+
+_new = object.__new__
+
+# Dtypes of which NumPy's results do not depend on strides: not those of half precision, and complex ones only where
+# their elements are ascending.
+KINDS = frozenset("?bBhHiIlLqQfd")
+
+limit = 0
+"""Arrays with fewer bytes than this are worked on at once; read by every index expression."""
+
+
+def _set_limit() -> None:
+    global limit
+    limit = config.MIN_SHARD_BYTES if config.AT_ONCE == "auto" else int(config.AT_ONCE)
+
+
+settings.MIRRORS["AT_ONCE"] = settings.MIRRORS["MIN_SHARD_BYTES"] = _set_limit
+_set_limit()
+
+
+class Window:
+    """What tells whether the elements of an allocation can be read and written at this moment.
+
+    Arrays over the allocation share it. The storage knows it as long as any of them is there (`Storage.window`).
+
+    Attributes
+    ----------
+    readable, writeable : bool
+        Not readable means shut for good.
+    storage : Storage or None
+        Whose memory it is; None for memory of NumPy's, of which the engine does not know.
+    address : int
+        Of the first byte of the memory.
+    whole : ndarray or None
+        All of the memory of NumPy's.
+    first : weakref or None
+        Of the handle that has all of it.
+    token : Token or None
+        Keeps the storage's values wanted for arrays that look through the window when it is shut.
+    """
+
+    __slots__ = ("__weakref__", "address", "first", "readable", "storage", "token", "whole", "writeable")
+
+    def __init__(self, storage: Storage | None, address: int, whole: np.ndarray | None = None) -> None:
+        self.storage, self.address, self.whole = storage, address, whole
+        self.readable, self.writeable = True, storage is None
+        self.first: Any = None
+        self.token: Any = None
+
+    def shut(self) -> None:
+        """Let nobody look through it any more."""
+        self.readable = self.writeable = False
+        if self.storage is not None:
+            self.token = self.storage.token
+            self.storage.window = None
+
+
+FREE = Window(None, 0)
+"""The window of arrays in memory of NumPy's that nobody else sees."""
+
+
+def family(x: Any) -> Window | None:
+    """The window of an array with the window `FREE`, of which a view is about to be taken; None if it has no views."""
+    whole = x._real
+    if whole.dtype.char not in KINDS or not whole.flags.forc:
+        return None
+    made = x._window = Window(None, _address(whole), whole)
+    made.first = weakref.ref(x)
+    return made
+
+
+_at_hand: type[Handle] = Handle
+assign: Callable[[Any, Any, Any], bool]
+"""``x[key] = value`` through the window of `x`; False if nothing was done."""
+
+
+def register_at_hand(kind: type[Handle], assigning: Callable[[Any, Any, Any], bool]) -> None:
+    """Set the class of arrays that are seen through windows, and what assigns to their elements."""
+    global _at_hand, assign
+    _at_hand, assign = kind, assigning
+
+
+def at_hand(array: np.ndarray, window: Window) -> Any:
+    """The handle of elements that are seen through a window."""
+    made: Any = _new(_at_hand)
+    made._real, made._window = array, window
+    return made
+
+
+def can_open(x: Handle) -> bool:
+    """Whether the window of a sharded array that is looked at in parts, and whose window is shut, can be opened."""
+    if x._window.readable:
+        return False  # it is open, and will not do
+    if open_window(x) is not None:
+        return True
+    return runtime().size == 1 and runtime().program.has_lingered(limit) and open_window(x) is not None
+
+
+def open_window(x: Handle) -> Window | None:
+    """The window through which the elements of a sharded array are seen now, set up for it; None if there is none."""
+    storage: Any = x._storage
+    array = x._array
+    found = None if storage.window is None else storage.window()
+    if found is None:
+        found = _opened(storage)
+    if found is None or array.dtype.char not in KINDS or not array.size or not is_writeable(array):
+        return None
+    if storage.owner is None:
+        storage.owner = weakref.ref(x)
+    x._real = np.ndarray(array.shape, array.dtype, storage.memory, offset_of(array), array.strides)
+    x._window = found
+    return found
+
+
+def _opened(storage: Storage) -> Window | None:
+    rt = runtime()
+    program, memory = rt.program, storage.memory
+    if rt.size > 1 or storage.lost or not program.is_settled(storage):
+        return None
+    if memory is None:
+        if storage.last_write >= 0 or storage.spare is not None or not _has_ndarrays(rt):
+            return None
+        storage.allocate(storage.layout.box(rt.rank))  # type: ignore[arg-type]
+        memory = storage.memory
+    if storage.extent != storage.shape or any(storage.low) or not _has_ndarrays(rt):
+        return None
+    made = Window(storage, memory.address)
+    storage.window = weakref.ref(made)
+    program.watches = True
+    return made
+
+
+def _has_ndarrays(rt: Runtime) -> bool:
+    return rt.backend.memory.on_host and rt.backend.name != "null"
+
+
+def may_be_written(window: Window) -> bool:
+    """Whether elements may be written through a readable window now."""
+    if window.writeable:
+        return True
+    storage: Any = window.storage
+    rt = runtime()
+    if rt.program.is_read(storage):
+        return False
+    if storage.reserved:
+        rt.program.run_deferred()
+    storage.drop_spare()
+    storage.fresh, storage.ahead = (), None
+    window.writeable = True
+    return True
+
+
+def hand_over(x: Any) -> Any:
+    """Let an array that is seen through a window be one of the engine's: a view over a storage, as all others."""
+    real, window = x._real, x._window
+    storage = window.storage
+    x.__class__ = handles._handle_class
+    if storage is None:
+        made = from_global(real if window is FREE else window.whole, runtime().default_layout(_shape_of(real, window)))
+        storage = made._storage
+        if window is FREE:
+            x._array, x._storage, x._ref, x._token = made._array, storage, made._ref, made._token
+            x._window = handles.SHUT
+            return x
+        window.storage, window.readable, window.writeable = storage, False, False
+        window.whole, window.token, storage.owner = None, storage.token, window.first
+    offset = _address(real) - window.address if real.size else 0
+    array = placed(real.dtype, offset, real.shape, real.strides)
+    view = view_of(storage.layout, storage.dtype.itemsize, array)
+    x._array = view.array if view.writeable else array
+    x._storage, x._token, x._window = storage, storage.token, handles.SHUT
+    x._ref = Ref(storage, x._array, view)
+    return x
+
+
+def _shape_of(real: np.ndarray, window: Window) -> tuple[int, ...]:
+    return real.shape if window.whole is None else window.whole.shape
+
+
+def _address(array: np.ndarray) -> int:
+    return array.__array_interface__["data"][0]

@@ -1,0 +1,1 @@
+"""Where statements were recorded, and what is told of them: sites, floating-point events, filters, notation."""

@@ -1,0 +1,1 @@
+"""Explanations: programs and plans as text, before they run and after."""

@@ -1,0 +1,281 @@
+"""Listings: the array program as text, as it is executed or as it is pending."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Sequence
+from dataclasses import fields
+from types import TracebackType
+from typing import Any, Self
+
+from numpy_dist.engine.events.notation import bytes_text
+from numpy_dist.engine.explaining.listed_group import group_lines
+from numpy_dist.engine.explaining.preview import COUNTS, Preview, Shadow, is_contracted, preview, shadow_statements
+from numpy_dist.engine.memory.storage import Storage
+from numpy_dist.engine.planning.group import GroupPlan
+from numpy_dist.engine.scheduling.counters import EngineCounters
+from numpy_dist.engine.scheduling.runtime import runtime
+from numpy_dist.engine.scheduling.schedule import Description, find_schedule
+from numpy_dist.ir.statements import Elementwise, Statement
+
+_ENGINE = tuple(field.name for field in fields(EngineCounters))
+_COMM = tuple(name for name in COUNTS if name not in _ENGINE)
+_WORDS = {
+    "statements": "statements recorded",
+    "loops": "loops",
+    "reads": "buffers read",
+    "writes": "buffers written",
+    "contracted": "results contracted",
+    "stored_temporaries": "temporaries stored",
+    "versions": "new versions",
+    "carried": "of these with cells carried over",
+    "fetches": "fetches",
+    "halos": "halos exchanged",
+    "gathers": "gathers",
+    "gathered_bytes": "bytes gathered",
+    "messages": "messages sent",
+    "bytes": "bytes sent",
+    "collectives": "collectives",
+}
+
+
+def explain_program() -> Listing:
+    """The array program as readable pseudo-code: which loops, what they read, write and keep, and what is sent.
+
+    ``print(explain_program())`` shows the program that is pending: what would run now if somebody asked for all of its
+    values. Nothing is executed or communicated, and nothing changes in what happens later. Not collective: one rank may
+    ask alone.
+
+    ``with explain_program() as listing:`` has a listing of what is executed in the block. What is pending is executed
+    when the block begins and when it ends; both are collective, as every execution is: all ranks enter the block.
+
+    Returns
+    -------
+    Listing
+        Its string is the text; `counts` are the totals.
+
+    Examples
+    --------
+    >>> import numpy_dist as np
+    >>> x = np.linspace(0.0, 1.0, 100_000)
+    >>> with np.explain_program() as listing:
+    ...     y = np.sqrt(x) + 1
+    >>> print(listing.counts["loops"], listing.counts["contracted"])
+    1 1
+    """
+    return Listing()
+
+
+class Listing:
+    """A program as text; made by `explain_program`. The same words on every rank, save for what is local.
+
+    Attributes
+    ----------
+    counts : dict of str to int
+        Totals on this rank: those of `engine.counters`, and messages and bytes sent, and collectives. For a pending
+        program they are what its execution would add.
+    """
+
+    def __init__(self) -> None:
+        self._runtime = runtime()
+        self._names = Names()
+        self._groups: list[_Listed] = []
+        self._by_text: dict[tuple[str, ...], _Listed] = {}
+        self._before: dict[str, int] | None = None
+        self._done = False
+        self._present: tuple[_Listed, Preview] | None = None
+        self.counts = dict.fromkeys(COUNTS, 0)
+        self._list_pending()
+
+    # -- the pending program ----------------------------------------------------------------------------------------
+
+    def _list_pending(self) -> None:
+        rt = self._runtime
+        parts = rt.program.parts()
+        storages: dict[int, Storage] = {}
+        for statements, _ in parts:
+            for statement in statements:
+                for ref in (*statement.reads(), *statement.outputs):
+                    storages.setdefault(id(ref.storage), ref.storage)
+        shadows = {number: Shadow(storage) for number, storage in storages.items()}
+        originals = {id(shadow): storages[number] for number, shadow in shadows.items()}
+        for statements, later in parts:
+            used = {id(shadows[number]) for number in later if number in shadows}
+            self._list_part(shadow_statements(statements, shadows), used, originals)
+        self.counts["statements"] = len(rt.program.pending)
+
+    def _list_part(self, statements: list[Statement], later: set[int], originals: dict[int, Storage]) -> None:
+        """List a program on shadows, whose storages are given by their ids."""
+        rt = self._runtime
+        description = Description(statements)
+        schedule, by_slot = find_schedule(rt, statements, description, later, keep=False), description.storages
+        for slot, layout in schedule.layouts:
+            by_slot[slot].layout = layout
+        for group in schedule.groups:
+            its = [statements[position] for position in group.positions]
+            self._name(group, its, by_slot, lambda slot: originals[id(by_slot[slot])])
+            listed, found = self._list(group, its, by_slot)
+            for name, count in found.counts.items():
+                self.counts[name] += count
+            listed.tier = _tier(rt, group, found)
+
+    # -- an executed program ----------------------------------------------------------------------------------------
+
+    def __enter__(self) -> Self:
+        if self._before is not None:
+            raise RuntimeError("a listing lists one block")
+        rt = self._runtime
+        rt.program.run()
+        self._names, self._groups, self._by_text = Names(), [], {}
+        self._before = self._counted()
+        rt.listings.append(self)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        rt, before = self._runtime, self._before
+        assert before is not None
+        try:
+            if error is None:  # else other ranks may not come here
+                rt.program.run()
+        finally:
+            rt.listings.remove(self)
+            self._done = True
+            self.counts = {name: count - before[name] for name, count in self._counted().items()}
+
+    def _counted(self) -> dict[str, int]:
+        rt = self._runtime
+        return {name: getattr(rt.counters if name in _ENGINE else rt.comm.counters, name) for name in COUNTS}
+
+    def before(self, rt: Any, group: GroupPlan, statements: list[Statement], storages: Sequence[Any]) -> None:
+        """Take note of a group that is going to be executed."""
+        shadows = [Shadow(storages[slot]) if slot in group.slots else None for slot in range(len(storages))]
+        by_id = {id(storages[slot]): shadows[slot] for slot in group.slots}
+        its = shadow_statements(statements, by_id)
+        self._name(group, its, shadows, storages.__getitem__)
+        self._present = self._list(group, its, shadows)
+
+    def after(self, rt: Any, group: GroupPlan) -> None:
+        """Take note of how it was executed."""
+        assert self._present is not None
+        listed, found = self._present
+        listed.tier, self._present = _tier(rt, group, found), None
+
+    # -- both -------------------------------------------------------------------------------------------------------
+
+    def _name(self, group: GroupPlan, statements: list[Statement], shadows: Sequence[Any], original: Any) -> None:
+        """Name the buffers of a group, but for what is contracted, in the order in which statements mention them."""
+        slots = {id(shadows[slot]): slot for slot in group.slots}
+        passed: set[int] = set()
+        for statement in statements:
+            if isinstance(statement, Elementwise):
+                made = [out.storage for out, new in zip(statement.outputs, statement.creates, strict=True) if new]
+                passed.update(id(s) for s in made if is_contracted(group, slots[id(s)], s))
+            for ref in (*statement.reads(), *statement.outputs):
+                shadow = ref.storage
+                if not shadow.name and id(shadow) not in passed:
+                    shadow.name = self._names.of(original(slots[id(shadow)]), shadow)
+
+    def _list(self, group: GroupPlan, statements: list[Statement], shadows: list[Any]) -> tuple[_Listed, Preview]:
+        found = preview(self._runtime, group, statements, shadows)
+        lines = group_lines(group, statements, shadows, found)
+        named = [shadows[slot] for slot in group.slots if shadows[slot].name]
+        for shadow in named:
+            self._names.seen(shadow, self._runtime.rank)
+        listed = self._by_text.get(lines)
+        if listed is None:
+            listed = self._by_text[lines] = _Listed(lines, {shadow.name for shadow in named})
+            self._groups.append(listed)
+        listed.times += 1
+        return listed, found
+
+    def __str__(self) -> str:
+        rt = self._runtime
+        state = "pending" if self._before is None else "executed" if self._done else "executed so far"
+        counts = self.counts
+        if state == "executed so far" and self._before is not None:
+            counts = {name: count - self._before[name] for name, count in self._counted().items()}
+        lines = [f"Array program, {state}, on rank {rt.rank} of {rt.size}"]
+        used = {name for listed in self._groups for name in listed.names}
+        buffers = self._names.lines(used)
+        if buffers:
+            lines += ["", "buffers:", *buffers]
+        for number, listed in enumerate(self._groups, 1):
+            times = "" if listed.times == 1 else f", {listed.times} times"
+            lines += ["", f"loop {number}{times}:", *listed.lines, f"  by        {listed.tier}"]
+        lines += ["", "totals on this rank:"]
+        lines += [f"  {counts[name]:>12,}  {words}" for name, words in _WORDS.items()]
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+
+class _Listed:
+    """A group as text, and how often it was executed."""
+
+    def __init__(self, lines: tuple[str, ...], names: set[str]) -> None:
+        self.lines, self.names, self.times, self.tier = lines, names, 0, ""
+
+
+def _tier(rt: Any, group: GroupPlan, found: Preview) -> str:
+    """By what a group's loop is run."""
+    if found.geometry is None:
+        return "nothing: this rank has no part of it"
+    plan = group.locals.get(found.geometry)
+    if plan is None or not plan.parts:
+        return rt.backend.tier({})
+    return "; ".join(dict.fromkeys(rt.backend.tier(part.memo) for part in plan.parts))
+
+
+class Names:
+    """Names of buffers: b0, b1, … in the order in which they are met; those of buffers that are gone are used again."""
+
+    def __init__(self) -> None:
+        self._known: list[tuple[Any, tuple]] = []  # a weak reference, and what the buffer is like
+        self._texts: list[str] = []
+
+    def of(self, storage: Storage, shadow: Shadow) -> str:
+        """The name of a storage."""
+        like = shadow.shape, shadow.dtype, shadow.layout, shadow.axes
+        for number, (ref, _) in enumerate(self._known):
+            if ref() is storage:
+                return f"b{number}"
+        for number, (ref, other) in enumerate(self._known):
+            if ref() is None and other == like:
+                self._known[number] = weakref.ref(storage), like
+                return f"b{number}"
+        self._known.append((weakref.ref(storage), like))
+        self._texts.append("")
+        return f"b{len(self._known) - 1}"
+
+    def seen(self, shadow: Any, rank: int) -> None:
+        """Take note of what a buffer is like after a group."""
+        self._texts[int(shadow.name[1:])] = buffer_text(shadow, rank)
+
+    def lines(self, used: set[str]) -> list[str]:
+        """A line for each buffer that is used."""
+        return [f"  {f'b{number}':<4}{text}" for number, text in enumerate(self._texts) if f"b{number}" in used]
+
+
+def buffer_text(shadow: Any, rank: int) -> str:
+    """Shape, dtype, layout and margins of a buffer."""
+    layout = shadow.layout
+    order = ""
+    if shadow.axes is not None:  # as the user sees the axes
+        layout = layout.transpose(sorted(range(len(shadow.axes)), key=shadow.axes.__getitem__))
+        order = f", axes {shadow.axes} from outermost to innermost in memory"
+    own = shadow.layout.box(rank)
+    if own is None:
+        here = "nothing here"
+    else:
+        box = own if shadow.axes is None else [own[shadow.axes.index(a)] for a in range(len(own))]
+        here = f"here [{', '.join(f'{lo}:{hi}' for lo, hi in box)}]"
+    if own is not None and shadow.memory is not None and own:
+        sides = [(lo - low, low + n - hi) for (lo, hi), low, n in zip(own, shadow.low, shadow.extent, strict=True)]
+        sides = sides if shadow.axes is None else [sides[shadow.axes.index(a)] for a in range(len(own))]
+        if any(map(any, sides)):
+            here += f" with margins {', '.join(f'{a}+{b}' for a, b in sides)}"
+    return (
+        f"{shadow.dtype} {layout.describe()}; {here}, {bytes_text(shadow.memory.size if shadow.memory else 0)}{order}"
+    )

@@ -1,0 +1,69 @@
+"""The memory budget: what a rank may take for a gathered array, or get by a redistribution."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from math import prod
+from typing import Any
+
+from numpy_dist.engine.memory.limits import Limits
+from numpy_dist.errors import GatherError
+from numpy_dist.layout.layout import Layout
+from numpy_dist.layout.regions import box_shape
+from numpy_dist.settings import config
+
+
+def budget(runtime: Any) -> int:
+    """Bytes that one gathered array may take: ``MEMORY_BUDGET``, or half of the available ones over the local ranks.
+
+    What is available is what control groups (of containers, of batch systems) leave of the machine's memory. The
+    automatic budget is the minimum over the ranks; the first call is collective.
+    """
+    given = config.MEMORY_BUDGET
+    if given:
+        return given
+    found = getattr(runtime, "_budget", None)
+    if found is None:
+        mine = Limits().room().available // 2 // max(1, runtime.comm.node_size)
+        if runtime.size > 1:  # as a message of one length, which does not tell how much there is
+            mine = int(min(runtime.comm.allgather(float(mine))))
+        found = runtime._budget = mine
+    return found
+
+
+_SMALL = 1 << 26  # bytes of a share for which nobody asks what the budget is, which may be collective
+
+
+def check_shares(runtime: Any, layout: Layout, itemsize: int, what: str) -> None:
+    """Refuse a redistribution that would bring a rank more than the budget, on every rank alike.
+
+    Raises
+    ------
+    GatherError
+    """
+    if runtime.size == 1:
+        return
+    largest = _largest_box(layout) * itemsize
+    if config.MEMORY_BUDGET or largest > _SMALL:
+        check_budget(runtime, largest, what)
+
+
+@lru_cache(maxsize=1024)
+def _largest_box(layout: Layout) -> int:
+    """Elements of the largest share."""
+    return max(prod(box_shape(box)) for rank in range(layout.mesh.size) if (box := layout.box(rank)) is not None)
+
+
+def check_budget(runtime: Any, nbytes: int, what: str) -> None:
+    """Refuse what does not fit, on every rank alike.
+
+    Raises
+    ------
+    GatherError
+    """
+    limit = budget(runtime)
+    if nbytes > limit:
+        raise GatherError(
+            f"{what} needs {nbytes} bytes on one rank, but the memory budget is {limit} bytes; "
+            "set NUMPY_DIST_MEMORY_BUDGET or keep the work on shards"
+        )

@@ -1,0 +1,219 @@
+"""Handles: a view over a storage, or a replicated array. `DistArray` is one, registered with the engine."""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any, Self
+
+import numpy as np
+
+from numpy_dist.engine.memory.storage import Storage, Token
+from numpy_dist.ir import structure
+from numpy_dist.ir.statements import Ref
+from numpy_dist.ir.views import View, index_of, slice_of
+
+
+class Shut:
+    """The window of arrays whose elements are not to be had here and now (see `engine.data.windows`)."""
+
+    __slots__ = ()
+
+    readable = writeable = False
+
+
+SHUT = Shut()
+
+
+class Handle:
+    """A distributed array as the engine knows it, the base of `DistArray`: its metadata, and where its data are.
+
+    Attributes
+    ----------
+    _array : ndarray
+        The data itself where the array is replicated; else a meta array, whose values must never be read.
+    _storage : Storage or None
+        None for a replicated array.
+    _ref : Ref or None
+        What statements that read this view refer to; made when it is first needed (`ref_of`).
+    _token : Token or None
+        Keeps the storage's values wanted.
+    _owner : Handle
+        What a view of all the data, or of a replicated array, is a view of; unset where it is none, or nobody knows.
+    _window : Window
+        Whether the elements of a sharded array can be read and written here and now (`engine.data.windows`).
+    _real : ndarray
+        These elements, while the window is readable.
+    """
+
+    __slots__ = ("__weakref__", "_array", "_owner", "_real", "_ref", "_storage", "_token", "_window")
+
+    _array: np.ndarray
+    _owner: Handle
+    _ref: Ref | None
+    _storage: Storage | None
+    _token: Token | None
+    _window: Any
+    _real: np.ndarray
+
+    def _view(self, operation: structure.Operation, *args: Any, **kwargs: Any) -> Self:
+        """The handle of a view that a structural operation makes (see `ir.structure`)."""
+        return self._seen_as(structure.view(self._array, operation, *args, **kwargs))
+
+    def _seen_as(self, array: np.ndarray) -> Self:
+        """The handle of a view of this array, which a structural operation has made of its `_array`."""
+        return view_of_replicated(self, array) if self._storage is None else self._sharded_view(array)
+
+    def _sharded_view(self, array: np.ndarray) -> Self:
+        """The handle of a view of a sharded array; `array` is a meta array."""
+        if not array.itemsize:  # a field without a byte: there is nothing to share
+            return view_of_replicated(self, np.zeros(array.shape, [("it", array.dtype)])["it"])
+        made = object.__new__(type(self))
+        made._array = array
+        storage: Any = self._storage
+        made._storage, made._ref = storage, None
+        made._token, made._window = storage.token, SHUT
+        if storage.owner is None:
+            storage.owner = weakref.ref(self)
+        owner = getattr(self, "_owner", None)
+        if owner is not None:
+            made._owner = owner
+        return made
+
+    def _owned(self, view: Any) -> Any:
+        """A view of this array that the user has asked for; it keeps the array."""
+        view._owner = getattr(self, "_owner", self)
+        return view
+
+
+_handle_class: type[Handle] = Handle
+_new = object.__new__
+
+
+def register_handle_class(cls: type[Handle]) -> None:
+    """Make `cls` what the engine returns."""
+    global _handle_class
+    _handle_class = cls
+
+
+def sharded(storage: Storage, array: np.ndarray) -> Any:
+    """A handle of a view (`array` is a meta array) over a storage."""
+    made = object.__new__(_handle_class)
+    made._array = array
+    made._storage = storage
+    made._ref = None
+    made._token = storage.token
+    made._window = SHUT
+    return made
+
+
+def as_made(view: Any) -> Any:
+    """The view of new memory that the user gets as the array itself: it has no base, whatever its axes are."""
+    if view._storage is not None:
+        view._storage.made_as, view._storage.owner = view._array, None
+    return view
+
+
+def ref_of(handle: Handle) -> Ref:
+    """The ref of a sharded handle's view."""
+    found = handle._ref
+    if found is None:
+        found = handle._ref = Ref(handle._storage, handle._array)
+    return found
+
+
+def selected(handle: Handle, key: Any, as_handle: bool = False) -> Any:
+    """What a basic index selects of a sharded array, if a table can tell; None for other indices.
+
+    Not for handles whose meta array is their own: its flags may be others.
+
+    Returns
+    -------
+    Ref, Handle or None
+        A handle if `as_handle`.
+    """
+    storage: Any = handle._storage
+    ref: Any = handle._ref
+    if ref is None:
+        ref = ref_of(handle)
+    layout = storage.layout
+    view: View = ref._view if ref._layout is layout else ref.view
+    if view.array is not handle._array:
+        return None
+    shape = view.shape
+    kind = type(key)
+    if kind is slice and shape:
+        index: Any = key.indices(shape[0])
+    elif kind is tuple and len(key) == 2 and type(key[0]) is slice and type(key[1]) is slice and len(shape) > 1:
+        index = key[0].indices(shape[0]), key[1].indices(shape[1])
+    else:
+        index = index_of(key, shape)
+        if index is None:
+            return None
+    try:
+        part: Any = view.parts[index]
+    except KeyError:
+        part = slice_of(view, key, index)
+        if part is None:
+            return None
+    array = part.array
+    found: Any = _new(Ref)  # as Ref(storage, array, part) does, in a third of the time
+    found.storage, found.array = storage, array
+    found._view, found._layout = part, layout
+    if not as_handle:
+        return found
+    if storage.owner is None:
+        storage.owner = weakref.ref(handle)
+    made: Any = _new(_handle_class)
+    made._array, made._storage = array, storage
+    made._ref, made._token = found, handle._token
+    made._window = SHUT
+    return handle._owned(made) if part is view else made
+
+
+def replicated(array: np.ndarray) -> Any:
+    """A handle of data that are the same on every rank."""
+    made = object.__new__(_handle_class)
+    made._array = array
+    made._storage = None
+    made._ref = None
+    made._token = None
+    return made
+
+
+def view_of_replicated(x: Handle, array: np.ndarray) -> Any:
+    """The handle of a view of a replicated array."""
+    return x._owned(replicated(array))
+
+
+def plain(x: Any) -> Any:
+    """The data of a replicated handle as an ndarray; what is no handle as it is.
+
+    Raises
+    ------
+    AssertionError
+        For a sharded array, whose data are in no one place.
+    """
+    if not isinstance(x, Handle):
+        return x
+    if x._storage is not None:
+        shape, dtype = x._array.shape, x._array.dtype
+        raise AssertionError(f"a sharded array of shape {shape}, {dtype}, was taken for a replicated one")
+    return x._array
+
+
+def metadata(x: Any) -> Any:
+    """The ndarray that has the shape, dtype, strides and flags of a handle, and nothing else: perhaps a meta array.
+
+    What is no handle as it is.
+    """
+    return x._array if isinstance(x, Handle) else x
+
+
+def is_handle(x: Any) -> bool:
+    """Whether `x` is an array of ours."""
+    return isinstance(x, Handle)
+
+
+def is_sharded(x: Any) -> bool:
+    """Whether `x` is an array of ours that is cut into shards (its `_array` is a meta array)."""
+    return isinstance(x, Handle) and x._storage is not None

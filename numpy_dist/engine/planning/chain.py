@@ -1,0 +1,134 @@
+"""The execution of a chain of groups (see `links`): together where there are kernels, else one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from numpy_dist.backends.base import Chainable, Loop
+from numpy_dist.engine.memory.storage import Storage
+from numpy_dist.engine.planning.group import GroupPlan
+from numpy_dist.engine.planning.local_plan import LocalPlan
+from numpy_dist.engine.planning.part import Part, Present
+from numpy_dist.ir.statements import Statement
+
+_MOST_KEPT = 16
+
+
+class _Member(NamedTuple):
+    """A group that has memory for all that it makes, and whose kernel has its arguments."""
+
+    plan: LocalPlan
+    part: Part
+    statements: list[Statement]
+    results: list[int]  # slots of its reductions' results
+    number: int  # of the group
+
+
+class Chain:
+    """Groups that may run together.
+
+    Parameters
+    ----------
+    groups : sequence of GroupPlan
+    aligned : frozenset of int
+        See `links.ChainPlan`.
+    """
+
+    def __init__(self, groups: Sequence[GroupPlan], aligned: frozenset[int]) -> None:
+        self.groups, self._aligned = groups, aligned
+        self._made: dict[tuple[LocalPlan, ...], Any] = {}
+
+    def run(self, runtime: Any, statements: Sequence[list[Statement]], storages: list[Storage]) -> None:
+        """Execute the groups, whose statements are given."""
+        execution = runtime.execution
+        ready: list[_Member] = []
+        for group, own in zip(self.groups, statements, strict=True):
+            plan = group.locals.get(group.geometry(storages))
+            if plan is None or not self._may_wait(plan):
+                self._launch(runtime, ready, storages)
+                ready = []
+                group.run(runtime, own, storages)
+                execution.finish(group.number + 1)
+                continue
+            try:
+                plan.prepare(runtime, storages, group.number)
+            except MemoryError:
+                self._launch(runtime, ready, storages)  # what was recorded before is there, as it is without chains
+                raise
+            (part,) = plan.parts
+            if part.repeat.fill(*part.arguments(own, storages)):
+                group.prepare_results(runtime, storages)
+                ready.append(_Member(plan, part, own, group.results, group.number))
+            else:
+                self._launch(runtime, ready, storages)
+                ready = []
+                group.finish(runtime, own, plan.compute(Present(runtime, own, storages, {}), []))
+            group.soil(storages)
+            if not ready:
+                execution.finish(group.number + 1)
+        self._launch(runtime, ready, storages)
+
+    def _may_wait(self, plan: LocalPlan) -> bool:
+        """Whether a loop can be run later than it is prepared, and row by row."""
+        if len(plan.parts) != 1 or plan.versions or not isinstance(plan.parts[0].repeat, Chainable):
+            return False
+        (part,) = plan.parts
+        return part.repeat.has_rows(part.shape[0]) and all(donor in self._aligned for _, donor in plan.takes)
+
+    def _launch(self, runtime: Any, members: Sequence[_Member], storages: list[Storage]) -> None:
+        """Run loops that wait."""
+        if not members:
+            return
+        end = members[-1].number + 1
+        runtime.execution.begun = end
+        taken = {donor: slot for member in members for slot, donor in member.plan.takes}
+        lying = _Lying(storages, taken)
+
+        def maker(member: _Member) -> Callable[[], Loop]:
+            return lambda: member.part.loop(Present(runtime, member.statements, lying, {}))[0]
+
+        loops = [maker(member) for member in members]
+        chained = self._chained(members) if len(members) > 1 else None
+        if chained is not None:
+            chained.launch([[lying.array(slot).reshape(-1) for slot in m.results] for m in members], loops)
+            runtime.execution.finish(end)
+            return
+        for member, loop in zip(members, loops, strict=True):
+            for slot, partial in zip(member.results, member.part.repeat.launch(loop), strict=True):
+                array = lying.array(slot)
+                array[...] = partial.reshape(array.shape)
+        runtime.execution.finish(end)
+
+    def _chained(self, members: Sequence[_Member]) -> Any:
+        """The loops as one; None if there is none, or not yet."""
+        key = tuple(member.plan for member in members)
+        found = self._made.get(key)
+        if found is None:
+            first, *others = (member.part.repeat for member in members)
+            rows = members[0].part.shape[0]
+            found = first.chain(others, rows)
+            if found is not None:
+                if len(self._made) >= _MOST_KEPT:
+                    del self._made[next(iter(self._made))]
+                self._made[key] = found
+        return found
+
+
+class _Lying:
+    """Storages by slot as loops find them that wait: a later one may have taken their memory over."""
+
+    def __init__(self, storages: list[Storage], taken: dict[int, int]) -> None:
+        self._storages, self._taken = storages, taken
+
+    def __getitem__(self, slot: int) -> Storage:
+        while slot in self._taken:
+            slot = self._taken[slot]
+        return self._storages[slot]
+
+    def array(self, slot: int) -> np.ndarray:
+        """All that a storage has here, which may lie in another one's memory."""
+        own = self._storages[slot]
+        return own.pool.memory.array(self[slot].memory, own.extent, own.dtype)

@@ -1,0 +1,210 @@
+"""A loop in one box of its iteration space: where its operands lie, and how it is run again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from numpy_dist.backends.base import Loop, ReduceStep, Step, Temp, arrays_of
+from numpy_dist.engine.events import floating
+from numpy_dist.engine.memory.storage import Storage
+from numpy_dist.engine.memory.views import AllocationView, window
+from numpy_dist.engine.planning.transfer import Fetched
+from numpy_dist.ir.statements import Reduction, Statement
+from numpy_dist.layout.regions import Box
+from numpy_dist.layout.views import ViewMap
+
+# What an operand lies in: a storage's memory, what was its memory before a new version was made for this loop, what was
+# fetched, and arrays of the loop's own (results that are copied afterwards).
+MEMORY, OLD, FETCHED, ASIDE = range(4)
+
+
+class PartOperand(NamedTuple):
+    """One array of the loop.
+
+    Attributes
+    ----------
+    over : int
+        One of the above.
+    which
+        The storage's slot, or the key of the view that was fetched.
+    itemsize, low, extent, steps, vmap, dtype
+        See `views.window`.
+    """
+
+    over: int
+    which: Any
+    itemsize: int
+    low: tuple[int, ...]
+    extent: tuple[int, ...]
+    steps: tuple[int, ...] | None
+    vmap: ViewMap
+    dtype: np.dtype
+
+    def window(self, box: Box) -> AllocationView:
+        """Where a box of it lies."""
+        return window(self.itemsize, self.low, self.extent, self.steps, self.vmap, box, self.dtype)
+
+
+class Present(NamedTuple):
+    """What a loop is run with."""
+
+    runtime: Any
+    statements: list[Statement]
+    storages: Any  # by slot
+    fetched: dict[tuple, Fetched]
+
+    def under(self, operand: PartOperand) -> Any:
+        """The allocation that an operand lies in."""
+        if operand.over == MEMORY:
+            return self.storages[operand.which].memory
+        if operand.over == OLD:
+            spare = self.storages[operand.which].spare
+            assert spare is not None
+            return spare[0]
+        return self.fetched[operand.which].block
+
+
+class Body:
+    """What a loop consists of in one cell of its iteration space.
+
+    Attributes
+    ----------
+    box : Box
+        The cell.
+    numbers : sequence of int
+        The statements that run there.
+    operands : list of PartOperand
+    steps : list
+        For each of these statements its operands: numbers, temporaries, and None for scalars.
+    copies, filled : list of (int, int)
+        Targets and sources, copied after the loop, and before it for masked writes.
+    """
+
+    def __init__(self, box: Box, numbers: Sequence[int]) -> None:
+        self.box, self.numbers = box, numbers
+        self.operands: list[PartOperand] = []
+        self.steps: list[tuple] = []
+        self.copies: list[tuple[int, int]] = []
+        self.filled: list[tuple[int, int]] = []
+
+
+class Part:
+    """The loop in one box.
+
+    Parameters
+    ----------
+    body : Body
+    box : Box
+
+    Attributes
+    ----------
+    repeat
+        How the backend runs it again, if it can (see `backends.base.Repeat`).
+    places : list of (int, bool, int)
+        Of the operands whose addresses that wants: the slot, whether the old version is meant, and the offset.
+    scalars : list of (int, int)
+        The same of scalars: statements and inputs.
+    memo : dict
+        What the backend keeps for this loop.
+    """
+
+    def __init__(self, body: Body, box: Box) -> None:
+        self._body = body
+        self.box = box
+        self.shape = tuple(hi - lo for lo, hi in box)
+        self.windows = [operand.window(box) for operand in body.operands]
+        self.memo: dict[str, Any] = {}
+        self.repeat: Any = None
+        self.places: list[tuple[int, bool, int]] = []
+        self.scalars: list[tuple[int, int]] = []
+
+    def run(self, present: Present, later: list[tuple[np.ndarray, np.ndarray]]) -> Sequence[np.ndarray]:
+        """Run the loop; what is to be copied when all parts have run is added to `later`."""
+        repeat, execution = self.repeat, present.runtime.execution
+        if repeat is not None:
+            addresses, scalars = self.arguments(present.statements, present.storages)
+            execution.begun = execution.number + 1
+            partials = repeat.again(addresses, scalars, lambda: self.loop(present)[0])
+            if partials is not None:
+                return partials
+        loop, arrays = self.loop(present)
+        execution.begun = execution.number + 1
+        for target, source in self._body.filled:
+            present.runtime.backend.memory.copy(arrays[target], arrays[source])
+        repeat = present.runtime.backend.run(loop)
+        if repeat is not None and self.repeat is None:
+            self._keep(repeat, loop, arrays)
+        later += [(arrays[target], arrays[source]) for target, source in self._body.copies]
+        return [step.partial for step in loop.steps if isinstance(step, ReduceStep)]
+
+    def _keep(self, repeat: Any, loop: Loop, arrays: list[np.ndarray]) -> None:
+        """Remember how to run the loop again, if all that it touches lies in storages."""
+        body = self._body
+        if body.filled or body.copies or any(o.over == FETCHED for o in body.operands):
+            return
+        numbers = {id(array): number for number, array in enumerate(arrays)}
+        order = [numbers[id(array)] for array in arrays_of(loop, lambda x: id(x) in numbers)]
+        chosen = [order[number] for number in repeat.operands]
+        lies = [(body.operands[number], self.windows[number].offset) for number in chosen]
+        self.places = [(operand.which, operand.over == OLD, offset) for operand, offset in lies]
+        self.scalars = [(body.numbers[step], position) for step, position in repeat.scalars]
+        self.repeat = repeat
+
+    def arguments(self, statements: list[Statement], storages: list[Storage]) -> tuple[list[int], list[Any]]:
+        """The addresses and the scalars that `repeat` needs."""
+        addresses = [address_of(storages[slot], old) + offset for slot, old, offset in self.places]
+        return addresses, [statements[number].inputs[position] for number, position in self.scalars]
+
+    def loop(self, present: Present) -> tuple[Loop, list[np.ndarray]]:
+        """The loop over arrays, and the arrays by the numbers of the operands."""
+        body, memory = self._body, present.runtime.backend.memory
+        arrays = [
+            memory.empty(place.shape, place.dtype)
+            if operand.over == ASIDE
+            else place.over(present.under(operand), memory)
+            for operand, place in zip(body.operands, self.windows, strict=True)
+        ]
+        statements = present.statements
+        steps: list[Step | ReduceStep] = []
+        for number, (inputs, outputs, where) in zip(body.numbers, body.steps, strict=True):
+            statement = statements[number]
+            mask = None if where is None else _at(where, arrays)
+            if isinstance(statement, Reduction):
+                kept = tuple(1 if axis in statement.axes else n for axis, n in enumerate(self.shape))
+                partial = memory.empty(kept, statement.dtype)
+                steps.append(ReduceStep(statement.op, _at(inputs[0], arrays), partial, statement.axes, mask, number))
+            else:
+                given = statement.inputs
+                values = tuple([given[k] if x is None else _at(x, arrays) for k, x in enumerate(inputs)])
+                targets = tuple([_at(x, arrays) for x in outputs])
+                steps.append(Step(statement.op, values, targets, mask, statement.options, number))
+        watched = frozenset().union(*(statements[number].errstate.watched for number in body.numbers))
+        if memory.late_events:  # by then the program has dropped them
+            statements = list(statements)
+        return Loop(self.shape, steps, reporter(present.runtime, statements), watched, self.memo), arrays
+
+
+def address_of(storage: Storage, old: bool) -> int:
+    """Where a storage's memory lies, or what was its memory before a new version was made."""
+    return (storage.spare[0] if old else storage.memory).address  # type: ignore[index]
+
+
+def _at(x: Any, arrays: list[np.ndarray]) -> Any:
+    """An operand by its number, or a temporary."""
+    return x if type(x) is Temp else arrays[x]
+
+
+def reporter(runtime: Any, statements: list[Statement]) -> Callable[[int, str], None]:
+    """What takes note of a floating-point event of the statement with a number."""
+
+    def report(number: int, kind: str) -> None:
+        statement = statements[number]
+        name = "reduce" if isinstance(statement, Reduction) else statement.op.name
+        met = floating.event(statement.serial, kind, name, statement.errstate, statement.site)
+        same = not isinstance(statement, Reduction) and statement.outputs[0].storage.layout.is_replicated
+        runtime.program.note(met, alike=same)
+
+    return report

@@ -1,0 +1,1 @@
+"""Recording: NumPy's calls become statements."""

@@ -1,0 +1,294 @@
+"""Plans: what recording a statement worked out, kept for statements that differ in their storages only.
+
+A statement is recorded in one of two ways. The first of its kind goes through `record`: NumPy's rules give shape and
+dtypes, the layouts give its iteration space, and `remember` keeps what came out under a key. The key holds the
+operation, the view of `out` if there is one, and for each operand its view or the type of the scalar: views are
+interned, hence compared by identity, and know shape, strides, dtype and layout. Every further one finds its plan and is
+*replayed*: new objects for what is its own (storage, handle, ref, statement) are filled from the plan.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from numpy_dist.engine.memory import handle as handles
+from numpy_dist.engine.memory.handle import SHUT, Handle, ref_of
+from numpy_dist.engine.memory.storage import Storage, Token
+from numpy_dist.engine.scheduling.runtime import current, runtime
+from numpy_dist.ir.ops import Op
+from numpy_dist.ir.statements import NO_OPTIONS, SCALAR_KINDS, Elementwise, Reduction, Ref, scalar_form
+from numpy_dist.settings import config
+
+Bounds = tuple[tuple[int, Any, Any], ...]
+_COMPARISONS = frozenset((np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal))
+_WEAK = frozenset((int, float, complex))
+DOUBLES = frozenset("dDG")  # dtypes that take Python's integers as its floats
+_MOST_DOUBLE = float(np.finfo(float).max)
+_new = object.__new__
+_current, _thread = current.get, threading.get_ident
+
+
+def bounds_of(op: Op, operands: Sequence[Any], loop: tuple[np.dtype, ...]) -> Bounds:
+    """For each Python number among the operands that its dtype may not hold: its position, and that dtype's limits."""
+    if op.ufunc is None:
+        return ()
+    found: list[tuple[int, Any, Any]] = []
+    for position, x in enumerate(operands):
+        if type(x) not in _WEAK:
+            continue
+        kind = loop[position]
+        if kind.kind in "iu":
+            if type(x) is int and op.ufunc not in _COMPARISONS:
+                info = np.iinfo(kind)
+                found.append((position, int(info.min), int(info.max)))
+        elif kind.char in "efF":
+            most = float(np.finfo(kind).max)
+            found.append((position, -most, most))
+        elif type(x) is int and kind.char in DOUBLES:
+            found.append((position, -_MOST_DOUBLE, _MOST_DOUBLE))
+    return tuple(found)
+
+
+def within(bounds: Bounds, operands: Sequence[Any]) -> bool:
+    """Whether Python's numbers fit into the loop; not for sure where this is False: infinity fits."""
+    for position, low, high in bounds:
+        x = operands[position]
+        if type(x) is complex:
+            x = max(abs(x.real), abs(x.imag))
+        if not low <= x <= high:
+            return False
+    return True
+
+
+class StatementPlan:
+    """Everything about a statement with one output but its storages and scalars.
+
+    Attributes
+    ----------
+    creates, space, form
+        The statement's.
+    now : bool
+        Whether it executes at once, since its values can raise.
+    bounds : tuple
+        Between which values Python's numbers must lie for the plan to hold.
+    spread : tuple
+        For each operand that is broadcast the array and the view that are read, else None; empty where none is.
+    shape, dtype, layout, nbytes, axes
+        Of the storage that it makes.
+    array, view
+        Of the handle that it makes.
+    """
+
+    __slots__ = (
+        "array",
+        "axes",
+        "bounds",
+        "creates",
+        "dtype",
+        "form",
+        "layout",
+        "nbytes",
+        "now",
+        "shape",
+        "space",
+        "spread",
+        "view",
+    )
+
+    def __init__(self, statement: Elementwise, result: Any, now: bool, bounds: Bounds, spread: tuple) -> None:
+        self.creates, self.space, self.form = statement.creates, statement.space, statement.form
+        self.now, self.bounds, self.spread = now, bounds, spread
+        storage = result._storage
+        self.shape, self.dtype, self.layout = storage.shape, storage.dtype, storage.layout
+        self.axes, self.nbytes = storage.axes, storage.nbytes
+        self.array, self.view = result._array, ref_of(result).view
+
+
+PLANS: dict[Any, StatementPlan] = {}
+_MOST = 4096
+MOST_INPUTS = 3
+
+
+def remember(
+    statement: Elementwise,
+    operands: Sequence[Any],
+    result: Any,
+    result_dtype: np.dtype | None,
+    now: bool,
+    bounds: Bounds,
+) -> None:
+    """Keep the plan of a statement that was recorded with no options and reads its operands' own storages.
+
+    All plans are forgotten when there are too many.
+    """
+    (out,) = statement.outputs
+    owns = [ref_of(x) if isinstance(x, Handle) else None for x in operands]
+    forms = [scalar_form(x) if own is None else own.view for x, own in zip(operands, owns, strict=True)]
+    if len(forms) > MOST_INPUTS:
+        return
+    spread = tuple(
+        None if own is None or read is own else (read.array, read.view)
+        for read, own in zip(statement.inputs, owns, strict=True)
+    )
+    made_of = result_dtype if statement.creates[0] else out.view
+    if len(PLANS) > _MOST:
+        PLANS.clear()
+    plan = StatementPlan(statement, result, now, bounds, spread if any(spread) else ())
+    PLANS[statement.op, made_of, *[None] * (MOST_INPUTS - len(forms)), *forms] = plan
+
+
+def target_of(out: Handle) -> Ref | None:
+    """The ref of a sharded array that a replayed statement may write; None if its flags must be looked at."""
+    ref = out._ref
+    if ref is None:
+        ref = ref_of(out)
+    view = ref.view
+    return ref if view.writeable and view.array is out._array else None
+
+
+def _result(plan: StatementPlan | ReductionPlan, pool: Any, cls: type[Handle]) -> Any:
+    """A storage without memory and its handle: `__new__` and assignments in place of three constructors.
+
+    No more than three assignments to a line, since Python would make a tuple of four.
+    """
+    array = plan.array
+    layout = plan.layout
+    storage = _new(Storage)
+    storage.shape, storage.dtype, storage.layout = plan.shape, plan.dtype, layout
+    storage.nbytes, storage.axes, storage.pool = plan.nbytes, plan.axes, pool
+    storage.movable = True
+    token = storage.token = Token()
+    ref: Any = _new(Ref)
+    ref.storage, ref.array = storage, array
+    ref._view, ref._layout = plan.view, layout
+    made: Any = _new(cls)
+    made._array, made._storage = array, storage
+    made._ref, made._token = ref, token
+    made._window = SHUT
+    return made
+
+
+def _broadcast(own: Ref, array: np.ndarray, view: Any) -> Ref:
+    """What a statement reads of an operand that is broadcast."""
+    ref: Any = _new(Ref)
+    ref.storage, ref.array = own.storage, array
+    ref._view, ref._layout = view, own.storage.layout
+    return ref
+
+
+def replay(op: Op, inputs: tuple, target: Ref | None = None, result_dtype: Any = None, depth: int = 2) -> Any:
+    """Record a statement that is planned already: a long function, since in Python a call costs as much as ten lines.
+
+    Returns the new array, or `target`; None if there is no plan, and nothing was recorded.
+
+    Parameters
+    ----------
+    target : Ref or None
+        What is written (see `target_of`); None for a new array.
+    depth : int
+        How many frames up the user's is, at least: 2 where an operator calls, whose caller is the user.
+    """
+    # What the statement reads (three operands at most, the last one in `third`), and what of them is in the key.
+    cls = handles._handle_class
+    nothing: Any = None
+    first = second = third = of_first = of_second = of_third = nothing
+    for x in inputs:
+        first = second
+        second = third
+        of_first = of_second
+        of_second = of_third
+        kind = type(x)
+        if kind is not cls:
+            if kind in SCALAR_KINDS:
+                third, of_third = x, kind
+                continue
+            if not isinstance(x, Handle):
+                if not isinstance(x, np.generic):
+                    return None
+                third, of_third = x, x.dtype
+                continue
+        storage: Any = x._storage
+        if storage is None:
+            return None
+        third = x._ref
+        if third is None:
+            third = ref_of(x)
+        of_third = third._view if third._layout is storage.layout else third.view
+    made_of = result_dtype if target is None else target.view
+    plan = PLANS.get((op, made_of, of_first, of_second, of_third))
+    if plan is None or (plan.bounds and not within(plan.bounds, inputs)):
+        return None
+    reads: tuple = (second, third) if op.nin == 2 else (third,) if op.nin == 1 else (first, second, third)
+    if plan.spread:
+        reads = tuple([x if way is None else _broadcast(x, *way) for x, way in zip(reads, plan.spread, strict=True)])
+    rt = _current()
+    if rt is None or rt.thread != _thread():
+        rt = runtime()
+    if target is None:
+        made = _result(plan, rt.pool, cls)
+        out = made._ref
+    else:
+        made = out = target
+    statement = _new(Elementwise)
+    statement.op, statement.inputs, statement.outputs = op, reads, (out,)
+    statement.creates, statement.space, statement.form = plan.creates, plan.space, plan.form
+    statement.where, statement.options = None, NO_OPTIONS
+    rt.program.append(statement, plan.now, depth)
+    return made
+
+
+REDUCTIONS: dict[Any, ReductionPlan] = {}
+
+
+class ReductionPlan:
+    """Everything about a reduction of a view without options but its storages.
+
+    Attributes
+    ----------
+    op, reduced, partial, space, keepdims, form
+        The statement's; `reduced` are its axes and `partial` is its dtype.
+    shape, dtype, layout, nbytes, axes, array, view
+        Of the storage and the handle that it makes.
+    """
+
+    def __init__(self, statement: Reduction, result: Any) -> None:
+        self.op, self.reduced, self.partial = statement.op, statement.axes, statement.dtype
+        self.space, self.keepdims, self.form = statement.space, statement.keepdims, statement.form
+        storage = result._storage
+        self.shape, self.dtype, self.layout = storage.shape, storage.dtype, storage.layout
+        self.axes, self.nbytes = storage.axes, storage.nbytes
+        self.array, self.view = result._array, ref_of(result).view
+
+
+def reduction_key(ufunc: np.ufunc, x: Handle, axis: Any, dtype: Any, keepdims: bool) -> tuple | None:
+    """What a reduction without `out`, `where` and `initial` depends on; None where it is not kept."""
+    if not (axis is None or type(axis) is int or (type(axis) is tuple and all(type(a) is int for a in axis))):
+        return None  # 1.0 == 1, but is no axis
+    if not (dtype is None or isinstance(dtype, np.dtype | type | str)):
+        return None  # fields, which cannot be hashed: NumPy refuses them
+    return ufunc, ref_of(x).view, axis, dtype, keepdims, config.MIN_SHARD_BYTES
+
+
+def remember_reduction(key: tuple, statement: Reduction, result: Any) -> None:
+    """Keep the plan of a reduction; all plans are forgotten when there are too many."""
+    if len(REDUCTIONS) > _MOST:
+        REDUCTIONS.clear()
+    REDUCTIONS[key] = ReductionPlan(statement, result)
+
+
+def replay_reduction(plan: ReductionPlan, x: Handle) -> Any:
+    """Record a reduction that is planned already; returns its result."""
+    rt = runtime()
+    made = _result(plan, rt.pool, handles._handle_class)
+    made._storage.movable = False
+    statement = _new(Reduction)
+    statement.op, statement.inputs, statement.outputs = plan.op, (ref_of(x),), (made._ref,)
+    statement.where, statement.options, statement.initial = None, NO_OPTIONS, None
+    statement.axes, statement.dtype, statement.keepdims = plan.reduced, plan.partial, plan.keepdims
+    statement.space, statement.form = plan.space, plan.form
+    rt.program.append(statement, depth=2)
+    return made

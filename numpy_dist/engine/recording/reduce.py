@@ -1,0 +1,292 @@
+"""Recording of reductions: which dtype, which shape, who owns the result.
+
+Elements are not grouped as NumPy does: where the factors of a part of a product overflow or vanish, the result is inf,
+NaN or 0, though NumPy's order of multiplication may stay in range, and the other way round: `np.prod` asks beforehand.
+"""
+
+from __future__ import annotations
+
+import warnings
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from numpy_dist.engine.data.gather import gather, item
+from numpy_dist.engine.data.ingest import from_global, make_storage, shardable
+from numpy_dist.engine.events.floating import told_as
+from numpy_dist.engine.memory.handle import Handle, is_sharded, metadata, plain, ref_of
+from numpy_dist.engine.recording.copies import assign, copy, fits
+from numpy_dist.engine.recording.plans import REDUCTIONS, reduction_key, remember_reduction, replay_reduction
+from numpy_dist.engine.recording.record import (
+    can_raise,
+    choose,
+    is_real_part,
+    mask_of,
+    numpy_error,
+    operand_of,
+    read_of,
+    warn_of_real_part,
+    wrap,
+)
+from numpy_dist.engine.scheduling.runtime import Runtime, runtime
+from numpy_dist.ir import structure
+from numpy_dist.ir.meta_arrays import Unshardable
+from numpy_dist.ir.ops import COPY, op_of
+from numpy_dist.ir.rules import memory_axes
+from numpy_dist.ir.statements import Reduction
+from numpy_dist.layout.layout import Copies, Cut, Layout
+from numpy_dist.settings import config
+
+_REDUCIBLE = frozenset(
+    (
+        np.add,
+        np.multiply,
+        np.maximum,
+        np.minimum,
+        np.fmax,
+        np.fmin,
+        np.logical_and,
+        np.logical_or,
+        np.logical_xor,
+        np.bitwise_and,
+        np.bitwise_or,
+        np.bitwise_xor,
+        np.gcd,
+        np.lcm,
+    )
+)
+
+
+def reducible(ufunc: np.ufunc, dtype: np.dtype) -> bool:
+    """Whether `reduction` can do a ufunc: associative ones, whose partial results may be folded in any grouping."""
+    return ufunc in _REDUCIBLE and shardable(dtype)
+
+
+def reduction(
+    ufunc: np.ufunc,
+    x: Any,
+    axis: Any = 0,
+    dtype: Any = None,
+    out: Any = None,
+    keepdims: bool = False,
+    initial: Any = np._NoValue,
+    where: Any = True,
+) -> Any:
+    """Record ``ufunc.reduce``.
+
+    Parameters
+    ----------
+    ufunc : numpy.ufunc
+        One that is `reducible`.
+    x, axis, dtype, out, keepdims, initial, where
+        NumPy's; ``axis=None`` reduces over all axes.
+
+    Returns
+    -------
+    handle or scalar
+        A scalar executes the program and is collective (one allgather of partial results).
+
+    Raises
+    ------
+    Unshardable
+        If the results are Python objects.
+
+    Notes
+    -----
+    Ranks reduce their shards, one sweep fused with the element-wise work before it, and the owners of the result fold
+    partial results in rank order. Float sums are within NumPy's error and depend on shape, layout and rank count only.
+    """
+    keepdims, where = bool(keepdims), mask_of(where)
+    out = out[0] if isinstance(out, tuple) else out
+    if not (is_sharded(x) or is_sharded(where)):
+        return _at_once(ufunc, x, axis, dtype, out, keepdims, initial, where)
+    usual = out is None and where is True and initial is np._NoValue
+    key = reduction_key(ufunc, x, axis, dtype, keepdims) if usual else None
+    if (plan := REDUCTIONS.get(key)) is not None:
+        return _scalar_or_array(replay_reduction(plan, x))
+    start = {} if initial is np._NoValue else {"initial": initial}
+    kwargs = {"axis": axis, "dtype": dtype, "keepdims": keepdims, "where": where, **start}
+    array = metadata(x) if isinstance(x, Handle) else np.asarray(x)
+    axes = _axes(ufunc, x, array.ndim, kwargs)
+    wanted, target = None if dtype is None else np.dtype(dtype), None if out is None else metadata(out).dtype
+    kind = _loop_dtype(ufunc, array.dtype, wanted, target)
+    if not shardable(kind):
+        raise Unshardable(kind)
+    if is_real_part(array.dtype, kind):
+        warn_of_real_part()
+        x, key = x._view(structure.attribute, "real") if isinstance(x, Handle) else array.real, None
+    # Sums are wider within: what is too large overflows before. What a mask leaves out is cast, too, and may warn.
+    narrow = kind == np.float16 != array.dtype or where is not True and array.dtype.kind in "fc" and kind.kind in "iu"
+    if narrow and is_sharded(x):
+        with told_as("reduce"):
+            x, key = copy(x, dtype=kind), None
+    array = metadata(x) if isinstance(x, Handle) else np.asarray(x)
+    shape = tuple(1 if a in axes else n for a, n in enumerate(array.shape) if keepdims or a not in axes)
+    mask = None if where is True else np.shape(metadata(where))
+    if mask is not None and (len(mask) > array.ndim or not fits(mask, array.shape)):
+        numpy_error(ufunc.reduce, (x,), kwargs)
+    if _lacks_a_value(ufunc, array.shape, axes, initial, where):
+        numpy_error(ufunc.reduce, (x,), kwargs)
+    if out is not None and metadata(out).shape != shape:
+        numpy_error(ufunc.reduce, (x,), {**kwargs, "out": out})
+    if ufunc is np.add and kind.kind in "fc" and array.ndim and (parts := _negative_zeros(start.get("initial"))):
+        made = reduction(ufunc, x, axis, kind, None, True, where=where)
+        _keep_signs(made, np.astype(x, kind, copy=False), axes, where, parts)
+        made = made if keepdims else made._view(np.ndarray.squeeze, axes)
+    else:
+        made = _append(ufunc, x, array, axes, kind, keepdims, start.get("initial"), where, shape, key)
+    if out is None:
+        return _scalar_or_array(made)
+    _deliver(made, out)
+    return out
+
+
+def _negative_zeros(initial: Any) -> tuple[str, ...]:
+    """The parts, "real" and "imag", of which an initial value of a sum has negative zeros."""
+    if not isinstance(initial, float | complex | np.inexact) or initial != 0:
+        return ()
+    return tuple(part for part in ("real", "imag") if np.signbit(getattr(initial, part)))
+
+
+def _keep_signs(sums: Any, x: Any, axes: tuple[int, ...], where: Any, parts: tuple[str, ...]) -> None:
+    """Make sums negative zeros, whose terms all are, as the initial value is: the engine's sums begin with 0."""
+    for part in parts:
+        if part == "imag" and sums.dtype.kind != "c":
+            continue
+        terms = getattr(x, part)
+        negative = np.logical_and(terms == 0, np.signbit(terms))
+        assign(getattr(sums, part), -0.0, where=np.all(negative, axis=axes, keepdims=True, where=where))
+
+
+def _scalar_or_array(made: Any) -> Any:
+    return item(made) if made._array.shape == () else made
+
+
+def _lacks_a_value(
+    ufunc: np.ufunc, given: tuple[int, ...], axes: tuple[int, ...], initial: Any, where: Any
+) -> bool:
+    """Whether some result would have nothing to begin with, which NumPy refuses, also where there are no results."""
+    if ufunc.identity is not None or initial not in (np._NoValue, None):
+        return False
+    return where is not True or any(given[a] == 0 for a in axes)
+
+
+def _axes(ufunc: np.ufunc, x: Any, ndim: int, kwargs: dict[str, Any]) -> tuple[int, ...]:
+    """The reduced axes; NumPy lets `axis` be 0 or -1 for an array without axes."""
+    axis = kwargs["axis"]
+    if axis is None or (ndim == 0 and axis in (0, -1)):
+        return tuple(range(ndim))
+    try:
+        return np.lib.array_utils.normalize_axis_tuple(axis, ndim)
+    except (ValueError, TypeError):
+        numpy_error(ufunc.reduce, (x,), kwargs)
+
+
+def _deliver(made: Any, out: Any) -> None:
+    if is_sharded(out):
+        assign(out, made)
+    else:
+        plain(out)[...] = gather(made)
+
+
+def _at_once(ufunc: Any, x: Any, axis: Any, dtype: Any, out: Any, keepdims: bool, initial: Any, where: Any) -> Any:
+    options = {} if initial is np._NoValue else {"initial": initial}
+    values = plain(x)
+    if is_sharded(out):
+        made = ufunc.reduce(values, axis, dtype, None, keepdims, where=plain(where), **options)
+        if np.shape(made) != out._array.shape:
+            numpy_error(ufunc.reduce, (x, axis, dtype, out, keepdims), {"where": where, **options})
+        assign(out, wrap(made))
+        return out
+    result = ufunc.reduce(
+        values, axis, dtype, None if out is None else plain(out), keepdims, where=plain(where), **options
+    )
+    return out if out is not None else wrap(result)
+
+
+@lru_cache(maxsize=1024)
+def _loop_dtype(ufunc: np.ufunc, kind: np.dtype, dtype: np.dtype | None, out: np.dtype | None) -> np.dtype:
+    """Dtype of the result before it is cast to `out`, by NumPy itself on one element (so errors are NumPy's)."""
+    probe = np.ones(1, kind)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", np.exceptions.ComplexWarning)  # see `warn_of_real_part`
+        if out is not None:
+            ufunc.reduce(probe, dtype=dtype, out=np.empty((), out))
+            if dtype is None:  # the target takes part in the choice of the loop, and small integers are not widened
+                return ufunc.resolve_dtypes((out, kind, None), reduction=True, casting="unsafe")[-1]
+        return ufunc.reduce(probe, dtype=dtype, keepdims=True).dtype
+
+
+def _append(
+    ufunc: np.ufunc,
+    x: Any,
+    array: np.ndarray,
+    axes: tuple[int, ...],
+    kind: np.dtype,
+    keepdims: bool,
+    initial: Any,
+    where: Any,
+    shape: tuple[int, ...],
+    key: tuple | None,
+) -> Any:
+    rt = runtime()
+    if is_sharded(x) and can_raise(COPY, (array.dtype,), (kind,)):  # a text that is no number, on some ranks only
+        x, key = copy(x, dtype=kind), None
+        array = x._array
+    source = operand_of(x) if isinstance(x, Handle | np.ndarray) else array
+    if not isinstance(source, Handle | np.ndarray):
+        source = array
+    lead: Any = source if is_sharded(source) else where
+    if lead._array.shape != array.shape and is_sharded(source) is False:
+        source = from_global(array, rt.default_layout(array.shape))
+        lead = source
+    layout, space = choose(rt, [lead], (None,), True, array.shape, kind.itemsize)
+    ref = read_of(rt, source, array.shape, space)
+    mask = None
+    if where is not True:
+        operand = operand_of(where)
+        mask = read_of(
+            rt, operand if isinstance(operand, Handle | np.ndarray) else np.asarray(operand), array.shape, space
+        )
+    partial = np.dtype(np.float32) if kind.char == "e" and ufunc in (np.add, np.multiply) else kind
+    out_layout = _result_layout(rt, layout, axes, shape, keepdims, kind.itemsize)
+    made = make_storage(shape, kind, out_layout, _memory_axes(array, metadata(where), axes, keepdims))
+    statement = Reduction(op_of(ufunc), ref, ref_of(made), mask, axes, partial, initial, space, keepdims)
+    if key is not None and ref is ref_of(x):
+        remember_reduction(key, statement, made)
+    rt.program.append(statement)
+    return made
+
+
+def _memory_axes(array: np.ndarray, where: Any, axes: tuple[int, ...], keepdims: bool) -> tuple[int, ...] | None:
+    """Memory order of a result: that of the operands (NumPy iterates over these), without the axes that go."""
+    order = memory_axes([array] if where is True else [array, np.asarray(where)], array.shape)
+    if order is None or keepdims:
+        return order
+    kept = [a for a in order if a not in axes]
+    places = {a: place for place, a in enumerate(sorted(kept))}
+    order = tuple(places[a] for a in kept)
+    return None if order == tuple(range(len(kept))) else order
+
+
+def _result_layout(
+    rt: Runtime, layout: Layout, axes: tuple[int, ...], shape: tuple[int, ...], keepdims: bool, itemsize: int
+) -> Layout:
+    """The operand's layout without the reduced axes; the default one where a large result would lie on every rank."""
+    dims: list[Any] = []
+    reduced = False
+    for dim in layout.dims:
+        if not isinstance(dim, Cut):
+            dims.append(dim)
+        elif dim.axis in axes:
+            dims.append(Copies())
+            reduced = True
+        else:
+            dims.append(dim if keepdims else Cut(dim.axis - sum(a < dim.axis for a in axes), dim.points))
+    nbytes = itemsize
+    for n in shape:
+        nbytes *= n
+    if reduced and shape and nbytes >= max(config.MIN_SHARD_BYTES, 1) and rt.size > 1:
+        return rt.default_layout(shape)
+    return Layout(shape, layout.mesh, tuple(dims))

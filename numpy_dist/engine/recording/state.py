@@ -1,0 +1,42 @@
+"""Asking the engine: counters, layouts, and execution on request."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from numpy_dist.engine.memory.handle import Handle, is_sharded
+from numpy_dist.engine.scheduling.counters import EngineCounters
+from numpy_dist.engine.scheduling.runtime import runtime
+from numpy_dist.ir.views import view_of
+from numpy_dist.layout.layout import Layout
+
+
+def counters() -> EngineCounters:
+    """The calling rank's counters."""
+    return runtime().counters
+
+
+def force(*handles: Handle) -> None:
+    """Execute the pending program as far as these arrays need it."""
+    for x in handles:
+        if is_sharded(x):
+            runtime().program.force(x._storage)  # type: ignore[arg-type]
+
+
+def flush() -> None:
+    """Execute the whole pending program."""
+    runtime().program.run()
+
+
+def layout_of(x: Handle) -> Layout | None:
+    """The layout of an array, which is final from now on; None for a view whose owners are no layout."""
+    if x._storage is None:
+        return runtime().replicated_layout(x._array.shape)
+    x._storage.movable = False
+    return view_of(x._storage.layout, x._storage.dtype.itemsize, x._array).exact_layout
+
+
+def default_layout(shape: Sequence[int], itemsize: int = 1, **choice: Any) -> Layout:
+    """The layout of new arrays of this shape at this number of ranks; `choice` is ``split=`` or ``mesh=``."""
+    return runtime().default_layout(tuple(shape), **choice)

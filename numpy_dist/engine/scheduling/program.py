@@ -1,0 +1,545 @@
+"""The pending program of a rank: statements that were recorded and not yet executed."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+import weakref
+from bisect import bisect_right
+from collections.abc import Collection, Iterable, Sequence
+from operator import attrgetter
+from types import FrameType
+from typing import Any, cast
+
+from numpy_dist.comm.portable import first_error, portable_error
+from numpy_dist.comm.supervision.signals import Postponed
+from numpy_dist.engine.events import floating
+from numpy_dist.engine.events.filters import CONTEXT_AWARE, Filters, current_filters
+from numpy_dist.engine.events.sites import LATEST, search, site_of
+from numpy_dist.engine.memory.storage import Storage
+from numpy_dist.engine.scheduling.deferred import Deferred
+from numpy_dist.engine.scheduling.execution import Execution
+from numpy_dist.engine.scheduling.lost import cannot_run, propagate, reason
+from numpy_dist.engine.scheduling.periods import Periods
+from numpy_dist.engine.scheduling.schedule import SCHEDULES, Description, find_schedule, is_of_values
+from numpy_dist.errors import LostValueError
+from numpy_dist.ir.statements import Statement
+
+_getframe, _capsule = sys._getframe, floating.capsule  # saves look-ups for each statement
+MOST_STATEMENTS = 256
+MOST_FILTERS = 512  # whose events may be still unreported: for more, the oldest that are left stand in
+MOST_BYTES = 1 << 33  # bytes of results, for each rank, that a pending program may hold back
+PATIENCE = 16  # small statements in a row that are recorded since those before them are pending
+WORTH_POSTPONING = 1 << 20  # bytes of results, in all: programs that take long enough for signals to come meanwhile
+
+
+class PendingStatements(list[Statement]):
+    """The list of recorded statements in program order; the first may be in execution, and are None when they are done.
+
+    A program is replaced as a whole when its execution has ended, so that an exception finds the one or the other.
+
+    Attributes
+    ----------
+    execution : Execution or None
+        The execution that is in progress, or was left by an exception.
+    taken : int
+        How many statements are in execution.
+    """
+
+    execution: Execution | None = None
+    taken = 0
+
+
+class Program:
+    """Statements in program order.
+
+    An exception may come at any point, as signals do. A statement is recorded by one operation, `append` of the pending
+    list; it leaves the list when it is executed, and the execution keeps a log by which it is undone (see `execution`).
+
+    The program is divided into periods (see `Periods`). When a third one begins, the first is executed: by then the
+    second has bound anew the names of what the first has made, so that nobody can ask for these results and they need
+    not be stored.
+
+    Parameters
+    ----------
+    runtime : Runtime
+
+    Attributes
+    ----------
+    unreported : bool
+        Whether ranks may have met events since they last agreed on them, in what they computed themselves (`noted`).
+    alike : set
+        Events that every rank has met since then, where all of them compute the same.
+    watches : bool
+        Whether windows were ever opened, which statements shut (`engine.data.windows`).
+    """
+
+    def __init__(self, runtime: Any) -> None:
+        self._runtime = runtime
+        self.unreported = False
+        self.alike: set[floating.Event] = set()
+        self._pending = PendingStatements()
+        self._shared: list[floating.Event] = []  # of all ranks, to be reported once the program has been executed
+        self._bytes = 0
+        self._most_bytes = MOST_BYTES * runtime.size
+        self._next = 0
+        self._periods = Periods()
+        self._filters = Filters(0)
+        self._numbered = {0: self._filters}
+        self._seen = floating.look(self._filters)
+        self._deferred = Deferred()
+        self._belated: Execution | None = None  # of what was deferred
+        self._checks = runtime.comm.checks
+        if self._checks is not None:
+            self._checks.journal.program = self
+        self._ahead: tuple[int, int, Description] | None = None  # pending statements (first and last serial), described
+        self._waiting: int | None = None  # serial of the first statement behind a period that waits to be executed
+        self._lost: list[weakref.ref[Storage]] = []  # storages whose values are lost
+        self.watches = False
+        self._missed = 0  # how often small work could not be done at once
+
+    @property
+    def pending(self) -> Sequence[Statement]:
+        """What is pending, and not in execution, in program order."""
+        return self._pending[self._pending.taken :]
+
+    @property
+    def recorded(self) -> int:
+        """The number of statements that were ever recorded; the serial of the next one."""
+        return self._next
+
+    @property
+    def place(self) -> tuple[int, ...] | None:
+        """How many statements were recorded, and groups executed; None where a loop may have written something."""
+        execution = self._pending.execution
+        if execution is None:
+            return self._next, 0
+        return (self._next, execution.done) if execution.begun <= execution.done else None
+
+    def parts(self) -> list[tuple[Sequence[Statement], set[int]]]:
+        """What would be executed if all were asked for, part by part: statements, and the storages used later."""
+        self._settle()
+        used = _used_by(self._pending)
+        parts = [(self._deferred.needed(used), used), (self._pending, set[int]())] if self._pending else []
+        return [part for part in parts if part[0]]
+
+    def append(self, statement: Statement, now: bool = False, depth: int = 1) -> None:
+        """Record a statement; run the program at its bounds, or at once where the user wants to be told of events.
+
+        Parameters
+        ----------
+        now : bool
+            Execute before returning, since the statement's values can raise; one rank's error is raised on all.
+        depth : int
+            How many frames above the caller the search for the user's begins.
+        """
+        if now:
+            self.run(reader=statement)
+        runtime = self._runtime
+        statement.serial = serial = self._next
+        self._next = serial + 1
+        # The user's call site: the one that was seen last at this instruction, if it was called from there, too.
+        frame = _getframe(depth + 1)
+        try:
+            site = LATEST[id(frame.f_code)][frame.f_lasti]
+        except KeyError:
+            site = search(frame)
+        else:
+            back = frame.f_back or frame
+            if site.called_at != back.f_lasti or site.caller is not back.f_code:
+                site = site_of(frame)
+        statement.site = site
+        periods = self._periods
+        if site not in periods.sites:
+            periods.sites.add(site)
+        elif periods.begins(site, serial):
+            self._next_period(serial)
+        # The error state: the one of the last statement, if nothing has changed since.
+        capsule, filters, count, first, state = self._seen
+        now_filters = current_filters() if CONTEXT_AWARE else warnings.filters
+        if (
+            capsule is not _capsule()
+            or filters is not now_filters
+            or len(filters) != count
+            or (count and filters[0] is not first)
+        ):
+            state = self.error_state()
+        statement.errstate = state
+        for out in statement.outputs:
+            storage = out.storage
+            storage.last_write = serial
+            self._bytes += storage.nbytes
+        if self.watches:
+            _shut_windows(statement)
+        pending = self._pending
+        pending.append(statement)  # before this nothing is recorded, after it all
+        runtime.counters.statements += 1
+        try:
+            if now:
+                self._run_agreed()
+            elif state.eager:
+                self.run()
+                self.tell()
+            elif len(pending) >= MOST_STATEMENTS or self._bytes >= self._most_bytes:
+                self.run()
+            elif runtime.handed_out and any(ref.storage.pinned for ref in (*statement.reads(), *statement.outputs)):
+                self.run()
+        except BaseException:
+            self._withdraw(statement)
+            raise
+
+    def is_settled(self, storage: Storage) -> bool:
+        """Whether all has been done that writes a storage, and nothing is in progress."""
+        pending = self._pending
+        if pending.execution is not None:
+            return False
+        return not pending or storage.last_write < pending[0].serial
+
+    def is_read(self, storage: Storage) -> bool:
+        """Whether something that is pending reads a storage, or something is in progress."""
+        pending = self._pending
+        if pending.execution is not None:
+            return True
+        if pending and storage.last_reader < pending[0].serial:
+            # The reader that was found last says enough for as long as it is pending.
+            found = (s.serial for s in reversed(pending) if any(ref.storage is storage for ref in s.reads()))
+            storage.last_reader = next(found, -1)
+        return bool(pending) and storage.last_reader >= pending[0].serial
+
+    def has_lingered(self, limit: int) -> bool:
+        """Whether nothing but small work was recorded of late, by those who would do it at once; then all is executed.
+
+        A loop whose small statements stand in the way of the next ones would else go on recording them. What small
+        statements between large ones wait for is left alone: they are fused, and may save that results are stored.
+
+        Parameters
+        ----------
+        limit : int
+            Bytes that small results stay below.
+        """
+        self._missed += 1
+        pending = self._pending
+        if self._missed % PATIENCE or pending.execution is not None:
+            return False
+        if any(out.array.nbytes >= limit for s in pending[-PATIENCE:] for out in s.outputs):
+            return False
+        self.run()
+        return True
+
+    def _withdraw(self, statement: Statement) -> None:
+        """Forget a statement, the last one, if it was not executed: the call that recorded it raises."""
+        if self._pending and self._pending[-1] is statement:
+            self._pending.pop()
+
+    def error_state(self) -> floating.State:
+        """The error state here and now. To be asked for on every rank, since it numbers the filters."""
+        if not self._filters.in_force():
+            number = self._filters.number + 1
+            self._filters = self._numbered[number] = Filters(number)
+            if len(self._numbered) > MOST_FILTERS:
+                del self._numbered[next(iter(self._numbered))]
+        self._seen = floating.look(self._filters)
+        return self._seen[4]
+
+    def _next_period(self, serial: int) -> None:
+        """A period begins with the statement of this serial: execute the one before the last."""
+        waiting = self._waiting
+        if waiting is not None:
+            self._execute(waiting - 1)
+            if self._runtime.size == 1:
+                self.tell()
+        self._waiting = serial
+
+    def _run_agreed(self) -> None:
+        """Execute a single statement whose values can raise, and tell its events.
+
+        Collective, so that every rank raises, and warns of, what one has met.
+        """
+        error: Exception | None = None
+        try:
+            self.run(may_raise=True)
+            self._runtime.backend.memory.fence()
+        except Exception as raised:
+            if not is_of_values(raised):
+                raise
+            error = raised
+        comm, mine = self._runtime.comm, (portable_error(error), tuple(self._runtime.flags))
+        told = comm.allgather(mine) if self._runtime.size > 1 else [mine]
+        found = first_error((error for error, _ in told), comm.rank, error)
+        if found is not None:
+            raise found[1]
+        self.share([events for _, events in told])
+
+    def force(self, storage: Storage) -> None:
+        """Execute the program through the last statement that writes a storage.
+
+        Raises
+        ------
+        LostValueError
+            If its values are lost.
+        """
+        if self._pending.execution is not None:
+            self._settle()
+        if self._pending and storage.last_write >= self._pending[0].serial:
+            self.run(storage.last_write)
+        elif self._deferred.makes(storage):
+            self.run_deferred()
+        if storage.lost:
+            shape = storage.shape if storage.axes is None else tuple(map(storage.shape.__getitem__, storage.axes))
+            raise LostValueError(f"an array of shape {shape}, {storage.dtype}, cannot be read: {storage.lost}")
+
+    def run(self, through: int | None = None, reader: Statement | None = None, may_raise: bool = False) -> None:
+        """Execute the pending program, or its part through a serial.
+
+        Collective in effect: every rank executes the same part at the same point of its program.
+
+        Parameters
+        ----------
+        reader : Statement, optional
+            One that will be recorded next: what it reads is stored, even if there is no other use of it.
+        may_raise : bool
+            Whether the program is a single statement whose values can raise.
+        """
+        if self._pending:
+            self._execute(through, reader, may_raise)
+            self._periods.interrupt(self._next)
+            self._waiting = None
+        if self._runtime.size == 1:
+            self.tell()
+
+    def _execute(self, through: int | None, reader: Statement | None = None, may_raise: bool = False) -> None:
+        if self._runtime.size > 1:
+            with self._runtime.comm.signals as signals:
+                signals.executing()
+                self._perform(through, reader, may_raise)
+            return
+        if self._bytes < WORTH_POSTPONING:
+            self._perform(through, reader, may_raise)
+            return
+        with Postponed() as signals:
+            self._perform(through, reader, may_raise, signals)
+
+    def _perform(
+        self, through: int | None, reader: Statement | None, may_raise: bool, signals: Postponed | None = None
+    ) -> None:
+        if self._pending.execution is not None or self._lost:
+            self._settle()
+        pending = self._pending
+        count = len(pending) if through is None or not pending else _number_through(pending, through)
+        if not count:
+            return
+        todo, rest = pending[:count], pending[count:]
+        if self._checks is not None:
+            self._checks.executing(todo)
+        description, self._ahead = self._described(todo) or Description(todo), None
+        later: Collection[int] = () if reader is None else _used_by([reader])
+        if rest:
+            # A period that waits is looked at now, for what it needs of this one; when its turn comes, that is known.
+            ahead = Description(rest)
+            self._ahead = rest[0].serial, rest[-1].serial, ahead
+            later = ahead.slots
+        try:
+            if self._deferred.statements:
+                self._run_deferred(description.slots, later)
+            schedule = find_schedule(self._runtime, todo, description, later)
+            if through is not None:
+                self._deferred.defer(schedule.deferrable(todo, description.storages))
+            del todo, rest  # what is done gives its memory back
+            execution = Execution(schedule, pending, description.storages, may_raise, signals)
+            del description
+            pending.taken = count
+            pending.execution = execution
+            self._follow(execution)
+            self._deferred.forget_stored()
+            self._replace(pending[count:])
+        except BaseException as error:
+            if pending.execution is None and self._belated is None and cannot_run(error):
+                self._give_up(count, error)
+            self._recover(error)
+            raise
+        pending.execution = None  # they refer to each other, and would wait for the garbage collector
+        self._report_shared()
+
+    def _follow(self, execution: Execution) -> None:
+        """Execute statements by their schedule."""
+        runtime = self._runtime
+        runtime.execution = execution
+        try:
+            execution.schedule.run(runtime, execution.statements, execution.storages)
+        except BaseException as error:
+            if not (execution.may_raise and is_of_values(error)):
+                # This rank has left a communication that others are in: they must not wait for it, even if it goes on.
+                runtime.comm.fail(error)
+            raise
+
+    def _replace(self, statements: Iterable[Statement]) -> None:
+        """Have these pending, and nothing in execution."""
+        pending = PendingStatements(statements)
+        self._bytes = sum([out.storage.nbytes for s in pending for out in s.outputs])
+        self._pending = pending
+
+    def _give_up(self, count: int, error: BaseException) -> None:
+        """Leave out so many statements, of which there is no schedule."""
+        pending, nothing = self._pending, cast(Statement, None)
+        for place in range(count):
+            statement, pending[place] = pending[place], nothing
+            for out in statement.outputs:
+                out.storage.lost = reason(statement, error)
+                self._lost.append(weakref.ref(out.storage))
+
+    def _recover(self, error: BaseException) -> None:
+        """Undo what an exception has left half done; what is to be executed yet is pending again.
+
+        May be called again where it was left by an exception itself.
+        """
+        pending = self._pending
+        lost: list[Storage] = []
+        for execution in (self._belated, pending.execution):
+            if execution is not None:
+                lost += execution.roll_back(error)
+                SCHEDULES.forget(execution.schedule)
+        self._lost += map(weakref.ref, lost)
+        rest = [statement for statement in pending if statement is not None]
+        self._deferred.recover(rest)
+        self._belated = self._ahead = self._waiting = None
+        self._periods.interrupt(self._next)
+        self._replace(rest)
+
+    def _settle(self) -> None:
+        """Recover from an exception that has left `_recover`, too; leave out statements that read lost values.
+
+        Raises
+        ------
+        RuntimeError
+            Where the program is being executed: finalizers, handlers of signals and other threads cannot ask for values
+            then.
+        """
+        if self._pending.execution is not None:
+            frame: FrameType | None = _getframe(1).f_back
+            while frame is not None:
+                if frame.f_code is Program._perform.__code__ and frame.f_locals["self"] is self:
+                    raise RuntimeError(
+                        "values of distributed arrays were asked for while the program executes, by a handler of a "
+                        "signal or a finalizer"
+                    )
+                frame = frame.f_back
+            self._recover(KeyboardInterrupt("an exception"))
+        if self._lost:
+            self._propagate()
+
+    def _propagate(self) -> None:
+        """Leave out statements that read lost values, whose results are lost, too."""
+        lost = self._deferred.propagate()
+        kept, more = propagate(self._pending)
+        lost += more
+        if more:
+            self._ahead = None
+            self._replace(kept)
+        known = {id(storage): storage for storage in (*lost, *(ref() for ref in self._lost)) if storage is not None}
+        self._lost = [weakref.ref(storage) for storage in known.values() if storage.lost]
+
+    def _described(self, statements: Sequence[Statement]) -> Description | None:
+        """What is known of these statements from when they were pending."""
+        if self._ahead is None:
+            return None
+        first, last, description = self._ahead
+        return description if (first, last) == (statements[0].serial, statements[-1].serial) else None
+
+    def run_deferred(self) -> None:
+        """Execute what was deferred and is still wanted. Not collective."""
+        self._settle()
+        try:
+            self._run_deferred(_used_by(self._pending))
+        except BaseException as error:
+            self._recover(error)
+            raise
+
+    def _run_deferred(self, *used: Collection[int]) -> None:
+        """Execute what was deferred and is still wanted, also by statements that use storages with these ids."""
+        deferred, runtime = self._deferred, self._runtime
+        statements = deferred.wanted(*used)
+        if statements:
+            description = Description(statements)
+            schedule = find_schedule(runtime, statements, description, {number for ids in used for number in ids})
+            self._belated = Execution(schedule, statements, description.storages)
+            self._follow(self._belated)
+        deferred.clear()
+        self._belated = None
+
+    def tell(self) -> None:
+        """Agree on the floating-point events so far and report them; collective."""
+        memory = self._runtime.backend.memory
+        if memory.late_events:
+            memory.fence()
+        if self._runtime.size == 1 and not self._runtime.flags:
+            self.unreported = False
+            return
+        mine = tuple(self._runtime.flags)
+        self.share(self._runtime.comm.allgather(mine) if self._runtime.size > 1 else [mine])
+
+    def tell_before_value(self) -> None:
+        """Report events, for a value goes to Python. Collective only if ranks may have met different ones."""
+        memory = self._runtime.backend.memory
+        if memory.late_events:
+            memory.fence()
+        if self.unreported:
+            self.tell()
+        elif self.alike:
+            events = set(self.alike)
+            self._runtime.flags -= events
+            self.alike.clear()
+            self.report(events)
+
+    def note(self, event: floating.Event | None, alike: bool) -> None:
+        """Keep an event until ranks agree on events; `alike` tells whether all of them meet it."""
+        if event is not None:
+            self._runtime.flags.add(event)
+            if alike:
+                self.alike.add(event)
+
+    def share(self, flags: Sequence[Sequence[floating.Event]]) -> None:
+        """Report the events of all ranks, which a collective brought along: one sequence for each rank.
+
+        While a program is executed they wait until it has been: reporting may raise.
+        """
+        self._runtime.flags.clear()
+        self.alike.clear()
+        self.unreported = False
+        self._shared += [event for part in flags for event in part]
+        if self._pending.execution is None:
+            self._report_shared()
+
+    def _report_shared(self) -> None:
+        if self._shared:
+            events, self._shared = self._shared, []
+            self.report(events)
+
+    def report(self, events: Iterable[floating.Event]) -> None:
+        """Report events now, under the filters of their statements (see `floating.report`)."""
+        oldest = next(iter(self._numbered.values()))
+        floating.report(events, lambda number: self._numbered.get(number, oldest))
+
+
+def _shut_windows(statement: Statement) -> None:
+    """Let nobody look at what a statement will write, nor write what it will read (see `windows`)."""
+    for ref in statement.reads():
+        known = ref.storage.window
+        if known is not None and (window := known()) is not None:
+            window.writeable = False
+    for ref in statement.outputs:
+        known = ref.storage.window
+        if known is not None and (window := known()) is not None:
+            window.shut()
+
+
+def _number_through(statements: Sequence[Statement], serial: int) -> int:
+    """How many statements there are through a serial."""
+    count = serial - statements[0].serial + 1
+    if 0 < count <= len(statements) and statements[count - 1].serial == serial:
+        return count
+    return bisect_right(statements, serial, key=attrgetter("serial"))  # some were done before, or never recorded
+
+
+def _used_by(statements: Sequence[Statement]) -> set[int]:
+    """Ids of the storages that statements read or write."""
+    return {id(ref.storage) for s in statements for ref in (*s.reads(), *s.outputs)}

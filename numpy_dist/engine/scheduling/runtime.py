@@ -1,0 +1,129 @@
+"""The runtime of one rank: its communicator, backend, pool, counters and pending program."""
+
+from __future__ import annotations
+
+import contextvars
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from numpy_dist.backends.transport import ByHost, Transport
+from numpy_dist.comm import detect
+from numpy_dist.engine.memory.pool import Pool
+from numpy_dist.engine.scheduling.counters import EngineCounters
+from numpy_dist.layout.default import default_layout as plan_default_layout
+from numpy_dist.layout.layout import Layout, replicated_layout
+from numpy_dist.layout.mesh import Mesh
+from numpy_dist.settings import config
+
+current: contextvars.ContextVar[Runtime | None] = detect.rank_local(
+    contextvars.ContextVar("numpy_dist_runtime", default=None)
+)
+_process: Runtime | None = None
+
+STARTED: list[Callable[[Runtime], None]] = []
+"""What is called with each new runtime."""
+
+
+class Runtime:
+    """Everything that one rank keeps between calls.
+
+    Parameters
+    ----------
+    comm : Communicator
+
+    Attributes
+    ----------
+    comm, backend, pool, counters
+    rank, size : int
+        The communicator's.
+    program : Program
+        Statements that were recorded and not yet executed.
+    handed_out : bool
+        Whether memory of some storage was ever handed out (`x.local`).
+    listings : list of Listing
+        What is told of every group that is executed (see `listing`).
+    execution : Execution or None
+        How far the execution has come that is in progress.
+    flags : set
+        Floating-point events of this rank that were not yet reported (they travel with the next collective).
+    """
+
+    def __init__(self, comm: Any) -> None:
+        from numpy_dist.backends.base import make_backend
+        from numpy_dist.engine.scheduling.program import Program
+
+        self.comm = comm
+        self.rank: int = comm.rank
+        self.size: int = comm.size
+        wanted = config.BACKEND
+        devices = comm.devices if wanted == "auto" else ()
+        self.backend = make_backend(wanted, comm.node_size, comm.node_rank, devices)
+        self.pool = Pool(room=self.backend.memory.room, failed=comm.fail, memory=self.backend.memory)
+        self.counters = EngineCounters()
+        self.program = Program(self)
+        self.flags: set[tuple] = set()
+        self.handed_out = False
+        self.execution: Any = None
+        self.listings: list[Any] = []
+        self.thread = threading.get_ident()
+        self._budget: int | None = None
+        self._transport: Transport | None = None
+        for listener in STARTED:
+            listener(self)
+
+    @property
+    def transport(self) -> Transport:
+        """How shards' messages travel. The first use may be collective, where the ranks have to agree."""
+        if self._transport is None:
+            make = getattr(self.backend, "transport", None)  # of devices only
+            attempt = self.pool.attempt
+            self._transport = (
+                ByHost(self.backend.memory, self.comm, attempt) if make is None else make(self.comm, attempt)
+            )
+        return self._transport
+
+    @property
+    def flat_mesh(self) -> Mesh:
+        """All ranks in a row."""
+        return Mesh((self.size,))
+
+    def replicated_layout(self, shape: tuple[int, ...]) -> Layout:
+        """The layout of arrays that every rank has."""
+        return replicated_layout(tuple(shape), self.size)
+
+    def default_layout(self, shape: tuple[int, ...], **choice: Any) -> Layout:
+        """The layout of new arrays of this shape (see `layout.default`)."""
+        return plan_default_layout(tuple(shape), self.size, allow_empty=config.MIN_SHARD_BYTES == 0, **choice)
+
+
+def runtime() -> Runtime:
+    """The runtime of the calling rank; made at first use (not a collective, but it may start MPI).
+
+    Raises
+    ------
+    RuntimeError
+        When a second thread tries to use a runtime: only one thread of a rank records.
+    """
+    found = current.get()
+    if found is None or found.thread != threading.get_ident():
+        found = _make()
+    return found
+
+
+def _make() -> Runtime:
+    global _process
+    comm = detect.get_communicator()
+    if comm.name == "simulated":
+        made = Runtime(comm)
+    else:
+        if _process is None or _process.comm is not comm:
+            _process = Runtime(comm)
+        elif _process.thread != threading.get_ident():
+            raise RuntimeError(
+                "numpy_dist was used from a second thread: one thread of a rank records and executes; "
+                "hand the arrays' values over with x.gather() or x.local"
+            )
+        made = _process
+    current.set(made)
+    return made

@@ -1,0 +1,247 @@
+"""Schedules: what a pending program needs to be executed, worked out once for all programs of the same form."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator, Sequence
+from functools import cached_property
+from typing import Any
+
+from numpy_dist.engine.memory.storage import Storage
+from numpy_dist.engine.planning.chain import Chain
+from numpy_dist.engine.planning.fuse import fuse
+from numpy_dist.engine.planning.group import GroupPlan
+from numpy_dist.engine.planning.layout_propagation import propagate_layouts
+from numpy_dist.engine.planning.links import chains_of, link_of
+from numpy_dist.engine.scheduling.deferred import deferrable
+from numpy_dist.ir.statements import Elementwise, Reduction, Ref, Statement
+
+_MOST, _MOST_STATEMENTS = 512, 8192  # of all that are kept: the plan of one takes some kilobytes
+
+
+def is_of_values(error: BaseException) -> bool:
+    """Whether NumPy raises such an error for values: text that is no number, integers to negative powers."""
+    return isinstance(error, ValueError | ArithmeticError) or type(error) is RuntimeError  # ours are subclasses
+
+
+class Schedule:
+    """The groups of a program, in the order of their execution.
+
+    Statements are meant by their position in the program, storages by their slot: the order of first appearance.
+
+    Attributes
+    ----------
+    statements : int
+        How many there are.
+    layouts : list of (int, Layout)
+        Storages that move, and where to (see `propagate_layouts`).
+    groups : list of GroupPlan
+    chains : dict
+        Groups that may run together, by the number of the first one.
+    """
+
+    def __init__(
+        self, runtime: Any, statements: Sequence[Statement], storages: Sequence[Storage], later: Container[int]
+    ):
+        self.statements = len(statements)
+        before = [storage.layout for storage in storages]
+        if runtime.size > 1:
+            propagate_layouts(statements, later)
+        pairs = enumerate(zip(before, storages, strict=True))
+        self.layouts = [(slot, s.layout) for slot, (layout, s) in pairs if s.layout is not layout]
+        slots = {id(storage): slot for slot, storage in enumerate(storages)}
+        places = {id(statement): position for position, statement in enumerate(statements)}
+        fused = fuse(statements)
+        self.groups = [
+            GroupPlan(
+                group.space,
+                [places[id(s)] for s in group.statements],
+                group.statements,
+                group.origins,
+                slots,
+                frozenset(slots[n] for n in group.shared) | frozenset(slot for n, slot in slots.items() if n in later),
+                runtime.rank,
+            )
+            for group in fused
+        ]
+        self._made: list[int] = []  # slots whose liveness decides what need not be stored for a reduction
+        self._deferrable: dict[tuple[bool, ...], list[int]] = {}
+        if isinstance(statements[-1], Reduction):
+            makers = [s for s in statements if isinstance(s, Elementwise) and all(s.creates)]
+            self._made = sorted({slots[id(out.storage)] for s in makers for out in s.outputs})
+        used_later = {slot for number, slot in slots.items() if number in later}
+        for number, (plan, ending) in enumerate(zip(self.groups, self.last_uses, strict=True)):
+            plan.number = number
+            plan.end(slot for slot in ending if slot not in used_later)
+        pairs_of = zip(self.groups, fused, strict=True)
+        links = [link_of(plan, group.statements, slots, runtime.rank, runtime.size) for plan, group in pairs_of]
+        self.chains: dict[int, Chain] = {}
+        for chain in chains_of(links):
+            self.chains[chain.first] = Chain(self.groups[chain.first : chain.end], chain.aligned)
+            for plan in self.groups[chain.first + 1 : chain.end]:
+                plan.follows = True
+
+    def run(self, runtime: Any, statements: list[Statement], storages: list[Storage]) -> None:
+        """Execute a program of this form, whose execution is the runtime's.
+
+        The statements in both lists become None as it goes: what nobody needs any more gives its memory back at once.
+        """
+        execution = runtime.execution
+        for slot, layout in self.layouts:
+            storages[slot].layout, storages[slot].moved = layout, True
+        number = 0
+        while number < len(self.groups):
+            chain = None if runtime.listings else self.chains.get(number)
+            if chain is None:
+                group = self.groups[number]
+                own = [statements[position] for position in group.positions]
+                for listing in runtime.listings:
+                    listing.before(runtime, group, own, storages)
+                group.run(runtime, own, storages)
+                own.clear()
+                for listing in runtime.listings:
+                    listing.after(runtime, group)
+                end = number + 1
+            else:
+                chain.run(runtime, [[statements[p] for p in group.positions] for group in chain.groups], storages)
+                end = number + len(chain.groups)
+            execution.finish(end)
+            while number < end:
+                self._drop(number, statements, storages)
+                number += 1
+            execution.pause()
+
+    def deferrable(self, statements: Sequence[Statement], storages: Sequence[Storage]) -> list[Any]:
+        """What need not be stored, though it may be alive (see `deferred.deferrable`)."""
+        if not self._made:
+            return []
+        alive = tuple([storages[slot].alive for slot in self._made])
+        found = self._deferrable.get(alive)
+        if found is None:
+            found = self._deferrable[alive] = deferrable(statements)
+        return [statements[position] for position in found]
+
+    def _drop(self, number: int, statements: list[Statement], storages: list[Storage]) -> None:
+        """Have done with a group: nobody needs its statements any more, and what it was the last to use."""
+        nothing: Any = None
+        for position in self.groups[number].positions:
+            statements[position] = nothing
+        for slot in self.last_uses[number]:
+            storages[slot] = nothing
+
+    @cached_property
+    def last_uses(self) -> list[list[int]]:
+        """For each group the slots that no later group uses."""
+        last = {slot: number for number, group in enumerate(self.groups) for slot in group.slots}
+        found: list[list[int]] = [[] for _ in self.groups]
+        for slot, number in last.items():
+            found[number].append(slot)
+        return found
+
+
+class Description:
+    """What of some statements schedules depend on, save for the present state of their storages.
+
+    Attributes
+    ----------
+    parts : list
+        Forms of the statements and slots of their storages, in order.
+    slots : dict
+        By the ids of the storages.
+    storages : list of Storage
+        By slot.
+    """
+
+    def __init__(self, statements: Sequence[Statement]) -> None:
+        slots: dict[int, int] = {}
+        storages: list[Storage] = []
+        parts: list[Any] = []
+        add, slot_of = parts.append, slots.get
+        errstate: Any = None
+        for statement in statements:
+            add(statement.form)
+            if statement.errstate is not errstate:
+                errstate = statement.errstate
+                add(errstate.watched)
+            where = statement.where
+            inputs = statement.inputs if where is None else (*statement.inputs, where)
+            for x in (*inputs, *statement.outputs):
+                if type(x) is Ref:
+                    storage = x.storage
+                    number = id(storage)
+                    slot = slot_of(number)
+                    if slot is None:
+                        slot = slots[number] = len(storages)
+                        storages.append(storage)
+                    add(slot)
+        self.parts, self.slots, self.storages = parts, slots, storages
+
+    def key(self, later: Container[int]) -> tuple:
+        """What identifies the schedule.
+
+        Parameters
+        ----------
+        later
+            Ids of the storages that statements still pending refer to.
+        """
+        key = self.parts.copy()
+        for storage in self.storages:
+            number = storage.movable + 2 * storage.pinned + 4 * (storage.memory is None) + 8 * (id(storage) in later)
+            key.append((number, storage.layout) if storage.moved else number)
+        return tuple(key)
+
+
+class Schedules:
+    """A bounded table of schedules by their keys; the oldest ones are forgotten first."""
+
+    def __init__(self, most: int, most_statements: int) -> None:
+        self._most, self._most_statements = most, most_statements
+        self._kept: dict[Any, Schedule] = {}
+        self.get = self._kept.get
+        self.statements = 0  # of all of them
+
+    def keep(self, key: Any, schedule: Schedule) -> None:
+        """Keep a schedule whose key is not there."""
+        self.statements += schedule.statements
+        while self._kept and (self.statements > self._most_statements or len(self._kept) >= self._most):
+            self._drop(next(iter(self._kept)))
+        self._kept[key] = schedule
+
+    def forget(self, schedule: Schedule) -> None:
+        """Keep a schedule no longer."""
+        for key in [key for key, kept in list(self._kept.items()) if kept is schedule]:
+            self._drop(key)
+
+    def clear(self) -> None:
+        """Forget all."""
+        self._kept.clear()
+        self.statements = 0
+
+    def __iter__(self) -> Iterator[Schedule]:
+        return iter(list(self._kept.values()))
+
+    def _drop(self, key: Any) -> None:
+        dropped = self._kept.pop(key, None)  # another thread may have been here
+        if dropped is not None:
+            self.statements -= dropped.statements
+
+
+SCHEDULES = Schedules(_MOST, _MOST_STATEMENTS)
+
+
+def find_schedule(
+    runtime: Any,
+    statements: Sequence[Statement],
+    description: Description,
+    later: Container[int],
+    keep: bool = True,
+) -> Schedule:
+    """The schedule of a program; unless `keep`, a new one is not kept for others."""
+    # The backend, too: with another one, or on another device, nobody may run a loop as it was run before.
+    backend = runtime.backend
+    key = (runtime.rank, runtime.size, backend.name, backend.memory, *description.key(later))
+    schedule = SCHEDULES.get(key)
+    if schedule is None:
+        schedule = Schedule(runtime, statements, description.storages, later)
+        if keep:
+            SCHEDULES.keep(key, schedule)
+    return schedule
