@@ -166,4 +166,8 @@ def _on_floats(name: str, kind: str, args: Sequence[str]) -> str | None:
         return f"({a} == 0)"
     if name == "isnan":
         return f"({a} != {a})"
+    if name == "isinf":
+        return f"(abs({a}) == {NUMBA[kind]}(1e400))"
+    if name == "isfinite":
+        return f"(({a} == {a}) & (abs({a}) != {NUMBA[kind]}(1e400)))"
     return None
