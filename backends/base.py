@@ -241,8 +241,9 @@ class Backend(Protocol):
     def fence(self) -> None:
         """Wait until everything that was started has finished."""
 
-    # Backends of devices also have ``transport(comm, attempt)``: the `backends.transport.Transport` that all ranks
-    # take, collective. Without it messages lie in the host's memory.
+    # A backend that computes nothing says so by ``computes = False``, and has the ``value`` that results of reductions
+    # are taken to be. Backends of devices have ``transport(comm, attempt)``: the `backends.transport.Transport` that
+    # all ranks take, collective. Without it messages lie in the host's memory.
 
     def tier(self, memo: dict[str, Any]) -> str:
         """By what loops with this memo are run, and why, in words for people."""

@@ -23,6 +23,7 @@ class NullBackend:
 
     name = "null"
     memory = HOST
+    computes = False
 
     def __init__(self) -> None:
         self.loops = 0

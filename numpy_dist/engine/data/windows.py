@@ -160,7 +160,7 @@ def _opened(storage: Storage) -> Window | None:
 
 
 def _has_ndarrays(rt: Runtime) -> bool:
-    return rt.backend.memory.on_host and rt.backend.name != "null"
+    return rt.backend.memory.on_host and rt.computes
 
 
 def may_be_written(window: Window) -> bool:

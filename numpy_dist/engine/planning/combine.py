@@ -53,7 +53,7 @@ def combine(runtime: Any, statement: Reduction, partial: np.ndarray | None) -> N
         pieces = _exchange(runtime, storage.layout, boxes, partial, statement.dtype)
     if mine is not None:
         storage.allocate(mine)
-        if runtime.backend.name == "null":  # nothing was computed; a value that all ranks agree on
+        if not runtime.computes:  # a value that all ranks agree on
             np.copyto(storage.array(), runtime.backend.value, casting="unsafe")
             return
         result = storage.array()
@@ -65,8 +65,7 @@ def combine(runtime: Any, statement: Reduction, partial: np.ndarray | None) -> N
 
 def _is_result(runtime: Any, statement: Reduction) -> bool:
     """Whether a partial result of everything is the result."""
-    of_values = runtime.backend.name != "null"
-    return of_values and statement.initial is None and statement.outputs[0].storage.dtype == statement.dtype
+    return runtime.computes and statement.initial is None and statement.outputs[0].storage.dtype == statement.dtype
 
 
 def _kept(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[int, ...]:

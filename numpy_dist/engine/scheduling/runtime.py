@@ -39,6 +39,8 @@ class Runtime:
         The communicator's.
     program : Program
         Statements that were recorded and not yet executed.
+    computes : bool
+        Whether the backend computes values, and does not only count.
     handed_out : bool
         Whether memory of some storage was ever handed out (`x.local`).
     listings : list of Listing
@@ -59,6 +61,7 @@ class Runtime:
         wanted = config.BACKEND
         devices = comm.devices if wanted == "auto" else ()
         self.backend = make_backend(wanted, comm.node_size, comm.node_rank, devices)
+        self.computes: bool = getattr(self.backend, "computes", True)
         self.pool = Pool(room=self.backend.memory.room, failed=comm.fail, memory=self.backend.memory)
         self.counters = EngineCounters()
         self.program = Program(self)
