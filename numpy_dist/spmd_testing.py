@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from numpy_dist.comm.base import Communicator
 from numpy_dist.comm.detect import get_communicator, renew
 from numpy_dist.comm.simulated import run_simulated
-from numpy_dist.engine.scheduling.runtime import runtime
+from numpy_dist.engine.runtime import runtime
 from numpy_dist.errors import RankError
 
 __all__ = ["Agreement", "forbid_gathers", "inject", "run_simulated", "spmd", "watchdog"]

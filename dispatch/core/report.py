@@ -16,7 +16,7 @@ from numpy_dist import engine, settings
 from numpy_dist.dispatch.core import policy
 from numpy_dist.dispatch.core.policy import format_bytes
 from numpy_dist.engine.events.sites import resolve
-from numpy_dist.engine.scheduling.runtime import STARTED, current
+from numpy_dist.engine.runtime import STARTED, current
 from numpy_dist.frames import UserLine, call_site
 from numpy_dist.settings import config
 

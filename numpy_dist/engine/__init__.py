@@ -44,7 +44,7 @@ from numpy_dist.engine.recording.plans import replay, target_of
 from numpy_dist.engine.recording.record import elementwise, may_write, narrowed, numpy_error, wrap
 from numpy_dist.engine.recording.reduce import reducible, reduction
 from numpy_dist.engine.recording.state import counters, default_layout, flush, force, layout_of
-from numpy_dist.engine.scheduling.runtime import Runtime, runtime
+from numpy_dist.engine.runtime import Runtime, runtime
 from numpy_dist.ir.meta_arrays import Unshardable, offset_of
 
 __all__ = [

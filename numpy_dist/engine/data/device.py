@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from numpy_dist.backends.library import Library
-from numpy_dist.engine.scheduling.runtime import Runtime, runtime
+from numpy_dist.engine.runtime import Runtime, runtime
 
 
 class Device:

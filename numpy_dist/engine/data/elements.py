@@ -9,7 +9,7 @@ import numpy as np
 from numpy_dist.engine.data.gather import agreed, assemble, item
 from numpy_dist.engine.memory.handle import is_sharded, sharded
 from numpy_dist.engine.memory.storage import Storage
-from numpy_dist.engine.scheduling.runtime import Runtime, runtime
+from numpy_dist.engine.runtime import Runtime, runtime
 from numpy_dist.ir import structure
 from numpy_dist.ir.meta_arrays import offset_of
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from numpy_dist.engine.events import floating
 from numpy_dist.engine.events.sites import user_site
-from numpy_dist.engine.scheduling.runtime import runtime
+from numpy_dist.engine.runtime import runtime
 
 
 class events_reported:  # used as a statement, like numpy.errstate

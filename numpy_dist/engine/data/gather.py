@@ -14,7 +14,7 @@ from numpy_dist.engine.memory.handle import is_sharded, plain, ref_of
 from numpy_dist.engine.memory.storage import Storage
 from numpy_dist.engine.memory.views import window
 from numpy_dist.engine.planning.transfer import fetch_array
-from numpy_dist.engine.scheduling.runtime import Runtime, runtime
+from numpy_dist.engine.runtime import Runtime, runtime
 from numpy_dist.errors import CommunicationRefused
 from numpy_dist.ir.meta_arrays import offset_of
 from numpy_dist.ir.views import view_of

@@ -10,7 +10,7 @@ import numpy as np
 from numpy_dist.engine.data.scratch import pool_block
 from numpy_dist.engine.memory.handle import ref_of, replicated, sharded
 from numpy_dist.engine.memory.storage import Storage
-from numpy_dist.engine.scheduling.runtime import runtime
+from numpy_dist.engine.runtime import runtime
 from numpy_dist.ir import structure
 from numpy_dist.ir.rules import memory_axes
 from numpy_dist.ir.statements import Ref

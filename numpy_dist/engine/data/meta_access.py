@@ -26,7 +26,7 @@ import numpy as np
 
 from numpy_dist.comm.divergence.positions import called_function, line_of
 from numpy_dist.engine.memory.handle import Handle, is_sharded
-from numpy_dist.engine.scheduling.runtime import STARTED, Runtime, current
+from numpy_dist.engine.runtime import STARTED, Runtime, current
 from numpy_dist.frames import user_call
 from numpy_dist.ir.meta_arrays import anchored
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from numpy_dist.backends.base import Mover
 from numpy_dist.backends.memory import Block
-from numpy_dist.engine.scheduling.runtime import runtime
+from numpy_dist.engine.runtime import runtime
 
 
 class Scratch:

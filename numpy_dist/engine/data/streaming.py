@@ -11,7 +11,7 @@ import numpy as np
 from numpy_dist.comm.portable import portable_error, restored
 from numpy_dist.engine.data.gather import gather
 from numpy_dist.engine.memory.handle import is_sharded
-from numpy_dist.engine.scheduling.runtime import runtime
+from numpy_dist.engine.runtime import runtime
 from numpy_dist.errors import DivergenceError, GatherError, RankError
 from numpy_dist.ir import structure
 

@@ -22,7 +22,7 @@ from numpy_dist.engine.data.ingest import from_global
 from numpy_dist.engine.memory import handle as handles
 from numpy_dist.engine.memory.handle import Handle
 from numpy_dist.engine.memory.storage import Storage
-from numpy_dist.engine.scheduling.runtime import Runtime, runtime
+from numpy_dist.engine.runtime import Runtime, runtime
 from numpy_dist.ir.meta_arrays import is_writeable, offset_of, placed
 from numpy_dist.ir.statements import Ref
 from numpy_dist.ir.views import view_of

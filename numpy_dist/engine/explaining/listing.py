@@ -13,8 +13,8 @@ from numpy_dist.engine.explaining.listed_group import group_lines
 from numpy_dist.engine.explaining.preview import COUNTS, Preview, Shadow, is_contracted, preview, shadow_statements
 from numpy_dist.engine.memory.storage import Storage
 from numpy_dist.engine.planning.group import GroupPlan
+from numpy_dist.engine.runtime import runtime
 from numpy_dist.engine.scheduling.counters import EngineCounters
-from numpy_dist.engine.scheduling.runtime import runtime
 from numpy_dist.engine.scheduling.schedule import Description, find_schedule
 from numpy_dist.ir.statements import Elementwise, Statement
 

@@ -25,7 +25,7 @@ from numpy_dist.engine.recording.record import (
     wrap,
 )
 from numpy_dist.engine.recording.state import layout_of
-from numpy_dist.engine.scheduling.runtime import runtime
+from numpy_dist.engine.runtime import runtime
 from numpy_dist.ir import structure
 from numpy_dist.ir.ops import COPY
 from numpy_dist.ir.rules import copy_axes

@@ -18,7 +18,7 @@ import numpy as np
 from numpy_dist.engine.memory import handle as handles
 from numpy_dist.engine.memory.handle import SHUT, Handle, ref_of
 from numpy_dist.engine.memory.storage import Storage, Token
-from numpy_dist.engine.scheduling.runtime import current, runtime
+from numpy_dist.engine.runtime import current, runtime
 from numpy_dist.ir.ops import Op
 from numpy_dist.ir.statements import NO_OPTIONS, SCALAR_KINDS, Elementwise, Reduction, Ref, scalar_form
 from numpy_dist.settings import config

@@ -15,7 +15,7 @@ from numpy_dist.engine.events.sites import user_site
 from numpy_dist.engine.memory.handle import Handle, is_sharded, metadata, plain, ref_of, replicated
 from numpy_dist.engine.memory.storage import Storage
 from numpy_dist.engine.recording.plans import DOUBLES, Bounds, bounds_of, remember, replay, target_of, within
-from numpy_dist.engine.scheduling.runtime import Runtime, runtime
+from numpy_dist.engine.runtime import Runtime, runtime
 from numpy_dist.frames import stack_level
 from numpy_dist.ir import structure
 from numpy_dist.ir.meta_arrays import is_writeable, warns_if_written

@@ -29,7 +29,7 @@ from numpy_dist.engine.recording.record import (
     warn_of_real_part,
     wrap,
 )
-from numpy_dist.engine.scheduling.runtime import Runtime, runtime
+from numpy_dist.engine.runtime import Runtime, runtime
 from numpy_dist.ir import structure
 from numpy_dist.ir.meta_arrays import Unshardable
 from numpy_dist.ir.ops import COPY, op_of

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from numpy_dist.engine.memory.handle import Handle, is_sharded
+from numpy_dist.engine.runtime import runtime
 from numpy_dist.engine.scheduling.counters import EngineCounters
-from numpy_dist.engine.scheduling.runtime import runtime
 from numpy_dist.ir.views import view_of
 from numpy_dist.layout.layout import Layout
 
