@@ -45,6 +45,8 @@ def snapshot(value: Any) -> Any:
         return ArraySnapshot(current().gather(value), *_flags(value))
     if isinstance(value, np.ndarray):
         return ArraySnapshot(np.array(value, subok=False), *_flags(value))
+    if isinstance(value, np.void):  # NumPy's is a view of its array
+        return value.copy()
     if isinstance(value, BaseException):
         return type(value).__name__, message(value)
     if isinstance(value, types.FunctionType) or type(value).__module__ not in ("builtins", "numpy"):
