@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import random
 import re
@@ -58,8 +59,7 @@ class Writer:
         self.draw = random.Random(seed)
         self.big = big
         self.most = 400_000 if big else 1500
-        self.names = namespace(as_ndarray)
-        self.names.update(check=_ignore, checkpoint=_ignore)
+        self.names = _fresh_names()
         self.statements: list[str] = []
         self.errors = 0
         self.number = 0
@@ -122,18 +122,17 @@ class Writer:
 
     def add(self, text: str) -> bool:
         """Write a statement, unless NumPy refuses it (some refusals are kept), or makes something too large."""
-        before = dict(self.names)
+        before, contents = dict(self.names), self._contents()
         try:
             with warnings.catch_warnings(record=True) as told, np.errstate(all="warn"):
                 warnings.simplefilter("always")
                 exec(compile(text, "<statement>", "exec"), self.names)
         except (MemoryError, RecursionError, SyntaxError):
-            self.names = before
-            return False
+            return self._dropped(before, contents)
         except Exception:
-            self.names = before
             if self.errors >= KEPT_ERRORS or not self.chance(0.12):
-                return False
+                return self._dropped(before, contents)
+            self.names = before
             self.errors += 1
         # What a number becomes that an integer cannot hold depends on which of its loops NumPy takes.
         undefined = any(str(warning.message) == "invalid value encountered in cast" for warning in told)
@@ -143,10 +142,26 @@ class Writer:
         if _EXTREME.search(text):
             undefined |= "'special'" in text or not all(map(ordered, map(before.get, _names_in(text))))
         if undefined or any(self._unfit(self.names[name]) for name in variables(self.names)):
-            self.names = before
-            return False
+            return self._dropped(before, contents)
         self.statements.append(text)
         return True
+
+    def _contents(self) -> dict[str, tuple]:
+        """What each array holds, and how it lies."""
+        arrays = {name: x for name in variables(self.names) if isinstance(x := self.names[name], np.ndarray)}
+        return {name: (x.shape, x.strides, x.flags.writeable, x.tobytes()) for name, x in arrays.items()}
+
+    def _dropped(self, before: dict[str, Any], contents: dict[str, tuple]) -> bool:
+        """Undo a statement that is not written; False."""
+        self.names = before
+        if self._contents() != contents:  # it has written into arrays: the statements so far, once more
+            self.names = _fresh_names()
+            with warnings.catch_warnings(), np.errstate(all="ignore"):
+                warnings.simplefilter("ignore")
+                for text in self.statements:
+                    with contextlib.suppress(Exception):
+                        exec(compile(text, "<statement>", "exec"), self.names)
+        return False
 
     def _unfit(self, value: Any) -> bool:
         """Whether a value is too large, or a record: NumPy's is a view of its array, ours a value of its own."""
@@ -260,6 +275,11 @@ class Writer:
         if self.chance(0.05):
             options = self.arrays()
         return self.one(options)
+
+
+def _fresh_names() -> dict[str, Any]:
+    """What a program finds when it begins."""
+    return namespace(as_ndarray) | {"check": _ignore, "checkpoint": _ignore}
 
 
 def _ignore(*args: Any) -> None:

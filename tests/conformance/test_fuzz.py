@@ -11,6 +11,7 @@ from numpy_dist.conformance.fuzz.grammar import generate
 from numpy_dist.conformance.fuzz.interpreter import judge, replay
 from numpy_dist.conformance.fuzz.program import RandomProgram, script
 from numpy_dist.conformance.fuzz.shrinking import shrink
+from numpy_dist.conformance.fuzz.writer import KEPT_ERRORS, Writer
 from numpy_dist.settings import config
 
 pytestmark = pytest.mark.spmd(ranks=(3,))
@@ -28,6 +29,16 @@ def test_random_programs(block: int) -> None:
 
 def test_a_seed_is_one_program() -> None:
     assert generate(17) == generate(17) != generate(18)
+
+
+def test_a_statement_that_is_not_written_leaves_nothing() -> None:
+    writer = Writer(1)
+    assert writer.add("v1 = np.zeros(4)") and writer.add("v2 = v1[::-1]")
+    writer.errors = KEPT_ERRORS
+    assert not writer.add("v1[0] = 5; v1[9] = 6")
+    assert not writer.add("v1.shape = 2, 2; v1.fill(3); v1[np.void(1)]")
+    assert writer.names["v1"].tolist() == writer.names["v2"].tolist() == [0] * 4
+    assert np.shares_memory(writer.names["v1"], writer.names["v2"]) and len(writer.statements) == 2
 
 
 class Wrong(np.ndarray):
