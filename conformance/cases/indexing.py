@@ -88,6 +88,10 @@ read(a(), True)
 case(get, a(6, 5), via=lambda x: x[x > 0])
 case(put, a(6, 5), via=lambda x: x.__setitem__(x > 0, 0))
 case(put, a(6, 5), via=lambda x: x.__setitem__(x > 0, -x[x > 0]))
+for _none in (False, True):  # a mask that takes nothing casts nothing, and does not warn
+    for _value in (a(1, dtype="c8"), 1j * np.ones(1), np.complex128(2), np.array(2j), np.zeros((1, 5), complex)):
+        case(put, a(6, 5), _value, via=lambda x, v, lo=9e9 * _none: x.__setitem__(x > lo, v))
+case(put, a(6, 5), 1j * np.ones(1), via=lambda x, v: x.__setitem__((x > 9e9)[0], v))
 
 # What is assigned is converted to the array's dtype before it is broadcast: a tuple may be a record.
 _RECORDS = np.dtype([("x", "f8"), ("n", "i4")])

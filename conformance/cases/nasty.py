@@ -446,6 +446,7 @@ for _view in ("whole", "fortran", "backwards"):
         case(np.maximum.reduceat, a(2, 3, 4, view=_view), [1, 0, 1], axis=_axis)
         case(np.maximum.reduceat, a(1, 2, 2, view=_view), [0], axis=_axis)
 case(np.tile, a(0, 0), 0, via=lambda x, n: np.tile(np.diagonal(x), n))
+case(np.tile, a(0), 0, via=lambda x, n: np.tile(np.lib.stride_tricks.sliding_window_view(x, 0), n))
 case(np.tile, a(0, 0), (1, 1), via=lambda x, n: np.tile(np.diagonal(x), n))
 
 # Masks without elements fit axes of any extent; what cannot be cast is refused before anything is written.

@@ -134,7 +134,8 @@ def wrap(result: Any, arguments: list[Any], originals: list[Any]) -> Any:
         result = np.asarray(result)
         if not is_sharded_when_made(result):
             return engine.replicated(result)
-        if any(np.may_share_memory(result, argument) for argument in arguments):
+        is_view = not result.flags.writeable or any(np.may_share_memory(result, argument) for argument in arguments)
+        if is_view:  # one of nothing shares no memory, and may be read-only
             return engine.replicated(result)
         return engine.from_global(result)
     if _is_sequence(result):

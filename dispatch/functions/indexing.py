@@ -158,8 +158,12 @@ def boolean_setitem(x: Any, key: Any, value: Any) -> None:
     where = np.reshape(selection.mask, tuple(selection.mask.shape) + (1,) * len(selection.rest))
     if not engine.is_handle(value) and not isinstance(value, np.generic | int | float | complex):
         value = np.asanyarray(value)
+    is_array = engine.is_handle(value) or isinstance(value, np.ndarray)
+    discards = is_array and engine.is_real_part(value.dtype, x.dtype)
     if np.ndim(value) == 0:
-        return engine.assign(selection.view, value, where=where)
+        if not (discards and _selects_nothing(selection)):
+            engine.assign(selection.view, value, where=where)
+        return
     if selection.alone and value.ndim > 1:
         raise TypeError(
             "NumPy boolean array indexing assignment requires a 0 or 1-dimensional input, "
@@ -172,7 +176,13 @@ def boolean_setitem(x: Any, key: Any, value: Any) -> None:
         lifted = _brought(selection, x.dtype, value, lifted)
     else:
         lifted = np.reshape(lifted, (1,) * selection.depth + tuple(lifted.shape[1:]))
-    engine.assign(selection.view, lifted, where=where)
+    if not (discards and _selects_nothing(selection)):
+        engine.assign(selection.view, lifted, where=where)
+
+
+def _selects_nothing(selection: _Selection) -> bool:
+    """Whether NumPy would find nothing to assign, and not warn of a cast (collective)."""
+    return selection.alone and not np.any(selection.mask)
 
 
 def _lifted(selection: _Selection, value: Any) -> Any:

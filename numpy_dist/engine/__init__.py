@@ -41,7 +41,7 @@ from numpy_dist.engine.memory.handle import (
 )
 from numpy_dist.engine.recording.copies import aligned, assign, assign_part, copy, empty, full, register_policy
 from numpy_dist.engine.recording.plans import replay, target_of
-from numpy_dist.engine.recording.record import elementwise, may_write, narrowed, numpy_error, wrap
+from numpy_dist.engine.recording.record import elementwise, is_real_part, may_write, narrowed, numpy_error, wrap
 from numpy_dist.engine.recording.reduce import reducible, reduction
 from numpy_dist.engine.recording.state import counters, default_layout, flush, force, layout_of
 from numpy_dist.engine.runtime import Runtime, runtime
@@ -80,6 +80,7 @@ __all__ = [
     "full",
     "gather",
     "is_handle",
+    "is_real_part",
     "is_sharded",
     "item",
     "layout_of",
