@@ -191,10 +191,9 @@ def _spurious(ours: list, theirs: list, statements: Sequence[str]) -> bool:
     mine, others = ({entry[0][1] for entry in told} - _SPURIOUS for told in (ours, theirs))
     if {entry[0] for entry in ours} == {entry[0] for entry in theirs}:
         return False  # their numbers differ
-    outputs = [text for text in statements if "out=" in text]
-    if outputs:  # an event of its cast may be called by the operation's name, or by "cast"
+    if any("out=" in text or "dtype=" in text for text in statements):  # a cast may be told as one or as the operation
         mine, others = ({_NAME.sub("an operation", text) for text in told} for told in (mine, others))
-    if any("where=" in text for text in outputs):  # NumPy casts what is there, too
+    if any("where=" in text and "out=" in text for text in statements):  # NumPy casts what is there, too
         others = {text for text in others if text in mine or not text.endswith(" an operation")}
     return mine == others
 
