@@ -141,10 +141,17 @@ class Writer:
             undefined |= bool(told) or any(map(has_nan, map(before.get, _names_in(text))))
         if _EXTREME.search(text):
             undefined |= "'special'" in text or not all(map(ordered, map(before.get, _names_in(text))))
+        undefined |= self._shows_bits_of_nan()
         if undefined or any(self._unfit(self.names[name]) for name in variables(self.names)):
             return self._dropped(before, contents)
         self.statements.append(text)
         return True
+
+    def _shows_bits_of_nan(self) -> bool:
+        """Whether an array of another type sees the memory of a NaN: which of several it is, nobody defines."""
+        arrays = [self.names[name].real for name in self.arrays()]
+        nans = [x for x in arrays if has_nan(x)]
+        return any(x.dtype != y.dtype and np.may_share_memory(x, y) for x in nans for y in arrays)
 
     def _contents(self) -> dict[str, tuple]:
         """What each array holds, and how it lies."""
