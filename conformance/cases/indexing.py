@@ -174,6 +174,10 @@ case(np.extract, plain(6, 5, dtype="?"), a(6, 5))
 case(np.compress, [True, False, True], a(6, 5), axis=0)
 case(np.compress, a(5, dtype="?"), a(6, 5), axis=1)
 case(np.compress, [False, True], a(6))
+for _shape in ((0, 0), (0, 1), (2, 0), (0,), (1, 2)):
+    for _axis in (0, 1, None):
+        case(np.compress, [True], a(*_shape), axis=_axis)
+        case(np.compress, [False, True], a(*_shape), axis=_axis)
 case(np.compress, [True, False, True], a(), axis=0)
 case(np.compress, a(1, 1, dtype="?"), a(), axis=1)
 case(np.compress, a(5, dtype="?", values="ones"), a(6, 5), axis=1, out=a(6, 5))

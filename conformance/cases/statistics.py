@@ -209,6 +209,14 @@ case(np.histogramdd, a(23, 2), 3, [(0, 1)])
 case(np.histogramdd, a(23, 2), 3, weights=a(22))
 case(np.bincount, of([0, 1, 0, 0]), of([np.inf, 1.0, -np.inf, 2.0]))
 case(np.bincount, of([0, 200_000, 0, 0]), of([np.inf, 1.0, -np.inf, 2.0]))
+for _numbers in (of([3, -1]), of([3, 1]), of([0])):  # what is wrong with weights is looked at last
+    for _weights in (0, [0], [1, 2], ["1", "2"], [1j, 0], [[1, 2]], ["a", "b"], of([1j, 0j]), of([[1.0, 2.0]])):
+        case(np.bincount, _numbers, _weights)
+for _shape, _axis in (((0, 1), 1), ((2, 0), 0)):  # of no rows
+    for _dtype in ("f2", "f4", "i4"):
+        for _q in (50, [50], np.float64(50)):
+            case(np.percentile, a(*_shape, dtype=_dtype), _q, axis=_axis)
+            case(np.nanpercentile, a(*_shape, dtype=_dtype), _q, axis=_axis)
 case(np.bincount, a(23, dtype="i8", values="bits"))
 case(np.bincount, of([1, 1, 2]), of([0.5, 0.25, 1.0]))
 case(np.bincount, a(0, dtype="i8"), a(0))

@@ -62,17 +62,19 @@ def outlook_of_known(*arrays: Any) -> Outlook:
 def bincount(x: Any, /, weights: Any = None, minlength: Any = 0) -> Any:
     """Collective: one allgather of the largest, and one message from each rank to each owner of the counts."""
     x = as_handle(x)
-    weights = None if weights is None or not x.size else as_handle(weights)  # of nothing NumPy looks at no weights
-    few: Any = [None if each is None else np.zeros((1,) * each.ndim, each.dtype) for each in (x, weights)]
-    np.bincount(few[0], few[1], minlength)  # NumPy's errors for what is wrong with any values
-    if weights is not None and weights.shape != x.shape:
-        raise ValueError("The weights and list don't have the same length.")
+    weights, given = (None, None) if weights is None or not x.size else _weights(weights)  # of nothing NumPy needs none
+    one: Any = np.zeros((1,) * x.ndim, x.dtype)
+    np.bincount(one, minlength=minlength)  # NumPy's errors for what is wrong with any values
     layout = _layout(x)
-    (counted, heavy), owner = own_blocks(layout, x, weights)
+    fits = weights is not None and weights.shape == x.shape and np.can_cast(weights.dtype, float)
+    (counted, heavy), owner = own_blocks(layout, x, weights if fits else None)
     found, high, negative = occurrences(counted, heavy, most := _most_counts(x.nbytes))
     told = engine.runtime().comm.allgather((high, negative))
     if any(negative for _, negative in told):
         np.bincount(np.full(1, -1))  # NumPy's error; also for what is unsigned, and too large
+    if weights is not None and not fits:  # which NumPy looks at next
+        np.bincount(one, given)
+        raise ValueError("The weights and list don't have the same length.")
     length = max(int(minlength), max(high for high, _ in told) + 1)
     with np.errstate(all="ignore"):  # as in `occurrences`
         if found is None or length > most:
@@ -80,6 +82,16 @@ def bincount(x: Any, /, weights: Any = None, minlength: Any = 0) -> Any:
         if found.size < length:
             found = np.concatenate([found, np.zeros(length - found.size, found.dtype)])
         return folded(found, layout, owner)
+
+
+def _weights(given: Any) -> tuple[Any, Any]:
+    """Weights as a handle, and what NumPy finds the same faults with."""
+    if isinstance(given, np.ndarray | engine.Handle):
+        return as_handle(given), np.zeros((1,) * given.ndim, given.dtype)
+    try:
+        return as_handle(np.asarray(given, float)), given
+    except (TypeError, ValueError):  # NumPy looks at the elements first, and raises then
+        return as_handle(np.zeros((), object)), given
 
 
 def _most_counts(nbytes: int) -> int:

@@ -72,15 +72,13 @@ def compress(condition: Any, a: Any, axis: Any = None, out: Any = None) -> Any:
         a, axis = np.ravel(a), 0
     a = np.atleast_1d(a)
     axis = normalize_axis_index(axis, a.ndim)
-    if out is not None:
+    if out is not None or not a.size:
         return np.take(a, np.nonzero(condition)[0], axis, out)
     length, n = condition.shape[0], a.shape[axis]
     if length > n:
         beyond = condition[n:]
         if np.any(beyond):
             index = n + np.argmax(beyond)
-            if n == 0:
-                raise IndexError("cannot do a non-empty take from an empty axes.")
             raise IndexError(f"index {index} is out of bounds for axis {axis} with size {n}")
         condition = condition[:n]
     before = (slice(None),) * axis

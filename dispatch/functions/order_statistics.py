@@ -186,7 +186,7 @@ def _of_axis(
     """Quantiles along one axis, or (None) of all elements."""
     if not a.size:
         beside = {} if weights is None else {"weights": np.ones(a.shape)}
-        return _of_nothing(np.quantile, a, axis, out, q, method=method, **beside)
+        return _of_nothing(np.quantile, a, axis, out, float(q) if weak_q else q, method=method, **beside)
     if weights is None:
         return _over(Quantiles(q, method, weak_q, nan), a, axis, out)
     if weights.shape == a.shape:
