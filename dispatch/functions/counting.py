@@ -87,7 +87,8 @@ def bincount(x: Any, /, weights: Any = None, minlength: Any = 0) -> Any:
 def _weights(given: Any) -> tuple[Any, Any]:
     """Weights as a handle, and what NumPy finds the same faults with."""
     if isinstance(given, np.ndarray | engine.Handle):
-        return as_handle(given), np.zeros((1,) * given.ndim, given.dtype)
+        weights = as_handle(given)
+        return weights, np.zeros((1,) * weights.ndim, weights.dtype)
     try:
         return as_handle(np.asarray(given, float)), given
     except (TypeError, ValueError):  # NumPy looks at the elements first, and raises then
