@@ -11,8 +11,10 @@ import pytest
 import numpy_dist
 from numpy_dist import engine
 from numpy_dist.comm.simulated import run_simulated
-from numpy_dist.engine.planning import group, local_plan
-from numpy_dist.engine.planning.horizontal_fusion import FusedParts
+from numpy_dist.engine.executing import prepared
+from numpy_dist.engine.executing.horizontal_fusion import FusedParts
+from numpy_dist.engine.planning import group
+from numpy_dist.engine.planning.actions import Wait
 from numpy_dist.engine.scheduling import schedule
 from numpy_dist.settings import config
 
@@ -109,22 +111,17 @@ def test_random_programs(seed):
 @pytest.mark.parametrize("program", [_reduced, _in_cells, _reduced_in_cells])
 def test_the_interior_is_computed_before_halos_are_waited_for(program, monkeypatch):
     done: list[tuple[int, str]] = []
-    compute = local_plan.LocalPlan.compute
-    run = FusedParts.run
+    wait, run = prepared.PERFORM[Wait], FusedParts.run
 
-    def noting_waits(self: Any, present: Any, waits: list) -> Any:
-        rank = present.runtime.rank
+    def noting_waits(work: Any, action: Any) -> None:
+        done.append((work.runtime.rank, "wait"))
+        wait(work, action)
 
-        def noted(wait: Any) -> Any:
-            return lambda: (done.append((rank, "wait")), wait())
+    def noting_runs(self: Any, work: Any) -> Any:
+        done.extend((work.runtime.rank, "part") for _ in self.parts)
+        return run(self, work)
 
-        return compute(self, present, [noted(wait) for wait in waits])
-
-    def noting_runs(self: Any, present: Any, later: list) -> Any:
-        done.extend((present.runtime.rank, "part") for _ in self.parts)
-        return run(self, present, later)
-
-    monkeypatch.setattr(local_plan.LocalPlan, "compute", noting_waits)
+    monkeypatch.setitem(prepared.PERFORM, Wait, noting_waits)
     monkeypatch.setattr(FusedParts, "run", noting_runs)
     grid = np.random.default_rng(2).random((24, 12))
 

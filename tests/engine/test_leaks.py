@@ -19,7 +19,7 @@ from numpy_dist import engine
 from numpy_dist.backends.compiled import compiler as compilers
 from numpy_dist.engine.events import sites
 from numpy_dist.engine.memory.pool import _PEAKS, _SLACK, Pool
-from numpy_dist.engine.planning import transfer
+from numpy_dist.engine.planning import transfers
 from numpy_dist.engine.recording import plans
 from numpy_dist.engine.scheduling import schedule
 from numpy_dist.ir import meta_arrays, statements, views
@@ -174,7 +174,7 @@ def _forget() -> None:
     """Empty all tables, whose sizes are bounded (below)."""
     for table in (plans.PLANS, plans.REDUCTIONS, schedule.SCHEDULES, statements._FORMS):
         table.clear()
-    for table in (transfer._known_plans, transfer._known_covers, sites.LATEST, meta_arrays._META_ARRAYS):
+    for table in (transfers._known_plans, transfers._known_covers, sites.LATEST, meta_arrays._META_ARRAYS):
         table.clear()
     sites._RECENT.clear()
     views._LATEST.clear()

@@ -37,10 +37,10 @@ def planned(monkeypatch: pytest.MonkeyPatch) -> Planned:
             counts[runtime.rank] = schedules + 1, plans
             super().__init__(runtime, *args)
 
-    def counting(cells: Any, origins: Any, slots: Any, kept: Any, ending: Any, rank: int, *args: Any) -> Any:
+    def counting(group: Any, statements: Any, slots: Any, states: Any, rank: int) -> Any:
         schedules, plans = counts[rank]
         counts[rank] = schedules, plans + 1
-        return planner(cells, origins, slots, kept, ending, rank, *args)
+        return planner(group, statements, slots, states, rank)
 
     monkeypatch.setattr(schedule, "Schedule", Schedule)
     monkeypatch.setattr(group, "LocalPlanner", counting)

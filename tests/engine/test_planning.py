@@ -13,6 +13,7 @@ from numpy_dist.comm.simulated import run_simulated
 from numpy_dist.engine.planning.donation import donations
 from numpy_dist.engine.planning.layout_propagation import MOST_CELLS, propagate_layouts
 from numpy_dist.engine.planning.local_planner import cell_key
+from numpy_dist.engine.planning.states import state_of
 from numpy_dist.engine.scheduling.deferred import MOST, deferrable
 from numpy_dist.engine.scheduling.schedule import Description
 from numpy_dist.ir.statements import Elementwise, Statement
@@ -111,7 +112,8 @@ def _donors(statements: list[Statement], held: Any, kept: tuple[int, ...] = ()) 
     results = {slots[id(s.outputs[0].storage)]: number for number, s in enumerate(statements)}
     operands = [slot for slot in slots.values() if slot not in results]
     ending = set(slots.values()) - {operands[number] for number in kept}
-    found = donations(statements, keys, slots, ending, results.keys(), engine.runtime().rank)
+    states = {slot: state_of(storage) for slot, storage in enumerate(described.storages)}
+    found = donations(statements, keys, slots, ending, results.keys(), engine.runtime().rank, states)
     return {results[slot]: operands.index(donor) for slot, donor in found.items()}
 
 

@@ -17,7 +17,7 @@ from numpy_dist import engine
 from numpy_dist.comm.detect import get_communicator
 from numpy_dist.comm.simulated import run_simulated
 from numpy_dist.engine.events import sites
-from numpy_dist.engine.planning import transfer
+from numpy_dist.engine.planning import transfers
 from numpy_dist.engine.recording import plans
 from numpy_dist.engine.scheduling import schedule
 from numpy_dist.ir import meta_arrays, statements, views
@@ -49,10 +49,10 @@ def _forget_plans() -> None:
 
 
 def _forget_transfers() -> None:
-    transfer._known_plans.clear()
-    transfer._known_covers.clear()
-    transfer._planned.cache_clear()
-    transfer.ghosts.cache_clear()
+    transfers._known_plans.clear()
+    transfers._known_covers.clear()
+    transfers._planned.cache_clear()
+    transfers.ghosts.cache_clear()
 
 
 def _forget_sites() -> None:

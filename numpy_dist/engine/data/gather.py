@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from numpy_dist.comm.divergence.checks import UNLIKE
+from numpy_dist.engine.executing.transfer import fetch_array
 from numpy_dist.engine.memory.budget import check_budget
 from numpy_dist.engine.memory.handle import is_sharded, plain, ref_of
 from numpy_dist.engine.memory.storage import Storage
 from numpy_dist.engine.memory.views import window
-from numpy_dist.engine.planning.transfer import fetch_array
 from numpy_dist.engine.runtime import Runtime, runtime
 from numpy_dist.errors import CommunicationRefused
 from numpy_dist.ir.meta_arrays import offset_of
@@ -79,7 +79,6 @@ def assemble(rt: Runtime, storage: Storage, array: np.ndarray, roots: Any) -> np
         if not any(low):
             return _read(storage, array, source)
     fetched, finish = fetch_array(rt, storage, wanted)
-    rt.counters.fetches -= 1
     finish()
     if fetched is None:
         return None

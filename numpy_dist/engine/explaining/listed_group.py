@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from numpy_dist.engine.events.notation import bytes_text, index_name, indices, site_text, value_text, view_text
-from numpy_dist.engine.explaining.preview import Preview, is_contracted
+from numpy_dist.engine.explaining.forecast import Forecast, is_contracted, messages, partial_messages
+from numpy_dist.engine.planning.actions import Combine, CopyBack, Donate, Fetch, NewVersion, RefreshHalo
 from numpy_dist.engine.planning.group import GroupPlan
 from numpy_dist.engine.planning.local_planner import cell_key
 from numpy_dist.ir.statements import Reduction, Ref, Statement
@@ -17,23 +18,23 @@ _WIDEST = 60  # columns of code before the comments
 
 
 def group_lines(
-    group: GroupPlan, statements: Sequence[Statement], shadows: Sequence[Any], found: Preview
+    group: GroupPlan, statements: Sequence[Statement], outlines: Sequence[Any], found: Forecast
 ) -> tuple[str, ...]:
     """Everything about a group but the tier that runs it.
 
     Parameters
     ----------
     statements : sequence of Statement
-        The group's, on shadows that have names.
+        The group's, on outlines that have names.
     """
-    code = _Code(group, shadows, found)
+    code = _Code(group, outlines, found)
     for statement, origin in zip(statements, group.origins, strict=True):
         code.add(statement, origin)
     width = min(_WIDEST, max(len(text) for text, _ in code.lines))
     lines = [f"  {_header(group)}"]
     lines += [f"      {text:<{width}}  # {site}" for text, site in code.lines]
     lines += [f"  then {text}" for text in code.afterwards]
-    lines += [f"  {word:<10}{text}" for word, text in _facts(group, shadows, found, code)]
+    lines += [f"  {word:<10}{text}" for word, text in _facts(group, outlines, found, code)]
     return tuple(lines)
 
 
@@ -65,12 +66,11 @@ class _Code:
         Texts of the views that are read, by slot and view.
     """
 
-    def __init__(self, group: GroupPlan, shadows: Sequence[Any], found: Preview) -> None:
-        self._group, plan = group, found.plan
-        self._slots = {id(shadows[slot]): slot for slot in group.slots}
-        self._versions = set() if plan is None else {slot for slot, _ in plan.versions}
-        bodies = [] if plan is None else plan.bodies
-        self._aside = {body.operands[target].which for body in bodies for target, _ in body.copies}
+    def __init__(self, group: GroupPlan, outlines: Sequence[Any], found: Forecast) -> None:
+        self._group = group
+        self._slots = {id(outlines[slot]): slot for slot in group.slots}
+        self._versions = {action.slot for action in found.plan.of(NewVersion)}
+        self._aside = {slot for action in found.plan.of(CopyBack) for slot in action.slots}
         self._present: dict[tuple, str] = {}
         self._asides = 0
         self.read: dict[tuple, str] = {}
@@ -116,7 +116,7 @@ class _Code:
         if key in self._present:
             return self._present[key]
         name = out.storage.name
-        if creates and is_contracted(self._group, slot, out.storage):
+        if creates and is_contracted(self._group, slot, out.storage.wanted):
             text = f"t{len(self.contracted)}"
             self.contracted.append(text)
         elif slot in self._aside:
@@ -131,9 +131,9 @@ class _Code:
         return text
 
 
-def _facts(group: GroupPlan, shadows: Sequence[Any], found: Preview, code: _Code) -> list[tuple[str, str]]:
+def _facts(group: GroupPlan, outlines: Sequence[Any], found: Forecast, code: _Code) -> list[tuple[str, str]]:
     def by_name(sizes: dict[int, int]) -> str:
-        return ", ".join(f"{shadows[slot].name} {bytes_text(size)}" for slot, size in sorted(sizes.items()))
+        return ", ".join(f"{outlines[slot].name} {bytes_text(size)}" for slot, size in sorted(sizes.items()))
 
     facts = []
     if group.follows:
@@ -148,27 +148,34 @@ def _facts(group: GroupPlan, shadows: Sequence[Any], found: Preview, code: _Code
     if code.temporaries:
         names = ", ".join(code.temporaries)
         facts.append(("stores", f"{names}: nobody holds it any more, but other statements use it"))
-    for slot, donor in () if found.plan is None else found.plan.takes:
-        facts.append(("takes", f"{shadows[slot].name} takes the memory of {shadows[donor].name} over"))
-    for slot, nbytes in found.carried.items():
+    for action in found.plan.of(Donate):
+        facts.append(("takes", f"{outlines[action.slot].name} takes the memory of {outlines[action.donor].name} over"))
+    for action in found.plan.of(NewVersion):
+        name, nbytes = outlines[action.slot].name, outlines[action.slot].memory if action.carries else 0
         how = f"{bytes_text(nbytes)} copied, to carry over cells that are not written" if nbytes else "nothing copied"
-        facts.append(("versions", f"{shadows[slot].name}' takes the place of {shadows[slot].name}; {how}"))
-    for transfer in found.transfers:
-        name = code.read.get((transfer.slot, transfer.view), shadows[transfer.slot].name)
-        if transfer.fresh:
-            facts.append((transfer.kind, f"of {name}: fresh, nothing is sent"))
+        facts.append(("versions", f"{name}' takes the place of {name}; {how}"))
+    for action in found.plan.of(Fetch, RefreshHalo):
+        name = outlines[action.slot].name
+        if isinstance(action, Fetch):
+            name = code.read.get((action.slot, action.key[1]), name)
+        word = "fetch" if isinstance(action, Fetch) else "halo"
+        if action.messages is None:
+            facts.append((word, f"of {name}: fresh, nothing is sent"))
         else:
-            facts.append((transfer.kind, f"of {name}: {_messages(transfer.sends, transfer.receives)}"))
+            facts.append((word, f"of {name}: {_messages(*messages(action, outlines[action.slot]))}"))
     if group.interior is not None:
         facts.append(("overlaps", "the interior is computed while halos travel, then the edges"))
     if len(group.cells) > 1:
         facts.append(("divides", f"into {len(group.cells)} boxes, in each of which other statements run"))
-    for made in found.combinations:
-        name = shadows[made.slot].name
-        if made.everywhere:
+    for action in found.plan.of(Combine):
+        name = outlines[action.slot].name
+        if len(action.boxes) == 1:
+            continue
+        if action.everywhere:
             facts.append(("combines", f"{name}: every rank folds the partial results of all (one collective)"))
         else:
-            facts.append(("combines", f"{name}: its owners fold; {_messages(made.sends, made.receives)}"))
+            both = partial_messages(action, found.rank)
+            facts.append(("combines", f"{name}: its owners fold; {_messages(*both)}"))
     return facts
 
 

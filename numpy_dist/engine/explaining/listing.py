@@ -9,8 +9,9 @@ from types import TracebackType
 from typing import Any, Self
 
 from numpy_dist.engine.events.notation import bytes_text
+from numpy_dist.engine.explaining.forecast import COUNTS, Forecast, forecast, is_contracted
 from numpy_dist.engine.explaining.listed_group import group_lines
-from numpy_dist.engine.explaining.preview import COUNTS, Preview, Shadow, is_contracted, preview, shadow_statements
+from numpy_dist.engine.explaining.outlines import Outline, on_outlines
 from numpy_dist.engine.memory.storage import Storage
 from numpy_dist.engine.planning.group import GroupPlan
 from numpy_dist.engine.runtime import runtime
@@ -83,7 +84,7 @@ class Listing:
         self._by_text: dict[tuple[str, ...], _Listed] = {}
         self._before: dict[str, int] | None = None
         self._done = False
-        self._present: tuple[_Listed, Preview] | None = None
+        self._present: tuple[_Listed, Forecast] | None = None
         self.counts = dict.fromkeys(COUNTS, 0)
         self._list_pending()
 
@@ -97,15 +98,15 @@ class Listing:
             for statement in statements:
                 for ref in (*statement.reads(), *statement.outputs):
                     storages.setdefault(id(ref.storage), ref.storage)
-        shadows = {number: Shadow(storage) for number, storage in storages.items()}
-        originals = {id(shadow): storages[number] for number, shadow in shadows.items()}
+        outlines = {number: Outline(storage) for number, storage in storages.items()}
+        originals = {id(outline): storages[number] for number, outline in outlines.items()}
         for statements, later in parts:
-            used = {id(shadows[number]) for number in later if number in shadows}
-            self._list_part(shadow_statements(statements, shadows), used, originals)
+            used = {id(outlines[number]) for number in later if number in outlines}
+            self._list_part(on_outlines(statements, outlines), used, originals)
         self.counts["statements"] = len(rt.program.pending)
 
     def _list_part(self, statements: list[Statement], later: set[int], originals: dict[int, Storage]) -> None:
-        """List a program on shadows, whose storages are given by their ids."""
+        """List a program on outlines, whose storages are given by their ids."""
         rt = self._runtime
         description = Description(statements)
         schedule, by_slot = find_schedule(rt, statements, description, later, keep=False), description.storages
@@ -150,11 +151,11 @@ class Listing:
 
     def before(self, rt: Any, group: GroupPlan, statements: list[Statement], storages: Sequence[Any]) -> None:
         """Take note of a group that is going to be executed."""
-        shadows = [Shadow(storages[slot]) if slot in group.slots else None for slot in range(len(storages))]
-        by_id = {id(storages[slot]): shadows[slot] for slot in group.slots}
-        its = shadow_statements(statements, by_id)
-        self._name(group, its, shadows, storages.__getitem__)
-        self._present = self._list(group, its, shadows)
+        outlines = [Outline(storages[slot]) if slot in group.slots else None for slot in range(len(storages))]
+        by_id: dict[int, Any] = {id(storages[slot]): outlines[slot] for slot in group.slots}
+        its = on_outlines(statements, by_id)
+        self._name(group, its, outlines, storages.__getitem__)
+        self._present = self._list(group, its, outlines)
 
     def after(self, rt: Any, group: GroupPlan) -> None:
         """Take note of how it was executed."""
@@ -164,28 +165,28 @@ class Listing:
 
     # -- both -------------------------------------------------------------------------------------------------------
 
-    def _name(self, group: GroupPlan, statements: list[Statement], shadows: Sequence[Any], original: Any) -> None:
+    def _name(self, group: GroupPlan, statements: list[Statement], outlines: Sequence[Any], original: Any) -> None:
         """Name the buffers of a group, but for what is contracted, in the order in which statements mention them."""
-        slots = {id(shadows[slot]): slot for slot in group.slots}
+        slots = {id(outlines[slot]): slot for slot in group.slots}
         passed: set[int] = set()
         for statement in statements:
             if isinstance(statement, Elementwise):
                 made = [out.storage for out, new in zip(statement.outputs, statement.creates, strict=True) if new]
-                passed.update(id(s) for s in made if is_contracted(group, slots[id(s)], s))
+                passed.update(id(s) for s in made if is_contracted(group, slots[id(s)], s.wanted))
             for ref in (*statement.reads(), *statement.outputs):
-                shadow = ref.storage
-                if not shadow.name and id(shadow) not in passed:
-                    shadow.name = self._names.of(original(slots[id(shadow)]), shadow)
+                outline = ref.storage
+                if not outline.name and id(outline) not in passed:
+                    outline.name = self._names.of(original(slots[id(outline)]), outline)
 
-    def _list(self, group: GroupPlan, statements: list[Statement], shadows: list[Any]) -> tuple[_Listed, Preview]:
-        found = preview(self._runtime, group, statements, shadows)
-        lines = group_lines(group, statements, shadows, found)
-        named = [shadows[slot] for slot in group.slots if shadows[slot].name]
-        for shadow in named:
-            self._names.seen(shadow, self._runtime.rank)
+    def _list(self, group: GroupPlan, statements: list[Statement], outlines: list[Any]) -> tuple[_Listed, Forecast]:
+        found = forecast(self._runtime, group, statements, outlines)
+        lines = group_lines(group, statements, outlines, found)
+        named = [outlines[slot] for slot in group.slots if outlines[slot].name]
+        for outline in named:
+            self._names.seen(outline, self._runtime.rank)
         listed = self._by_text.get(lines)
         if listed is None:
-            listed = self._by_text[lines] = _Listed(lines, {shadow.name for shadow in named})
+            listed = self._by_text[lines] = _Listed(lines, {outline.name for outline in named})
             self._groups.append(listed)
         listed.times += 1
         return listed, found
@@ -218,14 +219,14 @@ class _Listed:
         self.lines, self.names, self.times, self.tier = lines, names, 0, ""
 
 
-def _tier(rt: Any, group: GroupPlan, found: Preview) -> str:
+def _tier(rt: Any, group: GroupPlan, found: Forecast) -> str:
     """By what a group's loop is run."""
-    if found.geometry is None:
+    if group.box is None:
         return "nothing: this rank has no part of it"
-    plan = group.locals.get(found.geometry)
-    if plan is None or not plan.parts:
+    kept = group.prepared.get(found.facts)
+    if kept is None or not kept.parts:
         return rt.backend.tier({})
-    return "; ".join(dict.fromkeys(rt.backend.tier(part.memo) for part in plan.parts))
+    return "; ".join(dict.fromkeys(rt.backend.tier(part.memo) for part in kept.parts))
 
 
 class Names:
@@ -235,9 +236,9 @@ class Names:
         self._known: list[tuple[Any, tuple]] = []  # a weak reference, and what the buffer is like
         self._texts: list[str] = []
 
-    def of(self, storage: Storage, shadow: Shadow) -> str:
+    def of(self, storage: Storage, outline: Outline) -> str:
         """The name of a storage."""
-        like = shadow.shape, shadow.dtype, shadow.layout, shadow.axes
+        like = outline.shape, outline.dtype, outline.layout, outline.axes
         for number, (ref, _) in enumerate(self._known):
             if ref() is storage:
                 return f"b{number}"
@@ -249,33 +250,33 @@ class Names:
         self._texts.append("")
         return f"b{len(self._known) - 1}"
 
-    def seen(self, shadow: Any, rank: int) -> None:
+    def seen(self, outline: Any, rank: int) -> None:
         """Take note of what a buffer is like after a group."""
-        self._texts[int(shadow.name[1:])] = buffer_text(shadow, rank)
+        self._texts[int(outline.name[1:])] = buffer_text(outline, rank)
 
     def lines(self, used: set[str]) -> list[str]:
         """A line for each buffer that is used."""
         return [f"  {f'b{number}':<4}{text}" for number, text in enumerate(self._texts) if f"b{number}" in used]
 
 
-def buffer_text(shadow: Any, rank: int) -> str:
+def buffer_text(outline: Any, rank: int) -> str:
     """Shape, dtype, layout and margins of a buffer."""
-    layout = shadow.layout
+    layout = outline.layout
     order = ""
-    if shadow.axes is not None:  # as the user sees the axes
-        layout = layout.transpose(sorted(range(len(shadow.axes)), key=shadow.axes.__getitem__))
-        order = f", axes {shadow.axes} from outermost to innermost in memory"
-    own = shadow.layout.box(rank)
+    if outline.axes is not None:  # as the user sees the axes
+        layout = layout.transpose(sorted(range(len(outline.axes)), key=outline.axes.__getitem__))
+        order = f", axes {outline.axes} from outermost to innermost in memory"
+    own = outline.layout.box(rank)
     if own is None:
         here = "nothing here"
     else:
-        box = own if shadow.axes is None else [own[shadow.axes.index(a)] for a in range(len(own))]
+        box = own if outline.axes is None else [own[outline.axes.index(a)] for a in range(len(own))]
         here = f"here [{', '.join(f'{lo}:{hi}' for lo, hi in box)}]"
-    if own is not None and shadow.memory is not None and own:
-        sides = [(lo - low, low + n - hi) for (lo, hi), low, n in zip(own, shadow.low, shadow.extent, strict=True)]
-        sides = sides if shadow.axes is None else [sides[shadow.axes.index(a)] for a in range(len(own))]
+    if own is not None and outline.memory is not None and own:
+        sides = [(lo - low, low + n - hi) for (lo, hi), low, n in zip(own, outline.low, outline.extent, strict=True)]
+        sides = sides if outline.axes is None else [sides[outline.axes.index(a)] for a in range(len(own))]
         if any(map(any, sides)):
             here += f" with margins {', '.join(f'{a}+{b}' for a, b in sides)}"
     return (
-        f"{shadow.dtype} {layout.describe()}; {here}, {bytes_text(shadow.memory.size if shadow.memory else 0)}{order}"
+        f"{outline.dtype} {layout.describe()}; {here}, {bytes_text(outline.memory or 0)}{order}"
     )

@@ -125,12 +125,7 @@ class Storage:
 
     def allocate(self, box: Box, margin: Sequence[tuple[int, int]] | None = None) -> None:
         """Make the local allocation for an owned `box` and margins (the memory is not initialised)."""
-        if margin is None:
-            low = tuple(lo for lo, _ in box)
-            extent = tuple(hi - lo for lo, hi in box)
-        else:
-            low = tuple(lo - below for (lo, _), (below, _) in zip(box, margin, strict=True))
-            extent = tuple(hi - lo + below + above for (lo, hi), (below, above) in zip(box, margin, strict=True))
+        low, extent = geometry(box, margin)
         nbytes = _volume(extent) * self.dtype.itemsize
         try:
             self.memory = self.pool.take(nbytes)
@@ -230,3 +225,13 @@ def _volume(extent: Sequence[int]) -> int:
     for n in extent:
         count *= n
     return count
+
+
+def geometry(
+    box: Box, margin: Sequence[tuple[int, int]] | None = None
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The global index of the first element of an allocation for an owned `box` and margins, and its shape."""
+    if margin is None:
+        return tuple([lo for lo, _ in box]), tuple([hi - lo for lo, hi in box])
+    low = tuple(lo - below for (lo, _), (below, _) in zip(box, margin, strict=True))
+    return low, tuple(hi - lo + below + above for (lo, hi), (below, above) in zip(box, margin, strict=True))

@@ -7,9 +7,9 @@ memory: nothing but the operands has to be read, and caches hold twice as much. 
 from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
-from typing import Any
 
-from numpy_dist.engine.memory.storage import Storage
+from numpy_dist.engine.memory.storage import geometry
+from numpy_dist.engine.planning.states import State
 from numpy_dist.ir.statements import Elementwise, Ref, Statement
 from numpy_dist.layout.regions import Box
 
@@ -21,6 +21,7 @@ def donations(
     ending: Container[int],
     stored: Container[int],
     rank: int,
+    states: Mapping[int, State],
 ) -> dict[int, int]:
     """For results that may take the memory of another storage over: slots, by slot.
 
@@ -37,6 +38,8 @@ def donations(
     stored
         Slots of results that are stored.
     rank : int
+    states
+        Of the storages, by slot.
     """
     cells: dict[int, set[tuple]] = {}  # of each slot that is read
     last: dict[int, tuple[int, Ref]] = {}  # by whom, and how
@@ -56,20 +59,20 @@ def donations(
             slot, (_, *where) = slots[id(out.storage)], keys[number][id(out)]
             for donor in free if slot in stored else ():
                 reader, ref = last[donor]
-                if reader <= number and (donor, *where) in cells[donor] and _fits(ref, out, rank):
+                is_last = reader <= number and (donor, *where) in cells[donor]
+                if is_last and _fits(ref, states[donor], out, states[slot], rank):
                     found[slot] = donor
                     free.remove(donor)
                     break
     return found
 
 
-def _fits(ref: Ref, out: Ref, rank: int) -> bool:
+def _fits(ref: Ref, donor: State, out: Ref, result: State, rank: int) -> bool:
     """Whether an operand's memory is free, and has just the form that the result's would have."""
-    donor: Storage = ref.storage
-    if donor.wanted or donor.deferred or donor.reserved or donor.pinned or donor.memory is None:
+    storage = ref.storage
+    if donor.wanted or donor.reserved or storage.pinned or not donor.allocated or result.allocated:
         return False
     box: Box | None = out.storage.layout.box(rank)
-    if box is None or ref.array.dtype != donor.dtype or out.array.dtype != donor.dtype:
+    if box is None or not storage.dtype == ref.array.dtype == out.array.dtype == out.storage.dtype:
         return False
-    form: tuple[Any, ...] = tuple(lo for lo, _ in box), tuple(hi - lo for lo, hi in box)
-    return out.storage.memory is None and out.storage.dtype == donor.dtype and form == (donor.low, donor.extent)
+    return geometry(box) == (donor.low, donor.extent)

@@ -1,25 +1,21 @@
-"""The plan of one group: what it must be brought, and how its loop is run on this rank."""
+"""Groups of statements: what must be brought to each, and where its loop runs, whatever memory a rank has."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-import numpy as np
-
-from numpy_dist.engine.memory.storage import Storage
-from numpy_dist.engine.planning.combine import combine
-from numpy_dist.engine.planning.local_plan import LocalPlan
+from numpy_dist.engine.planning.actions import Fetch, Plan, RefreshHalo, Wanted
 from numpy_dist.engine.planning.local_planner import LocalPlanner
-from numpy_dist.engine.planning.part import Present
-from numpy_dist.engine.planning.transfer import Fetched, Wanted, fetch_array, start_halo
+from numpy_dist.engine.planning.states import States
+from numpy_dist.engine.planning.transfers import cached_plan, covers, ghosts, hulls_of
 from numpy_dist.ir.statements import Elementwise, Reduction, Ref, Statement
 from numpy_dist.layout.alignment import FETCH, HALO, Access, is_empty, plan_access
+from numpy_dist.layout.fetch import halo_reach
 from numpy_dist.layout.frames import Cell, Origin, cells, shifted
 from numpy_dist.layout.interior import interior_box, narrowed
 from numpy_dist.layout.regions import Box, box_size
 
-_MOST_LOCAL = 16
 SMALLEST_INTERIOR = 1 << 16  # elements that are worth a loop of their own while halos travel
 
 
@@ -44,8 +40,15 @@ class GroupPlan:
 
     Attributes
     ----------
-    locals : dict
-        The local plans by `geometry`.
+    fetches : list of Fetch
+    halos : list of (RefreshHalo, list of Box)
+        One for each storage, and the boxes that this rank reads of it.
+    prepared : dict
+        What execution keeps of the plans, by `facts`.
+    released : tuple of int
+        Slots that no later group uses.
+    ending : frozenset of int
+        Those of them whose memory may be donated.
     number : int
         Among the groups of the schedule.
     follows : bool
@@ -73,29 +76,31 @@ class GroupPlan:
         }
         self.temporary = sorted(made - kept)  # slots that nothing else has to do with, and have no memory before
         self.ending: frozenset[int] = frozenset()
+        self.released: tuple[int, ...] = ()
         self.lasting = [slot for slot in self.slots if slot not in self.temporary]
         self.reductions = [n for n, s in enumerate(statements) if isinstance(s, Reduction)]
         self.results = [slots[id(statements[n].outputs[0].storage)] for n in self.reductions]
-        self.fetches: list[tuple[tuple, int, Wanted]] = []  # (slot, view and origin; slot; regions)
-        self.halos: list[tuple[int, tuple[Access, ...]]] = []
-        self._plan_transfers(statements, slots)
+        self.fetches: list[Fetch] = []
+        self.halos: list[tuple[RefreshHalo, list[Box]]] = []
+        self._plan_transfers(statements, slots, rank)
         box = space.box(rank)
         self.box = None if box is None or is_empty(box) else box
         self.interior = None if self.box is None else self._interior(self.box, statements, slots, rank)
         self.cells = [] if self.box is None else self._cells(self.box, statements, rank)
-        self.locals: dict[tuple, LocalPlan] = {}
+        self.prepared: dict[tuple, Any] = {}
         self.follows = False
         self.number = 0
 
-    def end(self, slots: Iterable[int]) -> None:
-        """Take note of slots that nothing uses after this group: their memory may be taken over.
+    def end(self, slots: Sequence[int], later: Iterable[int]) -> None:
+        """Take note of slots that no later group uses, and which of them statements still pending do use.
 
-        Not of those that messages come to, or leave from, while the loop begins.
+        The memory of others may be donated, but not where messages come to it, or leave from it, while the loop begins.
         """
-        travelling = {slot for slot, _ in self.halos} | {slot for _, slot, _ in self.fetches}
-        self.ending = frozenset(slots) - travelling
+        travelling = {halo.slot for halo, _ in self.halos} | {fetch.slot for fetch in self.fetches}
+        self.released = tuple(slots)
+        self.ending = frozenset(slots) - travelling - frozenset(later)
 
-    def _plan_transfers(self, statements: Sequence[Statement], slots: dict[int, int]) -> None:
+    def _plan_transfers(self, statements: Sequence[Statement], slots: dict[int, int], rank: int) -> None:
         accesses: dict[tuple, tuple[Ref, Access]] = {}
         made: set[tuple] = set()
         for statement, origin in zip(statements, self.origins, strict=True):
@@ -105,17 +110,23 @@ class GroupPlan:
                     accesses[key] = ref, plan_access(ref.storage.layout, ref.vmap, statement.space)
             if not isinstance(statement, Reduction):
                 made.update((slots[id(out.storage)], out.view, origin) for out in statement.outputs)
-        halos: dict[int, list[Access]] = {}
+        halos: dict[int, tuple[Any, list[Access]]] = {}
         for key, (ref, access) in accesses.items():
+            layout = ref.storage.layout
             if access.mode == FETCH or (access.mode == HALO and ref.storage.pinned):
-                self.fetches.append((key, key[0], _whole_rows(ref, access)))
+                wanted = _whole_rows(ref, access)
+                region = wanted[rank][0] if wanted[rank] else None
+                self.fetches.append(Fetch(key[0], key, region, cached_plan(layout, wanted, rank)))
             elif access.mode == HALO:
-                halos.setdefault(key[0], []).append(access)
-        self.halos = [(slot, tuple(its)) for slot, its in halos.items()]
+                halos.setdefault(key[0], (layout, []))[1].append(access)
+        for slot, (layout, found) in halos.items():
+            wanted = ghosts(layout, tuple(found))
+            messages = cached_plan(layout, wanted, rank, halo_reach(layout))
+            self.halos.append((RefreshHalo(slot, wanted, messages), hulls_of(found, rank)))
 
     def _interior(self, box: Box, statements: Sequence[Statement], slots: dict[int, int], rank: int) -> Box | None:
         """What can be computed while halos travel; None if nothing can, or it is not worth it."""
-        haloed = {slot for slot, _ in self.halos}
+        haloed = {halo.slot for halo, _ in self.halos}
         if not haloed or self.fetches:
             return None
         found = box
@@ -144,67 +155,8 @@ class GroupPlan:
             parts.append(None if own is None or is_empty(own) else shifted(own, origin))
         return cells(box, parts)
 
-    def planner(
-        self, rank: int, statements: Sequence[Statement], storages: Sequence[Any], fetched: Any
-    ) -> LocalPlanner:
-        """What plans the loop of this rank, which has a part in it."""
-        return LocalPlanner(
-            self.cells, self.origins, self.slots, self.kept, self.ending, rank, statements, storages, fetched
-        )
-
-    def run(self, runtime: Any, statements: list[Statement], storages: list[Storage]) -> None:
-        """Execute the group: all messages are posted before any is waited for, and the interior computed meanwhile."""
-        fetched: dict[tuple, Fetched] = {}
-        waits: list[Callable[[], None]] = []
-        if self.halos or self.fetches:
-            waits = self._bring(runtime, storages, fetched)
-        partials: Sequence[np.ndarray | None] = [None] * len(self.reductions)
-        if self.box is None:
-            for wait in waits:
-                wait()
-        else:
-            plan = self.locals.get(self.geometry(storages)) or self._plan(runtime, statements, storages, fetched)
-            plan.prepare(runtime, storages, self.number)
-            partials = plan.compute(Present(runtime, statements, storages, fetched), waits)
-        self.soil(storages)
-        self.finish(runtime, statements, partials)
-
-    def soil(self, storages: list[Storage]) -> None:
-        """Forget the halos of what the group writes."""
-        for slot in self.written:
-            if storages[slot].fresh:
-                storages[slot].fresh = ()
-
-    def finish(self, runtime: Any, statements: Sequence[Statement], partials: Sequence[np.ndarray | None]) -> None:
-        """Put the partial results of reductions together."""
-        for number, partial in zip(self.reductions, partials, strict=True):
-            statement = statements[number]
-            assert isinstance(statement, Reduction)
-            combine(runtime, statement, partial)
-
-    def prepare_results(self, runtime: Any, storages: list[Storage]) -> None:
-        """Have memory for the results of reductions whose partial results are the results (see `links`)."""
-        for slot in self.results:
-            box = storages[slot].layout.box(runtime.rank)
-            assert box is not None
-            storages[slot].allocate(box)
-
-    def _bring(self, runtime: Any, storages: list[Storage], fetched: dict[tuple, Fetched]) -> list[Callable[[], None]]:
-        """Ask for everything that has to be brought; returns what waits for it."""
-        waits: list[Callable[[], None]] = []
-        for key, slot, wanted in self.fetches:
-            found, finish = fetch_array(runtime, storages[slot], wanted)
-            waits.append(finish)
-            if found is not None:
-                fetched[key] = found
-        for slot, accesses in self.halos:
-            started = start_halo(runtime, storages[slot], accesses)
-            if started is not None:
-                waits.append(started)
-        return waits
-
-    def geometry(self, storages: list[Storage]) -> tuple:
-        """What a local plan depends on of the storages."""
+    def facts(self, storages: Sequence[Any]) -> tuple:
+        """What of its storages a plan depends on, as a key. Looked at before every execution, so it is flat."""
         key: list[Any] = [storages[slot].wanted for slot in self.temporary]
         for slot in self.lasting:
             s = storages[slot]
@@ -217,19 +169,23 @@ class GroupPlan:
                 s.deferred or s.reserved,
                 s.spare is not None and s.spare[1],
             )
+        for halo, _ in self.halos:
+            key.append(any([covers(had, halo.wanted) for had in storages[halo.slot].fresh]))
         return tuple(key)
 
-    def _plan(
-        self, runtime: Any, statements: list[Statement], storages: list[Storage], fetched: dict[tuple, Fetched]
-    ) -> LocalPlan:
-        """Plan the loop for the present geometry of the storages, and for what is still wanted of them."""
-        key = self.geometry(storages)
-        if len(self.locals) >= _MOST_LOCAL:
-            del self.locals[next(iter(self.locals))]
-        plan = self.planner(runtime.rank, statements, storages, fetched).plan()
-        plan.divide(self.interior, statements)
-        self.locals[key] = plan
-        return plan
+    def plan(self, statements: Sequence[Statement], slots: dict[int, int], states: States, rank: int) -> Plan:
+        """What a rank does for the group. A pure function.
+
+        Parameters
+        ----------
+        statements : sequence of Statement
+            The group's.
+        slots : dict of int to int
+            By the ids of their storages.
+        states : States
+            As they are before the group.
+        """
+        return LocalPlanner(self, statements, slots, states, rank).plan()
 
 
 def _whole_rows(ref: Ref, access: Access) -> Wanted:

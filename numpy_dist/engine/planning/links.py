@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from numpy_dist.engine.planning.combine import partial_boxes
+from numpy_dist.engine.planning.combination import partial_boxes
 from numpy_dist.engine.planning.group import GroupPlan
 from numpy_dist.ir.statements import Reduction, Ref, Statement
 from numpy_dist.layout.alignment import is_empty

@@ -1,20 +1,44 @@
-"""Planning of a group's loop on this rank: a function of views, geometry and liveness, not of values."""
+"""Planning of what one rank does for a group: a function of views, layouts, and the states of storages."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import Any
 
 from numpy_dist.backends.base import Temp
-from numpy_dist.engine.memory.storage import Storage
+from numpy_dist.engine.memory.storage import geometry
+from numpy_dist.engine.planning.actions import (
+    ASIDE,
+    FETCHED,
+    MEMORY,
+    OLD,
+    Action,
+    Allocate,
+    Body,
+    CopyBack,
+    Donate,
+    DropSpare,
+    Fetch,
+    Fold,
+    Launch,
+    NewVersion,
+    Operand,
+    Outdate,
+    Plan,
+    RefreshHalo,
+    Release,
+    Wait,
+    Widen,
+)
+from numpy_dist.engine.planning.combination import combination
 from numpy_dist.engine.planning.donation import donations
 from numpy_dist.engine.planning.fuse import disjoint
-from numpy_dist.engine.planning.local_plan import LocalPlan
-from numpy_dist.engine.planning.part import ASIDE, FETCHED, MEMORY, OLD, Body, PartOperand
-from numpy_dist.engine.planning.transfer import Fetched
+from numpy_dist.engine.planning.states import NO_SPARE, States
+from numpy_dist.engine.planning.transfers import covers, wider_margin
 from numpy_dist.ir.statements import Elementwise, Reduction, Ref, Statement
-from numpy_dist.layout.frames import Cell, Origin, framed
-from numpy_dist.layout.regions import box_size
+from numpy_dist.layout.frames import Origin, framed
+from numpy_dist.layout.regions import Box, Region, box_size, intersect_boxes, subtract_box
 
 # How a storage is written: through to its memory, to a new version of it, or by way of another array.
 _HOW = ("through", "version", "aside")
@@ -27,62 +51,134 @@ def cell_key(slot: int, ref: Ref, origin: Origin) -> tuple:
 
 
 class LocalPlanner:
-    """Plans a group's loop for an example of its statements and storages.
+    """Plans what a rank does for a group.
 
     Parameters
     ----------
-    cells : sequence of Cell
-        This rank's part of the iteration space: boxes, and the statements that run there.
-    origins : sequence of Origin
-        Of the statements.
-    slots : sequence of int
-        The group's storages.
-    kept, ending : frozenset of int
-        Slots that must be stored, since others read or write them; slots that nothing uses after this group.
+    group : GroupPlan
+        What is the same whatever memory the rank has.
+    statements : sequence of Statement
+        An example of the group's. Of their storages only what all ranks share is looked at: layout, dtype, shape.
+    slots : dict of int to int
+        By the ids of storages.
+    states : States
+        By slot.
     rank : int
-    statements, storages
-        The example.
-    fetched : dict
-        By the key (slot, view, origin) of what was fetched.
     """
 
     def __init__(
-        self,
-        cells: Sequence[Cell],
-        origins: Sequence[Origin],
-        slots: Sequence[int],
-        kept: frozenset[int],
-        ending: frozenset[int],
-        rank: int,
-        statements: Sequence[Statement],
-        storages: Sequence[Storage],
-        fetched: dict[tuple, Fetched],
+        self, group: Any, statements: Sequence[Statement], slots: dict[int, int], states: States, rank: int
     ) -> None:
-        self.made, self.cells, self.origins, self.kept, self.rank = LocalPlan(), cells, origins, kept, rank
-        self.ending = ending
-        self.statements, self.storages, self.fetched = statements, storages, fetched
-        self.slots = {id(storages[slot]): slot for slot in slots}
+        self.group, self.statements, self.slots, self.rank = group, statements, slots, rank
+        self.states = States(states)
+        self.origins: Sequence[Origin] = group.origins
+        self.actions: list[Action] = []
+        self.fetched: dict[tuple, Region] = {}  # by the key (slot, view, origin) of what was fetched
+        self.allocates: list[Allocate] = []
         self.geometry: dict[int, tuple] = {}  # slot -> low and extent
         self.taken: dict[int, int] = {}  # slot -> slot of the result that takes its memory over
         self.temps: dict[tuple, Temp] = {}  # by the view that a contracted result has
         self.written: set[tuple] = set()  # views that are stored
+        self.stored_temporaries = 0
+
+    def plan(self) -> Plan:
+        """The plan."""
+        group = self.group
+        self._bring()
+        travels = bool(group.fetches) or any(isinstance(a, RefreshHalo) and a.messages for a in self.actions)
+        bodies: list[Body] = []
+        updates: list[int] = []
+        reads: set[int] = set()
+        launches: list[Action] = [Wait()] if travels else []
+        if group.box is not None:
+            found = [self._reads(numbers) for _, numbers in group.cells]
+            reads = {key[0] for its in found for key in its}
+            donated = self._donations()
+            versions, verdict, dropped = self._versions(found, updates)
+            for (box, numbers), its in zip(group.cells, found, strict=True):
+                bodies.append(_CellPlanner(self, verdict, numbers).plan(box, its))
+            self.actions += [*self.allocates, *versions, *donated, *dropped]
+            launches = self._launches(bodies, travels)
+        self._results()
+        self.actions += launches
+        self.actions.append(Outdate(tuple(group.written)))
+        for number, slot in zip(group.reductions, group.results, strict=True):
+            self.actions.append(combination(self.statements[number], number, slot, self.rank))  # type: ignore[arg-type]
+        self.actions.append(Release(group.released))
+        return Plan(
+            tuple(self.actions),
+            tuple(bodies),
+            tuple(updates),
+            len(reads),
+            len(self.written),
+            len(self.temps),
+            self.stored_temporaries,
+        )
+
+    # -- what is brought ------------------------------------------------------------------------------------------
+
+    def _do(self, action: Action) -> None:
+        self.actions.append(action)
+        self.states.apply(action)
+
+    def _bring(self) -> None:
+        """Ask for everything that has to be brought; what is sent has memory."""
+        storages = {self.slots[id(ref.storage)]: ref.storage for s in self.statements for ref in s.reads()}
+        for fetch in self.group.fetches:
+            self._send_from(fetch, storages)
+            self._do(fetch)
+            if fetch.region is not None:
+                self.fetched[fetch.key] = fetch.region
+        for halo, hulls in self.group.halos:
+            slot, state = halo.slot, self.states[halo.slot]
+            own = storages[slot].layout.box(self.rank)
+            if own is not None and hulls:
+                margin = wider_margin(own, hulls, state.low, state.extent, state.allocated)
+                if margin is not None:
+                    self._do((Widen if state.allocated else Allocate)(slot, own, margin))
+            if any(covers(had, halo.wanted) for had in state.fresh):
+                self._do(halo._replace(messages=None))
+            else:
+                self._send_from(halo, storages)
+                self._do(halo)
+
+    def _send_from(self, transfer: Fetch | RefreshHalo, storages: dict[int, Any]) -> None:
+        messages = transfer.messages
+        if not self.states[transfer.slot].allocated and messages is not None and (messages.sends or messages.local):
+            self._do(Allocate(transfer.slot, storages[transfer.slot].layout.box(self.rank)))
+
+    # -- what is run ----------------------------------------------------------------------------------------------
+
+    def _launches(self, bodies: list[Body], travels: bool) -> list[Action]:
+        """The loop: bodies in their cells, and of these what lies in the interior while messages travel."""
+        early: list[tuple[int, Box]] = []
+        late: list[tuple[int, Box]] = []
+        interior = self.group.interior
+        for number, body in enumerate(bodies):
+            inner = None if interior is None else intersect_boxes(body.box, interior)
+            if inner is None:
+                late.append((number, body.box))
+            else:
+                early.append((number, inner))
+                late += [(number, box) for box in subtract_box(body.box, inner)]
+        found: list[Action] = [Launch(tuple(early))] if early else []
+        found += [Wait()] if travels else []
+        found += [Launch(tuple(late))] if late else []
+        if len(early) + len(late) > 1 and self.group.reductions:
+            found.append(Fold())
+        copied = sorted({body.operands[target].which for body in bodies for target, _ in body.copies})
+        return [*found, CopyBack(tuple(copied))] if copied else found
+
+    def _results(self) -> None:
+        """Memory for results of reductions."""
+        for number, slot in zip(self.group.reductions, self.group.results, strict=True):
+            box = self.statements[number].outputs[0].storage.layout.box(self.rank)
+            if box is not None:
+                self.actions.append(Allocate(slot, box))
 
     def key(self, ref: Ref, origin: Origin) -> tuple:
         """See `cell_key`."""
         return cell_key(self.slots[id(ref.storage)], ref, origin)
-
-    def plan(self) -> LocalPlan:
-        """The plan; `LocalPlan.divide` is left to the caller."""
-        reads = [self._reads(numbers) for _, numbers in self.cells]
-        self._take_over()
-        self.made.reads = len({key[0] for found in reads for key in found})
-        versions = self._versions(reads)
-        for (box, numbers), found in zip(self.cells, reads, strict=True):
-            planned = _CellPlanner(self, versions, Body(box, numbers))
-            planned.plan(found)
-            self.made.bodies.append(planned.body)
-        self.made.writes, self.made.contracted = len(self.written), len(self.temps)
-        return self.made
 
     def _reads(self, numbers: Sequence[int]) -> dict[tuple, tuple[Ref, Origin]]:
         """What statements read of the values from before the loop, by key."""
@@ -100,26 +196,28 @@ class LocalPlanner:
 
     # -- what is written --------------------------------------------------------------------------------------------
 
-    def _take_over(self) -> None:
+    def _donations(self) -> list[Donate]:
         """Let results take the memory of operands over that nobody needs any more."""
         keys = [
             {id(ref): self.key(ref, origin) for ref in (*statement.reads(), *statement.outputs)}
             for statement, origin in zip(self.statements, self.origins, strict=True)
         ]
-        stored = {slot for slot in self.slots.values() if not self.is_contracted(slot)}
-        found = donations(self.statements, keys, self.slots, self.ending, stored, self.rank)
-        self.made.takes = sorted(found.items())
+        stored = {slot for slot in self.group.slots if not self.is_contracted(slot)}
+        found = donations(self.statements, keys, self.slots, self.group.ending, stored, self.rank, self.states)
         for slot, donor in found.items():
-            storage = self.storages[donor]
+            state = self.states[donor]
             self.taken[donor] = slot
-            self.geometry[slot] = storage.low, storage.extent
+            self.geometry[slot] = state.low, state.extent
+        return [Donate(slot, donor) for slot, donor in sorted(found.items())]
 
     def is_contracted(self, slot: int) -> bool:
         """Whether a result that the group makes is never stored."""
-        return not self.storages[slot].wanted and slot not in self.kept
+        return not self.states[slot].wanted and slot not in self.group.kept
 
-    def _versions(self, reads: Sequence[dict[tuple, tuple[Ref, Origin]]]) -> dict[int, str]:
-        """For each written storage how it is written."""
+    def _versions(
+        self, reads: Sequence[dict[tuple, tuple[Ref, Origin]]], updates: list[int]
+    ) -> tuple[list[NewVersion], dict[int, str], list[DropSpare]]:
+        """New versions, for each written storage how it is written, and spare allocations that go."""
         verdict: dict[int, str] = {}
         targets: dict[int, dict[Any, Ref]] = {}
         for statement, origin in zip(self.statements, self.origins, strict=True):
@@ -129,17 +227,19 @@ class LocalPlanner:
                     targets[slot][out.view] = out
                     how = self._verdict(statement, out, key, reads)
                     verdict[slot] = max(verdict.get(slot, "through"), how, key=_HOW.index)
+        versions, dropped = [], []
         for slot, views in targets.items():
-            storage = self.storages[slot]
+            state = self.states[slot]
             region = next(iter(views)) if len(views) == 1 else None
+            swaps = region is not None and state.spare is region
             if verdict[slot] == "version":
-                self.made.versions.append((slot, region))
+                versions.append(NewVersion(slot, region, not swaps))
                 continue
-            if storage.memory is not None and any(slot == key[0] for found in reads for key in found):
-                self.made.updates.append(slot)
-            if storage.spare is not None and (region is None or storage.spare[1] is not region):
-                self.made.dropped.append(slot)
-        return verdict
+            if state.allocated and any(slot == key[0] for found in reads for key in found):
+                updates.append(slot)
+            if state.spare is not NO_SPARE and not swaps:
+                dropped.append(DropSpare(slot))
+        return versions, verdict, dropped
 
     def _verdict(
         self, statement: Statement, out: Ref, key: tuple, reads: Sequence[dict[tuple, tuple[Ref, Origin]]]
@@ -155,26 +255,29 @@ class LocalPlanner:
         )
         if not conflict:
             return "through"
-        if storage.memory is None:  # nothing was ever stored there, and what is read is undefined
+        state = self.states[key[0]]
+        if not state.allocated:  # nothing was ever stored there, and what is read is undefined
             return "through"
         box = statement.space.box(self.rank)
         written = 0 if box is None else out.array.itemsize * box_size(box)
-        return "aside" if 2 * written < storage.memory.size or storage.pinned else "version"
+        held = storage.dtype.itemsize * prod(state.extent)
+        return "aside" if 2 * written < held or storage.pinned else "version"
 
-    def stored(self, over: int, slot: int, ref: Ref, origin: Origin) -> PartOperand:
+    def stored(self, over: int, slot: int, ref: Ref, origin: Origin) -> Operand:
         """An operand in a storage's memory, which is allocated if there is none."""
         storage = ref.storage
         if slot not in self.geometry:
-            if storage.memory is None:
-                box = storage.layout.box(self.rank)
-                self.made.allocates.append((slot, box))
-                self.geometry[slot] = tuple(lo for lo, _ in box), tuple(hi - lo for lo, hi in box)
+            state = self.states[slot]
+            if state.allocated:
+                self.geometry[slot] = state.low, state.extent
             else:
-                self.geometry[slot] = storage.low, storage.extent
+                box = storage.layout.box(self.rank)
+                self.allocates.append(Allocate(slot, box))
+                self.geometry[slot] = geometry(box)
         low, extent = self.geometry[slot]
         slot = self.taken.get(slot, slot)
         vmap = framed(ref.vmap, origin)
-        return PartOperand(over, slot, storage.dtype.itemsize, low, extent, None, vmap, ref.array.dtype)
+        return Operand(over, slot, storage.dtype.itemsize, low, extent, None, vmap, ref.array.dtype)
 
     def temporary(self, key: tuple, dtype: Any) -> Temp:
         """The temporary of a contracted result."""
@@ -187,22 +290,27 @@ class LocalPlanner:
         """Count what is stored, once for all cells."""
         if key not in self.written:
             self.written.add(key)
-            self.made.stored_temporaries += is_temporary
+            self.stored_temporaries += is_temporary
 
 
 class _CellPlanner:
     """Plans the loop in one cell."""
 
-    def __init__(self, group: LocalPlanner, versions: dict[int, str], body: Body) -> None:
-        self.group, self.versions, self.body = group, versions, body
+    def __init__(self, group: LocalPlanner, versions: dict[int, str], numbers: Sequence[int]) -> None:
+        self.group, self.versions, self.numbers = group, versions, numbers
+        self.operands: list[Operand] = []
+        self.filled: list[tuple[int, int]] = []
+        self.copies: list[tuple[int, int]] = []
         self.present: dict[tuple, Any] = {}  # by key: the operand's number or temporary with its present value
         self.stored: set[tuple] = set()  # keys that the loop has an array for
 
-    def plan(self, reads: dict[tuple, tuple[Ref, Origin]]) -> None:
+    def plan(self, box: Box, reads: dict[tuple, tuple[Ref, Origin]]) -> Body:
+        """The body."""
         group, key = self.group, self.group.key
         for name, (ref, origin) in reads.items():
             self.present[name] = self._source(name, ref, origin)
-        for number in self.body.numbers:
+        steps: list[tuple] = []
+        for number in self.numbers:
             statement, origin = group.statements[number], group.origins[number]
             where = None if statement.where is None else self.present[key(statement.where, origin)]
             inputs = tuple(self.present[key(x, origin)] if type(x) is Ref else None for x in statement.inputs)
@@ -210,25 +318,28 @@ class _CellPlanner:
             if isinstance(statement, Elementwise):
                 pairs = zip(statement.outputs, statement.creates, strict=True)
                 outputs = tuple(self._target(statement, out, origin, new) for out, new in pairs)
-            self.body.steps.append((inputs, outputs, where))
+            steps.append((inputs, outputs, where))
+        operands, filled, copies = tuple(self.operands), tuple(self.filled), tuple(self.copies)
+        return Body(box, tuple(self.numbers), operands, tuple(steps), filled, copies)
 
-    def _operand(self, operand: PartOperand) -> int:
-        self.body.operands.append(operand)
-        return len(self.body.operands) - 1
+    def _operand(self, operand: Operand) -> int:
+        self.operands.append(operand)
+        return len(self.operands) - 1
 
     def _source(self, key: tuple, ref: Ref, origin: Origin) -> int:
         name = key[0], ref.view, origin
-        found = self.group.fetched.get(name)
-        if found is None:
+        region = self.group.fetched.get(name)
+        if region is None:
             over = OLD if self.versions.get(key[0]) == "version" else MEMORY
             return self._operand(self.group.stored(over, key[0], ref, origin))
-        low, steps = tuple(r.start for r in found.region), tuple(r.step for r in found.region)
-        itemsize, extent, vmap = ref.storage.dtype.itemsize, found.array.shape, framed(ref.vmap, origin)
-        return self._operand(PartOperand(FETCHED, name, itemsize, low, extent, steps, vmap, ref.array.dtype))
+        low, steps = tuple(r.start for r in region), tuple(r.step for r in region)
+        extent = tuple(map(len, region))
+        itemsize, vmap = ref.storage.dtype.itemsize, framed(ref.vmap, origin)
+        return self._operand(Operand(FETCHED, name, itemsize, low, extent, steps, vmap, ref.array.dtype))
 
     def _target(self, statement: Elementwise, out: Ref, origin: Origin, creates: bool) -> Any:
         """Where a statement writes: a temporary, or an array over the storage's memory."""
-        group, storage = self.group, out.storage
+        group = self.group
         key = group.key(out, origin)
         if key in self.stored:
             return self.present[key]
@@ -237,16 +348,17 @@ class _CellPlanner:
         if creates and group.is_contracted(slot):
             temp = self.present[key] = group.temporary(key, out.array.dtype)
             return temp
-        group.note_written(key, creates and not storage.alive)
+        state = group.states[slot]
+        group.note_written(key, creates and not (state.wanted or state.reserved))
         operand = group.stored(MEMORY, slot, out, origin)
         how = self.versions[slot]
         number = self._operand(operand)
         if how == "aside":
             target, number = number, self._operand(operand._replace(over=ASIDE))
             if statement.where is not None:
-                self.body.filled.append((number, target))
-            self.body.copies.append((target, number))
+                self.filled.append((number, target))
+            self.copies.append((target, number))
         elif how == "version" and statement.where is not None:
-            self.body.filled.append((number, self._operand(operand._replace(over=OLD))))
+            self.filled.append((number, self._operand(operand._replace(over=OLD))))
         self.present[key] = number
         return number

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from numpy_dist.engine.data.ingest import from_global
+from numpy_dist.engine.executing.transfer import start_fetch
 from numpy_dist.engine.memory.handle import is_sharded
-from numpy_dist.engine.planning.transfer import start_fetch
 from numpy_dist.engine.recording.copies import copy
 from numpy_dist.engine.runtime import runtime
 from numpy_dist.layout.layout import Layout

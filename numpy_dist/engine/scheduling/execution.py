@@ -15,7 +15,7 @@ from typing import Any
 
 from numpy_dist.comm.supervision.signals import Postponed
 from numpy_dist.engine.memory.storage import Storage
-from numpy_dist.engine.planning.local_plan import LocalPlan
+from numpy_dist.engine.planning.actions import Allocate, Donate, Plan
 from numpy_dist.engine.scheduling.lost import cannot_run, reason
 from numpy_dist.engine.scheduling.schedule import Schedule, is_of_values
 from numpy_dist.ir.statements import Statement
@@ -47,7 +47,7 @@ class Execution:
         How many groups are done or may have written something.
     number : int
         The group that was prepared last.
-    plans : dict of int to LocalPlan
+    plans : dict of int to Plan
         The plans of prepared groups, by number.
     versions : list of (int, Storage, Block)
         The memory that new versions have replaced, and by which group's plan.
@@ -64,7 +64,7 @@ class Execution:
         self.schedule, self.statements, self.storages, self.may_raise = schedule, statements, storages, may_raise
         self._signals = signals
         self.done = self.begun = self.number = 0
-        self.plans: dict[int, LocalPlan] = {}
+        self.plans: dict[int, Plan] = {}
         self.versions: list[tuple[int, Storage, Any]] = []
 
     def finish(self, number: int) -> None:
@@ -114,7 +114,7 @@ class Execution:
         found = [(out.storage, statement) for statement in own for out in statement.outputs]
         plan = self.plans.get(number)
         if plan is not None and own:
-            found += [(self.storages[donor], own[0]) for _, donor in plan.takes]
+            found += [(self.storages[action.donor], own[0]) for action in plan.of(Donate)]
         for storage, statement in found:
             storage.lost = reason(statement, error)
         return [storage for storage, _ in found]
@@ -125,15 +125,15 @@ class Execution:
         for by, storage, old in self.versions:
             if by == number:
                 storage.return_to_version(old)
-        for slot, _ in group.halos:
-            storages[slot].fresh = ()
+        for halo, _ in group.halos:
+            storages[halo.slot].fresh = ()
         plan = self.plans.get(number)
         if plan is None:
             return
-        for slot, donor in plan.takes:
-            storages[slot].return_to(storages[donor])
-        for slot in (*(slot for slot, _ in plan.allocates), *group.results):
-            storages[slot].release()
+        for action in plan.of(Donate):
+            storages[action.slot].return_to(storages[action.donor])
+        for action in plan.of(Allocate):
+            storages[action.slot].release()
 
     def _leave_out(self, numbers: Iterable[int]) -> None:
         """Let the statements of these groups not be executed again."""

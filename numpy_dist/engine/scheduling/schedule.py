@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterator, Sequence
-from functools import cached_property
 from typing import Any
 
+from numpy_dist.engine.executing.chain import Chain
+from numpy_dist.engine.executing.prepared import execute, release
 from numpy_dist.engine.memory.storage import Storage
-from numpy_dist.engine.planning.chain import Chain
 from numpy_dist.engine.planning.fuse import fuse
 from numpy_dist.engine.planning.group import GroupPlan
 from numpy_dist.engine.planning.layout_propagation import propagate_layouts
@@ -69,9 +69,10 @@ class Schedule:
             makers = [s for s in statements if isinstance(s, Elementwise) and all(s.creates)]
             self._made = sorted({slots[id(out.storage)] for s in makers for out in s.outputs})
         used_later = {slot for number, slot in slots.items() if number in later}
-        for number, (plan, ending) in enumerate(zip(self.groups, self.last_uses, strict=True)):
+        last = {slot: number for number, plan in enumerate(self.groups) for slot in plan.slots}
+        for number, plan in enumerate(self.groups):
             plan.number = number
-            plan.end(slot for slot in ending if slot not in used_later)
+            plan.end([slot for slot in plan.slots if last[slot] == number], used_later)
         pairs_of = zip(self.groups, fused, strict=True)
         links = [link_of(plan, group.statements, slots, runtime.rank, runtime.size) for plan, group in pairs_of]
         self.chains: dict[int, Chain] = {}
@@ -96,7 +97,7 @@ class Schedule:
                 own = [statements[position] for position in group.positions]
                 for listing in runtime.listings:
                     listing.before(runtime, group, own, storages)
-                group.run(runtime, own, storages)
+                execute(group, runtime, own, storages)
                 own.clear()
                 for listing in runtime.listings:
                     listing.after(runtime, group)
@@ -125,17 +126,7 @@ class Schedule:
         nothing: Any = None
         for position in self.groups[number].positions:
             statements[position] = nothing
-        for slot in self.last_uses[number]:
-            storages[slot] = nothing
-
-    @cached_property
-    def last_uses(self) -> list[list[int]]:
-        """For each group the slots that no later group uses."""
-        last = {slot: number for number, group in enumerate(self.groups) for slot in group.slots}
-        found: list[list[int]] = [[] for _ in self.groups]
-        for slot, number in last.items():
-            found[number].append(slot)
-        return found
+        release(self.groups[number], storages)
 
 
 class Description:

@@ -8,12 +8,10 @@ from typing import Any
 import numpy as np
 
 from numpy_dist.backends.summation import fold_chunks
-from numpy_dist.engine.planning.part import Part, Present, address_of, reporter
+from numpy_dist.engine.executing.part import Part, address_of, reporter
+from numpy_dist.engine.executing.work import Results, Work
 from numpy_dist.ir.statements import Reduction, Statement
 from numpy_dist.layout.regions import Box, bounding_box, box_slices
-
-Results = Sequence[Sequence[np.ndarray] | np.ndarray]
-"""For each reduction of a loop the partial results of its parts."""
 
 
 class FusedParts:
@@ -33,13 +31,13 @@ class FusedParts:
         self._numbers = self._offsets = np.empty(0, np.int64)
         self._scalars: list[tuple[int, int]] = []
 
-    def run(self, present: Present, later: list[tuple[np.ndarray, np.ndarray]]) -> Results:
-        """Run the parts; what is to be copied when all parts have run is added to `later`."""
-        if (self._bundle is not None or self._make_bundle()) and self._fill(present):
-            execution = present.runtime.execution
+    def run(self, work: Work) -> Results:
+        """Run the parts."""
+        if (self._bundle is not None or self._make_bundle()) and self._fill(work):
+            execution = work.runtime.execution
             execution.begun = execution.number + 1
-            return self._bundle.launch(lambda number: self.parts[number].loop(present)[0])
-        return list(zip(*[part.run(present, later) for part in self.parts], strict=True))
+            return self._bundle.launch(lambda number: self.parts[number].loop(work)[0])
+        return list(zip(*[part.run(work) for part in self.parts], strict=True))
 
     def _make_bundle(self) -> bool:
         """Find out how to run the parts as one, if that is possible by now."""
@@ -57,9 +55,9 @@ class FusedParts:
         self._bundle = bundle
         return True
 
-    def _fill(self, present: Present) -> bool:
+    def _fill(self, work: Work) -> bool:
         """Give the parts their arguments for a launch as one; False if the scalars do not fit."""
-        statements, storages = present.statements, present.storages
+        statements, storages = work.statements, work.storages
         bases = np.array([address_of(storages[slot], old) for slot, old in self._lying], np.int64)
         scalars = [statements[number].inputs[position] for number, position in self._scalars]
         return self._bundle.fill(bases[self._numbers] + self._offsets, scalars)
@@ -83,10 +81,10 @@ class Folds:
             _Fold(number, boxes, whole, s) for number, s in enumerate(statements) if isinstance(s, Reduction)
         ]
 
-    def fold(self, results: Results, present: Present) -> list[np.ndarray]:
+    def fold(self, results: Results, work: Work) -> list[np.ndarray]:
         """The partial results of the whole loop: one for each reduction, its reduced axes with extent 1."""
-        report = reporter(present.runtime, present.statements)
-        download = present.runtime.backend.memory.download
+        report = reporter(work.runtime, work.statements)
+        download = work.runtime.backend.memory.download
         folded = []
         for reduction, parts in zip(self._reductions, results, strict=True):
             number = reduction.number

@@ -8,10 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from numpy_dist.backends.base import Chainable, Loop
+from numpy_dist.engine.executing.prepared import Prepared, execute
+from numpy_dist.engine.executing.work import Work
 from numpy_dist.engine.memory.storage import Storage
+from numpy_dist.engine.planning.actions import Donate, NewVersion
 from numpy_dist.engine.planning.group import GroupPlan
-from numpy_dist.engine.planning.local_plan import LocalPlan
-from numpy_dist.engine.planning.part import Part, Present
 from numpy_dist.ir.statements import Statement
 
 _MOST_KEPT = 16
@@ -20,8 +21,7 @@ _MOST_KEPT = 16
 class _Member(NamedTuple):
     """A group that has memory for all that it makes, and whose kernel has its arguments."""
 
-    plan: LocalPlan
-    part: Part
+    prepared: Prepared
     statements: list[Statement]
     results: list[int]  # slots of its reductions' results
     number: int  # of the group
@@ -39,44 +39,44 @@ class Chain:
 
     def __init__(self, groups: Sequence[GroupPlan], aligned: frozenset[int]) -> None:
         self.groups, self._aligned = groups, aligned
-        self._made: dict[tuple[LocalPlan, ...], Any] = {}
+        self._made: dict[tuple[Prepared, ...], Any] = {}
 
     def run(self, runtime: Any, statements: Sequence[list[Statement]], storages: list[Storage]) -> None:
         """Execute the groups, whose statements are given."""
         execution = runtime.execution
         ready: list[_Member] = []
         for group, own in zip(self.groups, statements, strict=True):
-            plan = group.locals.get(group.geometry(storages))
-            if plan is None or not self._may_wait(plan):
+            chosen = group.prepared.get(group.facts(storages))
+            if chosen is None or not self._may_wait(chosen):
                 self._launch(runtime, ready, storages)
                 ready = []
-                group.run(runtime, own, storages)
+                execute(group, runtime, own, storages)
                 execution.finish(group.number + 1)
                 continue
+            work = Work(runtime, own, storages)
             try:
-                plan.prepare(runtime, storages, group.number)
+                chosen.begin(work, group.number)
             except MemoryError:
                 self._launch(runtime, ready, storages)  # what was recorded before is there, as it is without chains
                 raise
-            (part,) = plan.parts
+            (part,) = chosen.parts
             if part.repeat.fill(*part.arguments(own, storages)):
-                group.prepare_results(runtime, storages)
-                ready.append(_Member(plan, part, own, group.results, group.number))
-            else:
-                self._launch(runtime, ready, storages)
-                ready = []
-                group.finish(runtime, own, plan.compute(Present(runtime, own, storages, {}), []))
-            group.soil(storages)
-            if not ready:
-                execution.finish(group.number + 1)
+                chosen.outdate(work)
+                ready.append(_Member(chosen, own, group.results, group.number))
+                continue
+            self._launch(runtime, ready, storages)
+            ready = []
+            chosen.end(work)
+            execution.finish(group.number + 1)
         self._launch(runtime, ready, storages)
 
-    def _may_wait(self, plan: LocalPlan) -> bool:
+    def _may_wait(self, chosen: Prepared) -> bool:
         """Whether a loop can be run later than it is prepared, and row by row."""
-        if len(plan.parts) != 1 or plan.versions or not isinstance(plan.parts[0].repeat, Chainable):
+        plan = chosen.plan
+        if len(chosen.parts) != 1 or plan.of(NewVersion) or not isinstance(chosen.parts[0].repeat, Chainable):
             return False
-        (part,) = plan.parts
-        return part.repeat.has_rows(part.shape[0]) and all(donor in self._aligned for _, donor in plan.takes)
+        (part,) = chosen.parts
+        return part.repeat.has_rows(part.shape[0]) and all(a.donor in self._aligned for a in plan.of(Donate))
 
     def _launch(self, runtime: Any, members: Sequence[_Member], storages: list[Storage]) -> None:
         """Run loops that wait."""
@@ -84,11 +84,11 @@ class Chain:
             return
         end = members[-1].number + 1
         runtime.execution.begun = end
-        taken = {donor: slot for member in members for slot, donor in member.plan.takes}
+        taken = {a.donor: a.slot for member in members for a in member.prepared.plan.of(Donate)}
         lying = _Lying(storages, taken)
 
         def maker(member: _Member) -> Callable[[], Loop]:
-            return lambda: member.part.loop(Present(runtime, member.statements, lying, {}))[0]
+            return lambda: member.prepared.parts[0].loop(Work(runtime, member.statements, lying))[0]
 
         loops = [maker(member) for member in members]
         chained = self._chained(members) if len(members) > 1 else None
@@ -97,18 +97,18 @@ class Chain:
             runtime.execution.finish(end)
             return
         for member, loop in zip(members, loops, strict=True):
-            for slot, partial in zip(member.results, member.part.repeat.launch(loop), strict=True):
+            for slot, partial in zip(member.results, member.prepared.parts[0].repeat.launch(loop), strict=True):
                 array = lying.array(slot)
                 array[...] = partial.reshape(array.shape)
         runtime.execution.finish(end)
 
     def _chained(self, members: Sequence[_Member]) -> Any:
         """The loops as one; None if there is none, or not yet."""
-        key = tuple(member.plan for member in members)
+        key = tuple(member.prepared for member in members)
         found = self._made.get(key)
         if found is None:
-            first, *others = (member.part.repeat for member in members)
-            rows = members[0].part.shape[0]
+            first, *others = (member.prepared.parts[0].repeat for member in members)
+            rows = members[0].prepared.parts[0].shape[0]
             found = first.chain(others, rows)
             if found is not None:
                 if len(self._made) >= _MOST_KEPT:

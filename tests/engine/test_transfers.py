@@ -10,7 +10,7 @@ import pytest
 
 import numpy_dist
 from numpy_dist import engine
-from numpy_dist.engine.planning import transfer
+from numpy_dist.engine.planning import transfers
 from numpy_dist.layout import Layout, default_layout, plan_fetch
 from numpy_dist.settings import config
 
@@ -38,10 +38,10 @@ def halo(ranks: int) -> tuple[Layout, Counted]:
 
 def test_a_plan_is_found_without_hashing_what_all_ranks_want():
     layout, wanted = halo(8)
-    first = transfer.cached_plan(layout, wanted, 3)
+    first = transfers.cached_plan(layout, wanted, 3)
     hashed = wanted.hashed
     for _ in range(5):
-        assert transfer.cached_plan(layout, wanted, 3) is first
+        assert transfers.cached_plan(layout, wanted, 3) is first
     assert wanted.hashed == hashed
     assert first == plan_fetch(layout, wanted, 3) and first.receives
 
@@ -50,30 +50,30 @@ def test_plans_of_equal_wishes_are_equal_and_of_others_are_not():
     layout, wanted = halo(8)
     one, two = tuple(wanted), tuple(list(wanted))
     other = (*one[:3], (), *one[4:])
-    assert transfer.cached_plan(layout, one, 3) == transfer.cached_plan(layout, two, 3)
-    assert transfer.cached_plan(layout, other, 3) != transfer.cached_plan(layout, one, 3)
-    assert transfer.cached_plan(layout, one, 4) != transfer.cached_plan(layout, one, 3)
+    assert transfers.cached_plan(layout, one, 3) == transfers.cached_plan(layout, two, 3)
+    assert transfers.cached_plan(layout, other, 3) != transfers.cached_plan(layout, one, 3)
+    assert transfers.cached_plan(layout, one, 4) != transfers.cached_plan(layout, one, 3)
 
 
 def test_short_lived_wishes_are_not_mistaken_for_each_other():
     """An address is used again as soon as its object is gone."""
     layout = default_layout((80,), 8)
-    for turn in range(3 * transfer._MOST_KNOWN):
+    for turn in range(3 * transfers._MOST_KNOWN):
         k = turn % 70
         wanted = tuple(((range(k, k + 3),),) if rank == 3 else () for rank in range(8))
-        assert transfer.cached_plan(layout, wanted, 3) == plan_fetch(layout, wanted, 3)
+        assert transfers.cached_plan(layout, wanted, 3) == plan_fetch(layout, wanted, 3)
         part = tuple(((range(k, k + 2 + turn % 3),),) if rank == 3 else () for rank in range(8))
-        assert transfer.covers(wanted, part) == (turn % 3 < 2)
-    assert len(transfer._known_plans) <= transfer._MOST_KNOWN and len(transfer._known_covers) <= transfer._MOST_KNOWN
+        assert transfers.covers(wanted, part) == (turn % 3 < 2)
+    assert len(transfers._known_plans) <= transfers._MOST_KNOWN and len(transfers._known_covers) <= transfers._MOST_KNOWN
 
 
 def test_what_covers_is_worked_out_once():
     had, wanted = Counted([((range(9),),)]), Counted([((range(3, 5),),)])
-    assert transfer.covers(had, had) and not had.compared
-    assert transfer.covers(had, wanted)
+    assert transfers.covers(had, had) and not had.compared
+    assert transfers.covers(had, wanted)
     compared = had.compared, wanted.compared
-    assert transfer.covers(had, wanted) and (had.compared, wanted.compared) == compared
-    assert not transfer.covers(wanted, had)
+    assert transfers.covers(had, wanted) and (had.compared, wanted.compared) == compared
+    assert not transfers.covers(wanted, had)
 
 
 def _calls(ranks: int) -> int:

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from numpy_dist.engine.events import floating
+from numpy_dist.engine.memory.storage import Storage
+from numpy_dist.engine.planning.actions import Combine
 from numpy_dist.ir.statements import Reduction
-from numpy_dist.layout.alignment import is_empty
-from numpy_dist.layout.layout import Layout
 from numpy_dist.layout.regions import Box
 
 SMALL = 1 << 16
 
 
-def combine(runtime: Any, statement: Reduction, partial: np.ndarray | None) -> None:
-    """Fold the ranks' partial results into the result's storage.
+def combine(runtime: Any, action: Combine, statement: Reduction, storage: Storage, partial: np.ndarray | None) -> None:
+    """Fold the ranks' partial results into the result's storage, which has memory where this rank owns some of it.
 
     Parameters
     ----------
@@ -29,30 +28,22 @@ def combine(runtime: Any, statement: Reduction, partial: np.ndarray | None) -> N
     Replicated results: one allgather. Others: one message from each contributor to each owner whose boxes meet. The
     fold is in rank order on every owner, so copies are bitwise equal and results do not depend on time.
     """
-    out = statement.outputs[0]
-    storage = out.storage
-    space, mine, memory = statement.space, storage.layout.box(runtime.rank), runtime.backend.memory
+    mine, memory = storage.layout.box(runtime.rank), runtime.backend.memory
     if partial is not None:
         partial = partial if statement.keepdims else partial.reshape(_kept(partial.shape, statement.axes))
         if storage.axes is not None:
             partial = partial.transpose(storage.axes)
         if runtime.size == 1 and _is_result(runtime, statement):
-            storage.allocate(mine)
             (memory.upload if type(partial) is np.ndarray else memory.copy)(storage.array(), partial)
             return
         partial = memory.download(partial)
-    boxes = partial_boxes(space, statement.axes, statement.keepdims, storage.layout.mesh.size, storage.axes)
-    if boxes[runtime.rank] is None:
+    if action.boxes[runtime.rank] is None:
         partial = None  # a copy: its primary contributes
-    pieces: list[tuple[Box, np.ndarray]] = []
-    if runtime.size == 1:
-        pieces = [] if partial is None else [(boxes[0], partial)]  # type: ignore[list-item]
-    elif storage.layout.is_replicated:
-        pieces = _gather_all(runtime, partial, boxes, statement.dtype)
+    if action.everywhere:
+        pieces = _gather_all(runtime, partial, action.boxes, action.dtype)
     else:
-        pieces = _exchange(runtime, storage.layout, boxes, partial, statement.dtype)
+        pieces = _exchange(runtime, action, partial)
     if mine is not None:
-        storage.allocate(mine)
         if not runtime.computes:  # a value that all ranks agree on
             np.copyto(storage.array(), runtime.backend.value, casting="unsafe")
             return
@@ -70,22 +61,6 @@ def _is_result(runtime: Any, statement: Reduction) -> bool:
 
 def _kept(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(n for axis, n in enumerate(shape) if axis not in axes)
-
-
-@lru_cache(maxsize=512)
-def partial_boxes(
-    space: Any, axes: tuple[int, ...], keepdims: bool, size: int, order: tuple[int, ...] | None
-) -> tuple[Box | None, ...]:
-    """For each rank the part of the result's storage to which it contributes, None where it contributes nothing."""
-    boxes: list[Box | None] = []
-    for rank in range(size):
-        box = space.box(rank)
-        if box is None or is_empty(box) or (isinstance(space, Layout) and not space.primary(rank)):
-            boxes.append(None)
-        else:
-            part = [(0, 1) if axis in axes else side for axis, side in enumerate(box) if keepdims or axis not in axes]
-            boxes.append(tuple(part if order is None else (part[a] for a in order)))
-    return tuple(boxes)
 
 
 def _gather_all(
@@ -108,39 +83,25 @@ def _count(box: Box) -> int:
     return count
 
 
-def meet(a: Box | None, b: Box | None) -> Box | None:
-    """What two boxes share; None if that is nothing."""
-    if a is None or b is None:
-        return None
-    both = tuple((max(p, r), min(q, s)) for (p, q), (r, s) in zip(a, b, strict=True))
-    return None if is_empty(both) else both
-
-
 def _within(array: np.ndarray, box: Box, part: Box) -> np.ndarray:
     key: Any = (*(slice(lo - low, hi - low) for (lo, hi), (low, _) in zip(part, box, strict=True)), ...)
     return array[key]
 
 
-def _exchange(
-    runtime: Any, layout: Layout, boxes: tuple[Box | None, ...], partial: np.ndarray | None, dtype: np.dtype
-) -> list[tuple[Box, np.ndarray]]:
-    me = runtime.rank
-    sends, receives, pieces = [], [], []
-    for rank in range(runtime.size):
-        out = meet(boxes[me], layout.box(rank))
-        if out is not None and rank != me:
-            assert partial is not None and boxes[me] is not None
-            sends.append((rank, np.ascontiguousarray(_within(partial, boxes[me], out))))
-        back = meet(boxes[rank], layout.box(me))
-        if back is None:
-            continue
-        if rank == me:
-            assert partial is not None and boxes[me] is not None
-            pieces.append((back, _within(partial, boxes[me], back)))
-        else:
-            buffer = np.empty([hi - lo for lo, hi in back], dtype)
-            receives.append((rank, buffer))
-            pieces.append((back, buffer))
+def _exchange(runtime: Any, action: Combine, partial: np.ndarray | None) -> list[tuple[Box, np.ndarray]]:
+    own = action.boxes[runtime.rank]
+
+    def part(box: Box) -> np.ndarray:
+        assert partial is not None and own is not None
+        return _within(partial, own, box)
+
+    sends = [(rank, np.ascontiguousarray(part(box))) for rank, box in action.sends]
+    pieces = [
+        (box, part(box) if rank == runtime.rank else np.empty([hi - lo for lo, hi in box], action.dtype))
+        for rank, box in action.receives
+    ]
+    others = zip(action.receives, pieces, strict=True)
+    receives = [(rank, buffer) for (rank, _), (_, buffer) in others if rank != runtime.rank]
     if sends or receives:
         runtime.comm.transfer(sends, receives)
     return pieces

@@ -1,94 +1,19 @@
-"""A loop in one box of its iteration space: where its operands lie, and how it is run again."""
+"""A loop in one box of its iteration space: run, and run again on other memory without being made anew."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from numpy_dist.backends.base import Loop, ReduceStep, Step, Temp, arrays_of
 from numpy_dist.engine.events import floating
+from numpy_dist.engine.executing.work import Work
 from numpy_dist.engine.memory.storage import Storage
-from numpy_dist.engine.memory.views import AllocationView, window
-from numpy_dist.engine.planning.transfer import Fetched
+from numpy_dist.engine.planning.actions import ASIDE, FETCHED, OLD, Body
 from numpy_dist.ir.statements import Reduction, Statement
 from numpy_dist.layout.regions import Box
-from numpy_dist.layout.views import ViewMap
-
-# What an operand lies in: a storage's memory, what was its memory before a new version was made for this loop, what was
-# fetched, and arrays of the loop's own (results that are copied afterwards).
-MEMORY, OLD, FETCHED, ASIDE = range(4)
-
-
-class PartOperand(NamedTuple):
-    """One array of the loop.
-
-    Attributes
-    ----------
-    over : int
-        One of the above.
-    which
-        The storage's slot, or the key of the view that was fetched.
-    itemsize, low, extent, steps, vmap, dtype
-        See `views.window`.
-    """
-
-    over: int
-    which: Any
-    itemsize: int
-    low: tuple[int, ...]
-    extent: tuple[int, ...]
-    steps: tuple[int, ...] | None
-    vmap: ViewMap
-    dtype: np.dtype
-
-    def window(self, box: Box) -> AllocationView:
-        """Where a box of it lies."""
-        return window(self.itemsize, self.low, self.extent, self.steps, self.vmap, box, self.dtype)
-
-
-class Present(NamedTuple):
-    """What a loop is run with."""
-
-    runtime: Any
-    statements: list[Statement]
-    storages: Any  # by slot
-    fetched: dict[tuple, Fetched]
-
-    def under(self, operand: PartOperand) -> Any:
-        """The allocation that an operand lies in."""
-        if operand.over == MEMORY:
-            return self.storages[operand.which].memory
-        if operand.over == OLD:
-            spare = self.storages[operand.which].spare
-            assert spare is not None
-            return spare[0]
-        return self.fetched[operand.which].block
-
-
-class Body:
-    """What a loop consists of in one cell of its iteration space.
-
-    Attributes
-    ----------
-    box : Box
-        The cell.
-    numbers : sequence of int
-        The statements that run there.
-    operands : list of PartOperand
-    steps : list
-        For each of these statements its operands: numbers, temporaries, and None for scalars.
-    copies, filled : list of (int, int)
-        Targets and sources, copied after the loop, and before it for masked writes.
-    """
-
-    def __init__(self, box: Box, numbers: Sequence[int]) -> None:
-        self.box, self.numbers = box, numbers
-        self.operands: list[PartOperand] = []
-        self.steps: list[tuple] = []
-        self.copies: list[tuple[int, int]] = []
-        self.filled: list[tuple[int, int]] = []
 
 
 class Part:
@@ -121,23 +46,23 @@ class Part:
         self.places: list[tuple[int, bool, int]] = []
         self.scalars: list[tuple[int, int]] = []
 
-    def run(self, present: Present, later: list[tuple[np.ndarray, np.ndarray]]) -> Sequence[np.ndarray]:
-        """Run the loop; what is to be copied when all parts have run is added to `later`."""
-        repeat, execution = self.repeat, present.runtime.execution
+    def run(self, work: Work) -> Sequence[np.ndarray]:
+        """Run the loop; returns the partial results of its reductions."""
+        repeat, execution = self.repeat, work.runtime.execution
         if repeat is not None:
-            addresses, scalars = self.arguments(present.statements, present.storages)
+            addresses, scalars = self.arguments(work.statements, work.storages)
             execution.begun = execution.number + 1
-            partials = repeat.again(addresses, scalars, lambda: self.loop(present)[0])
+            partials = repeat.again(addresses, scalars, lambda: self.loop(work)[0])
             if partials is not None:
                 return partials
-        loop, arrays = self.loop(present)
+        loop, arrays = self.loop(work)
         execution.begun = execution.number + 1
         for target, source in self._body.filled:
-            present.runtime.backend.memory.copy(arrays[target], arrays[source])
-        repeat = present.runtime.backend.run(loop)
+            work.runtime.backend.memory.copy(arrays[target], arrays[source])
+        repeat = work.runtime.backend.run(loop)
         if repeat is not None and self.repeat is None:
             self._keep(repeat, loop, arrays)
-        later += [(arrays[target], arrays[source]) for target, source in self._body.copies]
+        work.later += [(arrays[target], arrays[source]) for target, source in self._body.copies]
         return [step.partial for step in loop.steps if isinstance(step, ReduceStep)]
 
     def _keep(self, repeat: Any, loop: Loop, arrays: list[np.ndarray]) -> None:
@@ -158,16 +83,16 @@ class Part:
         addresses = [address_of(storages[slot], old) + offset for slot, old, offset in self.places]
         return addresses, [statements[number].inputs[position] for number, position in self.scalars]
 
-    def loop(self, present: Present) -> tuple[Loop, list[np.ndarray]]:
+    def loop(self, work: Work) -> tuple[Loop, list[np.ndarray]]:
         """The loop over arrays, and the arrays by the numbers of the operands."""
-        body, memory = self._body, present.runtime.backend.memory
+        body, memory = self._body, work.runtime.backend.memory
         arrays = [
             memory.empty(place.shape, place.dtype)
             if operand.over == ASIDE
-            else place.over(present.under(operand), memory)
+            else place.over(work.under(operand), memory)
             for operand, place in zip(body.operands, self.windows, strict=True)
         ]
-        statements = present.statements
+        statements = work.statements
         steps: list[Step | ReduceStep] = []
         for number, (inputs, outputs, where) in zip(body.numbers, body.steps, strict=True):
             statement = statements[number]
@@ -184,7 +109,7 @@ class Part:
         watched = frozenset().union(*(statements[number].errstate.watched for number in body.numbers))
         if memory.late_events:  # by then the program has dropped them
             statements = list(statements)
-        return Loop(self.shape, steps, reporter(present.runtime, statements), watched, self.memo), arrays
+        return Loop(self.shape, steps, reporter(work.runtime, statements), watched, self.memo), arrays
 
 
 def address_of(storage: Storage, old: bool) -> int:

@@ -1,0 +1,1 @@
+"""Plans: statements become groups of loops, with their messages, memory and kernels."""

@@ -1,0 +1,148 @@
+"""Regions of storages on their way to the ranks that want them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from numpy_dist.engine.memory.storage import Storage
+from numpy_dist.engine.planning.actions import Fetch, RefreshHalo, Wanted, Widen
+from numpy_dist.engine.planning.transfers import cached_plan
+from numpy_dist.layout.fetch import FetchPlan, Reach
+from numpy_dist.layout.regions import Region
+
+
+def start_fetch(
+    runtime: Any,
+    storage: Storage,
+    wanted: Wanted,
+    part: Callable[[Region], Any],
+    reach: Reach | None = None,
+) -> Callable[[], None]:
+    """Begin to bring every rank the regions that it wants.
+
+    Parameters
+    ----------
+    wanted : tuple
+        For each rank its regions, the same on every rank.
+    part : callable
+        ``part(region)`` is the array that receives a region on this rank.
+    reach : tuple of (int, int), optional
+        As in `layout.fetch.plan_fetch`.
+
+    Returns
+    -------
+    callable
+        Waits and unpacks. Communicates only where a rank wants what it does not hold.
+    """
+    plan = cached_plan(storage.layout, wanted, runtime.rank, reach)
+    if storage.memory is None and (plan.sends or plan.local):
+        own = storage.layout.box(runtime.rank)
+        assert own is not None
+        storage.allocate(own)
+    return _start(runtime, storage, plan, part)
+
+
+def _start(runtime: Any, storage: Storage, plan: FetchPlan, part: Callable[[Region], Any]) -> Callable[[], None]:
+    """Send, ask for and copy what a plan says; returns what waits and unpacks."""
+    dtype, held = storage.dtype, storage.part
+
+    def targets(regions: Sequence[Region]) -> Callable[[], list[Any]]:
+        return lambda: [part(region) for region in regions]
+
+    finish = runtime.transport.start(
+        [(rank, [held(region) for region in regions]) for rank, regions in plan.sends],
+        [(rank, _count(regions) * dtype.itemsize, targets(regions)) for rank, regions in plan.receives],
+        dtype,
+        plan.marks,
+    )
+    memory = storage.pool.memory
+    for region in plan.local:
+        target = part(region)
+        source = storage.part(region)
+        if memory.address(target) != memory.address(source):
+            memory.copy(target, source)
+    return finish
+
+
+def _count(regions: Sequence[Region]) -> int:
+    total = 0
+    for region in regions:
+        count = 1
+        for r in region:
+            count *= len(r)
+        total += count
+    return total
+
+
+def refresh_halo(runtime: Any, storage: Storage, action: RefreshHalo) -> Callable[[], None] | None:
+    """Begin to refresh ghost cells; None if they are fresh."""
+    if action.messages is None:
+        return None
+    storage.fresh = (*storage.fresh, action.wanted)
+    # What arrives belongs to this version: the storage may have got another one by then.
+    part = storage.parts() if storage.memory is not None else storage.part
+    return _start(runtime, storage, action.messages, part)
+
+
+def widen(storage: Storage, action: Widen) -> None:
+    """Give an allocation wider margins; what is there moves along.
+
+    Ghosts, too: that some are fresh is known to all ranks, of which only some widen their margins.
+    """
+    mine, held = storage.array(), tuple((low, low + n) for low, n in zip(storage.low, storage.extent, strict=True))
+    old = storage.memory
+    storage.drop_spare()
+    storage.allocate(action.box, action.margin)
+    storage.pool.memory.copy(storage.part(held), mine)
+    del mine
+    storage.pool.give(old)
+
+
+class Fetched(NamedTuple):
+    """An array that was fetched, the block that it lies in, and the region that it holds."""
+
+    array: Any
+    block: Any
+    region: Region
+
+
+def fetch_array(runtime: Any, storage: Storage, wanted: Wanted) -> tuple[Fetched | None, Callable[[], None]]:
+    """Begin to fetch one region for each rank into an array of its own.
+
+    Returns
+    -------
+    fetched : Fetched or None
+        A dense array of the region's shape; None where this rank wants nothing.
+    finish : callable
+    """
+    mine = wanted[runtime.rank]
+    if not mine:
+        return None, start_fetch(runtime, storage, wanted, storage.part)
+    fetched, part = _target(storage, mine[0])
+    return fetched, start_fetch(runtime, storage, wanted, part)
+
+
+def fetch(runtime: Any, storage: Storage, action: Fetch) -> tuple[Fetched | None, Callable[[], None]]:
+    """The same as an action says, for a storage that has memory if this rank sends of it."""
+    if action.region is None:
+        return None, _start(runtime, storage, action.messages, storage.part)
+    fetched, part = _target(storage, action.region)
+    return fetched, _start(runtime, storage, action.messages, part)
+
+
+def _target(storage: Storage, region: Region) -> tuple[Fetched, Callable[[Region], Any]]:
+    """An array for a region of a storage, and what finds parts of the region there."""
+    memory = storage.pool.memory
+    block = storage.pool.attempt(memory.allocate, _count([region]) * storage.dtype.itemsize)
+    target = memory.array(block, [len(r) for r in region], storage.dtype)
+
+    def part(piece: Region) -> Any:
+        slices = []
+        for r, p in zip(region, piece, strict=True):
+            start = (p.start - r.start) // r.step
+            slices.append(slice(start, start + len(p)))
+        key: Any = (*slices, ...)
+        return target[key]
+
+    return Fetched(target, block, region), part
