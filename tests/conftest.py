@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 import signal
 import zlib
+from typing import Any
 
 import numpy as np
 import pytest
 
 from numpy_dist.cli import machine
 from numpy_dist.comm import launchers
+from numpy_dist.engine.executing.prepared import PLANNED
+from numpy_dist.engine.planning.grammar import faults
 
 pytest_plugins = ["numpy_dist.spmd_plugin"]
 
@@ -38,6 +41,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Workers must find the same names: said here in one process, too."""
     if named := [item.nodeid for item in items if " at 0x" in item.nodeid]:
         raise pytest.UsageError(f"an address in the names of tests: {named}")
+
+
+def _check_grammar(group: Any, plan: Any, statements: Any, states: Any) -> None:
+    found = faults(plan, states, group.rank)
+    assert not found, "\n".join([*found, str(plan)])
+
+
+PLANNED.append(_check_grammar)  # every plan that a test makes
 
 
 @pytest.fixture(autouse=True)

@@ -108,7 +108,7 @@ def prepared(group: GroupPlan, runtime: Any, statements: list[Statement], storag
     found = group.prepared.get(key)
     if found is None:
         states = States({slot: state_of(storages[slot]) for slot in group.slots})
-        plan = group.plan(statements, {id(storages[slot]): slot for slot in group.slots}, states, runtime.rank)
+        plan = group.plan(statements, {id(storages[slot]): slot for slot in group.slots}, states)
         for tell in PLANNED:
             tell(group, plan, statements, states)
         if len(group.prepared) >= _MOST_PREPARED:

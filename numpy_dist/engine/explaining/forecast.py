@@ -65,7 +65,7 @@ def forecast(runtime: Any, group: GroupPlan, statements: list[Statement], outlin
     facts, slots = group.facts(outlines), {id(outlines[slot]): slot for slot in group.slots}
     states = States({slot: outlines[slot].state for slot in group.slots})
     kept = group.prepared.get(facts)
-    plan = group.plan(statements, slots, states, runtime.rank) if kept is None else kept.plan
+    plan = group.plan(statements, slots, states) if kept is None else kept.plan
     reads, writes = _touched(group, runtime.rank, statements, slots, states)
     counted = dict.fromkeys(COUNTS, 0) | counts(plan)
     for action in plan.of(Fetch, RefreshHalo):

@@ -65,7 +65,7 @@ class GroupPlan:
         kept: frozenset[int],
         rank: int,
     ) -> None:
-        self.space, self.positions, self.origins, self.kept = space, positions, origins, kept
+        self.space, self.positions, self.origins, self.kept, self.rank = space, positions, origins, kept, rank
         refs = [ref for s in statements for ref in (*s.reads(), *s.outputs)]
         self.slots = sorted({slots[id(ref.storage)] for ref in refs})
         self.written = sorted(
@@ -173,8 +173,8 @@ class GroupPlan:
             key.append(any([covers(had, halo.wanted) for had in storages[halo.slot].fresh]))
         return tuple(key)
 
-    def plan(self, statements: Sequence[Statement], slots: dict[int, int], states: States, rank: int) -> Plan:
-        """What a rank does for the group. A pure function.
+    def plan(self, statements: Sequence[Statement], slots: dict[int, int], states: States) -> Plan:
+        """What the rank does for the group. A pure function.
 
         Parameters
         ----------
@@ -185,7 +185,7 @@ class GroupPlan:
         states : States
             As they are before the group.
         """
-        return LocalPlanner(self, statements, slots, states, rank).plan()
+        return LocalPlanner(self, statements, slots, states, self.rank).plan()
 
 
 def _whole_rows(ref: Ref, access: Access) -> Wanted:

@@ -1,0 +1,213 @@
+"""Plans as lists of actions: they are values, keep to their grammar, say what performing them does, and match."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+import numpy_dist
+from numpy_dist import engine
+from numpy_dist.comm.simulated import run_simulated
+from numpy_dist.engine.executing import prepared
+from numpy_dist.engine.planning.actions import (
+    Allocate,
+    Combine,
+    CopyBack,
+    Donate,
+    DropSpare,
+    Fetch,
+    Fold,
+    Launch,
+    NewVersion,
+    Outdate,
+    Plan,
+    RefreshHalo,
+    Release,
+    Wait,
+    Widen,
+    counts,
+)
+from numpy_dist.engine.planning.grammar import faults, unmatched
+from numpy_dist.engine.planning.group import GroupPlan
+from numpy_dist.engine.planning.states import NO_SPARE, State, States, state_of
+from numpy_dist.engine.scheduling import schedule
+from numpy_dist.settings import config
+
+from .random_programs import random_program
+from .test_random_programs import _run
+
+
+class Made(NamedTuple):
+    """A plan, and the states before it."""
+
+    plan: Plan
+    states: States
+
+
+@contextmanager
+def planning() -> Iterator[dict[int, list[Made]]]:
+    """For each rank the plans that are made within the block, in their order."""
+    made: dict[int, list[Made]] = defaultdict(list)
+
+    def tell(group: Any, plan: Plan, statements: Any, states: States) -> None:
+        made[group.rank].append(Made(plan, States(states)))
+
+    prepared.PLANNED.append(tell)
+    try:
+        yield made
+    finally:
+        prepared.PLANNED.remove(tell)
+
+
+def _work() -> None:
+    """Halos, fetches, new versions, donations, reductions, cells, masks and copies."""
+    with config(MIN_SHARD_BYTES=0, AT_ONCE=0):
+        grid = np.random.default_rng(0).random((60, 40))
+        x, y = numpy_dist.asarray(grid, split=0), numpy_dist.asarray(grid, split=1)
+        for _ in range(3):
+            z = x[1:-1] * 0.5 + x[:-2] + x[2:]
+            x[1:-1] = x[:-2] + z
+            x[:4] = x[2:6]
+            total = np.sum(x * y, axis=0)
+            engine.flush()
+            z = z - 1.0
+            engine.flush()
+            w = np.where(z > 0, z, y[1:-1])
+            engine.flush()
+            float(total.max() + w.sum())
+            x[::2] = np.sqrt(np.abs(x[::2]))
+
+
+@pytest.fixture(scope="module")
+def made() -> dict[int, list[Made]]:
+    """The plans of that work on three ranks."""
+    with planning() as found:
+        run_simulated(3, _work)
+    return found
+
+
+def test_plans_are_values(made):
+    kinds = {type(action) for its in made.values() for m in its for action in m.plan.actions}
+    wanted = {Allocate, Combine, Donate, Fetch, Launch, NewVersion, Outdate, RefreshHalo, Release, Wait, Widen}
+    assert wanted <= kinds
+    for its in made.values():
+        for plan, _ in its:
+            assert hash(plan) == hash(Plan(*plan)) and plan == Plan(*plan)
+            assert len(str(plan).splitlines()) == len(plan.actions)
+
+
+def test_ranks_expect_what_is_sent(made):
+    plans = {rank: [m.plan for m in its] for rank, its in made.items()}
+    assert len({len(its) for its in plans.values()}) == 1
+    assert unmatched(plans) == []
+    sends = [(number, plan) for number, plan in enumerate(plans[1]) if any(a.messages.sends for a in plan.of(Fetch))]
+    number, plan = sends[0]
+    plans[1][number] = plan._replace(actions=tuple(a for a in plan.actions if not isinstance(a, Fetch)))
+    assert any("nobody sends" in text for text in unmatched(plans))
+
+
+def test_performing_a_plan_does_to_storages_what_it_says(monkeypatch):
+    execute, seen = schedule.execute, []
+
+    def compared(group: Any, runtime: Any, statements: Any, storages: Any) -> None:
+        states = States({slot: state_of(storages[slot]) for slot in group.slots})
+        plan = prepared.prepared(group, runtime, statements, storages).plan
+        execute(group, runtime, statements, storages)
+        for slot, state in states.after(plan.actions).items():
+            # Whether anybody wants it may have changed, and memory that somebody else sees is not donated.
+            mine = state_of(storages[slot])._replace(wanted=state.wanted, reserved=state.reserved)
+            assert mine == state or not state.allocated, (slot, str(plan))
+            seen.append(slot)
+
+    monkeypatch.setattr(schedule, "execute", compared)
+    for seed in range(20):
+        run_simulated(seed % 3 + 1, _run, random_program(seed + 9000))
+    assert len(seen) > 100
+
+
+def test_the_grammar_finds_what_is_missing(made):
+    """Each action is there for a reason: without it the plan has faults (but for those that cost nothing)."""
+    needed = Allocate, Fetch, Wait, Donate, Widen, NewVersion, CopyBack, Fold, Release, Launch
+    found: dict[type, int] = defaultdict(int)
+    for rank, its in made.items():
+        for plan, states in its:
+            assert faults(plan, states, rank) == []
+            for number, action in enumerate(plan.actions):
+                without = plan._replace(actions=plan.actions[:number] + plan.actions[number + 1 :])
+                found[type(action)] += bool(faults(without, states, rank))
+    assert all(found[kind] for kind in needed if kind not in (Fold, CopyBack)), dict(found)
+
+
+def _with(plan: Plan, number: int, action: Any) -> Plan:
+    return plan._replace(actions=(*plan.actions[:number], action, *plan.actions[number + 1 :]))
+
+
+def test_the_grammar_finds_what_is_wrong(made):
+    rank = 1
+    for plan, states in made[rank]:
+        kinds = [type(action) for action in plan.actions]
+        if Wait in kinds and plan.of(Fetch):
+            number, launch = kinds.index(Wait), kinds.index(Launch)
+            late = list(plan.actions)
+            late.insert(launch, late.pop(number))
+            assert any("has not come" in text for text in faults(plan._replace(actions=tuple(late)), states, rank))
+        if Donate in kinds:
+            donor = plan.of(Donate)[0].donor
+            held = States(states | {donor: states[donor]._replace(wanted=True)})
+            assert any("somebody needs" in text for text in faults(plan, held, rank))
+        if NewVersion in kinds:
+            number = kinds.index(NewVersion)
+            swaps = _with(plan, number, plan.actions[number]._replace(carries=False))
+            assert any("differs elsewhere" in text for text in faults(swaps, states, rank))
+        number = kinds.index(Release)
+        if plan.actions[number].slots:
+            twice = _with(plan, number, Release(plan.actions[number].slots * 2))
+            assert any("twice" in text for text in faults(twice, states, rank))
+        for number, action in enumerate(plan.actions):
+            if isinstance(action, Launch):
+                outside = tuple((body, tuple((lo - 99, hi) for lo, hi in box)) for body, box in action.parts)
+                assert faults(_with(plan, number, Launch(outside)), states, rank)
+                assert faults(_with(plan, number, Launch(action.parts * 2)), states, rank)
+        whole = States({slot: state._replace(spare=NO_SPARE) for slot, state in states.items()})
+        assert any("no spare" in text for text in faults(_with(plan, 0, DropSpare(next(iter(states)))), whole, rank))
+
+
+def test_states_follow_actions():
+    states = States({0: State(), 1: State((2,), (5,), allocated=True, wanted=False, spare=None)})
+    states.apply(Allocate(0, ((3, 7),), ((1, 0),)))
+    assert states[0] == State((2,), (5,), allocated=True)
+    states.apply(Donate(0, 1))
+    assert not states[1].allocated and states[0].low == (2,)
+    halo = (((range(1),),),)
+    states.apply(RefreshHalo(0, halo, None))
+    assert states[0].fresh == ()
+    states[0] = states[0]._replace(fresh=halo)
+    states.apply(Outdate((0,)))
+    assert states[0].fresh == ()
+
+
+def test_counting_reads_the_same_list(made):
+    for its in made.values():
+        for plan, _ in its:
+            counted = counts(plan)
+            assert counted["loops"] == bool(plan.bodies) and counted["fetches"] == len(plan.of(Fetch))
+            assert counted["versions"] >= counted["carried"]
+
+
+def test_planning_is_a_function_of_facts(monkeypatch):
+    """The same statements and states give an equal plan, whenever it is made."""
+    plan, same = GroupPlan.plan, []
+
+    def twice(self: Any, statements: Any, slots: Any, states: States) -> Plan:
+        first = plan(self, statements, slots, States(states))
+        same.append(plan(self, statements, slots, states) == first)
+        return first
+
+    monkeypatch.setattr(GroupPlan, "plan", twice)
+    run_simulated(2, _work)
+    assert len(same) > 20 and all(same)
