@@ -23,6 +23,7 @@ NO_RULE = "it has no distributed implementation"
 _ufunc_class = np.ufunc
 _DTYPE_CLASS = type(np.dtype)
 _ARRAYS = (engine.Handle, np.ndarray)
+_VIEWING = frozenset(("structural", "composed"))  # kinds of rules whose results may be views
 _COLLECTIVE = frozenset(("parallel", "axis-local"))  # kinds of rules that all ranks run at the same place
 _OUTPUTS = (*_ARRAYS, type(None), type(Ellipsis))
 _NO_ARRAY = "return arrays must be of ArrayType"
@@ -131,7 +132,9 @@ def apply(
                 result = rule.function(*args, **kwargs)
             if report.active:
                 report.note(record.name, rule.kind)
-            return _as_made(result, args, kwargs) if rule.kind in _COLLECTIVE else result
+            if rule.kind in _COLLECTIVE:
+                return _as_made(result, args, kwargs)
+            return _as_view(result, args, kwargs) if args and rule.kind in _VIEWING else result
         except (Declined, engine.Unshardable) as declined:
             reason = declined.reason
     return last(function, args, kwargs, reason)
@@ -143,6 +146,23 @@ def _as_made(result: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         storage = result._storage
         if storage is not None and all(x._storage is not storage for x in operands.find_handles(args, kwargs)):
             engine.as_made(result)
+    return result
+
+
+def _as_view(result: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A result that looks at the first argument, which is its base even where it looks at all of it.
+
+    What looks at all of new memory has no base, whatever it was made with.
+    """
+    given = args[0]
+    for each in result if type(result) in (list, tuple) else (result,):
+        if not isinstance(each, engine.Handle) or each is given or each._storage is None:
+            continue
+        if isinstance(given, engine.Handle) and given._storage is each._storage:
+            given._owned(each)
+        elif hasattr(each, "_owner"):
+            if all(x._storage is not each._storage for x in operands.find_handles(args, kwargs)):
+                del each._owner  # which was an array within the function
     return result
 
 

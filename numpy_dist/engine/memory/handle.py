@@ -110,6 +110,8 @@ def as_made(view: Any) -> Any:
     """The view of new memory that the user gets as the array itself: it has no base, whatever its axes are."""
     if view._storage is not None:
         view._storage.made_as, view._storage.owner = view._array, None
+        if hasattr(view, "_owner"):
+            del view._owner
     return view
 
 
