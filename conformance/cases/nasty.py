@@ -447,6 +447,17 @@ for _view in ("whole", "fortran", "backwards"):
         case(np.maximum.reduceat, a(1, 2, 2, view=_view), [0], axis=_axis)
 case(np.tile, a(0, 0), 0, via=lambda x, n: np.tile(np.diagonal(x), n))
 case(np.tile, a(0), 0, via=lambda x, n: np.tile(np.lib.stride_tricks.sliding_window_view(x, 0), n))
+case(np.multiply.reduce, a(17, dtype="f2"), via=lambda x: np.multiply.reduce(x, where=x > 9))  # the first one is not
+case(np.prod, a(6, 5, dtype="f2", values="whole"), via=lambda x: np.prod(x, axis=1, where=x > 1))
+case(np.putmask, a(0, 0), via=lambda x: np.putmask(np.diagonal(x), [], []))
+case(np.putmask, a(3, 3), via=lambda x: np.putmask(np.diagonal(x), [1], [1]))
+case(np.place, a(3, 3), via=lambda x: np.place(np.diagonal(x), [1], [1]))
+case(np.square.at, a(0, 0), via=lambda x: np.square.at(np.diagonal(x), []))
+for _value in (2**70, "a", [2**70]):  # what is wrong with a mask comes first
+    case(np.ndarray.__setitem__, a(6, dtype="i8"), _value, via=lambda x, v: x.__setitem__(x[:5] > 0, v))
+case(np.logical_and, a(3, dtype=[("x", "f8"), ("n", "i4")]), via=lambda x: np.logical_and(x, x))
+for _same in (np.transpose, np.ravel, np.permute_dims, lambda x: x.reshape(x.shape), lambda x: np.reshape(x, -1)):
+    case(np.ndarray.reshape, a(7), via=lambda x, f=_same: f(x).flags.owndata)
 case(np.tile, a(0, 0), (1, 1), via=lambda x, n: np.tile(np.diagonal(x), n))
 
 # Masks without elements fit axes of any extent; what cannot be cast is refused before anything is written.

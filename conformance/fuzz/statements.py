@@ -325,6 +325,10 @@ def products(w: Writer) -> None:
         return
     x = w.names[name]
     other = w.one(w.arrays(lambda y: _number(y) and 0 < y.ndim < 3 and y.shape[0] == x.shape[-1]) or [f"{name}.T"])
+    if x.size // x.shape[-1] * (w.value(other).size // max(w.value(other).shape[0], 1)) > w.most:
+        return
+    if has_nan(x) or has_nan(w.value(other)):  # BLAS leaves out products with 0, here and there
+        return
     options = [f"{name} @ {other}", f"np.dot({name}, {other})", f"np.inner({name}, {name})"]
     options += [f"np.tensordot({name}, {other}, 1)"]
     if x.ndim == 2:
@@ -372,7 +376,8 @@ def seen(w: Writer) -> None:
     # Those of an axis with one element, or of none, mean nothing (NumPy's flags.c_contiguous tells of that).
     strides = f"{name}.strides" if min(x.shape, default=2) > 1 else "0"
     options += [f"{name}.shape, {name}.dtype.str, {strides}, {name}.ndim", f"np.array_equal({name}, {other})"]
-    options += [f"np.may_share_memory({name}, {other})", f"{name}.item({w.upto(x.size - 1)})", f"{name}.tobytes()"]
+    options += [f"np.may_share_memory({name}, {other})", f"{name}.item({w.upto(x.size - 1)})"]
+    options += [f"{name}.tobytes()"] if x.dtype.char not in "gG" else []  # which have padding
     options += [f"str({name})"] if not w.big else []
     whole = x.base
     # Not of an array that a function has made within, nor views of all of an array, in its shape.

@@ -90,6 +90,8 @@ def compress(condition: Any, a: Any, axis: Any = None, out: Any = None) -> Any:
 def place(arr: Any, mask: Any, vals: Any) -> None:
     if not engine.is_handle(arr):
         decline("place into an ndarray")
+    if not engine.may_write(arr._array):
+        raise ValueError("WRITEBACKIFCOPY base is read-only")
     mask = _truth(mask)
     if mask.size != arr.size:
         raise ValueError("place: mask and data must be the same size")
@@ -111,6 +113,8 @@ def place(arr: Any, mask: Any, vals: Any) -> None:
 def putmask(a: Any, /, mask: Any, values: Any) -> None:
     if not engine.is_handle(a):
         decline("putmask into an ndarray")
+    if not engine.may_write(a._array):
+        raise ValueError("putmask: output array is read-only")
     mask, values = _truth(mask), _safely_cast(values, a.dtype)
     if mask.size != a.size:
         raise ValueError("putmask: mask and data must be the same size")

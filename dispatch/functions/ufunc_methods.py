@@ -72,6 +72,8 @@ def at(ufunc: np.ufunc, a: Any, indices: Any, b: Any = _NOTHING) -> None:
     picked = Picked(a, _as_items(indices, a), "set")
     if second and not fits(tuple(second[0].shape), picked.result_shape):
         raise ValueError("array is not broadcastable to correct shape")
+    if not a.size:
+        return
     wanted, order = own_positions(picked.positions)
     values = [own_values(second[0], picked, order)] if second else []
     comm = engine.runtime().comm
@@ -117,7 +119,8 @@ def _by_index(ufunc: np.ufunc, a: Any, indices: Any, second: tuple[Any, ...]) ->
 
 def _check_update(ufunc: np.ufunc, a: Any, second: tuple[Any, ...]) -> None:
     """NumPy's own errors for a ufunc that cannot be used so, dtypes without a loop, and targets that are read-only."""
-    if not engine.may_write(a._array) and ufunc.nout == 1 and ufunc.signature is None and len(second) + 1 == ufunc.nin:
+    is_usable = ufunc.nout == 1 and ufunc.signature is None and len(second) + 1 == ufunc.nin
+    if a.size and is_usable and not engine.may_write(a._array):
         raise ValueError("output array is read-only")
     few = np.ones(1, a.dtype)
     with np.errstate(all="ignore"):

@@ -65,6 +65,13 @@ def _fields(key: Any) -> bool:
     return isinstance(key, str) or (isinstance(key, list) and bool(key) and all(isinstance(k, str) for k in key))
 
 
+def _check_masks(shape: tuple[int, ...], items: tuple) -> None:
+    """NumPy's error for masks that do not fit a shape, wherever no integers are looked up as well."""
+    few = tuple(np.zeros(np.shape(item), bool) if _is_mask(item) else item for item in items)
+    if all(_is_mask(item) or isinstance(item, slice | None) or item is Ellipsis for item in items):
+        np.broadcast_to(np.zeros(()), shape)[few]
+
+
 def _has_mask(items: tuple) -> bool:
     return any(type(item) not in _BASIC and _is_mask(item) for item in items)
 
@@ -258,7 +265,11 @@ class Indexing(engine.Handle):
             self[basic] = value
             return
         if _has_mask(items) and (type(value) in _SCALARS or _is_packed(value, self._array.dtype)):
-            value = np.asarray(value, self._array.dtype)
+            try:
+                value = np.asarray(value, self._array.dtype)
+            except (OverflowError, TypeError, ValueError):
+                _check_masks(tuple(self._array.shape), items)  # whose errors come first
+                raise
         elif _is_array(value) and not engine.shardable(value.dtype):  # which all ranks have
             value = engine.plain(value).astype(self._array.dtype)
         for name in _rules("setitem", items):

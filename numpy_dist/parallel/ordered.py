@@ -39,10 +39,13 @@ def reduce(ufunc: np.ufunc, rows: np.ndarray, kind: np.dtype, where: Any = True,
     if rows.ndim == 1 and where is True and options.get("initial", np._NoValue) is np._NoValue:
         return ufunc.accumulate(rows, dtype=kind)[-1:].reshape(())
     chosen = np.broadcast_to(where, rows.shape)
-    if options.get("initial", np._NoValue) in (np._NoValue, None):
+    begin = options.get("initial", np._NoValue)
+    if begin in (np._NoValue, None) and where is not True:
+        begin = ufunc.identity  # there is one: without it NumPy refuses masks
+    if begin in (np._NoValue, None):
         made, first = rows[..., 0].astype(kind), 1
     else:
-        made, first = np.full(rows.shape[:-1], options["initial"], kind), 0
+        made, first = np.full(rows.shape[:-1], begin, kind), 0
     for place in range(first, rows.shape[-1]):
         step = ufunc(made, rows[..., place].astype(kind))
         made = np.where(chosen[..., place], step, made)

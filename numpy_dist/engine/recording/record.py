@@ -202,6 +202,10 @@ def _record(
     )
     loop = _loop(op, kinds, outs, options, result_dtype)
     dtypes = loop[op.nin :]
+    for kind, needed in zip(kinds, loop, strict=False):
+        if isinstance(kind, np.dtype) and kind.kind == "V" and not np.can_cast(kind, needed, "unsafe"):
+            assert op.ufunc is not None
+            numpy_error(op.ufunc, operands, {"where": where, **options})  # which resolving dtypes does not find
     if op.ufunc is not None and options.get("casting") == "unsafe":
         operands = [_without_imaginary_part(x, kind) for x, kind in zip(operands, loop, strict=False)]
         lost = [o is not None and is_real_part(kind, o._array.dtype) for kind, o in zip(dtypes, outs, strict=True)]
