@@ -471,3 +471,6 @@ for _source in (np.zeros(3, [("x", "f8"), ("n", "i4")]), np.zeros((), [("x", "f8
     for _dtype in ("u8", "m8[s]", "S3", "V4"):
         case(A.__setitem__, a(3, dtype=_dtype, values="zeros") if _dtype != "V4" else of(np.zeros(3, "V4")), _source,
              via=lambda x, source: operator.setitem(x, ..., source))  # fmt: skip
+case(np.matvec, a(2, 0, 5), a(0, 5))
+case(np.vecmat, a(3, 5), a(2, 5, 4))
+case(np.equal, a(0), a(2, dtype="m8[s]"), via=lambda x, y: x == y)

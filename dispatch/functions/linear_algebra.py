@@ -187,7 +187,7 @@ def matvec(x1: Any, x2: Any, /, **kwargs: Any) -> Any:
     if kwargs:
         return generalised(np.matvec, x1, x2, **kwargs)
     a, b, dtype = _for_loop(np.matvec, x1, x2)
-    if a.ndim < 2 or b.ndim < 1 or a.shape[-1] != b.shape[-1]:
+    if a.ndim < 2 or b.ndim < 1 or a.shape[-1] != b.shape[-1] or not _meet(a.shape[:-2], b.shape[:-1]):
         engine.numpy_error(np.matvec, (a, b))
     with engine.told_as("matvec"):
         return np.matmul(a, b, dtype=dtype) if b.ndim == 1 else np.matmul(a, b[..., None], dtype=dtype)[..., 0]
@@ -197,11 +197,16 @@ def vecmat(x1: Any, x2: Any, /, **kwargs: Any) -> Any:
     if kwargs:
         return generalised(np.vecmat, x1, x2, **kwargs)
     a, b, dtype = _for_loop(np.vecmat, x1, x2)
-    if a.ndim < 1 or b.ndim < 2 or a.shape[-1] != b.shape[-2]:
+    if a.ndim < 1 or b.ndim < 2 or a.shape[-1] != b.shape[-2] or not _meet(a.shape[:-1], b.shape[:-2]):
         engine.numpy_error(np.vecmat, (a, b))
     a = np.conjugate(a) if a.dtype.kind in "cO" else a
     with engine.told_as("vecmat"):
         return np.matmul(a, b, dtype=dtype) if a.ndim == 1 else np.matmul(a[..., None, :], b, dtype=dtype)[..., 0, :]
+
+
+def _meet(one: tuple[int, ...], other: tuple[int, ...]) -> bool:
+    """Whether shapes can be broadcast together."""
+    return all(1 in (n, m) or n == m for n, m in zip(reversed(one), reversed(other), strict=False))
 
 
 def _for_loop(ufunc: np.ufunc, x1: Any, x2: Any) -> tuple[Any, Any, np.dtype]:

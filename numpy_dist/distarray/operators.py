@@ -187,7 +187,11 @@ def _equality(operation: Callable[[Any, Any], Any], ufunc: np.ufunc) -> Callable
             # NumPy's operator on one element of each tells whether these types can be compared at all.
             value = _operand(other)
             operation(_stand_in(self), _stand_in(value))
-            return _all_alike(self, operation is operator.ne, broadcast_shapes(self.shape, np.shape(value)))
+            try:
+                shape = broadcast_shapes(self.shape, np.shape(value))
+            except ValueError:
+                engine.numpy_error(operation, (self, value))
+            return _all_alike(self, operation is operator.ne, shape)
 
     return equality
 
