@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from numpy_dist import engine
-from numpy_dist.dispatch.core import protocol, registry
+from numpy_dist.dispatch.core import registry
+from numpy_dist.dispatch.core.engine_support import why_not_element_wise
 from numpy_dist.dispatch.core.keys import key_of
 
 # Modules whose functions are overridable but unknown to NumPy until they are imported.
@@ -68,6 +69,6 @@ def kind_of(target: Any, method: str | None = None) -> str:
         return "reduction"
     if record is not None:
         return str(record.kind)
-    if isinstance(ufunc, np.ufunc) and name == "__call__" and protocol.why_not_element_wise(ufunc, (), {}) is None:
+    if isinstance(ufunc, np.ufunc) and name == "__call__" and why_not_element_wise(ufunc, (), {}) is None:
         return "elementwise"
     return "gathered"

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from numpy_dist import engine
-from numpy_dist.dispatch.core import fallback, operands, protocol, registry, targets
+from numpy_dist.dispatch.core import engine_support, fallback, operands, registry, targets
 from numpy_dist.dispatch.core.keys import key_of, name_of
 from numpy_dist.dispatch.core.policy import format_bytes
 from numpy_dist.settings import config
@@ -82,7 +82,7 @@ def explain(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Explanat
         found.notes.append("no argument is a DistArray")
     record = registry.lookup(function)
     if record is not None and record.target == (np.ufunc, "reduce") and record.rules[0].house:
-        reason = protocol.why_not_reduced(key[0], _input(args[0]))
+        reason = engine_support.why_not_reduced(key[0], _input(args[0]))
         if reason is None:
             record = None  # the engine's own
         else:
@@ -181,9 +181,9 @@ def _explain_rest(
     if not own and isinstance(ufunc, np.ufunc) and method in ("__call__", "reduce"):
         inputs = [_input(x) for x in args[: ufunc.nin]]
         if method == "reduce":
-            reason = protocol.why_not_reduced(ufunc, inputs[0])
+            reason = engine_support.why_not_reduced(ufunc, inputs[0])
         else:
-            reason = protocol.why_not_element_wise(ufunc, inputs, kwargs)
+            reason = engine_support.why_not_element_wise(ufunc, inputs, kwargs)
         if reason is None:
             found.kind, found.rule = ("elementwise" if method == "__call__" else "reduction"), "the engine"
             found.notes.append("recorded, and fused with what is recorded around it")

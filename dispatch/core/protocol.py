@@ -6,7 +6,6 @@ sharded; the house's rules in order; at last the fallback. Ufuncs without a rule
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterable
 from typing import Any, NoReturn
 
@@ -14,6 +13,7 @@ import numpy as np
 
 from numpy_dist import engine
 from numpy_dist.dispatch.core import fallback, operands, policy, registry, report
+from numpy_dist.dispatch.core.engine_support import why_not_element_wise
 from numpy_dist.dispatch.core.keys import canonical, name_of
 from numpy_dist.dispatch.core.operands import PLAIN, any_sharded, as_operand, is_foreign
 from numpy_dist.dispatch.core.registry import TABLE, Declined, Record
@@ -254,43 +254,6 @@ def _announce_gather_into(ufunc: np.ufunc, inputs: tuple[Any, ...], out: tuple[A
         )
 
 
-_SCALARS = (int, float, complex, np.str_, np.bytes_)  # texts also where they are empty, unlike arrays of empty texts
-
-
-def why_not_element_wise(ufunc: np.ufunc, inputs: Iterable[Any], kwargs: dict[str, Any]) -> str | None:
-    """Why the engine cannot compute a ufunc of these inputs; None if it can."""
-    if (reason := _why_no_loop(ufunc)) is not None:
-        return reason
-    for value in inputs:
-        if isinstance(value, _SCALARS):
-            continue
-        if not engine.shardable(value.dtype):
-            return f"arrays of dtype {value.dtype} are not distributed"
-        if value.dtype.names is not None and not ufunc.types:
-            return "its loops for records take no output"  # NumPy refuses `out`, which the engine gives
-    if kwargs:
-        dtypes = [x.dtype for x in kwargs.get("out") or () if x is not None]
-        if kwargs.get("dtype") is not None:
-            dtypes.append(np.dtype(kwargs["dtype"]))
-        for dtype in dtypes:
-            if not engine.shardable(dtype):
-                return f"arrays of dtype {dtype} are not distributed"
-    return None
-
-
-@functools.lru_cache(maxsize=1024)
-def _why_no_loop(ufunc: np.ufunc) -> str | None:
-    """Why the engine cannot compute a ufunc whatever it is given; None if nothing is known against it."""
-    if ufunc.signature is not None:
-        return "it is a generalised ufunc"
-    if not ufunc.nout:
-        return "it has no results, and writes into its operands"
-    loops = [loop.partition("->")[2] for loop in ufunc.types]
-    if loops and all("O" in results for results in loops):  # made of a Python function (``frompyfunc``)
-        return "its results are Python objects"
-    return None
-
-
 def _numba_ufunc(ufunc: Any, inputs: tuple[Any, ...]) -> Any:
     """The NumPy ufunc inside a Numba one, which compiles itself for new dtypes when it is called with them."""
     inner = canonical(ufunc)
@@ -316,13 +279,3 @@ def _method_of_any(bound: Any, inputs: tuple[Any, ...], kwargs: dict[str, Any], 
     if record is None:
         return fallback.call(bound, inputs, kwargs, NO_RULE)
     return apply(record, bound, inputs, kwargs)
-
-
-def why_not_reduced(ufunc: np.ufunc, array: Any) -> str | None:
-    """Why the engine cannot reduce an array by a ufunc; None if it can."""
-    dtype = array.dtype if hasattr(array, "dtype") else np.asarray(array).dtype
-    if engine.reducible(ufunc, dtype):
-        return None
-    if not engine.shardable(dtype):
-        return f"arrays of dtype {dtype} are not distributed"
-    return "it is not associative: partial results of the ranks cannot be combined"

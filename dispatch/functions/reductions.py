@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from numpy_dist import engine
-from numpy_dist.dispatch.core.protocol import why_not_reduced
+from numpy_dist.dispatch.core.engine_support import why_not_reduced
 from numpy_dist.dispatch.core.registry import decline, implements
 from numpy_dist.dispatch.functions.common import NoValue, as_handle, given, truth
 from numpy_dist.dispatch.functions.products import product
