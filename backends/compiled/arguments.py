@@ -12,8 +12,8 @@ from numpy_dist.backends.base import ReduceStep, arrays_of
 from numpy_dist.backends.compiled import inner_loops
 from numpy_dist.backends.compiled.expressions import SIZE
 from numpy_dist.backends.compiled.form import Lowered, first_of
+from numpy_dist.backends.compiled.kernel import Kernel
 from numpy_dist.backends.compiled.pairwise import start_of_few
-from numpy_dist.backends.compiled.source import Kernel
 from numpy_dist.backends.summation import Leading, Trailing, Tree
 
 # Bits of NumPy's floating-point events, as kernels report them.

@@ -18,10 +18,11 @@ from numpy_dist.backends.compiled.bundled import BundledLoops
 from numpy_dist.backends.compiled.chained import ChainedLoops, steps_of, units_of
 from numpy_dist.backends.compiled.compiler import CompileError, Compiler
 from numpy_dist.backends.compiled.form import Form, lower
+from numpy_dist.backends.compiled.kernel import Kernel
 from numpy_dist.backends.compiled.kernel_files import kernel_file
 from numpy_dist.backends.compiled.repair import repair
 from numpy_dist.backends.compiled.routines import KernelMover
-from numpy_dist.backends.compiled.source import Kernel, generate
+from numpy_dist.backends.compiled.source import generate
 from numpy_dist.backends.compiled.threads import ThreadPool
 from numpy_dist.backends.compiled.threads_count import cpus, thread_count
 from numpy_dist.backends.graph import UnfitScalar, Unsupported

@@ -8,13 +8,11 @@ raised, with all that the unit has read as it was, so that somebody else can do 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
-
-import numpy as np
 
 from numpy_dist.backends.compiled.expressions import NUMBA, SIZE
 from numpy_dist.backends.compiled.form import GUARD, Form
+from numpy_dist.backends.compiled.kernel import Kernel
 from numpy_dist.backends.compiled.pass_source import PassWriter
 from numpy_dist.backends.compiled.passes import Pass
 from numpy_dist.backends.graph import Unsupported
@@ -24,30 +22,6 @@ WIDEST = 8192  # elements of a unit that needs no scratch memory
 SCRATCH_BYTES = 48 << 10
 WINDOW = 256  # elements of a chunk that several native loops work on in turn
 MOST_SLOTS = 40
-
-
-@dataclass
-class Kernel:
-    """A kernel's source and what its argument block holds.
-
-    Attributes
-    ----------
-    text : str
-    width : int
-        Most elements of a unit (reductions: `CHUNK`).
-    words : dict
-        Name -> number of the word in the block; names as in the source.
-    calls : list
-        (ufunc, dtypes) of the inner loops, in the order of their words.
-    length : int
-        Words of the block.
-    """
-
-    text: str
-    width: int
-    words: dict[str, int]
-    calls: list[tuple[np.ufunc, tuple[np.dtype, ...]]]
-    length: int
 
 
 @lru_cache(maxsize=4096)
