@@ -9,18 +9,18 @@ import subprocess
 import sys
 import tempfile
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from numpy_dist.cli.main import backend
-from numpy_dist.conformance import adapter, coverage, known_differences, report, selection, worker
+from numpy_dist.conformance import rank_options, report, selection
+from numpy_dist.conformance.coverage import share, share_text
 from numpy_dist.conformance.fuzz import driver
 from numpy_dist.conformance.numpy_tests import command as numpy_tests
-from numpy_dist.dispatch.core import catalogue
-from numpy_dist.dispatch.core.keys import name_of
+from numpy_dist.conformance.rank_options import names_in
 
 ENVIRONMENT = {"OMP_NUM_THREADS": "1", "NUMPY_DIST_NUM_THREADS": "1", "NUMPY_DIST_TIMEOUT": "120"}
 
@@ -39,7 +39,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _numbers(text: str) -> list[int]:
-    return [worker.at_least_one(word) for word in text.split(",")]
+    return [rank_options.at_least_one(word) for word in text.split(",")]
 
 
 def _file(text: str) -> Path:
@@ -49,40 +49,6 @@ def _file(text: str) -> Path:
     except OSError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
     return Path(text)
-
-
-def share() -> tuple[int, int, int, int]:
-    """How many functions run without gathering, of how many; the same of ufuncs and their methods."""
-    functions, targets = coverage.functions(), list(coverage.ufunc_targets())
-    return (
-        sum(catalogue.kind_of(f) != "gathered" for f in functions),
-        len(functions),
-        sum(catalogue.kind_of(t) != "gathered" for t in targets),
-        len(targets),
-    )
-
-
-def share_text() -> str:
-    """`share` in words."""
-    native, functions, native_targets, targets = share()
-    return (
-        f"{native} of {functions} functions ({100 * native / functions:.1f} %) and {native_targets} of {targets} "
-        f"ufuncs and ufunc methods ({100 * native_targets / targets:.1f} %) run without gathering."
-    )
-
-
-def differences() -> Iterator[tuple[str, str]]:
-    """Known differences: the functions, and the reason."""
-    by_reason: dict[str, list[str]] = {}
-    for entry in known_differences.STRIDE_DEPENDENT:
-        by_reason.setdefault(entry.reason, []).append(name_of(entry.function))
-    for reason, names in by_reason.items():
-        yield ", ".join(names), f"{reason}. Ours is what NumPy has for contiguous arguments that do not overlap."
-    told = (
-        (name_of(known.function) if known.function else "any function", f"{known.reason}.")
-        for known in adapter.current().differences()
-    )
-    yield from dict.fromkeys(told)
 
 
 def run_job(ranks: int, backend: str | None, given: Sequence[str]) -> tuple[int, list[dict[str, Any]]]:
@@ -103,8 +69,8 @@ def run(options: argparse.Namespace) -> int:
         print(share_text())
         native, functions, _, _ = share()
         return int(options.at_least is not None and 100 * native < options.at_least * functions)
-    given, failed = handed_on(options), False
-    expected = len(list(selection.choose(worker.names_in(options.area), worker.names_in(options.functions))))
+    given, failed = rank_options.as_words(options), False
+    expected = len(list(selection.choose(names_in(options.area), names_in(options.functions))))
     runs: dict[int, list[dict[str, Any]]] = {}
     for ranks in options.ranks:
         code, runs[ranks] = run_job(ranks, options.backend, given)
@@ -120,7 +86,7 @@ def run(options: argparse.Namespace) -> int:
     if options.report:
         title = f"Conformance of {options.adapter or 'numpy_dist'} with NumPy"
         line = "" if options.adapter else share_text()
-        page = report.html(runs, line, list(differences()), f"{title} {np.__version__}")
+        page = report.html(runs, line, list(report.known()), f"{title} {np.__version__}")
         options.report.write_text(page, encoding="utf-8")
         print(f"wrote {options.report}")
     return int(failed)
@@ -149,7 +115,7 @@ def main(arguments: Sequence[str]) -> int:
     """Run `numpy-dist conformance` with these arguments; returns the exit code."""
     parser = argparse.ArgumentParser(
         prog="numpy-dist conformance",
-        parents=[worker.arguments()],
+        parents=[rank_options.parser()],
         description="Compares every function with NumPy: values, dtypes, views, errors and warnings.",
     )
     add_options(parser)
@@ -165,28 +131,19 @@ def main(arguments: Sequence[str]) -> int:
     if "" not in sys.path:
         sys.path.insert(0, "")  # as the ranks have it, which `python -m` starts
     try:
-        worker.load(options.load)
-        under_test = worker.adapter_named(options.adapter)
+        rank_options.load(options.load)
+        under_test = rank_options.adapter_named(options.adapter)
     except (ImportError, TypeError) as error:
         traceback.print_exc()
         parser.error(f"--load or --adapter: {error}")
     if options.numpy:
         try:
-            return numpy_tests.run(options, worker.names_in(options.files))
+            return numpy_tests.run(options, names_in(options.files))
         except LookupError as error:
             parser.error(str(error.args[0]))
-    areas, functions = worker.names_in(options.area), worker.names_in(options.functions)
+    areas, functions = names_in(options.area), names_in(options.functions)
     lost = selection.not_found(areas, functions)
     if lost or not any(selection.choose(areas, functions)):
         parser.error(f"no function has this name, or no topic contains this text: {', '.join(lost or functions)}")
     with under_test:
         return fuzz(options) if options.fuzz else run(options)
-
-
-def handed_on(options: argparse.Namespace) -> list[str]:
-    """The options of the ranks, as words."""
-    words = ["--seed", options.seed, "--layouts", str(options.layouts)]
-    for name in ("area", "functions", "load"):
-        words += [word for value in getattr(options, name) for word in (f"--{name}", value)]
-    words += ["--variants"] if options.variants else []
-    return words + (["--adapter", options.adapter] if options.adapter else [])

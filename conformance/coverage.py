@@ -1,4 +1,4 @@
-"""What of NumPy there is to cover: every overridable function, and every ufunc with all of its methods."""
+"""What of NumPy can be overridden, functions and ufuncs with their methods, and how much runs without gathering."""
 
 from __future__ import annotations
 
@@ -35,3 +35,23 @@ def without_cases() -> list[Any]:
     found = cases_by_function()
     targets = [*functions(), *(t for t in ufunc_targets() if t in found or getattr(t, "__self__", t).types)]
     return [target for target in targets if target not in found]
+
+
+def share() -> tuple[int, int, int, int]:
+    """How many functions run without gathering, of how many; the same of ufuncs and their methods."""
+    known, targets = functions(), list(ufunc_targets())
+    return (
+        sum(catalogue.kind_of(f) != "gathered" for f in known),
+        len(known),
+        sum(catalogue.kind_of(t) != "gathered" for t in targets),
+        len(targets),
+    )
+
+
+def share_text() -> str:
+    """`share` in words."""
+    native, known, native_targets, targets = share()
+    return (
+        f"{native} of {known} functions ({100 * native / known:.1f} %) and {native_targets} of {targets} "
+        f"ufuncs and ufunc methods ({100 * native_targets / targets:.1f} %) run without gathering."
+    )

@@ -22,10 +22,11 @@ from typing import Any
 
 import numpy as np
 
-from numpy_dist.conformance import subject, suite
+from numpy_dist.conformance import suite
 from numpy_dist.conformance.case import Case
+from numpy_dist.conformance.checking import subject
+from numpy_dist.conformance.checking.oracle import check
 from numpy_dist.conformance.known_differences import matching
-from numpy_dist.conformance.oracle import check
 from numpy_dist.engine.memory.pool import Pool
 from numpy_dist.spmd_testing import run_simulated
 

@@ -6,6 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from typing import Any
 
+from numpy_dist.conformance import adapter, known_differences
+from numpy_dist.dispatch.core.keys import name_of
+
 Row = Mapping[str, Any]
 Runs = Mapping[int, Sequence[Row]]
 
@@ -86,3 +89,17 @@ def _line(function: str, by_ranks: Mapping[int, Row], ranks: Sequence[int]) -> s
     shown += "".join(f"<pre>{escape(text)}</pre>" for text in problems) + ("</details>" if problems else "")
     head = f"<td><code>{escape(function)}</code>{shown}</td><td>{escape(first['kind'])}</td>"
     return f"<tr>{head}<td>{escape(first['reason'])}</td>{''.join(cells)}</tr>"
+
+
+def known() -> Iterator[tuple[str, str]]:
+    """Known differences: the functions, and the reason."""
+    by_reason: dict[str, list[str]] = {}
+    for entry in known_differences.STRIDE_DEPENDENT:
+        by_reason.setdefault(entry.reason, []).append(name_of(entry.function))
+    for reason, names in by_reason.items():
+        yield ", ".join(names), f"{reason}. Ours is what NumPy has for contiguous arguments that do not overlap."
+    told = (
+        (name_of(entry.function) if entry.function else "any function", f"{entry.reason}.")
+        for entry in adapter.current().differences()
+    )
+    yield from dict.fromkeys(told)

@@ -15,9 +15,8 @@ from typing import Any
 import numpy as np
 
 import numpy_dist
-from numpy_dist.conformance import coverage
+from numpy_dist.conformance import coverage, report
 from numpy_dist.conformance.adapter import current
-from numpy_dist.conformance.command import differences, share_text
 from numpy_dist.conformance.selection import topic_of
 from numpy_dist.conformance.suite import cases_by_function, label
 from numpy_dist.dispatch.core import catalogue, registry
@@ -77,7 +76,7 @@ def _owner(function: Any) -> int:
 def differences_text() -> Iterator[str]:
     """Known differences from NumPy, with their reasons."""
     yield "\n## Known differences from NumPy\n"
-    for names, reason in differences():
+    for names, reason in report.known():
         yield f"- {', '.join(f'`{name}`' for name in names.split(', '))}: {reason}"
 
 
@@ -87,7 +86,7 @@ def text() -> str:
     lines = [
         _HEAD.format(
             version=".".join(np.__version__.split(".")[:2]),
-            share=share_text(),
+            share=coverage.share_text(),
         ).rstrip()
     ]
     lines += ["\n| kind | functions |\n|---|---|"]

@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from numpy_dist.conformance import known_differences
+from numpy_dist.conformance.checking.oracle import check
 from numpy_dist.conformance.generated import FAMILIES
-from numpy_dist.conformance.oracle import check
 from numpy_dist.spmd_testing import run_simulated
 
 pytestmark = pytest.mark.spmd(ranks=(1, 3))

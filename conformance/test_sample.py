@@ -7,7 +7,7 @@ import zlib
 import pytest
 
 from numpy_dist.conformance import known_differences
-from numpy_dist.conformance.oracle import check
+from numpy_dist.conformance.checking.oracle import check
 from numpy_dist.conformance.suite import groups
 
 pytestmark = pytest.mark.spmd(ranks=(3,))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from numpy_dist.conformance.suite import groups, run
+from numpy_dist.conformance.checking.tally import run
+from numpy_dist.conformance.suite import groups
 from numpy_dist.conformance.test_functions import LONG
 from numpy_dist.spmd_testing import run_simulated
 

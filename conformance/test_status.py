@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pytest
 
-from numpy_dist.conformance import command, status
+from numpy_dist.conformance import coverage, status
 
 
 def test_the_page_is_up_to_date() -> None:
@@ -24,7 +24,7 @@ def test_the_counts_in_the_readme() -> None:
     readme = status.DEFAULT.parent.parent / "README.md"
     if not readme.exists() or np.__version__[:3] != "2.4":
         pytest.skip("no README beside the package, or it counts the functions of another version of NumPy")
-    native, functions, native_targets, targets = command.share()
+    native, functions, native_targets, targets = coverage.share()
     text = " ".join(readme.read_text(encoding="utf-8").split())
     assert f"{native} of {functions} functions and {native_targets} of {targets} ufuncs and ufunc methods" in text
 

@@ -6,17 +6,17 @@ Rank 0 writes one line of JSON for each function, so that a run that ends early 
 from __future__ import annotations
 
 import argparse
-import importlib
 import json
 import traceback
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from typing import Any
 
 from numpy_dist.comm.detect import get_communicator
-from numpy_dist.conformance import adapter, known_differences, selection, suite
-from numpy_dist.conformance.case import Case, Topic
-from numpy_dist.conformance.oracle import Unexpected, check, is_overridable
+from numpy_dist.conformance import adapter, rank_options, selection, suite
+from numpy_dist.conformance.case import Case
+from numpy_dist.conformance.checking.oracle import Unexpected, check, is_overridable
+from numpy_dist.conformance.checking.tally import tally
+from numpy_dist.conformance.rank_options import names_in
 from numpy_dist.errors import RankError
 from numpy_dist.spmd_testing import Agreement
 
@@ -58,67 +58,22 @@ def described(case: Case) -> tuple[str, str]:
     return adapter.current().kind_of(owner), adapter.current().reason_of(owner)
 
 
-def load(names: Sequence[str]) -> None:
-    """Import modules that register overrides; one may add cases (`TOPIC`) and known differences (`DIFFERENCES`)."""
-    for name in names:
-        module = importlib.import_module(name)
-        topic = getattr(module, "TOPIC", None)
-        if isinstance(topic, Topic):
-            suite.add(topic)
-        known_differences.add(getattr(module, "DIFFERENCES", ()))
-
-
-def adapter_named(name: str | None) -> Any:
-    """The adapter ``module:Class``, in force within a block."""
-    if name is None:
-        return nullcontext()
-    module, _, attribute = name.partition(":")
-    found = getattr(importlib.import_module(module), attribute, None) if attribute else None
-    if not (isinstance(found, type) and issubclass(found, adapter.Adapter)):
-        raise TypeError(f"{name!r} is not module:Class, with a subclass of numpy_dist.conformance.adapter.Adapter")
-    return adapter.use(found())
-
-
-def at_least_one(text: str) -> int:
-    """A number that is not less than 1."""
-    if not text.strip().isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 on")
-    return int(text)
-
-
-def arguments() -> argparse.ArgumentParser:
-    """What the command hands on to the ranks."""
-    parser = argparse.ArgumentParser(add_help=False)
-    parser.add_argument("--area", action="append", default=[], help="topics whose titles contain this (repeatable)")
-    parser.add_argument("--functions", action="append", default=[], help="names, as sort,linalg.norm (repeatable)")
-    parser.add_argument("--seed", default="0", help="of the layouts (default: %(default)s)")
-    parser.add_argument("--layouts", type=at_least_one, default=1, help="for each case (default: %(default)s)")
-    parser.add_argument("--variants", action="store_true", help="derive further cases from those that are written")
-    parser.add_argument("--load", action="append", default=[], help="a module with overrides, TOPIC, DIFFERENCES")
-    parser.add_argument("--adapter", help="module:Class, an adapter for arrays of another library")
-    return parser
-
-
-def names_in(texts: Sequence[str]) -> list[str]:
-    """Names separated by commas."""
-    return [name for text in texts for name in text.split(",") if name]
-
-
 def main(given: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(parents=[arguments()], description=(__doc__ or "").splitlines()[0])
+    parser = argparse.ArgumentParser(parents=[rank_options.parser()], description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--results", required=True)
     options = parser.parse_args(given)
-    load(options.load)
+    rank_options.load(options.load)
     comm = get_communicator()
     attempt = surviving(Agreement() if comm.size > 1 else None)
     seeds = seeds_of(options.seed, options.layouts)
-    with adapter_named(options.adapter), open(options.results, "w" if comm.rank == 0 else "r", buffering=1) as file:
+    under_test = rank_options.adapter_named(options.adapter)
+    with under_test, open(options.results, "w" if comm.rank == 0 else "r", buffering=1) as file:
         for title, label, cases in selection.choose(names_in(options.area), names_in(options.functions)):
             if options.variants:
                 from numpy_dist.conformance.variants import variants
 
                 cases = (*cases, *variants(cases))
-            found = suite.tally(cases, seeds, attempt)
+            found = tally(cases, seeds, attempt)
             kind, reason = described(cases[0])
             if comm.rank == 0:
                 row: dict[str, Any] = {"topic": title, "function": label, "kind": kind, "reason": reason}

@@ -12,9 +12,9 @@ from numpy_dist.conformance import known_differences, suite
 from numpy_dist.conformance.adapter import current
 from numpy_dist.conformance.arguments import Array
 from numpy_dist.conformance.case import Case
+from numpy_dist.conformance.checking.oracle import asks_us, is_overridable
 from numpy_dist.conformance.fuzz.statements import kind
 from numpy_dist.conformance.fuzz.writer import Writer, ordered
-from numpy_dist.conformance.oracle import asks_us, is_overridable
 from numpy_dist.dispatch.core.keys import name_of
 
 __all__: list[str] = []

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from numpy_dist.conformance import compare
 from numpy_dist.conformance.adapter import current
 from numpy_dist.conformance.case import Tolerance
+from numpy_dist.conformance.checking import compare
 
 __all__ = ["ArraySnapshot", "Problem", "differences", "message", "snapshot"]
 

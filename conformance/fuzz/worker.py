@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from numpy_dist.comm.detect import get_communicator
-from numpy_dist.conformance import worker
+from numpy_dist.conformance import rank_options
 from numpy_dist.conformance.fuzz.interpreter import judge
 from numpy_dist.conformance.fuzz.program import RandomProgram
 
@@ -41,10 +41,10 @@ def main(given: Sequence[str] | None = None) -> int:
     parser.add_argument("--adapter")
     options = parser.parse_args(given)
     rank = get_communicator().rank
-    with open(options.folder / f"{rank}.stacks", "w") as stacks, worker.adapter_named(options.adapter):
+    with open(options.folder / f"{rank}.stacks", "w") as stacks, rank_options.adapter_named(options.adapter):
         faulthandler.enable(stacks)
         faulthandler.register(signal.SIGUSR1, stacks, all_threads=True)
-        worker.load(options.load)
+        rank_options.load(options.load)
         write(options.folder / f"{rank}.pid", os.getpid())
         for number in itertools.count():
             task = _task(options.folder / f"{number}.task")

@@ -22,7 +22,7 @@ import pytest
 from numpy_dist.conformance import adapter as adapters
 from numpy_dist.conformance.numpy_tests.left_out import reason_of
 from numpy_dist.conformance.numpy_tests.rebinding import Rebinding, modules_of
-from numpy_dist.conformance.worker import adapter_named
+from numpy_dist.conformance.rank_options import adapter_named
 from numpy_dist.spmd_plugin import inner_key
 from numpy_dist.spmd_testing import watchdog
 

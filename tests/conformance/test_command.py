@@ -12,7 +12,7 @@ import pytest
 from numpy_dist.conformance import adapter, command, coverage, report, selection, suite, topics, variants
 from numpy_dist.conformance.arguments import a, of
 from numpy_dist.conformance.case import Case, Topic
-from numpy_dist.conformance.oracle import check
+from numpy_dist.conformance.checking.oracle import check
 
 WRONG = """
 import numpy as np
@@ -92,7 +92,7 @@ def test_options_that_mean_nothing(words, message, capsys):
 
 def test_share(capsys):
     assert command.main(["--share"]) == 0
-    native, functions, native_targets, targets = command.share()
+    native, functions, native_targets, targets = coverage.share()
     assert f"{native} of {functions} functions" in capsys.readouterr().out
     assert 0 < native <= functions and 0 < native_targets <= targets
     assert command.main(["--share", "--at-least", "101"]) == 1

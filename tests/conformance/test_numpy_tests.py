@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from numpy_dist.conformance import adapter, command, suite
+from numpy_dist.conformance.checking.oracle import check
 from numpy_dist.conformance.duck import Duck, Ducks
 from numpy_dist.conformance.numpy_tests import files, left_out, score
 from numpy_dist.conformance.numpy_tests.rebinding import Rebinding
 from numpy_dist.conformance.numpy_tests.runs import NumPyOutcome
-from numpy_dist.conformance.oracle import check
 from tests.conformance.test_command import run
 
 FOREIGN = """

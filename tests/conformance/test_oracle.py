@@ -12,9 +12,9 @@ from numpy_dist import engine
 from numpy_dist.conformance import known_differences
 from numpy_dist.conformance.arguments import a, plain
 from numpy_dist.conformance.case import Case, Tolerance
-from numpy_dist.conformance.compare import differences
+from numpy_dist.conformance.checking.compare import differences
+from numpy_dist.conformance.checking.oracle import check
 from numpy_dist.conformance.known_differences import Difference
-from numpy_dist.conformance.oracle import check
 
 NDARRAY = "a result is an ndarray, not a distributed array"
 

@@ -19,7 +19,7 @@ from numpy_dist import engine
 from numpy_dist.conformance import suite
 from numpy_dist.conformance.arguments import Array, TemporaryFile
 from numpy_dist.conformance.case import Case
-from numpy_dist.conformance.subject import target
+from numpy_dist.conformance.checking.subject import target
 from numpy_dist.spmd_testing import run_simulated
 
 INTERNAL = (AssertionError, AttributeError, LookupError, NameError, RuntimeError)

@@ -9,7 +9,7 @@ import numpy as np
 
 from numpy_dist.conformance.adapter import current
 from numpy_dist.conformance.case import Case
-from numpy_dist.conformance.subject import build, target
+from numpy_dist.conformance.checking.subject import build, target
 
 
 def tell_of_events(warned: set[str]) -> bool:

@@ -18,11 +18,12 @@ from typing import Any
 
 import numpy as np
 
-from numpy_dist.conformance import known_differences, raising
+from numpy_dist.conformance import known_differences
 from numpy_dist.conformance.adapter import current
 from numpy_dist.conformance.case import Case
-from numpy_dist.conformance.compare import differences, gathered, leaves
-from numpy_dist.conformance.subject import Subject, build, target
+from numpy_dist.conformance.checking import raising
+from numpy_dist.conformance.checking.compare import differences, gathered, leaves
+from numpy_dist.conformance.checking.subject import Subject, build, target
 from numpy_dist.dispatch.core import catalogue
 
 
