@@ -65,7 +65,7 @@ class Compiled:
     threads : int
     when : str
         "auto": a kernel is compiled, by another process, when its loop has spent its compile time in the interpreter;
-        "first": at first sight, and waited for; "never".
+        "first": at first sight, and waited for; "never": nobody asks whether there could be one.
 
     Attributes
     ----------
@@ -93,6 +93,11 @@ class Compiled:
         """Execute a loop (see `backends.base.Loop`)."""
         if 0 in loop.shape:
             return None
+        if self.when == "never":
+            loop.memo["interpreted"] = "COMPILE is 'never'"
+            self.counts["numpy"] += 1
+            self.interpreter.run(loop)
+            return None
         tier = loop.memo.get("tier")
         if tier is not None and self._address(tier) is None:
             self._interpret(loop, tier)
@@ -101,7 +106,7 @@ class Compiled:
         try:
             lowered = lower(turned)
         except UnfitScalar as reason:
-            loop.memo["unfit"] = str(reason)
+            loop.memo["interpreted"] = str(reason)
             self._interpret(loop, Tier(reason=str(reason)))
             return None
         except Unsupported as reason:
@@ -132,13 +137,11 @@ class Compiled:
         """As in `backends.base.Backend`."""
         tier = memo.get("tier")
         if tier is None:
-            return f"numpy: {memo['unfit']}" if "unfit" in memo else "not run yet"
+            return f"numpy: {memo['interpreted']}" if "interpreted" in memo else "not run yet"
         if tier.reason is not None:
             return f"numpy: {tier.reason}"
         if tier.address is not None:
             return "numba"
-        if self.when == "never":
-            return "numpy: COMPILE is 'never'"
         return f"numpy: not yet compiled, {tier.seconds:.3f} s of {COMPILE_SECONDS} s interpreted"
 
     def chain(self, members: Sequence[tuple[int, ArgumentBlock]], rows: int) -> ChainedLoops | None:
