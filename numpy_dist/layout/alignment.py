@@ -58,7 +58,7 @@ def plan_access(layout: Layout, vmap: ViewMap, space: Any) -> Access:
     mode = DIRECT
     regions: list[Region | None] = []
     hulls: list[Box | None] = []
-    for rank in range(layout.mesh.size):
+    for rank in range(layout.size):
         box = space.box(rank)
         if box is None or is_empty(box):
             regions.append(None)

@@ -51,7 +51,7 @@ def check_shares(runtime: Any, layout: Layout, itemsize: int, what: str) -> None
 @lru_cache(maxsize=1024)
 def _largest_box(layout: Layout) -> int:
     """Elements of the largest share."""
-    return max(prod(box_shape(box)) for rank in range(layout.mesh.size) if (box := layout.box(rank)) is not None)
+    return max(prod(box_shape(box)) for rank in range(layout.size) if (box := layout.box(rank)) is not None)
 
 
 def check_budget(runtime: Any, nbytes: int, what: str) -> None:

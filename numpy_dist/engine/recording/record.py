@@ -426,7 +426,7 @@ def _too_few(layout: Layout, shape: tuple[int, ...], itemsize: int) -> bool:
     size = itemsize
     for n in shape:
         size *= n
-    return 2 * held < layout.mesh.size and size >= max(config.MIN_SHARD_BYTES, 1)
+    return 2 * held < layout.size and size >= max(config.MIN_SHARD_BYTES, 1)
 
 
 def read_of(rt: Runtime, x: Any, shape: tuple[int, ...], space: Any) -> Ref:
