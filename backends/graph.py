@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from numpy_dist.backends.base import Loop, ReduceStep, Step, Temp
+from numpy_dist.backends.operations import Unsupported
 from numpy_dist.backends.summation import Tree, tree_of
 from numpy_dist.ir.ops import COPY, SELECT, Op
 from numpy_dist.ir.rules import loop_dtypes, scalar_kind
@@ -24,10 +25,6 @@ _OPTIONS = frozenset(("dtype", "signature", "casting"))
 
 # ("a", operand as it was before the loop), ("v", value that the loop computes), ("s", scalar)
 Ref = tuple[str, int]
-
-
-class Unsupported(Exception):
-    """A loop has no kernel; the message is the reason."""
 
 
 class UnfitScalar(Unsupported):

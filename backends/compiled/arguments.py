@@ -10,7 +10,7 @@ import numpy as np
 
 from numpy_dist.backends.base import ReduceStep, arrays_of
 from numpy_dist.backends.compiled import inner_loops
-from numpy_dist.backends.compiled.expressions import SIZE
+from numpy_dist.backends.compiled.casts import SIZE
 from numpy_dist.backends.compiled.form import Lowered, first_of
 from numpy_dist.backends.compiled.kernel import Kernel
 from numpy_dist.backends.compiled.pairwise import start_of_few

@@ -12,26 +12,18 @@ import numpy as np
 
 from numpy_dist.backends.base import Loop, ReduceStep
 from numpy_dist.backends.compiled import inner_loops
-from numpy_dist.backends.compiled.expressions import NUMBA, cast, expression
+from numpy_dist.backends.compiled.casts import NUMBA, cast
 from numpy_dist.backends.compiled.pairwise import adds_pairwise
 from numpy_dist.backends.geometry import merged
 from numpy_dist.backends.graph import Operation, Reduction, Ref, Unsupported, build
+from numpy_dist.backends.operations import row_of
 from numpy_dist.backends.summation import Leading, Trailing, Tree, initial_of, neutral
 from numpy_dist.ir.ops import COPY, SELECT, Op
 
 NEAREST = 16  # elements: arrays that lie at most so far apart in one allocation share a row pointer
 
-# Reductions whose rows native code puts together, for the types that it has the operation for.
-_IN_ROWS = frozenset((np.add, np.multiply, np.minimum, np.maximum, np.bitwise_and, np.bitwise_or, np.bitwise_xor,
-                      np.logical_and, np.logical_or, np.logical_xor))  # fmt: skip
-
-# Operations with a value of their own that raises no floating-point flag; it is 1 for all others.
-_HARMLESS = {"arctanh": 0}
-
 # Chooses between an input and a harmless value, by a mask that nothing else is compared with.
 GUARD = Op("guard", 3, 1, SELECT.apply)
-
-_UNSURE = frozenset(("minimum", "maximum", "fmin", "fmax"))
 
 
 @dataclass(frozen=True)
@@ -89,7 +81,9 @@ class Node:
     @property
     def native(self) -> bool:
         """Whether machine code computes it; else NumPy's inner loop is called."""
-        return self.text(["x"] * self.op.nin) is not None
+        if self.op is COPY or self.op is GUARD:
+            return True
+        return row_of(self.op).written(self.kinds[: self.op.nin]).numba is not None
 
     def text(self, args: list[str]) -> str | None:
         """Its expression, for arguments of the loop's types."""
@@ -99,9 +93,13 @@ class Node:
             # The optimiser must not see that this mask is the one by which results are chosen later: it would then
             # compute what is left out, and let go of it.
             return f"choose({args[0]} ^ never, {args[1]}, {args[2]})"
-        if self.op is SELECT:
-            return f"choose({args[0]}, {args[1]}, {args[2]})"
-        return expression(self.op.name, self.kinds[0], args) if len(set(self.kinds[: self.op.nin])) == 1 else None
+        return native_text(self.op, self.kinds[: self.op.nin], args)
+
+
+def native_text(op: Op | np.ufunc, kinds: tuple[str, ...], args: list[str]) -> str | None:
+    """The expression of an operation on inputs of these types; None if machine code does not compute it."""
+    text = row_of(op).written(kinds).numba
+    return None if text is None else text.format(*args, t=NUMBA[kinds[0]])
 
 
 @dataclass(frozen=True)
@@ -270,12 +268,11 @@ class _Lowering:
     # -- operations -------------------------------------------------------------------------------------------------
 
     def _operation(self, node: Operation) -> None:
-        op = node.op
-        if op.ufunc is not None:
-            if node.where is not None and op.name in _UNSURE and node.targets[0].kind == "f":
-                raise Unsupported("minima and maxima of floats with where=")  # which of 0 and -0 depends on the mask
-            if op.name == "power" and node.targets[0].kind in "iu":
-                raise Unsupported("integer powers, which may raise an exception")
+        op, row = node.op, row_of(node.op)
+        if node.where is not None and row.not_masked and node.targets[0].kind == "f":
+            raise Unsupported(row.not_masked)
+        if (reason := row.why_not_called(node.dtypes[0].kind)) is not None:
+            raise Unsupported(reason)
         names, sources = tuple(map(kind_of, node.dtypes)), tuple(map(kind_of, node.sources))
         targets = tuple(map(kind_of, node.targets))
         inputs = [self._ref(ref) for ref in node.inputs]
@@ -301,7 +298,7 @@ class _Lowering:
 
     def _guarded(self, op: Op, where: Ref, ref: Ref, kind: str) -> Ref:
         """An input with a harmless value where a mask is false: NumPy computes nothing there, and reports nothing."""
-        number = _HARMLESS.get(op.name, 1)
+        number = row_of(op).harmless
         key = (where, ref, number)
         if key not in self.guarded:
             kinds = ("b1", kind, kind, kind)
@@ -342,7 +339,7 @@ class _Lowering:
             source, source_kind = ("v", value), kind
         source = self._converted(source, source_kind, kind)
         if isinstance(self.graph.tree, Leading):
-            native = ufunc in _IN_ROWS and expression(step.op.name, kind, ["x", "y"]) is not None
+            native = row_of(ufunc).folds and native_text(ufunc, (kind, kind), ["x", "y"]) is not None
         else:
             native = ufunc is np.add and kind in ("f4", "f8") and adds_pairwise(dtype)
         self.folds.append(Fold(ufunc, kind, dtype, source, first_of(ufunc, dtype, native) is None, native))

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from numpy_dist.backends.compiled.expressions import SIZE, cast, expression, unfit
-from numpy_dist.backends.compiled.form import GUARD, Form, Node
+from numpy_dist.backends.compiled.casts import SIZE, cast, unfit
+from numpy_dist.backends.compiled.form import GUARD, Form, Node, native_text
 from numpy_dist.backends.compiled.passes import Pass, PassPlan, plan_passes
 from numpy_dist.backends.graph import Ref
 from numpy_dist.ir.ops import COPY, SELECT
@@ -242,5 +242,5 @@ class PassWriter:
         fold = self.form.folds[number]
         fetch, keep = self._total(number)
         self.out.add(f"z{number} = {fetch}(b{number}, j)")
-        text = expression(fold.ufunc.__name__, fold.kind, [f"z{number}", value])
+        text = native_text(fold.ufunc, (fold.kind, fold.kind), [f"z{number}", value])
         self.out.add(f"{keep}(b{number}, j, {text})")

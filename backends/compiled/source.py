@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from numpy_dist.backends.compiled.expressions import NUMBA, SIZE
+from numpy_dist.backends.compiled.casts import NUMBA, SIZE
 from numpy_dist.backends.compiled.form import GUARD, Form
 from numpy_dist.backends.compiled.kernel import Kernel
 from numpy_dist.backends.compiled.pass_source import PassWriter

@@ -11,15 +11,13 @@ from typing import Any
 import numpy as np
 
 from numpy_dist.backends.base import ReduceStep
-from numpy_dist.backends.cuda.expressions import KINDS, expressions, wide
+from numpy_dist.backends.cuda.casts import KINDS, ctype, wide
 from numpy_dist.backends.graph import Graph, Operation, Reduction, Ref, Unsupported
+from numpy_dist.backends.operations import row_of
 from numpy_dist.backends.summation import Tree, initial_of, neutral
-from numpy_dist.ir.ops import COPY, SELECT
+from numpy_dist.ir.ops import COPY, SELECT, Op
 
-_FOLDED = frozenset(
-    "add multiply minimum maximum fmin fmax bitwise_and bitwise_or bitwise_xor "
-    "logical_and logical_or logical_xor".split()
-)
+_CHOOSING = frozenset((np.minimum, np.maximum, np.fmin, np.fmax))  # reductions that do not round
 
 
 @dataclass(frozen=True)
@@ -99,6 +97,24 @@ def kind_of(dtype: np.dtype) -> str:
     return name
 
 
+def expressions(op: Op, kinds: tuple[str, ...], made: tuple[str, ...]) -> tuple[str, ...] | None:
+    """The expressions of an operation's outputs, of the kinds `made`, as in `DeviceNode`; None if it has none.
+
+    Parameters
+    ----------
+    kinds : tuple of str
+        Of the inputs, whose halves are given as singles.
+    """
+    texts = row_of(op).written(kinds).cuda
+    if texts is None:
+        return None
+    places = [f"{{{k}}}" for k in range(len(kinds))]
+    filled = tuple(text.format(*places, t=ctype(wide(kinds[0]))) for text in texts)
+    if op.ufunc is None:  # a choice: nothing is computed that would have to be rounded
+        return filled
+    return tuple(f"nd_single(nd_half({x}))" if kind == "f2" else x for x, kind in zip(filled, made, strict=True))
+
+
 def neutral_of(ufunc: np.ufunc, dtype: np.dtype) -> Any:
     """What the elements of a thread that has none are taken to be."""
     if ufunc in (np.fmin, np.fmax) and dtype.kind in "fc":
@@ -169,18 +185,16 @@ class _Lowering:
         kinds = tuple(map(kind_of, node.dtypes))
         made = kinds[nin:]
         if op is COPY:
-            texts: list[str] | None = ["{0}"]
+            texts: tuple[str, ...] | None = ("{0}",)
             made = kinds[:1]  # it is cast as it is stored
-        elif op is SELECT:
-            texts = ["({0} ? {1} : {2})"]
         else:
-            texts = expressions(op.name, kinds, nin, [f"{{{k}}}" for k in range(nin)])
+            texts = expressions(op, kinds[:nin], made)
         if texts is None:
             raise Unsupported(f"{op.name} of {', '.join(kinds[:nin])}")
         sources, targets = tuple(map(kind_of, node.sources)), tuple(map(kind_of, node.targets))
         self.nodes.append(
             DeviceNode(
-                tuple(texts), made, node.inputs, sources, kinds[:nin], node.outputs, targets, node.where, node.olds
+                texts, made, node.inputs, sources, kinds[:nin], node.outputs, targets, node.where, node.olds
             )
         )
 
@@ -189,7 +203,7 @@ class _Lowering:
         ufunc, dtype = step.op.ufunc, step.partial.dtype
         assert ufunc is not None
         kind = kind_of(dtype)
-        texts = expressions(step.op.name, (kind,) * 3, 2, ["{0}", "{1}"]) if step.op.name in _FOLDED else None
+        texts = expressions(step.op, (kind,) * 2, (kind,)) if row_of(ufunc).folds else None
         if texts is None:
             raise Unsupported(f"{step.op.name}.reduce of {dtype}")
         rest = np.array(neutral_of(ufunc, dtype), dtype)
@@ -200,14 +214,16 @@ class _Lowering:
             value = self.count
             self.count += 1
             inputs = (node.where, source, ("s", len(self.scalars) - 1))
+            choice = expressions(SELECT, ("b1", kind, kind), (kind,))
+            assert choice is not None
             self.nodes.append(
                 DeviceNode(
-                    ("({0} ? {1} : {2})",), (kind,), inputs, ("b1", source_kind, kind), ("b1", kind, kind), (value,),
+                    choice, (kind,), inputs, ("b1", source_kind, kind), ("b1", kind, kind), (value,),
                     (kind,), None, (None,),
                 )  # fmt: skip
             )
             source, source_kind = ("v", value), kind
-        if kind == "b1" or wide(kind) == kind or step.op.name in ("minimum", "maximum", "fmin", "fmax"):
+        if kind == "b1" or wide(kind) == kind or ufunc in _CHOOSING:
             self.folds.append(DeviceFold(kind, texts[0], source, source_kind))
         else:
             raise Unsupported(f"{step.op.name}.reduce of {dtype}")  # halves would be rounded at every step

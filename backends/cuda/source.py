@@ -12,7 +12,7 @@ import hashlib
 from dataclasses import dataclass
 from functools import lru_cache
 
-from numpy_dist.backends.cuda.expressions import cast, ctype, wide
+from numpy_dist.backends.cuda.casts import cast, ctype, wide
 from numpy_dist.backends.cuda.header import HEADER
 from numpy_dist.backends.cuda.lowering import DeviceForm
 from numpy_dist.backends.graph import Unsupported

@@ -1,4 +1,4 @@
-"""The op table: every element-wise operation that a program can hold, and how one tile of it is computed by NumPy."""
+"""Operations: every element-wise operation that a program can hold, and how one tile of it is computed by NumPy."""
 
 from __future__ import annotations
 

@@ -410,3 +410,33 @@ def test_tiers_are_chosen_by_the_setting(kernel_cache: str) -> None:
 
     assert run_tier(2, "never", kernel_cache, on_rank)[0].counts == {"numba": 0, "numpy": 1}
     assert run_tier(2, "first", kernel_cache, on_rank)[0].counts == {"numba": 1, "numpy": 0}
+
+
+def test_ufuncs_of_others_are_not_numpys_of_the_same_name(kernel_cache: str) -> None:
+    numba = pytest.importorskip("numba")
+
+    @numba.vectorize(["float64(float64)"])
+    def square(x):
+        return x * x + 1
+
+    def on_rank() -> list:
+        x = numpy_dist.asarray(_values(2.0))
+        return [square(x).gather(), np.square(x).gather()]
+
+    compiled, _ = compare_tiers(2, kernel_cache, on_rank)
+    own, numpys = compiled[0].result
+    assert np.array_equal(own, square(_values(2.0)), equal_nan=True)
+    assert np.array_equal(numpys, np.square(_values(2.0)), equal_nan=True)
+
+
+@RANKS
+def test_integer_powers_into_floats_raise_numpys_error(ranks: int, kernel_cache: str) -> None:
+    def on_rank() -> str:
+        base, exponents = np.arange(1, 301), np.where(np.arange(300) == 150, -1, 2)
+        with pytest.raises(ValueError) as caught:
+            np.power(numpy_dist.asarray(base), numpy_dist.asarray(exponents), out=numpy_dist.zeros(300))
+        return str(caught.value)
+
+    for when in ("first", "never"):
+        for outcome in run_tier(ranks, when, kernel_cache, on_rank):
+            assert outcome.result == "Integers to negative integer powers are not allowed."
