@@ -1,7 +1,7 @@
 """Creation of distributed arrays: what `numpy_dist` has in place of NumPy's creation functions."""
 
 from numpy_dist import distarray as distarray  # arrays that are made here are DistArrays
-from numpy_dist.dispatch.functions.building import (
+from numpy_dist.dispatch.functions.array_creation_by_numpy import (
     bartlett,
     blackman,
     c_,
@@ -21,7 +21,7 @@ from numpy_dist.dispatch.functions.building import (
     triu_indices,
     vander,
 )
-from numpy_dist.dispatch.functions.conversion import (
+from numpy_dist.dispatch.functions.array_creation_from_data import (
     array,
     asanyarray,
     asarray,
@@ -37,7 +37,7 @@ from numpy_dist.dispatch.functions.conversion import (
     loadtxt,
     require,
 )
-from numpy_dist.dispatch.functions.creation import (
+from numpy_dist.dispatch.functions.array_creation_from_shape import (
     empty,
     empty_like,
     full,
@@ -47,7 +47,7 @@ from numpy_dist.dispatch.functions.creation import (
     zeros,
     zeros_like,
 )
-from numpy_dist.dispatch.functions.ranges import (
+from numpy_dist.dispatch.functions.array_creation_ranges import (
     arange,
     eye,
     fromfunction,
@@ -59,7 +59,7 @@ from numpy_dist.dispatch.functions.ranges import (
     mgrid,
     tri,
 )
-from numpy_dist.dispatch.functions.reading import from_dlpack, fromregex, load
+from numpy_dist.dispatch.functions.input_output_reading import from_dlpack, fromregex, load
 
 __all__ = [
     "arange",

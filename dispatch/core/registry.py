@@ -29,7 +29,8 @@ KINDS = (
     "gathered",
     "refused",
 )
-HOUSE = "numpy_dist.dispatch.functions"
+HOUSE = "numpy_dist.dispatch"
+FUNCTIONS = f"{HOUSE}.functions"
 
 Implementation = TypeVar("Implementation", bound=Callable[..., Any])
 
@@ -334,8 +335,8 @@ def load() -> None:
             return
         _loading = True
         try:
-            for name in importlib.import_module(HOUSE).MODULES:
-                importlib.import_module(f"{HOUSE}.{name}")
+            for name in importlib.import_module(FUNCTIONS).MODULES:
+                importlib.import_module(f"{FUNCTIONS}.{name}")
             importlib.import_module("numpy_dist.dispatch.core.plugins")
         finally:
             _loading = False

@@ -13,8 +13,8 @@ import numpy as np
 
 from numpy_dist import engine
 from numpy_dist.dispatch.core.registry import decline, implements
-from numpy_dist.dispatch.functions.common import blocks
-from numpy_dist.dispatch.functions.counting import known, sequence_layout
+from numpy_dist.dispatch.functions.statistics_histograms import known, sequence_layout
+from numpy_dist.dispatch.patterns.arguments import blocks
 from numpy_dist.layout.layout import Cut, Layout
 from numpy_dist.layout.mesh import Mesh
 from numpy_dist.parallel.overlap import Interval, intervals

@@ -10,9 +10,9 @@ import numpy as np
 from numpy_dist import engine
 from numpy_dist.dispatch.core.operands import as_operand
 from numpy_dist.dispatch.core.registry import implements
-from numpy_dist.dispatch.functions.common import as_handle, blocks
-from numpy_dist.dispatch.functions.counting import folded, known
-from numpy_dist.dispatch.functions.numpy_source import numpy_source
+from numpy_dist.dispatch.functions.statistics_histograms import folded, known
+from numpy_dist.dispatch.patterns.arguments import as_handle, blocks
+from numpy_dist.dispatch.patterns.numpy_source import numpy_source
 from numpy_dist.layout.layout import Layout
 
 _range = range  # a parameter has this name, too

@@ -13,10 +13,10 @@ import numpy as np
 from numpy_dist import engine
 from numpy_dist.backends.library import compute
 from numpy_dist.dispatch.core.registry import decline, implements
-from numpy_dist.dispatch.functions.common import NoValue, as_handle, blocks
-from numpy_dist.dispatch.functions.generalised import example_of, generalised
-from numpy_dist.dispatch.functions.numpy_source import numpy_source
-from numpy_dist.dispatch.functions.shards import on_stacks
+from numpy_dist.dispatch.patterns.arguments import NoValue, as_handle, blocks
+from numpy_dist.dispatch.patterns.gufunc import example_of, generalised
+from numpy_dist.dispatch.patterns.numpy_source import numpy_source
+from numpy_dist.dispatch.patterns.stacks import on_stacks
 from numpy_dist.engine import events_reported
 from numpy_dist.layout.layout import Cut, Layout
 from numpy_dist.layout.mesh import Mesh

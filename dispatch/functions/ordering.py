@@ -11,9 +11,9 @@ from numpy.lib.array_utils import normalize_axis_index
 from numpy_dist import engine
 from numpy_dist.backends.library import compute
 from numpy_dist.dispatch.core.registry import decline, implements
-from numpy_dist.dispatch.functions.common import NoValue, as_handle, blocks, everywhere, metadata
-from numpy_dist.dispatch.functions.numpy_source import numpy_source
-from numpy_dist.dispatch.functions.whole_rows import along, long_rows, row_by_row
+from numpy_dist.dispatch.patterns.arguments import NoValue, as_handle, blocks, everywhere, metadata
+from numpy_dist.dispatch.patterns.axis_local import along, long_rows, row_by_row
+from numpy_dist.dispatch.patterns.numpy_source import numpy_source
 from numpy_dist.ir.rules import copy_axes
 from numpy_dist.layout.layout import Cut, Layout
 from numpy_dist.parallel import key_sort, on_device, sample_sort

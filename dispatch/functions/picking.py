@@ -11,8 +11,8 @@ from numpy.lib.array_utils import normalize_axis_index
 from numpy_dist import engine
 from numpy_dist.dispatch.core import registry
 from numpy_dist.dispatch.core.registry import implements
-from numpy_dist.dispatch.functions.common import as_handle
-from numpy_dist.dispatch.functions.picked import Picked, cuts_rows, own_positions, own_values, rows
+from numpy_dist.dispatch.patterns.arguments import as_handle
+from numpy_dist.dispatch.patterns.index_arrays import Picked, cuts_rows, own_positions, own_values, rows
 from numpy_dist.ir.meta_arrays import is_writeable
 from numpy_dist.parallel import on_device, picking
 

@@ -8,9 +8,9 @@ import numpy as np
 
 from numpy_dist import engine
 from numpy_dist.dispatch.core.registry import decline, implements
-from numpy_dist.dispatch.functions.common import as_handle, decline_unshardable
-from numpy_dist.dispatch.functions.picked import Picked, first_outside
 from numpy_dist.dispatch.functions.picking import as_indices, fetch, scatter, within
+from numpy_dist.dispatch.patterns.arguments import as_handle, decline_unshardable
+from numpy_dist.dispatch.patterns.index_arrays import Picked, first_outside
 from numpy_dist.ir.rules import broadcast_shapes
 
 

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.polynomial import polynomial
 
 from numpy_dist.dispatch.core.registry import decline, implements
-from numpy_dist.dispatch.functions.common import as_handle
-from numpy_dist.dispatch.functions.counting import few
-from numpy_dist.dispatch.functions.numpy_source import numpy_source
+from numpy_dist.dispatch.functions.statistics_histograms import few
+from numpy_dist.dispatch.patterns.arguments import as_handle
+from numpy_dist.dispatch.patterns.numpy_source import numpy_source
 
 
 def _inverse(matrix: Any) -> Any:

@@ -9,8 +9,8 @@ import numpy as np
 
 from numpy_dist import engine
 from numpy_dist.dispatch.core.registry import implements
-from numpy_dist.dispatch.functions.common import NoValue, given
 from numpy_dist.dispatch.functions.ufunc_reductions import in_order
+from numpy_dist.dispatch.patterns.arguments import NoValue, given
 from numpy_dist.parallel.products import power_range
 
 # Of so many factors it is not worth a pass to find that they are all near one.

@@ -9,10 +9,10 @@ from numpy.lib.array_utils import normalize_axis_index
 
 from numpy_dist import engine
 from numpy_dist.dispatch.core.registry import decline, implements
-from numpy_dist.dispatch.functions.common import as_handle, blocks, everywhere
-from numpy_dist.dispatch.functions.numpy_source import numpy_source
 from numpy_dist.dispatch.functions.ufunc_reductions import can_raise
 from numpy_dist.dispatch.functions.whole_axes import whole_along
+from numpy_dist.dispatch.patterns.arguments import as_handle, blocks, everywhere
+from numpy_dist.dispatch.patterns.numpy_source import numpy_source
 from numpy_dist.engine import events_reported
 from numpy_dist.ir.rules import memory_axes
 from numpy_dist.parallel import scans, sequential_pipeline

@@ -11,11 +11,11 @@ import numpy as np
 from numpy_dist import engine
 from numpy_dist.dispatch.core import fallback
 from numpy_dist.dispatch.core.registry import decline, implements
-from numpy_dist.dispatch.functions import counting
-from numpy_dist.dispatch.functions.common import as_handle, blocks, metadata
-from numpy_dist.dispatch.functions.counting import known
-from numpy_dist.dispatch.functions.numpy_source import numpy_source, warn
+from numpy_dist.dispatch.functions import statistics_histograms as counting
 from numpy_dist.dispatch.functions.ordering import ascending_layout, cut_at, first_position, ordered_parts, sorted_part
+from numpy_dist.dispatch.functions.statistics_histograms import known
+from numpy_dist.dispatch.patterns.arguments import as_handle, blocks, metadata
+from numpy_dist.dispatch.patterns.numpy_source import numpy_source, warn
 from numpy_dist.layout.layout import Layout
 from numpy_dist.parallel import key_sort, runs
 from numpy_dist.parallel.picking import put

@@ -9,7 +9,7 @@ from numpy.lib.array_utils import normalize_axis_index
 
 from numpy_dist import engine
 from numpy_dist.dispatch.core.registry import decline, implements
-from numpy_dist.dispatch.functions.common import NoValue, as_handle, blocks, everywhere, metadata
+from numpy_dist.dispatch.patterns.arguments import NoValue, as_handle, blocks, everywhere, metadata
 from numpy_dist.ir.ops import SELECT
 from numpy_dist.layout.layout import Layout
 from numpy_dist.parallel.arg_reductions import arg_reduce_all, arg_reduce_axis

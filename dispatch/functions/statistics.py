@@ -9,8 +9,8 @@ import numpy as np
 from numpy_dist import engine
 from numpy_dist.dispatch.core.registry import implements
 from numpy_dist.dispatch.core.signatures import NUMPY_VERSION
-from numpy_dist.dispatch.functions.common import NoValue, as_handle
-from numpy_dist.dispatch.functions.numpy_source import numpy_source, warn
+from numpy_dist.dispatch.patterns.arguments import NoValue, as_handle
+from numpy_dist.dispatch.patterns.numpy_source import numpy_source, warn
 
 EMPTY = "Mean of empty slice" if NUMPY_VERSION >= (2, 4) else "Mean of empty slice."
 

@@ -10,11 +10,11 @@ from numpy.lib.array_utils import normalize_axis_index
 from numpy_dist import engine
 from numpy_dist.dispatch.core import policy
 from numpy_dist.dispatch.core.registry import decline, implements
-from numpy_dist.dispatch.functions.common import as_handle, blocks
-from numpy_dist.dispatch.functions.picked import Picked, own_positions, own_values, rows
 from numpy_dist.dispatch.functions.picking import fits, write
 from numpy_dist.dispatch.functions.ufunc_reductions import can_raise
 from numpy_dist.dispatch.functions.whole_axes import whole_along
+from numpy_dist.dispatch.patterns.arguments import as_handle, blocks
+from numpy_dist.dispatch.patterns.index_arrays import Picked, own_positions, own_values, rows
 from numpy_dist.engine import events_reported
 from numpy_dist.ir import structure
 from numpy_dist.ir.rules import memory_axes

@@ -10,8 +10,8 @@ import numpy as np
 from numpy_dist import engine
 from numpy_dist.dispatch.core.engine_support import why_not_reduced
 from numpy_dist.dispatch.core.registry import decline, implements
-from numpy_dist.dispatch.functions.common import NoValue, as_handle, blocks
 from numpy_dist.dispatch.functions.whole_axes import placed, whole_along
+from numpy_dist.dispatch.patterns.arguments import NoValue, as_handle, blocks
 from numpy_dist.engine import events_reported
 from numpy_dist.ir.rules import memory_axes
 from numpy_dist.layout.layout import Layout

@@ -73,10 +73,10 @@ ALLOWED = {
     "numpy_dist/engine/data/windows.py": {"hand_over": HANDED, "open_window": HANDED},
     "numpy_dist/random/calls.py": {"made_into": HANDED},
     "dispatch/core/outcome.py": {"_alias_of": HANDED},
-    "dispatch/functions/common.py": {"metadata": HANDED},
-    "dispatch/functions/creation.py": {"_like": HANDED},
-    "dispatch/functions/editing.py": {"_ArrayConverter.as_arrays": "an attribute of another class"},
-    "dispatch/functions/picked.py": {"along_memory": HANDED},
+    "dispatch/patterns/arguments.py": {"metadata": HANDED},
+    "dispatch/functions/array_creation_from_shape.py": {"_like": HANDED},
+    "dispatch/functions/array_manipulation_editing.py": {"_ArrayConverter.as_arrays": "an attribute of another class"},
+    "dispatch/patterns/index_arrays.py": {"along_memory": HANDED},
 }
 
 

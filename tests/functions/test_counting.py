@@ -10,7 +10,8 @@ import pytest
 import numpy_dist
 from numpy_dist import engine
 from numpy_dist.comm.simulated import run_simulated
-from numpy_dist.dispatch.functions import counting, sets
+from numpy_dist.dispatch.functions import sets
+from numpy_dist.dispatch.functions import statistics_histograms as counting
 from numpy_dist.layout.layout import Copies, Cut, Layout
 from numpy_dist.layout.mesh import Mesh
 from numpy_dist.settings import config

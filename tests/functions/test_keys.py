@@ -10,7 +10,7 @@ import pytest
 import numpy_dist
 from numpy_dist import engine
 from numpy_dist.comm.simulated import run_simulated
-from numpy_dist.dispatch.functions import whole_rows
+from numpy_dist.dispatch.patterns import axis_local as whole_rows
 from numpy_dist.settings import config
 
 from .harness import check

@@ -12,7 +12,8 @@ from numpy.lib import _function_base_impl
 import numpy_dist
 from numpy_dist import engine
 from numpy_dist.comm.simulated import run_simulated
-from numpy_dist.dispatch.functions import order_formulas, whole_rows
+from numpy_dist.dispatch.functions import statistics_quantile_formulas as order_formulas
+from numpy_dist.dispatch.patterns import axis_local as whole_rows
 from numpy_dist.parallel import selection
 from numpy_dist.settings import config
 

@@ -10,7 +10,7 @@ import pytest
 import numpy_dist
 from numpy_dist import engine
 from numpy_dist.comm.simulated import run_simulated
-from numpy_dist.dispatch.functions import counting
+from numpy_dist.dispatch.functions import statistics_histograms as counting
 from numpy_dist.parallel import key_sort
 from numpy_dist.settings import config
 

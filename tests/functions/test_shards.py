@@ -9,7 +9,7 @@ import pytest
 
 from numpy_dist import engine
 from numpy_dist.dispatch.core.registry import Declined
-from numpy_dist.dispatch.functions.shards import on_stacks
+from numpy_dist.dispatch.patterns.stacks import on_stacks
 from numpy_dist.settings import config
 from numpy_dist.spmd_testing import forbid_gathers, run_simulated
 from tests.functions.harness import PRESENTATIONS, check, split

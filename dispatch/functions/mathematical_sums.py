@@ -9,8 +9,8 @@ import numpy as np
 from numpy_dist import engine
 from numpy_dist.dispatch.core.engine_support import why_not_reduced
 from numpy_dist.dispatch.core.registry import decline, implements
-from numpy_dist.dispatch.functions.common import NoValue, as_handle, given, truth
 from numpy_dist.dispatch.functions.products import product
+from numpy_dist.dispatch.patterns.arguments import NoValue, as_handle, given, truth
 
 
 def reduce(ufunc: np.ufunc, a: Any, axis: Any, dtype: Any, out: Any, keepdims: Any, initial: Any, where: Any) -> Any:

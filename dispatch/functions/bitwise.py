@@ -10,8 +10,8 @@ from numpy.lib.array_utils import normalize_axis_index
 
 from numpy_dist import engine
 from numpy_dist.dispatch.core.registry import implements
-from numpy_dist.dispatch.functions.common import as_handle, blocks
-from numpy_dist.dispatch.functions.shards import along_axis
+from numpy_dist.dispatch.patterns.arguments import as_handle, blocks
+from numpy_dist.dispatch.patterns.stacks import along_axis
 from numpy_dist.layout.layout import Cut, Layout
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy_dist import engine
 from numpy_dist.comm.portable import first_error, portable_error
 from numpy_dist.dispatch.core import outcome
-from numpy_dist.dispatch.functions.common import blocks
+from numpy_dist.dispatch.patterns.arguments import blocks
 from numpy_dist.ir import structure
 from numpy_dist.layout.layout import Layout
 

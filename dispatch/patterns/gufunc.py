@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from numpy_dist import engine
-from numpy_dist.dispatch.functions.common import NoValue, as_handle
+from numpy_dist.dispatch.patterns.arguments import NoValue, as_handle
 from numpy_dist.ir.rules import memory_axes
 
 _DEFAULTS: dict[str, Any] = {"out": None, "casting": "same_kind", "dtype": None, "signature": None}

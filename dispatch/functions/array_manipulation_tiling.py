@@ -10,9 +10,9 @@ from numpy.lib.array_utils import normalize_axis_index
 
 from numpy_dist import engine
 from numpy_dist.dispatch.core.registry import decline, implements
-from numpy_dist.dispatch.functions.common import as_handle, everywhere
-from numpy_dist.dispatch.functions.numpy_source import numpy_source
-from numpy_dist.dispatch.functions.ranges import numbered_lines
+from numpy_dist.dispatch.functions.array_creation_ranges import numbered_lines
+from numpy_dist.dispatch.patterns.arguments import as_handle, everywhere
+from numpy_dist.dispatch.patterns.numpy_source import numpy_source
 from numpy_dist.ir import structure
 
 for _function in (np.resize, np.roll, np.fft.fftshift, np.fft.ifftshift):

@@ -11,7 +11,7 @@ import numpy as np
 
 from numpy_dist import engine
 from numpy_dist.backends.library import compute
-from numpy_dist.dispatch.functions.common import blocks, decline_unshardable, metadata
+from numpy_dist.dispatch.patterns.arguments import blocks, decline_unshardable, metadata
 from numpy_dist.ir import structure
 from numpy_dist.ir.meta_arrays import as_strided
 from numpy_dist.ir.rules import broadcast_shapes, memory_axes

@@ -17,7 +17,7 @@ from numpy_dist.comm.portable import portable_error, restored
 from numpy_dist.dispatch.core import outcome
 from numpy_dist.dispatch.core.operands import rebuild
 from numpy_dist.dispatch.core.registry import decline
-from numpy_dist.dispatch.functions.common import as_handle, blocks
+from numpy_dist.dispatch.patterns.arguments import as_handle, blocks
 from numpy_dist.engine import events_reported
 from numpy_dist.ir import structure
 from numpy_dist.ir.meta_arrays import as_strided

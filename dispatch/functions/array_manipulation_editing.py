@@ -9,8 +9,8 @@ import numpy as np
 
 from numpy_dist import engine
 from numpy_dist.dispatch.core.registry import implements
-from numpy_dist.dispatch.functions.common import as_handle
-from numpy_dist.dispatch.functions.numpy_source import numpy_source
+from numpy_dist.dispatch.patterns.arguments import as_handle
+from numpy_dist.dispatch.patterns.numpy_source import numpy_source
 
 
 class _ArrayConverter:

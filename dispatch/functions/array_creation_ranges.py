@@ -13,8 +13,7 @@ from numpy.lib import _twodim_base_impl
 
 from numpy_dist import engine
 from numpy_dist.dispatch.core.registry import implements
-from numpy_dist.dispatch.functions.common import NoValue, everywhere
-from numpy_dist.dispatch.functions.creation import (
+from numpy_dist.dispatch.functions.array_creation_from_shape import (
     OURS,
     as_shape,
     chosen_layout,
@@ -23,7 +22,8 @@ from numpy_dist.dispatch.functions.creation import (
     is_replicated,
     memory_axes,
 )
-from numpy_dist.dispatch.functions.numpy_source import numpy_source
+from numpy_dist.dispatch.patterns.arguments import NoValue, everywhere
+from numpy_dist.dispatch.patterns.numpy_source import numpy_source
 from numpy_dist.ir.rules import broadcast_shapes
 from numpy_dist.layout.layout import Cut, Layout
 from numpy_dist.layout.regions import Box

@@ -13,9 +13,9 @@ from numpy.lib.array_utils import normalize_axis_index
 from numpy_dist import engine
 from numpy_dist.dispatch.core.operands import as_operand
 from numpy_dist.dispatch.core.registry import implements
-from numpy_dist.dispatch.functions.common import NoValue, as_handle, blocks
-from numpy_dist.dispatch.functions.numpy_source import numpy_source
-from numpy_dist.dispatch.functions.shards import on_stacks
+from numpy_dist.dispatch.patterns.arguments import NoValue, as_handle, blocks
+from numpy_dist.dispatch.patterns.numpy_source import numpy_source
+from numpy_dist.dispatch.patterns.stacks import on_stacks
 from numpy_dist.ir.rules import memory_axes
 
 # The ufunc has no public name.

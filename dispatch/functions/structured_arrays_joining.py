@@ -10,7 +10,7 @@ from numpy.lib import recfunctions
 
 from numpy_dist import engine
 from numpy_dist.dispatch.core.registry import decline, implements
-from numpy_dist.dispatch.functions.common import as_handle
+from numpy_dist.dispatch.patterns.arguments import as_handle
 
 _numpy: Any = recfunctions
 _MASKED = "masked arrays and records are not distributed"

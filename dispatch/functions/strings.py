@@ -10,7 +10,7 @@ import numpy as np
 
 from numpy_dist import engine
 from numpy_dist.dispatch.core.registry import decline, implements
-from numpy_dist.dispatch.functions.shards import on_stacks
+from numpy_dist.dispatch.patterns.stacks import on_stacks
 
 _PARTITIONS = (np.strings.partition, np.strings.rpartition)
 

@@ -11,8 +11,8 @@ from numpy_dist import engine
 from numpy_dist.backends.library import compute
 from numpy_dist.dispatch.core import registry
 from numpy_dist.dispatch.core.registry import decline
-from numpy_dist.dispatch.functions.common import as_handle, blocks, decline_unshardable
-from numpy_dist.dispatch.functions.picked import along_memory
+from numpy_dist.dispatch.patterns.arguments import as_handle, blocks, decline_unshardable
+from numpy_dist.dispatch.patterns.index_arrays import along_memory
 from numpy_dist.ir import structure
 from numpy_dist.layout.layout import Layout
 from numpy_dist.layout.regions import box_shape

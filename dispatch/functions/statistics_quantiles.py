@@ -13,11 +13,11 @@ import numpy as np
 from numpy_dist import engine
 from numpy_dist.dispatch.core import fallback
 from numpy_dist.dispatch.core.registry import decline, implements
-from numpy_dist.dispatch.functions.common import NoValue, as_handle
-from numpy_dist.dispatch.functions.counting import known
-from numpy_dist.dispatch.functions.numpy_source import numpy_source
-from numpy_dist.dispatch.functions.order_formulas import MIXES_WEIGHTS, Median, Quantiles, Statistic
-from numpy_dist.dispatch.functions.whole_rows import along, long_rows
+from numpy_dist.dispatch.functions.statistics_histograms import known
+from numpy_dist.dispatch.functions.statistics_quantile_formulas import MIXES_WEIGHTS, Median, Quantiles, Statistic
+from numpy_dist.dispatch.patterns.arguments import NoValue, as_handle
+from numpy_dist.dispatch.patterns.axis_local import along, long_rows
+from numpy_dist.dispatch.patterns.numpy_source import numpy_source
 from numpy_dist.ir import structure
 from numpy_dist.ir.rules import memory_axes
 

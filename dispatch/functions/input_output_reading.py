@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from numpy_dist.dispatch.functions.conversion import ingest
+from numpy_dist.dispatch.functions.array_creation_from_data import ingest
 
 
 class NpzFile(Mapping[str, Any]):

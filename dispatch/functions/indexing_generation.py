@@ -11,12 +11,12 @@ from numpy.lib.array_utils import normalize_axis_index
 
 from numpy_dist import engine
 from numpy_dist.dispatch.core.registry import decline, implements
-from numpy_dist.dispatch.functions.common import as_handle, blocks
-from numpy_dist.dispatch.functions.numpy_source import numpy_source
-from numpy_dist.dispatch.functions.picked import Picked, check_bounds
+from numpy_dist.dispatch.functions.array_creation_ranges import numbered_lines
 from numpy_dist.dispatch.functions.picking import assign, within
-from numpy_dist.dispatch.functions.ranges import numbered_lines
 from numpy_dist.dispatch.functions.whole_axes import whole_along
+from numpy_dist.dispatch.patterns.arguments import as_handle, blocks
+from numpy_dist.dispatch.patterns.index_arrays import Picked, check_bounds
+from numpy_dist.dispatch.patterns.numpy_source import numpy_source
 from numpy_dist.ir.rules import broadcast_shapes, memory_order
 
 _numpys_take_along_axis, _numpys_put_along_axis = numpy_source(np.take_along_axis), numpy_source(np.put_along_axis)

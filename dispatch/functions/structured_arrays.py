@@ -11,9 +11,9 @@ from numpy.lib import recfunctions
 
 from numpy_dist import engine
 from numpy_dist.dispatch.core.registry import decline, implements
-from numpy_dist.dispatch.functions.common import as_handle
-from numpy_dist.dispatch.functions.numpy_source import numpy_source
-from numpy_dist.dispatch.functions.shards import on_stacks
+from numpy_dist.dispatch.patterns.arguments import as_handle
+from numpy_dist.dispatch.patterns.numpy_source import numpy_source
+from numpy_dist.dispatch.patterns.stacks import on_stacks
 from numpy_dist.ir import structure
 
 _COMPOSED: tuple[Any, ...] = (

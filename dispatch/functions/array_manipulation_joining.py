@@ -10,7 +10,7 @@ from numpy.lib.array_utils import normalize_axis_index
 
 from numpy_dist import engine
 from numpy_dist.dispatch.core.registry import implements
-from numpy_dist.dispatch.functions.numpy_source import numpy_source
+from numpy_dist.dispatch.patterns.numpy_source import numpy_source
 from numpy_dist.ir.rules import only_asking
 from numpy_dist.layout.layout import Copies, Layout, Pinned
 

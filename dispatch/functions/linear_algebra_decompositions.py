@@ -19,11 +19,11 @@ from numpy_dist.backends.library import compute, on_host
 from numpy_dist.dispatch.core.operands import rebuild
 from numpy_dist.dispatch.core.policy import format_bytes
 from numpy_dist.dispatch.core.registry import Outlook, decline, implements
-from numpy_dist.dispatch.functions import single_matrices
-from numpy_dist.dispatch.functions.common import NoValue, as_handle, blocks, given
-from numpy_dist.dispatch.functions.counting import MOST_KNOWN, known
-from numpy_dist.dispatch.functions.numpy_source import numpy_source
-from numpy_dist.dispatch.functions.shards import on_stacks
+from numpy_dist.dispatch.functions import linear_algebra_single_matrix as single_matrices
+from numpy_dist.dispatch.functions.statistics_histograms import MOST_KNOWN, known
+from numpy_dist.dispatch.patterns.arguments import NoValue, as_handle, blocks, given
+from numpy_dist.dispatch.patterns.numpy_source import numpy_source
+from numpy_dist.dispatch.patterns.stacks import on_stacks
 from numpy_dist.engine import events_reported
 from numpy_dist.layout.layout import Pinned
 from numpy_dist.parallel.tall import reduced_system, triangles

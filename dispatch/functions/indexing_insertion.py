@@ -11,10 +11,10 @@ from numpy.lib.array_utils import normalize_axis_index
 from numpy_dist import engine
 from numpy_dist.backends.library import compute
 from numpy_dist.dispatch.core.registry import decline, implements
-from numpy_dist.dispatch.functions.common import as_handle, blocks, truth
-from numpy_dist.dispatch.functions.indexing import boolean_getitem, boolean_setitem
-from numpy_dist.dispatch.functions.numpy_source import numpy_source
 from numpy_dist.dispatch.functions.placing import repeated
+from numpy_dist.dispatch.patterns.arguments import as_handle, blocks, truth
+from numpy_dist.dispatch.patterns.numpy_source import numpy_source
+from numpy_dist.dispatch.patterns.select import boolean_getitem, boolean_setitem
 from numpy_dist.ir.meta_arrays import as_strided
 from numpy_dist.parallel import masks
 

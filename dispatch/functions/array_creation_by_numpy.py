@@ -14,10 +14,10 @@ import numpy as np
 
 from numpy_dist import engine
 from numpy_dist.dispatch.core.registry import implements
-from numpy_dist.dispatch.functions.conversion import array, asarray
-from numpy_dist.dispatch.functions.creation import empty, from_parts, ones
-from numpy_dist.dispatch.functions.numpy_source import numpy_source
-from numpy_dist.dispatch.functions.ranges import arange, indices, linspace, tri
+from numpy_dist.dispatch.functions.array_creation_from_data import array, asarray
+from numpy_dist.dispatch.functions.array_creation_from_shape import empty, from_parts, ones
+from numpy_dist.dispatch.functions.array_creation_ranges import arange, indices, linspace, tri
+from numpy_dist.dispatch.patterns.numpy_source import numpy_source
 from numpy_dist.ir.rules import broadcast_shapes
 
 _Concatenator: Any = type(np.r_).__base__

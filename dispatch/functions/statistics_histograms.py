@@ -11,9 +11,9 @@ from numpy_dist import engine
 from numpy_dist.dispatch.core import policy
 from numpy_dist.dispatch.core.keys import name_of
 from numpy_dist.dispatch.core.registry import Outlook, decline, implements
-from numpy_dist.dispatch.functions.common import as_handle, blocks, values_of
-from numpy_dist.dispatch.functions.numpy_source import numpy_source
 from numpy_dist.dispatch.functions.picking import integer_getitem
+from numpy_dist.dispatch.patterns.arguments import as_handle, blocks, values_of
+from numpy_dist.dispatch.patterns.numpy_source import numpy_source
 from numpy_dist.layout.layout import Cut, Layout
 from numpy_dist.parallel.bins import can_count, count, occurrences
 from numpy_dist.parallel.combine import fold

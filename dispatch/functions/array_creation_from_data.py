@@ -15,7 +15,7 @@ import numpy as np
 from numpy_dist import engine
 from numpy_dist.comm.divergence.diagnosis import PAGE
 from numpy_dist.dispatch.core.registry import implements
-from numpy_dist.dispatch.functions.creation import (
+from numpy_dist.dispatch.functions.array_creation_from_shape import (
     OURS,
     Shape,
     chosen_layout,
