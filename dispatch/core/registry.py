@@ -240,6 +240,7 @@ def implements(
     varies: tuple[str, ...] = (),
     replicated: bool | None = None,
     outlook: Callable[..., Outlook] | None = None,
+    source: str | None = None,
 ) -> Callable[[Implementation], Implementation]:
     """Register the decorated function as an implementation for distributed arrays.
 
@@ -261,6 +262,8 @@ def implements(
         rules from outside of numpy_dist and for kinds "structural" and "refused".
     outlook : callable, optional
         ``outlook(*args, **kwargs)`` tells `explain`, from metadata, what the implementation would do (an `Outlook`).
+    source : str, optional
+        The module in whose name it is registered (``__name__``); by default that of the implementation.
 
     Raises
     ------
@@ -277,7 +280,7 @@ def implements(
 
     def register(function: Implementation) -> Implementation:
         for key in keys:
-            rule = Rule(function, kind, when, reason, function.__module__)
+            rule = Rule(function, kind, when, reason, source or function.__module__)
             if kind not in ("refused", "gathered"):
                 rule.lacks = signatures.check(function, key, varies)
                 rule.positions = signatures.shared_positions(function, key) if rule.lacks else 0

@@ -13,11 +13,10 @@ from typing import Any
 import numpy as np
 
 from numpy_dist import engine
-from numpy_dist.dispatch.core.registry import implements
 from numpy_dist.dispatch.functions.array_creation_from_data import array, asarray
 from numpy_dist.dispatch.functions.array_creation_from_shape import empty, from_parts, ones
 from numpy_dist.dispatch.functions.array_creation_ranges import arange, indices, linspace, tri
-from numpy_dist.dispatch.patterns.numpy_source import numpy_source
+from numpy_dist.dispatch.patterns.numpy_source import adopt, numpy_source
 from numpy_dist.ir.rules import broadcast_shapes
 
 _Concatenator: Any = type(np.r_).__base__
@@ -64,7 +63,7 @@ def diag_indices(n: Any, ndim: int = 2) -> tuple[Any, ...]:
     return (arange(n),) * ndim
 
 
-implements(np.vander, kind="composed")(numpy_source(np.vander))
+adopt(__name__, np.vander)
 
 
 def _of_arrays(function: Callable[..., Any]) -> Any:

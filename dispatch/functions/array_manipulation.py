@@ -13,7 +13,7 @@ import numpy as np
 from numpy_dist import engine
 from numpy_dist.dispatch.core.registry import implements
 from numpy_dist.dispatch.patterns.arguments import as_handle, everywhere, ours, truth, view_or_self, views
-from numpy_dist.dispatch.patterns.numpy_source import numpy_source
+from numpy_dist.dispatch.patterns.numpy_source import adopt, numpy_source
 from numpy_dist.ir import structure
 from numpy_dist.ir.rules import broadcast_shapes, memory_axes, memory_order
 
@@ -35,7 +35,7 @@ def reshape(a: Any, /, shape: Any, order: str = "C", *, copy: bool | None = None
 
 if "newshape" in inspect.signature(np.reshape).parameters:
     # Before NumPy 2.4 the shape can have this name, too: NumPy warns, and reshapes.
-    implements(np.reshape, kind="structural")(numpy_source(np.reshape))
+    adopt(__name__, np.reshape, kind="structural")
 
 
 def _copy_order(a: Any, order: str) -> str:
@@ -155,7 +155,7 @@ def _nonzero_box(filt: Any) -> tuple[np.ndarray, np.ndarray]:
 _numpys_trim_zeros = numpy_source(np.trim_zeros, _arg_trim_zeros=_nonzero_box)
 
 if "axis" in inspect.signature(np.trim_zeros).parameters:
-    implements(np.trim_zeros, kind="structural")(_numpys_trim_zeros)
+    implements(np.trim_zeros, kind="structural", source=__name__)(_numpys_trim_zeros)
 else:
 
     @implements(np.trim_zeros, kind="structural")

@@ -10,12 +10,11 @@ from numpy.lib.array_utils import normalize_axis_index
 
 from numpy_dist import engine
 from numpy_dist.dispatch.core.registry import implements
-from numpy_dist.dispatch.patterns.numpy_source import numpy_source
+from numpy_dist.dispatch.patterns.numpy_source import adopt
 from numpy_dist.ir.rules import only_asking
 from numpy_dist.layout.layout import Copies, Layout, Pinned
 
-for _function in (np.stack, np.vstack, np.hstack, np.dstack, np.column_stack, np.append, np.block):
-    implements(_function, kind="composed")(numpy_source(_function))
+adopt(__name__, np.stack, np.vstack, np.hstack, np.dstack, np.column_stack, np.append, np.block)
 
 
 @implements(np.concatenate, kind="composed")

@@ -12,11 +12,10 @@ from numpy_dist import engine
 from numpy_dist.dispatch.core.registry import decline, implements
 from numpy_dist.dispatch.functions.array_creation_ranges import numbered_lines
 from numpy_dist.dispatch.patterns.arguments import as_handle, everywhere
-from numpy_dist.dispatch.patterns.numpy_source import numpy_source
+from numpy_dist.dispatch.patterns.numpy_source import adopt, numpy_source
 from numpy_dist.ir import structure
 
-for _function in (np.resize, np.roll, np.fft.fftshift, np.fft.ifftshift):
-    implements(_function, kind="composed")(numpy_source(_function))
+adopt(__name__, np.resize, np.roll, np.fft.fftshift, np.fft.ifftshift)
 
 MOST_AXES = 64  # of a NumPy array
 

@@ -17,11 +17,12 @@ from numpy_dist import engine
 from numpy_dist.backends.library import compute
 from numpy_dist.dispatch.core.registry import decline, implements
 from numpy_dist.dispatch.patterns.arguments import as_handle
-from numpy_dist.dispatch.patterns.numpy_source import numpy_source
+from numpy_dist.dispatch.patterns.numpy_source import adopt
 from numpy_dist.dispatch.patterns.stacks import along_axis
 from numpy_dist.layout.regions import Box
 
-for _function in (
+adopt(
+    __name__,
     np.fft.fft2,
     np.fft.fftn,
     np.fft.hfft,
@@ -32,8 +33,7 @@ for _function in (
     np.fft.irfftn,
     np.fft.rfft2,
     np.fft.rfftn,
-):
-    implements(_function, kind="composed")(numpy_source(_function))
+)
 
 
 @implements(np.fft.fft, kind="axis-local")

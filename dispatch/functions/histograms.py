@@ -12,7 +12,7 @@ from numpy_dist.dispatch.core.operands import as_operand
 from numpy_dist.dispatch.core.registry import implements
 from numpy_dist.dispatch.functions.statistics_histograms import folded, known
 from numpy_dist.dispatch.patterns.arguments import as_handle, blocks
-from numpy_dist.dispatch.patterns.numpy_source import numpy_source
+from numpy_dist.dispatch.patterns.numpy_source import adopt, numpy_source
 from numpy_dist.layout.layout import Layout
 
 _range = range  # a parameter has this name, too
@@ -64,4 +64,4 @@ def _counts(sample: Any, edges: list[Any], weights: Any) -> tuple[np.ndarray, La
     return np.ascontiguousarray(made), its
 
 
-implements(np.histogram2d, kind="composed")(numpy_source(np.histogram2d))
+adopt(__name__, np.histogram2d)

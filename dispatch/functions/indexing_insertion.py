@@ -13,12 +13,12 @@ from numpy_dist.backends.library import compute
 from numpy_dist.dispatch.core.registry import decline, implements
 from numpy_dist.dispatch.functions.placing import repeated
 from numpy_dist.dispatch.patterns.arguments import as_handle, blocks, truth
-from numpy_dist.dispatch.patterns.numpy_source import numpy_source
+from numpy_dist.dispatch.patterns.numpy_source import adopt
 from numpy_dist.dispatch.patterns.select import boolean_getitem, boolean_setitem
 from numpy_dist.ir.meta_arrays import as_strided
 from numpy_dist.parallel import masks
 
-implements(np.flatnonzero, kind="composed")(numpy_source(np.flatnonzero))
+adopt(__name__, np.flatnonzero)
 
 
 def _truth(x: Any) -> Any:

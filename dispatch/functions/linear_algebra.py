@@ -15,14 +15,15 @@ from numpy_dist.backends.library import compute
 from numpy_dist.dispatch.core.registry import decline, implements
 from numpy_dist.dispatch.patterns.arguments import NoValue, as_handle, blocks
 from numpy_dist.dispatch.patterns.gufunc import example_of, generalised
-from numpy_dist.dispatch.patterns.numpy_source import numpy_source
+from numpy_dist.dispatch.patterns.numpy_source import adopt, numpy_source
 from numpy_dist.dispatch.patterns.stacks import on_stacks
 from numpy_dist.engine import events_reported
 from numpy_dist.layout.layout import Cut, Layout
 from numpy_dist.layout.mesh import Mesh
 from numpy_dist.parallel.matmul import contracted, ring
 
-for _function in (
+adopt(
+    __name__,
     np.kron,
     np.tensordot,
     np.outer,
@@ -34,8 +35,7 @@ for _function in (
     np.linalg.tensordot,
     np.linalg.trace,
     np.linalg.vecdot,
-):
-    implements(_function, kind="composed")(numpy_source(_function))
+)
 
 
 def _norm(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -51,7 +51,7 @@ def _norm(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 for _measure in (np.linalg.norm, np.linalg.matrix_norm, np.linalg.vector_norm):
-    implements(_measure, kind="composed")(_norm(_measure))
+    implements(_measure, kind="composed", source=__name__)(_norm(_measure))
 
 
 @implements(np.trace, kind="composed")

@@ -22,7 +22,7 @@ from numpy_dist.dispatch.core.registry import Outlook, decline, implements
 from numpy_dist.dispatch.functions import linear_algebra_single_matrix as single_matrices
 from numpy_dist.dispatch.functions.statistics_histograms import MOST_KNOWN, known
 from numpy_dist.dispatch.patterns.arguments import NoValue, as_handle, blocks, given
-from numpy_dist.dispatch.patterns.numpy_source import numpy_source
+from numpy_dist.dispatch.patterns.numpy_source import adopt, numpy_source
 from numpy_dist.dispatch.patterns.stacks import on_stacks
 from numpy_dist.engine import events_reported
 from numpy_dist.layout.layout import Pinned
@@ -34,8 +34,7 @@ _KNOWN = 64  # times MIN_SHARD_BYTES: a matrix that LAPACK treats faster on ever
 Single = Callable[..., Any]
 Treatment = Literal["refused", "alone", "plain", "replicated", "single", "gathered", "stacks"]
 
-for _function in (np.linalg.svdvals, np.linalg.tensorinv):
-    implements(_function, kind="composed")(numpy_source(_function))
+adopt(__name__, np.linalg.svdvals, np.linalg.tensorinv)
 _tensorsolve = numpy_source(np.linalg.tensorsolve)
 
 

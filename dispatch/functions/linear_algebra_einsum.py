@@ -13,14 +13,14 @@ from numpy_dist import engine
 from numpy_dist.dispatch.core.registry import decline, implements
 from numpy_dist.dispatch.functions.statistics_histograms import known
 from numpy_dist.dispatch.patterns.arguments import as_handle
-from numpy_dist.dispatch.patterns.numpy_source import numpy_source
+from numpy_dist.dispatch.patterns.numpy_source import adopt, numpy_source
 from numpy_dist.ir import structure
 from numpy_dist.ir.meta_arrays import as_strided, is_writeable
 from numpy_dist.ir.rules import memory_axes, memory_order, only_asking
 
 _parse: Any = vars(einsumfunc)["_parse_einsum_input"]
 
-implements(np.einsum_path, kind="composed")(numpy_source(np.einsum_path))
+adopt(__name__, np.einsum_path)
 
 
 @implements(np.einsum, kind="structural")

@@ -9,11 +9,10 @@ import numpy as np
 
 from numpy_dist import engine
 from numpy_dist.dispatch.core.registry import implements
-from numpy_dist.dispatch.patterns.numpy_source import numpy_source
+from numpy_dist.dispatch.patterns.numpy_source import adopt
 from numpy_dist.ir.rules import broadcast_shapes
 
-for _function in (np.isclose, np.allclose, np.array_equal, np.isneginf, np.isposinf):
-    implements(_function, kind="composed")(numpy_source(_function))
+adopt(__name__, np.isclose, np.allclose, np.array_equal, np.isneginf, np.isposinf)
 
 
 @implements(np.array_equiv, kind="composed")

@@ -14,14 +14,15 @@ from numpy_dist import engine
 from numpy_dist.dispatch.core.operands import as_operand
 from numpy_dist.dispatch.core.registry import implements
 from numpy_dist.dispatch.patterns.arguments import NoValue, as_handle, blocks
-from numpy_dist.dispatch.patterns.numpy_source import numpy_source
+from numpy_dist.dispatch.patterns.numpy_source import adopt, numpy_source
 from numpy_dist.dispatch.patterns.stacks import on_stacks
 from numpy_dist.ir.rules import memory_axes
 
 # The ufunc has no public name.
 _clip: Any = vars(umath)["clip"]
 
-for _function in (
+adopt(
+    __name__,
     np.angle,
     np.diff,
     np.fix,
@@ -45,10 +46,9 @@ for _function in (
     np.nan_to_num,
     np.sinc,
     np.trapezoid,
-):
-    implements(_function, kind="composed")(numpy_source(_function))
+)
 
-implements(np.real_if_close, kind="structural")(numpy_source(np.real_if_close))
+adopt(__name__, np.real_if_close, kind="structural")
 
 
 _cross = numpy_source(np.cross)

@@ -9,10 +9,9 @@ import numpy as np
 from numpy_dist.dispatch.core.registry import implements
 from numpy_dist.dispatch.functions.mathematical_sums import reduce
 from numpy_dist.dispatch.patterns.arguments import NoValue
-from numpy_dist.dispatch.patterns.numpy_source import numpy_source, warn
+from numpy_dist.dispatch.patterns.numpy_source import adopt, warn
 
-for _function in (np.nansum, np.nanprod, np.nanmean, np.nanvar, np.nanstd, np.nanargmin, np.nanargmax):
-    implements(_function, kind="composed")(numpy_source(_function))
+adopt(__name__, np.nansum, np.nanprod, np.nanmean, np.nanvar, np.nanstd, np.nanargmin, np.nanargmax)
 
 
 @implements(np.nanmin, kind="composed")

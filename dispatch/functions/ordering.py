@@ -13,14 +13,14 @@ from numpy_dist.backends.library import compute
 from numpy_dist.dispatch.core.registry import decline, implements
 from numpy_dist.dispatch.patterns.arguments import NoValue, as_handle, blocks, everywhere, metadata
 from numpy_dist.dispatch.patterns.axis_local import along, long_rows, row_by_row
-from numpy_dist.dispatch.patterns.numpy_source import numpy_source
+from numpy_dist.dispatch.patterns.numpy_source import adopt
 from numpy_dist.ir.rules import copy_axes
 from numpy_dist.layout.layout import Cut, Layout
 from numpy_dist.parallel import key_sort, on_device, sample_sort
 from numpy_dist.parallel.division import PLAIN, Workspace
 
-for _function in (np.msort,) if hasattr(np, "msort") else ():
-    implements(_function, kind="composed")(numpy_source(_function))
+if hasattr(np, "msort"):
+    adopt(__name__, np.msort)
 
 
 @implements(np.sort, kind="parallel", varies=("descending",))

@@ -10,7 +10,7 @@ from numpy.polynomial import polynomial
 from numpy_dist.dispatch.core.registry import decline, implements
 from numpy_dist.dispatch.functions.statistics_histograms import few
 from numpy_dist.dispatch.patterns.arguments import as_handle
-from numpy_dist.dispatch.patterns.numpy_source import numpy_source
+from numpy_dist.dispatch.patterns.numpy_source import adopt
 
 
 def _inverse(matrix: Any) -> Any:
@@ -18,7 +18,7 @@ def _inverse(matrix: Any) -> Any:
     return as_handle(np.linalg.inv(few(matrix)))
 
 
-implements(np.polyfit, kind="composed")(numpy_source(np.polyfit, inv=_inverse))
+adopt(__name__, np.polyfit, inv=_inverse)
 
 
 @implements(np.polymul, kind="composed")

@@ -12,13 +12,12 @@ from numpy_dist.dispatch.core.registry import decline, implements
 from numpy_dist.dispatch.functions.ufunc_reductions import can_raise
 from numpy_dist.dispatch.functions.whole_axes import whole_along
 from numpy_dist.dispatch.patterns.arguments import as_handle, blocks, everywhere
-from numpy_dist.dispatch.patterns.numpy_source import numpy_source
+from numpy_dist.dispatch.patterns.numpy_source import adopt
 from numpy_dist.engine import events_reported
 from numpy_dist.ir.rules import memory_axes
 from numpy_dist.parallel import scans, sequential_pipeline
 
-for _function in (np.cumulative_prod, np.cumulative_sum, np.ediff1d, np.nancumprod, np.nancumsum, np.unwrap):
-    implements(_function, kind="composed")(numpy_source(_function))
+adopt(__name__, np.cumulative_prod, np.cumulative_sum, np.ediff1d, np.nancumprod, np.nancumsum, np.unwrap)
 
 
 @implements(np.cumsum, kind="parallel")

@@ -15,12 +15,13 @@ from numpy_dist.dispatch.functions import statistics_histograms as counting
 from numpy_dist.dispatch.functions.ordering import ascending_layout, cut_at, first_position, ordered_parts, sorted_part
 from numpy_dist.dispatch.functions.statistics_histograms import known
 from numpy_dist.dispatch.patterns.arguments import as_handle, blocks, metadata
-from numpy_dist.dispatch.patterns.numpy_source import numpy_source, warn
+from numpy_dist.dispatch.patterns.numpy_source import adopt, warn
 from numpy_dist.layout.layout import Layout
 from numpy_dist.parallel import key_sort, runs
 from numpy_dist.parallel.picking import put
 
-for _function in (
+adopt(
+    __name__,
     np.intersect1d,
     np.setxor1d,
     np.union1d,
@@ -28,8 +29,7 @@ for _function in (
     np.unique_counts,
     np.unique_inverse,
     np.unique_values,
-):
-    implements(_function, kind="composed")(numpy_source(_function))
+)
 
 # Until NumPy 2.2 or so an array of one axis has rows of one element, if the axis is given: no two NaN are equal then.
 _ROWS_OF_ONE = len(np.unique(np.full(2, np.nan), axis=0)) == 2
@@ -211,7 +211,7 @@ def _can_equal(a: np.ndarray, b: np.ndarray) -> bool:
 
 
 # NumPy's source calls it by the one name or, since 2.4, by the other.
-implements(np.setdiff1d, kind="composed")(numpy_source(np.setdiff1d, _in1d=_is_in, _isin=_is_in))
+adopt(__name__, np.setdiff1d, _in1d=_is_in, _isin=_is_in)
 if hasattr(np, "in1d"):  # until NumPy 2.3
 
     @implements(np.in1d, kind="composed")

@@ -10,7 +10,7 @@ from numpy_dist import engine
 from numpy_dist.dispatch.core.registry import implements
 from numpy_dist.dispatch.core.signatures import NUMPY_VERSION
 from numpy_dist.dispatch.patterns.arguments import NoValue, as_handle
-from numpy_dist.dispatch.patterns.numpy_source import numpy_source, warn
+from numpy_dist.dispatch.patterns.numpy_source import adopt, numpy_source, warn
 
 EMPTY = "Mean of empty slice" if NUMPY_VERSION >= (2, 4) else "Mean of empty slice."
 
@@ -133,7 +133,7 @@ def std(
     return np.sqrt(variance, out=variance)
 
 
-implements(np.corrcoef, kind="composed")(numpy_source(np.corrcoef))
+adopt(__name__, np.corrcoef)
 
 _average, _cov = numpy_source(np.average), numpy_source(np.cov)
 

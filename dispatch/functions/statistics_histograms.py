@@ -13,7 +13,7 @@ from numpy_dist.dispatch.core.keys import name_of
 from numpy_dist.dispatch.core.registry import Outlook, decline, implements
 from numpy_dist.dispatch.functions.picking import integer_getitem
 from numpy_dist.dispatch.patterns.arguments import as_handle, blocks, values_of
-from numpy_dist.dispatch.patterns.numpy_source import numpy_source
+from numpy_dist.dispatch.patterns.numpy_source import adopt, numpy_source
 from numpy_dist.layout.layout import Cut, Layout
 from numpy_dist.parallel.bins import can_count, count, occurrences
 from numpy_dist.parallel.combine import fold
@@ -31,7 +31,7 @@ def _direction(bins: Any) -> int:
     return 0 if np.any(bins[:-1] < bins[1:]) else -1
 
 
-implements(np.digitize, kind="composed")(numpy_source(np.digitize, _monotonicity=_direction))
+adopt(__name__, np.digitize, _monotonicity=_direction)
 
 _bin_edges: Any = numpy_source(np.histogram_bin_edges)
 _ravelled: Any = _bin_edges.__globals__["_ravel_and_check_weights"]

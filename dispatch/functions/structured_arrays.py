@@ -12,17 +12,16 @@ from numpy.lib import recfunctions
 from numpy_dist import engine
 from numpy_dist.dispatch.core.registry import decline, implements
 from numpy_dist.dispatch.patterns.arguments import as_handle
-from numpy_dist.dispatch.patterns.numpy_source import numpy_source
+from numpy_dist.dispatch.patterns.numpy_source import adopt
 from numpy_dist.dispatch.patterns.stacks import on_stacks
 from numpy_dist.ir import structure
 
-_COMPOSED: tuple[Any, ...] = (
+adopt(
+    __name__,
     recfunctions.apply_along_fields,
     recfunctions.assign_fields_by_name,
     recfunctions.recursive_fill_fields,
 )
-for _function in _COMPOSED:
-    implements(_function, kind="composed")(numpy_source(_function))
 
 
 def _of_elements(function: Callable[..., Any], depth: int = 0, order: str = "K") -> None:
@@ -61,8 +60,14 @@ def find_duplicates(a: Any, key: Any = None, ignoremask: bool = True, return_ind
     decline("NumPy takes it for a masked array")
 
 
-for _function in (recfunctions.rename_fields, recfunctions.repack_fields, recfunctions.structured_to_unstructured):
+_NEW_IN_MEMORY_ORDER: tuple[Any, ...] = (
+    recfunctions.rename_fields,
+    recfunctions.repack_fields,
+    recfunctions.structured_to_unstructured,
+)
+_NEW_IN_C_ORDER: tuple[Any, ...] = (recfunctions.drop_fields, recfunctions.require_fields)
+for _function in _NEW_IN_MEMORY_ORDER:
     _of_elements(_function)
-for _function in (recfunctions.drop_fields, recfunctions.require_fields):
+for _function in _NEW_IN_C_ORDER:
     _of_elements(_function, order="C")
 _of_elements(recfunctions.unstructured_to_structured, 1, order="C")

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from numpy_dist import engine
+from numpy_dist.dispatch.core.registry import implements
 from numpy_dist.frames import user_frame
 from numpy_dist.ir import structure
 
@@ -169,3 +170,12 @@ def numpy_source(function: Callable[..., Any], **names: Any) -> Callable[..., An
     implementation: Any = getattr(function, "__wrapped__", function)
     found = _bound_globals(implementation.__globals__)
     return _bind(implementation, {**found, **names} if names else found)
+
+
+def adopt(module: str, *functions: Callable[..., Any], kind: str = "composed", **names: Any) -> None:
+    """Registration of NumPy's own implementation of functions, in the name of the module that says so (``__name__``).
+
+    `names` are as in `numpy_source`.
+    """
+    for function in functions:
+        implements(function, kind=kind, source=module)(numpy_source(function, **names))
