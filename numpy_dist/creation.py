@@ -1,41 +1,18 @@
 """Creation of distributed arrays: what `numpy_dist` has in place of NumPy's creation functions."""
 
 from numpy_dist import distarray as distarray  # arrays that are made here are DistArrays
-from numpy_dist.dispatch.functions.array_creation_by_numpy import (
-    bartlett,
-    blackman,
-    c_,
-    diag,
-    diag_indices,
-    diagflat,
-    hamming,
-    hanning,
-    kaiser,
-    mask_indices,
-    meshgrid,
-    ogrid,
-    r_,
-    tril,
-    tril_indices,
-    triu,
-    triu_indices,
-    vander,
-)
+from numpy_dist.dispatch.functions.array_creation_by_numpy import diag, diagflat, meshgrid, tril, triu, vander
 from numpy_dist.dispatch.functions.array_creation_from_data import (
     array,
     asanyarray,
     asarray,
     ascontiguousarray,
-    asfortranarray,
     copy,
+    from_dlpack,
     from_local,
     frombuffer,
-    fromfile,
     fromiter,
     fromstring,
-    genfromtxt,
-    loadtxt,
-    require,
 )
 from numpy_dist.dispatch.functions.array_creation_from_shape import (
     empty,
@@ -47,19 +24,28 @@ from numpy_dist.dispatch.functions.array_creation_from_shape import (
     zeros,
     zeros_like,
 )
+from numpy_dist.dispatch.functions.array_creation_matrices import eye, identity, tri
 from numpy_dist.dispatch.functions.array_creation_ranges import (
     arange,
-    eye,
     fromfunction,
     geomspace,
-    identity,
     indices,
     linspace,
     logspace,
     mgrid,
-    tri,
 )
-from numpy_dist.dispatch.functions.input_output_reading import from_dlpack, fromregex, load
+from numpy_dist.dispatch.functions.array_manipulation_kind import asfortranarray, require
+from numpy_dist.dispatch.functions.indexing_generation import (
+    c_,
+    diag_indices,
+    mask_indices,
+    ogrid,
+    r_,
+    tril_indices,
+    triu_indices,
+)
+from numpy_dist.dispatch.functions.input_output_reading import fromfile, fromregex, genfromtxt, load, loadtxt
+from numpy_dist.dispatch.functions.window_functions import bartlett, blackman, hamming, hanning, kaiser
 
 __all__ = [
     "arange",

@@ -6,7 +6,7 @@ from typing import Any
 
 from numpy import fft as _numpys
 
-from numpy_dist.dispatch.functions.array_creation_by_numpy import fftfreq, rfftfreq
+from numpy_dist.dispatch.functions.fourier import fftfreq, rfftfreq
 
 __all__ = [*_numpys.__all__]  # noqa: PLE0604 - NumPy's
 

@@ -1,6 +1,7 @@
-"""Arrays that NumPy's namespace makes where its protocols hand nothing to us: grids, triangles, windows, `r_` and `c_`.
+"""Array creation by NumPy's own code, with creation functions of ours in place of those that it calls.
 
-Most are NumPy's own code, with functions of ours in place of those that make arrays (`numpy_source`).
+For functions of NumPy's namespace that its protocols hand nothing to us of, and that `numpy_dist` has in their place:
+triangles and grids here, windows in `window_functions`, index arrays in `indexing_generation`.
 """
 
 from __future__ import annotations
@@ -15,11 +16,11 @@ import numpy as np
 from numpy_dist import engine
 from numpy_dist.dispatch.functions.array_creation_from_data import array, asarray
 from numpy_dist.dispatch.functions.array_creation_from_shape import empty, from_parts, ones
-from numpy_dist.dispatch.functions.array_creation_ranges import arange, indices, linspace, tri
-from numpy_dist.dispatch.patterns.numpy_source import adopt, numpy_source
+from numpy_dist.dispatch.functions.array_creation_matrices import tri
+from numpy_dist.dispatch.functions.array_creation_ranges import arange, indices, linspace
+from numpy_dist.dispatch.patterns.numpy_source import numpy_source
 from numpy_dist.ir.rules import broadcast_shapes
 
-_Concatenator: Any = type(np.r_).__base__
 _CREATING: dict[str, Any] = {
     "arange": arange,
     "array": array,
@@ -31,7 +32,7 @@ _CREATING: dict[str, Any] = {
 }
 
 
-class _Creating:
+class Creating:
     """A module of NumPy with creation functions of ours."""
 
     def __init__(self, module: types.ModuleType) -> None:
@@ -41,29 +42,9 @@ class _Creating:
         return _CREATING[name] if name in _CREATING else getattr(self._module, name)
 
 
-def _created(function: Callable[..., Any]) -> Any:
+def created(function: Callable[..., Any]) -> Any:
     """NumPy's function, with creation functions of ours in it."""
-    return functools.wraps(function)(numpy_source(function, **_CREATING, np=_Creating(np)))
-
-
-bartlett = _created(np.bartlett)
-blackman = _created(np.blackman)
-fftfreq = _created(np.fft.fftfreq)
-hamming = _created(np.hamming)
-hanning = _created(np.hanning)
-kaiser = _created(np.kaiser)
-mask_indices = _created(np.mask_indices)
-rfftfreq = _created(np.fft.rfftfreq)
-tril_indices = _created(np.tril_indices)
-triu_indices = _created(np.triu_indices)
-
-
-@functools.wraps(np.diag_indices)
-def diag_indices(n: Any, ndim: int = 2) -> tuple[Any, ...]:
-    return (arange(n),) * ndim
-
-
-adopt(__name__, np.vander)
+    return functools.wraps(function)(numpy_source(function, **_CREATING, np=Creating(np)))
 
 
 def _of_arrays(function: Callable[..., Any]) -> Any:
@@ -101,26 +82,3 @@ def _dense(view: Any) -> Any:
         return engine.copy(view, order="C")
     values = engine.plain(view)
     return from_parts(lambda box: values[tuple(slice(*side) for side in box)], values.shape, values.dtype)
-
-
-class OpenGrid:
-    """`numpy.ogrid` with distributed arrays."""
-
-    def __getitem__(self, key: Any) -> Any:
-        made = np.ogrid[key]
-        return type(made)(map(asarray, made)) if isinstance(made, tuple | list) else asarray(made)
-
-
-class Concatenator(_Concatenator):  # type: ignore[misc]
-    """`numpy.r_` and `numpy.c_` with distributed arrays (gathers only where a matrix is asked for)."""
-
-    _join = numpy_source(_Concatenator.__getitem__, _nx=_Creating(np), linspace=linspace)
-
-    def __getitem__(self, key: Any) -> Any:
-        made = np.r_[key] if isinstance(key, str) else self._join(key)
-        return made if isinstance(made, np.matrix) or engine.is_handle(made) else asarray(made)
-
-
-ogrid = OpenGrid()
-r_ = Concatenator(0)
-c_ = Concatenator(-1, ndmin=2, trans1d=0)

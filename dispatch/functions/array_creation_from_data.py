@@ -1,4 +1,4 @@
-"""Array creation routines that begin with data: ndarrays, lists, files, anything that can be sliced, arrays of ours."""
+"""Array creation routines from existing data: ndarrays, lists, buffers, anything that can be sliced, arrays of ours."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import functools
 import hashlib
 import math
 import operator
-import os
 from collections.abc import Callable
 from typing import Any
 
@@ -291,31 +290,11 @@ def ascontiguousarray(a: Any, dtype: Any = None, *, like: Any = None) -> Any:
     return array(a, dtype, copy=None, order="C", ndmin=1)
 
 
-@implements(np.asfortranarray, replicated=True)
-def asfortranarray(a: Any, dtype: Any = None, *, like: Any = None) -> Any:
-    """A distributed array in Fortran order with at least one axis, as `numpy.asfortranarray`."""
-    if elsewhere(like):
-        return np.asfortranarray(a, dtype, like=like)
-    return array(a, dtype, copy=None, order="F", ndmin=1)
+# -- buffers and iterators -------- ------------------------------------------------------------------------------------
 
 
-@implements(np.require, replicated=True)
-def require(a: Any, dtype: Any = None, requirements: Any = None, *, like: Any = None) -> Any:
-    """A distributed array with flags as asked for, as `numpy.require`."""
-    if elsewhere(like):
-        return np.require(a, dtype, requirements, like=like)
-    np.require(0, None, requirements)  # NumPy's errors
-    names = {str(r)[0].upper() for r in ([requirements] if isinstance(requirements, str) else requirements or ())}
-    order = "F" if "F" in names else "C" if "C" in names else None
-    made = ingest(a, dtype, order, None, None, None)
-    return made if all(made.flags[name] for name in names & {"A", "O", "W"}) else made.copy(order=order or "A")
-
-
-# -- files, buffers and iterators ------------------------------------------------------------------------------------
-
-
-def _by_every_rank(function: Callable[..., Any]) -> Callable[..., Any]:
-    """`function` of NumPy, run on every rank, of which each keeps its part."""
+def by_every_rank(module: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """`function` of NumPy, run on every rank, of which each keeps its part; registered in the name of a module."""
 
     @functools.wraps(function)
     def read(*args: Any, like: Any = None, split: int | None = None, mesh: Any = None, **kwargs: Any) -> Any:
@@ -328,39 +307,30 @@ def _by_every_rank(function: Callable[..., Any]) -> Callable[..., Any]:
             return made
         return ingest(made, None, None, None, split, mesh)
 
-    read.__module__ = __name__
+    read.__module__ = module
     return implements(function, replicated=True)(read)
 
 
-frombuffer = _by_every_rank(np.frombuffer)
-fromiter = _by_every_rank(np.fromiter)
-fromstring = _by_every_rank(np.fromstring)
-loadtxt = _by_every_rank(np.loadtxt)
-genfromtxt = _by_every_rank(np.genfromtxt)
+frombuffer = by_every_rank(__name__, np.frombuffer)
+fromiter = by_every_rank(__name__, np.fromiter)
+fromstring = by_every_rank(__name__, np.fromstring)
 
 
-@implements(np.fromfile, varies=OURS, replicated=True)
-def fromfile(
-    file: Any,
-    dtype: Any = None,
-    count: int = -1,
-    sep: str = "",
-    offset: int = 0,
-    *,
-    like: Any = None,
-    split: int | None = None,
-    mesh: Any = None,
-) -> Any:
-    """The contents of a file, as `numpy.fromfile`; each rank reads only its part of a binary file given by name."""
-    kind = np.dtype(float if dtype is None else dtype)
-    if elsewhere(like):
-        return np.fromfile(file, kind, count, sep, offset, like=like)
-    if not sep and isinstance(file, str | os.PathLike) and kind.itemsize:
-        there = max(os.path.getsize(file) - offset, 0) // kind.itemsize
-        length = there if count < 0 else min(count, there)
-        if length and not is_replicated((length,), kind, chosen_layout((length,), split, mesh)):
-            return ingest(np.memmap(file, kind, "r", offset, (length,)), None, None, None, split, mesh)
-    return ingest(np.fromfile(file, kind, count, sep, offset), None, None, None, split, mesh)
+@implements(np.astype, kind="native")
+def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Any:
+    if not (device is None or device == "cpu"):
+        raise ValueError(f'Device not understood. Only "cpu" is allowed, but received: {device}')
+    if not copy and x.dtype == dtype:
+        return x
+    return engine.copy(x, dtype=np.dtype(dtype))
+
+
+@functools.wraps(np.from_dlpack)
+def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Any:
+    """As `numpy.from_dlpack`, but always a copy: each rank keeps its part."""
+    if copy is False:
+        raise ValueError("Unable to avoid copy while creating an array as requested: each rank keeps a copy.")
+    return ingest(np.from_dlpack(x, device=device), None, None, None, None, None)
 
 
 # -- blocks that the ranks have --------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Array creation routines: each rank makes its own shard of a large array, with NumPy's bits."""
+"""Array creation routines from a shape or value: each rank makes its own shard of a large array, with NumPy's bits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Array creation routines whose values follow from the indices: each rank computes those of its own."""
+"""Array creation routines for numerical ranges and grids: each rank computes the values at its own indices."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 from numpy._core._multiarray_umath import _array_converter  # type: ignore[import-not-found]
-from numpy.lib import _twodim_base_impl
 
 from numpy_dist import engine
 from numpy_dist.dispatch.core.registry import implements
@@ -20,10 +19,10 @@ from numpy_dist.dispatch.functions.array_creation_from_shape import (
     elsewhere,
     from_parts,
     is_replicated,
-    memory_axes,
 )
-from numpy_dist.dispatch.patterns.arguments import NoValue, everywhere
+from numpy_dist.dispatch.patterns.arguments import NoValue, as_handle
 from numpy_dist.dispatch.patterns.numpy_source import numpy_source
+from numpy_dist.dispatch.patterns.replicate import everywhere
 from numpy_dist.ir.rules import broadcast_shapes
 from numpy_dist.layout.layout import Cut, Layout
 from numpy_dist.layout.regions import Box
@@ -271,84 +270,6 @@ def _moved(made: Any, split: int | None, mesh: Any) -> Any:
     return made if layout is None else engine.copy(made, layout=layout)
 
 
-# -- diagonals and triangles -----------------------------------------------------------------------------------------
-
-
-def _block(function: Callable[..., np.ndarray], k: int, dtype: Any) -> Callable[[Box], np.ndarray]:
-    def part(box: Box) -> np.ndarray:
-        (top, bottom), (left, right) = box
-        return function(bottom - top, right - left, k + top - left, dtype)
-
-    return part
-
-
-@implements(np.eye, varies=OURS, replicated=True)
-def eye(
-    N: Any,
-    M: Any = None,
-    k: Any = 0,
-    dtype: Any = float,
-    order: Any = "C",
-    *,
-    device: Any = None,
-    like: Any = None,
-    split: int | None = None,
-    mesh: Any = None,
-) -> Any:
-    """Ones on a diagonal, zeros elsewhere, as `numpy.eye`; `split` and `mesh` as in `arange`."""
-    if elsewhere(like):
-        return np.eye(N, M, k, dtype, order, device=device, like=like)
-    kind = np.eye(0, 0, k, dtype, order, device=device).dtype
-    shape = as_shape((N, N if M is None else M))
-    axes = memory_axes(None, order, 2)
-    return from_parts(_block(np.eye, operator.index(k), kind), shape, kind, chosen_layout(shape, split, mesh), axes)
-
-
-@implements(np.identity, varies=OURS, replicated=True)
-def identity(n: Any, dtype: Any = None, *, like: Any = None, split: int | None = None, mesh: Any = None) -> Any:
-    """The identity matrix, as `numpy.identity`; `split` and `mesh` as in `arange`."""
-    if elsewhere(like):
-        return np.identity(n, dtype, like=like)
-    return eye(n, dtype=float if dtype is None else dtype, split=split, mesh=mesh)
-
-
-@implements(np.tri, varies=OURS, replicated=True)
-def tri(
-    N: Any,
-    M: Any = None,
-    k: Any = 0,
-    dtype: Any = float,
-    *,
-    like: Any = None,
-    split: int | None = None,
-    mesh: Any = None,
-) -> Any:
-    """Ones at and below a diagonal, zeros elsewhere, as `numpy.tri`; `split` and `mesh` as in `arange`."""
-    if elsewhere(like):
-        return np.tri(N, M, k, dtype, like=like)
-    kind = np.tri(0, 0, 0, dtype).dtype
-    M = N if M is None else M
-    if all(isinstance(n, int | np.integer) for n in (N, M, k)):
-        shape = (max(int(N), 0), max(int(M), 0))
-        return from_parts(_block(np.tri, int(k), kind), shape, kind, chosen_layout(shape, split, mesh))
-    rows, columns = numbered_lines(N, M, k)
-    shape = (len(rows), len(columns))
-
-    def part(box: Box) -> np.ndarray:
-        (top, bottom), (left, right) = box
-        return np.greater_equal.outer(rows[top:bottom], columns[left:right]).astype(kind)
-
-    return from_parts(part, shape, kind, chosen_layout(shape, split, mesh))
-
-
-_min_int: Any = vars(_twodim_base_impl)["_min_int"]
-
-
-def numbered_lines(N: Any, M: Any, k: Any) -> tuple[np.ndarray, np.ndarray]:
-    """The numbers of rows and columns that `numpy.tri` compares, also of extents and diagonals that are no integers."""
-    return np.arange(N, dtype=_min_int(0, N)), np.arange(-k, M - k, dtype=_min_int(-k, M - k))
-
-
 # -- grids -----------------------------------------------------------------------------------------------------------
 
 
@@ -421,3 +342,20 @@ class MeshGrid:
 
 
 mgrid = MeshGrid()
+
+
+@implements(np.meshgrid, kind="structural")
+def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> Any:
+    if indexing not in ("xy", "ij"):
+        raise ValueError("Valid values for `indexing` are 'xy' and 'ij'.")
+    ndim = len(xi)
+    output: Any = []
+    for i, x in enumerate(xi):
+        # With "xy" the first two axes change places.
+        axis = 1 - i if indexing == "xy" and ndim > 1 and i < 2 else i
+        output.append(np.reshape(as_handle(x), (1,) * axis + (-1,) + (1,) * (ndim - axis - 1)))
+    if not copy:
+        return tuple(output) if sparse else np.broadcast_arrays(*output)
+    shape = broadcast_shapes(*(x.shape for x in output))
+    # Views of `broadcast_arrays` warn whoever asks whether they are writeable: not the way to make copies.
+    return tuple(engine.copy(x if sparse else np.broadcast_to(x, shape), order="C") for x in output)

@@ -1,6 +1,7 @@
 """Array manipulation routines that give views, so that nothing is moved: shapes, transpositions, splitting, flipping.
 
 Each lets NumPy apply the function to the meta array of the array: shapes, strides, flags and errors are NumPy's own.
+Beside them the basic operations of that topic: `copyto`, `ndim`, `shape`, `size`.
 """
 
 from __future__ import annotations
@@ -11,11 +12,17 @@ from typing import Any
 import numpy as np
 
 from numpy_dist import engine
+from numpy_dist.dispatch.core import policy
 from numpy_dist.dispatch.core.registry import implements
-from numpy_dist.dispatch.patterns.arguments import as_handle, everywhere, ours, truth, view_or_self, views
+from numpy_dist.dispatch.patterns.arguments import truth
 from numpy_dist.dispatch.patterns.numpy_source import adopt, numpy_source
+from numpy_dist.dispatch.patterns.replicate import everywhere
+from numpy_dist.dispatch.patterns.structural import ours, view_or_self, views
 from numpy_dist.ir import structure
-from numpy_dist.ir.rules import broadcast_shapes, memory_axes, memory_order
+from numpy_dist.ir.rules import memory_axes, memory_order
+
+adopt(__name__, np.roll)
+
 
 # -- shapes ----------------------------------------------------------------------------------------------------------
 
@@ -109,31 +116,6 @@ def broadcast_arrays(*args: Any, subok: bool = False) -> tuple[Any, ...]:
     )
 
 
-@implements(np.meshgrid, kind="structural")
-def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> Any:
-    if indexing not in ("xy", "ij"):
-        raise ValueError("Valid values for `indexing` are 'xy' and 'ij'.")
-    ndim = len(xi)
-    output: Any = []
-    for i, x in enumerate(xi):
-        # With "xy" the first two axes change places.
-        axis = 1 - i if indexing == "xy" and ndim > 1 and i < 2 else i
-        output.append(np.reshape(as_handle(x), (1,) * axis + (-1,) + (1,) * (ndim - axis - 1)))
-    if not copy:
-        return tuple(output) if sparse else np.broadcast_arrays(*output)
-    shape = broadcast_shapes(*(x.shape for x in output))
-    # Views of `broadcast_arrays` warn whoever asks whether they are writeable: not the way to make copies.
-    return tuple(engine.copy(x if sparse else np.broadcast_to(x, shape), order="C") for x in output)
-
-
-_numpys_ix = numpy_source(np.ix_)
-
-
-@implements(np.ix_, kind="structural")
-def ix_(*args: Any) -> tuple[Any, ...]:
-    return tuple(x if engine.is_handle(x) else engine.replicated(x) for x in _numpys_ix(*args))
-
-
 def _nonzero_box(filt: Any) -> tuple[np.ndarray, np.ndarray]:
     """First and last indices of what is not zero, along each axis; empty if there is nothing (collective)."""
     # The zeros of dates and texts are no numbers.
@@ -183,11 +165,6 @@ def transpose(a: Any, axes: Any = None) -> Any:
 @implements(np.matrix_transpose, kind="structural")
 def matrix_transpose(x: Any, /) -> Any:
     return x._view(np.matrix_transpose)
-
-
-@implements(np.linalg.matrix_transpose, kind="structural")
-def linalg_matrix_transpose(x: Any, /) -> Any:
-    return x._view(np.linalg.matrix_transpose)
 
 
 @implements(np.swapaxes, kind="structural")
@@ -270,49 +247,53 @@ def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
     return tuple(np.moveaxis(x, axis, 0))
 
 
-# -- diagonals, windows, parts of complex numbers --------------------------------------------------------------------
+# -- basic operations ------------------------------------------------------------------------------------------------
 
 
-@implements(np.diagonal, kind="structural")
-def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
-    return a._view(np.ndarray.diagonal, offset, axis1, axis2)
+def _copied(dst: Any, src: Any, where: Any, casting: Any) -> Any:
+    """The source of a copy; where NumPy casts a scalar depends on what it is, and on how many elements there are."""
+    src = engine.plain(src)
+    if np.ndim(src) or isinstance(src, list | tuple):
+        return src
+    is_weak = type(src) in (bool, int, float, complex) and dst.dtype.kind in "biufc"
+    src = np.asarray(src, np.result_type(dst.dtype, src) if is_weak else None)
+    if np.can_cast(src.dtype, dst.dtype) or dst.size > 1 or (dst.size and (where is True or np.any(where))):
+        return src[()]
+    if casting != "unsafe":
+        np.copyto(np.empty(0, dst.dtype), src, casting)  # NumPy's error
+    # Nothing is chosen, of one element or none, and NumPy does not cast.
+    return np.zeros((), src.dtype if src.dtype.kind in "biufc" else dst.dtype)[()]
 
 
-@implements(np.linalg.diagonal, kind="structural")
-def linalg_diagonal(x: Any, /, *, offset: int = 0) -> Any:
-    return x._view(np.linalg.diagonal, offset=offset)
+@implements(np.copyto, kind="native")
+def copyto(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) -> None:
+    if engine.is_handle(dst):
+        source = src if engine.is_sharded(src) else _copied(dst, src, where, casting)
+        engine.assign(dst, source, where=where, casting=casting)
+    else:
+        moved = [x for x in (src, where) if engine.is_sharded(x)]
+        if moved:
+            policy.permit(
+                "numpy.copyto",
+                "its target is an ndarray, which every rank holds whole",
+                sum(x._array.nbytes for x in moved),
+                action="bring the values to every rank",
+            )
+        whole: list[Any] = [engine.gather(x) if engine.is_handle(x) else x for x in (src, where)]
+        np.copyto(dst, whole[0], casting, whole[1])
 
 
-@implements(np.diag, kind="structural")
-def diag(v: Any, k: int = 0) -> Any:
-    if v.ndim != 1:
-        # NumPy's error, if it is not a matrix.
-        return np.diagonal(v, k) if v.ndim == 2 else np.diag(np.empty((0,) * v.ndim), k)
-    length = v.shape[0]
-    n = length + abs(k)
-    made = engine.full((n, n), np.zeros((), v.dtype)[()], v.dtype, layout=engine.default_layout((n, n)))
-    start = k if k >= 0 else -k * n
-    engine.assign(np.reshape(made, -1)[start :: n + 1][:length], v)
-    return made
+@implements(np.shape, kind="native")
+def shape(a: Any) -> tuple[int, ...]:
+    return a.shape
 
 
-@implements(np.diagflat, kind="composed")
-def diagflat(v: Any, k: int = 0) -> Any:
-    return diag(np.ravel(v), k)
+@implements(np.ndim, kind="native")
+def ndim(a: Any) -> int:
+    return a.ndim
 
 
-@implements(np.lib.stride_tricks.sliding_window_view, kind="structural")
-def sliding_window_view(
-    x: Any, window_shape: Any, axis: Any = None, *, subok: bool = False, writeable: bool = False
-) -> Any:
-    return x._view(np.lib.stride_tricks.sliding_window_view, window_shape, axis, writeable=writeable)
-
-
-@implements(np.real, kind="structural")
-def real(val: Any) -> Any:
-    return view_or_self(val, structure.attribute, "real")
-
-
-@implements(np.imag, kind="structural")
-def imag(val: Any) -> Any:
-    return val.imag
+@implements(np.size, kind="native")
+def size(a: Any, axis: Any = None) -> int:
+    # In a new version of NumPy `axis` may be a tuple: it decides.
+    return np.size(np.broadcast_to(np.uint8(0), a.shape), axis)

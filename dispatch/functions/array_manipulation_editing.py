@@ -1,4 +1,4 @@
-"""Adding and removing elements along an axis: `insert`, `delete`."""
+"""Array manipulation routines that add and remove elements: `insert`, `delete`, `append`, `resize`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ import numpy as np
 from numpy_dist import engine
 from numpy_dist.dispatch.core.registry import implements
 from numpy_dist.dispatch.patterns.arguments import as_handle
-from numpy_dist.dispatch.patterns.numpy_source import numpy_source
+from numpy_dist.dispatch.patterns.numpy_source import adopt, numpy_source
+
+adopt(__name__, np.append, np.resize)
 
 
 class _ArrayConverter:

@@ -1,4 +1,7 @@
-"""Joining arrays: the result is allocated and each array is assigned to its part, which moves only what has to move."""
+"""Array manipulation routines that join.
+
+The result is allocated and each array is assigned to its part, which moves only what has to move.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from numpy_dist.dispatch.patterns.numpy_source import adopt
 from numpy_dist.ir.rules import only_asking
 from numpy_dist.layout.layout import Copies, Layout, Pinned
 
-adopt(__name__, np.stack, np.vstack, np.hstack, np.dstack, np.column_stack, np.append, np.block)
+adopt(__name__, np.stack, np.vstack, np.hstack, np.dstack, np.column_stack, np.block)
 
 
 @implements(np.concatenate, kind="composed")

@@ -1,4 +1,4 @@
-"""Tiling, padding, shifting, triangles: new arrays that hold the elements of old ones at other places."""
+"""Array manipulation routines that tile and pad: new arrays that hold the elements of old ones at several places."""
 
 from __future__ import annotations
 
@@ -10,12 +10,10 @@ from numpy.lib.array_utils import normalize_axis_index
 
 from numpy_dist import engine
 from numpy_dist.dispatch.core.registry import decline, implements
-from numpy_dist.dispatch.functions.array_creation_ranges import numbered_lines
-from numpy_dist.dispatch.patterns.arguments import as_handle, everywhere
-from numpy_dist.dispatch.patterns.numpy_source import adopt, numpy_source
+from numpy_dist.dispatch.patterns.arguments import as_handle
+from numpy_dist.dispatch.patterns.numpy_source import numpy_source
+from numpy_dist.dispatch.patterns.replicate import everywhere
 from numpy_dist.ir import structure
-
-adopt(__name__, np.resize, np.roll, np.fft.fftshift, np.fft.ifftshift)
 
 MOST_AXES = 64  # of a NumPy array
 
@@ -100,26 +98,3 @@ def _repeated_each(a: Any, repeats: Any, axis: Any) -> Any:
         lambda box: np.arange(*box[0]), (total,), np.intp, engine.default_layout((total,), split=0)
     )
     return np.take(a, np.searchsorted(ends, places, "right"), axis)
-
-
-def _triangle(m: Any, k: Any, keep_lower: bool) -> Any:
-    m = as_handle(m)
-    if not m.ndim:
-        np.tril(np.zeros((), m.dtype))  # NumPy's error
-    rows, columns = m.shape[-2:] if m.ndim > 1 else (m.shape[0], m.shape[0])
-    above, beside = numbered_lines(rows, columns, k if keep_lower else k - 1)
-    shape = (len(above), len(beside))
-    lower = engine.empty(shape, bool, layout=engine.default_layout(shape))
-    np.greater_equal(above[:, None], beside, out=lower)
-    zero = np.zeros((), m.dtype)[()]
-    return np.where(lower, m, zero) if keep_lower else np.where(lower, zero, m)
-
-
-@implements(np.tril, kind="composed")
-def tril(m: Any, k: int = 0) -> Any:
-    return _triangle(m, k, True)
-
-
-@implements(np.triu, kind="composed")
-def triu(m: Any, k: int = 0) -> Any:
-    return _triangle(m, k, False)

@@ -1,4 +1,4 @@
-"""Bits packed into bytes, and back: of lines on one rank, or of a sequence that is cut between bytes."""
+"""Bit-wise operations that are no ufuncs: bits packed into bytes, and back, of lines or of a sequence that is cut."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from numpy.lib.array_utils import normalize_axis_index
 
 from numpy_dist import engine
 from numpy_dist.dispatch.core.registry import implements
-from numpy_dist.dispatch.patterns.arguments import as_handle, blocks
+from numpy_dist.dispatch.patterns.arguments import as_handle
+from numpy_dist.dispatch.patterns.blocks import blocks
 from numpy_dist.dispatch.patterns.stacks import along_axis
 from numpy_dist.layout.layout import Cut, Layout
 

@@ -16,6 +16,7 @@ from numpy.lib.array_utils import normalize_axis_index
 from numpy_dist import engine
 from numpy_dist.backends.library import compute
 from numpy_dist.dispatch.core.registry import decline, implements
+from numpy_dist.dispatch.functions.array_creation_by_numpy import created
 from numpy_dist.dispatch.patterns.arguments import as_handle
 from numpy_dist.dispatch.patterns.numpy_source import adopt
 from numpy_dist.dispatch.patterns.stacks import along_axis
@@ -23,6 +24,8 @@ from numpy_dist.layout.regions import Box
 
 adopt(
     __name__,
+    np.fft.fftshift,
+    np.fft.ifftshift,
     np.fft.fft2,
     np.fft.fftn,
     np.fft.hfft,
@@ -191,3 +194,7 @@ def _chirps(line: Any, inverse: bool) -> Any:
     rows = 1 << (long.bit_length() - 1) // 2
     product = _four_steps(padded, rows, False) * _four_steps(wave, rows, False)
     return _four_steps(product, rows, True)[:n] * (back / long)
+
+
+fftfreq = created(np.fft.fftfreq)
+rfftfreq = created(np.fft.rfftfreq)

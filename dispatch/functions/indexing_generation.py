@@ -1,88 +1,88 @@
-"""Indices as arrays: coordinates and flat positions, triangles and diagonals, and indices along one axis."""
+"""Generation of index arrays: positions of what is not zero, coordinates, triangles and diagonals, `r_` and `c_`."""
 
 from __future__ import annotations
 
+import functools
 import operator
 from math import prod
 from typing import Any
 
 import numpy as np
-from numpy.lib.array_utils import normalize_axis_index
 
 from numpy_dist import engine
+from numpy_dist.backends.library import compute
 from numpy_dist.dispatch.core.registry import decline, implements
-from numpy_dist.dispatch.functions.array_creation_ranges import numbered_lines
-from numpy_dist.dispatch.functions.picking import assign, within
-from numpy_dist.dispatch.functions.whole_axes import whole_along
-from numpy_dist.dispatch.patterns.arguments import as_handle, blocks
-from numpy_dist.dispatch.patterns.index_arrays import Picked, check_bounds
+from numpy_dist.dispatch.functions.array_creation_by_numpy import Creating, created
+from numpy_dist.dispatch.functions.array_creation_from_data import asarray
+from numpy_dist.dispatch.functions.array_creation_matrices import numbered_lines
+from numpy_dist.dispatch.functions.array_creation_ranges import arange, linspace
+from numpy_dist.dispatch.patterns.arguments import NoValue, as_handle, metadata, truth_of
+from numpy_dist.dispatch.patterns.blocks import blocks
 from numpy_dist.dispatch.patterns.numpy_source import numpy_source
+from numpy_dist.dispatch.patterns.take import within
+from numpy_dist.ir.ops import SELECT
 from numpy_dist.ir.rules import broadcast_shapes, memory_order
-
-_numpys_take_along_axis, _numpys_put_along_axis = numpy_source(np.take_along_axis), numpy_source(np.put_along_axis)
-
-
-@implements(np.take_along_axis, kind="composed", varies=("axis",))
-def take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> Any:
-    """Collective: whether an index is out of bounds is asked of all ranks.
-
-    Where the other axes correspond, both arrays are brought to shards with whole rows along the axis.
-    """
-    if arr is None or indices is None:  # which are no arrays to NumPy's code
-        return _numpys_take_along_axis(arr, indices, axis)
-    arr, indices = as_handle(arr), as_handle(indices)
-    if axis is None and indices.ndim == 1:
-        arr, axis = np.ravel(arr), 0
-    if axis is None or arr.ndim != indices.ndim or indices.dtype.kind not in "iu" or arr.ndim < 2:
-        return _numpys_take_along_axis(arr, indices, axis)
-    axis = normalize_axis_index(axis, arr.ndim)
-    others = [n for a, n in enumerate(arr.shape) if a != axis]
-    if others != [n for a, n in enumerate(indices.shape) if a != axis] or max(others) < engine.runtime().size:
-        return _numpys_take_along_axis(arr, indices, axis)
-    check_bounds(indices, arr.shape[axis], axis, tuple(indices.shape))
-    arr, layout = whole_along(arr, axis)
-    wanted = layout.with_shape(indices.shape)
-    values, chosen = blocks((arr, layout), (engine.aligned(indices, wanted), wanted))
-    made = np.take_along_axis(values, chosen, axis) if layout.box(engine.runtime().rank) is not None else chosen
-    return engine.from_local(made.astype(arr.dtype, copy=False), wanted)
+from numpy_dist.parallel import masks
 
 
-def _flat_is_copy() -> bool:
-    """Whether NumPy cannot write through the flat view of an array that is not C-contiguous: since NumPy 2.4."""
-    try:
-        np.put_along_axis(np.zeros((2, 2)).T, np.zeros(1, int), 1.0, None)
-    except ValueError:
-        return True
-    return False
+@implements(np.nonzero, kind="parallel")
+def nonzero(a: Any) -> tuple[Any, ...]:
+    if a.ndim == 0:
+        np.nonzero(np.zeros((), a.dtype))  # NumPy's error
+    truth = truth_of(a)
+    layout = engine.layout_of(truth) if engine.is_sharded(truth) else None
+    if layout is None or layout.is_replicated or not masks.selects_in_order(layout, a.ndim):
+        truth = np.ravel(truth)
+        layout = engine.default_layout(truth.shape, split=0)
+        truth = engine.aligned(truth, layout)
+    (block,) = blocks((truth, layout), library=True)
+    found = compute("nonzero", np.nonzero, block)
+    comm = engine.runtime().comm
+    result = masks.selection_layout(layout, truth.ndim, comm.allgather(len(found[0])))
+    box = layout.box(comm.rank)
+    assert box is not None
+    indices = tuple(where + low for where, (low, _) in zip(found, box, strict=True))
+    if truth.ndim != a.ndim:
+        shape = tuple(a.shape)
+        indices = compute("unravel", lambda flat: np.unravel_index(flat, shape), indices[0], shape=shape)
+    return tuple(engine.from_local(each, result)[:] for each in indices)  # NumPy's are views of one array
 
 
-_FLAT_IS_COPY = _flat_is_copy()
+@implements(np.where, kind="native", varies=("x", "y"))  # None is an object like others to NumPy's
+def where(condition: Any, x: Any = NoValue, y: Any = NoValue, /) -> Any:
+    if x is NoValue and y is NoValue:
+        return np.nonzero(as_handle(condition))
+    if x is NoValue or y is NoValue:
+        raise ValueError("either both or neither of x and y should be given")
+    # Python's numbers are weak in the dtype of the result (NEP 50); a text would be taken for the name of a dtype.
+    dtype = np.result_type(*(v if type(v) in _WEAK else metadata(v).dtype for v in (x, y)))
+    if dtype.hasobject:
+        decline("arrays of Python objects")
+    condition = condition if engine.is_handle(condition) else np.asarray(condition).astype(bool)
+    if dtype.kind in "iu" and (type(x) is int or type(y) is int):
+        # Since 2.5 NumPy refuses integers that do not fit.
+        np.where(np.empty(0, bool), *(v if type(v) is int else np.empty(0, dtype) for v in (x, y)))
+    found = engine.elementwise(SELECT, [_chosen(condition), *(_chosen(v, dtype) for v in (x, y))], result_dtype=dtype)
+    return found if engine.is_handle(found) else engine.wrap(np.asarray(found))  # an array also without axes
 
 
-def _check_shape(values: tuple[int, ...], chosen: tuple[int, ...]) -> None:
-    """NumPy's error where values cannot be broadcast to the elements that are chosen."""
-    if len(values) > len(chosen) or any(n not in (1, m) for n, m in zip(values[::-1], chosen[::-1], strict=False)):
-        np.zeros(1)[np.zeros(chosen, np.intp)] = np.broadcast_to(0.0, values)
+_WEAK = (int, float, complex)
+_LARGEST = {char: float(np.finfo(char).max) for char in "efF"}
 
 
-@implements(np.put_along_axis, kind="composed", varies=("axis",))
-def put_along_axis(arr: Any, indices: Any, values: Any, axis: Any) -> None:
-    """Collective: values travel to the owners of the elements."""
-    if not engine.is_handle(arr):
-        decline("put_along_axis into an ndarray")
-    if axis is None and indices.ndim == 1 and indices.dtype.kind in "iu":
-        if _FLAT_IS_COPY and not arr.flags.c_contiguous:
-            raise ValueError("assignment destination is read-only")
-        values = as_handle(values)
-        _check_shape(tuple(values.shape), tuple(indices.shape))
-        check_bounds(indices, arr.size, 0, tuple(indices.shape))
-        index = np.astype(as_handle(indices), np.intp)
-        return assign(Picked.flat(arr, np.where(index < 0, index + arr.size, index)), values)
-    if axis is not None and arr.ndim == indices.ndim and -arr.ndim <= axis < arr.ndim:
-        lines = tuple(1 if k == axis % arr.ndim else n for k, n in enumerate(arr.shape))
-        if all(1 in pair or pair[0] == pair[1] for pair in zip(lines, indices.shape, strict=True)):
-            _check_shape(tuple(np.shape(values)), broadcast_shapes(lines, tuple(indices.shape)))
-    return _numpys_put_along_axis(arr, indices, values, axis)
+def _chosen(value: Any, dtype: np.dtype | None = None) -> Any:
+    """An array, or a scalar that knows its dtype; Python's numbers may overflow in that of the result."""
+    if type(value) in _WEAK and dtype is not None and not abs(value) <= _LARGEST.get(dtype.char, np.inf):
+        return engine.narrowed(value, dtype)
+    return value if engine.is_handle(value) else np.asarray(value)[()]
+
+
+_numpys_ix = numpy_source(np.ix_)
+
+
+@implements(np.ix_, kind="structural")
+def ix_(*args: Any) -> tuple[Any, ...]:
+    return tuple(x if engine.is_handle(x) else engine.replicated(x) for x in _numpys_ix(*args))
 
 
 @implements(np.unravel_index, kind="composed")
@@ -159,3 +159,39 @@ def tril_indices_from(arr: Any, k: Any = 0) -> tuple[Any, ...]:
 @implements(np.triu_indices_from, kind="composed")
 def triu_indices_from(arr: Any, k: Any = 0) -> tuple[Any, ...]:
     return _triangle(tuple(arr.shape), k, False)
+
+
+mask_indices = created(np.mask_indices)
+tril_indices = created(np.tril_indices)
+triu_indices = created(np.triu_indices)
+
+
+@functools.wraps(np.diag_indices)
+def diag_indices(n: Any, ndim: int = 2) -> tuple[Any, ...]:
+    return (arange(n),) * ndim
+
+
+class OpenGrid:
+    """`numpy.ogrid` with distributed arrays."""
+
+    def __getitem__(self, key: Any) -> Any:
+        made = np.ogrid[key]
+        return type(made)(map(asarray, made)) if isinstance(made, tuple | list) else asarray(made)
+
+
+_Concatenator: Any = type(np.r_).__base__
+
+
+class Concatenator(_Concatenator):  # type: ignore[misc]
+    """`numpy.r_` and `numpy.c_` with distributed arrays (gathers only where a matrix is asked for)."""
+
+    _join = numpy_source(_Concatenator.__getitem__, _nx=Creating(np), linspace=linspace)
+
+    def __getitem__(self, key: Any) -> Any:
+        made = np.r_[key] if isinstance(key, str) else self._join(key)
+        return made if isinstance(made, np.matrix) or engine.is_handle(made) else asarray(made)
+
+
+ogrid = OpenGrid()
+r_ = Concatenator(0)
+c_ = Concatenator(-1, ndmin=2, trans1d=0)

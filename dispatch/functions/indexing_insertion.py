@@ -1,4 +1,4 @@
-"""Extracting and replacing elements by conditions: the positions of what is not zero, selection, masked assignment."""
+"""Insertion of data into arrays, by positions or by conditions."""
 
 from __future__ import annotations
 
@@ -6,84 +6,18 @@ from math import prod
 from typing import Any
 
 import numpy as np
-from numpy.lib.array_utils import normalize_axis_index
 
 from numpy_dist import engine
-from numpy_dist.backends.library import compute
 from numpy_dist.dispatch.core.registry import decline, implements
-from numpy_dist.dispatch.functions.placing import repeated
-from numpy_dist.dispatch.patterns.arguments import as_handle, blocks, truth
-from numpy_dist.dispatch.patterns.numpy_source import adopt
-from numpy_dist.dispatch.patterns.select import boolean_getitem, boolean_setitem
+from numpy_dist.dispatch.patterns.arguments import as_handle, decline_unshardable, truth_of
+from numpy_dist.dispatch.patterns.index_arrays import Picked, check_bounds, first_outside
+from numpy_dist.dispatch.patterns.numpy_source import numpy_source
+from numpy_dist.dispatch.patterns.select import boolean_setitem
+from numpy_dist.dispatch.patterns.take import as_indices, assign, repeated, scatter, within
 from numpy_dist.ir.meta_arrays import as_strided
-from numpy_dist.parallel import masks
+from numpy_dist.ir.rules import broadcast_shapes
 
-adopt(__name__, np.flatnonzero)
-
-
-def _truth(x: Any) -> Any:
-    return truth(as_handle(x))
-
-
-@implements(np.nonzero, kind="parallel")
-def nonzero(a: Any) -> tuple[Any, ...]:
-    if a.ndim == 0:
-        np.nonzero(np.zeros((), a.dtype))  # NumPy's error
-    truth = _truth(a)
-    layout = engine.layout_of(truth) if engine.is_sharded(truth) else None
-    if layout is None or layout.is_replicated or not masks.selects_in_order(layout, a.ndim):
-        truth = np.ravel(truth)
-        layout = engine.default_layout(truth.shape, split=0)
-        truth = engine.aligned(truth, layout)
-    (block,) = blocks((truth, layout), library=True)
-    found = compute("nonzero", np.nonzero, block)
-    comm = engine.runtime().comm
-    result = masks.selection_layout(layout, truth.ndim, comm.allgather(len(found[0])))
-    box = layout.box(comm.rank)
-    assert box is not None
-    indices = tuple(where + low for where, (low, _) in zip(found, box, strict=True))
-    if truth.ndim != a.ndim:
-        shape = tuple(a.shape)
-        indices = compute("unravel", lambda flat: np.unravel_index(flat, shape), indices[0], shape=shape)
-    return tuple(engine.from_local(each, result)[:] for each in indices)  # NumPy's are views of one array
-
-
-@implements(np.argwhere, kind="composed")
-def argwhere(a: Any) -> Any:
-    if a.ndim == 0:
-        return argwhere(np.atleast_1d(a))[:, :0]
-    return np.transpose(np.stack(np.nonzero(a)))
-
-
-@implements(np.extract, kind="composed")
-def extract(condition: Any, arr: Any) -> Any:
-    condition, arr = np.ravel(_truth(condition)), np.ravel(as_handle(arr))
-    if condition.shape != arr.shape:
-        return np.take(arr, np.nonzero(condition)[0])
-    return boolean_getitem(arr, condition)
-
-
-@implements(np.compress, kind="composed")
-def compress(condition: Any, a: Any, axis: Any = None, out: Any = None) -> Any:
-    condition, a = _truth(condition), as_handle(a)
-    if condition.ndim != 1:
-        raise ValueError("condition must be a 1-d array")
-    if axis is None:
-        a, axis = np.ravel(a), 0
-    a = np.atleast_1d(a)
-    axis = normalize_axis_index(axis, a.ndim)
-    if out is not None or not a.size:
-        return np.take(a, np.nonzero(condition)[0], axis, out)
-    length, n = condition.shape[0], a.shape[axis]
-    if length > n:
-        beyond = condition[n:]
-        if np.any(beyond):
-            index = n + np.argmax(beyond)
-            raise IndexError(f"index {index} is out of bounds for axis {axis} with size {n}")
-        condition = condition[:n]
-    before = (slice(None),) * axis
-    found = boolean_getitem(a[(*before, slice(length))], (*before, condition))
-    return engine.copy(found, order="C") if axis else found  # the index gives, as in NumPy, another memory order
+_numpys_put_along_axis = numpy_source(np.put_along_axis)
 
 
 @implements(np.place, kind="composed")
@@ -92,7 +26,7 @@ def place(arr: Any, mask: Any, vals: Any) -> None:
         decline("place into an ndarray")
     if not engine.may_write(arr._array):
         raise ValueError("WRITEBACKIFCOPY base is read-only")
-    mask = _truth(mask)
+    mask = truth_of(mask)
     if mask.size != arr.size:
         raise ValueError("place: mask and data must be the same size")
     if isinstance(vals, np.ndarray):
@@ -115,7 +49,7 @@ def putmask(a: Any, /, mask: Any, values: Any) -> None:
         decline("putmask into an ndarray")
     if not engine.may_write(a._array):
         raise ValueError("putmask: output array is read-only")
-    mask, values = _truth(mask), _safely_cast(values, a.dtype)
+    mask, values = truth_of(mask), _safely_cast(values, a.dtype)
     if mask.size != a.size:
         raise ValueError("putmask: mask and data must be the same size")
     if not values.size or not a.size:
@@ -153,3 +87,71 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
         stride = sum(a.strides)
         diagonal = a._view(as_strided, (length,), (stride,))
         engine.assign(diagonal, value)
+
+
+@implements(np.put, kind="parallel")
+def put(a: Any, ind: Any, v: Any, mode: Any = "raise") -> None:
+    """Collective: values travel to the owners of the elements; the last one for an element stays."""
+    if not engine.is_handle(a):
+        decline("put into an ndarray")
+    decline_unshardable(a)
+    ind = as_indices(ind)
+    if not engine.may_write(a._array):
+        raise ValueError("put: output array is read-only")
+    one = np.zeros(1, a.dtype)
+    np.put(one, np.zeros(0, ind.dtype if ind.size else np.intp), one, mode)  # NumPy's own errors
+    n, count = a.size, int(ind.size)
+    if count and not n:
+        raise IndexError("cannot replace elements of an empty array")
+    values = v if engine.is_handle(v) and engine.shardable(v.dtype) else np.asarray(engine.plain(v), a.dtype)
+    if not count or not values.size:
+        return
+    ind = np.reshape(np.astype(ind, np.intp), -1)
+    ind, beyond = within(ind, n, mode), None
+    place = first_outside(ind, n)
+    if place is not None:  # NumPy writes what comes before it, but where it works on a copy
+        beyond = IndexError(f"index {int(ind[place])} is out of bounds for axis 0 with size {n}")
+        count = place if a._array.flags.c_contiguous else 0
+        ind = ind[:count]
+    if count:
+        scatter(Picked.flat(a, np.where(ind < 0, ind + n, ind)), repeated(values, count))
+    if beyond is not None:
+        raise beyond
+
+
+def _flat_is_copy() -> bool:
+    """Whether NumPy cannot write through the flat view of an array that is not C-contiguous: since NumPy 2.4."""
+    try:
+        np.put_along_axis(np.zeros((2, 2)).T, np.zeros(1, int), 1.0, None)
+    except ValueError:
+        return True
+    return False
+
+
+_FLAT_IS_COPY = _flat_is_copy()
+
+
+def _check_shape(values: tuple[int, ...], chosen: tuple[int, ...]) -> None:
+    """NumPy's error where values cannot be broadcast to the elements that are chosen."""
+    if len(values) > len(chosen) or any(n not in (1, m) for n, m in zip(values[::-1], chosen[::-1], strict=False)):
+        np.zeros(1)[np.zeros(chosen, np.intp)] = np.broadcast_to(0.0, values)
+
+
+@implements(np.put_along_axis, kind="composed", varies=("axis",))
+def put_along_axis(arr: Any, indices: Any, values: Any, axis: Any) -> None:
+    """Collective: values travel to the owners of the elements."""
+    if not engine.is_handle(arr):
+        decline("put_along_axis into an ndarray")
+    if axis is None and indices.ndim == 1 and indices.dtype.kind in "iu":
+        if _FLAT_IS_COPY and not arr.flags.c_contiguous:
+            raise ValueError("assignment destination is read-only")
+        values = as_handle(values)
+        _check_shape(tuple(values.shape), tuple(indices.shape))
+        check_bounds(indices, arr.size, 0, tuple(indices.shape))
+        index = np.astype(as_handle(indices), np.intp)
+        return assign(Picked.flat(arr, np.where(index < 0, index + arr.size, index)), values)
+    if axis is not None and arr.ndim == indices.ndim and -arr.ndim <= axis < arr.ndim:
+        lines = tuple(1 if k == axis % arr.ndim else n for k, n in enumerate(arr.shape))
+        if all(1 in pair or pair[0] == pair[1] for pair in zip(lines, indices.shape, strict=True)):
+            _check_shape(tuple(np.shape(values)), broadcast_shapes(lines, tuple(indices.shape)))
+    return _numpys_put_along_axis(arr, indices, values, axis)

@@ -1,4 +1,4 @@
-"""Text formatting options: what is printed is NumPy's text, and only the edges of a large array are moved."""
+"""Input and output as text: what is printed is NumPy's text, and only the edges of a large array are moved."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arrays from files and from other libraries: `load`, `fromregex`, `from_dlpack`."""
+"""Input from files: every rank reads its part of a binary file, and the whole of a text."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from numpy_dist.dispatch.functions.array_creation_from_data import ingest
+from numpy_dist.dispatch.core.registry import implements
+from numpy_dist.dispatch.functions.array_creation_from_data import by_every_rank, ingest
+from numpy_dist.dispatch.functions.array_creation_from_shape import OURS, chosen_layout, elsewhere, is_replicated
 
 
 class NpzFile(Mapping[str, Any]):
@@ -78,9 +80,29 @@ def fromregex(*args: Any, **kwargs: Any) -> Any:
     return ingest(np.fromregex(*args, **kwargs), None, None, None, None, None)
 
 
-@functools.wraps(np.from_dlpack)
-def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Any:
-    """As `numpy.from_dlpack`, but always a copy: each rank keeps its part."""
-    if copy is False:
-        raise ValueError("Unable to avoid copy while creating an array as requested: each rank keeps a copy.")
-    return ingest(np.from_dlpack(x, device=device), None, None, None, None, None)
+loadtxt = by_every_rank(__name__, np.loadtxt)
+genfromtxt = by_every_rank(__name__, np.genfromtxt)
+
+
+@implements(np.fromfile, varies=OURS, replicated=True)
+def fromfile(
+    file: Any,
+    dtype: Any = None,
+    count: int = -1,
+    sep: str = "",
+    offset: int = 0,
+    *,
+    like: Any = None,
+    split: int | None = None,
+    mesh: Any = None,
+) -> Any:
+    """The contents of a file, as `numpy.fromfile`; each rank reads only its part of a binary file given by name."""
+    kind = np.dtype(float if dtype is None else dtype)
+    if elsewhere(like):
+        return np.fromfile(file, kind, count, sep, offset, like=like)
+    if not sep and isinstance(file, str | os.PathLike) and kind.itemsize:
+        there = max(os.path.getsize(file) - offset, 0) // kind.itemsize
+        length = there if count < 0 else min(count, there)
+        if length and not is_replicated((length,), kind, chosen_layout((length,), split, mesh)):
+            return ingest(np.memmap(file, kind, "r", offset, (length,)), None, None, None, split, mesh)
+    return ingest(np.fromfile(file, kind, count, sep, offset), None, None, None, split, mesh)

@@ -1,4 +1,4 @@
-"""Files of arrays: rank 0 writes them, and gets the values piece by piece, so that no rank needs memory for all.
+"""Output to files: rank 0 writes them, and gets the values piece by piece, so that no rank needs memory for all.
 
 A file in memory is each rank's own, and each writes it. `numpy.lib.format` writes the headers; the bytes behind them
 are the elements in C or Fortran order.

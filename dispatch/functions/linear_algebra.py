@@ -13,7 +13,8 @@ import numpy as np
 from numpy_dist import engine
 from numpy_dist.backends.library import compute
 from numpy_dist.dispatch.core.registry import decline, implements
-from numpy_dist.dispatch.patterns.arguments import NoValue, as_handle, blocks
+from numpy_dist.dispatch.patterns.arguments import NoValue, as_handle
+from numpy_dist.dispatch.patterns.blocks import blocks
 from numpy_dist.dispatch.patterns.gufunc import example_of, generalised
 from numpy_dist.dispatch.patterns.numpy_source import adopt, numpy_source
 from numpy_dist.dispatch.patterns.stacks import on_stacks
@@ -392,3 +393,13 @@ def _stacks(a: Any, b: Any, dtype: np.dtype) -> Any:
         return compute("matmul", lambda *parts: np.matmul(*parts, dtype=dtype, casting="unsafe"), x, y)
 
     return on_stacks(products, [a, b], 2, name="matmul", order="C", library=a.dtype == b.dtype == dtype)
+
+
+@implements(np.linalg.matrix_transpose, kind="structural")
+def linalg_matrix_transpose(x: Any, /) -> Any:
+    return x._view(np.linalg.matrix_transpose)
+
+
+@implements(np.linalg.diagonal, kind="structural")
+def linalg_diagonal(x: Any, /, *, offset: int = 0) -> Any:
+    return x._view(np.linalg.diagonal, offset=offset)

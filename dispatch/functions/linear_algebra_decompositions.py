@@ -20,9 +20,10 @@ from numpy_dist.dispatch.core.operands import rebuild
 from numpy_dist.dispatch.core.policy import format_bytes
 from numpy_dist.dispatch.core.registry import Outlook, decline, implements
 from numpy_dist.dispatch.functions import linear_algebra_single_matrix as single_matrices
-from numpy_dist.dispatch.functions.statistics_histograms import MOST_KNOWN, known
-from numpy_dist.dispatch.patterns.arguments import NoValue, as_handle, blocks, given
+from numpy_dist.dispatch.patterns.arguments import NoValue, as_handle, given
+from numpy_dist.dispatch.patterns.blocks import blocks
 from numpy_dist.dispatch.patterns.numpy_source import adopt, numpy_source
+from numpy_dist.dispatch.patterns.replicate import MOST_KNOWN, known
 from numpy_dist.dispatch.patterns.stacks import on_stacks
 from numpy_dist.engine import events_reported
 from numpy_dist.layout.layout import Pinned

@@ -1,4 +1,4 @@
-"""Einstein sums: views, fused products and sums, and matrix products."""
+"""Linear algebra by Einstein sums: views, fused products and sums, and matrix products."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from numpy._core import einsumfunc
 
 from numpy_dist import engine
 from numpy_dist.dispatch.core.registry import decline, implements
-from numpy_dist.dispatch.functions.statistics_histograms import known
 from numpy_dist.dispatch.patterns.arguments import as_handle
 from numpy_dist.dispatch.patterns.numpy_source import adopt, numpy_source
+from numpy_dist.dispatch.patterns.replicate import known
 from numpy_dist.ir import structure
 from numpy_dist.ir.meta_arrays import as_strided, is_writeable
 from numpy_dist.ir.rules import memory_axes, memory_order, only_asking

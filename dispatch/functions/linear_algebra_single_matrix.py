@@ -12,7 +12,7 @@ import numpy as np
 
 from numpy_dist import engine
 from numpy_dist.dispatch.core.operands import rebuild
-from numpy_dist.dispatch.patterns.arguments import blocks
+from numpy_dist.dispatch.patterns.blocks import blocks
 from numpy_dist.engine import events_reported
 from numpy_dist.layout.layout import Layout
 from numpy_dist.parallel.factors import Columns, cholesky, eliminate, substitute

@@ -1,4 +1,4 @@
-"""Comparison and truth value testing. (`all` and `any` are with the reductions.)"""
+"""Logic functions: truth over axes, comparison, and types of values."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ import numpy as np
 
 from numpy_dist import engine
 from numpy_dist.dispatch.core.registry import implements
+from numpy_dist.dispatch.patterns.arguments import NoValue
 from numpy_dist.dispatch.patterns.numpy_source import adopt
+from numpy_dist.dispatch.patterns.reduce import reduce
 from numpy_dist.ir.rules import broadcast_shapes
 
 adopt(__name__, np.isclose, np.allclose, np.array_equal, np.isneginf, np.isposinf)
@@ -50,3 +52,13 @@ def iscomplexobj(x: Any) -> bool:
 @implements(np.isrealobj, kind="native")
 def isrealobj(x: Any) -> bool:
     return not issubclass(x.dtype.type, np.complexfloating)
+
+
+@implements(np.any, kind="native")
+def any(a: Any, axis: Any = None, out: Any = None, keepdims: Any = NoValue, *, where: Any = NoValue) -> Any:
+    return reduce(np.logical_or, a, axis, bool, out, keepdims, NoValue, where)
+
+
+@implements(np.all, kind="native")
+def all(a: Any, axis: Any = None, out: Any = None, keepdims: Any = NoValue, *, where: Any = NoValue) -> Any:
+    return reduce(np.logical_and, a, axis, bool, out, keepdims, NoValue, where)

@@ -1,22 +1,24 @@
-"""Mathematical functions that are made of ufuncs and slices."""
+"""Mathematical functions of elements and sequences: rounding, complex numbers, clipping, interpolation, convolution."""
 
 from __future__ import annotations
 
-import functools
 import operator
 from typing import Any
 
 import numpy as np
 from numpy._core import umath
-from numpy.lib.array_utils import normalize_axis_index
 
 from numpy_dist import engine
-from numpy_dist.dispatch.core.operands import as_operand
-from numpy_dist.dispatch.core.registry import implements
-from numpy_dist.dispatch.patterns.arguments import NoValue, as_handle, blocks
-from numpy_dist.dispatch.patterns.numpy_source import adopt, numpy_source
-from numpy_dist.dispatch.patterns.stacks import on_stacks
+from numpy_dist.dispatch.core.registry import Outlook, implements
+from numpy_dist.dispatch.patterns.arguments import NoValue, as_handle
+from numpy_dist.dispatch.patterns.blocks import blocks, exact_layout, map_elements, sequence_layout
+from numpy_dist.dispatch.patterns.convolution import checked_sequences, sliding_sums
+from numpy_dist.dispatch.patterns.numpy_source import adopt
+from numpy_dist.dispatch.patterns.replicate import known, most_known, outlook_of_known
+from numpy_dist.dispatch.patterns.structural import view_or_self
+from numpy_dist.ir import structure
 from numpy_dist.ir.rules import memory_axes
+from numpy_dist.parallel.request_reply import ask
 
 # The ufunc has no public name.
 _clip: Any = vars(umath)["clip"]
@@ -24,10 +26,7 @@ _clip: Any = vars(umath)["clip"]
 adopt(
     __name__,
     np.angle,
-    np.diff,
     np.fix,
-    np.gradient,
-    np.apply_over_axes,
     np.emath.arccos,
     np.emath.arcsin,
     np.emath.arctanh,
@@ -37,30 +36,12 @@ adopt(
     np.emath.logn,
     np.emath.power,
     np.emath.sqrt,
-    np.polyadd,
-    np.polyder,
-    np.polyint,
-    np.polysub,
-    np.polyval,
-    np.select,
     np.nan_to_num,
     np.sinc,
-    np.trapezoid,
+    np.unwrap,
 )
 
 adopt(__name__, np.real_if_close, kind="structural")
-
-
-_cross = numpy_source(np.cross)
-
-
-@implements(np.cross, kind="composed")
-def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None) -> Any:
-    a, b = as_handle(a), as_handle(b)
-    if a.ndim == b.ndim == 1 and all(k in (-1, 0, None) for k in (axisa, axisb, axis)):
-        # As a row: NumPy's source asks for 0-d arrays in a way (`out=...`) that those who override it are not told.
-        return _cross(a[None], b[None])[0]
-    return _cross(a, b, axisa, axisb, axisc, axis)
 
 
 @implements(np.clip, kind="native")
@@ -143,72 +124,6 @@ def _round_complex(a: Any, decimals: int, out: Any) -> Any:
     return result
 
 
-@implements(np.piecewise, kind="composed")
-def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> Any:
-    """The functions are called on every rank, with distributed arrays of the elements that are theirs."""
-    x = as_handle(x)
-    is_list = not np.isscalar(condlist) and (
-        engine.is_handle(condlist[0]) or isinstance(condlist[0], list | np.ndarray) or x.ndim == 0
-    )
-    conditions = [np.astype(as_handle(as_operand(each)), bool) for each in (condlist if is_list else [condlist])]
-    if len(conditions) == len(funclist) - 1:
-        conditions.append(np.logical_not(functools.reduce(np.logical_or, conditions)))
-    elif len(conditions) != len(funclist):
-        np.piecewise(np.zeros(1), [np.ones(1, bool)] * len(conditions), funclist)  # NumPy's error
-    result = np.zeros_like(x)
-    for condition, function in zip(conditions, funclist, strict=True):
-        if not callable(function):
-            result[condition] = function
-            continue
-        values = x[condition]
-        if values.size > 0:
-            result[condition] = function(values, *args, **kw)
-    return result
-
-
-@implements(np.apply_along_axis, kind="axis-local")
-def apply_along_axis(func1d: Any, axis: Any, arr: Any, *args: Any, **kwargs: Any) -> Any:
-    """The function is called on each rank for the lines that it holds, with ndarrays."""
-    arr = as_handle(arr)
-    axis = normalize_axis_index(axis, arr.ndim)
-    lines = np.moveaxis(arr, axis, -1)
-    if 0 in lines.shape[:-1]:
-        np.apply_along_axis(func1d, axis, np.empty(arr.shape))  # NumPy's error
-
-    first: list[np.dtype] = []
-
-    def local(block: np.ndarray) -> np.ndarray:
-        made = [np.asarray(func1d(block[index], *args, **kwargs)) for index in np.ndindex(block.shape[:-1])]
-        found = np.empty((len(made), *made[0].shape), np.result_type(*made))
-        for index, each in enumerate(made):
-            found[index] = each
-        first.append(made[0].dtype)
-        return found.reshape(block.shape[:-1] + made[0].shape)
-
-    found = on_stacks(local, [lines], 1, name="apply_along_axis", order="C", first=first)
-    depth = found.ndim - lines.ndim + 1
-    places = list(range(lines.ndim - 1, found.ndim))
-    return np.moveaxis(found, places, list(range(axis, axis + depth)))
-
-
-@implements(np.ediff1d, kind="composed")
-def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
-    ary = np.ravel(as_handle(ary))
-    pieces = []
-    for name, ends in (("to_begin", to_begin), ("to_end", to_end)):
-        if ends is None:
-            continue
-        ends = np.ravel(as_handle(ends))
-        if not np.can_cast(ends.dtype, ary.dtype, casting="same_kind"):
-            raise TypeError(f"dtype of `{name}` must be compatible with input `ary` under the `same_kind` rule.")
-        pieces.append((name, ends))
-    if not pieces:
-        return np.subtract(ary[1:], ary[:-1])
-    inner = np.subtract(ary[1:], ary[:-1], np.empty_like(ary[1:]))  # as NumPy, whose output has this dtype
-    parts = [e for n, e in pieces if n == "to_begin"] + [inner] + [e for n, e in pieces if n == "to_end"]
-    return np.concatenate(parts, dtype=ary.dtype)
-
-
 @implements(np.i0, kind="native")
 def i0(x: Any) -> Any:
     """NumPy's function on each shard (executes what it needs; nothing is communicated)."""
@@ -226,3 +141,70 @@ def i0(x: Any) -> Any:
         x = engine.aligned(x, layout)
     (block,) = blocks((x, layout))
     return engine.from_local(np.i0(np.ascontiguousarray(block)), layout).transpose(np.argsort(order).tolist())
+
+
+@implements(np.convolve, kind="parallel")
+def convolve(a: Any, v: Any, mode: Any = "full") -> Any:
+    """Collective: each rank gets as many neighbouring elements as the shorter one has. No Fourier transforms."""
+    a, v = checked_sequences(np.convolve, a, v, mode)
+    return sliding_sums(*((a, v) if a.size >= v.size else (v, a)), np.convolve, mode)
+
+
+def _outlook_of_points(
+    x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None
+) -> Outlook:
+    return outlook_of_known(xp, fp)
+
+
+@implements(np.interp, kind="parallel", outlook=_outlook_of_points)
+def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Any:
+    """Collective where the points are sharded: all ranks get them, or what is sought goes to them if they are many."""
+    if any(engine.is_sharded(each) and each.nbytes > most_known() for each in (xp, fp)):
+        return _interp_routed(as_handle(x), as_handle(xp), as_handle(fp), left, right, period)
+    points, values = (known(each, np.interp, "points of the function", chosen=True) for each in (xp, fp))
+    np.interp(np.zeros(0), points, values, left, right, period)  # NumPy's errors
+    if not engine.is_handle(x):
+        return engine.wrap(np.interp(x, points, values, left, right, period))
+    return map_elements(lambda block: np.interp(block, points, values, left, right, period), x)
+
+
+def _interp_routed(x: Any, xp: Any, fp: Any, left: Any, right: Any, period: Any) -> Any:
+    """Each element goes to the rank that has the points on both sides of it, where NumPy interpolates."""
+    if xp.ndim != 1 or xp.shape != fp.shape or not xp.size:
+        engine.numpy_error(np.interp, (x, xp, fp, left, right, period))
+    kind = np.interp(np.zeros(0), np.zeros(1), np.zeros(1, fp.dtype), left, right, period).dtype  # NumPy's errors
+    x, xp, fp = np.astype(x, float), np.astype(xp, float), np.astype(fp, kind)
+    if period is not None:  # as NumPy's source
+        period, left, right = abs(period), None, None
+        x, xp = x % period, xp % period
+        order = np.argsort(xp)
+        xp, fp = xp[order], fp[order]
+        xp = np.concatenate((xp[-1:] - period, xp, xp[:1] + period))
+        fp = np.concatenate((fp[-1:], fp, fp[:1]))
+    layout = sequence_layout(xp)
+    points, values = blocks((engine.aligned(xp, layout), layout), (engine.aligned(fp, layout), layout))
+    comm = engine.runtime().comm
+    firsts = comm.allgather((points[0], values[0]) if points.size else None)
+    following = [pair for pair in firsts[comm.rank + 1 :] if pair is not None][:1]
+    points = np.concatenate([points, [first for first, _ in following]])
+    values = np.concatenate([values, [first for _, first in following]]).astype(kind, copy=False)
+    holders = np.array([rank for rank, pair in enumerate(firsts) if pair is not None])
+    starts = np.array([pair[0] for pair in firsts if pair is not None])
+
+    def answer(sought: np.ndarray) -> np.ndarray:
+        return np.interp(sought, points, values, left, right) if sought.size else np.empty(0, kind)
+
+    its = exact_layout(x)
+    (block,) = blocks((engine.aligned(x, its), its))
+    owners = holders[np.maximum(np.searchsorted(starts, block.reshape(-1), "right") - 1, 0)]
+    return engine.from_local(ask(block.reshape(-1), owners, answer, kind, comm).reshape(block.shape), its)
+
+
+@implements(np.real, kind="structural")
+def real(val: Any) -> Any:
+    return view_or_self(val, structure.attribute, "real")
+
+
+@implements(np.imag, kind="structural")
+def imag(val: Any) -> Any:
+    return val.imag

@@ -1,4 +1,4 @@
-"""Sums, products, extremes and truth over axes: the reductions of one ufunc."""
+"""Mathematical functions over axes: sums, products and extremes, their running versions, and differences."""
 
 from __future__ import annotations
 
@@ -6,25 +6,25 @@ from typing import Any
 
 import numpy as np
 
-from numpy_dist import engine
-from numpy_dist.dispatch.core.engine_support import why_not_reduced
-from numpy_dist.dispatch.core.registry import decline, implements
-from numpy_dist.dispatch.functions.products import product
-from numpy_dist.dispatch.patterns.arguments import NoValue, as_handle, given, truth
+from numpy_dist.dispatch.core.registry import implements
+from numpy_dist.dispatch.patterns.arguments import NoValue, as_handle
+from numpy_dist.dispatch.patterns.numpy_source import adopt, numpy_source, warn
+from numpy_dist.dispatch.patterns.products import product
+from numpy_dist.dispatch.patterns.reduce import reduce
+from numpy_dist.dispatch.patterns.scan import scan
 
-
-def reduce(ufunc: np.ufunc, a: Any, axis: Any, dtype: Any, out: Any, keepdims: Any, initial: Any, where: Any) -> Any:
-    """`engine.reduction` with the defaults of NumPy's functions."""
-    return engine.reduction(
-        ufunc,
-        as_handle(a),
-        axis,
-        dtype,
-        out,
-        keepdims=False if keepdims is NoValue else keepdims,
-        where=True if where is NoValue else where,
-        **given(initial=initial),
-    )
+adopt(
+    __name__,
+    np.cumulative_prod,
+    np.cumulative_sum,
+    np.diff,
+    np.gradient,
+    np.nancumprod,
+    np.nancumsum,
+    np.nanprod,
+    np.nansum,
+    np.trapezoid,
+)
 
 
 @implements(np.sum, kind="native")
@@ -68,49 +68,69 @@ def min(
     return reduce(np.minimum, a, axis, None, out, keepdims, initial, where)
 
 
-@implements(np.any, kind="native")
-def any(a: Any, axis: Any = None, out: Any = None, keepdims: Any = NoValue, *, where: Any = NoValue) -> Any:
-    return reduce(np.logical_or, a, axis, bool, out, keepdims, NoValue, where)
+@implements(np.cumsum, kind="parallel")
+def cumsum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
+    return _flat_or_along(np.add, a, axis, dtype, out)
 
 
-@implements(np.all, kind="native")
-def all(a: Any, axis: Any = None, out: Any = None, keepdims: Any = NoValue, *, where: Any = NoValue) -> Any:
-    return reduce(np.logical_and, a, axis, bool, out, keepdims, NoValue, where)
+@implements(np.cumprod, kind="parallel")
+def cumprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
+    return _flat_or_along(np.multiply, a, axis, dtype, out)
 
 
-# A number of Python's before NumPy 2.3, then one of NumPy's.
-_Total = type(np.count_nonzero(()))
-
-
-@implements(np.count_nonzero, kind="composed")
-def count_nonzero(a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
+def _flat_or_along(ufunc: np.ufunc, a: Any, axis: Any, dtype: Any, out: Any) -> Any:
     a = as_handle(a)
-    if a.dtype.names is not None and (axis is not None or keepdims):
-        np.zeros(1, a.dtype).astype(bool)  # NumPy's error: only when it counts all it takes records
-    found = engine.reduction(np.add, truth(a), axis, np.intp, None, keepdims=keepdims)
-    return _Total(found) if axis is None and not keepdims else found
+    if axis is None or a.ndim == 0:  # unlike `accumulate`, NumPy's functions take a 0-d array for one of one axis
+        return scan(ufunc, np.ravel(a), 0 if axis is None else axis, dtype, out)
+    return scan(ufunc, a, axis, dtype, out)
 
 
-@implements(np.ptp, kind="composed")
-def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: Any = NoValue) -> Any:
-    largest = reduce(np.maximum, a, axis, None, out, keepdims, NoValue, NoValue)
-    smallest = reduce(np.minimum, a, axis, None, None, keepdims, NoValue, NoValue)
-    return np.subtract(largest, smallest, out)
+_cross = numpy_source(np.cross)
 
 
-@implements(np.lcm, method="reduce", kind="reduction")
-def lcm_reduce(
-    array: Any,
-    axis: Any = 0,
-    dtype: Any = None,
-    out: Any = None,
-    keepdims: bool = False,
-    initial: Any = NoValue,
-    where: Any = True,
+@implements(np.cross, kind="composed")
+def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None) -> Any:
+    a, b = as_handle(a), as_handle(b)
+    if a.ndim == b.ndim == 1 and all(k in (-1, 0, None) for k in (axisa, axisb, axis)):
+        # As a row: NumPy's source asks for 0-d arrays in a way (`out=...`) that those who override it are not told.
+        return _cross(a[None], b[None])[0]
+    return _cross(a, b, axisa, axisb, axisc, axis)
+
+
+@implements(np.ediff1d, kind="composed")
+def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
+    ary = np.ravel(as_handle(ary))
+    pieces = []
+    for name, ends in (("to_begin", to_begin), ("to_end", to_end)):
+        if ends is None:
+            continue
+        ends = np.ravel(as_handle(ends))
+        if not np.can_cast(ends.dtype, ary.dtype, casting="same_kind"):
+            raise TypeError(f"dtype of `{name}` must be compatible with input `ary` under the `same_kind` rule.")
+        pieces.append((name, ends))
+    if not pieces:
+        return np.subtract(ary[1:], ary[:-1])
+    inner = np.subtract(ary[1:], ary[:-1], np.empty_like(ary[1:]))  # as NumPy, whose output has this dtype
+    parts = [e for n, e in pieces if n == "to_begin"] + [inner] + [e for n, e in pieces if n == "to_end"]
+    return np.concatenate(parts, dtype=ary.dtype)
+
+
+@implements(np.nanmin, kind="composed")
+def nanmin(
+    a: Any, axis: Any = None, out: Any = None, keepdims: Any = NoValue, initial: Any = NoValue, where: Any = NoValue
 ) -> Any:
-    """One axis only, to NumPy: all ranks say so, those without elements too."""
-    reason = why_not_reduced(np.lcm, array)
-    if reason is not None:
-        decline(reason)
-    np.lcm.reduce(np.ones((1,) * array.ndim, array.dtype), axis=axis)
-    return reduce(np.lcm, array, axis, dtype, out, keepdims, initial, where)
+    return _warned(reduce(np.fmin, a, axis, None, out, keepdims, initial, where))
+
+
+@implements(np.nanmax, kind="composed")
+def nanmax(
+    a: Any, axis: Any = None, out: Any = None, keepdims: Any = NoValue, initial: Any = NoValue, where: Any = NoValue
+) -> Any:
+    return _warned(reduce(np.fmax, a, axis, None, out, keepdims, initial, where))
+
+
+def _warned(result: Any) -> Any:
+    """NumPy's warning, if a NaN is left (collective: it needs the values)."""
+    if result.dtype.kind in "fcmM" and np.any(np.isnan(result)):
+        warn("All-NaN slice encountered", RuntimeWarning)
+    return result

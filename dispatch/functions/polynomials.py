@@ -1,4 +1,4 @@
-"""Polynomials: values and products. Coefficients are few, the points at which they are evaluated may be many."""
+"""Polynomials of few coefficients, evaluated at points which may be many."""
 
 from __future__ import annotations
 
@@ -7,10 +7,14 @@ from typing import Any
 import numpy as np
 from numpy.polynomial import polynomial
 
-from numpy_dist.dispatch.core.registry import decline, implements
-from numpy_dist.dispatch.functions.statistics_histograms import few
+from numpy_dist.dispatch.core.registry import declare, decline, implements
 from numpy_dist.dispatch.patterns.arguments import as_handle
 from numpy_dist.dispatch.patterns.numpy_source import adopt
+from numpy_dist.dispatch.patterns.replicate import few
+
+adopt(__name__, np.polyadd, np.polyder, np.polyint, np.polysub, np.polyval)
+declare(np.polydiv, kind="gathered", reason="each coefficient follows from the one before", source=__name__)
+declare(np.poly, np.roots, kind="gathered", reason="it needs the eigenvalues of a single matrix", source=__name__)
 
 
 def _inverse(matrix: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Sets: the different values of arrays, and what is made of them."""
+"""Set routines: the different values of arrays, and what is made of them."""
 
 from __future__ import annotations
 
@@ -11,11 +11,13 @@ import numpy as np
 from numpy_dist import engine
 from numpy_dist.dispatch.core import fallback
 from numpy_dist.dispatch.core.registry import decline, implements
-from numpy_dist.dispatch.functions import statistics_histograms as counting
-from numpy_dist.dispatch.functions.ordering import ascending_layout, cut_at, first_position, ordered_parts, sorted_part
-from numpy_dist.dispatch.functions.statistics_histograms import known
-from numpy_dist.dispatch.patterns.arguments import as_handle, blocks, metadata
+from numpy_dist.dispatch.patterns import replicate
+from numpy_dist.dispatch.patterns.arguments import as_handle, metadata
+from numpy_dist.dispatch.patterns.blocks import blocks
 from numpy_dist.dispatch.patterns.numpy_source import adopt, warn
+from numpy_dist.dispatch.patterns.replicate import known
+from numpy_dist.dispatch.patterns.search import routed
+from numpy_dist.dispatch.patterns.sort import ascending_layout, cut_at, first_position, ordered_parts, sorted_part
 from numpy_dist.layout.layout import Layout
 from numpy_dist.parallel import key_sort, runs
 from numpy_dist.parallel.picking import put
@@ -156,9 +158,9 @@ def _is_in(
         _check_range(test_elements)
         # Nobody has a table of more than six times its elements (NumPy's own limit), unless sorted ones were inexact.
         kind = None if np.result_type(element.dtype, metadata(test_elements).dtype).kind in "iub" else kind
-    many = engine.is_sharded(test_elements) and test_elements.nbytes > counting.most_known()
+    many = engine.is_sharded(test_elements) and test_elements.nbytes > replicate.most_known()
     if many and kind != "table" and element.dtype.kind != "V":
-        found = counting.contained(element, test_elements)
+        found = contained(element, test_elements)
         return np.logical_not(found) if invert else found
     layout = engine.layout_of(element) or engine.default_layout(tuple(element.shape))
     sharded = engine.is_sharded(element)
@@ -170,7 +172,7 @@ def _is_in(
         made = np.isin(block, tests, not sharded and assume_unique, invert, kind=kind)
         return engine.from_local(made, layout) if sharded else engine.wrap(made)
     made, flat = np.zeros(block.shape, bool), np.ravel(test_elements)
-    step = max(counting.most_known() // flat.dtype.itemsize, 1)
+    step = max(replicate.most_known() // flat.dtype.itemsize, 1)
     for start in range(0, flat.size, step):  # no rank has all of them at a time
         made |= np.isin(block, known(flat[start : start + step], np.isin, _TESTS, chosen=True), kind=kind)
     made = ~made if invert else made
@@ -218,3 +220,17 @@ if hasattr(np, "in1d"):  # until NumPy 2.3
     def in1d(ar1: Any, ar2: Any, assume_unique: bool = False, invert: bool = False, *, kind: Any = None) -> Any:
         warn("`in1d` is deprecated. Use `np.isin` instead.", DeprecationWarning)
         return np.ravel(_is_in(np.ravel(as_handle(ar1)), ar2, assume_unique, invert, kind=kind))
+
+
+def contained(values: Any, tests: Any) -> Any:
+    """Which of `values` are among `tests`, many sharded ones (collective: a sort, and what is sought is sent there)."""
+    kind = np.result_type(values.dtype, tests.dtype)
+
+    def answer(sought: np.ndarray, held: np.ndarray, low: int) -> np.ndarray:
+        place = np.searchsorted(held, sought)
+        inside = place < held.size
+        inside[inside] = held[place[inside]] == sought[inside]
+        return inside
+
+    tests = np.sort(np.ravel(np.astype(tests, kind, copy=False)))
+    return routed(tests, np.astype(values, kind, copy=False), "left", answer, np.dtype(bool))

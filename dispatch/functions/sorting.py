@@ -1,4 +1,8 @@
-"""Sorting, searching and counting: positions of extremes, selection by a condition."""
+"""Sorting, searching and counting.
+
+Rows along an axis are sorted and searched by NumPy, whole on each rank (`patterns.axis_local`); a single line that is
+cut between the ranks by a sample sort (`patterns.sort`).
+"""
 
 from __future__ import annotations
 
@@ -8,11 +12,153 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
 from numpy_dist import engine
-from numpy_dist.dispatch.core.registry import decline, implements
-from numpy_dist.dispatch.patterns.arguments import NoValue, as_handle, blocks, everywhere, metadata
-from numpy_dist.ir.ops import SELECT
+from numpy_dist.backends.library import compute
+from numpy_dist.dispatch.core.registry import Outlook, decline, implements
+from numpy_dist.dispatch.patterns.arguments import NoValue, as_handle, metadata, truth, truth_of, values_of
+from numpy_dist.dispatch.patterns.axis_local import along, long_rows, row_by_row
+from numpy_dist.dispatch.patterns.blocks import blocks, exact_layout, map_elements
+from numpy_dist.dispatch.patterns.fold import folded, own_blocks
+from numpy_dist.dispatch.patterns.numpy_source import adopt
+from numpy_dist.dispatch.patterns.replicate import everywhere, known, most_known, outlook_of_known
+from numpy_dist.dispatch.patterns.search import routed
+from numpy_dist.dispatch.patterns.select import boolean_getitem
+from numpy_dist.dispatch.patterns.sort import argsort_line, lexsort_line, sort_line
+from numpy_dist.dispatch.patterns.take import integer_getitem
+from numpy_dist.ir.rules import copy_axes
 from numpy_dist.layout.layout import Layout
 from numpy_dist.parallel.arg_reductions import arg_reduce_all, arg_reduce_axis
+
+adopt(__name__, np.flatnonzero, np.nanargmin, np.nanargmax)
+if hasattr(np, "msort"):
+    adopt(__name__, np.msort)
+
+
+@implements(np.sort, kind="parallel", varies=("descending",))
+def sort(
+    a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None, descending: Any = NoValue
+) -> Any:
+    """Collective where the axis is cut: a redistribution, or the exchange of a sample sort for a single axis."""
+    options = _options(kind, order, stable, descending)
+    a, axis = _arguments(np.sort, a, axis, options)
+    if a.ndim == 1:
+        return sort_line(a, options)
+    memory = copy_axes("K", a._array)
+    if memory is None:
+        return _sorted_rows(a, axis, options)
+    # The result has, as in NumPy, the operand's memory order.
+    rows = _sorted_rows(a.transpose(memory), memory.index(axis), options)
+    return engine.as_made(rows.transpose(np.argsort(memory).tolist()))
+
+
+def _sorted_rows(a: Any, axis: int, options: dict[str, Any]) -> Any:
+    if long_rows(a, axis):
+        return row_by_row(lambda row: sort_line(row, options), a, axis)
+    values_only = not {"descending", "order"} & options.keys()  # then all ways of sorting give the same
+
+    def sort_rows(block: Any) -> Any:
+        return compute("sort", lambda rows: np.sort(rows, axis, **options), block, axis=axis)
+
+    return along(sort_rows, a, axis, keepdims=True, library=values_only)
+
+
+@implements(np.argsort, kind="parallel", varies=("descending",))
+def argsort(
+    a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None, descending: Any = NoValue
+) -> Any:
+    """As `sort`. Always stable along a single axis."""
+    options = _options(kind, order, stable, descending)
+    a, axis = _arguments(np.argsort, a, axis, options)
+    if a.ndim == 1:
+        return argsort_line(a, options)
+    if long_rows(a, axis):
+        return row_by_row(lambda row: argsort_line(row, options), a, axis)
+
+    def sort_rows(block: Any) -> Any:
+        return compute("argsort", lambda rows: np.argsort(rows, axis, **options), block, axis=axis)
+
+    return along(sort_rows, a, axis, keepdims=True, library=not {"descending", "order"} & options.keys())
+
+
+def _options(kind: Any, order: Any, stable: Any, descending: Any) -> dict[str, Any]:
+    """The options that were given."""
+    found = {"kind": kind, "order": order, "stable": stable}
+    if descending is not NoValue and descending:  # since NumPy 2.5
+        found["descending"] = True
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _arguments(function: Any, a: Any, axis: Any, options: dict[str, Any]) -> tuple[Any, int]:
+    """The array and the axis; NumPy's errors for what does not fit."""
+    a = as_handle(a)
+    function(np.zeros(tuple(min(n, 1) for n in a.shape), a.dtype), axis, **options)
+    if not engine.shardable(a.dtype):
+        decline(f"sorting of dtype {a.dtype}")
+    if "descending" in options and a.dtype.kind in "cV":
+        decline(f"sorting of dtype {a.dtype} in descending order")
+    if axis is None or a.ndim == 0:
+        a, axis = np.ravel(a), 0
+    return a, normalize_axis_index(axis, a.ndim)
+
+
+@implements(np.lexsort, kind="parallel")
+def lexsort(keys: Any, axis: int = -1) -> Any:
+    """Collective where the axis is cut: a redistribution, or one sample sort by all keys for a single axis."""
+    # An array is not iterated over: its rows are views.
+    columns = [as_handle(key) for key in ([keys[row] for row in range(len(keys))] if engine.is_handle(keys) else keys)]
+    few = tuple(np.zeros(tuple(min(n, 2) for n in key.shape), key.dtype) for key in columns)
+    np.lexsort(few, axis)  # NumPy's errors
+    if len({tuple(key.shape) for key in columns}) > 1:
+        raise ValueError("all keys need to be the same shape")
+    if not all(engine.shardable(key.dtype) for key in columns):
+        decline("keys that are Python objects or of variable width")
+    if not columns[0].ndim:
+        return np.lexsort(few)
+    axis = normalize_axis_index(axis, columns[0].ndim)
+    if columns[0].ndim == 1:
+        return lexsort_line(*columns)
+    first, *beside = columns
+    if long_rows(first, axis):
+        return row_by_row(lexsort_line, first, axis, beside)
+    return along(lambda *parts: np.lexsort(parts, axis), first, axis, keepdims=True, beside=beside)
+
+
+@implements(np.sort_complex, kind="composed")
+def sort_complex(a: Any) -> Any:
+    """As `sort`."""
+    found = np.sort(as_handle(a))
+    return np.astype(found, np.sort_complex(np.zeros(0, found.dtype)).dtype, copy=False)
+
+
+@implements(np.partition, kind="composed")
+def partition(a: Any, kth: Any, axis: Any = -1, kind: str = "introselect", order: Any = None) -> Any:
+    """A sorted array is one that is partitioned, at any place."""
+    _check_places(np.partition, a, kth, axis, kind, order)
+    return np.sort(a, axis=axis, order=order)
+
+
+@implements(np.argpartition, kind="composed")
+def argpartition(a: Any, kth: Any, axis: Any = -1, kind: str = "introselect", order: Any = None) -> Any:
+    """As `partition`."""
+    _check_places(np.argpartition, a, kth, axis, kind, order)
+    return np.argsort(a, axis=axis, order=order)
+
+
+def _check_places(function: Any, a: Any, kth: Any, axis: Any, kind: str, order: Any) -> None:
+    """NumPy's errors, which depend on the shape and the places."""
+    places = everywhere(kth, function, "every rank looks at the places") if engine.is_handle(kth) else np.asarray(kth)
+    if axis is None or not a.ndim and function is np.argpartition:
+        shape: tuple[int, ...] = (a.size,)
+    else:
+        normalize_axis_index(axis, a.ndim)
+        shape = tuple(n if i == axis % a.ndim else min(n, 1) for i, n in enumerate(a.shape))
+    few = np.zeros((1,) * len(shape), metadata(a).dtype)
+    function(few, np.zeros(places.shape, places.dtype), axis or 0, kind, order)
+    if not a.size:  # NumPy looks at no place
+        return
+    length = shape[0 if len(shape) == 1 or axis is None else axis]
+    for place in places.ravel():
+        if not -length <= place < length:
+            raise ValueError(f"kth(={place + length if place < 0 else place}) out of bounds ({length})")
 
 
 @implements(np.argmax, kind="parallel")
@@ -89,30 +235,72 @@ def _along_axis(choose: Any, a: Any, axis: int) -> Any:
     return engine.from_local(arg_reduce_axis(choose, block, layout, axis, result, engine.runtime().comm), result)
 
 
-@implements(np.where, kind="native", varies=("x", "y"))  # None is an object like others to NumPy's
-def where(condition: Any, x: Any = NoValue, y: Any = NoValue, /) -> Any:
-    if x is NoValue and y is NoValue:
-        return np.nonzero(as_handle(condition))
-    if x is NoValue or y is NoValue:
-        raise ValueError("either both or neither of x and y should be given")
-    # Python's numbers are weak in the dtype of the result (NEP 50); a text would be taken for the name of a dtype.
-    dtype = np.result_type(*(v if type(v) in _WEAK else metadata(v).dtype for v in (x, y)))
-    if dtype.hasobject:
-        decline("arrays of Python objects")
-    condition = condition if engine.is_handle(condition) else np.asarray(condition).astype(bool)
-    if dtype.kind in "iu" and (type(x) is int or type(y) is int):
-        # Since 2.5 NumPy refuses integers that do not fit.
-        np.where(np.empty(0, bool), *(v if type(v) is int else np.empty(0, dtype) for v in (x, y)))
-    found = engine.elementwise(SELECT, [_chosen(condition), *(_chosen(v, dtype) for v in (x, y))], result_dtype=dtype)
-    return found if engine.is_handle(found) else engine.wrap(np.asarray(found))  # an array also without axes
+@implements(np.argwhere, kind="composed")
+def argwhere(a: Any) -> Any:
+    if a.ndim == 0:
+        return argwhere(np.atleast_1d(a))[:, :0]
+    return np.transpose(np.stack(np.nonzero(a)))
 
 
-_WEAK = (int, float, complex)
-_LARGEST = {char: float(np.finfo(char).max) for char in "efF"}
+@implements(np.extract, kind="composed")
+def extract(condition: Any, arr: Any) -> Any:
+    condition, arr = np.ravel(truth_of(condition)), np.ravel(as_handle(arr))
+    if condition.shape != arr.shape:
+        return np.take(arr, np.nonzero(condition)[0])
+    return boolean_getitem(arr, condition)
 
 
-def _chosen(value: Any, dtype: np.dtype | None = None) -> Any:
-    """An array, or a scalar that knows its dtype; Python's numbers may overflow in that of the result."""
-    if type(value) in _WEAK and dtype is not None and not abs(value) <= _LARGEST.get(dtype.char, np.inf):
-        return engine.narrowed(value, dtype)
-    return value if engine.is_handle(value) else np.asarray(value)[()]
+def _outlook_of_search(a: Any, v: Any, side: Any = "left", sorter: Any = None) -> Outlook:
+    return outlook_of_known(v) if engine.is_sharded(a) else Outlook("parallel", "nothing is communicated")
+
+
+@implements(np.searchsorted, kind="parallel", outlook=_outlook_of_search)
+def searchsorted(a: Any, v: Any, side: Any = "left", sorter: Any = None) -> Any:
+    """Collective where `a` is sharded: positions in all shards are added up; many values are sent where they belong."""
+    if sorter is not None:
+        a = _by_sorter(as_handle(a), as_handle(sorter), side)
+    if not engine.is_sharded(a):
+        held, v = values_of(a), as_handle(v)
+        _raise_alike(held, v, side)
+        return map_elements(lambda block: np.searchsorted(held, block, side), v)
+    v = values_of(v) if not engine.is_sharded(v) else v
+    _raise_alike(a, v, side)
+    if engine.is_sharded(v) and v.nbytes > most_known():
+        kind = np.result_type(a.dtype, v.dtype)  # what NumPy compares in
+        points = np.astype(a, kind, copy=False)
+        sought = np.astype(v, kind, copy=False)
+        return routed(points, sought, side, lambda q, held, low: low + np.searchsorted(held, q, side), np.intp)
+    layout = exact_layout(a)
+    (held, _), owner = own_blocks(layout, a, None)
+    sought = known(v, np.searchsorted, "values to be found", chosen=True)
+    found = folded(np.searchsorted(held, np.atleast_1d(sought), side), layout, owner)
+    return found if v.ndim else found[0]
+
+
+def _raise_alike(a: Any, v: Any, side: Any) -> None:
+    """NumPy's errors, on all ranks alike: one without elements would meet none where they cannot be compared."""
+    np.searchsorted(np.zeros((min(1, a.size),) * a.ndim, a.dtype), np.zeros(min(1, v.size), v.dtype), side)
+
+
+def _by_sorter(a: Any, sorter: Any, side: Any) -> Any:
+    """The array in the order that a sorter gives (collective); NumPy's errors."""
+    few = [np.zeros(tuple(min(n, 1) for n in x.shape), x.dtype) for x in (a, sorter)]
+    np.searchsorted(few[0], np.zeros(0, a.dtype), side, few[1])
+    if sorter.shape != a.shape:
+        raise ValueError("sorter.size must equal a.size")
+    if np.any((sorter < 0) | (sorter >= a.size)):  # NumPy finds those only that it meets
+        raise ValueError("Sorter index out of range.")
+    return integer_getitem(a, (sorter,))
+
+
+# A number of Python's before NumPy 2.3, then one of NumPy's.
+_Total = type(np.count_nonzero(()))
+
+
+@implements(np.count_nonzero, kind="composed")
+def count_nonzero(a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
+    a = as_handle(a)
+    if a.dtype.names is not None and (axis is not None or keepdims):
+        np.zeros(1, a.dtype).astype(bool)  # NumPy's error: only when it counts all it takes records
+    found = engine.reduction(np.add, truth(a), axis, np.intp, None, keepdims=keepdims)
+    return _Total(found) if axis is None and not keepdims else found

@@ -1,4 +1,4 @@
-"""Averages and variances, computed as NumPy's own ``_methods.py`` does, over sums of the engine."""
+"""Statistics of sums: averages and variances, as NumPy's own ``_methods.py`` computes them, and correlation."""
 
 from __future__ import annotations
 
@@ -10,7 +10,12 @@ from numpy_dist import engine
 from numpy_dist.dispatch.core.registry import implements
 from numpy_dist.dispatch.core.signatures import NUMPY_VERSION
 from numpy_dist.dispatch.patterns.arguments import NoValue, as_handle
+from numpy_dist.dispatch.patterns.convolution import checked_sequences, sliding_sums
 from numpy_dist.dispatch.patterns.numpy_source import adopt, numpy_source, warn
+from numpy_dist.dispatch.patterns.reduce import reduce
+
+adopt(__name__, np.nanmean, np.nanvar, np.nanstd)
+
 
 EMPTY = "Mean of empty slice" if NUMPY_VERSION >= (2, 4) else "Mean of empty slice."
 
@@ -164,3 +169,21 @@ def cov(
     fweights, aweights = (None if x is None else as_handle(x) for x in (fweights, aweights))
     found = _cov(m, y, rowvar, bias, ddof, fweights, aweights, dtype=dtype)
     return as_handle(found) if isinstance(found, np.ndarray) else found  # of no variables
+
+
+@implements(np.correlate, kind="parallel")
+def correlate(a: Any, v: Any, mode: Any = "valid") -> Any:
+    """Collective, as `convolve`."""
+    a, v = checked_sequences(np.correlate, a, v, mode)
+    v = np.conjugate(v) if v.dtype.kind == "c" else v
+    # NumPy slides the shorter one along the longer one, too, and turns the result round if that is the first.
+    if a.size >= v.size:
+        return sliding_sums(a, v[::-1], np.correlate, mode)
+    return sliding_sums(v, a[::-1], np.correlate, mode)[::-1].copy()
+
+
+@implements(np.ptp, kind="composed")
+def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: Any = NoValue) -> Any:
+    largest = reduce(np.maximum, a, axis, None, out, keepdims, NoValue, NoValue)
+    smallest = reduce(np.minimum, a, axis, None, None, keepdims, NoValue, NoValue)
+    return np.subtract(largest, smallest, out)

@@ -1,25 +1,23 @@
-"""Counting: how many elements have a value or lie between two, and where values belong in a sorted array."""
+"""Statistics by counting: how many elements have a value or lie between two."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import operator
 from typing import Any
 
 import numpy as np
 
 from numpy_dist import engine
-from numpy_dist.dispatch.core import policy
-from numpy_dist.dispatch.core.keys import name_of
-from numpy_dist.dispatch.core.registry import Outlook, decline, implements
-from numpy_dist.dispatch.functions.picking import integer_getitem
-from numpy_dist.dispatch.patterns.arguments import as_handle, blocks, values_of
+from numpy_dist.dispatch.core.operands import as_operand
+from numpy_dist.dispatch.core.registry import implements
+from numpy_dist.dispatch.patterns.arguments import as_handle
+from numpy_dist.dispatch.patterns.blocks import blocks, exact_layout
+from numpy_dist.dispatch.patterns.fold import folded, own_blocks
 from numpy_dist.dispatch.patterns.numpy_source import adopt, numpy_source
-from numpy_dist.layout.layout import Cut, Layout
+from numpy_dist.dispatch.patterns.replicate import known
+from numpy_dist.layout.layout import Layout
 from numpy_dist.parallel.bins import can_count, count, occurrences
-from numpy_dist.parallel.combine import fold
 from numpy_dist.parallel.extremes import extremes
-from numpy_dist.parallel.request_reply import ask
-from numpy_dist.settings import config
 
 
 def _direction(bins: Any) -> int:
@@ -36,27 +34,6 @@ adopt(__name__, np.digitize, _monotonicity=_direction)
 _bin_edges: Any = numpy_source(np.histogram_bin_edges)
 _ravelled: Any = _bin_edges.__globals__["_ravel_and_check_weights"]
 
-# What has to be known to every rank (values that are looked for, points between which others lie) has at most so many
-# bytes.
-MOST_KNOWN = 1 << 24
-
-
-def most_known() -> int:
-    """From how many bytes on what other ranks have is asked for, rather than known to all.
-
-    That is slower for fewer; with ``FALLBACK="error"`` it is done wherever a replication is not native.
-    """
-    return min(MOST_KNOWN, policy.most_native()) if config.FALLBACK == "error" else MOST_KNOWN
-
-
-def outlook_of_known(*arrays: Any) -> Outlook:
-    """The outlook of a function that has these arrays brought to every rank, or asked for if they are too many."""
-    needed = [x for x in arrays if engine.is_sharded(x)] if engine.runtime().size > 1 else []
-    nbytes = sum(x.nbytes for x in needed)
-    if any(x.nbytes > most_known() for x in needed):
-        return Outlook("parallel", "communicated: what is sought is sent to the ranks that hold its place in the order")
-    return Outlook("parallel", f"communicated: {policy.format_bytes(nbytes)} come to every rank", nbytes)
-
 
 @implements(np.bincount, kind="parallel")
 def bincount(x: Any, /, weights: Any = None, minlength: Any = 0) -> Any:
@@ -65,7 +42,7 @@ def bincount(x: Any, /, weights: Any = None, minlength: Any = 0) -> Any:
     weights, given = (None, None) if weights is None or not x.size else _weights(weights)  # of nothing NumPy needs none
     one: Any = np.zeros((1,) * x.ndim, x.dtype)
     np.bincount(one, minlength=minlength)  # NumPy's errors for what is wrong with any values
-    layout = _layout(x)
+    layout = exact_layout(x)
     fits = weights is not None and weights.shape == x.shape and np.can_cast(weights.dtype, float)
     (counted, heavy), owner = own_blocks(layout, x, weights if fits else None)
     found, high, negative = occurrences(counted, heavy, most := _most_counts(x.nbytes))
@@ -126,7 +103,7 @@ def histogram(a: Any, bins: Any = 10, range: Any = None, density: Any = None, we
     simple = range is None and np.ndim(bins) == 0 and not isinstance(bins, str) and a.dtype.kind in "iuf" and a.size
     found = None if simple else histogram_bin_edges(a, bins, range, weights)
     edges = None if found is None else known(found, np.histogram, "the edges of the bins")
-    layout = _layout(a)
+    layout = exact_layout(a)
     (counted, heavy), owner = own_blocks(layout, a, weights)
     if edges is None:
         edges = np.histogram_bin_edges(np.array(extremes(counted, engine.runtime().comm), a.dtype), bins)
@@ -144,191 +121,53 @@ def histogram(a: Any, bins: Any = 10, range: Any = None, density: Any = None, we
     return total, engine.wrap(edges) if found is None else found
 
 
-def _outlook_of_search(a: Any, v: Any, side: Any = "left", sorter: Any = None) -> Outlook:
-    return outlook_of_known(v) if engine.is_sharded(a) else Outlook("parallel", "nothing is communicated")
+_range = range  # a parameter has this name, too
+_source: Any = numpy_source(np.histogramdd)
+_outer_edges: Any = _source.__globals__["_get_outer_edges"]
 
 
-@implements(np.searchsorted, kind="parallel", outlook=_outlook_of_search)
-def searchsorted(a: Any, v: Any, side: Any = "left", sorter: Any = None) -> Any:
-    """Collective where `a` is sharded: positions in all shards are added up; many values are sent where they belong."""
-    if sorter is not None:
-        a = _by_sorter(as_handle(a), as_handle(sorter), side)
-    if not engine.is_sharded(a):
-        held, v = values_of(a), as_handle(v)
-        _raise_alike(held, v, side)
-        return _mapped(lambda block: np.searchsorted(held, block, side), v)
-    v = values_of(v) if not engine.is_sharded(v) else v
-    _raise_alike(a, v, side)
-    if engine.is_sharded(v) and v.nbytes > most_known():
-        kind = np.result_type(a.dtype, v.dtype)  # what NumPy compares in
-        points = np.astype(a, kind, copy=False)
-        sought = np.astype(v, kind, copy=False)
-        return _routed(points, sought, side, lambda q, held, low: low + np.searchsorted(held, q, side), np.intp)
-    layout = _layout(a)
-    (held, _), owner = own_blocks(layout, a, None)
-    sought = known(v, np.searchsorted, "values to be found", chosen=True)
-    found = folded(np.searchsorted(held, np.atleast_1d(sought), side), layout, owner)
-    return found if v.ndim else found[0]
+@implements(np.histogramdd, kind="parallel")
+def histogramdd(sample: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None) -> Any:
+    """Collective: the extremes of each dimension, and one message from each rank to each owner of the counts."""
+    if getattr(sample, "ndim", 0) != 2:  # a sequence of columns
+        sample = np.transpose(np.atleast_2d(as_operand(sample)))
+    sample = as_handle(sample)
+    weights = None if weights is None else as_handle(weights)
+    depth = sample.shape[1]
+    scalar = not hasattr(bins, "__len__")
+    if not scalar:
+        bins = [known(x, np.histogramdd, "edges of the bins") if engine.is_handle(x) else x for x in bins]
+    none: Any = None if weights is None else np.zeros((0,) * weights.ndim, weights.dtype)
+    edges: Any = np.histogramdd(np.zeros((0, depth)), bins, range, None, none)[1]  # NumPy's errors
+    if weights is not None and tuple(weights.shape) != sample.shape[:1]:
+        np.bincount(np.zeros(2, int), np.zeros(1))  # NumPy's error
+    for k, each in enumerate([bins] * depth if scalar else bins):
+        if np.ndim(each) == 0:
+            low, high = _outer_edges(sample[:, k], None if range is None else range[k])
+            edges[k] = np.linspace(low, high, operator.index(each) + 1)
+    counts, layout = _counts(sample, edges, weights)
+    total = folded(counts, layout, [layout.primary(rank) for rank in _range(layout.size)])
+    if density:  # as NumPy's source
+        whole = total.sum()
+        for k, each in enumerate(edges):
+            total = total / np.diff(each).reshape([-1 if j == k else 1 for j in _range(depth)])
+        total /= whole
+    return total, [engine.wrap(each) for each in edges]
 
 
-def _raise_alike(a: Any, v: Any, side: Any) -> None:
-    """NumPy's errors, on all ranks alike: one without elements would meet none where they cannot be compared."""
-    np.searchsorted(np.zeros((min(1, a.size),) * a.ndim, a.dtype), np.zeros(min(1, v.size), v.dtype), side)
+def _counts(sample: Any, edges: list[Any], weights: Any) -> tuple[np.ndarray, Layout]:
+    """What this rank's rows add to the counts, and how the rows are divided."""
+    layout = engine.layout_of(sample) if engine.is_sharded(sample) else None
+    if layout is None or any(layout.cut_axes):
+        layout = engine.default_layout(tuple(sample.shape), split=0)
+    its = layout.drop_axes([1])
+    arrays = [(engine.aligned(sample, layout), layout)]
+    arrays += [] if weights is None else [(engine.aligned(weights, its), its)]
+    found: list[Any] = list(blocks(*arrays))
+    if not layout.primary(engine.runtime().rank):  # copies, which another rank counts
+        found = [np.zeros((0, *sample.shape[1:]), sample.dtype), *(each[:0] for each in found[1:])]
+    made = np.histogramdd(found[0], edges, weights=found[1] if found[1:] else None)[0]
+    return np.ascontiguousarray(made), its
 
 
-def _by_sorter(a: Any, sorter: Any, side: Any) -> Any:
-    """The array in the order that a sorter gives (collective); NumPy's errors."""
-    few = [np.zeros(tuple(min(n, 1) for n in x.shape), x.dtype) for x in (a, sorter)]
-    np.searchsorted(few[0], np.zeros(0, a.dtype), side, few[1])
-    if sorter.shape != a.shape:
-        raise ValueError("sorter.size must equal a.size")
-    if np.any((sorter < 0) | (sorter >= a.size)):  # NumPy finds those only that it meets
-        raise ValueError("Sorter index out of range.")
-    return integer_getitem(a, (sorter,))
-
-
-def _outlook_of_points(
-    x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None
-) -> Outlook:
-    return outlook_of_known(xp, fp)
-
-
-@implements(np.interp, kind="parallel", outlook=_outlook_of_points)
-def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Any:
-    """Collective where the points are sharded: all ranks get them, or what is sought goes to them if they are many."""
-    if any(engine.is_sharded(each) and each.nbytes > most_known() for each in (xp, fp)):
-        return _interp_routed(as_handle(x), as_handle(xp), as_handle(fp), left, right, period)
-    points, values = (known(each, np.interp, "points of the function", chosen=True) for each in (xp, fp))
-    np.interp(np.zeros(0), points, values, left, right, period)  # NumPy's errors
-    if not engine.is_handle(x):
-        return engine.wrap(np.interp(x, points, values, left, right, period))
-    return _mapped(lambda block: np.interp(block, points, values, left, right, period), x)
-
-
-def _interp_routed(x: Any, xp: Any, fp: Any, left: Any, right: Any, period: Any) -> Any:
-    """Each element goes to the rank that has the points on both sides of it, where NumPy interpolates."""
-    if xp.ndim != 1 or xp.shape != fp.shape or not xp.size:
-        engine.numpy_error(np.interp, (x, xp, fp, left, right, period))
-    kind = np.interp(np.zeros(0), np.zeros(1), np.zeros(1, fp.dtype), left, right, period).dtype  # NumPy's errors
-    x, xp, fp = np.astype(x, float), np.astype(xp, float), np.astype(fp, kind)
-    if period is not None:  # as NumPy's source
-        period, left, right = abs(period), None, None
-        x, xp = x % period, xp % period
-        order = np.argsort(xp)
-        xp, fp = xp[order], fp[order]
-        xp = np.concatenate((xp[-1:] - period, xp, xp[:1] + period))
-        fp = np.concatenate((fp[-1:], fp, fp[:1]))
-    layout = sequence_layout(xp)
-    points, values = blocks((engine.aligned(xp, layout), layout), (engine.aligned(fp, layout), layout))
-    comm = engine.runtime().comm
-    firsts = comm.allgather((points[0], values[0]) if points.size else None)
-    following = [pair for pair in firsts[comm.rank + 1 :] if pair is not None][:1]
-    points = np.concatenate([points, [first for first, _ in following]])
-    values = np.concatenate([values, [first for _, first in following]]).astype(kind, copy=False)
-    holders = np.array([rank for rank, pair in enumerate(firsts) if pair is not None])
-    starts = np.array([pair[0] for pair in firsts if pair is not None])
-
-    def answer(sought: np.ndarray) -> np.ndarray:
-        return np.interp(sought, points, values, left, right) if sought.size else np.empty(0, kind)
-
-    its = _layout(x)
-    (block,) = blocks((engine.aligned(x, its), its))
-    owners = holders[np.maximum(np.searchsorted(starts, block.reshape(-1), "right") - 1, 0)]
-    return engine.from_local(ask(block.reshape(-1), owners, answer, kind, comm).reshape(block.shape), its)
-
-
-def contained(values: Any, tests: Any) -> Any:
-    """Which of `values` are among `tests`, many sharded ones (collective: a sort, and what is sought is sent there)."""
-    kind = np.result_type(values.dtype, tests.dtype)
-
-    def answer(sought: np.ndarray, held: np.ndarray, low: int) -> np.ndarray:
-        place = np.searchsorted(held, sought)
-        inside = place < held.size
-        inside[inside] = held[place[inside]] == sought[inside]
-        return inside
-
-    tests = np.sort(np.ravel(np.astype(tests, kind, copy=False)))
-    return _routed(tests, np.astype(values, kind, copy=False), "left", answer, np.dtype(bool))
-
-
-def _routed(ordered: Any, sought: Any, side: Any, answer: Any, dtype: Any) -> Any:
-    """``answer(sought, held, low)`` of the rank that holds, from index `low`, where in order each sought value belongs.
-
-    A rank gets as many values as belong to its part.
-    """
-    layout, its = sequence_layout(ordered), _layout(sought)
-    held, block = blocks((engine.aligned(ordered, layout), layout), (engine.aligned(sought, its), its))
-    comm = engine.runtime().comm
-    box = layout.box(comm.rank)
-    ends = comm.allgather(held[-1] if held.size else None)
-    holders = np.array([rank for rank, end in enumerate(ends) if end is not None], int)
-    if not holders.size:
-        return engine.from_local(np.zeros(block.shape, dtype), its)
-    places = np.searchsorted(np.array([end for end in ends if end is not None]), block.reshape(-1), side)
-    owners = holders[np.minimum(places, holders.size - 1)]
-    found = ask(block.reshape(-1), owners, lambda q: answer(q, held, 0 if box is None else box[0][0]), dtype, comm)
-    return engine.from_local(found.reshape(block.shape), its)
-
-
-def sequence_layout(x: Any) -> Layout:
-    """The layout of a sequence that is cut between all ranks, in their order."""
-    layout = engine.layout_of(x) if engine.is_sharded(x) else None
-    if layout is not None and len(layout.dims) == 1 and isinstance(layout.dims[0], Cut) and not layout.dims[0].descends:
-        return layout
-    return engine.default_layout((x.size,), split=0)
-
-
-def known(points: Any, function: Callable[..., Any], what: str, chosen: bool = False) -> Any:
-    """Values that all ranks know from here on, as an ndarray (collective where they are sharded).
-
-    NumPy's `function`, what they are, and whether the caller had a choice (`policy.replicate`), are for the user.
-    """
-    if not engine.is_sharded(points):
-        return values_of(points)
-    if points.nbytes > MOST_KNOWN:
-        decline("there are too many sharded values for every rank to have them")
-    policy.replicate(name_of(function), f"every rank needs the {what}", points.nbytes, chosen)
-    return few(points)
-
-
-def few(x: Any) -> np.ndarray:
-    """All of a small array on every rank: a result on the way, of which nobody is told (collective)."""
-    if not engine.is_sharded(x):
-        return values_of(x)
-    layout = engine.runtime().replicated_layout(tuple(x.shape))
-    return blocks((engine.copy(x, layout=layout), layout))[0]
-
-
-def _layout(x: Any) -> Layout:
-    found = engine.layout_of(x) if engine.is_sharded(x) else None
-    return engine.default_layout(tuple(x.shape)) if found is None else found
-
-
-def own_blocks(layout: Layout, x: Any, weights: Any) -> tuple[list[Any], list[bool]]:
-    """This rank's elements and their weights, none of copies that another rank counts; and which ranks have any."""
-    if any(each is not None and not engine.shardable(each.dtype) for each in (x, weights)):
-        decline("weights that are Python objects")
-    arrays = [(engine.aligned(each, layout), layout) for each in (x, weights) if each is not None]
-    found: list[Any] = [block.reshape(-1) for block in blocks(*arrays)]
-    owner = [layout.primary(rank) for rank in range(layout.size)]
-    if not owner[engine.runtime().rank]:
-        found = [block[:0] for block in found]
-    return (found if weights is not None else [*found, None]), owner
-
-
-def folded(part: np.ndarray, layout: Layout, owner: list[bool]) -> Any:
-    """The sum of the parts of all owners."""
-    runtime = engine.runtime()
-    large = engine.default_shard(part.nbytes)
-    result = engine.default_layout(part.shape) if large else runtime.replicated_layout(part.shape)
-    return engine.from_local(fold(np.add, part, owner, result, runtime.comm), result)
-
-
-def _mapped(function: Any, x: Any) -> Any:
-    """A function of elements, on each rank's own; a scalar of an array without axes, as NumPy's."""
-    if not engine.is_sharded(x):
-        return engine.wrap(function(engine.plain(x)))
-    layout = _layout(x)
-    (block,) = blocks((engine.aligned(x, layout), layout))
-    made = engine.from_local(np.asarray(function(block)), layout)
-    return made if made.ndim else made[()]
+adopt(__name__, np.histogram2d)

@@ -12,12 +12,13 @@ from numpy.lib import _function_base_impl, _nanfunctions_impl
 from numpy_dist import engine
 from numpy_dist.backends.library import library_of, on_host
 from numpy_dist.dispatch.core import outcome
-from numpy_dist.dispatch.functions.ordering import ordered
-from numpy_dist.dispatch.functions.picking import integer_getitem
-from numpy_dist.dispatch.functions.statistics_histograms import few
-from numpy_dist.dispatch.patterns.arguments import as_handle, blocks
+from numpy_dist.dispatch.patterns.arguments import as_handle
+from numpy_dist.dispatch.patterns.blocks import blocks
 from numpy_dist.dispatch.patterns.numpy_source import warn
+from numpy_dist.dispatch.patterns.replicate import few
 from numpy_dist.dispatch.patterns.select import boolean_getitem
+from numpy_dist.dispatch.patterns.sort import ordered
+from numpy_dist.dispatch.patterns.take import integer_getitem
 from numpy_dist.parallel.on_device import Ordered
 from numpy_dist.parallel.selection import Unordered, select_of
 

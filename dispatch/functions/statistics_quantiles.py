@@ -1,4 +1,4 @@
-"""Medians, percentiles and quantiles, with and without NaN.
+"""Statistics by order: medians, percentiles and quantiles, with and without NaN.
 
 What NumPy's own Python code does with arguments (probabilities, weights, several axes, `out`, `keepdims`) is done by
 that code; what is done here is the work on one axis, or on all elements.
@@ -13,11 +13,11 @@ import numpy as np
 from numpy_dist import engine
 from numpy_dist.dispatch.core import fallback
 from numpy_dist.dispatch.core.registry import decline, implements
-from numpy_dist.dispatch.functions.statistics_histograms import known
 from numpy_dist.dispatch.functions.statistics_quantile_formulas import MIXES_WEIGHTS, Median, Quantiles, Statistic
 from numpy_dist.dispatch.patterns.arguments import NoValue, as_handle
 from numpy_dist.dispatch.patterns.axis_local import along, long_rows
 from numpy_dist.dispatch.patterns.numpy_source import numpy_source
+from numpy_dist.dispatch.patterns.replicate import known
 from numpy_dist.ir import structure
 from numpy_dist.ir.rules import memory_axes
 

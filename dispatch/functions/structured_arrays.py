@@ -10,7 +10,7 @@ import numpy as np
 from numpy.lib import recfunctions
 
 from numpy_dist import engine
-from numpy_dist.dispatch.core.registry import decline, implements
+from numpy_dist.dispatch.core.registry import declare, decline, implements
 from numpy_dist.dispatch.patterns.arguments import as_handle
 from numpy_dist.dispatch.patterns.numpy_source import adopt
 from numpy_dist.dispatch.patterns.stacks import on_stacks
@@ -71,3 +71,19 @@ for _function in _NEW_IN_MEMORY_ORDER:
 for _function in _NEW_IN_C_ORDER:
     _of_elements(_function, order="C")
 _of_elements(recfunctions.unstructured_to_structured, 1, order="C")
+
+
+declare(
+    recfunctions.join_by,
+    kind="gathered",
+    reason="its result is a masked array, unless it is told otherwise",
+    source=__name__,
+)
+declare(
+    recfunctions.rec_append_fields,
+    recfunctions.rec_drop_fields,
+    recfunctions.rec_join,
+    kind="gathered",
+    reason="its result is a numpy.recarray, which every rank holds whole",
+    source=__name__,
+)

@@ -1,4 +1,4 @@
-"""Methods of every ufunc: `outer`, `at` and `reduceat`."""
+"""Methods of every ufunc: `reduce`, `accumulate`, `outer`, `at` and `reduceat`."""
 
 from __future__ import annotations
 
@@ -9,12 +9,17 @@ from numpy.lib.array_utils import normalize_axis_index
 
 from numpy_dist import engine
 from numpy_dist.dispatch.core import policy
+from numpy_dist.dispatch.core.engine_support import why_not_reduced
 from numpy_dist.dispatch.core.registry import decline, implements
-from numpy_dist.dispatch.functions.picking import fits, write
-from numpy_dist.dispatch.functions.ufunc_reductions import can_raise
-from numpy_dist.dispatch.functions.whole_axes import whole_along
-from numpy_dist.dispatch.patterns.arguments import as_handle, blocks
+from numpy_dist.dispatch.patterns.arguments import NoValue, as_handle
+from numpy_dist.dispatch.patterns.axis_local import whole_along
+from numpy_dist.dispatch.patterns.blocks import blocks
 from numpy_dist.dispatch.patterns.index_arrays import Picked, own_positions, own_values, rows
+from numpy_dist.dispatch.patterns.products import product
+from numpy_dist.dispatch.patterns.reduce import can_raise, in_order
+from numpy_dist.dispatch.patterns.reduce import reduce as reduced_by_engine
+from numpy_dist.dispatch.patterns.scan import scan
+from numpy_dist.dispatch.patterns.take import fits, write
 from numpy_dist.engine import events_reported
 from numpy_dist.ir import structure
 from numpy_dist.ir.rules import memory_axes
@@ -268,3 +273,51 @@ def _segments_across(ufunc: np.ufunc, view: Any, indices: Any, kind: np.dtype) -
     agree(error, comm)
     result: Layout = engine.default_layout((*kept, count), split=last)
     return engine.from_local(made.reshape(*kept, made.shape[-1]), result)
+
+
+@implements(np.ufunc, method="reduce", kind="parallel")
+def reduce(
+    ufunc: np.ufunc,
+    array: Any,
+    axis: Any = 0,
+    dtype: Any = None,
+    out: Any = None,
+    keepdims: bool = False,
+    initial: Any = NoValue,
+    where: Any = True,
+) -> Any:
+    """By the engine, if the operation is associative; else in NumPy's order, and then bitwise NumPy's.
+
+    For the latter, rows come to one rank each (a redistribution, unless they are whole) where there are as many results
+    as ranks; else partial results go from rank to rank (collective).
+    """
+    options = {} if initial is NoValue else {"initial": initial}
+    if why_not_reduced(ufunc, array) is None:
+        return engine.reduction(ufunc, array, axis, dtype, out, keepdims, where=where, **options)
+    return in_order(ufunc, array, axis, dtype, out, keepdims, options, where)
+
+
+@implements(np.lcm, method="reduce", kind="reduction")
+def lcm_reduce(
+    array: Any,
+    axis: Any = 0,
+    dtype: Any = None,
+    out: Any = None,
+    keepdims: bool = False,
+    initial: Any = NoValue,
+    where: Any = True,
+) -> Any:
+    """One axis only, to NumPy: all ranks say so, those without elements too."""
+    reason = why_not_reduced(np.lcm, array)
+    if reason is not None:
+        decline(reason)
+    np.lcm.reduce(np.ones((1,) * array.ndim, array.dtype), axis=axis)
+    return reduced_by_engine(np.lcm, array, axis, dtype, out, keepdims, initial, where)
+
+
+@implements(np.ufunc, method="accumulate", kind="parallel")
+def accumulate(ufunc: np.ufunc, array: Any, axis: int = 0, dtype: Any = None, out: Any = None) -> Any:
+    return scan(ufunc, as_handle(array), axis, dtype, out[0] if isinstance(out, tuple) else out)
+
+
+implements(np.multiply, method="reduce", kind="parallel", source=__name__)(product)

@@ -1,4 +1,10 @@
-"""Functions of whole rows along an axis: each rank computes those that it has, after a redistribution if need be."""
+"""The axis-local pattern: a function of whole rows along an axis; each rank computes those that it has.
+
+Needs: the axis whole on each rank (a redistribution, if it is cut: `whole_layout`). A rank calls the function with its
+block. Nothing else is communicated, but, where the function may warn or raise on some ranks only, one allgather. The
+result lies as the block does, with or without the axis. For functions that keep other axes as they are; where dtype or
+shape depend on the values there is `stacks.along_axis`.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +17,7 @@ import numpy as np
 from numpy_dist import engine
 from numpy_dist.comm.portable import first_error, portable_error
 from numpy_dist.dispatch.core import outcome
-from numpy_dist.dispatch.patterns.arguments import blocks
+from numpy_dist.dispatch.patterns.blocks import blocks
 from numpy_dist.ir import structure
 from numpy_dist.layout.layout import Layout
 
@@ -123,3 +129,23 @@ def _on_all_ranks(function: Callable[..., Any], parts: list[np.ndarray], counts:
     if found is not None:
         raise found[1]
     return made
+
+
+def whole_along(x: Any, axis: int) -> tuple[Any, Layout]:
+    """The array, redistributed (recorded) if it is cut along this axis, and its layout.
+
+    It is then cut along its longest other axis. An array of one axis would come to every rank: callers go from rank to
+    rank with it (`parallel.sequential_pipeline`), or divide it in another way.
+    """
+    layout = engine.layout_of(x) if engine.is_sharded(x) else None
+    if layout is None or layout.cut_of(axis) is not None:
+        layout = whole_layout(tuple(x.shape), axis)
+    return engine.aligned(x, layout), layout
+
+
+def whole_layout(shape: tuple[int, ...], axis: int) -> Layout:
+    """A layout that does not cut this axis."""
+    others = [a for a in range(len(shape)) if a != axis]
+    if not others:
+        return engine.runtime().replicated_layout(shape)
+    return engine.default_layout(shape, split=max(others, key=lambda a: shape[a]))

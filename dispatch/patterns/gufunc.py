@@ -1,4 +1,4 @@
-"""What generalised ufuncs take beside their operands: `axes`, `axis`, `keepdims`, `out`, `order`, `signature`."""
+"""The generalised ufunc pattern: `axes`, `axis`, `keepdims`, `out`, `order` and `signature` beside two operands."""
 
 from __future__ import annotations
 

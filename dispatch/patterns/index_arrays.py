@@ -1,4 +1,4 @@
-"""An index with arrays, taken apart: positions along the indexed axes, which are brought to their owners."""
+"""An index with arrays (advanced indexing), taken apart: positions along the indexed axes, which go to their owners."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ import numpy as np
 
 from numpy_dist import engine
 from numpy_dist.backends.library import compute
-from numpy_dist.dispatch.patterns.arguments import blocks, decline_unshardable, metadata
+from numpy_dist.dispatch.patterns.arguments import decline_unshardable, metadata
+from numpy_dist.dispatch.patterns.blocks import blocks
 from numpy_dist.ir import structure
 from numpy_dist.ir.meta_arrays import as_strided
 from numpy_dist.ir.rules import broadcast_shapes, memory_axes

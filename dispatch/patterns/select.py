@@ -1,4 +1,9 @@
-"""Boolean masks, and the functions that select by them."""
+"""The select pattern: elements under a boolean mask (`x[mask]`, `x[mask] = v`).
+
+Needs: array and mask in one layout, in which the ranks' selections follow one another (else both are cut along the
+first axis). A rank selects from its block. One allgather of how many each has. The result is cut where these counts
+meet; what is assigned to the mask's elements one by one is brought to that layout first.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +16,8 @@ from numpy_dist import engine
 from numpy_dist.backends.library import compute
 from numpy_dist.dispatch.core import registry
 from numpy_dist.dispatch.core.registry import decline
-from numpy_dist.dispatch.patterns.arguments import as_handle, blocks, decline_unshardable
+from numpy_dist.dispatch.patterns.arguments import as_handle, decline_unshardable
+from numpy_dist.dispatch.patterns.blocks import blocks
 from numpy_dist.dispatch.patterns.index_arrays import along_memory
 from numpy_dist.ir import structure
 from numpy_dist.layout.layout import Layout

@@ -1,7 +1,12 @@
-"""NumPy's own functions on each rank's elements, rows or matrices, once whole ones lie on one rank.
+"""The stack pattern: NumPy's own function on elements, lines or matrices, of which whole ones lie on one rank.
 
 What a function works on (an element, a line along an axis, a matrix) is called an *item*; the items lie in a *stack*,
 the leading axes, which is divided between the ranks.
+
+Needs: items that are not cut (a redistribution); operands are broadcast and aligned. A rank calls the function once
+with all of its items. One allgather of errors, warnings and dtypes, so that results may depend on values (the width of
+texts, real or complex numbers). The result is divided as the stack is. A single matrix has other ways:
+`functions.linear_algebra_decompositions`.
 """
 
 from __future__ import annotations
@@ -17,7 +22,8 @@ from numpy_dist.comm.portable import portable_error, restored
 from numpy_dist.dispatch.core import outcome
 from numpy_dist.dispatch.core.operands import rebuild
 from numpy_dist.dispatch.core.registry import decline
-from numpy_dist.dispatch.patterns.arguments import as_handle, blocks
+from numpy_dist.dispatch.patterns.arguments import as_handle
+from numpy_dist.dispatch.patterns.blocks import blocks
 from numpy_dist.engine import events_reported
 from numpy_dist.ir import structure
 from numpy_dist.ir.meta_arrays import as_strided

@@ -11,7 +11,7 @@ import numpy_dist
 from numpy_dist import engine
 from numpy_dist.comm.simulated import run_simulated
 from numpy_dist.dispatch.functions import sets
-from numpy_dist.dispatch.functions import statistics_histograms as counting
+from numpy_dist.dispatch.patterns import replicate
 from numpy_dist.layout.layout import Copies, Cut, Layout
 from numpy_dist.layout.mesh import Mesh
 from numpy_dist.settings import config
@@ -143,7 +143,7 @@ def test_few_messages():
 @pytest.mark.filterwarnings("ignore:invalid value")
 def test_many_values_go_where_they_belong(ranks, side, monkeypatch):
     """Above a limit, values are sent to the ranks between whose elements they lie; nobody has all of them."""
-    monkeypatch.setattr(counting, "MOST_KNOWN", 100)
+    monkeypatch.setattr(replicate, "MOST_KNOWN", 100)
     ordered = np.sort(np.round(VALUES, 1))
     ordered[-3:] = np.nan
     sought = np.concatenate([VALUES, np.round(VALUES, 1), [np.nan, np.inf, -np.inf, 9.0]]).reshape(2, -1)
@@ -173,12 +173,12 @@ def test_many_values_go_where_they_belong(ranks, side, monkeypatch):
 @pytest.mark.parametrize("most", [100, 1 << 20])
 def test_isin_by_tables_and_of_records(ranks, most, monkeypatch):
     """Above a limit, what is looked for comes part after part, or is sorted; what is found does not depend on it."""
-    monkeypatch.setattr(counting, "MOST_KNOWN", most)
+    monkeypatch.setattr(replicate, "MOST_KNOWN", most)
     sizes: list[int] = []
 
     def known(x: Any, *told: Any, **choice: Any) -> np.ndarray:
         sizes.append(x.nbytes if isinstance(x, numpy_dist.DistArray) else 0)
-        return counting.known(x, *told, **choice)
+        return replicate.known(x, *told, **choice)
 
     monkeypatch.setattr(sets, "known", known)
     rng = np.random.default_rng(8)
@@ -233,7 +233,7 @@ def test_what_cannot_be_compared_is_an_error_on_every_rank(ranks):
 
 
 def test_how_many_messages_and_bytes_go_around(monkeypatch):
-    monkeypatch.setattr(counting, "MOST_KNOWN", 100)
+    monkeypatch.setattr(replicate, "MOST_KNOWN", 100)
 
     def on_rank() -> None:
         ordered, sought = numpy_dist.asarray(np.arange(4e4)), numpy_dist.asarray(np.linspace(-9, 5e4, 40_000))

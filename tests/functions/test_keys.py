@@ -10,7 +10,7 @@ import pytest
 import numpy_dist
 from numpy_dist import engine
 from numpy_dist.comm.simulated import run_simulated
-from numpy_dist.dispatch.patterns import axis_local as whole_rows
+from numpy_dist.dispatch.patterns import axis_local
 from numpy_dist.settings import config
 
 from .harness import check
@@ -96,7 +96,7 @@ def test_complex_of_any_dtype(dtype):
 
 
 def test_long_rows_are_divided(monkeypatch):
-    monkeypatch.setattr(whole_rows, "LONG_ROW", 0)
+    monkeypatch.setattr(axis_local, "LONG_ROW", 0)
     values = RNG.integers(0, 9, (2, 1, 40)) * 1.0
     ways = ("default", "last", "descending", "transposed")
     for axis in (2, -1):
@@ -142,7 +142,7 @@ def test_a_function_of_rows_is_called_once(monkeypatch):
     def on_rank() -> None:
         with config(MIN_SHARD_BYTES=0, FALLBACK="error"):
             x = numpy_dist.asarray(np.random.default_rng(2).random((50, 40)), split=0)
-            whole_rows.along(lambda block: counted(block, 1), x, 1, keepdims=True)
+            axis_local.along(lambda block: counted(block, 1), x, 1, keepdims=True)
 
     run_simulated(2, on_rank)
     assert calls == [1000, 1000]

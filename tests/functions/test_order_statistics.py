@@ -12,8 +12,8 @@ from numpy.lib import _function_base_impl
 import numpy_dist
 from numpy_dist import engine
 from numpy_dist.comm.simulated import run_simulated
-from numpy_dist.dispatch.functions import statistics_quantile_formulas as order_formulas
-from numpy_dist.dispatch.patterns import axis_local as whole_rows
+from numpy_dist.dispatch.functions import statistics_quantile_formulas
+from numpy_dist.dispatch.patterns import axis_local
 from numpy_dist.parallel import selection
 from numpy_dist.settings import config
 
@@ -205,7 +205,7 @@ def test_weights(ranks, function):
         for values in (NAN, np.nan_to_num(NAN), np.round(NAN)):
             x = numpy_dist.asarray(values, split=1)
             options: dict[str, Any] = {"method": "inverted_cdf"}
-            for axis in (None, 0, 2, *(() if order_formulas.MIXES_WEIGHTS else ((0, 2), (0, 1, 2)))):
+            for axis in (None, 0, 2, *(() if statistics_quantile_formulas.MIXES_WEIGHTS else ((0, 2), (0, 1, 2)))):
                 for heavy in (weights, numpy_dist.asarray(weights, split=0)):
                     found, _ = _quietly(function, x, [0, 0.3, 1], axis=axis, weights=heavy, **options)
                     expected, _ = _quietly(function, values, [0, 0.3, 1], axis=axis, weights=weights, **options)
@@ -280,7 +280,7 @@ def test_an_error_on_one_rank_is_one_on_all(ranks):
 
 
 def test_complex_numbers_and_long_rows(monkeypatch):
-    monkeypatch.setattr(whole_rows, "LONG_ROW", 0)
+    monkeypatch.setattr(axis_local, "LONG_ROW", 0)
     whole = np.random.default_rng(3).integers(0, 3, (2, 40)) * (1 + 1j)
     whole.imag = np.random.default_rng(4).integers(0, 3, (2, 40))
     rows = np.round(np.random.default_rng(3).normal(size=(2, 40)), 1)

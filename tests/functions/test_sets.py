@@ -10,7 +10,7 @@ import pytest
 import numpy_dist
 from numpy_dist import engine
 from numpy_dist.comm.simulated import run_simulated
-from numpy_dist.dispatch.functions import statistics_histograms as counting
+from numpy_dist.dispatch.patterns import replicate
 from numpy_dist.parallel import key_sort
 from numpy_dist.settings import config
 
@@ -78,7 +78,7 @@ def test_operations_on_two_sets():
 
 
 def test_isin_of_many_tests(monkeypatch):
-    monkeypatch.setattr(counting, "MOST_KNOWN", 0)
+    monkeypatch.setattr(replicate, "MOST_KNOWN", 0)
     ways = ("default", "irregular", "descending", "flipped")
     values = np.where(RNG.random(40) < 0.2, NAN, RNG.integers(0, 20, 40))
     for one, two in ((RNG.integers(0, 30, 50), RNG.integers(10, 50, 40)), (values, values[::2].copy())):
@@ -89,7 +89,7 @@ def test_isin_of_many_tests(monkeypatch):
 
 @pytest.mark.parametrize("few", [0, 1 << 16])
 def test_searching(monkeypatch, few):
-    monkeypatch.setattr(counting, "MOST_KNOWN", few)
+    monkeypatch.setattr(replicate, "MOST_KNOWN", few)
     ways = ("default", "irregular", "descending", "flipped", "strided")
     held = np.sort(RNG.integers(0, 9, 30))
     for sought in (RNG.integers(-1, 11, 40), RNG.random((4, 5)) * 9, np.zeros(0), np.full(3, 4)):

@@ -1,4 +1,4 @@
-"""Products over axes: regrouped, or in NumPy's order where a product on the way may leave the range of numbers."""
+"""The reduce pattern for products: regrouped, or in NumPy's order where one may leave the range of numbers."""
 
 from __future__ import annotations
 
@@ -8,16 +8,14 @@ from typing import Any
 import numpy as np
 
 from numpy_dist import engine
-from numpy_dist.dispatch.core.registry import implements
-from numpy_dist.dispatch.functions.ufunc_reductions import in_order
 from numpy_dist.dispatch.patterns.arguments import NoValue, given
+from numpy_dist.dispatch.patterns.reduce import in_order
 from numpy_dist.parallel.products import power_range
 
 # Of so many factors it is not worth a pass to find that they are all near one.
 MANY = 1 << 12
 
 
-@implements(np.multiply, method="reduce", kind="parallel")
 def product(
     array: Any,
     axis: Any = 0,

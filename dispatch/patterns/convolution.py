@@ -1,7 +1,9 @@
-"""Convolution and correlation of two sequences: the longer one stays cut, all ranks know the shorter one.
+"""The convolution pattern: sums over a sequence that slides along another; the longer one stays cut.
 
-So a rank has, beside its part, the shorter one and as many neighbouring elements. The sums take time in proportion to
-both: where 16 MiB of numbers are the shorter one, each element of the result takes two million multiplications.
+Needs: the longer sequence in ascending parts, the shorter one on every rank (`replicate.known`). A rank convolves its
+part with NumPy; of its neighbours it gets as many elements as the shorter sequence has. The result is cut so that a
+rank's part lies around its own elements. The sums take time in proportion to both: where 16 MiB of numbers are the
+shorter one, each element of the result takes two million multiplications.
 """
 
 from __future__ import annotations
@@ -12,33 +14,15 @@ from typing import Any
 import numpy as np
 
 from numpy_dist import engine
-from numpy_dist.dispatch.core.registry import decline, implements
-from numpy_dist.dispatch.functions.statistics_histograms import known, sequence_layout
-from numpy_dist.dispatch.patterns.arguments import blocks
+from numpy_dist.dispatch.core.registry import decline
+from numpy_dist.dispatch.patterns.blocks import blocks, sequence_layout
+from numpy_dist.dispatch.patterns.replicate import known
 from numpy_dist.layout.layout import Cut, Layout
 from numpy_dist.layout.mesh import Mesh
 from numpy_dist.parallel.overlap import Interval, intervals
 
 
-@implements(np.convolve, kind="parallel")
-def convolve(a: Any, v: Any, mode: Any = "full") -> Any:
-    """Collective: each rank gets as many neighbouring elements as the shorter one has. No Fourier transforms."""
-    a, v = _checked(np.convolve, a, v, mode)
-    return _sums(*((a, v) if a.size >= v.size else (v, a)), np.convolve, mode)
-
-
-@implements(np.correlate, kind="parallel")
-def correlate(a: Any, v: Any, mode: Any = "valid") -> Any:
-    """Collective, as `convolve`."""
-    a, v = _checked(np.correlate, a, v, mode)
-    v = np.conjugate(v) if v.dtype.kind == "c" else v
-    # NumPy slides the shorter one along the longer one, too, and turns the result round if that is the first.
-    if a.size >= v.size:
-        return _sums(a, v[::-1], np.correlate, mode)
-    return _sums(v, a[::-1], np.correlate, mode)[::-1].copy()
-
-
-def _checked(function: Callable[..., Any], a: Any, v: Any, mode: Any) -> tuple[Any, Any]:
+def checked_sequences(function: Callable[..., Any], a: Any, v: Any, mode: Any) -> tuple[Any, Any]:
     """The two sequences, if NumPy takes them."""
     # What every rank has is not cut: the shorter one will be needed whole.
     a, v = (x if engine.is_handle(x) else engine.replicated(np.array(x)) for x in (a, v))
@@ -51,7 +35,7 @@ def _checked(function: Callable[..., Any], a: Any, v: Any, mode: Any) -> tuple[A
     return np.atleast_1d(a), np.atleast_1d(v)
 
 
-def _sums(long: Any, short: Any, function: Callable[..., Any], mode: Any) -> Any:
+def sliding_sums(long: Any, short: Any, function: Callable[..., Any], mode: Any) -> Any:
     """The sums of products of `long` with `short` turned round: of each rank's part of the result, by NumPy itself."""
     short = known(short, function, "shorter sequence")
     n, m = long.size, short.size

@@ -1,4 +1,9 @@
-"""`ufunc.reduce`: by the engine, which folds partial results; or in order, by rows or rank after rank."""
+"""The reduce pattern: `ufunc.reduce` by the engine, which folds partial results, or in NumPy's order for any operation.
+
+In order it needs whole rows along the axes where there are as many results as ranks (a redistribution); else partial
+results go from rank to rank, and all ranks get the last one's. A rank reduces its rows with NumPy. The layout of the
+result is that of the rows.
+"""
 
 from __future__ import annotations
 
@@ -8,38 +13,16 @@ from typing import Any
 import numpy as np
 
 from numpy_dist import engine
-from numpy_dist.dispatch.core.engine_support import why_not_reduced
-from numpy_dist.dispatch.core.registry import decline, implements
-from numpy_dist.dispatch.functions.whole_axes import placed, whole_along
-from numpy_dist.dispatch.patterns.arguments import NoValue, as_handle, blocks
+from numpy_dist.dispatch.core.registry import decline
+from numpy_dist.dispatch.patterns.arguments import NoValue, as_handle, given
+from numpy_dist.dispatch.patterns.axis_local import whole_along
+from numpy_dist.dispatch.patterns.blocks import blocks, placed
 from numpy_dist.engine import events_reported
 from numpy_dist.ir.rules import memory_axes
 from numpy_dist.layout.layout import Layout
 from numpy_dist.parallel import ordered
 from numpy_dist.parallel.products import Factors
 from numpy_dist.parallel.sequential_pipeline import agree, carried
-
-
-@implements(np.ufunc, method="reduce", kind="parallel")
-def reduce(
-    ufunc: np.ufunc,
-    array: Any,
-    axis: Any = 0,
-    dtype: Any = None,
-    out: Any = None,
-    keepdims: bool = False,
-    initial: Any = NoValue,
-    where: Any = True,
-) -> Any:
-    """By the engine, if the operation is associative; else in NumPy's order, and then bitwise NumPy's.
-
-    For the latter, rows come to one rank each (a redistribution, unless they are whole) where there are as many results
-    as ranks; else partial results go from rank to rank (collective).
-    """
-    options = {} if initial is NoValue else {"initial": initial}
-    if why_not_reduced(ufunc, array) is None:
-        return engine.reduction(ufunc, array, axis, dtype, out, keepdims, where=where, **options)
-    return in_order(ufunc, array, axis, dtype, out, keepdims, options, where)
 
 
 def in_order(
@@ -224,3 +207,17 @@ def _multiplied(
         return np.array(made, kind)
 
     return work
+
+
+def reduce(ufunc: np.ufunc, a: Any, axis: Any, dtype: Any, out: Any, keepdims: Any, initial: Any, where: Any) -> Any:
+    """`engine.reduction` with the defaults of NumPy's functions."""
+    return engine.reduction(
+        ufunc,
+        as_handle(a),
+        axis,
+        dtype,
+        out,
+        keepdims=False if keepdims is NoValue else keepdims,
+        where=True if where is NoValue else where,
+        **given(initial=initial),
+    )

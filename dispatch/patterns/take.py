@@ -1,17 +1,18 @@
-"""Indexing by arrays: `x[i]`, `x[i] = v`, `take`."""
+"""The take pattern: elements by their positions, fetched from their owners or stored there (`x[i]`, `x[i] = v`).
+
+Needs: ascending rows of the indexed array on each rank, and the positions (`index_arrays.Picked`) divided between all
+ranks. A rank asks the owners of its positions; these send elements, or store what they are sent, in the order of the
+positions. What is fetched is divided as the positions are.
+"""
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
-from numpy.lib.array_utils import normalize_axis_index
 
 from numpy_dist import engine
 from numpy_dist.dispatch.core import registry
-from numpy_dist.dispatch.core.registry import implements
-from numpy_dist.dispatch.patterns.arguments import as_handle
 from numpy_dist.dispatch.patterns.index_arrays import Picked, cuts_rows, own_positions, own_values, rows
 from numpy_dist.ir.meta_arrays import is_writeable
 from numpy_dist.parallel import on_device, picking
@@ -160,35 +161,6 @@ def fits(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
     )
 
 
-@implements(np.take, kind="parallel")
-def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: Any = "raise") -> Any:
-    """Collective: positions are sent to the owners of the elements, who send these back."""
-    a = as_handle(a)
-    indices = as_indices(indices)
-    few = np.zeros(tuple(min(n, 1) for n in a.shape), a.dtype)
-    np.take(few, np.zeros(0, indices.dtype if indices.size else np.intp), axis, mode=mode)  # NumPy's own errors
-    if axis is None:
-        a, axis = np.ravel(a), 0
-    a = np.atleast_1d(a)
-    axis = normalize_axis_index(axis, a.ndim)
-    n = a.shape[axis]
-    shape = (*a.shape[:axis], *indices.shape, *a.shape[axis + 1 :])
-    if out is not None:
-        _check_output(out, shape, a.dtype)
-    if 0 in a.shape[:axis]:  # NumPy looks at no index
-        return engine.empty(shape, a.dtype) if out is None else out
-    if n == 0 and 0 not in shape:
-        raise IndexError("cannot do a non-empty take from an empty axes.")
-    indices = within(np.astype(indices, np.intp), n, mode)
-    found = fetch(Picked(a, (slice(None),) * axis + (indices,), "take"))
-    if out is not None:
-        engine.assign(out, found)
-        return out
-    if not found.ndim:
-        return engine.item(found)
-    return engine.copy(found, order="C") if axis and indices.ndim else found  # an index has another memory order
-
-
 def as_indices(indices: Any) -> Any:
     """Indices as an array: Python's numbers are converted to integers, of which fractions are cut off."""
     return indices if isinstance(indices, np.ndarray | engine.Handle) else np.asarray(indices, np.intp)
@@ -202,11 +174,16 @@ def within(indices: Any, n: int, mode: Any) -> Any:
     return np.clip(indices, 0, max(n - 1, 0)) if mode in ("clip", 0) else indices
 
 
-def _check_output(out: Any, shape: tuple[int, ...], dtype: np.dtype) -> None:
-    """NumPy's errors for an output that does not fit."""
-    if tuple(out.shape) != shape:
-        raise ValueError("output array does not match result of ndarray.take")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", np.exceptions.ComplexWarning)  # given with the assignment
-        # Before 2.5 it converts the output first, and the result back; since then it warns of other kinds.
-        np.take(np.zeros(1, dtype), [0], out=np.zeros(1, out.dtype))
+def repeated(values: Any, count: int) -> Any:
+    """So many values: the given ones in C order, again and again (collective where they are sharded and too few)."""
+    size = int(values.size)
+    if size == 1:
+        return np.reshape(values, ())
+    if size >= count:
+        return np.reshape(values, -1)[:count]
+    plain = None if engine.is_handle(values) else values.reshape(-1)
+    layout = engine.default_layout((count,), split=0)
+    if plain is not None:
+        return engine.from_reader(lambda box: plain[np.arange(*box[0]) % size], (count,), plain.dtype, layout)
+    positions = engine.from_reader(lambda box: np.arange(*box[0]) % size, (count,), np.intp, layout)
+    return fetch(Picked.flat(values, positions))

@@ -1,4 +1,9 @@
-"""Scans: running sums, products and any other operation, along an axis or through all elements."""
+"""The scan pattern: running sums, products and any other operation, along an axis or through all elements.
+
+Needs: any layout where the operation is associative; else whole rows along the axis, or, where these are fewer than the
+ranks, parts in the order of the ranks. A rank accumulates its part; what comes before it is told (one allgather), or
+handed on from rank to rank. The result lies as the operand does.
+"""
 
 from __future__ import annotations
 
@@ -8,41 +13,17 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
 from numpy_dist import engine
-from numpy_dist.dispatch.core.registry import decline, implements
-from numpy_dist.dispatch.functions.ufunc_reductions import can_raise
-from numpy_dist.dispatch.functions.whole_axes import whole_along
-from numpy_dist.dispatch.patterns.arguments import as_handle, blocks, everywhere
-from numpy_dist.dispatch.patterns.numpy_source import adopt
+from numpy_dist.dispatch.core.registry import decline
+from numpy_dist.dispatch.patterns.axis_local import whole_along
+from numpy_dist.dispatch.patterns.blocks import blocks
+from numpy_dist.dispatch.patterns.reduce import can_raise
+from numpy_dist.dispatch.patterns.replicate import everywhere
 from numpy_dist.engine import events_reported
 from numpy_dist.ir.rules import memory_axes
 from numpy_dist.parallel import scans, sequential_pipeline
 
-adopt(__name__, np.cumulative_prod, np.cumulative_sum, np.ediff1d, np.nancumprod, np.nancumsum, np.unwrap)
 
-
-@implements(np.cumsum, kind="parallel")
-def cumsum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
-    return _flat_or_along(np.add, a, axis, dtype, out)
-
-
-@implements(np.cumprod, kind="parallel")
-def cumprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
-    return _flat_or_along(np.multiply, a, axis, dtype, out)
-
-
-@implements(np.ufunc, method="accumulate", kind="parallel")
-def accumulate(ufunc: np.ufunc, array: Any, axis: int = 0, dtype: Any = None, out: Any = None) -> Any:
-    return _scan(ufunc, as_handle(array), axis, dtype, out[0] if isinstance(out, tuple) else out)
-
-
-def _flat_or_along(ufunc: np.ufunc, a: Any, axis: Any, dtype: Any, out: Any) -> Any:
-    a = as_handle(a)
-    if axis is None or a.ndim == 0:  # unlike `accumulate`, NumPy's functions take a 0-d array for one of one axis
-        return _scan(ufunc, np.ravel(a), 0 if axis is None else axis, dtype, out)
-    return _scan(ufunc, a, axis, dtype, out)
-
-
-def _scan(ufunc: np.ufunc, a: Any, axis: Any, dtype: Any, out: Any) -> Any:
+def scan(ufunc: np.ufunc, a: Any, axis: Any, dtype: Any, out: Any) -> Any:
     """Executes what it needs; collective along a cut axis."""
     kind = _result_dtype(ufunc, a, axis, dtype, out)
     if not engine.shardable(a.dtype) or not engine.shardable(kind):

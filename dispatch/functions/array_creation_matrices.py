@@ -1,0 +1,142 @@
+"""Array creation routines for matrices: diagonals and triangles."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.lib import _twodim_base_impl
+
+from numpy_dist import engine
+from numpy_dist.dispatch.core.registry import implements
+from numpy_dist.dispatch.functions.array_creation_from_shape import (
+    OURS,
+    as_shape,
+    chosen_layout,
+    elsewhere,
+    from_parts,
+    memory_axes,
+)
+from numpy_dist.dispatch.patterns.arguments import as_handle
+from numpy_dist.dispatch.patterns.numpy_source import adopt
+from numpy_dist.layout.regions import Box
+
+adopt(__name__, np.vander)
+
+
+def _block(function: Callable[..., np.ndarray], k: int, dtype: Any) -> Callable[[Box], np.ndarray]:
+    def part(box: Box) -> np.ndarray:
+        (top, bottom), (left, right) = box
+        return function(bottom - top, right - left, k + top - left, dtype)
+
+    return part
+
+
+@implements(np.eye, varies=OURS, replicated=True)
+def eye(
+    N: Any,
+    M: Any = None,
+    k: Any = 0,
+    dtype: Any = float,
+    order: Any = "C",
+    *,
+    device: Any = None,
+    like: Any = None,
+    split: int | None = None,
+    mesh: Any = None,
+) -> Any:
+    """Ones on a diagonal, zeros elsewhere, as `numpy.eye`; `split` and `mesh` as in `arange`."""
+    if elsewhere(like):
+        return np.eye(N, M, k, dtype, order, device=device, like=like)
+    kind = np.eye(0, 0, k, dtype, order, device=device).dtype
+    shape = as_shape((N, N if M is None else M))
+    axes = memory_axes(None, order, 2)
+    return from_parts(_block(np.eye, operator.index(k), kind), shape, kind, chosen_layout(shape, split, mesh), axes)
+
+
+@implements(np.identity, varies=OURS, replicated=True)
+def identity(n: Any, dtype: Any = None, *, like: Any = None, split: int | None = None, mesh: Any = None) -> Any:
+    """The identity matrix, as `numpy.identity`; `split` and `mesh` as in `arange`."""
+    if elsewhere(like):
+        return np.identity(n, dtype, like=like)
+    return eye(n, dtype=float if dtype is None else dtype, split=split, mesh=mesh)
+
+
+@implements(np.tri, varies=OURS, replicated=True)
+def tri(
+    N: Any,
+    M: Any = None,
+    k: Any = 0,
+    dtype: Any = float,
+    *,
+    like: Any = None,
+    split: int | None = None,
+    mesh: Any = None,
+) -> Any:
+    """Ones at and below a diagonal, zeros elsewhere, as `numpy.tri`; `split` and `mesh` as in `arange`."""
+    if elsewhere(like):
+        return np.tri(N, M, k, dtype, like=like)
+    kind = np.tri(0, 0, 0, dtype).dtype
+    M = N if M is None else M
+    if all(isinstance(n, int | np.integer) for n in (N, M, k)):
+        shape = (max(int(N), 0), max(int(M), 0))
+        return from_parts(_block(np.tri, int(k), kind), shape, kind, chosen_layout(shape, split, mesh))
+    rows, columns = numbered_lines(N, M, k)
+    shape = (len(rows), len(columns))
+
+    def part(box: Box) -> np.ndarray:
+        (top, bottom), (left, right) = box
+        return np.greater_equal.outer(rows[top:bottom], columns[left:right]).astype(kind)
+
+    return from_parts(part, shape, kind, chosen_layout(shape, split, mesh))
+
+
+_min_int: Any = vars(_twodim_base_impl)["_min_int"]
+
+
+def numbered_lines(N: Any, M: Any, k: Any) -> tuple[np.ndarray, np.ndarray]:
+    """The numbers of rows and columns that `numpy.tri` compares, also of extents and diagonals that are no integers."""
+    return np.arange(N, dtype=_min_int(0, N)), np.arange(-k, M - k, dtype=_min_int(-k, M - k))
+
+
+@implements(np.diag, kind="structural")
+def diag(v: Any, k: int = 0) -> Any:
+    if v.ndim != 1:
+        # NumPy's error, if it is not a matrix.
+        return np.diagonal(v, k) if v.ndim == 2 else np.diag(np.empty((0,) * v.ndim), k)
+    length = v.shape[0]
+    n = length + abs(k)
+    made = engine.full((n, n), np.zeros((), v.dtype)[()], v.dtype, layout=engine.default_layout((n, n)))
+    start = k if k >= 0 else -k * n
+    engine.assign(np.reshape(made, -1)[start :: n + 1][:length], v)
+    return made
+
+
+@implements(np.diagflat, kind="composed")
+def diagflat(v: Any, k: int = 0) -> Any:
+    return diag(np.ravel(v), k)
+
+
+def _triangle(m: Any, k: Any, keep_lower: bool) -> Any:
+    m = as_handle(m)
+    if not m.ndim:
+        np.tril(np.zeros((), m.dtype))  # NumPy's error
+    rows, columns = m.shape[-2:] if m.ndim > 1 else (m.shape[0], m.shape[0])
+    above, beside = numbered_lines(rows, columns, k if keep_lower else k - 1)
+    shape = (len(above), len(beside))
+    lower = engine.empty(shape, bool, layout=engine.default_layout(shape))
+    np.greater_equal(above[:, None], beside, out=lower)
+    zero = np.zeros((), m.dtype)[()]
+    return np.where(lower, m, zero) if keep_lower else np.where(lower, zero, m)
+
+
+@implements(np.tril, kind="composed")
+def tril(m: Any, k: int = 0) -> Any:
+    return _triangle(m, k, True)
+
+
+@implements(np.triu, kind="composed")
+def triu(m: Any, k: int = 0) -> Any:
+    return _triangle(m, k, False)

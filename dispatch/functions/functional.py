@@ -1,0 +1,66 @@
+"""Functional programming: functions of the user's, called with lines or with the elements of a condition."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+from numpy.lib.array_utils import normalize_axis_index
+
+from numpy_dist import engine
+from numpy_dist.dispatch.core.operands import as_operand
+from numpy_dist.dispatch.core.registry import implements
+from numpy_dist.dispatch.patterns.arguments import as_handle
+from numpy_dist.dispatch.patterns.numpy_source import adopt
+from numpy_dist.dispatch.patterns.stacks import on_stacks
+
+adopt(__name__, np.apply_over_axes)
+
+
+@implements(np.piecewise, kind="composed")
+def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> Any:
+    """The functions are called on every rank, with distributed arrays of the elements that are theirs."""
+    x = as_handle(x)
+    is_list = not np.isscalar(condlist) and (
+        engine.is_handle(condlist[0]) or isinstance(condlist[0], list | np.ndarray) or x.ndim == 0
+    )
+    conditions = [np.astype(as_handle(as_operand(each)), bool) for each in (condlist if is_list else [condlist])]
+    if len(conditions) == len(funclist) - 1:
+        conditions.append(np.logical_not(functools.reduce(np.logical_or, conditions)))
+    elif len(conditions) != len(funclist):
+        np.piecewise(np.zeros(1), [np.ones(1, bool)] * len(conditions), funclist)  # NumPy's error
+    result = np.zeros_like(x)
+    for condition, function in zip(conditions, funclist, strict=True):
+        if not callable(function):
+            result[condition] = function
+            continue
+        values = x[condition]
+        if values.size > 0:
+            result[condition] = function(values, *args, **kw)
+    return result
+
+
+@implements(np.apply_along_axis, kind="axis-local")
+def apply_along_axis(func1d: Any, axis: Any, arr: Any, *args: Any, **kwargs: Any) -> Any:
+    """The function is called on each rank for the lines that it holds, with ndarrays."""
+    arr = as_handle(arr)
+    axis = normalize_axis_index(axis, arr.ndim)
+    lines = np.moveaxis(arr, axis, -1)
+    if 0 in lines.shape[:-1]:
+        np.apply_along_axis(func1d, axis, np.empty(arr.shape))  # NumPy's error
+
+    first: list[np.dtype] = []
+
+    def local(block: np.ndarray) -> np.ndarray:
+        made = [np.asarray(func1d(block[index], *args, **kwargs)) for index in np.ndindex(block.shape[:-1])]
+        found = np.empty((len(made), *made[0].shape), np.result_type(*made))
+        for index, each in enumerate(made):
+            found[index] = each
+        first.append(made[0].dtype)
+        return found.reshape(block.shape[:-1] + made[0].shape)
+
+    found = on_stacks(local, [lines], 1, name="apply_along_axis", order="C", first=first)
+    depth = found.ndim - lines.ndim + 1
+    places = list(range(lines.ndim - 1, found.ndim))
+    return np.moveaxis(found, places, list(range(axis, axis + depth)))

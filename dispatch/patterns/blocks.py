@@ -1,0 +1,62 @@
+"""The blocks pattern: what each rank does with its own box of some arrays.
+
+Needs: one layout for all operands (others are redistributed). A rank computes on its boxes. Nothing else is
+communicated. The result has the operands' layout, unless the function says otherwise.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from numpy_dist import engine
+from numpy_dist.layout.layout import Cut, Layout
+from numpy_dist.layout.regions import box_empty, box_shape
+
+
+def placed(x: Any, layout: Layout) -> Any:
+    """`x` as an array of ours with this layout; of an ndarray each rank copies its part."""
+    return engine.aligned(x, layout) if engine.is_handle(x) else engine.from_global(np.asarray(x), layout)
+
+
+def blocks(*arrays: tuple[Any, Layout], library: bool = False) -> list[np.ndarray]:
+    """This rank's boxes of arrays that have these layouts, for reading at once (executes what they need).
+
+    On the host, or, for a `library` (`backends.library.compute`), on the device where they lie.
+    """
+    engine.force(*(x for x, _ in arrays))  # all, before the memory of any is looked at
+    rank, found = engine.runtime().rank, []
+    for x, layout in arrays:
+        box = layout.box(rank)
+        empty = box is None or box_empty(box)
+        shape: Any = (0,) if box is None else box_shape(box)
+        device = engine.device(x.dtype) if library else None
+        if empty:
+            found.append(np.empty(shape, x.dtype) if device is None else device.empty(shape, x.dtype))
+        else:
+            found.append(engine.shard_for_library(x) if library else engine.shard(x))
+    return found
+
+
+def exact_layout(x: Any) -> Layout:
+    found = engine.layout_of(x) if engine.is_sharded(x) else None
+    return engine.default_layout(tuple(x.shape)) if found is None else found
+
+
+def map_elements(function: Any, x: Any) -> Any:
+    """A function of elements, on each rank's own; a scalar of an array without axes, as NumPy's."""
+    if not engine.is_sharded(x):
+        return engine.wrap(function(engine.plain(x)))
+    layout = exact_layout(x)
+    (block,) = blocks((engine.aligned(x, layout), layout))
+    made = engine.from_local(np.asarray(function(block)), layout)
+    return made if made.ndim else made[()]
+
+
+def sequence_layout(x: Any) -> Layout:
+    """The layout of a sequence that is cut between all ranks, in their order."""
+    layout = engine.layout_of(x) if engine.is_sharded(x) else None
+    if layout is not None and len(layout.dims) == 1 and isinstance(layout.dims[0], Cut) and not layout.dims[0].descends:
+        return layout
+    return engine.default_layout((x.size,), split=0)

@@ -1,0 +1,34 @@
+"""The search pattern: what is sought goes to the rank that has its place in a sorted sequence, and answers come back.
+
+Needs: the sorted sequence in ascending parts; any layout of what is sought. One allgather of the parts' ends, then a
+request and a reply between ranks. The result lies as what was sought does.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from numpy_dist import engine
+from numpy_dist.dispatch.patterns.blocks import blocks, exact_layout, sequence_layout
+from numpy_dist.parallel.request_reply import ask
+
+
+def routed(ordered: Any, sought: Any, side: Any, answer: Any, dtype: Any) -> Any:
+    """``answer(sought, held, low)`` of the rank that holds, from index `low`, where in order each sought value belongs.
+
+    A rank gets as many values as belong to its part.
+    """
+    layout, its = sequence_layout(ordered), exact_layout(sought)
+    held, block = blocks((engine.aligned(ordered, layout), layout), (engine.aligned(sought, its), its))
+    comm = engine.runtime().comm
+    box = layout.box(comm.rank)
+    ends = comm.allgather(held[-1] if held.size else None)
+    holders = np.array([rank for rank, end in enumerate(ends) if end is not None], int)
+    if not holders.size:
+        return engine.from_local(np.zeros(block.shape, dtype), its)
+    places = np.searchsorted(np.array([end for end in ends if end is not None]), block.reshape(-1), side)
+    owners = holders[np.minimum(places, holders.size - 1)]
+    found = ask(block.reshape(-1), owners, lambda q: answer(q, held, 0 if box is None else box[0][0]), dtype, comm)
+    return engine.from_local(found.reshape(block.shape), its)

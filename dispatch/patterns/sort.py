@@ -1,0 +1,162 @@
+"""The sort pattern: a single line that is cut between the ranks, in order, by one key or by several.
+
+Needs: ascending parts. A rank sorts its part; a sample sort exchanges elements (with the positions that they had), and
+the ranks tell each other how many they have then. The result is cut where these counts meet. (Lines that are whole on a
+rank are sorted by NumPy: `axis_local`.)
+"""
+
+from __future__ import annotations
+
+from itertools import accumulate
+from typing import Any
+
+import numpy as np
+
+from numpy_dist import engine
+from numpy_dist.dispatch.patterns.blocks import blocks
+from numpy_dist.layout.layout import Cut, Layout
+from numpy_dist.parallel import key_sort, on_device, sample_sort
+from numpy_dist.parallel.division import PLAIN, Workspace
+
+
+def sort_line(a: Any, options: dict[str, Any]) -> Any:
+    """The elements of a one-dimensional array in order (collective)."""
+    if "descending" in options:
+        return _descending(a, sorted_only=True)
+    device = _device(a, options)
+    if device is not None:
+        layout = ascending_layout(a)
+        part, counts = on_device.sort(blocks((engine.aligned(a, layout), layout), library=True)[0], device)
+        return engine.from_local(part, cut_at(counts, layout))
+    with engine.Scratch() as scratch:
+        part, counts, layout = sorted_part(a, options, scratch)
+        return engine.from_local(part, cut_at(counts, layout))
+
+
+def _device(a: Any, options: dict[str, Any]) -> Any:
+    """What sorts the elements of an array where they lie; None where the host does (complex numbers, own orders)."""
+    ours = a.dtype.kind != "c" and not {"descending", "order"} & options.keys()
+    return engine.device(a.dtype) if ours else None
+
+
+def sorted_part(
+    a: Any, options: dict[str, Any] | None = None, space: Workspace = PLAIN
+) -> tuple[np.ndarray, list[int], Layout]:
+    """This rank's part of the elements of a one-dimensional array in order (collective).
+
+    Returns
+    -------
+    part : ndarray
+    counts : list of int
+        How many elements each rank has.
+    layout : Layout
+        That of the elements before: the ranks are in the same order.
+    """
+    options = options or {}
+    layout = ascending_layout(a)
+    (block,) = blocks((engine.aligned(a, layout), layout))
+    comm = engine.runtime().comm
+    if a.dtype.kind == "V":
+        (part,), counts = key_sort.sort([block], _by_fields(a.dtype, options.get("order")), comm)
+    else:
+        part, counts = sample_sort.sort(block, options.get("kind"), comm, space)
+    return part, counts, layout
+
+
+def argsort_line(a: Any, options: dict[str, Any]) -> Any:
+    if "descending" in options:
+        return _descending(a)
+    if a.dtype.kind == "V":
+        return ordered(a, options.get("order"))[1]
+    layout, device = ascending_layout(a), _device(a, options)
+    (block,) = blocks((engine.aligned(a, layout), layout), library=device is not None)
+    first = first_position(layout)
+    if device is not None:
+        _, positions, counts = on_device.argsort(block, first, device)
+        return engine.from_local(positions, cut_at(counts, layout))
+    with engine.Scratch() as scratch:
+        positions, counts = sample_sort.positions_in_order(block, first, engine.runtime().comm, scratch)
+        return engine.from_local(positions, cut_at(counts, layout))
+
+
+def ordered(a: Any, order: Any = None) -> tuple[Any, Any]:
+    """The elements of a one-dimensional array in order and the positions that they had, stable (collective)."""
+    device = _device(a, {} if order is None else {"order": order})
+    if device is not None:
+        layout = ascending_layout(a)
+        (block,) = blocks((engine.aligned(a, layout), layout), library=True)
+        values, positions, counts = on_device.argsort(block, first_position(layout), device)
+    else:
+        values, positions, counts, layout = ordered_parts(a, order)
+    result = cut_at(counts, layout)
+    return engine.from_local(values, result), engine.from_local(positions, result)
+
+
+def ordered_parts(a: Any, order: Any = None) -> tuple[np.ndarray, np.ndarray, list[int], Layout]:
+    """As `sorted_part`, stable; after the elements the positions that they had."""
+    layout = ascending_layout(a)
+    (block,) = blocks((engine.aligned(a, layout), layout))
+    comm = engine.runtime().comm
+    first = first_position(layout)
+    if a.dtype.kind == "V":
+        positions = np.arange(first, first + len(block))
+        (values, positions), counts = key_sort.sort([block, positions], _by_fields(a.dtype, order), comm)
+    else:
+        values, positions, counts = sample_sort.argsort(block, first, comm)
+    return values, positions, counts, layout
+
+
+def _descending(a: Any, sorted_only: bool = False) -> Any:
+    """Elements, or positions, from the largest to the smallest, those that are no numbers last, stable (collective)."""
+    values, positions = ordered(a[::-1])
+    found = values[::-1] if sorted_only else (a.size - 1 - positions)[::-1]
+    count = int(np.count_nonzero(np.isnan(a))) if a.dtype.kind in "fmM" else 0
+    return np.concatenate([found[count:], found[:count]]) if count else engine.copy(found)
+
+
+def _by_fields(dtype: np.dtype, order: Any) -> key_sort.Columns:
+    """The key of structured arrays: themselves, with the fields of `order` before the others."""
+    if order is None or dtype.names is None:
+        return lambda arrays: arrays[:1]
+    first = [order] if isinstance(order, str) else list(order)
+    names = [*first, *(name for name in dtype.names if name not in first)]
+    fields: Any = dtype.fields
+    kind = np.dtype(
+        {
+            "names": names,
+            "formats": [fields[name][0] for name in names],
+            "offsets": [fields[name][1] for name in names],
+            "itemsize": dtype.itemsize,
+        }
+    )
+    return lambda arrays: [arrays[0].view(kind)]
+
+
+def ascending_layout(a: Any) -> Layout:
+    """The layout of an array whose ranks hold ascending parts of the first axis: its own, or the default one."""
+    found = engine.layout_of(a) if engine.is_sharded(a) else None
+    if found is not None and found.mesh.ndim == 1 and isinstance(found.dims[0], Cut):
+        if found.dims[0].axis == 0 and not found.dims[0].descends:
+            return found
+    return engine.default_layout(tuple(a.shape), split=0)
+
+
+def first_position(layout: Layout) -> int:
+    """The position of this rank's first row."""
+    box = layout.box(engine.runtime().rank)
+    assert box is not None
+    return box[0][0]
+
+
+def cut_at(counts: list[int], layout: Layout) -> Layout:
+    """The layout in which the ranks have so many rows."""
+    return Layout((sum(counts), *layout.shape[1:]), layout.mesh, (Cut(0, tuple(accumulate(counts, initial=0))),))
+
+
+def lexsort_line(*columns: Any) -> Any:
+    layout = ascending_layout(columns[0])
+    parts = blocks(*((engine.aligned(key, layout), layout) for key in columns))
+    first = first_position(layout)
+    arrays = [*parts, np.arange(first, first + len(parts[0]))]
+    found, counts = key_sort.sort(arrays, lambda rows: rows[: len(columns)], engine.runtime().comm)
+    return engine.from_local(found[-1], cut_at(counts, layout))
