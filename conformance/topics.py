@@ -19,7 +19,7 @@ _BY_MODULE = {
     "numpy.polynomial": "Polynomials",
     "numpy.strings": "String functionality",
 }
-# Of the others each name once; the manual has some under two topics.
+# Of the others each name once, under the first of its topics that one would look in.
 _BY_NAME = {
     "Array creation routines": """
         arange array asanyarray asarray ascontiguousarray astype copy diag diagflat empty empty_like eye frombuffer
@@ -57,6 +57,8 @@ _BY_NAME = {
         average bincount corrcoef correlate cov digitize histogram histogram2d histogram_bin_edges histogramdd mean
         median nanmean nanmedian nanpercentile nanquantile nanstd nanvar percentile ptp quantile std var""",
 }
+# Ufuncs that the manual has under another topic, too.
+_UFUNCS = {"Linear algebra": "matmul matvec vecdot vecmat"}
 _TITLES = {f"numpy.{name}": title for title, names in _BY_NAME.items() for name in names.split()}
 
 
@@ -69,3 +71,13 @@ def title_of(function: Any) -> str | None:
         return "The array object"
     modules = (title for module, title in _BY_MODULE.items() if name.startswith(f"{module}."))
     return _TITLES.get(name) or next(modules, None)
+
+
+def titles_of(function: Any) -> set[str]:
+    """All topics under which one may look for a function, ufunc (the class stands for all of them) or method."""
+    if function is np.ufunc:
+        return {"Universal functions"}
+    title, found = title_of(function), set()
+    if isinstance(function, np.ufunc):
+        found = {other for other, names in _UFUNCS.items() if function.__name__ in names.split()}
+    return found if title is None else found | {title}
