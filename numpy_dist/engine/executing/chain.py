@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from numpy_dist.backends.base import Chainable, Loop
+from numpy_dist.engine.executing.part import Work
 from numpy_dist.engine.executing.prepared import Prepared, execute
-from numpy_dist.engine.executing.work import Work
 from numpy_dist.engine.memory.storage import Storage
 from numpy_dist.engine.planning.actions import Donate, NewVersion
 from numpy_dist.engine.planning.group import GroupPlan

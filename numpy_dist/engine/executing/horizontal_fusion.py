@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from numpy_dist.backends.summation import fold_chunks
-from numpy_dist.engine.executing.part import Part, address_of, reporter
-from numpy_dist.engine.executing.work import Results, Work
+from numpy_dist.engine.executing.part import Part, Results, Work, address_of, reporter
 from numpy_dist.ir.statements import Reduction, Statement
 from numpy_dist.layout.regions import Box, bounding_box, box_slices
 

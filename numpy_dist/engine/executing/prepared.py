@@ -7,9 +7,8 @@ from typing import Any
 
 from numpy_dist.engine.executing.combine import combine
 from numpy_dist.engine.executing.horizontal_fusion import Folds, FusedParts
-from numpy_dist.engine.executing.part import Part
+from numpy_dist.engine.executing.part import Part, Results, Work
 from numpy_dist.engine.executing.transfer import fetch, refresh_halo, widen
-from numpy_dist.engine.executing.work import Results, Work
 from numpy_dist.engine.memory.storage import Storage
 from numpy_dist.engine.planning.actions import (
     Allocate,
