@@ -343,14 +343,17 @@ class Program:
                 self._run_deferred(description.slots, later)
             schedule = find_schedule(self._runtime, todo, description, later)
             if through is not None:
-                self._deferred.defer(schedule.deferrable(todo, description.storages))
+                found = schedule.deferrable(todo, description.storages)
+                if found or self._deferred.statements:
+                    self._deferred.defer(found)
             del todo, rest  # what is done gives its memory back
             execution = Execution(schedule, pending, description.storages, may_raise, signals)
             del description
             pending.taken = count
             pending.execution = execution
             self._follow(execution)
-            self._deferred.forget_stored()
+            if self._deferred.statements:
+                self._deferred.forget_stored()
             self._replace(pending[count:])
         except BaseException as error:
             if pending.execution is None and self._belated is None and cannot_run(error):

@@ -73,9 +73,11 @@ class Schedule:
         for number, plan in enumerate(self.groups):
             plan.number = number
             plan.end([slot for slot in plan.slots if last[slot] == number], used_later)
+        self.chains: dict[int, Chain] = {}
+        if len(fused) == 1:
+            return
         pairs_of = zip(self.groups, fused, strict=True)
         links = [link_of(plan, group.statements, slots, runtime.rank, runtime.size) for plan, group in pairs_of]
-        self.chains: dict[int, Chain] = {}
         for chain in chains_of(links):
             self.chains[chain.first] = Chain(self.groups[chain.first : chain.end], chain.aligned)
             for plan in self.groups[chain.first + 1 : chain.end]:
