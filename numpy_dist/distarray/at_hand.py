@@ -276,12 +276,18 @@ class AtHand(DistArray):
         return array if dtype is None else array.astype(dtype, copy=False)
 
     def __array_function__(self, func: Callable[..., Any], types: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
+        if not registry.loaded:
+            registry.load()
         if func is np.dot and not kwargs and len(args) == 2 and _is_ours(np.dot):
             made = _product("dot", *args)
             if made is not None:
                 return made
         if func in _FOLDS and not kwargs and len(args) == 1 and type(args[0]) is AtHand:
             made = _folded(func, args[0])
+            if made is not None:
+                return made
+        if func in _NEW and not kwargs.keys() - _OPTIONS:
+            made = _new_results(func, args, kwargs)
             if made is not None:
                 return made
         return DistArray.__array_function__(hand_over(self), func, types, args, kwargs)
@@ -495,6 +501,47 @@ def _folding(name: str, function: Any) -> Any:
         return general(hand_over(self), *args, **kwargs) if made is None else made
 
     return method
+
+
+# -- functions -------------------------------------------------------------------------------------------------------
+
+_NEW: dict[Any, str] = {
+    **{f: f.__name__ for f in (np.argmax, np.argmin, np.array_equal, np.column_stack, np.concatenate, np.copy)},
+    **{f: f.__name__ for f in (np.count_nonzero, np.dstack, np.empty_like, np.flatnonzero, np.full_like, np.hstack)},
+    **{f: f.__name__ for f in (np.nonzero, np.ones_like, np.roll, np.searchsorted, np.stack, np.take, np.tril)},
+    **{f: f.__name__ for f in (np.triu, np.vstack, np.where, np.zeros_like)},
+    np.diff: "subtract",
+    np.outer: "multiply",
+}
+"""Functions whose results are new arrays, or numbers, with the same bits whoever computes them; and their ufuncs."""
+_OPTIONS = frozenset({"axis", "k", "n", "shift", "side"})
+
+
+def _real_of(x: Any) -> Any:
+    """An argument with ndarrays in place of arrays at hand; `NotImplemented` for anything that is not at hand."""
+    kind = type(x)
+    if kind is AtHand or kind is DistArray or kind is _ndarray:
+        found = elements(x, kind)
+        return NotImplemented if found is None or found.nbytes >= windows.limit else found
+    if kind is list or kind is tuple:
+        items = [_real_of(item) for item in x]
+        return NotImplemented if any(item is NotImplemented for item in items) else kind(items)
+    return x if x is None or kind is str or kind in _NUMBERS else NotImplemented
+
+
+def _new_results(function: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
+    """What NumPy's function makes of elements that are at hand; None where they are not, or it is much."""
+    if not _is_ours(function):
+        return None
+    values, options = _real_of(args), {name: _real_of(x) for name, x in kwargs.items()}
+    if values is NotImplemented or any(x is NotImplemented for x in options.values()):
+        return None
+    if function is np.outer and np.size(values[0]) * np.size(values[1]) * 16 >= windows.limit:
+        return None
+    made = _call(function, _NEW[function], *values, **options)
+    if type(made) is AtHand and made._real.nbytes >= windows.limit:
+        return None
+    return tuple(map(near, made)) if type(made) is tuple else made
 
 
 # -- ufuncs ----------------------------------------------------------------------------------------------------------
