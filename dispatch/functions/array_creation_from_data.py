@@ -13,6 +13,7 @@ import numpy as np
 
 from numpy_dist import engine
 from numpy_dist.comm.divergence.diagnosis import PAGE
+from numpy_dist.comm.portable import first_error, portable_error, restored
 from numpy_dist.dispatch.core.registry import implements
 from numpy_dist.dispatch.functions.array_creation_from_shape import (
     OURS,
@@ -145,9 +146,9 @@ def _from_root(obj: Any, dtype: Any, order: Any, split: int | None, mesh: Any, r
             array = _on_root(obj, dtype, order)
         except Exception as error:
             failure = error
-    failure, shape = comm.bcast((failure, None if array is None else array.shape), root)
-    if failure is not None:
-        raise failure
+    told, shape = comm.bcast((portable_error(failure), None if array is None else array.shape), root)
+    if told is not None:
+        raise restored(told) if failure is None else failure
     return engine.from_root(array, root, chosen_layout(shape, split, mesh))
 
 
@@ -364,10 +365,11 @@ def from_local(block: Any, axis: int = 0) -> Any:
         mine = np.asarray(block) if engine.is_sharded(block) else np.asarray(engine.plain(block))
     except Exception as error:
         failure = error
-    seen = comm.allgather((failure, None if mine is None else (mine.shape, mine.dtype), axis))
-    for rank, (found, _, _) in enumerate(seen):
-        if found is not None:
-            raise ValueError(f"from_local: the block of rank {rank} is no array: {found}") from found
+    seen = comm.allgather((portable_error(failure), None if mine is None else (mine.shape, mine.dtype), axis))
+    found = first_error((told for told, *_ in seen), comm.rank, failure)
+    if found is not None:
+        rank, reason = found
+        raise ValueError(f"from_local: the block of rank {rank} is no array: {reason}") from reason
     shapes = [what[0] for _, what, _ in seen]
     _check_blocks(shapes, [what[1] for _, what, _ in seen], [given for _, _, given in seen])
     axis = axis % len(shapes[0])

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
 from numpy_dist import engine
+from numpy_dist.comm.portable import agree
 from numpy_dist.dispatch.core import policy
 from numpy_dist.dispatch.core.engine_support import why_not_reduced
 from numpy_dist.dispatch.core.registry import decline, implements
@@ -25,7 +26,6 @@ from numpy_dist.ir import structure
 from numpy_dist.ir.rules import memory_axes
 from numpy_dist.layout.layout import Layout
 from numpy_dist.parallel import ordered, segments
-from numpy_dist.parallel.sequential_pipeline import agree
 from numpy_dist.parallel.updates import route
 
 # -- outer -----------------------------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from numpy_dist import engine
+from numpy_dist.comm.portable import agree
 from numpy_dist.dispatch.core.registry import decline
 from numpy_dist.dispatch.patterns.arguments import NoValue, as_handle, given
 from numpy_dist.dispatch.patterns.axis_local import whole_along
@@ -22,7 +23,7 @@ from numpy_dist.ir.rules import memory_axes
 from numpy_dist.layout.layout import Layout
 from numpy_dist.parallel import ordered
 from numpy_dist.parallel.products import Factors
-from numpy_dist.parallel.sequential_pipeline import agree, carried
+from numpy_dist.parallel.sequential_pipeline import carried
 
 
 def in_order(

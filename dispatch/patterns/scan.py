@@ -13,6 +13,7 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
 from numpy_dist import engine
+from numpy_dist.comm.portable import agree
 from numpy_dist.dispatch.core.registry import decline
 from numpy_dist.dispatch.patterns.axis_local import whole_along
 from numpy_dist.dispatch.patterns.blocks import blocks
@@ -82,7 +83,7 @@ def _in_order(ufunc: np.ufunc, a: Any, layout: Any, axis: int, kind: np.dtype) -
             except Exception as raised:
                 error = raised
     if comm.size == 1 or can_raise(ufunc, kind):
-        sequential_pipeline.agree(error, comm)
+        agree(error, comm)
     elif error is not None:
         raise error
     return engine.from_local(made, layout)

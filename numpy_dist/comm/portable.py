@@ -62,3 +62,11 @@ def first_error(told: Iterable[Any], rank: int = -1, own: Exception | None = Non
         if error is not None:
             return number, own if own is not None and number == rank else restored(error)
     return None
+
+
+def agree(error: Exception | None, comm: Any) -> None:
+    """Raise on every rank what the first of the ranks that have met an error has met (collective: one allgather)."""
+    told = comm.allgather(portable_error(error)) if comm.size > 1 else [error]
+    found = first_error(told, comm.rank, error)
+    if found is not None:
+        raise found[1]

@@ -58,7 +58,7 @@ def reduce_segments(
 
     Collective: partial results are sent to the owners, who join them in rank order; where the operation is not (taken
     as) associative each rank goes on with what the one before has come to. Then every rank must call
-    `sequential_pipeline.agree`.
+    `comm.portable.agree`.
 
     Parameters
     ----------

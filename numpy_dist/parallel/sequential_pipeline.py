@@ -6,7 +6,6 @@ waiting: they are handed something all the same, and all raise it in the end.
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -18,7 +17,7 @@ def carried(
 ) -> tuple[np.ndarray | None, Exception | None]:
     """Call ``work(before)`` on one member after the other, with what it has returned on the one before.
 
-    Collective: one message from each member to the next. Every rank must call `agree` afterwards.
+    Collective: one message from each member to the next. Every rank must call `comm.portable.agree` afterwards.
 
     Parameters
     ----------
@@ -73,22 +72,3 @@ def accumulate(
 
     like = np.empty((*block.shape[:axis], 1, *block.shape[axis + 1 :]), kind)
     return made, carried(work, members, like, comm)[1]
-
-
-def agree(error: Exception | None, comm: Any) -> None:
-    """Raise on every rank what the lowest of the ranks that have met an error has met (collective: one allgather)."""
-    if comm.size == 1:
-        first = error
-    else:
-        first = next((e for e in comm.allgather(_portable(error)) if e is not None), None)
-    if first is not None:
-        raise first
-
-
-def _portable(error: Exception | None) -> Exception | None:
-    """The error, or one that says the same where it cannot be sent."""
-    try:
-        pickle.loads(pickle.dumps(error))
-    except Exception:
-        return RuntimeError(f"{type(error).__name__}: {error}")
-    return error
