@@ -11,7 +11,7 @@ from numpy._core import umath
 from numpy_dist import engine
 from numpy_dist.dispatch.core.registry import Outlook, implements
 from numpy_dist.dispatch.patterns.arguments import NoValue, as_handle
-from numpy_dist.dispatch.patterns.blocks import blocks, exact_layout, map_elements, sequence_layout
+from numpy_dist.dispatch.patterns.blocks import blocks, exact_layout, map_elements, row_layout
 from numpy_dist.dispatch.patterns.convolution import checked_sequences, sliding_sums
 from numpy_dist.dispatch.patterns.numpy_source import adopt
 from numpy_dist.dispatch.patterns.replicate import known, most_known, outlook_of_known
@@ -181,7 +181,7 @@ def _interp_routed(x: Any, xp: Any, fp: Any, left: Any, right: Any, period: Any)
         xp, fp = xp[order], fp[order]
         xp = np.concatenate((xp[-1:] - period, xp, xp[:1] + period))
         fp = np.concatenate((fp[-1:], fp, fp[:1]))
-    layout = sequence_layout(xp)
+    layout = row_layout(xp)
     points, values = blocks((engine.aligned(xp, layout), layout), (engine.aligned(fp, layout), layout))
     comm = engine.runtime().comm
     firsts = comm.allgather((points[0], values[0]) if points.size else None)

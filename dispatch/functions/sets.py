@@ -13,11 +13,11 @@ from numpy_dist.dispatch.core import fallback
 from numpy_dist.dispatch.core.registry import decline, implements
 from numpy_dist.dispatch.patterns import replicate
 from numpy_dist.dispatch.patterns.arguments import as_handle, metadata
-from numpy_dist.dispatch.patterns.blocks import blocks
+from numpy_dist.dispatch.patterns.blocks import blocks, exact_layout, row_layout
 from numpy_dist.dispatch.patterns.numpy_source import adopt, warn
 from numpy_dist.dispatch.patterns.replicate import known
 from numpy_dist.dispatch.patterns.search import routed
-from numpy_dist.dispatch.patterns.sort import ascending_layout, cut_at, first_position, ordered_parts, sorted_part
+from numpy_dist.dispatch.patterns.sort import cut_at, first_position, ordered_parts, sorted_part
 from numpy_dist.layout.layout import Layout
 from numpy_dist.parallel import key_sort, runs
 from numpy_dist.parallel.picking import put
@@ -88,7 +88,7 @@ def _unique_rows(ar: Any, wanted: tuple[Any, Any, Any], axis: Any) -> Any:
     rest = tuple(moved.shape[1:])
     width = prod(rest)
     rows = np.reshape(moved, (moved.shape[0], width))
-    layout, comm = ascending_layout(rows), engine.runtime().comm
+    layout, comm = row_layout(rows), engine.runtime().comm
     (block,) = blocks((engine.aligned(rows, layout), layout))
     first = first_position(layout)
     arrays = [np.ascontiguousarray(block), np.arange(first, first + len(block))]
@@ -162,8 +162,7 @@ def _is_in(
     if many and kind != "table" and element.dtype.kind != "V":
         found = contained(element, test_elements)
         return np.logical_not(found) if invert else found
-    layout = engine.layout_of(element) or engine.default_layout(tuple(element.shape))
-    sharded = engine.is_sharded(element)
+    layout, sharded = exact_layout(element), engine.is_sharded(element)
     block = blocks((engine.aligned(element, layout), layout))[0] if sharded else engine.plain(element)
     if not many:
         tests = known(test_elements, np.isin, _TESTS, chosen=True)

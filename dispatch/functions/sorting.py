@@ -16,7 +16,7 @@ from numpy_dist.backends.library import compute
 from numpy_dist.dispatch.core.registry import Outlook, decline, implements
 from numpy_dist.dispatch.patterns.arguments import NoValue, as_handle, metadata, truth, truth_of, values_of
 from numpy_dist.dispatch.patterns.axis_local import along, long_rows, row_by_row
-from numpy_dist.dispatch.patterns.blocks import blocks, exact_layout, map_elements
+from numpy_dist.dispatch.patterns.blocks import blocks, exact_layout, in_boxes, map_elements
 from numpy_dist.dispatch.patterns.fold import folded, own_blocks
 from numpy_dist.dispatch.patterns.numpy_source import adopt
 from numpy_dist.dispatch.patterns.replicate import everywhere, known, most_known, outlook_of_known
@@ -25,7 +25,6 @@ from numpy_dist.dispatch.patterns.select import boolean_getitem
 from numpy_dist.dispatch.patterns.sort import argsort_line, lexsort_line, sort_line
 from numpy_dist.dispatch.patterns.take import integer_getitem
 from numpy_dist.ir.rules import copy_axes
-from numpy_dist.layout.layout import Layout
 from numpy_dist.parallel.arg_reductions import arg_reduce_all, arg_reduce_axis
 
 adopt(__name__, np.flatnonzero, np.nanargmin, np.nanargmax)
@@ -177,7 +176,7 @@ def _arg_reduce(choose: Any, a: Any, axis: Any, out: Any, keepdims: bool) -> Any
         decline("arrays of Python objects")
     shape = _result_shape(choose, a, axis, keepdims, out)
     if axis is None or a.ndim < 2:
-        a, layout = _with_layout(a)
+        a, layout = in_boxes(a)
         (block,) = blocks((a, layout))
         found: Any = np.intp(arg_reduce_all(choose, block, layout, engine.runtime().comm))
     else:
@@ -217,17 +216,8 @@ def _result_shape(choose: Any, a: Any, axis: Any, keepdims: bool, out: Any) -> t
     return shape
 
 
-def _with_layout(a: Any) -> tuple[Any, Layout]:
-    """The array with an exact layout: its own, else the default one."""
-    layout = engine.layout_of(a)
-    if layout is None or not engine.is_sharded(a):
-        layout = engine.runtime().default_layout(tuple(a.shape))
-        a = engine.aligned(a, layout)
-    return a, layout
-
-
 def _along_axis(choose: Any, a: Any, axis: int) -> Any:
-    a, layout = _with_layout(a)
+    a, layout = in_boxes(a)
     result = layout.drop_axes([axis])
     if layout.cut_of(axis) is not None and engine.default_shard(result.nelements * np.dtype(np.intp).itemsize):
         result = engine.default_layout(result.shape)  # else every rank would hold all of a large result

@@ -13,7 +13,7 @@ from numpy_dist import engine
 from numpy_dist.backends.library import library_of, on_host
 from numpy_dist.dispatch.core import outcome
 from numpy_dist.dispatch.patterns.arguments import as_handle
-from numpy_dist.dispatch.patterns.blocks import blocks
+from numpy_dist.dispatch.patterns.blocks import blocks, exact_layout
 from numpy_dist.dispatch.patterns.numpy_source import warn
 from numpy_dist.dispatch.patterns.replicate import few
 from numpy_dist.dispatch.patterns.select import boolean_getitem
@@ -233,7 +233,7 @@ def _at(a: Any, places: list[int]) -> np.ndarray:
         return np.sort(engine.plain(a), axis=None)[places]
     if a.dtype.kind == "c":  # no order of complex numbers is that of `<` and of NaN at once
         return few(integer_getitem(np.sort(np.ravel(a)), (np.array(places),)))
-    layout = engine.layout_of(a) or engine.default_layout(tuple(a.shape))
+    layout = exact_layout(a)
     (block,) = blocks((engine.aligned(a, layout), layout), library=True)
     device, rt = engine.device(a.dtype), engine.runtime()
     own = (block if device is None else device.flat(block)).reshape(-1)

@@ -12,7 +12,7 @@ from numpy_dist.comm.portable import agree
 from numpy_dist.dispatch.core import policy
 from numpy_dist.dispatch.core.engine_support import why_not_reduced
 from numpy_dist.dispatch.core.registry import decline, implements
-from numpy_dist.dispatch.patterns.arguments import NoValue, as_handle
+from numpy_dist.dispatch.patterns.arguments import NoValue, as_handle, broadcasts_to
 from numpy_dist.dispatch.patterns.axis_local import whole_along
 from numpy_dist.dispatch.patterns.blocks import blocks
 from numpy_dist.dispatch.patterns.index_arrays import Picked, own_positions, own_values, rows
@@ -20,7 +20,7 @@ from numpy_dist.dispatch.patterns.products import product
 from numpy_dist.dispatch.patterns.reduce import can_raise, in_order
 from numpy_dist.dispatch.patterns.reduce import reduce as reduced_by_engine
 from numpy_dist.dispatch.patterns.scan import scan
-from numpy_dist.dispatch.patterns.take import fits, write
+from numpy_dist.dispatch.patterns.take import write
 from numpy_dist.engine import events_reported
 from numpy_dist.ir import structure
 from numpy_dist.ir.rules import memory_axes
@@ -75,7 +75,7 @@ def at(ufunc: np.ufunc, a: Any, indices: Any, b: Any = _NOTHING) -> None:
     if not engine.shardable(a.dtype) or any(not engine.shardable(x.dtype) for x in second):
         decline("arrays of Python objects are not distributed")
     picked = Picked(a, _as_items(indices, a), "set")
-    if second and not fits(tuple(second[0].shape), picked.result_shape):
+    if second and not broadcasts_to(tuple(second[0].shape), picked.result_shape):
         raise ValueError("array is not broadcastable to correct shape")
     if not a.size:
         return

@@ -55,3 +55,10 @@ def given(**options: Any) -> dict[str, Any]:
 
 def truth_of(x: Any) -> Any:
     return truth(as_handle(x))
+
+
+def broadcasts_to(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
+    """Whether a shape broadcasts to another one."""
+    return len(shape) <= len(target) and all(
+        n in (1, m) for n, m in zip(reversed(shape), reversed(target), strict=False)
+    )

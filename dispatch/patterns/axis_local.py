@@ -52,9 +52,7 @@ def along(
     library : bool
         Whether the function also takes arrays of a device (`backends.library.compute`).
     """
-    layout = engine.layout_of(a) if engine.is_sharded(a) else None
-    if layout is None or layout.cut_of(axis) is not None:
-        layout = rows_layout(tuple(a.shape), axis)
+    layout = layout_along(a, axis)
     parts = blocks(*((engine.aligned(x, layout), layout) for x in (a, *beside)), library=library)
     block = parts[0]
     if not block.size:  # a row tells what becomes of shape and dtype; of ones, which may be weights
@@ -74,9 +72,27 @@ def along(
     return engine.from_local(made, rest.insert_axes(range(front), lead) if front else rest)
 
 
-def rows_layout(shape: tuple[int, ...], axis: int) -> Layout:
-    """A layout in which an axis is whole: the longest of the others is cut, or several where none is long enough."""
+def whole_along(x: Any, axis: int) -> tuple[Any, Layout]:
+    """The array, redistributed (recorded) if it is cut along this axis, and its layout."""
+    layout = layout_along(x, axis)
+    return engine.aligned(x, layout), layout
+
+
+def layout_along(x: Any, axis: int) -> Layout:
+    """The layout of an array in which an axis is whole: its own, unless that cuts the axis."""
+    layout = engine.layout_of(x) if engine.is_sharded(x) else None
+    return whole_layout(tuple(x.shape), axis) if layout is None or layout.cut_of(axis) is not None else layout
+
+
+def whole_layout(shape: tuple[int, ...], axis: int) -> Layout:
+    """A layout in which an axis is whole: the longest of the others is cut, or several where none is long enough.
+
+    An array of one axis comes to every rank: callers go from rank to rank with it (`parallel.sequential_pipeline`), or
+    divide it in another way.
+    """
     others = [other for other in range(len(shape)) if other != axis]
+    if not others:
+        return engine.runtime().replicated_layout(shape)
     longest = max(others, key=lambda other: shape[other])
     if shape[longest] < engine.runtime().size:
         found = engine.default_layout(tuple(shape[other] for other in others))
@@ -129,23 +145,3 @@ def _on_all_ranks(function: Callable[..., Any], parts: list[np.ndarray], counts:
     if found is not None:
         raise found[1]
     return made
-
-
-def whole_along(x: Any, axis: int) -> tuple[Any, Layout]:
-    """The array, redistributed (recorded) if it is cut along this axis, and its layout.
-
-    It is then cut along its longest other axis. An array of one axis would come to every rank: callers go from rank to
-    rank with it (`parallel.sequential_pipeline`), or divide it in another way.
-    """
-    layout = engine.layout_of(x) if engine.is_sharded(x) else None
-    if layout is None or layout.cut_of(axis) is not None:
-        layout = whole_layout(tuple(x.shape), axis)
-    return engine.aligned(x, layout), layout
-
-
-def whole_layout(shape: tuple[int, ...], axis: int) -> Layout:
-    """A layout that does not cut this axis."""
-    others = [a for a in range(len(shape)) if a != axis]
-    if not others:
-        return engine.runtime().replicated_layout(shape)
-    return engine.default_layout(shape, split=max(others, key=lambda a: shape[a]))

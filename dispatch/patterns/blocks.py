@@ -40,6 +40,7 @@ def blocks(*arrays: tuple[Any, Layout], library: bool = False) -> list[np.ndarra
 
 
 def exact_layout(x: Any) -> Layout:
+    """The layout in which each rank has a box of an array: its own, or the default one (also where all have it)."""
     found = engine.layout_of(x) if engine.is_sharded(x) else None
     return engine.default_layout(tuple(x.shape)) if found is None else found
 
@@ -54,9 +55,24 @@ def map_elements(function: Any, x: Any) -> Any:
     return made if made.ndim else made[()]
 
 
-def sequence_layout(x: Any) -> Layout:
-    """The layout of a sequence that is cut between all ranks, in their order."""
+def cuts_rows(layout: Layout | None) -> bool:
+    """Whether the ranks have, in their order, ascending rows of an array."""
+    if layout is None or layout.mesh.ndim != 1:
+        return False
+    what = layout.dims[0]
+    return isinstance(what, Cut) and what.axis == 0 and not what.descends
+
+
+def row_layout(x: Any) -> Layout:
+    """The layout in which the ranks have, in their order, ascending rows: the array's own, or the default one."""
     layout = engine.layout_of(x) if engine.is_sharded(x) else None
-    if layout is not None and len(layout.dims) == 1 and isinstance(layout.dims[0], Cut) and not layout.dims[0].descends:
-        return layout
-    return engine.default_layout((x.size,), split=0)
+    return layout if layout is not None and cuts_rows(layout) else engine.default_layout(tuple(x.shape), split=0)
+
+
+def in_boxes(x: Any) -> tuple[Any, Layout]:
+    """The array with its `exact_layout`, redistributed only if it has another one."""
+    layout = engine.layout_of(x) if engine.is_sharded(x) else None
+    if layout is None:
+        layout = engine.default_layout(tuple(x.shape))
+        x = engine.aligned(x, layout)
+    return x, layout

@@ -15,7 +15,7 @@ import numpy as np
 
 from numpy_dist import engine
 from numpy_dist.dispatch.core.registry import decline
-from numpy_dist.dispatch.patterns.blocks import blocks, sequence_layout
+from numpy_dist.dispatch.patterns.blocks import blocks, row_layout
 from numpy_dist.dispatch.patterns.replicate import known
 from numpy_dist.layout.layout import Cut, Layout
 from numpy_dist.layout.mesh import Mesh
@@ -42,7 +42,7 @@ def sliding_sums(long: Any, short: Any, function: Callable[..., Any], mode: Any)
     # Where in the full result this one begins, and how long it is.
     length = {2: n - m + 1, 3: n, 4: n + m - 1}[len(function(np.ones(3), np.ones(2), mode))]
     begin = {n + m - 1: 0, n: m - 1 - m // 2}.get(length, m - 1) if m > 1 else 0
-    layout = sequence_layout(long)
+    layout = row_layout(long)
     (block,) = blocks((engine.aligned(long, layout), layout))
     held = _parts(layout)
     # A rank computes what lies around its own elements, so that only neighbours talk.

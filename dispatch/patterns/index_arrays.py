@@ -12,11 +12,11 @@ import numpy as np
 from numpy_dist import engine
 from numpy_dist.backends.library import compute
 from numpy_dist.dispatch.patterns.arguments import decline_unshardable, metadata
-from numpy_dist.dispatch.patterns.blocks import blocks
+from numpy_dist.dispatch.patterns.blocks import blocks, exact_layout, row_layout
 from numpy_dist.ir import structure
 from numpy_dist.ir.meta_arrays import as_strided
 from numpy_dist.ir.rules import broadcast_shapes, memory_axes
-from numpy_dist.layout.layout import Cut, Layout
+from numpy_dist.layout.layout import Layout
 from numpy_dist.parallel import picking
 
 
@@ -228,7 +228,7 @@ def _from_zero(index: Any, n: int, axis: int, shape: tuple[int, ...], use: str) 
             check_bounds(index, n, axis, shape, use)
         index = np.astype(index, np.intp)
         return np.where(index < 0, index + n, index) if engine.is_handle(index) else index % max(n, 1)
-    layout = engine.layout_of(index) or engine.default_layout(tuple(index.shape))
+    layout = exact_layout(index)
     (block,) = blocks((engine.aligned(index, layout), layout), library=True)
     positions, changed = compute("from_zero", lambda block: picking.from_zero(block, n), block, n=n)
     told = engine.runtime().comm.allgather((positions is None, changed))
@@ -278,9 +278,7 @@ def rows(view: Any, library: bool = False) -> tuple[Any, Layout, tuple[int, ...]
 
     For a `library` where they lie, on the host or not.
     """
-    layout = engine.layout_of(view) if engine.is_sharded(view) else None
-    if layout is None or not cuts_rows(layout):
-        layout = engine.default_layout(tuple(view.shape), split=0)
+    layout = row_layout(view)
     cut = layout.cut_of(0)
     assert cut is not None
     (block,) = blocks((engine.aligned(view, layout), layout), library=library)
@@ -288,14 +286,6 @@ def rows(view: Any, library: bool = False) -> tuple[Any, Layout, tuple[int, ...]
     if library:
         return block, layout, cut.points
     return (block.reshape(-1, *rest) if block.size else np.empty((len(block), *rest), view.dtype)), layout, cut.points
-
-
-def cuts_rows(layout: Layout | None) -> bool:
-    """Whether the ranks have, in their order, ascending rows of an array."""
-    if layout is None or layout.mesh.ndim != 1:
-        return False
-    what = layout.dims[0]
-    return isinstance(what, Cut) and what.axis == 0 and not what.descends
 
 
 def own_positions(positions: Any, library: bool = False) -> tuple[Any, Layout]:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy_dist import engine
 from numpy_dist.comm.portable import agree
 from numpy_dist.dispatch.core.registry import decline
-from numpy_dist.dispatch.patterns.arguments import NoValue, as_handle, given
+from numpy_dist.dispatch.patterns.arguments import NoValue, as_handle, broadcasts_to, given
 from numpy_dist.dispatch.patterns.axis_local import whole_along
 from numpy_dist.dispatch.patterns.blocks import blocks, placed
 from numpy_dist.engine import events_reported
@@ -84,7 +84,7 @@ def check(
     every = () if kind is None else range(a.ndim) if axis is None or a.ndim == 0 else axis
     axes = np.lib.array_utils.normalize_axis_tuple(every, a.ndim) if a.ndim else ()
     shape = tuple(1 if i in axes else n for i, n in enumerate(a.shape) if keepdims or i not in axes)
-    fits = (out is None or tuple(out.shape) == shape) and _broadcasts(np.shape(where), tuple(a.shape))
+    fits = (out is None or tuple(out.shape) == shape) and broadcasts_to(np.shape(where), tuple(a.shape))
     if kind is None or not fits:
         where_given = {} if where is True else {"where": where}
         engine.numpy_error(ufunc.reduce, (a,), {**call, **where_given, **({} if out is None else {"out": out})})
@@ -93,12 +93,6 @@ def check(
         if dtype is None:  # the target takes part in the choice of the loop
             kind = ufunc.resolve_dtypes((out.dtype, a.dtype, None), reduction=True, casting="unsafe")[-1]
     return kind, axes
-
-
-def _broadcasts(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
-    return len(shape) <= len(target) and all(
-        n in (1, m) for n, m in zip(reversed(shape), reversed(target), strict=False)
-    )
 
 
 def _reduced(ufunc: np.ufunc, rows: Any, masks: Any, kind: np.dtype, options: dict[str, Any]) -> Any:

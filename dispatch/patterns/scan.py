@@ -16,7 +16,7 @@ from numpy_dist import engine
 from numpy_dist.comm.portable import agree
 from numpy_dist.dispatch.core.registry import decline
 from numpy_dist.dispatch.patterns.axis_local import whole_along
-from numpy_dist.dispatch.patterns.blocks import blocks
+from numpy_dist.dispatch.patterns.blocks import blocks, in_boxes
 from numpy_dist.dispatch.patterns.reduce import can_raise
 from numpy_dist.dispatch.patterns.replicate import everywhere
 from numpy_dist.engine import events_reported
@@ -47,10 +47,7 @@ def scan(ufunc: np.ufunc, a: Any, axis: Any, dtype: Any, out: Any) -> Any:
 
 
 def _scan_shards(ufunc: np.ufunc, a: Any, axis: int, kind: np.dtype, associative: bool) -> Any:
-    layout = engine.layout_of(a)
-    if layout is None or not engine.is_sharded(a):
-        layout = engine.default_layout(tuple(a.shape))
-        a = engine.aligned(a, layout)
+    a, layout = in_boxes(a)
     if not associative:
         return _in_order(ufunc, a, layout, axis, kind)
     (block,) = blocks((a, layout), library=True)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from numpy_dist import engine
-from numpy_dist.dispatch.patterns.blocks import blocks, exact_layout, sequence_layout
+from numpy_dist.dispatch.patterns.blocks import blocks, exact_layout, row_layout
 from numpy_dist.parallel.request_reply import ask
 
 
@@ -20,7 +20,7 @@ def routed(ordered: Any, sought: Any, side: Any, answer: Any, dtype: Any) -> Any
 
     A rank gets as many values as belong to its part.
     """
-    layout, its = sequence_layout(ordered), exact_layout(sought)
+    layout, its = row_layout(ordered), exact_layout(sought)
     held, block = blocks((engine.aligned(ordered, layout), layout), (engine.aligned(sought, its), its))
     comm = engine.runtime().comm
     box = layout.box(comm.rank)

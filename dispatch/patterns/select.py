@@ -17,7 +17,7 @@ from numpy_dist.backends.library import compute
 from numpy_dist.dispatch.core import registry
 from numpy_dist.dispatch.core.registry import decline
 from numpy_dist.dispatch.patterns.arguments import as_handle, decline_unshardable
-from numpy_dist.dispatch.patterns.blocks import blocks
+from numpy_dist.dispatch.patterns.blocks import blocks, placed
 from numpy_dist.dispatch.patterns.index_arrays import along_memory
 from numpy_dist.ir import structure
 from numpy_dist.layout.layout import Layout
@@ -128,12 +128,7 @@ def _in_order(view: Any, mask: Any, depth: int) -> tuple[Any, Any, Layout]:
             mask, depth = np.reshape(mask, -1), 1
         layout = engine.runtime().default_layout(tuple(view.shape), split=0)
         view = engine.aligned(view, layout)
-    return view, _placed(mask, masks.mask_layout(layout, depth)), layout
-
-
-def _placed(x: Any, layout: Layout) -> Any:
-    """`x` as an array of ours with this layout."""
-    return engine.aligned(x, layout) if engine.is_handle(x) else engine.from_global(np.asarray(x), layout)
+    return view, placed(mask, masks.mask_layout(layout, depth)), layout
 
 
 @registry.internal("boolean_getitem")

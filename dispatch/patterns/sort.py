@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from numpy_dist import engine
-from numpy_dist.dispatch.patterns.blocks import blocks
+from numpy_dist.dispatch.patterns.blocks import blocks, row_layout
 from numpy_dist.layout.layout import Cut, Layout
 from numpy_dist.parallel import key_sort, on_device, sample_sort
 from numpy_dist.parallel.division import PLAIN, Workspace
@@ -25,7 +25,7 @@ def sort_line(a: Any, options: dict[str, Any]) -> Any:
         return _descending(a, sorted_only=True)
     device = _device(a, options)
     if device is not None:
-        layout = ascending_layout(a)
+        layout = row_layout(a)
         part, counts = on_device.sort(blocks((engine.aligned(a, layout), layout), library=True)[0], device)
         return engine.from_local(part, cut_at(counts, layout))
     with engine.Scratch() as scratch:
@@ -53,7 +53,7 @@ def sorted_part(
         That of the elements before: the ranks are in the same order.
     """
     options = options or {}
-    layout = ascending_layout(a)
+    layout = row_layout(a)
     (block,) = blocks((engine.aligned(a, layout), layout))
     comm = engine.runtime().comm
     if a.dtype.kind == "V":
@@ -68,7 +68,7 @@ def argsort_line(a: Any, options: dict[str, Any]) -> Any:
         return _descending(a)
     if a.dtype.kind == "V":
         return ordered(a, options.get("order"))[1]
-    layout, device = ascending_layout(a), _device(a, options)
+    layout, device = row_layout(a), _device(a, options)
     (block,) = blocks((engine.aligned(a, layout), layout), library=device is not None)
     first = first_position(layout)
     if device is not None:
@@ -83,7 +83,7 @@ def ordered(a: Any, order: Any = None) -> tuple[Any, Any]:
     """The elements of a one-dimensional array in order and the positions that they had, stable (collective)."""
     device = _device(a, {} if order is None else {"order": order})
     if device is not None:
-        layout = ascending_layout(a)
+        layout = row_layout(a)
         (block,) = blocks((engine.aligned(a, layout), layout), library=True)
         values, positions, counts = on_device.argsort(block, first_position(layout), device)
     else:
@@ -94,7 +94,7 @@ def ordered(a: Any, order: Any = None) -> tuple[Any, Any]:
 
 def ordered_parts(a: Any, order: Any = None) -> tuple[np.ndarray, np.ndarray, list[int], Layout]:
     """As `sorted_part`, stable; after the elements the positions that they had."""
-    layout = ascending_layout(a)
+    layout = row_layout(a)
     (block,) = blocks((engine.aligned(a, layout), layout))
     comm = engine.runtime().comm
     first = first_position(layout)
@@ -132,15 +132,6 @@ def _by_fields(dtype: np.dtype, order: Any) -> key_sort.Columns:
     return lambda arrays: [arrays[0].view(kind)]
 
 
-def ascending_layout(a: Any) -> Layout:
-    """The layout of an array whose ranks hold ascending parts of the first axis: its own, or the default one."""
-    found = engine.layout_of(a) if engine.is_sharded(a) else None
-    if found is not None and found.mesh.ndim == 1 and isinstance(found.dims[0], Cut):
-        if found.dims[0].axis == 0 and not found.dims[0].descends:
-            return found
-    return engine.default_layout(tuple(a.shape), split=0)
-
-
 def first_position(layout: Layout) -> int:
     """The position of this rank's first row."""
     box = layout.box(engine.runtime().rank)
@@ -154,7 +145,7 @@ def cut_at(counts: list[int], layout: Layout) -> Layout:
 
 
 def lexsort_line(*columns: Any) -> Any:
-    layout = ascending_layout(columns[0])
+    layout = row_layout(columns[0])
     parts = blocks(*((engine.aligned(key, layout), layout) for key in columns))
     first = first_position(layout)
     arrays = [*parts, np.arange(first, first + len(parts[0]))]

@@ -13,7 +13,9 @@ import numpy as np
 
 from numpy_dist import engine
 from numpy_dist.dispatch.core import registry
-from numpy_dist.dispatch.patterns.index_arrays import Picked, cuts_rows, own_positions, own_values, rows
+from numpy_dist.dispatch.patterns.arguments import broadcasts_to
+from numpy_dist.dispatch.patterns.blocks import cuts_rows
+from numpy_dist.dispatch.patterns.index_arrays import Picked, own_positions, own_values, rows
 from numpy_dist.ir.meta_arrays import is_writeable
 from numpy_dist.parallel import on_device, picking
 
@@ -76,7 +78,7 @@ def _assignable(value: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
     surplus = value.ndim - len(shape)
     if surplus > 0 and all(n == 1 for n in value.shape[:surplus]):
         value = np.reshape(value, value.shape[surplus:])
-    if not fits(tuple(value.shape), shape):
+    if not broadcasts_to(tuple(value.shape), shape):
         shown = [str(tuple(s)).replace(" ", "") for s in (value.shape, shape)]
         raise ValueError(
             f"shape mismatch: value array of shape {shown[0]} could not be broadcast to indexing result of shape "
@@ -152,13 +154,6 @@ def write(picked: Picked, new: Any, where: Any) -> None:
     else:  # every rank has the array: the new rows come to all
         merged = np.where(mask, np.reshape(new, view.shape), view)
         engine.assign(view, merged)
-
-
-def fits(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
-    """Whether a shape broadcasts to another one."""
-    return len(shape) <= len(target) and all(
-        n in (1, m) for n, m in zip(reversed(shape), reversed(target), strict=False)
-    )
 
 
 def as_indices(indices: Any) -> Any:

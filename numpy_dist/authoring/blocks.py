@@ -13,6 +13,7 @@ from numpy.lib.array_utils import normalize_axis_index
 from numpy_dist import engine
 from numpy_dist.authoring.agreement import Found, disagree, on_blocks
 from numpy_dist.dispatch.core import fallback
+from numpy_dist.dispatch.patterns.axis_local import whole_layout
 from numpy_dist.ir.rules import broadcast_shapes
 from numpy_dist.layout.layout import Cut, Layout
 from numpy_dist.layout.regions import box_empty
@@ -191,7 +192,7 @@ def axis_local(function: Callable[..., Any], axis: int) -> Callable[..., Any]:
         if not engine.is_sharded(x):
             return fallback.call(function, (x, *args), kwargs, "no argument is sharded")
         whole = normalize_axis_index(axis, x.ndim)
-        layout = whole_along(x, whole)
+        layout = _whole_along(x, whole)
         if layout is None:
             return fallback.call(function, (x, *args), kwargs, "the array has no other axis that could be cut")
         return map_blocks(lambda block: function(block, *args, **kwargs), x, layout=layout)
@@ -199,14 +200,15 @@ def axis_local(function: Callable[..., Any], axis: int) -> Callable[..., Any]:
     return local
 
 
-def whole_along(x: Any, axis: int) -> Layout | None:
-    """A layout in which an axis is whole: the array's own if it is; None where there is no other axis."""
+def _whole_along(x: Any, axis: int) -> Layout | None:
+    """A layout in which an axis is whole: the array's own if it is; None where there is no other axis.
+
+    Unlike for NumPy's functions (`patterns.axis_local.layout_along`), each element has one owner, so that what an
+    author's function does beside returning its result happens once.
+    """
     layout = engine.layout_of(x)
     if layout is not None and all(isinstance(dim, Cut) for dim in layout.dims):
         cut = layout.cut_of(axis)
         if cut is None or cut.extent == 1:
             return layout
-    others = [other for other in range(x.ndim) if other != axis]
-    if not others:
-        return None
-    return engine.default_layout(x.shape, split=max(others, key=lambda other: (x.shape[other], -other)))
+    return whole_layout(tuple(x.shape), axis) if x.ndim > 1 else None
