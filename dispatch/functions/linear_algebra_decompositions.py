@@ -1,9 +1,9 @@
 """Linear algebra of stacks of matrices: each rank has whole matrices, and NumPy's LAPACK treats them there.
 
 A single matrix that several ranks hold comes to all of them if it is small. A large one is factored by all of them for
-systems, inverses, determinants and Cholesky factors (`single_matrices`); singular values and least-squares solutions
-are computed where it is tall (`parallel.tall`). On one rank LAPACK treats it where it lies. Else it is gathered.
-`treatment` tells which, for those who compute and for `explain`.
+systems, inverses, determinants and Cholesky factors (`linear_algebra_single_matrix`); singular values and
+least-squares solutions are computed where it is tall (`parallel.tall`). On one rank LAPACK treats it where it lies.
+Else it is gathered. `treatment` tells which, for those who compute and for `explain`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from numpy_dist.backends.library import compute, on_host
 from numpy_dist.dispatch.core.operands import rebuild
 from numpy_dist.dispatch.core.policy import format_bytes
 from numpy_dist.dispatch.core.registry import Outlook, decline, implements
-from numpy_dist.dispatch.functions import linear_algebra_single_matrix as single_matrices
+from numpy_dist.dispatch.functions import linear_algebra_single_matrix as single_matrix
 from numpy_dist.dispatch.patterns.arguments import NoValue, as_handle, given
 from numpy_dist.dispatch.patterns.blocks import blocks
 from numpy_dist.dispatch.patterns.numpy_source import adopt, numpy_source
@@ -279,7 +279,7 @@ def _of_two_norm(p: Any = None) -> bool:
 
 @implements(np.linalg.inv, kind="parallel", outlook=_TOGETHER)
 def inv(a: Any) -> Any:
-    return _of_each(np.linalg.inv, a, single=single_matrices.inverse)
+    return _of_each(np.linalg.inv, a, single=single_matrix.inverse)
 
 
 def _outlook_of_det(a: Any) -> Outlook:
@@ -292,7 +292,7 @@ def det(a: Any) -> Any:
     a = as_handle(a)
     kind = a.dtype
     if kind.char not in "fF":
-        return _of_each(np.linalg.det, a, single=single_matrices.determinant)
+        return _of_each(np.linalg.det, a, single=single_matrix.determinant)
     # What NumPy has is a double; one that single precision cannot hold overflows in the cast.
     found = det(np.astype(a, np.result_type(kind, np.double)))
     if engine.is_handle(found):
@@ -303,12 +303,12 @@ def det(a: Any) -> Any:
 
 @implements(np.linalg.slogdet, kind="parallel", outlook=_TOGETHER)
 def slogdet(a: Any) -> Any:
-    return _of_each(np.linalg.slogdet, a, single=single_matrices.sign_and_logarithm)
+    return _of_each(np.linalg.slogdet, a, single=single_matrix.sign_and_logarithm)
 
 
 @implements(np.linalg.cholesky, kind="parallel", outlook=_TOGETHER)
 def cholesky(a: Any, /, *, upper: bool = False) -> Any:
-    factor = functools.partial(single_matrices.cholesky_factor, upper=upper)
+    factor = functools.partial(single_matrix.cholesky_factor, upper=upper)
     return _of_each(np.linalg.cholesky, a, single=factor, upper=upper)
 
 
@@ -422,7 +422,7 @@ def _outlook_of_solve(a: Any, b: Any) -> Outlook:
 def solve(a: Any, b: Any) -> Any:
     a, b = as_handle(a), as_handle(b)
     depths = [2, 1 if b.ndim == 1 else 2]
-    return _of_stacks(_local(np.linalg.solve), np.linalg.solve, [a, b], depths, single_matrices.solved)
+    return _of_stacks(_local(np.linalg.solve), np.linalg.solve, [a, b], depths, single_matrix.solved)
 
 
 @implements(np.linalg.tensorsolve, kind="composed")

@@ -1,7 +1,7 @@
 """Linear algebra of one matrix that several ranks hold: its columns are cut between them (`parallel.factors`).
 
-What NumPy would say of wrong arguments has been said before (`decompositions`). All is computed in double precision, as
-in NumPy.
+What NumPy would say of wrong arguments has been said before (`linear_algebra_decompositions`). All is computed in
+double precision, as in NumPy.
 """
 
 from __future__ import annotations

@@ -54,6 +54,7 @@ def given(**options: Any) -> dict[str, Any]:
 
 
 def truth_of(x: Any) -> Any:
+    """The `truth` of an array, ours or not."""
     return truth(as_handle(x))
 
 

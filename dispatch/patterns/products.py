@@ -25,11 +25,11 @@ def product(
     initial: Any = NoValue,
     where: Any = True,
 ) -> Any:
-    """The engine folds partial products as it folds sums, of inexact numbers only where no grouping can matter.
+    """`np.multiply.reduce`: partial products are folded as sums are, of inexact numbers where no grouping can matter.
 
     That is so where no factor is so large or small that as many as are multiplied could over- or underflow: one pass
     for the extremes tells (collective, as is all of this for inexact numbers). Else the order is NumPy's
-    (`ufunc_reductions`), and so are the result and its floating-point events.
+    (`reduce.in_order`), and so are the result and its floating-point events.
     """
     target = out[0] if isinstance(out, tuple) else out
     options = given(initial=initial)

@@ -25,7 +25,7 @@ from numpy_dist.parallel import scans, sequential_pipeline
 
 
 def scan(ufunc: np.ufunc, a: Any, axis: Any, dtype: Any, out: Any) -> Any:
-    """Executes what it needs; collective along a cut axis."""
+    """`ufunc.accumulate` (executes what it needs; collective along a cut axis)."""
     kind = _result_dtype(ufunc, a, axis, dtype, out)
     if not engine.shardable(a.dtype) or not engine.shardable(kind):
         decline(f"arrays of dtype {a.dtype} are not distributed")

@@ -1,4 +1,9 @@
-"""Functions on the blocks that the ranks hold, and on whole rows along an axis."""
+"""Functions on the blocks that the ranks hold, and on whole rows along an axis.
+
+The patterns are those of NumPy's functions (`dispatch.patterns`: blocks, axis-local), with three differences for
+functions that are not known: blocks are read-only, each element has one owner (no rank computes a copy of what another
+has), and the ranks tell each other shapes, dtypes and errors of what was returned.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +19,7 @@ from numpy_dist import engine
 from numpy_dist.authoring.agreement import Found, disagree, on_blocks
 from numpy_dist.dispatch.core import fallback
 from numpy_dist.dispatch.patterns.axis_local import whole_layout
+from numpy_dist.dispatch.patterns.blocks import blocks
 from numpy_dist.ir.rules import broadcast_shapes
 from numpy_dist.layout.layout import Cut, Layout
 from numpy_dist.layout.regions import box_empty
@@ -60,7 +66,7 @@ def map_blocks(function: Callable[..., Any], *arrays: Any, layout: Layout | None
     arrays = tuple(x if np.isscalar(x) or engine.is_handle(x) else np.asarray(x) for x in arrays)
     shape = broadcast_shapes(*(x.shape for x in arrays if not np.isscalar(x)))
     layout = layout or common_layout(arrays, shape)
-    blocks = [x if np.isscalar(x) else block_of(x, layout) for x in arrays]
+    held = [x if np.isscalar(x) else block_of(x, layout) for x in arrays]
     box = layout.box(engine.runtime().rank)
     if "box" in _parameters(function):
         options = {**options, "box": box}
@@ -69,7 +75,7 @@ def map_blocks(function: Callable[..., Any], *arrays: Any, layout: Layout | None
     if box is not None and (not has_any or not box_empty(box)):
 
         def calls() -> Any:
-            return function(*blocks, **options)
+            return function(*held, **options)
 
     result, found = on_blocks(function, calls, "map_blocks")
     return assembled(function, "map_blocks", result, found, layout)
@@ -101,15 +107,11 @@ def block_of(x: Any, layout: Layout) -> np.ndarray:
     """This rank's block of an array that broadcasts to the layout's shape (collective where it must be moved)."""
     shape = layout.shape
     if engine.is_sharded(x) and x.shape == shape:
-        x = engine.aligned(x, layout)
-        block = engine.shard(x)
-        if engine.layout_of(x) == layout:
-            view = block.view()
-            view.flags.writeable = False
-            return view
+        view = blocks((engine.aligned(x, layout), layout))[0].view()
+        view.flags.writeable = False
+        return view
     if engine.is_sharded(x):
-        x = engine.copy(np.broadcast_to(x, shape), layout=layout)
-        return engine.shard(x)
+        return blocks((engine.copy(np.broadcast_to(x, shape), layout=layout), layout))[0]
     box = layout.box(engine.runtime().rank)
     whole = np.broadcast_to(engine.plain(x), shape)
     return whole[tuple(slice(lo, hi) for lo, hi in box)] if box is not None else whole[(slice(0, 0),) * len(shape)]

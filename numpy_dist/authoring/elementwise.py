@@ -1,4 +1,8 @@
-"""Element-wise functions of an author's own, in the program or block by block."""
+"""Element-wise functions of an author's own, in the program or block by block.
+
+NumPy's element-wise functions that are no ufuncs (`dispatch.patterns.elementwise`) are of a stack of elements: dtypes,
+such as the width of texts, follow from all values. Here the dtype is known from the first element, or given.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Functions on blocks with a halo: each block is widened by its neighbours' elements, and at the ends by a rule."""
+"""Functions on blocks with a halo: each block is widened by its neighbours' elements, and at the ends by a rule.
+
+Like `map_blocks`, with halos of any width. NumPy's convolutions (`dispatch.patterns.convolution`) fetch neighbouring
+elements in another way, since their results have other lengths and are cut anew.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""Reductions of an author's own: one value of each block, combined in the order of the ranks."""
+"""Reductions of an author's own: one value of each block, combined in the order of the ranks.
+
+NumPy's reductions are the engine's, which folds partial results of known operations where they lie, or
+`dispatch.patterns.reduce` and `fold`. Here neither the values nor the function that combines them are known: a value is
+anything that can be pickled, and all ranks that need a result combine the values alike.
+"""
 
 from __future__ import annotations
 
