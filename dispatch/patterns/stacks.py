@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from numpy_dist import engine
-from numpy_dist.comm.portable import first_error, portable_error
+from numpy_dist.comm.portable import portable_error, restored
 from numpy_dist.dispatch.core import outcome
 from numpy_dist.dispatch.core.operands import rebuild
 from numpy_dist.dispatch.core.registry import decline
@@ -226,12 +226,11 @@ def _raise_and_warn(everyone: list[Told], ranks: Any) -> None:
     for rank in ranks:
         for category, message in everyone[rank].warnings:
             log.setdefault((category, str(message)), (category, message))
-        if everyone[rank].error is not None:
-            break
+        error = everyone[rank].error
+        if error is not None:
+            outcome.warn_again(list(log.values()))
+            raise restored(error)
     outcome.warn_again(list(log.values()))
-    found = first_error(everyone[rank].error for rank in ranks)
-    if found is not None:
-        raise found[1]
 
 
 def _follow_first(everyone: list[Told], layout: Layout) -> None:
