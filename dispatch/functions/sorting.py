@@ -28,8 +28,6 @@ from numpy_dist.ir.rules import copy_axes
 from numpy_dist.parallel.arg_reductions import arg_reduce_all, arg_reduce_axis
 
 adopt(__name__, np.flatnonzero, np.nanargmin, np.nanargmax)
-if hasattr(np, "msort"):
-    adopt(__name__, np.msort)
 
 
 @implements(np.sort, kind="parallel", varies=("descending",))
