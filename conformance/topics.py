@@ -49,7 +49,8 @@ _BY_NAME = {
     "Miscellaneous routines": "may_share_memory shares_memory",
     "Polynomials": "poly polyadd polyder polydiv polyfit polyint polymul polysub polyval roots",
     "Set routines": """
-        in1d intersect1d isin setdiff1d setxor1d union1d unique unique_all unique_counts unique_inverse unique_values""",
+        in1d intersect1d isin setdiff1d setxor1d union1d unique unique_all unique_counts unique_inverse
+        unique_values""",
     "Sorting, searching, and counting": """
         argmax argmin argpartition argsort argwhere count_nonzero extract flatnonzero lexsort nanargmax nanargmin
         partition searchsorted sort sort_complex""",
