@@ -474,3 +474,10 @@ for _source in (np.zeros(3, [("x", "f8"), ("n", "i4")]), np.zeros((), [("x", "f8
 case(np.matvec, a(2, 0, 5), a(0, 5))
 case(np.vecmat, a(3, 5), a(2, 5, 4))
 case(np.equal, a(0), a(2, dtype="m8[s]"), via=lambda x, y: x == y)
+
+# A mask that leaves out the first factor of a product that is taken in NumPy's order.
+_FACTORS = of([-3.293, 0.323, -5.57, -0.3386, -0.1693], "f2")
+for _mask in (of([False, True, False, False, False]), of([False] * 5)):
+    case(np.prod, _FACTORS, where=_mask)
+    case(np.prod, _FACTORS, where=_mask, initial=2)
+case(np.prod, of([[300.0, 300.0, 300.0]] * 4, "f2"), axis=1, where=of([False, True, False]))

@@ -39,13 +39,11 @@ def reduce(ufunc: np.ufunc, rows: np.ndarray, kind: np.dtype, where: Any = True,
     if rows.ndim == 1 and where is True and options.get("initial", np._NoValue) is np._NoValue:
         return ufunc.accumulate(rows, dtype=kind)[-1:].reshape(())
     chosen = np.broadcast_to(where, rows.shape)
-    begin = options.get("initial", np._NoValue)
-    if begin in (np._NoValue, None) and where is not True:
-        begin = ufunc.identity  # there is one: without it NumPy refuses masks
-    if begin in (np._NoValue, None):
-        made, first = rows[..., 0].astype(kind), 1
+    if options.get("initial", np._NoValue) in (np._NoValue, None):
+        # The mask may leave out the first factor, too (products alone take one without `initial`).
+        made, first = np.where(chosen[..., 0], rows[..., 0].astype(kind), kind.type(1)), 1
     else:
-        made, first = np.full(rows.shape[:-1], begin, kind), 0
+        made, first = np.full(rows.shape[:-1], options["initial"], kind), 0
     for place in range(first, rows.shape[-1]):
         step = ufunc(made, rows[..., place].astype(kind))
         made = np.where(chosen[..., place], step, made)
