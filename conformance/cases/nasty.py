@@ -481,3 +481,13 @@ for _mask in (of([False, True, False, False, False]), of([False] * 5)):
     case(np.prod, _FACTORS, where=_mask)
     case(np.prod, _FACTORS, where=_mask, initial=2)
 case(np.prod, of([[300.0, 300.0, 300.0]] * 4, "f2"), axis=1, where=of([False, True, False]))
+
+# Records that no loop takes: told before anything runs, and alike on every rank.
+_RECORDS = np.dtype([("x", "f8"), ("n", "i4")])
+for _function in (np.logical_and, np.logical_or, np.logical_xor):
+    for _shape in ((), (1,), (3,), (2, 2), (0,)):
+        case(_function, a(*_shape, dtype=_RECORDS), a(*_shape, dtype=_RECORDS))
+        case(_function, a(*_shape, dtype=_RECORDS), a(*_shape))
+        case(_function, a(*_shape), a(*_shape, dtype=_RECORDS))
+    case(_function, a(dtype=_RECORDS), a(dtype=_RECORDS), out=a(1, 1))
+    case(_function, a(3, dtype=np.dtype([("x", "f8")])), a(3))

@@ -219,6 +219,9 @@ def _record(
     if bounds and not within(bounds, operands):
         operands = _cast(op, operands, kinds, loop, bounds)
     shape = _shape(op, operands, outs, where, options)
+    if op.ufunc is not None and not all(map(_has_cast, kinds, loop)):
+        kwargs = {"out": outs} if any(o is not None for o in outs) else {}
+        numpy_error(op.ufunc, operands, {**kwargs, **({} if where is True else {"where": where}), **options})
     if op.nout > 1 and not _owned_alike(outs):
         return _by_way_of_new_arrays(rt, op, inputs, outs, where, options, order)
     arrays = [x._array if isinstance(x, Handle) else x for x in operands if isinstance(x, Handle | np.ndarray)]
@@ -259,6 +262,11 @@ def warn_of_real_part() -> None:
     """
     text = "Casting complex values to real discards the imaginary part"
     warnings.warn(text, np.exceptions.ComplexWarning, stacklevel=stack_level())
+
+
+def _has_cast(kind: Any, loop: np.dtype) -> bool:
+    """Whether an operand can be cast to its loop's dtype at all, which resolution does not ask of records."""
+    return not isinstance(kind, np.dtype) or kind.kind != "V" or np.can_cast(kind, loop, "unsafe")
 
 
 def _without_imaginary_part(x: Any, kind: np.dtype) -> Any:
