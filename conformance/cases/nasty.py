@@ -491,3 +491,11 @@ for _function in (np.logical_and, np.logical_or, np.logical_xor):
         case(_function, a(*_shape), a(*_shape, dtype=_RECORDS))
     case(_function, a(dtype=_RECORDS), a(dtype=_RECORDS), out=a(1, 1))
     case(_function, a(3, dtype=np.dtype([("x", "f8")])), a(3))
+
+# NumPy writes into what is read-only, where one axis is indexed by an array; here that is so of no elements alone.
+for _function in (np.square, np.negative):
+    case(_function.at, a(0, 0), via=lambda x, f=_function: f.at(np.diagonal(x), []))
+    case(_function.at, a(3, 3), via=lambda x, f=_function: f.at(np.diagonal(x), []))
+    case(_function.at, a(3, 3), via=lambda x, f=_function: f.at(np.broadcast_to(x, (2, 3, 3)), []))
+case(np.add.at, a(3, 3), via=lambda x: np.add.at(np.broadcast_to(x, (2, 3, 3)), [0], 1.0))
+case(np.add.at, a(3), via=lambda x: np.add.at(np.broadcast_to(x, (3,)), ..., 1.0))

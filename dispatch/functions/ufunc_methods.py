@@ -71,14 +71,13 @@ def at(ufunc: np.ufunc, a: Any, indices: Any, b: Any = _NOTHING) -> None:
     if not engine.is_handle(a):
         decline("updates of an ndarray")
     second = () if b is _NOTHING else (b if engine.is_handle(b) else np.asarray(b),)
-    _check_update(ufunc, a, second)
+    if not _check_update(ufunc, a, indices, second):
+        return
     if not engine.shardable(a.dtype) or any(not engine.shardable(x.dtype) for x in second):
         decline("arrays of Python objects are not distributed")
     picked = Picked(a, _as_items(indices, a), "set")
     if second and not broadcasts_to(tuple(second[0].shape), picked.result_shape):
         raise ValueError("array is not broadcastable to correct shape")
-    if not a.size:
-        return
     wanted, order = own_positions(picked.positions)
     values = [own_values(second[0], picked, order)] if second else []
     comm = engine.runtime().comm
@@ -122,14 +121,23 @@ def _by_index(ufunc: np.ufunc, a: Any, indices: Any, second: tuple[Any, ...]) ->
     return np.ndim(item) > 0 or getattr(item, "dtype", np.dtype(type(item))).kind != "b"
 
 
-def _check_update(ufunc: np.ufunc, a: Any, second: tuple[Any, ...]) -> None:
-    """NumPy's own errors for a ufunc that cannot be used so, dtypes without a loop, and targets that are read-only."""
-    is_usable = ufunc.nout == 1 and ufunc.signature is None and len(second) + 1 == ufunc.nin
-    if a.size and is_usable and not engine.may_write(a._array):
-        raise ValueError("output array is read-only")
+def _check_update(ufunc: np.ufunc, a: Any, indices: Any, second: tuple[Any, ...]) -> bool:
+    """Whether anything may be updated.
+
+    Raises
+    ------
+    Exception
+        NumPy's own, for a ufunc that cannot be used so, dtypes without a loop, and targets that are read-only. Of one
+        axis that is indexed by an array NumPy does not ask, and writes; here this is an error, too, but of no elements.
+    """
+    writes = engine.may_write(a._array)
+    if not writes and ufunc.nout == 1 and ufunc.signature is None and len(second) + 1 == ufunc.nin:
+        if a.ndim != 1 or not isinstance(indices, list | np.ndarray) or np.size(indices):
+            raise ValueError("operand array with iterator write flag set is read-only")
     few = np.ones(1, a.dtype)
     with np.errstate(all="ignore"):
         ufunc.at(few, np.zeros(0, np.intp), *(np.ones(0, x.dtype) for x in second))
+    return writes
 
 
 def _as_items(indices: Any, a: Any) -> tuple[Any, ...]:
