@@ -499,3 +499,15 @@ for _function in (np.square, np.negative):
     case(_function.at, a(3, 3), via=lambda x, f=_function: f.at(np.broadcast_to(x, (2, 3, 3)), []))
 case(np.add.at, a(3, 3), via=lambda x: np.add.at(np.broadcast_to(x, (2, 3, 3)), [0], 1.0))
 case(np.add.at, a(3), via=lambda x: np.add.at(np.broadcast_to(x, (3,)), ..., 1.0))
+
+# Errors of shapes name the operands as they were given; errors of an index come before those of a value.
+if hasattr(np, "matvec"):
+    case(np.matvec, a(2, 0, 5), a(0, 5))
+    case(np.vecmat, a(4, 2), a(5, 2, 3))
+case(np.vecdot, a(4, 3), a(5, 2, 3))
+for _operation in (operator.eq, operator.ne):
+    case(A.__eq__, a(0), a(2, dtype="m8[s]"), via=_operation)
+    case(A.__eq__, a(2, dtype="U3"), a(3, 1, 3), via=_operation)
+for _mask in (of([True]), of([True, False, True]), of([False, False, False])):
+    case(A.__setitem__, a(3, dtype="i8"), _mask, via=lambda x, mask: operator.setitem(x, mask, 1e300))
+    case(A.__setitem__, a(3, dtype="i8"), _mask, via=lambda x, mask: operator.setitem(x, mask, "text"))
