@@ -23,6 +23,8 @@ OTHERS = {"M8[D]": 2, "m8[s]": 2, "U3": 2, "S2": 1, "x:f8,n:i4": 2}
 VALUES = {"whole": 6, "mixed": 2, "special": 2, "nans": 1, "ones": 1, "zeros": 1, "distinct": 1, "bits": 1}
 # Of zeros of either sign they take the one or the other, as vectors or the rest of them come upon it.
 _EXTREME = re.compile("maximum|minimum|fmax|fmin|clip")
+# BLAS leaves out zeros among single factors, also where they meet what is not finite.
+_PRODUCT = re.compile(r"np\.(dot|tensordot|inner)\b")
 KEPT_ERRORS = 3  # of a program
 
 
@@ -142,6 +144,8 @@ class Writer:
         if _EXTREME.search(text):
             undefined |= "'special'" in text or not all(map(ordered, map(before.get, _names_in(text))))
         undefined |= self._shows_bits_of_nan()
+        if _PRODUCT.search(text):
+            undefined |= _has_a_single_factor(list(map(before.get, _names_in(text))))
         if undefined or any(self._unfit(self.names[name]) for name in variables(self.names)):
             return self._dropped(before, contents)
         self.statements.append(text)
@@ -316,6 +320,13 @@ def ordered(x: Any) -> bool:
 def has_nan(x: Any) -> bool:
     """Whether an array or a number has an element that is not a number."""
     return isinstance(x, np.ndarray | np.generic) and x.dtype.kind in "fc" and bool(np.isnan(x).any())
+
+
+def _has_a_single_factor(operands: list[Any]) -> bool:
+    """Whether operands of a product may be one element, and others not finite; literals may be either."""
+    arrays = [x for x in operands if isinstance(x, np.ndarray) and x.dtype.kind in "fc"]
+    single = len(operands) < 2 or any(isinstance(x, np.ndarray | np.generic) and x.size == 1 for x in operands)
+    return single and any(not np.isfinite(x).all() for x in arrays)
 
 
 def _names_in(text: str) -> list[str]:
