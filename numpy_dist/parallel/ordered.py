@@ -45,9 +45,8 @@ def reduce(ufunc: np.ufunc, rows: np.ndarray, kind: np.dtype, where: Any = True,
     else:
         made, first = np.full(rows.shape[:-1], options["initial"], kind), 0
     for place in range(first, rows.shape[-1]):
-        step = ufunc(made, rows[..., place].astype(kind))
-        made = np.where(chosen[..., place], step, made)
-    return np.asarray(made)
+        ufunc(made, rows[..., place].astype(kind), out=made, where=chosen[..., place])
+    return made
 
 
 def reduceat(ufunc: np.ufunc, rows: np.ndarray, indices: np.ndarray, kind: np.dtype) -> np.ndarray:
