@@ -15,12 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from numpy_dist.backends.summation import CHUNK
 from numpy_dist.dispatch.core import fallback, registry
 from numpy_dist.distarray import operators
 from numpy_dist.distarray.array import DistArray
 from numpy_dist.distarray.indexing import is_basic
 from numpy_dist.engine.data import watch, windows
+from numpy_dist.engine.data.totals import folded
 from numpy_dist.engine.data.watch import capsule as _capsule
 from numpy_dist.engine.data.watch import exchange as _exchange
 from numpy_dist.engine.data.windows import FREE, KINDS, hand_over
@@ -207,20 +207,7 @@ def _unary(name: str, operation: Callable[[Any], Any], ufunc: np.ufunc) -> Any:
 
 def _call(operation: Callable[..., Any], name: str, *args: Any, **kwargs: Any) -> Any:
     """What NumPy makes of elements, as an array at hand."""
-    state = _capsule()
-    known = watch.latest
-    if known[0] is not state:
-        known = watch.look(state)
-    _exchange(known[1])
-    try:
-        result = operation(*args, **kwargs)
-    except BaseException:
-        _exchange(state)
-        watch.met.clear()
-        raise
-    _exchange(state)
-    if watch.met:
-        watch.tell(name)
+    result = watch.watched(operation, name, *args, **kwargs)
     if type(result) is _ndarray:
         made: Any = _new(AtHand)
         made._real, made._window = result, FREE
@@ -476,20 +463,10 @@ def _folded(function: Any, x: Any) -> Any:
     real = x._real
     if not x._window.readable or real.ndim != 1 or not real.size or real.strides[0] <= 0 or not _is_ours(function):
         return None
-    floating = real.dtype.char in "fd"
-    if function is np.mean and not floating:
+    if function is np.mean and real.dtype.char not in "fd":
         return None
-    ufunc, count = _FOLDS[function], len(real)
-    if ufunc is np.add and floating and count > CHUNK:
-        whole = count - count % CHUNK
-        parts = _call(np.add.reduce, "reduce", real[:whole].reshape(-1, CHUNK), axis=1)._real
-        if whole < count:
-            parts = np.append(parts, _call(np.add.reduce, "reduce", real[whole:]))
-        real = parts
-    made = _call(ufunc.reduce, "reduce", real)
-    if floating and made == 0 and ufunc is not np.add:
-        return None  # of zeros of both signs, NumPy takes one or the other, depending on where they lie
-    return made if function is not np.mean else type(made)(made / count)
+    made = folded(_FOLDS[function], real)
+    return made if made is None or function is not np.mean else type(made)(made / len(real))
 
 
 def _folding(name: str, function: Any) -> Any:

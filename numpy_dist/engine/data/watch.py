@@ -16,7 +16,7 @@ import numpy as np
 from numpy_dist.engine.events import floating
 from numpy_dist.frames import stack_level
 
-__all__ = ["capsule", "exchange", "latest", "look", "met", "tell"]
+__all__ = ["capsule", "exchange", "latest", "look", "met", "tell", "watched"]
 
 met: list[str] = []
 """The kinds of events that the running operation has met, and that are to be told of."""
@@ -80,3 +80,31 @@ def tell(name: str) -> None:
     name = floating.name_told(name)
     for kind in kinds:
         warnings.warn(f"{kind} encountered in {name}", RuntimeWarning, stacklevel=stack_level())
+
+
+def watched(operation: Callable[..., Any], name: str, *args: Any, **kwargs: Any) -> Any:
+    """The result of an operation of NumPy's, whose events are told at the user's line.
+
+    Parameters
+    ----------
+    operation : callable
+    name : str
+        The operation's, in NumPy's message.
+    *args, **kwargs
+        Its arguments.
+    """
+    state = capsule()
+    known = latest
+    if known[0] is not state:
+        known = look(state)
+    exchange(known[1])
+    try:
+        result = operation(*args, **kwargs)
+    except BaseException:
+        exchange(state)
+        met.clear()
+        raise
+    exchange(state)
+    if met:
+        tell(name)
+    return result

@@ -147,11 +147,11 @@ def _opened(storage: Storage) -> Window | None:
     if rt.size > 1 or storage.lost or not program.is_settled(storage):
         return None
     if memory is None:
-        if storage.last_write >= 0 or storage.spare is not None or not _has_ndarrays(rt):
+        if storage.last_write >= 0 or storage.spare is not None or not has_ndarrays(rt):
             return None
         storage.allocate(storage.layout.box(rt.rank))  # type: ignore[arg-type]
         memory = storage.memory
-    if storage.extent != storage.shape or any(storage.low) or not _has_ndarrays(rt):
+    if storage.extent != storage.shape or any(storage.low) or not has_ndarrays(rt):
         return None
     made = Window(storage, memory.address)
     storage.window = weakref.ref(made)
@@ -159,7 +159,8 @@ def _opened(storage: Storage) -> Window | None:
     return made
 
 
-def _has_ndarrays(rt: Runtime) -> bool:
+def has_ndarrays(rt: Runtime) -> bool:
+    """Whether the memory of storages is seen by NumPy, and has values in it."""
     return rt.backend.memory.on_host and rt.computes
 
 

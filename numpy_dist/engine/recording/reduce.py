@@ -14,6 +14,7 @@ import numpy as np
 
 from numpy_dist.engine.data.gather import gather, item
 from numpy_dist.engine.data.ingest import from_global, make_storage, shardable
+from numpy_dist.engine.data.totals import total
 from numpy_dist.engine.events.floating import told_as
 from numpy_dist.engine.memory.handle import Handle, is_sharded, metadata, plain, ref_of
 from numpy_dist.engine.recording.copies import assign, copy, fits
@@ -102,6 +103,8 @@ def reduction(
     if not (is_sharded(x) or is_sharded(where)):
         return _at_once(ufunc, x, axis, dtype, out, keepdims, initial, where)
     usual = out is None and where is True and initial is np._NoValue
+    if usual and axis is None and not keepdims and (made := total(runtime(), ufunc, x, dtype)) is not None:
+        return made
     key = reduction_key(ufunc, x, axis, dtype, keepdims) if usual else None
     if (plan := REDUCTIONS.get(key)) is not None:
         return _scalar_or_array(replay_reduction(plan, x))

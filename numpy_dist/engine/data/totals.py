@@ -1,0 +1,121 @@
+"""Totals at once: arrays of one process that are reduced to a scalar by NumPy itself, with the bits of the engine.
+
+A launch costs some 60 microseconds. Where nothing is pending that writes an array, NumPy is through with a megabyte in
+less time, and with truth values as soon as one of them decides.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from numpy_dist.backends.summation import CHUNK
+from numpy_dist.engine.data import watch, windows
+from numpy_dist.engine.data.windows import KINDS
+from numpy_dist.engine.memory.handle import Handle, metadata
+from numpy_dist.engine.runtime import Runtime
+from numpy_dist.ir.meta_arrays import offset_of
+
+MOST = 1 << 20
+"""Bytes up to which NumPy reduces on one thread what the engine would on several."""
+MOST_COUNTED = 16 * MOST
+"""The same for counts of truth values, for which NumPy has a loop of its own."""
+PROBE = 1 << 16
+"""Elements of a large array that are asked first whether one of them decides."""
+
+_EXACT = frozenset(
+    (np.maximum, np.minimum, np.bitwise_and, np.bitwise_or, np.bitwise_xor, np.logical_and, np.logical_or, np.add)
+)
+_TRUTHS = frozenset((np.logical_and, np.logical_or))
+
+
+def total(rt: Runtime, ufunc: np.ufunc, x: Handle, dtype: Any) -> Any:
+    """``ufunc.reduce(x, axis=None, dtype=dtype)`` of a sharded array, as a scalar; None where the engine does it.
+
+    Parameters
+    ----------
+    rt : Runtime
+    ufunc : numpy.ufunc
+    x : handle
+    dtype
+        As it was given, or None.
+    """
+    array = metadata(x)
+    truths = ufunc in _TRUTHS
+    counted = ufunc is np.add and array.dtype.char == "?"
+    large = array.nbytes > (MOST_COUNTED if counted else MOST)
+    if not windows.limit or (large and not truths) or array.dtype.char not in KINDS or ufunc not in _EXACT:
+        return None
+    if not array.size or not array.flags.c_contiguous or (truths and dtype is not None and dtype is not bool):
+        return None
+    elements = _elements(rt, x)
+    if elements is None:
+        return None
+    if counted:
+        return _count(elements, dtype)
+    if large:
+        found = ufunc.reduce(elements[:PROBE])
+        return found if bool(found) is (ufunc is np.logical_or) else None
+    return folded(ufunc, elements, dtype)
+
+
+def _elements(rt: Runtime, x: Any) -> np.ndarray | None:
+    """The elements of a contiguous view in C order, for reading at once; None while they are not what they will be."""
+    storage = x._storage
+    memory = storage.memory
+    if (
+        rt.size > 1
+        or memory is None
+        or storage.lost
+        or storage.deferred
+        or not rt.program.is_settled(storage)
+        or storage.extent != storage.shape
+        or not windows.has_ndarrays(rt)
+    ):
+        return None
+    return np.ndarray((x._array.size,), x._array.dtype, memory, offset_of(x._array))
+
+
+def _count(elements: np.ndarray, dtype: Any) -> Any:
+    """The sum of truth values."""
+    kind = np.dtype(np.intp if dtype is None else dtype)
+    if kind.char not in "bBhHiIlLqQ":
+        return None
+    return np.asarray(np.count_nonzero(elements)).astype(kind)[()]
+
+
+def folded(ufunc: np.ufunc, elements: np.ndarray, dtype: Any = None) -> Any:
+    """A vector reduced to a scalar as the summation tree has it; None where the engine's bits may be others.
+
+    Parameters
+    ----------
+    ufunc : numpy.ufunc
+        One of sums, extremes, truth values and bits.
+    elements : ndarray
+        With ascending addresses.
+    dtype
+        As for ``reduce``.
+    """
+    floating = elements.dtype.char in "fd"
+    if dtype is not None and ufunc not in _TRUTHS:
+        kind = np.dtype(dtype)
+        if kind != elements.dtype and (floating or kind.char not in "bBhHiIlLqQ"):
+            return None
+        options = {} if floating else {"dtype": kind}
+    else:
+        options = {}
+    # One event is told once, whichever of the chunks have met it.
+    fold = _fold_chunks if ufunc is np.add and floating and len(elements) > CHUNK else ufunc.reduce
+    made = watch.watched(fold, "reduce", elements, **options)
+    if floating and ufunc is not np.add and ufunc not in _TRUTHS and not made:
+        return None  # of zeros of both signs, NumPy takes one or the other, depending on where they lie
+    return made
+
+
+def _fold_chunks(elements: np.ndarray) -> Any:
+    whole = len(elements) - len(elements) % CHUNK
+    parts = np.add.reduce(elements[:whole].reshape(-1, CHUNK), axis=1)
+    if whole < len(elements):
+        parts = np.append(parts, np.add.reduce(elements[whole:]))
+    return np.add.reduce(parts)
