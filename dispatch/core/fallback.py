@@ -137,6 +137,59 @@ def plain(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str,
     return outcome.wrap(result, [engine.plain(x) for x in originals], originals)
 
 
+_SIMPLE = frozenset({int, float, bool, str, type(None)})
+_LISTS = (list, tuple)
+SLOW = object()
+"""What `simple` returns for calls that it leaves to others."""
+
+
+def simple(kind: type, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """`plain` for the calls that are frequent: of replicated arrays, numbers and names, which none of them holds.
+
+    Parameters
+    ----------
+    kind : type
+        The class of our arrays; those of other classes are left to others.
+    """
+    values = []
+    ours = []
+    for value in args:
+        if type(value) is kind:
+            if value._storage is not None:
+                return SLOW
+            ours.append(value)
+            value = value._array
+        elif type(value) in _LISTS:  # of arrays: nothing else is looked into
+            for item in value:
+                if type(item) is not kind or item._storage is not None:
+                    return SLOW
+            ours += value
+            value = type(value)([x._array for x in value])
+        elif type(value) not in _SIMPLE:
+            return SLOW
+        values.append(value)
+    for value in kwargs.values():
+        if type(value) not in _SIMPLE:
+            return SLOW
+    if not ours or function in targets.FILE_WRITERS:
+        return SLOW
+    log: list[Any] = []
+    try:
+        with outcome.Recorded(log):
+            result = function(*values, **kwargs)
+    finally:
+        if log:
+            outcome.warn_again(log)
+    if isinstance(result, np.generic):
+        return result
+    if type(result) is np.ndarray and result.base is None and not engine.default_shard(result.nbytes):
+        for x in ours:
+            if x._array is result:
+                return x
+        return engine.replicated(result)
+    return outcome.wrap(result, [x._array for x in ours], ours)
+
+
 def gathered_bytes(sharded: list[Any], unread: set[int]) -> int:
     """Bytes of the arrays that one rank would get."""
     return sum(x._array.nbytes for x in sharded if id(x) not in unread)

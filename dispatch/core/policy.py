@@ -101,9 +101,7 @@ def format_bytes(count: int) -> str:
     return f"{size:.1f} {unit}"
 
 
-def permit(
-    name: str, reason: str, nbytes: int, action: str, advice: str = ADVICE
-) -> None:
+def permit(name: str, reason: str, nbytes: int, action: str, advice: str = ADVICE) -> None:
     """Apply ``FALLBACK`` and ``MEMORY_BUDGET`` to a gather that the user did not ask for, and book it.
 
     Parameters

@@ -59,6 +59,11 @@ def array_function(
     record = TABLE.get(function)
     if record is None:
         return fallback.call(function, args, kwargs, NO_RULE)
+    first = record.rules[0] if record.rules else None
+    if first is not None and not first.replicated and first.why_off is None:
+        result = fallback.simple(handle_class, function, args, kwargs)
+        if result is not fallback.SLOW:
+            return result
     if "out" in kwargs and not isinstance(kwargs["out"], _OUTPUTS) and record.name.startswith("numpy."):
         _refuse_output(function.__name__, lambda: function(*map(_few, args), **{k: _few(x) for k, x in kwargs.items()}))
     return apply(record, function, args, kwargs)

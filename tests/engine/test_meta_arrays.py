@@ -72,6 +72,7 @@ ALLOWED = {
     "numpy_dist/engine/recording/reduce.py": {"_append": HANDED},
     "numpy_dist/engine/data/windows.py": {"hand_over": HANDED, "open_window": HANDED},
     "numpy_dist/random/calls.py": {"made_into": HANDED},
+    "dispatch/core/fallback.py": {"simple": ASKED},
     "dispatch/core/outcome.py": {"_alias_of": HANDED},
     "dispatch/patterns/arguments.py": {"metadata": HANDED},
     "dispatch/functions/array_creation_from_shape.py": {"_like": HANDED},
