@@ -15,9 +15,10 @@ import numpy as np
 
 from numpy_dist import engine
 from numpy_dist.dispatch.functions.array_creation_from_data import array, asarray
-from numpy_dist.dispatch.functions.array_creation_from_shape import empty, from_parts, ones
+from numpy_dist.dispatch.functions.array_creation_from_shape import empty, ones
 from numpy_dist.dispatch.functions.array_creation_matrices import tri
 from numpy_dist.dispatch.functions.array_creation_ranges import arange, indices, linspace
+from numpy_dist.dispatch.patterns.creation import from_parts
 from numpy_dist.dispatch.patterns.numpy_source import numpy_source
 from numpy_dist.ir.rules import broadcast_shapes
 

@@ -15,14 +15,14 @@ from numpy_dist import engine
 from numpy_dist.comm.divergence.diagnosis import PAGE
 from numpy_dist.comm.portable import first_error, portable_error, restored
 from numpy_dist.dispatch.core.registry import implements
-from numpy_dist.dispatch.functions.array_creation_from_shape import (
+from numpy_dist.dispatch.patterns.creation import (
     OURS,
     Shape,
+    axes_in_order,
     chosen_layout,
     elsewhere,
     from_parts,
     is_replicated,
-    memory_axes,
 )
 from numpy_dist.errors import DivergenceError
 from numpy_dist.ir import structure
@@ -105,7 +105,7 @@ def _read(
         block = source[tuple(slice(lo, hi) for lo, hi in box)]
         return np.asarray(block, target)
 
-    return from_parts(part, shape, target, layout, memory_axes(memory, order, len(shape)))
+    return from_parts(part, shape, target, layout, axes_in_order(memory, order, len(shape)))
 
 
 def _from_device(obj: Any, dtype: Any, order: Any, split: int | None, mesh: Any) -> Any:
@@ -115,7 +115,7 @@ def _from_device(obj: Any, dtype: Any, order: Any, split: int | None, mesh: Any)
     if target != obj.dtype or is_replicated(obj.shape, target, layout):
         values = engine.runtime().backend.memory.download(obj)
         return ingest(values, dtype, order, None, split, mesh)
-    axes = memory_axes(None, order, len(obj.shape))
+    axes = axes_in_order(None, order, len(obj.shape))
     return from_parts(lambda box: obj[tuple(slice(lo, hi) for lo, hi in box)], obj.shape, target, layout, axes)
 
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,100 +11,17 @@ import numpy as np
 from numpy_dist import engine
 from numpy_dist.dispatch.core.outcome import Recorded, warn_again
 from numpy_dist.dispatch.core.registry import implements
-from numpy_dist.ir.rules import copy_axes, memory_order
+from numpy_dist.dispatch.patterns.creation import (
+    OURS,
+    Shape,
+    as_shape,
+    axes_in_order,
+    chosen_layout,
+    elsewhere,
+    is_replicated,
+    permuted,
+)
 from numpy_dist.layout.layout import Layout
-from numpy_dist.layout.regions import Box
-
-OURS = ("split", "mesh")  # our own parameters, which NumPy does not have
-Shape = tuple[int, ...]
-
-
-def elsewhere(like: Any) -> bool:
-    """Whether `like=` names another library's array."""
-    return like is not None and not engine.is_handle(like)
-
-
-def chosen_layout(shape: Shape, split: int | None, mesh: Any) -> Layout | None:
-    """The layout that the user asked for, None if they did not."""
-    if split is None and mesh is None:
-        return None
-    return engine.runtime().default_layout(shape, split=split, mesh=getattr(mesh, "shape", mesh))
-
-
-def as_shape(shape: Any) -> Shape:
-    """A shape as NumPy's creation functions take it."""
-    try:
-        found = tuple(operator.index(n) for n in shape) if np.iterable(shape) else (operator.index(shape),)
-    except TypeError:
-        np.empty(shape)  # NumPy's error
-        raise
-    if any(n < 0 for n in found):
-        np.empty(found)  # NumPy's error
-    return found
-
-
-def is_replicated(shape: Shape, dtype: np.dtype, layout: Layout | None) -> bool:
-    """Whether a new array is whole on every rank: it is small, has no axes, or holds what has no fixed width."""
-    if dtype.hasobject or dtype.char == "T" or not shape:
-        return True
-    return layout is None and not engine.default_shard(math.prod(shape) * dtype.itemsize)
-
-
-def memory_axes(like: np.ndarray | None, order: Any, ndim: int) -> tuple[int, ...] | None:
-    """The axes from the outermost to the innermost in memory, None for C order.
-
-    Parameters
-    ----------
-    like : ndarray or None
-        The array whose order "A" and "K" keep; only its metadata are read.
-    order : {"C", "F", "A", "K", None}
-    """
-    order = memory_order(order)
-    if order == "F" and ndim > 1:
-        return tuple(range(ndim))[::-1]
-    return None if like is None or like.ndim != ndim else copy_axes(order, like)
-
-
-def permuted(
-    make: Callable[[Shape, Layout | None], Any], shape: Shape, layout: Layout | None, axes: Sequence[int] | None
-) -> Any:
-    """An array of which `make` makes the C-ordered memory, with `axes` from the outermost to the innermost."""
-    if axes is None:
-        return make(shape, layout)
-    inverse = tuple(axes.index(axis) for axis in range(len(axes)))
-    made = make(tuple(shape[axis] for axis in axes), layout and layout.transpose(tuple(axes)))
-    if made._storage is not None:
-        made._storage.axes = tuple(axes)
-    return made._view(np.ndarray.transpose, inverse)
-
-
-def from_parts(
-    part: Callable[[Box], np.ndarray],
-    shape: Shape,
-    dtype: Any,
-    layout: Layout | None = None,
-    axes: Sequence[int] | None = None,
-) -> Any:
-    """An array of which ``part(box)`` makes a box; called once on each rank, for what it holds."""
-    dtype = np.dtype(dtype)
-    if is_replicated(shape, dtype, layout):
-        whole = part(tuple((0, n) for n in shape))
-        return engine.replicated(
-            np.array(whole, dtype, order="K" if axes is None else "F" if axes[0] else "C", copy=None)
-        )
-
-    def make(shape: Shape, layout: Layout | None) -> Any:
-        reader = part
-        if axes is not None:
-            inverse = [axes.index(axis) for axis in range(len(axes))]
-
-            def reader(box: Box) -> np.ndarray:
-                return part(tuple(box[i] for i in inverse)).transpose(axes)
-
-        return engine.from_reader(reader, shape, dtype, layout)
-
-    return permuted(make, shape, layout, axes)
-
 
 # -- filled with one value -------------------------------------------------------------------------------------------
 
@@ -123,7 +39,7 @@ def _filled(function: Any, shape: Any, dtype: Any, order: Any, device: Any, spli
         with Recorded(log):
             function((0,), dtype=dtype, order=order, device=device)
     warn_again(log)
-    return _fill(function, sample, shape, layout, memory_axes(None, order, len(shape)))
+    return _fill(function, sample, shape, layout, axes_in_order(None, order, len(shape)))
 
 
 def _fill(function: Any, sample: np.ndarray, shape: Shape, layout: Layout | None, axes: Sequence[int] | None) -> Any:
@@ -249,7 +165,7 @@ def _like(function: Any, prototype: Any, dtype: Any, order: Any, shape: Any, dev
         with Recorded(log):
             function(np.zeros(0, like.dtype), dtype=dtype, order=order, shape=None, device=device)
     warn_again(log)
-    axes = memory_axes(like, order, len(found))
+    axes = axes_in_order(like, order, len(found))
     return _fill(np.empty if function is np.empty_like else function, sample, found, layout, axes)
 
 

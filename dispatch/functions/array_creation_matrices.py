@@ -11,15 +11,8 @@ from numpy.lib import _twodim_base_impl
 
 from numpy_dist import engine
 from numpy_dist.dispatch.core.registry import implements
-from numpy_dist.dispatch.functions.array_creation_from_shape import (
-    OURS,
-    as_shape,
-    chosen_layout,
-    elsewhere,
-    from_parts,
-    memory_axes,
-)
 from numpy_dist.dispatch.patterns.arguments import as_handle
+from numpy_dist.dispatch.patterns.creation import OURS, as_shape, axes_in_order, chosen_layout, elsewhere, from_parts
 from numpy_dist.dispatch.patterns.numpy_source import adopt
 from numpy_dist.layout.regions import Box
 
@@ -52,7 +45,7 @@ def eye(
         return np.eye(N, M, k, dtype, order, device=device, like=like)
     kind = np.eye(0, 0, k, dtype, order, device=device).dtype
     shape = as_shape((N, N if M is None else M))
-    axes = memory_axes(None, order, 2)
+    axes = axes_in_order(None, order, 2)
     return from_parts(_block(np.eye, operator.index(k), kind), shape, kind, chosen_layout(shape, split, mesh), axes)
 
 

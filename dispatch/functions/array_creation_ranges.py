@@ -12,15 +12,8 @@ from numpy._core._multiarray_umath import _array_converter  # type: ignore[impor
 
 from numpy_dist import engine
 from numpy_dist.dispatch.core.registry import implements
-from numpy_dist.dispatch.functions.array_creation_from_shape import (
-    OURS,
-    as_shape,
-    chosen_layout,
-    elsewhere,
-    from_parts,
-    is_replicated,
-)
 from numpy_dist.dispatch.patterns.arguments import NoValue, as_handle
+from numpy_dist.dispatch.patterns.creation import OURS, as_shape, chosen_layout, elsewhere, from_parts, is_replicated
 from numpy_dist.dispatch.patterns.numpy_source import numpy_source
 from numpy_dist.dispatch.patterns.replicate import everywhere
 from numpy_dist.ir.rules import broadcast_shapes

@@ -8,7 +8,7 @@ import numpy as np
 
 from numpy_dist.dispatch.core.registry import implements
 from numpy_dist.dispatch.functions.array_creation_from_data import array, ingest
-from numpy_dist.dispatch.functions.array_creation_from_shape import elsewhere
+from numpy_dist.dispatch.patterns.creation import elsewhere
 
 
 @implements(np.asfortranarray, replicated=True)

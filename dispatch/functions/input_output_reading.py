@@ -11,7 +11,7 @@ import numpy as np
 
 from numpy_dist.dispatch.core.registry import implements
 from numpy_dist.dispatch.functions.array_creation_from_data import by_every_rank, ingest
-from numpy_dist.dispatch.functions.array_creation_from_shape import OURS, chosen_layout, elsewhere, is_replicated
+from numpy_dist.dispatch.patterns.creation import OURS, chosen_layout, elsewhere, is_replicated
 
 
 class NpzFile(Mapping[str, Any]):
