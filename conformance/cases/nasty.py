@@ -491,6 +491,10 @@ for _function in (np.logical_and, np.logical_or, np.logical_xor):
         case(_function, a(*_shape), a(*_shape, dtype=_RECORDS))
     case(_function, a(dtype=_RECORDS), a(dtype=_RECORDS), out=a(1, 1))
     case(_function, a(3, dtype=np.dtype([("x", "f8")])), a(3))
+for _shape in ((), (1,), (3,), (0,)):
+    case(np.where, a(*_shape, dtype=_RECORDS), 1, 2)
+    case(A.astype, a(*_shape, dtype=_RECORDS), bool)
+    case(A.astype, a(*_shape), "i4", casting="safe")
 
 # NumPy writes into what is read-only, where one axis is indexed by an array; here that is so of no elements alone.
 for _function in (np.square, np.negative):

@@ -58,7 +58,10 @@ def where(condition: Any, x: Any = NoValue, y: Any = NoValue, /) -> Any:
     dtype = np.result_type(*(v if type(v) in _WEAK else metadata(v).dtype for v in (x, y)))
     if dtype.hasobject:
         decline("arrays of Python objects")
-    condition = condition if engine.is_handle(condition) else np.asarray(condition).astype(bool)
+    condition = condition if engine.is_handle(condition) else np.asarray(condition)
+    if not np.can_cast(condition.dtype, bool, "unsafe"):
+        np.where(np.empty(condition.shape, condition.dtype), True, False)  # NumPy's error
+    condition = condition if engine.is_handle(condition) else condition.astype(bool)
     if dtype.kind in "iu" and (type(x) is int or type(y) is int):
         # Since 2.5 NumPy refuses integers that do not fit.
         np.where(np.empty(0, bool), *(v if type(v) is int else np.empty(0, dtype) for v in (x, y)))

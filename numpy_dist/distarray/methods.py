@@ -151,7 +151,12 @@ class Methods(engine.Handle):
             result = self._array.astype(dtype, order=order, casting=casting, copy=copy)
             return self if result is self._array else wrap(type(self), result)
         with only_asking() if self._array.dtype.kind == "c" else _NOTHING:
-            target = np.zeros(0, self._array.dtype).astype(dtype, casting=casting).dtype
+            try:
+                target = np.zeros(0, self._array.dtype).astype(dtype, casting=casting).dtype
+            except TypeError:
+                if not self._array.ndim:
+                    np.zeros((), self._array.dtype).astype(dtype, casting=casting)  # the error names a scalar
+                raise
         if target.kind == "M" and self._array.dtype.kind in "SUT" and np.datetime_data(target)[0] == "generic":
             options = {"order": order, "casting": casting, "copy": copy}
             return fallback.call(np.ndarray.astype, (self, dtype), options, "the unit of dates depends on all texts")
