@@ -143,7 +143,7 @@ SLOW = object()
 """What `simple` returns for calls that it leaves to others."""
 
 
-def simple(kind: type, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def simple(kind: type[Any], function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """`plain` for the calls that are frequent: of replicated arrays, numbers and names, which none of them holds.
 
     Parameters

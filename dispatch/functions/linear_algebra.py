@@ -170,7 +170,7 @@ def vecdot(x1: Any, x2: Any, /, **kwargs: Any) -> Any:
     if kwargs:
         return generalised(np.vecdot, x1, x2, **kwargs)
     a, b = as_handle(x1), as_handle(x2)
-    if a.ndim == 0 or b.ndim == 0 or a.shape[-1] != b.shape[-1] or not _are_stacked(a.shape[:-1], b.shape[:-1]):
+    if a.ndim == 0 or b.ndim == 0 or a.shape[-1] != b.shape[-1] or not _meet(a.shape[:-1], b.shape[:-1]):
         engine.numpy_error(np.vecdot, (a, b))
     left, right, dtype = np.vecdot.resolve_dtypes((a.dtype, b.dtype, None))
     if a.ndim == b.ndim == 1:
