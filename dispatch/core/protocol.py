@@ -139,7 +139,9 @@ def apply(
                 report.note(record.name, rule.kind)
             if rule.kind in _COLLECTIVE:
                 return _as_made(result, args, kwargs)
-            return _as_view(result, args, kwargs) if args and rule.kind in _VIEWING else result
+            if args and rule.kind in _VIEWING:
+                return _as_view(result, args, kwargs, rule.kind == "structural")
+            return result
         except (Declined, engine.Unshardable) as declined:
             reason = declined.reason
     return last(function, args, kwargs, reason)
@@ -154,10 +156,10 @@ def _as_made(result: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     return result
 
 
-def _as_view(result: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _as_view(result: Any, args: tuple[Any, ...], kwargs: dict[str, Any], whole: bool) -> Any:
     """A result that looks at the first argument, which is its base even where it looks at all of it.
 
-    What looks at all of new memory has no base, whatever it was made with.
+    With `whole` what looks at all of new memory has no base, whatever it was made with.
     """
     given = args[0]
     for each in result if type(result) in (list, tuple) else (result,):
@@ -165,7 +167,7 @@ def _as_view(result: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             continue
         if isinstance(given, engine.Handle) and given._storage is each._storage:
             given._owned(each)
-        elif hasattr(each, "_owner"):
+        elif whole and hasattr(each, "_owner"):
             if all(x._storage is not each._storage for x in operands.find_handles(args, kwargs)):
                 del each._owner  # which was an array within the function
     return result
