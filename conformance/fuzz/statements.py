@@ -325,7 +325,7 @@ def products(w: Writer) -> None:
         return
     x = w.names[name]
     other = w.one(w.arrays(lambda y: _number(y) and 0 < y.ndim < 3 and y.shape[0] == x.shape[-1]) or [f"{name}.T"])
-    if x.size // x.shape[-1] * (w.value(other).size // max(w.value(other).shape[0], 1)) > w.most:
+    if x.size // max(x.shape[-1], 1) * (w.value(other).size // max(w.value(other).shape[0], 1)) > w.most:
         return
     if has_nan(x) or has_nan(w.value(other)):  # BLAS leaves out products with 0, here and there
         return
