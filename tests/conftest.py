@@ -26,9 +26,14 @@ MOST_WORKERS = 4
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_cmdline_main(config: pytest.Config) -> None:
-    """Where pytest-xdist is installed, the whole suite is divided among the cores; ``-n 0`` for one process."""
+    """The whole suite leaves out what is slow, and is divided among the cores where pytest-xdist is installed.
+
+    ``-m slow`` runs what is left out, ``-n 0`` all in one process.
+    """
     option = config.option
     whole = config.args_source is pytest.Config.ArgsSource.TESTPATHS and not option.keyword
+    if whole and not option.markexpr:
+        option.markexpr = "not slow"
     # This hook is called in workers, too, and in runs of pytest that tests start: they must not start more of them.
     inside = bool(os.environ.get("PYTEST_XDIST_WORKER")) or launchers.launched_ranks(os.environ) is not None
     asked = getattr(option, "numprocesses", 0) is not None or option.dist != "no" or option.usepdb or option.collectonly

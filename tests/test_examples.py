@@ -30,7 +30,6 @@ PROGRAMS = {
     "regression.py": ["--samples", "35000", "--steps", "3"],
     "life.py": ["--size", "530", "--steps", "4"],
 }
-pytestmark = pytest.mark.slow
 
 
 def command(ranks: int, how: str) -> list[str]:
@@ -80,7 +79,7 @@ def run(arguments: list[str], folder: Path, limit: float = 90) -> tuple[int, str
 
 
 # CI runs them all on one, two and four ranks, larger.
-@pytest.mark.parametrize(("ranks", "how"), [(1, "python"), (3, "run")])
+@pytest.mark.parametrize(("ranks", "how"), [pytest.param(1, "python", marks=pytest.mark.slow), (3, "run")])
 @pytest.mark.parametrize("example", SMALL)
 def test_example_agrees_with_numpy(example, ranks, how, tmp_path):
     needs_matplotlib(example)
@@ -139,6 +138,7 @@ COMPLAINTS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("complaint", COMPLAINTS)
 def test_what_is_wrong_ends_every_rank_with_an_error(complaint, tmp_path):
     distributed, reference = COMPLAINTS[complaint]

@@ -182,6 +182,7 @@ def pytest_on(folder: Path, content: str, *options: str) -> subprocess.Completed
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120)
 
 
+@pytest.mark.slow
 def test_outcomes_are_agreed(tmp_path: Path) -> None:
     result = pytest_on(tmp_path, PLANTED, "--ranks", "1,3")
     assert result.returncode == 1
@@ -197,6 +198,7 @@ def test_outcomes_are_agreed(tmp_path: Path) -> None:
     assert "number=10" in text, "the example shrinks on all ranks together"
 
 
+@pytest.mark.slow
 def test_a_selection_is_passed_on(tmp_path: Path) -> None:
     result = pytest_on(tmp_path, PLANTED, "--ranks", "2", "-k", "passes or skips or mpiexec")
     assert result.returncode == 0, result.stdout
@@ -205,6 +207,7 @@ def test_a_selection_is_passed_on(tmp_path: Path) -> None:
     assert result.returncode == 0 and "ranks:" not in result.stdout
 
 
+@pytest.mark.slow
 def test_a_hanging_test_ends_with_all_stacks(tmp_path: Path) -> None:
     result = pytest_on(
         tmp_path, HANGS, "--ranks", "2", "--spmd-timeout", "2", "-k", "mpiexec or hangs", "--deselect", "x"
@@ -215,6 +218,7 @@ def test_a_hanging_test_ends_with_all_stacks(tmp_path: Path) -> None:
         assert f"[rank {rank}]     {line}" in result.stdout
 
 
+@pytest.mark.slow
 def test_a_crash_is_a_failure(tmp_path: Path) -> None:
     content = HANGS.replace("time.sleep(60)", "__import__('os')._exit(0 if comm_size() == 1 else 9)")
     content += "\ndef comm_size():\n    return get_communicator().size\n"

@@ -1,4 +1,4 @@
-"""The whole suite runs on several workers, and nothing within it starts more of them (tests/conftest.py)."""
+"""The whole suite: on several workers, of which none starts more, and without what is slow (tests/conftest.py)."""
 
 from __future__ import annotations
 
@@ -60,6 +60,7 @@ def run(folder: Path, *options: str) -> tuple[jobs.JobEnd, set[str]]:
     return job, {path.read_text() for path in folder.glob("where*")}
 
 
+@pytest.mark.slow
 @needs_workers
 def test_the_whole_suite_runs_on_workers_that_start_none(folder: Path) -> None:
     job, where = run(folder)
@@ -72,6 +73,14 @@ def test_the_whole_suite_runs_on_workers_that_start_none(folder: Path) -> None:
 def test_other_runs_are_of_one_process(folder: Path, options: tuple[str, ...]) -> None:
     job, where = run(folder, *options, "--deselect", "tests/test_planted.py::test_a_run_within")
     assert job.code == 0 and "4 passed" in job.output and where == {"alone"}, job
+
+
+def test_the_whole_suite_leaves_out_what_is_slow(folder: Path) -> None:
+    path = folder / "tests/test_planted.py"
+    path.write_text(PLANTED.split("def test_a_run_within")[0] + "@pytest.mark.slow\ndef test_slow():\n    pass\n")
+    for options, outcome in (((), "4 passed, 1 deselected"), (("-m", "slow"), "1 passed, 4 deselected")):
+        job, _ = run(folder, "-p", "no:xdist", *options)
+        assert job.code == 0 and outcome in job.output, job
 
 
 def test_names_with_addresses_are_refused(folder: Path) -> None:

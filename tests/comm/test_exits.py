@@ -112,6 +112,7 @@ def test_an_exception_on_every_rank(run: Runner) -> None:
     assert_failed(job, "ValueError: planted", "The other ranks meanwhile", code=1)
 
 
+@pytest.mark.slow
 def test_an_exception_while_the_others_compute(run: Runner) -> None:
     job = run("if rank == 0: raise ValueError('planted')\ntime.sleep(100)", nranks=2)
     assert_failed(job, f"[rank 0] {HEADER}", "ValueError: planted")
@@ -132,10 +133,12 @@ def test_an_exit_with_a_code_on_one_rank(run: Runner) -> None:
     assert run("sys.exit(3)")[:3] == (3, "", "")
 
 
+@pytest.mark.slow
 def test_an_exit_with_a_code_while_the_others_compute(run: Runner) -> None:
     assert_failed(run("if rank == 1: sys.exit(3)\ntime.sleep(100)", nranks=2), f"[rank 1] {HEADER}", code=3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("end", ["raise SystemExit(3)", "leave()", "exit(3)", "raise Own(3)", "again()"])
 @pytest.mark.parametrize("others", ["comm.allgather(1)", "time.sleep(100)"], ids=["wait", "compute"])
 def test_a_system_exit_that_is_raised(run: Runner, end: str, others: str) -> None:
@@ -246,6 +249,7 @@ def test_a_collective_that_the_ended_rank_took_part_in_completes(run: Runner) ->
     assert (job.code, job.text, job.errors) == (0, "3.03.0", "")
 
 
+@pytest.mark.slow
 def test_what_is_printed_before_the_job_is_aborted_is_not_lost(run: Runner) -> None:
     # The launcher's helper, which reads what ranks print, sleeps meanwhile, as on a busy machine.
     script = """
@@ -312,6 +316,7 @@ def test_an_exception_on_every_rank_before_the_first_use(run: Runner) -> None:
     assert_failed(job, f"[rank 0] {HEADER}", "ValueError: planted", code=1)
 
 
+@pytest.mark.slow
 def test_an_exception_before_the_first_use_while_the_others_compute(run: Runner) -> None:
     script = "if rank == 1: raise ValueError('planted')\ntime.sleep(100)"
     job = run(script, nranks=2, preamble=WITHOUT_COMMUNICATOR)
@@ -389,6 +394,7 @@ def test_exit_codes() -> None:
     assert [exit_code(value) for value in (None, 0, 3, True, 256 + 2, -1, "text")] == [0, 0, 3, 1, 2, 255, 1]
 
 
+@pytest.mark.slow
 def test_the_setting_timeout_prints_where_ranks_wait(run: Runner) -> None:
     script = """
         from numpy_dist.settings import config

@@ -25,6 +25,7 @@ x.comm.barrier()
 """
 
 
+@pytest.mark.slow
 def test_every_rank_is_shown_and_the_job_ends(run: Runner) -> None:  # noqa: F811
     script = """
         nd.config.ON_TIMEOUT = "end"
@@ -51,6 +52,7 @@ def test_every_rank_is_shown_and_the_job_ends(run: Runner) -> None:  # noqa: F81
     assert "ends the job (ON_TIMEOUT=end)" in job.errors
 
 
+@pytest.mark.slow
 def test_a_rank_that_computes_is_shown_and_waited_for(run: Runner) -> None:  # noqa: F811
     script = """
         told = []

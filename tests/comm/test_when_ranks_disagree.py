@@ -40,6 +40,7 @@ def _run(example: Example, folder: Path, *command: str) -> subprocess.CompletedP
     return subprocess.run(line, cwd=folder, env=environment, capture_output=True, text=True, timeout=60, check=False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("example", HANGING, ids=range(len(HANGING)))
 def test_an_example_that_hangs_is_reported_as_the_page_says(example: Example, tmp_path: Path) -> None:
     done = _run(example, tmp_path, "-n", "2", sys.executable, "script.py")

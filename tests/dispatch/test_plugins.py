@@ -129,6 +129,7 @@ def laplace(input, output=None, mode="reflect", cval=0.0):
     assert text.split() == ["True", "theirs", "False", "DistArray"]
 
 
+@pytest.mark.slow
 def test_a_broken_one_is_named_and_the_others_work(tmp_path):
     install(tmp_path, "images", IMAGES)
     install(tmp_path, "broken", IMAGES + "\n    1 / 0\n")

@@ -30,6 +30,7 @@ def _run(ranks: int, function) -> None:
     run_simulated(ranks, on_rank)
 
 
+@pytest.mark.slow
 @RANKS
 def test_elements_are_fetched_in_blocks(ranks):
     def check() -> None:

@@ -114,6 +114,7 @@ def test_boundaries_of_a_copy(ranks):
     _check(ranks, step, _values(10, 6))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ranks", [1, 3])
 def test_both_tiers_have_the_same_bits(ranks, tmp_path):
     values = _values(70, 45)

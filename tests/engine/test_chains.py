@@ -71,6 +71,7 @@ def _repeated(function: Any, values: np.ndarray, times: int = 3) -> tuple[list[n
     return results, getattr(backend, "chained", 0) - before
 
 
+@pytest.mark.slow
 @RANKS
 @pytest.mark.parametrize("function", FUNCTIONS)
 @pytest.mark.parametrize("shape, kind", [((300, 33), "d"), ((24, 5000), "d"), ((60, 2048), "f")], ids=str)

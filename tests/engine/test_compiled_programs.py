@@ -54,6 +54,7 @@ def _random(ranks: int, seed: int, cache: str) -> Outcome:
     return compare_tiers(ranks, cache, run_random_program, random_program(seed))[0][0]
 
 
+@pytest.mark.slow
 @RANKS
 @pytest.mark.parametrize("seed", [2, 6, 11, 23, 51])
 def test_random_programs(ranks: int, seed: int, kernel_cache: str) -> None:
@@ -381,6 +382,7 @@ def test_memory_that_was_handed_out(ranks: int, kernel_cache: str) -> None:
 # -- sums -------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @RANKS
 @pytest.mark.parametrize("kind", ["f4", "f8", "c16", "i4"])
 def test_sums_have_the_same_bits_in_both_tiers(ranks: int, kind: str, kernel_cache: str) -> None:

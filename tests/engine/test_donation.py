@@ -174,6 +174,7 @@ def test_a_loop_needs_no_more_memory_than_its_arrays():
         assert pool.peak <= held + p.nbytes
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ranks", [1, 2])
 def test_both_tiers_have_the_same_bits(ranks, tmp_path):
     values = np.random.default_rng(3).random((80, 50))

@@ -88,6 +88,7 @@ def test_integers_are_numpys(ranks, split, program):
             np.testing.assert_array_equal(got, want, strict=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("ranks", "program"), [(1, _reduced_in_cells), (3, _reduced_in_cells), (2, _reduced), (2, _in_place)]
 )

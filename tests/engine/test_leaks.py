@@ -191,6 +191,7 @@ def _forget() -> None:
     gc.collect()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(KINDS))
 def test_nothing_but_tables_keeps_what_programs_have_made(name: str) -> None:
     calls = 60

@@ -101,6 +101,7 @@ def _told(program: list[tuple], perturb: Callable[[], Any] | None, disturbed: in
     return rt.program.recorded, counters.messages, counters.bytes, values
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", sorted(PERTURBED))
 def test_random_programs_are_the_same_on_a_rank_that_is_disturbed(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(views, "_MOST", 64)

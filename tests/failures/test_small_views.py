@@ -16,6 +16,7 @@ from numpy_dist.settings import config
 DEFAULT = config.MIN_SHARD_BYTES
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("ranks", "limit", "cases"),
     [

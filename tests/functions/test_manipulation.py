@@ -151,6 +151,7 @@ SOMETIMES_VIEWS = {
 }
 
 
+@pytest.mark.slow
 def test_no_view_function_is_missing():
     """Every function of NumPy is tried on many arguments: what shares memory with one of them is known to."""
     known = {f"{f.__module__}.{f.__name__}" for f in VIEW_FUNCTIONS} | SOMETIMES_VIEWS.keys() | {"numpy.einsum"}

@@ -56,6 +56,7 @@ def _arrays(n: int) -> list[np.ndarray]:
     ]
 
 
+@pytest.mark.slow
 @RANKS
 @pytest.mark.parametrize("n", [1, 2, 7, 100, 1001])
 def test_of_all_elements(ranks, n):

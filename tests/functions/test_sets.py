@@ -87,6 +87,7 @@ def test_isin_of_many_tests(monkeypatch):
     check(np.isin, values.astype("U3"), values[::2].astype("U4"), ways=ways)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("few", [0, 1 << 16])
 def test_searching(monkeypatch, few):
     monkeypatch.setattr(replicate, "MOST_KNOWN", few)

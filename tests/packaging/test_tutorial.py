@@ -22,6 +22,7 @@ def test_the_files_are_those_of_the_example():
         assert FILES[name] == (PACKAGE / name).read_text(), name
 
 
+@pytest.mark.slow
 @pytest.mark.packaging
 def test_it_can_be_followed(source, tmp_path):
     printed = ""

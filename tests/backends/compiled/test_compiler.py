@@ -20,6 +20,8 @@ from tests.backends.compiled.kernels import add_one, adds_one, source
 LIMIT = 1 << 24
 linux = pytest.mark.skipif(not os.path.exists("/proc/self/environ"), reason="looks at processes in /proc")
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def compiler(tmp_path):

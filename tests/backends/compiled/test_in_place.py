@@ -54,6 +54,7 @@ def _plan(build: Callable) -> PassPlan:
     return plan_passes(lower(Loop(shape, steps, lambda label, kind: None, ALL_EVENTS)).form)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", [(7,), (2048,), (9000,), (30, 998), (5, 3), (2, 3, 700)], ids=str)
 @pytest.mark.parametrize("total", ["", "plain", "square"])
 @pytest.mark.parametrize("cut", [False, True])

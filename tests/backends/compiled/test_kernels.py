@@ -61,6 +61,7 @@ def _loop_of(kind: str, part: list[tuple]):
     return build
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", SOME)
 def test_every_operation(backend: Compiled, kind: str) -> None:
     for part in _elementwise(kind, KINDS.index(kind), 1):
@@ -75,6 +76,7 @@ def test_every_operation_in_every_arrangement(backend: Compiled, kind: str) -> N
         check(backend, _loop_of(kind, part), watched=ALL_EVENTS, seed=1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["l", "d", "D", pytest.param("f", marks=pytest.mark.long)])
 def test_every_operation_with_its_events(backend: Compiled, kind: str) -> None:
     """The kernels are those of `test_every_operation`: what is watched is an argument."""
@@ -84,6 +86,7 @@ def test_every_operation_with_its_events(backend: Compiled, kind: str) -> None:
     assert "divide by zero" in met and (kind == "l" or "invalid value" in met)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("source", SOME)
 def test_casts(backend: Compiled, source: str) -> None:
     targets = list(KINDS)
@@ -102,6 +105,7 @@ def test_casts(backend: Compiled, source: str) -> None:
         assert {kind for _, kind in events} >= {"invalid value"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("source", "fdFD")
 def test_casts_to_unsigned_integers(backend: Compiled, source: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """For what does not fit NumPy's result depends on how it was built: NumPy itself makes it, and nothing else."""
@@ -158,6 +162,7 @@ def test_operands_of_two_types(backend: Compiled, first: str, second: str) -> No
     check(backend, build)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", SOME)
 def test_scalars(backend: Compiled, kind: str) -> None:
     """Python's scalars take the array's dtype, NumPy's have their own; both change without another kernel."""
@@ -474,6 +479,7 @@ def _random_loop(seed: int):
     return build
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(5))
 def test_random_loops(backend: Compiled, seed: int) -> None:
     check(backend, _random_loop(seed))

@@ -49,6 +49,7 @@ def _loop(kind: str, part: list[tuple], change: Any = None):
     return build
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", SOME)
 def test_every_operation(backend: Compiled, kind: str) -> None:
     for part in _operations(kind):
@@ -56,6 +57,7 @@ def test_every_operation(backend: Compiled, kind: str) -> None:
         check(backend, _loop(kind, part), watched=ALL_EVENTS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["l", "d", "D", pytest.param("f", marks=pytest.mark.long)])
 def test_what_is_left_out_raises_nothing(backend: Compiled, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Zeros, infinities, NaN and the like below the mask stop no kernel: the interpreter need not repair."""

@@ -85,6 +85,7 @@ def _small(rng, kind, n):
 PLACED = [(*s, PLACES[(n + k) % len(PLACES)]) for n, s in enumerate(SPACES + SPACES_OF_ROWS) for k in (0, 2)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape,axes,place", PLACED, ids=str)
 def test_spaces(backend: Compiled, shape: tuple[int, ...], axes: tuple[int, ...], place: str) -> None:
     for masked in (False, True):
@@ -112,6 +113,7 @@ def _has_loop(ufunc: np.ufunc, kind: str) -> bool:
         return False
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [*"?ldD", *(pytest.param(k, marks=pytest.mark.long) for k in "bBhHiILfF")])
 def test_every_operation(backend: Compiled, kind: str) -> None:
     ops = [u for u in EVERY if _has_loop(u, kind)]

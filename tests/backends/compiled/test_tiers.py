@@ -295,6 +295,7 @@ def _run_script(directory: Path, compile_when: str) -> list[str]:
     return found.stdout.splitlines()
 
 
+@pytest.mark.slow
 def test_a_second_process_compiles_nothing(tmp_path: Path) -> None:
     cold = _run_script(tmp_path, "first")
     kernels, interpreted, child, total = cold[0].split()
