@@ -56,8 +56,10 @@ class Array:
 
 def a(*shape: int, dtype: Any = "f8", values: str = "mixed", view: str = "whole") -> Array:
     """A distributed array of these extents."""
-    named = isinstance(dtype, str) or (isinstance(dtype, np.dtype) and dtype.names is not None)
-    return Array(shape, dtype if named else np.dtype(dtype).str, values, view)
+    if not isinstance(dtype, str):
+        kind = np.dtype(dtype)
+        dtype = kind.str if kind.names is None else kind
+    return Array(shape, dtype, values, view)
 
 
 def of(values: Any, dtype: Any = None, view: str = "whole") -> Array:
@@ -108,7 +110,7 @@ def _mixed(rng: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype) ->
         return rng.choice(WORDS, shape).astype(dtype)
     if kind == "O":
         return rng.integers(-9, 10, shape).astype(object)
-    made = np.empty(shape, dtype)
+    made = np.zeros(shape, dtype)
     for name in dtype.names or ():
         made[name] = _mixed(rng, made[name].shape, made[name].dtype)
     return made
