@@ -252,6 +252,9 @@ def _product(a: Any, b: Any, dtype: np.dtype, name: str) -> Any:
     """``a @ b`` for any number of axes of `a` and one or two of `b`; a scalar for two vectors."""
     if dtype.hasobject:
         decline("arrays of Python objects")
+    if dtype.kind != "m" and dtype != np.float16 and engine.runtime().size == 1 and engine.device(dtype) is None:
+        if _is_at_hand(a) and _is_at_hand(b):
+            return _of_one_rank(a, b, dtype, name)
     shape = (*a.shape[:-1], *b.shape[1:])
     left = np.reshape(a, (prod(a.shape[:-1]), a.shape[-1]))
     right = b if b.ndim == 2 else np.reshape(b, (-1, 1))
@@ -284,8 +287,6 @@ def _matrices_of_times(a: Any, b: Any, dtype: np.dtype, name: str) -> Any:
 def _matrices(a: Any, b: Any, dtype: np.dtype, name: str) -> Any:
     """The product of two matrices by the algorithm that moves the fewest elements (known from layouts alone)."""
     size = engine.runtime().size
-    if size == 1 and engine.device(dtype) is None and all(map(_is_at_hand, (a, b))):
-        return _of_one_rank(a, b, dtype, name)
     (m, k), n = a.shape, b.shape[1]
     costs = {
         _by_rows: _moved(a, 0) + (k * n * (size - 1) if engine.is_sharded(b) else 0),
@@ -301,10 +302,15 @@ def _is_at_hand(x: Any) -> bool:
 
 
 def _of_one_rank(a: Any, b: Any, dtype: np.dtype, name: str) -> Any:
-    """NumPy's product of what the only rank has, as it lies there: so it is where small ones are computed at once."""
+    """NumPy's product of what the only rank has, as it lies there."""
     left, right = engine.shard(a), engine.shard(b)
     with events_reported(name):
-        product = compute("matmul", np.matmul, left, right).astype(dtype, copy=False)
+        product = compute("matmul", np.matmul, left, right)
+    if not isinstance(product, np.ndarray):
+        return product
+    product = product.astype(dtype, copy=False)
+    if not engine.default_shard(product.nbytes):
+        return engine.replicated(product)
     return engine.from_local(product, _cut_layout(product.shape, 0))
 
 
