@@ -119,6 +119,7 @@ def _quiet(function: Any, values: np.ndarray) -> np.ndarray:
         return function(values)
 
 
+@pytest.mark.slow
 @RANKS
 @pytest.mark.parametrize("seed", range(9))
 def test_random_rows(ranks: int, seed: int, kernel_cache: str) -> None:

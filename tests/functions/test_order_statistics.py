@@ -176,6 +176,7 @@ def _quietly(function: Any, *args: Any, **kwargs: Any) -> tuple[Any, set[str]]:
         return function(*args, **kwargs), {str(w.message) for w in caught}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ranks", [1, 3, 4])
 @pytest.mark.parametrize("axis", [None, 0, 1, 2, (0, 1), (2, 0), (0, 1, 2), ()])
 def test_several_axes_nan_and_outputs(ranks, axis):

@@ -18,7 +18,7 @@ REDUCTIONS = [np.sum, np.prod, np.max, np.min, np.any, np.all, np.mean, np.var, 
 
 
 @pytest.mark.parametrize("function", REDUCTIONS)
-@pytest.mark.parametrize("axis", [None, 0, -1, (0, 1), ()])
+@pytest.mark.parametrize("axis", [None, 0, *(pytest.param(a, marks=pytest.mark.slow) for a in (-1, (0, 1), ()))])
 def test_axes(function, axis):
     if axis == () and function in (np.ptp,):
         axis = 1
@@ -67,6 +67,7 @@ def test_dtype_and_ddof():
     check(lambda x, m: np.var(x, axis=0, mean=m), A, A.mean(0, keepdims=True), ways=("default", "last"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["f2", "f4", "c8", "c16", "i1", "u2", "?"])
 @pytest.mark.parametrize("function", [np.sum, np.mean, np.var, np.std, np.max, np.count_nonzero, np.any])
 def test_dtypes(function, dtype):

@@ -35,6 +35,7 @@ ROWS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ROWS)
 def test_different_rows(name):
     for axis in (0, -1):

@@ -27,6 +27,7 @@ def test_lines_are_transformed_with_numpys_bits(axis):
     check(lambda x: np.fft.rfftn(x, axes=(axis, 1), norm="ortho"), CUBE, ranks=(3, 7), ways=FEW, rtol=0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [None, 36, 50, 49, 64])
 def test_a_single_line(n):
     line = rng.standard_normal(49)

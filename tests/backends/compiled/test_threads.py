@@ -430,6 +430,7 @@ ENDS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("end", ENDS)
 def test_the_interpreter_ends(compiler, directory, end):
     for _ in range(3):
