@@ -140,7 +140,7 @@ def apply(
             if rule.kind in _COLLECTIVE:
                 return _as_made(result, args, kwargs)
             if args and rule.kind in _VIEWING:
-                return _as_view(result, args, kwargs, rule.kind == "structural")
+                return _as_view(result, args, kwargs, rule.function.__module__ == rule.source)
             return result
         except (Declined, engine.Unshardable) as declined:
             reason = declined.reason
@@ -156,10 +156,11 @@ def _as_made(result: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     return result
 
 
-def _as_view(result: Any, args: tuple[Any, ...], kwargs: dict[str, Any], whole: bool) -> Any:
+def _as_view(result: Any, args: tuple[Any, ...], kwargs: dict[str, Any], ours: bool) -> Any:
     """A result that looks at the first argument, which is its base even where it looks at all of it.
 
-    With `whole` what looks at all of new memory has no base, whatever it was made with.
+    Of a function of `ours` what looks at all of new memory has no base, whatever it was made with; NumPy's own source
+    gives what it gives.
     """
     given = args[0]
     for each in result if type(result) in (list, tuple) else (result,):
@@ -167,7 +168,7 @@ def _as_view(result: Any, args: tuple[Any, ...], kwargs: dict[str, Any], whole: 
             continue
         if isinstance(given, engine.Handle) and given._storage is each._storage:
             given._owned(each)
-        elif whole and hasattr(each, "_owner"):
+        elif ours and hasattr(each, "_owner"):
             if all(x._storage is not each._storage for x in operands.find_handles(args, kwargs)):
                 del each._owner  # which was an array within the function
     return result
