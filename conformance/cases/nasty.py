@@ -512,3 +512,7 @@ for _operation in (operator.eq, operator.ne):
 for _mask in (of([True]), of([True, False, True]), of([False, False, False])):
     case(A.__setitem__, a(3, dtype="i8"), _mask, via=lambda x, mask: operator.setitem(x, mask, 1e300))
     case(A.__setitem__, a(3, dtype="i8"), _mask, via=lambda x, mask: operator.setitem(x, mask, "text"))
+
+# A mask of another shape is refused by the reduction, in its words.
+case(np.prod, a(2), where=of(np.ones(0, bool)))
+case(np.nanprod, a(2), where=of(np.ones(3, bool)))

@@ -49,6 +49,7 @@ def _may_leave(a: Any, axis: Any, dtype: Any, out: Any, initial: Any, where: Any
             kind = np.multiply.reduce(np.ones(1, a.dtype), dtype=dtype, keepdims=True).dtype
         axes = range(a.ndim) if axis is None else np.lib.array_utils.normalize_axis_tuple(axis, a.ndim)
         first = 1.0 if initial in (NoValue, None) else complex(initial)
+        np.broadcast_shapes(a.shape, np.shape(where))
     except (TypeError, ValueError):
         return False
     if kind.kind not in "fc" or a.dtype.kind not in "biufc":
