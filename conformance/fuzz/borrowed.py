@@ -20,6 +20,7 @@ from numpy_dist.dispatch.core.keys import name_of
 __all__: list[str] = []
 
 _ORDERS = re.compile("sort|unique|union|intersect|setxor|setdiff|partition|median|percentile|quantile")
+_BY_ROWS = ("nanmedian", "nanpercentile", "nanquantile")  # NumPy goes through rows in Python, and warns for each
 _PATH = re.compile(r"numpy((\.[A-Za-z]\w*)+)")
 
 
@@ -103,7 +104,8 @@ def borrowed(w: Writer) -> None:
     function = _function(case)
     assert function is not None
     topic_is_delicate = any(part in function for part in ("linalg", "fft", "poly"))
-    substitute = w.chance(0.6) and not (w.big or topic_is_delicate or "out" in case.kwargs)
+    delicate = topic_is_delicate or function.endswith(_BY_ROWS)
+    substitute = w.chance(0.6) and not (w.big or delicate or "out" in case.kwargs)
     words = [_text(w, value, substitute) for value in case.args]
     words += [f"{name}={_text(w, value, substitute)}" for name, value in case.kwargs.items()]
     text = f"{function}({', '.join(words)})"

@@ -187,7 +187,7 @@ def assign(w: Writer) -> None:
 @kind(5)
 def select(w: Writer) -> None:
     """Elements picked by masks and index arrays."""
-    name = w.pick(lambda x: x.ndim)
+    name = w.pick(lambda x: x.ndim and (0 not in x.strides or x.flags.c_contiguous))  # the copy's order is anybody's
     if name is None:
         return
     x = w.names[name]
@@ -328,6 +328,8 @@ def products(w: Writer) -> None:
     if x.size // max(x.shape[-1], 1) * (w.value(other).size // max(w.value(other).shape[0], 1)) > w.most:
         return
     if has_nan(x) or has_nan(w.value(other)):  # BLAS leaves out products with 0, here and there
+        return
+    if x.dtype.kind == "c" and not all((part != 0).all() for part in (x.real, x.imag)):  # zeros' signs are BLAS's
         return
     options = [f"{name} @ {other}", f"np.dot({name}, {other})", f"np.inner({name}, {name})"]
     options += [f"np.tensordot({name}, {other}, 1)"]
