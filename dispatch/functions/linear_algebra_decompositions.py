@@ -20,10 +20,11 @@ from numpy_dist.dispatch.core.operands import rebuild
 from numpy_dist.dispatch.core.policy import format_bytes
 from numpy_dist.dispatch.core.registry import Outlook, decline, implements
 from numpy_dist.dispatch.functions import linear_algebra_single_matrix as single_matrix
+from numpy_dist.dispatch.patterns import replicate
 from numpy_dist.dispatch.patterns.arguments import NoValue, as_handle, given
 from numpy_dist.dispatch.patterns.blocks import blocks
 from numpy_dist.dispatch.patterns.numpy_source import adopt, numpy_source
-from numpy_dist.dispatch.patterns.replicate import MOST_KNOWN, known
+from numpy_dist.dispatch.patterns.replicate import known
 from numpy_dist.dispatch.patterns.stacks import on_stacks
 from numpy_dist.engine import events_reported
 from numpy_dist.layout.layout import Pinned
@@ -178,7 +179,7 @@ def _is_tall(a: Any) -> bool:
     if a.ndim != 2 or a.dtype.kind not in "biufc" or a.dtype.itemsize > 16 or a.dtype in (np.float16, np.longdouble):
         return False
     m, n = a.shape
-    return m >= n > 0 and 16 * n * n * engine.runtime().size <= MOST_KNOWN
+    return m >= n > 0 and 16 * n * n * engine.runtime().size <= replicate.MOST_KNOWN
 
 
 def _upright(a: Any) -> Any:
@@ -236,7 +237,7 @@ _NOT_TALL = "a single matrix that is not tall"
 def _takes_triangles(a: Any, b: Any) -> bool:
     """Whether a system is solved by the triangles of all ranks."""
     columns = b.shape[1] if b.ndim == 2 else 1
-    return columns > 0 and _is_tall(a) and columns * 16 * a.shape[1] * engine.runtime().size <= MOST_KNOWN
+    return columns > 0 and _is_tall(a) and columns * 16 * a.shape[1] * engine.runtime().size <= replicate.MOST_KNOWN
 
 
 @implements(np.linalg.lstsq, kind="parallel", outlook=_outlook_of_system)
