@@ -312,7 +312,9 @@ def rearranged(w: Writer) -> None:
     options += [f"np.append({name}, {other})", f"np.array_split({name}, 3)[{w.upto(2)}]", f"np.resize({name}, (3, 4))"]
     if _number(x):
         options += [f"np.diff({name})", f"np.searchsorted(np.sort({name}.ravel()), {w.mate(name)})"]
-        options += [f"np.triu({name})", f"np.trim_zeros({name}.ravel())", f"np.ediff1d({name})", f"np.tril({name}, -1)"]
+        options += [f"np.trim_zeros({name}.ravel())", f"np.ediff1d({name})"]
+        if x.ndim > 1 or x.size**2 <= w.most:  # a matrix is made of a vector
+            options += [f"np.triu({name})", f"np.tril({name}, -1)"]
         options += [f"np.nan_to_num({name})", f"np.isin({name}, [1, 2])"]
     w.bind(w.one(options))
 
