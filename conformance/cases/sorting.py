@@ -121,6 +121,10 @@ case(np.unique, a(4, 5, dtype="i1"), return_inverse=True)
 case(np.unique, a(23, values="nans"), return_counts=True)
 case(np.unique, a(23, values="nans"), equal_nan=False)
 case(np.unique, a(23, dtype="c16", values="nans"))
+_LIKE_ANOTHER = [complex(5, -0.0), complex(-0.0, np.nan), 3, complex(-np.inf, np.nan), 5, complex(np.nan, 1), -0.0, 0.0]
+for _dtype in ("c8", "c16", "G"):
+    case(np.unique, of(_LIKE_ANOTHER, _dtype))
+    case(np.unique, of(_LIKE_ANOTHER[::-1], _dtype), equal_nan=False, via=lambda x, **how: np.unique(x, **how)[:3])
 case(np.unique, a(0))
 case(np.unique, a(9), axis=1)
 case(np.isin, a(4, 5, dtype="i1"), [1, 2, 3], invert=True)

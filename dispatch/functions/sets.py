@@ -35,6 +35,9 @@ adopt(
 
 # Until NumPy 2.2 or so an array of one axis has rows of one element, if the axis is given: no two NaN are equal then.
 _ROWS_OF_ONE = len(np.unique(np.full(2, np.nan), axis=0)) == 2
+# Since NumPy 2.3 or so complex values are told apart by a table of hashes where nothing else is wanted: of equal ones
+# it keeps the first. Those sorted have another order, in which what is no number in its real part comes last.
+_BY_HASHES = bool(np.isnan(np.unique(np.array([complex(np.nan, 1), complex(1, np.nan)])).real[0]))
 _MANY_COLUMNS = 16  # rows of more are compared as structures, as NumPy does it
 
 _TESTS = "elements to be tested for"
@@ -64,13 +67,26 @@ def unique(
             return _unique_rows(ar, wanted, axis)
         np.unique(np.zeros((0,), ar.dtype), axis=axis)  # NumPy's error for an axis that there is not
     flat, positions = np.ravel(ar), None
+    by_hashes = _BY_HASHES and ar.dtype.kind == "c" and not any(wanted)
     with engine.Scratch() as scratch:
-        if return_index or return_inverse:
+        if return_index or return_inverse or by_hashes:
             part, positions, counts, layout = ordered_parts(flat)
         else:
             part, counts, layout = sorted_part(flat, None, scratch)
         first = runs.first_of_each(part, _unlike(ar.dtype, equal_nan), engine.runtime().comm)
-        return _found(part, first, positions, counts, layout, wanted, tuple(ar.shape))
+        values = part[first]
+        if by_hashes and equal_nan:
+            _take_first_nan(values, flat)
+        return _found(values, first, positions, counts, layout, wanted, tuple(ar.shape))
+
+
+def _take_first_nan(values: np.ndarray, flat: Any) -> None:
+    """Have a line's first NaN stand for all of them (collective: one allgather of an element)."""
+    layout = row_layout(flat)
+    (block,) = blocks((engine.aligned(flat, layout), layout))
+    firsts = np.concatenate(engine.runtime().comm.allgather_array(block[np.isnan(block)][:1]))
+    if firsts.size:
+        values[np.isnan(values)] = firsts[0]
 
 
 def _unlike(dtype: np.dtype, equal_nan: bool) -> Any:
@@ -98,14 +114,14 @@ def _unique_rows(ar: Any, wanted: tuple[Any, Any, Any], axis: Any) -> Any:
     else:
         (part, positions), counts = key_sort.sort(arrays, lambda a: [a[0][:, i] for i in reversed(range(width))], comm)
     starts = runs.first_of_each(part, lambda one, other: np.any(one != other, axis=1), comm)
-    found = _found(part, starts, positions, counts, layout, wanted, positions_shape=(moved.shape[0],))
+    found = _found(part[starts], starts, positions, counts, layout, wanted, positions_shape=(moved.shape[0],))
     several = found if isinstance(found, tuple) else (found,)
     values = np.moveaxis(np.reshape(several[0], (several[0].shape[0], *rest)), 0, axis)
     return (values, *several[1:]) if len(several) > 1 else values
 
 
 def _found(
-    part: np.ndarray,
+    values: np.ndarray,
     first: np.ndarray,
     positions: Any,
     counts: list[int],
@@ -113,7 +129,7 @@ def _found(
     wanted: tuple[Any, Any, Any],
     positions_shape: tuple[int, ...],
 ) -> Any:
-    """What `unique` returns, from sorted rows and where each run of equal ones begins (collective).
+    """What `unique` returns, from the first of each run of equal sorted rows and where these begin (collective).
 
     The first row of each run stays where it is: a rank has at most its share of the sorted rows, and few if many of
     these are alike.
@@ -122,7 +138,7 @@ def _found(
     long, numbers = runs.lengths(first, counts, comm)
     result = cut_at(numbers, layout)
     line = result.drop_axes(range(1, result.ndim))
-    found = [engine.from_local(part[first], result)]
+    found = [engine.from_local(values, result)]
     return_index, return_inverse, return_counts = wanted
     if return_index:
         found.append(engine.from_local(positions[first], line))
