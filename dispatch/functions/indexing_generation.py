@@ -100,7 +100,7 @@ def unravel_index(indices: Any, shape: Any, order: Any = "C") -> Any:
     if np.any(outside):
         first = int(np.ravel(indices)[int(np.argmax(outside))])
         raise ValueError(f"index {first} is out of bounds for array with size {size}")
-    rest = engine.copy(indices, dtype=np.intp, order="C")
+    rest = engine.copy(indices, dtype=np.intp, order="K")
     found = []
     for n in extents if order == "F" else reversed(extents):
         found.append(rest % max(n, 1))
