@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from numpy_dist.conformance.arguments import a, of, plain
+from numpy_dist.conformance.arguments import a, of, plain, plain_of
 from numpy_dist.conformance.case import Topic
 
 TOPIC = Topic("Indexing")
@@ -92,6 +92,21 @@ for _none in (False, True):  # a mask that takes nothing casts nothing, and does
     for _value in (a(1, dtype="c8"), 1j * np.ones(1), np.complex128(2), np.array(2j), np.zeros((1, 5), complex)):
         case(put, a(6, 5), _value, via=lambda x, v, lo=9e9 * _none: x.__setitem__(x > lo, v))
 case(put, a(6, 5), 1j * np.ones(1), via=lambda x, v: x.__setitem__((x > 9e9)[0], v))
+_empty = slice(0, 0)
+for _key in ([0, 2], [[0], [1]], [], (_empty, [0]), ([0, 0], _empty), ([1, 2], 1), (1, [True] * 5), ([0, 9], 1), [9]):
+    for _value in (1j * np.ones(1), a(1, dtype="c8"), np.complex128(2j)):
+        case(put, a(6, 5), _key, _value, via=operator.setitem)
+        case(put, a(6, 5, dtype="i4"), _key, _value, via=operator.setitem)
+    case(put, a(6, 5), _key, np.ones((1, 7)), via=operator.setitem)
+for _value in (1j * np.ones(3), a(3, dtype="c8"), a(0, dtype="c8")):
+    for _indices in ([0, 2], [], [99]):
+        case(np.put, a(6), _indices, _value)
+        case(np.put_along_axis, a(6), plain_of(_indices, "i8"), _value, None)
+    case(np.fill_diagonal, a(6, 3), _value)
+    case(np.fill_diagonal, a(6, 0), _value)
+    case(np.insert, a(6), 1, _value)
+    for _key in (slice(0, 0), slice(None), [], [0, 2], 0, 99):
+        case(put, a(6), _key, _value, via=lambda x, key, value: x.flat.__setitem__(key, value))
 
 # What is assigned is converted to the array's dtype before it is broadcast: a tuple may be a record.
 _RECORDS = np.dtype([("x", "f8"), ("n", "i4")])

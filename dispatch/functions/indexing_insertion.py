@@ -66,6 +66,16 @@ def _safely_cast(values: Any, dtype: np.dtype) -> Any:
         raise TypeError(f"Cannot cast array data from {values.dtype!r} to {dtype!r} according to the rule 'safe'")
     return values
 
+def _converted(values: Any, dtype: np.dtype) -> Any:
+    """What is to be stored in an array of this dtype: no handle is as an ndarray (a tuple may be a record)."""
+    if isinstance(values, np.ndarray | np.generic | engine.Handle):
+        values = engine.without_imaginary_part(values, dtype)
+    if engine.is_handle(values) and engine.shardable(values.dtype):
+        return values
+    with engine.events_reported("cast", alike=True):
+        return np.asarray(engine.plain(values), dtype)
+
+
 
 @implements(np.fill_diagonal, kind="composed")
 def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
@@ -77,7 +87,7 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
         raise ValueError("All dimensions of input must be of equal length")
     if not engine.may_write(a._array):
         raise ValueError("underlying array is read-only")
-    value = val if engine.is_handle(val) else np.asarray(val, a.dtype)
+    value = _converted(val, a.dtype)
     length = min(a.shape)
     if (a.ndim == 2 and wrap and a.shape[0] > a.shape[1]) or value.ndim > 1 or value.size not in (1, length):
         columns = a.shape[1]
@@ -103,7 +113,7 @@ def put(a: Any, ind: Any, v: Any, mode: Any = "raise") -> None:
     n, count = a.size, int(ind.size)
     if count and not n:
         raise IndexError("cannot replace elements of an empty array")
-    values = v if engine.is_handle(v) and engine.shardable(v.dtype) else np.asarray(engine.plain(v), a.dtype)
+    values = _converted(v, a.dtype)
     if not count or not values.size:
         return
     ind = np.reshape(np.astype(ind, np.intp), -1)
@@ -146,6 +156,7 @@ def put_along_axis(arr: Any, indices: Any, values: Any, axis: Any) -> None:
         if _FLAT_IS_COPY and not arr.flags.c_contiguous:
             raise ValueError("assignment destination is read-only")
         values = as_handle(values)
+        values = engine.without_imaginary_part(values, arr.dtype)
         _check_shape(tuple(values.shape), tuple(indices.shape))
         check_bounds(indices, arr.size, 0, tuple(indices.shape))
         index = np.astype(as_handle(indices), np.intp)

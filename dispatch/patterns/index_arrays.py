@@ -31,7 +31,7 @@ class Picked:
     use : str
         ``"get"``, ``"set"`` or ``"take"``: which of several indices out of bounds the error names.
     admit : callable, optional
-        It gets the shape of what is picked, and may raise, before indices are looked at.
+        It gets the shape of what is picked, and `rest`, and may raise, before indices are looked at.
 
     Attributes
     ----------
@@ -52,7 +52,7 @@ class Picked:
     _order: list[int] | None
 
     def __init__(
-        self, x: Any, key: tuple, use: str, admit: Callable[[tuple[int, ...]], object] | None = None
+        self, x: Any, key: tuple, use: str, admit: Callable[[tuple[int, ...], tuple[int, ...]], object] | None = None
     ) -> None:
         decline_unshardable(x)
         items = _expanded(key, x)
@@ -81,7 +81,7 @@ class Picked:
                 check_bounds(index, n, axis, ())
         lead, rest = _shape_together(found), tuple(self.view.shape[len(axes) :])
         if admit is not None:
-            admit((*rest[: self.place], *lead, *rest[self.place :]))
+            admit((*rest[: self.place], *lead, *rest[self.place :]), rest)
         self.positions = _combined(found, lead, extents, named, alone)
         self._order = self._along_memory(found) if keeps_order else None
         self.shape = (prod(extents), *self.view.shape[len(axes) :])

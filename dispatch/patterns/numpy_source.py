@@ -55,6 +55,8 @@ def _array(
     like: Any = None,
 ) -> Any:
     if not engine.is_handle(a):
+        if dtype is not None and isinstance(a, np.ndarray | np.generic):
+            a = engine.without_imaginary_part(a, np.dtype(dtype))
         return np.array(a, dtype, copy=copy, order=order, subok=subok, ndmin=ndmin)
     if copy or (dtype is not None and a.dtype != dtype):
         a = engine.copy(a, dtype=dtype, order=order)

@@ -55,18 +55,22 @@ def integer_setitem(x: Any, items: tuple, value: Any) -> None:
     Of values for one element the last one stays, in the order of the whole index.
     """
 
-    def convert(shape: tuple[int, ...]) -> None:  # NumPy looks at the value before it looks for indices out of bounds
+    def convert(shape: tuple[int, ...], rest: tuple[int, ...]) -> None:
+        """NumPy checks the value before the bounds of indices, and casts it then if each is that of an element."""
         nonlocal value
         value = _assignable(value, shape, x.dtype)
+        value = value if rest else engine.without_imaginary_part(value, x.dtype)
 
-    picked = Picked(x, items, "set", convert)
-    if 0 not in picked.rest:
-        scatter(picked, value)
+    _assign(Picked(x, items, "set", convert), value)
 
 
 def assign(picked: Picked, value: Any) -> None:
     """Assign a value that is broadcast to what is picked, or raise NumPy's error (collective)."""
-    value = _assignable(value, picked.result_shape, picked.view.dtype)
+    _assign(picked, _assignable(value, picked.result_shape, picked.view.dtype))
+
+
+def _assign(picked: Picked, value: Any) -> None:
+    value = engine.without_imaginary_part(value, picked.view.dtype)
     if 0 not in picked.rest:
         scatter(picked, value)
 
@@ -74,12 +78,13 @@ def assign(picked: Picked, value: Any) -> None:
 def _assignable(value: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
     """A value as an array that broadcasts to the shape of what is picked, or NumPy's error."""
     if not engine.is_handle(value):  # Python's objects are converted: a tuple may be a record, a number may not fit
+        value = engine.without_imaginary_part(value, dtype) if isinstance(value, np.generic) else value
         value = np.asanyarray(value, None if isinstance(value, np.ndarray) else dtype)
-    surplus = value.ndim - len(shape)
+    given, surplus = tuple(value.shape), value.ndim - len(shape)
     if surplus > 0 and all(n == 1 for n in value.shape[:surplus]):
         value = np.reshape(value, value.shape[surplus:])
     if not broadcasts_to(tuple(value.shape), shape):
-        shown = [str(tuple(s)).replace(" ", "") for s in (value.shape, shape)]
+        shown = [str(tuple(s)).replace(" ", "") for s in (given, shape)]
         raise ValueError(
             f"shape mismatch: value array of shape {shown[0]} could not be broadcast to indexing result of shape "
             f"{shown[1]}"

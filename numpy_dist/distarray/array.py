@@ -345,7 +345,10 @@ class DistArray(Operators, Indexing, Methods, Refusals):
 def _part(x: Any, name: str, value: Any) -> np.ndarray:
     """What becomes of a value that is assigned to ``x.real`` or ``x.imag``: NumPy's casts, warnings and errors."""
     made = np.zeros(np.shape(value), x.dtype)
-    setattr(made, name, value)
+    if isinstance(value, np.ndarray | np.generic):
+        value = engine.without_imaginary_part(value, made.real.dtype)
+    with engine.events_reported("cast", alike=True):
+        setattr(made, name, value)
     return getattr(made, name)
 
 

@@ -154,12 +154,18 @@ class FlatIterator:
         is_view = flattened._storage is base._storage and base._array.flags.c_contiguous
         target = flattened if is_view else flattened.copy()
         if type(key) is int:
+            if not -base.size <= key < base.size:
+                self._refuse(key)
             few = np.ones([min(n, 2) for n in value.shape], value.dtype) if engine.is_handle(value) else value
             # NumPy's errors for what is not one element, and for casts that may not happen; assigning warns of them.
+            if isinstance(few, np.ndarray | np.generic) and engine.is_real_part(few.dtype, base.dtype):
+                few = few.real
             state: Any = {name: act if act == "raise" else "ignore" for name, act in np.geterr().items()}
             with np.errstate(**state):
                 np.zeros(1, base.dtype).flat[0] = few
         else:
+            if isinstance(value, np.ndarray | np.generic | engine.Handle):
+                value = engine.without_imaginary_part(value, base.dtype)
             value = np.reshape(value if engine.is_handle(value) else np.asarray(value, base.dtype), -1)
             if not value.size:
                 return

@@ -215,6 +215,8 @@ class Methods(engine.Handle):
         """Set every element to a scalar."""
         if not isinstance(value, engine.Handle):
             one = np.empty(1, self._array.dtype)
+            if isinstance(value, np.ndarray | np.generic):
+                value = engine.without_imaginary_part(value, one.dtype)
             one.fill(value)  # NumPy's own conversion and errors
             value = one[0] if one.dtype.kind != "O" else value
         engine.assign(self, value)

@@ -41,7 +41,15 @@ from numpy_dist.engine.memory.handle import (
 )
 from numpy_dist.engine.recording.copies import aligned, assign, assign_part, copy, empty, full, register_policy
 from numpy_dist.engine.recording.plans import replay, target_of
-from numpy_dist.engine.recording.record import elementwise, is_real_part, may_write, narrowed, numpy_error, wrap
+from numpy_dist.engine.recording.record import (
+    elementwise,
+    is_real_part,
+    may_write,
+    narrowed,
+    numpy_error,
+    without_imaginary_part,
+    wrap,
+)
 from numpy_dist.engine.recording.reduce import reducible, reduction
 from numpy_dist.engine.recording.state import counters, default_layout, flush, force, layout_of
 from numpy_dist.engine.runtime import Runtime, runtime
@@ -113,6 +121,7 @@ __all__ = [
     "target_of",
     "told_as",
     "view_of_replicated",
+    "without_imaginary_part",
     "wrap",
     "writing",
 ]

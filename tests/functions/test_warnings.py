@@ -99,6 +99,48 @@ def test_discarded_imaginary_parts_are_told_as_often_as_by_numpy(cast, ranks):
         assert all(run == told(values) for run in run_simulated(ranks, lambda: told(split(values, 0))))
 
 
+LOST = 1j * np.ones(3)
+
+
+def _set(x, name, value):
+    setattr(x, name, value)
+
+
+@pytest.mark.parametrize("value", ["handle", "ndarray", "scalar"])
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda x, v: x.__setitem__([[0], [2]], v),
+        lambda x, v: x.__setitem__([0, 3], v),
+        lambda x, v: x.__setitem__(([0, 3], slice(0, 0)), v[:0] if np.ndim(v) else v),
+        lambda x, v: x.__setitem__(x[:, 0] > 1, v),
+        lambda x, v: np.put(x, [3, 4, 3], v),
+        lambda x, v: np.put(x, [], v),
+        lambda x, v: np.put_along_axis(x, np.array([[0, 1, 2]]), v, 0),
+        lambda x, v: np.fill_diagonal(x, v),
+        lambda x, v: np.insert(x, 1, v, 0),
+        lambda x, v: x.flat.__setitem__([0, 1, 2], v),
+        lambda x, v: x.flat.__setitem__(slice(3), v),
+        lambda x, v: x.flat.__setitem__(2, v if np.ndim(v) == 0 else v[1]),
+        lambda x, v: _set(x, "real", v),
+        lambda x, v: _set(x, "flat", v),
+        lambda x, v: x.fill(v if np.ndim(v) == 0 else v[1]),
+    ],
+)
+def test_discarded_imaginary_parts_are_told_once_at_the_users_line(write, value):
+    def on_each_rank():
+        v = {"handle": lambda: split(LOST, 0), "ndarray": lambda: LOST, "scalar": lambda: LOST[0]}[value]()
+        x = split(np.arange(12.0).reshape(4, 3), 0)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            write(x, v)
+        return [(w.category, w.filename) for w in caught]
+
+    with config(MIN_SHARD_BYTES=0):
+        for found in run_simulated(2, on_each_rank):
+            assert found == [(np.exceptions.ComplexWarning, __file__)]
+
+
 def _assigned(x, key):
     y = np.zeros_like(x, dtype="i1")
     y[key] = x[key]

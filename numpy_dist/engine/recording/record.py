@@ -207,7 +207,7 @@ def _record(
             assert op.ufunc is not None
             numpy_error(op.ufunc, operands, {"where": where, **options})  # which resolving dtypes does not find
     if op.ufunc is not None and options.get("casting") == "unsafe":
-        operands = [_without_imaginary_part(x, kind) for x, kind in zip(operands, loop, strict=False)]
+        operands = [without_imaginary_part(x, kind) for x, kind in zip(operands, loop, strict=False)]
         lost = [o is not None and is_real_part(kind, o._array.dtype) for kind, o in zip(dtypes, outs, strict=True)]
         if any(lost):
             _shape(op, operands, outs, where, options)  # its errors come first
@@ -269,8 +269,8 @@ def _has_cast(kind: Any, loop: np.dtype) -> bool:
     return not isinstance(kind, np.dtype) or kind.kind != "V" or np.can_cast(kind, loop, "unsafe")
 
 
-def _without_imaginary_part(x: Any, kind: np.dtype) -> Any:
-    """An operand of a loop that has it as this dtype."""
+def without_imaginary_part(x: Any, kind: np.dtype) -> Any:
+    """What is to become this dtype: its real part, with NumPy's warning, where nothing else is left of it."""
     array = x._array if isinstance(x, Handle) else x
     if not isinstance(array, np.ndarray | np.generic) or not is_real_part(array.dtype, kind):
         return x
