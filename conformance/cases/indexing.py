@@ -117,6 +117,13 @@ for _key in ([0, 1, 0], [[0], [2]], [], [True, False, True, True]):
     case(put, a(4, 3, dtype="i1"), _key, ["1", "2", "3"], via=operator.setitem)
 case(np.place, a(4, 3, dtype=_RECORDS), a(4, 3, dtype="?"), [(1.5, 2), (3, 4)])
 case(np.place, a(4, 3, dtype="i1"), a(4, 3, dtype="?"), [1, 300])
+for _function in (np.place, np.putmask):  # of arrays, only what is safe
+    for _value in (a(3), a(), a(0), a(3, dtype="i8"), a(3, dtype="c8"), a(2, dtype="U1"), np.float64(1.5), [1.5]):
+        for _dtype in ("f8", "f4", "i1"):
+            case(_function, a(4, 3, dtype=_dtype), a(4, 3, dtype="?"), _value)
+    case(_function, a(4, 3), a(4, 3, dtype="?"), np.complex64(2j))
+    case(_function, a(4, 3, dtype="i1"), a(4, dtype="?"), a(3))
+    case(_function, a(0, dtype="i1"), a(0, dtype="?"), a(3))
 case(get, a(6, 5), via=lambda x: x[x[:, 0] > 0])
 
 for _index in ([0, 2], [[0, 5], [1, -1]], (S[:], [0, 2]), ([0], S[:], None), [], (S[::-1], [4, 0]), (None, [1])):
@@ -286,7 +293,7 @@ case(np.ravel_multi_index, (of([1, 2]),), (4, 5))
 case(np.unravel_index, of([3, 17]), (4, 5))
 case(np.unravel_index, of([3, 17]), (4, 5), order="F")
 case(np.unravel_index, of([[3, 1], [2, 0]]), 5)
-case(np.unravel_index, of([3, 20]), (4, 5))
-case(np.unravel_index, of([3.0]), (4, 5))
 case(np.unravel_index, of([[3, 1], [2, 0]], view="fortran"), 5)
 case(np.unravel_index, of([[3, 1], [2, 0]], view="backwards"), (2, 3))
+case(np.unravel_index, of([3, 20]), (4, 5))
+case(np.unravel_index, of([3.0]), (4, 5))

@@ -29,10 +29,7 @@ def place(arr: Any, mask: Any, vals: Any) -> None:
     mask = truth_of(mask)
     if mask.size != arr.size:
         raise ValueError("place: mask and data must be the same size")
-    if isinstance(vals, np.ndarray):
-        vals = vals.astype(arr.dtype, casting="unsafe")
-    values = vals if engine.is_handle(vals) else np.asarray(vals, arr.dtype)  # a tuple may be a record
-    mask = np.reshape(mask, arr.shape)
+    values, mask = _safely_cast(vals, arr.dtype), np.reshape(mask, arr.shape)
     if values.size == 1:
         return engine.assign(arr, np.reshape(values, ()), where=mask)
     count = int(np.count_nonzero(mask))
@@ -49,9 +46,10 @@ def putmask(a: Any, /, mask: Any, values: Any) -> None:
         decline("putmask into an ndarray")
     if not engine.may_write(a._array):
         raise ValueError("putmask: output array is read-only")
-    mask, values = truth_of(mask), _safely_cast(values, a.dtype)
+    mask = truth_of(mask)
     if mask.size != a.size:
         raise ValueError("putmask: mask and data must be the same size")
+    values = _safely_cast(values, a.dtype)
     if not values.size or not a.size:
         return
     values = np.reshape(repeated(values, a.size), () if values.size == 1 else a.shape)
@@ -61,10 +59,12 @@ def putmask(a: Any, /, mask: Any, values: Any) -> None:
 def _safely_cast(values: Any, dtype: np.dtype) -> Any:
     """What is to be stored in an array of this dtype: arrays must be safe to cast, Python's objects are converted."""
     if not (engine.is_handle(values) or isinstance(values, np.ndarray)):
-        return np.asarray(values, dtype)
+        return _converted(values, dtype)
     if not np.can_cast(values.dtype, dtype, "safe"):
-        raise TypeError(f"Cannot cast array data from {values.dtype!r} to {dtype!r} according to the rule 'safe'")
+        what = "array data" if values.ndim else "scalar"
+        raise TypeError(f"Cannot cast {what} from {values.dtype!r} to {dtype!r} according to the rule 'safe'")
     return values
+
 
 def _converted(values: Any, dtype: np.dtype) -> Any:
     """What is to be stored in an array of this dtype: no handle is as an ndarray (a tuple may be a record)."""
@@ -74,7 +74,6 @@ def _converted(values: Any, dtype: np.dtype) -> Any:
         return values
     with engine.events_reported("cast", alike=True):
         return np.asarray(engine.plain(values), dtype)
-
 
 
 @implements(np.fill_diagonal, kind="composed")
@@ -156,8 +155,8 @@ def put_along_axis(arr: Any, indices: Any, values: Any, axis: Any) -> None:
         if _FLAT_IS_COPY and not arr.flags.c_contiguous:
             raise ValueError("assignment destination is read-only")
         values = as_handle(values)
-        values = engine.without_imaginary_part(values, arr.dtype)
         _check_shape(tuple(values.shape), tuple(indices.shape))
+        values = engine.without_imaginary_part(values, arr.dtype)
         check_bounds(indices, arr.size, 0, tuple(indices.shape))
         index = np.astype(as_handle(indices), np.intp)
         return assign(Picked.flat(arr, np.where(index < 0, index + arr.size, index)), values)
