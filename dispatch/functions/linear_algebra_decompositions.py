@@ -16,6 +16,8 @@ import numpy as np
 
 from numpy_dist import engine
 from numpy_dist.backends.library import compute, on_host
+from numpy_dist.dispatch.core import policy
+from numpy_dist.dispatch.core.keys import name_of
 from numpy_dist.dispatch.core.operands import rebuild
 from numpy_dist.dispatch.core.policy import format_bytes
 from numpy_dist.dispatch.core.registry import Outlook, decline, implements
@@ -128,7 +130,10 @@ def _outlook_of_each(kind: str, together: bool = False, tall: Callable[..., bool
     return outlook
 
 
-def _of_triangles(kind: str, a: Any) -> Outlook:
+def _of_triangles(kind: str, a: Any, *others: Any) -> Outlook:
+    nbytes = _whole_bytes(_upright(a), *others)
+    if nbytes:
+        return Outlook("replicated", f"{_WHOLE}: {format_bytes(nbytes)} come to every rank", nbytes)
     n = min(a.shape)
     nbytes = n * n * np.result_type(float, a.dtype).itemsize
     return Outlook(kind, f"communicated: a triangle of each rank to every rank, {format_bytes(nbytes)} each")
@@ -179,7 +184,21 @@ def _is_tall(a: Any) -> bool:
     if a.ndim != 2 or a.dtype.kind not in "biufc" or a.dtype.itemsize > 16 or a.dtype in (np.float16, np.longdouble):
         return False
     m, n = a.shape
-    return m >= n > 0 and 16 * n * n * engine.runtime().size <= replicate.MOST_KNOWN
+    small = m >= n > 0 and 16 * n * n * engine.runtime().size <= replicate.MOST_KNOWN
+    return small and _whole_bytes(a) <= policy.most_native()
+
+
+_WHOLE = "the triangles of all ranks are as large as the matrix"
+
+
+def _whole_bytes(a: Any, *others: Any) -> int:
+    """Bytes of a matrix, and what has as many rows, that come to every rank since ranks have fewer rows than columns.
+
+    0 where that is not so: then triangles come, which are smaller.
+    """
+    m, n = a.shape
+    size = engine.runtime().size
+    return sum(x.nbytes for x in (a, *others) if engine.is_sharded(x)) if 1 < size and m <= size * n else 0
 
 
 def _upright(a: Any) -> Any:
@@ -187,11 +206,17 @@ def _upright(a: Any) -> Any:
     return np.transpose(a) if a.ndim == 2 and a.shape[0] < a.shape[1] else a
 
 
-def _tall_rows(a: Any, *others: Any) -> list[Any] | None:
-    """This rank's rows of a tall matrix and of what has as many rows, in double precision; None if it is not tall."""
+def _tall_rows(function: Callable[..., Any], a: Any, *others: Any) -> list[Any] | None:
+    """This rank's rows of a tall matrix and of what has as many rows, in double precision; None if it is not tall.
+
+    NumPy's `function`, which needs them, is for the user.
+    """
     if not _is_tall(a):
         return None
     m, n = a.shape
+    nbytes = _whole_bytes(a, *others)
+    if nbytes:
+        policy.replicate(name_of(function), _WHOLE, nbytes)
     layout = engine.layout_of(a) if engine.is_sharded(a) else None
     if layout is None or any(layout.cut_axes) or any(isinstance(what, Pinned) for what in layout.dims):
         layout = engine.default_layout((m, n), split=0)
@@ -203,9 +228,9 @@ def _tall_rows(a: Any, *others: Any) -> list[Any] | None:
     return [x[:mine].astype(kind) for x in held]
 
 
-def _singular_values(a: Any) -> Any:
+def _singular_values(function: Callable[..., Any], a: Any) -> Any:
     """Those of a single tall or wide matrix, as NumPy's `svd` returns them; None if it has to be gathered."""
-    rows = _tall_rows(_upright(a))
+    rows = _tall_rows(function, _upright(a))
     if rows is None:
         return None
     small = triangles(rows[0], engine.runtime().comm)
@@ -225,7 +250,7 @@ def _singular_values(a: Any) -> Any:
 def _outlook_of_system(a: Any, b: Any, rcond: Any = None) -> Outlook:
     a, b = as_handle(a), as_handle(b)
     if _takes_triangles(a, b):
-        return _of_triangles("parallel", a)
+        return _of_triangles("parallel", a, b)
     if engine.runtime().size == 1:
         return Outlook("parallel", "nothing is communicated: there is one rank")
     return Outlook("gathered", _NOT_TALL)
@@ -237,7 +262,9 @@ _NOT_TALL = "a single matrix that is not tall"
 def _takes_triangles(a: Any, b: Any) -> bool:
     """Whether a system is solved by the triangles of all ranks."""
     columns = b.shape[1] if b.ndim == 2 else 1
-    return columns > 0 and _is_tall(a) and columns * 16 * a.shape[1] * engine.runtime().size <= replicate.MOST_KNOWN
+    if not _is_tall(a) or _whole_bytes(a, b) > policy.most_native():
+        return False
+    return columns > 0 and columns * 16 * a.shape[1] * engine.runtime().size <= replicate.MOST_KNOWN
 
 
 @implements(np.linalg.lstsq, kind="parallel", outlook=_outlook_of_system)
@@ -248,7 +275,7 @@ def lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
         engine.numpy_error(np.linalg.lstsq, (a, b, rcond))
     sample = np.linalg.lstsq(np.zeros((1, 1), a.dtype), np.zeros((1, 1), b.dtype), 0.0)  # NumPy's dtypes and errors
     right = np.reshape(b, (b.shape[0], 1)) if b.ndim == 1 else b
-    rows = _tall_rows(a, right) if _takes_triangles(a, b) else None
+    rows = _tall_rows(np.linalg.lstsq, a, right) if _takes_triangles(a, b) else None
     if rows is None:
         if engine.runtime().size == 1:
             return _alone(_local(np.linalg.lstsq, rcond), "lstsq", [a, b])
@@ -320,7 +347,7 @@ def qr(a: Any, mode: Any = "reduced") -> Any:
 
 @implements(np.linalg.svd, kind="axis-local", outlook=_outlook_of_each("axis-local", tall=_only_values))
 def svd(a: Any, full_matrices: Any = True, compute_uv: Any = True, hermitian: Any = False) -> Any:
-    values = None if compute_uv or hermitian else _singular_values(as_handle(a))
+    values = None if compute_uv or hermitian else _singular_values(np.linalg.svd, as_handle(a))
     if values is not None:
         return engine.wrap(values)
     return _of_each(np.linalg.svd, a, full_matrices, compute_uv, hermitian)
@@ -349,7 +376,7 @@ def eigvalsh(a: Any, UPLO: Any = "L") -> Any:
 @implements(np.linalg.cond, kind="axis-local", outlook=_outlook_of_each("axis-local", tall=_of_two_norm))
 def cond(x: Any, p: Any = None) -> Any:
     x = as_handle(x)
-    values = _singular_values(x) if p is None or p in (2, -2) else None
+    values = _singular_values(np.linalg.cond, x) if p is None or p in (2, -2) else None
     if values is not None and np.isnan(values).any():
         return values.dtype.type(np.nan if np.isnan(x).any() else np.inf)
     if values is not None:
@@ -395,7 +422,7 @@ def matrix_rank(A: Any, tol: Any = None, hermitian: Any = False, *, rtol: Any = 
     A = as_handle(A)
     if A.ndim < 2 and (tol is None or rtol is None):
         return int(not np.all(A == 0))
-    values = None if hermitian or tol is not None and rtol is not None else _singular_values(A)
+    values = None if hermitian or tol is not None and rtol is not None else _singular_values(np.linalg.matrix_rank, A)
     if values is not None and np.ndim(tol) == 0 and np.ndim(rtol) == 0:
         if np.isnan(values).any():
             return np.intp(0)  # none is larger than anything

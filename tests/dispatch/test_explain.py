@@ -101,6 +101,32 @@ def test_what_is_said_of_matrices_is_what_happens(least, policy_of_fallback):
                 assert found == {(how, nbytes) for how, nbytes in said if nbytes}, (function, str(told))
 
 
+@spmd(1, 2, 3)
+def test_matrices_that_are_not_much_taller_than_wide_come_to_every_rank_and_are_counted():
+    """The triangles of few rows are the rows, so that the whole matrix goes to every rank."""
+    ranks = nd.zeros(1).comm.size
+    calls = [(np.linalg.cond, ()), (np.linalg.svdvals, ()), (np.linalg.norm, (2,)), (np.linalg.matrix_rank, ())]
+    for rows, columns in ((40, 40), (300, 300), (290, 300), (3000, 30)):
+        x, b = nd.asarray(np.eye(rows, columns), split=0), nd.asarray(np.ones(rows), split=0)
+        solving = [] if rows < columns else [(np.linalg.lstsq, (b,))]
+        for function, more in (*calls, *solving):
+            moved = x.nbytes + (b.nbytes if function is np.linalg.lstsq else 0)
+            whole = ranks > 1 and rows != 3000
+            policy.forget()
+            told = nd.explain(function, x, *more)
+            with nd.config(FALLBACK="error"):
+                if whole and moved > policy.most_native():
+                    with pytest.raises(nd.FallbackError):
+                        function(x, *more)
+                    assert told.kind in ("gathered", "composed")
+                    continue
+                function(x, *more)
+            found = {(line.how, line.bytes) for line in nd.report()}
+            assert found == ({("replicated", moved)} if whole else set()), (function, rows, found)
+            if told.kind != "composed":
+                assert told.replicated_bytes == (moved if whole else 0)
+
+
 @spmd(2)
 def test_what_comes_to_every_rank():
     x, points = nd.arange(60.0), nd.arange(20.0)
