@@ -43,6 +43,8 @@ class Runtime:
         Whether the backend computes values, and does not only count.
     handed_out : bool
         Whether memory of some storage was ever handed out (`x.local`).
+    budgets : dict
+        Of the memory budget, by the setting of this rank, what all ranks have agreed on (`engine.memory.budget`).
     listings : list of Listing
         What is told of every group that is executed (see `listing`).
     execution : Execution or None
@@ -70,7 +72,7 @@ class Runtime:
         self.execution: Any = None
         self.listings: list[Any] = []
         self.thread = threading.get_ident()
-        self._budget: int | None = None
+        self.budgets: dict[int, int] = {}
         self._transport: Transport | None = None
         for listener in STARTED:
             listener(self)

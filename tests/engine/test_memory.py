@@ -17,6 +17,7 @@ from numpy_dist.engine.memory import budget as memory
 from numpy_dist.engine.memory import pool
 from numpy_dist.engine.memory.limits import AvailableMemory, Limits
 from numpy_dist.engine.memory.pool import Pool
+from numpy_dist.errors import GatherError
 from numpy_dist.settings import config
 from numpy_dist.spmd_testing import run_simulated
 
@@ -109,8 +110,25 @@ def test_the_budget_is_half_of_a_ranks_share(monkeypatch, system):
     system.group("job", max=gib(8), current=gib(0))
     files = system.folder / "meminfo", system.root, system.folder / "membership"
     monkeypatch.setattr(memory, "Limits", lambda: Limits(*files))
-    rank = SimpleNamespace(size=1, comm=SimpleNamespace(node_size=4), _budget=None)
+    rank = SimpleNamespace(size=1, comm=SimpleNamespace(node_size=4), budgets={})
     assert memory.budget(rank) == gib(1)
+
+
+@pytest.mark.parametrize("settings", [(0, 1000), (1000, 0), (1000, 1 << 40)])
+def test_the_budget_is_that_of_the_rank_which_has_least(settings):
+    """Each rank may have its own setting; all of them refuse a gather, or none."""
+
+    def on_each_rank():
+        rank = numpy_dist.zeros(1).comm.rank
+        with config(MIN_SHARD_BYTES=0, FALLBACK="silent", MEMORY_BUDGET=settings[rank]):
+            x, few = numpy_dist.asarray(np.arange(1000.0)), numpy_dist.asarray(np.arange(10.0))
+            with pytest.raises(GatherError, match="budget is 1000 bytes"):
+                x.gather()
+            assert few.gather().sum() == 45
+        with config(MIN_SHARD_BYTES=0, MEMORY_BUDGET=1 << 30):
+            assert x.gather()[-1] == 999
+
+    run_simulated(2, on_each_rank)
 
 
 # The pool

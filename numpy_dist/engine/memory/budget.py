@@ -17,20 +17,23 @@ def budget(runtime: Any) -> int:
     """Bytes that one gathered array may take: ``MEMORY_BUDGET``, or half of the available ones over the local ranks.
 
     What is available is what control groups (of containers, of batch systems) leave of the machine's memory. The
-    automatic budget is the minimum over the ranks; the first call is collective.
+    budget is the minimum over the ranks, each of which may have its own setting: the first call is collective, and the
+    first one after the setting was changed, which is to be done on all ranks or on none.
     """
     given = config.MEMORY_BUDGET
-    if given:
-        return given
-    found = getattr(runtime, "_budget", None)
+    known: dict[int, int] = runtime.budgets
+    found = known.get(given)
     if found is None:
-        mine = Limits().room().available // 2 // max(1, runtime.comm.node_size)
+        found = given or Limits().room().available // 2 // max(1, runtime.comm.node_size)
         if runtime.size > 1:  # as a message of one length, which does not tell how much there is
-            mine = int(min(runtime.comm.allgather(float(mine))))
-        found = runtime._budget = mine
+            found = int(min(runtime.comm.allgather(float(found))))
+        if len(known) >= _MOST_BUDGETS:
+            known.clear()
+        known[given] = found
     return found
 
 
+_MOST_BUDGETS = 64
 _SMALL = 1 << 26  # bytes of a share for which nobody asks what the budget is, which may be collective
 
 
