@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -123,6 +124,80 @@ def _find(value: Any, found: dict[int, Any]) -> None:
             _find(item, found)
     elif isinstance(value, slice):
         _find((value.start, value.stop, value.step), found)
+
+
+_MOST_COMPARED = 1024
+"""Elements of an array, or items of a list, that are compared between ranks: of longer ones some all over it."""
+_MOST_SHOWN = 8
+
+
+class Noted:
+    """A context: a call of something that all ranks run alike, whose arguments are compared where ranks meet next.
+
+    What is called within it is part of it: its arguments may be those of one rank.
+
+    Parameters
+    ----------
+    args, kwargs
+        Of the call.
+    """
+
+    __slots__ = ("_args", "_checks", "_kwargs")
+
+    def __init__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        self._args, self._kwargs, self._checks = args, kwargs, engine.runtime().comm.checks
+
+    def __enter__(self) -> None:
+        checks = self._checks
+        if checks is None:
+            return
+        engine.note_reads(find_handles(self._args, self._kwargs))
+        if checks.within:
+            self._checks = None
+            return
+        words: list[str] = []
+        for value in (*self._args, *self._kwargs.values()):
+            _describe(value, words)
+        checks.within = True
+        checks.called(words)
+
+    def __exit__(self, *_: object) -> None:
+        if self._checks is not None:
+            self._checks.within = False
+
+
+def _describe(value: Any, words: list[str]) -> None:
+    """Add words for an argument's values, as far as these must be the same on all ranks.
+
+    Texts may be names of files, of which each rank may have its own; of functions and other objects nothing is known.
+    """
+    if isinstance(value, engine.Handle):
+        if value._storage is not None:
+            return  # its view is noted
+        value = value._array
+    if isinstance(value, np.ndarray):
+        words.append(_array_words(value))
+    elif isinstance(value, bool | int | float | complex | np.number | np.bool_ | np.dtype):
+        words.append(repr(value))
+    elif isinstance(value, list | tuple | dict):
+        items: Sequence[Any] = list(value.values()) if isinstance(value, dict) else value
+        if len(items) > _MOST_COMPARED:
+            words.append(f"{len(items)} items")
+            items = items[:: len(items) // _MOST_COMPARED + 1]
+        for item in items:
+            _describe(item, words)
+    elif isinstance(value, slice):
+        words.append(f"{value.start}:{value.stop}:{value.step}")
+
+
+def _array_words(array: np.ndarray) -> str:
+    kind = f"{array.dtype}[{', '.join(map(str, array.shape))}]"
+    if array.dtype.hasobject or array.dtype.kind == "T":
+        return kind
+    if array.size <= _MOST_SHOWN:
+        return f"{kind} {array.tolist()}"
+    some = array if array.size <= _MOST_COMPARED else array.flat[:: array.size // _MOST_COMPARED + 1]
+    return f"{kind} of checksum {zlib.crc32(some.tobytes()):08x}"
 
 
 def substitute(value: Any, inside: dict[int, Any]) -> Any:

@@ -128,13 +128,13 @@ def apply(
                 raise UnsupportedError(f"{record.name} cannot be used with a DistArray: {rule.reason or NO_RULE}")
             reason = rule.reason or NO_RULE
             break
-        if rule.kind in _COLLECTIVE:
-            engine.note_reads(operands.find_handles(args, kwargs))
         try:
-            if rule.wants_ufunc:
-                result = rule.function(_ufunc_of(function), *args, **kwargs)
+            given = (_ufunc_of(function), *args) if rule.wants_ufunc else args
+            if rule.kind in _COLLECTIVE:
+                with operands.Noted(args, kwargs):
+                    result = rule.function(*given, **kwargs)
             else:
-                result = rule.function(*args, **kwargs)
+                result = rule.function(*given, **kwargs)
             if report.active:
                 report.note(record.name, rule.kind)
             if rule.kind in _COLLECTIVE:

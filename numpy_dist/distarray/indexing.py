@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from numpy_dist import engine
-from numpy_dist.dispatch.core import fallback, policy, registry
+from numpy_dist.dispatch.core import fallback, operands, policy, registry
 from numpy_dist.distarray.operators import numpy_stand_in, wrap, wrap_of
 from numpy_dist.engine.data import windows
 from numpy_dist.ir import structure
@@ -248,7 +248,8 @@ class Indexing(engine.Handle):
             return engine.copy(result) if isinstance(result, engine.Handle) else result
         for name in _rules("getitem", items):
             try:
-                return registry.internal_function(name)(self, items)
+                with operands.Noted((self, items), {}):
+                    return registry.internal_function(name)(self, items)
             except (registry.Declined, engine.Unshardable) as declined:
                 reason = declined.reason
         return fallback.call(operator.getitem, (self, items), {}, reason)
@@ -274,7 +275,8 @@ class Indexing(engine.Handle):
             value = engine.plain(value).astype(self._array.dtype)
         for name in _rules("setitem", items):
             try:
-                registry.internal_function(name)(self, items, value)
+                with operands.Noted((self, items, value), {}):
+                    registry.internal_function(name)(self, items, value)
                 return
             except (registry.Declined, engine.Unshardable) as declined:
                 reason = declined.reason

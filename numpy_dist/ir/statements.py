@@ -176,10 +176,13 @@ class ProgramForm:
     ----------
     key : tuple
         Op, class, operands (views, types of scalars), outputs, mask, options, space, and what else the class has.
+    has_scalars : bool
+        Whether an operand is a scalar.
     """
 
     def __init__(self, key: tuple) -> None:
         self.key = key
+        self.has_scalars = any(not isinstance(x, View) for x in key[2])
 
     @cached_property
     def mark(self) -> bytes:

@@ -47,8 +47,10 @@ def is_small(shape: tuple[int, ...], dtype: Any) -> bool:
 
 def array_of(front: Front, values: np.ndarray) -> Any:
     """A distributed array of values that `front` has made on every rank."""
-    if engine.runtime().size > 1 and config.CHECK == "on":
-        _agree(split.state_of(front), None)
+    if is_small(values.shape, values.dtype):
+        _note(values.tobytes() if not values.dtype.hasobject else b"")
+    else:
+        _note(_compared(front))
     if not engine.shardable(values.dtype) or not engine.default_shard(values.nbytes):
         return engine.replicated(values)
     return engine.from_global(values, layout_of_shape(values.shape))
@@ -100,17 +102,16 @@ def make(draw: Draw, front: Front, shape: tuple[int, ...], split_it: bool = True
     layout = layout_of_shape(shape)
     if is_small(shape, draw.dtype) or layout is None:
         return array_of(front, _whole(draw, front, total).reshape(shape))
-    if runtime.size > 1 and config.CHECK == "on":
-        _agree(split.state_of(front), None)
+    drawn_from = _compared(front)
     # Written straight into the new array's memory: nothing was recorded that could read it.
     made = engine.empty(shape, draw.dtype, layout=layout)
-    if split_it and _made_on_device(draw, front, made, layout):
-        return made
-    with engine.writing(made) as block:
-        if runtime.size == 1:
-            draw.fill(front, block.reshape(-1))
-        else:
-            _fill(draw, front, Cuts(layout, block), split_it)
+    if not (split_it and _made_on_device(draw, front, made, layout)):
+        with engine.writing(made) as block:
+            if runtime.size == 1:
+                draw.fill(front, block.reshape(-1))
+            else:
+                _fill(draw, front, Cuts(layout, block), split_it)
+    _note(drawn_from)
     return made
 
 
@@ -204,6 +205,26 @@ def _split(draw: Draw, stream: Stream, front: Front, cuts: Cuts) -> None:
     if held and 0 in cuts.own:
         cuts.parts[0][:1] = draw.make(front, 1)
     split.restore(front, split.finish(draw, stream, anchors, points[-1]))
+
+
+def _compared(front: Front) -> bytes:
+    """The state of a generator, compared with those of other ranks with ``CHECK=on``; to be noted after the draw.
+
+    Draws that compare states themselves raise before anything is noted that ranks would never agree on again.
+    """
+    if engine.runtime().size == 1:
+        return b""
+    state = split.state_of(front)
+    if config.CHECK == "on":
+        _agree(state, None)
+    return flat(state)
+
+
+def _note(what: bytes) -> None:
+    """Note that random numbers were drawn, and what must be the same on all ranks: these are compared where they meet."""
+    checks = engine.runtime().comm.checks
+    if checks is not None:
+        checks.draws(f"{zlib.crc32(what):08x}")
 
 
 def _agree(state: State, mine: Any) -> list[Any]:

@@ -13,8 +13,9 @@ import pytest
 import numpy_dist as nd
 from numpy_dist import engine
 from numpy_dist.comm.detect import get_communicator
+from numpy_dist.comm.divergence import fingerprint
 from numpy_dist.comm.simulated import run_simulated
-from numpy_dist.errors import DivergenceError, RankError
+from numpy_dist.errors import DivergenceError, DivergenceWarning, RankError
 from numpy_dist.ir.statements import ProgramForm
 from numpy_dist.layout.marks import mark_of
 from numpy_dist.settings import config
@@ -38,6 +39,23 @@ OTHERS = {
     "a barrier and a broadcast": "v = x.comm.barrier() if rank else x.comm.bcast(1)",
     "a broadcast of another rank": "v = x.comm.bcast(rank, root=min(rank, 1))",
     "another dtype": "v = x.sum(dtype='f4' if rank else 'f8')",
+    "another scalar": "v = (x * (rank + 1)).sum()",
+    "another mask": "v = x[x > rank].shape",
+    "another value": "x[0] = float(rank)\nv = x.sum()",
+    "another row that is written": "x[rank] = 7.0\nv = x.sum()",
+    "another array": "y = x + 1\nv = (x if rank else y).sum()",
+    "another array for a function": "y, z = x + 1, x + 2\nv = np.sort(y if rank else z, axis=None)[0]",
+    "arrays in another order": "y, z = x + 1, x + 2\nv = (y - z if rank else z - y).sum()",
+    "other indices": "v = x[np.arange(3) + rank].sum()",
+    "other indices for a function": "v = np.take(x, [rank], axis=0).sum()",
+    "other places that are written": "np.put(x, [rank], 3.0)\nv = x.sum()",
+    "other values for a method": "np.add.at(x, np.arange(3), 1.0 + rank)\nv = x.sum()",
+    "another quantile": "v = np.percentile(x, 25 + rank)",
+    "other bins": "v = np.histogram(x, bins=10 + rank)",
+    "another row of a product": "v = np.dot(x[0], x[1 + rank])",
+    "another degree": "v = np.linalg.matrix_power(x[:4], 2 + rank)[0, 0]",
+    "a draw on one rank": "g = nd.random.default_rng(5)\nif rank == 0: g.random()\nv = g.random((6, 4)).sum()",
+    "an old draw": "nd.random.seed(5)\nif rank: nd.random.rand()\nv = nd.random.normal(size=(6, 4)).sum()",
 }
 WRITERS = {
     "save": "np.save(file, x)",
@@ -57,7 +75,7 @@ def errors_of(source: str, ranks: int) -> dict[int, Exception]:
         x = nd.asarray(np.arange(24.0).reshape(6, 4))
         rank, told = x.comm.rank, list[Any]()
         file = Path("/dev/null").open("wb")  # noqa: SIM115
-        names = {"np": np, "x": x, "rank": rank, "size": x.comm.size, "told": told, "file": file}
+        names = {"np": np, "nd": nd, "x": x, "rank": rank, "size": x.comm.size, "told": told, "file": file}
         try:
             exec(code, {**names, "__name__": "__main__"})
         except Exception as error:
@@ -97,6 +115,49 @@ def test_the_message_says_how_a_rank_gets_its_own_rows() -> None:
     text = str(errors_of(OTHERS["another column"], 2)[1])
     assert "of [:, 0] of an array of shape (6, 4)" in text and "of [:, 1] of" in text
     assert "`x.local`" in text and "`x.gather()`" in text
+
+
+def test_the_message_says_which_number_or_array_is_another() -> None:
+    text = str(errors_of(OTHERS["another scalar"], 2)[1])
+    assert "script.py:1 in <module>, with 1\n" in text and ", with 2\n" in text and "A number differs" in text
+    text = str(errors_of(OTHERS["another array"], 2)[1])
+    assert "with the array of statement 1" in text and "with different arrays" in text
+    text = str(errors_of(OTHERS["other indices for a function"], 2)[0])
+    assert "numpy.take, at script.py:1" in text and "with 0\n" in text and "`index = x.comm.bcast(index)`" in text
+    text = str(errors_of(OTHERS["a draw on one rank"], 2)[0])
+    assert text.count("random, at script.py:3") == 2 and "draw on every rank" in text
+
+
+def test_an_array_of_one_rank_that_nobody_uses_is_no_difference() -> None:
+    source = "if rank == 0: y = nd.asarray(np.ones(100))\nz = nd.asarray(np.ones(50))\nv = z.sum()"
+    assert not errors_of(source, 2)
+
+
+def test_values_are_not_compared_where_ranks_may_compute_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    def rounded() -> dict[str, str]:
+        return {"BLAS": str(get_communicator().rank)}
+
+    monkeypatch.setattr(fingerprint, "PARTS", [*fingerprint.PARTS, rounded])
+    step = "x *= 1.0 + rank * 2e-16\nx.comm.barrier()\n"
+    source = f"{step}{step}x[x > 3 + 1e-15 * rank]"
+    with pytest.warns(DivergenceWarning, match="not alike"):
+        assert not errors_of(source, 2)
+    monkeypatch.undo()
+    assert errors_of(source, 2)
+
+
+def test_what_functions_call_in_turn_may_have_arguments_of_one_rank() -> None:
+    source = """
+    def f(block):
+        return np.take(nd.asarray(np.arange(100.0)), [rank, rank + 1]).local.sum() * np.ones_like(block)
+    v = np.apply_along_axis(f, 1, x)
+    """
+    assert not errors_of(source, 2)
+
+
+def test_long_arguments_are_compared_in_part() -> None:
+    assert errors_of("v = np.take(x, np.arange(100_000) % (5 - rank), axis=0).shape", 2)
+    assert errors_of("v = np.take(x, [k % (5 - rank) for k in range(5_000)], axis=0).shape", 2)
 
 
 def test_a_mark_does_not_depend_on_when_it_is_asked() -> None:
@@ -148,6 +209,8 @@ ON_REAL_RANKS = {
     "v = x[rank].gather()\nprint('<', v[0], '>')": "gather",
     "y = x + x[::-1, ::-1] if rank else x - x[::-1, ::-1]\nprint('<', y.local[0, 0], '>')": "subtract",
     "if rank == 0: np.save(open('/dev/null', 'wb'), x)\nprint('<', x.sum(), '>')": "numpy.save",
+    "v = (x * (rank + 1)).sum()\nprint('<', v, '>')": "with 2",
+    "v = x[np.arange(3) + rank].sum()\nprint('<', v, '>')": "x[...], at ",
     "if rank == 1: np.savez(open('/dev/null', 'wb'), x)\nx.comm.barrier()": "numpy.savez",
 }
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from numpy_dist.comm.divergence import fingerprint
 from numpy_dist.comm.divergence.diagnosis import PAGE, divergence_error, unlike_error
-from numpy_dist.comm.divergence.journal import Journal
+from numpy_dist.comm.divergence.journal import CALL, DRAW, Journal
 from numpy_dist.errors import DivergenceWarning
 from numpy_dist.frames import user_call
 from numpy_dist.ir.views import View
@@ -43,11 +43,14 @@ class Checks:
     journal : Journal
     collective : str
         The collective that the rank is in, or was in last.
+    within : bool
+        Whether the rank is within a call that was noted with its arguments (`called`).
     """
 
     def __init__(self, communicator: Any) -> None:
         self.journal = Journal()
         self.collective = ""
+        self.within = False
         self._communicator = communicator
         self._first = True
         self._busy = False
@@ -72,6 +75,7 @@ class Checks:
         if self._first:
             self._first = False
             self._compare_fingerprints()
+            journal.compares_values = self._communicator not in UNLIKE
         journal.with_operands = config.CHECK == "on"
         if journal.with_operands:
             self._compare()
@@ -84,14 +88,24 @@ class Checks:
         if journal.with_operands:
             self.begin("execution", depth=depth)
 
-    def reads(self, view: View, kind: str = "", depth: int = 2) -> None:
-        """The values of a view are read, other than by statements, on all ranks; of a `kind`, by messages alone."""
+    def reads(self, view: View, storage: Any, kind: str = "", depth: int = 2) -> None:
+        """The values of an array's view are read by all ranks, not by statements; of a `kind`, by messages alone."""
         if self._busy:
             return
-        self.journal.read(view)
+        self.journal.read(view, storage)
         if kind:
             self.collective = kind
             self.journal.call(kind, sys._getframe(depth))
+
+    def called(self, given: Sequence[str], depth: int = 2) -> None:
+        """Something is called that all ranks call alike, with these arguments beside the views that were read."""
+        if not self._busy:
+            self.journal.call(CALL, sys._getframe(depth), "", given)
+
+    def draws(self, state: str, depth: int = 2) -> None:
+        """Random numbers are drawn by all ranks, from a generator of which this is the same."""
+        if not self._busy:
+            self.journal.call(DRAW, sys._getframe(depth), f"a generator in another state ({state})")
 
     def number(self) -> int:
         """What the messages between two ranks bear that do the same."""

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 
 from numpy_dist.comm.divergence import fingerprint
-from numpy_dist.comm.divergence.journal import Operation
+from numpy_dist.comm.divergence.journal import DRAW, Operation
 from numpy_dist.errors import DivergenceError
 
 __all__ = ["NOT_THE_SAME", "PAGE", "deadlock_error", "describe", "divergence_error", "first_difference", "unlike_error"]
@@ -32,6 +32,15 @@ _PARTS = (
     "The ranks did this with different parts of an array, but every rank must name the same part. A rank's own part is "
     "`x.local`; for a row or column of its own choice a rank takes NumPy's array, which `x.gather()` gives on every "
     "rank, or an array that is small enough to lie on every rank as it is."
+)
+_ARGUMENTS = (
+    "The ranks did this with other arguments. Every rank must pass the same indices, numbers and arrays, none that "
+    "comes from the rank, a clock or an unseeded random generator. Let one rank choose: `index = x.comm.bcast(index)`; "
+    "for elements of its own choice a rank takes NumPy's array, which `x.gather()` gives on every rank."
+)
+_GENERATORS = (
+    "The ranks have random generators in different states: they were seeded differently, or used on some ranks only. "
+    "Seed them alike, and draw on every rank; what one rank draws for itself comes from a generator of its own."
 )
 _ORDER = (
     "The ranks did the same operations in another order, as loops over a set do: each process orders sets of strings "
@@ -76,10 +85,13 @@ def first_difference(histories: Histories, behind: Collection[int] = ()) -> int 
     by_number = {rank: {op.number: op for op in history} for rank, history in histories.items()}
     known = [min(numbers) for numbers in by_number.values() if numbers]
     last = max((max(numbers) for numbers in by_number.values() if numbers), default=-1)
-    for number in range(max(known, default=0), last + 1):
-        found = {rank: numbers.get(number) for rank, numbers in by_number.items()}
-        if len({op and op.key for rank, op in found.items() if op is not None or rank not in behind}) > 1:
-            return number
+    first = max(known, default=0)
+    # Where what was before is forgotten, it may have shifted the numbers by which arrays are known.
+    for key in (_rough_key, _key) if first else (_key,):
+        for number in range(first, last + 1):
+            found = {rank: numbers.get(number) for rank, numbers in by_number.items()}
+            if len({op and key(op) for rank, op in found.items() if op is not None or rank not in behind}) > 1:
+                return number
     return None
 
 
@@ -97,12 +109,12 @@ def describe(histories: Histories, ended: Mapping[int, str] | None = None, behin
     """
     number = first_difference(histories, behind)
     if number is None:
-        return _SO_FAR if behind else _NO_DIFFERENCE
+        return _SO_FAR if behind else "\n".join([_NO_DIFFERENCE, *_latest(histories)])
     sides = {rank: next((op for op in ops if op.number == number), None) for rank, ops in histories.items()}
     started = {rank: ops[0].number for rank, ops in histories.items() if ops}
     remembered = max(started.values(), default=0)
     if number == remembered and number > 0:
-        return _LOST
+        return "\n".join([_LOST, *_latest(histories)])
     lines = [f"The first difference is in operation {number + 1}:"]
     if remembered:
         lines[0] = (
@@ -176,6 +188,13 @@ def deadlock_error(
     return kind("\n".join([headline, *lines, describe(histories, ended)]) + note)
 
 
+def _latest(histories: Histories) -> list[str]:
+    """How far each rank has come."""
+    latest = {rank: ops[-1] for rank, ops in histories.items() if ops}
+    texts = {rank: f"operation {op.number + 1} is {op}" for rank, op in latest.items()}
+    return [f"  rank {rank}: the latest, {text}" for rank, text in sorted(texts.items())]
+
+
 def _operation(history: Sequence[Operation], number: int) -> Operation | None:
     return next((op for op in history if op.number == number), None)
 
@@ -186,16 +205,29 @@ def _by_text(sides: Mapping[int, Operation | None], ended: Mapping[int, str]) ->
     number = len({op.key for op in operations})
     texts_differ = len({str(op) for op in operations}) == number
     parts_differ = len({(str(op), op.parts) for op in operations}) == number
+    given_differ = len({(str(op), op.given) for op in operations}) == number
     found: dict[str, list[int]] = {}
     for rank, op in sorted(sides.items()):
         if op is None:
             text = f"nothing ({ended[rank]})" if rank in ended else "nothing so far"
         elif texts_differ:
             text = str(op)
+        elif parts_differ:
+            text = f"{op}, of {op.parts or 'nothing'}"
+        elif given_differ:
+            text = f"{op}, with {', '.join(_own(op.given, operations)) or 'no numbers'}"
         else:
-            text = f"{op}, of {op.parts}" if parts_differ and op.parts else f"{op}, called from {op.caller}"
+            text = f"{op}, called from {op.caller}"
         found.setdefault(text, []).append(rank)
     return found
+
+
+def _own(given: Sequence[str], operations: Sequence[Operation]) -> list[str]:
+    """What one operation was given, without what all were given at the same place."""
+    if len({len(op.given) for op in operations}) > 1:
+        return list(given)
+    places = zip(given, zip(*(op.given for op in operations), strict=True), strict=True)
+    return [word for word, words in places if len(set(words)) > 1]
 
 
 def advice(histories: Histories, sides: Mapping[int, Operation | None], number: int) -> str:
@@ -230,9 +262,20 @@ def _about_arguments(operations: Sequence[Operation]) -> str:
         return _ARRAYS
     if differing:
         return _OTHER_ARRAYS
+    if any(op.kind == DRAW for op in operations):
+        return _GENERATORS
     if len({op.parts for op in operations}) > 1:
         return _PARTS
+    if len({op.given for op in operations}) > 1:
+        return _about_given(operations)
     return _BRANCH if len({op.caller for op in operations}) > 1 else _ARRAYS
+
+
+def _about_given(operations: Sequence[Operation]) -> str:
+    others = [words for words in zip(*(op.given for op in operations), strict=False) if len(set(words)) > 1]
+    if any(word.startswith("the array") for words in others for word in words):
+        return _OTHER_ARRAYS
+    return _NUMBER if all(op.kind == "statement" for op in operations) else _ARGUMENTS
 
 
 def _same_in_another_order(histories: Histories, number: int) -> bool:
@@ -253,6 +296,10 @@ def _same_in_another_order(histories: Histories, number: int) -> bool:
 
 def _key(operation: Operation) -> tuple[object, ...]:
     return operation.key
+
+
+def _rough_key(operation: Operation) -> tuple[object, ...]:
+    return operation.rough_key
 
 
 def _key_without_results(operation: Operation) -> tuple[object, ...]:

@@ -15,9 +15,11 @@ import os
 import pickle
 import sys
 import zlib
+from array import array
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from operator import xor
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
@@ -28,8 +30,10 @@ from numpy_dist.ir.statements import ProgramForm, Ref
 from numpy_dist.ir.views import View
 from numpy_dist.layout.marks import MARK_BYTES, mark_of
 
-__all__ = ["Journal", "OperandRecord", "Operation", "packed", "unpacked"]
+__all__ = ["CALL", "DRAW", "Journal", "OperandRecord", "Operation", "packed", "unpacked"]
 
+CALL = "call"  # the kind of what is done by collectives and messages, all of which may come later
+DRAW = "random numbers"  # the kind of what draws from a generator that must be alike on all ranks
 KEPT = 512  # operations, at least, of which is known what they were
 
 
@@ -74,7 +78,9 @@ class Operation:
     details : str
         What else must be the same on all ranks.
     parts : str
-        Which parts of arrays it reads, or what else it was told, in words.
+        Which parts of arrays it reads or writes, or what else it was told, in words.
+    given : tuple of str
+        Which other arguments it has, in words; of a statement, which arrays are meant, and scalars.
     """
 
     number: int
@@ -86,10 +92,16 @@ class Operation:
     result: str = ""
     details: str = ""
     parts: str = ""
+    given: tuple[str, ...] = ()
 
     @property
     def key(self) -> tuple[object, ...]:
-        """What must be the same on every rank. Folders may differ between machines.
+        """What must be the same on every rank."""
+        return *self.rough_key, self.given
+
+    @property
+    def rough_key(self) -> tuple[object, ...]:
+        """What of that does not depend on what was before. Folders may differ between machines.
 
         Messages of the user's own (``comm.allgather``) may be written at one line for each rank.
         """
@@ -101,12 +113,14 @@ class Operation:
     def __str__(self) -> str:
         if self.kind == "statement":
             return f"{self.function}({', '.join(map(str, self.operands))}) -> {self.result}, at {self.line}"
+        if self.kind in (CALL, DRAW):
+            return f"{self.function}, at {self.line}"
         what = self.function if self.function.startswith("comm.") else f"{self.function} ({self.kind})"
         return f"{what}, at {self.line}"
 
 
 class _Call(NamedTuple):
-    """A collective, or the execution of a program: where the user called it, and as the how-manieth."""
+    """A collective, a call that has some, or the execution of a program: where, and as the how-manieth."""
 
     ordinal: int
     serial: int
@@ -118,18 +132,34 @@ class _Call(NamedTuple):
     called_at: int
     views: tuple[View, ...] = ()
     details: str = ""
+    given: tuple[str, ...] = ()
+    origins: tuple[int, ...] = ()
 
 
 class _Batch:
-    """Statements that were executed: the first one's serial, and of each its form and site (and its operands)."""
+    """Statements that were executed: the first one's serial, of each its form and site (and its operands), and which
+    arrays are meant, and scalars, in the order of their appearance.
+    """
 
-    __slots__ = ("forms", "operands", "serial", "sites")
+    __slots__ = ("forms", "operands", "origins", "scalars", "serial", "sites", "slots")
 
-    def __init__(self, statements: Sequence[Any], operands: list[tuple[str, ...]] | None) -> None:
+    def __init__(self, statements: Sequence[Any], operands: list[tuple[str, ...]] | None, scalars: list[Any]) -> None:
         self.serial: int = statements[0].serial
         self.forms = [s.form for s in statements]
         self.sites = [s.site for s in statements]
         self.operands = operands
+        self.scalars = scalars
+        self.slots: Sequence[Any] = ()  # of the arrays of all statements, in order, among others
+        self.origins: Sequence[int] = ()  # by slot
+
+    def given(self) -> Iterator[list[Any]]:
+        """Of each statement its arrays' origins, and its scalars."""
+        arrays = (self.origins[slot] for slot in self.slots if type(slot) is int)
+        scalars = iter(self.scalars)
+        for form in self.forms:
+            yield [next(arrays, 0) if isinstance(x, View) else next(scalars) for x in form.key[2]]
+            for _ in range(len(form.key[3]) + (form.key[4] is not None)):
+                next(arrays, 0)
 
 
 class Journal:
@@ -144,12 +174,14 @@ class Journal:
         How many calls there were.
     with_operands : bool
         Whether scalars, and which arrays are meant, are noted too.
+    compares_values : bool
+        Whether the mark knows values, too: not where ranks may compute other numbers than others.
     """
 
     def __init__(self) -> None:
         self.program: Any = None
         self.calls = 0
-        self.with_operands = False
+        self.with_operands = self.compares_values = False
         self._calls: deque[tuple[Any, ...]] = deque(maxlen=KEPT)  # the fields of a `_Call`
         self._batches: deque[_Batch] = deque()
         self._held = 0
@@ -159,7 +191,10 @@ class Journal:
         self._mark = hashlib.blake2b(digest_size=MARK_BYTES)  # the same however often it is asked meanwhile
         self._marked = 0  # the serial of the first statement that the mark does not know
         self._marks: list[bytes] = []  # what the mark does not know yet
+        self._values = hashlib.blake2b(digest_size=MARK_BYTES)  # beside the mark, of values
+        self._new_values: list[bytes] = []  # which that does not know yet
         self._views: list[View] = []  # read since the last call
+        self._origins: list[int] = []  # and of which arrays
 
     @property
     def recorded(self) -> int:
@@ -170,37 +205,60 @@ class Journal:
         """How far the program has come; None where not all of it could be executed after an exception."""
         return () if self.program is None else self.program.place
 
-    def call(self, kind: str, frame: FrameType | None = None, details: str = "") -> None:
-        """Note a call; by default, that of the calling frame's caller."""
+    def call(self, kind: str, frame: FrameType | None = None, details: str = "", given: Sequence[str] = ()) -> None:
+        """Note a call; by default, that of the calling frame's caller. `given` are values that it was given."""
         user, called = user_call(frame or sys._getframe(1))
         back = user.f_back or user
         function = called_function(called)
         position: tuple[Any, ...]
         position = self.calls, self.recorded, kind, function, user.f_code, user.f_lasti, back.f_code, back.f_lasti
-        if self._views or details:
-            position = (*position, tuple(self._views), details)
+        if self._views or details or given:
+            position = (*position, tuple(self._views), details, tuple(given), tuple(self._origins))
             self._views.clear()
+            self._origins.clear()
         self._calls.append(position)
         self.calls += 1
         self._meet_pending()
+        if given:
+            self._new_values.append(repr(given).encode())
         self._marks.append(_named(f"{function} {details}"))
 
     def executed(self, statements: Sequence[Any]) -> None:
         """Note what is about to be executed; the statements themselves are not kept, since they hold arrays."""
         batches = self._batches
         operands = [self._operands(s) for s in statements] if self.with_operands else None
-        batch = _Batch(statements, operands)
+        scalars = [x for s in statements if s.form.has_scalars for x in s.inputs if type(x) is not Ref]
+        batch = _Batch(statements, operands, scalars)
         batches.append(batch)
         self._meet(batch.forms, batch.serial)
+        if scalars:
+            self._new_values.append(repr(scalars).encode())
         self._held += len(statements)
         while self._held - len(batches[0].forms) >= KEPT:
             self._held -= len(batches.popleft().forms)
 
-    def read(self, view: View) -> None:
-        """Note that the values of a view are read, other than by statements."""
+    def uses(self, slots: Sequence[Any], pattern: bytes, storages: Sequence[Any]) -> None:
+        """Note which arrays are meant by the statements that were noted last.
+
+        Parameters
+        ----------
+        slots : sequence
+            The places in `storages` of all arrays of the statements, in order; what is no integer is none.
+        pattern : bytes
+            A mark of `slots`.
+        storages : sequence of Storage
+        """
+        batch = self._batches[-1]
+        batch.slots, batch.origins = slots, [storage.origin for storage in storages]
+        self._new_values += (pattern, array("q", batch.origins).tobytes())
+
+    def read(self, view: View, storage: Any) -> None:
+        """Note that the values of a view of an array are read, other than by statements."""
         self._views.append(view)
         self._meet_pending()
         self._marks.append(view.mark)
+        self._origins.append(storage.origin)
+        self._new_values.append(storage.origin.to_bytes(8, "little", signed=True))
 
     def mark(self) -> bytes:
         """A hash of all that was recorded so far, the same on ranks that have done the same."""
@@ -208,7 +266,12 @@ class Journal:
         if self._marks:
             self._mark.update(b"".join(self._marks))
             self._marks.clear()
-        return self._mark.digest()
+        if self._new_values:
+            self._values.update(b"".join(self._new_values))
+            self._new_values.clear()
+        if not self.compares_values:
+            return self._mark.digest()
+        return bytes(map(xor, self._mark.digest(), self._values.digest()))
 
     def _meet_pending(self) -> None:
         """Add the marks of statements that were recorded since, so that the order is that of the program."""
@@ -243,13 +306,13 @@ class Journal:
         calls = [call for call in calls if call.serial >= oldest] if oldest else calls
         found: list[Operation] = []
         position, before = 0, calls[0].ordinal if calls else self.calls
-        for serial, form, site, operands in entries:
+        for serial, form, site, given, operands in entries:
             while position < len(calls) and calls[position].serial <= serial:
                 if serial + before >= since:
                     found.append(_of_call(calls[position]))
                 before, position = before + 1, position + 1
             if serial + before >= since:
-                found.append(_of_statement(serial + before, form, site, operands))
+                found.append(_of_statement(serial + before, form, site, given, operands))
         return found + [_of_call(call) for call in calls[position:] if call.serial + call.ordinal >= since]
 
     def number_input(self, storage: Any) -> None:
@@ -280,17 +343,22 @@ class Journal:
         number: str = storage.number
         return number
 
-    def _statements(self) -> Iterator[tuple[int, ProgramForm, Any, tuple | None]]:
+    def came_in(self, storage: Any) -> None:
+        """Note that no statement makes an array: it came from elsewhere, at the same place of all ranks' programs."""
+        storage.origin = -1 - self.recorded - self.calls
+
+    def _statements(self) -> Iterator[tuple[int, ProgramForm, Any, list, tuple | None]]:
         serial = -1
         for batch in list(self._batches):
-            for place, (form, site) in enumerate(zip(batch.forms, batch.sites, strict=True)):
+            for place, (form, site, given) in enumerate(zip(batch.forms, batch.sites, batch.given(), strict=True)):
                 serial = batch.serial + place
-                yield serial, form, site, None if batch.operands is None else batch.operands[place]
+                yield serial, form, site, given, None if batch.operands is None else batch.operands[place]
         pending: Iterable[Any] = () if self.program is None else list(self.program.pending)
         for statement in pending:
             if statement.serial > serial:
                 operands = self._operands(statement) if self.with_operands else None
-                yield statement.serial, statement.form, statement.site, operands
+                given = [x.storage.origin if type(x) is Ref else x for x in statement.inputs]
+                yield statement.serial, statement.form, statement.site, given, operands
 
 
 def packed(operations: Sequence[Operation]) -> bytes:
@@ -322,13 +390,16 @@ def _of_call(call: _Call) -> Operation:
     line, caller = line_of(call.code, call.instruction), line_of(call.caller, call.called_at)
     operands = tuple(OperandRecord(_kind(view), "", True) for view in call.views)
     parts = ", ".join(map(part_of, call.views))
-    details = repr((call.details, [(x.offset, x.shape, x.strides, x.layout, x.dtype) for x in call.views]))
-    return Operation(
-        call.serial + call.ordinal, call.function, call.kind, line, caller, operands, "", details, parts or call.details
-    )
+    views = [(x.offset, x.shape, x.strides, x.layout, x.dtype) for x in call.views]
+    details, parts = repr((call.details, views)), parts or call.details
+    number = call.serial + call.ordinal
+    words = *map(_origin, call.origins), *call.given
+    return Operation(number, call.function, call.kind, line, caller, operands, "", details, parts, words)
 
 
-def _of_statement(number: int, form: ProgramForm, site: Any, values: tuple[str, ...] | None) -> Operation:
+def _of_statement(
+    number: int, form: ProgramForm, site: Any, given: list[Any], values: tuple[str, ...] | None
+) -> Operation:
     code: CodeType = site.code
     line, caller = line_of(code, site.instruction), line_of(site.caller, site.called_at)
     op, kind, inputs, outputs, where, options, space, rest = form.key
@@ -336,10 +407,21 @@ def _of_statement(number: int, form: ProgramForm, site: Any, values: tuple[str, 
     named = iter(values or ())
     operands = tuple(OperandRecord(_kind(x), next(named, ""), isinstance(x, View)) for x in reads)
     views = [x for x in (*reads, *outputs) if isinstance(x, View)]
+    words = () if values else tuple(map(_given, inputs, given))
     details = repr(([(x.offset, x.strides, x.layout) for x in views], options, space, rest, list(named)))
     name = f"{op.name}.reduce" if kind is forms.Reduction else op.name
-    parts = ", ".join(part_of(x) for x in reads if isinstance(x, View))
-    return Operation(number, name, "statement", line, caller, operands, ", ".join(map(_kind, outputs)), details, parts)
+    written = [] if kind is forms.Reduction else [x for x, made in zip(outputs, rest[0], strict=True) if not made]
+    parts = ", ".join(part_of(x) for x in (*reads, *written) if isinstance(x, View))
+    result = ", ".join(map(_kind, outputs))
+    return Operation(number, name, "statement", line, caller, operands, result, details, parts, words)
+
+
+def _given(operand: Any, value: Any) -> str:
+    return _origin(value) if isinstance(operand, View) else repr(value)
+
+
+def _origin(origin: int) -> str:
+    return f"the array of statement {origin}" if origin > 0 else f"the array that came in at {-origin}"
 
 
 def part_of(view: View) -> str:

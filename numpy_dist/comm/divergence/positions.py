@@ -89,11 +89,14 @@ _NAMES = {
 }
 
 
-# Functions of ours that stand for another, which is in one of these local variables.
+# Functions of ours that stand for another, which (or its name) is in one of these local variables.
 _STAND_INS = frozenset(
-    ("__array_function__", "__array_ufunc__", "method", "forward", "reflected", "in_place", "unary", "equality")
+    (
+        *("__array_function__", "__array_ufunc__", "method", "forward", "reflected", "in_place", "unary", "equality"),
+        "function",
+    )
 )
-_MEANT = ("func", "ufunc", "function")
+_MEANT = ("func", "ufunc", "function", "name", "method")
 
 
 def called_function(called: FrameType | None) -> str:
@@ -104,7 +107,7 @@ def called_function(called: FrameType | None) -> str:
     if name in _STAND_INS:
         local = called.f_locals
         function = next((local[word] for word in _MEANT if word in local), None)
-        return f"numpy.{getattr(function, '__name__', name)}"
+        return function if isinstance(function, str) else f"numpy.{getattr(function, '__name__', name)}"
     if str(called.f_globals.get("__name__", "")).startswith("numpy_dist.comm."):
         return f"comm.{name}"
     return _NAMES.get(name) or (name[2:-2] if name.startswith("__") and name.endswith("__") else name)

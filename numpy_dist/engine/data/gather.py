@@ -64,7 +64,7 @@ def assemble(rt: Runtime, storage: Storage, array: np.ndarray, roots: Any) -> np
         return np.empty(array.shape, array.dtype) if rt.rank in roots else None
     view = view_of(storage.layout, storage.dtype.itemsize, array)
     if rt.comm.checks is not None:
-        rt.comm.checks.reads(view, "gather")
+        rt.comm.checks.reads(view, storage, "gather")
     vmap = view.vmap
     if vmap is None:
         region = tuple(range(n) for n in storage.shape)
@@ -105,7 +105,7 @@ def note_reads(arrays: Iterable[Any]) -> None:
     if checks is not None:
         for x in arrays:
             if is_sharded(x):
-                checks.reads(ref_of(x).view)
+                checks.reads(ref_of(x).view, x._storage)
 
 
 def item(x: Any) -> Any:

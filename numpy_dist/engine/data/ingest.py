@@ -54,8 +54,15 @@ def make_storage(shape: Sequence[int], dtype: np.dtype, layout: Layout, axes: tu
     return sharded(storage, structure.view(storage.meta_array(), np.ndarray.transpose, inverse))
 
 
+def _came_in(storage: Storage) -> None:
+    checks = runtime().comm.checks
+    if checks is not None:
+        checks.journal.came_in(storage)
+
+
 def _fill(handle: Any, block_of: Callable[[Box], np.ndarray], axes: tuple[int, ...] | None) -> Any:
     storage = handle._storage
+    _came_in(storage)
     box = storage.layout.box(runtime().rank)
     if box is not None:
         storage.allocate(box)
@@ -111,6 +118,7 @@ def from_local(block: np.ndarray, layout: Layout) -> Any:
     if box is None or memory is None:
         return _fill(handle, lambda box: block, None)
     memory.scratch.release(memory)
+    _came_in(handle._storage)
     handle._storage.adopt(box, memory)
     return handle
 
@@ -126,6 +134,7 @@ def from_root(array: np.ndarray | None, root: int = 0, layout: Layout | None = N
     if comm.size == 1:
         return from_global(array, layout)  # type: ignore[arg-type]
     handle = make_storage(shape, dtype, layout)
+    _came_in(handle._storage)
     own = layout.box(comm.rank)
     if array is not None:
         boxes = [layout.box(rank) for rank in range(comm.size)]

@@ -63,7 +63,10 @@ class Storage:
     made_as : ndarray or None
         Meta array of the array that is no view to the user, if that is another one than the whole (`handle.as_made`).
     number : str
-        What is the same on every rank for the same array, where that is compared (`comm.journal`).
+        What is the same on every rank for the same array, where that is compared (`comm.divergence.journal`).
+    origin : int
+        Where it comes from, the same on every rank: the first statement that writes it, as its serial and one, or a
+        place in the program, less than 0; 0 before.
     window : weakref or None
         Of the window through which small work sees its elements (`engine.data.windows`).
     lost : str
@@ -89,6 +92,7 @@ class Storage:
     ahead: Any = None
     owner: Any = None
     number = ""
+    origin = 0
     lost = ""
     window: Any = None
 

@@ -168,6 +168,8 @@ class Program:
         for out in statement.outputs:
             storage = out.storage
             storage.last_write = serial
+            if not storage.origin:
+                storage.origin = serial + 1
             self._bytes += storage.nbytes
         if self.watches:
             _shut_windows(statement)
@@ -342,6 +344,8 @@ class Program:
             if self._deferred.statements:
                 self._run_deferred(description.slots, later)
             schedule = find_schedule(self._runtime, todo, description, later)
+            if self._checks is not None:
+                self._checks.journal.uses(description.parts, schedule.pattern_of(description), description.storages)
             if through is not None:
                 found = schedule.deferrable(todo, description.storages)
                 if found or self._deferred.statements:

@@ -14,6 +14,7 @@ from numpy_dist.engine.planning.layout_propagation import propagate_layouts
 from numpy_dist.engine.planning.links import chains_of, link_of
 from numpy_dist.engine.scheduling.deferred import deferrable
 from numpy_dist.ir.statements import Elementwise, Reduction, Ref, Statement
+from numpy_dist.layout.marks import mark_of
 
 _MOST, _MOST_STATEMENTS = 512, 8192  # of all that are kept: the plan of one takes some kilobytes
 
@@ -37,7 +38,11 @@ class Schedule:
     groups : list of GroupPlan
     chains : dict
         Groups that may run together, by the number of the first one.
+    pattern : bytes
+        A mark of which storages are the same; empty before somebody has asked (`pattern_of`).
     """
+
+    pattern = b""
 
     def __init__(
         self, runtime: Any, statements: Sequence[Statement], storages: Sequence[Storage], later: Container[int]
@@ -112,6 +117,12 @@ class Schedule:
                 self._drop(number, statements, storages)
                 number += 1
             execution.pause()
+
+    def pattern_of(self, description: Description) -> bytes:
+        """A mark of which storages are the same in a program of this form."""
+        if not self.pattern:
+            self.pattern = mark_of([part for part in description.parts if type(part) is int])
+        return self.pattern
 
     def deferrable(self, statements: Sequence[Statement], storages: Sequence[Storage]) -> list[Any]:
         """What need not be stored, though it may be alive (see `deferred.deferrable`)."""
