@@ -9,10 +9,16 @@ import numpy_dist
 
 ROOT = Path(numpy_dist.__file__).resolve().parent.parent
 PAGE = (ROOT / "docs" / "rank-symmetry.md").read_text(encoding="utf-8")
-FOLDERS = {name: ROOT / "numpy_dist" / name for name in ("engine", "ir", "layout", "parallel", "distarray")} | {
-    "dispatch/core": ROOT / "dispatch" / "core"
+_OURS = ("engine", "ir", "layout", "parallel", "distarray", "random", "authoring", "standard", "interop", "comm")
+_DISPATCH = ("core", "patterns", "functions")
+FOLDERS = {name: ROOT / "numpy_dist" / name for name in _OURS} | {
+    f"dispatch/{name}": ROOT / "dispatch" / name for name in _DISPATCH
 }
-_NAMES = {"id", "getrefcount", "WeakSet", "WeakValueDictionary", "WeakKeyDictionary", "monotonic", "perf_counter"}
+_CONSTANTS = ("Ellipsis", "NotImplemented", "NoValue")
+_NAMES = {
+    *("id", "getrefcount", "WeakSet", "WeakValueDictionary", "WeakKeyDictionary", "finalize"),
+    *("monotonic", "perf_counter", "thread_time", "getpid", "listdir", "getenv"),
+}
 
 
 def _is_local(node: ast.AST) -> bool:
@@ -20,8 +26,10 @@ def _is_local(node: ast.AST) -> bool:
     if isinstance(node, ast.Compare) and any(isinstance(op, ast.Is | ast.IsNot) for op in node.ops):
         asked = [node.left, *node.comparators]
         types = any(isinstance(x, ast.Call) and isinstance(x.func, ast.Name) and x.func.id == "type" for x in asked)
-        constants = (isinstance(x, ast.Constant) or ast.unparse(x) in ("Ellipsis", "NotImplemented") for x in asked[1:])
+        constants = (isinstance(x, ast.Constant) or ast.unparse(x) in _CONSTANTS for x in asked[1:])
         return not types and not all(constants)
+    if isinstance(node, ast.Attribute):
+        return node.attr == "environ"
     if isinstance(node, ast.Call):
         name = node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
         return name in _NAMES

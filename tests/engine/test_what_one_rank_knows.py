@@ -71,6 +71,11 @@ def _forget_objects() -> None:
     engine.runtime().program._filters.states.clear()
 
 
+def _change_the_error_state() -> None:
+    """Another capsule of NumPy's, which says the same."""
+    np.seterr(**np.geterr())
+
+
 PERTURBED: dict[str, Callable[[], Any]] = {
     "call sites are forgotten": _forget_sites,
     "functions forget": _forget_what_functions_returned,
@@ -81,6 +86,8 @@ PERTURBED: dict[str, Callable[[], Any]] = {
     "plans are forgotten": _forget_plans,
     "transfers are forgotten": _forget_transfers,
     "a collection": gc.collect,
+    "an array that nobody uses": lambda: numpy_dist.asarray(np.ones(9)),
+    "another error state": _change_the_error_state,
 }
 
 
