@@ -243,7 +243,8 @@ class Backend(Protocol):
 
     # A backend that computes nothing says so by ``computes = False``, and has the ``value`` that results of reductions
     # are taken to be. Backends of devices have ``transport(comm, attempt)``: the `backends.transport.Transport` that
-    # all ranks take, collective. Without it messages lie in the host's memory.
+    # all ranks take, collective. Without it messages lie in the host's memory. One that compiles loops may have
+    # ``prepare()``: called when the first sharded array is made, and to return at once.
 
     def tier(self, memo: dict[str, Any]) -> str:
         """By what loops with this memo are run, and why, in words for people."""

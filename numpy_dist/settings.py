@@ -223,8 +223,8 @@ class Settings:
     touched); such blocks nest, and win over the process-wide value. The environment variable ``NUMPY_DIST_NAME`` gives
     the value that a process starts with. All ranks must have the same values.
 
-    BACKEND, NUM_THREADS, CACHE_DIR, CACHE_SIZE, COMPILE and TRANSPORT are read when a rank starts, with its first
-    distributed array. Another value that is set later, or a block in which no rank has started, gets a
+    BACKEND, NUM_THREADS, CACHE_DIR, CACHE_SIZE, COMPILE, COMPILE_AFTER and TRANSPORT are read when a rank starts, with
+    its first distributed array. Another value that is set later, or a block in which no rank has started, gets a
     `SettingWarning`.
 
     Raises
@@ -256,6 +256,9 @@ class Settings:
     CACHE_DIR = StartSetting(_directory, _default_cache(), "Where compiled kernels are kept.")
     CACHE_SIZE = StartSetting(_bytes, 256 << 20, "The bytes that compiled kernels may take there.")
     COMPILE = StartSetting(_one_of("auto", "first", "never"), "auto", "When a group of statements is compiled.")
+    COMPILE_AFTER = StartSetting(
+        _seconds, 60.0, "Seconds (60 at most) after a script's end in which what it asked for is compiled; 0: none."
+    )
     TRANSPORT = StartSetting(_one_of("auto", "mpi-gpu", "nccl", "ipc", "host"), "auto", "How shards on GPUs travel.")
     MEMORY_BUDGET = Setting(_bytes, 0, "The bytes that a gather may take on one rank; 0: worked out from free memory.")
     CHECK = Setting(_one_of("off", "on"), "off", "Whether ranks compare what they do, and replicated inputs.")

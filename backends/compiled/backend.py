@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import time
 import warnings
+import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -31,17 +33,25 @@ from numpy_dist.backends.memory import HOST
 from numpy_dist.backends.summation import fold_chunks
 from numpy_dist.settings import config
 
-# Seconds that a kernel is expected to take to compile: so long a loop may be interpreted before it is asked for.
-COMPILE_SECONDS = 0.15
+# Seconds that a loop may be interpreted before its kernel is asked for. Compiling it takes another process ten to
+# thirty times as long, which is paid once: the kernel is there for all runs that follow.
+ASK_SECONDS = 0.01
+# What a loop has cost that is asked for when the script ends, and the share of all such loops' time that may be left.
+LEAST_SECONDS = 0.001
+LEFT = 0.05
 
 
 @dataclass
 class Tier:
-    """What is known of a form: its kernel or why it has none, and the time it has spent in the interpreter."""
+    """What is known of a form: its kernel or why it has none, and the time it has spent in the interpreter.
+
+    `ask` is the time from which on the compiler is to be told (again).
+    """
 
     kernel: Kernel | None = None
     reason: str | None = None
     seconds: float = 0.0
+    ask: float = ASK_SECONDS
     requested: bool = False
     address: int | None = None
 
@@ -64,7 +74,7 @@ class Compiled:
     compiler : Compiler
     threads : int
     when : str
-        "auto": a kernel is compiled, by another process, when its loop has spent its compile time in the interpreter;
+        "auto": a kernel is compiled, by another process, when its loop has spent some time in the interpreter;
         "first": at first sight, and waited for; "never": nobody asks whether there could be one.
 
     Attributes
@@ -142,7 +152,9 @@ class Compiled:
             return f"numpy: {tier.reason}"
         if tier.address is not None:
             return "numba"
-        return f"numpy: not yet compiled, {tier.seconds:.3f} s of {COMPILE_SECONDS} s interpreted"
+        return f"numpy: not yet compiled, {tier.seconds:.3f} s interpreted, " + (
+            "asked for" if tier.requested else f"asked for after {ASK_SECONDS:g} s"
+        )
 
     def chain(self, members: Sequence[tuple[int, ArgumentBlock]], rows: int) -> ChainedLoops | None:
         """Kernels as one, given by their addresses and blocks (see `backends.base.Chainable.chain`)."""
@@ -166,18 +178,41 @@ class Compiled:
         if tier.kernel is None:
             assert tier.reason is not None
             self.reasons[tier.reason] = self.reasons.get(tier.reason, 0) + 1
-        elif self.when == "auto" and tier.seconds >= COMPILE_SECONDS and not tier.requested:
+        elif self.when == "auto" and tier.seconds >= tier.ask:
             self._request(tier)
             for memo in loop.memo.get("siblings", ()):
-                if "tier" in memo:
+                if "tier" in memo and not memo["tier"].requested:
                     self._request(memo["tier"])
 
     def _request(self, tier: Tier) -> None:
-        """Have the kernel of a loop compiled, if one is possible and nobody asked for it before."""
-        if tier.kernel is not None and not tier.requested:
+        """Have the kernel of a loop compiled, if one is possible; what has cost most time comes first."""
+        if tier.kernel is not None and tier.address is None:
             tier.requested = True
-            self.compiler.request(tier.kernel.text)
+            tier.ask = 2 * max(tier.seconds, ASK_SECONDS)
+            self.compiler.request(tier.kernel.text, tier.seconds)
             self._warn()
+
+    def prepare(self) -> None:
+        """Have a compiling process started, where it looks as if there were something to compile."""
+        if self.when != "never":
+            self.compiler.prepare()
+            self._warn()
+
+    def ask_for_the_rest(self) -> None:
+        """Ask for the kernels that another run of this program would miss most; when the program ends."""
+        tiers = [tier for tier in self._tiers.values() if tier.kernel is not None and tier.address is None]
+        if self.when != "auto" or not tiers:
+            return
+        tiers.sort(key=lambda tier: tier.seconds, reverse=True)
+        left = whole = sum(tier.seconds for tier in tiers)
+        for tier in tiers:
+            if tier.seconds < LEAST_SECONDS or left <= LEFT * whole:
+                break
+            left -= tier.seconds
+            self._request(tier)
+        if left < whole:  # where these have kernels, they will run together
+            for name in ("bundle", "chain"):
+                self._routine(kernel_file(name), True)
 
     def _address(self, tier: Tier) -> int | None:
         """The address of a loop's kernel, if it is there."""
@@ -276,6 +311,7 @@ class CompiledRepeat:
 
 
 _compilers: dict[tuple[str, int], Compiler] = {}
+_backends: weakref.WeakSet[Compiled] = weakref.WeakSet()
 
 
 def make(ranks_here: int) -> Compiled:
@@ -283,6 +319,16 @@ def make(ranks_here: int) -> Compiled:
     key = (config.CACHE_DIR, config.CACHE_SIZE)
     compiler = _compilers.get(key)
     if compiler is None:
-        compiler = _compilers[key] = Compiler(*key)
+        compiler = _compilers[key] = Compiler(*key, config.COMPILE_AFTER)
     sharing = 1 if len(cpus()) * ranks_here <= (os.cpu_count() or 1) else ranks_here
-    return Compiled(compiler, thread_count(config.NUM_THREADS, sharing), config.COMPILE)
+    made = Compiled(compiler, thread_count(config.NUM_THREADS, sharing), config.COMPILE)
+    if config.COMPILE_AFTER:
+        if not _backends:
+            atexit.register(_at_exit)
+        _backends.add(made)
+    return made
+
+
+def _at_exit() -> None:
+    for made in list(_backends):
+        made.ask_for_the_rest()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
 import subprocess
@@ -10,6 +11,7 @@ import sys
 import time
 from collections.abc import Iterator
 
+from numpy_dist.backends.compiled import jobs
 from numpy_dist.backends.compiled.store import Store, describe_owner
 
 _WORKER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "worker.py")
@@ -19,8 +21,20 @@ _VARIABLES = ("PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TMPDIR", "LD_LIBRAR
 _ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 
 
+_PIPE_BYTES = 1 << 20  # what an unprivileged process may have: all that is asked for at the end has to fit
+
+
 class Child:
     """A process that compiles for this one. Nothing here waits for it, but `close`.
+
+    Parameters
+    ----------
+    store : Store
+        Where kernels go to.
+    after : float
+        For how many seconds it goes on compiling what was asked for when this process has ended. It is then of a
+        session of its own, so that neither a terminal nor a launcher takes it along; but within a scheduler's job it
+        stays where the scheduler finds it, and ends with the job.
 
     Raises
     ------
@@ -28,7 +42,11 @@ class Child:
         Where no process can be started.
     """
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, after: float = 0.0) -> None:
+        named = jobs.in_job()
+        job = None if named is None else jobs.root_of_job(named)
+        if not store.lasting or (named is not None and job is None):
+            after = 0.0
         environment = {name: os.environ[name] for name in _VARIABLES if name in os.environ} | _ONE_THREAD
         self.parent = os.getpid()
         self._process = subprocess.Popen(
@@ -38,12 +56,16 @@ class Child:
             stderr=subprocess.DEVNULL,
             env=environment,
             bufsize=0,
+            start_new_session=after > 0 and named is None,
         )
         assert self._process.stdin is not None and self._process.stdout is not None
         self._requests = self._process.stdin.fileno()
         self._answers = self._process.stdout.fileno()
         os.set_blocking(self._requests, False)
         os.set_blocking(self._answers, False)
+        if hasattr(fcntl, "F_SETPIPE_SZ"):
+            with contextlib.suppress(OSError):  # this user has as many large pipes as a user may have
+                fcntl.fcntl(self._requests, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
         self._unsent = bytearray()
         self._unread = b""
         self._garbled = False
@@ -56,6 +78,8 @@ class Child:
                 "directory": store.directory,
                 "limit": store.limit,
                 "ancestors": store.ancestors,
+                "after": after,
+                "job": job,
             }
         )
 
@@ -68,9 +92,13 @@ class Child:
             while self._unsent:
                 del self._unsent[: os.write(self._requests, self._unsent)]
 
-    def compile(self, key: str, source: str) -> None:
-        """Ask for a kernel."""
-        self._send({"key": key, "source": source})
+    def compile(self, key: str, source: str, gain: float) -> None:
+        """Ask for a kernel; those of larger gain come first."""
+        self._send({"key": key, "source": source, "gain": gain})
+
+    def weigh(self, key: str, gain: float) -> None:
+        """Say what a kernel gains that was asked for before."""
+        self._send({"key": key, "gain": gain})
 
     def answers(self) -> Iterator[dict[str, str]]:
         """What the child has said since: dictionaries with `key`, `status` and `reason`."""
@@ -111,7 +139,8 @@ class Child:
         self._process.returncode = 0  # it is not ours to wait for
 
     def close(self, patience: float = 2.0) -> None:
-        """End the child: politely by the end of its stdin, after `patience` seconds by force."""
+        """End the child: politely, after `patience` seconds by force."""
+        self._send({"end": True})
         for pipe in (self._process.stdin, self._process.stdout):
             if pipe is not None:
                 pipe.close()

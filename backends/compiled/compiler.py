@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import socket
 import threading
@@ -37,11 +38,14 @@ class Compiler:
         and `warning` says why.
     limit : int
         Bytes that the cache may take.
+    after : float
+        For how many seconds what was requested is compiled on when this process has ended (see `Child`).
     """
 
-    def __init__(self, directory: str, limit: int) -> None:
+    def __init__(self, directory: str, limit: int, after: float = 0.0) -> None:
         self._directory = directory
         self._limit = limit
+        self._after = after
         self._lock = threading.RLock()
         self._store: stores.Store | None = None
         self._warning: str | None = None
@@ -52,7 +56,9 @@ class Compiler:
         self._next_look: dict[str, float] = {}
         self._wanted: dict[str, float] = {}  # requested, not there yet: when we compile it ourselves at the earliest
         self._since: dict[str, float] = {}  # when a kernel was first wanted
+        self._gains: dict[str, float] = {}  # of what is wanted
         self._submitted: dict[str, str] = {}  # sources by key, in the order in which our child gets them
+        self._begun: str | None = None  # the key of what our child compiles
         self._tries: dict[str, int] = {}
         self._deaths = 0
         self._compiled = 0  # by the present child
@@ -70,15 +76,44 @@ class Compiler:
         """
         self._companion = source
 
-    def request(self, source: str) -> None:
-        """Have a kernel compiled, if it is not there; returns at once."""
-        if source in self._addresses or source in self._failures or source in self._wanted:
+    def prepare(self) -> None:
+        """Have a child ready where the cache shows that there will be something to compile; returns at once.
+
+        That takes it longer than compiling a kernel. Where the cache has what accompanies all kernels, others may be
+        there as well, and no child is started before one is missed.
+        """
+        with self._lock:
+            if self._companion:
+                self.request(self._companion)
+            elif not self._unable and self._open().is_empty():
+                try:
+                    if self._leads():
+                        self._start_child()
+                except OSError as problem:
+                    self._without_cache(problem)
+
+    def request(self, source: str, gain: float = math.inf) -> None:
+        """Have a kernel compiled, if it is not there; returns at once.
+
+        Parameters
+        ----------
+        source : str
+        gain : float
+            What it is worth in comparison with others, such as the seconds that were spent without it. Those that are
+            worth more are compiled first. A later request may say more.
+        """
+        if source in self._addresses or source in self._failures or self._gains.get(source, -1.0) >= gain:
             return
         with self._lock:
-            if self._load(source) is None and source not in self._failures and source not in self._wanted:
+            if source in self._wanted:
+                self._gains[source] = gain
+                if self._has_child() and (key := self._key(source)) in self._submitted:
+                    assert self._child is not None
+                    self._child.weigh(key, gain)
+            elif self._load(source) is None and source not in self._failures:
                 if self._companion and source != self._companion:
                     self.request(self._companion)
-                self._wanted[source] = 0.0
+                self._wanted[source], self._gains[source] = 0.0, gain
                 self._attend(source)
 
     def address(self, source: str) -> int | None:
@@ -142,6 +177,7 @@ class Compiler:
             for source in self._wanted:
                 self._failures.setdefault(source, "the compiler was closed")
             self._wanted.clear()
+            self._gains.clear()
             self._drop_child()
 
     # The cache
@@ -197,6 +233,7 @@ class Compiler:
 
     def _forget(self, source: str) -> None:
         self._wanted.pop(source, None)
+        self._gains.pop(source, None)
         self._submitted.pop(self._key(source), None)
         self._next_look.pop(source, None)
         self._since.pop(source, None)
@@ -227,9 +264,13 @@ class Compiler:
         """The lock of the process that has a child on this machine, and this process as its owner."""
         return "leader-" + socket.gethostname(), stores.describe_owner(os.getpid())
 
+    def _leads(self) -> bool:
+        """Whether this process has a child, or is the one of this machine that may start one at once."""
+        return self._has_child() or self._open().lock(*self._leader())
+
     def _may_start(self, source: str, now: float) -> bool:
         """Whether to compile a kernel here: the process that leads may, others what it leaves undone for a while."""
-        if self._has_child() or self._open().lock(*self._leader()):
+        if self._leads():
             return True
         if not self._wanted[source]:
             self._wanted[source] = now + _LEADER_SECONDS
@@ -238,7 +279,7 @@ class Compiler:
     def _has_child(self) -> bool:
         if self._child is not None and self._child.parent != os.getpid():
             self._child.abandon()
-            self._child = None
+            self._child = self._begun = None
             self._submitted.clear()
         return self._child is not None
 
@@ -248,7 +289,7 @@ class Compiler:
             return self._child
         from numpy_dist.backends.compiled.child import Child  # where all kernels are there, nobody needs it
 
-        self._child, self._compiled = Child(self._open()), 0
+        self._child, self._compiled = Child(self._open(), self._after), 0
         return self._child
 
     def _submit(self, key: str, source: str) -> None:
@@ -256,7 +297,7 @@ class Compiler:
         if not self._submitted:
             self._child.answered = time.monotonic()
         self._submitted[key] = source
-        self._child.compile(key, source)
+        self._child.compile(key, source, self._gains.get(source, math.inf))
 
     def _listen(self) -> None:
         """Take the child's answers; see whether it lives and moves."""
@@ -266,6 +307,10 @@ class Compiler:
         assert child is not None
         alive = child.alive()
         for answer in child.answers():
+            if answer["status"] == "begun":
+                self._begun = answer["key"]
+                continue
+            self._begun = None
             self._deaths = 0
             self._compiled += 1
             source = self._submitted.pop(answer["key"], None)
@@ -285,7 +330,7 @@ class Compiler:
 
     def _bury(self, reason: str) -> None:
         """Do without the child. The kernel that it was compiling has a second try; the others wait for the next one."""
-        first = next(iter(self._submitted.values()), None)
+        first = self._submitted.get(self._begun or "") or next(iter(self._submitted.values()), None)
         self._drop_child()
         if first is None:
             return
@@ -306,7 +351,7 @@ class Compiler:
             return
         child, store = self._child, self._open()
         assert child is not None
-        self._child = None
+        self._child = self._begun = None
         child.close()
         for key in self._submitted:
             store.unlock(key, child.owner)

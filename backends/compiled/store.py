@@ -29,6 +29,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from numpy_dist.backends.compiled import trust
+from numpy_dist.backends.compiled.jobs import started
 
 SCHEMA = 3  # of the files in the cache
 KERNEL, FAILURE, LOCK, TEMPORARY = ".kernel", ".failed", ".lock", ".tmp"
@@ -126,19 +127,9 @@ def unseal(data: bytes, name: str) -> bytes | None:
     return content if data == seal(content, name) else None
 
 
-def _started(pid: int) -> str:
-    """When a process started, where the system tells: process numbers are used again. "ended" for a zombie."""
-    try:
-        with open(f"/proc/{pid}/stat") as file:
-            words = file.read().rpartition(")")[2].split()
-    except OSError:
-        return "?"
-    return "ended" if words[0] in "ZX" else words[19]
-
-
 def describe_owner(pid: int) -> str:
     """What a lock of this process says."""
-    return f"{socket.gethostname()} {pid} {_started(pid)}"
+    return f"{socket.gethostname()} {pid} {started(pid)}"
 
 
 def _alive(owner: str, age: float) -> bool:
@@ -152,7 +143,7 @@ def _alive(owner: str, age: float) -> bool:
             os.kill(pid, 0)
         except (ProcessLookupError, OverflowError):
             return False
-    return _started(pid) == words[2]
+    return started(pid) == words[2]
 
 
 def _temporary_name() -> str:
@@ -206,6 +197,7 @@ class Store:
         self.limit = limit
         self.also = also
         self.ancestors = ancestors
+        self.makes = True  # the directory, where it is not there; not for a process that is gone
         self._refused: str | None = None
         self._private: tempfile.TemporaryDirectory[str] | None = None
 
@@ -251,6 +243,11 @@ class Store:
             if owner != os.geteuid():
                 raise trust.Untrusted(f"files that are made in {self.directory} belong to user {owner}")
 
+    @property
+    def lasting(self) -> bool:
+        """Whether the directory outlives this process."""
+        return self._private is None
+
     def refusal(self) -> str | None:
         """Why a file, or the directory, was not read although it is there; said once, then None."""
         said, self._refused = self._refused, None
@@ -259,7 +256,8 @@ class Store:
     @contextlib.contextmanager
     def _folder(self, directory: str | None = None, make: bool = False) -> Iterator[int]:
         """The descriptor of the directory (or another one); OSError where it is not there, or not to be trusted."""
-        folder = trust.open_folder(directory or self.directory, make, self.ancestors or directory is not None)
+        ancestors = self.ancestors or directory is not None
+        folder = trust.open_folder(directory or self.directory, make and self.makes, ancestors)
         try:
             yield folder
         finally:
@@ -409,6 +407,10 @@ class Store:
                         if not stat.S_ISDIR(state.st_mode):
                             found.append((ours["key"] or ours["left"], ours["suffix"] or TEMPORARY, state))
         yield from found
+
+    def is_empty(self) -> bool:
+        """Whether there is no kernel, or none that is read."""
+        return not any(suffix == KERNEL for _, suffix, _ in self._files())
 
     def usage(self) -> Usage:
         """How many kernels there are, and the bytes of all files."""

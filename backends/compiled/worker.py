@@ -1,16 +1,19 @@
 """The process that compiles: kernels' sources come in by stdin, their machine code goes to the cache.
 
 It is run as a file, without `site` and without the package around it, so that it starts fast and that nothing of MPI
-is loaded. It ends with its stdin, with its parent, or when it has been idle for long.
+is loaded. It ends when it is told to, or when it has been idle for long. Where its parent ends first, it compiles what
+was asked for to its end, for a minute at most, and no longer than the scheduler's job that it belongs to.
 """
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import gc
 import json
 import linecache
+import math
 import os
-import queue
 import select
 import signal
 import sys
@@ -24,8 +27,10 @@ if TYPE_CHECKING:
 
 SIGNATURE = "int64(int64,int64,int64)"
 _OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": False, "boundscheck": False}
-NICENESS = 5
+NICENESS = 5  # once nobody waits for it; before, the program is slow until its kernels are there
+MOST_SECONDS = 60.0  # after the parent's end
 _OBJECTS_BETWEEN_COLLECTIONS = 100_000  # Numba makes many objects that stay; looking at them takes a tenth of its time
+_PR_SET_NAME = 15
 _IDLE_SECONDS = 30.0
 _HEARTBEAT_SECONDS = 20.0
 
@@ -123,6 +128,32 @@ def _keep_only(module: Any, native: str, symbol: str, machine: Any) -> None:
     passes.run(module, llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options()))
 
 
+class Queue:
+    """Requests by key, that of the largest gain first. One thread puts them in, another one takes them out."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[str, tuple[float, str]] = {}  # gain and source by key, in the order of their first request
+        self._changed = threading.Condition()
+
+    def put(self, key: str, gain: float, source: str | None = None) -> None:
+        """Add a request, or say what one gains that waits already (without its source)."""
+        with self._changed:
+            if source is None:
+                if key not in self._waiting:
+                    return
+                source = self._waiting[key][1]
+            self._waiting[key] = gain, source
+            self._changed.notify()
+
+    def take(self) -> tuple[str, str]:
+        """Key and source of the request that gains most; waits for one."""
+        with self._changed:
+            while not self._waiting:
+                self._changed.wait()
+            key = max(self._waiting, key=lambda key: self._waiting[key][0])  # the first of several
+            return key, self._waiting.pop(key)[1]
+
+
 class Worker:
     """Reads requests, one JSON object a line, in one thread, and compiles in the other."""
 
@@ -130,16 +161,22 @@ class Worker:
         self._source = source
         self._answers = answers
         self._parent = os.getppid()
-        self._waiting: queue.SimpleQueue[dict[str, str] | None] = queue.SimpleQueue()
+        self._ready = threading.Event()  # to import modules
+        self._waiting = Queue()
         self._held: set[str] = set()  # keys whose locks are ours
         self._store: Store | None = None
         self._owner = ""
+        self._after = 0.0  # seconds to go on for after the parent's end
+        self._job: tuple[int, str] | None = None  # what ends with the job
 
     def run(self) -> None:
-        """Serve until the end of stdin."""
+        """Serve until the reader ends the process."""
         threading.Thread(target=self._read, daemon=True).start()
-        while (request := self._waiting.get()) is not None:
-            self._serve(request["key"], request["source"])
+        self._ready.wait()
+        with contextlib.suppress(Exception):  # a kernel that needs it will tell
+            import numba  # noqa: F401 - before there is anything to do
+        while True:
+            self._serve(*self._waiting.take())
 
     def _read(self) -> None:
         buffer = b""
@@ -159,12 +196,33 @@ class Worker:
                 break
             elif not self._held and now - last_request > _IDLE_SECONDS:
                 break
-            if now - last_beat > _HEARTBEAT_SECONDS:
-                last_beat = now
-                for key in list(self._held):
-                    if self._store is not None:
-                        self._store.refresh(key, self._owner)
+            last_beat = self._beat(last_beat)
+        self._outlive()
         self._end()
+
+    def _outlive(self) -> None:
+        """Go on without the parent until all is done, the time is over, or the job ends."""
+        end = time.monotonic() + min(self._after, MOST_SECONDS)
+        last_beat = -math.inf
+        if self._store is None or not self._held or time.monotonic() >= end:
+            return
+        from numpy_dist.backends.compiled import jobs
+
+        os.nice(NICENESS)
+        self._store.makes = False  # who has removed the folder wants it no more
+        while self._held and time.monotonic() < end and (self._job is None or jobs.process(self._job[0]) == self._job):
+            last_beat = self._beat(last_beat)
+            time.sleep(0.1)
+
+    def _beat(self, last: float) -> float:
+        """Show other machines that the owner of locks lives, from time to time; returns when that was."""
+        now = time.monotonic()
+        if now - last <= _HEARTBEAT_SECONDS:
+            return last
+        for key in list(self._held):
+            if self._store is not None:
+                self._store.refresh(key, self._owner)
+        return now
 
     def _end(self) -> None:
         for key in list(self._held):
@@ -179,12 +237,19 @@ class Worker:
 
             self._store = store.Store(message["directory"], message["limit"], ancestors=message["ancestors"])
             self._owner = store.describe_owner(os.getpid())
-            return
-        self._held.add(message["key"])
-        self._waiting.put(message)
+            self._after = message["after"]
+            self._job = None if message["job"] is None else (message["job"][0], message["job"][1])
+            self._ready.set()
+        elif "end" in message:
+            self._end()
+        else:
+            if "source" in message:
+                self._held.add(message["key"])
+            self._waiting.put(message["key"], message["gain"], message.get("source"))
 
     def _serve(self, key: str, source: str) -> None:
         assert self._store is not None
+        self._say({"key": key, "status": "begun"})
         answer = {"key": key, "status": "done"}
         try:
             content = reason = None
@@ -203,8 +268,12 @@ class Worker:
         except OSError as problem:
             answer |= {"status": "unwritable", "reason": str(problem)}
         self._store.unlock(key, self._owner)
+        self._say(answer)
         self._held.discard(key)
-        os.write(self._answers, json.dumps(answer).encode() + b"\n")
+
+    def _say(self, answer: dict[str, str]) -> None:
+        with contextlib.suppress(BrokenPipeError):  # the parent has ended
+            os.write(self._answers, json.dumps(answer).encode() + b"\n")
 
 
 def _stand_alone() -> None:
@@ -216,14 +285,22 @@ def _stand_alone() -> None:
         sys.modules[name] = package
 
 
+def _take_name() -> None:
+    """Let launchers see what this process is: it may outlive a job's ranks for a while."""
+    from numpy_dist.backends.compiled import jobs
+
+    if sys.platform.startswith("linux"):
+        ctypes.CDLL(None).prctl(_PR_SET_NAME, jobs.NAME.encode(), 0, 0, 0)
+
+
 def main() -> None:
     """Serve the process that started this one."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C at the terminal is for the script; our stdin tells the end
-    os.nice(NICENESS)
     gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
     answers = os.dup(1)
     os.dup2(2, 1)  # whatever prints must not answer
     _stand_alone()
+    _take_name()
     Worker(0, answers).run()
 
 

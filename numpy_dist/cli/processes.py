@@ -1,7 +1,8 @@
 """The processes of a job: found, signalled and ended together, so that none outlives it.
 
 On Linux the launcher makes itself the foster parent of every process that its children leave behind, whatever session
-they have moved to; elsewhere only the launcher's own children are known.
+they have moved to; elsewhere only the launcher's own children are known. What compiles kernels is left alone: it ends
+soon by itself, and with a scheduler's job.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ import sys
 import time
 from collections.abc import Iterable
 from pathlib import Path
+
+from numpy_dist.backends.compiled import jobs
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
@@ -42,7 +45,7 @@ def end_with_parent() -> None:
 
 
 def _states() -> dict[int, tuple[int, str]]:
-    """Parent and name of every live process (zombies are not alive)."""
+    """Parent and name of every live process (zombies are not alive, and what compiles is passed over)."""
     states = {}
     for folder in Path("/proc").glob("[0-9]*"):
         try:
@@ -50,8 +53,9 @@ def _states() -> dict[int, tuple[int, str]]:
         except OSError:  # it has ended meanwhile
             continue
         state, parent = after.split()[:2]
-        if state != "Z":
-            states[int(folder.name)] = (int(parent), before.partition("(")[2])
+        name = before.partition("(")[2]
+        if state != "Z" and name != jobs.NAME:
+            states[int(folder.name)] = (int(parent), name)
     return states
 
 

@@ -74,6 +74,7 @@ class Runtime:
         self.thread = threading.get_ident()
         self.budgets: dict[int, int] = {}
         self._transport: Transport | None = None
+        self._prepare: Callable[[], None] | None = getattr(self.backend, "prepare", None)
         for listener in STARTED:
             listener(self)
 
@@ -99,6 +100,9 @@ class Runtime:
 
     def default_layout(self, shape: tuple[int, ...], **choice: Any) -> Layout:
         """The layout of new arrays of this shape (see `layout.default`)."""
+        if self._prepare is not None:
+            prepare, self._prepare = self._prepare, None  # loops are to be expected
+            prepare()
         return plan_default_layout(tuple(shape), self.size, allow_empty=config.MIN_SHARD_BYTES == 0, **choice)
 
 
