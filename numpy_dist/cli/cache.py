@@ -1,8 +1,13 @@
-"""`numpy-dist cache`: what the compiled kernels on disk take, and removing them."""
+"""`numpy-dist cache`: what the compiled kernels on disk take, making them beforehand, and removing them."""
 
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
 from dataclasses import asdict
 
 from numpy_dist.backends.compiled.store import Store
@@ -44,3 +49,29 @@ def clear() -> int:
         print(f"{left.kernels} kernels are left: they could not be removed, or have just been compiled")
         return 1
     return 0
+
+
+def warm(ranks: int, command: Sequence[str]) -> int:
+    """Run a script so that every kernel is compiled that it could use; returns the script's exit code.
+
+    Parameters
+    ----------
+    ranks : int
+        How many it is to run on: each loop of another number of ranks may be another kernel.
+    command : sequence of str
+        The script or ``-m module``, with its arguments.
+    """
+    store = _store()
+    before = store.usage()
+    if before.problem is not None:
+        print(f"numpy-dist: {before.problem}", file=sys.stderr)
+        return 2
+    run = [sys.executable, "-P", "-m", "numpy_dist", "run", "-n", str(ranks), "--", *command]
+    sys.stdout.flush()
+    try:
+        code = subprocess.run(run, env=os.environ | {"NUMPY_DIST_COMPILE": "first"}, check=False).returncode
+    except KeyboardInterrupt:  # the script had it, too
+        code = -signal.SIGINT
+    after = store.usage()
+    print(f"{after.kernels - before.kernels} kernels were added to {after.directory}, which has {after.kernels}")
+    return 128 - code if code < 0 else code

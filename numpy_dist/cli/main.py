@@ -17,7 +17,7 @@ RUN_OPTIONS_WITH_VALUE = ("-n", "--ranks", "--backend", "--timeout")
 
 
 def split_command(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Split what follows `run` into our own options and the script (or `-m module`) with its arguments."""
+    """Split what follows `run` or `cache warm` into our options and the script (or `-m module`) with its arguments."""
     position = 0
     while position < len(arguments):
         word = arguments[position]
@@ -52,8 +52,14 @@ def _seconds(text: str) -> float:
     return number
 
 
-def build_parser() -> tuple[argparse.ArgumentParser, argparse.ArgumentParser]:
-    """The parser, and that of `run` (for errors about its script, which argparse cannot see)."""
+def _add_ranks(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "-n", "--ranks", type=_at_least_one, default=1, metavar="N", help="number of ranks (default: 1)"
+    )
+
+
+def build_parser() -> tuple[argparse.ArgumentParser, argparse.ArgumentParser, argparse.ArgumentParser]:
+    """The parser, and those of `run` and `cache warm` (for errors about scripts, which argparse cannot see)."""
     parser = argparse.ArgumentParser(prog="numpy-dist", description="Runs NumPy programs on several ranks.")
     parser.add_argument("--version", action="version", version=f"numpy-dist {metadata.version('numpy-dist')}")
     commands = parser.add_subparsers(dest="task", required=True, metavar="{run,conformance,info,cache}")
@@ -65,7 +71,7 @@ def build_parser() -> tuple[argparse.ArgumentParser, argparse.ArgumentParser]:
         "       numpy-dist run [-n N] [options] -m module [argument ...]",
         description="Runs a script on N ranks. Shows what rank 0 prints, and the errors of every rank with its number.",
     )
-    run.add_argument("-n", "--ranks", type=_at_least_one, default=1, metavar="N", help="number of ranks (default: 1)")
+    _add_ranks(run)
     run.add_argument("--backend", type=backend, help="sets NUMPY_DIST_BACKEND")
     run.add_argument(
         "--timeout",
@@ -83,21 +89,43 @@ def build_parser() -> tuple[argparse.ArgumentParser, argparse.ArgumentParser]:
     commands.add_parser("conformance", add_help=False, help="compare every function with NumPy, on 1 to 4 ranks")
     info = commands.add_parser("info", help="show what this machine offers, and what is missing")
     info.add_argument("--json", action="store_true", help="print JSON")
-    kept = commands.add_parser("cache", help="show or clear the compiled kernels that are kept on disk")
-    actions = kept.add_subparsers(dest="action", required=True, metavar="{info,clear}")
+    kept = commands.add_parser("cache", help="show, make or clear the compiled kernels that are kept on disk")
+    actions = kept.add_subparsers(dest="action", required=True, metavar="{info,warm,clear}")
     actions.add_parser("info", help="show what they take").add_argument(
         "--json", action="store_true", help="print JSON"
     )
+    warm = actions.add_parser(
+        "warm",
+        allow_abbrev=False,
+        help="make those of a script, so that its next run has them from the start",
+        usage="numpy-dist cache warm [-n N] script.py [argument ...]\n"
+        "       numpy-dist cache warm [-n N] -m module [argument ...]",
+        description="Runs a script on N ranks, and compiles each kernel as soon as it is needed.",
+    )
+    _add_ranks(warm)
     actions.add_parser("clear", help="remove them")
-    return parser, run
+    return parser, run, warm
+
+
+def _check_command(parser: argparse.ArgumentParser, command: Sequence[str]) -> None:
+    """End with an error where there is no script to run."""
+    if not command or command == ["-m"]:
+        parser.error("no script given")
+    if command[0] != "-m" and not os.path.exists(command[0]):
+        parser.error(f"no such script: {command[0]}")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run `numpy-dist` with the given arguments (default: those of the command line); returns the exit code."""
     arguments = sys.argv[1:] if arguments is None else list(arguments)
-    parser, run_parser = build_parser()
+    parser, run_parser, warm_parser = build_parser()
     if arguments[:1] == ["conformance"]:
         return _conformance(arguments[1:])
+    if arguments[:2] == ["cache", "warm"]:
+        own, command = split_command(arguments[2:])
+        options = parser.parse_args(["cache", "warm", *own])
+        _check_command(warm_parser, command)
+        return cache.warm(options.ranks, command)
     if arguments[:1] != ["run"]:
         options = parser.parse_args(arguments)
         if options.task == "cache":
@@ -105,10 +133,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return report.show(as_json=options.json)
     own, command = split_command(arguments[1:])
     options = parser.parse_args(["run", *own])
-    if not command or command == ["-m"]:
-        run_parser.error("no script given")
-    if command[0] != "-m" and not os.path.exists(command[0]):
-        run_parser.error(f"no such script: {command[0]}")
+    _check_command(run_parser, command)
     job = launcher.Job(
         options.ranks, tuple(command), options.backend, options.timeout, options.all_output, options.patch
     )
