@@ -309,7 +309,7 @@ class Indexing(engine.Handle):
                 start, stop = i, min(i + block, length)
                 values = engine.gather(self._block(start, stop))
                 values.flags.writeable = False  # for records, see `_detached`
-                written = storage.version
+                written = windows.version_kept(storage)
             yield values[i - start]
 
     def _block(self, start: int, stop: int) -> Any:

@@ -245,6 +245,23 @@ def test_warnings_are_of_the_users_line(large: Any) -> None:
 
 def test_the_setting_switches_it_off(large: Any) -> None:
     with config(AT_ONCE="off"):
+def test_iterators_see_what_is_written_through_windows(large: Any) -> None:
+    def walk(x: Any) -> list[float]:
+        line, elements = iter(x[::-1].reshape(-1)), x.flat
+        found = [float(next(line)), float(next(elements))]
+        x[0, 1], x[-1, -2] = -1.0, -2.0
+        found += [float(next(line)), float(next(elements))]
+        x[0, 2:] += 3.0
+        return [*found, float(next(elements)), float(next(elements))]
+
+    assert walk(large) == walk(np.arange(N * N, dtype=float).reshape(N, N))
+    vector = nd.asarray(np.arange(N * N, dtype=float))
+    elements = iter(vector)
+    assert next(elements) == 0.0
+    vector[1] = 7.0
+    assert next(elements) == 7.0
+
+
         fresh = nd.asarray(np.ones((N, N)))
         assert type(fresh[0]) is nd.DistArray
     assert type(large[0]) is AtHand

@@ -176,8 +176,17 @@ def may_be_written(window: Window) -> bool:
         rt.program.run_deferred()
     storage.drop_spare()
     storage.fresh, storage.ahead = (), None
+    storage.rewritten += 1
     window.writeable = True
     return True
+
+
+def version_kept(storage: Storage) -> tuple[int, int]:
+    """The version of values that somebody is about to keep: whoever writes through a window makes another one first."""
+    found = None if storage.window is None else storage.window()
+    if found is not None:
+        found.writeable = False
+    return storage.version
 
 
 def hand_over(x: Any) -> Any:
