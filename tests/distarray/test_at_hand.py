@@ -12,7 +12,8 @@ import pytest
 
 import numpy_dist as nd
 from numpy_dist import config, engine
-from numpy_dist.distarray.at_hand import AtHand
+from numpy_dist.distarray at_hand import AtHand
+from numpy_dist.engine.data import windows
 from numpy_dist.spmd_testing import run_simulated
 
 N = 24
@@ -243,8 +244,6 @@ def test_warnings_are_of_the_users_line(large: Any) -> None:
         large[1] / 0
 
 
-def test_the_setting_switches_it_off(large: Any) -> None:
-    with config(AT_ONCE="off"):
 def test_iterators_see_what_is_written_through_windows(large: Any) -> None:
     def walk(x: Any) -> list[float]:
         line, elements = iter(x[::-1].reshape(-1)), x.flat
@@ -262,6 +261,8 @@ def test_iterators_see_what_is_written_through_windows(large: Any) -> None:
     assert next(elements) == 7.0
 
 
+def test_the_setting_switches_it_off(large: Any) -> None:
+    with config(AT_ONCE="off"):
         fresh = nd.asarray(np.ones((N, N)))
         assert type(fresh[0]) is nd.DistArray
     assert type(large[0]) is AtHand
@@ -394,6 +395,25 @@ def test_results_lie_in_memory_as_their_operands_do(function: Any) -> None:
                 expected.flags.f_contiguous,
             )
             np.testing.assert_array_equal(made.gather(), expected)
+
+
+@pytest.mark.parametrize("error", [MemoryError, KeyboardInterrupt])
+def test_what_is_not_handed_over_stays_at_hand(large: Any, error: type, monkeypatch: pytest.MonkeyPatch) -> None:
+    result, other = large[0] * 2.0, large[0] + 1.0
+    part = other[1:4]
+
+    def fail(*args: Any) -> Any:
+        raise error
+
+    with monkeypatch.context() as broken:
+        broken.setattr(windows, "from_global", fail)
+        for x in (result, part, other):
+            with pytest.raises(error):
+                np.sort(x)
+    np.testing.assert_array_equal(np.sort(result).gather(), np.arange(N) * 2.0)
+    part[0] = 50.0
+    np.testing.assert_array_equal(np.sort(other).gather(), sorted([1.0, 50.0, *range(3, N + 1)]))
+    np.testing.assert_array_equal(part.gather(), [50.0, 3.0, 4.0])
 
 
 NEW = {

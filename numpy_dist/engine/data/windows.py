@@ -190,30 +190,41 @@ def version_kept(storage: Storage) -> tuple[int, int]:
 
 
 def hand_over(x: Any) -> Any:
-    """Let an array that is seen through a window be one of the engine's: a view over a storage, as all others."""
+    """Let an array that is seen through a window be one of the engine's: a view over a storage, as all others.
+
+    Whatever raises on the way (for want of memory, or a signal) leaves it at hand.
+    """
     real, window = x._real, x._window
+    if window is FREE:
+        made = from_global(real, runtime().default_layout(real.shape))
+        return _turned(x, made._array, made._storage, made._ref)
     storage = window.storage
-    x.__class__ = handles._handle_class
     if storage is None:
-        made = from_global(real if window is FREE else window.whole, runtime().default_layout(_shape_of(real, window)))
-        storage = made._storage
-        if window is FREE:
-            x._array, x._storage, x._ref, x._token = made._array, storage, made._ref, made._token
-            x._window = handles.SHUT
-            return x
+        storage = from_global(window.whole, runtime().default_layout(window.whole.shape))._storage
+        storage.owner = window.first
         window.storage, window.readable, window.writeable = storage, False, False
-        window.whole, window.token, storage.owner = None, storage.token, window.first
+        window.whole, window.token = None, storage.token
     offset = _address(real) - window.address if real.size else 0
     array = placed(real.dtype, offset, real.shape, real.strides)
     view = view_of(storage.layout, storage.dtype.itemsize, array)
-    x._array = view.array if view.writeable else array
-    x._storage, x._token, x._window = storage, storage.token, handles.SHUT
-    x._ref = Ref(storage, x._array, view)
+    array = view.array if view.writeable else array
+    return _turned(x, array, storage, Ref(storage, array, view))
+
+
+_SLOTS = vars(Handle)
+_set_array, _set_storage, _set_token = (_SLOTS[name].__set__ for name in ("_array", "_storage", "_token"))
+_set_ref, _set_window = _SLOTS["_ref"].__set__, _SLOTS["_window"].__set__
+
+
+def _turned(x: Any, array: np.ndarray, storage: Storage | None, ref: Ref | None) -> Any:
+    """Let an array at hand be this view. It is at hand until its class is another one."""
+    _set_array(x, array)
+    _set_storage(x, storage)
+    _set_ref(x, ref)
+    _set_token(x, None if storage is None else storage.token)
+    x.__class__ = handles._handle_class
+    _set_window(x, handles.SHUT)
     return x
-
-
-def _shape_of(real: np.ndarray, window: Window) -> tuple[int, ...]:
-    return real.shape if window.whole is None else window.whole.shape
 
 
 def _address(array: np.ndarray) -> int:
