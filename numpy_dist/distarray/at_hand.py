@@ -144,7 +144,7 @@ def _binary(name: str, operation: Callable[[Any, Any], Any], ufunc: np.ufunc, re
             made: Any = _new(AtHand)
             made._real, made._window = result, FREE
             return made
-        return tuple(map(near, result)) if type(result) is tuple and mine.ndim else result
+        return tuple(map(near, result)) if type(result) is tuple and type(result[0]) is _ndarray else result
 
     method.__name__ = method.__qualname__ = name
     return method
@@ -483,14 +483,19 @@ def _folding(name: str, function: Any) -> Any:
 # -- functions -------------------------------------------------------------------------------------------------------
 
 _NEW: dict[Any, str] = {
-    **{f: f.__name__ for f in (np.argmax, np.argmin, np.array_equal, np.column_stack, np.concatenate, np.copy)},
-    **{f: f.__name__ for f in (np.count_nonzero, np.dstack, np.empty_like, np.flatnonzero, np.full_like, np.hstack)},
-    **{f: f.__name__ for f in (np.nonzero, np.ones_like, np.roll, np.searchsorted, np.stack, np.take, np.tril)},
-    **{f: f.__name__ for f in (np.triu, np.vstack, np.where, np.zeros_like)},
+    **dict.fromkeys((np.argmax, np.argmin, np.array_equal, np.column_stack, np.concatenate, np.copy), "cast"),
+    **dict.fromkeys((np.count_nonzero, np.dstack, np.empty_like, np.flatnonzero, np.full_like, np.hstack), "cast"),
+    **dict.fromkeys((np.nonzero, np.ones_like, np.roll, np.searchsorted, np.stack, np.take, np.tril), "cast"),
+    **dict.fromkeys((np.triu, np.vstack, np.where, np.zeros_like), "cast"),
     np.diff: "subtract",
     np.outer: "multiply",
 }
-"""Functions whose results are new arrays, or numbers, with the same bits whoever computes them; and their ufuncs."""
+"""Functions whose results are new arrays, or numbers, with the same bits whoever computes them.
+
+For each of them what may meet floating-point events: a cast, or a ufunc.
+"""
+_BEFORE_OUT = {np.argmax: 2, np.argmin: 2, np.concatenate: 2, np.outer: 2, np.stack: 2, np.take: 3}
+"""How many positional arguments come before `out`."""
 _OPTIONS = frozenset({"axis", "k", "n", "shift", "side"})
 
 
@@ -508,17 +513,20 @@ def _real_of(x: Any) -> Any:
 
 def _new_results(function: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
     """What NumPy's function makes of elements that are at hand; None where they are not, or it is much."""
-    if not _is_ours(function):
+    if not _is_ours(function) or len(args) > _BEFORE_OUT.get(function, len(args)):
         return None
     values, options = _real_of(args), {name: _real_of(x) for name, x in kwargs.items()}
     if values is NotImplemented or any(x is NotImplemented for x in options.values()):
         return None
     if function is np.outer and np.size(values[0]) * np.size(values[1]) * 16 >= windows.limit:
         return None
-    made = _call(function, _NEW[function], *values, **options)
-    if type(made) is AtHand and made._real.nbytes >= windows.limit:
-        return None
-    return tuple(map(near, made)) if type(made) is tuple else made
+    made = watch.watched(function, _NEW[function], *values, **options)
+    if type(made) is tuple:
+        return tuple(map(near, made))
+    if type(made) is not _ndarray:
+        return made
+    # ``np.diff(x, n=0)`` is the array itself.
+    return None if made.nbytes >= windows.limit or any(made is value for value in values) else near(made)
 
 
 # -- ufuncs ----------------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ import pytest
 
 import numpy_dist as nd
 from numpy_dist import config, engine
-from numpy_dist.distarray at_hand import AtHand
+from numpy_dist.distarray.at_hand import AtHand
 from numpy_dist.engine.data import windows
 from numpy_dist.spmd_testing import run_simulated
 
@@ -416,6 +416,33 @@ def test_what_is_not_handed_over_stays_at_hand(large: Any, error: type, monkeypa
     np.testing.assert_array_equal(part.gather(), [50.0, 3.0, 4.0])
 
 
+def test_divmod_of_an_element_and_a_vector(large: Any) -> None:
+    found = divmod(large[2, 3, ...], large[1])
+    assert [type(x) for x in found] == [AtHand, AtHand]
+    for x, expected in zip(found, divmod(2.0 * N + 3, np.arange(N, 2.0 * N)), strict=True):
+        np.testing.assert_array_equal(x.gather(), expected)
+
+
+def test_outputs_of_functions_by_position(large: Any) -> None:
+    target, whole = large[3, :4], large + 0.0
+    assert np.concatenate((large[0, :2], large[1, :2]), 0, target) is target
+    assert np.take(large[0], [5, 6], 0, large[4, :2]) is not None
+    plain = np.zeros(2)
+    assert np.take(large[0], [5, 6], 0, plain) is plain and plain.tolist() == [5.0, 6.0]
+    assert large[3, :5].gather().tolist() == [0.0, 1.0, N, N + 1.0, 3 * N + 4.0]
+    assert large[4, :3].gather().tolist() == [5.0, 6.0, 4 * N + 2.0]
+    np.testing.assert_array_equal(whole.gather(), np.arange(N * N).reshape(N, N))  # recorded before
+
+
+def test_no_difference_is_the_array_itself(large: Any) -> None:
+    row = large[0]
+    made = np.diff(row, n=0)
+    assert made is row
+    later = large + 0.0
+    made[0] = 5.0
+    assert row[0] == large[0, 0] == 5.0 and later[0, 0] == 0.0
+
+
 NEW = {
     "where": lambda x: np.where(x > 0, x, -x),
     "where with numbers": lambda x: np.where(x > 0, 1, 0.5),
@@ -433,6 +460,8 @@ NEW = {
     "triu": lambda x: np.triu(np.stack([x, x]), k=1),
     "zeros_like": lambda x: np.zeros_like(x),
     "array_equal": lambda x: np.array_equal(x, x),
+    "invalid cast": lambda x: np.full_like(x, np.nan, "i4"),
+    "cast that overflows": lambda x: np.where(x > 0, np.zeros_like(x, "f4"), 1e300),
     "overflow": lambda x: np.outer(x * 1e200, x * 1e200),
     "too short": lambda x: np.concatenate([x, np.ones((2, 2))]),
 }
