@@ -130,14 +130,14 @@ def _binary(name: str, operation: Callable[[Any, Any], Any], ufunc: np.ufunc, re
         known = watch.latest
         if known[0] is not state:
             known = watch.look(state)
-        _exchange(known[1])
         try:
+            _exchange(known[1])
             result = operation(theirs, mine) if reflected else operation(mine, theirs)
+            _exchange(state)
         except BaseException:
             _exchange(state)
             watch.met.clear()
             raise
-        _exchange(state)
         if watch.met:
             watch.tell(_name(ufunc, mine, theirs, reflected))
         if type(result) is _ndarray:
@@ -179,14 +179,14 @@ def _in_place(name: str, operation: Callable[[Any, Any], Any], ufunc: np.ufunc) 
         known = watch.latest
         if known[0] is not state:
             known = watch.look(state)
-        _exchange(known[1])
         try:
+            _exchange(known[1])
             operation(mine, theirs if prepared is None else prepared(theirs))
+            _exchange(state)
         except BaseException:
             _exchange(state)
             watch.met.clear()
             raise
-        _exchange(state)
         if watch.met:
             watch.tell(_name(ufunc, mine, theirs, in_place=True))
         return self

@@ -12,8 +12,9 @@ import pytest
 
 import numpy_dist as nd
 from numpy_dist import config, engine
+from numpy_dist.distarray import at_hand
 from numpy_dist.distarray.at_hand import AtHand
-from numpy_dist.engine.data import windows
+from numpy_dist.engine.data import watch, windows
 from numpy_dist.spmd_testing import run_simulated
 
 N = 24
@@ -414,6 +415,30 @@ def test_what_is_not_handed_over_stays_at_hand(large: Any, error: type, monkeypa
     part[0] = 50.0
     np.testing.assert_array_equal(np.sort(other).gather(), sorted([1.0, 50.0, *range(3, N + 1)]))
     np.testing.assert_array_equal(part.gather(), [50.0, 3.0, 4.0])
+
+
+@pytest.mark.parametrize("moment", [0, 1])
+@pytest.mark.parametrize("work", [lambda x: x / 0, lambda x: operator.itruediv(x, 0), np.log])
+def test_an_interrupt_leaves_the_error_state(
+    large: Any, work: Any, moment: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row, state, calls = large[0], np.geterr(), []
+    exchange = watch.exchange
+
+    def interrupted(value: Any) -> None:
+        exchange(value)
+        calls.append(value)
+        if len(calls) == moment + 1:  # as a signal's handler does
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as context, pytest.raises(KeyboardInterrupt):
+        for module in (at_hand, watch):
+            context.setattr(module, "_exchange" if module is at_hand else "exchange", interrupted)
+        work(row)
+    assert len(calls) > moment
+    assert np.geterr() == state and not watch.met
+    with pytest.warns(RuntimeWarning, match="divide by zero encountered in divide"):
+        large[1] / 0
 
 
 def test_divmod_of_an_element_and_a_vector(large: Any) -> None:

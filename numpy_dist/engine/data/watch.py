@@ -97,14 +97,14 @@ def watched(operation: Callable[..., Any], name: str, *args: Any, **kwargs: Any)
     known = latest
     if known[0] is not state:
         known = look(state)
-    exchange(known[1])
     try:
+        exchange(known[1])
         result = operation(*args, **kwargs)
+        exchange(state)
     except BaseException:
         exchange(state)
         met.clear()
         raise
-    exchange(state)
     if met:
         tell(name)
     return result
