@@ -68,6 +68,21 @@ def _operand(other: Any) -> Any:
     return NotImplemented if override is None else _FOREIGN
 
 
+def _operand_in_place(other: Any) -> Any:
+    """What an in-place operator of ndarray makes of the other operand, as `_operand`.
+
+    Only types without ``__array_ufunc__`` decide for themselves. Of an array of a derived class that leaves it as it
+    is, the elements count, since the result is of the class of the output.
+    """
+    value = _operand(other)
+    if value is NotImplemented:
+        override = getattr(type(other), "__array_ufunc__", _ABSENT)
+        if override is np.ndarray.__array_ufunc__:
+            return other.view(np.ndarray)
+        return NotImplemented if override is _ABSENT else _FOREIGN
+    return value
+
+
 def _apply(ufunc: np.ufunc, left: Any, right: Any, other: Any) -> Any:
     """`ufunc(left, right)` where at least one operand is ours and `other` is the one that may be anything."""
     value = _operand(other)
@@ -139,7 +154,7 @@ def _in_place(operation: Callable[[Any, Any], Any], ufunc: np.ufunc) -> Callable
         if kind in _PLAIN and self._storage is None:
             operation(self._array, other)
             return self
-        value = _operand(other)
+        value = _operand_in_place(other)
         if value is NotImplemented:
             return NotImplemented
         if value is _FOREIGN:
@@ -319,9 +334,13 @@ class Operators(engine.Handle):
         return self._matmul(other, other, self)
 
     def __imatmul__(self, other: Any) -> Any:
-        value = _operand(other)
+        value = _operand_in_place(other)
         if value is NotImplemented:
             return NotImplemented
+        if value is _FOREIGN:
+            mine: Any = (-2, -1)[-self._array.ndim :]
+            return np.matmul(self, other, out=(self,), axes=[mine, (-2, -1), mine])  # type: ignore[call-overload]
+        other = value
         if self._storage is None and not engine.is_sharded(value):
             array = self._array
             array @= engine.plain(value)
@@ -428,7 +447,7 @@ def _through_dispatch(ufunc: np.ufunc, place: int) -> Callable[..., Any]:
         return lambda self: ufunc(self)
 
     def binary(self: Any, other: Any) -> Any:
-        value = _operand(other)
+        value = _operand_in_place(other) if place == 2 else _operand(other)
         if value is NotImplemented:
             return NotImplemented
         value = other if value is _FOREIGN else value

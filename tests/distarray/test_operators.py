@@ -168,6 +168,34 @@ def test_foreign_types_decide():
     check(lambda a: a + object(), F8, ranks=())
 
 
+def test_in_place_foreign_types_do_not_decide():
+    class Refuses:
+        __array_ufunc__ = None
+
+        def __radd__(self, other):
+            return "not asked"
+
+        __rmatmul__ = __radd__
+
+    class Takes(np.ndarray):
+        def __array_ufunc__(self, ufunc, method, *inputs, out, axes=None):
+            plain = (x.view(np.ndarray) if x is self else x for x in inputs)
+            out[0][...] = getattr(ufunc, method)(*plain) + (100 if axes is None else len(axes))
+            return out[0]
+
+    class Leaves(np.ndarray):
+        __array_priority__ = 1e6
+
+    def apply(f, a, other):
+        kept = a[:]
+        made = f(a, other)
+        return made is a, made, kept
+
+    for f, values in ((operator.iadd, np.arange(7.0)), (operator.imatmul, np.eye(7) * 2)):
+        for other in (Refuses(), values.view(Takes), values.view(Leaves), np.ma.array(values)):
+            check(lambda a, f=f, other=other: apply(f, a, other), F8, ranks=(1, 2))
+
+
 def test_types_mix():
     x = nd.asarray(np.arange(3))
     assert type(np.arange(3) + x) is nd.DistArray
