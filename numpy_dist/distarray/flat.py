@@ -68,6 +68,10 @@ class FlatIterator:
     def _flattened(self) -> Any:
         return self.base.reshape(-1)
 
+    def _rewind(self) -> None:
+        """Begin again, as NumPy's iterators do once their elements are asked for, or set, by other means."""
+        self._index, self._values = 0, None
+
     @property
     def coords(self) -> tuple[int, ...]:
         """Indices of the next element."""
@@ -139,6 +143,8 @@ class FlatIterator:
         return np.broadcast_to(np.zeros((), bool), (self.base.size,))
 
     def __getitem__(self, key: Any) -> Any:
+        if not isinstance(key, bool | np.bool_):
+            self._rewind()
         try:
             found = self._flattened()[self._index_of(key)]
         except IndexError:
@@ -150,6 +156,8 @@ class FlatIterator:
         base = self.base
         if not engine.may_write(base._array):
             raise ValueError("underlying array is read-only")
+        if not isinstance(key, bool | np.bool_):
+            self._rewind()
         key, flattened = self._index_of(key, writes=True), self._flattened()
         is_view = flattened._storage is base._storage and base._array.flags.c_contiguous
         target = flattened if is_view else flattened.copy()

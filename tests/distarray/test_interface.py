@@ -210,6 +210,19 @@ def test_flat():
     check(write, F8)
 
 
+def test_flat_begins_again_when_it_is_indexed():
+    def work(a):
+        it, found = a.flat, []
+        for key in (3, slice(2), ..., [1], (1,), np.arange(a.size) > 4):
+            found += [next(it), next(it), it[key], it.index, next(it)]
+        for key in (3, slice(2), (1,)):
+            found += [next(it), it.__setitem__(key, 50.0), it.index, next(it)]
+        return found
+
+    check(work, F8)
+    check(lambda a: work(a.T), F8)
+
+
 def test_fortran_arrays_are_no_views():
     def body():
         with nd.config(MIN_SHARD_BYTES=0):
