@@ -129,20 +129,25 @@ def permit(name: str, reason: str, nbytes: int, action: str, advice: str = ADVIC
     frame = user_frame(2)
     site = UserLine(frame.f_code.co_filename, frame.f_lineno)
     policy = config.FALLBACK
-    what = f"{name} at {site} gathers {format_bytes(nbytes)} to {action}: {reason}"
+
+    def what() -> str:
+        return f"{name} at {site} gathers {format_bytes(nbytes)} to {action}: {reason}"
+
     if policy == "error":
-        raise FallbackError(f"{what}. numpy_dist.config.FALLBACK is 'error'; {advice}.")
+        raise FallbackError(f"{what()}. numpy_dist.config.FALLBACK is 'error'; {advice}.")
     check_budget(name, nbytes, site)
     account = ledger()
     key = (name, site)
     if policy == "warn" and key not in account.warned:
-        _warn(f"{what}; {advice}.", frame)
+        _warn(f"{what()}; {advice}.", frame)
         account.warned.add(key)
     _book(account.gathered, name, site, reason, nbytes)
 
 
 def _book(account: dict[tuple[str, UserLine], Gathered], name: str, site: UserLine, reason: str, nbytes: int) -> None:
-    entry = account.setdefault((name, site), Gathered(name, site, reason))
+    entry = account.get((name, site))
+    if entry is None:
+        entry = account[name, site] = Gathered(name, site, reason)
     entry.count += 1
     entry.bytes += nbytes
 

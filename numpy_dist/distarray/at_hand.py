@@ -20,6 +20,7 @@ from numpy_dist.distarray import operators
 from numpy_dist.distarray.array import DistArray
 from numpy_dist.distarray.indexing import is_basic
 from numpy_dist.engine.data import watch, windows
+from numpy_dist.engine.data.folds import folded_along, mean_of
 from numpy_dist.engine.data.totals import folded
 from numpy_dist.engine.data.watch import capsule as _capsule
 from numpy_dist.engine.data.watch import exchange as _exchange
@@ -269,8 +270,8 @@ class AtHand(DistArray):
             made = _product("dot", *args)
             if made is not None:
                 return made
-        if func in _FOLDS and not kwargs and len(args) == 1 and type(args[0]) is AtHand:
-            made = _folded(func, args[0])
+        if func in _FOLDS and args and type(args[0]) is AtHand:
+            made = _folded(func, *args, **kwargs) if len(args) <= 2 else None
             if made is not None:
                 return made
         if func in _NEW and not kwargs.keys() - _OPTIONS:
@@ -446,7 +447,7 @@ def _product(name: str, left: Any, right: Any) -> Any:
     return made
 
 
-# -- reductions of vectors -------------------------------------------------------------------------------------------
+# -- reductions ------------------------------------------------------------------------------------------------------
 
 _FOLDS: dict[Any, np.ufunc] = {
     np.sum: np.add,
@@ -458,15 +459,22 @@ _FOLDS: dict[Any, np.ufunc] = {
 }
 
 
-def _folded(function: Any, x: Any) -> Any:
-    """A vector at hand reduced to a scalar, as the summation tree has it (`backends.summation`); None for others."""
+def _folded(function: Any, x: Any, axis: Any = None, *, keepdims: Any = False, **others: Any) -> Any:
+    """An array at hand that is reduced, as the summation tree has it (`backends.summation`); None for other calls."""
     real = x._real
-    if not x._window.readable or real.ndim != 1 or not real.size or real.strides[0] <= 0 or not _is_ours(function):
+    if others or type(keepdims) is not bool or not x._window.readable or not real.size or not _is_ours(function):
         return None
     if function is np.mean and real.dtype.char not in "fd":
         return None
-    made = folded(_FOLDS[function], real)
-    return made if made is None or function is not np.mean else type(made)(made / len(real))
+    if real.ndim == 1 and axis is None and not keepdims:
+        made = folded(_FOLDS[function], real) if real.strides[0] > 0 else None
+    else:
+        made = folded_along(_FOLDS[function], real, axis, keepdims)
+    if made is None:
+        return None
+    if function is np.mean:
+        made = mean_of(made, real.size)
+    return near(made) if type(made) is _ndarray else made
 
 
 def _folding(name: str, function: Any) -> Any:
@@ -474,7 +482,7 @@ def _folding(name: str, function: Any) -> Any:
 
     @functools.wraps(general, updated=())
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        made = None if args or kwargs else _folded(function, self)
+        made = None if len(args) > 1 else _folded(function, self, *args, **kwargs)
         return general(hand_over(self), *args, **kwargs) if made is None else made
 
     return method

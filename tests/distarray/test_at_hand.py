@@ -324,6 +324,60 @@ def test_reductions_have_the_engines_bits(kind: str) -> None:
         assert type(one) is type(other) and np.asarray(one).tobytes() == np.asarray(other).tobytes()
 
 
+ALONG = [
+    ((8, 5, 5, 3, 8), [(1, 2, 3), (1, 2), (0, 1), (3, 4), (0, 4), 0, 2, -1, None]),
+    ((3, 150, 9), [0, 1, 2, (0, 1), (1, 2)]),
+    ((2, 5000), [0, 1, None]),
+    ((300, 1, 7), [0, 1, (0, 2)]),
+    ((4096, 2), [0, 1]),
+    ((6, 2048), [1]),
+    ((1, 64, 3), [1, (0, 1)]),
+]
+
+
+@pytest.mark.parametrize("kind", ["d", "f", "l", "B", "?"])
+def test_reductions_along_axes_have_the_engines_bits(kind: str) -> None:
+    """Also where NaN, infinities and zeros of both signs meet, of arrays that lie in any way."""
+    functions = [np.sum, np.max, np.min, np.any, np.all, np.mean]
+
+    def run() -> list[Any]:
+        found = []
+        for limit in (1 << 18, 0):
+            made: list[Any] = []
+            with config(MIN_SHARD_BYTES=0, AT_ONCE=limit):
+                for shape, axes in ALONG:
+                    n = int(np.prod(shape))
+                    rng = np.random.default_rng(n)
+                    values = rng.uniform(-9, 9, n) * 10.0 ** rng.integers(-6, 6, n)
+                    values[::3] = np.where(rng.random(n) < 0.5, 0.0, -0.0)[::3]
+                    values[rng.integers(0, n, 3)] = np.nan, np.inf, -np.nan
+                    x = nd.asarray(np.concatenate([values, values]).astype(kind).reshape((2, *shape)))
+                    for part in (x[0], x[0, ..., ::-1], x[1].T, x[:, 0], x[0][:, None], x[1] * 3):
+                        for axis in axes:
+                            for function in functions:
+                                made += [function(part, axis=axis), function(part, axis, keepdims=True)]
+                                made.append(getattr(part, function.__name__)(axis=axis))
+                found.append([(engine.is_handle(y) or type(y), plain(y)) for y in made])
+        return found
+
+    def plain(y: Any) -> np.ndarray:
+        return y.gather() if engine.is_handle(y) else np.asarray(y)
+
+    with np.errstate(all="ignore"):
+        [(at_once, recorded)] = run_simulated(1, run)
+    for (kind, mine), (other, theirs) in zip(at_once, recorded, strict=True):
+        assert kind is other
+        assert (mine.shape, mine.dtype, mine.strides) == (theirs.shape, theirs.dtype, theirs.strides)
+        assert mine.tobytes() == theirs.tobytes()
+
+
+def test_reductions_along_axes_record_nothing(large: Any) -> None:
+    recorded = engine.runtime().program.recorded
+    for k in range(1, 20):
+        assert type(large[k : k + 2].sum(axis=1)) is type(np.max(large[:, k : k + 2], axis=0)) is AtHand
+    assert engine.runtime().program.recorded == recorded
+
+
 def test_a_reduction_records_nothing_and_warns_at_its_line(large: Any) -> None:
     recorded = engine.runtime().program.recorded
     for k in range(1, 20):
