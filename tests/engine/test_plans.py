@@ -55,3 +55,38 @@ def test_broadcast_operands_have_plans(ranks: int, monkeypatch: pytest.MonkeyPat
     run_simulated(ranks, work, 0)
     monkeypatch.setattr(record, "_record", planned)
     run_simulated(ranks, work, 1)
+
+
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_ndarrays_beside_sharded_arrays_and_copies_have_plans(ranks: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    def work(seed: int) -> None:
+        rng = np.random.default_rng(seed)
+        u, values = rng.standard_normal((2, 9, 5))
+        x = numpy_dist.asarray(u, split=0)
+        made = [x - values, values[::-1].copy() * x[::-1], x[:, 1:] / values[:, :4].copy(), x.copy(), x.astype("f4")]
+        want = [u - values, values[::-1] * u[::-1], u[:, 1:] / values[:, :4], u.copy(), u.astype("f4")]
+        values[...] = 0  # what was recorded has the values from before
+        x += values + 1.0
+        u += 1.0
+        for got, expected in zip([*made, x], [*want, u], strict=True):
+            found = got.gather()
+            np.testing.assert_array_equal(found, expected)
+            assert (found.dtype, got.strides) == (expected.dtype, expected.strides)
+        with pytest.raises(ValueError, match="could not be broadcast together"):
+            x - np.ones((8, 5))
+
+    def planned(rt: Any, op: Any, inputs: Any, *rest: Any) -> Any:
+        assert inputs[1].shape == (8, 5), "a statement was planned anew"
+        return original(rt, op, inputs, *rest)
+
+    original = record._record
+    run_simulated(ranks, work, 0)
+    monkeypatch.setattr(record, "_record", planned)
+    run_simulated(ranks, work, 1)
+
+
+def test_copies_that_lose_the_imaginary_part_warn_each_time() -> None:
+    x = numpy_dist.asarray(np.full(20, 1 + 2j), split=0)
+    for _ in range(3):
+        with pytest.warns(np.exceptions.ComplexWarning):
+            assert (x.astype(float).gather() == 1).all()

@@ -11,7 +11,7 @@ from numpy_dist.engine.data.gather import gather
 from numpy_dist.engine.data.ingest import from_global, make_storage, shardable
 from numpy_dist.engine.memory.budget import check_shares
 from numpy_dist.engine.memory.handle import Handle, is_sharded, metadata, plain, ref_of, replicated
-from numpy_dist.engine.recording.plans import replay
+from numpy_dist.engine.recording.plans import remember, replay
 from numpy_dist.engine.recording.record import (
     can_raise,
     choose,
@@ -153,7 +153,12 @@ def copy(x: Any, dtype: Any = None, order: Any = "K", layout: Layout | None = No
     if not is_sharded(x):
         array = np.array(plain(x), dtype=dtype, order=order, copy=True)
         return wrap(array) if layout is None else from_global(array, layout)
-    kind = x._array.dtype if dtype is None else np.dtype(dtype)
+    array = x._array
+    kind = array.dtype if dtype is None else np.dtype(dtype)
+    in_order = layout is None and array.ndim and array.flags.c_contiguous and order in ("K", "C", "A")
+    in_order = in_order and not is_real_part(array.dtype, kind)
+    if in_order and (made := replay(COPY, (x,), None, kind, 3)) is not None:
+        return made
     if not shardable(kind):
         if _before_replicating is not None:
             _before_replicating(x, kind)
@@ -170,7 +175,11 @@ def copy(x: Any, dtype: Any = None, order: Any = "K", layout: Layout | None = No
     target = make_storage(shape, kind, layout, axes)
     read = read_of(rt, x, shape, layout)
     now = can_raise(COPY, (x._array.dtype,), (kind,))
-    rt.program.append(Elementwise(COPY, (read,), (ref_of(target),), (True,), None, NO_OPTIONS, layout), now)
+    statement = Elementwise(COPY, (read,), (ref_of(target),), (True,), None, NO_OPTIONS, layout)
+    if in_order and read is ref_of(x):
+        target._storage.movable = True  # as what is computed, and as replayed
+        remember(statement, (x,), target, kind, now, ())
+    rt.program.append(statement, now)
     return target
 
 

@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from numpy_dist.engine.data.gather import agreed, gather, item
-from numpy_dist.engine.data.ingest import broadcast, from_global, make_storage, operand
+from numpy_dist.engine.data.ingest import broadcast, from_global, make_storage, operand, shardable
 from numpy_dist.engine.events.floating import event, told_as
 from numpy_dist.engine.events.sites import user_site
 from numpy_dist.engine.memory.handle import Handle, is_sharded, metadata, plain, ref_of, replicated
@@ -26,6 +26,7 @@ from numpy_dist.layout.layout import Layout, Pinned
 from numpy_dist.settings import config
 
 _SCALARS = (int, float, complex, bool, np.generic)
+_ndarray = np.ndarray
 
 
 def numpy_error(function: Callable, args: Sequence[Any], kwargs: dict[str, Any] | None = None) -> NoReturn:
@@ -102,15 +103,12 @@ def elementwise(
     inputs = tuple(inputs)
     usual = where is True and dtype is None and signature is None and casting == "same_kind" and order == "K"
     if usual and op.nout == 1 and len(outs) == 1:
-        (out,) = outs
-        if out is None:
-            made = replay(op, inputs, None, result_dtype)
-            if made is not None:
-                return made
-        elif is_sharded(out):
-            target = target_of(out)
-            if target is not None and replay(op, inputs, target, result_dtype) is not None:
-                return out
+        made = _replayed(op, inputs, outs[0], result_dtype)
+        if made is None and _ndarray in map(type, inputs):
+            inputs = _brought(inputs, outs)
+            made = _replayed(op, inputs, outs[0], result_dtype)
+        if made is not None:
+            return made
     where = mask_of(where)
     if len(outs) < op.nout:
         outs = (*outs, *(None,) * (op.nout - len(outs)))
@@ -126,6 +124,33 @@ def elementwise(
     if any(o is not None and not is_sharded(o) for o in outs):
         return _into_local(op, inputs, outs, where, dtype, casting, order, signature, result_dtype)
     return _record(runtime(), op, inputs, outs, where, options, order, result_dtype, usual)
+
+
+def _replayed(op: Op, inputs: tuple, out: Any, result_dtype: np.dtype | None) -> Any:
+    """The result of a statement that is planned already; None if there is no plan, and nothing was recorded."""
+    if out is None:
+        return replay(op, inputs, None, result_dtype, 3)
+    target = target_of(out) if is_sharded(out) else None
+    return out if target is not None and replay(op, inputs, target, result_dtype, 3) is not None else None
+
+
+def _brought(inputs: tuple, outs: tuple) -> tuple:
+    """The operands, with arrays cut as the largest sharded one is for ndarrays of its shape: plans know such operands.
+
+    Each rank copies its part, as `operand` does for others.
+    """
+    own = [x for x in inputs if is_sharded(x)]
+    lead = max(own, key=lambda x: x._array.size, default=None)
+    if lead is None or not all(o is None or is_sharded(o) for o in outs):
+        return inputs
+    shape = lead._array.shape
+    found = list(inputs)
+    for position, x in enumerate(inputs):
+        if type(x) is _ndarray and x.shape == shape and shape and x.flags.c_contiguous and shardable(x.dtype):
+            layout, space = choose(runtime(), own, outs, True, shape, x.itemsize)
+            if space is layout:
+                found[position] = from_global(x, layout)
+    return tuple(found)
 
 
 def wrap(result: Any) -> Any:
