@@ -134,6 +134,9 @@ def _in_order(view: Any, mask: Any, depth: int) -> tuple[Any, Any, Layout]:
 @registry.internal("boolean_getitem")
 def boolean_getitem(x: Any, key: Any) -> Any:
     """``x[key]`` for a key with one boolean mask; a copy, cut where the ranks' selections meet (collective)."""
+    mask = key[0] if type(key) is tuple and len(key) == 1 else key
+    if engine.is_handle(mask) and mask.dtype == np.bool_ and (found := engine.masked(x, mask)) is not None:
+        return found
     selection = _Selection(x, key)
     if not engine.is_sharded(x) and not engine.is_sharded(selection.mask):
         chosen = engine.wrap(engine.plain(selection.view)[engine.plain(selection.mask)])

@@ -20,6 +20,7 @@ from numpy_dist.engine.data.gather import (
     writing,
 )
 from numpy_dist.engine.data.ingest import default_shard, from_global, from_local, from_reader, from_root, shardable
+from numpy_dist.engine.data.masked import masked
 from numpy_dist.engine.data.scratch import Scratch
 from numpy_dist.engine.data.streaming import Read, parts_in_order, stream
 from numpy_dist.engine.events.filters import lazily_recorded
@@ -90,6 +91,7 @@ __all__ = [
     "is_handle",
     "is_real_part",
     "is_sharded",
+    "masked",
     "item",
     "layout_of",
     "lazily_recorded",

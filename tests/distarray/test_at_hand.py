@@ -378,6 +378,43 @@ def test_reductions_along_axes_record_nothing(large: Any) -> None:
     assert engine.runtime().program.recorded == recorded
 
 
+@pytest.mark.parametrize("kind", ["d", "i", "?", "e", "D"])
+def test_what_a_mask_selects(kind: str) -> None:
+    """Little of it is at hand; the rest has its own memory, and all of it the engine's values."""
+    rng = np.random.default_rng(3)
+    values = rng.uniform(-9, 9, (60, 40)).astype(kind)
+    masks = [rng.random((60, 40)) < share for share in (0, 0.1, 0.6, 1)]
+
+    def run() -> list[Any]:
+        found = []
+        for limit in (4000, 0):
+            made = []
+            with config(MIN_SHARD_BYTES=0, AT_ONCE=limit):
+                for given in masks:
+                    x, mask = nd.asarray(values), nd.asarray(given)
+                    x[:, 3:7] = 1
+                    parts = [x[mask], x[(mask,)], x[1:][mask[1:]], x[:, ::2][mask[:, ::2]], x.T[mask.T], x[given]]
+                    parts += [(x * 2)[np.logical_and(mask, x != 1)], np.extract(mask, x)]
+                    x[...] = 0
+                    made += [(y.gather(), y.size and y.sum().item(), y.strides) for y in parts]
+            found.append(made)
+        return found
+
+    [(at_once, recorded)] = run_simulated(1, run)
+    for (one, total, strides), (other, sum_of_other, others) in zip(at_once, recorded, strict=True):
+        np.testing.assert_array_equal(one, other, strict=True)
+        assert (total, strides) == (sum_of_other, others)
+
+
+def test_what_a_mask_selects_is_at_hand_where_it_is_little(large: Any) -> None:
+    mask = large > np.sort(large.gather(), axis=None)[-9]
+    recorded = engine.runtime().program.recorded
+    assert type(large[mask]) is AtHand and large[mask].size == 8 and large[mask].mean() > large[0, 0]
+    assert engine.runtime().program.recorded == recorded
+    with pytest.raises(IndexError, match="boolean index did not match"):
+        large[mask[1:]]
+
+
 def test_a_reduction_records_nothing_and_warns_at_its_line(large: Any) -> None:
     recorded = engine.runtime().program.recorded
     for k in range(1, 20):

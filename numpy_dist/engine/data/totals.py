@@ -49,7 +49,7 @@ def total(rt: Runtime, ufunc: np.ufunc, x: Handle, dtype: Any) -> Any:
         return None
     if not array.size or not array.flags.c_contiguous or (truths and dtype is not None and dtype is not bool):
         return None
-    elements = _elements(rt, x)
+    elements = elements_of(rt, x)
     if elements is None:
         return None
     if counted:
@@ -60,7 +60,7 @@ def total(rt: Runtime, ufunc: np.ufunc, x: Handle, dtype: Any) -> Any:
     return folded(ufunc, elements, dtype)
 
 
-def _elements(rt: Runtime, x: Any) -> np.ndarray | None:
+def elements_of(rt: Runtime, x: Any) -> np.ndarray | None:
     """The elements of a contiguous view in C order, for reading at once; None while they are not what they will be."""
     storage = x._storage
     memory = storage.memory

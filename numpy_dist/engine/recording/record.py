@@ -135,17 +135,18 @@ def _replayed(op: Op, inputs: tuple, out: Any, result_dtype: np.dtype | None) ->
 
 
 def _brought(inputs: tuple, outs: tuple) -> tuple:
-    """The operands, with arrays cut as the largest sharded one is for ndarrays of its shape: plans know such operands.
+    """The operands as plans know them: ndarrays of the shape of the largest sharded one are cut as that is.
 
-    Each rank copies its part, as `operand` does for others.
+    Each rank copies its part, as `operand` does for others. Those without axes are scalars, which NumPy's own scalars
+    have made arrays of.
     """
     own = [x for x in inputs if is_sharded(x)]
     lead = max(own, key=lambda x: x._array.size, default=None)
     if lead is None or not all(o is None or is_sharded(o) for o in outs):
         return inputs
     shape = lead._array.shape
-    found = list(inputs)
-    for position, x in enumerate(inputs):
+    found = [operand_of(x) if type(x) is _ndarray and not x.ndim else x for x in inputs]
+    for position, x in enumerate(found):
         if type(x) is _ndarray and x.shape == shape and shape and x.flags.c_contiguous and shardable(x.dtype):
             layout, space = choose(runtime(), own, outs, True, shape, x.itemsize)
             if space is layout:
