@@ -221,7 +221,7 @@ def _compared(front: Front) -> bytes:
 
 
 def _note(what: bytes) -> None:
-    """Note that random numbers were drawn, and what must be the same on all ranks: these are compared where they meet."""
+    """Note that random numbers were drawn, and what all ranks must do alike: they are compared where they meet."""
     checks = engine.runtime().comm.checks
     if checks is not None:
         checks.draws(f"{zlib.crc32(what):08x}")
