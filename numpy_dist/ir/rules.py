@@ -29,7 +29,6 @@ def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
     return first + np.broadcast_shapes(*(shape[-_MOST_AT_ONCE:] for shape in shapes))
 
 
-@lru_cache(maxsize=4096)
 def loop_dtypes(ufunc: np.ufunc, operands: tuple, casting: str, signature: Any) -> tuple[np.dtype, ...]:
     """Dtypes of a ufunc's loop for operands given as dtypes, Python scalar types or None (an output to be made).
 
@@ -38,6 +37,18 @@ def loop_dtypes(ufunc: np.ufunc, operands: tuple, casting: str, signature: Any) 
     numpy.exceptions.UFuncTypeError
         NumPy's own, where no loop fits.
     """
+    return _loop_dtypes(ufunc, operands, tuple(map(dtype_char, operands)), casting, signature)
+
+
+def dtype_char(kind: Any) -> str | None:
+    """What tells int64 from longlong, in keys: their dtypes are equal, and yet have scalars of different types."""
+    return kind.char if isinstance(kind, np.dtype) else None
+
+
+@lru_cache(maxsize=4096)
+def _loop_dtypes(
+    ufunc: np.ufunc, operands: tuple, chars: tuple[str | None, ...], casting: str, signature: Any
+) -> tuple[np.dtype, ...]:
     options: dict[str, Any] = {} if signature is None else {"signature": signature}
     return ufunc.resolve_dtypes(operands, casting=casting, **options)  # type: ignore[arg-type]
 

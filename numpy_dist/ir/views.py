@@ -127,14 +127,15 @@ _MOST = 8192
 
 def view_of(layout: Layout, itemsize: int, array: np.ndarray) -> View:
     """The view that a meta array is of a storage with this layout and item size."""
-    key = (layout, itemsize, offset_of(array), array.shape, array.strides, array.dtype)
+    metadata = (layout, itemsize, offset_of(array), array.shape, array.strides, array.dtype)
+    key = *metadata, array.dtype.char  # which tells int64 from longlong: equal dtypes of other scalars
     known = _VIEWS.get(key)
     found = None if known is None else known()
     if found is None:
         if len(_LATEST) > _MOST:
             _LATEST.clear()
             forget_parts()
-        found = View(*key, array)
+        found = View(*metadata, array)
         _VIEWS[key] = weak(found, _forgets(key))
         _LATEST.append(found)
     return found

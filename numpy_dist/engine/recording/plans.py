@@ -19,7 +19,9 @@ from numpy_dist.engine.memory import handle as handles
 from numpy_dist.engine.memory.handle import SHUT, Handle, ref_of
 from numpy_dist.engine.memory.storage import Storage, Token
 from numpy_dist.engine.runtime import current, runtime
+from numpy_dist.ir.meta_arrays import is_writeable
 from numpy_dist.ir.ops import Op
+from numpy_dist.ir.rules import dtype_char
 from numpy_dist.ir.statements import NO_OPTIONS, SCALAR_KINDS, Elementwise, Reduction, Ref, scalar_form
 from numpy_dist.settings import config
 
@@ -147,7 +149,9 @@ def target_of(out: Handle) -> Ref | None:
     if ref is None:
         ref = ref_of(out)
     view = ref.view
-    return ref if view.writeable and view.array is out._array else None
+    if view.array is out._array:
+        return ref if view.writeable else None
+    return ref if is_writeable(out._array) else None  # the view was another array's first
 
 
 def _result(plan: StatementPlan | ReductionPlan, pool: Any, cls: type[Handle]) -> Any:
@@ -270,7 +274,7 @@ def reduction_key(ufunc: np.ufunc, x: Handle, axis: Any, dtype: Any, keepdims: b
         return None  # 1.0 == 1, but is no axis
     if not (dtype is None or isinstance(dtype, np.dtype | type | str)):
         return None  # fields, which cannot be hashed: NumPy refuses them
-    return ufunc, ref_of(x).view, axis, dtype, keepdims, config.MIN_SHARD_BYTES
+    return ufunc, ref_of(x).view, axis, dtype, dtype_char(dtype), keepdims, config.MIN_SHARD_BYTES
 
 
 def remember_reduction(key: tuple, statement: Reduction, result: Any) -> None:

@@ -34,7 +34,7 @@ from numpy_dist.engine.runtime import Runtime, runtime
 from numpy_dist.ir import structure
 from numpy_dist.ir.meta_arrays import Unshardable
 from numpy_dist.ir.ops import COPY, op_of
-from numpy_dist.ir.rules import memory_axes
+from numpy_dist.ir.rules import dtype_char, memory_axes
 from numpy_dist.ir.statements import Reduction
 from numpy_dist.layout.layout import Copies, Cut, Layout
 from numpy_dist.settings import config
@@ -113,7 +113,7 @@ def reduction(
     array = metadata(x) if isinstance(x, Handle) else np.asarray(x)
     axes = _axes(ufunc, x, array.ndim, kwargs)
     wanted, target = None if dtype is None else np.dtype(dtype), None if out is None else metadata(out).dtype
-    kind = _loop_dtype(ufunc, array.dtype, wanted, target)
+    kind = _loop_dtype(ufunc, (array.dtype, wanted, target))
     if not shardable(kind):
         raise Unshardable(kind)
     if is_real_part(array.dtype, kind):
@@ -208,9 +208,17 @@ def _at_once(ufunc: Any, x: Any, axis: Any, dtype: Any, out: Any, keepdims: bool
     return out if out is not None else wrap(result)
 
 
+def _loop_dtype(ufunc: np.ufunc, kinds: tuple[np.dtype, np.dtype | None, np.dtype | None]) -> np.dtype:
+    """Dtype of the result before it is cast to `out`, by NumPy itself on one element (so errors are NumPy's).
+
+    `kinds` are the dtypes of the operand, the argument `dtype`, and `out`.
+    """
+    return _known_loop_dtype(ufunc, kinds, tuple(map(dtype_char, kinds)))
+
+
 @lru_cache(maxsize=1024)
-def _loop_dtype(ufunc: np.ufunc, kind: np.dtype, dtype: np.dtype | None, out: np.dtype | None) -> np.dtype:
-    """Dtype of the result before it is cast to `out`, by NumPy itself on one element (so errors are NumPy's)."""
+def _known_loop_dtype(ufunc: np.ufunc, kinds: tuple, chars: tuple[str | None, ...]) -> np.dtype:
+    kind, dtype, out = kinds
     probe = np.ones(1, kind)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", np.exceptions.ComplexWarning)  # see `warn_of_real_part`
