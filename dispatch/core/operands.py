@@ -81,12 +81,12 @@ def survey(args: Iterable[Any], kwargs: dict[str, Any]) -> int:
     found = NOTHING
     for value in args if not kwargs else (*args, *kwargs.values()):
         if isinstance(value, engine.Handle):
-            if value._storage is not None:
+            if engine.is_at_hand(value) or value._storage is not None:
                 return SHARDED
             found = REPLICATED
         elif type(value) not in PLAIN and type(value) not in _ATOMS:
             for x in find_handles(value):
-                if x._storage is not None:
+                if engine.is_at_hand(x) or x._storage is not None:
                     return SHARDED
                 found = REPLICATED
     return found

@@ -164,7 +164,7 @@ def _as_view(result: Any, args: tuple[Any, ...], kwargs: dict[str, Any], ours: b
     """
     given = args[0]
     for each in result if type(result) in (list, tuple) else (result,):
-        if not isinstance(each, engine.Handle) or each is given or each._storage is None:
+        if not isinstance(each, engine.Handle) or each is given or engine.is_at_hand(each) or each._storage is None:
             continue
         if isinstance(given, engine.Handle) and given._storage is each._storage:
             given._owned(each)

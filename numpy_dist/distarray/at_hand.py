@@ -9,28 +9,35 @@ else, and where the window is shut, it is *handed over*: it becomes a view over 
 from __future__ import annotations
 
 import functools
+import inspect
 import operator
 from collections.abc import Callable, Iterator
+from types import EllipsisType
 from typing import Any
 
 import numpy as np
 
-from numpy_dist.dispatch.core import fallback, registry
+from numpy_dist.dispatch.core import fallback, outcome, registry
+from numpy_dist.dispatch.core.operands import rebuild
 from numpy_dist.distarray import operators
 from numpy_dist.distarray.array import DistArray
-from numpy_dist.distarray.indexing import is_basic
+from numpy_dist.distarray.indexing import BASIC
+from numpy_dist.distarray.same_bits import EVENTS, NEW, VIEWS
 from numpy_dist.engine.data import watch, windows
 from numpy_dist.engine.data.folds import folded_along, mean_of
 from numpy_dist.engine.data.totals import folded
 from numpy_dist.engine.data.watch import capsule as _capsule
 from numpy_dist.engine.data.watch import exchange as _exchange
-from numpy_dist.engine.data.windows import FREE, KINDS, hand_over
+from numpy_dist.engine.data.windows import FREE, KINDS, hand_over, near
 from numpy_dist.engine.memory.handle import Handle
 from numpy_dist.ir.ops import STRIDE_SENSITIVE
 
+_are_basic = BASIC.issuperset
 _new = object.__new__
 _ndarray = np.ndarray
 _NUMBERS = frozenset({int, float, bool, np.float64, np.float32, np.int64, np.int32, np.bool_})
+_PYTHONS = frozenset({int, float})
+_SINGLE = 2.0**128 - 2.0**103  # and more is no finite number of single precision
 _rules = registry.TABLE
 _slot = vars(Handle)
 
@@ -46,13 +53,6 @@ def _handed_over(name: str) -> property:
         slot.__set__(hand_over(self), value)
 
     return property(get, put)
-
-
-def near(array: np.ndarray) -> Any:
-    """The array at hand of a new ndarray, which nobody else sees."""
-    made: Any = _new(AtHand)
-    made._real, made._window = array, FREE
-    return made
 
 
 def elements(x: Any, kind: type) -> Any:
@@ -151,8 +151,20 @@ def _binary(name: str, operation: Callable[[Any, Any], Any], ufunc: np.ufunc, re
     return method
 
 
+def _power(power: Callable[[Any, Any], Any]) -> Any:
+    """``**`` as `pow` calls it, which may give a third argument."""
+
+    def method(self: Any, other: Any, modulo: Any = None) -> Any:
+        return power(self, other) if modulo is None else DistArray.__pow__(hand_over(self), other, modulo)
+
+    method.__name__ = method.__qualname__ = "__pow__"
+    return method
+
+
 def _name(ufunc: np.ufunc, mine: Any, theirs: Any, reflected: bool = False, in_place: bool = False) -> str:
-    """The name of what NumPy's operator computes."""
+    """The name of what NumPy's operator computes, or of the cast of a number that single precision cannot hold."""
+    if type(theirs) in _PYTHONS and mine.dtype.char == "f" and theirs - theirs == 0 and abs(theirs) >= _SINGLE:
+        return "cast"
     if ufunc is np.power and not reflected:
         ufunc = operators.fast_power(mine, theirs, in_place) or ufunc
     return ufunc.__name__
@@ -266,18 +278,13 @@ class AtHand(DistArray):
     def __array_function__(self, func: Callable[..., Any], types: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
         if not registry.loaded:
             registry.load()
-        if func is np.dot and not kwargs and len(args) == 2 and _is_ours(np.dot):
-            made = _product("dot", *args)
+        route = _ROUTES.get(func)
+        if route is not None:
+            made = route(args, kwargs)
             if made is not None:
                 return made
-        if func in _FOLDS and args and type(args[0]) is AtHand:
-            made = _folded(func, *args, **kwargs) if len(args) <= 2 else None
-            if made is not None:
-                return made
-        if func in _NEW and not kwargs.keys() - _OPTIONS:
-            made = _new_results(func, args, kwargs)
-            if made is not None:
-                return made
+        if func in _COMPOSED and "out" not in kwargs:
+            return DistArray.__array_function__(self, func, types, args, kwargs)
         return DistArray.__array_function__(hand_over(self), func, types, args, kwargs)
 
     def __matmul__(self, other: Any) -> Any:
@@ -294,10 +301,12 @@ class AtHand(DistArray):
         return DistArray.dot(hand_over(self), b, out) if made is None else made
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        if method == "__call__" and ufunc in _UFUNCS and ufunc not in _rules and registry.loaded:
+        if method == "__call__" and ufunc not in _rules and registry.loaded:
             made = _computed(ufunc, inputs, kwargs)
             if made is not None:
                 return made
+        if method == "reduce" and len(inputs) == 1 and type(inputs[0]) is AtHand and not kwargs.keys() - _REDUCING:
+            return DistArray.__array_ufunc__(self, ufunc, method, *inputs, **kwargs)  # which asks `engine.reduction`
         if ufunc is np.matmul and method == "__call__" and not kwargs and _is_ours(ufunc):
             made = _product("matmul", *inputs)
             if made is not None:
@@ -306,16 +315,20 @@ class AtHand(DistArray):
 
     def __getitem__(self, key: Any) -> Any:
         window = self._window
-        if not window.readable or not is_basic(key):
+        if not window.readable:
             return DistArray.__getitem__(hand_over(self), key)
-        part = self._real[key]
-        if type(part) is not _ndarray:
-            return part
-        if window is FREE:
-            window = windows.family(self)
-            if window is None:
-                return DistArray.__getitem__(hand_over(self), key)
-        return _view(self, part, window)
+        kind = type(key)
+        if kind in BASIC or (kind is tuple and _are_basic(map(type, key))):
+            part = self._real[key]
+            if type(part) is not _ndarray:
+                return part
+            if window is FREE:
+                window = windows.family(self)
+                if window is None:
+                    return DistArray.__getitem__(hand_over(self), key)
+            return _view(self, part, window)
+        made = _selected(self, key)
+        return DistArray.__getitem__(hand_over(self), key) if made is None else made
 
     def __setitem__(self, key: Any, value: Any) -> None:
         if not assign(self, key, value):
@@ -354,29 +367,63 @@ def _view(x: Any, part: np.ndarray, window: Any) -> Any:
 _keep_owner = _slot["_owner"].__set__
 
 
+def _key_of(key: Any) -> Any:
+    """An index with ndarrays in place of arrays at hand; None where one is not, or it is no index of arrays."""
+    items = key if type(key) is tuple else (key,)
+    given: list[tuple[Any, np.ndarray]] = []
+    try:
+        found = tuple([_real_of(item, given) for item in items])
+    except _NotAtHand:
+        return None
+    if any(array.dtype.char not in _INDICES for _, array in given):
+        return None
+    return found if type(key) is tuple else found[0]
+
+
+_INDICES = frozenset("?bBhHiIlLqQ")
+
+
+def _selected(x: Any, key: Any) -> Any:
+    """``x[key]`` for masks and arrays of integers; None where they are not at hand."""
+    real, found = x._real, _key_of(key)
+    if found is None or real.dtype.char not in KINDS:
+        return None
+    part = real[found]
+    if type(part) is not _ndarray:
+        return part
+    if part.base is real or (part.base is not None and part.base is real.base):
+        return None  # an index that selects a view after all
+    return _new_memory(part) if part.nbytes < windows.limit else None
+
+
 def assign(x: Any, key: Any, value: Any) -> bool:
     """``x[key] = value`` of an array that is seen through a window; False if nothing was done: the engine has to."""
     window = x._window
-    if not window.readable or not is_basic(key):
+    if not (window.writeable or (window.readable and windows.may_be_written(window))):
+        return False
+    kind = type(key)
+    basic = kind in BASIC or (kind is tuple and _are_basic(map(type, key)))
+    if not basic and (type(x) is not AtHand or (key := _key_of(key)) is None or x._real.dtype.char not in KINDS):
         return False
     real, kind = x._real, type(value)
     if kind in _NUMBERS:
-        if not _converts(kind, real.dtype.char):
+        char = real.dtype.char
+        if char != "d" and not _converts(kind, char):
             return False
-        values = value
     else:
-        values = elements(value, kind)
-        if values is None or (values.dtype is not real.dtype and not _casts(values.dtype, real.dtype)):
+        value = value._real if kind is AtHand and value._window.readable else elements(value, kind)
+        if value is None or (value.dtype is not real.dtype and not _casts(value.dtype, real.dtype)):
             return False
-    part = real[key]
-    if type(part) is _ndarray:
-        if part.nbytes >= windows.limit or not (window.writeable or windows.may_be_written(window)):
+    if basic:
+        part = real[key]
+        if type(part) is _ndarray:
+            if part.nbytes >= windows.limit:
+                return False
+            part[...] = value
+            return True
+        if type(value) is _ndarray:
             return False
-        part[...] = values
-        return True
-    if type(values) is _ndarray or not (window.writeable or windows.may_be_written(window)):
-        return False
-    real[key] = values
+    real[key] = value
     return True
 
 
@@ -416,6 +463,19 @@ def _is_ours(function: Callable[..., Any]) -> bool:
 _times = np.matmul
 
 
+def _dot_product(args: tuple, kwargs: dict[str, Any]) -> Any:
+    """`numpy.dot` of arrays at hand; None for others."""
+    if kwargs or len(args) != 2:
+        return None
+    left, right = args
+    if type(left) is AtHand is type(right) and left._window.readable and right._window.readable:
+        a, b = left._real, right._real
+        if a.ndim == 1 == b.ndim and a.dtype is b.dtype and _DOT_TELLS and len(a) == len(b) > 1:
+            if a.strides[0] > 0 < b.strides[0]:  # its bits are those of `matmul`, in half of the time
+                return watch.watched(np.dot, "dot", a, b)
+    return _product("dot", left, right)
+
+
 def _dot(a: np.ndarray, b: np.ndarray) -> Any:
     """`numpy.matmul`, whose errors are those of ``dot``."""
     try:
@@ -449,6 +509,7 @@ def _product(name: str, left: Any, right: Any) -> Any:
 
 # -- reductions ------------------------------------------------------------------------------------------------------
 
+_REDUCING = frozenset({"axis", "dtype", "keepdims"})
 _FOLDS: dict[Any, np.ufunc] = {
     np.sum: np.add,
     np.mean: np.add,
@@ -490,51 +551,174 @@ def _folding(name: str, function: Any) -> Any:
 
 # -- functions -------------------------------------------------------------------------------------------------------
 
-_NEW: dict[Any, str] = {
-    **dict.fromkeys((np.argmax, np.argmin, np.array_equal, np.column_stack, np.concatenate, np.copy), "cast"),
-    **dict.fromkeys((np.count_nonzero, np.dstack, np.empty_like, np.flatnonzero, np.full_like, np.hstack), "cast"),
-    **dict.fromkeys((np.nonzero, np.ones_like, np.roll, np.searchsorted, np.stack, np.take, np.tril), "cast"),
-    **dict.fromkeys((np.triu, np.vstack, np.where, np.zeros_like), "cast"),
-    np.diff: "subtract",
-    np.outer: "multiply",
-}
-"""Functions whose results are new arrays, or numbers, with the same bits whoever computes them.
-
-For each of them what may meet floating-point events: a cast, or a ufunc.
-"""
-_BEFORE_OUT = {np.argmax: 2, np.argmin: 2, np.concatenate: 2, np.outer: 2, np.stack: 2, np.take: 3}
-"""How many positional arguments come before `out`."""
-_OPTIONS = frozenset({"axis", "k", "n", "shift", "side"})
+_PASSED = frozenset(
+    {*_NUMBERS, type(None), str, slice, type, bytes, EllipsisType, np.dtype, *map(type, map(np.dtype, KINDS))}
+)
+"""Types of arguments, besides arrays, that functions get as they are."""
+_SILENT = frozenset(VIEWS)  # which compute nothing
+_WRITTEN = ("out", "overwrite_input")
+"""Parameters by which a function writes to its arguments: the engine's."""
+_MOST_GROWN = 16
+"""How many times larger than an argument a result of `outer` is at the most, to be NumPy's."""
 
 
-def _real_of(x: Any) -> Any:
-    """An argument with ndarrays in place of arrays at hand; `NotImplemented` for anything that is not at hand."""
+def _position_of_written(function: Callable[..., Any]) -> int:
+    """How many positional arguments a function has before the first that lets it write to its arguments."""
+    if function is np.nan_to_num:
+        return 1  # `copy`
+    try:
+        names = list(inspect.signature(function).parameters)
+    except ValueError:  # some are not Python's, in some versions
+        return {np.concatenate: 2}.get(function, 1 << 30)
+    return min([names.index(name) for name in _WRITTEN if name in names], default=1 << 30)
+
+
+class _NotAtHand(Exception):
+    """An argument that is not at hand: the engine's."""
+
+
+def _real_of(x: Any, given: list[tuple[Any, np.ndarray]]) -> Any:
+    """An argument with ndarrays in place of arrays, which are listed in `given`; raises `_NotAtHand` for others."""
     kind = type(x)
+    if kind in _PASSED:
+        return x
     if kind is AtHand or kind is DistArray or kind is _ndarray:
         found = elements(x, kind)
-        return NotImplemented if found is None or found.nbytes >= windows.limit else found
+        if found is None or found.nbytes >= windows.limit:
+            raise _NotAtHand
+        given.append((x, found))
+        return found
     if kind is list or kind is tuple:
-        items = [_real_of(item) for item in x]
-        return NotImplemented if any(item is NotImplemented for item in items) else kind(items)
-    return x if x is None or kind is str or kind in _NUMBERS else NotImplemented
+        return kind([_real_of(item, given) for item in x])
+    raise _NotAtHand
 
 
-def _new_results(function: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
-    """What NumPy's function makes of elements that are at hand; None where they are not, or it is much."""
-    if not _is_ours(function) or len(args) > _BEFORE_OUT.get(function, len(args)):
+def _by_numpy(
+    function: Callable[..., Any], args: tuple, kwargs: dict[str, Any], call: Callable[..., Any] | None = None
+) -> Any:
+    """What NumPy's function makes of elements that are at hand; None where they are not, or it is much.
+
+    `call` is what is called in place of the function: a method that does the same.
+    """
+    given: list[tuple[Any, np.ndarray]] = []
+    if len(args) > _BEFORE_WRITTEN[function]:
         return None
-    values, options = _real_of(args), {name: _real_of(x) for name, x in kwargs.items()}
-    if values is NotImplemented or any(x is NotImplemented for x in options.values()):
+    try:
+        values = [x if type(x) in _PASSED else _real_of(x, given) for x in args]
+        if kwargs:
+            if any(kwargs.get(name) is not None for name in _WRITTEN) or (function is np.nan_to_num):
+                return None
+            kwargs = {name: _real_of(x, given) for name, x in kwargs.items()}
+    except _NotAtHand:
         return None
-    if function is np.outer and np.size(values[0]) * np.size(values[1]) * 16 >= windows.limit:
+    if function is np.outer and np.size(values[0]) * np.size(values[1]) * _MOST_GROWN >= windows.limit:
         return None
-    made = watch.watched(function, _NEW[function], *values, **options)
-    if type(made) is tuple:
-        return tuple(map(near, made))
-    if type(made) is not _ndarray:
-        return made
-    # ``np.diff(x, n=0)`` is the array itself.
-    return None if made.nbytes >= windows.limit or any(made is value for value in values) else near(made)
+    name = EVENTS.get(function) if "dtype" not in kwargs else None  # casts are told as such
+    call = function if call is None else call
+    if name is not None:
+        made = watch.watched(call, name, *values, **kwargs)
+    elif function in _SILENT:
+        made = call(*values, **kwargs)
+    else:
+        log: list[Any] = []
+        try:
+            with outcome.Recorded(log):
+                made = call(*values, **kwargs)
+        finally:
+            if log:
+                outcome.warn_again(log)
+    return made if isinstance(made, np.generic) else _as_result(made, given)
+
+
+def _as_result(made: Any, given: list[tuple[Any, np.ndarray]]) -> Any:
+    """NumPy's result with arrays at hand in place of ndarrays; None where there is none for one of them."""
+    kind = type(made)
+    if kind is not _ndarray:
+        if kind is not tuple and kind is not list and not hasattr(kind, "_make"):
+            return made
+        items = [_as_result(item, given) for item in made]
+        return None if any(item is None for item in items) else rebuild(kind, items)
+    if made.nbytes >= windows.limit or made.dtype.char not in KINDS:
+        return None
+    base = made.base
+    for x, real in given:
+        if made is real:
+            return x
+        if base is not None and (base is real or base is real.base):
+            if type(x) is not AtHand or not made.flags.writeable:
+                return None
+            window = x._window
+            if window is FREE:
+                window = windows.family(x)
+            return None if window is None else _view(x, made, window)
+    return _new_memory(made)
+
+
+def _new_memory(made: np.ndarray) -> Any:
+    """The array at hand of a new ndarray, which NumPy may have made as a view of all of another new one."""
+    base = made.base
+    if base is None:
+        return near(made)
+    if type(base) is not _ndarray or base.base is not None or base.nbytes != made.nbytes:
+        return None
+    whole = near(base)
+    window = windows.family(whole)
+    return None if window is None else _view(whole, made, window)
+
+
+def _sorting(args: tuple, kwargs: dict[str, Any]) -> Any:
+    """`argsort`, which takes what is equal in its order, as the engine does."""
+    if len(args) == 1 and not kwargs and type(args[0]) is AtHand and args[0]._real.ndim == 1:
+        kwargs = {"kind": "stable"}
+    return _by_numpy(np.argsort, args, kwargs)
+
+
+def _computed_by(function: Callable[..., Any]) -> Callable[..., Any]:
+    """How a function is called: ``(args, kwargs)``; it gives None where the engine has to."""
+    if function is np.dot:
+        return _dot_product
+    if function is np.argsort:
+        return _sorting
+    if function in _FOLDS:
+        return functools.partial(_reduction, function)
+    return functools.partial(_by_numpy, function)
+
+
+def _reduction(function: Callable[..., Any], args: tuple, kwargs: dict[str, Any]) -> Any:
+    """`sum`, `max` and the like of an array at hand, along an axis or all; None for others."""
+    return _folded(function, *args, **kwargs) if 0 < len(args) <= 2 and type(args[0]) is AtHand else None
+
+
+def _method(name: str, function: Callable[..., Any]) -> Any:
+    """A method of ndarray that does what a function does which is computed at once."""
+    general, call = getattr(DistArray, name), getattr(np.ndarray, name)
+    stable = function is np.argsort
+
+    @functools.wraps(general, updated=())
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if function in _ROUTES:
+            if stable:
+                made = _sorting((self, *args), kwargs)
+            else:
+                made = _by_numpy(function, (self, *args), kwargs, call)
+            if made is not None:
+                return made
+        return general(hand_over(self), *args, **kwargs)
+
+    return method
+
+
+def _composed_method(name: str, function: Callable[..., Any]) -> Any:
+    """A method that the house composes of other functions, each of which may be at once."""
+    general = getattr(DistArray, name)
+
+    @functools.wraps(general, updated=())
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if kwargs.keys() - {"axis", "keepdims", "ddof"} or len(args) > 1:
+            return general(hand_over(self), *args, **kwargs)
+        return self.__array_function__(function, (AtHand,), (self, *args), kwargs)
+
+    return method
 
 
 # -- ufuncs ----------------------------------------------------------------------------------------------------------
@@ -550,8 +734,10 @@ _SENSITIVE = frozenset(ufunc for ufunc in _UFUNCS if ufunc.__name__ in STRIDE_SE
 def _computed(ufunc: np.ufunc, inputs: tuple, kwargs: dict[str, Any]) -> Any:
     """A call of a ufunc without options but `out`, on elements that are at hand; None if they are not."""
     target: Any = None
+    if ufunc not in _UFUNCS:
+        return None
     if kwargs:
-        if len(kwargs) > 1 or "out" not in kwargs:
+        if "out" not in kwargs or kwargs.keys() - _OUT or kwargs.get("casting", "unsafe") not in _CASTINGS:
             return None
         (target,) = kwargs["out"]
         if type(target) is not AtHand or ufunc in _SENSITIVE or target._real.dtype.char not in "bBhHiIlLqQfd":
@@ -577,8 +763,12 @@ def _computed(ufunc: np.ufunc, inputs: tuple, kwargs: dict[str, Any]) -> Any:
         return _call(ufunc, ufunc.__name__, *values)
     if ufunc is np.negative:
         return None
-    _call(ufunc, ufunc.__name__, *values, out=target._real)
+    _call(ufunc, ufunc.__name__, *values, **{**kwargs, "out": target._real})
     return target
+
+
+_OUT = frozenset({"out", "casting"})
+_CASTINGS = frozenset({"unsafe", "same_kind"})
 
 
 # -- operators -------------------------------------------------------------------------------------------------------
@@ -598,6 +788,8 @@ def _define() -> None:
             if ufunc.nin == 1:
                 operation: Any = getattr(operator, name) if name != "__abs__" else operator.abs
                 _FAST[name] = _unary(name, operation, ufunc)
+            elif name == "__pow__":
+                _FAST[name] = _power(_binary(name, operator.pow, ufunc))
             elif name == names[0]:
                 _FAST[name] = _binary(name, divmod if ufunc is np.divmod else getattr(operator, name), ufunc)
             elif base.startswith("r") and name in plain:
@@ -610,7 +802,28 @@ def _define() -> None:
     for function in _FOLDS:
         name = function.__name__
         setattr(AtHand, name, _folding(name, function))
+    for name, function in _METHODS.items():
+        setattr(AtHand, name, _method(name, function))
+    for name in ("std", "var"):
+        setattr(AtHand, name, _composed_method(name, getattr(np, name)))
 
+
+_METHODS: dict[str, Any] = {
+    "astype": np.astype,
+    "flatten": np.ravel,
+    **{name: getattr(np, name) for name in ("argmax", "argmin", "argsort", "clip", "cumprod", "cumsum")},
+    **{name: getattr(np, name) for name in ("nonzero", "ravel", "reshape", "round", "searchsorted", "squeeze")},
+    **{name: getattr(np, name) for name in ("swapaxes", "take", "transpose")},
+}
+"""Methods of ndarray, and the functions whose rules they follow."""
+_HOUSE: dict[Any, Callable[..., Any]] = {
+    function: _computed_by(function) for function in (np.dot, *_FOLDS, *VIEWS, *NEW)
+}
+_BEFORE_WRITTEN = {function: _position_of_written(function) for function in _HOUSE}
+_ROUTES: dict[Any, Callable[..., Any]] = {}
+"""What is computed at once, while nobody else has rules for it."""
+_COMPOSED: set[Any] = set()
+"""Functions that are made of others, each of which may be at once."""
 
 _define()
 
@@ -628,5 +841,29 @@ def _to_engine(name: str) -> Callable[..., Any]:
     return lambda self, *args: _left_to_engine(name)(hand_over(self), *args)
 
 
+def _find_routes() -> None:
+    """Sort the functions by who computes them, once all rules of the house are known."""
+    for function in list(_rules):
+        _route_function(function)
+
+
+def _route_function(key: Any) -> None:
+    """Let a function be computed at once, unless somebody else has rules for it."""
+    record = _rules.get(key)
+    ours = record is not None and record.rules[0].house
+    if ours and key in _HOUSE:
+        _ROUTES[key] = _HOUSE[key]
+    else:
+        _ROUTES.pop(key, None)
+    if ours and record is not None and record.kind == "composed" and not isinstance(key, tuple):
+        _COMPOSED.add(key)
+    else:
+        _COMPOSED.discard(key)
+
+
+registry.LOADED.append(_find_routes)
+if registry.loaded:
+    _find_routes()
 registry.CHANGED.append(_route)
-windows.register_at_hand(AtHand, assign)
+registry.CHANGED.append(_route_function)
+windows.register_at_hand(AtHand, assign, _computed)

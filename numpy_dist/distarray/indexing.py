@@ -16,10 +16,12 @@ from numpy_dist.distarray.operators import numpy_stand_in, wrap, wrap_of
 from numpy_dist.engine.data import windows
 from numpy_dist.ir import structure
 
-_BASIC = frozenset({int, slice, NoneType, EllipsisType, np.int64, np.int32, np.intp})
-_are_basic = _BASIC.issuperset
+BASIC = frozenset({int, slice, NoneType, EllipsisType, np.int64, np.int32, np.intp})
+"""Types of the items of basic indices."""
+_are_basic = BASIC.issuperset
 _SCALARS = frozenset({int, float, complex, bool, str, bytes, list, tuple, range})
 _ndarray = np.ndarray
+_new = object.__new__
 _BLOCK_BYTES = 1 << 16
 _LOOP = 1000  # elements read one by one, after which a loop is told what it costs
 # Saves look-ups for each index.
@@ -31,7 +33,7 @@ _WHY_GATHERED = "integer-array indexing is not distributed"
 def is_basic(key: Any) -> bool:
     """Whether an index consists of integers, slices, None and ``...``."""
     kind = type(key)
-    return kind in _BASIC or (kind is tuple and _are_basic(map(type, key)))
+    return kind in BASIC or (kind is tuple and _are_basic(map(type, key)))
 
 
 def _is_array(item: Any) -> bool:
@@ -45,7 +47,7 @@ def _is_mask(item: Any) -> bool:
 def _normal(item: Any) -> Any:
     """One item of an index: lists become arrays and whatever counts as an integer becomes one."""
     kind = type(item)
-    if kind in _BASIC:
+    if kind in BASIC:
         return item
     if isinstance(item, slice):
         return item
@@ -73,14 +75,14 @@ def _check_masks(shape: tuple[int, ...], items: tuple) -> None:
 
 
 def _has_mask(items: tuple) -> bool:
-    return any(type(item) not in _BASIC and _is_mask(item) for item in items)
+    return any(type(item) not in BASIC and _is_mask(item) for item in items)
 
 
 def _integers(items: tuple) -> tuple | None:
     """An index in which only 0-d integer arrays are not basic, with integers in their place; None for other indices."""
-    if not all(type(item) in _BASIC or (item.ndim == 0 and item.dtype.kind in "iu") for item in items):
+    if not all(type(item) in BASIC or (item.ndim == 0 and item.dtype.kind in "iu") for item in items):
         return None
-    return tuple(item if type(item) in _BASIC else operator.index(item) for item in items)
+    return tuple(item if type(item) in BASIC else operator.index(item) for item in items)
 
 
 def _rules(what: str, items: tuple) -> tuple[str, ...]:
@@ -143,14 +145,18 @@ class Indexing(engine.Handle):
     __slots__ = ()
 
     def __getitem__(self, key: Any) -> Any:
+        kind = type(key)
         if self._storage is not None:
             window = self._window
-            if window.readable and is_basic(key):
+            if window.readable and (kind in BASIC or (kind is tuple and _are_basic(map(type, key)))):
                 part = self._real[key]
                 if type(part) is not _ndarray:
                     return part
-                if part.nbytes < windows.limit and part.nbytes != self._real.nbytes:
-                    return windows.at_hand(part, window)
+                nbytes = part.nbytes
+                if nbytes < windows.limit and nbytes != self._real.nbytes:
+                    near: Any = _new(windows.class_at_hand)  # as `windows.at_hand` does
+                    near._real, near._window = part, window
+                    return near
             made = _selected(self, key, True)
             if made is not None:
                 if made._array.nbytes < windows.limit and windows.can_open(self):
@@ -158,11 +164,15 @@ class Indexing(engine.Handle):
                 return made
             if windows.limit and not self._window.readable and is_basic(key) and windows.can_open(self):
                 return self[key]
-        kind = type(key)
-        if kind in _BASIC or (kind is tuple and _are_basic(map(type, key))):
+        if kind in BASIC or (kind is tuple and _are_basic(map(type, key))):
             if self._storage is None:
                 part = self._array[key]
-                return _agreed(part) if isinstance(part, np.generic) else wrap_of(self, part)
+                if type(part) is not _ndarray:
+                    return _agreed(part) if isinstance(part, np.generic) else wrap_of(self, part)
+                made = _new(type(self))
+                made._array, made._storage = part, None
+                made._owner = getattr(self, "_owner", self)
+                return made
             return self._owned(self._view(structure.index, key)) if kind is slice else self._basic_view(key)
         if _fields(key):
             return self._view(structure.fields, key)
@@ -185,7 +195,7 @@ class Indexing(engine.Handle):
             elif windows.limit and is_basic(key) and windows.can_open(self) and windows.assign(self, key, value):
                 return
         kind = type(key)
-        if kind in _BASIC or (kind is tuple and _are_basic(map(type, key))):
+        if kind in BASIC or (kind is tuple and _are_basic(map(type, key))):
             if self._storage is None and not _is_sharded(value):
                 self._array[key] = _plain(value)
                 return
@@ -195,7 +205,7 @@ class Indexing(engine.Handle):
         else:
             items = tuple(_normal(item) for item in (key if isinstance(key, tuple) else (key,)))
             self._check_index(items, key)
-            if not all(type(item) in _BASIC or isinstance(item, slice) for item in items):
+            if not all(type(item) in BASIC or isinstance(item, slice) for item in items):
                 self._set_advanced(items, value)
                 return
             target = self._writable_view(items)

@@ -98,22 +98,43 @@ def family(x: Any) -> Window | None:
     return made
 
 
-_at_hand: type[Handle] = Handle
+class_at_hand: type[Handle] = Handle
 assign: Callable[[Any, Any, Any], bool]
 """``x[key] = value`` through the window of `x`; False if nothing was done."""
 
 
-def register_at_hand(kind: type[Handle], assigning: Callable[[Any, Any, Any], bool]) -> None:
-    """Set the class of arrays that are seen through windows, and what assigns to their elements."""
-    global _at_hand, assign
-    _at_hand, assign = kind, assigning
+computed: Callable[[np.ufunc, Any, dict[str, Any]], Any]
+"""A call of a ufunc on elements that are seen through windows; None if they are not, or it is the engine's."""
+
+
+def register_at_hand(kind: type[Handle], assigning: Callable[..., bool], computing: Callable[..., Any]) -> None:
+    """Set the class of arrays that are seen through windows, what assigns to their elements, and what computes."""
+    global class_at_hand, assign, computed
+    class_at_hand, assign, computed = kind, assigning, computing
 
 
 def at_hand(array: np.ndarray, window: Window) -> Any:
     """The handle of elements that are seen through a window."""
-    made: Any = _new(_at_hand)
+    made: Any = _new(class_at_hand)
     made._real, made._window = array, window
     return made
+
+
+def near(array: np.ndarray) -> Any:
+    """The array at hand of a new ndarray, which nobody else sees."""
+    return at_hand(array, FREE)
+
+
+def is_at_hand(x: Any) -> bool:
+    """Whether `x` is an array that is seen through a window; it is not handed over by being asked."""
+    return type(x) is class_at_hand
+
+
+def elements_at_hand(x: Any) -> np.ndarray | None:
+    """The elements of an array at hand of which NumPy's results are the engine's; None for all others."""
+    if type(x) is class_at_hand and x._window.readable and x._real.dtype.char in KINDS:
+        return x._real
+    return None
 
 
 def can_open(x: Handle) -> bool:

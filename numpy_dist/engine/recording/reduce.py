@@ -12,9 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from numpy_dist.engine.data import windows
+from numpy_dist.engine.data.folds import EXACT, folded_along
 from numpy_dist.engine.data.gather import gather, item
 from numpy_dist.engine.data.ingest import from_global, make_storage, shardable
-from numpy_dist.engine.data.totals import total
+from numpy_dist.engine.data.totals import folded, total
 from numpy_dist.engine.events.floating import told_as
 from numpy_dist.engine.memory.handle import Handle, is_sharded, metadata, plain, ref_of
 from numpy_dist.engine.recording.copies import assign, copy, fits
@@ -100,9 +102,13 @@ def reduction(
     """
     keepdims, where = bool(keepdims), mask_of(where)
     out = out[0] if isinstance(out, tuple) else out
+    usual = out is None and where is True and initial is np._NoValue
+    if usual and (elements := windows.elements_at_hand(x)) is not None:
+        made = _of_elements(ufunc, elements, axis, dtype, keepdims)
+        if made is not None:
+            return windows.near(made) if type(made) is np.ndarray else made
     if not (is_sharded(x) or is_sharded(where)):
         return _at_once(ufunc, x, axis, dtype, out, keepdims, initial, where)
-    usual = out is None and where is True and initial is np._NoValue
     if usual and axis is None and not keepdims and (made := total(runtime(), ufunc, x, dtype)) is not None:
         return made
     key = reduction_key(ufunc, x, axis, dtype, keepdims) if usual else None
@@ -191,6 +197,16 @@ def _deliver(made: Any, out: Any) -> None:
         assign(out, made)
     else:
         plain(out)[...] = gather(made)
+
+
+def _of_elements(ufunc: np.ufunc, elements: np.ndarray, axis: Any, dtype: Any, keepdims: bool) -> Any:
+    """The reduction of an array at hand by NumPy; None where the engine has to do it."""
+    same = dtype is None or (elements.dtype.kind == "f" and np.dtype(dtype) == elements.dtype)
+    if ufunc not in EXACT or not elements.size or not same:
+        return None
+    if elements.ndim == 1 and not keepdims and (axis is None or (type(axis) is int and axis in (0, -1))):
+        return folded(ufunc, elements) if elements.strides[0] > 0 else None
+    return folded_along(ufunc, elements, axis, keepdims)
 
 
 def _at_once(ufunc: Any, x: Any, axis: Any, dtype: Any, out: Any, keepdims: bool, initial: Any, where: Any) -> Any:

@@ -1,0 +1,40 @@
+"""Functions of NumPy whose results have the same bits whether NumPy computes them or the engine.
+
+On arrays at hand (`distarray.at_hand`) they are NumPy's at once: nobody can tell from a result what was pending when it
+was computed. Sums and products of floating-point numbers are grouped by the engine's own tree (ADR 11); what is made
+of them is not here. `tests/distarray/test_same_bits.py` compares both ways for all cases of the conformance suite.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+VIEWS: tuple[Any, ...] = (
+    np.array_split, np.atleast_1d, np.atleast_2d, np.atleast_3d, np.dsplit, np.expand_dims, np.flip,
+    np.fliplr, np.flipud, np.hsplit, np.moveaxis, np.ravel, np.reshape, np.rollaxis, np.rot90, np.split, np.squeeze,
+    np.swapaxes, np.transpose, np.vsplit,
+)  # fmt: skip
+"""Functions whose results are views, where they can be."""
+
+NEW: tuple[Any, ...] = (
+    np.allclose, np.append, np.argmax, np.argmin, np.argsort, np.argwhere, np.around, np.array_equal, np.astype,
+    np.choose, np.clip, np.column_stack, np.compress, np.concatenate, np.copy, np.count_nonzero, np.cumprod, np.cumsum,
+    np.delete, np.diag, np.diff, np.digitize, np.dstack, np.ediff1d, np.empty_like, np.extract, np.fix,
+    np.flatnonzero, np.full_like, np.hstack, np.insert, np.interp, np.intersect1d, np.isclose, np.isin, np.isneginf,
+    np.isposinf, np.lexsort, np.median, np.nan_to_num, np.nanargmax, np.nanargmin, np.nonzero, np.ones_like, np.outer,
+    np.ptp, np.roll, np.round, np.searchsorted, np.select, np.setdiff1d, np.setxor1d, np.sort, np.stack, np.take,
+    np.take_along_axis, np.tril, np.triu, np.union1d, np.unique, np.vstack, np.where, np.zeros_like,
+)  # fmt: skip
+"""Functions whose results are new arrays, numbers, or tuples of them."""
+
+EVENTS: dict[Any, str] = {
+    **dict.fromkeys((np.argmax, np.argmin, np.argsort, np.array_equal, np.column_stack, np.concatenate), "cast"),
+    **dict.fromkeys((np.copy, np.count_nonzero, np.dstack, np.empty_like, np.flatnonzero, np.full_like), "cast"),
+    **dict.fromkeys((np.hstack, np.nonzero, np.ones_like, np.roll, np.searchsorted, np.sort, np.stack), "cast"),
+    **dict.fromkeys((np.take, np.tril, np.triu, np.vstack, np.where, np.zeros_like), "cast"),
+    np.diff: "subtract",
+    np.outer: "multiply",
+}
+"""Of those with one operation at the most: its name, by which NumPy tells floating-point events."""

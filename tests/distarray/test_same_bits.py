@@ -1,0 +1,120 @@
+"""What is computed at once has NumPy's results, and the engine's bits (`distarray.same_bits`)."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+
+from numpy_dist import engine
+from numpy_dist.conformance import known_differences
+from numpy_dist.conformance.adapter import Adapter, use
+from numpy_dist.conformance.case import Case
+from numpy_dist.conformance.checking.compare import leaves
+from numpy_dist.conformance.checking.oracle import check
+from numpy_dist.conformance.checking.subject import build, target
+from numpy_dist.conformance.dist_arrays import DistArrays
+from numpy_dist.conformance.suite import cases_by_function, groups
+from numpy_dist.distarray import same_bits
+from numpy_dist.distarray.at_hand import AtHand
+from numpy_dist.engine.data import windows
+from numpy_dist.settings import config
+from tests.distarray.at_hand_arrays import LIMIT, AtHandArrays
+
+pytestmark = pytest.mark.slow
+FUNCTIONS = sorted({*same_bits.VIEWS, *same_bits.NEW}, key=lambda f: f.__name__)
+
+
+@pytest.mark.parametrize("name", groups())
+def test_arrays_at_hand_have_numpys_results(name: str) -> None:
+    adapter = AtHandArrays()
+    with use(adapter):
+        for case in groups()[name]:
+            known = adapter.differences()
+            found = [text for text in check(case) if not known_differences.matching(case, text, known)]
+            assert not found, "\n".join(found)
+
+
+def _bits(case: Case, adapter: Adapter, at_once: int) -> tuple[list[Any], int]:
+    """The type, dtype and bytes of each array or number in a result, or the error; how many arrays are at hand."""
+    with use(adapter), adapter.settings(), config(AT_ONCE=at_once), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        args, kwargs = build(case, "0").ours
+        try:
+            found = list(leaves(target(case)(*args, **kwargs)))
+        except Exception as error:  # which is compared
+            return [type(error).__name__], 0
+        near = sum(type(x) is AtHand for x in found)
+        plain = [x.gather() if engine.is_handle(x) else x for x in found]
+    return [_told(x, p) for x, p in zip(found, plain, strict=True)], near
+
+
+def _told(x: Any, plain: Any) -> tuple[Any, ...]:
+    array = np.asarray(plain)
+    if array.dtype.char in "gG":  # whose bytes beyond the value's are anything
+        return engine.is_handle(x), array.shape, array.dtype, str([(v.real, v.imag) for v in array.ravel()])
+    return engine.is_handle(x), array.shape, array.dtype, array.tobytes()
+
+
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)
+def test_the_bits_are_the_engines(function: Any) -> None:
+    near, arrays = 0, False
+    for case in cases_by_function().get(function, ()):
+        if case.values and not case.materialises:
+            at_once, count = _bits(case, AtHandArrays(recorded=0), LIMIT)
+            recorded, _ = _bits(case, DistArrays(), 0)
+            assert at_once == recorded, str(case)
+            near += count
+            arrays |= any(isinstance(one, tuple) and one[0] for one in recorded)
+    assert near or not arrays, "none is at hand"
+
+
+MADE_OF_MANY = {
+    "cumsum": np.cumsum,
+    "cumprod along rows": lambda x: np.cumprod(x, axis=0),
+    "argsort": np.argsort,
+    "median": np.median,
+    "unique": np.unique,
+    "interp": lambda x: np.interp(x.ravel(), np.linspace(-1e5, 1e5, 50), np.linspace(0, 3, 50)),
+    "sum": np.sum,
+    "sum along columns": lambda x: np.sum(x, axis=0),
+    "sum along rows": lambda x: x.sum(axis=-1, keepdims=True),
+    "max along columns": lambda x: np.max(x, axis=0),
+    "min along rows": lambda x: x.min(axis=-1),
+    "mean along rows": lambda x: np.mean(x, axis=-1),
+    "var along columns": lambda x: np.var(x, axis=0),
+    "std": np.std,
+    "norm": lambda x: np.linalg.norm(x.ravel()),
+    "trapezoid": np.trapezoid,
+    "mask": lambda x: x[np.abs(x) > 0.1],
+    "add.reduce": np.add.reduce,
+    "dot": lambda x: np.dot(x.ravel()[:70], x.ravel()[-70:]) if x.size > 70 else x,
+}
+SHAPES = [(7,), (100,), (2049,), (9000,), (3, 5), (64, 64), (65, 30), (200, 70), (3, 2500), (129, 2), (10, 1)]
+VIEWS = {"whole": lambda x: x, "transposed": lambda x: x.T, "strided": lambda x: x[::2], "reversed": lambda x: x[::-1]}
+
+
+@pytest.mark.parametrize("kind", "dfl?")
+@pytest.mark.parametrize("name", MADE_OF_MANY)
+def test_the_bits_of_larger_arrays_are_the_engines(name: str, kind: str) -> None:
+    """Zeros of both signs and equal values among them, of lengths on both sides of the summation tree's."""
+    rng = np.random.default_rng(len(name))
+    for shape in SHAPES:
+        values = rng.standard_normal(shape) * 10.0 ** rng.integers(-6, 6, shape)
+        values[rng.random(shape) < 0.05], values[rng.random(shape) < 0.02] = 0, -0.0
+        values = values.astype(kind) if kind in "df" else (values % 100).astype(kind)
+        for view in VIEWS:
+            found = []
+            for limit in (LIMIT, 0):
+                with config(MIN_SHARD_BYTES=0, AT_ONCE=limit), warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    x = VIEWS[view](windows.near(values.copy()) if limit else engine.from_global(values))
+                    try:
+                        made = MADE_OF_MANY[name](x)
+                    except (TypeError, ValueError) as error:
+                        found.append(type(error))
+                        continue
+                    found.append(_told(made, made.gather() if engine.is_handle(made) else made))
+            assert found[0] == found[1], (shape, view)
