@@ -274,3 +274,26 @@ def test_a_helper_has_a_call_site_for_each_place_that_calls_it(grid, recorded):
     assert sites[:3] == sites[3:6] == sites[6:]
     assert len(set(sites)) == 3
     assert len({resolve(site) for site in sites}) == 1
+
+
+@pytest.mark.spmd(ranks=(1,))
+def test_an_ndarray_is_updated_in_the_memory_of_the_only_rank() -> None:
+    with numpy_dist.config(MIN_SHARD_BYTES=0, AT_ONCE=1, FALLBACK="silent"):
+        values = np.arange(1.0, 61.0).reshape(6, 10)
+        x = numpy_dist.asarray(values)
+        x *= 2.0  # is pending, and comes first
+        plain = np.ones((6, 10))
+        plain += x
+        recorded = engine.runtime().program.recorded
+        plain -= x[2:3]
+        plain = np.divide(plain, x, out=plain)
+        assert engine.runtime().program.recorded == recorded
+        np.testing.assert_array_equal(plain, (1 + 2 * values - 2 * values[2:3]) / (2 * values))
+        with pytest.raises(ValueError, match="could not be broadcast together"):
+            plain += x[:3]
+        with pytest.raises(TypeError, match="Cannot cast ufunc"):
+            np.add(plain, x, out=np.zeros((6, 10), int))
+        x[...] = 0
+        with pytest.warns(RuntimeWarning, match="divide by zero encountered in divide") as caught:
+            plain /= x
+        assert [warning.filename for warning in caught] == [__file__]

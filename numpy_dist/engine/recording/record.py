@@ -11,6 +11,8 @@ import numpy as np
 from numpy_dist.engine.data import windows
 from numpy_dist.engine.data.gather import agreed, gather, item
 from numpy_dist.engine.data.ingest import broadcast, from_global, make_storage, operand, shardable
+from numpy_dist.engine.data.totals import elements_of
+from numpy_dist.engine.data.watch import watched
 from numpy_dist.engine.events.floating import event, told_as
 from numpy_dist.engine.events.sites import user_site
 from numpy_dist.engine.memory.handle import Handle, is_sharded, metadata, plain, ref_of, replicated
@@ -20,7 +22,7 @@ from numpy_dist.engine.runtime import Runtime, runtime
 from numpy_dist.frames import stack_level
 from numpy_dist.ir import structure
 from numpy_dist.ir.meta_arrays import is_writeable, warns_if_written
-from numpy_dist.ir.ops import COPY, SELECT, Op, op_of
+from numpy_dist.ir.ops import COPY, SELECT, STRIDE_SENSITIVE, Op, op_of
 from numpy_dist.ir.rules import broadcast_shapes, loop_dtypes, order_axes, scalar_kind
 from numpy_dist.ir.statements import NO_OPTIONS, Elementwise, Ref
 from numpy_dist.layout.layout import Layout, Pinned
@@ -28,6 +30,7 @@ from numpy_dist.settings import config
 
 _SCALARS = (int, float, complex, bool, np.generic)
 _ndarray = np.ndarray
+_SAME_EVERYWHERE = windows.KINDS | frozenset("FD")  # contiguous ones of these are computed with the same bits
 
 
 def numpy_error(function: Callable, args: Sequence[Any], kwargs: dict[str, Any] | None = None) -> NoReturn:
@@ -203,6 +206,10 @@ def _into_local(
 ) -> Any:
     """`out` is an ndarray or a replicated handle: compute into shards, then gather into the very object. Collective."""
     rt = runtime()
+    usual = where is True and dtype is None and signature is None and order == "K" and op.nout == 1
+    if usual and rt.size == 1 and op.ufunc is not None and (values := _values_here(rt, op, inputs, outs)) is not None:
+        watched(op.ufunc, op.name, *values, out=plain(outs[0]), casting=casting)
+        return outs[0]
     sharded = tuple(
         o if o is None or is_sharded(o) else from_global(plain(o), rt.default_layout(plain(o).shape)) for o in outs
     )
@@ -213,6 +220,29 @@ def _into_local(
             plain(target)[...] = gather(result)
     final = tuple(r if o is None else o for o, r in zip(outs, results, strict=True))
     return final if op.nout > 1 else final[0]
+
+
+def _values_here(rt: Runtime, op: Op, inputs: Sequence[Any], outs: tuple) -> list[Any] | None:
+    """The values of operands in the memory of the only rank; None where NumPy's result may have other bits there.
+
+    Executes what the operands need.
+    """
+    if not windows.limit or op.name in STRIDE_SENSITIVE or not plain(outs[0]).flags.c_contiguous:
+        return None
+    operands = [operand_of(x) for x in inputs]
+    arrays = [metadata(x) for x in (*operands, outs[0]) if isinstance(x, Handle | _ndarray)]
+    if not all(x.flags.c_contiguous and x.dtype.char in _SAME_EVERYWHERE for x in arrays):
+        return None
+    found = []
+    for x in operands:
+        if isinstance(x, Handle):
+            rt.program.force(x._storage)  # type: ignore[arg-type]
+            values = elements_of(rt, x)
+            if values is None:
+                return None
+            x = values.reshape(x._array.shape)
+        found.append(x)
+    return found
 
 
 def _record(
