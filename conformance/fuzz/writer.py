@@ -16,7 +16,7 @@ from numpy_dist.conformance.arguments import VIEWS
 from numpy_dist.conformance.fuzz.interpreter import as_ndarray, namespace, variables
 from numpy_dist.conformance.fuzz.program import CHECKPOINT
 
-__all__ = ["Writer", "exact", "has_nan", "ordered"]
+__all__ = ["Writer", "distinct", "exact", "has_nan", "ordered"]
 
 DTYPES = {"f8": 8, "i8": 4, "i4": 2, "f4": 3, "?": 2, "c16": 2, "i1": 1, "u1": 1, "f2": 1, "u4": 1, "c8": 1, "u8": 1}
 OTHERS = {"M8[D]": 2, "m8[s]": 2, "U3": 2, "S2": 1, "x:f8,n:i4": 2}
@@ -315,6 +315,11 @@ def ordered(x: Any) -> bool:
     if x.dtype.kind == "c":
         return ordered(x.real) and ordered(x.imag)
     return x.dtype.kind != "f" or not ((x == 0) & np.signbit(x)).any()
+
+
+def distinct(x: Any) -> bool:
+    """Whether no two elements of an array are alike, as NaN are among each other."""
+    return not isinstance(x, np.ndarray) or len(np.unique(x)) == x.size
 
 
 def has_nan(x: Any) -> bool:
