@@ -93,6 +93,8 @@ case(np.add, a(5), a(5), out=a(3, 5))
 case(np.add, a(3, 5), a(3, 5), out=a(5))
 case(np.add, a(5), a(5), out=a(5, dtype="i4"))
 case(np.add, a(5), a(5), out=a(5), where=of([True, False, True, False, True]))
+for _shape in ((5,), (0,), (2, 5)):  # what a complex output has is cast to the loop's real dtype, with a warning
+    case(np.maximum, a(*_shape, dtype="f2"), a(*_shape), out=a(*_shape, dtype="c16"), where=a(*_shape, dtype="?"))
 case(np.sqrt, a(3, 5, values="positive"), out=a(3, 5), where=of([True, False, True, False, True]))
 case(np.sum, a(6, 5, values="whole"), axis=0, out=a(5), where=of([[True], [False]] * 3))
 

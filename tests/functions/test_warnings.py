@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import warnings
 
 import numpy as np
@@ -139,6 +140,27 @@ def test_discarded_imaginary_parts_are_told_once_at_the_users_line(write, value)
     with config(MIN_SHARD_BYTES=0):
         for found in run_simulated(2, on_each_rank):
             assert found == [(np.exceptions.ComplexWarning, __file__)]
+
+
+@pytest.mark.parametrize("ranks", [1, 3])
+@pytest.mark.parametrize("pending", [False, True])
+def test_events_of_a_loop_and_of_the_cast_of_its_results_are_told_once(ranks, pending):
+    values = np.array([1e308, 1, np.inf, 3, 1e308, np.nan, 2]) * (1 + 1j)
+
+    def on_each_rank(make=lambda x: split(x, 0)):
+        x, out = make(values), make(np.zeros(7, "i4"))
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            with engine.lazily_recorded() if pending else contextlib.nullcontext():
+                np.divide(x, 2.5, out=out, casting="unsafe")
+                np.divide(x, 2.5, out=out, casting="unsafe")
+            engine.gather(out) if engine.is_handle(out) else None
+        return sorted(str(w.message) for w in caught if w.category is RuntimeWarning)
+
+    expected = on_each_rank(lambda x: x)
+    assert expected
+    with config(MIN_SHARD_BYTES=0):
+        assert all(found == expected for found in run_simulated(ranks, on_each_rank))
 
 
 def _assigned(x, key):

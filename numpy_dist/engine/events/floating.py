@@ -38,13 +38,17 @@ class State(dict):
         The kinds of events that it does not ignore.
     called : str or None
         The function that events are told of, whatever met them (`told_as`).
+    serial : int or None
+        The serial of that call, if its statements tell their events as one.
     """
 
-    __slots__ = ("called", "eager", "filters", "watched")
+    __slots__ = ("called", "eager", "filters", "serial", "watched")
 
-    def __init__(self, state: Any, filters: Filters, called: str | None = None) -> None:
+    def __init__(
+        self, state: Any, filters: Filters, called: str | None = None, serial: int | None = None
+    ) -> None:
         super().__init__(state)
-        self.called, self.filters = called, filters
+        self.called, self.filters, self.serial = called, filters, serial
         self.watched = frozenset(kind for kind, action in state.items() if action != "ignore")
         self.eager = (filters.prompt and "warn" in state.values()) or not _EAGER.isdisjoint(state.values())
 
@@ -53,7 +57,7 @@ class State(dict):
 # its first item; then the state. A plain tuple, which Python takes apart faster than a named one.
 Seen = tuple[Any, Any, int, Any, State]
 _MOST_STATES = 64
-_CALLED: dict[int, str] = {}
+_CALLED: dict[int, tuple[str, int | None]] = {}
 
 
 def look(filters: Filters) -> Seen:
@@ -69,7 +73,7 @@ def look(filters: Filters) -> Seen:
     if found is None or found[0] is not now:
         if len(known) >= _MOST_STATES:
             known.clear()
-        found = known[id(now)] = (now, State(np.geterr(), filters, _CALLED.get(id(now))))
+        found = known[id(now)] = (now, State(np.geterr(), filters, *_CALLED.get(id(now), ())))
     return now, listed, len(listed), listed[0] if listed else None, found[1]
 
 
@@ -80,17 +84,19 @@ class told_as:
     ----------
     name : str
         The function's name in NumPy's message. Where blocks are nested the outermost says it.
+    serial : int, optional
+        That of the next statement: events of the block's statements are then told as those of this one.
     """
 
-    __slots__ = ("_capsule", "_errstate", "_name")
+    __slots__ = ("_call", "_capsule", "_errstate")
 
-    def __init__(self, name: str) -> None:
-        self._name, self._errstate = _CALLED.get(id(capsule()), name), np.errstate()
+    def __init__(self, name: str, serial: int | None = None) -> None:
+        self._call, self._errstate = _CALLED.get(id(capsule()), (name, serial)), np.errstate()
 
     def __enter__(self) -> None:
         self._errstate.__enter__()
         self._capsule = capsule()  # one of its own, by which the state is known
-        _CALLED[id(self._capsule)] = self._name
+        _CALLED[id(self._capsule)] = self._call
 
     def __exit__(self, *error: Any) -> None:
         del _CALLED[id(self._capsule)]
@@ -99,7 +105,7 @@ class told_as:
 
 def name_told(name: str) -> str:
     """The name by which events are told of now: an operation's own, or that of `told_as`."""
-    return _CALLED.get(id(capsule()), name)
+    return _CALLED.get(id(capsule()), (name,))[0]
 
 
 # (serial, kind, operation's name, action, filename, line, module, number of the filters): sortable, picklable, the same
@@ -113,6 +119,7 @@ def event(serial: int, kind: str, name: str, state: State, site: Any) -> Event |
     if action == "ignore":
         return None
     where = resolve(site)
+    serial = serial if state.serial is None else state.serial
     return serial, kind, state.called or name, action, where.filename, where.line, where.module, state.filters.number
 
 

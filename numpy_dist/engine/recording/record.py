@@ -267,14 +267,18 @@ def _record(
         if isinstance(kind, np.dtype) and kind.kind == "V" and not np.can_cast(kind, needed, "unsafe"):
             assert op.ufunc is not None
             numpy_error(op.ufunc, operands, {"where": where, **options})  # which resolving dtypes does not find
-    if op.ufunc is not None and options.get("casting") == "unsafe":
-        operands = [without_imaginary_part(x, kind) for x, kind in zip(operands, loop, strict=False)]
-        lost = [o is not None and is_real_part(kind, o._array.dtype) for kind, o in zip(dtypes, outs, strict=True)]
+    unsafe = options.get("casting") == "unsafe"
+    if op.ufunc is not None and (unsafe or where is not True):
+        if unsafe:
+            operands = [without_imaginary_part(x, kind) for x, kind in zip(operands, loop, strict=False)]
+        written = [(kind, o._array.dtype) for kind, o in zip(dtypes, outs, strict=True) if o is not None]
+        # With a mask NumPy casts what is in the output, too, as if the loop read it.
+        lost = [is_real_part(*pair) or where is not True and is_real_part(*pair[::-1]) for pair in written]
         if any(lost):
             _shape(op, operands, outs, where, options)  # its errors come first
             for _ in filter(None, lost):
                 warn_of_real_part()
-            with told_as(op.name):
+            with told_as(op.name, rt.program.begin_call()):
                 return _by_way_of_new_arrays(rt, op, operands, outs, where, options, order)
     bounds = bounds_of(op, operands, loop)
     if bounds and not within(bounds, operands):

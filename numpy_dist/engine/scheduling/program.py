@@ -79,6 +79,7 @@ class Program:
         self.unreported = False
         self.alike: set[floating.Event] = set()
         self._pending = PendingStatements()
+        self._call: tuple[int, set[floating.Event]] = (-1, set())  # the last of several statements; what was told of it
         self._shared: list[floating.Event] = []  # of all ranks, to be reported once the program has been executed
         self._bytes = 0
         self._most_bytes = MOST_BYTES * runtime.size
@@ -521,8 +522,16 @@ class Program:
             events, self._shared = self._shared, []
             self.report(events)
 
+    def begin_call(self) -> int:
+        """The serial of a call of which several statements follow, for `told_as`: each of its events is told once."""
+        self._call = self._next, set()
+        return self._next
+
     def report(self, events: Iterable[floating.Event]) -> None:
         """Report events now, under the filters of their statements (see `floating.report`)."""
+        serial, told = self._call
+        events = [event for event in events if event not in told]
+        told.update(event for event in events if event[0] == serial)
         oldest = next(iter(self._numbered.values()))
         floating.report(events, lambda number: self._numbered.get(number, oldest))
 
