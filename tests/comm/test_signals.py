@@ -15,6 +15,7 @@ import numpy_dist
 from numpy_dist import engine
 from numpy_dist.comm import detect
 from numpy_dist.comm.supervision import signals
+from numpy_dist.engine.executing.part import Part
 
 pytestmark = pytest.mark.spmd(ranks=(2, 3))
 
@@ -46,17 +47,17 @@ def handler(comm: Any) -> Iterator[None]:
 
 
 def _sent_in_a_loop(patch: pytest.MonkeyPatch, sends: bool) -> list[int]:
-    """Let loops be interrupted; how many have run."""
-    backend, runs = engine.runtime().backend, []
-    run = type(backend).run
+    """Let loops be interrupted, whether their kernels are there already or not; how many have run."""
+    runs: list[int] = []
+    run = Part.run
 
-    def interrupted(self: Any, loop: Any) -> Any:
+    def interrupted(self: Any, work: Any) -> Any:
         if sends and not runs:
             signal.raise_signal(NUMBER)
         runs.append(1)
-        return run(self, loop)
+        return run(self, work)
 
-    patch.setattr(type(backend), "run", interrupted)
+    patch.setattr(Part, "run", interrupted)
     return runs
 
 

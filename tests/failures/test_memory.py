@@ -146,4 +146,4 @@ def test_what_does_not_fit_is_refused_with_the_numbers_before_anything_is_sent()
     for texts, messages, collectives in run_simulated(4, on_each_rank):
         assert len(texts) == 3 and all("2400" in text and "1000 bytes" in text for text in texts), texts
         assert "redistributing an array of shape (30, 10), float64" in texts[1]
-        assert (messages, collectives) == (0, 0)
+        assert (messages, collectives) == (0, 1), "what the ranks agree on is the budget, once"
