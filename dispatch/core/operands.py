@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from numpy_dist import engine
+from numpy_dist.ir.samples import MOST_SAMPLED, sample_of, text_of
 
 _SCALARS = (np.bool_, np.integer, np.floating, np.complexfloating, np.datetime64, np.timedelta64, np.str_, np.bytes_)
 
@@ -126,8 +127,6 @@ def _find(value: Any, found: dict[int, Any]) -> None:
         _find((value.start, value.stop, value.step), found)
 
 
-_MOST_COMPARED = 1024
-"""Elements of an array, or items of a list, that are compared between ranks: of longer ones some all over it."""
 _MOST_SHOWN = 8
 
 
@@ -178,26 +177,23 @@ def _describe(value: Any, words: list[str]) -> None:
     if isinstance(value, np.ndarray):
         words.append(_array_words(value))
     elif isinstance(value, bool | int | float | complex | np.number | np.bool_ | np.dtype):
-        words.append(repr(value))
+        words.append(text_of([value])[1:-1])
     elif isinstance(value, list | tuple | dict):
         items: Sequence[Any] = list(value.values()) if isinstance(value, dict) else value
-        if len(items) > _MOST_COMPARED:
+        if len(items) > MOST_SAMPLED:
             words.append(f"{len(items)} items")
-            items = items[:: len(items) // _MOST_COMPARED + 1]
+            items = items[:: len(items) // MOST_SAMPLED + 1]
         for item in items:
             _describe(item, words)
     elif isinstance(value, slice):
-        words.append(f"{value.start}:{value.stop}:{value.step}")
+        words.append(f"slice{text_of((value.start, value.stop, value.step))}")
 
 
 def _array_words(array: np.ndarray) -> str:
     kind = f"{array.dtype}[{', '.join(map(str, array.shape))}]"
-    if array.dtype.hasobject or array.dtype.kind == "T":
-        return kind
-    if array.size <= _MOST_SHOWN:
+    if array.size <= _MOST_SHOWN and array.dtype.kind in "biufcSU":
         return f"{kind} {array.tolist()}"
-    some = array if array.size <= _MOST_COMPARED else array.flat[:: array.size // _MOST_COMPARED + 1]
-    return f"{kind} of checksum {zlib.crc32(some.tobytes()):08x}"
+    return f"{kind} of checksum {zlib.crc32(sample_of(array)):08x}"
 
 
 def substitute(value: Any, inside: dict[int, Any]) -> Any:

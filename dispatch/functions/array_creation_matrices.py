@@ -46,7 +46,9 @@ def eye(
     kind = np.eye(0, 0, k, dtype, order, device=device).dtype
     shape = as_shape((N, N if M is None else M))
     axes = axes_in_order(None, order, 2)
-    return from_parts(_block(np.eye, operator.index(k), kind), shape, kind, chosen_layout(shape, split, mesh), axes)
+    offset = operator.index(k)
+    part = _block(np.eye, offset, kind)
+    return from_parts(part, shape, kind, chosen_layout(shape, split, mesh), axes, made_of=(offset,))
 
 
 @implements(np.identity, varies=OURS, replicated=True)
@@ -75,7 +77,8 @@ def tri(
     M = N if M is None else M
     if all(isinstance(n, int | np.integer) for n in (N, M, k)):
         shape = (max(int(N), 0), max(int(M), 0))
-        return from_parts(_block(np.tri, int(k), kind), shape, kind, chosen_layout(shape, split, mesh))
+        offset, layout = int(k), chosen_layout(shape, split, mesh)
+        return from_parts(_block(np.tri, offset, kind), shape, kind, layout, made_of=(offset,))
     rows, columns = numbered_lines(N, M, k)
     shape = (len(rows), len(columns))
 

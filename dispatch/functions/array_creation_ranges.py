@@ -108,7 +108,7 @@ def arange(
         if kind.kind in "iufc" and not is_replicated((length,), kind, layout):
             first = np.empty(2, kind)
             first[0], first[1] = start, start + step
-            return from_parts(_evenly(first), (length,), kind, layout)
+            return from_parts(_evenly(first), (length,), kind, layout, made_of=(start, step))
     values = np.arange(*positional, **named)
     return engine.from_global(values, chosen_layout(values.shape, split, mesh))
 
@@ -169,7 +169,7 @@ def linspace(
             np.floor(values, out=values)
         return values.astype(sample.dtype, copy=False)
 
-    made = from_parts(part, (count,), sample.dtype, layout)
+    made = from_parts(part, (count,), sample.dtype, layout, made_of=(first, last, endpoint))
     return (made, step) if retstep else made
 
 
@@ -331,7 +331,7 @@ class MeshGrid:
                 values[i - low] = axes[i][cut]
             return values
 
-        return from_parts(part, whole, axes[0].dtype)
+        return from_parts(part, whole, axes[0].dtype, made_of=tuple((a.flat[0], a.flat[-1]) for a in axes if a.size))
 
 
 mgrid = MeshGrid()

@@ -88,8 +88,12 @@ def from_parts(
     dtype: Any,
     layout: Layout | None = None,
     axes: Sequence[int] | None = None,
+    made_of: tuple[Any, ...] = (),
 ) -> Any:
-    """An array of which ``part(box)`` makes a box; called once on each rank, for what it holds."""
+    """An array of which ``part(box)`` makes a box; called once on each rank, for what it holds.
+
+    `made_of` are the numbers that it depends on, which must be the same on all ranks.
+    """
     dtype = np.dtype(dtype)
     if is_replicated(shape, dtype, layout):
         whole = part(tuple((0, n) for n in shape))
@@ -105,6 +109,6 @@ def from_parts(
             def reader(box: Box) -> np.ndarray:
                 return part(tuple(box[i] for i in inverse)).transpose(axes)
 
-        return engine.from_reader(reader, shape, dtype, layout)
+        return engine.from_reader(reader, shape, dtype, layout, repr(made_of).encode() if made_of else b"")
 
     return permuted(make, shape, layout, axes)

@@ -89,6 +89,10 @@ class Statement:
             refs.append(self.where)
         return refs
 
+    def scalars(self) -> list[Any]:
+        """The scalars that it was given."""
+        return [x for x in self.inputs if type(x) is not Ref]
+
 
 class Elementwise(Statement):
     """``outputs = op(*inputs)`` over one iteration space; inputs are `Ref` or scalars.
@@ -161,6 +165,9 @@ class Reduction(Statement):
         self.axes, self.dtype, self.initial, self.keepdims = axes, dtype, initial, keepdims
         self.form = form_of(self, (axes, dtype, initial is None, keepdims))
 
+    def scalars(self) -> list[Any]:
+        return [] if self.initial is None else [self.initial]
+
 
 def _kind_of_scalar(kind: Any) -> str:
     """A name of what `scalar_form` returns; the same for types of equal dtypes, as uint64 and ulonglong may be."""
@@ -176,13 +183,14 @@ class ProgramForm:
     ----------
     key : tuple
         Op, class, operands (views, types of scalars), outputs, mask, options, space, and what else the class has.
-    has_scalars : bool
-        Whether an operand is a scalar.
+    has_scalars, has_initial : bool
+        Whether an operand is a scalar, or there is one with which a reduction begins.
     """
 
     def __init__(self, key: tuple) -> None:
         self.key = key
-        self.has_scalars = any(not isinstance(x, View) for x in key[2])
+        self.has_initial = key[1] is Reduction and not key[-1][0][2]
+        self.has_scalars = self.has_initial or any(not isinstance(x, View) for x in key[2])
 
     @cached_property
     def mark(self) -> bytes:

@@ -28,6 +28,10 @@ _SAVED = (
     "without `if rank == 0`). Or gather it first: `values = x.gather()` on every rank, then `if rank == 0: np.save(f, "
     "values)`."
 )
+_OWN = (
+    "Asking for `x.local` executes what is pending, so that every rank must ask: `part = x.local` on every rank, then "
+    "`if rank == 0: print(part)`."
+)
 _PARTS = (
     "The ranks did this with different parts of an array, but every rank must name the same part. A rank's own part is "
     "`x.local`; for a row or column of its own choice a rank takes NumPy's array, which `x.gather()` gives on every "
@@ -54,7 +58,10 @@ _ARRAYS = (
     "The ranks have arrays of different shapes, dtypes or layouts. Every rank must pass the same array to asarray "
     "(`asarray(x, root=0)` takes that of one rank); arrays of which each rank has a part come in by `from_local`."
 )
-_OTHER_ARRAYS = "The ranks did this with different arrays, which they made or chose in another order."
+_OTHER_ARRAYS = (
+    "The ranks did this with different arrays, which they made or chose in another order, or of which each has other "
+    "values."
+)
 _LOOP = (
     "Some ranks went round a loop once more than others. What ends a loop must be the same on every rank: not a clock, "
     "nor anything read from a rank's own part. Let one rank decide: `go_on = x.comm.bcast(go_on)`."
@@ -239,6 +246,9 @@ def advice(histories: Histories, sides: Mapping[int, Operation | None], number: 
     saving = [op.function.removeprefix("numpy.") in _SAVING for op in operations]
     if any(saving) and not (all(saving) and len(operations) == len(sides)):
         return _SAVED
+    own = [op.function == "local" for op in operations]
+    if any(own) and not (all(own) and len(operations) == len(sides)):
+        return _OWN
     if _same_in_another_order(histories, number):
         return _ORDER
     places = {(os.path.basename(op.line), op.function) for op in operations}

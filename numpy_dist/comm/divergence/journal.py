@@ -26,6 +26,7 @@ from typing import Any, NamedTuple
 from numpy_dist.comm.divergence.positions import called_function, line_of
 from numpy_dist.frames import user_call
 from numpy_dist.ir import statements as forms
+from numpy_dist.ir.samples import text_of
 from numpy_dist.ir.statements import ProgramForm, Ref
 from numpy_dist.ir.views import View
 from numpy_dist.layout.marks import MARK_BYTES, mark_of
@@ -34,6 +35,7 @@ __all__ = ["CALL", "DRAW", "Journal", "OperandRecord", "Operation", "packed", "u
 
 CALL = "call"  # the kind of what is done by collectives and messages, all of which may come later
 DRAW = "random numbers"  # the kind of what draws from a generator that must be alike on all ranks
+_PLACES = (1 << 32) - 1
 KEPT = 512  # operations, at least, of which is known what they were
 
 
@@ -157,8 +159,8 @@ class _Batch:
         arrays = (self.origins[slot] for slot in self.slots if type(slot) is int)
         scalars = iter(self.scalars)
         for form in self.forms:
-            yield [next(arrays, 0) if isinstance(x, View) else next(scalars) for x in form.key[2]]
-            for _ in range(len(form.key[3]) + (form.key[4] is not None)):
+            yield [next(arrays, 0) if isinstance(x, View) else next(scalars) for x in _read(form)]
+            for _ in form.key[3]:
                 next(arrays, 0)
 
 
@@ -227,12 +229,18 @@ class Journal:
         """Note what is about to be executed; the statements themselves are not kept, since they hold arrays."""
         batches = self._batches
         operands = [self._operands(s) for s in statements] if self.with_operands else None
-        scalars = [x for s in statements if s.form.has_scalars for x in s.inputs if type(x) is not Ref]
+        scalars = [
+            x
+            for s in statements
+            if s.form.has_scalars
+            for x in (s.inputs if type(s) is forms.Elementwise else (s.initial,))
+            if type(x) is not Ref
+        ]
         batch = _Batch(statements, operands, scalars)
         batches.append(batch)
         self._meet(batch.forms, batch.serial)
         if scalars:
-            self._new_values.append(repr(scalars).encode())
+            self._new_values.append(text_of(scalars).encode())
         self._held += len(statements)
         while self._held - len(batches[0].forms) >= KEPT:
             self._held -= len(batches.popleft().forms)
@@ -343,9 +351,13 @@ class Journal:
         number: str = storage.number
         return number
 
-    def came_in(self, storage: Any) -> None:
-        """Note that no statement makes an array: it came from elsewhere, at the same place of all ranks' programs."""
-        storage.origin = -1 - self.recorded - self.calls
+    def came_in(self, storage: Any, made_of: bytes = b"") -> None:
+        """Note that no statement makes an array: it came from elsewhere, at the same place of all ranks' programs.
+
+        `made_of` is what else must be the same on all ranks.
+        """
+        place = self.recorded + self.calls & _PLACES
+        storage.origin = -1 - place - ((zlib.crc32(made_of) >> 1) * (_PLACES + 1) if made_of else 0)
 
     def _statements(self) -> Iterator[tuple[int, ProgramForm, Any, list, tuple | None]]:
         serial = -1
@@ -357,7 +369,9 @@ class Journal:
         for statement in pending:
             if statement.serial > serial:
                 operands = self._operands(statement) if self.with_operands else None
-                given = [x.storage.origin if type(x) is Ref else x for x in statement.inputs]
+                arrays = iter([ref.storage.origin for ref in statement.reads()])
+                scalars = iter(statement.scalars())
+                given = [next(arrays if isinstance(x, View) else scalars) for x in _read(statement.form)]
                 yield statement.serial, statement.form, statement.site, given, operands
 
 
@@ -407,7 +421,7 @@ def _of_statement(
     named = iter(values or ())
     operands = tuple(OperandRecord(_kind(x), next(named, ""), isinstance(x, View)) for x in reads)
     views = [x for x in (*reads, *outputs) if isinstance(x, View)]
-    words = () if values else tuple(map(_given, inputs, given))
+    words = () if values else tuple(map(_given, _read(form), given))
     details = repr(([(x.offset, x.strides, x.layout) for x in views], options, space, rest, list(named)))
     name = f"{op.name}.reduce" if kind is forms.Reduction else op.name
     written = [] if kind is forms.Reduction else [x for x, made in zip(outputs, rest[0], strict=True) if not made]
@@ -416,12 +430,21 @@ def _of_statement(
     return Operation(number, name, "statement", line, caller, operands, result, details, parts, words)
 
 
+def _read(form: ProgramForm) -> list[Any]:
+    """The views and kinds of scalars that a statement reads: its operands, mask, and what a reduction begins with."""
+    _, _, inputs, _, where, *_ = form.key
+    return [*inputs, *(() if where is None else (where,)), *(("initial",) if form.has_initial else ())]
+
+
 def _given(operand: Any, value: Any) -> str:
-    return _origin(value) if isinstance(operand, View) else repr(value)
+    return _origin(value) if isinstance(operand, View) else text_of([value])[1:-1]
 
 
 def _origin(origin: int) -> str:
-    return f"the array of statement {origin}" if origin > 0 else f"the array that came in at {-origin}"
+    if origin > 0:
+        return f"the array of statement {origin}"
+    checksum, place = divmod(-1 - origin, _PLACES + 1)
+    return f"the array that came in at {place + 1}" + (f", of checksum {checksum:08x}" if checksum else "")
 
 
 def part_of(view: View) -> str:

@@ -13,6 +13,7 @@ from numpy_dist.engine.memory.storage import Storage
 from numpy_dist.engine.runtime import runtime
 from numpy_dist.ir import structure
 from numpy_dist.ir.rules import memory_axes
+from numpy_dist.ir.samples import sample_of
 from numpy_dist.ir.statements import Ref
 from numpy_dist.layout.layout import BoxList, Copies, Cut, Layout
 from numpy_dist.layout.regions import Box
@@ -54,15 +55,17 @@ def make_storage(shape: Sequence[int], dtype: np.dtype, layout: Layout, axes: tu
     return sharded(storage, structure.view(storage.meta_array(), np.ndarray.transpose, inverse))
 
 
-def _came_in(storage: Storage) -> None:
+def _came_in(storage: Storage, made_of: bytes = b"") -> None:
     checks = runtime().comm.checks
     if checks is not None:
-        checks.journal.came_in(storage)
+        checks.journal.came_in(storage, made_of)
 
 
-def _fill(handle: Any, block_of: Callable[[Box], np.ndarray], axes: tuple[int, ...] | None) -> Any:
+def _fill(
+    handle: Any, block_of: Callable[[Box], np.ndarray], axes: tuple[int, ...] | None, made_of: bytes = b""
+) -> Any:
     storage = handle._storage
-    _came_in(storage)
+    _came_in(storage, made_of)
     box = storage.layout.box(runtime().rank)
     if box is not None:
         storage.allocate(box)
@@ -95,14 +98,21 @@ def from_global(array: np.ndarray, layout: Layout | None = None) -> Any:
 
 
 def from_reader(
-    reader: Callable[[Box], np.ndarray], shape: Sequence[int], dtype: Any, layout: Layout | None = None
+    reader: Callable[[Box], np.ndarray],
+    shape: Sequence[int],
+    dtype: Any,
+    layout: Layout | None = None,
+    made_of: bytes = b"",
 ) -> Any:
-    """A handle of data that are read: ``reader(box)`` is called once on each rank, for its box. Not collective."""
+    """A handle of data that are read: ``reader(box)`` is called once on each rank, for its box. Not collective.
+
+    `made_of` is what the reader depends on; other values on other ranks are found where these meet.
+    """
     shape, dtype = tuple(shape), np.dtype(dtype)
     nbytes = dtype.itemsize * int(np.prod(shape, dtype=object))
     if not shardable(dtype) or (layout is None and (not shape or not default_shard(nbytes))):
         return replicated(np.array(reader(tuple((0, n) for n in shape)), dtype))
-    return _fill(make_storage(shape, dtype, layout or runtime().default_layout(shape)), reader, None)
+    return _fill(make_storage(shape, dtype, layout or runtime().default_layout(shape)), reader, None, made_of)
 
 
 def from_local(block: np.ndarray, layout: Layout) -> Any:
@@ -170,7 +180,8 @@ def operand(array: np.ndarray, shape: tuple[int, ...], space: Layout | BoxList) 
         layout = Layout(array.shape, space.mesh, dims)
     else:
         layout = runtime().replicated_layout(array.shape)
-    handle = _fill(make_storage(array.shape, array.dtype, layout), lambda box: _cut_out(array, box), None)
+    sample = b"" if runtime().comm.checks is None else sample_of(array)
+    handle = _fill(make_storage(array.shape, array.dtype, layout), lambda box: _cut_out(array, box), None, sample)
     return broadcast(ref_of(handle), shape)
 
 
