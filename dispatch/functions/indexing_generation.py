@@ -62,14 +62,17 @@ def where(condition: Any, x: Any = NoValue, y: Any = NoValue, /) -> Any:
     if not np.can_cast(condition.dtype, bool, "unsafe"):
         np.where(np.empty(condition.shape, condition.dtype), True, False)  # NumPy's error
     condition = condition if engine.is_handle(condition) else condition.astype(bool)
-    if dtype.kind in "iu" and (type(x) is int or type(y) is int):
-        # Since 2.5 NumPy refuses integers that do not fit.
-        np.where(np.empty(0, bool), *(v if type(v) is int else np.empty(0, dtype) for v in (x, y)))
+    integers = [v for v in (x, y) if type(v) is int]
+    if integers and (dtype.kind in "iu" or not all(_LEAST <= v < -_LEAST for v in integers)):
+        # NumPy's error for integers that do not fit, since 2.5 also for those that int64 holds.
+        with np.errstate(all="ignore"):
+            np.where(np.zeros(1, bool), *(v if type(v) is int else np.zeros(1, dtype) for v in (x, y)))
     found = engine.elementwise(SELECT, [_chosen(condition), *(_chosen(v, dtype) for v in (x, y))], result_dtype=dtype)
     return found if engine.is_handle(found) else engine.wrap(np.asarray(found))  # an array also without axes
 
 
 _WEAK = (int, float, complex)
+_LEAST = -(1 << 63)  # of int64
 _LARGEST = {char: float(np.finfo(char).max) for char in "efF"}
 
 

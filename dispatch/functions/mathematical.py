@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import operator
+import sys
 from typing import Any
 
 import numpy as np
@@ -106,7 +108,7 @@ def round(a: Any, decimals: Any = 0, out: Any = None) -> Any:
         return np.rint(a, out=out)
     # As NumPy's C code: scale, round to integers, scale back; integers in double precision.
     scale, unscale = (np.multiply, np.true_divide) if decimals > 0 else (np.true_divide, np.multiply)
-    factor = 10.0 ** abs(decimals)
+    factor = 10.0 ** abs(decimals) if abs(decimals) <= sys.float_info.max_10_exp else math.inf
     if out is None and a.dtype.kind in "iu":
         work = unscale(np.rint(scale(a, factor)), factor)
         return np.astype(work, a.dtype)

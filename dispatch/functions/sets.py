@@ -170,6 +170,8 @@ def _is_in(
 ) -> Any:
     element = as_handle(element)
     np.isin(np.zeros(1, element.dtype), np.zeros(0, metadata(test_elements).dtype), kind=kind)  # NumPy's errors
+    if engine.is_sharded(element) and metadata(test_elements).dtype.hasobject:
+        decline("comparing with Python objects may raise, for some elements only")
     if kind == "table":
         _check_range(test_elements)
         # Nobody has a table of more than six times its elements (NumPy's own limit), unless sorted ones were inexact.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -65,3 +66,14 @@ def test_of_scalars_the_truth_is_taken(ranks):
     expected = check(np.arange(6.0), np.zeros(6))
     for found in run_simulated(ranks, on_rank):
         assert found == expected
+
+
+@pytest.mark.parametrize("bytes_to_shard", [0, 1 << 20])
+def test_nobody_is_warned_of_masks_without_outputs(bytes_to_shard):
+    """The protocol does not tell a call without `out` from one with None, by which users say that they mean it."""
+    with config(MIN_SHARD_BYTES=bytes_to_shard), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        x = numpy_dist.asarray(np.arange(6.0))
+        for one, two in (({}, {}), ({"out": None}, {"out": (None, None)})):
+            assert np.add(x, 1, where=x > 2, **one).gather()[3:].tolist() == [4.0, 5.0, 6.0]
+            assert [part.gather()[4] for part in np.divmod(x, 3, where=x > 2, **two)] == [1.0, 1.0]

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from numpy_dist.engine.memory import handle as handles
-from numpy_dist.engine.memory.handle import SHUT, Handle, ref_of
+from numpy_dist.engine.memory.handle import SHUT, Handle, metadata, ref_of
 from numpy_dist.engine.memory.storage import Storage, Token
 from numpy_dist.engine.runtime import current, runtime
 from numpy_dist.ir.meta_arrays import is_writeable
@@ -27,6 +27,7 @@ from numpy_dist.settings import config
 
 Bounds = tuple[tuple[int, Any, Any], ...]
 _COMPARISONS = frozenset((np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal))
+_TRUTH = np.dtype(bool)
 _WEAK = frozenset((int, float, complex))
 DOUBLES = frozenset("dDG")  # dtypes that take Python's integers as its floats
 _MOST_DOUBLE = float(np.finfo(float).max)
@@ -43,16 +44,24 @@ def bounds_of(op: Op, operands: Sequence[Any], loop: tuple[np.dtype, ...]) -> Bo
         if type(x) not in _WEAK:
             continue
         kind = loop[position]
-        if kind.kind in "iu":
-            if type(x) is int and op.ufunc not in _COMPARISONS:
+        if kind.kind in "mM":
+            if type(x) is int:
+                found.append((position, -(1 << 63), (1 << 63) - 1))
+        elif kind.kind in "iu":
+            if type(x) is int and not (op.ufunc in _COMPARISONS and _has_integers(operands)):
                 info = np.iinfo(kind)
                 found.append((position, int(info.min), int(info.max)))
         elif kind.char in "efF":
             most = float(np.finfo(kind).max)
             found.append((position, -most, most))
-        elif type(x) is int and kind.char in DOUBLES:
+        elif type(x) is int and (kind.char in DOUBLES or kind.char == "g"):
             found.append((position, -_MOST_DOUBLE, _MOST_DOUBLE))
     return tuple(found)
+
+
+def _has_integers(operands: Sequence[Any]) -> bool:
+    """Whether one of the operands has integers, which NumPy compares with any of Python's; not so truth values."""
+    return any(getattr(metadata(x), "dtype", _TRUTH).kind in "iu" for x in operands)
 
 
 def within(bounds: Bounds, operands: Sequence[Any]) -> bool:

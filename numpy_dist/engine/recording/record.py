@@ -176,7 +176,9 @@ def _at_once(
         if any(o is not None for o in outs):
             options["out"] = tuple(map(plain, outs))
         if where is not True:
-            options["where"] = plain(where)
+            # NumPy warns, since 2.4, where `out` is not given at all. The protocol does not tell this from None, with
+            # which users say that they know what they do.
+            options = {"out": (None,) * op.nout, **options, "where": plain(where)}
         if order != "K":
             options["order"] = order
         result = op.ufunc(*values, **options)
@@ -282,7 +284,7 @@ def _record(
                 return _by_way_of_new_arrays(rt, op, operands, outs, where, options, order)
     bounds = bounds_of(op, operands, loop)
     if bounds and not within(bounds, operands):
-        operands = _cast(op, operands, kinds, loop, bounds)
+        operands = _cast(op, operands, kinds, loop, bounds, options)
     shape = _shape(op, operands, outs, where, options)
     if op.ufunc is not None and not all(map(_has_cast, kinds, loop)):
         kwargs = {"out": outs} if any(o is not None for o in outs) else {}
@@ -343,7 +345,9 @@ def without_imaginary_part(x: Any, kind: np.dtype) -> Any:
     return x._view(structure.attribute, "real") if isinstance(x, Handle) else x.real
 
 
-def _cast(op: Op, operands: list, kinds: tuple, loop: tuple[np.dtype, ...], bounds: Bounds) -> list:
+def _cast(
+    op: Op, operands: list, kinds: tuple, loop: tuple[np.dtype, ...], bounds: Bounds, options: dict[str, Any]
+) -> list:
     """The operands, with infinity for Python's numbers that are too large for floats, of which NumPy warns at once.
 
     Raises
@@ -359,11 +363,14 @@ def _cast(op: Op, operands: list, kinds: tuple, loop: tuple[np.dtype, ...], boun
             continue
         position = bound[0]
         kind = loop[position]
-        if kind.kind in "iu":
+        if kind.kind in "iumM":
             given = zip(operands, kinds, strict=True)
-            numpy_error(op.ufunc, [x if isinstance(x, int) else np.ones((), k) for x, k in given])  # type: ignore[arg-type]
+            numpy_error(op.ufunc, [x if isinstance(x, int) else np.ones((), k) for x, k in given], options)  # type: ignore[arg-type]
         if kind.char in DOUBLES:
             float(operands[position])  # raises NumPy's error, here on every rank
+            continue
+        if kind.char == "g":
+            np.empty(1, kind)[0] = operands[position]  # the same for one with too many digits
             continue
         operands[position] = narrowed(operands[position], kind).item()
     return operands

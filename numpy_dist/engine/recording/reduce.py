@@ -17,6 +17,7 @@ from numpy_dist.engine.data.folds import EXACT, folded_along
 from numpy_dist.engine.data.gather import gather, item
 from numpy_dist.engine.data.ingest import from_global, make_storage, shardable
 from numpy_dist.engine.data.totals import folded, total
+from numpy_dist.engine.data.watch import watched
 from numpy_dist.engine.events.floating import told_as
 from numpy_dist.engine.memory.handle import Handle, is_sharded, metadata, plain, ref_of
 from numpy_dist.engine.recording.copies import assign, copy, fits
@@ -139,6 +140,8 @@ def reduction(
         numpy_error(ufunc.reduce, (x,), kwargs)
     if out is not None and metadata(out).shape != shape:
         numpy_error(ufunc.reduce, (x,), {**kwargs, "out": out})
+    if start.get("initial") is not None:
+        start = {"initial": _as_element(start["initial"], kind)}
     if ufunc is np.add and kind.kind in "fc" and array.ndim and (parts := _negative_zeros(start.get("initial"))):
         made = reduction(ufunc, x, axis, kind, None, True, where=where)
         _keep_signs(made, np.astype(x, kind, copy=False), axes, where, parts)
@@ -149,6 +152,13 @@ def reduction(
         return _scalar_or_array(made)
     _deliver(made, out)
     return out
+
+
+def _as_element(value: Any, kind: np.dtype) -> Any:
+    """A value as an element of this dtype, or NumPy's error: here on every rank, and not later on one of them."""
+    cell = np.empty(1, kind)
+    watched(cell.__setitem__, "cast", 0, value)
+    return cell[0]
 
 
 def _negative_zeros(initial: Any) -> tuple[str, ...]:

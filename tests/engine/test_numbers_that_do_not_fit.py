@@ -1,0 +1,58 @@
+"""Python's numbers that a dtype does not hold: refused, or told of, in the call, by all ranks alike.
+
+The elements lie on one rank, so that what is found out later, as the program runs, is this rank's error alone.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.distarray.oracle import check
+
+HUGE = [1 << 63, -(1 << 63) - 1, 10**400, 10**5000]
+KINDS = ["?", "i1", "e", "f8", "g", "F", "m8[s]"]
+
+
+def _few(x):
+    return x[:3]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("value", HUGE, ids=["2**63", "-2**63-1", "10**400", "10**5000"])
+def test_operands(kind, value):
+    a = np.arange(40).astype(kind)
+    check(lambda x: _few(x) < value, a, ranks=(3,), replicated=False)
+    check(lambda x: _few(x) + value, a, ranks=(3,), replicated=False)
+    check(lambda x: np.where(_few(x) == _few(x)[1], _few(x), value), a, ranks=(3,), replicated=False)
+    check(lambda x: (_few(x) * 1, _few(x) * value), a, ranks=(3,), replicated=False)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("number", range(12))
+def test_initial_values(kind, number):
+    initial = [300, 1.7, "3", 1j, 1e300, None, np.float64(1.5), [1], *HUGE][number]
+    a = np.array([0, 3, 2] + [1] * 37).astype(kind)
+    for ufunc in (np.add, np.maximum):
+        check(lambda x, u=ufunc: u.reduce(_few(x), initial=initial), a, ranks=(3,), replicated=False)
+    check(lambda x: np.min(x.reshape(4, 10), axis=1, initial=initial), a, ranks=(2,), replicated=False)
+
+
+def test_initial_values_are_cast_before_they_are_added():
+    check(lambda x: np.add.reduce(x, initial=1.5), np.full(7, -1), ranks=(1, 2))
+
+
+def test_numbers_for_a_dtype_that_is_asked_for():
+    for options in ({"dtype": "i1"}, {"dtype": "i1", "casting": "unsafe"}):
+        check(lambda x, o=options: np.add(_few(x), 300, **o), np.arange(40, dtype="i2"), ranks=(2,), replicated=False)
+
+
+def test_objects_that_cannot_be_compared():
+    check(lambda x: np.isin(_few(x), [10**400]), np.arange(40, dtype="G"), ranks=(3,), fallback="silent")
+    check(lambda x: np.isin(_few(x), [1, None, "a"]), np.arange(40.0), ranks=(3,), fallback="silent")
+
+
+@pytest.mark.parametrize("decimals", [400, -400, 308, -309])
+def test_rounding_beyond_the_range(decimals):
+    for kind in ("f8", "f4", "i4", "c16"):
+        check(lambda x: np.round(x, decimals), np.arange(7).astype(kind), ranks=(2,))
