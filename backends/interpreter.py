@@ -14,6 +14,7 @@ from numpy_dist.backends.tile_steps import TileSteps, is_special
 
 # Elements of a tile. It depends on nothing but the local shape, so that sums are formed alike in every tier.
 TILE_ELEMENTS = 65536
+_KEPT_SLOTS = 16  # of temporaries; a tile's is half a megabyte
 
 
 class Interpreter:
@@ -22,23 +23,35 @@ class Interpreter:
     name = "numpy"
     memory = HOST
 
+    def __init__(self) -> None:
+        self._slots: dict[int, np.ndarray] = {}  # scratch memory, while no loop uses it
+
     def run(self, loop: Loop) -> None:
         """Execute a loop (see `backends.base.Loop`)."""
         if 0 in loop.shape:
             return
-        current = [0]
-
-        def hook(kind: str, flag: int) -> None:
-            loop.report(current[0], kind)
-
-        kinds: dict[str, Any] = dict.fromkeys(loop.watched, "call")
-        with np.errstate(all="ignore", call=hook, **kinds):
-            step = loop.steps[0]
-            if len(loop.steps) == 1 and type(step) is Step and not is_special(step) and not _is_dead(step):
-                current[0] = step.label
+        step = loop.steps[0]
+        if len(loop.steps) == 1 and type(step) is Step and not is_special(step) and not _is_dead(step):
+            with _watching(loop, [step.label]):
                 step.op.apply(list(step.inputs), step.outputs, step.where, step.options)
-            else:
-                _run_tiles(in_memory_order(loop), current)
+            return
+        turned = in_memory_order(loop)
+        slots, self._slots = self._slots, {}  # a loop that is run within this one has others
+        steps = loop.memo.get("tile steps")
+        if steps is None or not steps.begin(turned.steps, turned.shape, slots):
+            steps = TileSteps(turned.steps, turned.shape)
+            steps.begin(turned.steps, turned.shape, slots)
+            if steps.lasting:
+                loop.memo["tile steps"] = steps
+        try:
+            with _watching(loop, steps.current):
+                for where in tiles(turned.shape):
+                    steps.run(where, (*(s.stop - s.start for s in where), *turned.shape[len(where) :]))
+                steps.finish()
+        finally:
+            steps.end()
+        if len(slots) <= _KEPT_SLOTS:
+            self._slots = slots
 
     def fence(self) -> None:
         """Everything has finished when `run` returns."""
@@ -58,11 +71,14 @@ def _is_dead(step: Step) -> bool:
     return any(type(out) is Temp for out in step.outputs)
 
 
-def _run_tiles(loop: Loop, current: list[int]) -> None:
-    steps = TileSteps(loop.steps, loop.shape, current)
-    for where in tiles(loop.shape):
-        steps.run(where, (*(s.stop - s.start for s in where), *loop.shape[len(where) :]))
-    steps.finish()
+def _watching(loop: Loop, current: list[int]) -> np.errstate:
+    """The error state in which a loop is told of the events of the step whose label is in `current`."""
+
+    def hook(kind: str, flag: int) -> None:
+        loop.report(current[0], kind)
+
+    kinds: dict[str, Any] = dict.fromkeys(loop.watched, "call")
+    return np.errstate(all="ignore", call=hook, **kinds)
 
 
 def tiles(shape: Sequence[int]) -> Iterator[tuple[slice, ...]]:

@@ -60,11 +60,13 @@ class TileScratch:
     ----------
     slots : dict
         From `assign_slots`.
+    memory : dict
+        The memory of slots, which other loops have used before and will use again.
     """
 
-    def __init__(self, slots: dict[int, tuple[int, np.dtype]]) -> None:
+    def __init__(self, slots: dict[int, tuple[int, np.dtype]], memory: dict[int, np.ndarray]) -> None:
         self._slots = slots
-        self._memory: dict[int, np.ndarray] = {}
+        self._memory = memory
         self._arrays: dict[tuple[int, ...], dict[int, np.ndarray]] = {}
 
     def arrays(self, shape: tuple[int, ...]) -> dict[int, np.ndarray]:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import weakref
+
 import numpy as np
 import pytest
 
 from numpy_dist.backends.base import Loop, ReduceStep, Step, Temp, make_backend
 from numpy_dist.backends.interpreter import TILE_ELEMENTS, Interpreter, tiles
 from numpy_dist.backends.scratch import assign_slots
-from numpy_dist.ir.ops import SELECT, op_of
+from numpy_dist.backends.tile_steps import TileSteps
+from numpy_dist.ir.ops import COPY, SELECT, op_of
 
 F8 = np.dtype("f8")
 
@@ -132,3 +135,104 @@ def test_columns_of_as_many_bytes_as_numpy_misreads(dtype, step):
     out = np.zeros((9, width), dtype)[::step, 0]
     _run((9,), [Step(op_of(np.negative), (x,), (out,))])
     assert np.array_equal(out, -x.copy())
+
+
+def _stencil(n, factor, memo, order="C", step=1):
+    """A loop that copies a result into an array, its operands, and what NumPy makes of them."""
+    a = np.asarray(np.random.default_rng(n).random((n, n)), order=order)[::step]
+    b = np.zeros((n, n), order=order)[::step]
+    first, second = Temp(0, a.dtype), Temp(1, a.dtype)
+    inner, outer = a[1:-1], b[1:-1]
+    steps = [
+        Step(op_of(np.add), (a[2:], inner), (first,), label=1),
+        Step(op_of(np.multiply), (factor, first), (second,), label=2),
+        Step(COPY, (second,), (outer,), label=3),
+        ReduceStep(op_of(np.add), inner, np.empty((1, 1)), (0, 1), label=4),
+    ]
+    return Loop(inner.shape, steps, lambda label, kind: None, memo=memo), outer, factor * (a[2:] + inner), inner.sum()
+
+
+def test_what_was_prepared_for_a_loop_serves_others_of_its_memo():
+    interpreter, memo = Interpreter(), {}
+    prepared = []
+    for factor in (2.0, 3.0, -1.0):
+        loop, out, expected, total = _stencil(50, factor, memo)
+        interpreter.run(loop)
+        assert np.array_equal(out, expected)
+        assert loop.steps[-1].partial[0, 0] == pytest.approx(total)
+        prepared.append(memo["tile steps"])
+    assert prepared[0] is prepared[1] is prepared[2]
+
+
+@pytest.mark.parametrize("other", [{"n": 60}, {"order": "F"}, {"step": 2}, {"factor": np.float64(4.0)}, {"factor": 4}])
+def test_nothing_else_is_done_as_it_was_prepared(other):
+    interpreter, memo = Interpreter(), {}
+    for chosen in ({}, other, {}):
+        loop, out, expected, _ = _stencil(**({"n": 50, "factor": 2.0, "memo": memo} | chosen))
+        interpreter.run(loop)
+        assert np.array_equal(out, expected)
+
+
+def test_the_interpreter_keeps_no_array(monkeypatch):
+    interpreter, memo = Interpreter(), {}
+    for fails in (False, True):
+        loop, out, *_ = _stencil(50, 2.0, memo)
+        seen = [weakref.ref(x if x.base is None else x.base) for x in (out, loop.steps[0].inputs[0])]
+        if fails:
+
+            def stop(steps):
+                raise KeyboardInterrupt
+
+            monkeypatch.setattr(TileSteps, "finish", stop)
+            with pytest.raises(KeyboardInterrupt):
+                interpreter.run(loop)
+        else:
+            interpreter.run(loop)
+        del loop, out
+        assert [ref() for ref in seen] == [None, None]
+
+
+def test_a_loop_within_a_loop_has_scratch_memory_of_its_own():
+    interpreter, inner_out = Interpreter(), []
+
+    def report(label, kind):
+        loop, out, expected, _ = _stencil(50, 5.0, {})
+        interpreter.run(loop)
+        inner_out.append(np.array_equal(out, expected))
+
+    x, out, temp = np.linspace(-1.0, 1.0, 2500).reshape(50, 50), np.empty((50, 50)), Temp(0, np.dtype(float))
+    steps = [
+        Step(op_of(np.add), (x, 1.0), (temp,)),
+        Step(op_of(np.sqrt), (x,), (np.empty((50, 50)),)),
+        Step(op_of(np.maximum), (temp, x), (out,)),
+    ]
+    interpreter.run(Loop((50, 50), steps, report))
+    assert inner_out == [True] and np.array_equal(out, np.maximum(x + 1.0, x))
+
+
+def test_a_result_is_computed_where_it_is_copied_to():
+    """An event of it is told once, with the label of the operation."""
+    x, out, temp = np.array([1.0, 0.0, 4.0]), np.zeros(6)[::2], Temp(0, np.dtype(float))
+    steps = [Step(op_of(np.divide), (1.0, x), (temp,), label=7), Step(COPY, (temp,), (out,), label=8)]
+    events, memo = [], {}
+    Interpreter().run(Loop((3,), steps, lambda label, kind: events.append((label, kind)), memo=memo))
+    assert events == [(7, "divide by zero")] and out.tolist() == [1.0, np.inf, 0.25]
+    assert len(memo["tile steps"]._calls) == 1
+
+
+@pytest.mark.parametrize("way", ["read again", "of another dtype", "with a mask", "no exact operation"])
+def test_other_copies_stay(way):
+    x, temp = np.array([1.0, 2.0, 4.0]), Temp(0, np.dtype(float))
+    op = op_of(np.exp if way == "no exact operation" else np.add)
+    inputs = (x,) if op.nin == 1 else (x, x)
+    out = np.zeros(3, "f4" if way == "of another dtype" else "f8")
+    mask = np.array([True, False, True]) if way == "with a mask" else None
+    steps = [Step(op, inputs, (temp,)), Step(COPY, (temp,), (out,), mask)]
+    if way == "read again":
+        steps.append(Step(op_of(np.sqrt), (temp,), (np.empty(3),)))
+    memo = {}
+    Interpreter().run(Loop((3,), steps, lambda label, kind: None, memo=memo))
+    made = (np.exp(x) if op.nin == 1 else x + x).astype(out.dtype)
+    assert np.array_equal(out, made if mask is None else np.where(mask, made, 0))
+    if "tile steps" in memo:
+        assert len(memo["tile steps"]._calls) == len(steps)
