@@ -229,6 +229,8 @@ case(np.digitize, a(6, 5), plain(4, values="sorted"), right=True)
 case(np.digitize, a(9), a(4, values="sorted"))
 case(np.digitize, a(9), [3.0, 2.0, -1.0], right=True)
 case(np.digitize, a(9), [3.0, -2.0, 1.0])
+for _bins in ([0, 1, np.nan], [np.nan, 1, 0], [1, 1, 2], [1, 1], []):
+    case(np.digitize, a(9), of([float(value) for value in _bins]))
 case(np.digitize, a(9, dtype="M8[s]"), plain(4, dtype="M8[s]"))
 case(np.digitize, a(9), a(4, dtype="U3"))
 case(np.digitize, a(9, dtype="i4"), plain(4, dtype="i4", values="sorted"))

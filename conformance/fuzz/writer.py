@@ -24,6 +24,8 @@ VALUES = {"whole": 6, "mixed": 2, "special": 2, "nans": 1, "ones": 1, "zeros": 1
 # Of zeros of either sign they take the one or the other, as vectors or the rest of them come upon it.
 _EXTREME = re.compile("maximum|minimum|fmax|fmin|clip")
 # BLAS leaves out zeros among single factors, also where they meet what is not finite.
+_SEARCH = re.compile("digitize|searchsorted")
+_ASSIGNMENT = re.compile(r"(\w+\[.*\]) = (.*)")
 _PRODUCT = re.compile(r"np\.(dot|tensordot|inner)\b")
 KEPT_ERRORS = 3  # of a program
 
@@ -139,17 +141,29 @@ class Writer:
         # What a number becomes that an integer cannot hold depends on which of its loops NumPy takes.
         undefined = any(str(warning.message) == "invalid value encountered in cast" for warning in told)
         # The sign of a NaN is that of one of two operands, whichever comes first.
+        if _SEARCH.search(text):  # in what is in no order what is found depends on what else is looked for
+            undefined |= any(map(has_nan, map(before.get, _names_in(text))))
         if "copysign" in text:
             undefined |= bool(told) or any(map(has_nan, map(before.get, _names_in(text))))
         if _EXTREME.search(text):
             undefined |= "'special'" in text or not all(map(ordered, map(before.get, _names_in(text))))
         undefined |= self._shows_bits_of_nan()
+        if (found := _ASSIGNMENT.fullmatch(text)) is not None:
+            undefined |= self._misreads_overlap(*found.groups())
         if _PRODUCT.search(text):
             undefined |= _has_a_single_factor(list(map(before.get, _names_in(text))))
         if undefined or any(self._unfit(self.names[name]) for name in variables(self.names)):
             return self._dropped(before, contents)
         self.statements.append(text)
         return True
+
+    def _misreads_overlap(self, target: str, source: str) -> bool:
+        """Whether NumPy may overwrite what it has still to read: it copies vectors without a look at strides."""
+        with contextlib.suppress(Exception):
+            into, read = (eval(text, self.names) for text in (target, source))
+            vectors = isinstance(read, np.ndarray) and read.ndim == 1 == into.ndim
+            return vectors and read.strides != into.strides and np.may_share_memory(into, read)
+        return False
 
     def _shows_bits_of_nan(self) -> bool:
         """Whether an array of another type sees the memory of a NaN: which of several it is, nobody defines."""

@@ -21,11 +21,21 @@ from numpy_dist.parallel.extremes import extremes
 
 
 def _direction(bins: Any) -> int:
-    """As NumPy's private ``_monotonicity``: 1 if the values ascend, -1 if they descend, else 0."""
+    """As NumPy's private ``_monotonicity``: 1 if the values ascend, -1 if they descend, else 0.
+
+    The first values that are not alike say which of both is asked: where one of them is no number, NumPy asks whether
+    they descend.
+    """
     # Its errors for values that are no floating-point numbers, and for bins that are no row of numbers.
     np.digitize(0.0, np.zeros((1,) * bins.ndim, bins.dtype))
-    if not np.any(bins[:-1] > bins[1:]):
+    if len(bins) < 2:
         return 1
+    others = bins[1:] != bins[0]
+    at = int(np.argmax(others)) + 1
+    if not others[at - 1]:
+        return 1  # all are alike
+    if bins[0] < bins[at]:
+        return 0 if np.any(bins[:-1] > bins[1:]) else 1
     return 0 if np.any(bins[:-1] < bins[1:]) else -1
 
 

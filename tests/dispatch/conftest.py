@@ -14,12 +14,15 @@ def table():
     unwrap = registry.TABLE.pop(np.unwrap)
     before = {key: record.rules for key, record in registry.TABLE.items()}
     yield registry.TABLE
-    for key in list(registry.TABLE):
+    changed = [key for key, record in registry.TABLE.items() if record.rules != before.get(key)]
+    for key in changed:
         if key in before:
             registry.TABLE[key].rules = before[key]
         else:
             del registry.TABLE[key]
     registry.TABLE[np.unwrap] = unwrap
+    for key in (*changed, np.unwrap):
+        registry._tell(key)
 
 
 @pytest.fixture
