@@ -67,7 +67,7 @@ def ravel(a: Any, order: str = "C") -> Any:
     flags = a._array.flags
     if order == "F" and flags.f_contiguous or order == "C" and flags.c_contiguous:
         return given._owned(a._view(structure.reshape, -1, order))
-    return engine.copy(a, order=order)._view(structure.reshape, -1, order)
+    return engine.as_made(engine.copy(a, order=order)._view(structure.reshape, -1, order))
 
 
 @implements(np.squeeze, kind="structural")

@@ -217,3 +217,11 @@ def test_memory_sharing():
 
     for n in RANKS[:2]:
         run_simulated(n, on_each_rank)
+
+
+ONE_WAY = ("default",)  # others lie in other orders
+
+
+def test_copies_in_one_row_have_no_base():
+    for make in (lambda x: x.T.ravel(), lambda x: np.flip(x).ravel(), lambda x: x.ravel("F"), lambda x: x.T.flatten()):
+        check(lambda x, make=make: make(x).base is None and make(x).flags.owndata, A, ranks=(1, 3), ways=ONE_WAY)
