@@ -33,4 +33,6 @@ def generate(seed: int) -> RandomProgram:
         if w.chance(0.07):
             w.checkpoint()
     settings = {} if big else {"MIN_SHARD_BYTES": 0}
+    if not big and seed % 2:
+        settings["AT_ONCE"] = 1 << 20  # parts are at hand, in one process
     return RandomProgram(tuple(w.statements), seed, settings)

@@ -603,3 +603,12 @@ def test_functions_that_make_new_arrays(name: str) -> None:
             events = sorted(str(w.message) for w in told if issubclass(w.category, RuntimeWarning))
             found.append([(np.asarray(x).tolist(), np.shape(x), str(np.asarray(x).dtype)) for x in made] + events)
     assert found[0] == found[1] == found[2]
+
+
+@pytest.mark.parametrize("at_once", [1, SMALL])
+def test_a_mask_selects_nothing_of_what_begins_beyond_the_memory(at_once: int) -> None:
+    with config(MIN_SHARD_BYTES=0, AT_ONCE=at_once):
+        column = nd.asarray(np.empty((0, 3)))[:, 1]
+        assert np.extract(column > 0, column).shape == (0,)
+        plain = np.empty(0)
+        plain += column

@@ -74,6 +74,8 @@ def elements_of(rt: Runtime, x: Any) -> np.ndarray | None:
         or not windows.has_ndarrays(rt)
     ):
         return None
+    if not x._array.size:
+        return np.empty(0, x._array.dtype)  # which may begin beyond the memory
     return np.ndarray((x._array.size,), x._array.dtype, memory, offset_of(x._array))
 
 
