@@ -301,7 +301,9 @@ class AtHand(DistArray):
         return DistArray.dot(hand_over(self), b, out) if made is None else made
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        if method == "__call__" and ufunc not in _rules and registry.loaded:
+        if not registry.loaded:
+            registry.load()  # lest the array be handed over, for good, where the first function is looked for
+        if method == "__call__" and ufunc not in _rules:
             made = _computed(ufunc, inputs, kwargs)
             if made is not None:
                 return made

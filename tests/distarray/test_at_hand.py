@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import operator
 import random
+import subprocess
+import sys
 import warnings
 from typing import Any
 
@@ -612,3 +614,10 @@ def test_a_mask_selects_nothing_of_what_begins_beyond_the_memory(at_once: int) -
         assert np.extract(column > 0, column).shape == (0,)
         plain = np.empty(0)
         plain += column
+
+
+def test_the_first_ufunc_of_a_process_is_at_once() -> None:
+    """Where the table of functions is not loaded yet."""
+    script = "import numpy as np, numpy_dist as nd\nrow = nd.asarray(np.ones((999, 999)))[3]\n"
+    script += "made = np.exp(row)\nassert type(made) is type(row) is not nd.DistArray, (type(made), type(row))"
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=120)
