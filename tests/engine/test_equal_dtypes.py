@@ -12,7 +12,13 @@ from numpy_dist.settings import config
 
 
 def _made(x: Any) -> list[Any]:
-    return [np.sum(x), np.max(x), x.sum(dtype=x.dtype), x[3], *np.divmod(x[4:5], 3), x + x, -x, np.cumsum(x), x % 7]
+    made = [np.sum(x), np.max(x), x.sum(dtype=x.dtype), x[3], *np.divmod(x[4:5], 3), x + x, -x, np.cumsum(x), x % 7]
+    return made + _cast(x)
+
+
+def _cast(x: Any) -> list[Any]:
+    kept = x.astype("d").astype(x.dtype)
+    return [kept, kept @ kept, np.where(kept > 2, kept, x)]
 
 
 @pytest.mark.parametrize("at_once", [0, 1])

@@ -145,7 +145,9 @@ def remember(
         None if own is None or read is own else (read.array, read.view)
         for read, own in zip(statement.inputs, owns, strict=True)
     )
-    made_of = result_dtype if statement.creates[0] else out.view
+    made_of: Any = out.view
+    if statement.creates[0]:
+        made_of = None if result_dtype is None else (result_dtype, result_dtype.char)
     if len(PLANS) > _MOST:
         PLANS.clear()
     plan = StatementPlan(statement, result, now, bounds, spread if any(spread) else ())
@@ -231,7 +233,10 @@ def replay(op: Op, inputs: tuple, target: Ref | None = None, result_dtype: Any =
         if third is None:
             third = ref_of(x)
         of_third = third._view if third._layout is storage.layout else third.view
-    made_of = result_dtype if target is None else target.view
+    if target is not None:
+        made_of: Any = target.view
+    else:
+        made_of = None if result_dtype is None else (result_dtype, result_dtype.char)
     plan = PLANS.get((op, made_of, of_first, of_second, of_third))
     if plan is None or (plan.bounds and not within(plan.bounds, inputs)):
         return None
