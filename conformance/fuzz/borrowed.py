@@ -14,12 +14,11 @@ from numpy_dist.conformance.arguments import Array
 from numpy_dist.conformance.case import Case
 from numpy_dist.conformance.checking.oracle import asks_us, is_overridable
 from numpy_dist.conformance.fuzz.statements import kind
-from numpy_dist.conformance.fuzz.writer import Writer, distinct, ordered
+from numpy_dist.conformance.fuzz.writer import ORDERS, Writer, distinct, ordered
 from numpy_dist.dispatch.core.keys import name_of
 
 __all__: list[str] = []
 
-_ORDERS = re.compile("sort|unique|union|intersect|setxor|setdiff|partition|median|percentile|quantile")
 _POSITIONS = re.compile("argsort|argpartition")  # without kind="stable", which of equal elements comes first is open
 _BY_ROWS = ("nanmedian", "nanpercentile", "nanquantile")  # NumPy goes through rows in Python, and warns for each
 _PATH = re.compile(r"numpy((\.[A-Za-z]\w*)+)")
@@ -113,7 +112,7 @@ def borrowed(w: Writer) -> None:
     if _POSITIONS.search(function) and not re.search("stable|mergesort", text):
         if not all(distinct(w.names[name]) for name in re.findall(r"\bv\d+", text)):
             return
-    if _ORDERS.search(function) and not all(ordered(w.names[name]) for name in re.findall(r"\bv\d+", text)):
+    if ORDERS.search(function) and not all(ordered(w.names[name]) for name in re.findall(r"\bv\d+", text)):
         return
     if case.tolerance is None and not substitute and case.function not in known_differences.ROUNDING:
         w.bind(text) if not _rounds(case) else w.seal(text, 512)
