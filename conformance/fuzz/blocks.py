@@ -39,7 +39,7 @@ def loop(w: Writer) -> None:
         body.append(w.one([f"check({whole}.max())", f"if {whole}.min() > 3: break", f"check({whole}.ravel()[0])"]))
     if carried and w.chance(0.2):
         body.append(f"del {carried[0]}")
-    w.names = before
+    w.begin_again()  # without the body, which has written into arrays
     times = w.one([2, 3, 4, 5, 7])
     w.add(f"for k in range({times}):\n" + textwrap.indent("\n".join(body), "    "))
 

@@ -184,14 +184,18 @@ class Writer:
     def _dropped(self, before: dict[str, Any], contents: dict[str, tuple]) -> bool:
         """Undo a statement that is not written; False."""
         self.names = before
-        if self._contents() != contents:  # it has written into arrays: the statements so far, once more
-            self.names = _fresh_names()
-            with warnings.catch_warnings(), np.errstate(all="ignore"):
-                warnings.simplefilter("ignore")
-                for text in self.statements:
-                    with contextlib.suppress(Exception):
-                        exec(compile(text, "<statement>", "exec"), self.names)
+        if self._contents() != contents:  # it has written into arrays
+            self.begin_again()
         return False
+
+    def begin_again(self) -> None:
+        """Run the statements so far once more, for the values that all names have after them."""
+        self.names = _fresh_names()
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            for text in self.statements:
+                with contextlib.suppress(Exception):
+                    exec(compile(text, "<statement>", "exec"), self.names)
 
     def _unfit(self, value: Any) -> bool:
         """Whether a value is too large, or a record: NumPy's is a view of its array, ours a value of its own."""
