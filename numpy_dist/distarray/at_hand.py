@@ -8,8 +8,6 @@ else, and where the window is shut, it is *handed over*: it becomes a view over 
 
 from __future__ import annotations
 
-import functools
-import inspect
 import operator
 from collections.abc import Callable, Iterator
 from types import EllipsisType
@@ -17,15 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from numpy_dist.dispatch.core import fallback, outcome, registry
-from numpy_dist.dispatch.core.operands import rebuild
+from numpy_dist.dispatch.core import fallback, registry
 from numpy_dist.distarray import operators
 from numpy_dist.distarray.array import DistArray
 from numpy_dist.distarray.indexing import BASIC
-from numpy_dist.distarray.same_bits import EVENTS, NEW, VIEWS
 from numpy_dist.engine.data import watch, windows
-from numpy_dist.engine.data.folds import folded_along, mean_of
-from numpy_dist.engine.data.totals import folded
 from numpy_dist.engine.data.watch import capsule as _capsule
 from numpy_dist.engine.data.watch import exchange as _exchange
 from numpy_dist.engine.data.windows import FREE, KINDS, hand_over, near
@@ -35,11 +29,17 @@ from numpy_dist.ir.ops import STRIDE_SENSITIVE
 _are_basic = BASIC.issuperset
 _new = object.__new__
 _ndarray = np.ndarray
-_NUMBERS = frozenset({int, float, bool, np.float64, np.float32, np.int64, np.int32, np.bool_})
+NUMBERS = frozenset({int, float, bool, np.float64, np.float32, np.int64, np.int32, np.bool_})
 _PYTHONS = frozenset({int, float})
 _SINGLE = 2.0**128 - 2.0**103  # and more is no finite number of single precision
 _rules = registry.TABLE
 _slot = vars(Handle)
+_REDUCING = frozenset({"axis", "dtype", "keepdims"})
+ROUTES: dict[Any, Callable[..., Any]] = {}
+"""How a function is computed at once, while nobody else has rules for it: ``route(args, kwargs)`` gives None where the
+engine has to."""
+COMPOSED: set[Any] = set()
+"""Functions that are made of others, each of which may be at once."""
 
 
 def _handed_over(name: str) -> property:
@@ -114,7 +114,7 @@ def _binary(name: str, operation: Callable[[Any, Any], Any], ufunc: np.ufunc, re
         if not self._window.readable:
             return _left_to_engine(name)(hand_over(self), other)
         mine, kind = self._real, type(other)
-        if kind in _NUMBERS:
+        if kind in NUMBERS:
             theirs = other
         else:
             if kind is AtHand and other._window.readable:
@@ -176,7 +176,7 @@ def _in_place(name: str, operation: Callable[[Any, Any], Any], ufunc: np.ufunc) 
     def method(self: Any, other: Any) -> Any:
         window = self._window
         mine, kind = self._real, type(other)
-        if kind in _NUMBERS:
+        if kind in NUMBERS:
             theirs = other
         else:
             theirs = elements(other, kind)
@@ -278,26 +278,26 @@ class AtHand(DistArray):
     def __array_function__(self, func: Callable[..., Any], types: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
         if not registry.loaded:
             registry.load()
-        route = _ROUTES.get(func)
+        route = ROUTES.get(func)
         if route is not None:
             made = route(args, kwargs)
             if made is not None:
                 return made
-        if func in _COMPOSED and "out" not in kwargs:
+        if func in COMPOSED and "out" not in kwargs:
             return DistArray.__array_function__(self, func, types, args, kwargs)
         return DistArray.__array_function__(hand_over(self), func, types, args, kwargs)
 
     def __matmul__(self, other: Any) -> Any:
-        made = _product("matmul", self, other) if _is_ours(np.matmul) else None
+        made = _product("matmul", self, other) if is_ours(np.matmul) else None
         return DistArray.__matmul__(hand_over(self), other) if made is None else made
 
     def __rmatmul__(self, other: Any) -> Any:
-        made = _product("matmul", other, self) if _is_ours(np.matmul) else None
+        made = _product("matmul", other, self) if is_ours(np.matmul) else None
         return DistArray.__rmatmul__(hand_over(self), other) if made is None else made
 
     def dot(self, b: Any, out: Any = None) -> Any:
         """Product with another array (as `numpy.dot`)."""
-        made = _product("dot", self, b) if out is None and _is_ours(np.dot) else None
+        made = _product("dot", self, b) if out is None and is_ours(np.dot) else None
         return DistArray.dot(hand_over(self), b, out) if made is None else made
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
@@ -309,7 +309,7 @@ class AtHand(DistArray):
                 return made
         if method == "reduce" and len(inputs) == 1 and type(inputs[0]) is AtHand and not kwargs.keys() - _REDUCING:
             return DistArray.__array_ufunc__(self, ufunc, method, *inputs, **kwargs)  # which asks `engine.reduction`
-        if ufunc is np.matmul and method == "__call__" and not kwargs and _is_ours(ufunc):
+        if ufunc is np.matmul and method == "__call__" and not kwargs and is_ours(ufunc):
             made = _product("matmul", *inputs)
             if made is not None:
                 return made
@@ -328,7 +328,7 @@ class AtHand(DistArray):
                 window = windows.family(self)
                 if window is None:
                     return DistArray.__getitem__(hand_over(self), key)
-            return _view(self, part, window)
+            return view_at_hand(self, part, window)
         made = _selected(self, key)
         return DistArray.__getitem__(hand_over(self), key) if made is None else made
 
@@ -344,7 +344,7 @@ class AtHand(DistArray):
             window = windows.family(self)
         if window is None or not window.readable:
             return DistArray.T.__get__(hand_over(self))  # type: ignore[attr-defined]
-        return _view(self, self._real.T, window)
+        return view_at_hand(self, self._real.T, window)
 
     def copy(self, order: Any = "C") -> Any:
         """Copy of the array."""
@@ -357,7 +357,7 @@ AtHand.__name__ = AtHand.__qualname__ = DistArray.__name__
 AtHand.__module__ = DistArray.__module__
 
 
-def _view(x: Any, part: np.ndarray, window: Any) -> Any:
+def view_at_hand(x: Any, part: np.ndarray, window: Any) -> Any:
     """The array at hand of a view of another one."""
     made: Any = _new(AtHand)
     made._real, made._window = part, window
@@ -369,13 +369,51 @@ def _view(x: Any, part: np.ndarray, window: Any) -> Any:
 _keep_owner = _slot["_owner"].__set__
 
 
+PASSED = frozenset(
+    {*NUMBERS, type(None), str, slice, type, bytes, EllipsisType, np.dtype, *map(type, map(np.dtype, KINDS))}
+)
+"""Types of arguments, besides arrays, that functions get as they are."""
+
+
+class NotAtHand(Exception):
+    """An argument that is not at hand: the engine's."""
+
+
+def real_of(x: Any, given: list[tuple[Any, np.ndarray]]) -> Any:
+    """An argument with ndarrays in place of arrays, which are listed in `given`; raises `NotAtHand` for others."""
+    kind = type(x)
+    if kind in PASSED:
+        return x
+    if kind is AtHand or kind is DistArray or kind is _ndarray:
+        found = elements(x, kind)
+        if found is None or found.nbytes >= windows.limit:
+            raise NotAtHand
+        given.append((x, found))
+        return found
+    if kind is list or kind is tuple:
+        return kind([real_of(item, given) for item in x])
+    raise NotAtHand
+
+
+def new_memory(made: np.ndarray) -> Any:
+    """The array at hand of a new ndarray, which NumPy may have made as a view of all of another new one."""
+    base = made.base
+    if base is None:
+        return near(made)
+    if type(base) is not _ndarray or base.base is not None or base.nbytes != made.nbytes:
+        return None
+    whole = near(base)
+    window = windows.family(whole)
+    return None if window is None else view_at_hand(whole, made, window)
+
+
 def _key_of(key: Any) -> Any:
     """An index with ndarrays in place of arrays at hand; None where one is not, or it is no index of arrays."""
     items = key if type(key) is tuple else (key,)
     given: list[tuple[Any, np.ndarray]] = []
     try:
-        found = tuple([_real_of(item, given) for item in items])
-    except _NotAtHand:
+        found = tuple([real_of(item, given) for item in items])
+    except NotAtHand:
         return None
     if any(array.dtype.char not in _INDICES for _, array in given):
         return None
@@ -395,7 +433,7 @@ def _selected(x: Any, key: Any) -> Any:
         return part
     if part.base is real or (part.base is not None and part.base is real.base):
         return None  # an index that selects a view after all
-    return _new_memory(part) if part.nbytes < windows.limit else None
+    return new_memory(part) if part.nbytes < windows.limit else None
 
 
 def assign(x: Any, key: Any, value: Any) -> bool:
@@ -408,7 +446,7 @@ def assign(x: Any, key: Any, value: Any) -> bool:
     if not basic and (type(x) is not AtHand or (key := _key_of(key)) is None or x._real.dtype.char not in KINDS):
         return False
     real, kind = x._real, type(value)
-    if kind in _NUMBERS:
+    if kind in NUMBERS:
         char = real.dtype.char
         if char != "d" and not _converts(kind, char):
             return False
@@ -456,7 +494,7 @@ def _casts(source: np.dtype, target: np.dtype) -> bool:
 _DOT_TELLS = not np.__version__.startswith("2.1.")  # of floating-point events
 
 
-def _is_ours(function: Callable[..., Any]) -> bool:
+def is_ours(function: Callable[..., Any]) -> bool:
     """Whether a function is computed by a rule of the house."""
     record = _rules.get(function)
     return record is not None and record.rules[0].house
@@ -465,7 +503,7 @@ def _is_ours(function: Callable[..., Any]) -> bool:
 _times = np.matmul
 
 
-def _dot_product(args: tuple, kwargs: dict[str, Any]) -> Any:
+def dot_product(args: tuple, kwargs: dict[str, Any]) -> Any:
     """`numpy.dot` of arrays at hand; None for others."""
     if kwargs or len(args) != 2:
         return None
@@ -509,220 +547,6 @@ def _product(name: str, left: Any, right: Any) -> Any:
     return made
 
 
-# -- reductions ------------------------------------------------------------------------------------------------------
-
-_REDUCING = frozenset({"axis", "dtype", "keepdims"})
-_FOLDS: dict[Any, np.ufunc] = {
-    np.sum: np.add,
-    np.mean: np.add,
-    np.max: np.maximum,
-    np.min: np.minimum,
-    np.any: np.logical_or,
-    np.all: np.logical_and,
-}
-
-
-def _folded(function: Any, x: Any, axis: Any = None, *, keepdims: Any = False, **others: Any) -> Any:
-    """An array at hand that is reduced, as the summation tree has it (`backends.summation`); None for other calls."""
-    real = x._real
-    if others or type(keepdims) is not bool or not x._window.readable or not real.size or not _is_ours(function):
-        return None
-    if function is np.mean and real.dtype.char not in "fd":
-        return None
-    if real.ndim == 1 and axis is None and not keepdims:
-        made = folded(_FOLDS[function], real) if real.strides[0] > 0 else None
-    else:
-        made = folded_along(_FOLDS[function], real, axis, keepdims)
-    if made is None:
-        return None
-    if function is np.mean:
-        made = mean_of(made, real.size)
-    return near(made) if type(made) is _ndarray else made
-
-
-def _folding(name: str, function: Any) -> Any:
-    general = getattr(DistArray, name)
-
-    @functools.wraps(general, updated=())
-    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        made = None if len(args) > 1 else _folded(function, self, *args, **kwargs)
-        return general(hand_over(self), *args, **kwargs) if made is None else made
-
-    return method
-
-
-# -- functions -------------------------------------------------------------------------------------------------------
-
-_PASSED = frozenset(
-    {*_NUMBERS, type(None), str, slice, type, bytes, EllipsisType, np.dtype, *map(type, map(np.dtype, KINDS))}
-)
-"""Types of arguments, besides arrays, that functions get as they are."""
-_SILENT = frozenset(VIEWS)  # which compute nothing
-_WRITTEN = ("out", "overwrite_input")
-"""Parameters by which a function writes to its arguments: the engine's."""
-_MOST_GROWN = 16
-"""How many times larger than an argument a result of `outer` is at the most, to be NumPy's."""
-
-
-def _position_of_written(function: Callable[..., Any]) -> int:
-    """How many positional arguments a function has before the first that lets it write to its arguments."""
-    if function is np.nan_to_num:
-        return 1  # `copy`
-    try:
-        names = list(inspect.signature(function).parameters)
-    except ValueError:  # some are not Python's, in some versions
-        return {np.concatenate: 2}.get(function, 1 << 30)
-    return min([names.index(name) for name in _WRITTEN if name in names], default=1 << 30)
-
-
-class _NotAtHand(Exception):
-    """An argument that is not at hand: the engine's."""
-
-
-def _real_of(x: Any, given: list[tuple[Any, np.ndarray]]) -> Any:
-    """An argument with ndarrays in place of arrays, which are listed in `given`; raises `_NotAtHand` for others."""
-    kind = type(x)
-    if kind in _PASSED:
-        return x
-    if kind is AtHand or kind is DistArray or kind is _ndarray:
-        found = elements(x, kind)
-        if found is None or found.nbytes >= windows.limit:
-            raise _NotAtHand
-        given.append((x, found))
-        return found
-    if kind is list or kind is tuple:
-        return kind([_real_of(item, given) for item in x])
-    raise _NotAtHand
-
-
-def _by_numpy(
-    function: Callable[..., Any], args: tuple, kwargs: dict[str, Any], call: Callable[..., Any] | None = None
-) -> Any:
-    """What NumPy's function makes of elements that are at hand; None where they are not, or it is much.
-
-    `call` is what is called in place of the function: a method that does the same.
-    """
-    given: list[tuple[Any, np.ndarray]] = []
-    if len(args) > _BEFORE_WRITTEN[function]:
-        return None
-    try:
-        values = [x if type(x) in _PASSED else _real_of(x, given) for x in args]
-        if kwargs:
-            if any(kwargs.get(name) is not None for name in _WRITTEN) or (function is np.nan_to_num):
-                return None
-            kwargs = {name: _real_of(x, given) for name, x in kwargs.items()}
-    except _NotAtHand:
-        return None
-    if function is np.outer and np.size(values[0]) * np.size(values[1]) * _MOST_GROWN >= windows.limit:
-        return None
-    name = EVENTS.get(function) if "dtype" not in kwargs else None  # casts are told as such
-    call = function if call is None else call
-    if name is not None:
-        made = watch.watched(call, name, *values, **kwargs)
-    elif function in _SILENT:
-        made = call(*values, **kwargs)
-    else:
-        log: list[Any] = []
-        try:
-            with outcome.Recorded(log):
-                made = call(*values, **kwargs)
-        finally:
-            if log:
-                outcome.warn_again(log)
-    return made if isinstance(made, np.generic) else _as_result(made, given)
-
-
-def _as_result(made: Any, given: list[tuple[Any, np.ndarray]]) -> Any:
-    """NumPy's result with arrays at hand in place of ndarrays; None where there is none for one of them."""
-    kind = type(made)
-    if kind is not _ndarray:
-        if kind is not tuple and kind is not list and not hasattr(kind, "_make"):
-            return made
-        items = [_as_result(item, given) for item in made]
-        return None if any(item is None for item in items) else rebuild(kind, items)
-    if made.nbytes >= windows.limit or made.dtype.char not in KINDS:
-        return None
-    base = made.base
-    for x, real in given:
-        if made is real:
-            return x
-        if base is not None and (base is real or base is real.base):
-            if type(x) is not AtHand or not made.flags.writeable:
-                return None
-            window = x._window
-            if window is FREE:
-                window = windows.family(x)
-            return None if window is None else _view(x, made, window)
-    return _new_memory(made)
-
-
-def _new_memory(made: np.ndarray) -> Any:
-    """The array at hand of a new ndarray, which NumPy may have made as a view of all of another new one."""
-    base = made.base
-    if base is None:
-        return near(made)
-    if type(base) is not _ndarray or base.base is not None or base.nbytes != made.nbytes:
-        return None
-    whole = near(base)
-    window = windows.family(whole)
-    return None if window is None else _view(whole, made, window)
-
-
-def _sorting(args: tuple, kwargs: dict[str, Any]) -> Any:
-    """`argsort`, which takes what is equal in its order, as the engine does."""
-    if len(args) == 1 and not kwargs and type(args[0]) is AtHand and args[0]._real.ndim == 1:
-        kwargs = {"kind": "stable"}
-    return _by_numpy(np.argsort, args, kwargs)
-
-
-def _computed_by(function: Callable[..., Any]) -> Callable[..., Any]:
-    """How a function is called: ``(args, kwargs)``; it gives None where the engine has to."""
-    if function is np.dot:
-        return _dot_product
-    if function is np.argsort:
-        return _sorting
-    if function in _FOLDS:
-        return functools.partial(_reduction, function)
-    return functools.partial(_by_numpy, function)
-
-
-def _reduction(function: Callable[..., Any], args: tuple, kwargs: dict[str, Any]) -> Any:
-    """`sum`, `max` and the like of an array at hand, along an axis or all; None for others."""
-    return _folded(function, *args, **kwargs) if 0 < len(args) <= 2 and type(args[0]) is AtHand else None
-
-
-def _method(name: str, function: Callable[..., Any]) -> Any:
-    """A method of ndarray that does what a function does which is computed at once."""
-    general, call = getattr(DistArray, name), getattr(np.ndarray, name)
-    stable = function is np.argsort
-
-    @functools.wraps(general, updated=())
-    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if function in _ROUTES:
-            if stable:
-                made = _sorting((self, *args), kwargs)
-            else:
-                made = _by_numpy(function, (self, *args), kwargs, call)
-            if made is not None:
-                return made
-        return general(hand_over(self), *args, **kwargs)
-
-    return method
-
-
-def _composed_method(name: str, function: Callable[..., Any]) -> Any:
-    """A method that the house composes of other functions, each of which may be at once."""
-    general = getattr(DistArray, name)
-
-    @functools.wraps(general, updated=())
-    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if kwargs.keys() - {"axis", "keepdims", "ddof"} or len(args) > 1:
-            return general(hand_over(self), *args, **kwargs)
-        return self.__array_function__(function, (AtHand,), (self, *args), kwargs)
-
-    return method
-
-
 # -- ufuncs ----------------------------------------------------------------------------------------------------------
 
 _UFUNCS = frozenset(
@@ -750,7 +574,7 @@ def _computed(ufunc: np.ufunc, inputs: tuple, kwargs: dict[str, Any]) -> Any:
     values = []
     for x in inputs:
         kind = type(x)
-        if kind not in _NUMBERS:
+        if kind not in NUMBERS:
             x = elements(x, kind)
             if x is None:
                 return None
@@ -801,31 +625,7 @@ def _define() -> None:
                 _FAST[name] = _in_place(name, getattr(operator, name), ufunc)
     for name, made in _FAST.items():
         setattr(AtHand, name, made)
-    for function in _FOLDS:
-        name = function.__name__
-        setattr(AtHand, name, _folding(name, function))
-    for name, function in _METHODS.items():
-        setattr(AtHand, name, _method(name, function))
-    for name in ("std", "var"):
-        setattr(AtHand, name, _composed_method(name, getattr(np, name)))
 
-
-_METHODS: dict[str, Any] = {
-    "astype": np.astype,
-    "flatten": np.ravel,
-    **{name: getattr(np, name) for name in ("argmax", "argmin", "argsort", "clip", "cumprod", "cumsum")},
-    **{name: getattr(np, name) for name in ("nonzero", "ravel", "reshape", "round", "searchsorted", "squeeze")},
-    **{name: getattr(np, name) for name in ("swapaxes", "take", "transpose")},
-}
-"""Methods of ndarray, and the functions whose rules they follow."""
-_HOUSE: dict[Any, Callable[..., Any]] = {
-    function: _computed_by(function) for function in (np.dot, *_FOLDS, *VIEWS, *NEW)
-}
-_BEFORE_WRITTEN = {function: _position_of_written(function) for function in _HOUSE}
-_ROUTES: dict[Any, Callable[..., Any]] = {}
-"""What is computed at once, while nobody else has rules for it."""
-_COMPOSED: set[Any] = set()
-"""Functions that are made of others, each of which may be at once."""
 
 _define()
 
@@ -843,29 +643,5 @@ def _to_engine(name: str) -> Callable[..., Any]:
     return lambda self, *args: _left_to_engine(name)(hand_over(self), *args)
 
 
-def _find_routes() -> None:
-    """Sort the functions by who computes them, once all rules of the house are known."""
-    for function in list(_rules):
-        _route_function(function)
-
-
-def _route_function(key: Any) -> None:
-    """Let a function be computed at once, unless somebody else has rules for it."""
-    record = _rules.get(key)
-    ours = record is not None and record.rules[0].house
-    if ours and key in _HOUSE:
-        _ROUTES[key] = _HOUSE[key]
-    else:
-        _ROUTES.pop(key, None)
-    if ours and record is not None and record.kind == "composed" and not isinstance(key, tuple):
-        _COMPOSED.add(key)
-    else:
-        _COMPOSED.discard(key)
-
-
-registry.LOADED.append(_find_routes)
-if registry.loaded:
-    _find_routes()
 registry.CHANGED.append(_route)
-registry.CHANGED.append(_route_function)
 windows.register_at_hand(AtHand, assign, _computed)

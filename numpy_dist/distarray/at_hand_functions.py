@@ -1,0 +1,266 @@
+"""Functions and methods of arrays at hand: NumPy's, where their results have the engine's bits (`distarray.same_bits`).
+
+The class `AtHand` looks a function up in `ROUTES`, which are kept here as rules come and go.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from numpy_dist.dispatch.core import outcome, registry
+from numpy_dist.dispatch.core.operands import rebuild
+from numpy_dist.distarray.array import DistArray
+from numpy_dist.distarray.at_hand import (
+    COMPOSED,
+    PASSED,
+    ROUTES,
+    AtHand,
+    NotAtHand,
+    dot_product,
+    is_ours,
+    new_memory,
+    real_of,
+    view_at_hand,
+)
+from numpy_dist.distarray.same_bits import EVENTS, NEW, VIEWS
+from numpy_dist.engine.data import watch, windows
+from numpy_dist.engine.data.folds import folded_along, mean_of
+from numpy_dist.engine.data.totals import folded
+from numpy_dist.engine.data.windows import FREE, KINDS, hand_over, near
+
+_ndarray = np.ndarray
+_rules = registry.TABLE
+
+# -- reductions ------------------------------------------------------------------------------------------------------
+
+_FOLDS: dict[Any, np.ufunc] = {
+    np.sum: np.add,
+    np.mean: np.add,
+    np.max: np.maximum,
+    np.min: np.minimum,
+    np.any: np.logical_or,
+    np.all: np.logical_and,
+}
+
+
+def _folded(function: Any, x: Any, axis: Any = None, *, keepdims: Any = False, **others: Any) -> Any:
+    """An array at hand that is reduced, as the summation tree has it (`backends.summation`); None for other calls."""
+    real = x._real
+    if others or type(keepdims) is not bool or not x._window.readable or not real.size or not is_ours(function):
+        return None
+    if function is np.mean and real.dtype.char not in "fd":
+        return None
+    if real.ndim == 1 and axis is None and not keepdims:
+        made = folded(_FOLDS[function], real) if real.strides[0] > 0 else None
+    else:
+        made = folded_along(_FOLDS[function], real, axis, keepdims)
+    if made is None:
+        return None
+    if function is np.mean:
+        made = mean_of(made, real.size)
+    return near(made) if type(made) is _ndarray else made
+
+
+def _folding(name: str, function: Any) -> Any:
+    general = getattr(DistArray, name)
+
+    @functools.wraps(general, updated=())
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        made = None if len(args) > 1 else _folded(function, self, *args, **kwargs)
+        return general(hand_over(self), *args, **kwargs) if made is None else made
+
+    return method
+
+
+# -- functions -------------------------------------------------------------------------------------------------------
+
+_SILENT = frozenset(VIEWS)  # which compute nothing
+_WRITTEN = ("out", "overwrite_input")
+"""Parameters by which a function writes to its arguments: the engine's."""
+_MOST_GROWN = 16
+"""How many times larger than an argument a result of `outer` is at the most, to be NumPy's."""
+
+
+def _position_of_written(function: Callable[..., Any]) -> int:
+    """How many positional arguments a function has before the first that lets it write to its arguments."""
+    if function is np.nan_to_num:
+        return 1  # `copy`
+    try:
+        names = list(inspect.signature(function).parameters)
+    except ValueError:  # some are not Python's, in some versions
+        return {np.concatenate: 2}.get(function, 1 << 30)
+    return min([names.index(name) for name in _WRITTEN if name in names], default=1 << 30)
+
+
+def _by_numpy(
+    function: Callable[..., Any], args: tuple, kwargs: dict[str, Any], call: Callable[..., Any] | None = None
+) -> Any:
+    """What NumPy's function makes of elements that are at hand; None where they are not, or it is much.
+
+    `call` is what is called in place of the function: a method that does the same.
+    """
+    given: list[tuple[Any, np.ndarray]] = []
+    if len(args) > _BEFORE_WRITTEN[function]:
+        return None
+    try:
+        values = [x if type(x) in PASSED else real_of(x, given) for x in args]
+        if kwargs:
+            if any(kwargs.get(name) is not None for name in _WRITTEN) or (function is np.nan_to_num):
+                return None
+            kwargs = {name: real_of(x, given) for name, x in kwargs.items()}
+    except NotAtHand:
+        return None
+    if function is np.outer and np.size(values[0]) * np.size(values[1]) * _MOST_GROWN >= windows.limit:
+        return None
+    name = EVENTS.get(function) if "dtype" not in kwargs else None  # casts are told as such
+    call = function if call is None else call
+    if name is not None:
+        made = watch.watched(call, name, *values, **kwargs)
+    elif function in _SILENT:
+        made = call(*values, **kwargs)
+    else:
+        log: list[Any] = []
+        try:
+            with outcome.Recorded(log):
+                made = call(*values, **kwargs)
+        finally:
+            if log:
+                outcome.warn_again(log)
+    return made if isinstance(made, np.generic) else _as_result(made, given)
+
+
+def _as_result(made: Any, given: list[tuple[Any, np.ndarray]]) -> Any:
+    """NumPy's result with arrays at hand in place of ndarrays; None where there is none for one of them."""
+    kind = type(made)
+    if kind is not _ndarray:
+        if kind is not tuple and kind is not list and not hasattr(kind, "_make"):
+            return made
+        items = [_as_result(item, given) for item in made]
+        return None if any(item is None for item in items) else rebuild(kind, items)
+    if made.nbytes >= windows.limit or made.dtype.char not in KINDS:
+        return None
+    base = made.base
+    for x, real in given:
+        if made is real:
+            return x
+        if base is not None and (base is real or base is real.base):
+            if type(x) is not AtHand or not made.flags.writeable:
+                return None
+            window = x._window
+            if window is FREE:
+                window = windows.family(x)
+            return None if window is None else view_at_hand(x, made, window)
+    return new_memory(made)
+
+
+def _sorting(args: tuple, kwargs: dict[str, Any]) -> Any:
+    """`argsort`, which takes what is equal in its order, as the engine does."""
+    if len(args) == 1 and not kwargs and type(args[0]) is AtHand and args[0]._real.ndim == 1:
+        kwargs = {"kind": "stable"}
+    return _by_numpy(np.argsort, args, kwargs)
+
+
+def _computed_by(function: Callable[..., Any]) -> Callable[..., Any]:
+    """How a function is called: ``(args, kwargs)``; it gives None where the engine has to."""
+    if function is np.dot:
+        return dot_product
+    if function is np.argsort:
+        return _sorting
+    if function in _FOLDS:
+        return functools.partial(_reduction, function)
+    return functools.partial(_by_numpy, function)
+
+
+def _reduction(function: Callable[..., Any], args: tuple, kwargs: dict[str, Any]) -> Any:
+    """`sum`, `max` and the like of an array at hand, along an axis or all; None for others."""
+    return _folded(function, *args, **kwargs) if 0 < len(args) <= 2 and type(args[0]) is AtHand else None
+
+
+def _method(name: str, function: Callable[..., Any]) -> Any:
+    """A method of ndarray that does what a function does which is computed at once."""
+    general, call = getattr(DistArray, name), getattr(np.ndarray, name)
+    stable = function is np.argsort
+
+    @functools.wraps(general, updated=())
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if function in ROUTES:
+            if stable:
+                made = _sorting((self, *args), kwargs)
+            else:
+                made = _by_numpy(function, (self, *args), kwargs, call)
+            if made is not None:
+                return made
+        return general(hand_over(self), *args, **kwargs)
+
+    return method
+
+
+def _composed_method(name: str, function: Callable[..., Any]) -> Any:
+    """A method that the house composes of other functions, each of which may be at once."""
+    general = getattr(DistArray, name)
+
+    @functools.wraps(general, updated=())
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if kwargs.keys() - {"axis", "keepdims", "ddof"} or len(args) > 1:
+            return general(hand_over(self), *args, **kwargs)
+        return self.__array_function__(function, (AtHand,), (self, *args), kwargs)
+
+    return method
+
+
+# -- who computes what -------------------------------------------------------------------------------------------------
+
+_METHODS: dict[str, Any] = {
+    "astype": np.astype,
+    "flatten": np.ravel,
+    **{name: getattr(np, name) for name in ("argmax", "argmin", "argsort", "clip", "cumprod", "cumsum")},
+    **{name: getattr(np, name) for name in ("nonzero", "ravel", "reshape", "round", "searchsorted", "squeeze")},
+    **{name: getattr(np, name) for name in ("swapaxes", "take", "transpose")},
+}
+"""Methods of ndarray, and the functions whose rules they follow."""
+_HOUSE: dict[Any, Callable[..., Any]] = {
+    function: _computed_by(function) for function in (np.dot, *_FOLDS, *VIEWS, *NEW)
+}
+_BEFORE_WRITTEN = {function: _position_of_written(function) for function in _HOUSE}
+
+
+def _find_routes() -> None:
+    """Sort the functions by who computes them, once all rules of the house are known."""
+    for function in list(_rules):
+        _route_function(function)
+
+
+def _route_function(key: Any) -> None:
+    """Let a function be computed at once, unless somebody else has rules for it."""
+    record = _rules.get(key)
+    ours = record is not None and record.rules[0].house
+    if ours and key in _HOUSE:
+        ROUTES[key] = _HOUSE[key]
+    else:
+        ROUTES.pop(key, None)
+    if ours and record is not None and record.kind == "composed" and not isinstance(key, tuple):
+        COMPOSED.add(key)
+    else:
+        COMPOSED.discard(key)
+
+
+def _define() -> None:
+    for function in _FOLDS:
+        name = function.__name__
+        setattr(AtHand, name, _folding(name, function))
+    for name, function in _METHODS.items():
+        setattr(AtHand, name, _method(name, function))
+    for name in ("std", "var"):
+        setattr(AtHand, name, _composed_method(name, getattr(np, name)))
+
+
+_define()
+registry.LOADED.append(_find_routes)
+if registry.loaded:
+    _find_routes()
+registry.CHANGED.append(_route_function)
