@@ -126,13 +126,8 @@ def plain(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str,
     originals: list[Any] = handles
     if kwargs or any([isinstance(x, np.ndarray) for x in args]):  # they may be written into, and returned
         originals = [*handles, *(x for x in targets.writes(function, args, kwargs) if isinstance(x, np.ndarray))]
-    log: list[Any] = []
-    try:
-        with outcome.Recorded(log):
-            result = function(*plain_args, **plain_kwargs)
-    finally:
-        if log:
-            outcome.warn_again(log)
+    with outcome.Retold():
+        result = function(*plain_args, **plain_kwargs)
     if isinstance(result, np.generic):
         return result
     return outcome.wrap(result, [engine.plain(x) for x in originals], originals)
@@ -174,13 +169,8 @@ def simple(kind: type[Any], function: Callable[..., Any], args: tuple[Any, ...],
             return SLOW
     if not ours or function in targets.FILE_WRITERS:
         return SLOW
-    log: list[Any] = []
-    try:
-        with outcome.Recorded(log):
-            result = function(*values, **kwargs)
-    finally:
-        if log:
-            outcome.warn_again(log)
+    with outcome.Retold():
+        result = function(*values, **kwargs)
     if isinstance(result, np.generic):
         return result
     if type(result) is np.ndarray and result.base is None and not engine.default_shard(result.nbytes):

@@ -215,6 +215,19 @@ class Recorded:
         self._log.append((category, message))
 
 
+class Retold(Recorded):
+    """A block whose warnings are issued at the user's line, under the user's filters, when it ends or raises."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        super().__init__([])
+
+    def __exit__(self, *error: object) -> None:
+        super().__exit__(*error)
+        warn_again(self._log)
+
+
 def warn_again(log: list[tuple[type[Warning], Any]]) -> None:
     """Issue recorded warnings at the user's line, under the user's filters."""
     if not log:

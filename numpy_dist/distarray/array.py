@@ -354,12 +354,8 @@ def _part(x: Any, name: str, value: Any) -> np.ndarray:
 
 def _changed(array: np.ndarray, name: str, value: Any) -> np.ndarray:
     """Another ndarray (or meta array) for the same data, with an attribute set; warnings are at the user's line."""
-    log: list[Any] = []
-    try:
-        with outcome.Recorded(log):
-            return structure.view(array, structure.changed, name, value)
-    finally:
-        outcome.warn_again(log)
+    with outcome.Retold():
+        return structure.view(array, structure.changed, name, value)
 
 
 def _whole(storage: Any) -> np.ndarray:
