@@ -29,8 +29,8 @@ from numpy_dist.distarray.at_hand import (
 )
 from numpy_dist.distarray.same_bits import EVENTS, NEW, VIEWS
 from numpy_dist.engine.data import watch, windows
-from numpy_dist.engine.data.folds import folded_along, mean_of
-from numpy_dist.engine.data.totals import folded
+from numpy_dist.engine.data.folds import mean_of
+from numpy_dist.engine.data.totals import reduced
 from numpy_dist.engine.data.windows import FREE, KINDS, hand_over, near
 
 _ndarray = np.ndarray
@@ -55,10 +55,7 @@ def _folded(function: Any, x: Any, axis: Any = None, *, keepdims: Any = False, *
         return None
     if function is np.mean and real.dtype.char not in "fd":
         return None
-    if real.ndim == 1 and axis is None and not keepdims:
-        made = folded(_FOLDS[function], real) if real.strides[0] > 0 else None
-    else:
-        made = folded_along(_FOLDS[function], real, axis, keepdims)
+    made = reduced(_FOLDS[function], real, axis, keepdims)
     if made is None:
         return None
     if function is np.mean:
@@ -124,13 +121,8 @@ def _by_numpy(
     elif function in _SILENT:
         made = call(*values, **kwargs)
     else:
-        log: list[Any] = []
-        try:
-            with outcome.Recorded(log):
-                made = call(*values, **kwargs)
-        finally:
-            if log:
-                outcome.warn_again(log)
+        with outcome.Retold():
+            made = call(*values, **kwargs)
     return made if isinstance(made, np.generic) else _as_result(made, given)
 
 

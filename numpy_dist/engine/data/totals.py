@@ -12,6 +12,7 @@ import numpy as np
 
 from numpy_dist.backends.summation import CHUNK
 from numpy_dist.engine.data import watch, windows
+from numpy_dist.engine.data.folds import folded_along
 from numpy_dist.engine.data.windows import KINDS
 from numpy_dist.engine.memory.handle import Handle, metadata
 from numpy_dist.engine.runtime import Runtime
@@ -85,6 +86,13 @@ def _count(elements: np.ndarray, dtype: Any) -> Any:
     if kind.char not in "bBhHiIlLqQ":
         return None
     return np.asarray(np.count_nonzero(elements)).astype(kind)[()]
+
+
+def reduced(ufunc: np.ufunc, elements: np.ndarray, axis: Any, keepdims: bool) -> Any:
+    """Elements reduced to a scalar or along axes as the summation tree has it; None where the engine has to do it."""
+    if elements.ndim == 1 and not keepdims and (axis is None or (type(axis) is int and axis in (0, -1))):
+        return folded(ufunc, elements) if elements.strides[0] > 0 else None
+    return folded_along(ufunc, elements, axis, keepdims)
 
 
 def folded(ufunc: np.ufunc, elements: np.ndarray, dtype: Any = None) -> Any:

@@ -107,7 +107,7 @@ def elementwise(
     inputs = tuple(inputs)
     usual = where is True and dtype is None and signature is None and casting == "same_kind" and order == "K"
     if usual and op.nout == 1 and len(outs) == 1:
-        if len(outs) == 1 and outs[0] is None and op.ufunc is not None and any(map(windows.is_at_hand, inputs)):
+        if outs[0] is None and op.ufunc is not None and windows.class_at_hand in map(type, inputs):
             made = windows.computed(op.ufunc, inputs, {})
             if made is not None:
                 return made

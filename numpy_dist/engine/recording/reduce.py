@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from numpy_dist.engine.data import windows
-from numpy_dist.engine.data.folds import EXACT, folded_along
+from numpy_dist.engine.data.folds import EXACT
 from numpy_dist.engine.data.gather import gather, item
 from numpy_dist.engine.data.ingest import from_global, make_storage, shardable
-from numpy_dist.engine.data.totals import folded, total
+from numpy_dist.engine.data.totals import reduced, total
 from numpy_dist.engine.data.watch import watched
 from numpy_dist.engine.events.floating import told_as
 from numpy_dist.engine.memory.handle import Handle, is_sharded, metadata, plain, ref_of
@@ -214,9 +214,7 @@ def _of_elements(ufunc: np.ufunc, elements: np.ndarray, axis: Any, dtype: Any, k
     same = dtype is None or (elements.dtype.kind == "f" and np.dtype(dtype) == elements.dtype)
     if ufunc not in EXACT or not elements.size or not same:
         return None
-    if elements.ndim == 1 and not keepdims and (axis is None or (type(axis) is int and axis in (0, -1))):
-        return folded(ufunc, elements) if elements.strides[0] > 0 else None
-    return folded_along(ufunc, elements, axis, keepdims)
+    return reduced(ufunc, elements, axis, keepdims)
 
 
 def _at_once(ufunc: Any, x: Any, axis: Any, dtype: Any, out: Any, keepdims: bool, initial: Any, where: Any) -> Any:
