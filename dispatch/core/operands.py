@@ -177,7 +177,7 @@ def _describe(value: Any, words: list[str]) -> None:
     if isinstance(value, np.ndarray):
         words.append(_array_words(value))
     elif isinstance(value, bool | int | float | complex | np.number | np.bool_ | np.dtype):
-        words.append(text_of([value])[1:-1])
+        words.append(text_of(value))
     elif isinstance(value, list | tuple | dict):
         items: Sequence[Any] = list(value.values()) if isinstance(value, dict) else value
         if len(items) > MOST_SAMPLED:

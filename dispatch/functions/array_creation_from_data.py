@@ -27,6 +27,7 @@ from numpy_dist.dispatch.patterns.creation import (
 from numpy_dist.errors import DivergenceError
 from numpy_dist.ir import structure
 from numpy_dist.ir.rules import memory_order
+from numpy_dist.ir.samples import text_of
 from numpy_dist.layout.regions import Box
 from numpy_dist.settings import config
 
@@ -172,7 +173,7 @@ def compare_ranks(array: np.ndarray) -> None:
     if comm.size == 1:
         return
     if array.dtype.hasobject:
-        content: Any = repr(array.tolist()).encode()
+        content: Any = text_of(array.tolist()).encode()
     else:
         content = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
     seen = comm.allgather((array.shape, str(array.dtype), hashlib.blake2b(content, digest_size=16).hexdigest()))

@@ -16,6 +16,7 @@ import numpy as np
 
 from numpy_dist import engine
 from numpy_dist.ir.rules import copy_axes, memory_order
+from numpy_dist.ir.samples import text_of
 from numpy_dist.layout.layout import Layout
 from numpy_dist.layout.regions import Box
 
@@ -109,6 +110,6 @@ def from_parts(
             def reader(box: Box) -> np.ndarray:
                 return part(tuple(box[i] for i in inverse)).transpose(axes)
 
-        return engine.from_reader(reader, shape, dtype, layout, repr(made_of).encode() if made_of else b"")
+        return engine.from_reader(reader, shape, dtype, layout, text_of(made_of).encode() if made_of else b"")
 
     return permuted(make, shape, layout, axes)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,12 +10,21 @@ MOST_SAMPLED = 1024
 """Elements of an array, or items of a list, that are compared between ranks: of longer ones some all over it."""
 
 
-def text_of(scalars: Sequence[Any]) -> str:
-    """The scalars as a text, those with more digits than Python prints in base 16."""
+def text_of(value: Any) -> str:
+    """A scalar, or a sequence of them, as a text: those that have none of their own by digits in base 16 or bytes.
+
+    Python prints no integer of more than some thousand digits, NumPy no datetime without a unit.
+    """
     try:
-        return repr(scalars)
+        return repr(value)
     except ValueError:
-        return repr([hex(x) if type(x) is int else x for x in scalars])
+        if isinstance(value, (list, tuple)):
+            return f"[{', '.join(map(text_of, value))}]"
+        if isinstance(value, np.generic):
+            return f"{value.dtype}({value.tobytes().hex()})"
+        if isinstance(value, int):
+            return hex(value)
+        raise
 
 
 def sample_of(array: np.ndarray) -> bytes:

@@ -222,7 +222,7 @@ class Journal:
         self.calls += 1
         self._meet_pending()
         if given:
-            self._new_values.append(repr(given).encode())
+            self._new_values.append(text_of(given).encode())
         self._marks.append(_named(f"{function} {details}"))
 
     def executed(self, statements: Sequence[Any]) -> None:
@@ -335,7 +335,7 @@ class Journal:
         they were met first.
         """
         creates = getattr(statement, "creates", (True,))
-        found = [self._number(x.storage) if type(x) is Ref else repr(x) for x in statement.inputs]
+        found = [self._number(x.storage) if type(x) is Ref else text_of(x) for x in statement.inputs]
         if statement.where is not None:
             found.append(self._number(statement.where.storage))
         for out, made in zip(statement.outputs, creates, strict=True):
@@ -437,7 +437,7 @@ def _read(form: ProgramForm) -> list[Any]:
 
 
 def _given(operand: Any, value: Any) -> str:
-    return _origin(value) if isinstance(operand, View) else text_of([value])[1:-1]
+    return _origin(value) if isinstance(operand, View) else text_of(value)
 
 
 def _origin(origin: int) -> str:

@@ -10,6 +10,7 @@ import numpy as np
 
 from numpy_dist.engine.events.sites import resolve
 from numpy_dist.ir.ops import COPY
+from numpy_dist.ir.samples import text_of
 from numpy_dist.ir.statements import Reduction, Ref, Statement
 from numpy_dist.layout.frames import Origin, framed
 from numpy_dist.layout.views import ViewMap
@@ -95,7 +96,7 @@ def _shape(extents: Sequence[int]) -> str:
 
 def scalar_text(value: Any) -> str:
     """A scalar operand."""
-    return str(value) if isinstance(value, np.generic) else repr(value)
+    return str(value) if isinstance(value, np.generic) and value.dtype.kind not in "mM" else text_of(value)
 
 
 def value_text(statement: Statement, value: Callable[[Ref], str]) -> str:
