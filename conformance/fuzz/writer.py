@@ -26,6 +26,7 @@ _EXTREME = re.compile("maximum|minimum|fmax|fmin|clip")
 # BLAS leaves out zeros among single factors, also where they meet what is not finite.
 ORDERS = re.compile("sort|unique|union|intersect|setxor|setdiff|partition|median|percentile|quantile")
 _SEARCH = re.compile("digitize|searchsorted")
+_SEARCHED = re.compile(r"np\.searchsorted\((v\d+),|(v\d+)\.searchsorted\(")
 _ASSIGNMENT = re.compile(r"(\w+\[.*\]) = (.*)")
 _PRODUCT = re.compile(r"np\.(dot|tensordot|inner)\b")
 KEPT_ERRORS = 3  # of a program
@@ -146,6 +147,7 @@ class Writer:
         # The sign of a NaN is that of one of two operands, whichever comes first.
         if _SEARCH.search(text):  # in what is in no order what is found depends on what else is looked for
             undefined |= any(map(has_nan, map(before.get, _names_in(text))))
+            undefined |= not all(ascending(before.get(one or other)) for one, other in _SEARCHED.findall(text))
         if ORDERS.search(text):  # NumPy's vector code misplaces some of them where many are alike (seen in 2.4)
             undefined |= "'f2'" in text or any(map(_is_half, map(before.get, _names_in(text))))
         if "copysign" in text:
@@ -343,6 +345,11 @@ def ordered(x: Any) -> bool:
 def distinct(x: Any) -> bool:
     """Whether no two elements of an array are alike, as NaN are among each other."""
     return not isinstance(x, np.ndarray) or len(np.unique(x)) == x.size
+
+
+def ascending(x: Any) -> bool:
+    """Whether elements are in the order in which they can be searched."""
+    return not isinstance(x, np.ndarray) or x.ndim != 1 or x.dtype.kind == "V" or bool((x[:-1] <= x[1:]).all())
 
 
 def _is_large(x: Any) -> bool:
