@@ -19,7 +19,7 @@ from numpy_dist.backends.summation import Tree, tree_of
 from numpy_dist.ir.ops import COPY, SELECT, Op
 from numpy_dist.ir.rules import loop_dtypes, scalar_kind
 
-__all__ = ["Graph", "Operation", "Ref", "Reduction", "UnfitScalar", "Unsupported", "build"]
+__all__ = ["Graph", "OperationNode", "Ref", "ReductionNode", "UnfitScalar", "Unsupported", "build"]
 
 _OPTIONS = frozenset(("dtype", "signature", "casting"))
 
@@ -32,7 +32,7 @@ class UnfitScalar(Unsupported):
 
 
 @dataclass(frozen=True)
-class Operation:
+class OperationNode:
     """One operation on values.
 
     Attributes
@@ -64,7 +64,7 @@ class Operation:
 
 
 @dataclass(frozen=True)
-class Reduction:
+class ReductionNode:
     """A reduction of a value, which is not cast yet, where a mask is true."""
 
     step: ReduceStep
@@ -84,7 +84,7 @@ class Graph:
         Without axes.
     scalar_places : list of (int, int)
         For each scalar the numbers of its step and input.
-    nodes : list of Operation or Reduction
+    nodes : list of OperationNode or ReductionNode
     stores : dict of int to Ref
         Operands that are written, and their values after the loop.
     reads : set of int
@@ -97,7 +97,7 @@ class Graph:
         self.arrays: list[Any] = []
         self.scalars: list[np.ndarray] = []
         self.scalar_places: list[tuple[int, int]] = []
-        self.nodes: list[Operation | Reduction] = []
+        self.nodes: list[OperationNode | ReductionNode] = []
         self.stores: dict[int, Ref] = {}
         self.reads: set[int] = set()
         self.tree = tree
@@ -153,12 +153,12 @@ class _Builder:
         olds = tuple(None if where is None else self._old(out) for out in step.outputs)
         targets = tuple(out.dtype for out in step.outputs)
         outputs = tuple(self._write(out) for out in step.outputs)
-        node = Operation(step.op, dtypes, tuple(inputs), tuple(sources), outputs, targets, where, olds)
+        node = OperationNode(step.op, dtypes, tuple(inputs), tuple(sources), outputs, targets, where, olds)
         self.graph.nodes.append(node)
 
     def add_reduction(self, step: ReduceStep) -> None:
         source = self._read(step.source)
-        self.graph.nodes.append(Reduction(step, source, step.source.dtype, self._mask(step.where)))
+        self.graph.nodes.append(ReductionNode(step, source, step.source.dtype, self._mask(step.where)))
 
     def _has_elements(self, x: Any) -> bool:
         return type(x) is Temp or self._is_array(x)

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from harness import Row, against_numpy, main
+from harness import Comparison, against_numpy, main
 
 
 def polynomial(np: Any, x: Any, y: Any, z: Any) -> Any:
@@ -33,7 +33,7 @@ def black_scholes(np: Any, x: Any, y: Any, z: Any) -> Any:
     return x * share - y * np.exp(-rate * z) * debt
 
 
-def case(chain: Callable[..., Any], elements: int, repeats: int, target: str) -> Row:
+def case(chain: Callable[..., Any], elements: int, repeats: int, target: str) -> Comparison:
     import numpy as np
 
     import numpy_dist
@@ -56,7 +56,7 @@ def case(chain: Callable[..., Any], elements: int, repeats: int, target: str) ->
     return row
 
 
-def measure(quick: bool) -> list[Row]:
+def measure(quick: bool) -> list[Comparison]:
     elements, repeats, target = (10**5, 3, "") if quick else (10**7, 11, ">= 1.8")
     return [case(chain, elements, repeats, target) for chain in (polynomial, rotation, logistic_loss, black_scholes)]
 

@@ -2,17 +2,17 @@
 
 import statistics
 
-from harness import HERE, Row, main
+from harness import HERE, Comparison, main
 from ranks import Ranks
 
 TARGETS = {"recording": ("us", "<= 0.3"), "an allgather": ("us", ""), "10": ("ms", "<= 1.02")}
 
 
-def overhead(quick: bool) -> list[Row]:
+def overhead(quick: bool) -> list[Comparison]:
     with Ranks(2, str(HERE / "checks_ranks.py"), quick) as ranks:
         (found,) = ranks.notes()
     noted = found["noting"]
-    rows, added = [Row("noting a statement", None, noted, "us", noted * 1e6, "us", "<= 0.3")], 0
+    rows, added = [Comparison("noting a statement", None, noted, "us", noted * 1e6, "us", "<= 0.3")], 0
     for case, result in found["cases"].items():
         seconds = result["seconds"]
         unit, target = next(value for start, value in TARGETS.items() if case.startswith(start))
@@ -27,10 +27,10 @@ def overhead(quick: bool) -> list[Row]:
                 meaning = "x the time without"
                 figure = statistics.median(a / b for a, b in zip(above, below, strict=True))
             medians = statistics.median(above), statistics.median(below)
-            rows.append(Row(name, None, medians[0], unit, figure, meaning, limit, medians[1], "without"))
+            rows.append(Comparison(name, None, medians[0], unit, figure, meaning, limit, medians[1], "without"))
         told = result["communicated"]
         added += sum(map(abs, (a - b for a, b in zip(told["with"], told["without"], strict=True))))
-    return [*rows, Row("messages and collectives", None, None, "us", float(added), "more", "<= 0")]
+    return [*rows, Comparison("messages and collectives", None, None, "us", float(added), "more", "<= 0")]
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from typing import Any
 import handwritten
 import numpy as np
 import programs
-from harness import HERE, Row, median_ratio, take_turns
+from harness import HERE, Comparison, median_ratio, take_turns
 from ranks import Ranks
 from stencil_functions import plate, relax
 
@@ -151,7 +151,7 @@ def _as_arrays(result: Any) -> list[np.ndarray]:
     return [x.gather() if engine.is_handle(x) else np.asarray(x) for x in parts]
 
 
-def measure(case: ProgramCase, quick: bool, threads: int) -> list[Row]:
+def measure(case: ProgramCase, quick: bool, threads: int) -> list[Comparison]:
     """The rows of a case: one, and one more where it is run on ranks too."""
     size, steps = (case.quick, min(case.steps, 20)) if quick else (case.size, case.steps)
     by_numpy, by_us, by_hand = (_arguments(case, size, steps, how) for how in (_own, numpy_dist.asarray, _own))
@@ -188,13 +188,13 @@ def _extent(size: int, steps: int) -> str:
     return text + (f", {steps} steps" if steps else "")
 
 
-def _rows(case: ProgramCase, title: str, seconds: dict[str, list[float]], threads: int) -> list[Row]:
+def _rows(case: ProgramCase, title: str, seconds: dict[str, list[float]], threads: int) -> list[Comparison]:
     middle = {name: statistics.median(times) for name, times in seconds.items()}
 
-    def row(name: str, ours: str, goal: str, peer: str, peer_name: str, target: str) -> Row:
+    def row(name: str, ours: str, goal: str, peer: str, peer_name: str, target: str) -> Comparison:
         speed, beside = median_ratio(seconds, "numpy", ours), median_ratio(seconds, ours, peer)
         figures = middle["numpy"], middle[ours], "ms", speed, "x NumPy's speed", goal
-        return Row(name, *figures, middle[peer], peer_name, beside, target)
+        return Comparison(name, *figures, middle[peer], peer_name, beside, target)
 
     rows = [row(title, "ours", case.goal, "hand", "hand-written", case.beside)]
     if case.ranks:

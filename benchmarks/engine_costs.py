@@ -7,12 +7,12 @@ import tempfile
 import time
 from pathlib import Path
 
-from harness import AS_STARTED, HERE, Row
+from harness import AS_STARTED, HERE, Comparison
 
 SCRIPT = HERE / "cached_script.py"
 
 
-def recording(quick: bool) -> list[Row]:
+def recording(quick: bool) -> list[Comparison]:
     """Recording without executing."""
     import numpy as np
     from small_arrays import recording_time
@@ -27,11 +27,11 @@ def recording(quick: bool) -> list[Row]:
     rows = []
     for title, namespace in cases:
         taken = recording_time("z = x + y", namespace, quick)
-        rows.append(Row(f"recording z = x + y {title}", None, taken, "us", taken * 1e6, "us", "<= 3"))
+        rows.append(Comparison(f"recording z = x + y {title}", None, taken, "us", taken * 1e6, "us", "<= 3"))
     return rows
 
 
-def cached_group(quick: bool) -> list[Row]:
+def cached_group(quick: bool) -> list[Comparison]:
     """Executing the six statements of a stencil step that was planned before, on few cells: alone, and in a loop."""
     from numpy_dist import config
 
@@ -39,7 +39,7 @@ def cached_group(quick: bool) -> list[Row]:
         return _cached_group(quick)
 
 
-def _cached_group(quick: bool) -> list[Row]:
+def _cached_group(quick: bool) -> list[Comparison]:
     from stencil_functions import plate
 
     import numpy_dist
@@ -68,7 +68,7 @@ def _cached_group(quick: bool) -> list[Row]:
     record, flush, step = (statistics.median(seconds[len(seconds) // 4 :]) for seconds in (recorded, alone, looped))
     rows = [("alone", flush), ("in a loop: a step less its recording", step - record)]
     return [
-        Row(f"executing a cached group of six, 24 x 24, {how}", None, taken, "us", taken * 1e6, "us", "<= 15")
+        Comparison(f"executing a cached group of six, 24 x 24, {how}", None, taken, "us", taken * 1e6, "us", "<= 15")
         for how, taken in rows
     ]
 
@@ -88,7 +88,7 @@ def _kernels(cache: Path) -> int:
     return len(list(cache.glob("*.kernel")))
 
 
-def warm_cache(quick: bool) -> list[Row]:
+def warm_cache(quick: bool) -> list[Comparison]:
     """A script run once, run again with the cache that the first run left, and run without compiling anything."""
     again_as = {"second": ("first", "numba"), "never": ("never", "numba"), "numpy": ("never", "numpy")}
     seconds: dict[str, list[float]] = {name: [] for name in ("first", *again_as)}
@@ -106,11 +106,11 @@ def warm_cache(quick: bool) -> list[Row]:
     # Without a compile in the first run the second one has nothing to avoid: no figure, and no goal is met.
     again = in_second if in_first else None
     rows = [
-        Row("script, first run: functions compiled", None, first, "s", in_first, "compiles", ">= 1"),
-        Row("script, second run: functions compiled", None, second, "s", again, "compiles", "<= 0"),
+        Comparison("script, first run: functions compiled", None, first, "s", in_first, "compiles", ">= 1"),
+        Comparison("script, second run: functions compiled", None, second, "s", again, "compiles", "<= 0"),
     ]
     for name, what, median in zip(("never", "numpy"), ("COMPILE=never", "BACKEND=numpy"), without, strict=True):
         pairs = zip(seconds["second"], seconds[name], strict=True)
         more = statistics.median(warm - other for warm, other in pairs) * 1e3 if in_first else None
-        rows.append(Row(f"script, second run, more than with {what}", None, median, "s", more, "ms", "<= 50"))
+        rows.append(Comparison(f"script, second run, more than with {what}", None, median, "s", more, "ms", "<= 50"))
     return rows

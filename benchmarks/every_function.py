@@ -41,7 +41,7 @@ START = 60.0
 """Seconds that the worker may take to start."""
 
 
-class Worker:
+class TimedWorker:
     """A job that times one call after the other, and writes a line of JSON for each size.
 
     Parameters
@@ -85,7 +85,7 @@ class Worker:
             self._process.kill()
             self._process.wait(10)
 
-    def __enter__(self) -> Worker:
+    def __enter__(self) -> TimedWorker:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -112,7 +112,7 @@ def measure(ranks: int, sizes: list[int], budget: float, names: list[str]) -> It
     while left:
         current: dict[str, Any] | None = None
         reason = "the process ended"
-        with Worker(ranks, sizes, budget, left) as worker:
+        with TimedWorker(ranks, sizes, budget, left) as worker:
             for line in worker.lines():
                 if "lost" in line:
                     reason = line["lost"]

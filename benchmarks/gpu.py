@@ -19,7 +19,7 @@ os.environ.setdefault("NUMPY_DIST_BACKEND", "cupy")
 
 import harness  # noqa: E402
 import numpy as np  # noqa: E402
-from harness import Row  # noqa: E402
+from harness import Comparison  # noqa: E402
 from options_functions import prices  # noqa: E402
 from stencil_functions import relax  # noqa: E402
 
@@ -135,7 +135,7 @@ def bandwidth(plain: Contender, nbytes: int) -> float:
     return 2 * nbytes / min(plain.seconds(copy, (target, source)) for _ in range(ROUNDS))
 
 
-def measured(case: GPUCase, quick: bool, ours: Contender, plain: Contender | None, speed: float) -> Row:
+def measured(case: GPUCase, quick: bool, ours: Contender, plain: Contender | None, speed: float) -> Comparison:
     """One row; sides take turns."""
     size = case.quick if quick else case.size
     made = case.make(size)
@@ -152,13 +152,13 @@ def measured(case: GPUCase, quick: bool, ours: Contender, plain: Contender | Non
         peer = statistics.median(kept["plain"])
         beside = harness.median_ratio(kept, "ours", "plain")
     share = case.moved(size) / mine / speed if case.moved else None
-    return Row(
+    return Comparison(
         case.title, None, mine, "ms", share, "of a copy's bandwidth" if case.moved else "", case.goal, peer,
         "plain CuPy's time", beside, case.beside if beside is not None else "",
     )  # fmt: skip
 
 
-def host_time(quick: bool, ours: Contender) -> Row:
+def host_time(quick: bool, ours: Contender) -> Comparison:
     """What a fused group of a small loop costs on the host; a step is one group."""
     steps = 50 if quick else 2000
     grid = ours.array(np.random.default_rng(1).random((200, 200)))
@@ -169,7 +169,7 @@ def host_time(quick: bool, ours: Contender) -> Row:
     engine.flush()
     mine = (time.perf_counter() - begin) / steps
     ours.wait()
-    return Row("a step of a small loop, on the host", None, mine, "us", mine * 1e6, "us a fused group", "<= 25")
+    return Comparison("a step of a small loop, on the host", None, mine, "us", mine * 1e6, "us a fused group", "<= 25")
 
 
 def main() -> None:
@@ -182,7 +182,7 @@ def main() -> None:
         ours, plain = _ours(), _plain()
         speed = bandwidth(plain, 1 << 20 if options.quick else 1 << 30)
         alone = plain if rt.size == 1 else None
-        rows = [Row("a copy's bandwidth, GB/s", None, None, "ms", speed / 1e9, "GB/s")]
+        rows = [Comparison("a copy's bandwidth, GB/s", None, None, "ms", speed / 1e9, "GB/s")]
         rows += [measured(case, options.quick, ours, alone, speed) for case in CASES]
         rows.append(host_time(options.quick, ours))
     if rt.rank == 0:

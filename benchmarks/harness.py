@@ -37,7 +37,7 @@ UNITS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "MiB": 2.0**20}
 
 
 @dataclass(frozen=True)
-class Row:
+class Comparison:
     """One line of a table.
 
     Attributes
@@ -122,13 +122,13 @@ def against_numpy(
     target: str = "",
     number: int = 1,
     namespace: Mapping[str, Any] | None = None,
-) -> Row:
+) -> Comparison:
     """Compare two candidates: how many times NumPy's speed (`speed` true) or NumPy's time the second one takes."""
     seconds = take_turns({"numpy": numpy, "ours": ours}, repeats=repeats, number=number, namespace=namespace)
     figure = median_ratio(seconds, "numpy", "ours") if speed else median_ratio(seconds, "ours", "numpy")
     meaning = "x NumPy's speed" if speed else "x NumPy's time"
     medians = {name: statistics.median(times) for name, times in seconds.items()}
-    return Row(case, medians["numpy"], medians["ours"], unit, figure, meaning, target)
+    return Comparison(case, medians["numpy"], medians["ours"], unit, figure, meaning, target)
 
 
 def median_ratio(seconds: Mapping[str, list[float]], above: str, below: str) -> float:
@@ -136,7 +136,7 @@ def median_ratio(seconds: Mapping[str, list[float]], above: str, below: str) -> 
     return statistics.median(a / b for a, b in zip(seconds[above], seconds[below], strict=True))
 
 
-def table(rows: Iterable[Row]) -> str:
+def table(rows: Iterable[Comparison]) -> str:
     """The rows as text, columns aligned; the columns of peers only where there are some."""
     rows = list(rows)
     with_peers = any(row.peer is not None for row in rows)
@@ -194,7 +194,7 @@ def _lines(path: str) -> list[str]:
         return []
 
 
-def save(name: str, rows: Iterable[Row]) -> Path:
+def save(name: str, rows: Iterable[Comparison]) -> Path:
     """Write the rows and the environment to `results/NAME.json`."""
     RESULTS.mkdir(exist_ok=True)
     path = RESULTS / f"{name}.json"
@@ -209,14 +209,14 @@ def add_options(parser: argparse.ArgumentParser, name: str) -> None:
     parser.add_argument("--save", action="store_true", help=f"also write them to results/{name}.json")
 
 
-def show(name: str, rows: list[Row], options: argparse.Namespace) -> None:
+def show(name: str, rows: list[Comparison], options: argparse.Namespace) -> None:
     """Print the rows and write them, as the options say."""
     print(json.dumps([asdict(row) for row in rows]) if options.json else table(rows))
     if options.save:
         save(name, rows)
 
 
-def main(name: str, measure: Callable[[bool], list[Row]]) -> None:
+def main(name: str, measure: Callable[[bool], list[Comparison]]) -> None:
     """The command line of a benchmark: print its table; `measure(quick)` makes the rows."""
     parser = argparse.ArgumentParser(description=sys.modules["__main__"].__doc__)
     add_options(parser, name)

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from harness import Row, main
+from harness import Comparison, main
 
 from numpy_dist.backends.compiled import threads
 from numpy_dist.backends.compiled.compiler import Compiler
@@ -48,15 +48,15 @@ def timed(call: Callable[[], Any], number: int, pause: float) -> float:
 
 def compare(
     case: str, plain: Callable[[], Any], launch: Callable[[], Any], *, repeats: int, number: int, pause: float = 0.0
-) -> Row:
+) -> Comparison:
     """The medians of two calls that take turns, and how much more the second one takes."""
     seconds = [(timed(plain, number, pause), timed(launch, number, pause)) for _ in range(repeats)]
     first, second = (statistics.median(times) for times in zip(*seconds, strict=True))
     more = statistics.median(launched - called for called, launched in seconds)
-    return Row(case, first, second, "us", more * 1e6, "us more than a plain call")
+    return Comparison(case, first, second, "us", more * 1e6, "us more than a plain call")
 
 
-def measure(quick: bool) -> list[Row]:
+def measure(quick: bool) -> list[Comparison]:
     count = max(2, len(cpus()))
     values = np.zeros(UNITS * 4096)
     address = values.ctypes.data

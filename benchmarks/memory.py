@@ -13,7 +13,7 @@ import tempfile
 import threading
 from pathlib import Path
 
-from harness import Row, main
+from harness import Comparison, main
 
 RANKS = 4
 SLACK = 1 << 20
@@ -106,18 +106,18 @@ def run_ranks(rows: int, columns: int, size: int, steps: int) -> list[int]:
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def measure(quick: bool) -> list[Row]:
+def measure(quick: bool) -> list[Comparison]:
     rows, columns, size, steps = (1000, 1000, 400, 300) if quick else (6000, 6000, 1000, 1000)
     whole, peak, anon, with_halo, grown, grown_anon = run_ranks(rows, columns, size, steps)
     share = whole / RANKS
     ring = 2 * (rows + columns) * 8  # more than the halo of one cell around any share
     read, stepped = "asarray of a memmap, 4 ranks", f"{steps} stencil steps, growth"
 
-    def quarter(case: str, held: float, target: str) -> Row:
-        return Row(case, whole, held, "MiB", held / share, "x a quarter", target)
+    def quarter(case: str, held: float, target: str) -> Comparison:
+        return Comparison(case, whole, held, "MiB", held / share, "x a quarter", target)
 
-    def growth(case: str, more: float, target: str) -> Row:
-        return Row(case, None, more, "MiB", more / 2**20, "MiB", target)
+    def growth(case: str, more: float, target: str) -> Comparison:
+        return Comparison(case, None, more, "MiB", more / 2**20, "MiB", target)
 
     return [
         quarter(f"{read}: pool, peak", peak, "<= 1"),

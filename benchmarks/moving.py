@@ -16,7 +16,7 @@ from typing import Any
 import harness
 import moving_counts
 import numpy as np
-from harness import Row, median_ratio, take_turns
+from harness import Comparison, median_ratio, take_turns
 from ranks import Ranks, at_each_turn, note
 
 RANKS = 2
@@ -133,7 +133,7 @@ def _status(name: str) -> int:
     return 1024 * next(int(line.split()[1]) for line in lines if line.startswith(name + ":"))
 
 
-def measure(name: str, quick: bool) -> list[Row]:
+def measure(name: str, quick: bool) -> list[Comparison]:
     """The rows of a case: its speed, and its memory."""
     case = CASES[name]
     size = case.size // (10 if case.make in (_square, _definite) else 100) if quick else case.size
@@ -145,8 +145,10 @@ def measure(name: str, quick: bool) -> list[Row]:
     middle = {who: statistics.median(times) for who, times in seconds.items()}
     figure, title = median_ratio(seconds, "numpy", "ours"), f"{case.title}, {size:.0e}"
     return [
-        Row(title, middle["numpy"], middle["ours"], "ms", figure, "x NumPy's speed", case.goal),
-        Row("  most memory of a rank", None, peak, "MiB", peak / share, "x its part of inputs and outputs", "<= 3"),
+        Comparison(title, middle["numpy"], middle["ours"], "ms", figure, "x NumPy's speed", case.goal),
+        Comparison(
+            "  most memory of a rank", None, peak, "MiB", peak / share, "x its part of inputs and outputs", "<= 3"
+        ),
     ]
 
 

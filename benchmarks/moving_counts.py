@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from harness import Row
+from harness import Comparison
 
 RANKS = 4, 64, 1024
 SHARE, RANK = 1000, 1
@@ -36,7 +36,7 @@ def _redistribution(ranks: int) -> int:
     return counts.most("messages")
 
 
-def rows() -> list[Row]:
+def rows() -> list[Comparison]:
     """What a rank sends at each number of ranks, and the most that it may: one or two messages to each other rank."""
     from numpy_dist.parallel import picking, sample_sort
 
@@ -63,7 +63,7 @@ def rows() -> list[Row]:
             counted[f"x[i], {name}"] = _sent(ranks, gather), 2 * partners
             counted[f"x[i] = y, {name}"] = _sent(ranks, scatter), 2 * partners
         made += [
-            Row(f"{what}, {ranks} ranks", None, None, "s", sent, "messages of a rank", f"<= {most}")
+            Comparison(f"{what}, {ranks} ranks", None, None, "s", sent, "messages of a rank", f"<= {most}")
             for what, (sent, most) in counted.items()
         ]
     return made

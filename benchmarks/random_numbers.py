@@ -6,12 +6,12 @@ The share of a call is timed alone, for the last of four ranks, which is the far
 import statistics
 import time
 
-from harness import Row, main, take_turns
+from harness import Comparison, main, take_turns
 
 RANKS = 4
 
 
-def shares(quick: bool) -> list[Row]:
+def shares(quick: bool) -> list[Comparison]:
     import numpy as np
 
     from numpy_dist.random import draws, split
@@ -53,11 +53,11 @@ def shares(quick: bool) -> list[Row]:
         figure = statistics.median(whole / share for whole, share in pairs)
         middle = {key: statistics.median(times) for key, times in seconds.items()}
         case = f"{name}, 1 of {RANKS} shares of {total:.1e}"
-        rows.append(Row(case, middle["numpy"], middle["ours"], "s", figure, "x NumPy's speed"))
+        rows.append(Comparison(case, middle["numpy"], middle["ours"], "s", figure, "x NumPy's speed"))
     return rows
 
 
-def jumps(quick: bool) -> list[Row]:
+def jumps(quick: bool) -> list[Comparison]:
     import numpy as np
 
     from numpy_dist.random import mersenne
@@ -71,15 +71,15 @@ def jumps(quick: bool) -> list[Row]:
             mersenne.skipped(state, distance)
             seconds.append(time.perf_counter() - begin)
         middle = statistics.median(seconds)
-        rows.append(Row(f"MT19937, jump of 1e9 words, {case} distance", None, middle, "ms", middle * 1e3, "ms"))
+        rows.append(Comparison(f"MT19937, jump of 1e9 words, {case} distance", None, middle, "ms", middle * 1e3, "ms"))
     count = 1 << (20 if quick else 24)
     seconds = take_turns({"draw": lambda: mersenne.copied(state).random_raw(count, output=False)}, repeats=5)["draw"]
     middle = statistics.median(seconds)
-    rows.append(Row("MT19937, draw a word", None, middle, "ms", middle / count * 1e9, "ns a word"))
+    rows.append(Comparison("MT19937, draw a word", None, middle, "ms", middle / count * 1e9, "ns a word"))
     return rows
 
 
-def measure(quick: bool) -> list[Row]:
+def measure(quick: bool) -> list[Comparison]:
     return shares(quick) + jumps(quick)
 
 

@@ -1,7 +1,7 @@
 """All benchmarks, each in a process of its own, in one table.
 
-    python benchmarks/run_all.py            # half an hour on a quiet machine
-    python benchmarks/run_all.py --quick    # only to see that they run
+python benchmarks/run_all.py            # half an hour on a quiet machine
+python benchmarks/run_all.py --quick    # only to see that they run
 """
 
 import argparse
@@ -9,7 +9,7 @@ import json
 import subprocess
 import sys
 
-from harness import AS_STARTED, HERE, Row, environment, save, table
+from harness import AS_STARTED, HERE, Comparison, environment, save, table
 
 BENCHMARKS = (
     "startup",
@@ -28,13 +28,13 @@ TIMEOUT = 3600
 """Seconds that one benchmark may take."""
 
 
-def run(name: str, quick: bool) -> list[Row]:
+def run(name: str, quick: bool) -> list[Comparison]:
     """The rows of one benchmark; it ends this process if it fails."""
     command = [sys.executable, str(HERE / f"{name}.py"), "--json", *(["--quick"] if quick else [])]
     done = subprocess.run(command, env=AS_STARTED, stdout=subprocess.PIPE, text=True, timeout=TIMEOUT, check=False)
     if done.returncode:
         raise SystemExit(f"benchmarks/{name}.py failed with exit code {done.returncode}")
-    return [Row(**row) for row in json.loads(done.stdout.splitlines()[-1])]
+    return [Comparison(**row) for row in json.loads(done.stdout.splitlines()[-1])]
 
 
 def main() -> None:

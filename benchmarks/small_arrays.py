@@ -3,13 +3,13 @@
 import statistics
 import time
 
-from harness import Row, against_numpy, main
+from harness import Comparison, against_numpy, main
 
 RECORDED = 100
 """Statements recorded between two executions: fewer than the engine's own bound on pending statements (256)."""
 
 
-def small(quick: bool) -> list[Row]:
+def small(quick: bool) -> list[Comparison]:
     import numpy as np
 
     import numpy_dist
@@ -51,7 +51,7 @@ def recording_time(line: str, namespace: dict, quick: bool) -> float:
     return statistics.median(seconds)
 
 
-def recording(quick: bool) -> list[Row]:
+def recording(quick: bool) -> list[Comparison]:
     """What it takes to record a statement."""
     import numpy as np
 
@@ -77,11 +77,11 @@ def recording(quick: bool) -> list[Row]:
     rows = []
     for case, source, namespace, target in cases:
         middle = recording_time(source, namespace, quick)
-        rows.append(Row(case, None, middle, "us", middle * 1e6, "us a statement", target))
+        rows.append(Comparison(case, None, middle, "us", middle * 1e6, "us a statement", target))
     return rows
 
 
-def measure(quick: bool) -> list[Row]:
+def measure(quick: bool) -> list[Comparison]:
     return small(quick) + recording(quick)
 
 

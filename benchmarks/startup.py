@@ -4,7 +4,7 @@ import statistics
 import subprocess
 import sys
 
-from harness import Row, main
+from harness import Comparison, main
 
 CODES = {
     "numpy": "import numpy",
@@ -21,7 +21,7 @@ def seconds(code: str) -> float:
     return float(done.stdout)
 
 
-def measure(quick: bool) -> list[Row]:
+def measure(quick: bool) -> list[Comparison]:
     times: dict[str, list[float]] = {name: [] for name in CODES}
     for code in CODES.values():
         seconds(code)  # into the page cache
@@ -30,8 +30,8 @@ def measure(quick: bool) -> list[Row]:
             times[name].append(seconds(CODES[name]))
     numpy, ours, first = (statistics.median(times[name]) for name in CODES)
     return [
-        Row("import numpy_dist", numpy, ours, "s", ours, "s", "<= 0.35"),
-        Row("import, asarray, one operation and a sum", numpy, first, "s", first, "s"),
+        Comparison("import numpy_dist", numpy, ours, "s", ours, "s", "<= 0.35"),
+        Comparison("import, asarray, one operation and a sum", numpy, first, "s", first, "s"),
     ]
 
 

@@ -1,9 +1,9 @@
 """The 5-point stencil through views, against NumPy: one process, one thread, the tile interpreter."""
 
-from harness import Row, against_numpy, main
+from harness import Comparison, against_numpy, main
 
 
-def case(size: int, steps: int, repeats: int, target: str) -> Row:
+def case(size: int, steps: int, repeats: int, target: str) -> Comparison:
     import numpy as np
     from stencil_functions import plate, relax
 
@@ -31,7 +31,7 @@ def case(size: int, steps: int, repeats: int, target: str) -> Row:
     return row
 
 
-def measure(quick: bool) -> list[Row]:
+def measure(quick: bool) -> list[Comparison]:
     if quick:
         return [case(500, 5, 3, "")]
     return [case(4000, 10, 9, ">= 1.8"), case(1000, 50, 9, "")]

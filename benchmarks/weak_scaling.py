@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
-from harness import Row, add_options, show
+from harness import Comparison, add_options, show
 
 RANKS = (4, 64, 1024)
 LOCAL, SIMULATED_LOCAL = 1000, 20
@@ -112,12 +112,14 @@ def simulated(halo: Halo, steps: int) -> list[tuple[float, float]]:
         return run_simulated(halo.ranks, on_a_rank)
 
 
-def counted() -> tuple[list[Row], str]:
+def counted() -> tuple[list[Comparison], str]:
     """What the busiest rank sends at each number of ranks, and whether that is constant, in words."""
     most = {ranks: [max(values) for values in zip(*Halo(ranks, LOCAL).sent(), strict=True)] for ranks in RANKS}
     bounds = 4, 4 * LOCAL * ITEM  # four neighbours
     rows = [
-        Row(f"stencil, {ranks} ranks of {LOCAL} x {LOCAL}: {what}", None, None, "s", figure, MEANING, f"<= {bound}")
+        Comparison(
+            f"stencil, {ranks} ranks of {LOCAL} x {LOCAL}: {what}", None, None, "s", figure, MEANING, f"<= {bound}"
+        )
         for ranks, figures in most.items()
         for what, figure, bound in zip(("messages", "bytes"), figures, bounds, strict=True)
     ]
@@ -131,7 +133,7 @@ def counted() -> tuple[list[Row], str]:
     return rows, " ".join(said)
 
 
-def check(ranks: int, steps: int) -> Row:
+def check(ranks: int, steps: int) -> Comparison:
     """Compare the engine with the plan, rank by rank."""
     halo = Halo(ranks, SIMULATED_LOCAL)
     begin = time.perf_counter()
@@ -139,10 +141,10 @@ def check(ranks: int, steps: int) -> Row:
     seconds = time.perf_counter() - begin
     differ = sum(a != b for a, b in zip(found, halo.sent(), strict=True))
     case = f"engine on {ranks} simulated ranks of {SIMULATED_LOCAL} x {SIMULATED_LOCAL}, {steps} steps"
-    return Row(case, None, seconds, "s", differ, "ranks that sent otherwise than planned", "<= 0")
+    return Comparison(case, None, seconds, "s", differ, "ranks that sent otherwise than planned", "<= 0")
 
 
-def planning() -> list[Row]:
+def planning() -> list[Comparison]:
     """What a plan costs an inner rank; at more ranks it should not grow."""
     _, few, many = RANKS
     halos = Halo(few, LOCAL), Halo(many, LOCAL)
@@ -150,7 +152,7 @@ def planning() -> list[Row]:
     for near, how in ((True, "by its neighbours"), (False, "by all ranks")):
         before, taken = (halo.planning_time(near) for halo in halos)
         case = f"planning a halo {how}, {many} ranks"
-        rows.append(Row(case, None, taken, "us", taken / before, f"x the time at {few}", "<= 2" if near else ""))
+        rows.append(Comparison(case, None, taken, "us", taken / before, f"x the time at {few}", "<= 2" if near else ""))
     return rows
 
 

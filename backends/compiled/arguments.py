@@ -60,7 +60,7 @@ class ArgumentBlock:
     divided : bool
         Whether `divide` was called.
     starts_with_first : list of bool
-        For each reduction (see `form.Fold`).
+        For each reduction (see `form.ReductionForm`).
     parts : list of ndarray
         For each reduction the results of chunks or blocks, which are counted along axis 1.
     """

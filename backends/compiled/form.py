@@ -15,7 +15,7 @@ from numpy_dist.backends.compiled import inner_loops
 from numpy_dist.backends.compiled.casts import NUMBA, cast
 from numpy_dist.backends.compiled.pairwise import adds_pairwise
 from numpy_dist.backends.geometry import merged
-from numpy_dist.backends.graph import Operation, Reduction, Ref, Unsupported, build
+from numpy_dist.backends.graph import OperationNode, ReductionNode, Ref, Unsupported, build
 from numpy_dist.backends.operations import row_of
 from numpy_dist.backends.summation import Leading, Trailing, Tree, initial_of, neutral
 from numpy_dist.ir.ops import COPY, SELECT, Op
@@ -27,7 +27,7 @@ GUARD = Op("guard", 3, 1, SELECT.apply)
 
 
 @dataclass(frozen=True)
-class Operand:
+class OperandForm:
     """An array of the loop.
 
     Attributes
@@ -103,7 +103,7 @@ def native_text(op: Op | np.ufunc, kinds: tuple[str, ...], args: list[str]) -> s
 
 
 @dataclass(frozen=True)
-class Fold:
+class ReductionForm:
     """A reduction of chunks, or rows, of a value by NumPy's loop, or by native code that leaves the same bits."""
 
     ufunc: np.ufunc
@@ -124,12 +124,12 @@ class Form:
 
     outer: int
     pieces: bool
-    operands: tuple[Operand, ...]
+    operands: tuple[OperandForm, ...]
     scalars: tuple[str, ...]
     nodes: tuple[Node, ...]
     stores: tuple[tuple[int, Ref], ...]  # (operand, its value after the loop)
     staged: frozenset[int]  # operands that are read, too: stored in a pass of their own
-    folds: tuple[Fold, ...]
+    folds: tuple[ReductionForm, ...]
     rows: bool = False
 
 
@@ -162,7 +162,7 @@ def lower(loop: Loop) -> Lowered:
     ------
     Unsupported
     """
-    return _Lowering(loop).result()
+    return _FormLowering(loop).result()
 
 
 def _is_array(x: Any) -> bool:
@@ -173,7 +173,7 @@ def _place_of(x: np.ndarray) -> tuple:
     return x.ctypes.data, x.strides, x.dtype
 
 
-class _Lowering:
+class _FormLowering:
     """The nodes of a kernel for the nodes of a graph: with guards, casts that NumPy's inner loops want, and folds."""
 
     def __init__(self, loop: Loop) -> None:
@@ -185,13 +185,13 @@ class _Lowering:
         self.count = 0  # of values
         self.values: dict[int, int] = {}  # by the graph's
         self.guarded: dict[tuple[Ref, Ref, int], Ref] = {}
-        self.folds: list[Fold] = []
+        self.folds: list[ReductionForm] = []
         self.reductions: list[ReduceStep] = []
 
     def result(self) -> Lowered:
         graph = self.graph
         for node in graph.nodes:
-            if isinstance(node, Operation):
+            if isinstance(node, OperationNode):
                 self._operation(node)
             else:
                 self._reduction(node)
@@ -238,8 +238,8 @@ class _Lowering:
         found = self.values[number] = self._value()
         return found
 
-    def _operands(self, inner: list[int]) -> tuple[Operand, ...]:
-        made: list[Operand] = []
+    def _operands(self, inner: list[int]) -> tuple[OperandForm, ...]:
+        made: list[OperandForm] = []
         arrays = self.graph.arrays
         rows = [x.strides for x in arrays]
         written = set(self.graph.stores)
@@ -262,12 +262,12 @@ class _Lowering:
                     ):
                         base, shift = other, distance // size
                         break
-            made.append(Operand(kind, lies, base, shift))
+            made.append(OperandForm(kind, lies, base, shift))
         return tuple(made)
 
     # -- operations -------------------------------------------------------------------------------------------------
 
-    def _operation(self, node: Operation) -> None:
+    def _operation(self, node: OperationNode) -> None:
         op, row = node.op, row_of(node.op)
         if node.where is not None and row.not_masked and node.targets[0].kind == "f":
             raise Unsupported(row.not_masked)
@@ -324,7 +324,7 @@ class _Lowering:
 
     # -- reductions -------------------------------------------------------------------------------------------------
 
-    def _reduction(self, node: Reduction) -> None:
+    def _reduction(self, node: ReductionNode) -> None:
         step = node.step
         ufunc, dtype = step.op.ufunc, step.partial.dtype
         assert ufunc is not None
@@ -342,7 +342,7 @@ class _Lowering:
             native = row_of(ufunc).folds and native_text(ufunc, (kind, kind), ["x", "y"]) is not None
         else:
             native = ufunc is np.add and kind in ("f4", "f8") and adds_pairwise(dtype)
-        self.folds.append(Fold(ufunc, kind, dtype, source, first_of(ufunc, dtype, native) is None, native))
+        self.folds.append(ReductionForm(ufunc, kind, dtype, source, first_of(ufunc, dtype, native) is None, native))
         self.reductions.append(step)
 
     def _check_used(self, stores: tuple[tuple[int, Ref], ...]) -> None:

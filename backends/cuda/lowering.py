@@ -12,7 +12,7 @@ import numpy as np
 
 from numpy_dist.backends.base import ReduceStep
 from numpy_dist.backends.cuda.casts import KINDS, ctype, wide
-from numpy_dist.backends.graph import Graph, Operation, Reduction, Ref, Unsupported
+from numpy_dist.backends.graph import Graph, OperationNode, ReductionNode, Ref, Unsupported
 from numpy_dist.backends.operations import row_of
 from numpy_dist.backends.summation import Tree, initial_of, neutral
 from numpy_dist.ir.ops import COPY, SELECT, Op
@@ -150,17 +150,17 @@ def lower(graph: Graph, ndim: int, small: bool) -> DeviceLowered:
     ------
     Unsupported
     """
-    return _Lowering(graph).result(ndim, small)
+    return _CudaLowering(graph).result(ndim, small)
 
 
-class _Lowering:
+class _CudaLowering:
     """The expressions of a kernel for the nodes of a graph, whose values keep their numbers."""
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
         self.scalars = list(graph.scalars)
         self.scalar_places: list[tuple[int, int] | None] = [*graph.scalar_places]
-        self.count = sum(len(node.outputs) for node in graph.nodes if isinstance(node, Operation))  # of values
+        self.count = sum(len(node.outputs) for node in graph.nodes if isinstance(node, OperationNode))  # of values
         self.nodes: list[DeviceNode] = []
         self.folds: list[DeviceFold] = []
         self.neutrals: list[np.ndarray] = []
@@ -169,7 +169,7 @@ class _Lowering:
     def result(self, ndim: int, small: bool) -> DeviceLowered:
         graph = self.graph
         for node in graph.nodes:
-            if isinstance(node, Operation):
+            if isinstance(node, OperationNode):
                 self._operation(node)
             else:
                 self._reduction(node)
@@ -180,7 +180,7 @@ class _Lowering:
             form, graph.arrays, self.scalars, self.scalar_places, graph.tree, self.neutrals, self.reductions
         )
 
-    def _operation(self, node: Operation) -> None:
+    def _operation(self, node: OperationNode) -> None:
         op, nin = node.op, len(node.inputs)
         kinds = tuple(map(kind_of, node.dtypes))
         made = kinds[nin:]
@@ -193,12 +193,10 @@ class _Lowering:
             raise Unsupported(f"{op.name} of {', '.join(kinds[:nin])}")
         sources, targets = tuple(map(kind_of, node.sources)), tuple(map(kind_of, node.targets))
         self.nodes.append(
-            DeviceNode(
-                texts, made, node.inputs, sources, kinds[:nin], node.outputs, targets, node.where, node.olds
-            )
+            DeviceNode(texts, made, node.inputs, sources, kinds[:nin], node.outputs, targets, node.where, node.olds)
         )
 
-    def _reduction(self, node: Reduction) -> None:
+    def _reduction(self, node: ReductionNode) -> None:
         step = node.step
         ufunc, dtype = step.op.ufunc, step.partial.dtype
         assert ufunc is not None
@@ -218,8 +216,15 @@ class _Lowering:
             assert choice is not None
             self.nodes.append(
                 DeviceNode(
-                    choice, (kind,), inputs, ("b1", source_kind, kind), ("b1", kind, kind), (value,),
-                    (kind,), None, (None,),
+                    choice,
+                    (kind,),
+                    inputs,
+                    ("b1", source_kind, kind),
+                    ("b1", kind, kind),
+                    (value,),
+                    (kind,),
+                    None,
+                    (None,),
                 )  # fmt: skip
             )
             source, source_kind = ("v", value), kind

@@ -19,7 +19,7 @@ import numpy as np
 from numpy_dist.comm import detect
 from numpy_dist.comm.base import Bytes, Communicator, Message, PendingExchange
 from numpy_dist.comm.divergence.diagnosis import NOT_THE_SAME, deadlock_error, describe, divergence_error
-from numpy_dist.comm.divergence.journal import Operation
+from numpy_dist.comm.divergence.journal import JournalEntry
 from numpy_dist.comm.divergence.positions import caller_line
 from numpy_dist.comm.process_state import ProcessState
 from numpy_dist.errors import DivergenceError, RankError
@@ -94,7 +94,7 @@ class World:
         assert self.deadlock is not None
         raise type(self.deadlock)(*self.deadlock.args)
 
-    def histories(self, *ranks: int) -> dict[int, list[Operation]]:
+    def histories(self, *ranks: int) -> dict[int, list[JournalEntry]]:
         """The latest operations of these ranks, by default of all."""
         checks = {rank: self.communicators[rank].checks for rank in ranks or sorted(self.communicators)}
         return {rank: c.journal.operations() for rank, c in checks.items() if c is not None}

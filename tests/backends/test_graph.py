@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from numpy_dist.backends.base import Loop, ReduceStep, Step, Temp
-from numpy_dist.backends.graph import Graph, Operation, Reduction, UnfitScalar, Unsupported, build
+from numpy_dist.backends.graph import Graph, OperationNode, ReductionNode, UnfitScalar, Unsupported, build
 from numpy_dist.ir.ops import COPY, SELECT, op_of
 
 X, Y, MASK = np.ones(8), np.ones(8, np.float32), np.ones(8, bool)
@@ -44,7 +44,7 @@ def test_temporaries_and_dtypes() -> None:
     temp = Temp(0, np.dtype(np.float32))
     graph = graph_of(step(np.add, (X, Y), temp), step(COPY, (temp,), np.empty(8, np.int32)))
     first, second = graph.nodes
-    assert isinstance(first, Operation) and isinstance(second, Operation)
+    assert isinstance(first, OperationNode) and isinstance(second, OperationNode)
     assert first.dtypes == (np.float64,) * 3 and first.sources == (np.float64, np.float32)
     assert first.targets == (np.float32,)
     assert second.inputs == (("v", 0),) and second.dtypes == (np.float32, np.int32)
@@ -60,7 +60,7 @@ def test_masks_keep_what_was_there() -> None:
     old, new = np.empty(8), Temp(0, np.dtype(float))
     graph = graph_of(step(np.sqrt, (X,), old, where=MASK), step(np.sqrt, (X,), new, where=MASK))
     written, made = graph.nodes
-    assert isinstance(written, Operation) and isinstance(made, Operation)
+    assert isinstance(written, OperationNode) and isinstance(made, OperationNode)
     assert written.where == made.where == ("a", 1)
     assert written.olds == (("a", 2),) and made.olds == (None,)
     assert graph.reads == {0, 1, 2}
@@ -70,7 +70,7 @@ def test_reductions() -> None:
     matrix, mask = np.ones((4, 2)), np.ones((4, 2), bool)
     reduce = ReduceStep(op_of(np.add), matrix, (0,), np.empty((1, 2)), mask)
     graph = graph_of(reduce, shape=(4, 2))
-    assert graph.nodes == [Reduction(reduce, ("a", 0), np.dtype(float), ("a", 1))] and graph.tree is not None
+    assert graph.nodes == [ReductionNode(reduce, ("a", 0), np.dtype(float), ("a", 1))] and graph.tree is not None
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from numpy_dist.comm.divergence.journal import Operation
+from numpy_dist.comm.divergence.journal import JournalEntry
 from numpy_dist.comm.divergence.positions import Position, Waiting, stack_of
 from numpy_dist.comm.supervision.watchdog import Watchdog, report
 from tests.comm.test_exits import SECONDS, TOLD, Runner, run  # noqa: F401 - a fixture
@@ -140,8 +140,8 @@ def test_one_of_several_waiting_ranks_prints_once_for_each_wait(capfd: pytest.Ca
 
 
 def test_ranks_that_do_not_answer_are_named() -> None:
-    here = Operation(0, "add", "statement", "script.py:3 in <module>", "script.py:3 in <module>")
-    there = Operation(0, "exp", "statement", "script.py:5 in <module>", "script.py:5 in <module>")
+    here = JournalEntry(0, "add", "statement", "script.py:3 in <module>", "script.py:3 in <module>")
+    there = JournalEntry(0, "exp", "statement", "script.py:5 in <module>", "script.py:5 in <module>")
     positions = {
         0: Position("numpy.sum", "script.py:9 in f", "allgather (collective 3)", 1, [here], "  the stack"),
         1: None,

@@ -7,14 +7,14 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 
 from numpy_dist.comm.divergence import fingerprint
-from numpy_dist.comm.divergence.journal import DRAW, Operation
+from numpy_dist.comm.divergence.journal import DRAW, JournalEntry
 from numpy_dist.errors import DivergenceError
 
 __all__ = ["NOT_THE_SAME", "PAGE", "deadlock_error", "describe", "divergence_error", "first_difference", "unlike_error"]
 
 PAGE = "docs/when-ranks-disagree.md"
 NOT_THE_SAME = "the ranks did not run the same program; NUMPY_DIST_CHECK=on shows where they began to differ"
-Histories = Mapping[int, Sequence[Operation]]
+Histories = Mapping[int, Sequence[JournalEntry]]
 Fingerprints = Mapping[int, dict[str, str]]
 
 _SHOWING = ("repr()", "str()", "format()", "numpy.array_repr", "numpy.array_str", "numpy.array2string")
@@ -202,11 +202,11 @@ def _latest(histories: Histories) -> list[str]:
     return [f"  rank {rank}: the latest, {text}" for rank, text in sorted(texts.items())]
 
 
-def _operation(history: Sequence[Operation], number: int) -> Operation | None:
+def _operation(history: Sequence[JournalEntry], number: int) -> JournalEntry | None:
     return next((op for op in history if op.number == number), None)
 
 
-def _by_text(sides: Mapping[int, Operation | None], ended: Mapping[int, str]) -> dict[str, list[int]]:
+def _by_text(sides: Mapping[int, JournalEntry | None], ended: Mapping[int, str]) -> dict[str, list[int]]:
     """Ranks that are alike come in one line; what is shown of callers and details is what differs."""
     operations = [op for op in sides.values() if op is not None]
     number = len({op.key for op in operations})
@@ -229,7 +229,7 @@ def _by_text(sides: Mapping[int, Operation | None], ended: Mapping[int, str]) ->
     return found
 
 
-def _own(given: Sequence[str], operations: Sequence[Operation]) -> list[str]:
+def _own(given: Sequence[str], operations: Sequence[JournalEntry]) -> list[str]:
     """What one operation was given, without what all were given at the same place."""
     if len({len(op.given) for op in operations}) > 1:
         return list(given)
@@ -237,7 +237,7 @@ def _own(given: Sequence[str], operations: Sequence[Operation]) -> list[str]:
     return [word for word, words in places if len(set(words)) > 1]
 
 
-def advice(histories: Histories, sides: Mapping[int, Operation | None], number: int) -> str:
+def advice(histories: Histories, sides: Mapping[int, JournalEntry | None], number: int) -> str:
     """What probably went wrong, and what to do instead."""
     operations = [op for op in sides.values() if op is not None]
     showing = [op.function in _SHOWING for op in operations]
@@ -259,7 +259,7 @@ def advice(histories: Histories, sides: Mapping[int, Operation | None], number: 
     return _ABSENT if len(operations) < len(sides) else _BRANCH
 
 
-def _about_arguments(operations: Sequence[Operation]) -> str:
+def _about_arguments(operations: Sequence[JournalEntry]) -> str:
     """The same function at the same line: what differs between its arguments."""
     differing = [
         operands for operands in zip(*(op.operands for op in operations), strict=False) if len(set(operands)) > 1
@@ -281,7 +281,7 @@ def _about_arguments(operations: Sequence[Operation]) -> str:
     return _BRANCH if len({op.caller for op in operations}) > 1 else _ARRAYS
 
 
-def _about_given(operations: Sequence[Operation]) -> str:
+def _about_given(operations: Sequence[JournalEntry]) -> str:
     others = [words for words in zip(*(op.given for op in operations), strict=False) if len(set(words)) > 1]
     if any(word.startswith("the array") for words in others for word in words):
         return _OTHER_ARRAYS
@@ -304,21 +304,21 @@ def _same_in_another_order(histories: Histories, number: int) -> bool:
     return False
 
 
-def _key(operation: Operation) -> tuple[object, ...]:
+def _key(operation: JournalEntry) -> tuple[object, ...]:
     return operation.key
 
 
-def _rough_key(operation: Operation) -> tuple[object, ...]:
+def _rough_key(operation: JournalEntry) -> tuple[object, ...]:
     return operation.rough_key
 
 
-def _key_without_results(operation: Operation) -> tuple[object, ...]:
+def _key_without_results(operation: JournalEntry) -> tuple[object, ...]:
     """An operation, whichever statement has made its operands."""
     operands = [operand._replace(value="") if operand.is_array else operand for operand in operation.operands]
     return operation.function, operation.line, tuple(operands), operation.result
 
 
-def _is_loop(histories: Histories, operations: Sequence[Operation], number: int) -> bool:
+def _is_loop(histories: Histories, operations: Sequence[JournalEntry], number: int) -> bool:
     """Whether, of different places, some ranks have been at theirs before."""
     seen = {(op.line, op.function) for op in next(iter(histories.values())) if op.number < number}
     again = [(op.line, op.function) in seen for op in operations]

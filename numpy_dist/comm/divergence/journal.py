@@ -31,7 +31,7 @@ from numpy_dist.ir.statements import ProgramForm, Ref
 from numpy_dist.ir.views import View
 from numpy_dist.layout.marks import MARK_BYTES, mark_of
 
-__all__ = ["CALL", "DRAW", "Journal", "OperandRecord", "Operation", "packed", "unpacked"]
+__all__ = ["CALL", "DRAW", "Journal", "OperandRecord", "JournalEntry", "packed", "unpacked"]
 
 CALL = "call"  # the kind of what is done by collectives and messages, all of which may come later
 DRAW = "random numbers"  # the kind of what draws from a generator that must be alike on all ranks
@@ -61,7 +61,7 @@ class OperandRecord(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Operation:
+class JournalEntry:
     """One operation of a rank.
 
     Attributes
@@ -303,7 +303,7 @@ class Journal:
             self._hashed = operation.number + 1
         return self._hash.digest() + (self.recorded + self.calls).to_bytes(8, "little")
 
-    def operations(self, since: int = 0) -> list[Operation]:
+    def operations(self, since: int = 0) -> list[JournalEntry]:
         """The latest operations, in order, whose numbers have no gaps; `since` a number."""
         calls = [_Call(*call) for call in list(self._calls)]
         entries = list(self._statements())
@@ -312,7 +312,7 @@ class Journal:
             entries = [entry for entry in entries if entry[0] >= calls[0].serial]
         oldest = entries[0][0] if entries else self.recorded
         calls = [call for call in calls if call.serial >= oldest] if oldest else calls
-        found: list[Operation] = []
+        found: list[JournalEntry] = []
         position, before = 0, calls[0].ordinal if calls else self.calls
         for serial, form, site, given, operands in entries:
             while position < len(calls) and calls[position].serial <= serial:
@@ -375,14 +375,14 @@ class Journal:
                 yield statement.serial, statement.form, statement.site, given, operands
 
 
-def packed(operations: Sequence[Operation]) -> bytes:
+def packed(operations: Sequence[JournalEntry]) -> bytes:
     """Operations as a few bytes: those of a loop are much alike."""
     return zlib.compress(pickle.dumps(list(operations), protocol=5), 1)
 
 
-def unpacked(data: bytes) -> list[Operation]:
+def unpacked(data: bytes) -> list[JournalEntry]:
     """What `packed` has packed."""
-    found: list[Operation] = pickle.loads(zlib.decompress(data))
+    found: list[JournalEntry] = pickle.loads(zlib.decompress(data))
     return found
 
 
@@ -400,7 +400,7 @@ def _named(name: str) -> bytes:
     return found
 
 
-def _of_call(call: _Call) -> Operation:
+def _of_call(call: _Call) -> JournalEntry:
     line, caller = line_of(call.code, call.instruction), line_of(call.caller, call.called_at)
     operands = tuple(OperandRecord(_kind(view), "", True) for view in call.views)
     parts = ", ".join(map(part_of, call.views))
@@ -408,12 +408,12 @@ def _of_call(call: _Call) -> Operation:
     details, parts = repr((call.details, views)), parts or call.details
     number = call.serial + call.ordinal
     words = *map(_origin, call.origins), *call.given
-    return Operation(number, call.function, call.kind, line, caller, operands, "", details, parts, words)
+    return JournalEntry(number, call.function, call.kind, line, caller, operands, "", details, parts, words)
 
 
 def _of_statement(
     number: int, form: ProgramForm, site: Any, given: list[Any], values: tuple[str, ...] | None
-) -> Operation:
+) -> JournalEntry:
     code: CodeType = site.code
     line, caller = line_of(code, site.instruction), line_of(site.caller, site.called_at)
     op, kind, inputs, outputs, where, options, space, rest = form.key
@@ -427,7 +427,7 @@ def _of_statement(
     written = [] if kind is forms.Reduction else [x for x, made in zip(outputs, rest[0], strict=True) if not made]
     parts = ", ".join(part_of(x) for x in (*reads, *written) if isinstance(x, View))
     result = ", ".join(map(_kind, outputs))
-    return Operation(number, name, "statement", line, caller, operands, result, details, parts, words)
+    return JournalEntry(number, name, "statement", line, caller, operands, result, details, parts, words)
 
 
 def _read(form: ProgramForm) -> list[Any]:

@@ -54,7 +54,7 @@ class Position:
         For what the rank waits; empty if it does not.
     number : int
         How many operations it has recorded.
-    operations : sequence of Operation
+    operations : sequence of JournalEntry
         The latest ones.
     stack : str
     """

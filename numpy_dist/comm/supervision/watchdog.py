@@ -19,7 +19,7 @@ from types import FrameType
 from typing import Any, Protocol
 
 from numpy_dist.comm.divergence.diagnosis import describe
-from numpy_dist.comm.divergence.journal import Operation
+from numpy_dist.comm.divergence.journal import JournalEntry
 from numpy_dist.comm.divergence.positions import Position, Waiting, called_function, line_of, stack_of
 from numpy_dist.frames import user_call
 
@@ -47,7 +47,7 @@ class WatchdogMail(Protocol):
 def position_of(frame: FrameType, checks: Any, waits: str) -> Position:
     """The position of a rank whose innermost frame is given."""
     user, called = user_call(frame)
-    operations: Sequence[Operation] = ()
+    operations: Sequence[JournalEntry] = ()
     number = 0
     if checks is not None:
         operations = checks.journal.operations()

@@ -18,7 +18,7 @@ EXACT = frozenset(
 """Operations whose results depend on the order of elements for floats only."""
 
 
-class _Fold(NamedTuple):
+class _Extents(NamedTuple):
     """A reduction of contiguous elements.
 
     Attributes
@@ -36,7 +36,7 @@ class _Fold(NamedTuple):
 
 
 @lru_cache(maxsize=1024)
-def _fold_of(shape: tuple[int, ...], strides: tuple[int, ...], axis: Any, keepdims: bool) -> _Fold | None:
+def _fold_of(shape: tuple[int, ...], strides: tuple[int, ...], axis: Any, keepdims: bool) -> _Extents | None:
     """How elements with these strides are reduced along axes; None where the engine has no tree, or another order."""
     ndim = len(shape)
     try:
@@ -52,8 +52,8 @@ def _fold_of(shape: tuple[int, ...], strides: tuple[int, ...], axis: Any, keepdi
         return None
     kept = tuple(1 if a in axes else n for a, n in enumerate(shape) if keepdims or a not in axes)
     if isinstance(tree, Trailing):
-        return _Fold(tree.results, tree.length, 1, kept)
-    return _Fold(tree.outer, tree.length, tree.inner, kept)
+        return _Extents(tree.results, tree.length, 1, kept)
+    return _Extents(tree.outer, tree.length, tree.inner, kept)
 
 
 def folded_along(ufunc: np.ufunc, elements: np.ndarray, axis: Any, keepdims: bool = False) -> Any:

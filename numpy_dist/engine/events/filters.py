@@ -35,7 +35,7 @@ class Filters:
         Whether statements that may warn are executed at once: a filter may make an error of the warning, or it goes to
         a recorder that the user may read at any time, such as the list of ``catch_warnings(record=True)``.
     states : dict
-        The error states that were met under these filters (see `floating.State`), by their capsules' ids.
+        The error states that were met under these filters (see `floating.ErrorState`), by their capsules' ids.
     """
 
     __slots__ = ("_content", "_hooks", "_log", "_registries", "_source", "number", "prompt", "states")

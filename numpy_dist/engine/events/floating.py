@@ -26,7 +26,7 @@ except (ImportError, AttributeError):
         return object()  # never the one that was seen last
 
 
-class State(dict):
+class ErrorState(dict):
     """NumPy's error state as `numpy.geterr` gives it, and the warning filters.
 
     Attributes
@@ -44,18 +44,16 @@ class State(dict):
 
     __slots__ = ("called", "eager", "filters", "serial", "watched")
 
-    def __init__(
-        self, state: Any, filters: Filters, called: str | None = None, serial: int | None = None
-    ) -> None:
+    def __init__(self, state: Any, filters: Filters, called: str | None = None, serial: int | None = None) -> None:
         super().__init__(state)
         self.called, self.filters, self.serial = called, filters, serial
         self.watched = frozenset(kind for kind, action in state.items() if action != "ignore")
         self.eager = (filters.prompt and "warn" in state.values()) or not _EAGER.isdisjoint(state.values())
 
 
-# What a `State` was made of, to be compared by identity: NumPy's capsule, the list of warning filters, its length and
-# its first item; then the state. A plain tuple, which Python takes apart faster than a named one.
-Seen = tuple[Any, Any, int, Any, State]
+# What an `ErrorState` was made of, to be compared by identity: NumPy's capsule, the list of warning filters, its length
+# and its first item; then the state. A plain tuple, which Python takes apart faster than a named one.
+Seen = tuple[Any, Any, int, Any, ErrorState]
 _MOST_STATES = 64
 _CALLED: dict[int, tuple[str, int | None]] = {}
 
@@ -73,7 +71,7 @@ def look(filters: Filters) -> Seen:
     if found is None or found[0] is not now:
         if len(known) >= _MOST_STATES:
             known.clear()
-        found = known[id(now)] = (now, State(np.geterr(), filters, *_CALLED.get(id(now), ())))
+        found = known[id(now)] = (now, ErrorState(np.geterr(), filters, *_CALLED.get(id(now), ())))
     return now, listed, len(listed), listed[0] if listed else None, found[1]
 
 
@@ -113,7 +111,7 @@ def name_told(name: str) -> str:
 Event = tuple[int, str, str, str, str, int, str, int]
 
 
-def event(serial: int, kind: str, name: str, state: State, site: Any) -> Event | None:
+def event(serial: int, kind: str, name: str, state: ErrorState, site: Any) -> Event | None:
     """An event of a statement that was recorded at `site` under an error state; None if the state ignores it."""
     action = state[_KEYS[kind]]
     if action == "ignore":

@@ -24,7 +24,7 @@ from numpy_dist.layout.alignment import DIRECT, plan_access
 
 MOST = 16  # statements that are computed a second time if need be
 
-_QUIET = floating.State({"divide": "ignore", "over": "ignore", "under": "ignore", "invalid": "ignore"}, Filters(0))
+_QUIET = floating.ErrorState({"divide": "ignore", "over": "ignore", "under": "ignore", "invalid": "ignore"}, Filters(0))
 
 
 def deferrable(statements: Sequence[Statement]) -> list[int]:

@@ -234,7 +234,7 @@ class Program:
         if self._pending and self._pending[-1] is statement:
             self._pending.pop()
 
-    def error_state(self) -> floating.State:
+    def error_state(self) -> floating.ErrorState:
         """The error state here and now. To be asked for on every rank, since it numbers the filters."""
         if not self._filters.in_force():
             number = self._filters.number + 1
