@@ -19,7 +19,7 @@ from numpy_dist.dispatch.patterns.arguments import NoValue, as_handle, broadcast
 from numpy_dist.dispatch.patterns.axis_local import whole_along
 from numpy_dist.dispatch.patterns.blocks import blocks, placed
 from numpy_dist.engine import events_reported
-from numpy_dist.ir.rules import memory_axes
+from numpy_dist.ir.rules import iteration_axes
 from numpy_dist.layout.layout import Layout
 from numpy_dist.parallel import ordered
 from numpy_dist.parallel.products import Factors
@@ -40,7 +40,7 @@ def in_order(
         dtype = kind
     masked = where is not True
     mask = np.broadcast_to(where, a.shape) if masked else None
-    order = memory_axes([a._array] if not masked else [a._array, engine.metadata(mask)], tuple(a.shape))
+    order = iteration_axes([a._array] if not masked else [a._array, engine.metadata(mask)], tuple(a.shape))
     order = tuple(range(a.ndim)) if order is None else order
     kept, gone = [axis for axis in order if axis not in axes], [axis for axis in order if axis in axes]
     rows = _as_rows(a, kept, gone)

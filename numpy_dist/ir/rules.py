@@ -71,11 +71,22 @@ def is_c_order(array: np.ndarray) -> bool:
 def memory_axes(arrays: Sequence[np.ndarray], shape: tuple[int, ...]) -> tuple[int, ...] | None:
     """Axes of a result from outermost to innermost in memory (order="K"), or None for C order.
 
-    This is the insertion sort of NumPy's iterator (``npyiter_find_best_axis_ordering``): axes are compared by the
-    absolute strides of all operands, ambiguous pairs keep C order.
+    As `iteration_axes`, but in C order where all operands are contiguous, as all are that have no elements.
     """
     ndim = len(shape)
-    if ndim < 2 or all(a.ndim == ndim and a.flags.c_contiguous for a in arrays):
+    if all(a.ndim == ndim and a.flags.c_contiguous for a in arrays):
+        return None
+    return iteration_axes(arrays, shape)
+
+
+def iteration_axes(arrays: Sequence[np.ndarray], shape: tuple[int, ...]) -> tuple[int, ...] | None:
+    """Axes from outermost to innermost as NumPy's iterator goes over operands, or None for C order.
+
+    This is its insertion sort (``npyiter_find_best_axis_ordering``): axes are compared by the absolute strides of all
+    operands, ambiguous pairs keep C order.
+    """
+    ndim = len(shape)
+    if ndim < 2:
         return None
     columns = [
         [0] * (ndim - a.ndim) + [0 if n == 1 else abs(s) for n, s in zip(a.shape, a.strides, strict=True)]

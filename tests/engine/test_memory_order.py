@@ -58,6 +58,14 @@ def test_reductions(view, keepdims):
             same(again, np.maximum.reduce(theirs * 2, axis=axes, keepdims=keepdims) - 1)
 
 
+@pytest.mark.parametrize("keepdims", [False, True])
+def test_reductions_of_nothing(keepdims):
+    for layout in layouts():
+        mine, theirs = engine.from_global(VALUES, layout).T[:, :0], VALUES.T[:, :0]
+        for function in (np.sum, np.any, np.prod):
+            same(function(mine, axis=1, keepdims=keepdims), function(theirs, axis=1, keepdims=keepdims))
+
+
 def test_masks_have_a_say():
     for layout in layouts():
         for turn in ((0, 1, 2), (2, 0, 1), (1, 0, 2)):

@@ -37,7 +37,7 @@ from numpy_dist.engine.runtime import Runtime, runtime
 from numpy_dist.ir import structure
 from numpy_dist.ir.meta_arrays import Unshardable
 from numpy_dist.ir.ops import COPY, op_of
-from numpy_dist.ir.rules import dtype_char, memory_axes
+from numpy_dist.ir.rules import dtype_char, iteration_axes
 from numpy_dist.ir.statements import Reduction
 from numpy_dist.layout.layout import Copies, Cut, Layout
 from numpy_dist.settings import config
@@ -296,7 +296,7 @@ def _append(
 
 def _memory_axes(array: np.ndarray, where: Any, axes: tuple[int, ...], keepdims: bool) -> tuple[int, ...] | None:
     """Memory order of a result: that of the operands (NumPy iterates over these), without the axes that go."""
-    order = memory_axes([array] if where is True else [array, np.asarray(where)], array.shape)
+    order = iteration_axes([array] if where is True else [array, np.asarray(where)], array.shape)
     if order is None or keepdims:
         return order
     kept = [a for a in order if a not in axes]
