@@ -221,11 +221,12 @@ class Retold(Recorded):
     __slots__ = ()
 
     def __init__(self) -> None:
-        super().__init__([])
+        self._log = []
 
     def __exit__(self, *error: object) -> None:
-        super().__exit__(*error)
-        warn_again(self._log)
+        warnings.filters, warnings.showwarning = self._before
+        if self._log:
+            warn_again(self._log)
 
 
 def warn_again(log: list[tuple[type[Warning], Any]]) -> None:

@@ -183,6 +183,8 @@ class DistArray(Operators, Indexing, Methods, Refusals):
     @property
     def T(self) -> DistArray:
         """View with the axes in reverse order."""
+        if self._storage is None:
+            return engine.view_of_replicated(self, self._array.T)
         return self._owned(self._view(structure.attribute, "T"))
 
     @property

@@ -12,7 +12,7 @@ import numpy as np
 
 from numpy_dist import engine
 from numpy_dist.dispatch.core import fallback, operands, policy, registry
-from numpy_dist.distarray.operators import numpy_stand_in, wrap, wrap_of
+from numpy_dist.distarray.operators import PLAIN, numpy_stand_in, wrap, wrap_of
 from numpy_dist.engine.data import windows
 from numpy_dist.ir import structure
 
@@ -171,7 +171,7 @@ class Indexing(engine.Handle):
                     return _agreed(part) if isinstance(part, np.generic) else wrap_of(self, part)
                 made = _new(type(self))
                 made._array, made._storage = part, None
-                made._owner = getattr(self, "_owner", self)
+                made._owner = self if self._array.base is None else getattr(self, "_owner", self)
                 return made
             return self._owned(self._view(structure.index, key)) if kind is slice else self._basic_view(key)
         if _fields(key):
@@ -196,9 +196,13 @@ class Indexing(engine.Handle):
                 return
         kind = type(key)
         if kind in BASIC or (kind is tuple and _are_basic(map(type, key))):
-            if self._storage is None and not _is_sharded(value):
-                self._array[key] = _plain(value)
-                return
+            if self._storage is None:
+                if type(value) in PLAIN:
+                    self._array[key] = value
+                    return
+                if not _is_sharded(value):
+                    self._array[key] = _plain(value)
+                    return
             target = self._writable_view(key)
         elif _fields(key):
             target = self[key]

@@ -43,8 +43,8 @@ def _method(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         if (
             self._storage is None
             and "out" not in kwargs
-            and not has_handles(args)
-            and not has_handles(list(kwargs.values()))
+            and not (args and has_handles(args))
+            and not (kwargs and has_handles(list(kwargs.values())))
         ):
             result = eager(self._array, *args, **kwargs)
             if any(result is a for a in args):

@@ -81,7 +81,8 @@ class Handle:
 
     def _owned(self, view: Any) -> Any:
         """A view of this array that the user has asked for; it keeps the array."""
-        view._owner = getattr(self, "_owner", self)
+        is_whole = self._storage is None and self._array.base is None
+        view._owner = self if is_whole else getattr(self, "_owner", self)
         return view
 
 
