@@ -8,6 +8,7 @@ else, and where the window is shut, it is *handed over*: it becomes a view over 
 
 from __future__ import annotations
 
+import functools
 import operator
 from collections.abc import Callable, Iterator
 from types import EllipsisType
@@ -19,6 +20,7 @@ from numpy_dist.dispatch.core import fallback, registry
 from numpy_dist.distarray import operators
 from numpy_dist.distarray.array import DistArray
 from numpy_dist.distarray.indexing import BASIC
+from numpy_dist.distarray.operators import call_name, event_name
 from numpy_dist.engine.data import watch, windows
 from numpy_dist.engine.data.watch import capsule as _capsule
 from numpy_dist.engine.data.watch import exchange as _exchange
@@ -30,8 +32,6 @@ _are_basic = BASIC.issuperset
 _new = object.__new__
 _ndarray = np.ndarray
 NUMBERS = frozenset({int, float, bool, np.float64, np.float32, np.int64, np.int32, np.bool_})
-_PYTHONS = frozenset({int, float})
-_SINGLE = 2.0**128 - 2.0**103  # and more is no finite number of single precision
 _rules = registry.TABLE
 _slot = vars(Handle)
 _REDUCING = frozenset({"axis", "dtype", "keepdims"})
@@ -137,10 +137,10 @@ def _binary(name: str, operation: Callable[[Any, Any], Any], ufunc: np.ufunc, re
             _exchange(state)
         except BaseException:
             _exchange(state)
-            watch.met.clear()
+            watch.forget()
             raise
         if watch.met:
-            watch.tell(_name(ufunc, mine, theirs, reflected))
+            watch.tell(event_name(ufunc, *((theirs, mine) if reflected else (mine, theirs))))
         if type(result) is _ndarray:
             made: Any = _new(AtHand)
             made._real, made._window = result, FREE
@@ -159,15 +159,6 @@ def _power(power: Callable[[Any, Any], Any]) -> Any:
 
     method.__name__ = method.__qualname__ = "__pow__"
     return method
-
-
-def _name(ufunc: np.ufunc, mine: Any, theirs: Any, reflected: bool = False, in_place: bool = False) -> str:
-    """The name of what NumPy's operator computes, or of the cast of a number that single precision cannot hold."""
-    if type(theirs) in _PYTHONS and mine.dtype.char == "f" and theirs - theirs == 0 and abs(theirs) >= _SINGLE:
-        return "cast"
-    if ufunc is np.power and not reflected:
-        ufunc = operators.fast_power(mine, theirs, in_place) or ufunc
-    return ufunc.__name__
 
 
 def _in_place(name: str, operation: Callable[[Any, Any], Any], ufunc: np.ufunc) -> Any:
@@ -198,10 +189,10 @@ def _in_place(name: str, operation: Callable[[Any, Any], Any], ufunc: np.ufunc) 
             _exchange(state)
         except BaseException:
             _exchange(state)
-            watch.met.clear()
+            watch.forget()
             raise
         if watch.met:
-            watch.tell(_name(ufunc, mine, theirs, in_place=True))
+            watch.tell(event_name(ufunc, mine, theirs, in_place=True))
         return self
 
     method.__name__ = method.__qualname__ = name
@@ -218,7 +209,7 @@ def _unary(name: str, operation: Callable[[Any], Any], ufunc: np.ufunc) -> Any:
     return method
 
 
-def _call(operation: Callable[..., Any], name: str, *args: Any, **kwargs: Any) -> Any:
+def _call(operation: Callable[..., Any], name: str | Callable[..., str], *args: Any, **kwargs: Any) -> Any:
     """What NumPy makes of elements, as an array at hand."""
     result = watch.watched(operation, name, *args, **kwargs)
     if type(result) is _ndarray:
@@ -586,7 +577,8 @@ def _computed(ufunc: np.ufunc, inputs: tuple, kwargs: dict[str, Any]) -> Any:
     elif ufunc is np.negative:
         values = [_aligned(x) for x in values]
     if target is None:
-        return _call(ufunc, ufunc.__name__, *values)
+        alike = len(values) == 1 or type(values[0]) is type(values[1])
+        return _call(ufunc, ufunc.__name__ if alike else functools.partial(call_name, ufunc), *values)
     if ufunc is np.negative:
         return None
     _call(ufunc, ufunc.__name__, *values, **{**kwargs, "out": target._real})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import operator
 from collections.abc import Callable
 from typing import Any
@@ -10,13 +11,22 @@ import numpy as np
 
 from numpy_dist import engine
 from numpy_dist.dispatch.core import fallback, protocol, registry
+from numpy_dist.engine.data import watch
 from numpy_dist.ir.ops import UFUNC_OPS, Op, op_of
 from numpy_dist.ir.rules import broadcast_shapes
 
 # Operands of these exact types are handed to NumPy's own operator when the array is replicated.
-_PLAIN = frozenset(
+PLAIN = frozenset(
     {int, float, complex, bool, np.ndarray, np.float64, np.float32, np.int64, np.int32, np.bool_, np.complex128}
 )
+_PYTHONS = frozenset({int, float})
+_SINGLE = 2.0**128 - 2.0**103  # and more is no finite number of single precision
+_EVENTFUL = frozenset(
+    (np.true_divide, np.floor_divide, np.remainder, np.fmod, np.divmod, np.power, np.float_power, np.reciprocal)
+    + (np.sqrt, np.log, np.log2, np.log10, np.log1p, np.exp, np.exp2, np.expm1, np.cosh, np.sinh)
+    + (np.arcsin, np.arccos, np.arccosh, np.arctanh, np.tan)
+)
+"""Ufuncs that meet floating-point events often enough to be watched, where the array is replicated and small."""
 _new = object.__new__
 _ndarray = np.ndarray
 _elementwise = engine.elementwise
@@ -56,7 +66,7 @@ def _operand(other: Any) -> Any:
     """What an operator of ndarray makes of the other operand: a value for the engine, NotImplemented (the other type
     decides), or `_FOREIGN` (NumPy's protocols decide)."""
     kind = type(other)
-    if kind in _PLAIN or isinstance(other, (engine.Handle, np.generic)):
+    if kind in PLAIN or isinstance(other, (engine.Handle, np.generic)):
         return other
     if isinstance(other, np.ndarray):
         return other.view(np.ndarray) if isinstance(other, np.memmap) else NotImplemented
@@ -95,8 +105,36 @@ def _apply(ufunc: np.ufunc, left: Any, right: Any, other: Any) -> Any:
     return _elementwise(ufunc, (value, right))
 
 
+def _told(operation: Callable[[Any, Any], Any], ufunc: np.ufunc, in_place: bool = False) -> Callable[[Any, Any], Any]:
+    """NumPy's operator; where it often meets events, they are told at the user's line."""
+    if ufunc not in _EVENTFUL:
+        return operation
+    name = functools.partial(event_name, ufunc, in_place=in_place)
+
+    def told(left: Any, right: Any) -> Any:
+        return watch.watched(operation, name, left, right)
+
+    return told
+
+
+def event_name(ufunc: np.ufunc, left: Any, right: Any, in_place: bool = False) -> str:
+    """The name of what NumPy's operator computes, or of the cast of a number that single precision cannot hold."""
+    name = call_name(ufunc, left, right)
+    if name == "power" and type(left) is _ndarray:
+        name = (fast_power(left, right, in_place) or ufunc).__name__
+    return name
+
+
+def call_name(ufunc: np.ufunc, left: Any, right: Any) -> str:
+    """The name of a ufunc, or of the cast of a number that single precision cannot hold."""
+    for array, number in ((left, right), (right, left)):
+        if type(number) in _PYTHONS and array.dtype.char == "f" and number - number == 0 and abs(number) >= _SINGLE:
+            return "cast"
+    return ufunc.__name__
+
+
 def _binary(operation: Callable[[Any, Any], Any], ufunc: np.ufunc) -> Callable[[Any, Any], Any]:
-    op = op_of(ufunc)
+    op, operation = op_of(ufunc), _told(operation, ufunc)
 
     def forward(self: Any, other: Any) -> Any:
         if self._storage is not None:
@@ -114,22 +152,28 @@ def _binary(operation: Callable[[Any, Any], Any], ufunc: np.ufunc) -> Callable[[
                     return made
                 return wrap(cls, result)
             return _elementwise(op, (self, other))
-        if kind in _PLAIN:
-            return wrap(cls, operation(self._array, other))
+        if kind in PLAIN:
+            result = operation(self._array, other)
+            if type(result) is _ndarray:
+                made = _new(cls)
+                made._array = result
+                made._storage = None
+                return made
+            return wrap(cls, result)
         return _apply(ufunc, self, other, other)
 
     return forward
 
 
 def _reflected(operation: Callable[[Any, Any], Any], ufunc: np.ufunc) -> Callable[[Any, Any], Any]:
-    op = op_of(ufunc)
+    op, operation = op_of(ufunc), _told(operation, ufunc)
 
     def reflected(self: Any, other: Any) -> Any:
         if self._storage is not None:
             made = _replay(op, (other, self))
             if made is not None:
                 return made
-        elif type(other) in _PLAIN:
+        elif type(other) in PLAIN:
             return wrap(type(self), operation(other, self._array))
         return _apply(ufunc, other, self, other)
 
@@ -137,7 +181,7 @@ def _reflected(operation: Callable[[Any, Any], Any], ufunc: np.ufunc) -> Callabl
 
 
 def _in_place(operation: Callable[[Any, Any], Any], ufunc: np.ufunc) -> Callable[[Any, Any], Any]:
-    op = op_of(ufunc)
+    op, operation = op_of(ufunc), _told(operation, ufunc, in_place=True)
 
     def in_place(self: Any, other: Any) -> Any:
         if self._storage is not None:
@@ -151,7 +195,7 @@ def _in_place(operation: Callable[[Any, Any], Any], ufunc: np.ufunc) -> Callable
             else:
                 _elementwise(op, (self, other), (self,))
             return self
-        if kind in _PLAIN and self._storage is None:
+        if kind in PLAIN and self._storage is None:
             operation(self._array, other)
             return self
         value = _operand_in_place(other)
@@ -391,16 +435,20 @@ def _call_replicated(cls: Any, ufunc: np.ufunc, inputs: tuple) -> Any:
         (only,) = inputs  # whoever calls the protocol by hand may pass any
         if type(only) is not cls or only._storage is not None:
             return NotImplemented
-        result = ufunc(only._array)
+        array = only._array
+        result = watch.watched(ufunc, ufunc.__name__, array) if ufunc in _EVENTFUL else ufunc(array)
     elif len(inputs) == 2:
         left, right = inputs
         if type(left) is cls and left._storage is None:
             left = left._array
         if type(right) is cls and right._storage is None:
             right = right._array
-        if type(left) not in _PLAIN or type(right) not in _PLAIN:
+        if type(left) not in PLAIN or type(right) not in PLAIN:
             return NotImplemented
-        result = ufunc(left, right)
+        if ufunc in _EVENTFUL:
+            result = watch.watched(ufunc, functools.partial(call_name, ufunc), left, right)
+        else:
+            result = ufunc(left, right)
     else:
         return NotImplemented
     if type(result) is _ndarray:

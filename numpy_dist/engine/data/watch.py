@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from threading import get_ident
 from typing import Any
 
 import numpy as np
@@ -16,10 +17,10 @@ import numpy as np
 from numpy_dist.engine.events import floating
 from numpy_dist.frames import stack_level
 
-__all__ = ["capsule", "exchange", "latest", "look", "met", "tell", "watched"]
+__all__ = ["capsule", "exchange", "forget", "latest", "look", "met", "tell", "watched"]
 
-met: list[str] = []
-"""The kinds of events that the running operation has met, and that are to be told of."""
+met: list[tuple[int, str]] = []
+"""The events that running operations have met, and that are to be told of: thread and kind."""
 
 capsule = floating.capsule
 exchange: Callable[[Any], Any]
@@ -32,7 +33,7 @@ latest: tuple[Any, Any] = (None, None)
 
 
 def _note(kind: str, flag: int) -> None:
-    met.append(kind)
+    met.append((get_ident(), kind))
 
 
 try:
@@ -67,6 +68,14 @@ def _watching(now: Any) -> Any:
     return _make(call=_note, **{kind: "call" if action == "warn" else action for kind, action in state.items()})
 
 
+def forget() -> list[str]:
+    """The kinds of events that this thread has met, each once; they are told of no more."""
+    thread = get_ident()
+    kinds = list(dict.fromkeys([kind for who, kind in met if who == thread]))
+    met[:] = [event for event in met if event[0] != thread]
+    return kinds
+
+
 def tell(name: str) -> None:
     """Warn of the events that were met, at the user's line.
 
@@ -75,21 +84,20 @@ def tell(name: str) -> None:
     name : str
         The operation's, in NumPy's message.
     """
-    kinds = dict.fromkeys(met)
-    met.clear()
-    name = floating.name_told(name)
+    kinds = forget()
+    name = floating.name_told(name) if kinds else name
     for kind in kinds:
         warnings.warn(f"{kind} encountered in {name}", RuntimeWarning, stacklevel=stack_level())
 
 
-def watched(operation: Callable[..., Any], name: str, *args: Any, **kwargs: Any) -> Any:
+def watched(operation: Callable[..., Any], name: str | Callable[..., str], *args: Any, **kwargs: Any) -> Any:
     """The result of an operation of NumPy's, whose events are told at the user's line.
 
     Parameters
     ----------
     operation : callable
-    name : str
-        The operation's, in NumPy's message.
+    name : str or callable
+        The operation's, in NumPy's message; or what makes it of the arguments.
     *args, **kwargs
         Its arguments.
     """
@@ -103,8 +111,8 @@ def watched(operation: Callable[..., Any], name: str, *args: Any, **kwargs: Any)
         exchange(state)
     except BaseException:
         exchange(state)
-        met.clear()
+        forget()
         raise
     if met:
-        tell(name)
+        tell(name if isinstance(name, str) else name(*args))
     return result

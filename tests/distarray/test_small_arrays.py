@@ -1,0 +1,114 @@
+"""Small arrays, which every rank has: NumPy's own operators on them, with its warnings at the user's line."""
+
+from __future__ import annotations
+
+import linecache
+import threading
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import numpy_dist as nd
+from numpy_dist.engine.data import watch
+
+pytestmark = pytest.mark.spmd(ranks=(1, 2))
+
+
+@pytest.fixture(autouse=True)
+def small() -> Iterator[None]:
+    """Arrays of these sizes are not cut, as is the default."""
+    with nd.config(MIN_SHARD_BYTES=1 << 18):
+        yield
+
+
+def told(program: Callable[[Any], Any], x: Any) -> list[tuple[str, str]]:
+    """The warnings of a program: text, and the line of this file that it is shown at."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        program(x)
+    assert {w.filename for w in caught} <= {__file__}
+    return [(str(w.message), linecache.getline(__file__, w.lineno).strip()) for w in caught]
+
+
+def _divides(x: Any) -> None:
+    x / 0
+    1 / x
+    x // 0
+    x % 0
+    divmod(x, 0)
+    x**-1
+    x /= 0
+
+
+def _calls(x: Any) -> None:
+    np.log(x)
+    np.sqrt(-1 - x)
+    np.divide(x, 0)
+    np.exp(x + 1000)
+
+
+def _single(x: Any) -> None:
+    x = x.astype(np.float32)
+    x / 1e300
+    np.divide(x, 1e300)
+
+
+@pytest.mark.parametrize("program", [_divides, _calls, _single])
+def test_warnings_are_numpys_at_the_users_line(program: Callable[[Any], Any]) -> None:
+    values = np.arange(4.0)
+    expected = told(program, values.copy())
+    assert told(program, nd.asarray(values)) == expected != []
+
+
+@pytest.mark.parametrize("work", [lambda x: x / 0, lambda x: x**-1, np.log])
+def test_error_states_are_obeyed(work: Callable[[Any], Any]) -> None:
+    x = nd.asarray(np.zeros(3))
+    with np.errstate(all="raise"), pytest.raises(FloatingPointError):
+        work(x)
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        work(x)
+    assert not watch.met
+
+
+def test_a_thread_is_told_of_its_own_events() -> None:
+    watch.met.append((-1, "divide by zero"))  # of a thread that is still at it
+    try:
+        assert told(lambda x: x / 2, nd.asarray(np.ones(3))) == []
+        assert watch.met == [(-1, "divide by zero")]
+    finally:
+        watch.met.clear()
+
+
+def test_threads_do_not_take_each_others_events() -> None:
+    found: dict[int, list[Any]] = {}
+    x = nd.asarray(np.ones(2000))
+
+    def work(divisor: int) -> None:
+        for _ in range(200):
+            x / divisor
+        found[divisor] = watch.forget()
+
+    threads = [threading.Thread(target=work, args=(divisor,)) for divisor in (0, 1)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert found == {0: [], 1: []} and not watch.met
+
+
+def test_views_have_the_array_that_owns_the_memory_as_base() -> None:
+    x = nd.asarray(np.arange(12.0).reshape(3, 4))
+    part = x[1:]
+    assert part.base is x and part[0, :2].base is x and x.T.base is x and x.T[1:].base is x
+    assert x.base is None and (x + 1).base is None
+    part.T[0, 0] = 7
+    x[2, 3] = np.float32(5)
+    x[0] = [1, 2, 3, 4]
+    x[:, 1] = x[:, 2]
+    np.testing.assert_array_equal(x.gather(), [[1, 3, 3, 4], [7, 6, 6, 7], [8, 10, 10, 5]])
