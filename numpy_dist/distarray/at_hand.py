@@ -12,7 +12,7 @@ import functools
 import operator
 from collections.abc import Callable, Iterator
 from types import EllipsisType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -29,6 +29,7 @@ from numpy_dist.engine.memory.handle import Handle
 from numpy_dist.ir.ops import STRIDE_SENSITIVE
 
 _are_basic = BASIC.issuperset
+_are_integers = frozenset({int, np.int64, np.int32, np.intp}).issuperset
 _new = object.__new__
 _ndarray = np.ndarray
 NUMBERS = frozenset({int, float, bool, np.float64, np.float32, np.int64, np.int32, np.bool_})
@@ -94,12 +95,12 @@ def _is_small(a: np.ndarray, b: np.ndarray) -> bool:
 
 def _ascending(array: Any) -> Any:
     """Elements for operations whose bits depend on strides: a copy where some are negative."""
-    return array.copy("K") if type(array) is _ndarray and any(s < 0 for s in array.strides) else array
+    return array.copy("K") if type(array) is _ndarray and min(array.strides, default=0) < 0 else array
 
 
-def _aligned(array: np.ndarray) -> np.ndarray:
+def _aligned(array: Any) -> Any:
     """Elements of which NumPy's ``negative`` does not take strided ones for contiguous ones."""
-    return array if array.flags.c_contiguous else array.copy("K")
+    return array.copy("K") if type(array) is _ndarray and not array.flags.c_contiguous else array
 
 
 def _left_to_engine(name: str) -> Callable[..., Any]:
@@ -200,23 +201,17 @@ def _in_place(name: str, operation: Callable[[Any, Any], Any], ufunc: np.ufunc) 
 
 
 def _unary(name: str, operation: Callable[[Any], Any], ufunc: np.ufunc) -> Any:
+    told, prepared = ufunc.__name__, _aligned if ufunc is np.negative else None
+
     def method(self: Any) -> Any:
         if not self._window.readable:
             return _left_to_engine(name)(hand_over(self))
-        return _call(operation, ufunc.__name__, _aligned(self._real) if ufunc is np.negative else self._real)
+        mine = self._real
+        result = watch.applied(operation, told, (mine if prepared is None else prepared(mine),))
+        return near(result) if type(result) is _ndarray else result
 
     method.__name__ = method.__qualname__ = name
     return method
-
-
-def _call(operation: Callable[..., Any], name: str | Callable[..., str], *args: Any, **kwargs: Any) -> Any:
-    """What NumPy makes of elements, as an array at hand."""
-    result = watch.watched(operation, name, *args, **kwargs)
-    if type(result) is _ndarray:
-        made: Any = _new(AtHand)
-        made._real, made._window = result, FREE
-        return made
-    return result
 
 
 def _metadata(name: str) -> property:
@@ -432,17 +427,19 @@ def assign(x: Any, key: Any, value: Any) -> bool:
     window = x._window
     if not (window.writeable or (window.readable and windows.may_be_written(window))):
         return False
-    kind = type(key)
-    basic = kind in BASIC or (kind is tuple and _are_basic(map(type, key)))
-    if not basic and (type(x) is not AtHand or (key := _key_of(key)) is None or x._real.dtype.char not in KINDS):
-        return False
-    real, kind = x._real, type(value)
-    if kind in NUMBERS:
+    real, kind, given = x._real, type(key), type(value)
+    if given in NUMBERS:
         char = real.dtype.char
-        if char != "d" and not _converts(kind, char):
+        if char != "d" and not _converts(given, char):
             return False
-    else:
-        value = value._real if kind is AtHand and value._window.readable else elements(value, kind)
+        if kind is tuple and len(key) == real.ndim and _are_integers(map(type, key)):  # an element
+            real[key] = value
+            return True
+    basic = kind in BASIC or (kind is tuple and _are_basic(map(type, key)))
+    if not basic and (type(x) is not AtHand or (key := _key_of(key)) is None or real.dtype.char not in KINDS):
+        return False
+    if given not in NUMBERS:
+        value = value._real if given is AtHand and value._window.readable else elements(value, given)
         if value is None or (value.dtype is not real.dtype and not _casts(value.dtype, real.dtype)):
             return False
     if basic:
@@ -482,11 +479,14 @@ def _casts(source: np.dtype, target: np.dtype) -> bool:
 
 # -- products --------------------------------------------------------------------------------------------------------
 
+_ONE, _NONE = (1,), (0,)
 _DOT_TELLS = not np.__version__.startswith("2.1.")  # of floating-point events
 
 
 def is_ours(function: Callable[..., Any]) -> bool:
     """Whether a function is computed by a rule of the house."""
+    if not registry.loaded:
+        registry.load()
     record = _rules.get(function)
     return record is not None and record.rules[0].house
 
@@ -498,13 +498,7 @@ def dot_product(args: tuple, kwargs: dict[str, Any]) -> Any:
     """`numpy.dot` of arrays at hand; None for others."""
     if kwargs or len(args) != 2:
         return None
-    left, right = args
-    if type(left) is AtHand is type(right) and left._window.readable and right._window.readable:
-        a, b = left._real, right._real
-        if a.ndim == 1 == b.ndim and a.dtype is b.dtype and _DOT_TELLS and len(a) == len(b) > 1:
-            if a.strides[0] > 0 < b.strides[0]:  # its bits are those of `matmul`, in half of the time
-                return watch.watched(np.dot, "dot", a, b)
-    return _product("dot", left, right)
+    return _product("dot", *args)
 
 
 def _dot(a: np.ndarray, b: np.ndarray) -> Any:
@@ -517,6 +511,14 @@ def _dot(a: np.ndarray, b: np.ndarray) -> Any:
 
 def _product(name: str, left: Any, right: Any) -> Any:
     """``left @ right`` for vectors and matrices at hand, as the engine computes it; None for others."""
+    if type(left) is AtHand is type(right) and left._window.readable and right._window.readable:
+        a, b = left._real, right._real
+        shape = a.shape
+        if len(shape) == 1 and shape == b.shape > _ONE and a.dtype is b.dtype and a.strides > _NONE < b.strides:
+            if name == "matmul":
+                return watch.applied(_times, name, (a, b))
+            if _DOT_TELLS:  # its bits are those of `matmul`, in half of the time
+                return watch.applied(_ndarray.dot, name, (a, b))
     a, b = elements(left, type(left)), elements(right, type(right))
     if (
         a is None
@@ -527,64 +529,89 @@ def _product(name: str, left: Any, right: Any) -> Any:
         or (name == "dot" and (not _DOT_TELLS or a.size == b.size == 1))
     ):
         return None
-    if a.ndim == b.ndim == 1:
-        return _call(_times if name == "matmul" else _dot, name, a, b)
-    shape = (*a.shape[:-1], *b.shape[1:])
-    a, b = a.reshape(-1, a.shape[-1]) if a.ndim == 1 else a, b.reshape(-1, 1) if b.ndim == 1 else b
-    if a.shape[0] * b.shape[1] * a.itemsize >= windows.limit:
+    if (a.shape[0] if a.ndim == 2 else 1) * (b.shape[1] if b.ndim == 2 else 1) * a.itemsize >= windows.limit:
         return None
-    made = _call(_times if name == "matmul" else _dot, name, a, b)
-    made._real = made._real.reshape(shape)
-    return made
+    made = watch.applied(_times if name == "matmul" else _dot, name, (a, b))
+    return near(made) if type(made) is _ndarray else made
 
 
 # -- ufuncs ----------------------------------------------------------------------------------------------------------
 
-_UFUNCS = frozenset(
-    ufunc
+class _Call(NamedTuple):
+    """How a ufunc is called.
+
+    Attributes
+    ----------
+    name : str
+        In NumPy's messages.
+    name_of : callable
+        The name by the operands, of which one is a number.
+    prepared : callable or None
+        What is made of elements before.
+    """
+
+    name: str
+    name_of: Callable[..., str]
+    prepared: Callable[[Any], Any] | None
+
+
+def _call_of(ufunc: np.ufunc) -> _Call:
+    name = ufunc.__name__
+    prepared = _ascending if name in STRIDE_SENSITIVE else _aligned if ufunc is np.negative else None
+    return _Call(name, functools.partial(call_name, ufunc), prepared)
+
+
+_CALLS = {
+    ufunc: _call_of(ufunc)
     for ufunc in vars(np).values()
     if isinstance(ufunc, np.ufunc) and ufunc.signature is None and ufunc.nout == 1 and ufunc.nin <= 2
-)
-_SENSITIVE = frozenset(ufunc for ufunc in _UFUNCS if ufunc.__name__ in STRIDE_SENSITIVE)
+}
 
 
 def _computed(ufunc: np.ufunc, inputs: tuple, kwargs: dict[str, Any]) -> Any:
     """A call of a ufunc without options but `out`, on elements that are at hand; None if they are not."""
-    target: Any = None
-    if ufunc not in _UFUNCS:
+    call = _CALLS.get(ufunc)
+    if call is None:
         return None
-    if kwargs:
-        if "out" not in kwargs or kwargs.keys() - _OUT or kwargs.get("casting", "unsafe") not in _CASTINGS:
-            return None
-        (target,) = kwargs["out"]
-        if type(target) is not AtHand or ufunc in _SENSITIVE or target._real.dtype.char not in "bBhHiIlLqQfd":
-            return None
-        window = target._window
-        if not window.readable or not (window.writeable or windows.may_be_written(window)):
-            return None
+    name, name_of, prepared = call
     values = []
     for x in inputs:
         kind = type(x)
-        if kind not in NUMBERS:
+        if kind is AtHand and x._window.readable:
+            x = x._real
+        elif kind not in NUMBERS:
             x = elements(x, kind)
             if x is None:
                 return None
-        values.append(x)
-    if len(values) == 2 and _ndarray is type(values[0]) is type(values[1]) and not _is_small(*values):
-        return None
-    if ufunc in _SENSITIVE:
-        values = [_ascending(x) for x in values]
-    elif ufunc is np.negative:
-        values = [_aligned(x) for x in values]
-    if target is None:
-        alike = len(values) == 1 or type(values[0]) is type(values[1])
-        return _call(ufunc, ufunc.__name__ if alike else functools.partial(call_name, ufunc), *values)
-    if ufunc is np.negative:
-        return None
-    _call(ufunc, ufunc.__name__, *values, **{**kwargs, "out": target._real})
+        values.append(x if prepared is None else prepared(x))
+    told: Any = name
+    if len(values) == 2:
+        a, b = values
+        if type(a) is not type(b):
+            told = name_of
+        elif type(a) is _ndarray and not (a.ndim == b.ndim == 1 or _is_small(a, b)):
+            return None
+    if not kwargs:
+        made = watch.applied(ufunc, told, tuple(values))
+        return near(made) if type(made) is _ndarray else made
+    target = _target(call, kwargs)
+    if target is not None:
+        watch.watched(ufunc, told, *values, **{**kwargs, "out": target._real})
     return target
 
 
+def _target(call: _Call, kwargs: dict[str, Any]) -> Any:
+    """The array at hand that a call of a ufunc writes to; None where the engine has to."""
+    if "out" not in kwargs or kwargs.keys() - _OUT or kwargs.get("casting", "unsafe") not in _CASTINGS:
+        return None
+    (target,) = kwargs["out"]
+    if type(target) is not AtHand or call.prepared is not None or target._real.dtype.char not in _WRITTEN:
+        return None
+    window = target._window
+    return target if window.readable and (window.writeable or windows.may_be_written(window)) else None
+
+
+_WRITTEN = frozenset("bBhHiIlLqQfd")
 _OUT = frozenset({"out", "casting"})
 _CASTINGS = frozenset({"unsafe", "same_kind"})
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from functools import partial
 from threading import get_ident
 from typing import Any
 
@@ -17,7 +18,7 @@ import numpy as np
 from numpy_dist.engine.events import floating
 from numpy_dist.frames import stack_level
 
-__all__ = ["capsule", "exchange", "forget", "latest", "look", "met", "tell", "watched"]
+__all__ = ["applied", "capsule", "exchange", "forget", "latest", "look", "met", "tell", "watched"]
 
 met: list[tuple[int, str]] = []
 """The events that running operations have met, and that are to be told of: thread and kind."""
@@ -101,18 +102,23 @@ def watched(operation: Callable[..., Any], name: str | Callable[..., str], *args
     *args, **kwargs
         Its arguments.
     """
+    return applied(partial(operation, **kwargs) if kwargs else operation, name, args)
+
+
+def applied(operation: Callable[..., Any], name: str | Callable[..., str], operands: tuple[Any, ...]) -> Any:
+    """As `watched`, of operands in a tuple: in less time."""
     state = capsule()
     known = latest
     if known[0] is not state:
         known = look(state)
     try:
         exchange(known[1])
-        result = operation(*args, **kwargs)
+        result = operation(*operands)
         exchange(state)
     except BaseException:
         exchange(state)
         forget()
         raise
     if met:
-        tell(name if isinstance(name, str) else name(*args))
+        tell(name if isinstance(name, str) else name(*operands))
     return result
