@@ -17,6 +17,7 @@ __all__ = ["Rebinding"]
 # With the parameter `like=`, by which an array under test says what its copy is.
 _CREATION = """array asarray asanyarray ascontiguousarray asfortranarray require zeros ones empty full arange eye
 identity tri fromiter frombuffer fromstring fromfile fromfunction loadtxt genfromtxt"""
+_UNINITIALISED = (np.empty, np.empty_like)
 _MORE_CREATION = """zeros_like ones_like empty_like full_like linspace logspace geomspace meshgrid indices diag diagflat
 vander copy hanning hamming bartlett blackman kaiser"""
 _RANDOM = """rand randn randint random random_sample ranf sample normal uniform permutation standard_normal choice
@@ -98,7 +99,10 @@ class Rebinding:
         def create(*args: Any, **kwargs: Any) -> Any:
             if likened and args and self._adapter.is_array(args[0]):
                 kwargs.setdefault("like", args[0])
-            return self.wrapped(function(*args, **kwargs))
+            made = function(*args, **kwargs)
+            if function in _UNINITIALISED and type(made) is np.ndarray and not made.dtype.hasobject:
+                made[...] = np.zeros((), made.dtype)  # each rank would have values of its own
+            return self.wrapped(made)
 
         return create
 
