@@ -33,6 +33,7 @@ def _filled(function: Any, shape: Any, dtype: Any, order: Any, device: Any, spli
     shape = as_shape(shape)
     layout = chosen_layout(shape, split, mesh)
     if is_replicated(shape, sample.dtype, layout):
+        function = _alike(function, sample.dtype)
         return engine.replicated(function(shape, dtype=dtype, order=order))  # which warns itself
     if not math.prod(shape):  # nothing is cast but the value itself
         log.clear()
@@ -40,6 +41,13 @@ def _filled(function: Any, shape: Any, dtype: Any, order: Any, device: Any, spli
             function((0,), dtype=dtype, order=order, device=device)
     warn_again(log)
     return _fill(function, sample, shape, layout, axes_in_order(None, order, len(shape)))
+
+
+def _alike(function: Any, dtype: np.dtype) -> Any:
+    """What makes a small array that is the same on every rank, also where its values mean nothing."""
+    if engine.runtime().size == 1 or dtype.hasobject:
+        return function
+    return {np.empty: np.zeros, np.empty_like: np.zeros_like}.get(function, function)
 
 
 def _fill(function: Any, sample: np.ndarray, shape: Shape, layout: Layout | None, axes: Sequence[int] | None) -> Any:
@@ -159,6 +167,7 @@ def _like(function: Any, prototype: Any, dtype: Any, order: Any, shape: Any, dev
     if layout is None and shape is None and engine.is_sharded(prototype):
         layout = _followed(engine.layout_of(prototype), math.prod(found) * sample.dtype.itemsize)
     if is_replicated(found, sample.dtype, layout):
+        function = _alike(function, sample.dtype)
         return engine.replicated(function(like, dtype=dtype, order=order, shape=shape))  # which warns itself
     if not math.prod(found):  # nothing is cast but the value itself
         log.clear()

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import numpy_dist as nd
+from numpy_dist import engine
 from numpy_dist.engine.data import watch
 
 pytestmark = pytest.mark.spmd(ranks=(1, 2))
@@ -112,3 +113,15 @@ def test_views_have_the_array_that_owns_the_memory_as_base() -> None:
     x[0] = [1, 2, 3, 4]
     x[:, 1] = x[:, 2]
     np.testing.assert_array_equal(x.gather(), [[1, 3, 3, 4], [7, 6, 6, 7], [8, 10, 10, 5]])
+
+
+def test_what_means_nothing_is_the_same_on_every_rank() -> None:
+    comm = engine.runtime().comm
+    junk = [np.full(1000, 1.0 + comm.rank) for _ in range(50)]
+    del junk
+    x = nd.empty(1000)
+    y = np.empty_like(x)
+    z = np.empty_like(x, dtype=np.int16, shape=(10, 50))
+    for array in (x, y, z):
+        assert len(set(comm.allgather(array.gather().tobytes()))) == 1
+    assert nd.empty(2, object).gather().tolist() == [None, None]
