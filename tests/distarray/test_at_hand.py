@@ -616,8 +616,11 @@ def test_a_mask_selects_nothing_of_what_begins_beyond_the_memory(at_once: int) -
         plain += column
 
 
-def test_the_first_ufunc_of_a_process_is_at_once() -> None:
+@pytest.mark.parametrize(
+    "call", ["np.exp(row)", "row * row", "row[:, None] @ row[None, :5]", "np.dot(x[:9, :9], row[:9])"]
+)
+def test_the_first_call_of_a_process_is_at_once(call: str) -> None:
     """Where the table of functions is not loaded yet."""
-    script = "import numpy as np, numpy_dist as nd\nrow = nd.asarray(np.ones((999, 999)))[3]\n"
-    script += "made = np.exp(row)\nassert type(made) is type(row) is not nd.DistArray, (type(made), type(row))"
+    script = "import numpy as np, numpy_dist as nd\nx = nd.asarray(np.ones((999, 999)))\nrow = x[3]\n"
+    script += f"made = {call}\nassert type(made) is type(row) is not nd.DistArray, (type(made), type(row))"
     subprocess.run([sys.executable, "-c", script], check=True, timeout=120)
