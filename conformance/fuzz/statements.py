@@ -231,7 +231,8 @@ def reduction(w: Writer) -> None:
     ):
         return  # added up as floats: the order of the terms decides
     if sums == "prod":
-        w.bind(f"np.prod({', '.join(words)})") if x.dtype.kind in "biu" else w.seal(f"np.prod({', '.join(words)})", 512)
+        whole = x.dtype.kind in "biu" and not any(word in ("dtype='f8'", "dtype='c16'") for word in words)
+        w.bind(f"np.prod({', '.join(words)})") if whole else w.seal(f"np.prod({', '.join(words)})", 512)
         return
     if not _cancels(x, axis):
         w.bind_if_exact(f"np.{sums}({', '.join(words)})", name)
