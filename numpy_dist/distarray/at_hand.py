@@ -479,7 +479,7 @@ def _casts(source: np.dtype, target: np.dtype) -> bool:
 
 # -- products --------------------------------------------------------------------------------------------------------
 
-_ONE, _NONE = (1,), (0,)
+_ONE, _NONE = (1,), (0,)  # the shape of one element, and strides that lead nowhere
 _DOT_TELLS = not np.__version__.startswith("2.1.")  # of floating-point events
 
 
@@ -489,9 +489,6 @@ def is_ours(function: Callable[..., Any]) -> bool:
         registry.load()
     record = _rules.get(function)
     return record is not None and record.rules[0].house
-
-
-_times = np.matmul
 
 
 def dot_product(args: tuple, kwargs: dict[str, Any]) -> Any:
@@ -516,7 +513,7 @@ def _product(name: str, left: Any, right: Any) -> Any:
         shape = a.shape
         if len(shape) == 1 and shape == b.shape > _ONE and a.dtype is b.dtype and a.strides > _NONE < b.strides:
             if name == "matmul":
-                return watch.applied(_times, name, (a, b))
+                return watch.applied(np.matmul, name, (a, b))
             if _DOT_TELLS:  # its bits are those of `matmul`, in half of the time
                 return watch.applied(_ndarray.dot, name, (a, b))
     a, b = elements(left, type(left)), elements(right, type(right))
@@ -531,7 +528,7 @@ def _product(name: str, left: Any, right: Any) -> Any:
         return None
     if (a.shape[0] if a.ndim == 2 else 1) * (b.shape[1] if b.ndim == 2 else 1) * a.itemsize >= windows.limit:
         return None
-    made = watch.applied(_times if name == "matmul" else _dot, name, (a, b))
+    made = watch.applied(np.matmul if name == "matmul" else _dot, name, (a, b))
     return near(made) if type(made) is _ndarray else made
 
 
@@ -574,6 +571,11 @@ def _computed(ufunc: np.ufunc, inputs: tuple, kwargs: dict[str, Any]) -> Any:
     if call is None:
         return None
     name, name_of, prepared = call
+    target = None
+    if kwargs:
+        target = _target(call, kwargs)
+        if target is None:
+            return None
     values = []
     for x in inputs:
         kind = type(x)
@@ -591,12 +593,10 @@ def _computed(ufunc: np.ufunc, inputs: tuple, kwargs: dict[str, Any]) -> Any:
             told = name_of
         elif type(a) is _ndarray and not (a.ndim == b.ndim == 1 or _is_small(a, b)):
             return None
-    if not kwargs:
+    if target is None:
         made = watch.applied(ufunc, told, tuple(values))
         return near(made) if type(made) is _ndarray else made
-    target = _target(call, kwargs)
-    if target is not None:
-        watch.watched(ufunc, told, *values, **{**kwargs, "out": target._real})
+    watch.watched(ufunc, told, *values, **{**kwargs, "out": target._real})
     return target
 
 
