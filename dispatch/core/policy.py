@@ -10,7 +10,6 @@ Everything here is decided from metadata before anything is communicated, on eve
 from __future__ import annotations
 
 import warnings
-import weakref
 from dataclasses import dataclass
 from typing import Any
 
@@ -59,9 +58,6 @@ class Ledger:
         self.compared: set[Any] = set()  # the overrides that were compared between the ranks (see `guard`)
 
 
-_ledgers: weakref.WeakKeyDictionary[Any, Ledger] = weakref.WeakKeyDictionary()
-
-
 def ledger() -> Ledger:
     """The calling rank's ledger."""
     return ledger_of(engine.runtime())
@@ -69,9 +65,9 @@ def ledger() -> Ledger:
 
 def ledger_of(runtime: engine.Runtime) -> Ledger:
     """The ledger of a rank's runtime."""
-    found = _ledgers.get(runtime)
+    found: Ledger | None = runtime.ledger
     if found is None:
-        found = _ledgers[runtime] = Ledger()
+        found = runtime.ledger = Ledger()
     return found
 
 
@@ -87,7 +83,7 @@ def replicated() -> list[Gathered]:
 
 def forget() -> None:
     """Forget which call sites were warned, and what was gathered: the next gather warns again."""
-    _ledgers.pop(engine.runtime(), None)
+    engine.runtime().ledger = None
 
 
 def format_bytes(count: int) -> str:

@@ -45,6 +45,8 @@ class Runtime:
         Whether memory of some storage was ever handed out (`x.local`).
     budgets : dict
         Of the memory budget, by the setting of this rank, what all ranks have agreed on (`engine.memory.budget`).
+    ledger : Ledger or None
+        What this rank has gathered and told the user, kept by `dispatch.core.policy`.
     listings : list of Listing
         What is told of every group that is executed (see `listing`).
     execution : Execution or None
@@ -73,6 +75,7 @@ class Runtime:
         self.listings: list[Any] = []
         self.thread = threading.get_ident()
         self.budgets: dict[int, int] = {}
+        self.ledger: Any = None
         self._transport: Transport | None = None
         self._prepare: Callable[[], None] | None = getattr(self.backend, "prepare", None)
         for listener in STARTED:
