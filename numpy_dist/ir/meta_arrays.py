@@ -132,6 +132,7 @@ def meta_array(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
         if dtype.itemsize > _ANCHOR.size:
             raise ValueError(f"items of {dtype.itemsize} bytes ({dtype}) are larger than numpy_dist can shard")
         base = np.ndarray((), dtype, buffer=_ANCHOR.data)
-        found = as_strided(base, shape, c_strides(shape, dtype.itemsize))
+        strides = np.empty(shape, dtype).strides if 0 in shape else c_strides(shape, dtype.itemsize)
+        found = as_strided(base, shape, strides)
         _META_ARRAYS[key] = found
     return found

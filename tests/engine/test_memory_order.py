@@ -11,6 +11,7 @@ import numpy_dist.distarray
 from numpy_dist import engine
 from numpy_dist.layout.layout import Cut, Layout
 from numpy_dist.layout.mesh import Mesh
+from numpy_dist.settings import config
 
 pytestmark = pytest.mark.spmd(ranks=(1, 2, 3))
 
@@ -64,6 +65,16 @@ def test_reductions_of_nothing(keepdims):
         mine, theirs = engine.from_global(VALUES, layout).T[:, :0], VALUES.T[:, :0]
         for function in (np.sum, np.any, np.prod):
             same(function(mine, axis=1, keepdims=keepdims), function(theirs, axis=1, keepdims=keepdims))
+
+
+@pytest.mark.parametrize("shape", [(2, 2, 0), (0, 3), (3, 0, 4)])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_arrays_without_elements_have_numpys_strides(shape, order):
+    with config(MIN_SHARD_BYTES=0):
+        mine, theirs = numpy_dist.empty(shape, order=order), np.empty(shape, order=order)
+    assert mine.strides == theirs.strides and mine.T[1:].strides == theirs.T[1:].strides
+    assert (mine + 1).strides == (theirs + 1).strides
+    same(np.any(mine, axis=-1), np.any(theirs, axis=-1))
 
 
 def test_masks_have_a_say():

@@ -17,12 +17,14 @@ METADATA = {"base", "device", "dtype", "flags", "itemsize", "nbytes", "ndim", "s
 # Functions that look at shapes, strides, flags and addresses.
 LOOKING = {
     "Ref", "_Like", "_changed", "_seen_as", "_stack_of", "copy_axes", "fast_power", "header_data_from_array_1_0",
-    "is_writeable", "joined_order", "len", "may_write", "memory_axes", "offset_of", "order_axes", "view_of",
+    "is_writeable", "iteration_axes", "joined_order", "len", "may_write", "memory_axes", "offset_of", "order_axes",
+    "view_of",
 }  # fmt: skip
 ASKED = "for replicated arrays only"
 HANDED = "handed on as metadata"
 ALLOWED = {
     "numpy_dist/distarray/array.py": {
+        "DistArray.T": ASKED,
         "DistArray.__array__": ASKED,
         "DistArray.__deepcopy__": ASKED,
         "DistArray.__dlpack__": ASKED,
