@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -222,3 +223,19 @@ def test_updates_move_only_to_owners():
             assert (engine.gather(x) == np.where(np.arange(9000) < 3000, 3, 0)).all()
 
     run_simulated(3, on_each_rank)
+
+
+@pytest.mark.parametrize("ufunc", [np.add, np.maximum, np.fmin], ids=lambda u: u.__name__)
+@pytest.mark.parametrize("kind", ["f2", "f4", "f8"])
+def test_at_tells_what_numpy_tells(ufunc: np.ufunc, kind: str) -> None:
+    """Its loops of extremes forget the events of casts."""
+
+    def told(x: Any) -> list[str]:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            ufunc.at(x, [2, 0, 2], 1e300)
+        return [str(warning.message) for warning in caught]
+
+    values = np.ones(3, kind)
+    expected = told(values.copy())
+    assert run_simulated(2, lambda: told(split(values, 0))) == [expected] * 2
