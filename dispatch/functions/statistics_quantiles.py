@@ -276,4 +276,7 @@ def _checked(function: Any, a: Any, *arguments: Any, **options: Any) -> Any:
 
 
 def _given(result: Any) -> Any:
-    return engine.wrap(result) if isinstance(result, np.ndarray) else result
+    """The result as the user gets it: an array that owns its memory."""
+    if isinstance(result, np.ndarray):
+        return engine.wrap(result if result.base is None else result.copy("K"))
+    return result

@@ -328,3 +328,10 @@ def test_errors_of_quantiles_are_numpys(ranks):
             assert expected is not None and error(call, *map(numpy_dist.asarray, (texts, nothing))) == expected
 
     _at_ranks(ranks, check)
+
+
+@pytest.mark.parametrize("q", [0.25, np.array(0.25), np.array([0.25, 0.5])], ids=["number", "no axes", "vector"])
+def test_weighted_quantiles_own_their_memory(q):
+    x = engine.from_global(np.arange(24.0), engine.runtime().default_layout((24,)))
+    for function in (np.quantile, np.nanpercentile):
+        assert getattr(function(x, q, weights=np.arange(24.0), method="inverted_cdf"), "base", None) is None
