@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from numpy_dist import engine
+from numpy_dist.dispatch.core import targets
 from numpy_dist.ir.samples import MOST_SAMPLED, sample_of, text_of
 
 _SCALARS = (np.bool_, np.integer, np.floating, np.complexfloating, np.datetime64, np.timedelta64, np.str_, np.bytes_)
@@ -139,12 +140,17 @@ class Noted:
     ----------
     args, kwargs
         Of the call.
+    function : callable, optional
+        What is called: arrays that it writes to may hold anything before, on each rank something else.
     """
 
-    __slots__ = ("_args", "_checks", "_kwargs")
+    __slots__ = ("_args", "_checks", "_function", "_kwargs")
 
-    def __init__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def __init__(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], function: Callable[..., Any] | None = None
+    ) -> None:
         self._args, self._kwargs, self._checks = args, kwargs, engine.runtime().comm.checks
+        self._function = function
 
     def __enter__(self) -> None:
         checks = self._checks
@@ -155,8 +161,12 @@ class Noted:
             self._checks = None
             return
         words: list[str] = []
-        for value in (*self._args, *self._kwargs.values()):
-            _describe(value, words)
+        written = () if self._function is None else targets.writes(self._function, self._args, self._kwargs)
+        unknown = set(map(id, written))
+        given = [*self._args, *(value for name, value in self._kwargs.items() if name != "out")]
+        for value in given:
+            if id(value) not in unknown:
+                _describe(value, words)
         checks.within = True
         checks.called(words)
 

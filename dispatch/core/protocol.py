@@ -131,7 +131,7 @@ def apply(
         try:
             given = (_ufunc_of(function), *args) if rule.wants_ufunc else args
             if rule.kind in _COLLECTIVE:
-                with operands.Noted(args, kwargs):
+                with operands.Noted(args, kwargs, function):
                     result = rule.function(*given, **kwargs)
             else:
                 result = rule.function(*given, **kwargs)

@@ -165,6 +165,30 @@ def test_what_functions_call_in_turn_may_have_arguments_of_one_rank() -> None:
     assert not errors_of(source, 2)
 
 
+@pytest.mark.parametrize(
+    "call",
+    [
+        "np.argmax(x, axis=0, out=memory(4, int))",
+        "np.sum(x, axis=0, out=memory(4))",
+        "np.add(x, x, memory((6, 4)))",
+        "np.modf(x, out=(memory((6, 4)), memory((6, 4))))",
+        "np.median(x, axis=0, out=memory(4))",
+        "np.cumsum(x, out=memory(24))",
+        "np.take(x, [1, 2], axis=0, out=memory((2, 4)))",
+        "np.dot(x, x[0], out=memory(6))",
+        "np.maximum.accumulate(x, axis=0, out=memory((6, 4)))",
+        "np.copyto(memory((6, 4)), x)",
+        "x.std(0, None, memory(4))",
+        "memory(4).__setitem__([0, 1], x[0, :2])",
+        "np.einsum('ij->i', x, out=memory(6))",
+        "np.compress([True], x, axis=0, out=memory((1, 4)))",
+    ],
+)
+def test_what_is_written_to_may_hold_anything_before(call: str) -> None:
+    source = "memory = lambda shape, dtype=float: np.full(shape, 3 + rank, dtype)\n"
+    assert not errors_of(f"{source}{call}\nv = x.sum()", 2)
+
+
 def test_long_arguments_are_compared_in_part() -> None:
     assert errors_of("v = np.take(x, np.arange(100_000) % (5 - rank), axis=0).shape", 2)
     assert errors_of("v = np.take(x, [k % (5 - rank) for k in range(5_000)], axis=0).shape", 2)
