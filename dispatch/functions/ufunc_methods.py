@@ -88,7 +88,7 @@ def at(ufunc: np.ufunc, a: Any, indices: Any, b: Any = _NOTHING) -> None:
     index: Any
     indexed = _by_index(ufunc, a, indices, second)
     name = ufunc.__name__ if indexed else "at"
-    cleared = ufunc in _CLEARING and a.dtype.kind == "f"
+    cleared = not indexed and ufunc in _CLEARING and a.dtype.kind == "f"
     with np.errstate(all="ignore") if cleared else events_reported(name):
         try:
             target, index = (made, where) if indexed else (made[:, None], (where, 0))
@@ -106,7 +106,7 @@ def at(ufunc: np.ufunc, a: Any, indices: Any, b: Any = _NOTHING) -> None:
 
 
 _CLEARING = (np.maximum, np.minimum, np.fmax, np.fmin)
-"""Ufuncs whose loops for floats clear all flags of events in NumPy, also those of a cast before them."""
+"""Ufuncs whose usual loops for floats clear all flags of events in NumPy, also those of a cast before them."""
 # Ufuncs with loops for elements by index, and the kinds of dtypes that can raise floating-point flags in them.
 _INDEXED = {"add": "fc", "subtract": "fc", "multiply": "fc", "divide": "f", "floor_divide": "iuf"}
 _INDEXED |= dict.fromkeys(("maximum", "minimum", "fmax", "fmin"), "f")
