@@ -534,7 +534,7 @@ def _product(name: str, left: Any, right: Any) -> Any:
 
 # -- ufuncs ----------------------------------------------------------------------------------------------------------
 
-class _Call(NamedTuple):
+class _UfuncCall(NamedTuple):
     """How a ufunc is called.
 
     Attributes
@@ -552,10 +552,10 @@ class _Call(NamedTuple):
     prepared: Callable[[Any], Any] | None
 
 
-def _call_of(ufunc: np.ufunc) -> _Call:
+def _call_of(ufunc: np.ufunc) -> _UfuncCall:
     name = ufunc.__name__
     prepared = _ascending if name in STRIDE_SENSITIVE else _aligned if ufunc is np.negative else None
-    return _Call(name, functools.partial(call_name, ufunc), prepared)
+    return _UfuncCall(name, functools.partial(call_name, ufunc), prepared)
 
 
 _CALLS = {
@@ -600,7 +600,7 @@ def _computed(ufunc: np.ufunc, inputs: tuple, kwargs: dict[str, Any]) -> Any:
     return target
 
 
-def _target(call: _Call, kwargs: dict[str, Any]) -> Any:
+def _target(call: _UfuncCall, kwargs: dict[str, Any]) -> Any:
     """The array at hand that a call of a ufunc writes to; None where the engine has to."""
     if "out" not in kwargs or kwargs.keys() - _OUT or kwargs.get("casting", "unsafe") not in _CASTINGS:
         return None
