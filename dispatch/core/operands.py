@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from numpy_dist import engine
-from numpy_dist.dispatch.core import targets
 from numpy_dist.ir.samples import MOST_SAMPLED, sample_of, text_of
 
 _SCALARS = (np.bool_, np.integer, np.floating, np.complexfloating, np.datetime64, np.timedelta64, np.str_, np.bytes_)
@@ -140,17 +139,15 @@ class Noted:
     ----------
     args, kwargs
         Of the call.
-    function : callable, optional
-        What is called: arrays that it writes to may hold anything before, on each rank something else.
+    written : sequence
+        The arrays among them that the call writes to: they may hold anything before, on each rank something else.
     """
 
-    __slots__ = ("_args", "_checks", "_function", "_kwargs")
+    __slots__ = ("_args", "_checks", "_kwargs", "_written")
 
-    def __init__(
-        self, args: tuple[Any, ...], kwargs: dict[str, Any], function: Callable[..., Any] | None = None
-    ) -> None:
+    def __init__(self, args: tuple[Any, ...], kwargs: dict[str, Any], written: Sequence[Any] = ()) -> None:
         self._args, self._kwargs, self._checks = args, kwargs, engine.runtime().comm.checks
-        self._function = function
+        self._written = written
 
     def __enter__(self) -> None:
         checks = self._checks
@@ -161,8 +158,7 @@ class Noted:
             self._checks = None
             return
         words: list[str] = []
-        written = () if self._function is None else targets.writes(self._function, self._args, self._kwargs)
-        unknown = set(map(id, written))
+        unknown = set(map(id, self._written))
         given = [*self._args, *(value for name, value in self._kwargs.items() if name != "out")]
         for value in given:
             if id(value) not in unknown:

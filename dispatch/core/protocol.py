@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from numpy_dist import engine
-from numpy_dist.dispatch.core import fallback, operands, policy, registry, report
+from numpy_dist.dispatch.core import fallback, operands, policy, registry, report, targets
 from numpy_dist.dispatch.core.engine_support import why_not_element_wise
 from numpy_dist.dispatch.core.keys import canonical, name_of
 from numpy_dist.dispatch.core.operands import PLAIN, any_sharded, as_operand, is_foreign
@@ -131,7 +131,8 @@ def apply(
         try:
             given = (_ufunc_of(function), *args) if rule.wants_ufunc else args
             if rule.kind in _COLLECTIVE:
-                with operands.Noted(args, kwargs, function):
+                written = targets.writes(function, args, kwargs) if engine.runtime().size > 1 else ()
+                with operands.Noted(args, kwargs, written):
                     result = rule.function(*given, **kwargs)
             else:
                 result = rule.function(*given, **kwargs)

@@ -289,7 +289,7 @@ class Indexing(engine.Handle):
             value = engine.plain(value).astype(self._array.dtype)
         for name in _rules("setitem", items):
             try:
-                with operands.Noted((self, items, value), {}, _ndarray.__setitem__):
+                with operands.Noted((self, items, value), {}, (self,)):
                     registry.internal_function(name)(self, items, value)
                 return
             except (registry.Declined, engine.Unshardable) as declined:
