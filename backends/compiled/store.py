@@ -397,7 +397,6 @@ class Store:
 
     def _files(self) -> Iterator[tuple[str, str, os.stat_result]]:
         """Key, suffix and state of each file of ours: the directory may hold others, too."""
-        found: list[tuple[str, str, os.stat_result]] = []
         with contextlib.suppress(OSError), self._folder() as folder, os.scandir(folder) as entries:
             for entry in entries:
                 ours = _OURS.fullmatch(entry.name)
@@ -405,8 +404,7 @@ class Store:
                     with contextlib.suppress(FileNotFoundError):
                         state = entry.stat(follow_symlinks=False)
                         if not stat.S_ISDIR(state.st_mode):
-                            found.append((ours["key"] or ours["left"], ours["suffix"] or TEMPORARY, state))
-        yield from found
+                            yield ours["key"] or ours["left"], ours["suffix"] or TEMPORARY, state
 
     def is_empty(self) -> bool:
         """Whether there is no kernel, or none that is read."""
