@@ -224,7 +224,7 @@ class Retold(Recorded):
         self._log = []
 
     def __exit__(self, *error: object) -> None:
-        warnings.filters, warnings.showwarning = self._before
+        Recorded.__exit__(self, *error)
         if self._log:
             warn_again(self._log)
 

@@ -143,24 +143,18 @@ def _binary(operation: Callable[[Any, Any], Any], ufunc: np.ufunc) -> Callable[[
         cls = type(self)
         kind = type(other)
         if kind is cls:
-            if other._storage is None:
-                result = operation(self._array, other._array)
-                if type(result) is _ndarray:
-                    made = _new(cls)
-                    made._array = result
-                    made._storage = None
-                    return made
-                return wrap(cls, result)
-            return _elementwise(op, (self, other))
-        if kind in PLAIN:
-            result = operation(self._array, other)
-            if type(result) is _ndarray:
-                made = _new(cls)
-                made._array = result
-                made._storage = None
-                return made
-            return wrap(cls, result)
-        return _apply(ufunc, self, other, other)
+            if other._storage is not None:
+                return _elementwise(op, (self, other))
+            other = other._array
+        elif kind not in PLAIN:
+            return _apply(ufunc, self, other, other)
+        result = operation(self._array, other)
+        if type(result) is _ndarray:
+            made = _new(cls)
+            made._array = result
+            made._storage = None
+            return made
+        return wrap(cls, result)
 
     return forward
 
