@@ -617,7 +617,18 @@ def test_a_mask_selects_nothing_of_what_begins_beyond_the_memory(at_once: int) -
 
 
 @pytest.mark.parametrize(
-    "call", ["np.exp(row)", "row * row", "row[:, None] @ row[None, :5]", "np.dot(x[:9, :9], row[:9])"]
+    "call",
+    [
+        "np.exp(row)",
+        "row * row",
+        "row[:, None] @ row[None, :5]",
+        pytest.param(
+            "np.dot(x[:9, :9], row[:9])",
+            marks=pytest.mark.skipif(
+                np.__version__.startswith("2.1."), reason="np.dot tells of no floating-point events"
+            ),
+        ),
+    ],
 )
 def test_the_first_call_of_a_process_is_at_once(call: str) -> None:
     """Where the table of functions is not loaded yet."""
