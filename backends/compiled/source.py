@@ -62,6 +62,7 @@ class _KernelWriter(PassWriter):
         out = self.out
         self._arguments()
         out.add("clear_flags()")
+        self._scalars()
         out.add("for unit in range(first, last):")
         out.depth += 1
         if self.form.rows:
@@ -123,9 +124,8 @@ class _KernelWriter(PassWriter):
                     self.argument(f"d{k}_{axis}")
                 if operand.inner == "s":
                     self.argument(f"t{k}")
-        for k, kind in enumerate(form.scalars):
-            place = self.word(f"s{k}", 2)
-            self.out.add(f"s{k} = {self.use(f'load_{kind}')}(block + {8 * place}, 0)")
+        for k, _ in enumerate(form.scalars):
+            self.word(f"s{k}", 2)
         if any(node.op is GUARD for node in form.nodes):
             self.out.add(f"never = {self.use('load_b1')}(block + {8 * self.word('never')}, 0)")
         for slot, kind in enumerate(self.plan.slots):
@@ -143,6 +143,11 @@ class _KernelWriter(PassWriter):
             for name in ("initial", "few") if fold.native and not form.rows else ("initial",):
                 place = self.word(f"{name}{number}", 2)
                 self.out.add(f"{name}{number} = {self.use(f'load_{fold.kind}')}(block + {8 * place}, 0)")
+
+    def _scalars(self) -> None:
+        """Load them where flags are clear: what is computed of scalars alone is not computed in the loop."""
+        for k, kind in enumerate(self.form.scalars):
+            self.out.add(f"s{k} = {self.use(f'load_{kind}')}(block + {8 * self.word(f's{k}', 2)}, 0)")
 
     def _begin_unit(self) -> None:
         out = self.out

@@ -173,6 +173,19 @@ def _masked(asarray):
     return [out, out + x]
 
 
+def _scalars_only(asarray):
+    x, y, zero = asarray(_values()), asarray(_values()), np.float64(0.0)
+    np.divide(zero, zero, out=x)
+    np.multiply(1e300, np.float64(1e300), out=y)
+    return [x, y]
+
+
+def _masked_scalars(asarray):
+    x, zero = asarray(_values(0.0)), np.float64(0.0)
+    np.divide(1.0, zero, out=x, where=x < 0)
+    return [x]
+
+
 WARNING = [
     (_divide, ["divide by zero encountered in divide"]),
     (_overflow, ["overflow encountered in exp", "overflow encountered in multiply"]),
@@ -188,6 +201,8 @@ WARNING = [
     (_comparisons_of_nan, []),
     (_choices, ["invalid value encountered in sqrt"]),
     (_masked, []),
+    (_scalars_only, ["invalid value encountered in divide", "overflow encountered in multiply"]),
+    (_masked_scalars, []),
 ]
 
 
