@@ -67,7 +67,10 @@ def where(condition: Any, x: Any = NoValue, y: Any = NoValue, /) -> Any:
         # NumPy's error for integers that do not fit, since 2.5 also for those that int64 holds.
         with np.errstate(all="ignore"):
             np.where(np.zeros(1, bool), *(v if type(v) is int else np.zeros(1, dtype) for v in (x, y)))
-    found = engine.elementwise(SELECT, [_chosen(condition), *(_chosen(v, dtype) for v in (x, y))], result_dtype=dtype)
+    # Shapes that do not fit are an error before a number overflows.
+    if (_overflows(x, dtype) or _overflows(y, dtype)) and _fit(*(metadata(v).shape for v in (condition, x, y))):
+        x, y = (engine.narrowed(v, dtype) if _overflows(v, dtype) else v for v in (x, y))
+    found = engine.elementwise(SELECT, list(map(_chosen, (condition, x, y))), result_dtype=dtype)
     return found if engine.is_handle(found) else engine.wrap(np.asarray(found))  # an array also without axes
 
 
@@ -76,10 +79,22 @@ _LEAST = -(1 << 63)  # of int64
 _LARGEST = {char: float(np.finfo(char).max) for char in "efF"}
 
 
-def _chosen(value: Any, dtype: np.dtype | None = None) -> Any:
-    """An array, or a scalar that knows its dtype; Python's numbers may overflow in that of the result."""
-    if type(value) in _WEAK and dtype is not None and not abs(value) <= _LARGEST.get(dtype.char, np.inf):
-        return engine.narrowed(value, dtype)
+def _fit(*shapes: tuple[int, ...]) -> bool:
+    """Whether shapes can be broadcast together."""
+    try:
+        broadcast_shapes(*shapes)
+    except ValueError:
+        return False
+    return True
+
+
+def _overflows(value: Any, dtype: np.dtype) -> bool:
+    """Whether one of Python's numbers, which are weak, may not fit the dtype of the result."""
+    return type(value) in _WEAK and not abs(value) <= _LARGEST.get(dtype.char, np.inf)
+
+
+def _chosen(value: Any) -> Any:
+    """An array, or a scalar that knows its dtype."""
     return value if engine.is_handle(value) else np.asarray(value)[()]
 
 

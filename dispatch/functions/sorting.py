@@ -102,10 +102,10 @@ def lexsort(keys: Any, axis: int = -1) -> Any:
     """Collective where the axis is cut: a redistribution, or one sample sort by all keys for a single axis."""
     # An array is not iterated over: its rows are views.
     columns = [as_handle(key) for key in ([keys[row] for row in range(len(keys))] if engine.is_handle(keys) else keys)]
-    few = tuple(np.zeros(tuple(min(n, 2) for n in key.shape), key.dtype) for key in columns)
-    np.lexsort(few, axis)  # NumPy's errors
     if len({tuple(key.shape) for key in columns}) > 1:
         raise ValueError("all keys need to be the same shape")
+    few = tuple(np.zeros(tuple(min(n, 2) for n in key.shape), key.dtype) for key in columns)
+    np.lexsort(few, axis)  # NumPy's errors
     if not all(engine.shardable(key.dtype) for key in columns):
         decline("keys that are Python objects or of variable width")
     if not columns[0].ndim:

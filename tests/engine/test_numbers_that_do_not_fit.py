@@ -5,9 +5,12 @@ The elements lie on one rank, so that what is found out later, as the program ru
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 
+from numpy_dist import asarray, config
 from tests.distarray.oracle import check
 
 HUGE = [1 << 63, -(1 << 63) - 1, 10**400, 10**5000]
@@ -45,6 +48,13 @@ def test_initial_values_are_cast_before_they_are_added():
 def test_numbers_for_a_dtype_that_is_asked_for():
     for options in ({"dtype": "i1"}, {"dtype": "i1", "casting": "unsafe"}):
         check(lambda x, o=options: np.add(_few(x), 300, **o), np.arange(40, dtype="i2"), ranks=(2,), replicated=False)
+
+
+def test_shapes_that_do_not_fit_are_told_first():
+    with config(MIN_SHARD_BYTES=0), warnings.catch_warnings():
+        warnings.simplefilter("error")  # of the number, which overflows
+        with pytest.raises(ValueError, match="could not be broadcast together"):
+            np.where(asarray(np.arange(3.0)), 1e39, np.zeros(2, "F"))
 
 
 def test_objects_that_cannot_be_compared():

@@ -43,6 +43,7 @@ def test_keys_that_do_not_fit():
     one = np.arange(6.0)
     check(lambda *keys: np.lexsort(keys), one, one[:5], ways=("default",))
     check(lambda *keys: np.lexsort(keys), one, one.reshape(2, 3), ways=("default",))
+    check(lambda *keys: np.lexsort(keys, axis=2), one.reshape(2, 3), one.reshape(3, 2), ways=("default",))
     check(lambda *keys: np.lexsort(keys, axis=1), one, one, ways=("default",))
 
 
