@@ -334,10 +334,13 @@ def products(w: Writer) -> None:
         return
     if x.dtype.kind == "c" and not all((part != 0).all() for part in (x.real, x.imag)):  # zeros' signs are BLAS's
         return
-    options = [f"{name} @ {other}", f"np.dot({name}, {other})", f"np.inner({name}, {name})"]
-    options += [f"np.tensordot({name}, {other}, 1)"]
+    options = [f"{name} @ {other}", f"np.dot({name}, {other})", f"np.tensordot({name}, {other}, 1)"]
+    if (x.size // max(x.shape[-1], 1)) ** 2 <= w.most:
+        options += [f"np.inner({name}, {name})"]
     if x.ndim == 2:
-        options += [f"np.einsum('ij,ik->jk', {name}, {name})", f"np.trace({name})", f"np.einsum('ij->j', {name})"]
+        options += [f"np.trace({name})", f"np.einsum('ij->j', {name})"]
+        if x.shape[1] ** 2 <= w.most:
+            options += [f"np.einsum('ij,ik->jk', {name}, {name})"]
     else:
         options += [f"np.convolve({name}, [1, 2, 1])", f"np.outer({name}[:9], {other}[:9])"]
     w.bind_if_exact(w.one(options), name, other, products=True)
