@@ -146,11 +146,18 @@ def _whole_line(line: Any, inverse: bool) -> Any:
 
 
 def _roots(parts: np.ndarray, n: int, inverse: bool, kind: np.dtype) -> np.ndarray:
-    """Roots of unity for whole `parts` of `n`."""
-    real = np.zeros(0, kind).real.dtype
-    pi = 4 * np.arctan(np.ones((), np.result_type(real, float)))
-    turns = (2 if inverse else -2) * pi / n * (parts % n)
-    return (np.cos(turns) + 1j * np.sin(turns)).astype(kind, copy=False)
+    """Roots of unity for whole `parts` of `n`, nearly to the last digit: angles are brought into the first eighth."""
+    real = np.result_type(np.zeros(0, kind).real.dtype, float)
+    eighth, rest = np.divmod(8 * (parts % n), n)
+    odd = eighth % 2 == 1
+    angle = np.arctan(np.ones((), real)) * (np.where(odd, n - rest, rest).astype(real) / n)
+    along = np.cos(angle)
+    across = np.where(odd, -np.sin(angle), np.sin(angle))
+    quarter = (eighth + 1) // 2 % 4
+    roots = np.empty(parts.shape, np.result_type(real, np.complex64))
+    roots.real = np.choose(quarter, [along, -across, -along, across])
+    roots.imag = np.choose(quarter, [across, along, -across, -along])
+    return (roots if inverse else roots.conj()).astype(kind, copy=False)
 
 
 def _four_steps(line: Any, rows: int, inverse: bool) -> Any:
