@@ -124,8 +124,6 @@ class _KernelWriter(PassWriter):
                     self.argument(f"d{k}_{axis}")
                 if operand.inner == "s":
                     self.argument(f"t{k}")
-        for k, _ in enumerate(form.scalars):
-            self.word(f"s{k}", 2)
         if any(node.op is GUARD for node in form.nodes):
             self.out.add(f"never = {self.use('load_b1')}(block + {8 * self.word('never')}, 0)")
         for slot, kind in enumerate(self.plan.slots):
