@@ -151,8 +151,8 @@ def _roots(parts: np.ndarray, n: int, inverse: bool, kind: np.dtype) -> np.ndarr
     eighth, rest = np.divmod(8 * (parts % n), n)
     odd = eighth % 2 == 1
     angle = np.arctan(np.ones((), real)) * (np.where(odd, n - rest, rest).astype(real) / n)
-    along = np.cos(angle)
-    across = np.where(odd, -np.sin(angle), np.sin(angle))
+    along, across = np.cos(angle), np.sin(angle)
+    np.negative(across, out=across, where=odd)
     quarter = (eighth + 1) // 2 % 4
     roots = np.empty(parts.shape, np.result_type(real, np.complex64))
     roots.real = np.choose(quarter, [along, -across, -along, across])
