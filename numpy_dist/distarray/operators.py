@@ -445,11 +445,6 @@ def _call_replicated(cls: Any, ufunc: np.ufunc, inputs: tuple) -> Any:
             result = ufunc(left, right)
     else:
         return NotImplemented
-    if type(result) is _ndarray:
-        made = _new(cls)
-        made._array = result
-        made._storage = None
-        return made
     return wrap(cls, result)
 
 
