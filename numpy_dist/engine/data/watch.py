@@ -72,9 +72,10 @@ def _watching(now: Any) -> Any:
 def forget() -> list[str]:
     """The kinds of events that this thread has met, each once; they are told of no more."""
     thread = get_ident()
-    kinds = list(dict.fromkeys([kind for who, kind in met if who == thread]))
-    met[:] = [event for event in met if event[0] != thread]
-    return kinds
+    mine = [event for event in met if event[0] == thread]
+    for event in mine:  # one by one, as other threads may be adding theirs
+        met.remove(event)
+    return list(dict.fromkeys([kind for _, kind in mine]))
 
 
 def tell(name: str) -> None:
