@@ -21,6 +21,8 @@ from numpy_dist.layout.marks import mark_of
 from numpy_dist.settings import config
 from tests.comm.test_unlike_ranks import run
 
+PAIR = "y, z = (nd.asarray(np.full((6, 4), v)) for v in (1.0, 2.0))\n"
+DRAWN = "g = nd.random.default_rng(5)\ny, z = g.random((6, 4)), g.random((6, 4))\n"
 OTHERS = {
     "another reduction": "v = x.max() if rank == 0 else x.min()",
     "a reduction on one rank": "if rank == 0: told.append(x.max())\ntold.append(x.sum())",
@@ -45,6 +47,10 @@ OTHERS = {
     "another row that is written": "x[rank] = 7.0\nv = x.sum()",
     "another array": "y = x + 1\nv = (x if rank else y).sum()",
     "another array for a function": "y, z = x + 1, x + 2\nv = np.sort(y if rank else z, axis=None)[0]",
+    "another array of one line": f"{PAIR}v = (y if rank else z).sum()",
+    "another array of the next line": "y = nd.asarray(np.ones(6))\nz = nd.asarray(np.ones(6))\nv = (y, z)[rank > 0][0]",
+    "another array that is gathered": f"{PAIR}v = (y if rank else z).gather()[0, 0]",
+    "another array that was drawn": f"{DRAWN}v = (y if rank else z).sum()",
     "arrays in another order": "y, z = x + 1, x + 2\nv = (y - z if rank else z - y).sum()",
     "other indices": "v = x[np.arange(3) + rank].sum()",
     "other indices for a function": "v = np.take(x, [rank], axis=0).sum()",
@@ -141,6 +147,17 @@ def test_the_message_says_which_number_or_array_is_another() -> None:
 def test_an_array_of_one_rank_that_nobody_uses_is_no_difference() -> None:
     source = "if rank == 0: y = nd.asarray(np.ones(100))\nz = nd.asarray(np.ones(50))\nv = z.sum()"
     assert not errors_of(source, 2)
+
+
+def test_arrays_that_one_rank_makes_at_a_line_of_its_own_rename_no_others() -> None:
+    lines = ["y = nd.asarray(np.ones(50))", "if rank == 0: w = [nd.asarray(np.ones(50)) for _ in range(3)]"]
+    lines += ["z = nd.asarray(np.zeros(50))", "v = y.sum() + z.sum()"]
+    assert not errors_of("\n".join(lines), 2)
+
+
+def test_the_message_says_which_array_that_came_in() -> None:
+    text = str(errors_of(OTHERS["another array of one line"], 2)[1])
+    assert "the array that came in before operation 1, number 1 at its line" in text and "number 2 at its line" in text
 
 
 def test_values_are_not_compared_where_ranks_may_compute_others(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -36,6 +36,7 @@ __all__ = ["CALL", "DRAW", "Journal", "OperandRecord", "JournalEntry", "packed",
 CALL = "call"  # the kind of what is done by collectives and messages, all of which may come later
 DRAW = "random numbers"  # the kind of what draws from a generator that must be alike on all ranks
 _PLACES = (1 << 32) - 1
+_MOST_TOLD = 255  # arrays that came in at one line, of which a message tells the how-manieth it is
 KEPT = 512  # operations, at least, of which is known what they were
 
 
@@ -188,6 +189,8 @@ class Journal:
         self._batches: deque[_Batch] = deque()
         self._held = 0
         self._inputs = self._met = 0
+        self._arrived_at = -1  # how far the program was when arrays came in last
+        self._arrived: dict[tuple[str, int, int], int] = {}  # how many did since, by the user's line
         self._hash = hashlib.blake2b(digest_size=16)
         self._hashed = 0
         self._mark = hashlib.blake2b(digest_size=MARK_BYTES)  # the same however often it is asked meanwhile
@@ -351,13 +354,29 @@ class Journal:
         number: str = storage.number
         return number
 
-    def came_in(self, storage: Any, made_of: bytes = b"") -> None:
+    def came_in(self, storage: Any, made_of: bytes = b"", in_order: bool = True) -> None:
         """Note that no statement makes an array: it came from elsewhere, at the same place of all ranks' programs.
 
-        `made_of` is what else must be the same on all ranks.
+        Arrays that come in `in_order`, with nothing between them, are told apart by the user's lines and by their order
+        at each: what one rank makes for itself changes nothing for the others. `made_of` is what else must be the same.
         """
         place = self.recorded + self.calls & _PLACES
-        storage.origin = -1 - place - ((zlib.crc32(made_of) >> 1) * (_PLACES + 1) if made_of else 0)
+        order, alike = 0, made_of
+        if in_order:
+            frame = user_call(sys._getframe(1))[0]
+            line = frame.f_code.co_name, frame.f_code.co_firstlineno, frame.f_lineno
+            order = self._order_at(place, line)
+            alike += repr((line, order)).encode()
+        checksum = zlib.crc32(alike) >> 9 if alike else 0
+        storage.origin = -1 - place - (checksum << 8 | min(order, _MOST_TOLD)) * (_PLACES + 1)
+
+    def _order_at(self, place: int, line: tuple[str, int, int]) -> int:
+        """How many arrays have come in at a line since something else was noted, this one included."""
+        if place != self._arrived_at:
+            self._arrived_at = place
+            self._arrived.clear()
+        order = self._arrived[line] = self._arrived.get(line, 0) + 1
+        return order
 
     def _statements(self) -> Iterator[tuple[int, ProgramForm, Any, list, tuple | None]]:
         serial = -1
@@ -443,8 +462,10 @@ def _given(operand: Any, value: Any) -> str:
 def _origin(origin: int) -> str:
     if origin > 0:
         return f"the array of statement {origin}"
-    checksum, place = divmod(-1 - origin, _PLACES + 1)
-    return f"the array that came in at {place + 1}" + (f", of checksum {checksum:08x}" if checksum else "")
+    which, place = divmod(-1 - origin, _PLACES + 1)
+    checksum, order = which >> 8, which & _MOST_TOLD
+    words = f"the array that came in before operation {place + 1}"
+    return words + (f", number {order} at its line" if order else "") + (f" (mark {checksum:06x})" if checksum else "")
 
 
 def part_of(view: View) -> str:

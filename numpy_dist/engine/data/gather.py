@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from numpy_dist.comm.divergence.checks import UNLIKE
+from numpy_dist.engine.data.ingest import came_in
 from numpy_dist.engine.executing.transfer import fetch_array
 from numpy_dist.engine.memory.budget import check_budget
 from numpy_dist.engine.memory.handle import is_sharded, plain, ref_of
@@ -195,6 +196,8 @@ def writing(x: Any, library: bool = False) -> Iterator[Any]:
     `x` is a whole array of which nothing is pending. Its own memory where that is on the host.
     """
     block, memory = _shard(x), runtime().backend.memory
+    if not x._storage.origin:
+        came_in(x._storage)
     if memory.on_host or library:
         yield block
     else:

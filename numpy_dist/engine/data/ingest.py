@@ -55,17 +55,22 @@ def make_storage(shape: Sequence[int], dtype: np.dtype, layout: Layout, axes: tu
     return sharded(storage, structure.view(storage.meta_array(), np.ndarray.transpose, inverse))
 
 
-def _came_in(storage: Storage, made_of: bytes = b"") -> None:
+def came_in(storage: Storage, made_of: bytes = b"", in_order: bool = True) -> None:
+    """Note that no statement makes an array (see `comm.divergence.journal`)."""
     checks = runtime().comm.checks
     if checks is not None:
-        checks.journal.came_in(storage, made_of)
+        checks.journal.came_in(storage, made_of, in_order)
 
 
 def _fill(
-    handle: Any, block_of: Callable[[Box], np.ndarray], axes: tuple[int, ...] | None, made_of: bytes = b""
+    handle: Any,
+    block_of: Callable[[Box], np.ndarray],
+    axes: tuple[int, ...] | None,
+    made_of: bytes = b"",
+    in_order: bool = True,
 ) -> Any:
     storage = handle._storage
-    _came_in(storage, made_of)
+    came_in(storage, made_of, in_order)
     box = storage.layout.box(runtime().rank)
     if box is not None:
         storage.allocate(box)
@@ -119,6 +124,7 @@ def from_local(block: np.ndarray, layout: Layout) -> Any:
     """A handle of blocks that the ranks have: this rank's box of `layout`. Not collective.
 
     The block is copied, unless it is all of an array that a `Scratch` has made: then its memory is taken over.
+    The order of such arrays is not compared between ranks: some may have made one when all of them decline a way.
     """
     handle = make_storage(layout.shape, block.dtype, layout)
     box = layout.box(runtime().rank)
@@ -126,9 +132,9 @@ def from_local(block: np.ndarray, layout: Layout) -> Any:
         raise ValueError(f"this rank's box of the layout is {box}, but the block has shape {block.shape}")
     memory = pool_block(block)
     if box is None or memory is None:
-        return _fill(handle, lambda box: block, None)
+        return _fill(handle, lambda box: block, None, in_order=False)
     memory.scratch.release(memory)
-    _came_in(handle._storage)
+    came_in(handle._storage, in_order=False)
     handle._storage.adopt(box, memory)
     return handle
 
@@ -144,7 +150,6 @@ def from_root(array: np.ndarray | None, root: int = 0, layout: Layout | None = N
     if comm.size == 1:
         return from_global(array, layout)  # type: ignore[arg-type]
     handle = make_storage(shape, dtype, layout)
-    _came_in(handle._storage)
     own = layout.box(comm.rank)
     if array is not None:
         boxes = [layout.box(rank) for rank in range(comm.size)]
@@ -153,6 +158,7 @@ def from_root(array: np.ndarray | None, root: int = 0, layout: Layout | None = N
             [],
         )
         return _fill(handle, lambda box: _cut_out(array, box), None)
+    came_in(handle._storage)
     if own is not None:
         storage = handle._storage
         storage.allocate(own)
