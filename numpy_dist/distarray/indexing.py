@@ -180,6 +180,8 @@ class Indexing(engine.Handle):
         self._check_index(items, key)
         if self._storage is None and not any(engine.is_sharded(item) for item in items):
             return wrap(type(self), self._array[tuple(map(engine.plain, items))])
+        if _are_basic(map(type, items)):  # what was given counts as integers, and is no array
+            return self._basic_view(items)
         return self._sharded_items(items)
 
     def __setitem__(self, key: Any, value: Any) -> None:

@@ -21,6 +21,19 @@ class Words(tuple):
     """Indices that are a tuple, though not exactly one."""
 
 
+class Index:
+    """What counts as an integer, and is none."""
+
+    def __init__(self, value):
+        self.value = value
+
+    def __index__(self):
+        return self.value
+
+    def __repr__(self):
+        return f"Index({self.value})"
+
+
 BASIC = [
     (), ..., 0, -1, 3, slice(None), slice(1, None), slice(None, None, -1), slice(4, 1, -2), slice(2, 2), NEW, (0, 1),
     (0, 1, 2), (-1, -1, -1), (..., 0), (0, ...), (0, 1, 2, ...), (slice(1, 4), NEW, slice(None, None, 2)),
@@ -52,6 +65,17 @@ def test_errors_of_wrong_indices(key):
         a[key] = 1
 
     check(body, A, ranks=(2,))
+
+
+@pytest.mark.parametrize("index", [np.uint8(1), np.int16(-2), Index(1)], ids=repr)
+def test_what_counts_as_an_integer_makes_views(index):
+    def body(a):
+        row, part = a[index], a[index, 2:5]
+        row += 7
+        part[...] *= 2
+        return row, part, np.shares_memory(a, a[index])
+
+    check(body, A)
 
 
 def test_views_alias():
