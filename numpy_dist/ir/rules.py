@@ -50,7 +50,18 @@ def _loop_dtypes(
     ufunc: np.ufunc, operands: tuple, chars: tuple[str | None, ...], casting: str, signature: Any
 ) -> tuple[np.dtype, ...]:
     options: dict[str, Any] = {} if signature is None else {"signature": signature}
+    if casting == "equiv" and any(isinstance(kind, type) for kind in operands):
+        _check_equivalent(ufunc, operands, options)
+        casting = "same_kind"
     return ufunc.resolve_dtypes(operands, casting=casting, **options)  # type: ignore[arg-type]
+
+
+def _check_equivalent(ufunc: np.ufunc, operands: tuple, options: dict[str, Any]) -> None:
+    """NumPy's error for Python's numbers under ``casting="equiv"``, for which ``resolve_dtypes`` ends the process."""
+    shown = [None if k is None else k(1) if isinstance(k, type) else np.ones(1, k) for k in operands]
+    inputs, outs = shown[: ufunc.nin], tuple(shown[ufunc.nin :])
+    with np.errstate(all="ignore"):
+        ufunc(*inputs, out=outs, casting="equiv", **options)
 
 
 def scalar_kind(value: Any) -> Any:
