@@ -50,6 +50,21 @@ def test_numbers_for_a_dtype_that_is_asked_for():
         check(lambda x, o=options: np.add(_few(x), 300, **o), np.arange(40, dtype="i2"), ranks=(2,), replicated=False)
 
 
+@pytest.mark.parametrize("value", [1j, float("nan"), float("inf"), 1.5], ids=str)
+@pytest.mark.parametrize("signature", ["dd->d", "ll->l", "ff->f", "DD->D"])
+def test_numbers_for_a_loop_that_is_asked_for(signature, value):
+    options = {"signature": signature, "casting": "unsafe"}
+    check(lambda x: np.add(_few(x), value, **options), np.arange(40.0), ranks=(2,), replicated=False)
+
+
+@pytest.mark.parametrize("value", [1, 1.0, 1j])
+@pytest.mark.parametrize("casting", ["no", "equiv", "safe"])
+def test_numbers_where_casts_are_refused(casting, value):
+    for ufunc in (np.add, np.maximum, np.ldexp):
+        check(lambda x, u=ufunc: u(x, value, casting=casting), np.arange(7.0), ranks=(1, 2))
+    check(lambda x: np.add(x, value, out=x, casting=casting), np.arange(7.0), ranks=(2,))
+
+
 def test_shapes_that_do_not_fit_are_told_first():
     with config(MIN_SHARD_BYTES=0), warnings.catch_warnings():
         warnings.simplefilter("error")  # of the number, which overflows

@@ -270,6 +270,8 @@ def _record(
             assert op.ufunc is not None
             numpy_error(op.ufunc, operands, {"where": where, **options})  # which resolving dtypes does not find
     unsafe = options.get("casting") == "unsafe"
+    if op.ufunc is not None and not usual:
+        _check_numbers(operands, loop)
     if op.ufunc is not None and (unsafe or where is not True):
         if unsafe:
             operands = [without_imaginary_part(x, kind) for x, kind in zip(operands, loop, strict=False)]
@@ -343,6 +345,13 @@ def without_imaginary_part(x: Any, kind: np.dtype) -> Any:
         return x
     warn_of_real_part()
     return x._view(structure.attribute, "real") if isinstance(x, Handle) else x.real
+
+
+def _check_numbers(operands: Sequence[Any], loop: tuple[np.dtype, ...]) -> None:
+    """NumPy's error for Python's numbers that a loop of another kind, asked for by name, cannot take."""
+    for x, kind in zip(operands, loop, strict=False):
+        if (type(x) is complex and kind.kind in "iuf") or (type(x) is float and kind.kind in "iu"):
+            np.empty(1, kind)[0] = x
 
 
 def _cast(
