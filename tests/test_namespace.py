@@ -110,6 +110,17 @@ def test_large_ones_are_sharded_and_no_rank_makes_the_whole(folder):
     run_simulated(2, body)
 
 
+@pytest.mark.parametrize("sparse", [False, True])
+def test_grids_are_copies(sparse):
+    points = nd.arange(3.0)
+    for made, theirs in zip(
+        nd.meshgrid(points, [1.0, 2.0], sparse=sparse), np.meshgrid(range(3), [1.0, 2.0], sparse=sparse), strict=True
+    ):
+        assert made.flags.writeable and made.strides == theirs.strides
+        made += 5
+        assert (made.gather() == theirs + 5).all() and (points.gather() == range(3)).all()
+
+
 def test_every_public_name_of_numpy_is_there():
     for name in np.__all__:
         if name not in CREATING and name not in MODULES and not name.startswith("_"):

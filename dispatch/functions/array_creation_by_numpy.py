@@ -18,7 +18,7 @@ from numpy_dist.dispatch.functions.array_creation_from_data import array, asarra
 from numpy_dist.dispatch.functions.array_creation_from_shape import empty, ones
 from numpy_dist.dispatch.functions.array_creation_matrices import tri
 from numpy_dist.dispatch.functions.array_creation_ranges import arange, indices, linspace
-from numpy_dist.dispatch.patterns.creation import from_parts
+from numpy_dist.dispatch.patterns.creation import from_parts, is_replicated
 from numpy_dist.dispatch.patterns.numpy_source import numpy_source
 from numpy_dist.ir.rules import broadcast_shapes
 
@@ -82,4 +82,6 @@ def _dense(view: Any) -> Any:
     if engine.is_sharded(view):
         return engine.copy(view, order="C")
     values = engine.plain(view)
+    if is_replicated(values.shape, values.dtype, None):
+        return engine.replicated(values.copy())
     return from_parts(lambda box: values[tuple(slice(*side) for side in box)], values.shape, values.dtype)
