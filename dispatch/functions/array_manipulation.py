@@ -21,7 +21,14 @@ from numpy_dist.dispatch.patterns.structural import ours, view_or_self, views
 from numpy_dist.ir import structure
 from numpy_dist.ir.rules import memory_axes, memory_order
 
-adopt(__name__, np.roll)
+_roll = numpy_source(np.roll)
+
+
+@implements(np.roll, kind="composed")
+def roll(a: Any, shift: Any, axis: Any = None) -> Any:
+    if engine.is_handle(shift):
+        shift = everywhere(shift, np.roll, "every rank cuts at the shifts")
+    return _roll(a, shift, axis)
 
 
 # -- shapes ----------------------------------------------------------------------------------------------------------

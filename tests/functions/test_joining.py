@@ -87,6 +87,9 @@ def test_shifting():
     check(lambda x: np.fft.fftshift(x), A, ranks=(3,), ways=FEW)
     check(lambda x: np.fft.ifftshift(x, axes=0), A, ranks=(3,), ways=FEW)
     check(lambda x: np.roll(x, 1, axis=3), A, ranks=(2,), ways=("default",))
+    check(lambda x, shift: np.roll(x, shift, axis=(0, 1)), A, np.array([1, 2]), ranks=(1, 3), ways=FEW, native=False)
+    check(lambda x, shift: np.roll(x, shift), A, np.array([[1], [2]]), ranks=(2,), ways=("default",), native=False)
+    check(lambda x, y: np.roll(x, np.argmax(y, axis=1)[:2]), A, A, ranks=(2,), ways=("default",), native=False)
 
 
 def test_triangles():
