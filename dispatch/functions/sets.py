@@ -38,6 +38,8 @@ _ROWS_OF_ONE = len(np.unique(np.full(2, np.nan), axis=0)) == 2
 # Since NumPy 2.3 or so complex values are told apart by a table of hashes where nothing else is wanted: of equal ones
 # it keeps the first. Those sorted have another order, in which what is no number in its real part comes last.
 _BY_HASHES = bool(np.isnan(np.unique(np.array([complex(np.nan, 1), complex(1, np.nan)])).real[0]))
+# Since NumPy 2.4 or so dates are, too, and there NaT equals itself.
+_ONE_NAT = len(np.unique(np.full(2, "NaT", "M8[D]"), equal_nan=False)) == 1
 _MANY_COLUMNS = 16  # rows of more are compared as structures, as NumPy does it
 
 _TESTS = "elements to be tested for"
@@ -67,6 +69,7 @@ def unique(
             return _unique_rows(ar, wanted, axis)
         np.unique(np.zeros((0,), ar.dtype), axis=axis)  # NumPy's error for an axis that there is not
     flat, positions = np.ravel(ar), None
+    equal_nan = equal_nan or (_ONE_NAT and ar.dtype.kind == "M" and not any(wanted))
     by_hashes = _BY_HASHES and ar.dtype.kind == "c" and not any(wanted)
     with engine.Scratch() as scratch:
         if return_index or return_inverse or by_hashes:

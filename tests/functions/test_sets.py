@@ -55,6 +55,15 @@ def test_different_records():
     check(lambda x: np.unique(x, True, True, True), RECORDS, ways=("default", "irregular", "descending", "flipped"))
 
 
+@pytest.mark.parametrize("dtype", ["M8[D]", ">M8[s]", "m8[s]", "f4", "c16"])
+def test_whether_nan_equals_itself(dtype):
+    values = np.zeros(4, dtype)
+    values[1::2] = "NaT" if values.dtype.kind in "mM" else NAN
+    for options in ({}, {"equal_nan": False}, {"equal_nan": False, "return_counts": True}):
+        check(lambda x, options=options: np.unique(x, **options), values, ranks=(1, 3), ways=("default",))
+    check(lambda x: np.unique_values(x).size, values, ranks=(2,), ways=("default",))
+
+
 def test_functions_of_the_array_api():
     for values in (ROWS["integers"], ROWS["nan"], ROWS["strings"]):
         # No two NaN are equal here; which of them is which in the inverse is by NumPy's unstable sort.
