@@ -218,17 +218,19 @@ def _comparable(block: np.ndarray, tests: np.ndarray, size: int) -> tuple[np.nda
     if block.dtype == tests.dtype or of_numbers or tests.dtype.hasobject:
         return block, tests
     if tests.size < 10 * size**0.145:
-        return block, tests if _can_equal(block, tests) else np.empty(0, block.dtype)
+        return block, tests if not tests.size or _can_equal(block, tests) else np.empty(0, block.dtype)
     common = np.concatenate((np.empty(0, block.dtype), np.empty(0, tests.dtype))).dtype
     return block.astype(common), tests.astype(common)
 
 
 def _can_equal(a: np.ndarray, b: np.ndarray) -> bool:
-    """Whether there is a loop that compares these dtypes: ``==`` says that nothing is equal where there is none."""
+    """Whether values of these dtypes can be equal: ``==`` says that nothing is where no loop compares them."""
+    a, b = np.empty(0, a.dtype), np.empty(0, b.dtype)
     try:
-        np.equal(np.empty(0, a.dtype), np.empty(0, b.dtype))
+        np.equal(a, b)
     except TypeError:
-        return False
+        _ = a == b  # NumPy's error where only one of them is a record
+        return a.dtype.kind == "V"  # these are compared without a loop
     return True
 
 

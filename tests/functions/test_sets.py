@@ -87,6 +87,12 @@ def test_operations_on_two_sets():
         check(lambda x, y, options=options: np.isin(x, y, **options), one, two, ways=ways, ranks=(1, 3))
 
 
+def test_isin_of_records():
+    records, others = np.array([(1, 2.0), (2, 3.0)], "i4,f8"), np.array([(1, 2.0)], "i4,i8")
+    for one, two in ((records, others), (others, records), (records, np.array([1, 2])), (np.array([1, 2]), records)):
+        check(np.isin, one, two, ranks=(1, 3), ways=("default",))
+
+
 def test_isin_of_many_tests(monkeypatch):
     monkeypatch.setattr(replicate, "MOST_KNOWN", 0)
     ways = ("default", "irregular", "descending", "flipped")
