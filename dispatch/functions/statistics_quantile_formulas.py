@@ -81,6 +81,8 @@ class Median(Statistic):
         low, high, last = _at(a, [*places, a.size - 1])
         middle = np.array([low] if places[0] == places[1] else [low, high])
         mean = np.mean(middle, out=None if dtype is None else np.empty((), dtype))
+        if dtype is not None and _is_nan(last):
+            np.copyto(mean, last)  # NumPy's error where there is no NaN
         return last if _is_nan(last) else mean
 
     def of_rows(self, block: np.ndarray, *beside: np.ndarray, axis: int, dtype: Any = None) -> np.ndarray:
@@ -174,6 +176,9 @@ class Quantiles(Statistic):
             result = _numpy._lerp(values[low], values[high], float(gamma) if self.weak else gamma, out=out)
         if not _is_nan(values[-1]):
             return result
+        if out is not None:
+            np.copyto(out, values[-1])  # as above
+            return out
         # A number is replaced by the NaN as it is, numbers in an array keep their dtype.
         return np.full(self.q.shape, values[-1], result.dtype) if self.q.ndim else values[-1]
 

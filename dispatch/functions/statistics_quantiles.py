@@ -29,7 +29,7 @@ def median(a: Any, axis: Any = None, out: Any = None, overwrite_input: Any = Fal
     An input that may be overwritten is partitioned, as NumPy does it.
     """
     a = _checked(np.median, a, axis=axis, keepdims=keepdims)
-    return _given(_numpys_median(a, axis, out, overwrite_input, keepdims))
+    return _given(_numpys_median(a, axis, out, overwrite_input, keepdims), out)
 
 
 @implements(np.nanmedian, kind="parallel")
@@ -38,7 +38,7 @@ def nanmedian(a: Any, axis: Any = None, out: Any = None, overwrite_input: Any = 
     a = _checked(np.nanmedian, a, axis=axis, keepdims=keepdims)
     if not a.size:
         return np.nanmean(a, axis, out=out, keepdims=keepdims)
-    return _given(_ureduce(a, func=_nanmedian, keepdims=keepdims, axis=axis, out=out, overwrite_input=False))
+    return _given(_ureduce(a, func=_nanmedian, keepdims=keepdims, axis=axis, out=out, overwrite_input=False), out)
 
 
 def _median(a: Any, axis: Any = None, out: Any = None, overwrite_input: Any = False) -> Any:
@@ -146,7 +146,7 @@ def _quantiles(
         decline("weights that are Python objects")
     some: Any = np.full(np.shape(q), 0.5) if np.ndim(q) else 0.5
     a = _checked(np.nanquantile if nan else np.quantile, a, some, axis, method=method, keepdims=keepdims)
-    return _given(_NUMPYS[function, nan](a, q, axis, out, False, method, keepdims, weights=weights))
+    return _given(_NUMPYS[function, nan](a, q, axis, out, False, method, keepdims, weights=weights), out)
 
 
 def _unchecked(nan: bool) -> Any:
@@ -275,8 +275,8 @@ def _checked(function: Any, a: Any, *arguments: Any, **options: Any) -> Any:
     return a
 
 
-def _given(result: Any) -> Any:
-    """The result as the user gets it: an array that owns its memory."""
-    if isinstance(result, np.ndarray):
+def _given(result: Any, out: Any) -> Any:
+    """The result as the user gets it: the output, or an array that owns its memory."""
+    if isinstance(result, np.ndarray) and result is not out:
         return engine.wrap(result if result.base is None else result.copy("K"))
     return result

@@ -220,6 +220,19 @@ def test_weights(ranks, function):
     _at_ranks(ranks, check)
 
 
+@pytest.mark.parametrize("function", SEVERAL)
+def test_an_ndarray_as_output(function):
+    values = np.array([[1.0, 4], [2, 5], [7, 7]])
+
+    def check() -> None:
+        expected = function(values, axis=0, **_options(function))
+        out = np.zeros_like(expected)
+        assert function(numpy_dist.asarray(values), axis=0, out=out, **_options(function)) is out
+        assert (out == expected).all()
+
+    _at_ranks(2, check)
+
+
 @pytest.mark.parametrize("ranks", [1, 4])
 def test_what_is_refused(ranks):
     x, heavy = np.arange(12.0).reshape(3, 4), np.ones((3, 4))
@@ -236,6 +249,8 @@ def test_what_is_refused(ranks):
         lambda x, w: np.quantile(x, [[[0.5]]]),
         lambda x, w: np.median(x, axis=0, out=w[:, 0].copy()),
         lambda x, w: np.quantile(x, 0.5, axis=0, out=w[0, :2].copy()),
+        lambda x, w: np.median(x[0] * np.nan, axis=0, out=w[0, 0, ...].astype("i4")),
+        lambda x, w: np.quantile(x[0] * np.nan, 0.5, axis=0, method="lower", out=w[0, 0, ...].astype("i4")),
     ]
 
     def check() -> None:
