@@ -262,7 +262,8 @@ def _product(a: Any, b: Any, dtype: np.dtype, name: str) -> Any:
         result = np.reshape(_matrices_of_times(left, right, dtype, name), shape)
     else:
         work = _work_dtype(dtype)
-        result = np.reshape(_matrices(_converted(left, work), _converted(right, work), dtype, name), shape)
+        left, right = (_converted(_converted(x, dtype), work) for x in (left, right))
+        result = np.reshape(_matrices(left, right, dtype, name), shape)
     return engine.item(result) if not shape else result
 
 
@@ -305,13 +306,17 @@ def _of_one_rank(a: Any, b: Any, dtype: np.dtype, name: str) -> Any:
     """NumPy's product of what the only rank has, as it lies there."""
     left, right = engine.shard(a), engine.shard(b)
     with events_reported(name):
-        product = compute("matmul", np.matmul, left, right)
+        product = compute("matmul", _matmul_in(dtype), left, right)
     if not isinstance(product, np.ndarray):
         return product
-    product = product.astype(dtype, copy=False)
     if not engine.default_shard(product.nbytes):
         return engine.replicated(product)
     return engine.from_local(product, _cut_layout(product.shape, 0))
+
+
+def _matmul_in(dtype: np.dtype) -> Callable[..., Any]:
+    """NumPy's product in the loop of a dtype."""
+    return lambda *operands: np.matmul(*operands, dtype=dtype, casting="unsafe")
 
 
 def _is_cut(x: Any, axis: int) -> Cut | None:
@@ -396,7 +401,7 @@ def _stacks(a: Any, b: Any, dtype: np.dtype) -> Any:
         decline("arrays of Python objects")
 
     def products(x: Any, y: Any) -> Any:
-        return compute("matmul", lambda *parts: np.matmul(*parts, dtype=dtype, casting="unsafe"), x, y)
+        return compute("matmul", _matmul_in(dtype), x, y)
 
     return on_stacks(products, [a, b], 2, name="matmul", order="C", library=a.dtype == b.dtype == dtype)
 

@@ -30,6 +30,10 @@ def test_matmul():
     check(lambda x, y: np.matmul(x, y, out=np.zeros((6, 5))), A, B, ranks=(2,), ways=("default",), native=False)
     check(lambda x, y, out: np.matmul(x, y, out=out), A, B, np.ones((6, 5)), ranks=(2,), ways=FEW)
     check(lambda x, y: np.matmul(x, y, dtype=complex), A, B, ranks=(2,), ways=("default",))
+    ends = np.array([2**62, 2**62 - 2**40, 5])
+    for dtype in ("f2", "f4"):
+        check(lambda x, y, dtype=dtype: np.matmul(x, y, dtype=dtype), U, U, ranks=(1, 2), ways=FEW, rtol=1e-6)
+    check(lambda x, y: np.matmul(x, y, dtype=float), ends, ends, ranks=(1, 2), ways=("default",))
 
 
 @pytest.mark.parametrize("dtype", ["i1", "u2", "?", "f2", "f4", "c8", "c16"])
