@@ -12,7 +12,7 @@ from numpy_dist import engine
 from numpy_dist.dispatch.core.registry import decline, implements
 from numpy_dist.dispatch.patterns.arguments import as_handle
 from numpy_dist.dispatch.patterns.numpy_source import numpy_source
-from numpy_dist.dispatch.patterns.replicate import everywhere
+from numpy_dist.dispatch.patterns.replicate import everywhere, few
 from numpy_dist.ir import structure
 
 MOST_AXES = 64  # of a NumPy array
@@ -59,32 +59,40 @@ def tile(A: Any, reps: Any) -> Any:
 @implements(np.repeat, kind="composed")
 def repeat(a: Any, repeats: Any, axis: Any = None) -> Any:
     a = as_handle(a)
-    if not isinstance(repeats, np.ndarray | engine.Handle):  # NumPy truncates what is no array
-        if np.ndim(repeats) > 1:
-            engine.numpy_error(np.repeat, (a, repeats, axis))
-        repeats = np.asarray(repeats, np.intp)
-    if engine.is_handle(repeats) or np.size(repeats) != 1:
-        return _repeated_each(a, repeats, axis)
-    count = np.asarray(repeats).reshape(())
-    if not np.can_cast(count.dtype, np.intp, "safe") or count < 0:
+    if np.ndim(repeats) > 1:
         engine.numpy_error(np.repeat, (a, repeats, axis))
-    if axis is None or not a.ndim:
-        a, axis = np.ravel(a), 0 if axis is None else axis
+    if not isinstance(repeats, np.ndarray | engine.Handle):  # NumPy truncates what is no array
+        repeats = np.asarray(repeats, np.intp)
+    if np.size(repeats) != 1:
+        return _repeated_each(a, repeats, axis)
+    repeats = few(repeats)
+    count = repeats.reshape(())
+    if not np.can_cast(count.dtype, np.intp, "safe"):
+        engine.numpy_error(np.repeat, (a, repeats, axis))
+    a, axis = _as_line(a, axis)
     if a.ndim == MOST_AXES:
         return _repeated_each(a, repeats, axis)  # no room for another axis
     axis = normalize_axis_index(axis, a.ndim)
-    shape = (*a.shape[:axis], a.shape[axis] * int(count), *a.shape[axis + 1 :])
-    spread = (*a.shape[: axis + 1], int(count), *a.shape[axis + 1 :])
+    if count < 0 and a.shape[axis]:
+        engine.numpy_error(np.repeat, (a, repeats, axis))
+    times = max(int(count), 0)
+    shape = (*a.shape[:axis], a.shape[axis] * times, *a.shape[axis + 1 :])
+    spread = (*a.shape[: axis + 1], times, *a.shape[axis + 1 :])
     return engine.as_made(_repeated(np.broadcast_to(np.expand_dims(a, axis + 1), spread), shape))
+
+
+def _as_line(a: Any, axis: Any) -> tuple[Any, Any]:
+    """An array that has axes, and that along which elements are repeated."""
+    if axis is None or not a.ndim:
+        return np.ravel(a), 0 if axis is None else axis
+    return a, axis
 
 
 def _repeated_each(a: Any, repeats: Any, axis: Any) -> Any:
     """A number of repetitions for each element: which element each one of the result is (collective)."""
     counts = as_handle(repeats)
-    few = np.zeros((1,) * a.ndim, a.dtype)
-    np.repeat(few, np.zeros((1,) * counts.ndim, counts.dtype), axis)  # NumPy's own errors
-    if axis is None:
-        a, axis = np.ravel(a), 0
+    np.repeat(np.zeros((1,) * a.ndim, a.dtype), np.zeros((1,) * counts.ndim, counts.dtype), axis)  # NumPy's own errors
+    a, axis = _as_line(a, axis)
     axis = normalize_axis_index(axis, a.ndim)
     n = a.shape[axis]
     counts = np.reshape(np.astype(counts, np.intp), -1)

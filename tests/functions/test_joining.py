@@ -80,6 +80,14 @@ def test_tiling():
     check(lambda x: np.repeat(x, [2], axis=0), B, ranks=(3,), ways=FEW)
 
 
+@pytest.mark.parametrize("repeats", [-1, np.array([-1]), np.array([2]), np.array([1, 2]), np.array([[1]])])
+def test_repeating_none_and_a_single_one(repeats):
+    for x in (np.zeros((0, 3)), np.zeros((0, 3)).T, A):
+        for axis in (None, 0, -1):
+            check(lambda x, n, axis=axis: np.repeat(x, n, axis), x, repeats, ranks=(1, 2), ways=("default",))
+    check(lambda x, n: np.repeat(x[3, ...], n, axis=-1), V, repeats, ranks=(1, 2), ways=("default",))
+
+
 def test_shifting():
     check(lambda x: np.roll(x, 2), A, ranks=(3,), ways=FEW)
     check(lambda x: np.roll(x, -3, axis=1), A, ranks=(2, 3))
