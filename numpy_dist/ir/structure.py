@@ -66,8 +66,9 @@ def _structural(operation: Operation) -> Operation:
 
 def stand_in(array: np.ndarray) -> np.ndarray:
     """Array of the same shape, dtype and writeability over one element of memory, for NumPy's errors."""
-    writeable = is_writeable(array) or warns_if_written(array)
-    return as_strided(np.ones(1, array.dtype), array.shape, (0,) * array.ndim, writeable)
+    made = np.broadcast_to(np.ones((), array.dtype), array.shape)
+    made.flags.writeable = is_writeable(array) or warns_if_written(array)
+    return made
 
 
 def like(array: np.ndarray) -> np.ndarray:

@@ -83,6 +83,15 @@ def test_copies(function):
         )
 
 
+@pytest.mark.parametrize("dtype", ["O", "T", "i4,U2"])
+def test_broadcasting_what_is_no_number(dtype):
+    values = np.zeros(2, dtype)
+    expected = np.broadcast_arrays(values, np.array([[1], [2]]))
+    found = np.broadcast_arrays(engine.from_global(values), engine.from_global(np.array([[1], [2]])))
+    for ours, theirs in zip(found, expected, strict=True):
+        assert (engine.gather(ours) == theirs).all() and ours.dtype == theirs.dtype
+
+
 @pytest.mark.parametrize("function", VIEWS, ids=lambda f: f.__name__)
 def test_writing_through(function):
     """Results share the storage, and what is written to them is seen in the array."""
