@@ -226,7 +226,10 @@ if hasattr(np, "matvec"):  # since NumPy 2.2
 def inner(a: Any, b: Any, /) -> Any:
     a, b = as_handle(a), as_handle(b)
     if a.ndim == 0 or b.ndim == 0:
-        return _scaled(a, b, np.inner(np.zeros((), a.dtype), np.zeros((), b.dtype)).dtype, "K")
+        dtype = np.inner(np.zeros((1, 1), a.dtype), np.zeros((1, 1), b.dtype)).dtype
+        if dtype.hasobject:
+            decline("arrays of Python objects")
+        return _scaled(a, b, dtype, "K")
     if a.shape[-1] != b.shape[-1]:
         engine.numpy_error(np.inner, (a, b))
     if b.ndim <= 2:

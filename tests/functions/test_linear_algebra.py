@@ -61,6 +61,7 @@ def test_dot_inner_outer():
     check(lambda x, y, out: np.dot(x, y, out=out), A, B, np.zeros((6, 5)), ranks=(2,), ways=("default",))
     check(lambda x, y: np.inner(x, y), A, A, ranks=(3,), ways=FEW)
     check(lambda x, y: np.inner(x, y), U, U, ranks=(2,), ways=FEW)
+    check(lambda x: np.inner(3.0, x), I8.astype("m8[s]"), ranks=(1, 2), ways=("default",), native=False)
     check(lambda x, y: np.vdot(x, y), A + 1j, A - 2j, ranks=(3,), ways=FEW)
     check(lambda x, y: np.outer(x, y), U, A, ranks=(3,), ways=FEW)
     check(lambda x, y: np.linalg.outer(x, y), U, U, ranks=(2,), ways=FEW)
