@@ -188,6 +188,30 @@ def test_asarray_of_our_own():
     run_simulated(2, body)
 
 
+def test_arrays_of_unlike_shapes():
+    shapes = [(3, 2), (4, 2)], [(3, 2), ()], [(3, 2), (3, 5)], [[(3,), (4,)], [(3,), (4,)]], [[(3, 2), (4,)], (2,)]
+
+    def made(namespace, shape, dtype):
+        def of(shape):
+            return [of(each) for each in shape] if isinstance(shape, list) else namespace.zeros(shape)
+
+        return namespace.array(of(shape), dtype)
+
+    def body():
+        with nd.config(MIN_SHARD_BYTES=0):
+            for shape in shapes:
+                for dtype in (None, "f4", object):
+                    expected, got = (outcome(made, [m, shape, dtype])[0] for m in (np, nd))
+                    if isinstance(expected, Exception):
+                        assert_same(got, expected, f"{shape} {dtype}")
+                        continue
+                    assert (got.shape, got.dtype) == (expected.shape, expected.dtype)
+                    for ours, theirs in zip(got.gather().flat, expected.flat, strict=True):
+                        assert type(ours) is list if type(theirs) is list else np.shape(ours) == np.shape(theirs)
+
+    run_simulated(2, body)
+
+
 def test_asarray_copies():
     for n in (0, 1 << 40):
         with nd.config(MIN_SHARD_BYTES=n):

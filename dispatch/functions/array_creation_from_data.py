@@ -53,8 +53,8 @@ def ingest(
     if not isinstance(obj, np.ndarray) and engine.runtime().backend.memory.holds(obj):
         return _from_device(obj, dtype, order, split, mesh)
     if isinstance(obj, list | tuple) and _holds_handle(obj):
-        parts = [ingest(item, None, None, None, None, None) for item in obj]
-        return _converted(np.stack(parts), dtype, order, None, split, mesh)
+        made = _stacked(obj)
+        return _of_unlike(obj, dtype) if made is None else _converted(made, dtype, order, None, split, mesh)
     if not isinstance(obj, np.ndarray) and _can_be_sliced(obj):
         return _read(obj, tuple(obj.shape), np.dtype(obj.dtype), None, dtype, order, split, mesh)
     if isinstance(obj, np.memmap):
@@ -71,6 +71,31 @@ def ingest(
 
 def _holds_handle(value: list | tuple) -> bool:
     return any(engine.is_handle(x) or (isinstance(x, list | tuple) and _holds_handle(x)) for x in value)
+
+
+def _stacked(obj: list | tuple) -> Any:
+    """The array of a list with arrays of ours, None if these have not one shape."""
+    parts = [
+        _stacked(item)
+        if isinstance(item, list | tuple) and _holds_handle(item)
+        else ingest(item, None, None, None, None, None)
+        for item in obj
+    ]
+    return np.stack(parts) if all(x is not None and x.shape == parts[0].shape for x in parts) else None
+
+
+def _of_unlike(obj: list | tuple, dtype: Any) -> Any:
+    """An array of arrays as Python objects, as NumPy makes it of those that have not one shape; else NumPy's error."""
+
+    def in_place_of(item: Any) -> Any:
+        if engine.is_handle(item):
+            return structure.stand_in(item._array)
+        return [in_place_of(x) for x in item] if isinstance(item, list | tuple) else item
+
+    made = np.empty(np.array(in_place_of(obj), dtype).shape, object)
+    for index in np.ndindex(made.shape):
+        made[index] = functools.reduce(operator.getitem, index, obj)
+    return engine.replicated(made)
 
 
 def _can_be_sliced(obj: Any) -> bool:
