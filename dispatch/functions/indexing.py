@@ -67,8 +67,13 @@ def _check_output(out: Any, shape: tuple[int, ...], dtype: np.dtype) -> None:
 def choose(a: Any, choices: Any, out: Any = None, mode: Any = "raise") -> Any:
     """Collective: whether an index is out of range is asked of all ranks."""
     a = a if engine.is_handle(a) else np.asarray(a)
-    given = [x if engine.is_handle(x) or isinstance(x, int | float | complex) else np.asarray(x) for x in choices]
-    few = [np.zeros((1,) * x.ndim, x.dtype) if hasattr(x, "dtype") else x for x in given]
+    few: Any
+    if isinstance(choices, np.ndarray | engine.Handle) and choices.ndim:  # of its dtype, whatever its byte order
+        given = [choices[number, ...] for number in range(len(choices))]
+        few = np.zeros((len(choices), *(1,) * (choices.ndim - 1)), choices.dtype)
+    else:
+        given = [x if engine.is_handle(x) or isinstance(x, int | float | complex) else np.asarray(x) for x in choices]
+        few = [np.zeros((1,) * x.ndim, x.dtype) if hasattr(x, "dtype") else x for x in given]
     dtype = np.choose(np.zeros((1,) * a.ndim, a.dtype), few, mode=mode).dtype  # or NumPy's own errors
     try:
         shape = broadcast_shapes(a.shape, *(np.shape(x) for x in given))

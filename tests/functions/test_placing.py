@@ -83,6 +83,9 @@ def test_choose():
     check(lambda i, o, *c: np.choose(i, c, o), index, np.zeros(8), *lines, ranks=(3,), ways=FEW)
     check(lambda i, o, *c: np.choose(i, c, o), index, np.zeros(7), *lines, ranks=(3,), ways=FEWER)
     check(lambda i, *c: np.choose(i, c), index * 1.0, *lines, ranks=(3,), ways=FEWER)
+    for dtype in (">f4", "O", "T"):
+        choices = np.array([3, 1]).astype(dtype)
+        check(lambda i, c: np.choose(i % 2, c), index, choices, ranks=(1, 2), ways=("default",), native=False)
     check(lambda i: np.choose(i, [np.int8(3), 300, 2]), index, ranks=(3,), ways=FEWER)
     check(lambda i: np.choose(i, [1, 2]), np.array(1), ranks=(3,), ways=FEWER)
     check(lambda i, *c: i.choose(c), index, *lines, ranks=(3,), ways=FEWER)
