@@ -245,11 +245,17 @@ def _follow_first(everyone: list[Told], layout: Layout) -> None:
         everyone[rank].results = results
 
 
+def _common_dtype(dtypes: list[np.dtype]) -> np.dtype:
+    """NumPy's common dtype, in the byte order that all have."""
+    kind = np.result_type(*dtypes)
+    return kind if any(dtype.isnative for dtype in dtypes) else kind.newbyteorder()
+
+
 def _assembled(everyone: list[Told], results: list[np.ndarray], layout: Layout, axis: int) -> Any:
     """The results as arrays of ours: widths of strings, real or complex may follow from all items together."""
     reports = [told for told in everyone if told.results is not None]
     columns = zip(*(told.results or () for told in reports), strict=True)
-    kinds = [np.result_type(*(dtype for dtype, _ in column)) for column in columns]
+    kinds = [_common_dtype([dtype for dtype, _ in column]) for column in columns]
     made = []
     for number, kind in enumerate(kinds):
         item = (reports[0].results or [])[number][1]

@@ -37,6 +37,12 @@ def test_a_single_line(n):
     check(lambda x: np.fft.ifft(x, n, norm="ortho"), line[:48] * 1j, ranks=(3,), ways=FEW, rtol=1e-14)
 
 
+def test_the_byte_order_of_texts_stays():
+    texts = np.array(["ab", "c"], ">U2")
+    check(lambda x: np.strings.upper(x).dtype.str, texts, ranks=(1, 3), ways=("default",))
+    check(lambda x: np.strings.zfill(x, np.array([3, 4])).dtype.str, texts, ranks=(1, 3), ways=("default",))
+
+
 def test_what_is_whole_stays():
     """Axes that are not cut, and stacks of whole matrices, are worked on where they lie."""
 
