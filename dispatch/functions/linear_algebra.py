@@ -145,7 +145,7 @@ def dot(a: Any, b: Any, out: Any = None) -> Any:
     if tuple(out.shape) != np.shape(result):
         raise ValueError("output array has wrong dimensions")
     np.copyto(out, result)
-    return out
+    return out if out.ndim else out[()]
 
 
 def _is_of_two(a: Any, b: Any, dtype: np.dtype) -> bool:

@@ -59,6 +59,7 @@ def test_dot_inner_outer():
     check(lambda x, y: np.dot(x, y), S, S.transpose(0, 2, 1).copy(), ranks=(3,), ways=("default", "last"))
     check(lambda x, y: x.dot(y), A, U, ranks=(2,), ways=FEW)
     check(lambda x, y, out: np.dot(x, y, out=out), A, B, np.zeros((6, 5)), ranks=(2,), ways=("default",))
+    check(lambda x, y: np.dot(x, y, out=engine.replicated(np.array(0.0))), U, U, ranks=(1, 2), ways=("default",))
     check(lambda x, y: np.inner(x, y), A, A, ranks=(3,), ways=FEW)
     check(lambda x, y: np.inner(x, y), U, U, ranks=(2,), ways=FEW)
     check(lambda x: np.inner(3.0, x), I8.astype("m8[s]"), ranks=(1, 2), ways=("default",), native=False)
