@@ -115,7 +115,7 @@ def _new(size: int, kind: np.dtype) -> Any:
 
 
 def _side_by_side(parts: Sequence[Any], kind: np.dtype) -> Any:
-    made = _new(parts[0].size, kind)
+    made = _new(len(parts[0]), kind)
     for name, x in zip(kind.names or (), parts, strict=True):
         made[name][...] = x
     return made
