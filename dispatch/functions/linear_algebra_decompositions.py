@@ -401,6 +401,8 @@ def pinv(a: Any, rcond: Any = None, hermitian: Any = False, *, rtol: Any = NoVal
     name = "rcond" if np.ndim(rcond) else "rtol"
     if name == "rcond" and rtol is not NoValue:
         np.linalg.pinv(np.zeros((0, 1, 1)), 0.0, rtol=0.0)  # NumPy's error
+    if 0 in np.shape(a)[-2:]:  # NumPy looks at no cutoff
+        return _of_each(np.linalg.pinv, a, None, hermitian)
 
     def local(matrices: Any, cutoffs: Any) -> Any:
         return np.linalg.pinv(on_host(matrices), hermitian=hermitian, **{name: on_host(cutoffs)})

@@ -37,6 +37,12 @@ def test_a_single_line(n):
     check(lambda x: np.fft.ifft(x, n, norm="ortho"), line[:48] * 1j, ranks=(3,), ways=FEW, rtol=1e-14)
 
 
+@pytest.mark.parametrize("shape", [(3, 0), (0, 3), (4, 0, 2)])
+def test_the_inverse_of_matrices_without_elements_has_no_cutoff(shape):
+    check(lambda x, y: np.linalg.pinv(x, y), np.zeros(shape), np.ones(5), ranks=(1,), ways=("default",))
+    check(lambda x, y: np.linalg.pinv(x, rtol=y), np.zeros(shape), np.ones(5), ranks=(1,), ways=("default",))
+
+
 def test_the_byte_order_of_texts_stays():
     texts = np.array(["ab", "c"], ">U2")
     check(lambda x: np.strings.upper(x).dtype.str, texts, ranks=(1, 3), ways=("default",))
