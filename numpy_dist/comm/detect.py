@@ -63,6 +63,7 @@ def _make() -> Communicator:
         guard = watch_exits(unconditionally=True)
         assert guard is not None
         communicator = mpi.MpiCommunicator(guard)
+        mpi.at_finalize(guard.finalizing)
         launchers.hide_from_children()
         launchers.close_sockets_to_children()
         return communicator

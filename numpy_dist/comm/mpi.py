@@ -39,7 +39,7 @@ if "mpi4py.MPI" not in sys.modules:
     mpi4py.rc.initialize, mpi4py.rc.finalize = False, True
 import mpi4py.MPI as MPI
 
-__all__ = ["MpiCommunicator", "can_start", "library_version", "start", "world_is_parallel"]
+__all__ = ["MpiCommunicator", "at_finalize", "can_start", "library_version", "start", "world_is_parallel"]
 
 # Tests of a request before the core is yielded, and seconds of waiting before the rank sleeps between tests.
 _SPINS_BEFORE_YIELD = 32
@@ -65,6 +65,13 @@ def can_start(environment: Mapping[str, str]) -> bool:
     """False where this library would abort the process: MPICH without PMIx, under a launcher that speaks only PMIx."""
     text = MPI.Get_library_version()
     return MPI.Is_initialized() or "mpich" not in text.lower() or "pmix" in text.lower() or not only_pmix(environment)
+
+
+def at_finalize(act: Callable[[], None]) -> None:
+    """Have this called when MPI is finalised, first of all: messages still travel."""
+    # Not by mpi4py's own finalisation, when Python has ended.
+    key = MPI.Comm.Create_keyval(delete_fn=lambda *attribute: act())
+    MPI.COMM_SELF.Set_attr(key, None)
 
 
 def world_is_parallel() -> bool:

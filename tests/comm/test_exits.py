@@ -198,6 +198,11 @@ def test_a_normal_end_while_others_wait(run: Runner) -> None:
     assert_failed(job, "RankError: rank 0 has ended", "in allgather, called from", "script.py", code=1)
 
 
+def test_mpi_is_finalised_while_others_wait(run: Runner) -> None:
+    job = run("from mpi4py import MPI\nif rank == 0: MPI.Finalize()\nelse: comm.allgather(1)", nranks=2)
+    assert_failed(job, "RankError: rank 0 has ended (it has called MPI.Finalize())", "script.py", code=1)
+
+
 def test_an_early_end_without_further_communication_is_legal(run: Runner) -> None:
     script = """
         pending = comm.start_exchange([(2, np.zeros(10**6))] if rank == 1 else [],

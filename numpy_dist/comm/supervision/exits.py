@@ -270,6 +270,14 @@ class ExitGuard:
         self._exit_stack = f"{_HEADER}\n{''.join(frames.format())}SystemExit: {error.code}\n"
         self._main_frame = None
 
+    def finalizing(self) -> None:
+        """The program finalises MPI, and may go on without it: stay until all ranks do so, or come to their end."""
+        handler = signal.getsignal(signal.SIGINT)
+        if not self._over:
+            self._end_normally("it has called MPI.Finalize()")
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, handler)
+
     def _at_exit(self) -> None:
         if not self._over:
             self._come_to_end()
