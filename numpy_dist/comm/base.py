@@ -134,7 +134,7 @@ class Communicator(ABC):
         self.counters = TrafficCounters()
         self.checks: Checks | None = Checks(self) if size > 1 else None
         self.signals = AgreedSignals()
-        self._pid = os.getpid()
+        self._pid = os.getpid()  # 0: of no process any more, see `_refuse`
 
     @property
     def devices(self) -> Sequence[int]:
@@ -327,7 +327,7 @@ class Communicator(ABC):
         tag: int,
     ) -> PendingExchange:
         if os.getpid() != self._pid:
-            self._refuse_fork()
+            self._refuse()
         out = [(self._check_rank(rank), _contiguous_bytes(a, "sent"), mark) for rank, a, mark in sends]
         into = [(self._check_rank(rank), _contiguous_bytes(a, "received into"), mark) for rank, a, mark in receives]
         for _, buffer, _ in into:
@@ -353,13 +353,18 @@ class Communicator(ABC):
 
     def _begin_collective(self, kind: str, root: int | None = None) -> None:
         if os.getpid() != self._pid:
-            self._refuse_fork()
+            self._refuse()
         details = "" if root is None else f"root {self._check_rank(root)}"
         self.counters.collectives += 1
         if self.checks is not None:
             self.checks.begin(kind, details)
 
-    def _refuse_fork(self) -> None:
+    def _refuse(self) -> None:
+        if not self._pid:
+            raise RuntimeError(
+                f"rank {self.rank} cannot communicate any more: the program has called MPI.Finalize(). Call it after "
+                "the last use of arrays, or leave it out: MPI is finalised at the end of the program"
+            )
         raise RuntimeError(
             f"process {os.getpid()} was forked from rank {self.rank} (process {self._pid}) and cannot communicate; "
             "start processes with the 'spawn' method, or hand them gathered NumPy arrays"

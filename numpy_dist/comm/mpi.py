@@ -512,6 +512,13 @@ class MpiCommunicator(Communicator):
         """Whether MPI is still up, and this is not a forked child."""
         return os.getpid() == self._pid and not MPI.Is_finalized()
 
+    def close(self) -> None:
+        """Refuse what comes: MPI is finalised, and would end the process."""
+        if self._watchdog is not None:
+            self._watchdog.stop()
+        self.signals.disconnect()
+        self._pid = 0
+
     def fail(self, exception: BaseException) -> None:
         """As in the base class.
 

@@ -203,6 +203,24 @@ def test_mpi_is_finalised_while_others_wait(run: Runner) -> None:
     assert_failed(job, "RankError: rank 0 has ended (it has called MPI.Finalize())", "script.py", code=1)
 
 
+def test_what_comes_after_mpi_was_finalised_is_refused(run: Runner) -> None:
+    script = """
+        from mpi4py import MPI
+        import numpy_dist
+        x = numpy_dist.asarray(np.ones(100_000))
+        pair = [(1 - rank, np.zeros(3))]
+        MPI.Finalize()
+        for use in (x.sum, x.gather, comm.barrier, lambda: comm.start_exchange(pair, pair)):
+            try:
+                float(use())
+            except RuntimeError as error:
+                assert "the program has called MPI.Finalize()" in str(error), error
+        print("end")
+    """
+    job = run(script, nranks=2)
+    assert (job.code, job.text, job.errors) == (0, "endend", "")
+
+
 def test_an_early_end_without_further_communication_is_legal(run: Runner) -> None:
     script = """
         pending = comm.start_exchange([(2, np.zeros(10**6))] if rank == 1 else [],

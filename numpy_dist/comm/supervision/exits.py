@@ -96,6 +96,7 @@ class Ending(Protocol):
     def announce(self, code: int, reason: str, failed: bool, exits: bool, claims: bool) -> None: ...
     def all_have_ended(self) -> bool: ...
     def can_communicate(self) -> bool: ...
+    def close(self) -> None: ...
     def abort(self, code: int) -> None: ...
 
 
@@ -275,6 +276,8 @@ class ExitGuard:
         handler = signal.getsignal(signal.SIGINT)
         if not self._over:
             self._end_normally("it has called MPI.Finalize()")
+        if self._communicator is not None:
+            self._communicator.close()
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGINT, handler)
 

@@ -141,6 +141,10 @@ class AgreedSignals:
         self._channel = channel
         self._install()
 
+    def disconnect(self) -> None:
+        """Leave signals to their handlers again: the ranks cannot tell each other any more."""
+        self._channel = None
+
     def close(self) -> None:
         """Handle no signals any more: the program has ended, and the ranks tell each other how."""
         self._closed = True
@@ -161,7 +165,7 @@ class AgreedSignals:
 
     def note(self, number: int, frame: FrameType | None) -> bool:
         """Whether a signal that has come is not to be handled now: it waits for the other ranks, or comes too late."""
-        if os.getpid() != self._pid or not self._depth and not _is_within(frame):
+        if self._channel is None or os.getpid() != self._pid or not self._depth and not _is_within(frame):
             return False
         if self._closed:
             return True
