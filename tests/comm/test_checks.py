@@ -211,6 +211,7 @@ def test_the_ranks_are_compared_once_in_the_first_collective() -> None:
         ("x = np.sort(x) if rank else np.cumsum(x)", "numpy.sort", "different branches"),
         ("for k in range(2 + rank): x = x + k", "add(float64[8]", "went round a loop"),
         ("x = x.sum(axis=0, keepdims=bool(rank))", "add.reduce(float64[8]", "different"),
+        ("x = x.reshape(4, 2)[:2].sum(axis=rank)", "in <module>, with axis 1", "A number differs"),
         ("x = [x[:4] + 1, x[4:] + 1][rank]", "add.reduce(float64[4]", "different arrays"),
     ],
 )

@@ -138,6 +138,9 @@ def test_the_message_says_which_number_or_array_is_another() -> None:
     assert "script.py:1 in <module>, with 1\n" in text and ", with 2\n" in text and "A number differs" in text
     text = str(errors_of(OTHERS["another array"], 2)[1])
     assert "with the array of statement 1" in text and "with different arrays" in text
+    for source in ("v = x[:4].sum(axis=rank)[0]", "v = x.sum(axis=rank)[0]"):
+        text = str(errors_of(source, 2)[1])
+        assert "A number differs" in text and (", with axis 1\n" in text or "-> float64[6], at" in text), text
     text = str(errors_of(OTHERS["other indices for a function"], 2)[0])
     assert "numpy.take, at script.py:1" in text and "with 0\n" in text and "`index = x.comm.bcast(index)`" in text
     text = str(errors_of(OTHERS["a draw on one rank"], 2)[0])

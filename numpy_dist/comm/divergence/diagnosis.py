@@ -268,7 +268,7 @@ def _about_arguments(operations: Sequence[JournalEntry]) -> str:
         return _ARRAYS
     if any(not operand.is_array for operands in differing for operand in operands):
         return _NUMBER
-    if len({op.result for op in operations}) > 1:
+    if len({op.result for op in operations}) > len({op.given for op in operations}) == 1:
         return _ARRAYS
     if differing:
         return _OTHER_ARRAYS

@@ -83,7 +83,7 @@ class JournalEntry:
     parts : str
         Which parts of arrays it reads or writes, or what else it was told, in words.
     given : tuple of str
-        Which other arguments it has, in words; of a statement, which arrays are meant, and scalars.
+        Which other arguments it has, in words; of a statement, which arrays are meant, scalars, and axes.
     """
 
     number: int
@@ -441,6 +441,8 @@ def _of_statement(
     operands = tuple(OperandRecord(_kind(x), next(named, ""), isinstance(x, View)) for x in reads)
     views = [x for x in (*reads, *outputs) if isinstance(x, View)]
     words = () if values else tuple(map(_given, _read(form), given))
+    if kind is forms.Reduction:
+        words = *words, f"axis {', '.join(map(str, rest[0][0]))}"
     details = repr(([(x.offset, x.strides, x.layout) for x in views], options, space, rest, list(named)))
     name = f"{op.name}.reduce" if kind is forms.Reduction else op.name
     written = [] if kind is forms.Reduction else [x for x, made in zip(outputs, rest[0], strict=True) if not made]
