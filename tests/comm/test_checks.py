@@ -205,6 +205,7 @@ def test_the_ranks_are_compared_once_in_the_first_collective() -> None:
         ("y, z = nd.ones(8), nd.ones(8)\nx += y if rank else z", "float64[8]%3)", "different arrays"),
         ("y, z = map(nd.asarray, np.ones((2, 8)))\nx += y if rank else z", "float64[8]#2)", "different arrays"),
         ("y, z = nd.empty(8), nd.empty(8)\ny += z\nx += y if rank else z", "float64[8]~2)", "different arrays"),
+        ("y, z = nd.ones(8), nd.ones(8)\n(y if rank else z)[:] = 5", "with the array %3 as target", "different arrays"),
         ("x = x * (rank + 0.5)", ", 0.5) -> float64[8]", "A number differs"),
         ("x = x * np.float32(rank)", "float32", "A number differs"),
         ("x[rank:] = 3", "3.0)) -> float64[8]", "different shapes"),

@@ -141,6 +141,11 @@ def test_the_message_says_which_number_or_array_is_another() -> None:
     for source in ("v = x[:4].sum(axis=rank)[0]", "v = x.sum(axis=rank)[0]"):
         text = str(errors_of(source, 2)[1])
         assert "A number differs" in text and (", with axis 1\n" in text or "-> float64[6], at" in text), text
+    for write in ("(y if rank else z)[:] = 5", "np.sin(x, out=y if rank else z)", "w = (y, z)[rank]\nw += 1"):
+        for then in ("v = x.sum()", "v = z.sum()"):
+            text = str(errors_of(f"y, z = x + 1, x + 2\n{write}\n{then}", 2)[1])
+            assert all(f" the array of statement {k} as target\n" in text for k in (1, 2)), text
+            assert "with different arrays" in text, text
     text = str(errors_of(OTHERS["other indices for a function"], 2)[0])
     assert "numpy.take, at script.py:1" in text and "with 0\n" in text and "`index = x.comm.bcast(index)`" in text
     text = str(errors_of(OTHERS["a draw on one rank"], 2)[0])

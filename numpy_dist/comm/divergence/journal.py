@@ -156,13 +156,12 @@ class _Batch:
         self.origins: Sequence[int] = ()  # by slot
 
     def given(self) -> Iterator[list[Any]]:
-        """Of each statement its arrays' origins, and its scalars."""
+        """Of each statement the origins of arrays, and the scalars, in the order of `_read` and `_written`."""
         arrays = (self.origins[slot] for slot in self.slots if type(slot) is int)
         scalars = iter(self.scalars)
         for form in self.forms:
-            yield [next(arrays, 0) if isinstance(x, View) else next(scalars) for x in _read(form)]
-            for _ in form.key[3]:
-                next(arrays, 0)
+            read = [next(arrays, 0) if isinstance(x, View) else next(scalars) for x in _read(form)]
+            yield read + _written(form, [next(arrays, 0) for _ in form.key[3]])
 
 
 class Journal:
@@ -391,6 +390,7 @@ class Journal:
                 arrays = iter([ref.storage.origin for ref in statement.reads()])
                 scalars = iter(statement.scalars())
                 given = [next(arrays if isinstance(x, View) else scalars) for x in _read(statement.form)]
+                given += _written(statement.form, [out.storage.origin for out in statement.outputs])
                 yield statement.serial, statement.form, statement.site, given, operands
 
 
@@ -440,13 +440,15 @@ def _of_statement(
     named = iter(values or ())
     operands = tuple(OperandRecord(_kind(x), next(named, ""), isinstance(x, View)) for x in reads)
     views = [x for x in (*reads, *outputs) if isinstance(x, View)]
-    words = () if values else tuple(map(_given, _read(form), given))
+    read, targets = _read(form), list(named)
+    words = () if values else tuple(map(_given, read, given))
+    written = [f"the array {x}" for x in _written(form, targets)] if values else map(_origin, given[len(read) :])
+    words = *words, *(f"{x} as target" for x in written)
     if kind is forms.Reduction:
         words = *words, f"axis {', '.join(map(str, rest[0][0]))}"
-    details = repr(([(x.offset, x.strides, x.layout) for x in views], options, space, rest, list(named)))
+    details = repr(([(x.offset, x.strides, x.layout) for x in views], options, space, rest, targets))
     name = f"{op.name}.reduce" if kind is forms.Reduction else op.name
-    written = [] if kind is forms.Reduction else [x for x, made in zip(outputs, rest[0], strict=True) if not made]
-    parts = ", ".join(part_of(x) for x in (*reads, *written) if isinstance(x, View))
+    parts = ", ".join(part_of(x) for x in (*reads, *_written(form, outputs)) if isinstance(x, View))
     result = ", ".join(map(_kind, outputs))
     return JournalEntry(number, name, "statement", line, caller, operands, result, details, parts, words)
 
@@ -455,6 +457,12 @@ def _read(form: ProgramForm) -> list[Any]:
     """The views and kinds of scalars that a statement reads: its operands, mask, and what a reduction begins with."""
     _, _, inputs, _, where, *_ = form.key
     return [*inputs, *(() if where is None else (where,)), *(("initial",) if form.has_initial else ())]
+
+
+def _written(form: ProgramForm, outputs: Sequence[Any]) -> list[Any]:
+    """Of what there is for each output, that of arrays that existed before."""
+    kind, creates = form.key[1], form.key[-1][0]
+    return [] if kind is forms.Reduction else [x for x, made in zip(outputs, creates, strict=True) if not made]
 
 
 def _given(operand: Any, value: Any) -> str:
