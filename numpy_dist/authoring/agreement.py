@@ -58,13 +58,13 @@ def on_blocks(function: Callable[..., Any], calls: Callable[[], Any] | None, wha
 def everyones(value: Any, failure: Exception | None, function: Callable[..., Any], what: str) -> list[Any]:
     """The values of all ranks, or the first rank's failure on every rank, with a note; collective (one allgather)."""
     comm = engine.runtime().comm
-    told = comm.allgather((value, portable_error(failure)))
-    found = first_error((error for _, error in told), comm.rank, failure)
+    told = comm.allgather((value, portable_error(failure), None if failure is None else name_of(function)))
+    found = first_error((error for _, error, _ in told), comm.rank, failure)
     if found is not None:
         rank, error = found
-        error.add_note(f"raised by {name_of(function)} in {what} on the block of rank {rank}")
+        error.add_note(f"raised by {told[rank][2]} in {what} on the block of rank {rank}")
         raise error
-    return [value for value, _ in told]
+    return [value for value, _, _ in told]
 
 
 def disagree(function: Callable[..., Any], what: str, found: list[Found], expected: str) -> None:

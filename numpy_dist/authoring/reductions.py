@@ -40,7 +40,8 @@ def reduction(
     Returns
     -------
     callable
-        ``f(x, axis=None)``. It is collective: it executes the program, and communicates one result of each rank.
+        ``f(x, axis=None)``. It is collective: it executes the program, and communicates one result of each rank, and
+        whether all could be combined.
         Without `axis` it returns what `combine` returned, the same on all ranks; else a distributed array.
 
     Examples
@@ -86,8 +87,22 @@ def _to_one(map: Any, combine: Any, finish: Any, block: np.ndarray, layout: Layo
     mapped = everyones(value, failure, map, "reduction")
     values = [one for rank, one in enumerate(mapped) if _holds(layout, rank)]
     # Without elements every rank has mapped the same.
-    result = values[0] if not layout.nelements else functools.reduce(combine, values)
-    return result if finish is None else finish(result)
+    result, failure, function = _combined(combine, finish, values if layout.nelements else values[:1])
+    everyones(None, failure, function, "reduction")
+    return result
+
+
+def _combined(combine: Any, finish: Any, values: list[Any]) -> tuple[Any, Exception | None, Any]:
+    """What results make together; or what was raised, and by which function."""
+    function = combine
+    try:
+        result = functools.reduce(combine, values)
+        if finish is not None:
+            function = finish
+            result = finish(result)
+    except Exception as error:  # every rank raises it
+        return None, error, function
+    return result, None, function
 
 
 def _along(map: Any, combine: Any, finish: Any, block: np.ndarray, layout: Layout, axes: tuple[int, ...]) -> Any:
@@ -106,13 +121,10 @@ def _along(map: Any, combine: Any, finish: Any, block: np.ndarray, layout: Layou
     dtype = known[0][1]
     group = _group(layout, kept, comm.rank)
     partials = _exchanged(result, group, [rank for rank in group if found[rank] is not None], shapes[comm.rank], dtype)
-    if partials:
-        combined = np.asarray(functools.reduce(combine, partials))
-        combined = combined if finish is None else np.asarray(finish(combined))
-        kind: Any = combined.dtype
-    else:
-        combined, kind = None, None
-    kind = next(one for one in comm.allgather(kind) if one is not None)
+    combined, failure, function = _combined(combine, finish, partials) if partials else (None, None, combine)
+    combined = np.asarray(combined) if partials else None
+    kinds = everyones(None if combined is None else combined.dtype, failure, function, "reduction")
+    kind = next(one for one in kinds if one is not None)
     mine = shapes[comm.rank]
     if combined is None:
         combined = np.empty(mine or (0,) * len(kept.shape), kind)

@@ -215,6 +215,29 @@ def test_finish_of_arrays_and_what_reductions_refuse():
     run_simulated(3, ranks)
 
 
+@pytest.mark.parametrize("axis", [None, 0])
+@pytest.mark.parametrize("fails", ["combine", "finish"])
+def test_what_one_rank_raises_as_it_combines_every_rank_raises(fails, axis):
+    def ranks():
+        x = nd.asarray(MATRIX)
+
+        def combine(a, b):
+            return a + b if fails != "combine" else lost(a)
+
+        def finish(a):
+            return a if fails != "finish" else lost(a)
+
+        def lost(a):
+            return {0: a, 2: a}[x.comm.rank]
+
+        with pytest.raises(KeyError) as caught:
+            nd.reduction(lambda block, axis=None: block.sum(axis), combine, finish)(x, axis)
+        assert [f"{fails} in reduction on the block of rank 1" in note for note in caught.value.__notes__] == [True]
+        return x.comm.allgather(x.comm.rank)
+
+    assert run_simulated(3, ranks) == [[0, 1, 2]] * 3
+
+
 # -- an axis that is whole -------------------------------------------------------------------------------------------
 
 
