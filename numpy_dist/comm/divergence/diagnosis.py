@@ -37,6 +37,10 @@ _PARTS = (
     "`x.local`; for a row or column of its own choice a rank takes NumPy's array, which `x.gather()` gives on every "
     "rank, or an array that is small enough to lie on every rank as it is."
 )
+_ROOTS = (
+    "The ranks named different roots. Every rank must name the same one, also those that give nothing, or get nothing: "
+    "`asarray(x, root=0)` on every rank. Arrays of which each rank has a part come in by `from_local`."
+)
 _ARGUMENTS = (
     "The ranks did this with other arguments. Every rank must pass the same indices, numbers and arrays, none that "
     "comes from the rank, a clock or an unseeded random generator. Let one rank choose: `index = x.comm.bcast(index)`; "
@@ -274,6 +278,8 @@ def _about_arguments(operations: Sequence[JournalEntry]) -> str:
         return _OTHER_ARRAYS
     if any(op.kind == DRAW for op in operations):
         return _GENERATORS
+    if len({op.parts.partition("root ")[2] for op in operations}) > 1:
+        return _ROOTS
     if len({op.parts for op in operations}) > 1:
         return _PARTS
     if len({op.given for op in operations}) > 1:

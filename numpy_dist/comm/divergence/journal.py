@@ -422,9 +422,9 @@ def _named(name: str) -> bytes:
 def _of_call(call: _Call) -> JournalEntry:
     line, caller = line_of(call.code, call.instruction), line_of(call.caller, call.called_at)
     operands = tuple(OperandRecord(_kind(view), "", True) for view in call.views)
-    parts = ", ".join(map(part_of, call.views))
+    parts = ", ".join([*map(part_of, call.views), *filter(None, [call.details])])
     views = [(x.offset, x.shape, x.strides, x.layout, x.dtype) for x in call.views]
-    details, parts = repr((call.details, views)), parts or call.details
+    details = repr((call.details, views))
     number = call.serial + call.ordinal
     words = *map(_origin, call.origins), *call.given
     return JournalEntry(number, call.function, call.kind, line, caller, operands, "", details, parts, words)
