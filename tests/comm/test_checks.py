@@ -195,10 +195,10 @@ def test_the_ranks_are_compared_once_in_the_first_collective() -> None:
     run_simulated(2, body)
 
 
-@pytest.mark.parametrize("call", ["nd.asarray(np.ones(9), root=rank)", "x.comm.gather(1, rank)"])
+@pytest.mark.parametrize("call", ["nd.asarray(np.ones(9), root=rank)", "x.gather(root=rank)", "x.comm.gather(1, rank)"])
 def test_the_advice_about_different_roots(call: str) -> None:
     text = text_of(errors_of(call))
-    assert "of root 0\n" in text and "of root 1\n" in text and "The ranks named different roots." in text, text
+    assert " root 0\n" in text and " root 1\n" in text and "The ranks named different roots." in text, text
 
 
 # -- with CHECK ------------------------------------------------------------------------------------------------------

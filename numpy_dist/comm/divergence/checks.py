@@ -88,14 +88,14 @@ class Checks:
         if journal.with_operands:
             self.begin("execution", depth=depth)
 
-    def reads(self, view: View, storage: Any, kind: str = "", depth: int = 2) -> None:
+    def reads(self, view: View, storage: Any, kind: str = "", details: str = "", depth: int = 2) -> None:
         """The values of an array's view are read by all ranks, not by statements; of a `kind`, by messages alone."""
         if self._busy:
             return
         self.journal.read(view, storage)
         if kind:
             self.collective = kind
-            self.journal.call(kind, sys._getframe(depth))
+            self.journal.call(kind, sys._getframe(depth), details)
 
     def called(self, given: Sequence[str], depth: int = 2) -> None:
         """Something is called that all ranks call alike, with these arguments beside the views that were read."""

@@ -65,7 +65,7 @@ def assemble(rt: Runtime, storage: Storage, array: np.ndarray, roots: Any) -> np
         return np.empty(array.shape, array.dtype) if rt.rank in roots else None
     view = view_of(storage.layout, storage.dtype.itemsize, array)
     if rt.comm.checks is not None:
-        rt.comm.checks.reads(view, storage, "gather")
+        rt.comm.checks.reads(view, storage, "gather", "" if len(roots) > 1 else f"root {roots[0]}")
     vmap = view.vmap
     if vmap is None:
         region = tuple(range(n) for n in storage.shape)
