@@ -31,7 +31,7 @@ def guarded(rule: Any, key: Key, shape: Callable[..., Any] | None) -> Callable[.
     def call(*args: Any, **kwargs: Any) -> Any:
         try:
             result = implementation(*args, **kwargs)
-        except (Declined, engine.Unshardable) as declined:
+        except (Declined, engine.Unrecordable) as declined:
             _agree(rule, key, f"declined: {declined.reason}", args, kwargs)
             raise
         except RankError:

@@ -143,7 +143,7 @@ def apply(
             if args and rule.kind in _VIEWING:
                 return _as_view(result, args, kwargs, rule.function.__module__ == rule.source)
             return result
-        except (Declined, engine.Unshardable) as declined:
+        except (Declined, engine.Unrecordable) as declined:
             reason = declined.reason
     return last(function, args, kwargs, reason)
 

@@ -23,7 +23,7 @@ from numpy_dist.dispatch.patterns.scan import scan
 from numpy_dist.dispatch.patterns.take import write
 from numpy_dist.engine import events_reported
 from numpy_dist.ir import structure
-from numpy_dist.ir.rules import memory_axes
+from numpy_dist.ir.rules import memory_axes, reduction_dtype
 from numpy_dist.layout.layout import Layout
 from numpy_dist.parallel import ordered, segments
 from numpy_dist.parallel.updates import route
@@ -227,7 +227,7 @@ def _check_segments(ufunc: np.ufunc, a: Any, indices: Any, axis: Any, dtype: Any
         engine.numpy_error(ufunc.reduceat, (a, np.zeros(indices.size, np.intp), axis, dtype, out))
     ufunc.reduceat(few, np.zeros(1, np.intp), axis, dtype, np.empty((1,) * a.ndim, out.dtype))
     if dtype is None:
-        kind = ufunc.resolve_dtypes((out.dtype, a.dtype, None), reduction=True, casting="unsafe")[-1]
+        kind = reduction_dtype(ufunc, a.dtype, out.dtype)
     return kind, number
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy_dist import engine
 from numpy_dist.dispatch.patterns.arguments import NoValue, given
 from numpy_dist.dispatch.patterns.reduce import in_order
+from numpy_dist.ir.rules import reduction_dtype
 from numpy_dist.parallel.products import power_range
 
 # Of so many factors it is not worth a pass to find that they are all near one.
@@ -44,7 +45,7 @@ def _may_leave(a: Any, axis: Any, dtype: Any, out: Any, initial: Any, where: Any
         return False
     try:
         if out is not None and dtype is None:  # the target takes part in the choice of the loop
-            kind = np.multiply.resolve_dtypes((out.dtype, a.dtype, None), reduction=True, casting="unsafe")[-1]
+            kind = reduction_dtype(np.multiply, a.dtype, out.dtype)
         else:
             kind = np.multiply.reduce(np.ones(1, a.dtype), dtype=dtype, keepdims=True).dtype
         axes = range(a.ndim) if axis is None else np.lib.array_utils.normalize_axis_tuple(axis, a.ndim)

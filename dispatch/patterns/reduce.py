@@ -19,7 +19,7 @@ from numpy_dist.dispatch.patterns.arguments import NoValue, as_handle, broadcast
 from numpy_dist.dispatch.patterns.axis_local import whole_along
 from numpy_dist.dispatch.patterns.blocks import blocks, placed
 from numpy_dist.engine import events_reported
-from numpy_dist.ir.rules import iteration_axes
+from numpy_dist.ir.rules import iteration_axes, reduction_dtype
 from numpy_dist.layout.layout import Layout
 from numpy_dist.parallel import ordered
 from numpy_dist.parallel.products import Factors
@@ -91,7 +91,7 @@ def check(
     if out is not None:
         ufunc.reduce(np.ones((1,) * a.ndim, a.dtype), **call, **mask, out=np.empty((1,) * out.ndim, out.dtype))
         if dtype is None:  # the target takes part in the choice of the loop
-            kind = ufunc.resolve_dtypes((out.dtype, a.dtype, None), reduction=True, casting="unsafe")[-1]
+            kind = reduction_dtype(ufunc, a.dtype, out.dtype)
     return kind, axes
 
 

@@ -266,7 +266,7 @@ class Indexing(engine.Handle):
             try:
                 with operands.Noted((self, items), {}):
                     return registry.internal_function(name)(self, items)
-            except (registry.Declined, engine.Unshardable) as declined:
+            except (registry.Declined, engine.Unrecordable) as declined:
                 reason = declined.reason
         return fallback.call(operator.getitem, (self, items), {}, reason)
 
@@ -294,7 +294,7 @@ class Indexing(engine.Handle):
                 with operands.Noted((self, items, value), {}, (self,)):
                     registry.internal_function(name)(self, items, value)
                 return
-            except (registry.Declined, engine.Unshardable) as declined:
+            except (registry.Declined, engine.Unrecordable) as declined:
                 reason = declined.reason
         engine.assign(self, fallback.call(_set_items, (self, items, value), {}, reason))
 

@@ -55,7 +55,7 @@ from numpy_dist.engine.recording.record import (
 from numpy_dist.engine.recording.reduce import reducible, reduction
 from numpy_dist.engine.recording.state import counters, default_layout, flush, force, layout_of
 from numpy_dist.engine.runtime import Runtime, runtime
-from numpy_dist.ir.meta_arrays import Unshardable, offset_of
+from numpy_dist.ir.meta_arrays import Unrecordable, Unshardable, offset_of
 
 __all__ = [
     "agreed",
@@ -65,6 +65,7 @@ __all__ = [
     "Read",
     "Runtime",
     "Scratch",
+    "Unrecordable",
     "Unshardable",
     "aligned",
     "as_made",

@@ -84,19 +84,27 @@ def warns_if_written(array: np.ndarray) -> bool:
     return bool(array.flags.num & _WARNS)
 
 
-class Unshardable(TypeError):
-    """Values of a dtype that no storage can hold: objects, and values without a byte.
+class Unrecordable(TypeError):
+    """A call that the engine cannot record.
 
     Attributes
     ----------
     reason : str
-        What a rule that meets them leaves to the fallback.
+        Why a rule that meets it leaves it to the fallback.
     """
 
+    def __init__(self, reason: str, message: str | None = None) -> None:
+        super().__init__(reason if message is None else message)
+        self.reason = reason
+
+
+class Unshardable(Unrecordable):
+    """Values of a dtype that no storage can hold: objects, and values without a byte."""
+
     def __init__(self, dtype: np.dtype) -> None:
-        self.reason = f"arrays of dtype {dtype} are not distributed"
         why = "their references cannot lie in plain memory" if dtype.hasobject else "they have no place in memory"
-        super().__init__(f"{'objects' if dtype.hasobject else 'values'} ({dtype}) cannot be sharded: {why}")
+        values = "objects" if dtype.hasobject else "values"
+        super().__init__(f"arrays of dtype {dtype} are not distributed", f"{values} ({dtype}) cannot be sharded: {why}")
 
 
 def placed(dtype: np.dtype, offset: int, shape: Sequence[int], strides: Sequence[int]) -> np.ndarray:

@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from numpy_dist.ir.meta_arrays import Unrecordable
+
 _MOST_AT_ONCE = 32  # axes that `numpy.broadcast_shapes` takes
 
 
@@ -38,6 +40,22 @@ def loop_dtypes(ufunc: np.ufunc, operands: tuple, casting: str, signature: Any) 
         NumPy's own, where no loop fits.
     """
     return _loop_dtypes(ufunc, operands, tuple(map(dtype_char, operands)), casting, signature)
+
+
+def reduction_dtype(ufunc: np.ufunc, operand: np.dtype, out: np.dtype) -> np.dtype:
+    """Dtype in which a ufunc's methods reduce into an output where they are given no ``dtype``.
+
+    Raises
+    ------
+    numpy.exceptions.UFuncTypeError
+        NumPy's own, where no loop fits.
+    Unrecordable
+        Where the loop takes operands of two dtypes, so that partial results cannot be combined.
+    """
+    loop = ufunc.resolve_dtypes((out, operand, None), reduction=True, casting="unsafe")
+    if not loop[0] == loop[1] == loop[2]:
+        raise Unrecordable(f"it combines results of dtype {loop[0]} with elements of dtype {loop[1]}")
+    return loop[2]
 
 
 def dtype_char(kind: Any) -> str | None:

@@ -57,6 +57,16 @@ def test_out(function):
     check(call, A, np.zeros(8, dtype), ways=("default", "last", "strided"))
 
 
+@pytest.mark.parametrize("function", [np.prod, np.sum])
+def test_results_of_another_dtype_than_the_elements_they_are_combined_with(function):
+    """A span of time times a number, a date and a span: NumPy does it, and all ranks do it alike."""
+    values = B.astype("f8" if function is np.prod else "m8[s]")
+    out = np.zeros((3, 6), "m8[s]" if function is np.prod else "M8[s]")
+    check(lambda x, out: function(x, axis=0, out=out), values, out, ways=("default", "last"), native=False)
+    # A span of time times another is an error, and that of every rank.
+    check(lambda x, out: np.prod(x, axis=0, out=out), B.astype("m8[s]"), np.zeros((3, 6), "m8[s]"), ways=("default",))
+
+
 def test_dtype_and_ddof():
     check(lambda x: np.sum(x, dtype=np.float32), A, ways=("default",), rtol=1e-5)
     check(lambda x: np.prod(x, axis=0, dtype=np.complex64), A, ways=("default",), rtol=1e-5)

@@ -37,7 +37,7 @@ from numpy_dist.engine.runtime import Runtime, runtime
 from numpy_dist.ir import structure
 from numpy_dist.ir.meta_arrays import Unshardable
 from numpy_dist.ir.ops import COPY, op_of
-from numpy_dist.ir.rules import dtype_char, iteration_axes
+from numpy_dist.ir.rules import dtype_char, iteration_axes, reduction_dtype
 from numpy_dist.ir.statements import Reduction
 from numpy_dist.layout.layout import Copies, Cut, Layout
 from numpy_dist.settings import config
@@ -93,8 +93,8 @@ def reduction(
 
     Raises
     ------
-    Unshardable
-        If the results are Python objects.
+    Unrecordable
+        If the results are Python objects, or partial results cannot be combined.
 
     Notes
     -----
@@ -249,7 +249,7 @@ def _known_loop_dtype(ufunc: np.ufunc, kinds: tuple, chars: tuple[str | None, ..
         if out is not None:
             ufunc.reduce(probe, dtype=dtype, out=np.empty((), out))
             if dtype is None:  # the target takes part in the choice of the loop, and small integers are not widened
-                return ufunc.resolve_dtypes((out, kind, None), reduction=True, casting="unsafe")[-1]
+                return reduction_dtype(ufunc, kind, out)
         return ufunc.reduce(probe, dtype=dtype, keepdims=True).dtype
 
 
