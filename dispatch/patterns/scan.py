@@ -20,7 +20,7 @@ from numpy_dist.dispatch.patterns.blocks import blocks, in_boxes
 from numpy_dist.dispatch.patterns.reduce import can_raise
 from numpy_dist.dispatch.patterns.replicate import everywhere
 from numpy_dist.engine import events_reported
-from numpy_dist.ir.rules import memory_axes
+from numpy_dist.ir.rules import memory_axes, only_asking, reduction_dtype
 from numpy_dist.parallel import scans, sequential_pipeline
 
 
@@ -29,6 +29,8 @@ def scan(ufunc: np.ufunc, a: Any, axis: Any, dtype: Any, out: Any) -> Any:
     kind = _result_dtype(ufunc, a, axis, dtype, out)
     if not engine.shardable(a.dtype) or not engine.shardable(kind):
         decline(f"arrays of dtype {a.dtype} are not distributed")
+    if kind.kind in "mM":  # no `dtype` tells NumPy units of time: the operand's are the result's
+        a = np.astype(a, kind, copy=False)
     associative = engine.reducible(ufunc, kind)
     axis = normalize_axis_index(axis, a.ndim)
     order = memory_axes([a._array], tuple(a.shape))
@@ -95,13 +97,9 @@ def _result_dtype(ufunc: np.ufunc, a: Any, axis: Any, dtype: Any, out: Any) -> n
         ufunc.accumulate(stand_in, axis, dtype, *(() if out is None else (np.zeros(shape, out.dtype),)))
         decline("an output of another shape")
     one = np.ones((1,) * a.ndim, a.dtype)
-    target = () if out is None else (np.zeros(one.shape, out.dtype),)
-    return (
-        ufunc.accumulate(one, axis, dtype, *target).dtype if not target else _loop_dtype(ufunc, one, axis, dtype, out)
-    )
-
-
-def _loop_dtype(ufunc: np.ufunc, one: np.ndarray, axis: Any, dtype: Any, out: Any) -> np.dtype:
-    """With an output, NumPy computes in its dtype, in native byte order, unless another one is asked for."""
-    ufunc.accumulate(one, axis, dtype, np.zeros(one.shape, out.dtype))
-    return np.dtype(out.dtype if dtype is None else dtype).newbyteorder("=")
+    if out is not None:
+        with only_asking():
+            ufunc.accumulate(one, axis, dtype, np.zeros(one.shape, out.dtype))
+        if dtype is None:
+            return reduction_dtype(ufunc, a.dtype, out.dtype)
+    return ufunc.accumulate(one, axis, dtype).dtype

@@ -97,6 +97,33 @@ def test_outputs_and_errors(ranks):
         run_simulated(ranks, lambda: _quiet(check))
 
 
+@RANKS
+@pytest.mark.parametrize(
+    ("ufunc", "values", "target"),
+    [
+        (np.add, [0.5, 0.5, 0.5, 0.75], int),
+        (np.multiply, [1.5, 1.5, 1.5, 1.25], int),
+        (np.add, [2**24 + 1, 1, 1, 1], "f4"),
+        (np.add, np.array([1.5, 1.5, -2.0]), "f2"),
+        (np.maximum, np.array([200, 100, 201], "u1"), "i1"),
+        (np.logical_or, [0.0, 1.0, 0.0], int),
+        (np.subtract, [0.5, 0.5, 0.75], bool),
+        (np.subtract, [True, False, True], int),
+        (np.subtract, [True, False, True], "m8[s]"),
+        (np.subtract, np.array([1500, 700, 1800], "m8[ms]"), "m8[s]"),
+    ],
+)
+def test_an_output_takes_part_in_the_choice_of_the_loop(ranks, ufunc, values, target):
+    values = np.array(values)
+    expected = ufunc.accumulate(values, out=np.zeros(values.shape, target))
+
+    def check() -> None:
+        x, out = numpy_dist.asarray(values), numpy_dist.asarray(np.zeros(values.shape, target))
+        _same(ufunc.accumulate(x, out=out), expected)
+
+    _at_ranks(ranks, check)
+
+
 def _quiet(check: Any) -> None:
     with config(MIN_SHARD_BYTES=0):
         check()
