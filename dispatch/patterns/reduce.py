@@ -19,7 +19,7 @@ from numpy_dist.dispatch.patterns.arguments import NoValue, as_handle, broadcast
 from numpy_dist.dispatch.patterns.axis_local import whole_along
 from numpy_dist.dispatch.patterns.blocks import blocks, placed
 from numpy_dist.engine import events_reported
-from numpy_dist.ir.rules import iteration_axes, reduction_dtype
+from numpy_dist.ir.rules import FIRST_IN_OUTPUT, begins_in_output, iteration_axes, only_asking, reduction_dtype
 from numpy_dist.layout.layout import Layout
 from numpy_dist.parallel import ordered
 from numpy_dist.parallel.products import Factors
@@ -36,7 +36,9 @@ def in_order(
     kind, axes = check(ufunc, a, axis, dtype, out, keepdims, options, where)
     if not engine.shardable(a.dtype) or not engine.shardable(kind):
         decline(f"arrays of dtype {a.dtype} are not distributed")
-    if out is not None and dtype is None and kind.kind not in "mM":
+    if kind.kind in "mM":  # no `dtype` tells NumPy units of time: the operand's are the result's
+        a = np.astype(a, kind, copy=False)
+    elif out is not None and dtype is None:
         dtype = kind
     masked = where is not True
     mask = np.broadcast_to(where, a.shape) if masked else None
@@ -76,9 +78,10 @@ def check(
     few = np.ones(tuple(min(n, 1) for n in a.shape), a.dtype)
     call = {"axis": axis, "dtype": dtype, "keepdims": keepdims, **options}
     mask = {} if where is True else {"where": np.ones((1,) * np.ndim(where), bool)}
+    target = {} if out is None else {"out": np.empty(tuple(min(n, 1) for n in out.shape), out.dtype)}
     try:
-        with np.errstate(all="ignore"):
-            kind = ufunc.reduce(few, **call, **mask).dtype
+        with np.errstate(all="ignore"), only_asking():
+            kind = ufunc.reduce(few, **call, **mask, **target).dtype
     except Exception:
         kind = None
     every = () if kind is None else range(a.ndim) if axis is None or a.ndim == 0 else axis
@@ -88,10 +91,14 @@ def check(
     if kind is None or not fits:
         where_given = {} if where is True else {"where": where}
         engine.numpy_error(ufunc.reduce, (a,), {**call, **where_given, **({} if out is None else {"out": out})})
-    if out is not None:
-        ufunc.reduce(np.ones((1,) * a.ndim, a.dtype), **call, **mask, out=np.empty((1,) * out.ndim, out.dtype))
-        if dtype is None:  # the target takes part in the choice of the loop
+    if out is not None:  # where `dtype` is not given, it takes part in the choice of the loop
+        if dtype is None:
             kind = reduction_dtype(ufunc, a.dtype, out.dtype)
+        else:
+            with np.errstate(all="ignore"), only_asking():
+                kind = ufunc.reduce(few, **call, **mask).dtype
+        if begins_in_output(ufunc, kind, out.dtype, options.get("initial")):
+            decline(FIRST_IN_OUTPUT)
     return kind, axes
 
 

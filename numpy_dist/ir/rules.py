@@ -12,6 +12,8 @@ import numpy as np
 
 from numpy_dist.ir.meta_arrays import Unrecordable
 
+FIRST_IN_OUTPUT = "its output, of another kind, holds the first element meanwhile"
+"""Why a reduction that `begins_in_output` is left to NumPy."""
 _MOST_AT_ONCE = 32  # axes that `numpy.broadcast_shapes` takes
 
 
@@ -56,6 +58,16 @@ def reduction_dtype(ufunc: np.ufunc, operand: np.dtype, out: np.dtype) -> np.dty
     if not loop[0] == loop[1] == loop[2]:
         raise Unrecordable(f"it combines results of dtype {loop[0]} with elements of dtype {loop[1]}")
     return loop[2]
+
+
+def begins_in_output(ufunc: np.ufunc, kind: np.dtype, out: np.dtype, initial: Any) -> bool:
+    """Whether an output of another kind than the loop's holds the first element, which may be another value there.
+
+    A reduction that has nothing else to begin with copies it there. Rounding it is left to the end.
+    """
+    if ufunc.identity is not None or initial not in (np._NoValue, None):
+        return False
+    return not (kind.kind == out.kind in "fc" or np.can_cast(kind, out, "equiv"))
 
 
 def dtype_char(kind: Any) -> str | None:

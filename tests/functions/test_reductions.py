@@ -67,6 +67,32 @@ def test_results_of_another_dtype_than_the_elements_they_are_combined_with(funct
     check(lambda x, out: np.prod(x, axis=0, out=out), B.astype("m8[s]"), np.zeros((3, 6), "m8[s]"), ways=("default",))
 
 
+@pytest.mark.parametrize(
+    ("function", "values", "target"),
+    [
+        (np.max, np.array([200, 100, 2], "u1"), "i1"),
+        (np.min, np.array([100, 200, 101], "u1"), "i1"),
+        (np.ptp, np.array([200, 100, 2], "u1"), "i1"),
+        (np.nanmax, np.array([200, 100, 2], "u1"), "i1"),
+        (np.subtract.reduce, np.array([0.5, 0.5, 0.75, 1.25, 0.5]), int),
+        (np.subtract.reduce, np.array([True, False, True]), int),
+    ],
+)
+def test_an_output_of_another_kind_holds_the_first_element(function, values, target):
+    values = np.stack([values, values], axis=1)
+    check(
+        lambda x, out: function(x, axis=0, out=out), values, np.zeros(2, target), ways=("default", "last"), native=False
+    )
+
+
+def test_replicated_elements_are_added_in_the_dtype_of_a_sharded_output():
+    values = np.full((3, 2), 60000, "f2")
+    with config(MIN_SHARD_BYTES=0):
+        out = numpy_dist.asarray(np.zeros(2))
+    np.sum(numpy_dist.engine.replicated(values), axis=0, out=out)
+    np.testing.assert_array_equal(out.gather(), np.sum(values, axis=0, out=np.zeros(2)))
+
+
 def test_dtype_and_ddof():
     check(lambda x: np.sum(x, dtype=np.float32), A, ways=("default",), rtol=1e-5)
     check(lambda x: np.prod(x, axis=0, dtype=np.complex64), A, ways=("default",), rtol=1e-5)

@@ -35,9 +35,9 @@ from numpy_dist.engine.recording.record import (
 )
 from numpy_dist.engine.runtime import Runtime, runtime
 from numpy_dist.ir import structure
-from numpy_dist.ir.meta_arrays import Unshardable
+from numpy_dist.ir.meta_arrays import Unrecordable, Unshardable
 from numpy_dist.ir.ops import COPY, op_of
-from numpy_dist.ir.rules import dtype_char, iteration_axes, reduction_dtype
+from numpy_dist.ir.rules import FIRST_IN_OUTPUT, begins_in_output, dtype_char, iteration_axes, reduction_dtype
 from numpy_dist.ir.statements import Reduction
 from numpy_dist.layout.layout import Copies, Cut, Layout
 from numpy_dist.settings import config
@@ -123,6 +123,8 @@ def reduction(
     kind = _loop_dtype(ufunc, (array.dtype, wanted, target))
     if not shardable(kind):
         raise Unshardable(kind)
+    if target is not None and begins_in_output(ufunc, kind, target, initial):
+        raise Unrecordable(FIRST_IN_OUTPUT)
     if is_real_part(array.dtype, kind):
         warn_of_real_part()
         x, key = x._view(structure.attribute, "real") if isinstance(x, Handle) else array.real, None
@@ -221,9 +223,8 @@ def _at_once(ufunc: Any, x: Any, axis: Any, dtype: Any, out: Any, keepdims: bool
     options = {} if initial is np._NoValue else {"initial": initial}
     values = plain(x)
     if is_sharded(out):
-        made = ufunc.reduce(values, axis, dtype, None, keepdims, where=plain(where), **options)
-        if np.shape(made) != out._array.shape:
-            numpy_error(ufunc.reduce, (x, axis, dtype, out, keepdims), {"where": where, **options})
+        made = np.empty(out._array.shape, out._array.dtype)
+        ufunc.reduce(values, axis, dtype, made, keepdims, where=plain(where), **options)
         assign(out, wrap(made))
         return out
     result = ufunc.reduce(
