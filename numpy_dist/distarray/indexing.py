@@ -19,7 +19,6 @@ from numpy_dist.ir import structure
 BASIC = frozenset({int, slice, NoneType, EllipsisType, np.int64, np.int32, np.intp})
 """Types of the items of basic indices."""
 _are_basic = BASIC.issuperset
-_SCALARS = frozenset({int, float, complex, bool, str, bytes, list, tuple, range})
 _ndarray = np.ndarray
 _new = object.__new__
 _BLOCK_BYTES = 1 << 16
@@ -127,9 +126,11 @@ def _assign_begun(target: Any, value: Any) -> None:
         engine.assign(target, shown[0], shown[0] == shown[1])
 
 
-def _is_packed(value: Any, dtype: np.dtype) -> bool:
-    """Whether NumPy converts a scalar by ``int`` or ``str``, which may raise, instead of casting it."""
-    return isinstance(value, np.generic) and value.dtype.kind not in "cV" and dtype.kind in "iSU"
+def _is_converted(value: Any, dtype: np.dtype) -> bool:
+    """Whether NumPy makes elements of a value by ``int``, ``float`` or ``str``, which may raise, instead of casting."""
+    if isinstance(value, np.generic):
+        return value.dtype.kind not in "cV" and dtype.kind in "iSU"
+    return not _is_array(value)
 
 
 def _set_items(array: np.ndarray, key: Any, value: Any) -> np.ndarray:
@@ -219,11 +220,11 @@ class Indexing(engine.Handle):
             self._array[key] = engine.plain(value)
             return
         dtype = target._array.dtype
-        if type(value) in _SCALARS or _is_packed(value, dtype):
+        if _is_converted(value, dtype):
             try:
                 value = _converted(key, value, target._array.shape, dtype)
             except (OverflowError, TypeError, ValueError):
-                if type(value) in (list, tuple):
+                if isinstance(value, list | tuple):
                     _assign_begun(target, value)
                 raise
         elif not target._array.ndim and _is_array(value) and value.ndim and not _has_ellipsis(key):
@@ -281,7 +282,7 @@ class Indexing(engine.Handle):
         if basic is not None:
             self[basic] = value
             return
-        if _has_mask(items) and (type(value) in _SCALARS or _is_packed(value, self._array.dtype)):
+        if _has_mask(items) and _is_converted(value, self._array.dtype):
             try:
                 value = np.asarray(value, self._array.dtype)
             except (OverflowError, TypeError, ValueError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import operator
 
 import numpy as np
@@ -122,11 +123,36 @@ def test_assigned_values_that_do_not_fit(value, dtype):
     check(body, np.zeros((4, 7, 3), dtype), ranks=(2,))
 
 
+class Code(enum.IntEnum):
+    BIG = 300
+
+
+class Real(float):
+    """A number of a derived class, as the three below."""
+
+
+class Complex(complex):
+    pass
+
+
+class Text(str):
+    pass
+
+
+class Listed(list):
+    pass
+
+
+class Convertible:
+    def __array__(self, dtype=None, copy=None):
+        return np.asarray(300, dtype)
+
+
 SCALARS = [
     np.float64(1e308), np.float64("inf"), np.float32("nan"), np.float16("inf"), np.longdouble(1e300), np.int64(300),
     np.uint8(250), np.datetime64("2020-01-01"), np.timedelta64("NaT"), np.complex64(3), np.str_("7"), np.str_("x"),
     "1.5", 2**70, 1e308, [300], [1e308], [1, 2], [[4]], [], (3,), range(2), None, object, np.array(np.nan),
-    np.array([300]),
+    np.array([300]), Code.BIG, Real("nan"), Complex(1j), Text("x"), Listed([300]), Listed([1, 2]), Convertible(),
 ]  # fmt: skip
 
 
@@ -207,6 +233,7 @@ def test_masks_write():
     check(body, A, m)
     check(lambda a: operator.setitem(a, a > 3, [1.0, 2.0]), A, ranks=(2,))
     check(lambda a: operator.setitem(a, np.ones((6, 6), bool), 1), A, ranks=(2,))
+    check(lambda a: operator.setitem(a, a > 3, Code.BIG), A.astype("i1"), ranks=(2,))
 
 
 def test_scalar_masks_and_empty_lists():
