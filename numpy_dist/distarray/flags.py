@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,7 @@ class Flags:
         return getattr(self._x._array.flags, name)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        setattr(self._x._own_metadata().flags, name, value)
+        self._x._set_flags(lambda array: setattr(array.flags, name, value))
 
     @property
     def owndata(self) -> bool:
@@ -43,7 +44,7 @@ class Flags:
         return self.owndata if name in _NAMES else self._x._array.flags[name]
 
     def __setitem__(self, name: str, value: Any) -> None:
-        self._x._own_metadata().flags[name] = value
+        self._x._set_flags(lambda array: operator.setitem(array.flags, name, value))
 
     def __eq__(self, other: Any) -> bool:
         return isinstance(other, Flags | type(np.empty(0).flags)) and self.num == other.num

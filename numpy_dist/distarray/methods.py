@@ -19,6 +19,7 @@ from numpy_dist.dispatch.core import fallback, protocol
 from numpy_dist.distarray.operators import numpy_stand_in, wrap, wrap_of
 from numpy_dist.engine.memory.handle import SHUT
 from numpy_dist.ir import structure
+from numpy_dist.ir.meta_arrays import is_writeable
 from numpy_dist.ir.rules import memory_order, only_asking
 
 _NOTHING = contextlib.nullcontext()
@@ -282,7 +283,7 @@ class Methods(engine.Handle):
 
     def setflags(self, write: Any = None, align: Any = None, uic: Any = None) -> None:
         """Set the array flags (as ndarray.setflags)."""
-        self._own_metadata().setflags(write=write, align=align, uic=uic)
+        self._set_flags(lambda array: array.setflags(write=write, align=align, uic=uic))
 
     def to_device(self, device: str, /, *, stream: Any = None) -> Any:
         """The array itself: ``"cpu"`` is the only device, as in NumPy."""
@@ -344,11 +345,21 @@ class Methods(engine.Handle):
         if found is not None:
             raise found[1]
 
-    def _own_metadata(self) -> np.ndarray:
-        """The ndarray behind the handle, made this handle's own if it is one that handles share."""
-        if self._storage is not None:
-            self._become(structure.view(self._array, structure.itself))
-        return self._array
+    def _set_flags(self, change: Callable[[np.ndarray], None]) -> None:
+        """Change the flags of this array, not those of others that see the data.
+
+        As in NumPy a view becomes writeable only where its base is.
+        """
+        if self._storage is None:
+            change(self._array)
+            return
+        array, base = structure.view(self._array, structure.itself), self.base
+        if base is not None and not is_writeable(base._array):
+            change(np.frombuffer(b" ", np.uint8))  # NumPy's error, should the array become writeable
+        change(array)
+        if base is None:
+            self._storage.made_as = array  # the base of views, should this handle be gone
+        self._become(array)
 
     def _become(self, array: np.ndarray) -> None:
         """See the same data through another ndarray (or meta array)."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import pickle
 import warnings
@@ -112,6 +113,36 @@ def test_flags(order):
 
     check(change, F8, replicated=False)
     check(lambda a: a.flags["nonsense"], F8)
+
+
+def test_views_of_what_cannot_be_written_do_not_become_writeable():
+    for made in (lambda a: a[1:], lambda a: a.view(), lambda a: a.T, lambda a: a[1:][:2], lambda a: a.ravel()):
+
+        def body(a, made=made):
+            a.flags.writeable = False
+            view = made(a)
+            with contextlib.suppress(ValueError):
+                view[...] = 7
+            view.setflags(write=False, align=True)
+            view.flags.writeable = True
+
+        def again(a, made=made):
+            a.flags.writeable = False
+            view = made(a)
+            a.flags.writeable = True
+            view.setflags(write=True)
+            view[...] = 7
+
+        def left(a, made=made):
+            a = a * 2
+            a.flags["W"] = False
+            view = made(a)
+            del a
+            view.flags["W"] = True
+
+        check(body, F8)
+        check(again, F8)
+        check(left, F8)
 
 
 def test_read_only_views():

@@ -61,7 +61,8 @@ class Storage:
     owner : weakref or None
         Of the handle of which the first view was taken.
     made_as : ndarray or None
-        Meta array of the array that is no view to the user, if that is another one than the whole (`handle.as_made`).
+        Meta array of the array that is no view to the user, where its axes (`handle.as_made`) or flags are not those
+        of the whole.
     number : str
         What is the same on every rank for the same array, where that is compared (`comm.divergence.journal`).
     origin : int
