@@ -13,7 +13,7 @@ import numpy as np
 from numpy_dist import engine
 from numpy_dist.dispatch.core import fallback, operands, policy, registry
 from numpy_dist.distarray.operators import PLAIN, numpy_stand_in, wrap, wrap_of
-from numpy_dist.engine.data import windows
+from numpy_dist.engine.data import watch, windows
 from numpy_dist.ir import structure
 
 BASIC = frozenset({int, slice, NoneType, EllipsisType, np.int64, np.int32, np.intp})
@@ -222,7 +222,7 @@ class Indexing(engine.Handle):
         dtype = target._array.dtype
         if _is_converted(value, dtype):
             try:
-                value = _converted(key, value, target._array.shape, dtype)
+                value = watch.watched(_converted, "cast", key, value, target._array.shape, dtype)
             except (OverflowError, TypeError, ValueError):
                 if isinstance(value, list | tuple):
                     _assign_begun(target, value)
@@ -284,7 +284,7 @@ class Indexing(engine.Handle):
             return
         if _has_mask(items) and _is_converted(value, self._array.dtype):
             try:
-                value = np.asarray(value, self._array.dtype)
+                value = watch.watched(np.asarray, "cast", value, self._array.dtype)
             except (OverflowError, TypeError, ValueError):
                 _check_masks(tuple(self._array.shape), items)  # whose errors come first
                 raise

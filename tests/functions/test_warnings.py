@@ -163,6 +163,20 @@ def test_events_of_a_loop_and_of_the_cast_of_its_results_are_told_once(ranks, pe
         assert all(found == expected for found in run_simulated(ranks, on_each_rank))
 
 
+@pytest.mark.parametrize("key", [..., slice(2, 4), 3, np.arange(7) > 4])
+@pytest.mark.parametrize(("dtype", "number"), [("f2", 10**6), ("f4", -(10**39)), ("F", 10**39), ("f4", 1e39)])
+def test_numbers_that_overflow_when_assigned_are_told_once(dtype, number, key):
+    def told(x):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            x[key] = number
+            x[key] = number  # by the plan of the first
+        return [(str(w.message), w.filename) for w in caught]
+
+    with config(MIN_SHARD_BYTES=0):
+        assert run_simulated(2, lambda: told(split(np.zeros(7, dtype), 0))) == [told(np.zeros(7, dtype))] * 2
+
+
 def _assigned(x, key):
     y = np.zeros_like(x, dtype="i1")
     y[key] = x[key]

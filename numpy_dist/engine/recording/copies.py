@@ -110,7 +110,7 @@ def _converts_silently(value: Any, dtype: np.dtype) -> bool:
     """Whether a scalar becomes one of this dtype without a warning, and without an error that depends on the key."""
     if isinstance(value, np.generic):
         return value.dtype == dtype
-    return type(value) is not float or dtype.char not in "efF" or abs(value) < _LARGEST_HALF
+    return dtype.char not in "efF" or type(value) not in (int, float) or abs(value) < _LARGEST_HALF
 
 
 def fits(shape: tuple[int, ...], into: tuple[int, ...]) -> bool:
