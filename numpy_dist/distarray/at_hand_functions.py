@@ -87,11 +87,23 @@ def _position_of_written(function: Callable[..., Any]) -> int:
     """How many positional arguments a function has before the first that lets it write to its arguments."""
     if function is np.nan_to_num:
         return 1  # `copy`
+    return {np.concatenate: 2}.get(function, _position_of(_WRITTEN, function))
+
+
+def _position_of(wanted: tuple[str, ...], function: Callable[..., Any]) -> int:
+    """How many positional arguments a function has before the first with one of these names; many if it has none."""
     try:
         names = list(inspect.signature(function).parameters)
     except ValueError:  # some are not Python's, in some versions
-        return {np.concatenate: 2}.get(function, 1 << 30)
-    return min([names.index(name) for name in _WRITTEN if name in names], default=1 << 30)
+        names = []
+    return min([names.index(name) for name in wanted if name in names], default=1 << 30)
+
+
+def _is_of_others(function: Callable[..., Any], values: list[Any], kwargs: dict[str, Any]) -> bool:
+    """Whether the dtype that a call asks for is none of `KINDS`: NumPy would tell the events of a result in vain."""
+    position = _DTYPE_AT[function]
+    dtype = values[position] if position < len(values) else kwargs.get("dtype")
+    return dtype is not None and np.dtype(dtype).char not in KINDS
 
 
 def _by_numpy(
@@ -113,6 +125,8 @@ def _by_numpy(
     except NotAtHand:
         return None
     if function is np.outer and np.size(values[0]) * np.size(values[1]) * _MOST_GROWN >= windows.limit:
+        return None
+    if _is_of_others(function, values, kwargs):
         return None
     name = EVENTS.get(function) if "dtype" not in kwargs else None  # casts are told as such
     call = function if call is None else call
@@ -219,6 +233,7 @@ _HOUSE: dict[Any, Callable[..., Any]] = {
     function: _computed_by(function) for function in (np.dot, *_FOLDS, *VIEWS, *NEW)
 }
 _BEFORE_WRITTEN = {function: _position_of_written(function) for function in _HOUSE}
+_DTYPE_AT = {function: _position_of(("dtype",), function) for function in _HOUSE}
 
 
 def _find_routes() -> None:

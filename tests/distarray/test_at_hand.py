@@ -7,6 +7,7 @@ import random
 import subprocess
 import sys
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -605,6 +606,29 @@ def test_functions_that_make_new_arrays(name: str) -> None:
             events = sorted(str(w.message) for w in told if issubclass(w.category, RuntimeWarning))
             found.append([(np.asarray(x).tolist(), np.shape(x), str(np.asarray(x).dtype)) for x in made] + events)
     assert found[0] == found[1] == found[2]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: np.full_like(x, 1e300, "f2"),
+        lambda x: np.astype(x * 1e300, np.float16),
+        lambda x: (x * 1e300).astype("F"),
+    ],
+)
+@pytest.mark.parametrize("state", ["warn", "call"])
+def test_events_of_casts_that_are_not_done_at_hand_are_told_once(call: Callable[[Any], Any], state: Any) -> None:
+    def told(x: Any) -> list[str]:
+        handled: list[str] = []
+        with warnings.catch_warnings(record=True) as caught, np.errstate(over=state, call=lambda *a: handled.append(a)):
+            warnings.simplefilter("always")
+            np.asarray(call(x))
+        return [*handled, *(str(w.message) for w in caught if w.category is RuntimeWarning)]
+
+    with config(MIN_SHARD_BYTES=0, AT_ONCE=SMALL, FALLBACK="silent"):
+        row = nd.asarray(np.ones((N, N)))[3, 2:]
+        assert type(row) is AtHand
+        assert told(row) == told(np.ones(N - 2))
 
 
 @pytest.mark.parametrize("at_once", [1, SMALL])
