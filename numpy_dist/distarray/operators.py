@@ -393,8 +393,10 @@ class Operators(engine.Handle):
         value = _operand(other)
         if value is NotImplemented:
             return NotImplemented
-        operands = (left, right) if value is _FOREIGN else (left, value) if other is right else (value, right)
-        if self._storage is None and value is not _FOREIGN and not engine.is_sharded(value):
+        if value is _FOREIGN:
+            return np.matmul(left, right)
+        operands = (left, value) if other is right else (value, right)
+        if self._storage is None and not engine.is_sharded(value):
             return wrap(type(self), operator.matmul(*map(engine.plain, operands)))
         return protocol.array_ufunc(self, np.matmul, "__call__", operands, {})
 

@@ -168,6 +168,16 @@ def test_foreign_types_decide():
     check(lambda a: a + object(), F8, ranks=())
 
 
+def test_matmul_of_foreign_types():
+    class Dispatching:
+        def __array_ufunc__(self, ufunc, method, *inputs):
+            return ufunc.__name__, method, inputs[0] is self
+
+    check(lambda a: a @ Dispatching(), F8)
+    check(lambda a: Dispatching() @ a, F8)
+    check(lambda a: a @ a.flat, I8[0], fallback="silent")
+
+
 def test_in_place_foreign_types_do_not_decide():
     class Refuses:
         __array_ufunc__ = None
