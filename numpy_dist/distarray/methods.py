@@ -234,12 +234,11 @@ class Methods(engine.Handle):
         if self._storage is None:
             return engine.agreed(self._array.item(*args))
         numpy_stand_in(self).item(*args)  # NumPy's own errors
-        if len(args) == 1 and not isinstance(args[0], tuple):
-            index: Any = np.unravel_index(args[0] % self._array.size, self._array.shape)
-        elif args:
-            index = args[0] if len(args) == 1 else args
+        given = args[0] if len(args) == 1 and isinstance(args[0], tuple) else args
+        if len(given) == 1:  # in the flattened array
+            index: Any = np.unravel_index(operator.index(given[0]) % self._array.size, self._array.shape)
         else:
-            index = (0,) * self._array.ndim
+            index = given or (0,) * self._array.ndim
         key: Any = (*(int(i) for i in index), ...)
         return engine.item(self._view(structure.index, key)).item()
 
