@@ -262,7 +262,9 @@ def _copied(dst: Any, src: Any, where: Any, casting: Any) -> Any:
     src = engine.plain(src)
     if np.ndim(src) or isinstance(src, list | tuple):
         return src
-    is_weak = type(src) in (bool, int, float, complex) and dst.dtype.kind in "biufc"
+    is_weak = type(src) in (int, float, complex) and dst.dtype.kind in "biufc"
+    if is_weak and casting != "unsafe":
+        np.copyto(np.empty(0, dst.dtype), type(src)(), casting)  # NumPy's error
     src = np.asarray(src, np.result_type(dst.dtype, src) if is_weak else None)
     if np.can_cast(src.dtype, dst.dtype) or dst.size > 1 or (dst.size and (where is True or np.any(where))):
         return src[()]

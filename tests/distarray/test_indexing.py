@@ -180,6 +180,13 @@ def test_objects_are_kept_as_they_are(key):
         check(lambda a, body=body: body(a.astype(object)), np.zeros(4), ranks=(2,), fallback="silent")
 
 
+@pytest.mark.parametrize("casting", ["no", "equiv", "safe", "same_kind", "unsafe"])
+def test_numbers_of_pythons_are_cast_by_kind(casting):
+    for dtype in ("f4", "i4"):
+        for value in (1, 1.5, True, 1j):
+            check(lambda a, value=value: np.copyto(a, value, casting=casting), np.zeros(5, dtype), ranks=(2,))
+
+
 def test_one_element_is_assigned_to_an_array_without_axes():
     def body(a):
         a[3, 4, 1, ...] = a[5, 2, :1]
