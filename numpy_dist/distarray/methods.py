@@ -214,12 +214,18 @@ class Methods(engine.Handle):
 
     def fill(self, value: Any) -> None:
         """Set every element to a scalar."""
-        if not isinstance(value, engine.Handle):
-            one = np.empty(1, self._array.dtype)
+        one = np.empty(1, self._array.dtype)
+        if one.dtype.kind == "O":
+            self._array.fill(value)
+            return
+        if isinstance(value, engine.Handle):
+            if value.ndim:
+                one.fill(numpy_stand_in(value))  # NumPy's error
+        else:
             if isinstance(value, np.ndarray | np.generic):
                 value = engine.without_imaginary_part(value, one.dtype)
             one.fill(value)  # NumPy's own conversion and errors
-            value = one[0] if one.dtype.kind != "O" else value
+            value = one[0]
         engine.assign(self, value)
 
     def flatten(self, order: Any = "C") -> Any:

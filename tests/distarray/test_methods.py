@@ -45,7 +45,8 @@ GATHERED = [
     "a.take([[1, 2]], axis=1)", "a.take([99])", "a.trace()", "a.trace(1, 1, 0)",
 ]  # fmt: skip
 CHANGING = [
-    "a.fill(3)", "a[1:].fill(2.5)", "a.fill('x')", "a.fill(None)", "a.sort()", "a.sort(0)", "a[:, 1].sort()",
+    "a.fill(3)", "a[1:].fill(2.5)", "a.fill('x')", "a.fill(None)", "a.fill(a)", "a.fill(a[0, :1])",
+    "a.fill(a[0, 0, ...])", "a.sort()", "a.sort(0)", "a[:, 1].sort()",
     "a.partition(2)", "a.put([1, 3], [7, 8])", "a.setfield(3, 'i2', 2)", "a.byteswap(True)", "a.real.fill(1)",
     "a.resize(3, 4, refcheck=False)", "a.resize((9, 9), refcheck=False)", "a.T.resize(3)", "a.sort(5)",
 ]  # fmt: skip
