@@ -307,6 +307,9 @@ class DistArray(Operators, Indexing, Methods, Refusals):
     def __index__(self) -> int:
         return self._scalar(operator.index)
 
+    def __bytes__(self) -> bytes:
+        return bytes(self.gather())  # type: ignore[arg-type]
+
     def __format__(self, spec: str) -> str:
         if self._array.ndim == 0:
             return self._scalar(lambda a: format(a, spec))

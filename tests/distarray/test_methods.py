@@ -34,6 +34,7 @@ NATIVE = [
     "a.conjugate()", "a.item(7)", "a.item(-1)", "a.item(2, 3)", "a.item((1, 1))", "a.item((8,))",
     "a.item(np.int8(3))", "a.item()", "a[:1, :1].item()",
     "a.item(99)", "a.item('x')", "a.tolist()", "a.tobytes()", "a.T.tobytes()", "a.tobytes('F')", "a.view('i4')",
+    "bytes(a.T)", "bytes(a[0, 0, ...])",
     "a.view('u1')[1]", "a.T.view('i4')", "a.view()", "a.view('S3')", "a.dot(a.T)", "a.dot(2)", "a.getfield('i4', 4)",
     "a.to_device('cpu') is a", "a.to_device('gpu')", "a.real", "a.imag", "a.T", "a.mT", "a[0].mT",
     "a.compress([True, False, True], 0)", "a.byteswap().byteswap()",
