@@ -162,6 +162,8 @@ def implements(
         entries.places(key)
 
     def register(function: Implementation) -> Implementation:
+        if not callable(function):
+            raise TypeError(f"implements(...) decorates a function, not {function!r}")
         # All rules are made before one is entered: a signature that is refused must leave nothing behind.
         options = (kind, when, reason, priority, replicated, shape, varies)
         for key, rule in [(key, _rule(function, key, *options)) for key in keys]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from math import prod
@@ -47,9 +48,12 @@ def default_layout(
     allow_empty : bool, optional
         Cut small axes too; trailing shards are then empty.
     """
-    return _default_layout(
-        tuple(shape), nranks, split, None if mesh is None else tuple(mesh), bool(allow_empty)
-    )
+    try:
+        split = None if split is None else operator.index(split)
+        mesh = None if mesh is None else tuple(map(operator.index, mesh))
+    except TypeError:
+        raise TypeError(f"split={split!r} must be an integer, and mesh={mesh!r} a tuple of integers") from None
+    return _default_layout(tuple(shape), nranks, split, mesh, bool(allow_empty))
 
 
 @lru_cache(maxsize=1024)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
@@ -20,7 +21,10 @@ class Mesh:
     shape: tuple[int, ...]
 
     def __post_init__(self) -> None:
-        shape = tuple(int(extent) for extent in self.shape)
+        try:
+            shape = tuple(map(operator.index, self.shape))
+        except TypeError:
+            raise TypeError(f"mesh shape must be a tuple of integers, not {self.shape!r}") from None
         if not shape or any(extent < 1 for extent in shape):
             raise ValueError(f"mesh shape must hold one or more extents of at least 1, not {self.shape!r}")
         object.__setattr__(self, "shape", shape)

@@ -165,6 +165,8 @@ def test_what_cannot_be_overridden_is_refused():
         nd.implements()
     with pytest.raises(TypeError, match="neither a function nor a ufunc"):
         nd.implements(3)
+    with pytest.raises(TypeError, match="decorates a function, not 3"):
+        nd.implements(np.sort)(3)
     with pytest.raises(ValueError, match="unknown kind 'magic'"):
         nd.implements(np.sum, kind="magic")
     with pytest.raises(TypeError, match="when= takes a function"):

@@ -244,6 +244,20 @@ def test_wrong_arguments(build: Callable[[], object], message: str) -> None:
         build()
 
 
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda: Mesh(0), "mesh shape must be a tuple of integers"),
+        (lambda: Mesh((1.5,)), "mesh shape must be a tuple of integers"),
+        (lambda: default_layout((3,), 2, split="a"), "split='a' must be an integer"),
+        (lambda: default_layout((3,), 2, mesh=2), "mesh=2 a tuple of integers"),
+    ],
+)
+def test_arguments_of_wrong_types(build: Callable[[], object], message: str) -> None:
+    with pytest.raises(TypeError, match=message):
+        build()
+
+
 def test_box_list() -> None:
     boxes = BoxList((4,), (((0, 2),), None, ((2, 4),)))
     assert boxes.size == 3 and boxes.box(0) == ((0, 2),) and boxes.box(1) is None and boxes.box(7) is None
