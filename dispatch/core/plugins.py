@@ -193,6 +193,14 @@ def _changed() -> None:
     if _known is None and config.PLUGINS == "own":
         return
     load()
+    names = [plugin.name for plugin in _known or ()]
+    for word in config.PLUGINS.split(","):
+        if word not in (*names, "own", "all", "none") and not word.startswith("-"):
+            warnings.warn(
+                f"PLUGINS names {word!r}, and there is no such plug-in; there are {', '.join(names)}",
+                OverrideWarning,
+                stacklevel=2,
+            )
     for key, rule in registry.outside():
         if rule.why_off is not None and rule.why_off() is None:
             entries.install(key)

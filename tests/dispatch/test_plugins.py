@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import numpy_dist as nd
 from numpy_dist.comm.divergence import fingerprint
 from numpy_dist.dispatch.core.plugins import permission_of
 
@@ -69,6 +70,12 @@ print(images.own(x), type(np.cumsum(x)).__name__)
 def test_installing_changes_functions_of_the_own_package_only(tmp_path, setting, printed):
     install(tmp_path, "images", IMAGES)
     assert run(tmp_path, ASK, NUMPY_DIST_PLUGINS=setting).strip() == printed
+
+
+def test_a_name_that_no_plugin_has_is_told():
+    with pytest.warns(nd.OverrideWarning, match="PLUGINS names 'scippy', and there is no such plug-in"):
+        with nd.config(PLUGINS="own,scippy,-nothing"):
+            pass
 
 
 def test_permissions():
