@@ -68,7 +68,7 @@ def choose(a: Any, choices: Any, out: Any = None, mode: Any = "raise") -> Any:
     """Collective: whether an index is out of range is asked of all ranks."""
     a = a if engine.is_handle(a) else np.asarray(a)
     few: Any
-    if isinstance(choices, np.ndarray | engine.Handle) and choices.ndim:  # of its dtype, whatever its byte order
+    if (engine.is_handle(choices) or isinstance(choices, np.ndarray)) and choices.ndim:  # in its byte order
         given = [choices[number, ...] for number in range(len(choices))]
         few = np.zeros((len(choices), *(1,) * (choices.ndim - 1)), choices.dtype)
     else:

@@ -49,7 +49,7 @@ def test_fields_side_by_side_and_records_one_after_the_other():
     same(lambda x, *y: recfunctions.append_fields(x, ["x", "y"], y, usemask=False), nested, numbers, words)
     lines = np.zeros(9, [("a", "i4", 2), ("b", "f8")])
     lines["a"][:, 1] = numbers
-    same(lambda x, y: recfunctions.append_fields(x, "c", y, usemask=False), lines, numbers)
+    same(lambda x, *y: recfunctions.append_fields(x, ["c"], y, usemask=False), lines, numbers)
     same(lambda *x: recfunctions.stack_arrays(x, usemask=False), pair, pair[::-1].copy())
     for convert in (False, True):
         same(lambda *x, c=convert: recfunctions.stack_arrays(x, None, False, False, c), pair, pair.astype("i8,f4"))
