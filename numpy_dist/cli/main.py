@@ -30,9 +30,12 @@ def split_command(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 def _at_least_one(text: str) -> int:
-    number = int(text)
+    try:
+        number = int(text)
+    except ValueError:
+        number = 0
     if number < 1:
-        raise argparse.ArgumentTypeError(f"{number} ranks; there must be at least one")
+        raise argparse.ArgumentTypeError(f"{text} is not a number of ranks; there must be at least one")
     return number
 
 
@@ -46,7 +49,10 @@ def backend(text: str) -> str:
 
 
 def _seconds(text: str) -> float:
-    number = float(text)
+    try:
+        number = float(text)
+    except ValueError:
+        number = -1.0
     if not 0 <= number < float("inf"):
         raise argparse.ArgumentTypeError(f"{text} is not a number of seconds")
     return number

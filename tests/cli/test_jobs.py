@@ -199,7 +199,13 @@ def test_a_folder_runs_too(run: Run, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("options", "complaint"),
-    [("", "no such script"), ("-n 0", "at least one"), ("-n two", "invalid"), ("--backend cuda", "is not allowed")],
+    [
+        ("", "no such script"),
+        ("-n 0", "at least one"),
+        ("-n two", "-n/--ranks: two is not a number of ranks"),
+        ("--timeout soon", "--timeout: soon is not a number of seconds"),
+        ("--backend cuda", "is not allowed"),
+    ],
 )
 def test_wrong_arguments_are_refused_before_anything_starts(tmp_path: Path, options: str, complaint: str) -> None:
     command = [*COMMAND, "run", *options.split(), "missing.py"]
