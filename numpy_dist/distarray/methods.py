@@ -219,7 +219,7 @@ class Methods(engine.Handle):
             self._array.fill(value)
             return
         if isinstance(value, engine.Handle):
-            if value.ndim:
+            if value._array.ndim:
                 one.fill(numpy_stand_in(value))  # NumPy's error
         else:
             if isinstance(value, np.ndarray | np.generic):
