@@ -23,7 +23,7 @@ from numpy_dist.dispatch.patterns.scan import scan
 from numpy_dist.dispatch.patterns.take import write
 from numpy_dist.engine import events_reported
 from numpy_dist.ir import structure
-from numpy_dist.ir.rules import memory_axes, reduction_dtype
+from numpy_dist.ir.rules import memory_axes, only_asking, reduction_dtype
 from numpy_dist.layout.layout import Layout
 from numpy_dist.parallel import ordered, segments
 from numpy_dist.parallel.updates import route
@@ -182,6 +182,8 @@ def reduceat(ufunc: np.ufunc, array: Any, indices: Any, axis: int = 0, dtype: An
     axis = number
     if not engine.shardable(a.dtype) or not engine.shardable(kind):
         decline(f"arrays of dtype {a.dtype} are not distributed")
+    if kind.kind in "mM":  # no `dtype` tells NumPy units of time: the operand's are the result's
+        a = np.astype(a, kind, copy=False)
     _check_inside(ufunc, indices, a.shape[axis])
     indices = np.astype(indices, np.intp)
     kept = [other for other in range(a.ndim) if other != axis]
@@ -215,9 +217,10 @@ def _check_inside(ufunc: np.ufunc, indices: Any, n: int) -> None:
 def _check_segments(ufunc: np.ufunc, a: Any, indices: Any, axis: Any, dtype: Any, out: Any) -> tuple[np.dtype, int]:
     """The dtype in which NumPy reduces, and the axis; its own errors, of few elements that stand for many."""
     few = np.ones((1,) * a.ndim, a.dtype)
-    index = np.zeros((min(indices.size, 1),) * indices.ndim, indices.dtype)
-    with np.errstate(all="ignore"):
-        kind = ufunc.reduceat(few, index, axis, dtype).dtype
+    index = np.zeros((1,) * indices.ndim, indices.dtype)
+    target = () if out is None else (np.empty((1,) * a.ndim, out.dtype),)
+    with np.errstate(all="ignore"), only_asking():
+        kind = ufunc.reduceat(few, index, axis, dtype, *target).dtype
     number = axis[0] if isinstance(axis, tuple) else axis
     number = normalize_axis_index(number, a.ndim)
     if out is None:
@@ -225,10 +228,9 @@ def _check_segments(ufunc: np.ufunc, a: Any, indices: Any, axis: Any, dtype: Any
     shape = (*a.shape[:number], indices.size, *a.shape[number + 1 :])
     if tuple(out.shape) != shape:
         engine.numpy_error(ufunc.reduceat, (a, np.zeros(indices.size, np.intp), axis, dtype, out))
-    ufunc.reduceat(few, np.zeros(1, np.intp), axis, dtype, np.empty((1,) * a.ndim, out.dtype))
     if dtype is None:
-        kind = reduction_dtype(ufunc, a.dtype, out.dtype)
-    return kind, number
+        return reduction_dtype(ufunc, a.dtype, out.dtype), number
+    return ufunc.reduceat(few, index, axis, dtype).dtype, number
 
 
 def _everywhere(indices: Any) -> np.ndarray:

@@ -142,6 +142,20 @@ def test_segments(indices):
     bitwise(np.add.reduceat, COUNTS.reshape(-1)[:23], np.array(indices))
 
 
+@pytest.mark.parametrize(
+    ("values", "target"),
+    [
+        (X > 0, int),
+        (COUNTS[0], "m8[s]"),
+        (X, int),
+        (np.arange(9) * 700, "u1"),
+        (np.arange(9) * np.timedelta64(700, "ms"), "m8[s]"),
+    ],
+)
+def test_segments_into_outputs(values, target):
+    bitwise(lambda x, out: np.subtract.reduceat(x, [0, 1], out=out), values, np.zeros((2, *values.shape[1:]), target))
+
+
 def test_segments_of_rows():
     for axis in (0, 1, 2):
         bitwise(lambda x, axis=axis: np.add.reduceat(x, [0, 2, 1], axis), Z, ranks=(2, 3))
