@@ -207,6 +207,8 @@ def _converted(inputs: tuple[Any, ...], method: str) -> tuple[Any, ...] | None:
         return None
     if method == "at":  # a tuple of indices is no array
         return inputs
+    if method == "reduceat" and type(inputs[1]) in (list, tuple) and not operands.find_handles(inputs[1]):
+        inputs = inputs[0], np.asarray(inputs[1], np.intp)  # whatever the numbers in a list are
     return tuple(value if type(value) in PLAIN else as_operand(value) for value in inputs)
 
 

@@ -171,8 +171,6 @@ def reduceat(ufunc: np.ufunc, array: Any, indices: Any, axis: int = 0, dtype: An
     """
     a, out = as_handle(array), out[0] if isinstance(out, tuple) else out
     indices = indices if engine.is_handle(indices) else np.asarray(indices)
-    if not indices.size and not engine.is_handle(indices):
-        indices = indices.astype(np.intp)
     try:
         kind, number = _check_segments(ufunc, a, indices, axis, dtype, out)
     except TypeError:  # NumPy looks for a loop once it has looked at the indices

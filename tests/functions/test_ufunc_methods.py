@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import numpy_dist
 from numpy_dist import engine
 from numpy_dist.settings import config
 from numpy_dist.spmd_testing import run_simulated
@@ -82,6 +83,7 @@ def test_reductions_of_other_dtypes():
         lambda x: np.subtract.reduceat(x, [0, 6]),
         lambda x: np.subtract.reduceat(x, [0, -1], 1),
         lambda x: np.subtract.reduceat(x, np.array([1.5])),
+        lambda x: np.subtract.reduceat(x, np.array([])),
         lambda x: np.subtract.reduceat(x, [0, 1], 2),
         lambda x: np.subtract.reduceat(x, [0, 1], (0, 1)),
         lambda x: np.subtract.reduceat(x, [0, 1], 0, None, np.zeros((3, 8))),
@@ -154,6 +156,13 @@ def test_segments(indices):
 )
 def test_segments_into_outputs(values, target):
     bitwise(lambda x, out: np.subtract.reduceat(x, [0, 1], out=out), values, np.zeros((2, *values.shape[1:]), target))
+
+
+def test_lists_of_indices_are_integers_whatever_is_in_them():
+    for indices in ([0.0, 1.5], [True, 3], [], ()):
+        bitwise(lambda x: np.add.reduceat(x, indices), np.arange(9))  # noqa: B023  (called at once)
+    for values in (np.arange(3.0), np.arange(3).astype(object)):
+        assert np.add.reduceat(numpy_dist.asarray(values), []).shape == (0,)
 
 
 def test_segments_of_rows():
