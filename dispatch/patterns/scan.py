@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.lib.array_utils import normalize_axis_index
+from numpy.lib.array_utils import normalize_axis_tuple
 
 from numpy_dist import engine
 from numpy_dist.comm.portable import agree
@@ -32,7 +32,7 @@ def scan(ufunc: np.ufunc, a: Any, axis: Any, dtype: Any, out: Any) -> Any:
     if kind.kind in "mM":  # no `dtype` tells NumPy units of time: the operand's are the result's
         a = np.astype(a, kind, copy=False)
     associative = engine.reducible(ufunc, kind)
-    axis = normalize_axis_index(axis, a.ndim)
+    (axis,) = range(a.ndim) if axis is None else normalize_axis_tuple(axis, a.ndim)
     order = memory_axes([a._array], tuple(a.shape))
     if order is None:
         found = _scan_shards(ufunc, a, axis, kind, associative)

@@ -124,6 +124,17 @@ def test_an_output_takes_part_in_the_choice_of_the_loop(ranks, ufunc, values, ta
     _at_ranks(ranks, check)
 
 
+@RANKS
+def test_the_only_axis_need_not_be_named(ranks):
+    values = np.arange(9)
+
+    def check() -> None:
+        for axis in (None, (0,)):
+            _same(np.add.accumulate(numpy_dist.asarray(values), axis), np.add.accumulate(values, axis))
+
+    _at_ranks(ranks, check)
+
+
 def _quiet(check: Any) -> None:
     with config(MIN_SHARD_BYTES=0):
         check()
