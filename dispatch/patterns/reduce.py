@@ -97,7 +97,7 @@ def check(
         else:
             with np.errstate(all="ignore"), only_asking():
                 kind = ufunc.reduce(few, **call, **mask).dtype
-        if begins_in_output(ufunc, kind, out.dtype, options.get("initial")):
+        if begins_in_output(ufunc, kind, out.dtype, options.get("initial", NoValue)):
             decline(FIRST_IN_OUTPUT)
     return kind, axes
 

@@ -60,12 +60,17 @@ def reduction_dtype(ufunc: np.ufunc, operand: np.dtype, out: np.dtype) -> np.dty
     return loop[2]
 
 
+def begins_with_an_element(ufunc: np.ufunc, initial: Any) -> bool:
+    """Whether a reduction has no value to begin with: the ufunc has no identity, or ``initial=None`` wants none."""
+    return initial is None or (initial is np._NoValue and ufunc.identity is None)
+
+
 def begins_in_output(ufunc: np.ufunc, kind: np.dtype, out: np.dtype, initial: Any) -> bool:
     """Whether an output of another kind than the loop's holds the first element, which may be another value there.
 
     A reduction that has nothing else to begin with copies it there. Rounding it is left to the end.
     """
-    if ufunc.identity is not None or initial not in (np._NoValue, None):
+    if not begins_with_an_element(ufunc, initial):
         return False
     return not (kind.kind == out.kind in "fc" or np.can_cast(kind, out, "equiv"))
 

@@ -37,7 +37,14 @@ from numpy_dist.engine.runtime import Runtime, runtime
 from numpy_dist.ir import structure
 from numpy_dist.ir.meta_arrays import Unrecordable, Unshardable
 from numpy_dist.ir.ops import COPY, op_of
-from numpy_dist.ir.rules import FIRST_IN_OUTPUT, begins_in_output, dtype_char, iteration_axes, reduction_dtype
+from numpy_dist.ir.rules import (
+    FIRST_IN_OUTPUT,
+    begins_in_output,
+    begins_with_an_element,
+    dtype_char,
+    iteration_axes,
+    reduction_dtype,
+)
 from numpy_dist.ir.statements import Reduction
 from numpy_dist.layout.layout import Copies, Cut, Layout
 from numpy_dist.settings import config
@@ -188,7 +195,7 @@ def _lacks_a_value(
     ufunc: np.ufunc, given: tuple[int, ...], axes: tuple[int, ...], initial: Any, where: Any
 ) -> bool:
     """Whether some result would have nothing to begin with, which NumPy refuses, also where there are no results."""
-    if ufunc.identity is not None or initial not in (np._NoValue, None):
+    if not begins_with_an_element(ufunc, initial):
         return False
     return where is not True or any(given[a] == 0 for a in axes)
 
