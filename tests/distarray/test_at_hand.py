@@ -492,6 +492,20 @@ def test_results_lie_in_memory_as_their_operands_do(function: Any) -> None:
             np.testing.assert_array_equal(made.gather(), expected)
 
 
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: np.logical_or.reduce(x[0, 5:9], dtype="f8"),
+    ],
+)
+def test_reductions_that_numpy_refuses(large: Any, call: Any) -> None:
+    with pytest.raises(TypeError) as expected:
+        call(np.ones(large.shape))
+    with pytest.raises(TypeError) as raised:
+        call(large)
+    assert str(raised.value) == str(expected.value)
+
+
 @pytest.mark.parametrize("error", [MemoryError, KeyboardInterrupt])
 def test_what_is_not_handed_over_stays_at_hand(large: Any, error: type, monkeypatch: pytest.MonkeyPatch) -> None:
     result, other = large[0] * 2.0, large[0] + 1.0

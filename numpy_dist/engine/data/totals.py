@@ -28,7 +28,8 @@ PROBE = 1 << 16
 _EXACT = frozenset(
     (np.maximum, np.minimum, np.bitwise_and, np.bitwise_or, np.bitwise_xor, np.logical_and, np.logical_or, np.add)
 )
-_TRUTHS = frozenset((np.logical_and, np.logical_or))
+TRUTHS = frozenset((np.logical_and, np.logical_or))
+"""Operations whose results are truth values, whatever their elements are."""
 
 
 def total(rt: Runtime, ufunc: np.ufunc, x: Handle, dtype: Any) -> Any:
@@ -43,7 +44,7 @@ def total(rt: Runtime, ufunc: np.ufunc, x: Handle, dtype: Any) -> Any:
         As it was given, or None.
     """
     array = metadata(x)
-    truths = ufunc in _TRUTHS
+    truths = ufunc in TRUTHS
     counted = ufunc is np.add and array.dtype.char == "?"
     large = array.nbytes > (MOST_COUNTED if counted else MOST)
     if not windows.limit or (large and not truths) or array.dtype.char not in KINDS or ufunc not in _EXACT:
@@ -108,7 +109,7 @@ def folded(ufunc: np.ufunc, elements: np.ndarray, dtype: Any = None) -> Any:
         As for ``reduce``.
     """
     floating = elements.dtype.char in "fd"
-    if dtype is not None and ufunc not in _TRUTHS:
+    if dtype is not None and ufunc not in TRUTHS:
         kind = np.dtype(dtype)
         if kind != elements.dtype and (floating or kind.char not in "bBhHiIlLqQ"):
             return None
@@ -118,7 +119,7 @@ def folded(ufunc: np.ufunc, elements: np.ndarray, dtype: Any = None) -> Any:
     # One event is told once, whichever of the chunks have met it.
     fold = _fold_chunks if ufunc is np.add and floating and len(elements) > CHUNK else ufunc.reduce
     made = watch.watched(fold, "reduce", elements, **options)
-    if floating and ufunc is not np.add and ufunc not in _TRUTHS and not made:
+    if floating and ufunc is not np.add and ufunc not in TRUTHS and not made:
         return None  # of zeros of both signs, NumPy takes one or the other, depending on where they lie
     return made
 

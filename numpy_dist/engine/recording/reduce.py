@@ -16,7 +16,7 @@ from numpy_dist.engine.data import windows
 from numpy_dist.engine.data.folds import EXACT
 from numpy_dist.engine.data.gather import gather, item
 from numpy_dist.engine.data.ingest import from_global, make_storage, shardable
-from numpy_dist.engine.data.totals import reduced, total
+from numpy_dist.engine.data.totals import TRUTHS, reduced, total
 from numpy_dist.engine.data.watch import watched
 from numpy_dist.engine.events.floating import told_as
 from numpy_dist.engine.memory.handle import Handle, is_sharded, metadata, plain, ref_of
@@ -220,8 +220,9 @@ def _deliver(made: Any, out: Any) -> None:
 
 def _of_elements(ufunc: np.ufunc, elements: np.ndarray, axis: Any, dtype: Any, keepdims: bool) -> Any:
     """The reduction of an array at hand by NumPy; None where the engine has to do it."""
-    same = dtype is None or (elements.dtype.kind == "f" and np.dtype(dtype) == elements.dtype)
-    if ufunc not in EXACT or not elements.size or not same:
+    if ufunc not in EXACT or not elements.size:
+        return None
+    if dtype is not None and (elements.dtype.kind != "f" or np.dtype(dtype) != elements.dtype or ufunc in TRUTHS):
         return None
     return reduced(ufunc, elements, axis, keepdims)
 
