@@ -496,6 +496,8 @@ def test_results_lie_in_memory_as_their_operands_do(function: Any) -> None:
     "call",
     [
         lambda x: np.logical_or.reduce(x[0, 5:9], dtype="f8"),
+        lambda x: x[3:6, 2:5].sum(axis=True),
+        lambda x: x[3:6, 2:5].sum(axis=(0, True)),
     ],
 )
 def test_reductions_that_numpy_refuses(large: Any, call: Any) -> None:

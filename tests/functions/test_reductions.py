@@ -134,6 +134,8 @@ def test_nan_and_empty():
         lambda x: np.sum(x, axis=2),
         lambda x: np.sum(x, axis=(0, 0)),
         lambda x: np.sum(x, axis="a"),
+        lambda x: np.sum(x, axis=True),
+        lambda x: np.max(x, axis=(0, True)),
         lambda x: np.mean(x, axis=-3),
         lambda x: np.max(x, axis=0, out=np.zeros(3)),
         lambda x: np.max(x, where=x > 0),

@@ -72,7 +72,7 @@ def folded_along(ufunc: np.ufunc, elements: np.ndarray, axis: Any, keepdims: boo
     ndarray or scalar
     """
     kind = type(axis)
-    if kind is not int and kind is not tuple and axis is not None:
+    if kind is not int and axis is not None and (kind is not tuple or bool in map(type, axis)):
         return None
     fold = _fold_of(elements.shape, elements.strides, axis, keepdims)
     if fold is None:

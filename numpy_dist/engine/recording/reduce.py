@@ -203,6 +203,8 @@ def _lacks_a_value(
 def _axes(ufunc: np.ufunc, x: Any, ndim: int, kwargs: dict[str, Any]) -> tuple[int, ...]:
     """The reduced axes; NumPy lets `axis` be 0 or -1 for an array without axes."""
     axis = kwargs["axis"]
+    if bool in map(type, axis if isinstance(axis, tuple) else (axis,)):  # which Python takes for an integer
+        numpy_error(ufunc.reduce, (x,), kwargs)
     if axis is None or (ndim == 0 and axis in (0, -1)):
         return tuple(range(ndim))
     try:
