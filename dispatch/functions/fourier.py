@@ -71,15 +71,22 @@ def _transform(function: Callable[..., Any], a: Any, n: Any, axis: Any, norm: An
         if tuple(out.shape) != shape or not np.can_cast(sample.dtype, out.dtype, "same_kind"):
             engine.numpy_error(function, (a, n, axis, norm), {"out": out})
 
+    # NumPy computes in single precision only where its output is of single precision, too.
+    same = out is None or out.dtype == sample.dtype
+    kind = sample.dtype if same else np.result_type(sample.dtype, np.float64)
+
+    def transformed(lines: np.ndarray) -> np.ndarray:
+        return function(lines, n, -1, norm, None if same else np.empty((*lines.shape[:-1], sample.shape[1]), kind))
+
     def lines_of(lines: Any) -> Any:
-        return compute("fft", lambda x: function(x, n, -1, norm), lines, name=function.__name__, args=(n, -1, norm))
+        return compute("fft", transformed, lines, name=function.__name__, args=(n, -1, norm))
 
     if a.ndim > 1:
         made = along_axis(lines_of, a, axis, name=function.__name__, library=True)
     elif engine.runtime().size == 1:
         made = along_axis(lines_of, a[None], 1, name=function.__name__, library=True)[0]
     else:
-        made = _line(function, a, n, norm, sample.dtype)
+        made = _line(function, a, n, norm, kind)
     if out is None:
         return made
     np.copyto(out, made, casting="same_kind")

@@ -49,6 +49,15 @@ def test_the_byte_order_of_texts_stays():
     check(lambda x: np.strings.zfill(x, np.array([3, 4])).dtype.str, texts, ranks=(1, 3), ways=("default",))
 
 
+def test_outputs_of_double_precision_are_computed_in_it():
+    single = CUBE.astype("f4")
+    for function, kind in ((np.fft.fft, complex), (np.fft.ifft, complex), (np.fft.irfft, float)):
+        for values, rtol in ((single, 0), (single[0, 0], 1e-14)):
+            out = np.zeros(function(values).shape, kind)
+            call = lambda x, out, f=function: f(x, out=out)  # noqa: E731
+            check(call, values, out, ranks=(1, 3), ways=("default", "irregular"), rtol=rtol)
+
+
 def test_what_is_whole_stays():
     """Axes that are not cut, and stacks of whole matrices, are worked on where they lie."""
 
