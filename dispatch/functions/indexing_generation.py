@@ -71,7 +71,7 @@ def where(condition: Any, x: Any = NoValue, y: Any = NoValue, /) -> Any:
     if (_overflows(x, dtype) or _overflows(y, dtype)) and _fit(*(metadata(v).shape for v in (condition, x, y))):
         x, y = (engine.narrowed(v, dtype) if _overflows(v, dtype) else v for v in (x, y))
     found = engine.elementwise(SELECT, list(map(_chosen, (condition, x, y))), result_dtype=dtype)
-    return found if engine.is_handle(found) else engine.wrap(np.asarray(found))  # an array also without axes
+    return found if engine.is_handle(found) else engine.wrap(np.asarray(found, dtype))  # an array also without axes
 
 
 _WEAK = (int, float, complex)

@@ -77,3 +77,10 @@ def test_nobody_is_warned_of_masks_without_outputs(bytes_to_shard):
         for one, two in (({}, {}), ({"out": None}, {"out": (None, None)})):
             assert np.add(x, 1, where=x > 2, **one).gather()[3:].tolist() == [4.0, 5.0, 6.0]
             assert [part.gather()[4] for part in np.divmod(x, 3, where=x > 2, **two)] == [1.0, 1.0]
+
+
+def test_text_of_one_element_has_the_width_of_its_dtype() -> None:
+    one = np.arange(3.0)
+    with numpy_dist.config(MIN_SHARD_BYTES=0):
+        x = numpy_dist.asarray(one)
+        assert np.where(False, x[0, ...], "a").dtype == np.where(False, one[0], "a").dtype
