@@ -68,6 +68,15 @@ def test_one_of_two_outputs(which):
         assert not whole.gather()[:, 1::2].any()
 
 
+def test_results_without_axes_beside_outputs_are_scalars():
+    for make in (lambda x: x, numpy_dist.asarray):
+        x = make(np.array([9.5, 2]))
+        quotient, rest = np.divmod(x[0, ...], 4, out=(x[1, ...], None))
+        assert type(rest) is np.float64 and rest == 1.5
+        assert quotient.shape == () and float(x[1]) == 2
+        assert type(np.modf(x[0, ...], out=(None, x[1, ...]))[0]) is np.float64
+
+
 def test_masked_and_broadcast_outputs():
     mask = VALUES[:, 0] > 2
     for first in layouts()[:3]:

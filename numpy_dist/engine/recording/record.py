@@ -309,13 +309,12 @@ def _record(
     for result, made in zip(results, creates, strict=True):
         result._storage.movable |= made
     statement = Elementwise(op, reads, tuple(map(ref_of, results)), creates, mask, options, space)
-    is_scalar = shape == () and all(creates)
+    is_scalar = shape == () and any(creates)
     if usual and op.nout == 1 and not is_scalar and _are_own(reads, operands):
         remember(statement, operands, results[0], result_dtype, now, bounds)
     rt.program.append(statement, now)
     if is_scalar:
-        values = tuple(map(item, results))
-        return values if op.nout > 1 else values[0]
+        results = tuple(item(o) if made else o for o, made in zip(results, creates, strict=True))
     return results if op.nout > 1 else results[0]
 
 
