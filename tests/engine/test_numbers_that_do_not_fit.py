@@ -65,6 +65,17 @@ def test_numbers_where_casts_are_refused(casting, value):
     check(lambda x: np.add(x, value, out=x, casting=casting), np.arange(7.0), ranks=(2,))
 
 
+def test_they_are_refused_before_an_output_is():
+    for kind in ("i1", "?", "S3"):
+        for value in (10**400, 300):
+            check(
+                lambda x, kind=kind, value=value: np.divide(x, value, out=np.zeros_like(x, dtype=kind)),
+                np.arange(40, dtype="i1"),
+                ranks=(2,),
+                replicated=False,
+            )
+
+
 def test_shapes_that_do_not_fit_are_told_first():
     with config(MIN_SHARD_BYTES=0), warnings.catch_warnings():
         warnings.simplefilter("error")  # of the number, which overflows

@@ -263,7 +263,13 @@ def _record(
         x._array.dtype if isinstance(x, Handle) else x.dtype if isinstance(x, np.ndarray) else scalar_kind(x)
         for x in operands
     )
-    loop = _loop(op, kinds, outs, options, result_dtype)
+    try:
+        loop = _loop(op, kinds, outs, options, result_dtype)
+    except TypeError:
+        if op.ufunc is not None and any(o is not None for o in outs):  # that a number does not fit is told first
+            loop = _loop(op, kinds, (None,) * op.nout, options, result_dtype)
+            _cast(op, operands, kinds, loop, bounds_of(op, operands, loop), options)
+        raise
     dtypes = loop[op.nin :]
     for kind, needed in zip(kinds, loop, strict=False):
         if isinstance(kind, np.dtype) and kind.kind == "V" and not np.can_cast(kind, needed, "unsafe"):
