@@ -69,6 +69,29 @@ def test_call_calls():
     assert seen == expected
 
 
+def test_call_is_given_all_that_a_statement_met():
+    values = np.array([1e300, 1e-300] * 30)
+
+    def seen(x):
+        seen = []
+        with np.errstate(all="call", call=lambda kind, flag: seen.append((kind, flag))):
+            x * values
+            x * 1e300
+        return seen
+
+    assert seen(numpy_dist.asarray(values)) == seen(values) == [("overflow", 6), ("underflow", 6), ("overflow", 2)]
+
+
+@pytest.mark.parametrize("how", ["call", "log"])
+def test_nothing_to_call_or_to_write_to(how):
+    def said(x):
+        with np.errstate(all=how, call=None), pytest.raises(NameError) as raised:
+            1 / x
+        return str(raised.value)
+
+    assert said(numpy_dist.asarray(_values())) == said(_values())
+
+
 def test_warnings_that_are_errors_are_raised_by_the_call():
     x = numpy_dist.asarray(_values())
     with warnings.catch_warnings():

@@ -138,10 +138,16 @@ def report(events: Iterable[Event], filters_of: Callable[[int], Filters]) -> Non
     ------
     FloatingPointError
         For the first event that was recorded under ``errstate(...="raise")``.
+    NameError
+        For the first one that was to be called or logged, without anything to call or to write to.
     RuntimeWarning
         For the first one of which the filters make an error.
     """
-    for _, kind, name, action, filename, line, module, number in sorted(set(events), key=_order):
+    events = sorted(set(events), key=_order)
+    flags: dict[tuple[int, str], int] = {}  # all that a statement has met, which functions are called with
+    for serial, kind, name, *_ in events:
+        flags[serial, name] = flags.get((serial, name), 0) | _BITS[kind]
+    for serial, kind, name, action, filename, line, module, number in events:
         message = f"{kind} encountered in {name}"
         if action == "warn":
             filters_of(number).warn(message, filename, line, module)
@@ -149,9 +155,13 @@ def report(events: Iterable[Event], filters_of: Callable[[int], Filters]) -> Non
             raise FloatingPointError(message)
         elif action == "print":
             print(f"Warning: {message}", file=sys.stderr)
-        else:
+        elif action == "call":
             handler: Any = np.geterrcall()
-            if handler is not None and action == "call":
-                handler(kind, _BITS[kind])
-            elif handler is not None:
-                handler.write(f"Warning: {message}\n")
+            if handler is None:
+                raise NameError(f"python callback specified for {kind} (in  {name}) but no function found.")
+            handler(kind, flags[serial, name])
+        else:
+            log: Any = np.geterrcall()
+            if log is None:
+                raise NameError(f"log specified for {kind} (in {name}) but no object with write method found.")
+            log.write(f"Warning: {message}\n")
