@@ -33,7 +33,8 @@ class Written(NamedTuple):
     numba : str or None
         With NumPy's bits and floating-point events: the exact operations of IEEE arithmetic and of integers modulo
         2**n. Not the ordered comparisons, minima and maxima of floats (a NaN raises the "invalid" flag there, which
-        NumPy clears), not division of integers, shifts, or complex arithmetic.
+        NumPy clears), not division of integers, shifts, or complex arithmetic. `zero` and `nought` are words
+        that are 0, which the optimiser does not know.
     cuda : tuple of str, or None
         One for each output. Halves are computed as singles, and rounded afterwards.
     """
@@ -185,7 +186,7 @@ TABLE: dict[np.ufunc | Op, Row] = {
         "f": ("({t}(1) / {0})", "(({t})1 / {0})"),
         "c": (None, "nd_creciprocal({0})"),
     }),
-    np.sqrt: Row({"f": ("sqrt({0})", "sqrt({0})")}),
+    np.sqrt: Row({"f": ("opaque(sqrt({0}), zero)", "sqrt({0})")}),
     np.conjugate: Row({
         "biuf": (None, "{0}"),
         "c": (None, "nd_cconjugate({0})"),
@@ -358,7 +359,7 @@ TABLE: dict[np.ufunc | Op, Row] = {
     np.deg2rad: _RADIANS,
 
     # a choice between two values
-    SELECT: Row({"*": ("choose({0}, {1}, {2})", "({0} ? {1} : {2})")}),
+    SELECT: Row({"*": ("choose({0}, {1}, {2}, zero, nought)", "({0} ? {1} : {2})")}),
 }
 # fmt: on
 

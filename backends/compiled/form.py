@@ -90,9 +90,7 @@ class Node:
         if self.op is COPY:
             return cast(args[0], self.kinds[0], self.kinds[1])
         if self.op is GUARD:
-            # The optimiser must not see that this mask is the one by which results are chosen later: it would then
-            # compute what is left out, and let go of it.
-            return f"choose({args[0]} ^ never, {args[1]}, {args[2]})"
+            return f"choose({args[0]}, {args[1]}, {args[2]}, zero, nought)"
         return native_text(self.op, self.kinds[: self.op.nin], args)
 
 

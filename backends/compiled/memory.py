@@ -103,14 +103,55 @@ def _store(name: str, scope: str) -> Any:
     return store
 
 
+def _bits(kind: ir.Type) -> ir.IntType:
+    return kind if isinstance(kind, ir.IntType) else ir.IntType({_FLOAT: 32, _DOUBLE: 64}[kind])
+
+
+def _low(builder: ir.IRBuilder, word: ir.Value, bits: ir.IntType) -> ir.Value:
+    return word if bits == _WORD else builder.trunc(word, bits)
+
+
+def _blend(builder: ir.IRBuilder, condition: ir.Value, one: ir.Value, other: ir.Value, *zeros: ir.Value) -> ir.Value:
+    kind = one.type
+    bits = _bits(kind)
+    chosen = condition if bits.width == 1 else builder.sext(condition, bits)
+    zero, nought = (_low(builder, word, bits) for word in zeros)
+    here = builder.and_(builder.bitcast(one, bits), builder.xor(chosen, zero))
+    there = builder.and_(builder.bitcast(other, bits), builder.xor(chosen, builder.not_(nought)))
+    return builder.bitcast(builder.or_(here, there), kind)
+
+
 @intrinsic
-def choose(typingctx, condition, one, other):  # type: ignore[no-untyped-def]
-    """One value or the other, of the same type; both are computed, without a branch that the optimiser would move."""
+def choose(typingctx, condition, one, other, zero, nought):  # type: ignore[no-untyped-def]
+    """One value or the other, of the same type; both are computed, with their floating-point events.
+
+    What a select takes the optimiser computes only where it is taken: in a branch, or by masked instructions. So bits
+    are put together by masks that are no conditions, as far as it can see: `zero` and `nought` are words that are 0.
+    """
 
     def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
-        return builder.select(*args)
+        kind = signature.return_type
+        condition, one, other, *zeros = args
+        if not isinstance(kind, types.Complex):
+            return _blend(builder, condition, one, other, *zeros)
+        made, x, y = (context.make_complex(builder, kind, value) for value in (None, one, other))
+        made.real = _blend(builder, condition, x.real, y.real, *zeros)
+        made.imag = _blend(builder, condition, x.imag, y.imag, *zeros)
+        return made._getvalue()
 
-    return one(types.boolean, one, one), codegen
+    return one(types.boolean, one, one, types.int64, types.int64), codegen
+
+
+@intrinsic
+def opaque(typingctx, value, zero):  # type: ignore[no-untyped-def]
+    """The value, of which the optimiser does not see how it is made: it could tell results without making it."""
+
+    def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
+        value, zero = args
+        bits = _bits(value.type)
+        return builder.bitcast(builder.xor(builder.bitcast(value, bits), _low(builder, zero, bits)), value.type)
+
+    return value(value, types.int64), codegen
 
 
 def __getattr__(name: str) -> Any:

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from numpy_dist.backends.compiled.casts import SIZE, cast, unfit
-from numpy_dist.backends.compiled.form import GUARD, Form, Node, native_text
+from numpy_dist.backends.compiled.form import Form, Node, native_text
 from numpy_dist.backends.compiled.passes import Pass, PassPlan, plan_passes
 from numpy_dist.backends.graph import Ref
-from numpy_dist.ir.ops import COPY, SELECT
+from numpy_dist.ir.ops import COPY
 
 
 @dataclass
@@ -64,6 +64,12 @@ class PassWriter:
         """A function of `memory`, `sums` or `intrinsics`, imported."""
         self.names.add(name)
         return name
+
+    def use_for(self, text: str) -> None:
+        """Import the functions of `memory` that an operation's expression calls."""
+        for name in ("choose", "opaque"):
+            if f"{name}(" in text:
+                self.use(name)
 
     def argument(self, name: str) -> None:
         """Load a word of the block into a variable of the same name."""
@@ -170,15 +176,15 @@ class PassWriter:
             self._test(args[0], *node.kinds)
         text = node.text(args)
         assert text is not None
+        self.use_for(text)
         name = seen["v", value] = f"v{value}"
         if node.kinds[-1] != node.targets[0]:
             out.add(f"y{value} = {text}")
             self._test(f"y{value}", node.kinds[-1], node.targets[0])
             text = cast(f"y{value}", node.kinds[-1], node.targets[0])
         if node.where is not None and node.old is not None:
-            text = f"choose({self._value(node.where, seen)}, {text}, {self._value(node.old, seen)})"
-        if node.op in (SELECT, GUARD) or node.old is not None:
-            self.use("choose")
+            text = f"choose({self._value(node.where, seen)}, {text}, {self._value(node.old, seen)}, zero, nought)"
+            self.use_for(text)
         out.add(f"{name} = {text}")
 
     def _test(self, value: str, source: str, target: str) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from numpy_dist.backends.compiled.casts import NUMBA, SIZE
-from numpy_dist.backends.compiled.form import GUARD, Form
+from numpy_dist.backends.compiled.form import Form
 from numpy_dist.backends.compiled.kernel import Kernel
 from numpy_dist.backends.compiled.pass_source import PassWriter
 from numpy_dist.backends.compiled.passes import Pass
@@ -124,8 +124,8 @@ class _KernelWriter(PassWriter):
                     self.argument(f"d{k}_{axis}")
                 if operand.inner == "s":
                     self.argument(f"t{k}")
-        if any(node.op is GUARD for node in form.nodes):
-            self.out.add(f"never = {self.use('load_b1')}(block + {8 * self.word('never')}, 0)")
+        for name in ("zero", "nought"):  # which nobody sets
+            self.argument(name)
         for slot, kind in enumerate(self.plan.slots):
             self.out.add(f"w{slot} = {self.use('scratch')}({self.width * SIZE[kind]})")
         if any(p.call is not None for p in self.plan.passes) or form.folds:

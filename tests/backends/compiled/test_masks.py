@@ -107,6 +107,59 @@ def test_division_below_a_mask(backend: Compiled, monkeypatch: pytest.MonkeyPatc
     assert {(1, "divide by zero"), (2, "divide by zero"), (4, "divide by zero")} <= events and repaired
 
 
+# An operation, its inputs, the dtype of its result, and an element for which it meets an event.
+EVENTFUL = {
+    "divide": (np.divide, lambda x: (1.0, x), "d", 0.0),
+    "square root": (np.sqrt, lambda x: (x,), "d", -1.0),
+    "multiply": (np.multiply, lambda x: (x, x), "d", 1e300),
+    "subtract": (np.subtract, lambda x: (x, x), "d", np.inf),
+    "rounded root": (np.sqrt, lambda x: (x,), "f", -1.0),
+    "logarithm": (np.log, lambda x: (x,), "d", 0.0),
+    "narrow": (COPY, lambda x: (x,), "f", 1e300),
+    "truncate": (COPY, lambda x: (x,), "l", np.nan),
+}
+
+
+@pytest.mark.parametrize(
+    "what", ["divide", *(pytest.param(name, marks=pytest.mark.slow) for name in EVENTFUL if name != "divide")]
+)
+def test_what_is_not_chosen_is_computed(backend: Compiled, what: str) -> None:
+    """Events are met where a mask hides the result, or little of it is asked for, also at the end of vector code."""
+    operation, inputs, kind, special = EVENTFUL[what]
+    n, number = N + 3, np.dtype(kind).type
+
+    def build(place, bad):
+        hidden = np.zeros(n, bool)
+        hidden[place] = True
+        made = [Temp(k, np.dtype(kind)) for k in range(8)]
+        outs = [np.zeros(n, "?" if k > 4 else kind) for k in range(7)]
+        one, two, inner = number(1), number(2), made[7]
+        uses = [
+            [Step(SELECT, (hidden, two, made[0]), (outs[0],), None, {}, 10)],
+            [Step(SELECT, (~hidden, made[1], two), (outs[1],), None, {}, 11)],
+            [Step(COPY, (two,), (made[2],), hidden, {}, 12), Step(COPY, (made[2],), (outs[2],), None, {}, 13)],
+            [Step(op_of(np.add), (made[3], one), (outs[3],), ~hidden, {}, 14)],
+            [
+                Step(SELECT, (hidden, one, made[4]), (inner,), None, {}, 15),
+                Step(SELECT, (hidden, inner, two), (outs[4],), None, {}, 16),
+            ],
+            [Step(op_of(np.equal), (made[5], number(0)), (outs[5],), None, {}, 17)],
+            [Step(op_of(np.logical_and), (made[6], hidden), (outs[6],), None, {}, 18)],
+        ]
+        steps = []
+        for k, use in enumerate(uses):
+            x = np.ones(n)
+            x[place] = special if k == bad else 1
+            op = operation if operation is COPY else op_of(operation)
+            steps += [Step(op, inputs(x), (made[k],), None, {}, k), *use]
+        return (n,), steps, outs
+
+    for place in (5, -1):
+        for bad in range(7):
+            events = check(backend, lambda rng, p=place, b=bad: build(p, b), watched=ALL_EVENTS)
+            assert {label for label, _ in events if label < 10} == {bad}
+
+
 @pytest.mark.parametrize("kind", ["l", "d"])
 def test_a_mask_and_the_result_among_the_inputs(backend: Compiled, kind: str) -> None:
     def build(rng):
