@@ -17,6 +17,7 @@ from numpy_dist import engine
 from numpy_dist.comm.portable import first_error, portable_error
 from numpy_dist.dispatch.core import fallback, protocol
 from numpy_dist.distarray.operators import numpy_stand_in, wrap, wrap_of
+from numpy_dist.engine.data.watch import watched
 from numpy_dist.engine.memory.handle import SHUT
 from numpy_dist.ir import structure
 from numpy_dist.ir.meta_arrays import is_writeable
@@ -224,7 +225,7 @@ class Methods(engine.Handle):
         else:
             if isinstance(value, np.ndarray | np.generic):
                 value = engine.without_imaginary_part(value, one.dtype)
-            one.fill(value)  # NumPy's own conversion and errors
+            watched(one.fill, "cast", value)  # NumPy's own conversion and errors
             value = one[0]
         engine.assign(self, value)
 

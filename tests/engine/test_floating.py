@@ -320,3 +320,11 @@ def test_shapes_are_refused_before_casts_warn() -> None:
         warnings.simplefilter("error")
         with pytest.raises(ValueError, match="operands could not be broadcast together"):
             np.minimum(x, x, out=out, casting="unsafe")
+
+
+def test_fill_tells_events_at_the_users_line():
+    def said(x):
+        return [(str(w.message), w.filename, w.lineno) for w in _caught(lambda: x.fill(1e39))]
+
+    with numpy_dist.config(MIN_SHARD_BYTES=1000):
+        assert said(numpy_dist.asarray(np.zeros(5, "f4"))) == said(np.zeros(5, "f4")) != []
