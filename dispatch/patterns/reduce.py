@@ -19,7 +19,7 @@ from numpy_dist.dispatch.patterns.arguments import NoValue, as_handle, broadcast
 from numpy_dist.dispatch.patterns.axis_local import whole_along
 from numpy_dist.dispatch.patterns.blocks import blocks, placed
 from numpy_dist.engine import events_reported
-from numpy_dist.ir.rules import FIRST_IN_OUTPUT, begins_in_output, iteration_axes, only_asking, reduction_dtype
+from numpy_dist.ir.rules import begins_in_output, iteration_axes, only_asking, reduction_dtype
 from numpy_dist.layout.layout import Layout
 from numpy_dist.parallel import ordered
 from numpy_dist.parallel.products import Factors
@@ -98,7 +98,7 @@ def check(
             with np.errstate(all="ignore"), only_asking():
                 kind = ufunc.reduce(few, **call, **mask).dtype
         if begins_in_output(ufunc, kind, out.dtype, options.get("initial", NoValue)):
-            decline(FIRST_IN_OUTPUT)
+            decline("its output, of another kind, holds the first element, and others as often as NumPy writes to it")
     return kind, axes
 
 

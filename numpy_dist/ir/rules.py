@@ -12,8 +12,6 @@ import numpy as np
 
 from numpy_dist.ir.meta_arrays import Unrecordable
 
-FIRST_IN_OUTPUT = "its output, of another kind, holds the first element meanwhile"
-"""Why a reduction that `begins_in_output` is left to NumPy."""
 _MOST_AT_ONCE = 32  # axes that `numpy.broadcast_shapes` takes
 
 

@@ -73,6 +73,7 @@ def test_results_of_another_dtype_than_the_elements_they_are_combined_with(funct
         (np.max, np.array([200, 100, 2], "u1"), "i1"),
         (np.min, np.array([100, 200, 101], "u1"), "i1"),
         (np.ptp, np.array([200, 100, 2], "u1"), "i1"),
+        (np.max, np.array([1.5, 0.5, 1.75]), int),
         (np.nanmax, np.array([200, 100, 2], "u1"), "i1"),
         (np.subtract.reduce, np.array([0.5, 0.5, 0.75, 1.25, 0.5]), int),
         (np.subtract.reduce, np.array([True, False, True]), int),
@@ -80,8 +81,13 @@ def test_results_of_another_dtype_than_the_elements_they_are_combined_with(funct
 )
 def test_an_output_of_another_kind_holds_the_first_element(function, values, target):
     values = np.stack([values, values], axis=1)
+    extremes = function != np.subtract.reduce
     check(
-        lambda x, out: function(x, axis=0, out=out), values, np.zeros(2, target), ways=("default", "last"), native=False
+        lambda x, out: function(x, axis=0, out=out),
+        values,
+        np.zeros(2, target),
+        ways=("default", "last"),
+        native=extremes,
     )
 
 

@@ -35,10 +35,9 @@ from numpy_dist.engine.recording.record import (
 )
 from numpy_dist.engine.runtime import Runtime, runtime
 from numpy_dist.ir import structure
-from numpy_dist.ir.meta_arrays import Unrecordable, Unshardable
+from numpy_dist.ir.meta_arrays import Unshardable
 from numpy_dist.ir.ops import COPY, op_of
 from numpy_dist.ir.rules import (
-    FIRST_IN_OUTPUT,
     begins_in_output,
     begins_with_an_element,
     dtype_char,
@@ -130,8 +129,6 @@ def reduction(
     kind = _loop_dtype(ufunc, (array.dtype, wanted, target))
     if not shardable(kind):
         raise Unshardable(kind)
-    if target is not None and begins_in_output(ufunc, kind, target, initial):
-        raise Unrecordable(FIRST_IN_OUTPUT)
     if is_real_part(array.dtype, kind):
         warn_of_real_part()
         x, key = x._view(structure.attribute, "real") if isinstance(x, Handle) else array.real, None
@@ -149,6 +146,9 @@ def reduction(
         numpy_error(ufunc.reduce, (x,), kwargs)
     if out is not None and metadata(out).shape != shape:
         numpy_error(ufunc.reduce, (x,), {**kwargs, "out": out})
+    if target is not None and begins_in_output(ufunc, kind, target, initial):
+        x = _begun_in_output(x, axes, kind, target)
+        array = x._array
     if start.get("initial") is not None:
         start = {"initial": _as_element(start["initial"], kind)}
     if ufunc is np.add and kind.kind in "fc" and array.ndim and (parts := _negative_zeros(start.get("initial"))):
@@ -161,6 +161,14 @@ def reduction(
         return _scalar_or_array(made)
     _deliver(made, out)
     return out
+
+
+def _begun_in_output(x: Any, axes: tuple[int, ...], kind: np.dtype, target: np.dtype) -> Any:
+    """A copy of the operand whose first elements along the axes are as an output of dtype `target` holds them."""
+    first = tuple(slice(0, 1) if a in axes else slice(None) for a in range(x._array.ndim))
+    made = copy(x, dtype=kind)
+    assign(made._view(structure.index, first), copy(x._view(structure.index, first), dtype=target))
+    return made
 
 
 def _as_element(value: Any, kind: np.dtype) -> Any:
