@@ -217,7 +217,7 @@ class Methods(engine.Handle):
         """Set every element to a scalar."""
         one = np.empty(1, self._array.dtype)
         if one.dtype.kind == "O":
-            self._array.fill(value)
+            engine.plain(self).fill(value)  # objects are never sharded
             return
         if isinstance(value, engine.Handle):
             if value._array.ndim:

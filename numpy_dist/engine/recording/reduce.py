@@ -148,7 +148,7 @@ def reduction(
         numpy_error(ufunc.reduce, (x,), {**kwargs, "out": out})
     if target is not None and begins_in_output(ufunc, kind, target, initial):
         x = _begun_in_output(x, axes, kind, target)
-        array = x._array
+        array = metadata(x)
     if start.get("initial") is not None:
         start = {"initial": _as_element(start["initial"], kind)}
     if ufunc is np.add and kind.kind in "fc" and array.ndim and (parts := _negative_zeros(start.get("initial"))):
