@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import io
 import sys
 import threading
 import time
 from collections import defaultdict, deque
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stderr
 from typing import Any
 
 import pytest
 
 from numpy_dist.comm.divergence.journal import JournalEntry
 from numpy_dist.comm.divergence.positions import Position, Waiting, stack_of
-from numpy_dist.comm.supervision.watchdog import Watchdog, report
+from numpy_dist.comm.supervision import watchdog
+from numpy_dist.comm.supervision.watchdog import ANSWER_TAG, ASK_TAG, Watchdog, report
 from tests.comm.test_exits import SECONDS, TOLD, Runner, run  # noqa: F401 - a fixture
 
 PREAMBLE = """
@@ -111,32 +115,48 @@ def wait_until(condition: Any, seconds: float = 60.0) -> None:
     assert condition()
 
 
-def test_one_of_several_waiting_ranks_prints_once_for_each_wait(capfd: pytest.CaptureFixture[str]) -> None:
-    post = Post()
+@contextmanager
+def stopped_afterwards(dogs: list[Watchdog]) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        for dog in dogs:
+            dog.stop()
+
+
+def test_one_of_several_waiting_ranks_prints_once_for_each_wait() -> None:
+    errors, post = io.StringIO(), Post()
     mails = [FakeMail(post, rank, 3) for rank in range(3)]
     dogs = [Watchdog(mail) for mail in mails]
-    told = ""
 
     def reports() -> int:
-        nonlocal told
-        told += capfd.readouterr().err
-        return told.count("Where every rank is:")
+        return errors.getvalue().count("Where every rank is:")
 
-    try:
+    with redirect_stderr(errors), stopped_afterwards(dogs):
         for round_ in (1, 2):
             post.waiting = {rank: Waiting(time.monotonic() - 5, "allgather", 1.0, False) for rank in (0, 1)}
             wait_until(lambda n=round_: reports() == n)
             time.sleep(0.6)
             assert reports() == round_
-            assert told.count("[rank 2] does not wait") == round_
+            assert errors.getvalue().count("[rank 2] does not wait") == round_
             post.waiting = {}
         post.waiting = {2: Waiting(time.monotonic() - 5, "messages", 1.0, True)}
         wait_until(lambda: mails[2].aborted == [1])
-    finally:
-        for dog in dogs:
-            dog.stop()
     assert not [thread for thread in threading.enumerate() if thread.name == "numpy_dist watchdog"]
     assert mails[0].aborted == mails[1].aborted == []
+
+
+def test_answers_to_a_question_before_are_none_to_this_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watchdog, "_ANSWER_SECONDS", 0.5)
+    errors, post = io.StringIO(), Post()
+    dogs = [Watchdog(FakeMail(post, rank, 2)) for rank in range(2)]
+    with redirect_stderr(errors), stopped_afterwards(dogs):
+        post.boxes[1, ASK_TAG].append((0, bytes(8)))
+        wait_until(lambda: post.boxes[0, ANSWER_TAG])
+        dogs.pop().stop()
+        post.waiting = {0: Waiting(time.monotonic() - 5, "allgather", 1.0, False)}
+        wait_until(lambda: "Where every rank is:" in errors.getvalue())
+    assert "[rank 1] has not answered" in errors.getvalue()
 
 
 def test_ranks_that_do_not_answer_are_named() -> None:

@@ -84,6 +84,7 @@ class Watchdog:
         self._main = threading.get_ident()
         self._stopped = threading.Event()
         self._told: object = None  # the wait that was reported, or is being reported by another rank
+        self._questions = 0  # the number of the last one, which its answers repeat
         self._thread = threading.Thread(target=self._run, name="numpy_dist watchdog", daemon=True)
         self._thread.start()
         atexit.register(self.stop)
@@ -114,24 +115,30 @@ class Watchdog:
         """Tell the ranks that ask where this one is; the lowest of them."""
         lowest = self._mail.size
         while (asked := self._mail.poll(ASK_TAG)) is not None:
-            lowest = min(lowest, asked[0])
+            rank, question = asked
+            lowest = min(lowest, rank)
             self._told = self._mail.waiting
-            self._mail.post(asked[0], ANSWER_TAG, zlib.compress(pickle.dumps(self._position(), protocol=5)))
+            position = zlib.compress(pickle.dumps(self._position(), protocol=5))
+            self._mail.post(rank, ANSWER_TAG, question + position)
         return lowest
 
     def _tell(self, waiting: Waiting) -> None:
         """Gather the positions of all ranks and print them, unless a lower rank does the same."""
         mail = self._mail
         others = [rank for rank in range(mail.size) if rank != mail.rank]
+        self._questions += 1
+        question = self._questions.to_bytes(8, "little")
         for rank in others:
-            mail.post(rank, ASK_TAG, b"")
+            mail.post(rank, ASK_TAG, question)
         positions: dict[int, Position | None] = {rank: None for rank in others}
         positions[mail.rank] = self._position()
         deadline, lowest = time.monotonic() + _ANSWER_SECONDS, mail.size
         while time.monotonic() < deadline and not self._stopped.wait(0.01):
             lowest = min(lowest, self._answer())
             while (answer := mail.poll(ANSWER_TAG)) is not None:
-                positions[answer[0]] = pickle.loads(zlib.decompress(answer[1]))
+                # Answers to a question before, which a lower rank reported, may still lie here.
+                if answer[1].startswith(question):
+                    positions[answer[0]] = pickle.loads(zlib.decompress(answer[1].removeprefix(question)))
             if all(position is not None for position in positions.values()):
                 break
         # A rank that asks sends its question before its answer, so the questions of all that answered are here.
