@@ -58,6 +58,21 @@ def test_raise_raises_at_once_on_every_rank():
     assert np.array_equal((x + 1).gather(), _values() + 1)
 
 
+def test_an_error_leaves_outputs_written_that_the_statement_itself_cannot_write():
+    x = numpy_dist.asarray(np.full((8, 8), 1e200)).redistribute(mesh=(1, engine.runtime().size))
+    flat = x.reshape(-1)
+    with np.errstate(over="raise"), pytest.raises(FloatingPointError, match="overflow encountered in multiply"):
+        np.multiply(flat, flat, out=flat)
+    assert np.array_equal(x.gather(), np.full((8, 8), np.inf))
+    by_rows = numpy_dist.asarray(np.zeros((8, 8))).redistribute(split=0)
+    by_columns = numpy_dist.asarray(np.zeros((8, 8))).redistribute(split=1)
+    with np.errstate(invalid="raise"), pytest.raises(FloatingPointError, match="invalid value encountered in divmod"):
+        np.divmod(x, x, out=(by_rows, by_columns))
+    expected = np.full((8, 8), np.nan)
+    assert np.array_equal(by_rows.gather(), expected, equal_nan=True)
+    assert np.array_equal(by_columns.gather(), expected, equal_nan=True)
+
+
 def test_call_calls():
     x = numpy_dist.asarray(_values())
     seen = []

@@ -423,11 +423,12 @@ def _by_way_of_new_arrays(
     arrays = [x._array if isinstance(x, Handle) else x for x in (*inputs, *outs) if isinstance(x, Handle | np.ndarray)]
     if order == "K" and order_axes(order, arrays, broadcast_shapes(*(x.shape for x in arrays))) is None:
         order = "C"  # the given outputs have a say in the memory order of new ones
-    found = _record(rt, op, inputs, (None,) * op.nout, where, options, order, None)
-    made = found if op.nout > 1 else (found,)
-    for target, value in zip(outs, made, strict=True):
-        if target is not None:
-            elementwise(COPY, (value,), (target,), where)
+    with rt.program.reported_together():
+        found = _record(rt, op, inputs, (None,) * op.nout, where, options, order, None)
+        made = found if op.nout > 1 else (found,)
+        for target, value in zip(outs, made, strict=True):
+            if target is not None:
+                elementwise(COPY, (value,), (target,), where)
     results = tuple(value if target is None else target for target, value in zip(outs, made, strict=True))
     return results if op.nout > 1 else results[0]
 
@@ -570,12 +571,13 @@ def _write_elsewhere(
         _append_copy(rt, trial, storage)
         moved = trial._seen_as(o._array)
         targets.append(moved)
-    results = _record(rt, op, operands, tuple(targets), where, options, order, result_dtype)
-    for o, moved in zip(outs, targets, strict=True):
-        if o is not moved:
-            whole, copy = o._storage, moved._storage
-            read, target = Ref(copy, copy.meta_array()), Ref(whole, whole.meta_array())
-            rt.program.append(Elementwise(COPY, (read,), (target,), (False,), None, NO_OPTIONS, whole.layout))
+    with rt.program.reported_together():
+        results = _record(rt, op, operands, tuple(targets), where, options, order, result_dtype)
+        for o, moved in zip(outs, targets, strict=True):
+            if o is not moved:
+                whole, copy = o._storage, moved._storage
+                read, target = Ref(copy, copy.meta_array()), Ref(whole, whole.meta_array())
+                rt.program.append(Elementwise(COPY, (read,), (target,), (False,), None, NO_OPTIONS, whole.layout))
     results = results if isinstance(results, tuple) else (results,)
     final = tuple(r if o is None else o for o, r in zip(outs, results, strict=True))
     return final if op.nout > 1 else final[0]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import warnings
 import weakref
 from bisect import bisect_right
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from operator import attrgetter
 from types import FrameType
 from typing import Any, cast
@@ -81,6 +82,7 @@ class Program:
         self._pending = PendingStatements()
         self._call: tuple[int, set[floating.Event]] = (-1, set())  # the last of several statements; what was told of it
         self._shared: list[floating.Event] = []  # of all ranks, to be reported once the program has been executed
+        self._calls = 0  # how many calls of several statements are under way (`reported_together`)
         self._bytes = 0
         self._most_bytes = MOST_BYTES * runtime.size
         self._next = 0
@@ -517,8 +519,18 @@ class Program:
         if self._pending.execution is None:
             self._report_shared()
 
+    @contextlib.contextmanager
+    def reported_together(self) -> Iterator[None]:
+        """A call of several statements, whose events are reported behind the last: an error leaves outputs written."""
+        self._calls += 1
+        try:
+            yield
+        finally:
+            self._calls -= 1
+        self._report_shared()
+
     def _report_shared(self) -> None:
-        if self._shared:
+        if self._shared and not self._calls:
             events, self._shared = self._shared, []
             self.report(events)
 
