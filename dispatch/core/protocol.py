@@ -7,6 +7,7 @@ sharded; the house's rules in order; at last the fallback. Ufuncs without a rule
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import nullcontext
 from typing import Any, NoReturn
 
 import numpy as np
@@ -132,7 +133,8 @@ def apply(
             given = (_ufunc_of(function), *args) if rule.wants_ufunc else args
             if rule.kind in _COLLECTIVE:
                 written = targets.writes(function, args, kwargs) if engine.runtime().size > 1 else ()
-                with operands.Noted(args, kwargs, written):
+                together = engine.reported_together() if targets.outputs(function, args, kwargs) else nullcontext()
+                with operands.Noted(args, kwargs, written), together:
                     result = rule.function(*given, **kwargs)
             else:
                 result = rule.function(*given, **kwargs)

@@ -40,6 +40,10 @@ def in_order(
         a = np.astype(a, kind, copy=False)
     elif out is not None and dtype is None:
         dtype = kind
+    if out is not None:
+        with engine.reported_together():
+            engine.assign(out, in_order(ufunc, a, axis, dtype, None, keepdims, options, where))
+        return out
     masked = where is not True
     mask = np.broadcast_to(where, a.shape) if masked else None
     order = iteration_axes([a._array] if not masked else [a._array, engine.metadata(mask)], tuple(a.shape))
@@ -54,9 +58,6 @@ def in_order(
     found = found.transpose(np.argsort(kept).tolist()) if len(kept) > 1 else found
     if keepdims:
         found = found._view(np.expand_dims, tuple(axes))
-    if out is not None:
-        engine.assign(out, found)
-        return out
     if found.ndim:
         return found
     engine.runtime().program.tell()  # a number is there: so must its warnings be

@@ -61,7 +61,8 @@ def integer_setitem(x: Any, items: tuple, value: Any) -> None:
         value = _assignable(value, shape, x.dtype)
         value = value if rest else engine.without_imaginary_part(value, x.dtype)
 
-    _assign(Picked(x, items, "set", convert), value)
+    with engine.reported_together():
+        _assign(Picked(x, items, "set", convert), value)
 
 
 def assign(picked: Picked, value: Any) -> None:

@@ -6,7 +6,7 @@ The layers above use what is imported here and nothing else of the engine.
 import numpy_dist.engine.data.meta_access  # noqa: F401  (is called with the first runtime)
 from numpy_dist.engine.data.device import Device, device
 from numpy_dist.engine.data.elements import element
-from numpy_dist.engine.data.event_reporting import events_reported
+from numpy_dist.engine.data.event_reporting import events_reported, reported_together
 from numpy_dist.engine.data.gather import (
     agreed,
     gather,
@@ -116,6 +116,7 @@ __all__ = [
     "register_policy",
     "replay",
     "replicated",
+    "reported_together",
     "rewriting",
     "runtime",
     "selected",

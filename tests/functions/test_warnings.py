@@ -227,3 +227,38 @@ def test_numbers_and_order_of_warnings_in_the_call(call):
 
     for n in (1, 3):
         run_simulated(n, on_each_rank)
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda x, out: np.add.reduce(x, axis=0, out=out[0]),
+        lambda x, out: np.add.reduce(x, axis=0, out=out[0], initial=-0.0),
+        lambda x, out: np.mean(x, 1, None, out[:, 0]),
+        lambda x, out: np.prod(x, axis=1, out=out[:, 0]),
+        lambda x, out: np.nanprod(x, axis=1, out=out[:, 0]),
+        lambda x, out: np.cumsum(x, 1, None, out),
+        lambda x, out: np.multiply.accumulate(x, axis=0, out=out),
+        lambda x, out: np.multiply.reduceat(x, [0, 3], axis=0, out=out[:2]),
+        lambda x, out: np.matmul(x, x.T, out=out[:, :6]),
+        lambda x, out: np.square(x, out=out.view("i8"), casting="unsafe"),
+        lambda x, out: out.view("i8").__setitem__([4, 0], x[:2]),
+        lambda x, out: out.view("i8").__setitem__(out[:, 0] == 0, x),
+    ],
+)
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_an_error_leaves_outputs_written(write, ranks: int):
+    values = np.full((6, 8), 1e308)
+    expected = np.zeros((6, 8))
+    with np.errstate(all="raise"), pytest.raises(FloatingPointError) as error:
+        write(values, expected)
+
+    def on_each_rank():
+        with config(MIN_SHARD_BYTES=0, FALLBACK="error"):
+            out = split(np.zeros((6, 8)), 0)
+            with np.errstate(all="raise"), pytest.raises(FloatingPointError) as raised:
+                write(split(values, 0), out)
+            assert str(raised.value) == str(error.value)
+            assert np.array_equal(out.gather(), expected, equal_nan=True)
+
+    run_simulated(ranks, on_each_rank)

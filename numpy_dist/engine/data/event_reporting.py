@@ -9,6 +9,7 @@ import numpy as np
 from numpy_dist.engine.events import floating
 from numpy_dist.engine.events.sites import user_site
 from numpy_dist.engine.runtime import runtime
+from numpy_dist.engine.scheduling.program import ReportedTogether
 
 
 class events_reported:  # used as a statement, like numpy.errstate
@@ -51,3 +52,8 @@ class events_reported:  # used as a statement, like numpy.errstate
             program.tell()
         elif self._alike:
             program.tell_before_value()
+
+
+def reported_together() -> ReportedTogether:
+    """The context of a call that computes and then writes an output: its events are reported behind it."""
+    return runtime().program.reported_together

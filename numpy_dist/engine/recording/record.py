@@ -423,7 +423,7 @@ def _by_way_of_new_arrays(
     arrays = [x._array if isinstance(x, Handle) else x for x in (*inputs, *outs) if isinstance(x, Handle | np.ndarray)]
     if order == "K" and order_axes(order, arrays, broadcast_shapes(*(x.shape for x in arrays))) is None:
         order = "C"  # the given outputs have a say in the memory order of new ones
-    with rt.program.reported_together():
+    with rt.program.reported_together:
         found = _record(rt, op, inputs, (None,) * op.nout, where, options, order, None)
         made = found if op.nout > 1 else (found,)
         for target, value in zip(outs, made, strict=True):
@@ -571,7 +571,7 @@ def _write_elsewhere(
         _append_copy(rt, trial, storage)
         moved = trial._seen_as(o._array)
         targets.append(moved)
-    with rt.program.reported_together():
+    with rt.program.reported_together:
         results = _record(rt, op, operands, tuple(targets), where, options, order, result_dtype)
         for o, moved in zip(outs, targets, strict=True):
             if o is not moved:

@@ -7,6 +7,7 @@ NaN or 0, though NumPy's order of multiplication may stay in range, and the othe
 from __future__ import annotations
 
 import warnings
+from contextlib import nullcontext
 from functools import lru_cache
 from typing import Any
 
@@ -151,16 +152,14 @@ def reduction(
         array = metadata(x)
     if start.get("initial") is not None:
         start = {"initial": _as_element(start["initial"], kind)}
-    if ufunc is np.add and kind.kind in "fc" and array.ndim and (parts := _negative_zeros(start.get("initial"))):
-        made = reduction(ufunc, x, axis, kind, None, True, where=where)
-        _keep_signs(made, np.astype(x, kind, copy=False), axes, where, parts)
-        made = made if keepdims else made._view(np.ndarray.squeeze, axes)
-    else:
-        made = _append(ufunc, x, array, axes, kind, keepdims, start.get("initial"), where, shape, key)
-    if out is None:
-        return _scalar_or_array(made)
-    _deliver(made, out)
-    return out
+    with nullcontext() if out is None else runtime().program.reported_together:
+        if ufunc is np.add and kind.kind in "fc" and array.ndim and (parts := _negative_zeros(start.get("initial"))):
+            made = reduction(ufunc, x, axis, kind, None, True, where=where)
+            _keep_signs(made, np.astype(x, kind, copy=False), axes, where, parts)
+            made = made if keepdims else made._view(np.ndarray.squeeze, axes)
+        else:
+            made = _append(ufunc, x, array, axes, kind, keepdims, start.get("initial"), where, shape, key)
+        return _scalar_or_array(made) if out is None else _deliver(made, out)
 
 
 def _begun_in_output(x: Any, axes: tuple[int, ...], kind: np.dtype, target: np.dtype) -> Any:
@@ -221,11 +220,12 @@ def _axes(ufunc: np.ufunc, x: Any, ndim: int, kwargs: dict[str, Any]) -> tuple[i
         numpy_error(ufunc.reduce, (x,), kwargs)
 
 
-def _deliver(made: Any, out: Any) -> None:
+def _deliver(made: Any, out: Any) -> Any:
     if is_sharded(out):
         assign(out, made)
     else:
         plain(out)[...] = gather(made)
+    return out
 
 
 def _of_elements(ufunc: np.ufunc, elements: np.ndarray, axis: Any, dtype: Any, keepdims: bool) -> Any:

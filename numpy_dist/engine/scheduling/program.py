@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import sys
 import warnings
 import weakref
 from bisect import bisect_right
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from operator import attrgetter
 from types import FrameType
 from typing import Any, cast
@@ -51,6 +50,28 @@ class PendingStatements(list[Statement]):
     taken = 0
 
 
+class ReportedTogether:
+    """A context, to be nested at will, whose events are reported behind it.
+
+    An error that the user's error state makes of an event then leaves the outputs of a call of several statements
+    written, as NumPy's loops do.
+    """
+
+    __slots__ = ("_report", "depth")
+
+    def __init__(self, report: Callable[[], None]) -> None:
+        self._report = report
+        self.depth = 0
+
+    def __enter__(self) -> None:
+        self.depth += 1
+
+    def __exit__(self, kind: object, error: object, traceback: object) -> None:
+        self.depth -= 1
+        if error is None:
+            self._report()
+
+
 class Program:
     """Statements in program order.
 
@@ -71,6 +92,8 @@ class Program:
         Whether ranks may have met events since they last agreed on them, in what they computed themselves (`noted`).
     alike : set
         Events that every rank has met since then, where all of them compute the same.
+    reported_together : ReportedTogether
+        The context of a call that computes and then writes an output.
     watches : bool
         Whether windows were ever opened, which statements shut (`engine.data.windows`).
     """
@@ -82,7 +105,7 @@ class Program:
         self._pending = PendingStatements()
         self._call: tuple[int, set[floating.Event]] = (-1, set())  # the last of several statements; what was told of it
         self._shared: list[floating.Event] = []  # of all ranks, to be reported once the program has been executed
-        self._calls = 0  # how many calls of several statements are under way (`reported_together`)
+        self.reported_together = ReportedTogether(self._report_shared)
         self._bytes = 0
         self._most_bytes = MOST_BYTES * runtime.size
         self._next = 0
@@ -498,7 +521,8 @@ class Program:
             events = set(self.alike)
             self._runtime.flags -= events
             self.alike.clear()
-            self.report(events)
+            self._shared += events
+            self._report_shared()
 
     def note(self, event: floating.Event | None, alike: bool) -> None:
         """Keep an event until ranks agree on events; `alike` tells whether all of them meet it."""
@@ -519,18 +543,8 @@ class Program:
         if self._pending.execution is None:
             self._report_shared()
 
-    @contextlib.contextmanager
-    def reported_together(self) -> Iterator[None]:
-        """A call of several statements, whose events are reported behind the last: an error leaves outputs written."""
-        self._calls += 1
-        try:
-            yield
-        finally:
-            self._calls -= 1
-        self._report_shared()
-
     def _report_shared(self) -> None:
-        if self._shared and not self._calls:
+        if self._shared and not self.reported_together.depth:
             events, self._shared = self._shared, []
             self.report(events)
 
