@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import operator
+import sys
 from collections.abc import Callable, Iterator
 from types import EllipsisType
 from typing import Any, NamedTuple
@@ -18,7 +19,7 @@ import numpy as np
 
 from numpy_dist.dispatch.core import fallback, registry
 from numpy_dist.distarray import operators
-from numpy_dist.distarray.array import DistArray
+from numpy_dist.distarray.array import AS_STRIDED, DistArray
 from numpy_dist.distarray.indexing import BASIC
 from numpy_dist.distarray.operators import call_name, event_name
 from numpy_dist.engine.data import watch, windows
@@ -255,6 +256,8 @@ class AtHand(DistArray):
         return (self[i] for i in range(len(self._real)))
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        if sys._getframe(1).f_code is AS_STRIDED:
+            return np.lib.stride_tricks.as_strided(hand_over(self))
         if copy is False or not self._window.readable:
             return DistArray.__array__(hand_over(self), dtype, copy)
         fallback.announce_gather(self)

@@ -197,6 +197,35 @@ def test_array_with_copy():
         run_simulated(2, body, n)
 
 
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_strides_through_a_gathered_copy_stay_in_its_memory(ranks: int):
+    as_strided = np.lib.stride_tricks.as_strided
+    cube = np.arange(60.0).reshape(3, 4, 5)
+    looks = [
+        lambda x: x[::-1, 1:],
+        lambda x: x.T[::2],
+        lambda x: x.view("c8").real[:, ::2],
+        lambda x: x[:0],
+        lambda x: (x + 0).swapaxes(0, 1),
+    ]
+
+    def body():
+        with nd.config(MIN_SHARD_BYTES=0, FALLBACK="silent"):
+            for values in (cube, np.asfortranarray(cube), cube.transpose(1, 2, 0)):
+                for look in looks:
+                    if values.strides[-1] != 8 and look is looks[2]:
+                        continue  # NumPy does not view it so
+                    expected, x = look(values), look(nd.asarray(values))
+                    assert x.strides == expected.strides
+                    found = as_strided(x, expected.shape, expected.strides)
+                    assert np.array_equal(found, expected)
+                    if expected.size:  # and beyond the view, in the array that it is one of
+                        found = as_strided(x[:1], expected.shape, expected.strides)
+                        assert np.array_equal(found, as_strided(expected[:1], expected.shape, expected.strides))
+
+    run_simulated(ranks, body)
+
+
 def test_views_as_ndarray_and_wrapping():
     def body(n):
         with nd.config(MIN_SHARD_BYTES=n, FALLBACK="error"):
