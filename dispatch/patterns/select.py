@@ -161,7 +161,7 @@ def boolean_setitem(x: Any, key: Any, value: Any) -> None:
     selection = _Selection(x, key)
     where = np.reshape(selection.mask, tuple(selection.mask.shape) + (1,) * len(selection.rest))
     if not engine.is_handle(value) and not isinstance(value, np.generic | int | float | complex):
-        value = np.asanyarray(value)
+        value = np.asarray(value)
     is_array = engine.is_handle(value) or isinstance(value, np.ndarray)
     discards = is_array and engine.is_real_part(value.dtype, x.dtype)
     if np.ndim(value) == 0:

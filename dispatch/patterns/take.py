@@ -80,7 +80,7 @@ def _assignable(value: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
     """A value as an array that broadcasts to the shape of what is picked, or NumPy's error."""
     if not engine.is_handle(value):  # Python's objects are converted: a tuple may be a record, a number may not fit
         value = engine.without_imaginary_part(value, dtype) if isinstance(value, np.generic) else value
-        value = np.asanyarray(value, None if isinstance(value, np.ndarray) else dtype)
+        value = np.asarray(value, None if isinstance(value, np.ndarray) else dtype)
     given, surplus = tuple(value.shape), value.ndim - len(shape)
     if surplus > 0 and all(n == 1 for n in value.shape[:surplus]):
         value = np.reshape(value, value.shape[surplus:])

@@ -116,6 +116,15 @@ def _converted(key: Any, value: Any, shape: tuple[int, ...], dtype: np.dtype) ->
     return made
 
 
+def _as_element(value: Any, dtype: np.dtype) -> Any:
+    """An array that is assigned to an element: NumPy's error if it has axes; a derived one is asked for a number."""
+    if value.ndim:
+        np.empty(1, dtype)[0] = numpy_stand_in(value)  # or a warning, before 2.4
+    elif isinstance(value, np.ndarray) and type(value) is not np.ndarray:
+        return watch.watched(_converted, "cast", 0, value, (), dtype)
+    return value
+
+
 def _assign_begun(target: Any, value: Any) -> None:
     """Assign those elements of a sequence that NumPy has assigned when one of them raises."""
     shown = [np.full(target.shape, fill, target.dtype) for fill in (0, 1)] if target.dtype.kind in "biufc" else []
@@ -227,8 +236,8 @@ class Indexing(engine.Handle):
                 if isinstance(value, list | tuple):
                     _assign_begun(target, value)
                 raise
-        elif not target._array.ndim and _is_array(value) and value.ndim and not _has_ellipsis(key):
-            np.empty(1, dtype)[0] = numpy_stand_in(value)  # NumPy's error, or its warning before 2.4
+        elif not target._array.ndim and not _has_ellipsis(key):
+            value = _as_element(value, dtype)
         engine.assign(target, value)
 
     def _writable_view(self, key: Any) -> Any:

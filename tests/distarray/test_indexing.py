@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import operator
+import warnings
 
 import numpy as np
 import pytest
@@ -356,3 +357,30 @@ def test_what_was_assigned_before_an_element_of_a_list_raised(value):
         with pytest.raises((OverflowError, ValueError)):
             array[target] = value
     assert np.array_equal(x.gather(), theirs) and not (theirs == 9).all() or value[0] == -1
+
+
+def test_derived_arrays_are_assigned_as_numpy_assigns_them():
+    matrix = np.asmatrix([[1.0, 2.0, 3.0, 4.0]])
+    masked = np.ma.array([4.0, 5.0, 6.0, 7.0], mask=[0, 1, 0, 0])
+
+    def caught(x):
+        with warnings.catch_warnings(record=True) as found:
+            warnings.simplefilter("always")
+            x[:] = masked
+            x[:] = matrix
+            x[[3, 1, 0, 2]] = matrix
+            x[2] = np.ma.masked  # asked for a number, which it warns of
+            for value in (matrix[:, :1], matrix):
+                with pytest.raises(ValueError, match="setting an array element"):
+                    x[1] = value
+            x[1:2] = matrix[:, 1:2]
+        return [(w.category, str(w.message)) for w in found], np.array(x)
+
+    def body():
+        with nd.config(MIN_SHARD_BYTES=0, FALLBACK="silent"):
+            (told, values), (expected_told, expected) = caught(nd.asarray(np.zeros(4))), caught(np.zeros(4))
+            assert told == expected_told
+            np.testing.assert_array_equal(values, expected)
+
+    for n in (1, 2):
+        run_simulated(n, body)

@@ -60,6 +60,8 @@ def assign(target: Any, value: Any, where: Any = True, casting: Any = "unsafe") 
                 elementwise(COPY, (value,), (target,))
             return
     value = operand_of(value)
+    if isinstance(value, np.ndarray):
+        value = np.asarray(value)  # a matrix keeps its two axes whatever the index
     source = metadata(value)
     if isinstance(source, np.ndarray) and not shardable(source.dtype):
         value = source = _converted(plain(value), target._array.dtype, where, casting)
