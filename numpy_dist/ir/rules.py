@@ -31,7 +31,9 @@ def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
     return first + np.broadcast_shapes(*(shape[-_MOST_AT_ONCE:] for shape in shapes))
 
 
-def loop_dtypes(ufunc: np.ufunc, operands: tuple, casting: str, signature: Any) -> tuple[np.dtype, ...]:
+def loop_dtypes(
+    ufunc: np.ufunc, operands: tuple[np.dtype | type | None, ...], casting: str, signature: Any
+) -> tuple[np.dtype, ...]:
     """Dtypes of a ufunc's loop for operands given as dtypes, Python scalar types or None (an output to be made).
 
     Raises
@@ -58,12 +60,12 @@ def reduction_dtype(ufunc: np.ufunc, operand: np.dtype, out: np.dtype) -> np.dty
     return loop[2]
 
 
-def begins_with_an_element(ufunc: np.ufunc, initial: Any) -> bool:
+def begins_with_an_element(ufunc: np.ufunc, initial: object) -> bool:
     """Whether a reduction has no value to begin with: the ufunc has no identity, or ``initial=None`` wants none."""
     return initial is None or (initial is np._NoValue and ufunc.identity is None)
 
 
-def begins_in_output(ufunc: np.ufunc, kind: np.dtype, out: np.dtype, initial: Any) -> bool:
+def begins_in_output(ufunc: np.ufunc, kind: np.dtype, out: np.dtype, initial: object) -> bool:
     """Whether an output of another kind than the loop's holds the first element, which may be another value there.
 
     A reduction that has nothing else to begin with copies it there. Rounding it is left to the end.
@@ -73,14 +75,18 @@ def begins_in_output(ufunc: np.ufunc, kind: np.dtype, out: np.dtype, initial: An
     return not (kind.kind == out.kind in "fc" or np.can_cast(kind, out, "equiv"))
 
 
-def dtype_char(kind: Any) -> str | None:
+def dtype_char(kind: object) -> str | None:
     """What tells int64 from longlong, in keys: their dtypes are equal, and yet have scalars of different types."""
     return kind.char if isinstance(kind, np.dtype) else None
 
 
 @lru_cache(maxsize=4096)
 def _loop_dtypes(
-    ufunc: np.ufunc, operands: tuple, chars: tuple[str | None, ...], casting: str, signature: Any
+    ufunc: np.ufunc,
+    operands: tuple[np.dtype | type | None, ...],
+    chars: tuple[str | None, ...],
+    casting: str,
+    signature: Any,
 ) -> tuple[np.dtype, ...]:
     options: dict[str, Any] = {} if signature is None else {"signature": signature}
     if casting == "equiv" and any(isinstance(kind, type) for kind in operands):
@@ -89,7 +95,9 @@ def _loop_dtypes(
     return ufunc.resolve_dtypes(operands, casting=casting, **options)  # type: ignore[arg-type]
 
 
-def _check_equivalent(ufunc: np.ufunc, operands: tuple, options: dict[str, Any]) -> None:
+def _check_equivalent(
+    ufunc: np.ufunc, operands: tuple[np.dtype | type | None, ...], options: dict[str, Any]
+) -> None:
     """NumPy's error for Python's numbers under ``casting="equiv"``, for which ``resolve_dtypes`` ends the process."""
     shown = [None if k is None else k(1) if isinstance(k, type) else np.ones(1, k) for k in operands]
     inputs, outs = shown[: ufunc.nin], tuple(shown[ufunc.nin :])
@@ -97,7 +105,7 @@ def _check_equivalent(ufunc: np.ufunc, operands: tuple, options: dict[str, Any])
         ufunc(*inputs, out=outs, casting="equiv", **options)
 
 
-def scalar_kind(value: Any) -> Any:
+def scalar_kind(value: object) -> np.dtype | type:
     """What stands for a scalar in dtype resolution: Python's types are weak (NEP 50), NumPy's scalars have a dtype."""
     kind = type(value)
     if kind is int or kind is float or kind is complex:

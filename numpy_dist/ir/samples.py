@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 MOST_SAMPLED = 1024
 """Elements of an array, or items of a list, that are compared between ranks: of longer ones some all over it."""
 
 
-def text_of(value: Any) -> str:
+def text_of(value: object) -> str:
     """A scalar, or a sequence of them, as a text: those that have none of their own by digits in base 16 or bytes.
 
     Python prints no integer of more than some thousand digits, NumPy no datetime without a unit.

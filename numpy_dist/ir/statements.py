@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,6 +11,9 @@ from numpy_dist.ir.ops import Op
 from numpy_dist.ir.views import View, view_of
 from numpy_dist.layout.marks import mark_of
 from numpy_dist.layout.views import ViewMap
+
+if TYPE_CHECKING:
+    from numpy_dist.layout.layout import BoxList, Layout
 
 NO_OPTIONS: dict[str, Any] = {}  # shared by statements without any; never changed
 
@@ -76,7 +79,7 @@ class Statement:
     outputs: tuple[Ref, ...]
     where: Ref | None
     options: dict
-    space: Any
+    space: Layout | BoxList
     site: Any
     errstate: Any
     form: ProgramForm
@@ -113,7 +116,7 @@ class Elementwise(Statement):
         creates: tuple[bool, ...],
         where: Ref | None,
         options: dict,
-        space: Any,
+        space: Layout | BoxList,
     ) -> None:
         self.op, self.inputs, self.outputs, self.where, self.options, self.space = (
             op,
@@ -151,7 +154,7 @@ class Reduction(Statement):
         axes: tuple[int, ...],
         dtype: np.dtype,
         initial: Any,
-        space: Any,
+        space: Layout | BoxList,
         keepdims: bool,
     ) -> None:
         self.op, self.inputs, self.outputs, self.where, self.options, self.space = (
@@ -169,7 +172,7 @@ class Reduction(Statement):
         return [] if self.initial is None else [self.initial]
 
 
-def _kind_of_scalar(kind: Any) -> str:
+def _kind_of_scalar(kind: object) -> str:
     """A name of what `scalar_form` returns; the same for types of equal dtypes, as uint64 and ulonglong may be."""
     return np.dtype(kind).str if isinstance(kind, type) and issubclass(kind, np.generic) else str(kind)
 
@@ -204,7 +207,7 @@ _FORMS: dict[tuple, ProgramForm] = {}
 _MOST = 8192
 
 
-def scalar_form(value: Any) -> Any:
+def scalar_form(value: object) -> np.dtype | type:
     """What a statement depends on of a scalar: its type, or its dtype where the type leaves something open."""
     kind = type(value)
     return value.dtype if isinstance(value, np.generic) and kind not in SCALAR_KINDS else kind
@@ -214,7 +217,7 @@ SCALAR_KINDS = frozenset({int, float, complex, bool, *(np.dtype(char).type for c
 """Types of scalars that say which dtype takes part in an operation, whatever the value."""
 
 
-def form_of(statement: Statement, *rest: Any) -> ProgramForm:
+def form_of(statement: Statement, *rest: object) -> ProgramForm:
     """A statement's form: operation, kinds of operands (views, types of scalars), options and space.
 
     Parameters
@@ -228,7 +231,7 @@ def form_of(statement: Statement, *rest: Any) -> ProgramForm:
     Forms are forgotten when there are too many; further statements of a forgotten form get another object, so that
     whatever is kept by form stays right. Which storages are the same is not part of the form.
     """
-    options: Any = tuple(sorted(statement.options.items())) if statement.options else ()
+    options: tuple | str = tuple(sorted(statement.options.items())) if statement.options else ()
     try:
         hash(options)
     except TypeError:  # lists and the like

@@ -22,7 +22,7 @@ from numpy_dist.ir.meta_arrays import as_strided, is_writeable, warns_if_written
 Operation = Callable[..., np.ndarray]
 
 # NumPy's own that return a view of any array that they accept, and dispatch on their first argument only.
-_NUMPYS: tuple[Any, ...] = (
+_NUMPYS: tuple[Operation, ...] = (
     np.ndarray.diagonal,
     np.ndarray.getfield,
     np.ndarray.squeeze,
@@ -43,7 +43,7 @@ _NUMPYS: tuple[Any, ...] = (
     np.rollaxis,
     np.rot90,
 )
-OPERATIONS: set[Any] = {*_NUMPYS, as_strided}
+OPERATIONS: set[Operation] = {*_NUMPYS, as_strided}
 
 
 def view(array: np.ndarray, operation: Operation, *args: Any, **kwargs: Any) -> np.ndarray:
@@ -92,7 +92,7 @@ def index(array: np.ndarray, key: Any) -> np.ndarray:
     return array[(*items, ...) if whole else items]
 
 
-def _is_integer(item: Any) -> bool:
+def _is_integer(item: object) -> bool:
     return isinstance(item, int | np.integer) and not isinstance(item, bool)
 
 
@@ -171,7 +171,7 @@ def broadcast_arrays(arrays: Sequence[np.ndarray]) -> Sequence[np.ndarray]:
     return np.broadcast_arrays(*arrays)
 
 
-def split(array: np.ndarray, function: Callable[..., Any], sections: Any, *axis: Any) -> list[np.ndarray]:
+def split(array: np.ndarray, function: Callable[..., list[np.ndarray]], sections: Any, *axis: Any) -> list[np.ndarray]:
     """Views that `numpy.split` and its like make. (They dispatch on the positions, too.)"""
     if function not in (np.split, np.array_split, np.hsplit, np.vsplit, np.dsplit):
         raise AssertionError(f"{function} splits no arrays")

@@ -60,14 +60,14 @@ class View:
         layout: Layout,
         itemsize: int,
         offset: int,
-        shape: tuple,
-        strides: tuple,
+        shape: tuple[int, ...],
+        strides: tuple[int, ...],
         dtype: np.dtype,
         array: np.ndarray,
     ) -> None:
         self.array = array if is_shared(array) else array.view()
         self.writeable = is_writeable(array)
-        self.parts: dict[Any, View] = {}
+        self.parts: dict[int | tuple, View] = {}
         self.layout, self.itemsize, self.offset, self.shape, self.strides, self.dtype = (
             layout,
             itemsize,
@@ -158,7 +158,7 @@ def forget_parts() -> None:
         _DIVIDED.pop().parts.clear()
 
 
-def index_of(key: Any, shape: tuple[int, ...]) -> Any:
+def index_of(key: object, shape: tuple[int, ...]) -> int | tuple | None:
     """A basic index as something hashable, the same for equal ones; None where it does not lend itself to that.
 
     Slices become what `slice.indices` makes of them: hashes do not tell 1.0 from 1. Where one has a part that is no
@@ -169,7 +169,7 @@ def index_of(key: Any, shape: tuple[int, ...]) -> Any:
         return key
     if type(key) is not tuple or len(key) > len(shape):
         return None
-    index: list[Any] = [None]  # three integers would look like a slice
+    index: list[int | tuple[int, int, int] | None] = [None]  # three integers would look like a slice
     for item, n in zip(key, shape, strict=False):
         if type(item) is slice:
             try:
@@ -183,7 +183,7 @@ def index_of(key: Any, shape: tuple[int, ...]) -> Any:
     return tuple(index)
 
 
-def slice_of(view: View, key: Any, index: Any) -> View | None:
+def slice_of(view: View, key: int | slice | tuple, index: int | tuple) -> View | None:
     """The view that a basic index selects, to be kept in `parts`; None where these cannot tell it.
 
     Raises

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING
 
 from numpy_dist.layout.layout import Layout
 from numpy_dist.layout.regions import Box, Region
 from numpy_dist.layout.views import ViewMap, storage_region
+
+if TYPE_CHECKING:
+    from numpy_dist.layout.layout import BoxList
 
 DIRECT, HALO, FETCH = "direct", "halo", "fetch"
 
@@ -50,7 +53,7 @@ def is_empty(box: Box) -> bool:
 
 
 @lru_cache(maxsize=2048)
-def plan_access(layout: Layout, vmap: ViewMap, space: Any) -> Access:
+def plan_access(layout: Layout, vmap: ViewMap, space: Layout | BoxList) -> Access:
     """Plan the reading of a view (`vmap` over a storage of `layout`) by ranks that iterate over `space`.
 
     A pure function of metadata: every rank gets the same plan.

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise, product
 from math import prod
-from typing import Any
 
 from numpy_dist.layout.mesh import Mesh
 from numpy_dist.layout.regions import Box, Region, box_empty, clip
@@ -50,7 +49,7 @@ class Cut:
     def __hash__(self) -> int:
         return self._hash
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[type[Cut], tuple[int, tuple[int, ...]]]:
         return Cut, (self.axis, self.points)
 
     @property
@@ -172,7 +171,7 @@ class Layout:
             and self.dims == other.dims
         )
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[type[Layout], tuple[tuple[int, ...], Mesh, tuple[Cut | Copies | Pinned, ...]]]:
         return Layout, (self.shape, self.mesh, self.dims)
 
     @property
@@ -367,7 +366,7 @@ class BoxList:
     def __hash__(self) -> int:
         return self._hash
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[type[BoxList], tuple[tuple[int, ...], tuple[Box | None, ...]]]:
         return BoxList, (self.shape, self.boxes)
 
     @property

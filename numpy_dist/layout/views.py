@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import pairwise, product
 from math import gcd, prod
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from numpy_dist.layout.layout import BoxList, Copies, Cut, Layout, Pinned
 from numpy_dist.layout.regions import EMPTY_RANGE, Box, Region
@@ -60,7 +60,7 @@ class ViewMap:
     def __hash__(self) -> int:
         return self._hash
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[type[ViewMap], tuple]:
         state = (self.shape, self.axes_shape, self.offset, self.steps, self.groups, self.storage_shape)
         return ViewMap, (*state, self.element_bytes)
 

@@ -7,7 +7,7 @@ the first NaN or NaT wins, and of equal elements the first.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,10 +15,13 @@ from numpy_dist.layout.layout import Layout
 from numpy_dist.layout.regions import Box, box_empty, box_shape, box_slices
 from numpy_dist.parallel.combine import partial_results
 
+if TYPE_CHECKING:
+    from numpy_dist.comm.base import Communicator
+
 Choose = Callable[..., Any]  # np.argmin or np.argmax
 
 
-def arg_reduce_all(choose: Choose, block: np.ndarray, layout: Layout, comm: Any) -> int:
+def arg_reduce_all(choose: Choose, block: np.ndarray, layout: Layout, comm: Communicator) -> int:
     """The position of the extreme of all elements in C order (collective: one allgather).
 
     Parameters
@@ -41,7 +44,7 @@ def arg_reduce_all(choose: Choose, block: np.ndarray, layout: Layout, comm: Any)
 
 
 def arg_reduce_axis(
-    choose: Choose, block: np.ndarray, layout: Layout, axis: int, result: Layout, comm: Any
+    choose: Choose, block: np.ndarray, layout: Layout, axis: int, result: Layout, comm: Communicator
 ) -> np.ndarray:
     """Positions of the extremes along one axis: this rank's box of the result (collective where the axis is cut).
 

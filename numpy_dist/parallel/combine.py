@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from numpy_dist.layout.layout import Layout
 from numpy_dist.layout.regions import Box, box_shape, box_slices, full_box, intersect_boxes
+
+if TYPE_CHECKING:
+    from numpy_dist.comm.base import Communicator
 
 
 def partial_results(
@@ -54,7 +57,7 @@ def partial_results(
     return sorted(found, key=lambda entry: entry[0])
 
 
-def fold(ufunc: np.ufunc, part: np.ndarray, holders: Sequence[bool], layout: Layout, comm: Any) -> np.ndarray:
+def fold(ufunc: np.ufunc, part: np.ndarray, holders: Sequence[bool], layout: Layout, comm: Communicator) -> np.ndarray:
     """This rank's box of the fold of whole partial results over the ranks that have one, in rank order.
 
     Parameters

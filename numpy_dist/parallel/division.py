@@ -8,11 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import accumulate, pairwise
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from numpy_dist.backends.base import Mover
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
+    from numpy_dist.comm.base import Communicator
 
 ELEMENTS = 1 << 15  # of a tile
 
@@ -24,7 +29,7 @@ class Workspace(Protocol):
     def mover(self) -> Mover | None:
         """What is faster than NumPy, if there is anything."""
 
-    def empty(self, shape: int | tuple[int, ...], dtype: Any = float) -> np.ndarray:
+    def empty(self, shape: int | tuple[int, ...], dtype: DTypeLike = float) -> np.ndarray:
         """As `numpy.empty`."""
 
 
@@ -33,7 +38,7 @@ class Plain:
 
     mover = None
 
-    def empty(self, shape: int | tuple[int, ...], dtype: Any = float) -> np.ndarray:
+    def empty(self, shape: int | tuple[int, ...], dtype: DTypeLike = float) -> np.ndarray:
         """As `numpy.empty`."""
         return np.empty(shape, dtype)
 
@@ -77,7 +82,7 @@ class Division:
     def place(
         self,
         sources: Sequence[Callable[[int, int], np.ndarray]],
-        targets: Sequence[Sequence[Any]],
+        targets: Sequence[Sequence[np.ndarray]],
         mover: Mover | None = None,
     ) -> None:
         """Move what goes along with the elements to their ranks' targets, in order.
@@ -126,7 +131,9 @@ class Division:
                 target[start:stop][indices] = answers[filled[rank] : filled[rank] + len(indices)]
                 filled[rank] += len(indices)
 
-    def _moving(self, mover: Mover | None, places: Sequence[np.ndarray], back: bool = False) -> Any:
+    def _moving(
+        self, mover: Mover | None, places: Sequence[np.ndarray], back: bool = False
+    ) -> Callable[..., None] | None:
         return None if mover is None or self.ranks > 1 << 8 else mover.moving(places, sum(self.counts), back)
 
     def _ranks(self, number: int, start: int, stop: int) -> np.ndarray:
@@ -148,7 +155,7 @@ def part_of(array: np.ndarray) -> Callable[[int, int], np.ndarray]:
     return lambda start, stop: array[start:stop]
 
 
-def offsets(dtype: Any) -> Callable[[int, int], np.ndarray]:
+def offsets(dtype: DTypeLike) -> Callable[[int, int], np.ndarray]:
     """The source of the elements' own numbers."""
     return lambda start, stop: np.arange(start, stop, dtype=dtype)
 
@@ -171,14 +178,14 @@ class Delivery:
         How many elements each rank gets.
     """
 
-    def __init__(self, table: list[list[int]], comm: Any, space: Workspace) -> None:
+    def __init__(self, table: list[list[int]], comm: Communicator, space: Workspace) -> None:
         self._counts, self._comm, self._space = table[comm.rank], comm, space
         self.arriving = [row[comm.rank] for row in table]
         self.total = [sum(column) for column in zip(*table, strict=True)]
         self._sends: list[tuple[int, np.ndarray]] = []
         self._receives: list[tuple[int, np.ndarray]] = []
 
-    def buffers(self, dtype: Any, rest: tuple[int, ...] = ()) -> tuple[np.ndarray, list[np.ndarray]]:
+    def buffers(self, dtype: DTypeLike, rest: tuple[int, ...] = ()) -> tuple[np.ndarray, list[np.ndarray]]:
         """Memory for what arrives here, in rank order; and an array for each rank, to be filled before `exchange`."""
         me = self._comm.rank
         result = self._space.empty((sum(self.arriving), *rest), dtype)

@@ -11,9 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from numpy_dist.comm.base import Communicator
 
 PANEL = 128  # columns that are factored together
 _CHUNK = 512  # columns that are updated together: what bounds the memory of a product
@@ -55,7 +58,9 @@ class Columns:
         Of panels.
     """
 
-    def __init__(self, values: np.ndarray, bounds: Sequence[tuple[int, int]], comm: Any, width: int = PANEL) -> None:
+    def __init__(
+        self, values: np.ndarray, bounds: Sequence[tuple[int, int]], comm: Communicator, width: int = PANEL
+    ) -> None:
         self.values, self.comm = values, comm
         self.panels = list(panels(bounds, width))
         self.low, self.high = bounds[comm.rank]

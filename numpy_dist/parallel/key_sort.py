@@ -10,9 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import accumulate, pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from numpy_dist.comm.base import Communicator
 
 SAMPLES = 64  # of each rank, for each rank
 _SAMPLE_BYTES = 1 << 22  # of all ranks, about
@@ -21,7 +24,7 @@ _PROBES = 256  # rows that a search looks at in one step
 Columns = Callable[[Sequence[np.ndarray]], Sequence[np.ndarray]]
 
 
-def sort(arrays: Sequence[np.ndarray], columns: Columns, comm: Any) -> tuple[list[np.ndarray], list[int]]:
+def sort(arrays: Sequence[np.ndarray], columns: Columns, comm: Communicator) -> tuple[list[np.ndarray], list[int]]:
     """This rank's part of all rows in order; stable.
 
     Collective: two allgathers, and a message for each array between any two ranks.
@@ -48,7 +51,7 @@ def sort(arrays: Sequence[np.ndarray], columns: Columns, comm: Any) -> tuple[lis
     return [array[order] for array in arrays], counts
 
 
-def _exchanged(arrays: list[np.ndarray], ends: list[int], comm: Any) -> tuple[list[np.ndarray], list[int]]:
+def _exchanged(arrays: list[np.ndarray], ends: list[int], comm: Communicator) -> tuple[list[np.ndarray], list[int]]:
     """Send each rank its piece of sorted rows; and how many each gets."""
     table = comm.allgather([stop - start for start, stop in pairwise(ends)])
     me = comm.rank
@@ -71,7 +74,7 @@ def _exchanged(arrays: list[np.ndarray], ends: list[int], comm: Any) -> tuple[li
     return made, counts
 
 
-def _ends(keys: Sequence[np.ndarray], count: int, comm: Any) -> list[int]:
+def _ends(keys: Sequence[np.ndarray], count: int, comm: Communicator) -> list[int]:
     """Where this rank's sorted rows are cut: 0, one position for each splitter, and the end."""
 
     def sample(places: np.ndarray) -> list[np.ndarray]:
@@ -84,7 +87,7 @@ def ends_of(
     count: int,
     width: int,
     sample: Callable[[np.ndarray], list[np.ndarray]],
-    place: Callable[[Sequence[np.ndarray], Any], int],
+    place: Callable[[Sequence[np.ndarray], str], int],
     comm: Any,
 ) -> list[int]:
     """Where a rank's sorted rows are cut: 0, one position for each splitter, and the end (collective: one allgather).
@@ -125,7 +128,7 @@ def ends_of(
     return [*ends, count]
 
 
-def _place(keys: Sequence[np.ndarray], wanted: Sequence[np.ndarray], side: Any) -> int:
+def _place(keys: Sequence[np.ndarray], wanted: Sequence[np.ndarray], side: str) -> int:
     """How many of the sorted rows lie before one that is wanted (or, "right", are not after it).
 
     A few rows are looked at in each step, so that keys that are strided views are not copied.

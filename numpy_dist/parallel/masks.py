@@ -8,12 +8,15 @@ makes the result's layout known to all.
 from __future__ import annotations
 
 from itertools import accumulate
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from numpy_dist.backends.library import compute
 from numpy_dist.layout.layout import Copies, Cut, Layout, Pinned
+
+if TYPE_CHECKING:
+    from numpy_dist.comm.base import Communicator
 
 
 def selects_in_order(layout: Layout, depth: int) -> bool:
@@ -40,7 +43,7 @@ def selection_layout(layout: Layout, depth: int, counts: list[int]) -> Layout:
     counts : list of int
         How many elements each rank's part of the mask selects.
     """
-    dims: list[Any] = []
+    dims: list[Cut | Copies | Pinned] = []
     total = None
     for dimension, what in enumerate(layout.dims):
         if not isinstance(what, Cut):
@@ -66,7 +69,7 @@ def _counts_along(layout: Layout, dimension: int, counts: list[int]) -> list[int
     return found
 
 
-def select(block: np.ndarray, mask: np.ndarray, layout: Layout, comm: Any) -> tuple[np.ndarray, Layout]:
+def select(block: np.ndarray, mask: np.ndarray, layout: Layout, comm: Communicator) -> tuple[np.ndarray, Layout]:
     """What a mask selects of this rank's block, and the layout of the whole selection (collective: one allgather).
 
     Parameters

@@ -7,13 +7,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from numpy_dist.backends.library import compute, on_host
 from numpy_dist.layout.layout import Layout
 from numpy_dist.parallel.combine import fold
+
+if TYPE_CHECKING:
+    from numpy_dist.backends.library import Array
+    from numpy_dist.comm.base import Communicator
 
 
 def adder(dtype: np.dtype) -> np.ufunc:
@@ -22,7 +26,7 @@ def adder(dtype: np.dtype) -> np.ufunc:
 
 
 def ring(
-    rows: np.ndarray, panel: np.ndarray, layout: Layout, comm: Any, empty: Callable[..., Any] = np.empty
+    rows: np.ndarray, panel: np.ndarray, layout: Layout, comm: Any, empty: Callable[..., Array] = np.empty
 ) -> np.ndarray:
     """This rank's rows of a product.
 
@@ -78,7 +82,7 @@ def _interval(layout: Layout, rank: int) -> tuple[int, int]:
     return (0, 0) if box is None else box[0]
 
 
-def contracted(columns: np.ndarray, rows: np.ndarray, cut: Layout, result: Layout, comm: Any) -> np.ndarray:
+def contracted(columns: np.ndarray, rows: np.ndarray, cut: Layout, result: Layout, comm: Communicator) -> np.ndarray:
     """This rank's part of a product whose summed axis is cut (collective).
 
     Parameters

@@ -57,7 +57,7 @@ def _ends(values: Array, device: Any) -> list[int]:
     def sample(places: np.ndarray) -> list[np.ndarray]:
         return [library.download(library.take(values, library.upload(places)))]
 
-    def place(wanted: Sequence[np.ndarray], side: Any) -> int:
+    def place(wanted: Sequence[np.ndarray], side: str) -> int:
         return int(library.download(library.searchsorted(values, library.upload(wanted[0]), side))[0])
 
     return ends_of(len(values), values.dtype.itemsize, sample, place, device)
@@ -147,11 +147,11 @@ class Ordered:
         values = self._values
         return Ordered(values[: self._device.library.count(values == values)], self._device)
 
-    def ends(self) -> list[tuple[Any, Any]]:
+    def ends(self) -> list[tuple[np.generic, np.generic]]:
         """The least and the greatest element, NaN if there is one."""
         return [tuple(self.picked(np.array([0, len(self) - 1])))] if len(self) else []  # type: ignore[list-item]
 
-    def swept(self, edges: list[Any], wanted: set[int]) -> tuple[list[int], dict[int, Ordered]]:
+    def swept(self, edges: list[np.generic], wanted: set[int]) -> tuple[list[int], dict[int, Ordered]]:
         """As `selection.Unordered.swept`."""
         library, values = self._device.library, self._values
         sought = library.upload(np.array(edges, values.dtype))

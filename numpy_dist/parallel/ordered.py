@@ -27,7 +27,9 @@ def is_sound(ufunc: np.ufunc, kind: np.dtype) -> bool:
     return bool(np.isclose(ufunc.reduce(values), one_by_one, rtol=1e-2, atol=0))
 
 
-def reduce(ufunc: np.ufunc, rows: np.ndarray, kind: np.dtype, where: Any = True, **options: Any) -> np.ndarray:
+def reduce(
+    ufunc: np.ufunc, rows: np.ndarray, kind: np.dtype, where: np.ndarray | bool = True, **options: Any
+) -> np.ndarray:
     """``ufunc.reduce`` over the last axis, in order; `kind` is the dtype of the loop and of the result.
 
     Products of half precision are rounded after each factor.

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from numpy_dist.comm.base import Communicator
 
 Interval = tuple[int, int]
 
 
-def intervals(block: np.ndarray, held: Sequence[Interval], wanted: Sequence[Interval], comm: Any) -> np.ndarray:
+def intervals(
+    block: np.ndarray, held: Sequence[Interval], wanted: Sequence[Interval], comm: Communicator
+) -> np.ndarray:
     """This rank's wanted interval of a one-dimensional array. At most one message between any two ranks.
 
     Parameters

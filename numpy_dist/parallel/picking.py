@@ -7,11 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import accumulate, pairwise
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from numpy_dist.parallel.division import ELEMENTS, PLAIN, Delivery, Division, Workspace, part_of
+
+if TYPE_CHECKING:
+    from numpy_dist.backends.base import Mover
+    from numpy_dist.comm.base import Communicator
 
 # A rank gets all rows where those of others are at most so many times as many as it wants. Its memory stays below three
 # times what it holds, wants and gets: small rows may be moved more often than large ones.
@@ -24,7 +28,7 @@ MOST_PARTS = 1 << 6  # a kernel that writes to more places at a time gets slow
 
 
 def pick(
-    block: np.ndarray, points: tuple[int, ...], wanted: np.ndarray, comm: Any, space: Workspace = PLAIN
+    block: np.ndarray, points: tuple[int, ...], wanted: np.ndarray, comm: Communicator, space: Workspace = PLAIN
 ) -> np.ndarray:
     """The rows at some positions.
 
@@ -79,7 +83,7 @@ def pick(
     return found
 
 
-def _rows_at(block: np.ndarray, positions: np.ndarray, low: int, into: np.ndarray, mover: Any) -> None:
+def _rows_at(block: np.ndarray, positions: np.ndarray, low: int, into: np.ndarray, mover: Mover | None) -> None:
     """The rows at positions counted from `low`."""
     if mover is not None and mover.rows(block, low, positions, into, back=True):
         return
@@ -207,7 +211,7 @@ def from_zero(index: np.ndarray, n: int) -> tuple[np.ndarray | None, bool]:
 
 
 def route(
-    points: tuple[int, ...], positions: np.ndarray, values: np.ndarray, comm: Any, space: Workspace = PLAIN
+    points: tuple[int, ...], positions: np.ndarray, values: np.ndarray, comm: Communicator, space: Workspace = PLAIN
 ) -> tuple[np.ndarray, np.ndarray]:
     """Values for rows at some positions, brought to the owners.
 
@@ -246,7 +250,7 @@ def store(
 
 
 def put(
-    block: np.ndarray, points: tuple[int, ...], positions: np.ndarray, values: np.ndarray, comm: Any
+    block: np.ndarray, points: tuple[int, ...], positions: np.ndarray, values: np.ndarray, comm: Communicator
 ) -> tuple[np.ndarray, np.ndarray]:
     """As `route` and `store`, into new memory.
 

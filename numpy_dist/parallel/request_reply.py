@@ -4,13 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
+    from numpy_dist.comm.base import Communicator
+
 
 def ask(
-    values: np.ndarray, owners: np.ndarray, answer: Callable[[np.ndarray], np.ndarray], dtype: Any, comm: Any
+    values: np.ndarray,
+    owners: np.ndarray,
+    answer: Callable[[np.ndarray], np.ndarray],
+    dtype: DTypeLike,
+    comm: Communicator,
 ) -> np.ndarray:
     """What the owners answer to this rank's values, in their order.
 

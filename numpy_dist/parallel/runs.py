@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+if TYPE_CHECKING:
+    from numpy_dist.comm.base import Communicator
 
-def first_of_each(block: np.ndarray, differ: Callable[[np.ndarray, np.ndarray], np.ndarray], comm: Any) -> np.ndarray:
+
+def first_of_each(
+    block: np.ndarray, differ: Callable[[np.ndarray, np.ndarray], np.ndarray], comm: Communicator
+) -> np.ndarray:
     """Whether each of this rank's rows is another than the one before it (collective: one allgather of a row).
 
     Parameters
@@ -27,7 +32,7 @@ def first_of_each(block: np.ndarray, differ: Callable[[np.ndarray, np.ndarray], 
     return first
 
 
-def lengths(first: np.ndarray, counts: list[int], comm: Any) -> tuple[np.ndarray, list[int]]:
+def lengths(first: np.ndarray, counts: list[int], comm: Communicator) -> tuple[np.ndarray, list[int]]:
     """The lengths of the runs that begin on this rank, and how many begin on each (collective: one small allgather).
 
     Parameters

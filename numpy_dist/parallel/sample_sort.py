@@ -16,7 +16,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,12 +24,15 @@ from numpy_dist.parallel.division import PLAIN, Delivery, Division, Workspace, o
 from numpy_dist.parallel.packed_order import labels_in_order
 from numpy_dist.parallel.selection import select
 
+if TYPE_CHECKING:
+    from numpy_dist.comm.base import Communicator
+
 SAMPLES = 1 << 14  # of all ranks; of many ranks so many for each share:
 EACH = 1 << 10
 MOST_COMPARED = 8  # splitters that all elements are compared with; more are searched by bisection
 
 
-def sort(block: np.ndarray, kind: Any, comm: Any, space: Workspace = PLAIN) -> tuple[np.ndarray, list[int]]:
+def sort(block: np.ndarray, kind: Any, comm: Communicator, space: Workspace = PLAIN) -> tuple[np.ndarray, list[int]]:
     """This rank's part of all elements in order (collective: a few allgathers, a message between any two ranks).
 
     Parameters
@@ -69,7 +72,7 @@ def _quickest(dtype: np.dtype, kind: Any) -> Any:
 
 
 def argsort(
-    block: np.ndarray, first: int, comm: Any, space: Workspace = PLAIN
+    block: np.ndarray, first: int, comm: Communicator, space: Workspace = PLAIN
 ) -> tuple[np.ndarray, np.ndarray, list[int]]:
     """As `sort`, with the positions that the elements had; stable.
 
@@ -88,14 +91,16 @@ def argsort(
 
 
 def positions_in_order(
-    block: np.ndarray, first: int, comm: Any, space: Workspace = PLAIN
+    block: np.ndarray, first: int, comm: Communicator, space: Workspace = PLAIN
 ) -> tuple[np.ndarray, list[int]]:
     """As `argsort`, without the values."""
     values, positions, counts = _exchanged(block, first, comm, space)
     return labels_in_order(values, positions, space.empty), counts
 
 
-def _exchanged(block: np.ndarray, first: int, comm: Any, space: Workspace) -> tuple[np.ndarray, np.ndarray, list[int]]:
+def _exchanged(
+    block: np.ndarray, first: int, comm: Communicator, space: Workspace
+) -> tuple[np.ndarray, np.ndarray, list[int]]:
     """The elements between two splitters and the positions that they had, ascending."""
     if comm.size == 1:
         return block, np.arange(first, first + len(block)), [len(block)]
@@ -153,14 +158,14 @@ class _Splitters:
         return upto + np.searchsorted(self.values[~chosen], tile, "left")
 
     @staticmethod
-    def _beyond(tile: np.ndarray, value: Any, equal: bool) -> np.ndarray:
+    def _beyond(tile: np.ndarray, value: np.generic, equal: bool) -> np.ndarray:
         """Which elements are above a value, NaN being the last one, or equal to it."""
         if value != value:
             return np.isnan(tile) if equal else np.zeros(len(tile), bool)
         return ~(tile < value) if equal else ~(tile <= value)
 
 
-def _divided(block: np.ndarray, comm: Any) -> tuple[Division, list[list[int]]]:
+def _divided(block: np.ndarray, comm: Communicator) -> tuple[Division, list[list[int]]]:
     """This rank's elements divided by splitters between the shares of all ranks; and how many each has for each."""
     lengths, splitters = _sampled(block, comm)
     division = Division(splitters.owners(block, comm.rank), len(block), comm.size)
@@ -173,7 +178,7 @@ def _divided(block: np.ndarray, comm: Any) -> tuple[Division, list[list[int]]]:
     return division, table
 
 
-def _sampled(block: np.ndarray, comm: Any) -> tuple[list[int], _Splitters]:
+def _sampled(block: np.ndarray, comm: Communicator) -> tuple[list[int], _Splitters]:
     """How many elements the ranks have, and splitters from a regular sample of them."""
     lengths = comm.allgather(len(block))
     total, ranks = sum(lengths), comm.size
@@ -207,7 +212,7 @@ def _weighted(values: np.ndarray, weights: np.ndarray, wanted: np.ndarray) -> li
     return chosen
 
 
-def _exact(block: np.ndarray, lengths: list[int], comm: Any) -> _Splitters:
+def _exact(block: np.ndarray, lengths: list[int], comm: Communicator) -> _Splitters:
     """The splitters between shares of equal size (collective: see `selection`, and one allgather)."""
     total = sum(lengths)
     wanted = [number * total // comm.size for number in range(1, comm.size)]

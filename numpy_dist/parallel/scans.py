@@ -10,13 +10,16 @@ met a floating-point event, results are passed on from rank to rank: NumPy's own
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from numpy_dist.backends.library import library_of, on_host
 from numpy_dist.layout.layout import Cut, Layout
 from numpy_dist.layout.regions import box_empty
+
+if TYPE_CHECKING:
+    from numpy_dist.comm.base import Communicator
 
 
 def column(layout: Layout, rank: int, axis: int) -> list[int]:
@@ -41,8 +44,8 @@ def accumulate(
     block: np.ndarray,
     layout: Layout,
     axis: int,
-    dtype: Any,
-    comm: Any,
+    dtype: np.dtype,
+    comm: Communicator,
     empty: Callable[..., np.ndarray] = np.empty,
 ) -> np.ndarray:
     """This rank's box of ``ufunc.accumulate(array, axis, dtype)`` for an associative operation.
@@ -104,7 +107,9 @@ def _slice(array: np.ndarray, axis: int, index: int) -> np.ndarray:
     return array[key]
 
 
-def _before(ufunc: np.ufunc, total: np.ndarray, members: list[int], place: int, comm: Any) -> np.ndarray | None:
+def _before(
+    ufunc: np.ufunc, total: np.ndarray, members: list[int], place: int, comm: Communicator
+) -> np.ndarray | None:
     """The fold of the totals of all members before this one; None for the first."""
     before: np.ndarray | None = None
     distance = 1
@@ -120,7 +125,7 @@ def _before(ufunc: np.ufunc, total: np.ndarray, members: list[int], place: int, 
 
 
 def _passed_on(
-    ufunc: np.ufunc, block: np.ndarray, axis: int, dtype: Any, members: list[int], place: int, comm: Any
+    ufunc: np.ufunc, block: np.ndarray, axis: int, dtype: np.dtype, members: list[int], place: int, comm: Communicator
 ) -> np.ndarray:
     """A scan that begins with the last result of the member before this one."""
     if place == 0:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from numpy_dist.parallel import ordered
 from numpy_dist.parallel.updates import route
 
+if TYPE_CHECKING:
+    from numpy_dist.comm.base import Communicator
+
 
 def share_out(
-    starts: np.ndarray, stops: np.ndarray, first: int, points: tuple[int, ...], comm: Any
+    starts: np.ndarray, stops: np.ndarray, first: int, points: tuple[int, ...], comm: Communicator
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The segments of which this rank holds a part: their numbers, ascending, starts and stops.
 
@@ -52,7 +55,7 @@ def reduce_segments(
     result_points: tuple[int, ...],
     kind: np.dtype,
     associative: bool,
-    comm: Any,
+    comm: Communicator,
 ) -> tuple[np.ndarray, Exception | None]:
     """This rank's part of the results, one for each segment, and what it has met.
 
@@ -126,7 +129,7 @@ def _one_by_one(ufunc: np.ufunc, rows: np.ndarray, begins: np.ndarray, ends: np.
 
 def _one_after_the_other(
     ufunc: np.ufunc, rows: np.ndarray, points: tuple[int, ...], limits: tuple[np.ndarray, ...], parts: np.ndarray,
-    comm: Any,
+    comm: Communicator,
 ) -> Exception | None:  # fmt: skip
     """Reduce what this rank holds of each segment into `parts`, on top of what the ranks before have come to."""
     starts, begins, ends, stops = limits

@@ -9,11 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from numpy_dist.parallel.extremes import TILE, extremes_of, extremes_of_tiles
+
+if TYPE_CHECKING:
+    from numpy_dist.comm.base import Communicator
+    from numpy_dist.parallel.on_device import Ordered
 
 FEW = 1 << 14  # elements, of all ranks, that are gathered
 SAMPLES = 1 << 14  # of all ranks; and of each of many ranks at least
@@ -38,7 +42,7 @@ class _Region:
     block: Any
     places: dict[int, int]
     total: int = 0
-    edges: list[Any] = field(default_factory=list)
+    edges: list[np.generic] = field(default_factory=list)
     likely: set[int] = field(default_factory=set)
 
 
@@ -59,22 +63,22 @@ class Unordered:
         """Those that are no NaN."""
         return Unordered(self._values[~np.isnan(self._values)])
 
-    def ends(self) -> list[tuple[Any, Any]]:
+    def ends(self) -> list[tuple[np.generic, np.generic]]:
         """The least and the greatest element of each tile, NaN if there is one."""
         return extremes_of_tiles(self._values)
 
-    def swept(self, edges: list[Any], wanted: set[int]) -> tuple[list[int], dict[int, Unordered]]:
+    def swept(self, edges: list[np.generic], wanted: set[int]) -> tuple[list[int], dict[int, Unordered]]:
         """How many elements are below each edge and how many up to it, in turn; and those in some of the intervals."""
         counts, kept = _sweep(self._values, edges, wanted)
         return counts, {k: Unordered(values) for k, values in kept.items()}
 
 
-def select(block: np.ndarray, places: Sequence[int], comm: Any) -> np.ndarray:
+def select(block: np.ndarray, places: Sequence[int], comm: Communicator) -> np.ndarray:
     """As `select_of`, of a rank's elements on the host, an array of one axis."""
     return select_of(Unordered(block), places, block.dtype, comm)
 
 
-def select_of(block: Any, places: Sequence[int], dtype: np.dtype, comm: Any) -> np.ndarray:
+def select_of(block: Unordered | Ordered, places: Sequence[int], dtype: np.dtype, comm: Communicator) -> np.ndarray:
     """The elements at some places of the sorted array; NaN is last.
 
     Collective: three allgathers in each of a few rounds, whose number does not depend on that of the places.
@@ -93,7 +97,7 @@ def select_of(block: Any, places: Sequence[int], dtype: np.dtype, comm: Any) -> 
     ndarray
         The same on every rank.
     """
-    found: dict[int, Any] = {}
+    found: dict[int, np.generic] = {}
     ends = extremes_of(block.ends(), comm)
     if ends is None:
         return np.empty(0, dtype)
@@ -109,7 +113,7 @@ def select_of(block: Any, places: Sequence[int], dtype: np.dtype, comm: Any) -> 
     return np.array([found[place] for place in places], dtype)
 
 
-def _round(regions: list[_Region], found: dict[int, Any], comm: Any) -> list[_Region]:
+def _round(regions: list[_Region], found: dict[int, np.generic], comm: Communicator) -> list[_Region]:
     """Find the places of regions with few elements; smaller regions for those of the others."""
     _look(regions, found, comm)
     regions = [region for region in regions if region.edges]
@@ -132,7 +136,7 @@ def _round(regions: list[_Region], found: dict[int, Any], comm: Any) -> list[_Re
     return smaller
 
 
-def _look(regions: list[_Region], found: dict[int, Any], comm: Any) -> None:
+def _look(regions: list[_Region], found: dict[int, np.generic], comm: Communicator) -> None:
     """Gather regions with few elements and samples of the others, from which come their edges."""
     sizes = comm.allgather([len(region.block) for region in regions])
     picked, table = [], []
@@ -167,7 +171,7 @@ def _divide(region: _Region, sample: np.ndarray) -> None:
     region.likely = {k for first, last in zip(firsts, lasts, strict=True) for k in range(first, last + 1)}
 
 
-def _sweep(block: np.ndarray, edges: list[Any], wanted: set[int]) -> tuple[list[int], dict[int, np.ndarray]]:
+def _sweep(block: np.ndarray, edges: list[np.generic], wanted: set[int]) -> tuple[list[int], dict[int, np.ndarray]]:
     """How many elements are below each edge and how many up to it, in turn; and what is in some of the intervals."""
     step = max(TILE // block.itemsize, 1)
     counts = np.zeros(2 * len(edges), np.intp)

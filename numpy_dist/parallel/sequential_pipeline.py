@@ -7,13 +7,16 @@ waiting: they are handed something all the same, and all raise it in the end.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+if TYPE_CHECKING:
+    from numpy_dist.comm.base import Communicator
+
 
 def carried(
-    work: Callable[[np.ndarray | None], np.ndarray], members: Sequence[int], like: np.ndarray, comm: Any
+    work: Callable[[np.ndarray | None], np.ndarray], members: Sequence[int], like: np.ndarray, comm: Communicator
 ) -> tuple[np.ndarray | None, Exception | None]:
     """Call ``work(before)`` on one member after the other, with what it has returned on the one before.
 
@@ -51,7 +54,7 @@ def carried(
 
 
 def accumulate(
-    ufunc: np.ufunc, block: np.ndarray, axis: int, points: tuple[int, ...], kind: np.dtype, comm: Any
+    ufunc: np.ufunc, block: np.ndarray, axis: int, points: tuple[int, ...], kind: np.dtype, comm: Communicator
 ) -> tuple[np.ndarray, Exception | None]:
     """This rank's part of ``ufunc.accumulate`` along an axis that is cut at `points`, and what it has raised.
 

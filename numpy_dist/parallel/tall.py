@@ -7,14 +7,17 @@ values and least-squares solutions, with the rounding errors of a Householder QR
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from numpy_dist.backends.library import compute, on_host
 
+if TYPE_CHECKING:
+    from numpy_dist.comm.base import Communicator
 
-def triangles(rows: np.ndarray, comm: Any) -> np.ndarray:
+
+def triangles(rows: np.ndarray, comm: Communicator) -> np.ndarray:
     """A small matrix with the singular values of the whole one. Collective: one allgather of triangles.
 
     Parameters
@@ -31,7 +34,9 @@ def triangles(rows: np.ndarray, comm: Any) -> np.ndarray:
     return np.concatenate(comm.allgather(on_host(triangle)))
 
 
-def reduced_system(rows: np.ndarray, right: np.ndarray, comm: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def reduced_system(
+    rows: np.ndarray, right: np.ndarray, comm: Communicator
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """A small system with the least-squares solutions of the whole one. Collective, as `triangles`.
 
     Parameters

@@ -7,15 +7,18 @@ its own order, so that whoever applies them one after the other does what one ra
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from numpy_dist.parallel.picking import by_owner
 
+if TYPE_CHECKING:
+    from numpy_dist.comm.base import Communicator
+
 
 def route(
-    points: tuple[int, ...], positions: np.ndarray, values: list[np.ndarray], comm: Any
+    points: tuple[int, ...], positions: np.ndarray, values: list[np.ndarray], comm: Communicator
 ) -> tuple[np.ndarray, list[np.ndarray], list[int]]:
     """The updates of this rank's elements.
 
