@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextvars
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from numpy_dist.backends.transport import ByHost, Transport
 from numpy_dist.comm import detect
@@ -15,6 +15,11 @@ from numpy_dist.layout.default import default_layout as plan_default_layout
 from numpy_dist.layout.layout import Layout, replicated_layout
 from numpy_dist.layout.mesh import Mesh
 from numpy_dist.settings import config
+
+if TYPE_CHECKING:
+    from numpy_dist.comm.base import Communicator
+    from numpy_dist.engine.events.floating import Event
+    from numpy_dist.engine.scheduling.execution import Execution
 
 current: contextvars.ContextVar[Runtime | None] = detect.rank_local(
     contextvars.ContextVar("numpy_dist_runtime", default=None)
@@ -55,7 +60,7 @@ class Runtime:
         Floating-point events of this rank that were not yet reported (they travel with the next collective).
     """
 
-    def __init__(self, comm: Any) -> None:
+    def __init__(self, comm: Communicator) -> None:
         from numpy_dist.backends.base import make_backend
         from numpy_dist.engine.scheduling.program import Program
 
@@ -69,9 +74,9 @@ class Runtime:
         self.pool = Pool(room=self.backend.memory.room, failed=comm.fail, memory=self.backend.memory)
         self.counters = EngineCounters()
         self.program = Program(self)
-        self.flags: set[tuple] = set()
+        self.flags: set[Event] = set()
         self.handed_out = False
-        self.execution: Any = None
+        self.execution: Execution | None = None
         self.listings: list[Any] = []
         self.thread = threading.get_ident()
         self.budgets: dict[int, int] = {}

@@ -12,11 +12,11 @@ _warnings: Any = warnings  # with the attributes that type checkers are not told
 # Since Python 3.14 each context (PEP 567) may have filters of its own.
 CONTEXT_AWARE = bool(getattr(sys.flags, "context_aware_warnings", False))
 _HOOKS = ("showwarning", "_showwarnmsg_impl")
-_NEVER_READ_EARLY: list[Any] = []  # recorders (see `lazily_recorded`)
-_registries: dict[str, Any] = {}  # of code whose module is not among `sys.modules`, by file name
+_NEVER_READ_EARLY: list[object] = []  # recorders (see `lazily_recorded`)
+_registries: dict[str, dict] = {}  # of code whose module is not among `sys.modules`, by file name
 
 
-def current_filters() -> list[Any]:
+def current_filters() -> list[tuple]:
     """The list of filters in force. It is another object in each block of `warnings.catch_warnings`."""
     return _warnings._get_filters() if CONTEXT_AWARE else _warnings.filters
 
@@ -46,8 +46,8 @@ class Filters:
         self._content = list(self._source)
         self._hooks = {name: getattr(warnings, name) for name in _HOOKS if hasattr(warnings, name)}
         self._log = _warnings._get_context().log if CONTEXT_AWARE else None
-        self._registries: dict[str, Any] = {}
-        self.states: dict[int, tuple[Any, Any]] = {}
+        self._registries: dict[str, dict] = {}
+        self.states: dict[int, tuple[object, Any]] = {}
         actions = _possible_actions(self._content)
         self.prompt = "error" in actions or (actions != {"ignore"} and _may_be_read(self._recorder()))
 
@@ -65,15 +65,15 @@ class Filters:
         """
         if self.in_force():
             found = sys.modules.get(module)
-            registries: dict[str, Any] = _registries if found is None else vars(found)
-            registry: Any = registries.setdefault(filename if found is None else "__warningregistry__", {})
+            registries: dict[str, dict] = _registries if found is None else vars(found)
+            registry: dict = registries.setdefault(filename if found is None else "__warningregistry__", {})
             warnings.warn_explicit(message, RuntimeWarning, filename, line, module, registry)
             return
         with self._restored():
             registry = self._registries.setdefault(filename, {})
             warnings.warn_explicit(message, RuntimeWarning, filename, line, module, registry)
 
-    def _recorder(self) -> Any:
+    def _recorder(self) -> object:
         """The object whose method is called with warnings, if it is a method."""
         if self._log is not None:
             return self._log
@@ -101,7 +101,7 @@ class Filters:
                 _warnings._set_context(before)
 
 
-def _possible_actions(filters: list[Any]) -> set[str]:
+def _possible_actions(filters: list[tuple]) -> set[str]:
     """What these filters may do with a RuntimeWarning, whatever its message and place."""
     actions = set()
     for action, message, category, module, line in filters:
@@ -112,7 +112,7 @@ def _possible_actions(filters: list[Any]) -> set[str]:
     return actions | {warnings.defaultaction}  # type: ignore[attr-defined]
 
 
-def _may_be_read(recorder: Any) -> bool:
+def _may_be_read(recorder: object) -> bool:
     """Whether a recorder is one that the user may read before the program is next executed."""
     if any(recorder is known for known in _NEVER_READ_EARLY):
         return False

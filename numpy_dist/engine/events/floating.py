@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from numpy_dist.engine.events.filters import Filters, current_filters
 from numpy_dist.engine.events.sites import resolve
+
+if TYPE_CHECKING:
+    from numpy_dist.engine.events.sites import CallSite
 
 # In the order in which NumPy looks at them.
 _KEYS = {"divide by zero": "divide", "overflow": "over", "underflow": "under", "invalid value": "invalid"}
@@ -19,10 +22,10 @@ _EAGER = frozenset(("raise", "call", "print", "log"))
 try:  # NumPy keeps the error state in a context variable; the capsule's identity tells cheaply whether it changed
     from numpy._core import umath as _umath
 
-    capsule: Any = _umath._extobj_contextvar.get
+    capsule: Callable[[], object] = _umath._extobj_contextvar.get
 except (ImportError, AttributeError):
 
-    def capsule() -> Any:
+    def capsule() -> object:
         return object()  # never the one that was seen last
 
 
@@ -44,7 +47,9 @@ class ErrorState(dict):
 
     __slots__ = ("called", "eager", "filters", "serial", "watched")
 
-    def __init__(self, state: Any, filters: Filters, called: str | None = None, serial: int | None = None) -> None:
+    def __init__(
+        self, state: Mapping[str, object], filters: Filters, called: str | None = None, serial: int | None = None
+    ) -> None:
         super().__init__(state)
         self.called, self.filters, self.serial = called, filters, serial
         self.watched = frozenset(kind for kind, action in state.items() if action != "ignore")
@@ -111,7 +116,7 @@ def name_told(name: str) -> str:
 Event = tuple[int, str, str, str, str, int, str, int]
 
 
-def event(serial: int, kind: str, name: str, state: ErrorState, site: Any) -> Event | None:
+def event(serial: int, kind: str, name: str, state: ErrorState, site: CallSite) -> Event | None:
     """An event of a statement that was recorded at `site` under an error state; None if the state ignores it."""
     action = state[_KEYS[kind]]
     if action == "ignore":

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -94,7 +93,7 @@ def _shape(extents: Sequence[int]) -> str:
     return f"({', '.join(map(str, extents))})"
 
 
-def scalar_text(value: Any) -> str:
+def scalar_text(value: object) -> str:
     """A scalar operand."""
     return str(value) if isinstance(value, np.generic) and value.dtype.kind not in "mM" else text_of(value)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -14,6 +14,9 @@ from numpy_dist.engine.memory.storage import Storage
 from numpy_dist.engine.planning.actions import Donate, NewVersion
 from numpy_dist.engine.planning.group import GroupPlan
 from numpy_dist.ir.statements import Statement
+
+if TYPE_CHECKING:
+    from numpy_dist.backends.base import Chained
 
 _MOST_KEPT = 16
 
@@ -39,7 +42,7 @@ class Chain:
 
     def __init__(self, groups: Sequence[GroupPlan], aligned: frozenset[int]) -> None:
         self.groups, self._aligned = groups, aligned
-        self._made: dict[tuple[Prepared, ...], Any] = {}
+        self._made: dict[tuple[Prepared, ...], Chained] = {}
 
     def run(self, runtime: Any, statements: Sequence[list[Statement]], storages: list[Storage]) -> None:
         """Execute the groups, whose statements are given."""
@@ -102,7 +105,7 @@ class Chain:
                 array[...] = partial.reshape(array.shape)
         runtime.execution.finish(end)
 
-    def _chained(self, members: Sequence[_Member]) -> Any:
+    def _chained(self, members: Sequence[_Member]) -> Chained | None:
         """The loops as one; None if there is none, or not yet."""
         key = tuple(member.prepared for member in members)
         found = self._made.get(key)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,6 +14,10 @@ from numpy_dist.engine.memory.storage import Storage
 from numpy_dist.engine.planning.actions import ASIDE, FETCHED, MEMORY, OLD, Body, Operand
 from numpy_dist.ir.statements import Reduction, Statement
 from numpy_dist.layout.regions import Box
+
+if TYPE_CHECKING:
+    from numpy_dist.backends.base import Repeat
+    from numpy_dist.backends.memory import Array
 
 Results = Sequence[Sequence[np.ndarray] | np.ndarray]
 """For each reduction of a loop the partial results of its parts."""
@@ -50,7 +54,7 @@ class Work:
         self.results: Results = ()
         self.partials: Sequence[np.ndarray] = ()
 
-    def under(self, operand: Operand) -> Any:
+    def under(self, operand: Operand) -> Array:
         """The allocation that an operand lies in."""
         if operand.over == MEMORY:
             return self.storages[operand.which].memory
@@ -110,7 +114,7 @@ class Part:
         work.later += [(arrays[target], arrays[source]) for target, source in self._body.copies]
         return [step.partial for step in loop.steps if isinstance(step, ReduceStep)]
 
-    def _keep(self, repeat: Any, loop: Loop, arrays: list[np.ndarray]) -> None:
+    def _keep(self, repeat: Repeat, loop: Loop, arrays: list[np.ndarray]) -> None:
         """Remember how to run the loop again, if all that it touches lies in storages."""
         body = self._body
         if body.filled or body.copies or any(o.over == FETCHED for o in body.operands):
@@ -162,7 +166,7 @@ def address_of(storage: Storage, old: bool) -> int:
     return (storage.spare[0] if old else storage.memory).address  # type: ignore[index]
 
 
-def _at(x: Any, arrays: list[np.ndarray]) -> Any:
+def _at(x: Any, arrays: list[np.ndarray]) -> Array | Temp:
     """An operand by its number, or a temporary."""
     return x if type(x) is Temp else arrays[x]
 

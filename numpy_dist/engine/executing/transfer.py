@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from numpy_dist.engine.memory.storage import Storage
 from numpy_dist.engine.planning.actions import Fetch, RefreshHalo, Wanted, Widen
@@ -11,12 +11,15 @@ from numpy_dist.engine.planning.transfers import cached_plan
 from numpy_dist.layout.fetch import FetchPlan, Reach
 from numpy_dist.layout.regions import Region
 
+if TYPE_CHECKING:
+    from numpy_dist.backends.memory import Array
+
 
 def start_fetch(
     runtime: Any,
     storage: Storage,
     wanted: Wanted,
-    part: Callable[[Region], Any],
+    part: Callable[[Region], Array],
     reach: Reach | None = None,
 ) -> Callable[[], None]:
     """Begin to bring every rank the regions that it wants.
@@ -43,11 +46,11 @@ def start_fetch(
     return _start(runtime, storage, plan, part)
 
 
-def _start(runtime: Any, storage: Storage, plan: FetchPlan, part: Callable[[Region], Any]) -> Callable[[], None]:
+def _start(runtime: Any, storage: Storage, plan: FetchPlan, part: Callable[[Region], Array]) -> Callable[[], None]:
     """Send, ask for and copy what a plan says; returns what waits and unpacks."""
     dtype, held = storage.dtype, storage.part
 
-    def targets(regions: Sequence[Region]) -> Callable[[], list[Any]]:
+    def targets(regions: Sequence[Region]) -> Callable[[], list[Array]]:
         return lambda: [part(region) for region in regions]
 
     finish = runtime.transport.start(
@@ -102,8 +105,8 @@ def widen(storage: Storage, action: Widen) -> None:
 class Fetched(NamedTuple):
     """An array that was fetched, the block that it lies in, and the region that it holds."""
 
-    array: Any
-    block: Any
+    array: Array
+    block: Array
     region: Region
 
 
@@ -131,13 +134,13 @@ def fetch(runtime: Any, storage: Storage, action: Fetch) -> tuple[Fetched | None
     return fetched, _start(runtime, storage, action.messages, part)
 
 
-def _target(storage: Storage, region: Region) -> tuple[Fetched, Callable[[Region], Any]]:
+def _target(storage: Storage, region: Region) -> tuple[Fetched, Callable[[Region], Array]]:
     """An array for a region of a storage, and what finds parts of the region there."""
     memory = storage.pool.memory
     block = storage.pool.attempt(memory.allocate, _count([region]) * storage.dtype.itemsize)
     target = memory.array(block, [len(r) for r in region], storage.dtype)
 
-    def part(piece: Region) -> Any:
+    def part(piece: Region) -> Array:
         slices = []
         for r, p in zip(region, piece, strict=True):
             start = (p.start - r.start) // r.step

@@ -79,7 +79,7 @@ class Handle:
             made._owner = owner
         return made
 
-    def _owned(self, view: Any) -> Any:
+    def _owned(self, view: Self) -> Self:
         """A view of this array that the user has asked for; it keeps the array."""
         is_whole = self._storage is None and self._array.base is None
         view._owner = self if is_whole else getattr(self, "_owner", self)
@@ -96,7 +96,7 @@ def register_handle_class(cls: type[Handle]) -> None:
     _handle_class = cls
 
 
-def sharded(storage: Storage, array: np.ndarray) -> Any:
+def sharded(storage: Storage, array: np.ndarray) -> Handle:
     """A handle of a view (`array` is a meta array) over a storage."""
     made = object.__new__(_handle_class)
     made._array = array
@@ -107,7 +107,7 @@ def sharded(storage: Storage, array: np.ndarray) -> Any:
     return made
 
 
-def as_made(view: Any) -> Any:
+def as_made(view: Handle) -> Handle:
     """The view of new memory that the user gets as the array itself: it has no base, whatever its axes are."""
     if view._storage is not None:
         view._storage.made_as, view._storage.owner = view._array, None
@@ -212,11 +212,11 @@ def metadata(x: Any) -> Any:
     return x._array if isinstance(x, Handle) else x
 
 
-def is_handle(x: Any) -> bool:
+def is_handle(x: object) -> bool:
     """Whether `x` is an array of ours."""
     return isinstance(x, Handle)
 
 
-def is_sharded(x: Any) -> bool:
+def is_sharded(x: object) -> bool:
     """Whether `x` is an array of ours that is cut into shards (its `_array` is a meta array)."""
     return isinstance(x, Handle) and x._storage is not None

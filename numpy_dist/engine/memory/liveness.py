@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import Any
 
 __all__ = ["ARGUMENT", "ATTRIBUTE", "measured"]
 
@@ -25,9 +24,9 @@ class _Holder:
     """An object with one attribute, as a storage with its token or its memory."""
 
     def __init__(self) -> None:
-        self.held: Any = bytearray(1)
+        self.held: bytearray = bytearray(1)
 
-    def count(self, getrefcount: Callable[[Any], int]) -> int:
+    def count(self, getrefcount: Callable[[object], int]) -> int:
         """The count of an attribute's value."""
         return getrefcount(self.held)
 
@@ -35,13 +34,13 @@ class _Holder:
 class _Taker:
     """An object that is given others, as a pool its blocks."""
 
-    def count(self, given: Any, getrefcount: Callable[[Any], int]) -> int:
+    def count(self, given: bytearray, getrefcount: Callable[[object], int]) -> int:
         """The count of an argument."""
         size = len(given)
         return getrefcount(given) + 0 * size
 
 
-def _of_attribute(others: list[Any], getrefcount: Callable[[Any], int]) -> int:
+def _of_attribute(others: list[object], getrefcount: Callable[[object], int]) -> int:
     """The count of what an attribute holds, and as many others as there are items."""
     holder = _Holder()
     for place in range(len(others)):
@@ -49,7 +48,7 @@ def _of_attribute(others: list[Any], getrefcount: Callable[[Any], int]) -> int:
     return holder.count(getrefcount)
 
 
-def _of_argument(others: list[Any], getrefcount: Callable[[Any], int]) -> int:
+def _of_argument(others: list[object], getrefcount: Callable[[object], int]) -> int:
     """The count of an argument that its caller has in a variable, and as many others as there are items."""
     given = bytearray(1)
     for place in range(len(others)):
@@ -58,8 +57,8 @@ def _of_argument(others: list[Any], getrefcount: Callable[[Any], int]) -> int:
 
 
 def measured(
-    probe: Callable[[list[Any], Callable[[Any], int]], int],
-    getrefcount: Callable[[Any], int] = sys.getrefcount,
+    probe: Callable[[list[object], Callable[[object], int]], int],
+    getrefcount: Callable[[object], int] = sys.getrefcount,
     times: int = _TIMES,
 ) -> int:
     """The highest count that proves that nobody else holds a reference, or zero where no count proves it.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from numpy_dist.backends.memory import HOST, Block, Memory, make_block
 from numpy_dist.engine.memory.limits import AvailableMemory, Limits
@@ -100,7 +100,7 @@ class Pool:
         self._blocks[nbytes] = blocks  # the size that came back last is the last to be dropped
         self.free += cost
 
-    def attempt(self, make: Callable[..., T], *arguments: Any) -> T:
+    def attempt(self, make: Callable[..., T], *arguments: object) -> T:
         """What `make` returns. Where it raises MemoryError, it is called again without what is kept for reuse.
 
         Raises

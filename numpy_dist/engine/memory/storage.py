@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,6 +13,13 @@ from numpy_dist.engine.memory.pool import Pool
 from numpy_dist.ir.meta_arrays import meta_array
 from numpy_dist.layout.layout import Layout
 from numpy_dist.layout.regions import Box
+
+if TYPE_CHECKING:
+    from weakref import ref
+
+    from numpy_dist.backends.memory import Array, Block
+    from numpy_dist.ir.views import View
+    from numpy_dist.layout.regions import Region
 
 
 class Token:
@@ -78,8 +85,8 @@ class Storage:
     memory: Any = None  # an ndarray of uint8, or None
     low: tuple[int, ...] = ()
     extent: tuple[int, ...] = ()
-    fresh: Sequence[Any] = ()
-    spare: tuple[Any, Any] | None = None
+    fresh: Sequence[tuple[tuple[Region, ...], ...]] = ()
+    spare: tuple[Array, View | None] | None = None
     axes: tuple[int, ...] | None = None
     made_as: np.ndarray | None = None
     movable = False
@@ -91,11 +98,11 @@ class Storage:
     last_reader = -1
     rewritten = 0
     ahead: Any = None
-    owner: Any = None
+    owner: ref[Any] | None = None
     number = ""
     origin = 0
     lost = ""
-    window: Any = None
+    window: ref[Any] | None = None
 
     def __init__(
         self, shape: tuple[int, ...], dtype: np.dtype, layout: Layout, pool: Pool, nbytes: int | None = None
@@ -143,7 +150,7 @@ class Storage:
         self.low, self.extent = low, extent
         self.__class__ = _Allocated
 
-    def adopt(self, box: Box, memory: Any) -> None:
+    def adopt(self, box: Box, memory: Block) -> None:
         """Have memory of the pool, without margins, for the local allocation of an owned `box`."""
         self.low, self.extent = tuple(lo for lo, _ in box), tuple(hi - lo for lo, hi in box)
         self.memory = memory
@@ -170,7 +177,7 @@ class Storage:
         else:
             self.release()
 
-    def return_to_version(self, old: Any) -> None:
+    def return_to_version(self, old: Array) -> None:
         """Undo a new version: have this memory again, and no other."""
         others = [self.memory, None if self.spare is None else self.spare[0]]
         self.memory, self.spare = old, None

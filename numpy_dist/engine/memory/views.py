@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -10,6 +10,9 @@ from numpy_dist.backends.memory import HOST, Memory
 from numpy_dist.ir.meta_arrays import c_strides
 from numpy_dist.layout.regions import Box
 from numpy_dist.layout.views import ViewMap
+
+if TYPE_CHECKING:
+    from numpy_dist.backends.memory import Array
 
 
 class AllocationView(NamedTuple):
@@ -28,7 +31,7 @@ class AllocationView(NamedTuple):
     offset: int
     strides: tuple[int, ...]
 
-    def over(self, block: Any, memory: Memory = HOST) -> Any:
+    def over(self, block: Array, memory: Memory = HOST) -> Array:
         """The array over a block of this memory."""
         if 0 in self.shape:
             return memory.empty(self.shape, self.dtype)

@@ -7,7 +7,7 @@ their slots in the program, statements by their numbers in the group.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -15,6 +15,9 @@ from numpy_dist.engine.memory.views import AllocationView, window
 from numpy_dist.layout.fetch import FetchPlan
 from numpy_dist.layout.regions import Box, Region
 from numpy_dist.layout.views import ViewMap
+
+if TYPE_CHECKING:
+    from numpy_dist.ir.views import View
 
 Wanted = tuple[tuple[Region, ...], ...]
 """For each rank the regions of a storage that it is to have."""
@@ -120,7 +123,7 @@ class NewVersion(NamedTuple):
     """
 
     slot: int
-    region: Any
+    region: View | None
     carries: bool
 
 

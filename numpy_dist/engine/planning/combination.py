@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING
 
 from numpy_dist.engine.planning.actions import Combine
 from numpy_dist.ir.statements import Reduction
 from numpy_dist.layout.alignment import is_empty
 from numpy_dist.layout.layout import Layout
 from numpy_dist.layout.regions import Box
+
+if TYPE_CHECKING:
+    from numpy_dist.layout.layout import BoxList
 
 
 def combination(statement: Reduction, number: int, slot: int, rank: int) -> Combine:
@@ -33,7 +36,7 @@ def combination(statement: Reduction, number: int, slot: int, rank: int) -> Comb
 
 @lru_cache(maxsize=512)
 def partial_boxes(
-    space: Any, axes: tuple[int, ...], keepdims: bool, size: int, order: tuple[int, ...] | None
+    space: Layout | BoxList, axes: tuple[int, ...], keepdims: bool, size: int, order: tuple[int, ...] | None
 ) -> tuple[Box | None, ...]:
     """For each rank the part of the result's storage to which it contributes, None where it contributes nothing."""
     boxes: list[Box | None] = []

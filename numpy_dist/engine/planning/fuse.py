@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING
 
 from numpy_dist.ir.statements import Elementwise, Reduction, Ref, Statement
 from numpy_dist.layout.frames import Frame, Origin, count_cells, framed
 from numpy_dist.layout.regions import Box
 from numpy_dist.layout.views import storage_region
+
+if TYPE_CHECKING:
+    from numpy_dist.layout.layout import BoxList, Layout
 
 MOST_IN_A_LOOP = 64
 MOST_CELLS = 27  # a loop may be divided into: each has a kernel of its own
@@ -30,7 +33,7 @@ class Group:
         Ids of storages that other groups of the same run read or write, too: these cannot be contracted.
     """
 
-    space: Any
+    space: Layout | BoxList
     statements: list[Statement] = field(default_factory=list)
     origins: list[Origin] = field(default_factory=list)
     shared: set[int] = field(default_factory=set)
@@ -69,7 +72,7 @@ class _Placed:
 class _Space:
     """A group's iteration space, how many statements it has, and the parts of the space that some are confined to."""
 
-    space: Any
+    space: Layout | BoxList
     count: int = 0
     boxes: set[Box] = field(default_factory=set)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from numpy_dist.engine.planning.actions import Fetch, Plan, RefreshHalo, Wanted
 from numpy_dist.engine.planning.local_planner import LocalPlanner
@@ -15,6 +15,9 @@ from numpy_dist.layout.fetch import halo_reach
 from numpy_dist.layout.frames import Cell, Origin, cells, shifted
 from numpy_dist.layout.interior import interior_box, narrowed
 from numpy_dist.layout.regions import Box, box_size
+
+if TYPE_CHECKING:
+    from numpy_dist.layout.layout import BoxList, Layout
 
 SMALLEST_INTERIOR = 1 << 16  # elements that are worth a loop of their own while halos travel
 
@@ -57,7 +60,7 @@ class GroupPlan:
 
     def __init__(
         self,
-        space: Any,
+        space: Layout | BoxList,
         positions: list[int],
         statements: Sequence[Statement],
         origins: Sequence[Origin],
@@ -110,7 +113,7 @@ class GroupPlan:
                     accesses[key] = ref, plan_access(ref.storage.layout, ref.vmap, statement.space)
             if not isinstance(statement, Reduction):
                 made.update((slots[id(out.storage)], out.view, origin) for out in statement.outputs)
-        halos: dict[int, tuple[Any, list[Access]]] = {}
+        halos: dict[int, tuple[Layout, list[Access]]] = {}
         for key, (ref, access) in accesses.items():
             layout = ref.storage.layout
             if access.mode == FETCH or (access.mode == HALO and ref.storage.pinned):
@@ -157,7 +160,7 @@ class GroupPlan:
 
     def facts(self, storages: Sequence[Any]) -> tuple:
         """What of its storages a plan depends on, as a key. Looked at before every execution, so it is flat."""
-        key: list[Any] = [storages[slot].wanted for slot in self.temporary]
+        key: list[object] = [storages[slot].wanted for slot in self.temporary]
         for slot in self.lasting:
             s = storages[slot]
             # Deferred results are alive though they are not wanted.

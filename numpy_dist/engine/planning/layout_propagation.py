@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Container, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from numpy_dist.ir.statements import Elementwise, Ref, Statement
 from numpy_dist.layout.layout import Cut, Layout
+
+if TYPE_CHECKING:
+    from numpy_dist.layout.layout import BoxList
 
 MOST_CELLS = 16  # by which a cut may move
 
@@ -56,7 +59,7 @@ def _common_space(
     return space
 
 
-def _is_near(a: Any, b: Any) -> bool:
+def _is_near(a: Layout | BoxList, b: Layout | BoxList) -> bool:
     """Whether two layouts cut the same axes of the same mesh at nearly the same points."""
     if not (isinstance(a, Layout) and isinstance(b, Layout)) or (a.shape, a.mesh) != (b.shape, b.mesh):
         return False

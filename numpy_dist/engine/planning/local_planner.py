@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from numpy_dist.backends.base import Temp
 from numpy_dist.engine.memory.storage import geometry
@@ -39,6 +39,11 @@ from numpy_dist.engine.planning.transfers import covers, wider_margin
 from numpy_dist.ir.statements import Elementwise, Reduction, Ref, Statement
 from numpy_dist.layout.frames import Origin, framed
 from numpy_dist.layout.regions import Box, Region, box_size, intersect_boxes, subtract_box
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from numpy_dist.ir.views import View
 
 # How a storage is written: through to its memory, to a new version of it, or by way of another array.
 _HOW = ("through", "version", "aside")
@@ -219,7 +224,7 @@ class LocalPlanner:
     ) -> tuple[list[NewVersion], dict[int, str], list[DropSpare]]:
         """New versions, for each written storage how it is written, and spare allocations that go."""
         verdict: dict[int, str] = {}
-        targets: dict[int, dict[Any, Ref]] = {}
+        targets: dict[int, dict[View, Ref]] = {}
         for statement, origin in zip(self.statements, self.origins, strict=True):
             for out in () if isinstance(statement, Reduction) else statement.outputs:
                 key = slot, *_ = self.key(out, origin)
@@ -279,7 +284,7 @@ class LocalPlanner:
         vmap = framed(ref.vmap, origin)
         return Operand(over, slot, storage.dtype.itemsize, low, extent, None, vmap, ref.array.dtype)
 
-    def temporary(self, key: tuple, dtype: Any) -> Temp:
+    def temporary(self, key: tuple, dtype: np.dtype) -> Temp:
         """The temporary of a contracted result."""
         found = self.temps.get(key)
         if found is None:
@@ -301,7 +306,7 @@ class _CellPlanner:
         self.operands: list[Operand] = []
         self.filled: list[tuple[int, int]] = []
         self.copies: list[tuple[int, int]] = []
-        self.present: dict[tuple, Any] = {}  # by key: the operand's number or temporary with its present value
+        self.present: dict[tuple, int | Temp] = {}  # by key: the operand's number or temporary with its present value
         self.stored: set[tuple] = set()  # keys that the loop has an array for
 
     def plan(self, box: Box, reads: dict[tuple, tuple[Ref, Origin]]) -> Body:
@@ -337,7 +342,7 @@ class _CellPlanner:
         itemsize, vmap = ref.storage.dtype.itemsize, framed(ref.vmap, origin)
         return self._operand(Operand(FETCHED, name, itemsize, low, extent, steps, vmap, ref.array.dtype))
 
-    def _target(self, statement: Elementwise, out: Ref, origin: Origin, creates: bool) -> Any:
+    def _target(self, statement: Elementwise, out: Ref, origin: Origin, creates: bool) -> int | Temp:
         """Where a statement writes: a temporary, or an array over the storage's memory."""
         group = self.group
         key = group.key(out, origin)

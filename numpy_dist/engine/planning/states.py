@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from numpy_dist.engine.memory.storage import Storage, geometry
 from numpy_dist.engine.planning.actions import (
@@ -17,6 +17,9 @@ from numpy_dist.engine.planning.actions import (
     Wanted,
     Widen,
 )
+
+if TYPE_CHECKING:
+    from numpy_dist.ir.views import View
 
 NO_SPARE = False
 """In place of a region: there is no spare allocation."""
@@ -46,7 +49,7 @@ class State(NamedTuple):
     allocated: bool = False
     wanted: bool = True
     reserved: bool = False
-    spare: Any = NO_SPARE
+    spare: View | bool | None = NO_SPARE
     fresh: tuple[Wanted, ...] = ()
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any
 
 from numpy_dist.engine.planning.actions import Margin, Wanted
 from numpy_dist.layout.alignment import Access
@@ -34,7 +33,7 @@ def cached_plan(layout: Layout, wanted: Wanted, rank: int, reach: Reach | None =
     return found[1]
 
 
-def _keep(known: dict[Any, Any], key: Any, what: Any) -> None:
+def _keep(known: dict, key: tuple, what: tuple) -> None:
     with _lock:  # simulated ranks are threads
         if len(known) >= _MOST_KNOWN:
             del known[next(iter(known))]

@@ -12,7 +12,7 @@ and messages are made from; `planning.layout_propagation` moves none of these re
 from __future__ import annotations
 
 from collections.abc import Container, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 from weakref import WeakSet
 
 from numpy_dist.engine.events import floating
@@ -21,6 +21,9 @@ from numpy_dist.engine.memory.storage import Storage
 from numpy_dist.engine.scheduling.lost import propagate
 from numpy_dist.ir.statements import Elementwise, Reduction, Statement
 from numpy_dist.layout.alignment import DIRECT, plan_access
+
+if TYPE_CHECKING:
+    from numpy_dist.engine.events.sites import CallSite
 
 MOST = 16  # statements that are computed a second time if need be
 
@@ -81,7 +84,7 @@ class Deferred:
 
     def __init__(self) -> None:
         self.statements: list[Elementwise] = []
-        self._kept: WeakSet[Any] = WeakSet()  # call sites whose results were wanted after all
+        self._kept: WeakSet[CallSite] = WeakSet()  # call sites whose results were wanted after all
 
     def defer(self, found: list[Elementwise]) -> None:
         """Mark what need not be stored (see `deferrable`) in the program that is about to be executed."""

@@ -11,7 +11,7 @@ error itself, which would be met again whatever is asked for.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from numpy_dist.comm.supervision.signals import Postponed
 from numpy_dist.engine.memory.storage import Storage
@@ -19,6 +19,9 @@ from numpy_dist.engine.planning.actions import Allocate, Donate, Plan
 from numpy_dist.engine.scheduling.lost import cannot_run, reason
 from numpy_dist.engine.scheduling.schedule import Schedule, is_of_values
 from numpy_dist.ir.statements import Statement
+
+if TYPE_CHECKING:
+    from numpy_dist.backends.memory import Array
 
 
 class Execution:
@@ -65,7 +68,7 @@ class Execution:
         self._signals = signals
         self.done = self.begun = self.number = 0
         self.plans: dict[int, Plan] = {}
-        self.versions: list[tuple[int, Storage, Any]] = []
+        self.versions: list[tuple[int, Storage, Array]] = []
 
     def finish(self, number: int) -> None:
         """Take note that so many groups are done."""

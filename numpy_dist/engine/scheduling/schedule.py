@@ -158,7 +158,7 @@ class Description:
     def __init__(self, statements: Sequence[Statement]) -> None:
         slots: dict[int, int] = {}
         storages: list[Storage] = []
-        parts: list[Any] = []
+        parts: list[object] = []
         add, slot_of = parts.append, slots.get
         errstate: Any = None
         for statement in statements:
@@ -199,11 +199,11 @@ class Schedules:
 
     def __init__(self, most: int, most_statements: int) -> None:
         self._most, self._most_statements = most, most_statements
-        self._kept: dict[Any, Schedule] = {}
+        self._kept: dict[tuple, Schedule] = {}
         self.get = self._kept.get
         self.statements = 0  # of all of them
 
-    def keep(self, key: Any, schedule: Schedule) -> None:
+    def keep(self, key: tuple, schedule: Schedule) -> None:
         """Keep a schedule whose key is not there."""
         self.statements += schedule.statements
         while self._kept and (self.statements > self._most_statements or len(self._kept) >= self._most):
@@ -223,7 +223,7 @@ class Schedules:
     def __iter__(self) -> Iterator[Schedule]:
         return iter(list(self._kept.values()))
 
-    def _drop(self, key: Any) -> None:
+    def _drop(self, key: tuple) -> None:
         dropped = self._kept.pop(key, None)  # another thread may have been here
         if dropped is not None:
             self.statements -= dropped.statements
