@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from numpy_dist.backends.library import Library
 from numpy_dist.engine.runtime import Runtime, runtime
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
+    from numpy_dist.backends.memory import Array
 
 
 class Device:
@@ -24,12 +29,12 @@ class Device:
         self._runtime, self._memory, self.library = rt, rt.backend.memory, library
         self.rank, self.size, self.allgather = rt.rank, rt.size, rt.comm.allgather
 
-    def empty(self, shape: int | tuple[int, ...], dtype: Any) -> Any:
+    def empty(self, shape: int | tuple[int, ...], dtype: DTypeLike) -> Array:
         """An array of the device, not initialised."""
         extents = (shape,) if isinstance(shape, int) else shape
         return self._runtime.pool.attempt(self._memory.empty, extents, np.dtype(dtype))
 
-    def own(self, x: Any, dtype: Any = None) -> Any:
+    def own(self, x: Array, dtype: DTypeLike | None = None) -> Array:
         """An array on the device; converted without a look at its values."""
         kind = x.dtype if dtype is None else np.dtype(dtype)
         host = isinstance(x, np.ndarray)
@@ -42,17 +47,19 @@ class Device:
             self._memory.copy(made, x)
         return made
 
-    def flat(self, x: Any) -> Any:
+    def flat(self, x: Array) -> Array:
         """The elements of an array in C order, of one axis."""
         made = self.empty(x.shape, x.dtype)
         self._memory.copy(made, x)
         return made.reshape(-1)
 
-    def start_transfer(self, sends: Sequence[tuple[int, Any]], receives: Sequence[tuple[int, Any]]) -> DeviceExchange:
+    def start_transfer(
+        self, sends: Sequence[tuple[int, Array]], receives: Sequence[tuple[int, Array]]
+    ) -> DeviceExchange:
         """As a communicator's, with arrays of one dtype in the same order on both sides; all ranks have to ask."""
         dtype = next((x.dtype for _, x in (*sends, *receives)), np.dtype(np.uint8))
 
-        def into(x: Any) -> Callable[[], list[Any]]:
+        def into(x: Array) -> Callable[[], list[Array]]:
             return lambda: [x]
 
         return DeviceExchange(
@@ -63,7 +70,7 @@ class Device:
             )
         )
 
-    def transfer(self, sends: Sequence[tuple[int, Any]], receives: Sequence[tuple[int, Any]]) -> None:
+    def transfer(self, sends: Sequence[tuple[int, Array]], receives: Sequence[tuple[int, Array]]) -> None:
         """As `start_transfer`, and done when this returns."""
         self.start_transfer(sends, receives).wait()
 

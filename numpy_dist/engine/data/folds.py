@@ -36,7 +36,9 @@ class _Extents(NamedTuple):
 
 
 @lru_cache(maxsize=1024)
-def _fold_of(shape: tuple[int, ...], strides: tuple[int, ...], axis: Any, keepdims: bool) -> _Extents | None:
+def _fold_of(
+    shape: tuple[int, ...], strides: tuple[int, ...], axis: int | tuple | None, keepdims: bool
+) -> _Extents | None:
     """How elements with these strides are reduced along axes; None where the engine has no tree, or another order."""
     ndim = len(shape)
     try:
@@ -56,7 +58,9 @@ def _fold_of(shape: tuple[int, ...], strides: tuple[int, ...], axis: Any, keepdi
     return _Extents(tree.outer, tree.length, tree.inner, kept)
 
 
-def folded_along(ufunc: np.ufunc, elements: np.ndarray, axis: Any, keepdims: bool = False) -> Any:
+def folded_along(
+    ufunc: np.ufunc, elements: np.ndarray, axis: Any, keepdims: bool = False
+) -> np.ndarray | np.generic | None:
     """``ufunc.reduce`` as the summation tree has it (`backends.summation`); None where the engine has to do it.
 
     Parameters

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from numpy_dist.errors import CommunicationRefused
 from numpy_dist.ir.meta_arrays import offset_of
 from numpy_dist.ir.views import view_of
 from numpy_dist.layout.views import storage_region
+
+if TYPE_CHECKING:
+    from numpy_dist.backends.memory import Array
 
 
 def gather(x: Any, root: int | None = None) -> Any:
@@ -43,7 +46,7 @@ def gather(x: Any, root: int | None = None) -> Any:
         return _gather(rt, x, root)
 
 
-def _gather(rt: Runtime, x: Any, root: int | None) -> Any:
+def _gather(rt: Runtime, x: Any, root: int | None) -> np.ndarray | None:
     array = x._array
     rt.program.force(x._storage)
     if array.size > 1 and rt.size > 1:
@@ -60,7 +63,7 @@ def _gather(rt: Runtime, x: Any, root: int | None) -> Any:
     return result
 
 
-def assemble(rt: Runtime, storage: Storage, array: np.ndarray, roots: Any) -> np.ndarray | None:
+def assemble(rt: Runtime, storage: Storage, array: np.ndarray, roots: Sequence[int]) -> np.ndarray | None:
     if array.size == 0:
         return np.empty(array.shape, array.dtype) if rt.rank in roots else None
     view = view_of(storage.layout, storage.dtype.itemsize, array)
@@ -93,7 +96,7 @@ def assemble(rt: Runtime, storage: Storage, array: np.ndarray, roots: Any) -> np
     return rt.pool.attempt(lambda: np.array(found, copy=True, order="K"))
 
 
-def _read(storage: Storage, array: np.ndarray, source: Any) -> np.ndarray:
+def _read(storage: Storage, array: np.ndarray, source: Array) -> np.ndarray:
     """Apply a meta array's offset and strides to the real, whole array."""
     memory = np.ascontiguousarray(storage.pool.memory.download(source)).reshape(-1).view(np.uint8)
     view = np.ndarray(array.shape, array.dtype, buffer=memory, offset=offset_of(array), strides=array.strides)
@@ -138,7 +141,7 @@ def _item(x: Any) -> Any:
         return values.reshape(())[()]
 
 
-def local(x: Any) -> Any:
+def local(x: Any) -> Array:
     """This rank's part of `x` as a view of the rank's own memory, which stays where it is from now on.
 
     An ndarray, or what the backend's memory consists of: on a device an array of the device.
@@ -169,7 +172,7 @@ def shard(x: Any) -> np.ndarray:
     return runtime().backend.memory.download(_shard(x)) if is_sharded(x) else plain(x)
 
 
-def shard_for_library(x: Any) -> Any:
+def shard_for_library(x: Any) -> Array:
     """As `shard`, but where it lies, if its memory's library takes this dtype: then an array of that memory."""
     memory = runtime().backend.memory
     if memory.library is None or not memory.library.takes(x._array.dtype):
@@ -181,14 +184,14 @@ def shard_for_library(x: Any) -> Any:
     return block
 
 
-def lies_on_device(block: Any) -> bool:
+def lies_on_device(block: object) -> bool:
     """Whether a block is an array of a device."""
     memory = runtime().backend.memory
     return not memory.on_host and memory.holds(block)
 
 
 @contextmanager
-def writing(x: Any, library: bool = False) -> Iterator[Any]:
+def writing(x: Any, library: bool = False) -> Iterator[Array]:
     """An array on the host (or, for a `library`, where it is), into which this rank's part of `x` is to be written.
 
     All of it has to be.
@@ -207,7 +210,7 @@ def writing(x: Any, library: bool = False) -> Iterator[Any]:
 
 
 @contextmanager
-def rewriting(x: Any, library: bool = False) -> Iterator[Any]:
+def rewriting(x: Any, library: bool = False) -> Iterator[Array]:
     """This rank's part of `x` on the host (or, for a `library`, where it is), some elements of which are to be written.
 
     Collective in effect: first the whole pending program is executed, whose statements may read the old values.
@@ -228,7 +231,7 @@ def rewriting(x: Any, library: bool = False) -> Iterator[Any]:
         memory.upload(block, values)
 
 
-def _shard(x: Any) -> Any:
+def _shard(x: Any) -> Array:
     rt = runtime()
     storage, array = x._storage, x._array
     rt.program.force(storage)

@@ -15,7 +15,7 @@ from numpy_dist.engine.memory.handle import Handle, is_sharded
 from numpy_dist.engine.runtime import runtime
 
 
-def masked(x: Handle, mask: Any) -> Any:
+def masked(x: Handle, mask: Any) -> Handle | None:
     """``x[mask]`` for a sharded array and a mask of its shape; None where NumPy cannot do it at once.
 
     Executes what both need.

@@ -80,7 +80,7 @@ def _install_handler() -> bool:
     return True
 
 
-def _page(library: Any) -> int | None:
+def _page(library: ctypes.CDLL) -> int | None:
     """A page of memory that nobody gives back: a signal may come when the interpreter has ended."""
     library.mmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t, *(ctypes.c_int,) * 3, ctypes.c_long)
     library.mmap.restype = ctypes.c_void_p
@@ -89,7 +89,7 @@ def _page(library: Any) -> int | None:
     return None if address == ctypes.c_void_p(-1).value else address
 
 
-def _machine_code(library: Any, pages: tuple[int, int], told: Any, before: _Action, kept: int) -> bytes:
+def _machine_code(library: ctypes.CDLL, pages: tuple[int, int], told: Any, before: _Action, kept: int) -> bytes:
     """The handler: ``if (info->address - start < length) told(...) on the interrupted stack; else before(...)``."""
 
     def word(value: int) -> bytes:

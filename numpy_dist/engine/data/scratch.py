@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from math import prod
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from numpy_dist.backends.base import Mover
 from numpy_dist.backends.memory import Block
 from numpy_dist.engine.runtime import runtime
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
 
 
 class Scratch:
@@ -23,7 +26,7 @@ class Scratch:
         self._blocks: dict[int, Block] = {}
         self._pool = runtime().pool
 
-    def empty(self, shape: int | tuple[int, ...], dtype: Any = float) -> np.ndarray:
+    def empty(self, shape: int | tuple[int, ...], dtype: DTypeLike = float) -> np.ndarray:
         """A new array, not initialised, as `numpy.empty` makes it."""
         shape, kind = (shape,) if isinstance(shape, int) else tuple(shape), np.dtype(dtype)
         if not self._pool.memory.on_host:

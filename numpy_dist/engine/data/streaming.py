@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,6 +14,9 @@ from numpy_dist.engine.memory.handle import is_sharded
 from numpy_dist.engine.runtime import runtime
 from numpy_dist.errors import DivergenceError, GatherError, RankError
 from numpy_dist.ir import structure
+
+if TYPE_CHECKING:
+    from numpy_dist.engine.memory.handle import Handle
 
 PIECE_BYTES = 1 << 24
 Read = Callable[[int, tuple], np.ndarray]
@@ -48,7 +51,7 @@ def parts_in_order(
                 yield (i, *rest)
 
 
-def stream(arrays: Sequence[Any], write: Callable[[Read], None], everywhere: bool = False) -> None:
+def stream(arrays: Sequence[Handle], write: Callable[[Read], None], everywhere: bool = False) -> None:
     """Run ``write(read)`` on rank 0, where ``read(n, key)`` is ``arrays[n][key]`` as an ndarray (collective).
 
     The other ranks serve what it asks for: a broadcast of the key, and a gather to rank 0, for each piece. An error in

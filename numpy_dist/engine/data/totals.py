@@ -6,7 +6,7 @@ less time, and with truth values as soon as one of them decides.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,6 +17,9 @@ from numpy_dist.engine.data.windows import KINDS
 from numpy_dist.engine.memory.handle import Handle, metadata
 from numpy_dist.engine.runtime import Runtime
 from numpy_dist.ir.meta_arrays import offset_of
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
 
 MOST = 1 << 20
 """Bytes up to which NumPy reduces on one thread what the engine would on several."""
@@ -32,7 +35,7 @@ TRUTHS = frozenset((np.logical_and, np.logical_or))
 """Operations whose results are truth values, whatever their elements are."""
 
 
-def total(rt: Runtime, ufunc: np.ufunc, x: Handle, dtype: Any) -> Any:
+def total(rt: Runtime, ufunc: np.ufunc, x: Handle, dtype: Any) -> np.generic | None:
     """``ufunc.reduce(x, axis=None, dtype=dtype)`` of a sharded array, as a scalar; None where the engine does it.
 
     Parameters
@@ -81,7 +84,7 @@ def elements_of(rt: Runtime, x: Any) -> np.ndarray | None:
     return np.ndarray((x._array.size,), x._array.dtype, memory, offset_of(x._array))
 
 
-def _count(elements: np.ndarray, dtype: Any) -> Any:
+def _count(elements: np.ndarray, dtype: DTypeLike | None) -> Any:
     """The sum of truth values."""
     kind = np.dtype(np.intp if dtype is None else dtype)
     if kind.char not in "bBhHiIlLqQ":
@@ -89,14 +92,14 @@ def _count(elements: np.ndarray, dtype: Any) -> Any:
     return np.asarray(np.count_nonzero(elements)).astype(kind)[()]
 
 
-def reduced(ufunc: np.ufunc, elements: np.ndarray, axis: Any, keepdims: bool) -> Any:
+def reduced(ufunc: np.ufunc, elements: np.ndarray, axis: Any, keepdims: bool) -> np.ndarray | np.generic | None:
     """Elements reduced to a scalar or along axes as the summation tree has it; None where the engine has to do it."""
     if elements.ndim == 1 and not keepdims and (axis is None or (type(axis) is int and axis in (0, -1))):
         return folded(ufunc, elements) if elements.strides[0] > 0 else None
     return folded_along(ufunc, elements, axis, keepdims)
 
 
-def folded(ufunc: np.ufunc, elements: np.ndarray, dtype: Any = None) -> Any:
+def folded(ufunc: np.ufunc, elements: np.ndarray, dtype: DTypeLike | None = None) -> np.generic | None:
     """A vector reduced to a scalar as the summation tree has it; None where the engine's bits may be others.
 
     Parameters
@@ -124,7 +127,7 @@ def folded(ufunc: np.ufunc, elements: np.ndarray, dtype: Any = None) -> Any:
     return made
 
 
-def _fold_chunks(elements: np.ndarray) -> Any:
+def _fold_chunks(elements: np.ndarray) -> np.generic:
     whole = len(elements) - len(elements) % CHUNK
     parts = np.add.reduce(elements[:whole].reshape(-1, CHUNK), axis=1)
     if whole < len(elements):

@@ -24,12 +24,12 @@ met: list[tuple[int, str]] = []
 """The events that running operations have met, and that are to be told of: thread and kind."""
 
 capsule = floating.capsule
-exchange: Callable[[Any], Any]
+exchange: Callable[[Any], object]
 """Sets the error state, as a capsule of NumPy's."""
 
 _MOST = 64
-_WATCHING: dict[int, tuple[Any, Any]] = {}
-latest: tuple[Any, Any] = (None, None)
+_WATCHING: dict[int, tuple[object, object]] = {}
+latest: tuple[object, object] = (None, None)
 """The error state that was seen last, and the one that stands in for it."""
 
 
@@ -44,13 +44,13 @@ try:
     _make: Any = _umath._make_extobj
 except (ImportError, AttributeError):  # another NumPy: it warns at our lines
 
-    def exchange(state: Any) -> None:
+    def exchange(state: Any) -> object:
         """Nothing is exchanged."""
 
     _make = None
 
 
-def look(now: Any) -> tuple[Any, Any]:
+def look(now: object) -> tuple[object, object]:
     """An error state and the one that stands in for it, as `latest`."""
     global latest
     found = _WATCHING.get(id(now))
@@ -62,7 +62,7 @@ def look(now: Any) -> tuple[Any, Any]:
     return found
 
 
-def _watching(now: Any) -> Any:
+def _watching(now: object) -> object:
     state = np.geterr()
     if _make is None or "warn" not in state.values() or not {"call", "log"}.isdisjoint(state.values()):
         return now

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,6 +27,9 @@ from numpy_dist.ir.meta_arrays import is_writeable, offset_of, placed
 from numpy_dist.ir.statements import Ref
 from numpy_dist.ir.views import view_of
 from numpy_dist.settings import config
+
+if TYPE_CHECKING:
+    from numpy_dist.engine.memory.storage import Token
 
 _new = object.__new__
 
@@ -73,8 +76,8 @@ class Window:
     def __init__(self, storage: Storage | None, address: int, whole: np.ndarray | None = None) -> None:
         self.storage, self.address, self.whole = storage, address, whole
         self.readable, self.writeable = True, storage is None
-        self.first: Any = None
-        self.token: Any = None
+        self.first: weakref.ref[Handle] | None = None
+        self.token: Token | None = None
 
     def shut(self) -> None:
         """Let nobody look through it any more."""
@@ -88,7 +91,7 @@ FREE = Window(None, 0)
 """The window of arrays in memory of NumPy's that nobody else sees."""
 
 
-def family(x: Any) -> Window | None:
+def family(x: Handle) -> Window | None:
     """The window of an array with the window `FREE`, of which a view is about to be taken; None if it has no views."""
     whole = x._real
     if whole.dtype.char not in KINDS or not whole.flags.forc:
@@ -99,7 +102,7 @@ def family(x: Any) -> Window | None:
 
 
 class_at_hand: type[Handle] = Handle
-assign: Callable[[Any, Any, Any], bool]
+assign: Callable[[Handle, Any, Any], bool]
 """``x[key] = value`` through the window of `x`; False if nothing was done."""
 
 
@@ -113,19 +116,19 @@ def register_at_hand(kind: type[Handle], assigning: Callable[..., bool], computi
     class_at_hand, assign, computed = kind, assigning, computing
 
 
-def at_hand(array: np.ndarray, window: Window) -> Any:
+def at_hand(array: np.ndarray, window: Window) -> Handle:
     """The handle of elements that are seen through a window."""
     made: Any = _new(class_at_hand)
     made._real, made._window = array, window
     return made
 
 
-def near(array: np.ndarray) -> Any:
+def near(array: np.ndarray) -> Handle:
     """The array at hand of a new ndarray, which nobody else sees."""
     return at_hand(array, FREE)
 
 
-def is_at_hand(x: Any) -> bool:
+def is_at_hand(x: object) -> bool:
     """Whether `x` is an array that is seen through a window; it is not handed over by being asked."""
     return type(x) is class_at_hand
 
@@ -210,7 +213,7 @@ def version_kept(storage: Storage) -> tuple[int, int]:
     return storage.version
 
 
-def hand_over(x: Any) -> Any:
+def hand_over(x: Handle) -> Any:
     """Let an array that is seen through a window be one of the engine's: a view over a storage, as all others.
 
     Whatever raises on the way (for want of memory, or a signal) leaves it at hand.
@@ -237,7 +240,7 @@ _set_array, _set_storage, _set_token = (_SLOTS[name].__set__ for name in ("_arra
 _set_ref, _set_window = _SLOTS["_ref"].__set__, _SLOTS["_window"].__set__
 
 
-def _turned(x: Any, array: np.ndarray, storage: Storage | None, ref: Ref | None) -> Any:
+def _turned(x: Handle, array: np.ndarray, storage: Storage | None, ref: Ref | None) -> Handle:
     """Let an array at hand be this view. It is at hand until its class is another one."""
     _set_array(x, array)
     _set_storage(x, storage)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,6 +20,10 @@ from numpy_dist.ir.meta_arrays import meta_array
 from numpy_dist.ir.statements import Reduction, Ref, Statement
 from numpy_dist.layout.regions import Box, Region, bounding_box, box_size, region_hull, region_size
 from numpy_dist.layout.views import storage_region
+
+if TYPE_CHECKING:
+    from numpy_dist.engine.runtime import Runtime
+    from numpy_dist.layout.layout import BoxList, Layout
 
 COUNTS = (*(f.name for f in fields(EngineCounters)), "messages", "bytes", "collectives")
 """What is counted: see `engine.counters.EngineCounters`, and for the last three `comm.base.TrafficCounters`."""
@@ -52,7 +56,7 @@ class Forecast:
     writes: dict[int, int]
 
 
-def forecast(runtime: Any, group: GroupPlan, statements: list[Statement], outlines: Sequence[Any]) -> Forecast:
+def forecast(runtime: Runtime, group: GroupPlan, statements: list[Statement], outlines: Sequence[Any]) -> Forecast:
     """Work out what a group will do, and change the outlines: they are then as storages are after the group.
 
     Parameters
@@ -122,8 +126,8 @@ def _touched(
     """Bytes by slot that the loop reads and writes, each cell once."""
     if group.box is None:
         return {}, {}
-    reads: dict[tuple, tuple[Ref, Any]] = {}
-    writes: dict[tuple, tuple[Ref, Any] | None] = {}
+    reads: dict[tuple, tuple[Ref, Layout | BoxList]] = {}
+    writes: dict[tuple, tuple[Ref, Layout | BoxList] | None] = {}
     for statement, origin in zip(statements, group.origins, strict=True):
         for ref in statement.reads():
             key = cell_key(slots[id(ref.storage)], ref, origin)
@@ -143,7 +147,7 @@ def is_contracted(group: GroupPlan, slot: int, wanted: bool) -> bool:
     return not wanted and slot not in group.kept
 
 
-def _bytes_by_slot(rank: int, refs: dict[tuple, tuple[Ref, Any]]) -> dict[int, int]:
+def _bytes_by_slot(rank: int, refs: dict[tuple, tuple[Ref, Layout | BoxList]]) -> dict[int, int]:
     regions: dict[int, list[Region]] = {}
     sizes: dict[int, int] = {}
     for (slot, *_), (ref, space) in refs.items():

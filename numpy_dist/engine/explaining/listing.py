@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import fields
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from numpy_dist.engine.events.notation import bytes_text
 from numpy_dist.engine.explaining.forecast import COUNTS, Forecast, forecast, is_contracted
@@ -18,6 +18,9 @@ from numpy_dist.engine.runtime import runtime
 from numpy_dist.engine.scheduling.counters import EngineCounters
 from numpy_dist.engine.scheduling.schedule import Description, find_schedule
 from numpy_dist.ir.statements import Elementwise, Statement
+
+if TYPE_CHECKING:
+    from numpy_dist.engine.runtime import Runtime
 
 _ENGINE = tuple(field.name for field in fields(EngineCounters))
 _COMM = tuple(name for name in COUNTS if name not in _ENGINE)
@@ -149,7 +152,7 @@ class Listing:
         rt = self._runtime
         return {name: getattr(rt.counters if name in _ENGINE else rt.comm.counters, name) for name in COUNTS}
 
-    def before(self, rt: Any, group: GroupPlan, statements: list[Statement], storages: Sequence[Any]) -> None:
+    def before(self, rt: Runtime, group: GroupPlan, statements: list[Statement], storages: Sequence[Storage]) -> None:
         """Take note of a group that is going to be executed."""
         outlines = [Outline(storages[slot]) if slot in group.slots else None for slot in range(len(storages))]
         by_id: dict[int, Any] = {id(storages[slot]): outlines[slot] for slot in group.slots}
@@ -157,7 +160,7 @@ class Listing:
         self._name(group, its, outlines, storages.__getitem__)
         self._present = self._list(group, its, outlines)
 
-    def after(self, rt: Any, group: GroupPlan) -> None:
+    def after(self, rt: Runtime, group: GroupPlan) -> None:
         """Take note of how it was executed."""
         assert self._present is not None
         listed, found = self._present
@@ -165,7 +168,9 @@ class Listing:
 
     # -- both -------------------------------------------------------------------------------------------------------
 
-    def _name(self, group: GroupPlan, statements: list[Statement], outlines: Sequence[Any], original: Any) -> None:
+    def _name(
+        self, group: GroupPlan, statements: list[Statement], outlines: Sequence[Any], original: Callable[[int], Storage]
+    ) -> None:
         """Name the buffers of a group, but for what is contracted, in the order in which statements mention them."""
         slots = {id(outlines[slot]): slot for slot in group.slots}
         passed: set[int] = set()
@@ -219,7 +224,7 @@ class _Listed:
         self.lines, self.names, self.times, self.tier = lines, names, 0, ""
 
 
-def _tier(rt: Any, group: GroupPlan, found: Forecast) -> str:
+def _tier(rt: Runtime, group: GroupPlan, found: Forecast) -> str:
     """By what a group's loop is run."""
     if group.box is None:
         return "nothing: this rank has no part of it"
@@ -233,7 +238,7 @@ class Names:
     """Names of buffers: b0, b1, … in the order in which they are met; those of buffers that are gone are used again."""
 
     def __init__(self) -> None:
-        self._known: list[tuple[Any, tuple]] = []  # a weak reference, and what the buffer is like
+        self._known: list[tuple[weakref.ref[Storage], tuple]] = []  # a weak reference, and what the buffer is like
         self._texts: list[str] = []
 
     def of(self, storage: Storage, outline: Outline) -> str:
@@ -250,7 +255,7 @@ class Names:
         self._texts.append("")
         return f"b{len(self._known) - 1}"
 
-    def seen(self, outline: Any, rank: int) -> None:
+    def seen(self, outline: Outline, rank: int) -> None:
         """Take note of what a buffer is like after a group."""
         self._texts[int(outline.name[1:])] = buffer_text(outline, rank)
 
@@ -259,7 +264,7 @@ class Names:
         return [f"  {f'b{number}':<4}{text}" for number, text in enumerate(self._texts) if f"b{number}" in used]
 
 
-def buffer_text(outline: Any, rank: int) -> str:
+def buffer_text(outline: Outline, rank: int) -> str:
     """Shape, dtype, layout and margins of a buffer."""
     layout = outline.layout
     order = ""

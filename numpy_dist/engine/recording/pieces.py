@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import product
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,6 +15,9 @@ from numpy_dist.engine.recording.copies import copy
 from numpy_dist.engine.runtime import runtime
 from numpy_dist.layout.layout import Layout
 from numpy_dist.layout.regions import Region
+
+if TYPE_CHECKING:
+    from numpy_dist.backends.memory import Array
 
 Intervals = tuple[tuple[int, int], ...]
 
@@ -61,7 +64,7 @@ def pieces(x: object, layout: Layout, wanted: Sequence[Sequence[Intervals]]) -> 
     shape = tuple(sum(hi - lo for lo, hi in axis) for axis in mine)
     made = storage.pool.attempt(storage.pool.memory.empty, shape, storage.dtype)
 
-    def part(region: Region) -> Any:
+    def part(region: Region) -> Array:
         key: list[slice] = []
         for axis, r in zip(mine, region, strict=True):
             start = 0

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,6 +24,10 @@ from numpy_dist.ir.ops import Op
 from numpy_dist.ir.rules import dtype_char
 from numpy_dist.ir.statements import NO_OPTIONS, SCALAR_KINDS, Elementwise, Reduction, Ref, scalar_form
 from numpy_dist.settings import config
+
+if TYPE_CHECKING:
+    from numpy_dist.engine.memory.pool import Pool
+    from numpy_dist.ir.views import View
 
 Bounds = tuple[tuple[int, Any, Any], ...]
 _COMPARISONS = frozenset((np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal))
@@ -39,7 +43,7 @@ def bounds_of(op: Op, operands: Sequence[Any], loop: tuple[np.dtype, ...]) -> Bo
     """For each Python number among the operands that its dtype may not hold: its position, and that dtype's limits."""
     if op.ufunc is None:
         return ()
-    found: list[tuple[int, Any, Any]] = []
+    found: list[tuple[int, float, float]] = []
     for position, x in enumerate(operands):
         if type(x) not in _WEAK:
             continue
@@ -110,7 +114,14 @@ class StatementPlan:
         "view",
     )
 
-    def __init__(self, statement: Elementwise, result: Any, now: bool, bounds: Bounds, spread: tuple) -> None:
+    def __init__(
+        self,
+        statement: Elementwise,
+        result: Any,
+        now: bool,
+        bounds: Bounds,
+        spread: tuple[tuple[np.ndarray, View] | None, ...],
+    ) -> None:
         self.creates, self.space, self.form = statement.creates, statement.space, statement.form
         self.now, self.bounds, self.spread = now, bounds, spread
         storage = result._storage
@@ -119,7 +130,7 @@ class StatementPlan:
         self.array, self.view = result._array, ref_of(result).view
 
 
-PLANS: dict[Any, StatementPlan] = {}
+PLANS: dict[tuple, StatementPlan] = {}
 _MOST = 4096
 MOST_INPUTS = 3
 
@@ -145,7 +156,7 @@ def remember(
         None if own is None or read is own else (read.array, read.view)
         for read, own in zip(statement.inputs, owns, strict=True)
     )
-    made_of: Any = out.view
+    made_of: View | tuple[np.dtype, str] | None = out.view
     if statement.creates[0]:
         made_of = None if result_dtype is None else (result_dtype, result_dtype.char)
     if len(PLANS) > _MOST:
@@ -165,7 +176,7 @@ def target_of(out: Handle) -> Ref | None:
     return ref if is_writeable(out._array) else None  # the view was another array's first
 
 
-def _result(plan: StatementPlan | ReductionPlan, pool: Any, cls: type[Handle]) -> Any:
+def _result(plan: StatementPlan | ReductionPlan, pool: Pool, cls: type[Handle]) -> Any:
     """A storage without memory and its handle: `__new__` and assignments in place of three constructors.
 
     No more than three assignments to a line, since Python would make a tuple of four.
@@ -187,7 +198,7 @@ def _result(plan: StatementPlan | ReductionPlan, pool: Any, cls: type[Handle]) -
     return made
 
 
-def _broadcast(own: Ref, array: np.ndarray, view: Any) -> Ref:
+def _broadcast(own: Ref, array: np.ndarray, view: View) -> Ref:
     """What a statement reads of an operand that is broadcast."""
     ref: Any = _new(Ref)
     ref.storage, ref.array = own.storage, array
@@ -195,7 +206,9 @@ def _broadcast(own: Ref, array: np.ndarray, view: Any) -> Ref:
     return ref
 
 
-def replay(op: Op, inputs: tuple, target: Ref | None = None, result_dtype: Any = None, depth: int = 2) -> Any:
+def replay(
+    op: Op, inputs: tuple, target: Ref | None = None, result_dtype: np.dtype | None = None, depth: int = 2
+) -> Any:
     """Record a statement that is planned already: a long function, since in Python a call costs as much as ten lines.
 
     Returns the new array, or `target`; None if there is no plan, and nothing was recorded.
@@ -234,7 +247,7 @@ def replay(op: Op, inputs: tuple, target: Ref | None = None, result_dtype: Any =
             third = ref_of(x)
         of_third = third._view if third._layout is storage.layout else third.view
     if target is not None:
-        made_of: Any = target.view
+        made_of: View | tuple[np.dtype, str] | None = target.view
     else:
         made_of = None if result_dtype is None else (result_dtype, result_dtype.char)
     plan = PLANS.get((op, made_of, of_first, of_second, of_third))

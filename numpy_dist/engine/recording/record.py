@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -27,6 +27,9 @@ from numpy_dist.ir.rules import broadcast_shapes, loop_dtypes, order_axes, scala
 from numpy_dist.ir.statements import NO_OPTIONS, Elementwise, Ref
 from numpy_dist.layout.layout import Layout, Pinned
 from numpy_dist.settings import config
+
+if TYPE_CHECKING:
+    from numpy_dist.layout.layout import BoxList
 
 _SCALARS = (int, float, complex, bool, np.generic)
 _ndarray = np.ndarray
@@ -204,7 +207,7 @@ def _into_local(
     casting: str,
     order: str,
     signature: Any,
-    result_dtype: Any,
+    result_dtype: np.dtype | None,
 ) -> Any:
     """`out` is an ndarray or a replicated handle: compute into shards, then gather into the very object. Collective."""
     rt = runtime()
@@ -338,7 +341,7 @@ def warn_of_real_part() -> None:
     warnings.warn(text, np.exceptions.ComplexWarning, stacklevel=stack_level())
 
 
-def _has_cast(kind: Any, loop: np.dtype) -> bool:
+def _has_cast(kind: np.dtype | type, loop: np.dtype) -> bool:
     """Whether an operand can be cast to its loop's dtype at all, which resolution does not ask of records."""
     return not isinstance(kind, np.dtype) or kind.kind != "V" or np.can_cast(kind, loop, "unsafe")
 
@@ -390,7 +393,7 @@ def _cast(
     return operands
 
 
-def narrowed(value: Any, kind: np.dtype) -> Any:
+def narrowed(value: complex, kind: np.dtype) -> Any:
     """One of Python's numbers as a floating-point number of this dtype; that it overflows is told at the user's line.
 
     Raises
@@ -524,7 +527,7 @@ def _too_few(layout: Layout, shape: tuple[int, ...], itemsize: int) -> bool:
     return 2 * held < layout.size and size >= max(config.MIN_SHARD_BYTES, 1)
 
 
-def read_of(rt: Runtime, x: Any, shape: tuple[int, ...], space: Any) -> Ref:
+def read_of(rt: Runtime, x: Any, shape: tuple[int, ...], space: Layout | BoxList) -> Ref:
     """What a statement reads of an operand; a reshape that merges cut axes is redistributed first."""
     if not isinstance(x, Handle):
         return operand(np.asarray(x), shape, space)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import warnings
 from contextlib import nullcontext
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -48,6 +48,9 @@ from numpy_dist.ir.rules import (
 from numpy_dist.ir.statements import Reduction
 from numpy_dist.layout.layout import Copies, Cut, Layout
 from numpy_dist.settings import config
+
+if TYPE_CHECKING:
+    from numpy_dist.layout.layout import Pinned
 
 _REDUCIBLE = frozenset(
     (
@@ -177,7 +180,7 @@ def _as_element(value: Any, kind: np.dtype) -> Any:
     return cell[0]
 
 
-def _negative_zeros(initial: Any) -> tuple[str, ...]:
+def _negative_zeros(initial: object) -> tuple[str, ...]:
     """The parts, "real" and "imag", of which an initial value of a sum has negative zeros."""
     if not isinstance(initial, float | complex | np.inexact) or initial != 0:
         return ()
@@ -199,7 +202,7 @@ def _scalar_or_array(made: Any) -> Any:
 
 
 def _lacks_a_value(
-    ufunc: np.ufunc, given: tuple[int, ...], axes: tuple[int, ...], initial: Any, where: Any
+    ufunc: np.ufunc, given: tuple[int, ...], axes: tuple[int, ...], initial: object, where: object
 ) -> bool:
     """Whether some result would have nothing to begin with, which NumPy refuses, also where there are no results."""
     if not begins_with_an_element(ufunc, initial):
@@ -207,7 +210,7 @@ def _lacks_a_value(
     return where is not True or any(given[a] == 0 for a in axes)
 
 
-def _axes(ufunc: np.ufunc, x: Any, ndim: int, kwargs: dict[str, Any]) -> tuple[int, ...]:
+def _axes(ufunc: np.ufunc, x: object, ndim: int, kwargs: dict[str, Any]) -> tuple[int, ...]:
     """The reduced axes; NumPy lets `axis` be 0 or -1 for an array without axes."""
     axis = kwargs["axis"]
     if bool in map(type, axis if isinstance(axis, tuple) else (axis,)):  # which Python takes for an integer
@@ -228,7 +231,9 @@ def _deliver(made: Any, out: Any) -> Any:
     return out
 
 
-def _of_elements(ufunc: np.ufunc, elements: np.ndarray, axis: Any, dtype: Any, keepdims: bool) -> Any:
+def _of_elements(
+    ufunc: np.ufunc, elements: np.ndarray, axis: Any, dtype: Any, keepdims: bool
+) -> np.ndarray | np.generic | None:
     """The reduction of an array at hand by NumPy; None where the engine has to do it."""
     if ufunc not in EXACT or not elements.size:
         return None
@@ -313,7 +318,7 @@ def _append(
     return made
 
 
-def _memory_axes(array: np.ndarray, where: Any, axes: tuple[int, ...], keepdims: bool) -> tuple[int, ...] | None:
+def _memory_axes(array: np.ndarray, where: object, axes: tuple[int, ...], keepdims: bool) -> tuple[int, ...] | None:
     """Memory order of a result: that of the operands (NumPy iterates over these), without the axes that go."""
     order = iteration_axes([array] if where is True else [array, np.asarray(where)], array.shape)
     if order is None or keepdims:
@@ -328,7 +333,7 @@ def _result_layout(
     rt: Runtime, layout: Layout, axes: tuple[int, ...], shape: tuple[int, ...], keepdims: bool, itemsize: int
 ) -> Layout:
     """The operand's layout without the reduced axes; the default one where a large result would lie on every rank."""
-    dims: list[Any] = []
+    dims: list[Cut | Copies | Pinned] = []
     reduced = False
     for dim in layout.dims:
         if not isinstance(dim, Cut):
