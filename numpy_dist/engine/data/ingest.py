@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,6 +18,11 @@ from numpy_dist.ir.statements import Ref
 from numpy_dist.layout.layout import BoxList, Copies, Cut, Layout
 from numpy_dist.layout.regions import Box
 from numpy_dist.settings import config
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
+    from numpy_dist.engine.memory.handle import Handle
 
 
 def shardable(dtype: np.dtype) -> bool:
@@ -68,7 +73,7 @@ def _fill(
     axes: tuple[int, ...] | None,
     made_of: bytes = b"",
     in_order: bool = True,
-) -> Any:
+) -> Handle:
     storage = handle._storage
     came_in(storage, made_of, in_order)
     box = storage.layout.box(runtime().rank)
@@ -105,7 +110,7 @@ def from_global(array: np.ndarray, layout: Layout | None = None) -> Any:
 def from_reader(
     reader: Callable[[Box], np.ndarray],
     shape: Sequence[int],
-    dtype: Any,
+    dtype: DTypeLike | None,
     layout: Layout | None = None,
     made_of: bytes = b"",
 ) -> Any:
@@ -139,7 +144,7 @@ def from_local(block: np.ndarray, layout: Layout) -> Any:
     return handle
 
 
-def from_root(array: np.ndarray | None, root: int = 0, layout: Layout | None = None) -> Any:
+def from_root(array: np.ndarray | None, root: int = 0, layout: Layout | None = None) -> Handle:
     """A handle of an ndarray that only `root` has. Collective: a broadcast of the metadata, a message to each rank."""
     comm = runtime().comm
     shape, dtype = comm.bcast(None if array is None else (array.shape, array.dtype), root)

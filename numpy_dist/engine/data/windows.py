@@ -118,7 +118,7 @@ def register_at_hand(kind: type[Handle], assigning: Callable[..., bool], computi
 
 def at_hand(array: np.ndarray, window: Window) -> Handle:
     """The handle of elements that are seen through a window."""
-    made: Any = _new(class_at_hand)
+    made: Handle = _new(class_at_hand)
     made._real, made._window = array, window
     return made
 

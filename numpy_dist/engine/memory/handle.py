@@ -159,14 +159,14 @@ def selected(handle: Handle, key: Any, as_handle: bool = False) -> Any:
         if part is None:
             return None
     array = part.array
-    found: Any = _new(Ref)  # as Ref(storage, array, part) does, in a third of the time
+    found: Ref = _new(Ref)  # as Ref(storage, array, part) does, in a third of the time
     found.storage, found.array = storage, array
     found._view, found._layout = part, layout
     if not as_handle:
         return found
     if storage.owner is None:
         storage.owner = weakref.ref(handle)
-    made: Any = _new(_handle_class)
+    made: Handle = _new(_handle_class)
     made._array, made._storage = array, storage
     made._ref, made._token = found, handle._token
     made._window = SHUT

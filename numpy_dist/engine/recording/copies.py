@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -32,6 +32,9 @@ from numpy_dist.ir.rules import copy_axes
 from numpy_dist.ir.statements import NO_OPTIONS, SCALAR_KINDS, Elementwise, Ref
 from numpy_dist.layout.layout import Layout
 from numpy_dist.settings import config
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
 
 _LARGEST_HALF = float(np.finfo(np.float16).max)
 
@@ -133,10 +136,10 @@ def _gathered(where: Any) -> Any:
     return gather(where) if is_sharded(where) else plain(where)
 
 
-_before_replicating: Callable[[Any, np.dtype], None] | None = None
+_before_replicating: Callable[[Handle, np.dtype], None] | None = None
 
 
-def register_policy(announce: Callable[[Any, np.dtype], None]) -> None:
+def register_policy(announce: Callable[[Handle, np.dtype], None]) -> None:
     """Set what is asked before a sharded array is gathered because its new dtype cannot be sharded."""
     global _before_replicating
     _before_replicating = announce
@@ -192,7 +195,7 @@ def aligned(x: Any, layout: Layout) -> Any:
     return copy(x, layout=layout)
 
 
-def empty(shape: Sequence[int], dtype: Any, order: Any = "C", layout: Layout | None = None) -> Any:
+def empty(shape: Sequence[int], dtype: DTypeLike | None, order: Any = "C", layout: Layout | None = None) -> Any:
     """A new array, not initialised. Not collective; no memory is taken before it is written."""
     shape, kind = tuple(shape), np.dtype(dtype)
     nbytes = kind.itemsize
@@ -204,7 +207,9 @@ def empty(shape: Sequence[int], dtype: Any, order: Any = "C", layout: Layout | N
     return make_storage(shape, kind, layout or runtime().default_layout(shape), axes)
 
 
-def full(shape: Sequence[int], value: Any, dtype: Any, order: Any = "C", layout: Layout | None = None) -> Any:
+def full(
+    shape: Sequence[int], value: Any, dtype: DTypeLike | None, order: Any = "C", layout: Layout | None = None
+) -> Any:
     """A new array filled with a scalar. Not collective; recorded."""
     made = empty(shape, dtype, order, layout)
     if made._storage is None:

@@ -188,10 +188,10 @@ def _result(plan: StatementPlan | ReductionPlan, pool: Pool, cls: type[Handle]) 
     storage.nbytes, storage.axes, storage.pool = plan.nbytes, plan.axes, pool
     storage.movable = True
     token = storage.token = Token()
-    ref: Any = _new(Ref)
+    ref: Ref = _new(Ref)
     ref.storage, ref.array = storage, array
     ref._view, ref._layout = plan.view, layout
-    made: Any = _new(cls)
+    made: Handle = _new(cls)
     made._array, made._storage = array, storage
     made._ref, made._token = ref, token
     made._window = SHUT
@@ -200,7 +200,7 @@ def _result(plan: StatementPlan | ReductionPlan, pool: Pool, cls: type[Handle]) 
 
 def _broadcast(own: Ref, array: np.ndarray, view: View) -> Ref:
     """What a statement reads of an operand that is broadcast."""
-    ref: Any = _new(Ref)
+    ref: Ref = _new(Ref)
     ref.storage, ref.array = own.storage, array
     ref._view, ref._layout = view, own.storage.layout
     return ref

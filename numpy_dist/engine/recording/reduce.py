@@ -165,7 +165,7 @@ def reduction(
         return _scalar_or_array(made) if out is None else _deliver(made, out)
 
 
-def _begun_in_output(x: Any, axes: tuple[int, ...], kind: np.dtype, target: np.dtype) -> Any:
+def _begun_in_output(x: Any, axes: tuple[int, ...], kind: np.dtype, target: np.dtype) -> Handle:
     """A copy of the operand whose first elements along the axes are as an output of dtype `target` holds them."""
     first = tuple(slice(0, 1) if a in axes else slice(None) for a in range(x._array.ndim))
     made = copy(x, dtype=kind)
@@ -197,7 +197,7 @@ def _keep_signs(sums: Any, x: Any, axes: tuple[int, ...], where: Any, parts: tup
         assign(getattr(sums, part), -0.0, where=np.all(negative, axis=axes, keepdims=True, where=where))
 
 
-def _scalar_or_array(made: Any) -> Any:
+def _scalar_or_array(made: Handle) -> Any:
     return item(made) if made._array.shape == () else made
 
 
@@ -223,7 +223,7 @@ def _axes(ufunc: np.ufunc, x: object, ndim: int, kwargs: dict[str, Any]) -> tupl
         numpy_error(ufunc.reduce, (x,), kwargs)
 
 
-def _deliver(made: Any, out: Any) -> Any:
+def _deliver(made: Handle, out: Any) -> Any:
     if is_sharded(out):
         assign(out, made)
     else:
@@ -231,9 +231,7 @@ def _deliver(made: Any, out: Any) -> Any:
     return out
 
 
-def _of_elements(
-    ufunc: np.ufunc, elements: np.ndarray, axis: Any, dtype: Any, keepdims: bool
-) -> np.ndarray | np.generic | None:
+def _of_elements(ufunc: np.ufunc, elements: np.ndarray, axis: Any, dtype: Any, keepdims: bool) -> Any:
     """The reduction of an array at hand by NumPy; None where the engine has to do it."""
     if ufunc not in EXACT or not elements.size:
         return None
@@ -288,7 +286,7 @@ def _append(
     where: Any,
     shape: tuple[int, ...],
     key: tuple | None,
-) -> Any:
+) -> Handle:
     rt = runtime()
     if is_sharded(x) and can_raise(COPY, (array.dtype,), (kind,)):  # a text that is no number, on some ranks only
         x, key = copy(x, dtype=kind), None
