@@ -65,7 +65,7 @@ class Filters:
         """
         if self.in_force():
             found = sys.modules.get(module)
-            registries: dict[str, dict] = _registries if found is None else vars(found)
+            registries: dict[str, Any] = _registries if found is None else vars(found)
             registry: dict = registries.setdefault(filename if found is None else "__warningregistry__", {})
             warnings.warn_explicit(message, RuntimeWarning, filename, line, module, registry)
             return
