@@ -7,7 +7,7 @@ import enum
 import functools
 import sys
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -53,7 +53,7 @@ def distribute(code: Code) -> Code:
     return _Binder(namespace).value(code)
 
 
-def _globals_of(code: Any) -> dict[str, Any] | None:
+def _globals_of(code: object) -> dict[str, Any] | None:
     """The globals of the module that some code belongs to."""
     if isinstance(code, functools.partial):
         return _globals_of(code.func)
@@ -87,11 +87,17 @@ def _replacements() -> dict[int, tuple[Any, Any]]:
     return {id(old): (old, new) for old, new in found}
 
 
-def namespace_builtins(base: Any = builtins) -> dict[str, Any]:
+def namespace_builtins(base: types.ModuleType | dict[str, Any] = builtins) -> dict[str, Any]:
     """The builtins for code whose own ``import numpy`` (not that of what it imports) is to give `numpy_dist`."""
     original = base["__import__"] if isinstance(base, dict) else base.__import__
 
-    def import_(name: str, globals: Any = None, locals: Any = None, fromlist: Any = (), level: int = 0) -> Any:
+    def import_(
+        name: str,
+        globals: Mapping[str, object] | None = None,
+        locals: Mapping[str, object] | None = None,
+        fromlist: Sequence[str] | None = (),
+        level: int = 0,
+    ) -> Any:
         module = original(name, globals, locals, fromlist, level)
         if level:
             return module
@@ -164,7 +170,7 @@ class _Binder:
                 return self._class(value, bases)
         return value
 
-    def _is_ours(self, function: Any, depth: int = 8) -> bool:
+    def _is_ours(self, function: object, depth: int = 8) -> bool:
         """Whether a function is the module's own, or a decorator's wrapper around one."""
         if isinstance(function, functools._lru_cache_wrapper):
             return self._is_ours(function.__wrapped__, depth)
@@ -228,7 +234,7 @@ class _Binder:
         return made
 
 
-def _contents(cell: Any) -> Any:
+def _contents(cell: types.CellType) -> Any:
     try:
         return cell.cell_contents
     except ValueError:  # not bound yet

@@ -92,7 +92,7 @@ def _listed(ranks: list[int]) -> str:
 
 
 def count_program(
-    function: Callable[..., Any], *args: Any, ranks: int, only: Iterable[int] | None = None, value: float = 0.0
+    function: Callable[..., object], *args: Any, ranks: int, only: Iterable[int] | None = None, value: float = 0.0
 ) -> ProgramCounts:
     """Count what each of `ranks` ranks would do in ``function(*args)``: loops, reads, writes, messages, bytes, gathers.
 
@@ -151,7 +151,7 @@ def count_program(
 
 
 def _count_ranks(
-    size: int, ranks: list[int], value: float, function: Callable[..., Any], args: tuple
+    size: int, ranks: list[int], value: float, function: Callable[..., object], args: tuple
 ) -> dict[int, RankCounts]:
     """Run the function as one rank after another."""
     broadcasts: Broadcasts = {}
@@ -169,11 +169,11 @@ def _count_ranks(
     return counts
 
 
-def _show_nothing(*args: Any, **kwargs: Any) -> None:
+def _show_nothing(*args: object, **kwargs: object) -> None:
     """In place of `warnings.showwarning`; filters that make errors of warnings still do."""
 
 
-def _count_rank(comm: CountingCommunicator, value: float, function: Callable[..., Any], args: tuple) -> RankCounts:
+def _count_rank(comm: CountingCommunicator, value: float, function: Callable[..., object], args: tuple) -> RankCounts:
     """Run the function as one rank, in a context of its own."""
     detect.reset_rank_local()
     detect.current.set(comm)

@@ -41,10 +41,10 @@ def _refuse(name: str, value: object, allowed: str) -> NoReturn:
     raise ValueError(f"{name}={value!r} is not allowed; {name} is {allowed}")
 
 
-def _one_of(*words: str) -> Callable[[str, Any], str]:
+def _one_of(*words: str) -> Callable[[str, object], str]:
     """A parser for a setting that takes one of some words."""
 
-    def parse(name: str, value: Any) -> str:
+    def parse(name: str, value: object) -> str:
         if "on" in words and (isinstance(value, bool) or value in ("0", "1")):
             return "on" if value in (True, "1") else "off"
         if not isinstance(value, str) or value.strip().lower() not in words:
@@ -54,7 +54,7 @@ def _one_of(*words: str) -> Callable[[str, Any], str]:
     return parse
 
 
-def _count(name: str, value: Any) -> int:
+def _count(name: str, value: object) -> int:
     """A parser for a number of things, where 0 stands for "auto"."""
     allowed = "an integer >= 0, or 'auto' (the same as 0)"
     if isinstance(value, str):
@@ -67,7 +67,7 @@ def _count(name: str, value: Any) -> int:
     return _integer(name, value, allowed)
 
 
-def _integer(name: str, value: Any, allowed: str) -> int:
+def _integer(name: str, value: object, allowed: str) -> int:
     if isinstance(value, bool) or not hasattr(value, "__index__"):
         _refuse(name, value, allowed)
     number = value.__index__()
@@ -76,7 +76,7 @@ def _integer(name: str, value: Any, allowed: str) -> int:
     return int(number)
 
 
-def _bytes(name: str, value: Any) -> int:
+def _bytes(name: str, value: object) -> int:
     """A parser for a number of bytes: an integer, or a text such as ``"2GiB"``."""
     allowed = "a number of bytes >= 0, as an integer or as a text like '512MiB' or '2GiB'"
     if name == "AT_ONCE":
@@ -94,7 +94,7 @@ def _bytes(name: str, value: Any) -> int:
     return int(match[1]) << shift if match[1].isdecimal() else int(float(match[1]) * 2**shift)
 
 
-def _at_once(name: str, value: Any) -> int | str:
+def _at_once(name: str, value: object) -> int | str:
     """A parser for a number of bytes, or "auto"; "off" is 0."""
     if isinstance(value, str) and value.strip().lower() in ("auto", "on", "off"):
         return 0 if value.strip().lower() == "off" else "auto"
@@ -115,7 +115,7 @@ def _seconds(name: str, value: Any) -> float:
     return number
 
 
-def _plugins(name: str, value: Any) -> str:
+def _plugins(name: str, value: object) -> str:
     """A parser for what plug-ins may do: words, and names of plug-ins with or without a minus, between commas."""
     words = [word.strip() for word in value.split(",")] if isinstance(value, str) else []
     if not words or not all(re.fullmatch(r"-?[\w.-]+", word) for word in words):
@@ -139,7 +139,7 @@ def _backend(name: str, value: Any) -> str:
     return text
 
 
-def _directory(name: str, value: Any) -> str:
+def _directory(name: str, value: object) -> str:
     """A parser for a folder, which need not exist."""
     if not isinstance(value, str | os.PathLike) or not isinstance(os.fspath(value), str) or not os.fspath(value):
         _refuse(name, value, "the path of a folder (it is made when it is needed)")
@@ -177,7 +177,7 @@ class Setting(Generic[T]):
             return nested[self.name]
         return instance._values[self.name]
 
-    def __set__(self, instance: Settings, value: Any) -> None:
+    def __set__(self, instance: Settings, value: object) -> None:
         instance._values[self.name] = self.parse(self.name, value)
 
 
@@ -199,13 +199,13 @@ class StartSetting(Setting[T]):
             self.reads += 1
         return super().__get__(instance, owner)
 
-    def __set__(self, instance: Settings, value: Any) -> None:
+    def __set__(self, instance: Settings, value: object) -> None:
         before = instance._values[self.name]
         super().__set__(instance, value)
         if self.reads and instance._values[self.name] != before:
             self.warn(value, stacklevel=3)
 
-    def warn(self, value: Any, stacklevel: int) -> None:
+    def warn(self, value: object, stacklevel: int) -> None:
         """Warn that the value came too late."""
         warnings.warn(
             f"{self.name}={value!r} has no effect: {self.name} was read when the first distributed array was made. "
@@ -280,7 +280,7 @@ class Settings:
                 raise ValueError(f"environment variable {PREFIX}{name}: {error}") from None
         object.__setattr__(self, "_values", values)
 
-    def __call__(self, **values: Any) -> SettingsBlock:
+    def __call__(self, **values: object) -> SettingsBlock:
         """A context manager inside which the given settings have the given values."""
         parsed = {}
         for name, value in values.items():
@@ -292,7 +292,7 @@ class Settings:
     def __getattr__(self, name: str) -> NoReturn:
         raise AttributeError(f"numpy_dist has no setting {name!r}; the settings are {', '.join(NAMES)}")
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         if name not in NAMES:
             self.__getattr__(name)
         object.__setattr__(self, name, value)

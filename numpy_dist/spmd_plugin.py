@@ -83,7 +83,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_protocol() -> Generator[None, Any, Any]:
+def pytest_runtest_protocol() -> Generator[None, object, object]:
     """Fusion also under test: pytest records all warnings of a test, and would have statements executed at once."""
     with lazily_recorded():
         return (yield)
@@ -131,7 +131,7 @@ def _test_seconds(config: pytest.Config) -> float:
     return TEST_SECONDS if option is None else float(option)
 
 
-def pytest_terminal_summary(terminalreporter: Any) -> None:
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     # By the reports: the jobs may have run in another process (pytest-xdist's).
     reports = [report for reports in terminalreporter.stats.values() for report in reports]
     for report in (report for report in reports if getattr(report, "when", "") == "call"):
@@ -266,7 +266,7 @@ class InnerRun:
             pytest.exit("the ranks have collected different tests", returncode=3)
 
     @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, Any, Any]:
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
         self._agree_on_examples(item)
         seconds = _test_seconds(self.config) * (LONG_FACTOR if "long" in item.keywords else 1)
         with watchdog(seconds, item.nodeid, self._real_stderr):
@@ -274,7 +274,7 @@ class InnerRun:
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_makereport(
-        self, item: pytest.Item, call: pytest.CallInfo[Any]
+        self, item: pytest.Item, call: pytest.CallInfo[None]
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         report = yield
         error = call.excinfo.value if call.excinfo is not None else None

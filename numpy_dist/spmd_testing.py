@@ -10,13 +10,16 @@ import time
 import traceback
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from numpy_dist.comm.base import Communicator
 from numpy_dist.comm.detect import get_communicator, renew
 from numpy_dist.comm.simulated import run_simulated
 from numpy_dist.engine.runtime import runtime
 from numpy_dist.errors import RankError
+
+if TYPE_CHECKING:
+    from numpy_dist.backends.base import Backend, Loop, Repeat
 
 __all__ = ["Agreement", "forbid_gathers", "inject", "run_simulated", "spmd", "watchdog"]
 
@@ -26,7 +29,7 @@ Result = TypeVar("Result")
 _SECONDS_FOR_OTHERS = 1.0
 
 
-def spmd(*nranks: int) -> Callable[[Callable[..., Any]], Callable[..., None]]:
+def spmd(*nranks: int) -> Callable[[Callable[..., object]], Callable[..., None]]:
     """Run the decorated test on each of these numbers of simulated ranks.
 
     Examples
@@ -39,7 +42,7 @@ def spmd(*nranks: int) -> Callable[[Callable[..., Any]], Callable[..., None]]:
     >>> test_ranks()
     """
 
-    def decorate(function: Callable[..., Any]) -> Callable[..., None]:
+    def decorate(function: Callable[..., object]) -> Callable[..., None]:
         @functools.wraps(function)
         def run(*args: Any, **kwargs: Any) -> None:
             for n in nranks:
@@ -71,7 +74,9 @@ COMMUNICATION, BACKEND, ALLOCATION = "communication", "backend", "allocation"
 
 
 @contextmanager
-def inject(position: int, action: Callable[[], Any], places: Collection[str] = (COMMUNICATION,)) -> Iterator[list[str]]:
+def inject(
+    position: int, action: Callable[[], object], places: Collection[str] = (COMMUNICATION,)
+) -> Iterator[list[str]]:
     """Within the block, call `action` just before this rank's call number `position` (from 0) of those counted.
 
     Used to fail or to exit at every communication of an example, on one rank. The block's value lists the operations
@@ -95,7 +100,7 @@ def inject(position: int, action: Callable[[], Any], places: Collection[str] = (
         return operation
 
     communicator, found = get_communicator(), runtime()
-    chosen: list[tuple[Any, str]] = [(communicator, name) for name in _OPERATIONS] if COMMUNICATION in places else []
+    chosen: list[tuple[object, str]] = [(communicator, name) for name in _OPERATIONS] if COMMUNICATION in places else []
     chosen += [(found.pool, "attempt")] if ALLOCATION in places else []
     backend = found.backend
     for owner, name in chosen:
@@ -113,19 +118,19 @@ def inject(position: int, action: Callable[[], Any], places: Collection[str] = (
 class _Backend:
     """A backend whose runs of loops, also repeated ones, are wrapped."""
 
-    def __init__(self, backend: Any, wrapped: Callable[[str, Callable[..., Any]], Callable[..., Any]]) -> None:
+    def __init__(self, backend: Backend, wrapped: Callable[[str, Callable[..., Any]], Callable[..., Any]]) -> None:
         self._backend, self._wrapped = backend, wrapped
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._backend, name)
 
-    def run(self, loop: Any) -> Any:
+    def run(self, loop: Loop) -> _Repeat | None:
         repeat = self._wrapped("run", self._backend.run)(loop)
         return None if repeat is None else _Repeat(repeat, self._wrapped)
 
 
 class _Repeat:
-    def __init__(self, repeat: Any, wrapped: Callable[[str, Callable[..., Any]], Callable[..., Any]]) -> None:
+    def __init__(self, repeat: Repeat, wrapped: Callable[[str, Callable[..., Any]], Callable[..., Any]]) -> None:
         self.operands, self.scalars = repeat.operands, repeat.scalars
         self.again = wrapped("again", repeat.again)
 
@@ -215,7 +220,7 @@ class Agreement:
         """The number of ranks."""
         return self._communicator.size
 
-    def exchange(self, value: Any) -> list[Any]:
+    def exchange(self, value: object) -> list[Any]:
         """The values of all ranks."""
         return self._communicator.allgather(value)
 

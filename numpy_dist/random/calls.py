@@ -25,7 +25,7 @@ SEQUENTIAL = frozenset(
 
 
 # Nobody sees the numbers of these.
-_SCRATCH: dict[Any, Front] = {
+_SCRATCH: dict[type, Front] = {
     np.random.Generator: np.random.Generator(np.random.PCG64(0)),
     np.random.RandomState: np.random.RandomState(0),
 }
@@ -56,7 +56,7 @@ def is_scalar(*values: Any) -> bool:
     return all(not engine.is_handle(value) and np.ndim(value) == 0 for value in values)
 
 
-def made_into(draw: Draw, front: Front, size: Any, out: Any) -> Any:
+def made_into(draw: Draw, front: Front, size: Any, out: engine.Handle) -> engine.Handle:
     """Fill `out`, an array of ours, with samples in its memory order, and return it. NumPy's rules for `out` hold."""
     array = out._array
     # `flags.farray` is true of arrays that are not contiguous at all (NumPy 2.4).

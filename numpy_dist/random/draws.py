@@ -61,7 +61,7 @@ class Draw:
     front: type
     make: Callable[[Front, int], np.ndarray]
     unit: str
-    into: Callable[[Front, np.ndarray], Any] | None = None
+    into: Callable[[Front, np.ndarray], object] | None = None
     samples: int = 1
     units: float = 1.0
     variance: float = 0.0

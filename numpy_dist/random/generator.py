@@ -52,7 +52,7 @@ class Generator(np.random.Generator):
     def __getstate__(self) -> None:
         """The bit generator is all that there is."""
 
-    def __setstate__(self, state: Any) -> None:
+    def __setstate__(self, state: object) -> None:
         """The bit generator is all that there is."""
 
     def spawn(self, n_children: int) -> list[Self]:  # type: ignore[override]

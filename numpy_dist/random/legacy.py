@@ -138,7 +138,7 @@ for _name in dir(np.random.RandomState):
 
 
 # Simulated ranks are threads of one process, and each has a random state of its own.
-_states: WeakKeyDictionary[Any, RandomState] = WeakKeyDictionary()
+_states: WeakKeyDictionary[engine.Runtime, RandomState] = WeakKeyDictionary()
 
 
 def state_of_module() -> RandomState:

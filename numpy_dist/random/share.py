@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import zlib
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -29,6 +29,9 @@ from numpy_dist.random.draws import CHUNK, Draw, Front
 from numpy_dist.random.streams import State, Stream, stream_of
 from numpy_dist.settings import config
 
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
 #: Seconds that a sample takes, about: what splitting has to compete with.
 SECONDS = {"fixed": 5e-9, "variable": 1.5e-8, "filtered": 1.5e-8}
 
@@ -40,12 +43,12 @@ def layout_of_shape(shape: tuple[int, ...]) -> Layout | None:
     return None if axis is None or 0 in shape else default_layout(shape, size, split=axis)
 
 
-def is_small(shape: tuple[int, ...], dtype: Any) -> bool:
+def is_small(shape: tuple[int, ...], dtype: npt.DTypeLike) -> bool:
     """Whether an array is too small to be sharded, so that NumPy makes it at once on every rank."""
     return not engine.default_shard(prod(shape) * np.dtype(dtype).itemsize)
 
 
-def array_of(front: Front, values: np.ndarray) -> Any:
+def array_of(front: Front, values: np.ndarray) -> engine.Handle:
     """A distributed array of values that `front` has made on every rank."""
     if is_small(values.shape, values.dtype):
         _note(values.tobytes() if not values.dtype.hasobject else b"")
@@ -86,7 +89,7 @@ class Cuts:
         self.parts = [rows[number] for number in range(outer)]
 
 
-def make(draw: Draw, front: Front, shape: tuple[int, ...], split_it: bool = True) -> Any:
+def make(draw: Draw, front: Front, shape: tuple[int, ...], split_it: bool = True) -> engine.Handle:
     """A distributed array of the next samples of `front`, which is then where NumPy's would be.
 
     Parameters
@@ -115,7 +118,7 @@ def make(draw: Draw, front: Front, shape: tuple[int, ...], split_it: bool = True
     return made
 
 
-def _made_on_device(draw: Draw, front: Front, made: Any, layout: Layout) -> bool:
+def _made_on_device(draw: Draw, front: Front, made: engine.Handle, layout: Layout) -> bool:
     """Make this rank's samples where they lie, if that is a device which knows how; the same on all ranks."""
     device = engine.device(draw.dtype) if draw.bounds is not None else None
     stream = None if device is None else stream_of(_bit_generator(front), draw.unit)
@@ -227,7 +230,7 @@ def _note(what: bytes) -> None:
         checks.draws(f"{zlib.crc32(what):08x}")
 
 
-def _agree(state: State, mine: Any) -> list[Any]:
+def _agree(state: State, mine: object) -> list[Any]:
     """What every rank says, and proof that their generators are in one state. Collective.
 
     Raises
@@ -246,7 +249,7 @@ def _agree(state: State, mine: Any) -> list[Any]:
     return [said for _, said in told]
 
 
-def flat(value: Any) -> bytes:
+def flat(value: object) -> bytes:
     """The bytes of a state dictionary."""
     if isinstance(value, dict):
         return b"".join(key.encode() + flat(value[key]) for key in sorted(value))

@@ -7,6 +7,7 @@ some functions have other parameters. Names that the standard does not have are 
 from __future__ import annotations
 
 import sys
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -56,7 +57,7 @@ del _name
 __array_namespace_info__ = _functions.Info
 
 
-def namespace(api_version: str | None = None) -> Any:
+def namespace(api_version: str | None = None) -> ModuleType:
     """What ``x.__array_namespace__(api_version=...)`` returns."""
     if api_version is not None and api_version not in VERSIONS:
         raise ValueError(f"api_version={api_version!r} is not there; the versions are {', '.join(VERSIONS)}")

@@ -101,7 +101,7 @@ def finfo(type: Any, /) -> FloatLimits:
     return FloatLimits(found.bits, eps, largest, least, normal, np.dtype(found.dtype))
 
 
-def iinfo(type: Any, /) -> Any:
+def iinfo(type: Any, /) -> np.iinfo:
     """Limits of an integer dtype, or of an array's."""
     return np.iinfo(_dtype_of(type))
 
