@@ -16,7 +16,7 @@ def register() -> None:
     spaces = importlib.import_module("autograd.numpy.numpy_vspaces")
     boxes.ArrayBox.register(distarray.DistArray)
 
-    def space(x: Any) -> Any:
+    def space(x: distarray.DistArray) -> Any:
         kind = spaces.ComplexArrayVSpace if x.dtype.kind == "c" else spaces.ArrayVSpace
         return kind(np.broadcast_to(np.zeros((), x.dtype), x.shape))  # it reads shape and dtype only
 

@@ -19,10 +19,10 @@ def register() -> None:
 
         framework_name = "numpy_dist"
 
-        def is_appropriate_type(self, tensor: Any) -> bool:
+        def is_appropriate_type(self, tensor: object) -> bool:
             return engine.is_handle(tensor)
 
-        def from_numpy(self, x: Any) -> Any:
+        def from_numpy(self, x: np.ndarray) -> engine.Handle:
             return engine.from_global(x)
 
         def to_numpy(self, x: Any) -> Any:
@@ -34,4 +34,4 @@ def register() -> None:
     _kept.append(DistBackend)
 
 
-_kept: list[Any] = []  # einops looks for subclasses, which nobody else refers to
+_kept: list[type] = []  # einops looks for subclasses, which nobody else refers to

@@ -65,7 +65,7 @@ def register() -> None:
         _register(getattr(ndimage, name), _small(getattr(ndimage, name)))
 
 
-def _register(function: Any, run: Callable[[dict[str, Any]], Any]) -> None:
+def _register(function: Callable[..., Any], run: Callable[[dict[str, Any]], Any]) -> None:
     """Register ``run(arguments)`` under the function's own signature, whichever SciPy's version is."""
     signature = inspect.signature(function)
 
@@ -93,7 +93,9 @@ def _checked(arguments: dict[str, Any]) -> tuple[Any, str]:
     return x, _BOUNDARIES[mode]
 
 
-def _apply(function: Any, arguments: dict[str, Any], x: Any, depth: list[int], boundary: str) -> Any:
+def _apply(
+    function: Callable[..., np.ndarray], arguments: dict[str, Any], x: Any, depth: list[int], boundary: str
+) -> Any:
     rest = {name: value for name, value in arguments.items() if name != "input"}
     extra = rest.pop("extra_keywords", None)
     if rest.get("extra_arguments") or extra:
@@ -103,7 +105,9 @@ def _apply(function: Any, arguments: dict[str, Any], x: Any, depth: list[int], b
     )
 
 
-def _along_one_axis(function: Any, reach: Callable[[dict[str, Any]], int]) -> Callable[[dict[str, Any]], Any]:
+def _along_one_axis(
+    function: Callable[..., np.ndarray], reach: Callable[[dict[str, Any]], int]
+) -> Callable[[dict[str, Any]], Any]:
     def run(arguments: dict[str, Any]) -> Any:
         x, boundary = _checked(arguments)
         axis = np.lib.array_utils.normalize_axis_index(arguments["axis"], x.ndim)
@@ -114,7 +118,9 @@ def _along_one_axis(function: Any, reach: Callable[[dict[str, Any]], int]) -> Ca
     return run
 
 
-def _along_all_axes(function: Any, one: Any, option: str) -> Callable[[dict[str, Any]], Any]:
+def _along_all_axes(
+    function: Callable[..., Any], one: Callable[..., Any], option: str
+) -> Callable[[dict[str, Any]], Any]:
     """As SciPy does it: the filter of one axis, along each in turn."""
 
     def run(arguments: dict[str, Any]) -> Any:
@@ -140,7 +146,7 @@ def _along_all_axes(function: Any, one: Any, option: str) -> Callable[[dict[str,
     return run
 
 
-def _with_window(function: Any) -> Callable[[dict[str, Any]], Any]:
+def _with_window(function: Callable[..., np.ndarray]) -> Callable[[dict[str, Any]], Any]:
     def run(arguments: dict[str, Any]) -> Any:
         x, boundary = _checked(arguments)
         if arguments.get("axes") is not None:
@@ -170,7 +176,7 @@ def _window(arguments: dict[str, Any], ndim: int) -> tuple[int, ...]:
     return (int(size),) * ndim if isinstance(size, int | np.integer) else tuple(int(n) for n in size)
 
 
-def _small(function: Any) -> Callable[[dict[str, Any]], Any]:
+def _small(function: Callable[..., np.ndarray]) -> Callable[[dict[str, Any]], Any]:
     """Filters that reach one element in each direction; SciPy continues what it has after each axis."""
 
     def run(arguments: dict[str, Any]) -> Any:

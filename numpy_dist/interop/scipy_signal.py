@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ def register() -> None:
         _register(getattr(signal, name))
 
 
-def _register(function: Any) -> None:
+def _register(function: Callable[..., np.ndarray]) -> None:
     signature = inspect.signature(function)
     convolve = signal.convolve if function.__name__ in ("convolve", "correlate") else function
 
@@ -49,7 +50,9 @@ def _register(function: Any) -> None:
     implements(function, kind="native")(convolved)
 
 
-def _convolved(convolve: Any, x: Any, kernel: np.ndarray, mode: str, options: dict[str, Any]) -> Any:
+def _convolved(
+    convolve: Callable[..., np.ndarray], x: Any, kernel: np.ndarray, mode: str, options: dict[str, Any]
+) -> Any:
     before = [(k - 1) // 2 for k in kernel.shape]  # what stands before the centre of the full result
     after = [k // 2 for k in kernel.shape]
     if mode not in ("full", "same", "valid"):

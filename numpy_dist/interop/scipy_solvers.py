@@ -29,10 +29,10 @@ def register() -> None:
     _register(solvers.gmres, _gmres)
 
 
-def _register(function: Any, solve: Callable[..., Any]) -> None:
+def _register(function: Callable[..., Any], solve: Callable[..., tuple[Any, int]]) -> None:
     signature = inspect.signature(function)
 
-    def solver(*args: Any, **kwargs: Any) -> Any:
+    def solver(*args: Any, **kwargs: Any) -> tuple[Any, int]:
         bound = signature.bind(*args, **kwargs)
         bound.apply_defaults()
         given = bound.arguments
@@ -54,7 +54,7 @@ def _register(function: Any, solve: Callable[..., Any]) -> None:
     implements(function)(solver)
 
 
-def _ignore(_: Any) -> None:
+def _ignore(_: object) -> None:
     """In the place of a callback that was not given."""
 
 
@@ -70,7 +70,7 @@ def operator(a: Any) -> Operator:
 
 
 def _conjugate_gradients(
-    a: Operator, m: Operator, b: Any, x: Any, tolerance: float, most: int, callback: Any
+    a: Operator, m: Operator, b: Any, x: Any, tolerance: float, most: int, callback: Callable[[Any], object]
 ) -> tuple[Any, int]:
     r = b - a(x)
     if float(np.linalg.norm(r)) <= tolerance:
@@ -91,7 +91,7 @@ def _conjugate_gradients(
 
 
 def _bicgstab(
-    a: Operator, m: Operator, b: Any, x: Any, tolerance: float, most: int, callback: Any
+    a: Operator, m: Operator, b: Any, x: Any, tolerance: float, most: int, callback: Callable[[Any], object]
 ) -> tuple[Any, int]:
     r = b - a(x)
     if float(np.linalg.norm(r)) <= tolerance:
@@ -132,7 +132,7 @@ def _gmres(
     x: Any,
     tolerance: float,
     most: int,
-    callback: Any,
+    callback: Callable[[Any], object],
     restart: int | None,
     callback_type: str | None,
 ) -> tuple[Any, int]:
@@ -156,7 +156,7 @@ def _gmres(
     return x, 0 if float(np.linalg.norm(b - a(x))) <= tolerance else most
 
 
-def _krylov(a: Operator, r: Any, steps: int, wanted: float, each: Callable[[float], None]) -> tuple[Any, int]:
+def _krylov(a: Operator, r: Any, steps: int, wanted: float, each: Callable[[float], object]) -> tuple[Any, int]:
     """The element of a Krylov space with the least residual, and how many steps were made."""
     size = float(np.linalg.norm(r))
     basis = [r / size]
