@@ -6,9 +6,9 @@ import copy
 import importlib
 import operator
 import sys
-from collections.abc import Callable
-from types import GenericAlias
-from typing import Any
+from collections.abc import Callable, Iterable
+from types import GenericAlias, ModuleType
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,6 +22,13 @@ from numpy_dist.distarray.operators import Operators, numpy_stand_in
 from numpy_dist.ir import structure
 from numpy_dist.layout.layout import Layout
 from numpy_dist.layout.mesh import Mesh
+
+if TYPE_CHECKING:
+    from numpy._core.multiarray import flagsobj
+
+    from numpy_dist.comm.base import Communicator
+    from numpy_dist.distarray.flat import FlatIterator
+    from numpy_dist.engine.memory.storage import Storage
 
 __all__ = ["DistArray"]
 
@@ -42,14 +49,16 @@ class DistArray(Operators, Indexing, Methods, Refusals):
     __array_finalize__ = None
     __class_getitem__: Any = classmethod(GenericAlias)
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, *args: object, **kwargs: object) -> None:
         raise TypeError(
             "a DistArray is made by numpy_dist.asarray, from_local or a creation function such as numpy_dist.zeros"
         )
 
     # ---- NumPy's protocols (`__array_ufunc__` is with the operators)
 
-    def __array_function__(self, func: Callable[..., Any], types: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
+    def __array_function__(
+        self, func: Callable[..., Any], types: Iterable[type], args: tuple, kwargs: dict[str, Any]
+    ) -> Any:
         return protocol.array_function(DistArray, func, types, args, kwargs)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
@@ -63,15 +72,15 @@ class DistArray(Operators, Indexing, Methods, Refusals):
         if sys._getframe(1).f_code is AS_STRIDED:
             return _with_memory(self)
         fallback.announce_gather(self)
-        array: Any = engine.gather(self)
+        array: np.ndarray = engine.gather(self)
         return array if dtype is None else array.astype(dtype, copy=False)
 
-    def __array_wrap__(self, array: np.ndarray, context: Any = None, return_scalar: bool = False, /) -> Any:
+    def __array_wrap__(self, array: np.ndarray, context: object = None, return_scalar: bool = False, /) -> Any:
         if return_scalar and array.ndim == 0:
             return array[()]
         return array if isinstance(array, engine.Handle) else np.asarray(array, like=self)
 
-    def __array_namespace__(self, *, api_version: str | None = None) -> Any:
+    def __array_namespace__(self, *, api_version: str | None = None) -> ModuleType:
         """The functions of the array API standard for arrays like this one."""
         return importlib.import_module("numpy_dist.standard").namespace(api_version)
 
@@ -136,7 +145,7 @@ class DistArray(Operators, Indexing, Methods, Refusals):
         return self._array.nbytes
 
     @property
-    def flags(self) -> Any:
+    def flags(self) -> Flags | flagsobj:
         """Memory layout of the global array, as ndarray.flags."""
         return self._array.flags if self._storage is None else Flags(self)
 
@@ -168,7 +177,7 @@ class DistArray(Operators, Indexing, Methods, Refusals):
         return first if known else self._seen_as(whole)
 
     @property
-    def data(self) -> Any:
+    def data(self) -> memoryview:
         """The buffer of a replicated array; AttributeError where the array is sharded."""
         return self._memory_of("data")
 
@@ -222,7 +231,7 @@ class DistArray(Operators, Indexing, Methods, Refusals):
         self.imag[...] = value if isinstance(value, engine.Handle) else _part(self, "imag", value)
 
     @property
-    def flat(self) -> Any:
+    def flat(self) -> FlatIterator:
         """Iterator over the elements in C order, which can be indexed and assigned to."""
         from numpy_dist.distarray.flat import FlatIterator
 
@@ -247,7 +256,7 @@ class DistArray(Operators, Indexing, Methods, Refusals):
         return engine.layout_of(self)
 
     @property
-    def comm(self) -> Any:
+    def comm(self) -> Communicator:
         """The communicator of the array's ranks."""
         return engine.runtime().comm
 
@@ -285,7 +294,7 @@ class DistArray(Operators, Indexing, Methods, Refusals):
 
     # ---- Python's protocols
 
-    def _scalar(self, convert: Callable[[Any], Any]) -> Any:
+    def _scalar(self, convert: Callable[[np.ndarray], Any]) -> Any:
         """`convert` as ndarray has it: NumPy decides on the shape, and the value comes from its owner."""
         if self._storage is None:
             return engine.agreed(convert(self._array))
@@ -351,7 +360,7 @@ class DistArray(Operators, Indexing, Methods, Refusals):
         return self._array.__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device, copy=copy)
 
 
-def _part(x: Any, name: str, value: Any) -> np.ndarray:
+def _part(x: DistArray, name: str, value: Any) -> np.ndarray:
     """What becomes of a value that is assigned to ``x.real`` or ``x.imag``: NumPy's casts, warnings and errors."""
     made = np.zeros(np.shape(value), x.dtype)
     if isinstance(value, np.ndarray | np.generic):
@@ -367,7 +376,7 @@ def _changed(array: np.ndarray, name: str, value: Any) -> np.ndarray:
         return structure.view(array, structure.changed, name, value)
 
 
-def _whole(storage: Any) -> np.ndarray:
+def _whole(storage: Storage) -> np.ndarray:
     """The meta array of all of a storage, with the axes as they were when it was made."""
     if storage.made_as is not None:
         return storage.made_as

@@ -11,9 +11,9 @@ from __future__ import annotations
 import functools
 import operator
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from types import EllipsisType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
@@ -29,6 +29,9 @@ from numpy_dist.engine.data.windows import FREE, KINDS, hand_over, near
 from numpy_dist.engine.memory.handle import Handle
 from numpy_dist.ir.ops import STRIDE_SENSITIVE
 
+if TYPE_CHECKING:
+    from numpy_dist.dispatch.core.keys import Key
+
 _are_basic = BASIC.issuperset
 _are_integers = frozenset({int, np.int64, np.int32, np.intp}).issuperset
 _new = object.__new__
@@ -37,10 +40,10 @@ NUMBERS = frozenset({int, float, bool, np.float64, np.float32, np.int64, np.int3
 _rules = registry.TABLE
 _slot = vars(Handle)
 _REDUCING = frozenset({"axis", "dtype", "keepdims"})
-ROUTES: dict[Any, Callable[..., Any]] = {}
+ROUTES: dict[Key, Callable[..., Any]] = {}
 """How a function is computed at once, while nobody else has rules for it: ``route(args, kwargs)`` gives None where the
 engine has to."""
-COMPOSED: set[Any] = set()
+COMPOSED: set[Callable[..., Any]] = set()
 """Functions that are made of others, each of which may be at once."""
 
 
@@ -48,10 +51,10 @@ def _handed_over(name: str) -> property:
     """An attribute that only arrays of the engine's have."""
     slot = _slot[name]
 
-    def get(self: Any) -> Any:
+    def get(self: AtHand) -> Any:
         return slot.__get__(hand_over(self))
 
-    def put(self: Any, value: Any) -> None:
+    def put(self: AtHand, value: Any) -> None:
         slot.__set__(hand_over(self), value)
 
     return property(get, put)
@@ -109,10 +112,12 @@ def _left_to_engine(name: str) -> Callable[..., Any]:
     return getattr(DistArray, name)
 
 
-def _binary(name: str, operation: Callable[[Any, Any], Any], ufunc: np.ufunc, reflected: bool = False) -> Any:
+def _binary(
+    name: str, operation: Callable[[Any, Any], Any], ufunc: np.ufunc, reflected: bool = False
+) -> Callable[[AtHand, Any], Any]:
     prepared = _ascending if ufunc.__name__ in STRIDE_SENSITIVE else None
 
-    def method(self: Any, other: Any) -> Any:
+    def method(self: AtHand, other: Any) -> Any:
         if not self._window.readable:
             return _left_to_engine(name)(hand_over(self), other)
         mine, kind = self._real, type(other)
@@ -144,7 +149,7 @@ def _binary(name: str, operation: Callable[[Any, Any], Any], ufunc: np.ufunc, re
         if watch.met:
             watch.tell(event_name(ufunc, *((theirs, mine) if reflected else (mine, theirs))))
         if type(result) is _ndarray:
-            made: Any = _new(AtHand)
+            made: AtHand = _new(AtHand)
             made._real, made._window = result, FREE
             return made
         return tuple(map(near, result)) if type(result) is tuple and type(result[0]) is _ndarray else result
@@ -153,20 +158,20 @@ def _binary(name: str, operation: Callable[[Any, Any], Any], ufunc: np.ufunc, re
     return method
 
 
-def _power(power: Callable[[Any, Any], Any]) -> Any:
+def _power(power: Callable[[AtHand, Any], Any]) -> Callable[..., Any]:
     """``**`` as `pow` calls it, which may give a third argument."""
 
-    def method(self: Any, other: Any, modulo: Any = None) -> Any:
+    def method(self: AtHand, other: Any, modulo: Any = None) -> Any:
         return power(self, other) if modulo is None else DistArray.__pow__(hand_over(self), other, modulo)
 
     method.__name__ = method.__qualname__ = "__pow__"
     return method
 
 
-def _in_place(name: str, operation: Callable[[Any, Any], Any], ufunc: np.ufunc) -> Any:
+def _in_place(name: str, operation: Callable[[Any, Any], Any], ufunc: np.ufunc) -> Callable[[AtHand, Any], Any]:
     prepared = _ascending if ufunc.__name__ in STRIDE_SENSITIVE else None
 
-    def method(self: Any, other: Any) -> Any:
+    def method(self: AtHand, other: Any) -> Any:
         window = self._window
         mine, kind = self._real, type(other)
         if kind in NUMBERS:
@@ -201,10 +206,10 @@ def _in_place(name: str, operation: Callable[[Any, Any], Any], ufunc: np.ufunc) 
     return method
 
 
-def _unary(name: str, operation: Callable[[Any], Any], ufunc: np.ufunc) -> Any:
+def _unary(name: str, operation: Callable[[np.ndarray], Any], ufunc: np.ufunc) -> Callable[[AtHand], Any]:
     told, prepared = ufunc.__name__, _aligned if ufunc is np.negative else None
 
-    def method(self: Any) -> Any:
+    def method(self: AtHand) -> Any:
         if not self._window.readable:
             return _left_to_engine(name)(hand_over(self))
         mine = self._real
@@ -216,17 +221,17 @@ def _unary(name: str, operation: Callable[[Any], Any], ufunc: np.ufunc) -> Any:
 
 
 def _metadata(name: str) -> property:
-    general: Any = getattr(DistArray, name)
+    general: property = getattr(DistArray, name)
     read = operator.attrgetter(name)
 
-    def put(self: Any, value: Any) -> None:
+    def put(self: AtHand, value: Any) -> None:
         setattr(hand_over(self), name, value)
 
     return property(lambda self: read(self._real), put, doc=general.__doc__)
 
 
-def _scalar(name: str, convert: Callable[[Any], Any]) -> Any:
-    def method(self: Any) -> Any:
+def _scalar(name: str, convert: Callable[[np.ndarray], Any]) -> Callable[[AtHand], Any]:
+    def method(self: AtHand) -> Any:
         if self._window.readable and not self._real.ndim:
             return convert(self._real)
         return _left_to_engine(name)(hand_over(self))
@@ -264,7 +269,9 @@ class AtHand(DistArray):
         array = self._real.copy("K")
         return array if dtype is None else array.astype(dtype, copy=False)
 
-    def __array_function__(self, func: Callable[..., Any], types: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
+    def __array_function__(
+        self, func: Callable[..., Any], types: Iterable[type], args: tuple, kwargs: dict[str, Any]
+    ) -> Any:
         if not registry.loaded:
             registry.load()
         route = ROUTES.get(func)
@@ -326,7 +333,7 @@ class AtHand(DistArray):
             DistArray.__setitem__(hand_over(self), key, value)
 
     @property
-    def T(self) -> Any:
+    def T(self) -> DistArray:
         """View with the axes in reverse order."""
         window = self._window
         if window is FREE:
@@ -335,7 +342,7 @@ class AtHand(DistArray):
             return DistArray.T.__get__(hand_over(self))  # type: ignore[attr-defined]
         return view_at_hand(self, self._real.T, window)
 
-    def copy(self, order: Any = "C") -> Any:
+    def copy(self, order: Any = "C") -> Self:
         """Copy of the array."""
         if self._window.readable and order in ("C", "F", "A", "K"):
             return near(self._real.copy(order))
@@ -346,9 +353,9 @@ AtHand.__name__ = AtHand.__qualname__ = DistArray.__name__
 AtHand.__module__ = DistArray.__module__
 
 
-def view_at_hand(x: Any, part: np.ndarray, window: Any) -> Any:
+def view_at_hand(x: object, part: np.ndarray, window: windows.Window) -> AtHand:
     """The array at hand of a view of another one."""
-    made: Any = _new(AtHand)
+    made: AtHand = _new(AtHand)
     made._real, made._window = part, window
     if window.whole is not None and part.nbytes == window.whole.nbytes:
         _keep_owner(made, window.first())
@@ -368,7 +375,7 @@ class NotAtHand(Exception):
     """An argument that is not at hand: the engine's."""
 
 
-def real_of(x: Any, given: list[tuple[Any, np.ndarray]]) -> Any:
+def real_of(x: Any, given: list[tuple[DistArray | np.ndarray, np.ndarray]]) -> Any:
     """An argument with ndarrays in place of arrays, which are listed in `given`; raises `NotAtHand` for others."""
     kind = type(x)
     if kind in PASSED:
@@ -384,7 +391,7 @@ def real_of(x: Any, given: list[tuple[Any, np.ndarray]]) -> Any:
     raise NotAtHand
 
 
-def new_memory(made: np.ndarray) -> Any:
+def new_memory(made: np.ndarray) -> AtHand | None:
     """The array at hand of a new ndarray, which NumPy may have made as a view of all of another new one."""
     base = made.base
     if base is None:
@@ -399,7 +406,7 @@ def new_memory(made: np.ndarray) -> Any:
 def _key_of(key: Any) -> Any:
     """An index with ndarrays in place of arrays at hand; None where one is not, or it is no index of arrays."""
     items = key if type(key) is tuple else (key,)
-    given: list[tuple[Any, np.ndarray]] = []
+    given: list[tuple[DistArray | np.ndarray, np.ndarray]] = []
     try:
         found = tuple([real_of(item, given) for item in items])
     except NotAtHand:
@@ -412,7 +419,7 @@ def _key_of(key: Any) -> Any:
 _INDICES = frozenset("?bBhHiIlLqQ")
 
 
-def _selected(x: Any, key: Any) -> Any:
+def _selected(x: AtHand, key: Any) -> Any:
     """``x[key]`` for masks and arrays of integers; None where they are not at hand."""
     real, found = x._real, _key_of(key)
     if found is None or real.dtype.char not in KINDS:
@@ -425,7 +432,7 @@ def _selected(x: Any, key: Any) -> Any:
     return new_memory(part) if part.nbytes < windows.limit else None
 
 
-def assign(x: Any, key: Any, value: Any) -> bool:
+def assign(x: Handle, key: Any, value: Any) -> bool:
     """``x[key] = value`` of an array that is seen through a window; False if nothing was done: the engine has to."""
     window = x._window
     if not (window.writeable or (window.readable and windows.may_be_written(window))):
@@ -589,7 +596,7 @@ def _computed(ufunc: np.ufunc, inputs: tuple, kwargs: dict[str, Any]) -> Any:
             if x is None:
                 return None
         values.append(x if prepared is None else prepared(x))
-    told: Any = name
+    told: str | Callable[..., str] = name
     if len(values) == 2:
         a, b = values
         if type(a) is not type(b):
@@ -603,7 +610,7 @@ def _computed(ufunc: np.ufunc, inputs: tuple, kwargs: dict[str, Any]) -> Any:
     return target
 
 
-def _target(call: _UfuncCall, kwargs: dict[str, Any]) -> Any:
+def _target(call: _UfuncCall, kwargs: dict[str, Any]) -> AtHand | None:
     """The array at hand that a call of a ufunc writes to; None where the engine has to."""
     if "out" not in kwargs or kwargs.keys() - _OUT or kwargs.get("casting", "unsafe") not in _CASTINGS:
         return None
@@ -621,7 +628,7 @@ _CASTINGS = frozenset({"unsafe", "same_kind"})
 
 # -- operators -------------------------------------------------------------------------------------------------------
 
-_FAST: dict[str, Any] = {}
+_FAST: dict[str, Callable[..., Any]] = {}
 
 
 def _define() -> None:
@@ -634,7 +641,7 @@ def _define() -> None:
         for name in names:
             base = name.strip("_")
             if ufunc.nin == 1:
-                operation: Any = getattr(operator, name) if name != "__abs__" else operator.abs
+                operation: Callable[[Any], Any] = getattr(operator, name) if name != "__abs__" else operator.abs
                 _FAST[name] = _unary(name, operation, ufunc)
             elif name == "__pow__":
                 _FAST[name] = _power(_binary(name, operator.pow, ufunc))
@@ -652,7 +659,7 @@ def _define() -> None:
 _define()
 
 
-def _route(key: Any) -> None:
+def _route(key: Key) -> None:
     """Let operators be handed over where somebody else has rules for their ufunc."""
     names = operators.OPERATORS.get(key, ()) if isinstance(key, np.ufunc) else ()
     record = _rules.get(key) if names else None

@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -33,6 +33,9 @@ from numpy_dist.engine.data.folds import mean_of
 from numpy_dist.engine.data.totals import reduced
 from numpy_dist.engine.data.windows import FREE, KINDS, hand_over, near
 
+if TYPE_CHECKING:
+    from numpy_dist.dispatch.core.keys import Key
+
 _ndarray = np.ndarray
 _rules = registry.TABLE
 
@@ -48,7 +51,9 @@ _FOLDS: dict[Any, np.ufunc] = {
 }
 
 
-def _folded(function: Any, x: Any, axis: Any = None, *, keepdims: Any = False, **others: Any) -> Any:
+def _folded(
+    function: Callable[..., Any], x: AtHand, axis: Any = None, *, keepdims: Any = False, **others: object
+) -> Any:
     """An array at hand that is reduced, as the summation tree has it (`backends.summation`); None for other calls."""
     real = x._real
     if others or type(keepdims) is not bool or not x._window.readable or not real.size or not is_ours(function):
@@ -63,11 +68,11 @@ def _folded(function: Any, x: Any, axis: Any = None, *, keepdims: Any = False, *
     return near(made) if type(made) is _ndarray else made
 
 
-def _folding(name: str, function: Any) -> Any:
+def _folding(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     general = getattr(DistArray, name)
 
     @functools.wraps(general, updated=())
-    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def method(self: AtHand, *args: Any, **kwargs: Any) -> Any:
         made = None if len(args) > 1 else _folded(function, self, *args, **kwargs)
         return general(hand_over(self), *args, **kwargs) if made is None else made
 
@@ -113,7 +118,7 @@ def _by_numpy(
 
     `call` is what is called in place of the function: a method that does the same.
     """
-    given: list[tuple[Any, np.ndarray]] = []
+    given: list[tuple[DistArray | np.ndarray, np.ndarray]] = []
     if len(args) > _BEFORE_WRITTEN[function]:
         return None
     try:
@@ -140,7 +145,7 @@ def _by_numpy(
     return made if isinstance(made, np.generic) else _as_result(made, given)
 
 
-def _as_result(made: Any, given: list[tuple[Any, np.ndarray]]) -> Any:
+def _as_result(made: Any, given: list[tuple[DistArray | np.ndarray, np.ndarray]]) -> Any:
     """NumPy's result with arrays at hand in place of ndarrays; None where there is none for one of them."""
     kind = type(made)
     if kind is not _ndarray:
@@ -187,13 +192,13 @@ def _reduction(function: Callable[..., Any], args: tuple, kwargs: dict[str, Any]
     return _folded(function, *args, **kwargs) if 0 < len(args) <= 2 and type(args[0]) is AtHand else None
 
 
-def _method(name: str, function: Callable[..., Any]) -> Any:
+def _method(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     """A method of ndarray that does what a function does which is computed at once."""
     general, call = getattr(DistArray, name), getattr(np.ndarray, name)
     stable = function is np.argsort
 
     @functools.wraps(general, updated=())
-    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def method(self: AtHand, *args: Any, **kwargs: Any) -> Any:
         if function in ROUTES:
             if stable:
                 made = _sorting((self, *args), kwargs)
@@ -206,12 +211,12 @@ def _method(name: str, function: Callable[..., Any]) -> Any:
     return method
 
 
-def _composed_method(name: str, function: Callable[..., Any]) -> Any:
+def _composed_method(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     """A method that the house composes of other functions, each of which may be at once."""
     general = getattr(DistArray, name)
 
     @functools.wraps(general, updated=())
-    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def method(self: AtHand, *args: Any, **kwargs: Any) -> Any:
         if kwargs.keys() - {"axis", "keepdims", "ddof"} or len(args) > 1:
             return general(hand_over(self), *args, **kwargs)
         return self.__array_function__(function, (AtHand,), (self, *args), kwargs)
@@ -221,7 +226,7 @@ def _composed_method(name: str, function: Callable[..., Any]) -> Any:
 
 # -- who computes what -------------------------------------------------------------------------------------------------
 
-_METHODS: dict[str, Any] = {
+_METHODS: dict[str, Callable[..., Any]] = {
     "astype": np.astype,
     "flatten": np.ravel,
     **{name: getattr(np, name) for name in ("argmax", "argmin", "argsort", "clip", "cumprod", "cumsum")},
@@ -229,7 +234,7 @@ _METHODS: dict[str, Any] = {
     **{name: getattr(np, name) for name in ("swapaxes", "take", "transpose")},
 }
 """Methods of ndarray, and the functions whose rules they follow."""
-_HOUSE: dict[Any, Callable[..., Any]] = {
+_HOUSE: dict[Key, Callable[..., Any]] = {
     function: _computed_by(function) for function in (np.dot, *_FOLDS, *VIEWS, *NEW)
 }
 _BEFORE_WRITTEN = {function: _position_of_written(function) for function in _HOUSE}
@@ -242,7 +247,7 @@ def _find_routes() -> None:
         _route_function(function)
 
 
-def _route_function(key: Any) -> None:
+def _route_function(key: Key) -> None:
     """Let a function be computed at once, unless somebody else has rules for it."""
     record = _rules.get(key)
     ours = record is not None and record.rules[0].house

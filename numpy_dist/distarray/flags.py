@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import operator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from numpy_dist.engine import Handle
 
 _OWNDATA = 0x4  # NPY_ARRAY_OWNDATA, in `num`
 _NAMES = ("O", "OWNDATA")
@@ -21,7 +24,7 @@ class Flags:
 
     __slots__ = ("_x",)
 
-    def __init__(self, x: Any) -> None:
+    def __init__(self, x: Handle) -> None:
         object.__setattr__(self, "_x", x)
 
     def __getattr__(self, name: str) -> Any:
@@ -46,7 +49,7 @@ class Flags:
     def __setitem__(self, name: str, value: Any) -> None:
         self._x._set_flags(lambda array: operator.setitem(array.flags, name, value))
 
-    def __eq__(self, other: Any) -> bool:
+    def __eq__(self, other: object) -> bool:
         return isinstance(other, Flags | type(np.empty(0).flags)) and self.num == other.num
 
     __hash__ = None  # type: ignore[assignment]

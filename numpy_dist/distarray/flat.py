@@ -27,7 +27,7 @@ _END = object()
 
 
 def _comparison(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    def compare(self: Any, other: Any) -> Any:
+    def compare(self: FlatIterator, other: Any) -> Any:
         return function(self._flattened(), other)
 
     return compare
@@ -83,7 +83,9 @@ class FlatIterator:
         """One-dimensional copy of the array."""
         return self.base.flatten()
 
-    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+    def __array_function__(
+        self, function: Callable[..., Any], types: object, args: tuple, kwargs: dict[str, Any]
+    ) -> Any:
         return function(*_copied(args), **_copied(kwargs))
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:

@@ -6,7 +6,7 @@ import operator
 from collections.abc import Iterator
 from contextlib import suppress
 from types import EllipsisType, NoneType
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -35,7 +35,7 @@ def is_basic(key: Any) -> bool:
     return kind in BASIC or (kind is tuple and _are_basic(map(type, key)))
 
 
-def _is_array(item: Any) -> bool:
+def _is_array(item: object) -> bool:
     return engine.is_handle(item) or isinstance(item, np.ndarray)
 
 
@@ -62,7 +62,7 @@ def _normal(item: Any) -> Any:
     return np.asarray(item)
 
 
-def _fields(key: Any) -> bool:
+def _fields(key: object) -> bool:
     return isinstance(key, str) or (isinstance(key, list) and bool(key) and all(isinstance(k, str) for k in key))
 
 
@@ -89,7 +89,7 @@ def _rules(what: str, items: tuple) -> tuple[str, ...]:
     return (f"boolean_{what}", f"integer_{what}") if _has_mask(items) else (f"integer_{what}",)
 
 
-def _has_ellipsis(key: Any) -> bool:
+def _has_ellipsis(key: object) -> bool:
     return any(item is Ellipsis for item in (key if type(key) is tuple else (key,)))
 
 
@@ -135,7 +135,7 @@ def _assign_begun(target: Any, value: Any) -> None:
         engine.assign(target, shown[0], shown[0] == shown[1])
 
 
-def _is_converted(value: Any, dtype: np.dtype) -> bool:
+def _is_converted(value: object, dtype: np.dtype) -> bool:
     """Whether NumPy makes elements of a value by ``int``, ``float`` or ``str``, which may raise, instead of casting."""
     if isinstance(value, np.generic):
         return value.dtype.kind not in "cV" and dtype.kind in "iSU"
@@ -164,7 +164,7 @@ class Indexing(engine.Handle):
                     return part
                 nbytes = part.nbytes
                 if nbytes < windows.limit and nbytes != self._real.nbytes:
-                    near: Any = _new(windows.class_at_hand)  # as `windows.at_hand` does
+                    near: engine.Handle = _new(windows.class_at_hand)  # as `windows.at_hand` does
                     near._real, near._window = part, window
                     return near
             made = _selected(self, key, True)
@@ -240,7 +240,7 @@ class Indexing(engine.Handle):
             value = _as_element(value, dtype)
         engine.assign(target, value)
 
-    def _writable_view(self, key: Any) -> Any:
+    def _writable_view(self, key: Any) -> Self:
         """What a basic index selects, as an array also where it is one element."""
         if self._storage is None:
             return wrap_of(self, structure.index(self._array, key))
@@ -338,7 +338,7 @@ class Indexing(engine.Handle):
                 written = windows.version_kept(storage)
             yield values[i - start]
 
-    def _block(self, start: int, stop: int) -> Any:
+    def _block(self, start: int, stop: int) -> Self:
         return self._view(structure.index, slice(start, stop))
 
     def __contains__(self, value: Any) -> bool:

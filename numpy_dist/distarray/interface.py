@@ -6,7 +6,8 @@ place, `NEEDS_MEMORY` what only replicated arrays have. The tests compare these 
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from collections.abc import Callable
+from typing import NoReturn
 
 from numpy_dist.errors import UnsupportedError
 
@@ -44,14 +45,14 @@ LEFT_OUT = frozenset({"__buffer__", "itemset", "newbyteorder", "ptp", "tostring"
 
 
 def _protocol(name: str) -> property:
-    def refuse(self: Any) -> NoReturn:
+    def refuse(self: object) -> NoReturn:
         raise AttributeError(f"a DistArray has no {name!r}: {PROTOCOLS[name]}")
 
     return property(refuse, doc=f"Missing: {PROTOCOLS[name]}.")
 
 
-def _method(name: str) -> Any:
-    def refuse(self: Any, *args: Any, **kwargs: Any) -> NoReturn:
+def _method(name: str) -> Callable[..., NoReturn]:
+    def refuse(self: object, *args: object, **kwargs: object) -> NoReturn:
         raise UnsupportedError(f"DistArray.{name} cannot be used: {METHODS[name]}")
 
     refuse.__name__, refuse.__doc__ = name, f"Not for distributed arrays: {METHODS[name]}."

@@ -9,7 +9,7 @@ import os
 import pickle
 from collections.abc import Callable
 from math import prod
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -26,7 +26,7 @@ from numpy_dist.ir.rules import memory_order, only_asking
 _NOTHING = contextlib.nullcontext()
 
 
-def call(function: Callable[..., Any], x: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
+def call(function: Callable[..., Any], x: engine.Handle, args: tuple, kwargs: dict[str, Any]) -> Any:
     """Run the registry's record of a NumPy function with `x` as its first argument."""
     return protocol.array_function(type(x), function, (type(x),), (x, *args), kwargs)
 
@@ -41,7 +41,7 @@ def _method(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     eager = getattr(np.ndarray, name)
 
     @functools.wraps(eager, assigned=("__name__", "__doc__"), updated=())
-    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def method(self: engine.Handle, *args: Any, **kwargs: Any) -> Any:
         if (
             self._storage is None
             and "out" not in kwargs
@@ -62,7 +62,7 @@ def _spread_method(name: str, function: Callable[..., Any]) -> Callable[..., Any
     inner = _method(name, function)
 
     @functools.wraps(inner)
-    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def method(self: engine.Handle, *args: Any, **kwargs: Any) -> Any:
         if "correction" in kwargs:
             getattr(np.empty(1), name)(**kwargs)  # NumPy's error
         return inner(self, *args, **kwargs)
@@ -75,7 +75,7 @@ def _view_method(name: str) -> Callable[..., Any]:
     view = getattr(np.ndarray, name)
 
     @functools.wraps(view, assigned=("__name__", "__doc__"), updated=())
-    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def method(self: engine.Handle, *args: Any, **kwargs: Any) -> Any:
         found = structure.view(self._array, view, *args, **kwargs)
         return self if found is self._array else self._seen_as(found)
 
@@ -87,7 +87,7 @@ def _in_place_method(name: str, function: Callable[..., Any], place: int) -> Cal
     eager = getattr(np.ndarray, name)
 
     @functools.wraps(eager, assigned=("__name__", "__doc__"), updated=())
-    def method(self: Any, *args: Any, **kwargs: Any) -> None:
+    def method(self: engine.Handle, *args: Any, **kwargs: Any) -> None:
         if not engine.may_write(self._array):
             eager(numpy_stand_in(self), *args, **kwargs)  # NumPy's error
         if self._storage is not None:
@@ -147,7 +147,7 @@ class Methods(engine.Handle):
 
     def astype(
         self, dtype: Any, order: Any = "K", casting: Any = "unsafe", subok: bool = True, copy: bool = True
-    ) -> Any:
+    ) -> Self:
         """Copy of the array, cast to a dtype (``copy=False``: the array itself where nothing is to be done)."""
         if self._storage is None:
             result = self._array.astype(dtype, order=order, casting=casting, copy=copy)
@@ -169,11 +169,11 @@ class Methods(engine.Handle):
             return self
         return engine.copy(self, dtype=target, order=order)
 
-    def swapaxes(self, axis1: int, axis2: int) -> Any:
+    def swapaxes(self, axis1: int, axis2: int) -> Self:
         """View with two axes interchanged (as `numpy.swapaxes`)."""
         return self._owned(self._view(np.ndarray.swapaxes, axis1, axis2))
 
-    def byteswap(self, inplace: bool = False) -> Any:
+    def byteswap(self, inplace: bool = False) -> Self:
         """Swap the bytes of the elements (as ndarray.byteswap)."""
         swapped = self.view(self._array.dtype.newbyteorder()).astype(self._array.dtype)
         if not inplace:
@@ -207,7 +207,7 @@ class Methods(engine.Handle):
 
     conjugate = conj
 
-    def copy(self, order: Any = "C") -> Any:
+    def copy(self, order: Any = "C") -> Self:
         """Copy of the array."""
         if self._storage is None:
             return wrap(type(self), self._array.copy(order))
@@ -229,7 +229,7 @@ class Methods(engine.Handle):
             value = one[0]
         engine.assign(self, value)
 
-    def flatten(self, order: Any = "C") -> Any:
+    def flatten(self, order: Any = "C") -> Self:
         """One-dimensional copy."""
         if self._storage is None:
             return wrap(type(self), self._array.flatten(order))
@@ -243,10 +243,10 @@ class Methods(engine.Handle):
         numpy_stand_in(self).item(*args)  # NumPy's own errors
         given = args[0] if len(args) == 1 and isinstance(args[0], tuple) else args
         if len(given) == 1:  # in the flattened array
-            index: Any = np.unravel_index(operator.index(given[0]) % self._array.size, self._array.shape)
+            index: tuple = np.unravel_index(operator.index(given[0]) % self._array.size, self._array.shape)
         else:
             index = given or (0,) * self._array.ndim
-        key: Any = (*(int(i) for i in index), ...)
+        key: tuple = (*(int(i) for i in index), ...)
         return engine.item(self._view(structure.index, key)).item()
 
     def put(self, indices: Any, values: Any, mode: Any = "raise") -> None:
@@ -291,12 +291,12 @@ class Methods(engine.Handle):
         """Set the array flags (as ndarray.setflags)."""
         self._set_flags(lambda array: array.setflags(write=write, align=align, uic=uic))
 
-    def to_device(self, device: str, /, *, stream: Any = None) -> Any:
+    def to_device(self, device: str, /, *, stream: Any = None) -> Self:
         """The array itself: ``"cpu"`` is the only device, as in NumPy."""
         np.empty(0).to_device(device, stream=stream)  # type: ignore[arg-type]
         return self
 
-    def view(self, *args: Any, **kwargs: Any) -> Any:
+    def view(self, *args: Any, **kwargs: Any) -> Self:
         """View of the same data, with another dtype if one is given.
 
         As `type`, ``numpy.ndarray`` is taken for this class; other classes of arrays are refused.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,6 +14,9 @@ from numpy_dist.dispatch.core import fallback, protocol, registry
 from numpy_dist.engine.data import watch
 from numpy_dist.ir.ops import UFUNC_OPS, Op, op_of
 from numpy_dist.ir.rules import broadcast_shapes
+
+if TYPE_CHECKING:
+    from numpy_dist.dispatch.core.keys import Key
 
 # Operands of these exact types are handed to NumPy's own operator when the array is replicated.
 PLAIN = frozenset(
@@ -38,10 +41,10 @@ _ABSENT = object()
 _FOREIGN = object()
 
 
-def wrap(cls: type, result: Any) -> Any:
+def wrap(cls: type[engine.Handle], result: Any) -> Any:
     """NumPy's result on replicated operands as ours: arrays become `cls`, tuples are wrapped item by item."""
     if type(result) is _ndarray:
-        made: Any = _new(cls)
+        made: engine.Handle = _new(cls)
         made._array = result
         made._storage = None
         return made
@@ -50,7 +53,7 @@ def wrap(cls: type, result: Any) -> Any:
     return engine.agreed(result) if isinstance(result, np.generic) else result
 
 
-def wrap_of(x: Any, result: Any) -> Any:
+def wrap_of(x: engine.Handle, result: Any) -> Any:
     """NumPy's result on one replicated array, which may be a view of it."""
     if type(result) is _ndarray and result.base is not None:
         return engine.view_of_replicated(x, result)
@@ -133,10 +136,10 @@ def call_name(ufunc: np.ufunc, left: Any, right: Any) -> str:
     return ufunc.__name__
 
 
-def _binary(operation: Callable[[Any, Any], Any], ufunc: np.ufunc) -> Callable[[Any, Any], Any]:
+def _binary(operation: Callable[[Any, Any], Any], ufunc: np.ufunc) -> Callable[[engine.Handle, Any], Any]:
     op, operation = op_of(ufunc), _told(operation, ufunc)
 
-    def forward(self: Any, other: Any) -> Any:
+    def forward(self: engine.Handle, other: Any) -> Any:
         if self._storage is not None:
             made = _replay(op, (self, other))
             return _apply(ufunc, self, other, other) if made is None else made
@@ -159,10 +162,10 @@ def _binary(operation: Callable[[Any, Any], Any], ufunc: np.ufunc) -> Callable[[
     return forward
 
 
-def _reflected(operation: Callable[[Any, Any], Any], ufunc: np.ufunc) -> Callable[[Any, Any], Any]:
+def _reflected(operation: Callable[[Any, Any], Any], ufunc: np.ufunc) -> Callable[[engine.Handle, Any], Any]:
     op, operation = op_of(ufunc), _told(operation, ufunc)
 
-    def reflected(self: Any, other: Any) -> Any:
+    def reflected(self: engine.Handle, other: Any) -> Any:
         if self._storage is not None:
             made = _replay(op, (other, self))
             if made is not None:
@@ -174,10 +177,10 @@ def _reflected(operation: Callable[[Any, Any], Any], ufunc: np.ufunc) -> Callabl
     return reflected
 
 
-def _in_place(operation: Callable[[Any, Any], Any], ufunc: np.ufunc) -> Callable[[Any, Any], Any]:
+def _in_place(operation: Callable[[Any, Any], Any], ufunc: np.ufunc) -> Callable[[engine.Handle, Any], Any]:
     op, operation = op_of(ufunc), _told(operation, ufunc, in_place=True)
 
-    def in_place(self: Any, other: Any) -> Any:
+    def in_place(self: engine.Handle, other: Any) -> Any:
         if self._storage is not None:
             target = _target_of(self)
             if target is not None and _replay(op, (self, other), target) is not None:
@@ -209,10 +212,10 @@ def _arithmetic(name: str, ufunc: np.ufunc) -> tuple[Callable, Callable, Callabl
     return _binary(operation, ufunc), _reflected(operation, ufunc), _in_place(in_place, ufunc)
 
 
-def _unary(operation: Callable[[Any], Any], ufunc: np.ufunc) -> Callable[[Any], Any]:
+def _unary(operation: Callable[[np.ndarray], Any], ufunc: np.ufunc) -> Callable[[engine.Handle], Any]:
     op = op_of(ufunc)
 
-    def unary(self: Any) -> Any:
+    def unary(self: engine.Handle) -> Any:
         if self._storage is None:
             return wrap(type(self), operation(self._array))
         made = _replay(op, (self,))
@@ -221,7 +224,7 @@ def _unary(operation: Callable[[Any], Any], ufunc: np.ufunc) -> Callable[[Any], 
     return unary
 
 
-def _equality(operation: Callable[[Any, Any], Any], ufunc: np.ufunc) -> Callable[[Any, Any], Any]:
+def _equality(operation: Callable[[Any, Any], Any], ufunc: np.ufunc) -> Callable[[engine.Handle, Any], Any]:
     """`==` and `!=`, which never fail for want of a loop: things that cannot be compared are unequal."""
     compare = _binary(operation, ufunc)
 
@@ -376,7 +379,7 @@ class Operators(engine.Handle):
         if value is NotImplemented:
             return NotImplemented
         if value is _FOREIGN:
-            mine: Any = (-2, -1)[-self._array.ndim :]
+            mine: tuple[int, ...] = (-2, -1)[-self._array.ndim :]
             return np.matmul(self, other, out=(self,), axes=[mine, (-2, -1), mine])  # type: ignore[call-overload]
         other = value
         if self._storage is None and not engine.is_sharded(value):
@@ -425,7 +428,7 @@ def _replay_into(op: Op, inputs: tuple, kwargs: dict[str, Any]) -> Any:
     return None if target is None or _replay(op, inputs, target, None, 3) is None else out
 
 
-def _call_replicated(cls: Any, ufunc: np.ufunc, inputs: tuple) -> Any:
+def _call_replicated(cls: type[engine.Handle], ufunc: np.ufunc, inputs: tuple) -> Any:
     """NumPy's own ufunc where no operand is sharded and none is of a foreign type; NotImplemented for other calls."""
     if len(inputs) == 1:
         (only,) = inputs  # whoever calls the protocol by hand may pass any
@@ -497,7 +500,7 @@ def _through_dispatch(ufunc: np.ufunc, place: int) -> Callable[..., Any]:
     return binary
 
 
-def _route(key: Any) -> None:
+def _route(key: Key) -> None:
     """Let operators be as fast as they are, or dispatch where somebody else has rules for their ufunc."""
     names = OPERATORS.get(key, ()) if isinstance(key, np.ufunc) else ()
     record = _rules.get(key) if names else None

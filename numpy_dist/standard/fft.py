@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from numpy_dist import creation
 from numpy_dist.standard.zero_axes import arrays_for_scalars
+
+if TYPE_CHECKING:
+    from numpy_dist.distarray import DistArray
 
 _TRANSFORMS = "fft fftn fftshift hfft ifft ifftn ifftshift ihfft irfft irfftn rfft rfftn".split()
 __all__ = [*_TRANSFORMS, "fftfreq", "rfftfreq"]
@@ -17,11 +20,11 @@ for _name in _TRANSFORMS:
 del _name
 
 
-def fftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Any:
+def fftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> DistArray:
     """The frequencies of a transform of length `n`."""
     return creation.asarray(np.fft.fftfreq(n, d), dtype, device=device)
 
 
-def rfftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Any:
+def rfftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> DistArray:
     """The frequencies of a transform of `n` real numbers."""
     return creation.asarray(np.fft.rfftfreq(n, d), dtype, device=device)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import builtins
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from numpy_dist import creation, engine
 from numpy_dist.standard.zero_axes import as_array
+
+if TYPE_CHECKING:
+    from numpy_dist.distarray import DistArray
 
 
 def _dtype_of(x: Any) -> Any:
@@ -17,12 +20,12 @@ def _dtype_of(x: Any) -> Any:
     return x.dtype if engine.is_handle(x) or isinstance(x, np.ndarray | np.generic) else x
 
 
-def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None) -> Any:
+def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None) -> DistArray:
     """A distributed array of the data."""
     return creation.asarray(obj, dtype, device=device, copy=copy)
 
 
-def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Any:
+def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> DistArray:
     """A distributed array of an array that every rank has and that takes part in DLPack."""
     return creation.asarray(np.from_dlpack(x), device=device, copy=copy)
 
