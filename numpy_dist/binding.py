@@ -70,13 +70,13 @@ def _globals_of(code: object) -> dict[str, Any] | None:
 
 
 @functools.cache
-def _replacements() -> dict[int, tuple[Any, Any]]:
+def _replacements() -> dict[int, tuple[object, Any]]:
     """What stands in NumPy's place, by the identity of what it replaces (and that itself, so that identities stay)."""
     import numpy_dist.creation as creation
     import numpy_dist.fft as fft
     import numpy_dist.random as random
 
-    found: list[tuple[Any, Any]] = [(np, numpy_dist), (np.random, random), (np.fft, fft)]
+    found: list[tuple[object, Any]] = [(np, numpy_dist), (np.random, random), (np.fft, fft)]
     found += [(getattr(np.fft, function.__name__), function) for function in fft.OWN]
     for name in creation.__all__:
         if hasattr(np, name):
@@ -118,7 +118,7 @@ class _Binder:
     def __init__(self, namespace: dict[str, Any]) -> None:
         self.old = namespace
         self.name = namespace.get("__name__")
-        self.made: dict[int, tuple[Any, Any]] = {}
+        self.made: dict[int, tuple[object, Any]] = {}
         self.new: dict[str, Any] = {}
         self.new["__builtins__"] = namespace_builtins(namespace.get("__builtins__", builtins))
         self.changed = {name for name, value in namespace.items() if id(value) in _replacements()}

@@ -24,6 +24,7 @@ from numpy_dist.layout.layout import Layout
 from numpy_dist.layout.mesh import Mesh
 
 if TYPE_CHECKING:
+    from numpy._core._internal import _ctypes
     from numpy._core.multiarray import flagsobj
 
     from numpy_dist.comm.base import Communicator
@@ -182,7 +183,7 @@ class DistArray(Operators, Indexing, Methods, Refusals):
         return self._memory_of("data")
 
     @property
-    def ctypes(self) -> Any:
+    def ctypes(self) -> _ctypes:
         """ndarray.ctypes of a replicated array; AttributeError where the array is sharded."""
         return self._memory_of("ctypes")
 
@@ -344,7 +345,7 @@ class DistArray(Operators, Indexing, Methods, Refusals):
     def __deepcopy__(self, memo: dict[int, Any]) -> DistArray:
         return engine.replicated(copy.deepcopy(self._array, memo)) if self._storage is None else self.copy(order="K")
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[Callable[[np.ndarray, bool], DistArray], tuple[np.ndarray, bool]]:
         """Pickle the gathered values (collective); loading, on all ranks alike, keeps each rank's part."""
         values: Any = self.gather()
         return _restore, (values if self.flags.forc else values.copy("C"), self._storage is not None)

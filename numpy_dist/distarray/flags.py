@@ -30,7 +30,7 @@ class Flags:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._x._array.flags, name)
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         self._x._set_flags(lambda array: setattr(array.flags, name, value))
 
     @property
@@ -46,7 +46,7 @@ class Flags:
     def __getitem__(self, name: str) -> bool:
         return self.owndata if name in _NAMES else self._x._array.flags[name]
 
-    def __setitem__(self, name: str, value: Any) -> None:
+    def __setitem__(self, name: str, value: object) -> None:
         self._x._set_flags(lambda array: operator.setitem(array.flags, name, value))
 
     def __eq__(self, other: object) -> bool:

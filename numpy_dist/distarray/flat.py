@@ -191,7 +191,7 @@ class FlatIterator:
         if not is_view:
             base[...] = target.reshape(base.shape)
 
-    def __delitem__(self, key: Any) -> None:
+    def __delitem__(self, key: object) -> None:
         raise TypeError("Cannot delete iterator elements")
 
     __eq__ = _comparison(np.equal)  # type: ignore[assignment]

@@ -308,7 +308,7 @@ class Indexing(engine.Handle):
                 reason = declined.reason
         engine.assign(self, fallback.call(_set_items, (self, items, value), {}, reason))
 
-    def __delitem__(self, key: Any) -> None:
+    def __delitem__(self, key: object) -> None:
         raise ValueError("cannot delete array elements")
 
     def __len__(self) -> int:

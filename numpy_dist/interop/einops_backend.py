@@ -25,7 +25,7 @@ def register() -> None:
         def from_numpy(self, x: np.ndarray) -> engine.Handle:
             return engine.from_global(x)
 
-        def to_numpy(self, x: Any) -> Any:
+        def to_numpy(self, x: Any) -> np.ndarray:
             return x.gather()
 
         def einsum(self, pattern: str, *x: Any) -> Any:

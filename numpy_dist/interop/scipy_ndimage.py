@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.ndimage as ndimage
@@ -12,6 +12,9 @@ import scipy.ndimage as ndimage
 from numpy_dist.authoring import map_overlap
 from numpy_dist.dispatch.core.overrides import implements
 from numpy_dist.dispatch.core.registry import decline
+
+if TYPE_CHECKING:
+    from numpy_dist.distarray import DistArray
 
 # SciPy's names of boundaries, in NumPy's words.
 _BOUNDARIES = {
@@ -79,7 +82,7 @@ def _register(function: Callable[..., Any], run: Callable[[dict[str, Any]], Any]
     implements(function, kind="axis-local")(filtered)
 
 
-def _checked(arguments: dict[str, Any]) -> tuple[Any, str]:
+def _checked(arguments: dict[str, Any]) -> tuple[DistArray, str]:
     """The input and the boundary in NumPy's words; what is not done here is declined."""
     x, output, mode = arguments["input"], arguments.get("output"), arguments.get("mode", "reflect")
     if output is not None and not isinstance(output, str | type | np.dtype):
@@ -94,7 +97,7 @@ def _checked(arguments: dict[str, Any]) -> tuple[Any, str]:
 
 
 def _apply(
-    function: Callable[..., np.ndarray], arguments: dict[str, Any], x: Any, depth: list[int], boundary: str
+    function: Callable[..., np.ndarray], arguments: dict[str, Any], x: DistArray, depth: list[int], boundary: str
 ) -> Any:
     rest = {name: value for name, value in arguments.items() if name != "input"}
     extra = rest.pop("extra_keywords", None)

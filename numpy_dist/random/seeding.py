@@ -23,7 +23,7 @@ def agreed(source: Any) -> Any:
     return source if runtime.rank == 0 or _marks(source) == _marks(theirs) else theirs
 
 
-def _marks(source: object) -> tuple[Any, ...]:
+def _marks(source: object) -> tuple[object, ...]:
     """What two sources that are alike have in common."""
     state = getattr(source, "state", None)
     children = getattr(source, "seed_seq", None)
