@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from numpy_dist.backends.base import Loop, ReduceStep, Step
 
+if TYPE_CHECKING:
+    from numpy_dist.backends.memory import Array
 
-def _is_ndarray(x: Any) -> bool:
+
+def _is_ndarray(x: object) -> bool:
     return type(x) is np.ndarray
 
 
-def memory_order(loop: Loop, is_array: Callable[[Any], bool] = _is_ndarray) -> tuple[int, ...] | None:
+def memory_order(loop: Loop, is_array: Callable[[object], bool] = _is_ndarray) -> tuple[int, ...] | None:
     """The axes of a loop by the strides of its first array, outermost first; None where they are in this order."""
     ndim = len(loop.shape)
     operands = [x for s in loop.steps for x in _lead(s)]
@@ -24,7 +27,7 @@ def memory_order(loop: Loop, is_array: Callable[[Any], bool] = _is_ndarray) -> t
     return tuple(sorted(range(ndim), key=lambda axis: -abs(lead.strides[axis])))
 
 
-def in_memory_order(loop: Loop, is_array: Callable[[Any], bool] = _is_ndarray) -> Loop:
+def in_memory_order(loop: Loop, is_array: Callable[[object], bool] = _is_ndarray) -> Loop:
     """The same loop with its axes in memory order, so that tiles are rows of memory; it has at least one axis."""
     if not loop.shape:
         return _turned(loop, (1,), lambda x: x.reshape(1), lambda axes: (0,), is_array)
@@ -43,12 +46,12 @@ def _lead(step: Step | ReduceStep) -> tuple[Any, ...]:
 def _turned(
     loop: Loop,
     shape: tuple[int, ...],
-    turn: Callable[[Any], Any],
+    turn: Callable[[Array], Array],
     turn_axes: Callable[[tuple[int, ...]], tuple[int, ...]],
-    is_array: Callable[[Any], bool],
+    is_array: Callable[[object], bool],
 ) -> Loop:
     """The same loop with each array, and each list of reduced axes, seen in another way."""
-    seen: dict[int, np.ndarray] = {}
+    seen: dict[int, Array] = {}
 
     def view(x: Any) -> Any:
         if not is_array(x):

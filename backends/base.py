@@ -7,12 +7,15 @@ import importlib.metadata
 import importlib.util
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
 
 import numpy as np
 
 from numpy_dist.backends.memory import Memory
 from numpy_dist.ir.ops import Op
+
+if TYPE_CHECKING:
+    from numpy_dist.backends.memory import Array
 
 
 @dataclass(frozen=True)
@@ -81,9 +84,9 @@ class Loop:
     memo: dict[str, Any] = field(default_factory=dict)
 
 
-def arrays_of(loop: Loop, is_array: Callable[[Any], bool] = lambda x: type(x) is np.ndarray) -> list[np.ndarray]:
+def arrays_of(loop: Loop, is_array: Callable[[object], bool] = lambda x: type(x) is np.ndarray) -> list[Array]:
     """The arrays over the iteration space that a loop reads or writes, in the order of their first appearance."""
-    found: dict[int, np.ndarray] = {}
+    found: dict[int, Array] = {}
     for s in loop.steps:
         for x in (*s.inputs, s.where, *s.outputs) if isinstance(s, Step) else (s.source, s.where):
             if is_array(x):
@@ -105,7 +108,7 @@ class Repeat(Protocol):
     operands: list[int]
     scalars: list[tuple[int, int]]
 
-    def again(self, addresses: list[int], scalars: list[Any], loop: Callable[[], Loop]) -> list[np.ndarray] | None:
+    def again(self, addresses: list[int], scalars: list[Any], loop: Callable[[], Loop]) -> list[Array] | None:
         """Run the loop on operands that lie elsewhere, in the same way; None if these scalars do not fit.
 
         Parameters
@@ -209,10 +212,10 @@ class Chainable(Repeat, Protocol):
     def has_rows(self, rows: int) -> bool:
         """Whether it can be run some rows at a time."""
 
-    def chain(self, others: Sequence[Any], rows: int) -> Chained | None:
+    def chain(self, others: Sequence[Self], rows: int) -> Chained | None:
         """This loop and others after it, all of so many rows, as one; None if that is not possible, or no gain."""
 
-    def bundle(self, others: Sequence[Any]) -> Bundled | None:
+    def bundle(self, others: Sequence[Self]) -> Bundled | None:
         """This loop and others with the same reductions, that touch other elements, as one; None if not yet."""
 
 

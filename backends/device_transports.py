@@ -63,7 +63,7 @@ class DeviceMemory(Memory, Protocol):
     def scatter(self, buffer: Array, parts: Sequence[Array]) -> None:
         """The way back."""
 
-    def for_mpi(self, buffer: Array) -> Any:
+    def for_mpi(self, buffer: Array) -> Array:
         """What MPI is given for a buffer of bytes."""
 
     def after(self, mark: Any) -> None:
@@ -142,7 +142,7 @@ def _spans(sizes: Sequence[int]) -> list[tuple[int, int]]:
     return spans
 
 
-def _pieces(buffer: Any, ranks: Sequence[int], spans: Sequence[tuple[int, int]]) -> list[tuple[int, Any]]:
+def _pieces(buffer: Array, ranks: Sequence[int], spans: Sequence[tuple[int, int]]) -> list[tuple[int, Array]]:
     return [(rank, buffer[lo:hi]) for rank, (lo, hi) in zip(ranks, spans, strict=True)]
 
 

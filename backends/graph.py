@@ -7,9 +7,9 @@ refused, whatever the processor.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,6 +18,9 @@ from numpy_dist.backends.operations import Unsupported
 from numpy_dist.backends.summation import Tree, tree_of
 from numpy_dist.ir.ops import COPY, SELECT, Op
 from numpy_dist.ir.rules import loop_dtypes, scalar_kind
+
+if TYPE_CHECKING:
+    from numpy_dist.backends.memory import Array
 
 __all__ = ["Graph", "OperationNode", "Ref", "ReductionNode", "UnfitScalar", "Unsupported", "build"]
 
@@ -94,7 +97,7 @@ class Graph:
     """
 
     def __init__(self, tree: Tree | None) -> None:
-        self.arrays: list[Any] = []
+        self.arrays: list[Array] = []
         self.scalars: list[np.ndarray] = []
         self.scalar_places: list[tuple[int, int]] = []
         self.nodes: list[OperationNode | ReductionNode] = []
@@ -103,7 +106,7 @@ class Graph:
         self.tree = tree
 
 
-def build(loop: Loop, is_array: Callable[[Any], bool], place_of: Callable[[Any], Any]) -> Graph:
+def build(loop: Loop, is_array: Callable[[object], bool], place_of: Callable[[Array], Hashable]) -> Graph:
     """The graph of a loop.
 
     Parameters
@@ -130,10 +133,10 @@ def build(loop: Loop, is_array: Callable[[Any], bool], place_of: Callable[[Any],
 class _Builder:
     """The graph so far, and where arrays and temporaries stand in it."""
 
-    def __init__(self, graph: Graph, is_array: Callable[[Any], bool], place_of: Callable[[Any], Any]) -> None:
+    def __init__(self, graph: Graph, is_array: Callable[[object], bool], place_of: Callable[[Array], Hashable]) -> None:
         self.graph, self._is_array, self._place_of = graph, is_array, place_of
         self._known: dict[int, int] = {}  # operands by the arrays' identities
-        self._operands: dict[Any, int] = {}
+        self._operands: dict[Hashable, int] = {}
         self._temps: dict[int, Ref] = {}
         self._values = 0
 
@@ -160,7 +163,7 @@ class _Builder:
         source = self._read(step.source)
         self.graph.nodes.append(ReductionNode(step, source, step.source.dtype, self._mask(step.where)))
 
-    def _has_elements(self, x: Any) -> bool:
+    def _has_elements(self, x: object) -> bool:
         return type(x) is Temp or self._is_array(x)
 
     def _dtypes(self, step: Step) -> tuple[np.dtype, ...]:
@@ -184,7 +187,7 @@ class _Builder:
         casting = step.options.get("casting", "same_kind")
         return loop_dtypes(ufunc, (*kinds, *(None,) * ufunc.nout), casting, signature)
 
-    def _operand(self, x: Any) -> int:
+    def _operand(self, x: Array) -> int:
         """The number of an operand. Arrays over the same elements are one: it may be read, and written later on."""
         number = self._known.get(id(x))
         if number is None:
@@ -194,7 +197,7 @@ class _Builder:
                 arrays.append(x)
         return number
 
-    def _read(self, x: Any) -> Ref:
+    def _read(self, x: Array | Temp) -> Ref:
         """The present value of an array or temporary."""
         if type(x) is Temp:
             return self._temps[x.index]
@@ -205,18 +208,18 @@ class _Builder:
             found = "a", number
         return found
 
-    def _old(self, out: Any) -> Ref | None:
+    def _old(self, out: Array | Temp) -> Ref | None:
         """What stays where a mask is false; None for a new result, which is undefined there."""
         return self._temps.get(out.index) if type(out) is Temp else self._read(out)
 
-    def _mask(self, where: Any) -> Ref | None:
+    def _mask(self, where: Array | Temp | None) -> Ref | None:
         if where is None:
             return None
         if where.dtype != bool:
             raise Unsupported("a mask that is not bool")
         return self._read(where)
 
-    def _scalar(self, value: Any, dtype: np.dtype, place: tuple[int, int]) -> Ref:
+    def _scalar(self, value: object, dtype: np.dtype, place: tuple[int, int]) -> Ref:
         with np.errstate(all="ignore", over="raise"):  # the interpreter reports that a Python float does not fit
             try:
                 typed = np.array(value, dtype) if type(value) is int else np.array(value).astype(dtype)
@@ -228,7 +231,7 @@ class _Builder:
         self.graph.scalar_places.append(place)
         return "s", len(self.graph.scalars) - 1
 
-    def _write(self, out: Any) -> int:
+    def _write(self, out: Array | Temp) -> int:
         """A new value for what a step writes."""
         number = self._values
         self._values += 1
@@ -248,7 +251,7 @@ def _tree(loop: Loop) -> Tree | None:
     return trees.pop() if trees else None
 
 
-def _outside(value: int, other: Any) -> bool:
+def _outside(value: int, other: object) -> bool:
     if not isinstance(other, np.dtype) or other.kind not in "iu":
         return False
     limits = np.iinfo(other)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -77,7 +77,7 @@ def _watching(loop: Loop, current: list[int]) -> np.errstate:
     def hook(kind: str, flag: int) -> None:
         loop.report(current[0], kind)
 
-    kinds: dict[str, Any] = dict.fromkeys(loop.watched, "call")
+    kinds: dict[str, Literal["call"]] = dict.fromkeys(loop.watched, "call")
     return np.errstate(all="ignore", call=hook, **kinds)
 
 

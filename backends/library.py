@@ -7,7 +7,7 @@ itself, and what ranks tell each other does not depend on it. docs/gpu.md has th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
@@ -15,7 +15,7 @@ import numpy as np
 
 Array = Any  # of a device
 
-_FINDERS: list[tuple[type, Callable[[Any], Library]]] = []
+_FINDERS: list[tuple[type, Callable[[Array], Library]]] = []
 
 
 class Library(Protocol):
@@ -88,17 +88,17 @@ class Library(Protocol):
         `state` is that of one of NumPy's bit generators; False for one that it does not know, on all ranks alike.
         """
 
-    def linalg(self, *arrays: Array, name: str, args: tuple = (), **options: Any) -> Any:
+    def linalg(self, *arrays: Array, name: str, args: tuple = (), **options: Any) -> Array | tuple[Array, ...] | None:
         """``numpy.linalg.name(*arrays, *args, **options)``, of finite matrices; None also where it met an error."""
 
 
-def register(kind: type, find: Callable[[Any], Library]) -> None:
+def register(kind: type, find: Callable[[Array], Library]) -> None:
     """Tell whose library computes on arrays of a type."""
     _FINDERS[:] = [(other, its) for other, its in _FINDERS if other is not kind]
     _FINDERS.insert(0, (kind, find))
 
 
-def library_of(*arrays: Any) -> Library | None:
+def library_of(*arrays: object) -> Library | None:
     """The library of the arrays' device; None where any of them lies on the host."""
     found = None
     for x in arrays:
@@ -265,7 +265,7 @@ class ModuleLibrary:
         """As in `Library`."""
         return getattr(self._module.fft, name)(x, *args)
 
-    def linalg(self, *arrays: Array, name: str, args: tuple = (), **options: Any) -> Any:
+    def linalg(self, *arrays: Array, name: str, args: tuple = (), **options: Any) -> Array | tuple[Array, ...] | None:
         """As in `Library`."""
         function = _LAPACK.get(name)
         if function is None or any(not x.size or x.dtype.char == "e" for x in arrays):
@@ -282,38 +282,38 @@ class ModuleLibrary:
 # -- decompositions, in NumPy's form ----------------------------------------------------------------------------------
 
 
-def _named(name: str, found: Any) -> Any:
+def _named(name: str, found: Iterable[Array]) -> tuple[Array, ...]:
     """The results of a function as NumPy's has them."""
     return type(getattr(np.linalg, name)(np.eye(1)))(*found)
 
 
-def _cholesky(module: Any, a: Array, *, upper: bool = False) -> Any:
+def _cholesky(module: Any, a: Array, *, upper: bool = False) -> Array | None:
     return None if upper else module.linalg.cholesky(a)
 
 
-def _eigh(module: Any, a: Array, UPLO: Any = "L") -> Any:
+def _eigh(module: Any, a: Array, UPLO: Any = "L") -> tuple[Array, ...]:
     return _named("eigh", module.linalg.eigh(a, UPLO.upper()))
 
 
-def _eigvalsh(module: Any, a: Array, UPLO: Any = "L") -> Any:
+def _eigvalsh(module: Any, a: Array, UPLO: Any = "L") -> Array:
     return module.linalg.eigvalsh(a, UPLO.upper())
 
 
-def _inv(module: Any, a: Array) -> Any:
+def _inv(module: Any, a: Array) -> Array:
     return module.linalg.inv(a)
 
 
-def _qr(module: Any, a: Array, mode: Any = "reduced") -> Any:
+def _qr(module: Any, a: Array, mode: object = "reduced") -> Array | tuple[Array, ...] | None:
     if mode == "r":
         return module.linalg.qr(a, mode)
     return _named("qr", module.linalg.qr(a, mode)) if mode in ("reduced", "complete") else None
 
 
-def _slogdet(module: Any, a: Array) -> Any:
+def _slogdet(module: Any, a: Array) -> tuple[Array, ...]:
     return _named("slogdet", module.linalg.slogdet(a))
 
 
-def _solve(module: Any, a: Array, b: Array) -> Any:
+def _solve(module: Any, a: Array, b: Array) -> Array:
     vector = b.ndim == 1
     right = b[:, None] if vector else b
     stack = np.broadcast_shapes(a.shape[:-2], right.shape[:-2])
@@ -323,14 +323,16 @@ def _solve(module: Any, a: Array, b: Array) -> Any:
     return found[..., 0] if vector else found
 
 
-def _svd(module: Any, a: Array, full_matrices: Any = True, compute_uv: Any = True, hermitian: Any = False) -> Any:
+def _svd(
+    module: Any, a: Array, full_matrices: object = True, compute_uv: object = True, hermitian: object = False
+) -> Array | tuple[Array, ...] | None:
     if hermitian:
         return None
     found = module.linalg.svd(a, bool(full_matrices), bool(compute_uv))
     return _named("svd", found) if compute_uv else found
 
 
-_LAPACK: dict[str, Callable[..., Any]] = {
+_LAPACK: dict[str, Callable[..., Array | tuple[Array, ...] | None]] = {
     "cholesky": _cholesky,
     "eigh": _eigh,
     "eigvalsh": _eigvalsh,

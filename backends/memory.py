@@ -69,7 +69,7 @@ class Memory(Protocol):
     def room(self) -> Callable[[], Any] | None:
         """What tells how much memory there is."""
 
-    def allocate(self, nbytes: int) -> Any:
+    def allocate(self, nbytes: int) -> Array:
         """A block: a one-dimensional array of bytes with an `address`, not initialised.
 
         Raises
@@ -78,14 +78,14 @@ class Memory(Protocol):
         """
 
     def array(
-        self, block: Any, shape: Sequence[int], dtype: np.dtype, offset: int = 0, strides: Strides = None
+        self, block: Array, shape: Sequence[int], dtype: np.dtype, offset: int = 0, strides: Strides = None
     ) -> Array:
         """An array over a block, which it keeps alive."""
 
     def empty(self, shape: Sequence[int], dtype: np.dtype) -> Array:
         """An array of its own, not initialised."""
 
-    def holds(self, x: Any) -> bool:
+    def holds(self, x: object) -> bool:
         """Whether something is an array of a device, of this memory's kind."""
 
     def address(self, array: Array) -> int:
@@ -126,7 +126,7 @@ class HostMemory:
         return make_block(nbytes)
 
     def array(
-        self, block: Any, shape: Sequence[int], dtype: np.dtype, offset: int = 0, strides: Strides = None
+        self, block: np.ndarray, shape: Sequence[int], dtype: np.dtype, offset: int = 0, strides: Strides = None
     ) -> np.ndarray:
         """As in `Memory`."""
         return np.ndarray(shape, dtype, block, offset, strides)
@@ -135,7 +135,7 @@ class HostMemory:
         """As in `Memory`."""
         return np.empty(shape, dtype)
 
-    def holds(self, x: Any) -> bool:
+    def holds(self, x: object) -> bool:
         """As in `Memory`."""
         return False
 

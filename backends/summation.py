@@ -8,7 +8,7 @@ and then the blocks' results. The tree depends on the local shape and on the ord
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -247,11 +247,11 @@ def one_nan(ufunc: np.ufunc, parts: np.ndarray) -> None:
         parts[np.isnan(parts)] = np.nan
 
 
-def fold_chunks(reduce: Any, parts: np.ndarray) -> np.ndarray:
+def fold_chunks(reduce: Callable[..., np.ndarray], parts: np.ndarray) -> np.ndarray:
     """The results of the results of chunks or blocks, which are counted along axis 1."""
     return parts[:, 0] if parts.shape[1] == 1 else reduce(parts, axis=1, dtype=_loop_type(parts.dtype))
 
 
-def _loop_type(dtype: np.dtype) -> Any:
+def _loop_type(dtype: np.dtype) -> type[np.generic] | None:
     """What asks a reduction for a loop: a type, without byte order; units of time are the operand's own."""
     return dtype.type if dtype.kind in "biufc" else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,6 +11,9 @@ from numpy_dist.backends.base import ReduceStep, Step, Temp
 from numpy_dist.backends.scratch import TileScratch, assign_slots
 from numpy_dist.backends.summation import Blocks, Chunks, Leading, neutral, tree_of
 from numpy_dist.ir.ops import COPY, wants_ascending
+
+if TYPE_CHECKING:
+    from numpy_dist.backends.summation import Tree
 
 Values = list[Any]
 _NAIVE_FOR_STRIDED_BOOL = frozenset(("isnan", "isinf", "isfinite", "signbit"))
@@ -26,7 +29,7 @@ def is_special(step: Step) -> bool:
     )
 
 
-def _is_misread(step: Step, x: Any) -> bool:
+def _is_misread(step: Step, x: object) -> bool:
     """Whether NumPy may take strided elements for contiguous ones.
 
     The vector loops of ``negative`` compare a stride in elements with a size in bytes (seen in NumPy 2.1 to 2.4, with
@@ -44,7 +47,7 @@ def _minds_overlap(step: Step) -> bool:
     )
 
 
-def _overlap(step: Step, x: Any, out: Any) -> bool:
+def _overlap(step: Step, x: object, out: object) -> bool:
     """Whether an op that depends on it has an output in the memory of another input than the output itself."""
     if type(x) is not np.ndarray or type(out) is not np.ndarray or not wants_ascending(step.op, x.dtype):
         return False
@@ -52,11 +55,11 @@ def _overlap(step: Step, x: Any, out: Any) -> bool:
     return not same and np.may_share_memory(x, out)
 
 
-def _descends(x: Any) -> bool:
+def _descends(x: object) -> bool:
     return type(x) is np.ndarray and any(s < 0 for s in x.strides)
 
 
-def _strided_bool(step: Step, out: Any) -> bool:
+def _strided_bool(step: Step, out: object) -> bool:
     return (
         type(out) is np.ndarray
         and out.dtype.kind == "b"
@@ -97,7 +100,7 @@ class TileSteps:
         self._scalars = count + len(self._temps)
         self._places = {id(x): number for number, x in enumerate(given.arrays)}
         self._scalar_places = {key: self._scalars + number for number, key in enumerate(given.scalar_keys)}
-        self._trees: list[tuple[int, Any, np.ufunc, np.dtype]] = []  # of reductions, and the numbers of their steps
+        self._trees: list[tuple[int, Tree, np.ufunc, np.dtype]] = []  # of reductions, and the numbers of their steps
         self._calls = [
             self._element_wise(s, number) if type(s) is Step else self._reducing(s, number)  # type: ignore[arg-type]
             for number, s in joined
@@ -149,7 +152,7 @@ class TileSteps:
         self._values, self._arrays, self._sums, self._steps = [], [], [], ()
         self._scratch = TileScratch({}, {})
 
-    def _place(self, x: Any, key: tuple[int, int]) -> int:
+    def _place(self, x: object, key: tuple[int, int]) -> int:
         """Where an operand's tile, or a scalar, stands among the values; `key`: the numbers of its step and its own."""
         if type(x) is np.ndarray:
             return self._places[id(x)]
@@ -257,7 +260,7 @@ class Given:
         self.arrays: list[np.ndarray] = []
         self.scalars: list[Any] = []
         self.scalar_keys: list[tuple[int, int]] = []
-        self.signature: list[Any] = []
+        self.signature: list[object] = []
         places: dict[int, int] = {}
         note = self.signature.append
         for number, s in enumerate(steps):
@@ -328,7 +331,7 @@ def _ufunc(step: ReduceStep) -> np.ufunc:
     return ufunc
 
 
-def _loop_type(dtype: np.dtype) -> Any:
+def _loop_type(dtype: np.dtype) -> type[np.generic] | None:
     """What asks a reduction for a loop: a type, without byte order; units of time are the operand's own."""
     return dtype.type if dtype.kind in "biufc" else None
 

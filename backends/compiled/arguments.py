@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -15,6 +15,9 @@ from numpy_dist.backends.compiled.form import Lowered, first_of
 from numpy_dist.backends.compiled.kernel import Kernel
 from numpy_dist.backends.compiled.pairwise import start_of_few
 from numpy_dist.backends.summation import Leading, Trailing, Tree
+
+if TYPE_CHECKING:
+    from numpy_dist.backends.base import Loop
 
 # Bits of NumPy's floating-point events, as kernels report them.
 EVENTS = {"divide": 1, "over": 2, "under": 4, "invalid": 8}
@@ -65,7 +68,7 @@ class ArgumentBlock:
         For each reduction the results of chunks or blocks, which are counted along axis 1.
     """
 
-    def __init__(self, loop: Any, lowered: Lowered, kernel: Kernel) -> None:
+    def __init__(self, loop: Loop, lowered: Lowered, kernel: Kernel) -> None:
         self.kernel = kernel
         self.divided = False
         self.tree: Tree | None = lowered.tree
@@ -146,7 +149,7 @@ class ArgumentBlock:
                 words[f"t{k}"] = strides[-1]
         return words
 
-    def _arguments(self, loop: Any, lowered: Lowered) -> None:
+    def _arguments(self, loop: Loop, lowered: Lowered) -> None:
         """Where addresses and scalars belong, and the first ones."""
         places = {id(x): number for number, x in enumerate(arrays_of(loop))}
         based = [k for k, operand in enumerate(lowered.form.operands) if operand.base == k]

@@ -9,7 +9,7 @@ import warnings
 import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -300,7 +300,7 @@ class CompiledRepeat:
     def result(self, loop: Callable[[], Loop], step: Reduced, parts: np.ndarray) -> np.ndarray:
         """A reduction's partial result, with the axes as the loop had them."""
         if parts.shape[1] > 1:
-            kinds: Any = dict.fromkeys(step.watched, "call")
+            kinds: dict[str, Literal["call"]] = dict.fromkeys(step.watched, "call")
             with np.errstate(all="ignore", call=lambda kind, flag: loop().report(step.label, kind), **kinds):
                 folded = fold_chunks(step.ufunc.reduce, parts)
         else:

@@ -163,7 +163,7 @@ def lower(loop: Loop) -> Lowered:
     return _FormLowering(loop).result()
 
 
-def _is_array(x: Any) -> bool:
+def _is_array(x: object) -> bool:
     return isinstance(x, np.ndarray)
 
 
@@ -222,7 +222,7 @@ class _FormLowering:
         """What the graph refers to."""
         return ("v", self.values[ref[1]]) if ref[0] == "v" else ref
 
-    def _constant(self, value: Any, dtype: np.dtype) -> Ref:
+    def _constant(self, value: object, dtype: np.dtype) -> Ref:
         self.scalars.append(np.array(value, dtype))
         self.scalar_places.append(None)
         return "s", len(self.scalars) - 1

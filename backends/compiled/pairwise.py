@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 
@@ -20,13 +19,13 @@ def adds_pairwise(dtype: np.dtype) -> bool:
 
 
 @lru_cache(maxsize=8)
-def start_of_few(dtype: np.dtype) -> Any:
+def start_of_few(dtype: np.dtype) -> np.floating:
     """What NumPy adds fewer than eight elements to, before this is added to the initial value: 0 or -0."""
     minus = dtype.type(-0.0)
     return np.add.reduce(np.array([minus]), initial=minus)
 
 
-def pairwise_sum(x: np.ndarray) -> Any:
+def pairwise_sum(x: np.ndarray) -> np.floating:
     """The sum of a one-dimensional array in NumPy's order."""
     n = len(x)
     if n < 8:

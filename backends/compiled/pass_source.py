@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -207,7 +206,7 @@ class PassWriter:
     def _call(self, node: Node, p: Pass) -> None:
         out = self.out
         assert node.op.ufunc is not None
-        places: list[tuple[str, Any]] = []
+        places: list[tuple[str, int]] = []
         for ref, kind in zip(node.inputs, node.kinds, strict=False):
             places.append(self._memory(ref, kind))
         for value, kind in zip(node.outputs, node.kinds[node.op.nin :], strict=True):
@@ -218,7 +217,7 @@ class PassWriter:
         out.add("put_i8(extent, 0, count)")
         out.add(f"call_loop({self._loop(node.op.ufunc, node.dtypes)})")
 
-    def _put(self, *places: tuple[str, Any]) -> None:
+    def _put(self, *places: tuple[str, int]) -> None:
         """Note the addresses and strides of a loop's operands for a call."""
         for position, (address, step) in enumerate(places):
             self.out.add(f"put_i8(args, {position}, {address})")

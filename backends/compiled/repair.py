@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -136,5 +136,5 @@ def _reduce_chunk(interpreter: Interpreter, loop: Loop, block: ArgumentBlock, un
 
 def reporting(loop: Loop, step: ReduceStep) -> np.errstate:
     """A context in which NumPy tells the loop's `report` of a reduction's events."""
-    kinds: dict[str, Any] = dict.fromkeys(loop.watched, "call")
+    kinds: dict[str, Literal["call"]] = dict.fromkeys(loop.watched, "call")
     return np.errstate(all="ignore", call=lambda kind, flag: loop.report(step.label, kind), **kinds)

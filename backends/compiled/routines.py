@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -89,7 +88,7 @@ class KernelMover:
 
     def __init__(self, address: Callable[[str, bool], int | None]) -> None:
         self._address = address
-        self._functions: dict[int, Any] = {}
+        self._functions: dict[int, Callable[[int, int, int], int]] = {}
 
     def moving(self, places: Sequence[np.ndarray], count: int, back: bool = False) -> Callable[..., None] | None:
         """As in `backends.base.Mover`."""

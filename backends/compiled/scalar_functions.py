@@ -15,7 +15,7 @@ def compiled(function: Callable[..., Any]) -> Any:
     return numba.vectorize(function)
 
 
-def compiles(ufunc: Any, dtypes: tuple[np.dtype, ...]) -> str | None:
+def compiles(ufunc: Callable[..., object], dtypes: tuple[np.dtype, ...]) -> str | None:
     """Why Numba cannot compile for arguments of these dtypes; None if it can (and has)."""
     import numba
 

@@ -23,6 +23,8 @@ import types
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from llvmlite.binding import ModuleRef, TargetMachine
+
     from numpy_dist.backends.compiled.store import Store
 
 SIGNATURE = "int64(int64,int64,int64)"
@@ -100,7 +102,7 @@ def object_file(source: str, symbol: str) -> bytes:
     return machine.emit_object(module)
 
 
-def _check_returns(module: Any, native: str) -> None:
+def _check_returns(module: ModuleRef, native: str) -> None:
     """Refuse a kernel that could raise: nobody would see the exception."""
     for block in module.get_function(native).blocks:
         for instruction in block.instructions:
@@ -108,7 +110,7 @@ def _check_returns(module: Any, native: str) -> None:
                 raise SourceError("the kernel can raise an exception")
 
 
-def _keep_only(module: Any, native: str, symbol: str, machine: Any) -> None:
+def _keep_only(module: ModuleRef, native: str, symbol: str, machine: TargetMachine) -> None:
     """Leave one function, `symbol`, that returns the kernel's value, and what it needs.
 
     Numba's own C function, which this replaces, calls Python to report exceptions.

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Hashable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -10,12 +11,15 @@ from numpy_dist.backends.base import Loop, ReduceStep, Step
 from numpy_dist.backends.interpreter import Interpreter
 from numpy_dist.backends.memory import Memory
 
+if TYPE_CHECKING:
+    from numpy_dist.backends.memory import Array
+
 
 def interpret(loop: Loop, memory: Memory, array_type: Any) -> None:
     """Execute a loop over arrays of a memory on the host; what it reports is reported before this returns."""
     if 0 in loop.shape:
         return
-    copies: dict[Any, np.ndarray] = {}  # by the elements: one that is read, and written later on, is one
+    copies: dict[Hashable, np.ndarray] = {}  # by the elements: one that is read, and written later on, is one
 
     def here(x: Any) -> Any:
         if not isinstance(x, array_type):
@@ -26,7 +30,7 @@ def interpret(loop: Loop, memory: Memory, array_type: Any) -> None:
         return copies[key]
 
     steps: list[Step | ReduceStep] = []
-    written: list[tuple[Any, np.ndarray]] = []
+    written: list[tuple[Array, np.ndarray]] = []
     for s in loop.steps:
         if isinstance(s, Step):
             outputs = tuple(map(here, s.outputs))

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from numpy_dist.backends.graph import Graph, OperationNode, ReductionNode, Ref, 
 from numpy_dist.backends.operations import row_of
 from numpy_dist.backends.summation import Tree, initial_of, neutral
 from numpy_dist.ir.ops import COPY, SELECT, Op
+
+if TYPE_CHECKING:
+    from numpy_dist.backends.memory import Array
 
 _CHOOSING = frozenset((np.minimum, np.maximum, np.fmin, np.fmax))  # reductions that do not round
 
@@ -81,7 +84,7 @@ class DeviceLowered:
     """
 
     form: DeviceForm
-    arrays: list[Any]
+    arrays: list[Array]
     scalars: list[np.ndarray]
     scalar_places: list[tuple[int, int] | None]
     tree: Tree | None
@@ -123,7 +126,7 @@ def neutral_of(ufunc: np.ufunc, dtype: np.dtype) -> Any:
     return neutral(ufunc, dtype) if found is None else found
 
 
-def typed_scalar(value: Any, dtype: np.dtype) -> np.ndarray:
+def typed_scalar(value: object, dtype: np.dtype) -> np.ndarray:
     """A scalar operand as the dtype in which it is used.
 
     Raises

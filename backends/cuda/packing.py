@@ -10,13 +10,16 @@ import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from math import prod
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from numpy_dist.backends.cuda.header import HEADER
 from numpy_dist.backends.cuda.source import MOST_WORDS, THREADS, DeviceKernel
 from numpy_dist.backends.geometry import merged
+
+if TYPE_CHECKING:
+    from numpy_dist.backends.memory import Array
 
 _MOST_BLOCKS = 4096
 _HEAD = 5  # words before the table: the buffer, units in all, arrays, axes, whether it packs
@@ -72,7 +75,7 @@ def kernel(unit: int) -> DeviceKernel:
 
 
 def launches(
-    buffer: int, arrays: Sequence[tuple[int, Any]], packs: bool
+    buffer: int, arrays: Sequence[tuple[int, Array]], packs: bool
 ) -> Iterator[tuple[DeviceKernel, np.ndarray, tuple[int, int]]]:
     """The kernels, argument blocks and grids that move arrays into a buffer, or out of it.
 
@@ -109,7 +112,7 @@ def launches(
         buffer += units * unit
 
 
-def _bytes_of(address: int, array: Any) -> ByteView:
+def _bytes_of(address: int, array: Array) -> ByteView:
     """An array with its items as an axis of bytes, and axes merged where they can be."""
     itemsize = array.dtype.itemsize
     shape, strides = (*array.shape, itemsize), (*array.strides, 1)
@@ -138,7 +141,7 @@ def _in_units(part: ByteView, unit: int) -> ByteView:
 
 def move(
     buffer: int,
-    arrays: Sequence[tuple[int, Any]],
+    arrays: Sequence[tuple[int, Array]],
     packs: bool,
     launch: Callable[[DeviceKernel, np.ndarray, tuple[int, int]], None],
 ) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from numpy_dist.backends.geometry import Space, merged
 from numpy_dist.backends.graph import build
 from numpy_dist.backends.memory import Memory
 from numpy_dist.backends.summation import Leading, Tree
+
+if TYPE_CHECKING:
+    from numpy_dist.backends.memory import Array
 
 SPAN = 8192  # elements of one result that a block folds
 ROWS = 64  # elements of one result that a thread folds
@@ -37,10 +40,10 @@ def run(loop: Loop, memory: Memory, array_type: type, launch: Launch) -> DeviceR
     if 0 in loop.shape:
         return None
 
-    def is_array(x: Any) -> bool:
+    def is_array(x: object) -> bool:
         return isinstance(x, array_type)
 
-    def place_of(x: Any) -> tuple:
+    def place_of(x: Array) -> tuple[int, tuple[int, ...], np.dtype]:
         return memory.address(x), x.strides, x.dtype
 
     order = memory_order(loop, is_array) if loop.shape else None
@@ -97,7 +100,9 @@ class DeviceRepeat:
         self._shapes = [(step.partial.shape, step.partial.dtype) for step in lowered.reductions]
         self._fold: DeviceRepeat | None = None
 
-    def again(self, addresses: list[int], scalars: list[Any], loop: Any = None) -> list[Any] | None:
+    def again(
+        self, addresses: list[int], scalars: list[Any], loop: Callable[[], Loop] | None = None
+    ) -> list[Array] | None:
         """Start the kernel on other memory; returns the partial results of reductions."""
         numbers = self._numbers
         for place, address in zip(self._addresses, addresses, strict=True):
@@ -133,7 +138,7 @@ class DeviceRepeat:
         self._parts = outer, parts, inner
         return min(units if shared else -(-units // THREADS), _MOST_X), 1
 
-    def start(self, words: np.ndarray) -> list[Any]:
+    def start(self, words: np.ndarray) -> list[Array]:
         """Start the kernel, and those that fold the parts of results; returns the results."""
         if self._tree is None:
             self._launch(self._kernel, words, self._grid)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import cupy
 import numpy as np
 
@@ -14,7 +12,7 @@ class KernelLauncher:
     """Starts kernels on the current stream; each is compiled at its first start (CuPy keeps compiled ones on disk)."""
 
     def __init__(self) -> None:
-        self._functions: dict[str, Any] = {}
+        self._functions: dict[str, cupy.RawKernel] = {}
 
     def __call__(self, kernel: DeviceKernel, words: np.ndarray, grid: tuple[int, int]) -> None:
         """Start a kernel with the words of its argument block."""

@@ -22,7 +22,7 @@ class CupyLibrary(ModuleLibrary):
         self._launch = launch
         register(cupy.ndarray, lambda x: self)
 
-    def uniform(self, x: Any, state: Mapping[str, Any], low: float, span: float) -> bool:
+    def uniform(self, x: cupy.ndarray, state: Mapping[str, Any], low: float, span: float) -> bool:
         """As in `Library`, by a kernel of our own: CuPy's generators are others than NumPy's."""
         if not random.knows(state["bit_generator"]):
             return False

@@ -7,6 +7,7 @@ import os
 import warnings
 from collections.abc import Sequence
 from functools import cache
+from types import ModuleType
 from typing import Any
 
 import cupy
@@ -70,12 +71,14 @@ class CupySide:
         event.record(cupy.cuda.get_current_stream())
         self._stream.wait_event(event)
 
-    def copy(self, target: Any, source: Any) -> None:
+    def copy(self, target: cupy.ndarray, source: cupy.ndarray) -> None:
         """As in `Side`."""
         runtime = cupy.cuda.runtime
         runtime.memcpyAsync(target.data.ptr, source.data.ptr, target.size, runtime.memcpyDefault, self._stream.ptr)
 
-    def exchange(self, sends: Sequence[tuple[int, Any]], receives: Sequence[tuple[int, Any]]) -> None:
+    def exchange(
+        self, sends: Sequence[tuple[int, cupy.ndarray]], receives: Sequence[tuple[int, cupy.ndarray]]
+    ) -> None:
         """As in `Side`: all messages as one group, so that none waits for another one's turn."""
         nccl = _nccl()
         kind, stream = nccl.NCCL_UINT8, self._stream.ptr
@@ -88,7 +91,7 @@ class CupySide:
         finally:
             nccl.groupEnd()
 
-    def mark(self) -> Any:
+    def mark(self) -> cupy.cuda.Event:
         """As in `Side`."""
         event = cupy.cuda.Event(disable_timing=True)
         event.record(self._stream)
@@ -100,7 +103,7 @@ class CupySide:
 
 
 @cache
-def _nccl() -> Any:
+def _nccl() -> ModuleType:
     """CuPy's module. Without NCCL there is nothing in it, and CuPy warns; here that is no fault."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

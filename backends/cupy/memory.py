@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import cupy
 import numpy as np
@@ -18,6 +18,9 @@ from numpy_dist.backends.cupy.launcher import KernelLauncher
 from numpy_dist.backends.cupy.library import CupyLibrary
 from numpy_dist.backends.library import Library
 from numpy_dist.backends.memory import HOST, Strides
+
+if TYPE_CHECKING:
+    from numpy_dist.backends.memory import Array
 
 MOST_IN_FLIGHT = 64  # buffers of the host that wait for a fence
 
@@ -32,7 +35,7 @@ class DeviceMemoryInfo(NamedTuple):
 class DeviceArray(cupy.ndarray):
     """An array over a block, which it keeps from being used again; so do its views, whose `base` it is."""
 
-    block: Any = None
+    block: cupy.ndarray | None = None
 
 
 class DeviceAllocation(cupy.ndarray):
@@ -50,7 +53,7 @@ class CupyMemory:
     def __init__(self, launch: KernelLauncher) -> None:
         self._launch = launch
         self.library: Library | None = CupyLibrary(launch)
-        self._in_flight: list[Any] = []
+        self._in_flight: list[tuple[Array, ...]] = []
 
     def room(self) -> DeviceMemoryInfo:
         """What there is on the device; what CuPy's pool keeps free can be had, too."""
@@ -73,39 +76,39 @@ class CupyMemory:
         return block
 
     def array(
-        self, block: Any, shape: Sequence[int], dtype: np.dtype, offset: int = 0, strides: Strides = None
+        self, block: cupy.ndarray, shape: Sequence[int], dtype: np.dtype, offset: int = 0, strides: Strides = None
     ) -> DeviceArray:
         """As in `Memory`."""
         made = DeviceArray(tuple(shape), dtype, block.data + offset, strides)
         made.block = block
         return made
 
-    def empty(self, shape: Sequence[int], dtype: np.dtype) -> Any:
+    def empty(self, shape: Sequence[int], dtype: np.dtype) -> cupy.ndarray:
         """As in `Memory`. CuPy itself makes arrays of numbers only."""
         return cupy.ndarray(tuple(shape), dtype, cupy.cuda.alloc(math.prod(shape) * dtype.itemsize))
 
-    def holds(self, x: Any) -> bool:
+    def holds(self, x: object) -> bool:
         """As in `Memory`."""
         return isinstance(x, cupy.ndarray)
 
-    def address(self, array: Any) -> int:
+    def address(self, array: cupy.ndarray) -> int:
         """As in `Memory`."""
         return array.data.ptr
 
-    def copy(self, target: Any, source: Any) -> None:
+    def copy(self, target: cupy.ndarray, source: cupy.ndarray) -> None:
         """As in `Memory`. CuPy's own copies know numbers only; others are moved as bytes."""
         if _is_number(target.dtype) and _is_number(source.dtype):
             target[...] = source
         else:
             self.scatter(self._packed([source]), [target])
 
-    def upload(self, target: Any, source: np.ndarray) -> None:
+    def upload(self, target: cupy.ndarray, source: np.ndarray) -> None:
         """As in `Memory`."""
         staged = self._pinned(target.size * target.itemsize).view(target.dtype).reshape(target.shape)
         HOST.upload(staged, source)
         self._send(target, staged)
 
-    def download(self, source: Any) -> np.ndarray:
+    def download(self, source: Array) -> np.ndarray:
         """As in `Memory`."""
         if isinstance(source, np.ndarray):
             return source
@@ -113,7 +116,7 @@ class CupyMemory:
             return source.get()
         return self._packed([source]).get().view(source.dtype).reshape(source.shape)
 
-    def pack(self, messages: Sequence[Sequence[Any]], dtype: np.dtype) -> list[np.ndarray]:
+    def pack(self, messages: Sequence[Sequence[cupy.ndarray]], dtype: np.dtype) -> list[np.ndarray]:
         """As in `Memory`: all by one kernel within the device, and by one copy to the host."""
         packed = self._packed([part for parts in messages for part in parts])
         staged = self._pinned(packed.size)
@@ -125,7 +128,7 @@ class CupyMemory:
         """As in `Memory`."""
         return self._pinned(nbytes)
 
-    def unpack(self, messages: Sequence[np.ndarray], parts: Sequence[Sequence[Any]], dtype: np.dtype) -> None:
+    def unpack(self, messages: Sequence[np.ndarray], parts: Sequence[Sequence[cupy.ndarray]], dtype: np.dtype) -> None:
         """As in `Memory`: by a copy for each message to the device, and one kernel within it."""
         sizes = [message.size for message in messages]
         packed = self.allocate(sum(sizes))
@@ -135,38 +138,38 @@ class CupyMemory:
 
     # -- what transports between devices ask for (`backends.device_transports.DeviceMemory`) --------------------------
 
-    def gather(self, buffer: Any, parts: Sequence[Any]) -> None:
+    def gather(self, buffer: cupy.ndarray, parts: Sequence[cupy.ndarray]) -> None:
         """As in `DeviceMemory`."""
         move(self.address(buffer), [(self.address(part), part) for part in parts], True, self._launch)
 
-    def scatter(self, buffer: Any, parts: Sequence[Any]) -> None:
+    def scatter(self, buffer: cupy.ndarray, parts: Sequence[cupy.ndarray]) -> None:
         """As in `DeviceMemory`."""
         move(self.address(buffer), [(self.address(part), part) for part in parts], False, self._launch)
 
-    def for_mpi(self, buffer: Any) -> Any:
+    def for_mpi(self, buffer: cupy.ndarray) -> cupy.ndarray:
         """As in `DeviceMemory`: mpi4py finds the memory by the array's ``__cuda_array_interface__``."""
         return buffer
 
-    def after(self, mark: Any) -> None:
+    def after(self, mark: cupy.cuda.Event) -> None:
         """As in `DeviceMemory`."""
         cupy.cuda.get_current_stream().wait_event(mark)
 
-    def share(self, nbytes: int) -> tuple[Any, bytes]:
+    def share(self, nbytes: int) -> tuple[cupy.ndarray, bytes]:
         """As in `DeviceMemory`. A handle names a whole allocation, so this one is not of the pool."""
         address = cupy.cuda.runtime.malloc(nbytes)
         return self._foreign(address, nbytes), cupy.cuda.runtime.ipcGetMemHandle(address)
 
-    def open(self, handle: bytes, nbytes: int) -> Any:
+    def open(self, handle: bytes, nbytes: int) -> cupy.ndarray:
         """As in `DeviceMemory`."""
         return self._foreign(cupy.cuda.runtime.ipcOpenMemHandle(handle), nbytes)
 
     @staticmethod
-    def _foreign(address: int, nbytes: int) -> Any:
+    def _foreign(address: int, nbytes: int) -> cupy.ndarray:
         """Bytes that are no memory of CuPy's; they stay until the process ends, as others may have them open."""
         memory = cupy.cuda.UnownedMemory(address, nbytes, None, cupy.cuda.Device().id)
         return cupy.ndarray((nbytes,), np.uint8, cupy.cuda.MemoryPointer(memory, 0))
 
-    def _packed(self, parts: Sequence[Any]) -> Any:
+    def _packed(self, parts: Sequence[cupy.ndarray]) -> DeviceAllocation:
         """The elements of some arrays, one array after the other, as bytes."""
         packed = self.allocate(sum(part.size * part.itemsize for part in parts))
         self.gather(packed, parts)
@@ -177,7 +180,7 @@ class CupyMemory:
         cupy.cuda.get_current_stream().synchronize()
         self._in_flight.clear()
 
-    def _send(self, target: Any, staged: np.ndarray) -> None:
+    def _send(self, target: cupy.ndarray, staged: np.ndarray) -> None:
         """Copy from page-locked memory, which is kept until a fence."""
         direct = target.flags.c_contiguous
         values = target if direct else self.empty(target.shape, target.dtype)
@@ -186,7 +189,7 @@ class CupyMemory:
             self.copy(target, values)
         self._keep(staged, values)
 
-    def _keep(self, *buffers: Any) -> None:
+    def _keep(self, *buffers: Array) -> None:
         self._in_flight.append(buffers)
         if len(self._in_flight) > MOST_IN_FLIGHT:
             self.fence()
@@ -201,7 +204,7 @@ def _is_number(dtype: np.dtype) -> bool:
     return dtype.kind in "?biufc" and dtype.char not in "gG" and dtype.isnative
 
 
-def _cut(buffer: Any, sizes: Sequence[int]) -> list[Any]:
+def _cut(buffer: Array, sizes: Sequence[int]) -> list[Array]:
     pieces, start = [], 0
     for size in sizes:
         pieces.append(buffer[start : start + size])

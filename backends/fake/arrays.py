@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from numpy_dist.backends.library import Library
 
 
 class FakeStream:
@@ -27,10 +32,10 @@ class FakeStream:
         What computes on the arrays.
     """
 
-    library: Any
+    library: Library
 
     def __init__(self) -> None:
-        self._waiting: deque[tuple[Callable[..., Any], tuple]] = deque()
+        self._waiting: deque[tuple[Callable[..., object], tuple]] = deque()
         self.fences = 0
         self.reuses = False
         self.free: dict[int, list[np.ndarray]] = {}
@@ -38,7 +43,7 @@ class FakeStream:
     def __len__(self) -> int:
         return len(self._waiting)
 
-    def put(self, action: Callable[..., Any], *arguments: Any) -> None:
+    def put(self, action: Callable[..., object], *arguments: object) -> None:
         """Ask for something."""
         self._waiting.append((action, arguments))
 
@@ -158,7 +163,7 @@ class FakeArray(NDArrayOperatorsMixin):
         """A view with its axes in another order."""
         return self._view(self._hidden.transpose(*axes))
 
-    def astype(self, dtype: Any) -> FakeArray:
+    def astype(self, dtype: npt.DTypeLike) -> FakeArray:
         """A copy of another dtype."""
         return self._later(np.ndarray.astype, (self, np.dtype(dtype)), {})
 
@@ -169,7 +174,7 @@ class FakeArray(NDArrayOperatorsMixin):
         self.stream.fence()
         return self._hidden.copy(order="K")
 
-    def _refuse(self, *arguments: Any, **options: Any) -> NoReturn:
+    def _refuse(self, *arguments: object, **options: object) -> NoReturn:
         raise TypeError("values of the fake device were asked for implicitly; use .get()")
 
     __array__ = __iter__ = __contains__ = _refuse
@@ -201,7 +206,9 @@ class FakeArray(NDArrayOperatorsMixin):
             return self._wrapped(result)
         return outs[0] if len(outs) == 1 else outs
 
-    def __array_function__(self, function: Any, types: Any, arguments: Sequence[Any], options: dict) -> Any:
+    def __array_function__(
+        self, function: Callable[..., Any], types: object, arguments: Sequence[Any], options: dict
+    ) -> Any:
         return self._later(function, arguments, options)
 
     def _later(self, function: Callable[..., Any], arguments: Sequence[Any], options: dict) -> Any:
@@ -252,7 +259,7 @@ class FakeBlock(FakeArray):
             self.stream.put(id, self._hidden)
 
 
-def _basic(key: Any) -> Any:
+def _basic(key: Any) -> tuple[Any, ...]:
     """An index that selects a view."""
     parts = key if isinstance(key, tuple) else (key,)
     if not all(part is None or part is Ellipsis or isinstance(part, slice | int | np.integer) for part in parts):
@@ -288,7 +295,7 @@ def _scatter(target: np.ndarray, key: np.ndarray, values: Any) -> None:
         target[key[::-1]] = values[::-1]
 
 
-def _target(out: Any) -> np.ndarray:
+def _target(out: object) -> np.ndarray:
     if not isinstance(out, FakeArray):
         raise TypeError("a result of the fake device does not go into an array of the host")
     return out._hidden

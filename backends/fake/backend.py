@@ -6,7 +6,7 @@ before somebody waited for it is wrong, as on a GPU.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from numpy_dist.backends.base import Loop, ReduceStep, Step
 from numpy_dist.backends.device_transports import agree
@@ -16,6 +16,9 @@ from numpy_dist.backends.fake.memory import FakeMemory
 from numpy_dist.backends.interpreter import Interpreter
 from numpy_dist.backends.transport import Attempt, Transport
 from numpy_dist.settings import config
+
+if TYPE_CHECKING:
+    import numpy as np
 
 
 class FakeDevice:
@@ -59,7 +62,7 @@ def make(ranks_here: int) -> FakeDevice:
 
 def _revealed(loop: Loop) -> Loop:
     """The same loop over the ndarrays behind the arrays of the device."""
-    seen: dict[int, Any] = {}
+    seen: dict[int, np.ndarray] = {}
 
     def reveal(x: Any) -> Any:
         if isinstance(x, FakeArray):  # one ndarray for each array, by which backends know operands

@@ -5,7 +5,7 @@ It is as careless as CuPy is: NaN is sorted by its sign, and decompositions say 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any
@@ -39,11 +39,11 @@ class FakeLibrary(ModuleLibrary):
         super().__init__(self._module, self._module.raising)
         memory.stream.library = self
 
-    def download(self, x: Any) -> np.ndarray:
+    def download(self, x: FakeArray) -> np.ndarray:
         """As in `Library`."""
         return self._memory.download(x)
 
-    def uniform(self, x: Any, state: Mapping[str, Any], low: float, span: float) -> bool:
+    def uniform(self, x: FakeArray, state: Mapping[str, Any], low: float, span: float) -> bool:
         """As in `Library`, of the bit generators that devices have."""
         name = state["bit_generator"]
         if name not in ("PCG64", "PCG64DXSM", "Philox"):
@@ -58,7 +58,7 @@ class FakeLibrary(ModuleLibrary):
         return True
 
 
-def module(memory: Any) -> Any:
+def module(memory: Any) -> SimpleNamespace:
     """Functions with the names that CuPy's have."""
     found = SimpleNamespace(linalg=SimpleNamespace(), fft=SimpleNamespace())
     for name in _FUNCTIONS:
@@ -90,8 +90,8 @@ def module(memory: Any) -> Any:
         setattr(found.linalg, name, decomposition(getattr(np.linalg, name)))
     found.nonzero, found.raising = _now(np.nonzero), raising
 
-    def made(function: Callable[..., np.ndarray]) -> Callable[..., Any]:
-        def make(*arguments: Any) -> Any:
+    def made(function: Callable[..., np.ndarray]) -> Callable[..., FakeArray]:
+        def make(*arguments: Any) -> FakeArray:
             values = function(*arguments)
             array = memory.empty(values.shape, values.dtype)
             hidden(array)[...] = values
@@ -101,7 +101,7 @@ def module(memory: Any) -> Any:
 
     found.zeros, found.ones = made(np.zeros), made(np.ones)
 
-    def asarray(values: np.ndarray) -> Any:
+    def asarray(values: np.ndarray) -> FakeArray:
         array = memory.empty(values.shape, values.dtype)
         memory.upload(array, values)
         return array
@@ -110,7 +110,7 @@ def module(memory: Any) -> Any:
     return found
 
 
-def _device_array(arguments: Any) -> FakeArray:
+def _device_array(arguments: Sequence[Any]) -> FakeArray:
     first = arguments[0]
     return first[0] if isinstance(first, list) else first
 
@@ -145,7 +145,7 @@ def _argsort(x: np.ndarray, axis: int = -1) -> np.ndarray:
     return np.concatenate([np.flatnonzero(first), others[np.argsort(x[others], kind="stable")]])
 
 
-def _cumsum(x: np.ndarray, axis: int | None = None, dtype: Any = None) -> np.ndarray:
+def _cumsum(x: np.ndarray, axis: int | None = None, dtype: np.dtype | None = None) -> np.ndarray:
     """Running sums of two halves, and then those of the first half added to the others, as in a tree."""
     rows = np.moveaxis(x.astype(dtype), -1 if axis is None else axis, -1)
     if rows.shape[-1] <= 4:
@@ -155,4 +155,4 @@ def _cumsum(x: np.ndarray, axis: int | None = None, dtype: Any = None) -> np.nda
     return np.moveaxis(np.concatenate([first, second + first[..., -1:]], -1), -1, -1 if axis is None else axis)
 
 
-_LIKE_CUPY: dict[str, Callable[..., Any]] = {"sort": _sort, "argsort": _argsort, "cumsum": _cumsum}
+_LIKE_CUPY: dict[str, Callable[..., np.ndarray]] = {"sort": _sort, "argsort": _argsort, "cumsum": _cumsum}

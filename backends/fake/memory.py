@@ -57,7 +57,7 @@ class FakeMemory:
         """As in `Memory`."""
         return self.array(self.allocate(math.prod(shape) * dtype.itemsize), shape, dtype)
 
-    def holds(self, x: Any) -> bool:
+    def holds(self, x: object) -> bool:
         """As in `Memory`."""
         return isinstance(x, FakeArray)
 
@@ -74,7 +74,7 @@ class FakeMemory:
         self.uploaded += source.nbytes
         self.stream.put(HOST.upload, self._own(target), np.array(source, order="K"))
 
-    def download(self, source: Any) -> np.ndarray:
+    def download(self, source: FakeArray | np.ndarray) -> np.ndarray:
         """As in `Memory`."""
         if isinstance(source, np.ndarray):
             return source
@@ -142,7 +142,7 @@ class FakeMemory:
         self.stream.fence()
 
     @staticmethod
-    def _own(x: Any) -> np.ndarray:
+    def _own(x: object) -> np.ndarray:
         if not isinstance(x, FakeArray):
             raise TypeError(f"{type(x).__name__} is no array of the fake device")
         return hidden(x)
