@@ -12,7 +12,7 @@ import pickle
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -144,7 +144,7 @@ class Communicator(ABC):
     def __repr__(self) -> str:
         return f"<{self.name} communicator: rank {self.rank} of {self.size}>"
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> NoReturn:
         raise TypeError("a communicator cannot be pickled: it belongs to one process")
 
     # -- what a backend supplies -------------------------------------------------------------------------------------
@@ -179,17 +179,17 @@ class Communicator(ABC):
 
     # -- collectives on small objects --------------------------------------------------------------------------------
 
-    def allgather(self, obj: Any) -> list[Any]:
+    def allgather(self, obj: object) -> list[Any]:
         """Return the objects of all ranks, in rank order, on every rank (pickled, also this rank's own)."""
         self._begin_collective("allgather")
         return [pickle.loads(payload) for payload in self._allgather_payloads(_dumps(obj))]
 
-    def bcast(self, obj: Any = None, root: int = 0) -> Any:
+    def bcast(self, obj: object = None, root: int = 0) -> Any:
         """Return `root`'s object on every rank."""
         self._begin_collective("bcast", root)
         return pickle.loads(self._bcast_payload(_dumps(obj) if self.rank == root else None, root))
 
-    def gather(self, obj: Any, root: int = 0) -> list[Any] | None:
+    def gather(self, obj: object, root: int = 0) -> list[Any] | None:
         """Return the objects of all ranks, in rank order, on `root`; None on the others."""
         self._begin_collective("gather", root)
         payload = _dumps(obj)
@@ -207,7 +207,7 @@ class Communicator(ABC):
         inline[root] = payload
         return [_loads(buffers[rank]) if rank in buffers else pickle.loads(inline[rank]) for rank in range(self.size)]
 
-    def scatter(self, objects: Sequence[Any] | None, root: int = 0) -> Any:
+    def scatter(self, objects: Sequence[object] | None, root: int = 0) -> Any:
         """Return ``objects[rank]`` of the sequence that `root` passes (the others pass None)."""
         self._begin_collective("scatter", root)
         if self.rank == root:
@@ -237,7 +237,7 @@ class Communicator(ABC):
 
     # -- arrays ------------------------------------------------------------------------------------------------------
 
-    def allgather_array(self, array: NDArray[Any]) -> list[NDArray[Any]]:
+    def allgather_array(self, array: np.ndarray) -> list[np.ndarray]:
         """Return the arrays of all ranks, in rank order, on every rank.
 
         The dtype must be the same on every rank (else every rank raises ValueError); shapes may differ and are sent
@@ -248,7 +248,7 @@ class Communicator(ABC):
         if array.dtype.hasobject:
             return [pickle.loads(payload) for payload in self._allgather_payloads(_dumps(array))]
         array = np.asarray(array, order="C")
-        dtype: Any = array.dtype if array.dtype.names or array.dtype.subdtype else array.dtype.str
+        dtype: np.dtype | str = array.dtype if array.dtype.names or array.dtype.subdtype else array.dtype.str
         data = _flat_bytes(array)
         inline = data.tobytes() if data.size <= _INLINE_DATA_BYTES else None
         headers = [pickle.loads(p) for p in self._allgather_payloads(_dumps((dtype, array.shape, inline)))]
@@ -268,7 +268,7 @@ class Communicator(ABC):
         return results
 
     def start_exchange(
-        self, sends: Sequence[tuple[int, NDArray[Any]]], receives: Sequence[tuple[int, NDArray[Any]]], tag: int = 0
+        self, sends: Sequence[tuple[int, np.ndarray]], receives: Sequence[tuple[int, np.ndarray]], tag: int = 0
     ) -> PendingExchange:
         """Start messages to other ranks and into buffers for messages from them.
 
@@ -292,8 +292,8 @@ class Communicator(ABC):
 
     def start_transfer(
         self,
-        sends: Sequence[tuple[int, NDArray[Any]]],
-        receives: Sequence[tuple[int, NDArray[Any]]],
+        sends: Sequence[tuple[int, np.ndarray]],
+        receives: Sequence[tuple[int, np.ndarray]],
         sent: Sequence[int] = (),
         received: Sequence[int] = (),
     ) -> PendingExchange:
@@ -316,14 +316,14 @@ class Communicator(ABC):
         )
         return self._start_messages(out, into, PROGRAM_TAG)
 
-    def transfer(self, sends: Sequence[tuple[int, NDArray[Any]]], receives: Sequence[tuple[int, NDArray[Any]]]) -> None:
+    def transfer(self, sends: Sequence[tuple[int, np.ndarray]], receives: Sequence[tuple[int, np.ndarray]]) -> None:
         """`start_transfer` and wait for it."""
         self.start_transfer(sends, receives).wait()
 
     def _start_messages(
         self,
-        sends: Sequence[tuple[int, NDArray[Any], int]],
-        receives: Sequence[tuple[int, NDArray[Any], int]],
+        sends: Sequence[tuple[int, np.ndarray, int]],
+        receives: Sequence[tuple[int, np.ndarray, int]],
         tag: int,
     ) -> PendingExchange:
         if os.getpid() != self._pid:
@@ -344,7 +344,7 @@ class Communicator(ABC):
         return self._start(*self._chunked(out, into), tag)
 
     def exchange(
-        self, sends: Sequence[tuple[int, NDArray[Any]]], receives: Sequence[tuple[int, NDArray[Any]]], tag: int = 0
+        self, sends: Sequence[tuple[int, np.ndarray]], receives: Sequence[tuple[int, np.ndarray]], tag: int = 0
     ) -> None:
         """`start_exchange` and wait for it."""
         self.start_exchange(sends, receives, tag).wait()
@@ -375,7 +375,7 @@ class Communicator(ABC):
             raise ValueError(f"there is no rank {rank}: the communicator has ranks 0 to {self.size - 1}")
         return rank
 
-    def _scatter_payloads(self, objects: Sequence[Any] | None) -> tuple[list[bytes], str | None]:
+    def _scatter_payloads(self, objects: Sequence[object] | None) -> tuple[list[bytes], str | None]:
         if objects is None or len(objects) != self.size:
             given = "None" if objects is None else f"{len(objects)} objects"
             return [], f"scatter: rank {self.rank} must pass one object for each of {self.size} ranks, not {given}"
@@ -483,7 +483,7 @@ PROGRAM_TAG = 32002
 _MOST_MARK = (1 << 64) - 1
 
 
-def _dumps(obj: Any) -> bytes:
+def _dumps(obj: object) -> bytes:
     return pickle.dumps(obj, protocol=5)
 
 
@@ -495,19 +495,19 @@ def _as_bytes(data: bytes) -> Bytes:
     return np.frombuffer(data, np.uint8)
 
 
-def _nbytes(shape: tuple[int, ...], dtype: np.dtype[Any]) -> int:
+def _nbytes(shape: tuple[int, ...], dtype: np.dtype) -> int:
     count = dtype.itemsize
     for n in shape:
         count *= n
     return count
 
 
-def _flat_bytes(array: NDArray[Any]) -> Bytes:
+def _flat_bytes(array: np.ndarray) -> Bytes:
     """A C-contiguous array's memory (`view` does not accept 0-d arrays or items of no bytes)."""
     return array.reshape(-1).view(np.uint8) if array.nbytes else _EMPTY
 
 
-def _contiguous_bytes(array: NDArray[Any], use: str) -> Bytes:
+def _contiguous_bytes(array: np.ndarray, use: str) -> Bytes:
     if not isinstance(array, np.ndarray):  # bytes in the memory of a device, from a transport that knows MPI takes them
         return array
     flags = array.flags

@@ -149,7 +149,7 @@ def run_guarded(function: Callable[..., Result], *args: Any, **kwargs: Any) -> R
 # -- simulated ranks -------------------------------------------------------------------------------------------------
 
 
-def rank_local(variable: contextvars.ContextVar[Any]) -> contextvars.ContextVar[Any]:
+def rank_local(variable: contextvars.ContextVar[Result]) -> contextvars.ContextVar[Result]:
     """Declare a context variable that a simulated rank must not inherit: it begins there with None."""
     _rank_local.append(variable)
     return variable

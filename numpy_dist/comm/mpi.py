@@ -14,7 +14,6 @@ import time
 import traceback
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any
 
 import mpi4py
 import numpy as np
@@ -304,7 +303,7 @@ class MpiCommunicator(Communicator):
         self.sent: Counter[tuple[int, int]] = Counter()
         self.posted: Counter[tuple[int, int]] = Counter()
         self.marks = _Marks(int(world.Get_attr(MPI.TAG_UB) or _LEAST_TAGS))
-        self.active: dict[int, Any] = {}
+        self.active: dict[int, object] = {}
         self._collectives = 0
         self._announced = False
         self._standing: tuple[int, ...] | None = None  # where it failed, if it may go on
@@ -324,11 +323,11 @@ class MpiCommunicator(Communicator):
             unlink_topologies()
         # Completes when all ranks have come to their end; tells which of them have sent notices.
         self._end: tuple[MPI.Request, bytearray] | None = None
-        self._notices: list[Any] = []
+        self._notices: list[tuple[MPI.Request, bytes]] = []
         self._guard = guard
         self.waiting: Waiting | None = None
         self._watchdog: Watchdog | None = None
-        self._posts: list[Any] = []
+        self._posts: list[tuple[MPI.Request, bytes]] = []
         self._post_lock = threading.Lock()
         MpiCommunicator._made += 1
         self.deadlocks = None if guard is None else Deadlocks(self, MpiCommunicator._made)
@@ -379,7 +378,7 @@ class MpiCommunicator(Communicator):
         return pending
 
     def _collective(
-        self, where: str, start: Callable[[], Any], buffers: tuple[Any, ...], root: int | None = None
+        self, where: str, start: Callable[[], MPI.Request], buffers: tuple[object, ...], root: int | None = None
     ) -> None:
         self.go_on_together(where)
         ordinal = self._collectives + 1
@@ -630,13 +629,15 @@ class MpiCommunicator(Communicator):
         sys.stderr.flush()
 
 
-def _all_complete(states: Sequence[tuple[bool, int, dict[Any, int], dict[Any, int], bool]]) -> bool:
+def _all_complete(
+    states: Sequence[tuple[bool, int, dict[tuple[int, int], int], dict[tuple[int, int], int], bool]],
+) -> bool:
     """Whether all ranks have completed the same collectives, and all messages that were sent."""
     met = _all_met({rank: (state[2], state[3]) for rank, state in enumerate(states)})
     return met and len({state[1] for state in states}) == 1 and all(state[4] for state in states)
 
 
-def _all_met(started: Mapping[int, tuple[dict[Any, int], dict[Any, int]]]) -> bool:
+def _all_met(started: Mapping[int, tuple[dict[tuple[int, int], int], dict[tuple[int, int], int]]]) -> bool:
     """Whether all messages that were started are on both sides, by the numbers of those sent and received."""
     sent = {(r, other, tag): n for r, (numbers, _) in started.items() for (other, tag), n in numbers.items()}
     received = {(other, r, tag): n for r, (_, numbers) in started.items() for (other, tag), n in numbers.items()}

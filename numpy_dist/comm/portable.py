@@ -5,7 +5,10 @@ from __future__ import annotations
 import pickle
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from numpy_dist.comm.base import Communicator
 
 
 @dataclass
@@ -25,7 +28,7 @@ class PortableError:
         return made if str(made) == self.text else RuntimeError(f"{self.kind.__name__}: {self.text}")
 
 
-def portable_error(error: Exception | None) -> Any:
+def portable_error(error: Exception | None) -> Exception | PortableError | None:
     """An error that can be sent to other ranks: itself, or a `PortableError`; None for None."""
     if error is None:
         return None
@@ -43,12 +46,14 @@ def portable_error(error: Exception | None) -> Any:
     return portable
 
 
-def restored(error: Any) -> Exception:
+def restored(error: Exception | PortableError) -> Exception:
     """An error that came from another rank."""
     return error.restore() if isinstance(error, PortableError) else error
 
 
-def first_error(told: Iterable[Any], rank: int = -1, own: Exception | None = None) -> tuple[int, Exception] | None:
+def first_error(
+    told: Iterable[Exception | PortableError | None], rank: int = -1, own: Exception | None = None
+) -> tuple[int, Exception] | None:
     """The first rank that has met an error, and this; None if none has.
 
     Parameters
@@ -64,7 +69,7 @@ def first_error(told: Iterable[Any], rank: int = -1, own: Exception | None = Non
     return None
 
 
-def agree(error: Exception | None, comm: Any) -> None:
+def agree(error: Exception | None, comm: Communicator) -> None:
     """Raise on every rank what the first of the ranks that have met an error has met (collective: one allgather)."""
     told = comm.allgather(portable_error(error)) if comm.size > 1 else [error]
     found = first_error(told, comm.rank, error)

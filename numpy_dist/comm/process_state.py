@@ -19,12 +19,12 @@ _WARNING_HOOKS = ("showwarning", "_showwarnmsg_impl", "_showwarning_orig")
 class ProcessState:
     """A copy of the state; `restore` brings it back."""
 
-    filters: list[Any]
-    filters_content: list[Any]
-    hooks: dict[str, Any]
-    once: dict[Any, Any]
-    numpy_random: Any
-    python_random: Any
+    filters: list[tuple[Any, ...]]
+    filters_content: list[tuple[Any, ...]]
+    hooks: dict[str, object]
+    once: dict[object, object]
+    numpy_random: dict[str, Any]
+    python_random: tuple[Any, ...]
 
     @classmethod
     def capture(cls) -> ProcessState:

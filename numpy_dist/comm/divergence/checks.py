@@ -7,7 +7,7 @@ import struct
 import sys
 import warnings
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from numpy_dist.comm.divergence import fingerprint
 from numpy_dist.comm.divergence.diagnosis import PAGE, divergence_error, unlike_error
@@ -17,6 +17,9 @@ from numpy_dist.frames import user_call
 from numpy_dist.ir.views import View
 from numpy_dist.layout import marks
 from numpy_dist.settings import config
+
+if TYPE_CHECKING:
+    from numpy_dist.ir.statements import Statement
 
 __all__ = ["MARK_BYTES", "UNLIKE", "Checks"]
 
@@ -80,7 +83,7 @@ class Checks:
         if journal.with_operands:
             self._compare()
 
-    def executing(self, statements: Sequence[Any], depth: int = 3) -> None:
+    def executing(self, statements: Sequence[Statement], depth: int = 3) -> None:
         """Statements are about to be executed, which may communicate; with ``CHECK=on`` collective."""
         journal = self.journal
         journal.with_operands = config.CHECK == "on"
@@ -141,7 +144,7 @@ class Checks:
         histories = {rank: operations for rank, (operations, _) in enumerate(told)}
         raise divergence_error(histories, None, {rank: found for rank, (_, found) in enumerate(told)})
 
-    def _gathered(self, value: Any) -> list[Any]:
+    def _gathered(self, value: object) -> list[Any]:
         """The values of all ranks, without looking at what they do."""
         return [pickle.loads(payload) for payload in self._told_by_all(pickle.dumps(value, protocol=5))]
 

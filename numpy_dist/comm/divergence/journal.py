@@ -21,7 +21,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from operator import xor
 from types import CodeType, FrameType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from numpy_dist.comm.divergence.positions import called_function, line_of
 from numpy_dist.frames import user_call
@@ -30,6 +30,9 @@ from numpy_dist.ir.samples import text_of
 from numpy_dist.ir.statements import ProgramForm, Ref
 from numpy_dist.ir.views import View
 from numpy_dist.layout.marks import MARK_BYTES, mark_of
+
+if TYPE_CHECKING:
+    from numpy_dist.ir.statements import Statement
 
 __all__ = ["CALL", "DRAW", "Journal", "OperandRecord", "JournalEntry", "packed", "unpacked"]
 
@@ -146,13 +149,15 @@ class _Batch:
 
     __slots__ = ("forms", "operands", "origins", "scalars", "serial", "sites", "slots")
 
-    def __init__(self, statements: Sequence[Any], operands: list[tuple[str, ...]] | None, scalars: list[Any]) -> None:
+    def __init__(
+        self, statements: Sequence[Statement], operands: list[tuple[str, ...]] | None, scalars: list[Any]
+    ) -> None:
         self.serial: int = statements[0].serial
         self.forms = [s.form for s in statements]
         self.sites = [s.site for s in statements]
         self.operands = operands
         self.scalars = scalars
-        self.slots: Sequence[Any] = ()  # of the arrays of all statements, in order, among others
+        self.slots: Sequence[object] = ()  # of the arrays of all statements, in order, among others
         self.origins: Sequence[int] = ()  # by slot
 
     def given(self) -> Iterator[list[Any]]:
@@ -247,7 +252,7 @@ class Journal:
         while self._held - len(batches[0].forms) >= KEPT:
             self._held -= len(batches.popleft().forms)
 
-    def uses(self, slots: Sequence[Any], pattern: bytes, storages: Sequence[Any]) -> None:
+    def uses(self, slots: Sequence[object], pattern: bytes, storages: Sequence[Any]) -> None:
         """Note which arrays are meant by the statements that were noted last.
 
         Parameters
@@ -330,7 +335,7 @@ class Journal:
         self._inputs += 1
         storage.number = f"#{self._inputs}"
 
-    def _operands(self, statement: Any) -> tuple[str, ...]:
+    def _operands(self, statement: Statement) -> tuple[str, ...]:
         """What a form leaves open: the values of scalars, and which arrays are meant.
 
         Arrays are known by the statement that makes them, or by a number that they got when they came in, else when
@@ -377,13 +382,13 @@ class Journal:
         order = self._arrived[line] = self._arrived.get(line, 0) + 1
         return order
 
-    def _statements(self) -> Iterator[tuple[int, ProgramForm, Any, list, tuple | None]]:
+    def _statements(self) -> Iterator[tuple[int, ProgramForm, Any, list[Any], tuple[str, ...] | None]]:
         serial = -1
         for batch in list(self._batches):
             for place, (form, site, given) in enumerate(zip(batch.forms, batch.sites, batch.given(), strict=True)):
                 serial = batch.serial + place
                 yield serial, form, site, given, None if batch.operands is None else batch.operands[place]
-        pending: Iterable[Any] = () if self.program is None else list(self.program.pending)
+        pending: Iterable[Statement] = () if self.program is None else list(self.program.pending)
         for statement in pending:
             if statement.serial > serial:
                 operands = self._operands(statement) if self.with_operands else None
@@ -453,7 +458,7 @@ def _of_statement(
     return JournalEntry(number, name, "statement", line, caller, operands, result, details, parts, words)
 
 
-def _read(form: ProgramForm) -> list[Any]:
+def _read(form: ProgramForm) -> list[object]:
     """The views and kinds of scalars that a statement reads: its operands, mask, and what a reduction begins with."""
     _, _, inputs, _, where, *_ = form.key
     return [*inputs, *(() if where is None else (where,)), *(("initial",) if form.has_initial else ())]
@@ -465,7 +470,7 @@ def _written(form: ProgramForm, outputs: Sequence[Any]) -> list[Any]:
     return [] if kind is forms.Reduction else [x for x, made in zip(outputs, creates, strict=True) if not made]
 
 
-def _given(operand: Any, value: Any) -> str:
+def _given(operand: object, value: Any) -> str:
     return _origin(value) if isinstance(operand, View) else text_of(value)
 
 
@@ -503,7 +508,7 @@ def _slice_text(first: int, step: int, count: int) -> str:
     return text if step == 1 else f"{text}:{step}"
 
 
-def _kind(operand: Any) -> str:
+def _kind(operand: object) -> str:
     if isinstance(operand, View):
         return f"{operand.dtype}[{', '.join(map(str, operand.shape))}]"
     return getattr(operand, "__name__", str(operand))

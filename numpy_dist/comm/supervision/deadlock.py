@@ -15,12 +15,16 @@ import pickle
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, NoReturn, Protocol
+from typing import TYPE_CHECKING, NamedTuple, NoReturn, Protocol
 
 from numpy_dist.comm.divergence import fingerprint
 from numpy_dist.comm.divergence.diagnosis import deadlock_error
 from numpy_dist.comm.divergence.journal import packed, unpacked
 from numpy_dist.comm.divergence.positions import caller_line
+
+if TYPE_CHECKING:
+    from numpy_dist.comm.divergence.checks import Checks
+    from numpy_dist.comm.supervision.exits import EndNotice
 
 __all__ = ["Deadlocks", "Need", "Wanted"]
 
@@ -101,8 +105,8 @@ class DeadlockMail(Protocol):
 
     rank: int
     size: int
-    checks: Any
-    ended: dict[int, Any]
+    checks: Checks | None
+    ended: dict[int, EndNotice]
 
     def post(self, rank: int, tag: int, message: bytes) -> None: ...
     def poll(self, tag: int) -> tuple[int, bytes] | None: ...

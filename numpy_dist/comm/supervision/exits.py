@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import takewhile
 from types import FrameType, TracebackType
-from typing import Any, NoReturn, Protocol
+from typing import NoReturn, Protocol
 
 from numpy_dist.comm.divergence.positions import caller_line
 from numpy_dist.comm.supervision import system_exit
@@ -189,8 +189,8 @@ class ExitGuard:
         self._exit_argument: object = None
         self._exit_stack: str | None = None
         self._exit_frames: set[int] = set()
-        self._previous_hook: Callable[..., Any] = sys.__excepthook__
-        self._previous_exit: Callable[..., Any] = sys.exit
+        self._previous_hook: Callable[..., object] = sys.__excepthook__
+        self._previous_exit: Callable[..., object] = sys.exit
         self._previous_os_exit: Callable[[int], NoReturn] = os._exit
 
     def install(self) -> None:

@@ -267,7 +267,7 @@ class _Noting:
     def __init__(self, signals: AgreedSignals, handler: Handler) -> None:
         self.signals, self.handler = signals, handler
 
-    def __call__(self, number: int, frame: FrameType | None) -> Any:
+    def __call__(self, number: int, frame: FrameType | None) -> object:
         if not self.signals.note(number, frame):
             return self.handler(number, frame)
         return None

@@ -10,8 +10,7 @@ from __future__ import annotations
 import ctypes
 import sys
 from collections.abc import Callable
-from types import CodeType, FrameType
-from typing import Any
+from types import CodeType, FrameType, ModuleType
 
 __all__ = ["watch"]
 
@@ -41,7 +40,7 @@ def watch(main: CodeType, left: Callable[[SystemExit], None], made: Callable[[ob
 
 
 def _watch_unwinding(main: CodeType, left: Callable[[SystemExit], None]) -> None:
-    monitoring: Any = sys.monitoring  # type: ignore[attr-defined, unused-ignore]
+    monitoring: ModuleType = sys.monitoring  # type: ignore[attr-defined, unused-ignore]
     tool = next((number for number in _TOOLS if monitoring.get_tool(number) is None), None)
     if tool is None:  # all are taken, by debuggers and profilers
         return

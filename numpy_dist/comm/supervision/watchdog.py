@@ -16,12 +16,15 @@ import time
 import zlib
 from collections.abc import Sequence
 from types import FrameType
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from numpy_dist.comm.divergence.diagnosis import describe
 from numpy_dist.comm.divergence.journal import JournalEntry
 from numpy_dist.comm.divergence.positions import Position, Waiting, called_function, line_of, stack_of
 from numpy_dist.frames import user_call
+
+if TYPE_CHECKING:
+    from numpy_dist.comm.divergence.checks import Checks
 
 __all__ = ["ANSWER_TAG", "ASK_TAG", "WatchdogMail", "Watchdog", "position_of", "report"]
 
@@ -36,7 +39,7 @@ class WatchdogMail(Protocol):
 
     rank: int
     size: int
-    checks: Any
+    checks: Checks | None
     waiting: Waiting | None
 
     def post(self, rank: int, tag: int, message: bytes) -> None: ...
@@ -44,7 +47,7 @@ class WatchdogMail(Protocol):
     def abort(self, code: int) -> None: ...
 
 
-def position_of(frame: FrameType, checks: Any, waits: str) -> Position:
+def position_of(frame: FrameType, checks: Checks | None, waits: str) -> Position:
     """The position of a rank whose innermost frame is given."""
     user, called = user_call(frame)
     operations: Sequence[JournalEntry] = ()
