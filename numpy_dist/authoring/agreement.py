@@ -55,7 +55,7 @@ def on_blocks(function: Callable[..., Any], calls: Callable[[], Any] | None, wha
     return result, everyones(metadata, failure, function, what)
 
 
-def everyones(value: Any, failure: Exception | None, function: Callable[..., Any], what: str) -> list[Any]:
+def everyones(value: object, failure: Exception | None, function: Callable[..., Any], what: str) -> list[Any]:
     """The values of all ranks, or the first rank's failure on every rank, with a note; collective (one allgather)."""
     comm = engine.runtime().comm
     told = comm.allgather((value, portable_error(failure), None if failure is None else name_of(function)))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
@@ -24,8 +24,11 @@ from numpy_dist.ir.rules import broadcast_shapes
 from numpy_dist.layout.layout import Cut, Layout
 from numpy_dist.layout.regions import box_empty
 
+if TYPE_CHECKING:
+    from numpy_dist.distarray.array import DistArray
 
-def map_blocks(function: Callable[..., Any], *arrays: Any, layout: Layout | None = None, **options: Any) -> Any:
+
+def map_blocks(function: Callable[..., Any], *arrays: Any, layout: Layout | None = None, **options: Any) -> DistArray:
     """Call a function on each rank's block of some arrays, and make a distributed array of what it returns.
 
     Collective: executes the program, redistributes arrays that are cut otherwise than the first sharded one, and agrees
@@ -118,8 +121,8 @@ def block_of(x: Any, layout: Layout) -> np.ndarray:
 
 
 def assembled(
-    function: Callable[..., Any], what: str, result: Any, found: list[Found], layout: Layout
-) -> Any:
+    function: Callable[..., Any], what: str, result: np.ndarray | np.generic | None, found: list[Found], layout: Layout
+) -> DistArray:
     """The distributed array of the ranks' results, which lie as their blocks do."""
     known = [one for one in found if one is not None]
     ndim, dtypes = len(layout.shape), {one[1] for one in known}
@@ -202,7 +205,7 @@ def axis_local(function: Callable[..., Any], axis: int) -> Callable[..., Any]:
     return local
 
 
-def _whole_along(x: Any, axis: int) -> Layout | None:
+def _whole_along(x: DistArray, axis: int) -> Layout | None:
     """A layout in which an axis is whole: the array's own if it is; None where there is no other axis.
 
     Unlike for NumPy's functions (`patterns.axis_local.layout_along`), each element has one owner, so that what an

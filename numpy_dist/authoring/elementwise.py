@@ -10,7 +10,7 @@ import functools
 import importlib
 import inspect
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,8 +18,13 @@ from numpy_dist import engine
 from numpy_dist.authoring.blocks import map_blocks
 from numpy_dist.dispatch.core.keys import canonical, name_of
 
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
-def elementwise(function: Callable[..., Any], *, dtype: Any = None, arrays: bool = False) -> Callable[..., Any]:
+
+def elementwise(
+    function: Callable[..., Any], *, dtype: npt.DTypeLike | None = None, arrays: bool = False
+) -> Callable[..., Any]:
     """A function of scalars as one of arrays, distributed or not.
 
     Parameters
@@ -68,9 +73,9 @@ def _on_arrays(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def _of_scalars(function: Callable[..., Any], dtype: Any) -> Callable[..., Any]:
-    ufuncs: list[Any] = []  # made at the first call: Numba takes long to import
-    known: dict[tuple[Any, ...], bool] = {}
+def _of_scalars(function: Callable[..., Any], dtype: npt.DTypeLike | None) -> Callable[..., Any]:
+    ufuncs: list[Callable[..., Any]] = []  # made at the first call: Numba takes long to import
+    known: dict[tuple[np.dtype, ...], bool] = {}
 
     @functools.wraps(function)
     def call(*args: Any) -> Any:
@@ -86,7 +91,7 @@ def _of_scalars(function: Callable[..., Any], dtype: Any) -> Callable[..., Any]:
     return call
 
 
-def _compiles(function: Callable[..., Any], ufuncs: list[Any], kinds: tuple[np.dtype, ...]) -> bool:
+def _compiles(function: Callable[..., Any], ufuncs: list[Callable[..., Any]], kinds: tuple[np.dtype, ...]) -> bool:
     try:
         scalar_functions = importlib.import_module("numpy_dist.backends.compiled.scalar_functions")
         if not ufuncs:
@@ -96,7 +101,7 @@ def _compiles(function: Callable[..., Any], ufuncs: list[Any], kinds: tuple[np.d
     return scalar_functions.compiles(ufuncs[0], kinds) is None
 
 
-def _each(function: Callable[..., Any], dtype: Any) -> Callable[..., Any]:
+def _each(function: Callable[..., Any], dtype: npt.DTypeLike | None) -> Callable[..., Any]:
     """The function, called for each element of arrays."""
 
     @functools.wraps(function)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,6 +18,11 @@ from numpy_dist.authoring.blocks import assembled, common_layout
 from numpy_dist.engine.recording.pieces import intervals_of, pieces
 from numpy_dist.layout.layout import Layout
 from numpy_dist.layout.regions import box_empty
+
+if TYPE_CHECKING:
+    from numpy_dist.authoring.agreement import Found
+    from numpy_dist.distarray.array import DistArray
+    from numpy_dist.engine.recording.pieces import Intervals
 
 BOUNDARIES = ("symmetric", "reflect", "edge", "wrap", "constant", "none")
 Depth = tuple[tuple[int, int], ...]
@@ -32,7 +37,7 @@ def map_overlap(
     value: Any = 0,
     trim: bool = True,
     **options: Any,
-) -> Any:
+) -> DistArray:
     """Call a function on each rank's block of an array together with its surroundings (collective).
 
     Communicates the halos, of any width, also wider than a shard; then the shapes of the results.
@@ -81,8 +86,14 @@ def map_overlap(
 
 
 def _mapped(
-    function: Callable[..., Any], x: Any, depths: Depth, modes: tuple[str, ...], value: Any, trim: bool, options: dict
-) -> Any:
+    function: Callable[..., Any],
+    x: DistArray,
+    depths: Depth,
+    modes: tuple[str, ...],
+    value: Any,
+    trim: bool,
+    options: dict,
+) -> DistArray:
     layout = common_layout((x,), x.shape)
     block, added = widened(x, layout, depths, modes, value)
     box = layout.box(engine.runtime().rank)
@@ -157,11 +168,11 @@ def _sources(lo: int, hi: int, n: int, depth: tuple[int, int], mode: str) -> tup
 
 
 def widened(
-    x: Any, layout: Layout, depths: Depth, modes: Sequence[str], value: Any
+    x: DistArray, layout: Layout, depths: Depth, modes: Sequence[str], value: Any
 ) -> tuple[np.ndarray, list[tuple[int, int]]]:
     """This rank's block with its surroundings, and for each axis how much was added (collective)."""
     rank, shape = engine.runtime().rank, layout.shape
-    wanted: list[tuple[Any, ...]] = []
+    wanted: list[tuple[Intervals, ...]] = []
     for other in range(layout.size):
         box = layout.box(other)
         if box is None or (layout.nelements and box_empty(box)):
@@ -180,7 +191,7 @@ def widened(
     return fetched, added
 
 
-def _spread(block: np.ndarray, axis: int, at: np.ndarray, intervals: Any, value: Any) -> np.ndarray:
+def _spread(block: np.ndarray, axis: int, at: np.ndarray, intervals: Intervals, value: Any) -> np.ndarray:
     """Bring elements that were fetched once to all their places along an axis."""
     known = np.concatenate([np.arange(lo, hi) for lo, hi in intervals] or [np.arange(0)])
     if np.array_equal(at, known):
@@ -196,7 +207,7 @@ def _spread(block: np.ndarray, axis: int, at: np.ndarray, intervals: Any, value:
     return made
 
 
-def _trimmed(found: list[Any], layout: Layout) -> list[Any]:
+def _trimmed(found: list[Found], layout: Layout) -> list[Found]:
     """What the ranks' results are once that which was added is cut off: their blocks' shapes."""
     boxes = [layout.box(rank) for rank in range(layout.size)]
     return [

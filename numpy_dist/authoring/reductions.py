@@ -76,7 +76,13 @@ def _holds(layout: Layout, rank: int) -> bool:
     return box is not None and (not layout.nelements or not box_empty(box))
 
 
-def _to_one(map: Any, combine: Any, finish: Any, block: np.ndarray, layout: Layout) -> Any:
+def _to_one(
+    map: Callable[..., Any],
+    combine: Callable[..., Any],
+    finish: Callable[..., Any] | None,
+    block: np.ndarray,
+    layout: Layout,
+) -> Any:
     comm = engine.runtime().comm
     value, failure = None, None
     if _holds(layout, comm.rank):
@@ -92,7 +98,9 @@ def _to_one(map: Any, combine: Any, finish: Any, block: np.ndarray, layout: Layo
     return result
 
 
-def _combined(combine: Any, finish: Any, values: list[Any]) -> tuple[Any, Exception | None, Any]:
+def _combined(
+    combine: Callable[..., Any], finish: Callable[..., Any] | None, values: list[Any]
+) -> tuple[Any, Exception | None, Callable[..., Any]]:
     """What results make together; or what was raised, and by which function."""
     function = combine
     try:
@@ -105,7 +113,14 @@ def _combined(combine: Any, finish: Any, values: list[Any]) -> tuple[Any, Except
     return result, None, function
 
 
-def _along(map: Any, combine: Any, finish: Any, block: np.ndarray, layout: Layout, axes: tuple[int, ...]) -> Any:
+def _along(
+    map: Callable[..., Any],
+    combine: Callable[..., Any],
+    finish: Callable[..., Any] | None,
+    block: np.ndarray,
+    layout: Layout,
+    axes: tuple[int, ...],
+) -> Any:
     """Ranks whose blocks differ along the reduced axes only exchange their results, and all combine them alike."""
     comm = engine.runtime().comm
     calls = (lambda: map(block, axes if len(axes) > 1 else axes[0])) if _holds(layout, comm.rank) else None
@@ -142,7 +157,9 @@ def _group(layout: Layout, kept: Layout, rank: int) -> list[int]:
     return sorted(mesh.rank(coordinates) for coordinates in product(*free))
 
 
-def _exchanged(result: Any, group: list[int], ranks: list[int], shape: Any, dtype: np.dtype) -> list[np.ndarray]:
+def _exchanged(
+    result: np.ndarray | np.generic | None, group: list[int], ranks: list[int], shape: Any, dtype: np.dtype
+) -> list[np.ndarray]:
     """The results that some ranks of a group have, on all of the group, in the order of the ranks."""
     comm = engine.runtime().comm
     mine = None if result is None else np.ascontiguousarray(result)
