@@ -80,19 +80,19 @@ class Adapter:
     def finish(self, *arrays: Any) -> None:
         """Run what was only recorded so far."""
 
-    def settings(self) -> AbstractContextManager[Any]:
+    def settings(self) -> AbstractContextManager[object]:
         """In force while arguments are made and results are written to."""
         return nullcontext()
 
-    def holds(self, dtype: np.dtype[Any]) -> bool:
+    def holds(self, dtype: np.dtype) -> bool:
         """Whether arrays under test can have this dtype; in NumPy's own tests those of others stay ndarrays."""
         return True
 
-    def foreign_tests(self) -> AbstractContextManager[Any]:
+    def foreign_tests(self) -> AbstractContextManager[object]:
         """In force during each of NumPy's own tests, which may gather."""
         return nullcontext()
 
-    def watched(self, may_gather: bool, may_move: bool) -> AbstractContextManager[Any]:
+    def watched(self, may_gather: bool, may_move: bool) -> AbstractContextManager[object]:
         """In force during a call; it should raise an error where something is gathered that must not be."""
         return nullcontext()
 

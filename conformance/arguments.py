@@ -10,9 +10,12 @@ import random
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 WORDS = ("ash", "Birch", "cedar", "elm 7", "  fir", "GUM", "hazel nut", "", "ivy ", "42")
 
@@ -34,8 +37,8 @@ class Array:
     """
 
     shape: tuple[int, ...]
-    dtype: Any = "f8"
-    values: Any = "mixed"
+    dtype: str | np.dtype = "f8"
+    values: str | tuple[Any, ...] = "mixed"
     view: str = "whole"
     distributed: bool = True
 
@@ -54,7 +57,7 @@ class Array:
         return np.ascontiguousarray(VALUES[self.values](rng, self.shape, dtype)).reshape(self.shape)
 
 
-def a(*shape: int, dtype: Any = "f8", values: str = "mixed", view: str = "whole") -> Array:
+def a(*shape: int, dtype: npt.DTypeLike = "f8", values: str = "mixed", view: str = "whole") -> Array:
     """A distributed array of these extents."""
     if not isinstance(dtype, str):
         kind = np.dtype(dtype)
@@ -62,7 +65,7 @@ def a(*shape: int, dtype: Any = "f8", values: str = "mixed", view: str = "whole"
     return Array(shape, dtype, values, view)
 
 
-def of(values: Any, dtype: Any = None, view: str = "whole") -> Array:
+def of(values: object, dtype: npt.DTypeLike | None = None, view: str = "whole") -> Array:
     """A distributed array of literal values."""
     made = np.array(values, dtype)
     if not isinstance(dtype, np.dtype):
@@ -75,7 +78,7 @@ def plain(*shape: int, dtype: str = "f8", values: str = "mixed", view: str = "wh
     return Array(shape, dtype, values, view, distributed=False)
 
 
-def plain_of(values: Any, dtype: Any = None) -> Array:
+def plain_of(values: object, dtype: npt.DTypeLike | None = None) -> Array:
     """An ndarray of literal values on both sides."""
     return replace(of(values, dtype), distributed=False)
 
@@ -87,14 +90,14 @@ class TemporaryFile:
     suffix: str = ""
 
 
-def _frozen(value: Any) -> Any:
+def _frozen(value: object) -> object:
     return tuple(_frozen(x) for x in value) if isinstance(value, list) else value
 
 
 # -- values ----------------------------------------------------------------------------------------------------------
 
 
-def _mixed(rng: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype) -> Any:
+def _mixed(rng: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype) -> npt.ArrayLike:
     kind = dtype.kind
     if kind == "b":
         return rng.random(shape) < 0.5
@@ -116,11 +119,11 @@ def _mixed(rng: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype) ->
     return made
 
 
-def _whole(rng: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype) -> Any:
+def _whole(rng: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype) -> npt.ArrayLike:
     return rng.integers(-8 if dtype.kind in "ifc" else 0, 9, shape).astype(dtype)
 
 
-def _special(rng: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype) -> Any:
+def _special(rng: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype) -> npt.ArrayLike:
     kind = dtype.kind
     if kind in "fc":
         info = np.finfo(dtype)
@@ -137,17 +140,17 @@ def _special(rng: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype) 
     return _mixed(rng, shape, dtype)
 
 
-def _nans(rng: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype) -> Any:
+def _nans(rng: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype) -> npt.ArrayLike:
     made = _mixed(rng, shape, dtype)
     return np.where(rng.random(shape) < 0.3, np.array(np.nan, dtype), made)
 
 
-def _definite(rng: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype) -> Any:
+def _definite(rng: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype) -> npt.ArrayLike:
     made = rng.standard_normal(shape)
     return (made @ np.swapaxes(made, -1, -2) + shape[-1] * np.eye(shape[-1])).astype(dtype)
 
 
-VALUES: dict[str, Callable[[np.random.Generator, tuple[int, ...], np.dtype], Any]] = {
+VALUES: dict[str, Callable[[np.random.Generator, tuple[int, ...], np.dtype], npt.ArrayLike]] = {
     "mixed": _mixed,
     # Whole numbers, whose sums and products are exact in every order.
     "whole": _whole,

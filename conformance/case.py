@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -88,7 +88,7 @@ class Case:
         return f"{name_of(self.function)}({', '.join(parts)}){via}"
 
 
-def _described(value: Any) -> str:
+def _described(value: object) -> str:
     if isinstance(value, Array):
         return str(value)
     if isinstance(value, tuple | list):
@@ -123,7 +123,7 @@ class Topic:
         self.cases.append(made)
         return made
 
-    def each(self, functions: Any, *args: Any, **options: Any) -> None:
+    def each(self, functions: Iterable[Any], *args: Any, **options: Any) -> None:
         """Add the same call for each of several functions."""
         for function in functions:
             self.case(function, *args, **options)

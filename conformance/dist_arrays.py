@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,13 +20,17 @@ from numpy_dist.errors import FallbackError, FallbackWarning
 from numpy_dist.settings import config
 from numpy_dist.spmd_testing import forbid_gathers
 
+if TYPE_CHECKING:
+    from numpy_dist.comm.base import Communicator
+    from numpy_dist.distarray.array import DistArray
+
 
 class DistArrays(Adapter):
     """Distributed arrays in random layouts: irregular and empty shards, copies, pinned, replicated."""
 
     memory_order = True
 
-    def distribute(self, base: np.ndarray, generator: random.Random) -> tuple[Any, str]:
+    def distribute(self, base: np.ndarray, generator: random.Random) -> tuple[DistArray, str]:
         if not engine.shardable(base.dtype):
             return engine.replicated(base.copy("K")), "replicated"
         draw = generator.random()
@@ -37,13 +41,13 @@ class DistArrays(Adapter):
         layout = random_layout(base.shape, engine.runtime().size, generator)
         return engine.from_global(base, layout), layout.describe()
 
-    def is_array(self, x: Any) -> bool:
+    def is_array(self, x: object) -> bool:
         return engine.is_handle(x)
 
     def gather(self, x: Any) -> np.ndarray:
         return engine.gather(x)
 
-    def is_sharded(self, x: Any) -> bool:
+    def is_sharded(self, x: object) -> bool:
         return engine.is_sharded(x)
 
     def kind_of(self, function: Any) -> str:
@@ -61,18 +65,18 @@ class DistArrays(Adapter):
     def differences(self) -> tuple[Difference, ...]:
         return all_differences()
 
-    def finish(self, *arrays: Any) -> None:
+    def finish(self, *arrays: DistArray) -> None:
         engine.force(*arrays)
         engine.flush()
         engine.runtime().program.tell()  # what is reported with the next collective, now
 
-    def settings(self) -> AbstractContextManager[Any]:
+    def settings(self) -> AbstractContextManager[object]:
         return config(MIN_SHARD_BYTES=0, FALLBACK="error")
 
-    def holds(self, dtype: np.dtype[Any]) -> bool:
+    def holds(self, dtype: np.dtype) -> bool:
         return engine.shardable(dtype)
 
-    def foreign_tests(self) -> AbstractContextManager[Any]:
+    def foreign_tests(self) -> AbstractContextManager[object]:
         return config(MIN_SHARD_BYTES=0, FALLBACK="silent")
 
     @contextmanager
@@ -92,5 +96,5 @@ class DistArrays(Adapter):
         return issubclass(category, FallbackWarning)
 
     @property
-    def comm(self) -> Any:
+    def comm(self) -> Communicator:
         return engine.runtime().comm

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import functools
 import random
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from numpy_dist.conformance.adapter import Adapter
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 __all__ = ["Duck", "Ducks"]
 
@@ -39,12 +42,12 @@ class Duck:
     def __init__(self, values: np.ndarray) -> None:
         self.values = values
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> np.ndarray:
         if copy is False:
             raise ValueError("Unable to avoid copy while creating an array as requested.")
         return np.array(self.values, dtype)
 
-    def view(self, *args: Any, **kwargs: Any) -> Any:
+    def view(self, *args: Any, **kwargs: Any) -> Duck:
         """View of this class; one of another class would have to hold the memory itself."""
         made = _called(np.ndarray.view, (self, *args), kwargs)
         if not isinstance(made, Duck):
@@ -57,11 +60,13 @@ class Duck:
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
         return _called(getattr(ufunc, method), inputs, options)
 
-    def __array_function__(self, function: Callable[..., Any], types: Any, args: Any, kwargs: Any) -> Any:
+    def __array_function__(
+        self, function: Callable[..., Any], types: object, args: Iterable[Any], kwargs: dict[str, Any]
+    ) -> Any:
         return _called(function, args, kwargs)
 
 
-def _called(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+def _called(function: Callable[..., Any], args: Iterable[Any], kwargs: dict[str, Any]) -> Any:
     """The result of a call on what the ducks hold; an argument that is returned comes back as it was given."""
     given: dict[int, Any] = {}
     return _duck(function(*_bare(tuple(args), given), **_bare(kwargs, given)), given)
@@ -112,11 +117,11 @@ for _name in set(dir(np.ndarray)) - _NOT_ITS_OWN - set(vars(Duck)):
 class Ducks(Adapter):
     """Ducks as arrays under test."""
 
-    def distribute(self, base: np.ndarray, generator: random.Random) -> tuple[Any, str]:
+    def distribute(self, base: np.ndarray, generator: random.Random) -> tuple[Duck, str]:
         return Duck(base.copy(order="K")), "in one process"
 
-    def is_array(self, x: Any) -> bool:
+    def is_array(self, x: object) -> bool:
         return isinstance(x, Duck)
 
-    def gather(self, x: Any) -> np.ndarray:
+    def gather(self, x: Duck) -> np.ndarray:
         return x.values.copy(order="K")

@@ -25,7 +25,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -80,7 +79,7 @@ def _kill() -> None:
 
 
 # What happens at the call, and at which calls.
-KINDS: dict[str, tuple[Callable[[], Any], tuple[str, ...]]] = {
+KINDS: dict[str, tuple[Callable[[], object], tuple[str, ...]]] = {
     "exception": (_raise, (COMMUNICATION, BACKEND)),
     "exit": (lambda: sys.exit(3), (COMMUNICATION, BACKEND)),
     "failed allocation": (_no_memory, (ALLOCATION,)),
@@ -154,11 +153,13 @@ def _as_script(path: Path, arguments: Sequence[str]) -> Iterator[None]:
         sys.argv, sys.path[:] = argv, before
 
 
-def _run_once(path: Path, ranks: int, victim: int, position: int, kind: str) -> tuple[list[list[str]], list[Any]]:
+def _run_once(
+    path: Path, ranks: int, victim: int, position: int, kind: str
+) -> tuple[list[list[str]], list[BaseException | None]]:
     """The calls of every rank, and the error that each has ended with (None: it ran to its end)."""
     action, places = KINDS[kind]
     calls: list[list[str]] = [[] for _ in range(ranks)]
-    ends: list[Any] = [None] * ranks
+    ends: list[BaseException | None] = [None] * ranks
 
     def body() -> None:
         rank = numpy_dist.engine.runtime().rank
@@ -178,7 +179,7 @@ def _run_once(path: Path, ranks: int, victim: int, position: int, kind: str) -> 
     return calls, ends
 
 
-def _judged(victim: int, ends: list[Any]) -> str | None:
+def _judged(victim: int, ends: list[BaseException | None]) -> str | None:
     """What is wrong with how simulated ranks have ended."""
     planted = ends[victim]
     expected = isinstance(planted, SystemExit) and planted.code == 3 or _PLANTED in str(planted)

@@ -5,7 +5,7 @@ Values are whole numbers where sums and products are compared, so that they are 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -29,7 +29,9 @@ def shapes(most_axes: int = 3, most: int = 6) -> st.SearchStrategy[tuple[int, ..
     return st.lists(st.integers(0, most), max_size=most_axes).map(tuple)
 
 
-def arrays(shape: Any = None, dtypes: Any = tuple(NUMBERS), values: str = "whole") -> st.SearchStrategy[Array]:
+def arrays(
+    shape: tuple[int, ...] | None = None, dtypes: Sequence[str] = tuple(NUMBERS), values: str = "whole"
+) -> st.SearchStrategy[Array]:
     """Descriptions of arrays: their shapes, dtypes, and how they lie in their bases."""
     return st.builds(
         Array,

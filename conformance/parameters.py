@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from inspect import Parameter
 from typing import Any
 
@@ -35,7 +35,7 @@ def never_passed() -> Iterator[str]:
             yield from missing(label(target), ufunc_parameters(target), cases.get(target, ()))
 
 
-def parameters(function: Any) -> Mapping[str, Parameter]:
+def parameters(function: Callable[..., Any]) -> Mapping[str, Parameter]:
     """Those of a function; of one written in C before NumPy 2.4 none, since they do not tell theirs."""
     try:
         return inspect.signature(_fromstring if function is np.fromstring else function).parameters
@@ -47,7 +47,7 @@ def _fromstring(string: Any, dtype: Any = float, count: int = -1, *, sep: str, l
     """What NumPy's documentation says of the one function that never tells."""
 
 
-def ufunc_parameters(target: Any) -> Mapping[str, Parameter]:
+def ufunc_parameters(target: Callable[..., Any]) -> Mapping[str, Parameter]:
     """The keywords of a ufunc or of one of its methods."""
     own = call_keywords(target) | {"subok": True} if isinstance(target, np.ufunc) else METHOD_KEYWORDS[target.__name__]
     return {name: Parameter(name, Parameter.KEYWORD_ONLY, default=default) for name, default in own.items()}
@@ -93,5 +93,5 @@ def _passed(case: Case, wanted: Mapping[str, Parameter]) -> Iterator[str]:
             yield from (p.name for p in wanted.values() if p.kind is Parameter.VAR_KEYWORD)
 
 
-def _is_default(value: Any, default: Any) -> bool:
+def _is_default(value: object, default: object) -> bool:
     return value is default or (type(value) is type(default) and bool(np.all(value == default)))

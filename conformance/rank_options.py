@@ -6,10 +6,13 @@ import argparse
 import importlib
 from collections.abc import Sequence
 from contextlib import nullcontext
-from typing import Any
+from typing import TYPE_CHECKING
 
 from numpy_dist.conformance import adapter, known_differences, suite
 from numpy_dist.conformance.case import Topic
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
 
 
 def load(names: Sequence[str]) -> None:
@@ -22,7 +25,7 @@ def load(names: Sequence[str]) -> None:
         known_differences.add(getattr(module, "DIFFERENCES", ()))
 
 
-def adapter_named(name: str | None) -> Any:
+def adapter_named(name: str | None) -> AbstractContextManager[object]:
     """The adapter ``module:Class``, in force within a block."""
     if name is None:
         return nullcontext()

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 from numpy_dist.conformance import suite, topics
 from numpy_dist.conformance.case import Case
 
 
-def topic_of() -> dict[Any, str]:
+def topic_of() -> dict[object, str]:
     """The topic of NumPy's manual for each function that has cases; of others the first topic that has a case."""
-    found: dict[Any, str] = {}
+    found: dict[object, str] = {}
     for topic in suite.topics():
         for case in topic.cases:
             for function in (case.function, suite.owner_of(case.function)):
@@ -20,9 +19,9 @@ def topic_of() -> dict[Any, str]:
     return found
 
 
-def _added_titles() -> dict[Any, set[str]]:
+def _added_titles() -> dict[object, set[str]]:
     """The titles of added topics that have a case of a function."""
-    found: dict[Any, set[str]] = {}
+    found: dict[object, set[str]] = {}
     for topic in suite.added():
         for case in topic.cases:
             found.setdefault(suite.owner_of(case.function), set()).add(topic.title)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +39,7 @@ certain call would do.
 def function_tables() -> Iterator[str]:
     """A table for each topic."""
     titles, counts = topic_of(), {function: len(its) for function, its in cases_by_function().items()}
-    by_topic: dict[str, list[Any]] = {}
+    by_topic: dict[str, list[Callable[..., Any]]] = {}
     for function in coverage.functions():
         by_topic.setdefault(titles[function], []).append(function)
     for title in sorted(by_topic):
@@ -69,7 +69,7 @@ def array_table() -> Iterator[str]:
             yield f"| `numpy.ndarray.{name}` | {kind} | {table[name]} |"
 
 
-def _owner(function: Any) -> int:
+def _owner(function: object) -> int:
     return id(getattr(function, "__self__", function))
 
 

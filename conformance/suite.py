@@ -36,9 +36,9 @@ def topics() -> tuple[Topic, ...]:
 
 
 @functools.cache
-def cases_by_function() -> dict[Any, tuple[Case, ...]]:
+def cases_by_function() -> dict[object, tuple[Case, ...]]:
     """The cases of each function, in the order in which the topics have them."""
-    found: dict[Any, list[Case]] = {}
+    found: dict[object, list[Case]] = {}
     for topic in topics():
         for case in topic.cases:
             if not known_differences.crashes_numpy(case):
@@ -46,13 +46,13 @@ def cases_by_function() -> dict[Any, tuple[Case, ...]]:
     return {function: tuple(its) for function, its in found.items()}
 
 
-def owner_of(function: Any) -> Any:
+def owner_of(function: object) -> Any:
     """The ufunc that a function is a method of, else the function itself."""
     owner = getattr(function, "__self__", None)
     return owner if isinstance(owner, np.ufunc) else function
 
 
-def label(function: Any) -> str:
+def label(function: object) -> str:
     """A name for a function that no other has: ``numpy.linalg.trace``, ``numpy.clip (ufunc)``."""
     name = name_of(function)
     if isinstance(function, np.ufunc):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from numpy_dist.dispatch.core.keys import name_of
@@ -63,7 +61,7 @@ _UFUNCS = {"Linear algebra": "matmul matvec vecdot vecmat"}
 _TITLES = {f"numpy.{name}": title for title, names in _BY_NAME.items() for name in names.split()}
 
 
-def title_of(function: Any) -> str | None:
+def title_of(function: object) -> str | None:
     """The topic of a function, ufunc, or method of an array; None for what the manual does not have."""
     if isinstance(function, np.ufunc):
         return "Universal functions"
@@ -74,7 +72,7 @@ def title_of(function: Any) -> str | None:
     return _TITLES.get(name) or next(modules, None)
 
 
-def titles_of(function: Any) -> set[str]:
+def titles_of(function: object) -> set[str]:
     """All topics under which one may look for a function, ufunc (the class stands for all of them) or method."""
     if function is np.ufunc:
         return {"Universal functions"}

@@ -18,7 +18,7 @@ from numpy_dist.conformance.arguments import VIEWS, Array
 from numpy_dist.conformance.case import Case
 
 DTYPES = "? i1 u1 i2 u2 i4 u4 i8 u8 f2 f4 f8 g F D M8[s] m8[ms] S3 U5".split()
-_EXTENTS: dict[str, Callable[[Any], tuple[int, ...]]] = {
+_EXTENTS: dict[str, Callable[[tuple[int, ...]], tuple[int, ...]]] = {
     "empty": lambda shape: tuple(0 if axis == 0 else n for axis, n in enumerate(shape)),
     "empty at the end": lambda shape: (*shape[:-1], 0) if shape else shape,
     "single": lambda shape: (1,) * len(shape),
@@ -37,7 +37,7 @@ def variants(cases: Iterable[Case], first: int = 2) -> Iterator[Case]:
         How many cases of each function are varied.
     """
     cases = tuple(cases)
-    taken: dict[Any, int] = {}
+    taken: dict[object, int] = {}
     number = max((case.number for case in cases), default=0)
     for case in cases:
         if taken.get(case.function, 0) >= first or not _is_plain(case):
@@ -67,7 +67,7 @@ def _changes() -> Iterator[Callable[[Array], Array]]:
         yield functools.partial(_with_dtype, dtype=dtype)
 
 
-def _with_shape(array: Array, extents: Callable[[Any], tuple[int, ...]]) -> Array:
+def _with_shape(array: Array, extents: Callable[[tuple[int, ...]], tuple[int, ...]]) -> Array:
     if not isinstance(array.values, str) or array.values == "definite":
         return array
     return replace(array, shape=extents(array.shape))
@@ -84,7 +84,7 @@ def _with_dtype(array: Array, dtype: str) -> Array:
     return replace(array, dtype=dtype, values=values)
 
 
-def _arrays(value: Any) -> Iterator[Array]:
+def _arrays(value: object) -> Iterator[Array]:
     if isinstance(value, Array):
         yield value
     elif isinstance(value, list | tuple):

@@ -9,7 +9,6 @@ import argparse
 import json
 import traceback
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from numpy_dist.comm.detect import get_communicator
 from numpy_dist.conformance import adapter, rank_options, selection, suite
@@ -76,7 +75,7 @@ def main(given: Sequence[str] | None = None) -> int:
             found = tally(cases, seeds, attempt)
             kind, reason = described(cases[0])
             if comm.rank == 0:
-                row: dict[str, Any] = {"topic": title, "function": label, "kind": kind, "reason": reason}
+                row: dict[str, object] = {"topic": title, "function": label, "kind": kind, "reason": reason}
                 row |= {"cases": found.cases, "passed": found.passed, "known": found.known, "problems": found.problems}
                 file.write(json.dumps(row) + "\n")
     return 0

@@ -12,7 +12,7 @@ from numpy_dist.conformance.adapter import current
 from numpy_dist.conformance.case import Tolerance
 
 
-def leaves(result: Any) -> Iterator[Any]:
+def leaves(result: object) -> Iterator[Any]:
     """What nested tuples, lists and dicts hold."""
     if isinstance(result, tuple | list):
         for item in result:
@@ -83,14 +83,14 @@ def differences(
         yield f"{name} is {ours!r} instead of {theirs!r}"
 
 
-def _same_objects(ours: Any, theirs: Any) -> bool:
+def _same_objects(ours: object, theirs: object) -> bool:
     """Whether Python's objects are equal: NaN as NaN, zeros with their signs."""
     if isinstance(theirs, float | complex):
         return type(ours) is type(theirs) and bool(_equal(np.asarray(ours), np.asarray(theirs), None))
     return bool(ours == theirs or ours != ours and theirs != theirs)
 
 
-def _same_scalars(ours: Any, theirs: Any) -> bool:
+def _same_scalars(ours: object, theirs: object) -> bool:
     """Whether both are NumPy scalars of equal dtypes: C's names for one size of integer are equal."""
     return isinstance(ours, np.generic) and isinstance(theirs, np.generic) and ours.dtype == theirs.dtype
 
@@ -102,7 +102,7 @@ def _flags(array: Any) -> dict[str, bool]:
         return {flag: flags[flag] for flag in ("C_CONTIGUOUS", "F_CONTIGUOUS", "WRITEABLE")}
 
 
-def _told(value: Any) -> str:
+def _told(value: object) -> str:
     if isinstance(value, Collected):
         return f"a distributed array {_told(value.values)}"
     if isinstance(value, np.ndarray):
@@ -140,12 +140,14 @@ def value_differences(ours: np.ndarray, theirs: np.ndarray, tolerance: Tolerance
         yield f"{int(wrong.sum())} of {wrong.size} values of {name} differ; at {where}: {mine!r} instead of {other!r}"
 
 
-def _largest(array: np.ndarray) -> Any:
+def _largest(array: np.ndarray) -> np.floating:
     """The largest finite absolute value, at least the least normal one."""
     return np.abs(array[np.isfinite(array)]).max(initial=np.finfo(array.dtype).tiny)
 
 
-def _equal(ours: np.ndarray, theirs: np.ndarray, tolerance: Tolerance | None, scale: Any = None) -> np.ndarray:
+def _equal(
+    ours: np.ndarray, theirs: np.ndarray, tolerance: Tolerance | None, scale: np.floating | None = None
+) -> np.ndarray:
     """Where two arrays are equal: NaN as NaN, or within the tolerance; zeros with their signs, also then.
 
     With a `scale`, that of both parts of complex numbers, a zero in one part is a rounding error of the other.

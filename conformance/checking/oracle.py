@@ -77,7 +77,7 @@ def check(case: Case, seed: str = "0") -> list[str]:
     return [f"{case}\n    {text}\n    seed {seed}, arguments: {subject.layouts}" for text in found]
 
 
-def is_overridable(function: Any) -> bool:
+def is_overridable(function: object) -> bool:
     """Whether NumPy's protocols can hand us a function; methods and attributes of ndarray are the class's own."""
     return getattr(function, "__objclass__", None) is not np.ndarray
 
@@ -191,7 +191,7 @@ def _warning_differences(
         yield f"warns after it has returned a value: {sorted(late)}"
 
 
-def _counted(warned: Counter[tuple[str, str]]) -> list[Any]:
+def _counted(warned: Counter[tuple[str, str]]) -> list[tuple[str, ...]]:
     """Warnings, with their number where there are several of a kind."""
     return [entry if count == 1 else (*entry, f"{count} times") for entry, count in sorted(warned.items())]
 
@@ -215,11 +215,11 @@ def _result_differences(case: Case, subject: Subject, ours: CallOutcome, theirs:
 
 
 @functools.cache
-def _overridable() -> frozenset[Any]:
+def _overridable() -> frozenset[object]:
     return frozenset(catalogue.overridable_functions())
 
 
-def asks_us(function: Any) -> bool:
+def asks_us(function: object) -> bool:
     """Whether this NumPy asks us about a function; older ones convert the arguments of some, as of strings."""
     if not is_overridable(function):
         return function is not np.ndarray.__array__

@@ -96,7 +96,7 @@ def build(case: Case, seed: str) -> Subject:
     return subject
 
 
-def arrays_in(value: Any) -> Iterator[Any]:
+def arrays_in(value: object) -> Iterator[Array | TemporaryFile]:
     """The arguments to be built in nested lists and tuples."""
     if isinstance(value, Array | TemporaryFile):
         yield value

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import re
-from typing import Any
 
 import numpy as np
 
@@ -59,7 +58,7 @@ def _function(case: Case) -> str | None:
     return text + method if same else None
 
 
-def _can_be_written(value: Any) -> bool:
+def _can_be_written(value: object) -> bool:
     if isinstance(value, list | tuple):
         return type(value) in (list, tuple) and all(map(_can_be_written, value))
     if isinstance(value, Array):
@@ -67,7 +66,7 @@ def _can_be_written(value: Any) -> bool:
     return _literal(value)
 
 
-def _literal(value: Any) -> bool:
+def _literal(value: object) -> bool:
     if isinstance(value, float) and not np.isfinite(value):
         return False
     if isinstance(value, list | tuple):
@@ -75,7 +74,7 @@ def _literal(value: Any) -> bool:
     return value is None or value is Ellipsis or type(value) in (bool, int, float, complex, str, bytes, slice)
 
 
-def _text(w: Writer, value: Any, substitute: bool) -> str:
+def _text(w: Writer, value: object, substitute: bool) -> str:
     """An argument as source text; an array may become one of the program's."""
     if isinstance(value, list):
         return f"[{', '.join(_text(w, item, substitute) for item in value)}]"

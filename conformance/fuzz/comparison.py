@@ -54,7 +54,7 @@ def snapshot(value: Any) -> Any:
     return value
 
 
-def _flags(array: Any) -> tuple[bool, tuple[bool, bool]]:
+def _flags(array: object) -> tuple[bool, tuple[bool, bool]]:
     flags = getattr(array, "flags", None)
     if flags is None:  # arrays of other libraries may have none
         return True, (False, False)
@@ -93,7 +93,7 @@ def differences(ours: Any, theirs: Any, ulps: float, name: str) -> Iterator[tupl
         yield "values", f"{name} is {ours!r:.200} instead of {theirs!r:.200}"
 
 
-def _array_differences(ours: Any, theirs: ArraySnapshot, ulps: float, name: str) -> Iterator[tuple[str, str]]:
+def _array_differences(ours: object, theirs: ArraySnapshot, ulps: float, name: str) -> Iterator[tuple[str, str]]:
     if not isinstance(ours, ArraySnapshot):
         yield "type", f"{name} is {ours!r:.200} instead of an array of {theirs.values.shape} {theirs.values.dtype}"
         return

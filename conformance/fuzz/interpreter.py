@@ -17,6 +17,7 @@ import threading
 import traceback
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from types import CodeType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -117,7 +118,7 @@ def execute(program: RandomProgram, make: Make, show: Show) -> None:
 
 
 @functools.lru_cache(4096)
-def _compiled(text: str, step: int) -> Any:
+def _compiled(text: str, step: int) -> CodeType:
     return compile(text, f"<statement {step}>", "exec")
 
 

@@ -32,7 +32,7 @@ _PRODUCT = re.compile(r"np\.(dot|tensordot|inner)\b")
 KEPT_ERRORS = 3  # of a program
 
 
-def exact(*values: Any, products: bool = False) -> bool:
+def exact(*values: object, products: bool = False) -> bool:
     """Whether sums of these values, of any number of them in any order, are exact; or sums of their products."""
     return all(_exact(np.asarray(x), products) for x in values)
 
@@ -103,7 +103,7 @@ class Writer:
         self.number += 1
         return f"v{self.number}"
 
-    def arrays(self, wanted: Callable[[np.ndarray], Any] = lambda x: True) -> list[str]:
+    def arrays(self, wanted: Callable[[np.ndarray], object] = lambda x: True) -> list[str]:
         """Names of arrays that are as `wanted`; objects are left alone."""
         return [
             name
@@ -117,7 +117,7 @@ class Writer:
             warnings.simplefilter("ignore")
             return eval(text, self.names)
 
-    def pick(self, wanted: Callable[[np.ndarray], Any] = lambda x: True) -> str | None:
+    def pick(self, wanted: Callable[[np.ndarray], object] = lambda x: True) -> str | None:
         """The name of an array that is as wanted, later ones more often; None where there is none."""
         found = self.arrays(wanted)
         if not found:
@@ -199,7 +199,7 @@ class Writer:
                 with contextlib.suppress(Exception):
                     exec(compile(text, "<statement>", "exec"), self.names)
 
-    def _unfit(self, value: Any) -> bool:
+    def _unfit(self, value: object) -> bool:
         """Whether a value is too large, or a record: NumPy's is a view of its array, ours a value of its own."""
         return _size(value) > self.most or isinstance(value, np.void)
 
@@ -318,11 +318,11 @@ def _fresh_names() -> dict[str, Any]:
     return namespace(as_ndarray) | {"check": _ignore, "checkpoint": _ignore}
 
 
-def _ignore(*args: Any) -> None:
+def _ignore(*args: object) -> None:
     """What `check` is while programs are written."""
 
 
-def _overflows(x: Any) -> bool:
+def _overflows(x: object) -> bool:
     """Whether sums or squares of finite elements may be infinite, or parts of complex ones not be defined."""
     if not isinstance(x, np.ndarray) or x.dtype.kind not in "fc":
         return False
@@ -333,7 +333,7 @@ def _overflows(x: Any) -> bool:
     return largest > math.sqrt(np.finfo(x.dtype).max) / max(x.size, 1)
 
 
-def ordered(x: Any) -> bool:
+def ordered(x: object) -> bool:
     """Whether there are no negative zeros: which of equal elements come first, or stay, is not told otherwise."""
     if not isinstance(x, np.ndarray):
         return True
@@ -342,32 +342,32 @@ def ordered(x: Any) -> bool:
     return x.dtype.kind != "f" or not ((x == 0) & np.signbit(x)).any()
 
 
-def distinct(x: Any) -> bool:
+def distinct(x: object) -> bool:
     """Whether no two elements of an array are alike, as NaN are among each other."""
     return not isinstance(x, np.ndarray) or len(np.unique(x)) == x.size
 
 
-def ascending(x: Any) -> bool:
+def ascending(x: object) -> bool:
     """Whether elements are in the order in which they can be searched."""
     return not isinstance(x, np.ndarray) or x.ndim != 1 or x.dtype.kind == "V" or bool((x[:-1] <= x[1:]).all())
 
 
-def _is_large(x: Any) -> bool:
+def _is_large(x: object) -> bool:
     """Whether an array has numbers beyond a million."""
     return isinstance(x, np.ndarray | np.generic) and x.dtype.kind in "iu" and bool(np.any(np.asarray(x) > 10**6))
 
 
-def _is_half(x: Any) -> bool:
+def _is_half(x: object) -> bool:
     """Whether an array has numbers of half precision."""
     return bool(isinstance(x, np.ndarray | np.generic) and x.dtype.char == "e")
 
 
-def has_nan(x: Any) -> bool:
+def has_nan(x: object) -> bool:
     """Whether an array or a number has an element that is not a number."""
     return isinstance(x, np.ndarray | np.generic) and x.dtype.kind in "fc" and bool(np.isnan(x).any())
 
 
-def _has_a_single_factor(operands: list[Any]) -> bool:
+def _has_a_single_factor(operands: Sequence[object]) -> bool:
     """Whether operands of a product may be one element, and others not finite; literals may be either."""
     arrays = [x for x in operands if isinstance(x, np.ndarray) and x.dtype.kind in "fc"]
     single = len(operands) < 2 or any(isinstance(x, np.ndarray | np.generic) and x.size == 1 for x in operands)
@@ -379,7 +379,7 @@ def _names_in(text: str) -> list[str]:
     return re.findall(r"\bv\d+", text)
 
 
-def _size(value: Any) -> int:
+def _size(value: object) -> int:
     if isinstance(value, list | tuple):
         return sum(map(_size, value))
     return value.size if isinstance(value, np.ndarray) else 0

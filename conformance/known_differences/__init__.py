@@ -102,7 +102,7 @@ def same_text(case: Case, ours: str, theirs: str) -> bool:
     return any(ours.startswith(start) for start in starts)
 
 
-def is_spurious(warning: str, results: Iterable[Any]) -> bool:
+def is_spurious(warning: str, results: Iterable[object]) -> bool:
     """Whether a warning of NumPy or of ours comes and goes: of a product whose values do not tell of it."""
     tells = SPURIOUS.get(warning)
     return tells is not None and not any(tells(x).any() for x in results if x is not None)

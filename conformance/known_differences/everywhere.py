@@ -33,7 +33,7 @@ STRIDE_DEPENDENT: tuple[StrideDependent, ...] = (
 )  # fmt: skip
 
 # How far derived cases may be from NumPy, of functions whose written cases are exact.
-ROUNDING: dict[Any, Tolerance] = {
+ROUNDING: dict[object, Tolerance] = {
     np.cross: Tolerance(4, "NumPy multiplies scalars where ours are rows, which have vector loops"),
     np.unwrap: SUMS,
     np.polyval: Tolerance(4, _VECTOR),
@@ -50,7 +50,7 @@ OF_SOME_ELEMENT = ("could not convert string to float: ", "invalid literal for i
 # OpenBLAS here and there raises the processor's flag for values that it throws away (its issue 1924, NumPy's 24067),
 # whatever lay in the memory: a product without a NaN had nothing invalid in it, and a finite one did not overflow.
 # For each such warning what some value must be for it to mean something.
-SPURIOUS: dict[str, Callable[[Any], Any]] = {}
+SPURIOUS: dict[str, Callable[[Any], np.ndarray | np.bool]] = {}
 for _name in ("det", "dot", "matmul", "matvec", "slogdet", "vecdot", "vecmat"):
     SPURIOUS[f"invalid value encountered in {_name}"] = np.isnan
     SPURIOUS[f"overflow encountered in {_name}"] = lambda x: ~np.isfinite(x)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 
 @dataclass(frozen=True)
@@ -19,7 +18,7 @@ class StrideDependent:
     reason : str
     """
 
-    function: Any
+    function: object
     dtypes: str
     reason: str
 
@@ -43,7 +42,7 @@ class Difference:
         Whether it shows on this processor; else it is listed, and explains nothing.
     """
 
-    function: Any
+    function: object
     text: str
     reason: str
     variants: bool = False

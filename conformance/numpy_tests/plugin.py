@@ -14,7 +14,7 @@ import time
 from collections.abc import Generator
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -108,20 +108,20 @@ class Run:
         items[:] = chosen
 
     @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, Any, Any]:
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
         name, self._since = self.identity(item.nodeid), time.monotonic()
         self._write(begun=name)
         self._rebinding.seed(name)
         random.seed(name)
         np.random.seed(0)
-        limit: AbstractContextManager[Any] = nullcontext()
+        limit: AbstractContextManager[object] = nullcontext()
         if not self._several:  # several ranks have a limit of their own (`spmd_plugin`)
             limit = watchdog(self._assignment.seconds, item.nodeid, self._real_stderr)
         with limit, self._adapter.foreign_tests():
             return (yield)
 
     @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_call(self) -> Generator[None, Any, Any]:
+    def pytest_runtest_call(self) -> Generator[None, object, object]:
         result = yield
         self._adapter.finish()
         return result
@@ -140,7 +140,7 @@ class Run:
         # 5: nothing was left to run.
         self._write(end=exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, 5), status=int(exitstatus))
 
-    def _write(self, **line: Any) -> None:
+    def _write(self, **line: object) -> None:
         self._results.write(json.dumps(line) + "\n")
 
 

@@ -6,11 +6,14 @@ import functools
 import random
 import types
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from numpy_dist.conformance.adapter import Adapter
+
+if TYPE_CHECKING:
+    import pytest
 
 __all__ = ["Rebinding"]
 
@@ -62,7 +65,7 @@ class Rebinding:
             if name.startswith("assert_") and name not in _CALLING
         }
         modules = {"random": Namespace(np.random, of_random), "testing": Namespace(np.testing, of_testing)}
-        self._replacements: list[tuple[Any, Any]] = [(np, Namespace(np, {**functions, **modules}))]
+        self._replacements: list[tuple[object, object]] = [(np, Namespace(np, {**functions, **modules}))]
         for module, names in ((np, {**functions, **modules}), (np.random, of_random), (np.testing, of_testing)):
             self._replacements += [(getattr(module, name), value) for name, value in names.items()]
 
@@ -128,6 +131,6 @@ class Rebinding:
         return compare
 
 
-def modules_of(items: list[Any]) -> Iterator[types.ModuleType]:
+def modules_of(items: list[pytest.Item]) -> Iterator[types.ModuleType]:
     """The modules of these tests, each once."""
     yield from {id(item.module): item.module for item in items if hasattr(item, "module")}.values()
