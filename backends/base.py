@@ -39,8 +39,8 @@ class Step:
 
     op: Op
     inputs: tuple[Any, ...]
-    outputs: tuple[Any, ...]
-    where: Any = None
+    outputs: tuple[Array | Temp, ...]
+    where: Array | Temp | None = None
     options: dict = field(default_factory=dict)
     label: int = 0  # the statement's serial, for floating-point reports
 
@@ -50,10 +50,10 @@ class ReduceStep:
     """Reduce `source` over `axes` into `partial`, a local array of the kept axes (reduced axes have extent 1)."""
 
     op: Op
-    source: Any
-    partial: np.ndarray
+    source: Array | Temp
+    partial: Array
     axes: tuple[int, ...]
-    where: Any = None
+    where: Array | Temp | None = None
     label: int = 0
 
 

@@ -50,10 +50,10 @@ class DistArrays(Adapter):
     def is_sharded(self, x: object) -> bool:
         return engine.is_sharded(x)
 
-    def kind_of(self, function: Any) -> str:
+    def kind_of(self, function: object) -> str:
         return catalogue.kind_of(function)
 
-    def reason_of(self, function: Any) -> str:
+    def reason_of(self, function: object) -> str:
         record = registry.lookup(function)
         reasons = [rule.reason for rule in record.rules if rule.reason] if record is not None else []
         if catalogue.kind_of(function) in ("gathered", "refused"):

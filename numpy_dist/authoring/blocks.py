@@ -106,7 +106,7 @@ def common_layout(arrays: Sequence[Any], shape: tuple[int, ...]) -> Layout:
     return default if all(isinstance(dim, Cut) for dim in default.dims) else engine.default_layout(shape, split=split)
 
 
-def block_of(x: Any, layout: Layout) -> np.ndarray:
+def block_of(x: DistArray | np.ndarray, layout: Layout) -> np.ndarray:
     """This rank's block of an array that broadcasts to the layout's shape (collective where it must be moved)."""
     shape = layout.shape
     if engine.is_sharded(x) and x.shape == shape:
