@@ -110,7 +110,7 @@ def library_of(*arrays: object) -> Library | None:
     return found
 
 
-def on_host(x: Any) -> Any:
+def on_host(x: object) -> Any:
     """The values of an array; what lies on the host as it is."""
     library = library_of(x)
     return x if library is None else library.download(x)

@@ -96,7 +96,7 @@ def _changed(case: Case, change: Callable[[Array], Array]) -> Case | None:
     """The case with all arrays changed, those that are one staying one; None where nothing changes."""
     made: dict[int, Array] = {}
 
-    def convert(value: Any) -> Any:
+    def convert(value: object) -> Any:
         if isinstance(value, Array):
             if id(value) not in made:
                 made[id(value)] = change(value)

@@ -60,7 +60,7 @@ def _part(loop: Loop, box: Box, copies: dict[int, np.ndarray]) -> Loop:
     """The part of a loop in a box; what it reduces is copied, for each step of that kind by its number."""
     seen: dict[int, np.ndarray] = {}
 
-    def view(x: Any) -> Any:
+    def view(x: object) -> Any:
         if type(x) is not np.ndarray:
             return x
         if id(x) not in seen:

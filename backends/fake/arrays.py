@@ -86,7 +86,7 @@ class Mark:
             self._stream.step()
 
 
-def hidden(x: Any) -> Any:
+def hidden(x: object) -> Any:
     """The ndarray behind an array of the device, and anything else as it is: for the fake backend itself."""
     return x._hidden if isinstance(x, FakeArray) else x
 
@@ -236,7 +236,7 @@ class FakeArray(NDArrayOperatorsMixin):
         with np.errstate(all="ignore"):
             return self._wrapped(function(*_operands(arguments), **{k: _operand(v) for k, v in options.items()}))
 
-    def _wrapped(self, result: Any) -> Any:
+    def _wrapped(self, result: object) -> Any:
         if isinstance(result, tuple):
             return tuple(map(self._wrapped, result))
         return FakeArray(np.array(result), self.stream) if isinstance(result, np.ndarray | np.generic) else result
@@ -268,21 +268,21 @@ def _basic(key: Any) -> tuple[Any, ...]:
     return parts if Ellipsis in parts else (*parts, ...)
 
 
-def _operands(values: Sequence[Any], see: Callable[[Any], Any] = hidden) -> list[Any]:
+def _operands(values: Sequence[Any], see: Callable[[object], Any] = hidden) -> list[Any]:
     return [
         type(value)(_operands(value, see)) if type(value) in (list, tuple) else _operand(value, see)
         for value in values
     ]
 
 
-def _operand(value: Any, see: Callable[[Any], Any] = hidden) -> Any:
+def _operand(value: object, see: Callable[[object], Any] = hidden) -> Any:
     """What NumPy is to compute with: arrays of the device, and scalars."""
     if isinstance(value, np.ndarray) and value.ndim:
         raise TypeError("an array of the host is no operand beside arrays of the device; upload it")
     return see(value)
 
 
-def _unknown(x: Any) -> Any:
+def _unknown(x: object) -> Any:
     """An array with the metadata of one of the device, whose values are not there yet."""
     return np.zeros_like(x._hidden) if isinstance(x, FakeArray) else x
 

@@ -64,7 +64,7 @@ def _revealed(loop: Loop) -> Loop:
     """The same loop over the ndarrays behind the arrays of the device."""
     seen: dict[int, np.ndarray] = {}
 
-    def reveal(x: Any) -> Any:
+    def reveal(x: object) -> Any:
         if isinstance(x, FakeArray):  # one ndarray for each array, by which backends know operands
             return seen.setdefault(id(x), hidden(x))
         return x

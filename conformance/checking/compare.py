@@ -23,7 +23,7 @@ def leaves(result: object) -> Iterator[Any]:
         yield result
 
 
-def gathered(result: Any) -> Any:
+def gathered(result: object) -> Any:
     """The same containers with ndarrays in place of distributed arrays (collective)."""
     if isinstance(result, tuple) and hasattr(result, "_fields"):
         return type(result)(*(gathered(item) for item in result))

@@ -249,7 +249,7 @@ def _contiguous_differences(case: Case, subject: Subject, collected: Any, theirs
         for operand in again.operands
     }
 
-    def contiguous(value: Any) -> Any:
+    def contiguous(value: object) -> Any:
         if isinstance(value, tuple | list):
             return type(value)(contiguous(item) for item in value)
         return copies.get(id(value), value)

@@ -75,7 +75,7 @@ def build(case: Case, seed: str) -> Subject:
     subject = Subject(seed)
     made: dict[int, OperandPair] = {}
 
-    def pair(value: Any) -> tuple[Any, Any]:
+    def pair(value: object) -> tuple[Any, Any]:
         if isinstance(value, Array):
             if id(value) not in made:
                 made[id(value)] = _operand(value, f"{case.number}/{len(made)}", generator)

@@ -85,7 +85,7 @@ def execute(program: RandomProgram, make: Make, show: Show) -> None:
     with config(**program.settings), warnings.catch_warnings(record=True) as caught, np.errstate(all="warn"):
         warnings.simplefilter("always")
 
-        def check(value: Any, ulps: float = 0) -> None:
+        def check(value: object, ulps: float = 0) -> None:
             show(Observation(step, "value", snapshot(value), ulps))
 
         def checkpoint() -> None:

@@ -86,7 +86,7 @@ class Rebinding:
             return self._adapter.distribute(x, self._generator)[0]
         return type(x)(self.wrapped(item) for item in x) if type(x) in (tuple, list) else x
 
-    def gathered(self, x: Any) -> Any:
+    def gathered(self, x: object) -> Any:
         """A value, with ndarrays instead of arrays under test, in tuples, lists and dictionaries too."""
         if self._adapter.is_array(x):
             return self._adapter.gather(x)

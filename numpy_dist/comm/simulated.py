@@ -36,7 +36,7 @@ class _Operation:
 
     def __init__(self) -> None:
         self.kinds: dict[int, str] = {}
-        self.parts: dict[int, Any] = {}
+        self.parts: dict[int, bytes | Bytes] = {}
         self.problem: str | None = None
 
 
@@ -206,7 +206,7 @@ class SimulatedCommunicator(Communicator):
         world.communicators[rank] = self
         self._collectives = 0
 
-    def _collective(self, kind: str, part: Any) -> list[Any]:
+    def _collective(self, kind: str, part: bytes | Bytes) -> list[Any]:
         """Wait until every rank has contributed to this rank's next collective; all parts in rank order."""
         world = self._world
         ordinal = self._collectives

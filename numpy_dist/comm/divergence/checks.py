@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["MARK_BYTES", "UNLIKE", "Checks"]
 
-UNLIKE: list[Any] = []
+UNLIKE: list[object] = []
 """Communicators of which some ranks may compute other numbers than others; for a look that costs nothing."""
 
 # A mark: which call (and which collective it is), which statement, what stands for the overrides, and the journal's.
