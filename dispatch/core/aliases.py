@@ -6,8 +6,8 @@ Functions that are known to return views never run on gathered arrays. A few oth
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -51,7 +51,7 @@ class Alias:
         return structure.view(first, as_strided, self.shape, strides, writeable=self.writeable)
 
 
-def find(result: np.ndarray, arguments: list[Any]) -> Alias | None:
+def find(result: np.ndarray, arguments: Sequence[object]) -> Alias | None:
     """How `result` is a view of one of the arguments; None if it is not.
 
     `arguments` are contiguous in some order of their axes, and share no memory with one another.

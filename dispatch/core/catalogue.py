@@ -38,7 +38,7 @@ def overridable_functions() -> list[Callable[..., Any]]:
     return sorted(found, key=lambda function: (function.__module__, function.__name__, id(function)))
 
 
-def _has_like(found: Any) -> bool:
+def _has_like(found: object) -> bool:
     if not callable(found) or isinstance(found, type):
         return False
     try:

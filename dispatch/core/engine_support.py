@@ -47,7 +47,7 @@ def _why_no_loop(ufunc: np.ufunc) -> str | None:
     return None
 
 
-def why_not_reduced(ufunc: np.ufunc, array: Any) -> str | None:
+def why_not_reduced(ufunc: np.ufunc, array: object) -> str | None:
     """Why the engine cannot reduce an array by a ufunc; None if it can."""
     dtype = array.dtype if hasattr(array, "dtype") else np.asarray(array).dtype
     if engine.reducible(ufunc, dtype):

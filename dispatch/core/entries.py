@@ -21,8 +21,8 @@ from numpy_dist.dispatch.core.keys import ENTRY, Key, canonical, name_of
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-_decorated: weakref.WeakSet[Any] = weakref.WeakSet()
-_installed: dict[Any, tuple[Callable[..., Any], list[tuple[ModuleType, str]]]] = {}
+_decorated: weakref.WeakSet[Callable[..., Any]] = weakref.WeakSet()
+_installed: dict[Key, tuple[Callable[..., Any], list[tuple[ModuleType, str]]]] = {}
 
 
 def dispatchable(*names: str) -> Callable[[Function], Function]:
@@ -170,7 +170,7 @@ def _dispatches(key: Key) -> bool:
     raise TypeError(f"{name_of(key)} cannot be overridden: NumPy does not hand calls of it over")
 
 
-def _homes(function: Any) -> Iterator[tuple[ModuleType, str]]:
+def _homes(function: object) -> Iterator[tuple[ModuleType, str]]:
     """The public modules of a function's package that have it, and under which names."""
     own = getattr(function, "__module__", None) or ""
     package, name = own.partition(".")[0], getattr(function, "__name__", "")

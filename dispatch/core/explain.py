@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,6 +13,9 @@ from numpy_dist.dispatch.core import engine_support, fallback, operands, registr
 from numpy_dist.dispatch.core.keys import key_of, name_of
 from numpy_dist.dispatch.core.policy import format_bytes
 from numpy_dist.settings import config
+
+if TYPE_CHECKING:
+    from numpy_dist.dispatch.core.keys import Key
 
 
 @dataclass
@@ -92,11 +95,11 @@ def explain(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Explanat
     return found
 
 
-def _input(x: Any) -> Any:
+def _input(x: object) -> Any:
     return x if type(x) in operands.PLAIN else operands.as_operand(x)
 
 
-def _top_level(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
+def _top_level(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[object]:
     return [*args, *kwargs.values()]
 
 
@@ -166,7 +169,7 @@ def _messages(method: str, inputs: list[Any], kwargs: dict[str, Any]) -> str:
 def _explain_rest(
     found: Explanation,
     function: Callable[..., Any],
-    key: Any,
+    key: Key,
     record: registry.Record | None,
     args: tuple[Any, ...],
     kwargs: dict[str, Any],

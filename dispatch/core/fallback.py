@@ -5,9 +5,9 @@ Two ranks that computed the same thing would be wrong: eigenvectors of two LAPAC
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from numpy_dist.dispatch.core import operands, outcome, policy, targets
 from numpy_dist.dispatch.core.keys import name_of
 from numpy_dist.dispatch.core.policy import Gathered, forget, gathered
 from numpy_dist.ir import structure
+
+if TYPE_CHECKING:
+    from numpy_dist.comm.base import Communicator
 
 __all__ = ["Gathered", "announce_gather", "call", "forget", "gathered", "plain"]
 
@@ -94,7 +97,7 @@ def announce_gather(x: Any) -> None:
     )
 
 
-def _announce_replication(x: Any, dtype: np.dtype) -> None:
+def _announce_replication(x: engine.Handle, dtype: np.dtype) -> None:
     policy.permit(
         "DistArray.astype",
         f"arrays of dtype {dtype} are not distributed",
@@ -139,7 +142,9 @@ SLOW = object()
 """What `simple` returns for calls that it leaves to others."""
 
 
-def simple(kind: type[Any], function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def simple(
+    kind: type[engine.Handle], function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
     """`plain` for the calls that are frequent: of replicated arrays, numbers and names, which none of them holds.
 
     Parameters
@@ -181,12 +186,12 @@ def simple(kind: type[Any], function: Callable[..., Any], args: tuple[Any, ...],
     return outcome.wrap(result, [x._array for x in ours], ours)
 
 
-def gathered_bytes(sharded: list[Any], unread: set[int]) -> int:
+def gathered_bytes(sharded: Iterable[engine.Handle], unread: set[int]) -> int:
     """Bytes of the arrays that one rank would get."""
     return sum(x._array.nbytes for x in sharded if id(x) not in unread)
 
 
-def unread_outputs(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> set[int]:
+def unread_outputs(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> set[int]:
     """The ids of those arrays whose old values cannot matter: given as `out` and nowhere else, and written in full."""
     if "where" in kwargs:
         return set()
@@ -195,7 +200,12 @@ def unread_outputs(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any])
 
 
 def _on_one_rank(
-    function: Any, args: Any, kwargs: Any, handles: list[Any], written: list[Any], unread: set[int]
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    handles: list[engine.Handle],
+    written: list[Any],
+    unread: set[int],
 ) -> Any:
     """Rank 0 runs NumPy; its result, error and warnings go to all ranks."""
     runtime = engine.runtime()
@@ -229,11 +239,11 @@ def _on_one_rank(
     return outcome.decode(found.tree, [*handles, *arrays], made)
 
 
-def _must_move(x: Any, unread: set[int]) -> bool:
+def _must_move(x: engine.Handle, unread: set[int]) -> bool:
     return engine.is_sharded(x) and id(x) not in unread
 
 
-def _stand_in(x: Any, values: np.ndarray | None, unread: set[int]) -> np.ndarray:
+def _stand_in(x: engine.Handle, values: np.ndarray | None, unread: set[int]) -> np.ndarray:
     """The ndarray that NumPy gets in place of `x`: of the same memory order, and read-only if `x` is.
 
     `values` are those of a sharded array. A replicated one is copied too: NumPy may be told to overwrite its input.
@@ -247,7 +257,7 @@ def _stand_in(x: Any, values: np.ndarray | None, unread: set[int]) -> np.ndarray
     return made
 
 
-def _write_back(target: Any, value: np.ndarray | None, runtime: Any) -> None:
+def _write_back(target: Any, value: np.ndarray | None, runtime: engine.Runtime) -> None:
     """Bring what rank 0 wrote into its stand-in to the target itself, on every rank."""
     if engine.is_sharded(target):
         engine.assign(target, engine.from_root(value, ROOT))
@@ -260,7 +270,12 @@ def _write_back(target: Any, value: np.ndarray | None, runtime: Any) -> None:
 
 
 def _on_every_rank(
-    function: Any, args: Any, kwargs: Any, handles: list[Any], written: list[Any], unread: set[int]
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    handles: list[engine.Handle],
+    written: list[Any],
+    unread: set[int],
 ) -> Any:
     """All ranks run NumPy on copies of their own: a callback may do anything, also communicate."""
     inside = {id(x): _stand_in(x, engine.gather(x) if _must_move(x, unread) else None, unread) for x in handles}
@@ -277,7 +292,7 @@ def _on_every_rank(
 class _Refusing:
     """The communicator while one rank works alone: an array that was not found in the arguments must not wait."""
 
-    def __init__(self, comm: Any) -> None:
+    def __init__(self, comm: Communicator) -> None:
         self._comm = comm
 
     def __getattr__(self, name: str) -> Any:

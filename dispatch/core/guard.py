@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NoReturn
 
 import numpy as np
@@ -20,7 +20,7 @@ from numpy_dist.settings import config
 _LONGEST = 60
 
 
-def guarded(rule: Any, key: Key, shape: Callable[..., Any] | None) -> Callable[..., Any]:
+def guarded(rule: Any, key: Key, shape: Callable[..., Iterable[int]] | None) -> Callable[..., Any]:
     """The implementation of a rule, guarded: its errors bear a note, and what it returns is looked at.
 
     The first call of each override compares on all ranks what came out (one small collective), as does every call with
@@ -88,7 +88,12 @@ def _agree(rule: Rule, key: Key, outcome: str, args: tuple[Any, ...], kwargs: di
 
 
 def _problem(
-    rule: Rule, key: Key, result: Any, args: tuple[Any, ...], kwargs: dict[str, Any], shape: Callable[..., Any] | None
+    rule: Rule,
+    key: Key,
+    result: object,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    shape: Callable[..., Iterable[int]] | None,
 ) -> str:
     """What is wrong with a result; empty if nothing is."""
     inputs = args[1:] if rule.wants_ufunc else args
@@ -110,11 +115,11 @@ def _problem(
     return ""
 
 
-def _shape_of(x: Any) -> tuple[int, ...] | None:
+def _shape_of(x: object) -> tuple[int, ...] | None:
     return tuple(x.shape) if hasattr(x, "shape") else () if isinstance(x, int | float | complex) else None
 
 
-def _shaped(result: Any, shape: tuple[int, ...]) -> str:
+def _shaped(result: object, shape: tuple[int, ...]) -> str:
     return f"{summary(result)} of shape {shape}" if _shape_of(result) is not None else summary(result)
 
 

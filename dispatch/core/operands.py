@@ -53,7 +53,7 @@ def is_foreign(kind: type) -> bool:
     return foreign
 
 
-def as_operand(value: Any) -> Any:
+def as_operand(value: object) -> Any:
     """An input of a ufunc as an array, if it is neither an array nor a number: lists, tuples, buffers."""
     if isinstance(value, engine.Handle):
         return value
@@ -64,7 +64,7 @@ def as_operand(value: Any) -> Any:
     return np.asarray(value)
 
 
-def _holds_handle(value: Any) -> bool:
+def _holds_handle(value: object) -> bool:
     if isinstance(value, engine.Handle):
         return True
     return isinstance(value, list | tuple) and any(_holds_handle(item) for item in value)
@@ -77,7 +77,7 @@ NOTHING, REPLICATED, SHARDED = 0, 1, 2
 _ATOMS = frozenset({str, bytes, type(None), type, bool, type(np._NoValue), type(Ellipsis), np.ufunc})
 
 
-def survey(args: Iterable[Any], kwargs: dict[str, Any]) -> int:
+def survey(args: Iterable[object], kwargs: dict[str, Any]) -> int:
     """Whether the arguments hold a sharded array of ours (SHARDED), only replicated ones (REPLICATED), or NOTHING."""
     found = NOTHING
     for value in args if not kwargs else (*args, *kwargs.values()):
@@ -93,12 +93,12 @@ def survey(args: Iterable[Any], kwargs: dict[str, Any]) -> int:
     return found
 
 
-def any_sharded(args: Iterable[Any], kwargs: dict[str, Any]) -> bool:
+def any_sharded(args: Iterable[object], kwargs: dict[str, Any]) -> bool:
     """Whether an argument is a sharded array, or nested containers hold one."""
     return survey(args, kwargs) == SHARDED
 
 
-def all_flat(values: Iterable[Any]) -> bool:
+def all_flat(values: Iterable[object]) -> bool:
     """Whether arrays of ours are among these values themselves, if anywhere, and not inside of containers."""
     for value in values:
         if type(value) not in PLAIN and type(value) not in _ATOMS and not isinstance(value, (engine.Handle, np.dtype)):
@@ -106,15 +106,15 @@ def all_flat(values: Iterable[Any]) -> bool:
     return True
 
 
-def find_handles(*containers: Any) -> list[Any]:
+def find_handles(*containers: object) -> list[engine.Handle]:
     """Our arrays in nested lists, tuples and dicts, each once, in order of appearance."""
-    found: dict[int, Any] = {}
+    found: dict[int, engine.Handle] = {}
     for value in containers:
         _find(value, found)
     return list(found.values())
 
 
-def _find(value: Any, found: dict[int, Any]) -> None:
+def _find(value: object, found: dict[int, engine.Handle]) -> None:
     if isinstance(value, engine.Handle):
         found.setdefault(id(value), value)
     elif isinstance(value, list | tuple):
@@ -145,7 +145,7 @@ class Noted:
 
     __slots__ = ("_args", "_checks", "_kwargs", "_written")
 
-    def __init__(self, args: tuple[Any, ...], kwargs: dict[str, Any], written: Sequence[Any] = ()) -> None:
+    def __init__(self, args: tuple[Any, ...], kwargs: dict[str, Any], written: Sequence[object] = ()) -> None:
         self._args, self._kwargs, self._checks = args, kwargs, engine.runtime().comm.checks
         self._written = written
 
@@ -171,7 +171,7 @@ class Noted:
             self._checks.within = False
 
 
-def _describe(value: Any, words: list[str]) -> None:
+def _describe(value: object, words: list[str]) -> None:
     """Add words for an argument's values, as far as these must be the same on all ranks.
 
     Texts may be names of files, of which each rank may have its own; of functions and other objects nothing is known.
@@ -221,7 +221,7 @@ def substitute(value: Any, inside: dict[int, Any]) -> Any:
     return value
 
 
-def occurrences(value: Any, wanted: Any) -> int:
+def occurrences(value: object, wanted: object) -> int:
     """How often an object occurs in nested containers."""
     if value is wanted:
         return 1
@@ -232,19 +232,19 @@ def occurrences(value: Any, wanted: Any) -> int:
     return 0
 
 
-def rebuild(kind: type, items: list[Any]) -> Any:
+def rebuild(kind: type, items: list[Any]) -> list[Any] | tuple[Any, ...]:
     """A list, tuple or named tuple of these items."""
     if hasattr(kind, "_make"):
         return kind._make(items)
     return tuple(items) if issubclass(kind, tuple) else list(items)
 
 
-def has_callback(args: Iterable[Any], kwargs: dict[str, Any]) -> bool:
+def has_callback(args: Iterable[object], kwargs: dict[str, Any]) -> bool:
     """Whether an argument is a function that NumPy would call back; types are dtypes or harmless."""
     return any(_is_callback(value) for value in args) or any(_is_callback(value) for value in kwargs.values())
 
 
-def _is_callback(value: Any) -> bool:
+def _is_callback(value: object) -> bool:
     if type(value) in PLAIN or isinstance(value, type | np.ndarray | np.dtype | engine.Handle):
         return False
     if isinstance(value, list | tuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -46,14 +46,14 @@ class Several:
     """A list, tuple or named tuple."""
 
     kind: type
-    items: list[Any]
+    items: list[aliases.Alias | Argument | Mapping | Replicated | Several | Sharded | Value]
 
 
 @dataclass
 class Mapping:
     """A dict."""
 
-    items: dict[Any, Any]
+    items: dict[Any, aliases.Alias | Argument | Mapping | Replicated | Several | Sharded | Value]
 
 
 @dataclass
@@ -68,7 +68,9 @@ def is_sharded_when_made(array: np.ndarray) -> bool:
     return array.ndim > 0 and engine.shardable(array.dtype) and engine.default_shard(array.nbytes)
 
 
-def encode(result: Any, arguments: list[Any], large: list[np.ndarray]) -> Any:
+def encode(
+    result: Any, arguments: Sequence[object], large: list[np.ndarray]
+) -> aliases.Alias | Argument | Mapping | Replicated | Several | Sharded | Value:
     """Describe a result; arrays that are to be sharded are appended to `large`.
 
     Parameters
@@ -99,7 +101,11 @@ def encode(result: Any, arguments: list[Any], large: list[np.ndarray]) -> Any:
     return Value(result)
 
 
-def decode(tree: Any, originals: list[Any], large: list[Any]) -> Any:
+def decode(
+    tree: aliases.Alias | Argument | Mapping | Replicated | Several | Sharded | Value,
+    originals: Sequence[Any],
+    large: Sequence[engine.Handle],
+) -> Any:
     """The result that `encode` described, with our arrays in place of NumPy's."""
     if isinstance(tree, Argument):
         return originals[tree.number]
@@ -117,12 +123,12 @@ def decode(tree: Any, originals: list[Any], large: list[Any]) -> Any:
     return tree.value
 
 
-def _alias_of(original: Any, alias: aliases.Alias) -> Any:
+def _alias_of(original: Any, alias: aliases.Alias) -> engine.Handle | np.ndarray:
     array = alias.of(original._array if engine.is_handle(original) else original)
     return original._seen_as(array) if engine.is_handle(original) else array
 
 
-def wrap(result: Any, arguments: list[Any], originals: list[Any]) -> Any:
+def wrap(result: Any, arguments: Sequence[Any], originals: Sequence[Any]) -> Any:
     """A result that every rank has, with our arrays in place of NumPy's.
 
     Views of the arguments stay views, new large arrays are sharded.
@@ -148,7 +154,7 @@ def wrap(result: Any, arguments: list[Any], originals: list[Any]) -> Any:
 _ARRAYS = (np.ndarray, np.memmap)
 
 
-def _position(result: Any, arguments: list[Any]) -> int | None:
+def _position(result: object, arguments: Sequence[object]) -> int | None:
     if isinstance(result, np.ndarray):
         for number, argument in enumerate(arguments):
             if result is argument:
@@ -156,7 +162,7 @@ def _position(result: Any, arguments: list[Any]) -> int | None:
     return None
 
 
-def _is_sequence(result: Any) -> bool:
+def _is_sequence(result: object) -> bool:
     return type(result) in (list, tuple) or hasattr(type(result), "_make")
 
 
@@ -177,10 +183,16 @@ class Outcome:
     tree: Any = None
     large: int = 0
     error: Any = None
-    warnings: list[tuple[type[Warning], Any]] = field(default_factory=list)
+    warnings: list[tuple[type[Warning], Warning | str]] = field(default_factory=list)
 
 
-def run(function: Callable[..., Any], args: Any, kwargs: Any, arguments: list[Any], large: list[np.ndarray]) -> Outcome:
+def run(
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    arguments: Sequence[object],
+    large: list[np.ndarray],
+) -> Outcome:
     """Call a NumPy function; its result, error and warnings are returned."""
     outcome = Outcome()
     with Recorded(outcome.warnings):
@@ -200,7 +212,7 @@ class Recorded:
 
     __slots__ = ("_before", "_log")
 
-    def __init__(self, log: list[tuple[type[Warning], Any]]) -> None:
+    def __init__(self, log: list[tuple[type[Warning], Warning | str]]) -> None:
         self._log = log
 
     def __enter__(self) -> None:
@@ -211,7 +223,7 @@ class Recorded:
     def __exit__(self, *error: object) -> None:
         warnings.filters, warnings.showwarning = self._before
 
-    def _note(self, message: Any, category: type[Warning], *rest: Any, **options: Any) -> None:
+    def _note(self, message: Warning | str, category: type[Warning], *rest: object, **options: object) -> None:
         self._log.append((category, message))
 
 
@@ -229,7 +241,7 @@ class Retold(Recorded):
             warn_again(self._log)
 
 
-def warn_again(log: list[tuple[type[Warning], Any]]) -> None:
+def warn_again(log: Sequence[tuple[type[Warning], Warning | str]]) -> None:
     """Issue recorded warnings at the user's line, under the user's filters."""
     if not log:
         return
@@ -273,7 +285,7 @@ def load(payload: bytes) -> Outcome:
     return outcome
 
 
-def _portable_warning(message: Any) -> Any:
+def _portable_warning(message: Warning | str) -> Warning | str:
     try:
         return message if str(pickle.loads(pickle.dumps(message, 5))) == str(message) else str(message)
     except Exception:  # the text is what matters

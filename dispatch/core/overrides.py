@@ -6,7 +6,7 @@ import contextvars
 import importlib.metadata
 import inspect
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -96,7 +96,7 @@ class OutsideRule(Rule):
 
     __slots__ = ("implementation", "lasting", "plugin", "priority")
 
-    implementation: Any
+    implementation: Callable[..., Any]
     lasting: bool
     plugin: Any
     priority: int
@@ -114,12 +114,12 @@ loading: list[tuple[Any, Callable[[Any, Key], Callable[[], str | None]]]] = []
 def implements(
     *functions: Any,
     method: str | None = None,
-    when: Callable[..., Any] | None = None,
+    when: Callable[..., object] | None = None,
     reason: str | None = None,
     kind: str = "native",
     priority: int = 0,
     replicated: bool = False,
-    shape: Callable[..., Any] | None = None,
+    shape: Callable[..., Iterable[int]] | None = None,
     varies: tuple[str, ...] = (),
 ) -> Callable[[Implementation], Implementation]:
     """Register the decorated function as the implementation of others for distributed arrays.
@@ -173,7 +173,7 @@ def implements(
     return register
 
 
-def _check_options(kind: str, when: Any, shape: Any) -> None:
+def _check_options(kind: str, when: object, shape: object) -> None:
     allowed = [name for name in KINDS if name not in ("gathered", "refused")]
     if kind not in allowed:
         raise ValueError(f"unknown kind {kind!r}; the kinds of overrides are {', '.join(allowed)}")
@@ -183,14 +183,14 @@ def _check_options(kind: str, when: Any, shape: Any) -> None:
 
 
 def _rule(
-    function: Any,
+    function: Callable[..., Any],
     key: Key,
     kind: str,
-    when: Any,
+    when: Callable[..., object] | None,
     reason: str | None,
     priority: int,
     replicated: bool,
-    shape: Any,
+    shape: Callable[..., Iterable[int]] | None,
     varies: tuple[str, ...],
 ) -> OutsideRule:
     rule = OutsideRule(None, kind, when, reason, function.__module__)
@@ -250,7 +250,7 @@ def _level() -> int:
     return level
 
 
-def withdraw(implementation: Any, *functions: Any, method: str | None = None) -> None:
+def withdraw(implementation: Callable[..., Any], *functions: Any, method: str | None = None) -> None:
     """Remove an override. Every rank does.
 
     Parameters

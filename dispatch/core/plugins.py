@@ -9,7 +9,6 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
 
 import numpy as np
 
@@ -127,17 +126,17 @@ def _is_needed(plugin: Plugin) -> bool:
     return permission == "all" and is_there
 
 
-_points: list[Any] = []
+_points: list[importlib.metadata.EntryPoint] = []
 
 
-def _plugin(point: Any) -> Plugin:
+def _plugin(point: importlib.metadata.EntryPoint) -> Plugin:
     package = point.value.partition(":")[0].partition(".")[0]
     came_along = "numpy_dist itself" if package == "numpy_dist" else "unknown"
     distribution = came_along if point.dist is None else f"{point.dist.name} {point.dist.version}"
     return Plugin(point.name, package, distribution, point.value)
 
 
-def _load(plugin: Plugin, point: Any) -> None:
+def _load(plugin: Plugin, point: importlib.metadata.EntryPoint) -> None:
     """Load one plug-in. What it registers before it breaks is withdrawn, and the others are not concerned."""
     before = {id(rule) for _, rule in registry.outside()}
     overrides.loading.append((plugin, _why_off))

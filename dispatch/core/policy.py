@@ -11,12 +11,17 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import Any
+from types import FrameType
+from typing import TYPE_CHECKING
 
 from numpy_dist import engine
 from numpy_dist.errors import ElementLoopWarning, FallbackError, FallbackWarning, GatherError
 from numpy_dist.frames import UserLine, user_frame
 from numpy_dist.settings import config
+
+if TYPE_CHECKING:
+    from numpy_dist.dispatch.core.registry import Rule
+    from numpy_dist.engine.events.sites import CallSite
 
 
 @dataclass
@@ -54,8 +59,9 @@ class Ledger:
         self.warned: set[tuple[str, UserLine]] = set()
         self.gathered: dict[tuple[str, UserLine], Gathered] = {}
         self.replicated: dict[tuple[str, UserLine], Gathered] = {}
-        self.native: dict[tuple[str, str, Any], int] = {}  # what ran by rules and by the engine (see `report`)
-        self.compared: set[Any] = set()  # the overrides that were compared between the ranks (see `guard`)
+        # what ran by rules and by the engine (see `report`)
+        self.native: dict[tuple[str, str, UserLine | CallSite], int] = {}
+        self.compared: set[Rule] = set()  # the overrides that were compared between the ranks (see `guard`)
 
 
 def ledger() -> Ledger:
@@ -201,7 +207,7 @@ def warn_of_loop(reads: int) -> None:
     )
 
 
-def _warn(text: str, frame: Any, category: type[Warning] = FallbackWarning) -> None:
+def _warn(text: str, frame: FrameType, category: type[Warning] = FallbackWarning) -> None:
     """Once for each call site and function is our rule: the registry of the warnings module has no say."""
     warnings.warn_explicit(
         text,

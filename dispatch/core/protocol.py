@@ -37,7 +37,7 @@ _NO_OUTPUT = {  # of those that are no reductions
 
 
 def array_function(
-    handle_class: type,
+    handle_class: type[engine.Handle],
     function: Callable[..., Any],
     types: Iterable[type],
     args: tuple[Any, ...],
@@ -70,7 +70,7 @@ def array_function(
     return apply(record, function, args, kwargs)
 
 
-def _refuse_output(name: str, reduced: Callable[[], Any]) -> NoReturn:
+def _refuse_output(name: str, reduced: Callable[[], object]) -> NoReturn:
     """The error of NumPy's function, or of a method of a ufunc, for an output that is no array.
 
     Versions say it differently for reductions, of which `reduced` computes one; it may fail for another reason before.
@@ -177,12 +177,12 @@ def _as_view(result: Any, args: tuple[Any, ...], kwargs: dict[str, Any], ours: b
     return result
 
 
-def _ufunc_of(function: Any) -> Any:
+def _ufunc_of(function: Any) -> np.ufunc:
     """The ufunc of a ufunc or of its method."""
     return function if isinstance(function, _ufunc_class) else canonical(function.__self__)
 
 
-def array_ufunc(self: Any, ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def array_ufunc(self: engine.Handle, ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """What ``DistArray.__array_ufunc__`` does (NEP 13)."""
     for value in inputs:
         if type(value) not in PLAIN:
@@ -267,7 +267,7 @@ def _announce_gather_into(ufunc: np.ufunc, inputs: tuple[Any, ...], out: tuple[A
         )
 
 
-def _numba_ufunc(ufunc: Any, inputs: tuple[Any, ...]) -> Any:
+def _numba_ufunc(ufunc: Any, inputs: tuple[Any, ...]) -> np.ufunc:
     """The NumPy ufunc inside a Numba one, which compiles itself for new dtypes when it is called with them."""
     inner = canonical(ufunc)
     if inner is ufunc or not isinstance(inner, _ufunc_class):
@@ -286,7 +286,7 @@ def _method(ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[str, 
     return _method_of_any(bound, inputs, kwargs)
 
 
-def _method_of_any(bound: Any, inputs: tuple[Any, ...], kwargs: dict[str, Any], _: str = "") -> Any:
+def _method_of_any(bound: Callable[..., Any], inputs: tuple[Any, ...], kwargs: dict[str, Any], _: str = "") -> Any:
     """A method as it is for every ufunc."""
     record = TABLE.get((_ufunc_class, bound.__name__))
     if record is None:

@@ -125,7 +125,7 @@ class Rule:
         self,
         function: Callable[..., Any] | None,
         kind: str,
-        when: Callable[..., Any] | None = None,
+        when: Callable[..., object] | None = None,
         reason: str | None = None,
         source: str = "",
     ) -> None:
@@ -236,7 +236,7 @@ def implements(
     method: str | None = None,
     kind: str = "native",
     reason: str | None = None,
-    when: Callable[..., Any] | None = None,
+    when: Callable[..., object] | None = None,
     varies: tuple[str, ...] = (),
     replicated: bool | None = None,
     outlook: Callable[..., Outlook] | None = None,

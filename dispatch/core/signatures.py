@@ -19,12 +19,19 @@ NoValue = np._NoValue
 NEWEST_TESTED = (2, 5)
 NUMPY_VERSION = tuple(int(part) for part in np.__version__.split(".")[:2])
 
-_CALL = {"out": None, "where": True, "casting": "same_kind", "order": "K", "dtype": None, "signature": None}
-_GENERALISED = {**_CALL, "axes": NoValue, "axis": NoValue, "keepdims": False}
+_CALL: dict[str, object] = {
+    "out": None,
+    "where": True,
+    "casting": "same_kind",
+    "order": "K",
+    "dtype": None,
+    "signature": None,
+}
+_GENERALISED: dict[str, object] = {**_CALL, "axes": NoValue, "axis": NoValue, "keepdims": False}
 del _GENERALISED["where"]
 
 # What the methods of ufuncs receive: positional inputs, then keywords with their defaults (`subok` is removed before).
-METHOD_KEYWORDS: dict[str, dict[str, Any]] = {
+METHOD_KEYWORDS: dict[str, dict[str, object]] = {
     "reduce": {"axis": 0, "dtype": None, "out": None, "keepdims": False, "initial": NoValue, "where": True},
     "accumulate": {"axis": 0, "dtype": None, "out": None},
     "reduceat": {"axis": 0, "dtype": None, "out": None},
@@ -34,7 +41,7 @@ METHOD_KEYWORDS: dict[str, dict[str, Any]] = {
 METHOD_INPUTS = {"reduce": (1, 1), "accumulate": (1, 1), "reduceat": (2, 2), "outer": (2, 2), "at": (2, 3)}
 
 # Before NumPy 2.4 functions written in C do not tell their signatures: the positions of `out` in them.
-_OUT_POSITIONS: dict[Any, int] = {
+_OUT_POSITIONS: dict[Callable[..., Any], int] = {
     np.busday_count: 5,
     np.busday_offset: 6,
     np.concatenate: 2,
@@ -108,7 +115,7 @@ def _same(theirs: list[Parameter], ours: list[Parameter]) -> bool:
     )
 
 
-def _same_default(theirs: Any, ours: Any) -> bool:
+def _same_default(theirs: object, ours: object) -> bool:
     if theirs is ours:
         return True
     # Sentinels print as "<no value>"; there is one object of the kind, which an implementation can hand on to NumPy.
@@ -145,13 +152,13 @@ def _check_ufunc(function: Callable[..., Any], key: Key) -> None:
         )
 
 
-def call_keywords(ufunc: Any) -> dict[str, Any]:
+def call_keywords(ufunc: object) -> dict[str, object]:
     """The keywords of calls of a ufunc, and their defaults."""
     generalised = isinstance(ufunc, np.ufunc) and ufunc.signature is not None
     return _GENERALISED if generalised else _CALL
 
 
-def _input_counts(ufunc: Any, method: str) -> tuple[int, int]:
+def _input_counts(ufunc: object, method: str) -> tuple[int, int]:
     """The smallest and the largest number of inputs."""
     if method != "__call__":
         return METHOD_INPUTS[method]
@@ -167,7 +174,7 @@ def _inputs_fit(inputs: list[Parameter], fewest: int, most: int) -> bool:
     return required <= fewest and (any_number or len(named) == most)
 
 
-def _describe(ufunc: Any, method: str, keywords: dict[str, Any]) -> str:
+def _describe(ufunc: object, method: str, keywords: dict[str, object]) -> str:
     fewest, most = _input_counts(ufunc, method)
     count = "any number of" if most > 3 else f"{fewest} or {most}" if most > fewest else str(most)
     listed = ", ".join(f"{name}={value!r}" for name, value in keywords.items())
