@@ -56,7 +56,7 @@ def overridable_ufuncs() -> list[np.ufunc]:
     return sorted(overrides.get_overridable_numpy_ufuncs(), key=lambda ufunc: (ufunc.__name__, id(ufunc)))
 
 
-def kind_of(target: Any, method: str | None = None) -> str:
+def kind_of(target: Callable[..., Any], method: str | None = None) -> str:
     """The kind of implementation that a function, ufunc or ufunc method has: one of `registry.KINDS`.
 
     Where rules depend on the arguments it is that of the first one. What has no rule is "elementwise" or "reduction"

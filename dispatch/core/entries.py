@@ -21,7 +21,7 @@ from numpy_dist.dispatch.core.keys import ENTRY, Key, canonical, name_of
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-_decorated: weakref.WeakSet[Callable[..., Any]] = weakref.WeakSet()
+_decorated: weakref.WeakSet[Callable[..., object]] = weakref.WeakSet()
 _installed: dict[Key, tuple[Callable[..., Any], list[tuple[ModuleType, str]]]] = {}
 
 
@@ -68,7 +68,7 @@ def dispatchable(*names: str) -> Callable[[Function], Function]:
     return make
 
 
-def _readers(function: Callable[..., Any], names: tuple[str, ...]) -> tuple[tuple[str, int], ...]:
+def _readers(function: Callable[..., object], names: tuple[str, ...]) -> tuple[tuple[str, int], ...]:
     """The name and the position of each parameter that is looked at."""
     parameters = inspect.signature(function).parameters
     unknown = [name for name in names if name not in parameters]

@@ -58,7 +58,7 @@ class Explanation:
     __repr__ = __str__
 
 
-def explain(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Explanation:
+def explain(function: Callable[..., object], *args: Any, **kwargs: Any) -> Explanation:
     """Tell how ``function(*args, **kwargs)`` would be computed, without computing it.
 
     Parameters
@@ -168,7 +168,7 @@ def _messages(method: str, inputs: list[Any], kwargs: dict[str, Any]) -> str:
 
 def _explain_rest(
     found: Explanation,
-    function: Callable[..., Any],
+    function: Callable[..., object],
     key: Key,
     record: registry.Record | None,
     args: tuple[Any, ...],

@@ -191,7 +191,7 @@ def gathered_bytes(sharded: Iterable[engine.Handle], unread: set[int]) -> int:
     return sum(x._array.nbytes for x in sharded if id(x) not in unread)
 
 
-def unread_outputs(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> set[int]:
+def unread_outputs(function: Callable[..., object], args: tuple[Any, ...], kwargs: dict[str, Any]) -> set[int]:
     """The ids of those arrays whose old values cannot matter: given as `out` and nowhere else, and written in full."""
     if "where" in kwargs:
         return set()

@@ -17,7 +17,7 @@ ENTRY = "_numpy_dist_entry_of"
 Key = Any
 
 
-def canonical(target: Any) -> Any:
+def canonical(target: object) -> Any:
     """The object that NumPy's protocols pass for `target`.
 
     Numba's ``DUFunc`` and ``GUFunc`` are no ``numpy.ufunc``: their ``__call__`` may arrive as the wrapper, their other
@@ -57,7 +57,7 @@ def key_of(target: Any, method: str | None = None) -> Key:
     return found, method
 
 
-def name_of(target: Any) -> str:
+def name_of(target: object) -> str:
     """How a function, ufunc or ufunc method is called in messages: ``numpy.linalg.svd``, ``numpy.add.at``."""
     if isinstance(target, tuple):
         return f"{name_of(target[0])}.{target[1]}"

@@ -53,14 +53,14 @@ class Several:
 class Mapping:
     """A dict."""
 
-    items: dict[Any, aliases.Alias | Argument | Mapping | Replicated | Several | Sharded | Value]
+    items: dict[object, aliases.Alias | Argument | Mapping | Replicated | Several | Sharded | Value]
 
 
 @dataclass
 class Value:
     """Anything else: scalars, None, strings, dtypes; it is the same for the caller as for NumPy's."""
 
-    value: Any
+    value: object
 
 
 def is_sharded_when_made(array: np.ndarray) -> bool:

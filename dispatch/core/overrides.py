@@ -112,7 +112,7 @@ loading: list[tuple[Any, Callable[[Any, Key], Callable[[], str | None]]]] = []
 
 
 def implements(
-    *functions: Any,
+    *functions: Callable[..., Any],
     method: str | None = None,
     when: Callable[..., object] | None = None,
     reason: str | None = None,
@@ -250,7 +250,7 @@ def _level() -> int:
     return level
 
 
-def withdraw(implementation: Callable[..., Any], *functions: Any, method: str | None = None) -> None:
+def withdraw(implementation: Callable[..., Any], *functions: Callable[..., Any], method: str | None = None) -> None:
     """Remove an override. Every rank does.
 
     Parameters
@@ -286,7 +286,7 @@ def _leave(key: Key, rule: Rule) -> None:
 
 
 @contextmanager
-def overriding(function: Any, implementation: Callable[..., Any], **options: Any) -> Iterator[None]:
+def overriding(function: Callable[..., Any], implementation: Callable[..., Any], **options: Any) -> Iterator[None]:
     """Within the block, and in the running context only, an implementation overrides a function.
 
     Every rank enters the block. It is asked before all overrides of the same priority.
@@ -329,7 +329,7 @@ def overriding(function: Any, implementation: Callable[..., Any], **options: Any
         _leave(key, rule)
 
 
-def overrides(function: Any = None) -> Overrides:
+def overrides(function: Callable[..., Any] | None = None) -> Overrides:
     """All implementations that come from outside of numpy_dist, in the order in which they are asked.
 
     Parameters

@@ -80,7 +80,7 @@ def _refuse_output(name: str, reduced: Callable[[], object]) -> NoReturn:
     raise TypeError(_NO_OUTPUT.get(name, _NO_ARRAY))
 
 
-def _few(x: Any) -> Any:
+def _few(x: object) -> Any:
     """An array with one element, or none, in place of a distributed one."""
     return np.ones([min(n, 1) for n in x._array.shape], x._array.dtype) if isinstance(x, engine.Handle) else x
 
@@ -255,7 +255,7 @@ def _by_the_engine(ufunc: Any, inputs: tuple[Any, ...], kwargs: dict[str, Any], 
     return engine.elementwise(ufunc, inputs, **kwargs)
 
 
-def _announce_gather_into(ufunc: np.ufunc, inputs: tuple[Any, ...], out: tuple[Any, ...]) -> None:
+def _announce_gather_into(ufunc: np.ufunc, inputs: tuple[object, ...], out: tuple[object, ...]) -> None:
     """Every rank holds the whole of an ndarray, so ``ndarray += sharded`` gathers."""
     whole = [x for x in out if isinstance(x, np.ndarray)]
     if whole and any_sharded(inputs, {}):

@@ -232,7 +232,7 @@ def outside() -> list[tuple[Key, Rule]]:
 
 
 def implements(
-    *functions: Any,
+    *functions: Callable[..., Any],
     method: str | None = None,
     kind: str = "native",
     reason: str | None = None,
@@ -352,7 +352,7 @@ def load() -> None:
             listener()
 
 
-def lookup(target: Any, method: str | None = None) -> Record | None:
+def lookup(target: Callable[..., Any], method: str | None = None) -> Record | None:
     """The record of a function, ufunc or ufunc method; for a method that has none of its own, that of all ufuncs."""
     load()
     key = key_of(target, method)

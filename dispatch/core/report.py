@@ -10,7 +10,7 @@ import atexit
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from numpy_dist import engine, settings
 from numpy_dist.dispatch.core import policy
@@ -19,6 +19,9 @@ from numpy_dist.engine.events.sites import resolve
 from numpy_dist.engine.runtime import STARTED, current
 from numpy_dist.frames import UserLine, call_site
 from numpy_dist.settings import config
+
+if TYPE_CHECKING:
+    from numpy_dist.ir.statements import Statement
 
 __all__ = ["Line", "Report", "report"]
 
@@ -135,7 +138,7 @@ def _count_statements(rt: engine.Runtime) -> None:
     append: Callable[..., None] = program.append
     counts = policy.ledger_of(rt).native
 
-    def counting(statement: Any, now: bool = False, depth: int = 1) -> None:
+    def counting(statement: Statement, now: bool = False, depth: int = 1) -> None:
         append(statement, now, depth + 1)
         if active:
             reduces = not hasattr(statement, "creates")

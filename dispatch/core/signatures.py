@@ -7,7 +7,6 @@ import inspect
 import sys
 from collections.abc import Callable, Iterable
 from inspect import Parameter
-from typing import Any
 
 import numpy as np
 
@@ -41,7 +40,7 @@ METHOD_KEYWORDS: dict[str, dict[str, object]] = {
 METHOD_INPUTS = {"reduce": (1, 1), "accumulate": (1, 1), "reduceat": (2, 2), "outer": (2, 2), "at": (2, 3)}
 
 # Before NumPy 2.4 functions written in C do not tell their signatures: the positions of `out` in them.
-_OUT_POSITIONS: dict[Callable[..., Any], int] = {
+_OUT_POSITIONS: dict[Callable[..., object], int] = {
     np.busday_count: 5,
     np.busday_offset: 6,
     np.concatenate: 2,
@@ -50,7 +49,7 @@ _OUT_POSITIONS: dict[Callable[..., Any], int] = {
 }
 
 
-def check(function: Callable[..., Any], key: Key, varies: Iterable[str] = ()) -> frozenset[str]:
+def check(function: Callable[..., object], key: Key, varies: Iterable[str] = ()) -> frozenset[str]:
     """Compare an implementation's signature with that of what it implements.
 
     Parameters
@@ -97,7 +96,7 @@ def _library(key: Key) -> str:
     return f"NumPy {np.__version__}" if package == "numpy" else package if "." in name_of(key) else "function"
 
 
-def shared_positions(function: Callable[..., Any], key: Key) -> int:
+def shared_positions(function: Callable[..., object], key: Key) -> int:
     """How many arguments an implementation takes by position just as the function of NumPy does."""
     theirs, ours = (inspect.signature(f).parameters.values() for f in (key, function))
     for count, (a, b) in enumerate(zip(theirs, ours, strict=False)):
@@ -122,7 +121,7 @@ def _same_default(theirs: object, ours: object) -> bool:
     return type(theirs) is type(ours) and theirs is not NoValue and bool(theirs == ours)
 
 
-def takes_ufunc(function: Callable[..., Any], key: Key) -> bool:
+def takes_ufunc(function: Callable[..., object], key: Key) -> bool:
     """Whether an implementation of a ufunc or its method wants the ufunc itself, as its first parameter `ufunc`."""
     ufunc = key[0] if isinstance(key, tuple) else key
     if not isinstance(ufunc, np.ufunc) and ufunc is not np.ufunc:
@@ -130,7 +129,7 @@ def takes_ufunc(function: Callable[..., Any], key: Key) -> bool:
     return next(iter(inspect.signature(function).parameters), None) == "ufunc"
 
 
-def _check_ufunc(function: Callable[..., Any], key: Key) -> None:
+def _check_ufunc(function: Callable[..., object], key: Key) -> None:
     """Inputs come by position, everything else by keyword; `out` is a tuple, as the protocol has it."""
     ufunc, method = key if isinstance(key, tuple) else (key, "__call__")
     parameters = list(inspect.signature(function).parameters.values())[1 if takes_ufunc(function, key) else 0 :]
@@ -182,7 +181,7 @@ def _describe(ufunc: object, method: str, keywords: dict[str, object]) -> str:
 
 
 @functools.lru_cache(maxsize=1024)
-def out_position(function: Callable[..., Any]) -> int | None:
+def out_position(function: Callable[..., object]) -> int | None:
     """The position at which a function accepts `out`, if it does so by position."""
     try:
         parameters = list(inspect.signature(function).parameters.values())

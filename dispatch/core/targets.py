@@ -15,7 +15,7 @@ import numpy as np
 from numpy_dist.dispatch.core import signatures
 
 # Functions that write into their first argument, with its name.
-IN_PLACE: dict[Callable[..., Any], str] = {
+IN_PLACE: dict[Callable[..., object], str] = {
     np.copyto: "dst",
     np.put: "a",
     np.place: "arr",
@@ -40,14 +40,14 @@ def _byteswap_in_place(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
 
 
 # Functions that write into their first argument only for some values of the others.
-SOMETIMES_IN_PLACE: dict[Callable[..., Any], tuple[str, Callable[[tuple[Any, ...], dict[str, Any]], bool]]] = {
+SOMETIMES_IN_PLACE: dict[Callable[..., object], tuple[str, Callable[[tuple[Any, ...], dict[str, Any]], bool]]] = {
     np.nan_to_num: ("x", _without_copy),
     np.ndarray.byteswap: ("self", _byteswap_in_place),
 }
 
 # Functions that return views of their arguments (or the arguments themselves), always or where they can. Most are
 # NumPy's "array manipulation routines"; the last ones tell whether arrays are views of one another.
-VIEW_FUNCTIONS: frozenset[Callable[..., Any]] = frozenset(
+VIEW_FUNCTIONS: frozenset[Callable[..., object]] = frozenset(
     {
         np.array_split,
         np.atleast_1d,
@@ -91,12 +91,12 @@ VIEW_FUNCTIONS: frozenset[Callable[..., Any]] = frozenset(
 
 
 # Functions that write files: one rank runs them, also where every rank could.
-FILE_WRITERS: frozenset[Callable[..., Any]] = frozenset(
+FILE_WRITERS: frozenset[Callable[..., object]] = frozenset(
     {np.save, np.savez, np.savez_compressed, np.savetxt, np.ndarray.dump, np.ndarray.tofile}
 )
 
 
-def writes_in_memory(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+def writes_in_memory(function: Callable[..., object], args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     """Whether the file that a call writes is in memory, so that every rank has its own."""
     if function not in FILE_WRITERS:
         return False
@@ -111,7 +111,7 @@ def is_view_function(function: object) -> bool:
         return False
 
 
-def outputs(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
+def outputs(function: Callable[..., object], args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
     """What a call was given as `out`: the arrays in it."""
     out = kwargs.get("out")
     if out is None:
@@ -120,7 +120,7 @@ def outputs(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[st
     return [item for item in (out if isinstance(out, tuple) else (out,)) if item is not None]
 
 
-def writes(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
+def writes(function: Callable[..., object], args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
     """The arguments that a call writes into: `out`, and the targets of in-place functions, each once."""
     found = outputs(function, args, kwargs)
     owner = getattr(function, "__self__", None)

@@ -12,7 +12,7 @@ from numpy_dist.dispatch.core.registry import decline
 NoValue = np._NoValue
 
 
-def as_handle(x: Any) -> Any:
+def as_handle(x: object) -> Any:
     """`x` itself if it is an array of ours, else a copy of it as one (every rank has the same `x`)."""
     return x if engine.is_handle(x) else engine.from_global(np.asanyarray(x))
 
@@ -38,22 +38,22 @@ def truth(a: Any) -> Any:
     return found
 
 
-def metadata(x: Any) -> Any:
+def metadata(x: Any) -> np.ndarray:
     """The ndarray that has the shape, dtype, strides and flags of `x`; its values must not be read."""
     return x._array if engine.is_handle(x) else np.asanyarray(x)
 
 
-def values_of(x: Any) -> np.ndarray:
+def values_of(x: object) -> np.ndarray:
     """The ndarray of a replicated array of ours, or of something that is none."""
     return np.asanyarray(engine.plain(x))
 
 
-def given(**options: Any) -> dict[str, Any]:
+def given(**options: object) -> dict[str, Any]:
     """The options that were given, for passing them on."""
     return {name: value for name, value in options.items() if value is not NoValue}
 
 
-def truth_of(x: Any) -> Any:
+def truth_of(x: object) -> Any:
     """The `truth` of an array, ours or not."""
     return truth(as_handle(x))
 

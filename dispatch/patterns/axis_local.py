@@ -127,7 +127,7 @@ def _on_all_ranks(function: Callable[..., Any], parts: list[np.ndarray], counts:
     NumPy warns of each row that is all NaN: as often as the ranks that own rows do (`primary`). Of the rest it warns
     once, however many ranks do.
     """
-    log: list[Any] = []
+    log: list[tuple[type[Warning], Warning | str]] = []
     made, error = None, None
     with outcome.Recorded(log):
         try:

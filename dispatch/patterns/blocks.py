@@ -6,6 +6,7 @@ communicated. The result has the operands' layout, unless the function says othe
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from numpy_dist.layout.layout import Cut, Layout
 from numpy_dist.layout.regions import box_empty, box_shape
 
 
-def placed(x: Any, layout: Layout) -> Any:
+def placed(x: object, layout: Layout) -> Any:
     """`x` as an array of ours with this layout; of an ndarray each rank copies its part."""
     return engine.aligned(x, layout) if engine.is_handle(x) else engine.from_global(np.asarray(x), layout)
 
@@ -45,7 +46,7 @@ def exact_layout(x: Any) -> Layout:
     return engine.default_layout(tuple(x.shape)) if found is None else found
 
 
-def map_elements(function: Any, x: Any) -> Any:
+def map_elements(function: Callable[[np.ndarray], object], x: object) -> Any:
     """A function of elements, on each rank's own; a scalar of an array without axes, as NumPy's."""
     if not engine.is_sharded(x):
         return engine.wrap(function(engine.plain(x)))

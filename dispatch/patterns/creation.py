@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,16 +20,19 @@ from numpy_dist.ir.samples import text_of
 from numpy_dist.layout.layout import Layout
 from numpy_dist.layout.regions import Box
 
+if TYPE_CHECKING:
+    from numpy_dist.layout.mesh import Mesh
+
 OURS = ("split", "mesh")  # our own parameters, which NumPy does not have
 Shape = tuple[int, ...]
 
 
-def elsewhere(like: Any) -> bool:
+def elsewhere(like: object) -> bool:
     """Whether `like=` names another library's array."""
     return like is not None and not engine.is_handle(like)
 
 
-def chosen_layout(shape: Shape, split: int | None, mesh: Any) -> Layout | None:
+def chosen_layout(shape: Shape, split: int | None, mesh: Mesh | Sequence[int] | None) -> Layout | None:
     """The layout that the user asked for, None if they did not."""
     if split is None and mesh is None:
         return None
@@ -71,7 +74,10 @@ def axes_in_order(like: np.ndarray | None, order: Any, ndim: int) -> tuple[int, 
 
 
 def permuted(
-    make: Callable[[Shape, Layout | None], Any], shape: Shape, layout: Layout | None, axes: Sequence[int] | None
+    make: Callable[[Shape, Layout | None], engine.Handle],
+    shape: Shape,
+    layout: Layout | None,
+    axes: Sequence[int] | None,
 ) -> Any:
     """An array of which `make` makes the C-ordered memory, with `axes` from the outermost to the innermost."""
     if axes is None:
@@ -89,7 +95,7 @@ def from_parts(
     dtype: Any,
     layout: Layout | None = None,
     axes: Sequence[int] | None = None,
-    made_of: tuple[Any, ...] = (),
+    made_of: tuple[object, ...] = (),
 ) -> Any:
     """An array of which ``part(box)`` makes a box; called once on each rank, for what it holds.
 
@@ -102,7 +108,7 @@ def from_parts(
             np.array(whole, dtype, order="K" if axes is None else "F" if axes[0] else "C", copy=None)
         )
 
-    def make(shape: Shape, layout: Layout | None) -> Any:
+    def make(shape: Shape, layout: Layout | None) -> engine.Handle:
         reader = part
         if axes is not None:
             inverse = [axes.index(axis) for axis in range(len(axes))]

@@ -20,25 +20,25 @@ _PARTITIONS = (np.strings.partition, np.strings.rpartition)
 
 
 # What older versions of NumPy do not tell about functions written in C.
-_C_PARAMETERS: dict[Any, list[str]] = {
+_C_PARAMETERS: dict[Callable[..., object], list[str]] = {
     np.busday_count: ["begindates", "enddates", "weekmask", "holidays", "busdaycal", "out"],
     np.busday_offset: ["dates", "offsets", "roll", "weekmask", "holidays", "busdaycal", "out"],
     np.is_busday: ["dates", "weekmask", "holidays", "busdaycal", "out"],
 }
 
 
-def _is_array(value: Any) -> bool:
+def _is_array(value: object) -> bool:
     return engine.is_handle(value) or isinstance(value, np.ndarray | list | tuple)
 
 
-def _refuse(function: Callable[..., Any], args: Any, kwargs: Any) -> None:
+def _refuse(function: Callable[..., object], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     """Raise NumPy's error for arrays that hold no texts: it names dtypes that cannot be sent to other ranks."""
     first = args[0] if args and engine.is_handle(args[0]) else None
     if function.__module__ == "numpy.strings" and first is not None and first.dtype.kind not in "SUT":
         function(*(np.zeros(1, x.dtype) if engine.is_handle(x) else x for x in args), **kwargs)
 
 
-def _alike(value: Any, texts: Any) -> Any:
+def _alike(value: object, texts: object) -> Any:
     """What is sought or put in its place: NumPy takes a list for an array of the texts' dtype."""
     if hasattr(value, "dtype"):
         return value

@@ -11,7 +11,7 @@ from numpy_dist import engine
 from numpy_dist.dispatch.patterns.arguments import NoValue, as_handle
 from numpy_dist.ir.rules import memory_axes
 
-_DEFAULTS: dict[str, Any] = {"out": None, "casting": "same_kind", "dtype": None, "signature": None}
+_DEFAULTS: dict[str, object] = {"out": None, "casting": "same_kind", "dtype": None, "signature": None}
 _DEFAULTS |= {"axes": NoValue, "axis": NoValue, "keepdims": False, "order": "K"}
 
 
@@ -81,7 +81,7 @@ def _axes(ufunc: np.ufunc, options: dict[str, Any]) -> list[tuple[int, ...]]:
     return axes
 
 
-def _ordered(result: Any, example: Any) -> Any:
+def _ordered(result: Any, example: object) -> Any:
     """The result in the memory order of NumPy's."""
     if not isinstance(example, np.ndarray) or not engine.is_handle(result):
         return result

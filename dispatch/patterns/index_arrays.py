@@ -144,7 +144,7 @@ def along_memory(view: Any, first: int) -> tuple[Any, list[int] | None]:
 class _Truth:
     """A truth value among the items of an index: it picks all or nothing of a new axis of one element."""
 
-    def __init__(self, truth: Any) -> None:
+    def __init__(self, truth: object) -> None:
         self.index = np.zeros(int(bool(truth)), np.intp)
 
 
@@ -171,7 +171,7 @@ def _expanded(items: tuple, x: Any) -> list[tuple[int, Any]]:
     return found
 
 
-def _as_index(item: Any) -> Any:
+def _as_index(item: object) -> Any:
     return item if engine.is_handle(item) else np.asarray(item)
 
 

@@ -24,7 +24,7 @@ from numpy_dist.ir import structure
 
 
 class _ArrayType(type):
-    def __instancecheck__(cls, x: Any) -> bool:
+    def __instancecheck__(cls, x: object) -> bool:
         return isinstance(x, np.ndarray) or engine.is_handle(x)
 
 
@@ -32,7 +32,7 @@ class _Array(np.ndarray, metaclass=_ArrayType):
     """What ``ndarray`` means in NumPy's own code: arrays of ours are instances of it, too."""
 
 
-def _asarray(a: Any, dtype: Any = None, order: Any = None, *, like: Any = None, **options: Any) -> Any:
+def _asarray(a: Any, dtype: Any = None, order: Any = None, *, like: object = None, **options: Any) -> Any:
     if not engine.is_handle(a):
         return np.asarray(a, dtype, order, **options)
     if dtype is None or a.dtype == dtype:
@@ -40,7 +40,7 @@ def _asarray(a: Any, dtype: Any = None, order: Any = None, *, like: Any = None, 
     return a.astype(dtype, order=order or "K")
 
 
-def _asanyarray(a: Any, dtype: Any = None, order: Any = None, *, like: Any = None, **options: Any) -> Any:
+def _asanyarray(a: Any, dtype: Any = None, order: Any = None, *, like: object = None, **options: Any) -> Any:
     return _asarray(a, dtype, order, **options) if engine.is_handle(a) else np.asanyarray(a, dtype, order, **options)
 
 
@@ -52,7 +52,7 @@ def _array(
     order: Any = "K",
     subok: bool = False,
     ndmin: int = 0,
-    like: Any = None,
+    like: object = None,
 ) -> Any:
     if not engine.is_handle(a):
         if dtype is not None and isinstance(a, np.ndarray | np.generic):
@@ -64,13 +64,13 @@ def _array(
     return a if missing <= 0 else a._view(structure.index, (None,) * missing)
 
 
-def _empty(shape: Any, dtype: Any = float, order: str = "C", **options: Any) -> Any:
+def _empty(shape: Any, dtype: Any = float, order: str = "C", **options: object) -> Any:
     # However small: what will be put into it is cut.
     shape = np.empty(shape, "V0").shape
     return engine.empty(shape, dtype, order, layout=engine.default_layout(shape) if shape else None)
 
 
-def _zeros(shape: Any, dtype: Any = float, order: str = "C", **options: Any) -> Any:
+def _zeros(shape: Any, dtype: Any = float, order: str = "C", **options: object) -> Any:
     return _full(shape, np.zeros((), dtype)[()], None, order)
 
 
@@ -86,17 +86,17 @@ def _broadcast(*args: Any) -> np.broadcast:
     return np.broadcast(*(np.broadcast_to(np.uint8(0), x.shape) if engine.is_handle(x) else x for x in args))
 
 
-def warn(message: Any, category: Any = UserWarning, stacklevel: int = 1, source: Any = None) -> None:
+def warn(
+    message: Warning | str, category: type[Warning] = UserWarning, stacklevel: int = 1, source: object = None
+) -> None:
     """`warnings.warn` at the user's line, which is further up the stack than NumPy's code reckons."""
     frame = user_frame(2)
     module = frame.f_globals.get("__name__") or "<unknown>"
     registry = frame.f_globals.setdefault("__warningregistry__", {})
-    warnings.warn_explicit(
-        message, category, frame.f_code.co_filename, frame.f_lineno, module, registry, source=source
-    )
+    warnings.warn_explicit(message, category, frame.f_code.co_filename, frame.f_lineno, module, registry, source=source)
 
 
-_REPLACED: dict[int, Any] = {
+_REPLACED: dict[int, Callable[..., Any]] = {
     id(np.asarray): _asarray,
     id(np.asanyarray): _asanyarray,
     id(np.array): _array,
@@ -159,7 +159,7 @@ def _bind(function: types.FunctionType, names: dict[str, Any]) -> types.Function
     return bound
 
 
-def numpy_source(function: Callable[..., Any], **names: Any) -> Callable[..., Any]:
+def numpy_source(function: Callable[..., Any], **names: object) -> Callable[..., Any]:
     """NumPy's implementation of a function, for arrays of ours.
 
     Parameters
@@ -174,7 +174,7 @@ def numpy_source(function: Callable[..., Any], **names: Any) -> Callable[..., An
     return _bind(implementation, {**found, **names} if names else found)
 
 
-def adopt(module: str, *functions: Callable[..., Any], kind: str = "composed", **names: Any) -> None:
+def adopt(module: str, *functions: Callable[..., Any], kind: str = "composed", **names: object) -> None:
     """Registration of NumPy's own implementation of functions, in the name of the module that says so (``__name__``).
 
     `names` are as in `numpy_source`.

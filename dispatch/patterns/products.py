@@ -81,7 +81,7 @@ def _powers(parts: tuple[Any, ...], kind: np.dtype, where: Any) -> float:
     return max(_power(engine.item(most)), _power(least))
 
 
-def _power(size: Any) -> float:
+def _power(size: float | np.floating) -> float:
     """The n for a positive number."""
     if not np.isfinite(size):
         return math.inf

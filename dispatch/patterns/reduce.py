@@ -149,7 +149,7 @@ def can_raise(ufunc: np.ufunc, kind: np.dtype) -> bool:
     return (ufunc.__name__ == "power" and kind.kind in "iu") or kind.kind not in "biufcmM"
 
 
-def _blocks(rows: Any, masks: Any, layout: Layout) -> tuple[np.ndarray, Any]:
+def _blocks(rows: Any, masks: Any, layout: Layout) -> tuple[np.ndarray, np.ndarray | bool]:
     """This rank's block of the rows, and of the masks (True where there are none)."""
     if masks is None:
         return blocks((placed(rows, layout), layout))[0], True

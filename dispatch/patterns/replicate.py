@@ -20,7 +20,7 @@ from numpy_dist.dispatch.patterns.blocks import blocks
 from numpy_dist.settings import config
 
 
-def everywhere(x: Any, function: Callable[..., Any], reason: str, chosen: bool = False) -> np.ndarray:
+def everywhere(x: Any, function: Callable[..., object], reason: str, chosen: bool = False) -> np.ndarray:
     """All of an array on every rank, for NumPy's `function` (collective where it is sharded): `policy.replicate`."""
     if engine.is_sharded(x):
         policy.replicate(name_of(function), reason, x.nbytes, chosen)
@@ -49,7 +49,7 @@ def outlook_of_known(*arrays: Any) -> Outlook:
     return Outlook("parallel", f"communicated: {policy.format_bytes(nbytes)} come to every rank", nbytes)
 
 
-def known(points: Any, function: Callable[..., Any], what: str, chosen: bool = False) -> Any:
+def known(points: Any, function: Callable[..., object], what: str, chosen: bool = False) -> np.ndarray:
     """Values that all ranks know from here on, as an ndarray (collective where they are sharded).
 
     NumPy's `function`, what they are, and whether the caller had a choice (`policy.replicate`), are for the user.

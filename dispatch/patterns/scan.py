@@ -7,7 +7,7 @@ handed on from rank to rank. The result lies as the operand does.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
@@ -22,6 +22,9 @@ from numpy_dist.dispatch.patterns.replicate import everywhere
 from numpy_dist.engine import events_reported
 from numpy_dist.ir.rules import memory_axes, only_asking, reduction_dtype
 from numpy_dist.parallel import scans, sequential_pipeline
+
+if TYPE_CHECKING:
+    from numpy_dist.layout.layout import Layout
 
 
 def scan(ufunc: np.ufunc, a: Any, axis: Any, dtype: Any, out: Any) -> Any:
@@ -60,7 +63,7 @@ def _scan_shards(ufunc: np.ufunc, a: Any, axis: int, kind: np.dtype, associative
         return engine.from_local(made, layout)
 
 
-def _in_order(ufunc: np.ufunc, a: Any, layout: Any, axis: int, kind: np.dtype) -> Any:
+def _in_order(ufunc: np.ufunc, a: Any, layout: Layout, axis: int, kind: np.dtype) -> Any:
     """Operations that are not associative: whole rows, or, where there are fewer than ranks, from rank to rank."""
     comm, cut = engine.runtime().comm, layout.cut_of(axis)
     if cut is not None and a.ndim > 1 and a.size // max(a.shape[axis], 1) >= comm.size:

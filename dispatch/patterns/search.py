@@ -6,6 +6,7 @@ request and a reply between ranks. The result lies as what was sought does.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,9 @@ from numpy_dist.dispatch.patterns.blocks import blocks, exact_layout, row_layout
 from numpy_dist.parallel.request_reply import ask
 
 
-def routed(ordered: Any, sought: Any, side: Any, answer: Any, dtype: Any) -> Any:
+def routed(
+    ordered: Any, sought: Any, side: Any, answer: Callable[[np.ndarray, np.ndarray, int], np.ndarray], dtype: Any
+) -> Any:
     """``answer(sought, held, low)`` of the rank that holds, from index `low`, where in order each sought value belongs.
 
     A rank gets as many values as belong to its part.

@@ -199,7 +199,7 @@ def _lifted(selection: _Selection, value: Any) -> Any:
     return np.moveaxis(full, selection.before, 0)
 
 
-def _broadcasts(shape: Any, target: Any) -> bool:
+def _broadcasts(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
     return all(n in (1, m) for n, m in zip(shape, target, strict=True))
 
 

@@ -33,7 +33,7 @@ def sort_line(a: Any, options: dict[str, Any]) -> Any:
         return engine.from_local(part, cut_at(counts, layout))
 
 
-def _device(a: Any, options: dict[str, Any]) -> Any:
+def _device(a: Any, options: dict[str, Any]) -> engine.Device | None:
     """What sorts the elements of an array where they lie; None where the host does (complex numbers, own orders)."""
     ours = a.dtype.kind != "c" and not {"descending", "order"} & options.keys()
     return engine.device(a.dtype) if ours else None

@@ -11,9 +11,9 @@ texts, real or complex numbers). The result is divided as the stack is. A single
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -30,6 +30,9 @@ from numpy_dist.ir.meta_arrays import as_strided
 from numpy_dist.ir.rules import broadcast_shapes, copy_axes, memory_axes
 from numpy_dist.layout.layout import Copies, Cut, Layout, Pinned
 
+if TYPE_CHECKING:
+    from numpy_dist.comm.portable import PortableError
+
 Shape = tuple[int, ...]
 
 
@@ -37,8 +40,8 @@ Shape = tuple[int, ...]
 class Told:
     """What a rank tells the others about its items."""
 
-    error: Any = None
-    warnings: list[tuple[type[Warning], Any]] = field(default_factory=list)
+    error: Exception | PortableError | None = None
+    warnings: list[tuple[type[Warning], Warning | str]] = field(default_factory=list)
     kind: type | None = None  # of several results
     results: list[tuple[np.dtype, Shape]] | None = None  # dtype and the shape of an item; None without items
 
@@ -150,13 +153,13 @@ def _each(found: Any, function: Callable[[Any], Any]) -> Any:
 
 
 def _run(
-    function: Any,
+    function: Callable[..., Any],
     handles: list[Any],
     depths: list[int],
     stack: Shape,
     name: str,
     axis: int,
-    first: Any,
+    first: list[np.dtype] | None,
     library: bool,
 ) -> Any:
     layout = _division(handles, depths, stack)
@@ -183,8 +186,10 @@ def _division(handles: list[Any], depths: list[int], stack: Shape) -> Layout:
     x, depth = largest
     count = x.ndim - depth
     layout = engine.layout_of(x) if engine.is_sharded(x) and tuple(x.shape[:count]) == stack else None
-    if layout is not None and all(a < count for a in layout.cut_axes) and not any(
-        isinstance(what, Pinned) for what in layout.dims
+    if (
+        layout is not None
+        and all(a < count for a in layout.cut_axes)
+        and not any(isinstance(what, Pinned) for what in layout.dims)
     ):
         return layout.drop_axes(range(count, x.ndim)) if depth else layout
     layout = engine.default_layout(stack)
@@ -221,8 +226,8 @@ def _computed(function: Any, held: list[np.ndarray] | None, depth: int, name: st
     return told, results
 
 
-def _raise_and_warn(everyone: list[Told], ranks: Any) -> None:
-    log: dict[tuple[type[Warning], str], tuple[type[Warning], Any]] = {}
+def _raise_and_warn(everyone: list[Told], ranks: Iterable[int]) -> None:
+    log: dict[tuple[type[Warning], str], tuple[type[Warning], Warning | str]] = {}
     for rank in ranks:
         for category, message in everyone[rank].warnings:
             log.setdefault((category, str(message)), (category, message))

@@ -15,17 +15,17 @@ from numpy_dist import engine
 from numpy_dist.ir import structure
 
 
-def view_or_self(x: Any, operation: structure.Operation, *args: Any) -> Any:
+def view_or_self(x: engine.Handle, operation: structure.Operation, *args: Any) -> engine.Handle:
     """A view of `x` that a structural operation makes, or `x` itself where NumPy returns its argument."""
     found = structure.view(x._array, operation, *args)
     return x if found is x._array else x._seen_as(found)
 
 
-def views(x: Any, parts: Sequence[np.ndarray]) -> list[Any]:
+def views(x: engine.Handle, parts: Sequence[np.ndarray]) -> list[engine.Handle]:
     """Handles of several views of `x`, given as views of its `_array`."""
     return [x._seen_as(part) for part in parts]
 
 
-def ours(found: np.ndarray, given: Any) -> Any:
+def ours(found: np.ndarray, given: object) -> engine.Handle | np.ndarray:
     """What NumPy made of an argument that is no array of ours, as one: every rank has it. The argument itself stays."""
     return found if found is given else engine.replicated(found)

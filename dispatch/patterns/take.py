@@ -124,12 +124,12 @@ def _own_rows(view: Any, shape: tuple[int, ...]) -> Any:
     return layout.cut_of(0) if layout is not None and cuts_rows(layout) and is_writeable(view._array) else None
 
 
-def _device_of_rows(view: Any, shape: tuple[int, ...]) -> Any:
+def _device_of_rows(view: Any, shape: tuple[int, ...]) -> engine.Device | None:
     """What writes to rows of an array where they lie; None where the host does."""
     return engine.device(view.dtype) if _own_rows(view, shape) is not None else None
 
 
-def _store_on_device(picked: Picked, wanted: Any, values: Any, device: Any) -> None:
+def _store_on_device(picked: Picked, wanted: Any, values: Any, device: engine.Device) -> None:
     """As `_store`."""
     points = _own_rows(picked.view, picked.shape).points
     where, what = on_device.route(points, wanted, values, device)
