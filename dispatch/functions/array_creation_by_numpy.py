@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import types
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,7 +22,10 @@ from numpy_dist.dispatch.patterns.creation import from_parts, is_replicated
 from numpy_dist.dispatch.patterns.numpy_source import numpy_source
 from numpy_dist.ir.rules import broadcast_shapes
 
-_CREATING: dict[str, Any] = {
+if TYPE_CHECKING:
+    from numpy_dist.distarray.array import DistArray
+
+_CREATING: dict[str, Callable[..., Any]] = {
     "arange": arange,
     "array": array,
     "empty": empty,
@@ -43,12 +46,12 @@ class Creating:
         return _CREATING[name] if name in _CREATING else getattr(self._module, name)
 
 
-def created(function: Callable[..., Any]) -> Any:
+def created(function: Callable[..., Any]) -> Callable[..., Any]:
     """NumPy's function, with creation functions of ours in it."""
     return functools.wraps(function)(numpy_source(function, **_CREATING, np=Creating(np)))
 
 
-def _of_arrays(function: Callable[..., Any]) -> Any:
+def _of_arrays(function: Callable[..., Any]) -> Callable[..., Any]:
     """A function that takes what an array is made of: that becomes a distributed array first."""
 
     @functools.wraps(function, updated=())
@@ -77,7 +80,7 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: Any = 
     return tuple(map(_dense, parts))
 
 
-def _dense(view: Any) -> Any:
+def _dense(view: Any) -> DistArray:
     """A copy of a view in C order, of which each rank makes its part."""
     if engine.is_sharded(view):
         return engine.copy(view, order="C")

@@ -6,8 +6,8 @@ import functools
 import hashlib
 import math
 import operator
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -31,6 +31,10 @@ from numpy_dist.ir.samples import text_of
 from numpy_dist.layout.regions import Box
 from numpy_dist.settings import config
 
+if TYPE_CHECKING:
+    from numpy_dist.distarray.array import DistArray
+    from numpy_dist.layout.mesh import Mesh
+
 _NO_COPY = "Unable to avoid copy while creating an array as requested: each rank keeps a copy of its part."
 
 
@@ -39,8 +43,14 @@ _COPIES = {np._CopyMode.ALWAYS: True, np._CopyMode.IF_NEEDED: None, np._CopyMode
 
 
 def ingest(
-    obj: Any, dtype: Any, order: Any, copy: bool | None, split: int | None, mesh: Any, root: int | None = None
-) -> Any:
+    obj: Any,
+    dtype: Any,
+    order: Any,
+    copy: bool | None,
+    split: int | None,
+    mesh: Mesh | Sequence[int] | None,
+    root: int | None = None,
+) -> DistArray:
     """Make an array of ours of anything that NumPy makes an array of, and of what is read part by part."""
     if isinstance(copy, np._CopyMode):
         copy = _COPIES[copy]
@@ -84,10 +94,10 @@ def _stacked(obj: list | tuple) -> Any:
     return np.stack(parts) if all(x is not None and x.shape == parts[0].shape for x in parts) else None
 
 
-def _of_unlike(obj: list | tuple, dtype: Any) -> Any:
+def _of_unlike(obj: list | tuple, dtype: Any) -> DistArray:
     """An array of arrays as Python objects, as NumPy makes it of those that have not one shape; else NumPy's error."""
 
-    def in_place_of(item: Any) -> Any:
+    def in_place_of(item: Any) -> object:
         if engine.is_handle(item):
             return structure.stand_in(item._array)
         return [in_place_of(x) for x in item] if isinstance(item, list | tuple) else item
@@ -98,7 +108,7 @@ def _of_unlike(obj: list | tuple, dtype: Any) -> Any:
     return engine.replicated(made)
 
 
-def _can_be_sliced(obj: Any) -> bool:
+def _can_be_sliced(obj: object) -> bool:
     """Whether an object has a shape, a NumPy dtype and slices, as datasets of h5py and zarr; no other array class."""
     kind = type(obj)
     if isinstance(obj, np.generic) or hasattr(kind, "__array_ufunc__") or hasattr(kind, "__array_function__"):
@@ -118,8 +128,8 @@ def _read(
     dtype: Any,
     order: Any,
     split: int | None,
-    mesh: Any,
-) -> Any:
+    mesh: Mesh | Sequence[int] | None,
+) -> DistArray:
     """An array of which each rank reads its part from `source` (`memory`: the ndarray that it is, if it is one)."""
     target = kind if dtype is None else np.zeros(0, kind).astype(dtype).dtype
     layout = chosen_layout(shape, split, mesh)
@@ -134,7 +144,7 @@ def _read(
     return from_parts(part, shape, target, layout, axes_in_order(memory, order, len(shape)))
 
 
-def _from_device(obj: Any, dtype: Any, order: Any, split: int | None, mesh: Any) -> Any:
+def _from_device(obj: Any, dtype: Any, order: Any, split: int | None, mesh: Mesh | Sequence[int] | None) -> DistArray:
     """An array of one of the backend's device, of which each rank copies its part there, in C order unless asked."""
     target = obj.dtype if dtype is None else np.dtype(dtype)
     layout = chosen_layout(obj.shape, split, mesh)
@@ -145,7 +155,9 @@ def _from_device(obj: Any, dtype: Any, order: Any, split: int | None, mesh: Any)
     return from_parts(lambda box: obj[tuple(slice(lo, hi) for lo, hi in box)], obj.shape, target, layout, axes)
 
 
-def _converted(x: Any, dtype: Any, order: Any, copy: bool | None, split: int | None, mesh: Any) -> Any:
+def _converted(
+    x: Any, dtype: Any, order: Any, copy: bool | None, split: int | None, mesh: Mesh | Sequence[int] | None
+) -> DistArray:
     """An array of ours with another dtype, memory order or layout; itself where nothing is to be done or copied."""
     layout = chosen_layout(x.shape, split, mesh)
     kind = x.dtype if dtype is None else np.zeros(0, x.dtype).astype(dtype).dtype
@@ -160,7 +172,9 @@ def _converted(x: Any, dtype: Any, order: Any, copy: bool | None, split: int | N
     return engine.copy(x, dtype=kind, order=order, layout=layout)
 
 
-def _from_root(obj: Any, dtype: Any, order: Any, split: int | None, mesh: Any, root: int) -> Any:
+def _from_root(
+    obj: Any, dtype: Any, order: Any, split: int | None, mesh: Mesh | Sequence[int] | None, root: int
+) -> DistArray:
     """An array that only rank `root` has (collective); what goes wrong there is raised on every rank."""
     comm = engine.runtime().comm
     root = operator.index(root)
@@ -225,7 +239,7 @@ def asarray(
     copy: bool | None = None,
     like: Any = None,
     split: int | None = None,
-    mesh: Any = None,
+    mesh: Mesh | Sequence[int] | None = None,
     root: int | None = None,
 ) -> Any:
     """A distributed array of the data.
@@ -267,7 +281,7 @@ def asanyarray(
     copy: bool | None = None,
     like: Any = None,
     split: int | None = None,
-    mesh: Any = None,
+    mesh: Mesh | Sequence[int] | None = None,
     root: int | None = None,
 ) -> Any:
     """The same as `asarray`: subclasses of ndarray are not kept."""
@@ -288,7 +302,7 @@ def array(
     ndmax: int = 64,
     like: Any = None,
     split: int | None = None,
-    mesh: Any = None,
+    mesh: Mesh | Sequence[int] | None = None,
     root: int | None = None,
 ) -> Any:
     """A distributed array that is a copy of the data: `numpy.array` with the options of `asarray`."""
@@ -304,7 +318,9 @@ def array(
 
 
 @implements(np.copy, varies=OURS, replicated=True)
-def copy(a: Any, order: Any = "K", subok: bool = False, *, split: int | None = None, mesh: Any = None) -> Any:
+def copy(
+    a: Any, order: Any = "K", subok: bool = False, *, split: int | None = None, mesh: Mesh | Sequence[int] | None = None
+) -> DistArray:
     """A distributed array that is a copy of the data, as `numpy.copy`."""
     return array(a, order=order, copy=True, split=split, mesh=mesh)
 
@@ -324,7 +340,13 @@ def by_every_rank(module: str, function: Callable[..., Any]) -> Callable[..., An
     """`function` of NumPy, run on every rank, of which each keeps its part; registered in the name of a module."""
 
     @functools.wraps(function)
-    def read(*args: Any, like: Any = None, split: int | None = None, mesh: Any = None, **kwargs: Any) -> Any:
+    def read(
+        *args: Any,
+        like: object = None,
+        split: int | None = None,
+        mesh: Mesh | Sequence[int] | None = None,
+        **kwargs: Any,
+    ) -> Any:
         if elsewhere(like):
             return function(*args, like=like, **kwargs)
         made = function(*args, **kwargs)
@@ -344,7 +366,7 @@ fromstring = by_every_rank(__name__, np.fromstring)
 
 
 @implements(np.astype, kind="native")
-def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Any:
+def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> DistArray:
     if not (device is None or device == "cpu"):
         raise ValueError(f'Device not understood. Only "cpu" is allowed, but received: {device}')
     if not copy and x.dtype == dtype:
@@ -353,7 +375,7 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> A
 
 
 @functools.wraps(np.from_dlpack)
-def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Any:
+def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> DistArray:
     """As `numpy.from_dlpack`, but always a copy: each rank keeps its part."""
     if copy is False:
         raise ValueError("Unable to avoid copy while creating an array as requested: each rank keeps a copy.")
@@ -363,7 +385,7 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
 # -- blocks that the ranks have --------------------------------------------------------------------------------------
 
 
-def from_local(block: Any, axis: int = 0) -> Any:
+def from_local(block: Any, axis: int = 0) -> DistArray:
     """The distributed array whose parts the ranks have (collective).
 
     Parameters

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,11 +23,23 @@ from numpy_dist.dispatch.patterns.creation import (
 )
 from numpy_dist.layout.layout import Layout
 
+if TYPE_CHECKING:
+    from numpy_dist.distarray.array import DistArray
+    from numpy_dist.layout.mesh import Mesh
+
 # -- filled with one value -------------------------------------------------------------------------------------------
 
 
-def _filled(function: Any, shape: Any, dtype: Any, order: Any, device: Any, split: Any, mesh: Any) -> Any:
-    log: list[tuple[type[Warning], Any]] = []
+def _filled(
+    function: Callable[..., np.ndarray],
+    shape: Any,
+    dtype: Any,
+    order: Any,
+    device: Any,
+    split: int | None,
+    mesh: Mesh | Sequence[int] | None,
+) -> DistArray:
+    log: list[tuple[type[Warning], Warning | str]] = []
     with Recorded(log):
         sample = function((), dtype=dtype, order=order, device=device)
     shape = as_shape(shape)
@@ -43,17 +55,23 @@ def _filled(function: Any, shape: Any, dtype: Any, order: Any, device: Any, spli
     return _fill(function, sample, shape, layout, axes_in_order(None, order, len(shape)))
 
 
-def _alike(function: Any, dtype: np.dtype) -> Any:
+def _alike(function: Callable[..., np.ndarray], dtype: np.dtype) -> Any:
     """What makes a small array that is the same on every rank, also where its values mean nothing."""
     if engine.runtime().size == 1 or dtype.hasobject:
         return function
     return {np.empty: np.zeros, np.empty_like: np.zeros_like}.get(function, function)
 
 
-def _fill(function: Any, sample: np.ndarray, shape: Shape, layout: Layout | None, axes: Sequence[int] | None) -> Any:
+def _fill(
+    function: Callable[..., np.ndarray],
+    sample: np.ndarray,
+    shape: Shape,
+    layout: Layout | None,
+    axes: Sequence[int] | None,
+) -> DistArray:
     """A sharded array with the value of `sample` everywhere, or with none."""
 
-    def make(shape: Shape, layout: Layout | None) -> Any:
+    def make(shape: Shape, layout: Layout | None) -> engine.Handle:
         if function in (np.empty, np.empty_like):
             return engine.empty(shape, sample.dtype, layout=layout)
         return engine.full(shape, sample[()], sample.dtype, layout=layout)
@@ -70,7 +88,7 @@ def empty(
     device: Any = None,
     like: Any = None,
     split: int | None = None,
-    mesh: Any = None,
+    mesh: Mesh | Sequence[int] | None = None,
 ) -> Any:
     """New array whose values mean nothing, as `numpy.empty`.
 
@@ -95,7 +113,7 @@ def zeros(
     device: Any = None,
     like: Any = None,
     split: int | None = None,
-    mesh: Any = None,
+    mesh: Mesh | Sequence[int] | None = None,
 ) -> Any:
     """New array of zeros, as `numpy.zeros`; `split` and `mesh` as in `empty`."""
     if elsewhere(like):
@@ -112,7 +130,7 @@ def ones(
     device: Any = None,
     like: Any = None,
     split: int | None = None,
-    mesh: Any = None,
+    mesh: Mesh | Sequence[int] | None = None,
 ) -> Any:
     """New array of ones, as `numpy.ones`; `split` and `mesh` as in `empty`."""
     if elsewhere(like):
@@ -130,7 +148,7 @@ def full(
     device: Any = None,
     like: Any = None,
     split: int | None = None,
-    mesh: Any = None,
+    mesh: Mesh | Sequence[int] | None = None,
 ) -> Any:
     """New array with a value, or values that are broadcast, as `numpy.full`; `split` and `mesh` as in `empty`."""
     if elsewhere(like):
@@ -154,12 +172,21 @@ def full(
 # -- like another array ----------------------------------------------------------------------------------------------
 
 
-def _like(function: Any, prototype: Any, dtype: Any, order: Any, shape: Any, device: Any, split: Any, mesh: Any) -> Any:
+def _like(
+    function: Callable[..., np.ndarray],
+    prototype: Any,
+    dtype: Any,
+    order: Any,
+    shape: Any,
+    device: Any,
+    split: int | None,
+    mesh: Mesh | Sequence[int] | None,
+) -> DistArray:
     """`function` takes a NumPy array like which its result is, and the options of `numpy.empty_like`."""
     if not engine.is_handle(prototype):
         prototype = np.asarray(prototype)
     like = prototype._array if engine.is_handle(prototype) else prototype
-    log: list[tuple[type[Warning], Any]] = []
+    log: list[tuple[type[Warning], Warning | str]] = []
     with Recorded(log):
         sample = function(np.zeros((), like.dtype), dtype=dtype, order=order, shape=None, device=device)
     found = like.shape if shape is None else as_shape(shape)
@@ -197,8 +224,8 @@ def empty_like(
     *,
     device: Any = None,
     split: int | None = None,
-    mesh: Any = None,
-) -> Any:
+    mesh: Mesh | Sequence[int] | None = None,
+) -> DistArray:
     """New array with another's shape, dtype and layout, as `numpy.empty_like`; `split` and `mesh` as in `empty`."""
     return _like(np.empty_like, prototype, dtype, order, shape, device, split, mesh)
 
@@ -213,8 +240,8 @@ def zeros_like(
     *,
     device: Any = None,
     split: int | None = None,
-    mesh: Any = None,
-) -> Any:
+    mesh: Mesh | Sequence[int] | None = None,
+) -> DistArray:
     """New array of zeros like another, as `numpy.zeros_like`; `split` and `mesh` as in `empty`."""
     return _like(np.zeros_like, a, dtype, order, shape, device, split, mesh)
 
@@ -229,8 +256,8 @@ def ones_like(
     *,
     device: Any = None,
     split: int | None = None,
-    mesh: Any = None,
-) -> Any:
+    mesh: Mesh | Sequence[int] | None = None,
+) -> DistArray:
     """New array of ones like another, as `numpy.ones_like`; `split` and `mesh` as in `empty`."""
     return _like(np.ones_like, a, dtype, order, shape, device, split, mesh)
 
@@ -246,8 +273,8 @@ def full_like(
     *,
     device: Any = None,
     split: int | None = None,
-    mesh: Any = None,
-) -> Any:
+    mesh: Mesh | Sequence[int] | None = None,
+) -> DistArray:
     """New array with a given value, and the shape, dtype and layout of another, as `numpy.full_like`."""
     if np.ndim(fill_value):
         made = _like(np.empty_like, a, dtype, order, shape, device, split, mesh)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.lib import _twodim_base_impl
@@ -16,10 +16,13 @@ from numpy_dist.dispatch.patterns.creation import OURS, as_shape, axes_in_order,
 from numpy_dist.dispatch.patterns.numpy_source import adopt
 from numpy_dist.layout.regions import Box
 
+if TYPE_CHECKING:
+    from numpy_dist.layout.mesh import Mesh
+
 adopt(__name__, np.vander)
 
 
-def _block(function: Callable[..., np.ndarray], k: int, dtype: Any) -> Callable[[Box], np.ndarray]:
+def _block(function: Callable[..., np.ndarray], k: int, dtype: np.dtype) -> Callable[[Box], np.ndarray]:
     def part(box: Box) -> np.ndarray:
         (top, bottom), (left, right) = box
         return function(bottom - top, right - left, k + top - left, dtype)
@@ -38,7 +41,7 @@ def eye(
     device: Any = None,
     like: Any = None,
     split: int | None = None,
-    mesh: Any = None,
+    mesh: Mesh | Sequence[int] | None = None,
 ) -> Any:
     """Ones on a diagonal, zeros elsewhere, as `numpy.eye`; `split` and `mesh` as in `arange`."""
     if elsewhere(like):
@@ -52,7 +55,9 @@ def eye(
 
 
 @implements(np.identity, varies=OURS, replicated=True)
-def identity(n: Any, dtype: Any = None, *, like: Any = None, split: int | None = None, mesh: Any = None) -> Any:
+def identity(
+    n: Any, dtype: Any = None, *, like: Any = None, split: int | None = None, mesh: Mesh | Sequence[int] | None = None
+) -> Any:
     """The identity matrix, as `numpy.identity`; `split` and `mesh` as in `arange`."""
     if elsewhere(like):
         return np.identity(n, dtype, like=like)
@@ -68,7 +73,7 @@ def tri(
     *,
     like: Any = None,
     split: int | None = None,
-    mesh: Any = None,
+    mesh: Mesh | Sequence[int] | None = None,
 ) -> Any:
     """Ones at and below a diagonal, zeros elsewhere, as `numpy.tri`; `split` and `mesh` as in `arange`."""
     if elsewhere(like):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy._core._multiarray_umath import _array_converter  # type: ignore[import-not-found]
@@ -19,6 +19,10 @@ from numpy_dist.dispatch.patterns.replicate import everywhere
 from numpy_dist.ir.rules import broadcast_shapes
 from numpy_dist.layout.layout import Cut, Layout
 from numpy_dist.layout.regions import Box
+
+if TYPE_CHECKING:
+    from numpy_dist.distarray.array import DistArray
+    from numpy_dist.layout.mesh import Mesh
 
 _NUMBERS = (int, float, complex, np.integer, np.floating, np.complexfloating)
 
@@ -77,7 +81,7 @@ def arange(
     device: Any = None,
     like: Any = None,
     split: int | None = None,
-    mesh: Any = None,
+    mesh: Mesh | Sequence[int] | None = None,
 ) -> Any:
     """Evenly spaced values in a half-open interval, as `numpy.arange`.
 
@@ -113,7 +117,7 @@ def arange(
     return engine.from_global(values, chosen_layout(values.shape, split, mesh))
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: object) -> bool:
     # To NumPy, spans of time are integers.
     return isinstance(value, _NUMBERS) and not isinstance(value, np.timedelta64)
 
@@ -134,7 +138,7 @@ def linspace(
     *,
     device: Any = None,
     split: int | None = None,
-    mesh: Any = None,
+    mesh: Mesh | Sequence[int] | None = None,
 ) -> Any:
     """Evenly spaced values in an interval, as `numpy.linspace`; `split` and `mesh` as in `arange`."""
     start, stop = map(_number, (start, stop))
@@ -184,7 +188,7 @@ def logspace(
     axis: int = 0,
     *,
     split: int | None = None,
-    mesh: Any = None,
+    mesh: Mesh | Sequence[int] | None = None,
 ) -> Any:
     """Values that are evenly spaced on a logarithmic scale, as `numpy.logspace`; `split` and `mesh` as in `arange`."""
     start, stop, base = map(_number, (start, stop, base))
@@ -207,7 +211,7 @@ def geomspace(
     axis: int = 0,
     *,
     split: int | None = None,
-    mesh: Any = None,
+    mesh: Mesh | Sequence[int] | None = None,
 ) -> Any:
     """Values in geometric progression, as `numpy.geomspace`; `split` and `mesh` as in `arange`.
 
@@ -219,7 +223,7 @@ def geomspace(
     return _everywhere(np.geomspace, start, stop, num, endpoint, dtype, axis, split=split, mesh=mesh)
 
 
-def _everywhere(function: Callable[..., Any], *args: Any, split: int | None, mesh: Any) -> Any:
+def _everywhere(function: Callable[..., Any], *args: Any, split: int | None, mesh: Mesh | Sequence[int] | None) -> Any:
     """What every rank computes whole with plain NumPy, and keeps its part of."""
     args = tuple(everywhere(x, function, "NumPy computes it on every rank") if engine.is_handle(x) else x for x in args)
     made = function(*args)
@@ -257,7 +261,7 @@ def _number(x: Any) -> Any:
     return engine.item(x) if engine.is_sharded(x) and x.ndim == 0 else x
 
 
-def _moved(made: Any, split: int | None, mesh: Any) -> Any:
+def _moved(made: Any, split: int | None, mesh: Mesh | Sequence[int] | None) -> Any:
     """An array in the layout that the user asked for, if they did."""
     layout = chosen_layout(made.shape, split, mesh)
     return made if layout is None else engine.copy(made, layout=layout)
@@ -267,8 +271,13 @@ def _moved(made: Any, split: int | None, mesh: Any) -> Any:
 
 
 def indices(
-    dimensions: Any, dtype: Any = int, sparse: bool = False, *, split: int | None = None, mesh: Any = None
-) -> Any:
+    dimensions: Any,
+    dtype: Any = int,
+    sparse: bool = False,
+    *,
+    split: int | None = None,
+    mesh: Mesh | Sequence[int] | None = None,
+) -> DistArray | tuple[DistArray, ...]:
     """The indices of a grid, as `numpy.indices`; `split` and `mesh` (of the whole result) as in `arange`."""
     shape = as_shape(tuple(dimensions))
     kind = np.dtype(dtype)
@@ -315,7 +324,7 @@ def fromfunction(
 class MeshGrid:
     """`numpy.mgrid` with distributed arrays: ``mgrid[0:5, 0:2:9j]``."""
 
-    def __getitem__(self, key: Any) -> Any:
+    def __getitem__(self, key: Any) -> DistArray:
         axes = np.ogrid[key]
         if not isinstance(axes, tuple | list):
             return engine.from_global(axes)
@@ -338,11 +347,11 @@ mgrid = MeshGrid()
 
 
 @implements(np.meshgrid, kind="structural")
-def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> Any:
+def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> tuple[Any, ...]:
     if indexing not in ("xy", "ij"):
         raise ValueError("Valid values for `indexing` are 'xy' and 'ij'.")
     ndim = len(xi)
-    output: Any = []
+    output: list[Any] = []
     for i, x in enumerate(xi):
         # With "xy" the first two axes change places.
         axis = 1 - i if indexing == "xy" and ndim > 1 and i < 2 else i

@@ -7,6 +7,7 @@ Beside them the basic operations of that topic: `copyto`, `ndim`, `shape`, `size
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -35,7 +36,7 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Any:
 
 
 @implements(np.reshape, kind="structural", varies=("shape", "newshape"))
-def reshape(a: Any, /, shape: Any, order: str = "C", *, copy: bool | None = None) -> Any:
+def reshape(a: Any, /, shape: Any, order: str = "C", *, copy: bool | None = None) -> engine.Handle:
     if copy:
         a = engine.copy(a, order=order)
     try:
@@ -52,7 +53,7 @@ if "newshape" in inspect.signature(np.reshape).parameters:
     adopt(__name__, np.reshape, kind="structural")
 
 
-def _copy_order(a: Any, order: str) -> str:
+def _copy_order(a: engine.Handle, order: str) -> str:
     """The memory order in which NumPy's reshape copies."""
     if order in ("A", "a"):
         return "F" if a._array.flags.fnc else "C"
@@ -60,7 +61,7 @@ def _copy_order(a: Any, order: str) -> str:
 
 
 @implements(np.ravel, kind="structural")
-def ravel(a: Any, order: str = "C") -> Any:
+def ravel(a: Any, order: str = "C") -> engine.Handle:
     given = a
     order = memory_order(order, "C")
     flags = a._array.flags
@@ -78,42 +79,44 @@ def ravel(a: Any, order: str = "C") -> Any:
 
 
 @implements(np.squeeze, kind="structural")
-def squeeze(a: Any, axis: Any = None) -> Any:
+def squeeze(a: Any, axis: Any = None) -> engine.Handle:
     return view_or_self(a, np.ndarray.squeeze, axis)
 
 
 @implements(np.expand_dims, kind="structural")
-def expand_dims(a: Any, axis: Any) -> Any:
+def expand_dims(a: Any, axis: Any) -> engine.Handle:
     return a._view(np.expand_dims, axis)
 
 
-def _atleast(function: Any, arys: tuple[Any, ...]) -> Any:
+def _atleast(
+    function: structure.Operation, arys: tuple[Any, ...]
+) -> engine.Handle | np.ndarray | tuple[engine.Handle | np.ndarray, ...]:
     found = tuple(view_or_self(x, function) if engine.is_handle(x) else ours(function(x), x) for x in arys)
     return found[0] if len(found) == 1 else found
 
 
 @implements(np.atleast_1d, kind="structural")
-def atleast_1d(*arys: Any) -> Any:
+def atleast_1d(*arys: Any) -> engine.Handle | np.ndarray | tuple[engine.Handle | np.ndarray, ...]:
     return _atleast(np.atleast_1d, arys)
 
 
 @implements(np.atleast_2d, kind="structural")
-def atleast_2d(*arys: Any) -> Any:
+def atleast_2d(*arys: Any) -> engine.Handle | np.ndarray | tuple[engine.Handle | np.ndarray, ...]:
     return _atleast(np.atleast_2d, arys)
 
 
 @implements(np.atleast_3d, kind="structural")
-def atleast_3d(*arys: Any) -> Any:
+def atleast_3d(*arys: Any) -> engine.Handle | np.ndarray | tuple[engine.Handle | np.ndarray, ...]:
     return _atleast(np.atleast_3d, arys)
 
 
 @implements(np.broadcast_to, kind="structural")
-def broadcast_to(array: Any, shape: Any, subok: bool = False) -> Any:
+def broadcast_to(array: Any, shape: Any, subok: bool = False) -> engine.Handle:
     return array._view(np.broadcast_to, shape)
 
 
 @implements(np.broadcast_arrays, kind="structural")
-def broadcast_arrays(*args: Any, subok: bool = False) -> tuple[Any, ...]:
+def broadcast_arrays(*args: Any, subok: bool = False) -> tuple[engine.Handle | np.ndarray, ...]:
     given: list[Any] = [x if engine.is_handle(x) else np.asarray(x) for x in args]
     theirs = np.broadcast_arrays(*(structure.stand_in(x._array) if engine.is_handle(x) else x for x in given))
     mine = structure.broadcast_arrays([x._array if engine.is_handle(x) else structure.stand_in(x) for x in given])
@@ -165,27 +168,27 @@ else:
 
 
 @implements(np.transpose, kind="structural")
-def transpose(a: Any, axes: Any = None) -> Any:
+def transpose(a: Any, axes: Any = None) -> engine.Handle:
     return a._view(np.ndarray.transpose, axes)
 
 
 @implements(np.matrix_transpose, kind="structural")
-def matrix_transpose(x: Any, /) -> Any:
+def matrix_transpose(x: Any, /) -> engine.Handle:
     return x._view(np.matrix_transpose)
 
 
 @implements(np.swapaxes, kind="structural")
-def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
+def swapaxes(a: Any, axis1: int, axis2: int) -> engine.Handle:
     return a._owned(a._view(np.ndarray.swapaxes, axis1, axis2))
 
 
 @implements(np.moveaxis, kind="structural")
-def moveaxis(a: Any, source: Any, destination: Any) -> Any:
+def moveaxis(a: Any, source: Any, destination: Any) -> engine.Handle:
     return a._view(np.moveaxis, source, destination)
 
 
 @implements(np.rollaxis, kind="structural")
-def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
+def rollaxis(a: Any, axis: int, start: int = 0) -> engine.Handle:
     return a._owned(a._view(np.rollaxis, axis, start))
 
 
@@ -197,24 +200,26 @@ def flip(m: Any, axis: Any = None) -> Any:
 
 
 @implements(np.fliplr, kind="structural")
-def fliplr(m: Any) -> Any:
+def fliplr(m: Any) -> engine.Handle:
     return m._view(np.fliplr)
 
 
 @implements(np.flipud, kind="structural")
-def flipud(m: Any) -> Any:
+def flipud(m: Any) -> engine.Handle:
     return m._view(np.flipud)
 
 
 @implements(np.rot90, kind="structural")
-def rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> Any:
+def rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> engine.Handle:
     return m._view(np.rot90, k, axes)
 
 
 # -- splitting -------------------------------------------------------------------------------------------------------
 
 
-def _split(function: Any, ary: Any, indices_or_sections: Any, *rest: Any) -> list[Any]:
+def _split(
+    function: Callable[..., list[np.ndarray]], ary: Any, indices_or_sections: Any, *rest: int
+) -> list[engine.Handle] | list[np.ndarray]:
     if engine.is_handle(indices_or_sections):
         indices_or_sections = everywhere(indices_or_sections, function, "shapes depend on the positions")
     if not engine.is_handle(ary):
@@ -223,27 +228,27 @@ def _split(function: Any, ary: Any, indices_or_sections: Any, *rest: Any) -> lis
 
 
 @implements(np.split, kind="structural")
-def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
+def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[engine.Handle] | list[np.ndarray]:
     return _split(np.split, ary, indices_or_sections, axis)
 
 
 @implements(np.array_split, kind="structural")
-def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
+def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[engine.Handle] | list[np.ndarray]:
     return _split(np.array_split, ary, indices_or_sections, axis)
 
 
 @implements(np.hsplit, kind="structural")
-def hsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
+def hsplit(ary: Any, indices_or_sections: Any) -> list[engine.Handle] | list[np.ndarray]:
     return _split(np.hsplit, ary, indices_or_sections)
 
 
 @implements(np.vsplit, kind="structural")
-def vsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
+def vsplit(ary: Any, indices_or_sections: Any) -> list[engine.Handle] | list[np.ndarray]:
     return _split(np.vsplit, ary, indices_or_sections)
 
 
 @implements(np.dsplit, kind="structural")
-def dsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
+def dsplit(ary: Any, indices_or_sections: Any) -> list[engine.Handle] | list[np.ndarray]:
     return _split(np.dsplit, ary, indices_or_sections)
 
 

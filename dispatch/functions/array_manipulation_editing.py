@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,6 +11,9 @@ from numpy_dist import engine
 from numpy_dist.dispatch.core.registry import implements
 from numpy_dist.dispatch.patterns.arguments import as_handle
 from numpy_dist.dispatch.patterns.numpy_source import adopt, numpy_source
+
+if TYPE_CHECKING:
+    from numpy_dist.distarray.array import DistArray
 
 adopt(__name__, np.append, np.resize)
 
@@ -24,11 +27,11 @@ class _ArrayConverter:
     def as_arrays(self, subok: bool = True) -> tuple[Any, ...]:
         return (self._array,)
 
-    def wrap(self, result: Any, to_scalar: Any = None) -> Any:
+    def wrap(self, result: Any, to_scalar: object = None) -> Any:
         return result
 
 
-def _ones(shape: Any, dtype: Any = float) -> Any:
+def _ones(shape: Any, dtype: Any = float) -> DistArray:
     """A mask over an axis, cut however small it is."""
     shape = (operator.index(shape),)
     return engine.full(shape, 1, dtype, layout=engine.default_layout(shape))

@@ -6,7 +6,7 @@ The result is allocated and each array is assigned to its part, which moves only
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
@@ -16,6 +16,9 @@ from numpy_dist.dispatch.core.registry import implements
 from numpy_dist.dispatch.patterns.numpy_source import adopt
 from numpy_dist.ir.rules import only_asking
 from numpy_dist.layout.layout import Copies, Layout, Pinned
+
+if TYPE_CHECKING:
+    from numpy_dist.distarray.array import DistArray
 
 adopt(__name__, np.stack, np.vstack, np.hstack, np.dstack, np.column_stack, np.block)
 
@@ -59,7 +62,7 @@ def _joined_dtype(parts: Sequence[Any], dtype: Any, casting: Any) -> np.dtype:
 
 def _allocate(
     parts: Sequence[Any], shapes: Sequence[tuple[int, ...]], shape: tuple[int, ...], axis: int, dtype: np.dtype
-) -> Any:
+) -> DistArray:
     """An empty result: like the largest sharded part where the joined axis is whole there, else cut as usual."""
     layout: Layout | None = None
     sharded = [(x, s) for x, s in zip(parts, shapes, strict=True) if engine.is_sharded(x)]

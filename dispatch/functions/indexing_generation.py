@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import operator
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,9 +24,12 @@ from numpy_dist.ir.ops import SELECT
 from numpy_dist.ir.rules import broadcast_shapes, memory_order
 from numpy_dist.parallel import masks
 
+if TYPE_CHECKING:
+    from numpy_dist.distarray.array import DistArray
+
 
 @implements(np.nonzero, kind="parallel")
-def nonzero(a: Any) -> tuple[Any, ...]:
+def nonzero(a: Any) -> tuple[DistArray, ...]:
     if a.ndim == 0:
         np.nonzero(np.zeros((), a.dtype))  # NumPy's error
     truth = truth_of(a)
@@ -93,7 +96,7 @@ def _overflows(value: Any, dtype: np.dtype) -> bool:
     return type(value) in _WEAK and not abs(value) <= _LARGEST.get(dtype.char, np.inf)
 
 
-def _chosen(value: Any) -> Any:
+def _chosen(value: object) -> Any:
     """An array, or a scalar that knows its dtype."""
     return value if engine.is_handle(value) else np.asarray(value)[()]
 
@@ -107,7 +110,7 @@ def ix_(*args: Any) -> tuple[Any, ...]:
 
 
 @implements(np.unravel_index, kind="composed")
-def unravel_index(indices: Any, shape: Any, order: Any = "C") -> Any:
+def unravel_index(indices: Any, shape: Any, order: Any = "C") -> tuple[Any, ...]:
     """Collective: whether an index is out of bounds is asked of all ranks."""
     indices = as_handle(indices)
     np.unravel_index(np.zeros(0, indices.dtype), shape, order=order)  # NumPy's own errors
@@ -150,7 +153,7 @@ def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: A
 
 
 @implements(np.diag_indices_from, kind="composed")
-def diag_indices_from(arr: Any) -> tuple[Any, ...]:
+def diag_indices_from(arr: Any) -> tuple[DistArray, ...]:
     if not arr.ndim >= 2:
         raise ValueError("input array must be at least 2-d")
     if not all(n == arr.shape[0] for n in arr.shape):
@@ -158,7 +161,7 @@ def diag_indices_from(arr: Any) -> tuple[Any, ...]:
     return (_range(arr.shape[0]),) * arr.ndim
 
 
-def _range(n: int) -> Any:
+def _range(n: int) -> DistArray:
     return engine.from_reader(lambda box: np.arange(*box[0]), (n,), np.intp, engine.default_layout((n,)))
 
 
@@ -188,7 +191,7 @@ triu_indices = created(np.triu_indices)
 
 
 @functools.wraps(np.diag_indices)
-def diag_indices(n: Any, ndim: int = 2) -> tuple[Any, ...]:
+def diag_indices(n: Any, ndim: int = 2) -> tuple[DistArray, ...]:
     return (arange(n),) * ndim
 
 

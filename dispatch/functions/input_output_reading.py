@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from numpy_dist.dispatch.core.registry import implements
 from numpy_dist.dispatch.functions.array_creation_from_data import by_every_rank, ingest
 from numpy_dist.dispatch.patterns.creation import OURS, chosen_layout, elsewhere, is_replicated
+
+if TYPE_CHECKING:
+    from numpy_dist.distarray.array import DistArray
+    from numpy_dist.layout.mesh import Mesh
 
 
 class NpzFile(Mapping[str, Any]):
@@ -20,7 +24,7 @@ class NpzFile(Mapping[str, Any]):
     Every rank reads the file, each array when it is asked for.
     """
 
-    def __init__(self, file: Any) -> None:
+    def __init__(self, file: np.lib.npyio.NpzFile) -> None:
         self._file = file
         self.files = file.files
 
@@ -61,7 +65,7 @@ def load(file: Any, mmap_mode: Any = None, *args: Any, **kwargs: Any) -> Any:
     return ingest(made, None, None, None, None, None) if isinstance(made, np.ndarray) else made
 
 
-def _is_plain(file: Any) -> bool:
+def _is_plain(file: str | os.PathLike) -> bool:
     """Whether a file holds one array of plain data, which can be mapped."""
     with open(file, "rb") as opened:
         if opened.read(6) != b"\x93NUMPY":
@@ -76,7 +80,7 @@ def _is_plain(file: Any) -> bool:
 
 
 @functools.wraps(np.fromregex)
-def fromregex(*args: Any, **kwargs: Any) -> Any:
+def fromregex(*args: Any, **kwargs: Any) -> DistArray:
     return ingest(np.fromregex(*args, **kwargs), None, None, None, None, None)
 
 
@@ -94,7 +98,7 @@ def fromfile(
     *,
     like: Any = None,
     split: int | None = None,
-    mesh: Any = None,
+    mesh: Mesh | Sequence[int] | None = None,
 ) -> Any:
     """The contents of a file, as `numpy.fromfile`; each rank reads only its part of a binary file given by name."""
     kind = np.dtype(float if dtype is None else dtype)

@@ -11,7 +11,8 @@ import inspect
 import io
 import os
 import zipfile
-from typing import Any
+from collections.abc import Callable
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,10 +21,13 @@ from numpy_dist.dispatch.core import operands, targets
 from numpy_dist.dispatch.core.registry import decline, implements
 from numpy_dist.ir import structure
 
+if TYPE_CHECKING:
+    from numpy_dist.distarray.array import DistArray
+
 _format = np.lib.format
 
 
-def _header(a: Any) -> bytes:
+def _header(a: DistArray) -> bytes:
     """What stands before the elements, as `numpy.lib.format.write_array` writes it."""
     buffer = io.BytesIO()
     try:
@@ -33,17 +37,17 @@ def _header(a: Any) -> bytes:
     return buffer.getvalue()
 
 
-def _in_order(a: Any) -> Any:
+def _in_order(a: DistArray) -> DistArray:
     """The view of which the elements are written in C order."""
     flags = a._array.flags
     return a._view(structure.attribute, "T") if flags.f_contiguous and not flags.c_contiguous else a
 
 
-def _plain(value: Any) -> np.ndarray:
+def _plain(value: object) -> np.ndarray:
     return np.asanyarray(engine.plain(value))
 
 
-def _write(file: Any, header: bytes, a: Any, number: int, read: engine.Read) -> None:
+def _write(file: Any, header: bytes, a: DistArray, number: int, read: engine.Read) -> None:
     file.write(header)
     for key in engine.parts_in_order(a.shape, a.dtype.itemsize):
         file.write(read(number, key).tobytes())
@@ -64,7 +68,12 @@ def save(file: Any, arr: Any, allow_pickle: bool = True) -> None:
 
 
 def _savez(
-    function: Any, file: Any, args: tuple[Any, ...], kwds: dict[str, Any], allow_pickle: Any, compression: int
+    function: Callable[..., None],
+    file: Any,
+    args: tuple[Any, ...],
+    kwds: dict[str, Any],
+    allow_pickle: bool,
+    compression: int,
 ) -> None:
     for i, value in enumerate(args):
         if f"arr_{i}" in kwds:
@@ -91,9 +100,9 @@ def _savez(
     engine.stream(list(arrays.values()), write, targets.writes_in_memory(function, (file,), {}))
 
 
-def _register(function: Any, compression: int) -> None:
+def _register(function: Callable[..., None], compression: int) -> None:
     """`savez` or `savez_compressed`: collective; see `engine.stream`."""
-    implementation: Any
+    implementation: Callable[..., None]
     if "allow_pickle" in inspect.signature(function).parameters:
 
         def with_keyword(file: Any, *args: Any, allow_pickle: bool = True, **kwds: Any) -> None:
@@ -150,7 +159,7 @@ def savetxt(
     engine.stream([X], write, targets.writes_in_memory(np.savetxt, (fname,), {}))
 
 
-def _text_file(path: str, encoding: str | None) -> Any:
+def _text_file(path: str, encoding: str | None) -> IO[str]:
     """A new file, compressed if its name says so, as `numpy.savetxt` opens it."""
     open(path, "w").close()  # its opener only knows files that are there
     return np.lib.npyio.DataSource(os.curdir).open(path, "wt", encoding=encoding)  # type: ignore[attr-defined]
