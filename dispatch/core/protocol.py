@@ -150,7 +150,7 @@ def apply(
     return last(function, args, kwargs, reason)
 
 
-def _as_made(result: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _as_made(result: object, args: tuple[Any, ...], kwargs: dict[str, Any]) -> object:
     """A result that is computed, which to the user is no view, whatever our own arrays that it was made with."""
     if isinstance(result, engine.Handle):
         storage = result._storage

@@ -16,7 +16,7 @@ from numpy_dist.layout.layout import Cut, Layout
 from numpy_dist.layout.regions import box_empty, box_shape
 
 
-def placed(x: object, layout: Layout) -> Any:
+def placed(x: object, layout: Layout) -> engine.Handle:
     """`x` as an array of ours with this layout; of an ndarray each rank copies its part."""
     return engine.aligned(x, layout) if engine.is_handle(x) else engine.from_global(np.asarray(x), layout)
 

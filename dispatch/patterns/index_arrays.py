@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,6 +18,9 @@ from numpy_dist.ir.meta_arrays import as_strided
 from numpy_dist.ir.rules import broadcast_shapes, memory_axes
 from numpy_dist.layout.layout import Layout
 from numpy_dist.parallel import picking
+
+if TYPE_CHECKING:
+    from numpy_dist.backends.library import Array
 
 
 class Picked:
@@ -193,7 +196,7 @@ def _check_mask(mask: Any, x: Any, axis: int) -> None:
         axis += 1
 
 
-def _axes_of(items: list[tuple[int, Any]], steps: list[int]) -> list[int]:
+def _axes_of(items: Sequence[tuple[int, object]], steps: list[int]) -> list[int]:
     """The axes of the array that the items at these places index."""
     return [sum(item is not None and not isinstance(item, _Truth) for _, item in items[:step]) for step in steps]
 
@@ -273,7 +276,7 @@ def _as_numpy_goes(index: Any, use: str) -> Any:
     return index.transpose(order)[tuple(slice(None, None, -1 if turn else 1) for turn in descends)]
 
 
-def rows(view: Any, library: bool = False) -> tuple[Any, Layout, tuple[int, ...]]:
+def rows(view: Any, library: bool = False) -> tuple[np.ndarray | Array, Layout, tuple[int, ...]]:
     """This rank's rows of a view that is cut along its first axis only, ascending; the layout, and where it is cut.
 
     For a `library` where they lie, on the host or not.
@@ -288,7 +291,7 @@ def rows(view: Any, library: bool = False) -> tuple[Any, Layout, tuple[int, ...]
     return (block.reshape(-1, *rest) if block.size else np.empty((len(block), *rest), view.dtype)), layout, cut.points
 
 
-def own_positions(positions: Any, library: bool = False) -> tuple[Any, Layout]:
+def own_positions(positions: Any, library: bool = False) -> tuple[np.ndarray | Array, Layout]:
     """This rank's part of the positions, flat, and how they are divided; for a `library` where they lie."""
     count = int(positions.size)
     layout = engine.default_layout((count,), split=0)
@@ -297,7 +300,7 @@ def own_positions(positions: Any, library: bool = False) -> tuple[Any, Layout]:
     return _part_of_rows(positions, layout, positions.ndim), layout
 
 
-def own_values(value: Any, picked: Picked, order: Layout, library: bool = False) -> Any:
+def own_values(value: Any, picked: Picked, order: Layout, library: bool = False) -> np.ndarray | Array:
     """This rank's part of what is assigned to what is picked, one row for each of its positions.
 
     Parameters

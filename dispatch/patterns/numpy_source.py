@@ -74,7 +74,7 @@ def _zeros(shape: Any, dtype: Any = float, order: str = "C", **options: object) 
     return _full(shape, np.zeros((), dtype)[()], None, order)
 
 
-def _full(shape: Any, fill_value: Any, dtype: Any = None, order: str = "C", **options: Any) -> Any:
+def _full(shape: Any, fill_value: Any, dtype: Any = None, order: str = "C", **options: object) -> Any:
     dtype = np.asanyarray(fill_value).dtype if dtype is None else dtype
     made = _empty(shape, dtype, order)
     engine.assign(made, fill_value)

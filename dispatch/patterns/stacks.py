@@ -209,7 +209,9 @@ def _share(layout: Layout, shape: Shape, depth: int) -> Layout:
     return Layout(shape, layout.mesh, dims)
 
 
-def _computed(function: Any, held: list[np.ndarray] | None, depth: int, name: str) -> tuple[Told, list[np.ndarray]]:
+def _computed(
+    function: Callable[..., Any], held: list[np.ndarray] | None, depth: int, name: str
+) -> tuple[Told, list[np.ndarray]]:
     """What this rank's items give, if it has any, and what there is to tell."""
     told, made = Told(), None
     with events_reported(name), outcome.Recorded(told.warnings):  # all ranks enter: its end may be collective

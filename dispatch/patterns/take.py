@@ -7,7 +7,7 @@ positions. What is fetched is divided as the positions are.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,6 +18,9 @@ from numpy_dist.dispatch.patterns.blocks import cuts_rows
 from numpy_dist.dispatch.patterns.index_arrays import Picked, own_positions, own_values, rows
 from numpy_dist.ir.meta_arrays import is_writeable
 from numpy_dist.parallel import on_device, picking
+
+if TYPE_CHECKING:
+    from numpy_dist.backends.library import Array
 
 
 @registry.internal("integer_getitem")
@@ -129,7 +132,7 @@ def _device_of_rows(view: Any, shape: tuple[int, ...]) -> engine.Device | None:
     return engine.device(view.dtype) if _own_rows(view, shape) is not None else None
 
 
-def _store_on_device(picked: Picked, wanted: Any, values: Any, device: engine.Device) -> None:
+def _store_on_device(picked: Picked, wanted: Array, values: Array, device: engine.Device) -> None:
     """As `_store`."""
     points = _own_rows(picked.view, picked.shape).points
     where, what = on_device.route(points, wanted, values, device)
