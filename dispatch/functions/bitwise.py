@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
@@ -15,9 +15,12 @@ from numpy_dist.dispatch.patterns.blocks import blocks
 from numpy_dist.dispatch.patterns.stacks import along_axis
 from numpy_dist.layout.layout import Cut, Layout
 
+if TYPE_CHECKING:
+    from numpy_dist.distarray import DistArray
+
 
 @implements(np.packbits, kind="axis-local")
-def packbits(a: Any, /, axis: Any = None, bitorder: Any = "big") -> Any:
+def packbits(a: Any, /, axis: Any = None, bitorder: Any = "big") -> DistArray:
     """Collective: lines along a cut axis are brought to one rank each."""
     a = as_handle(a)
     np.packbits(np.zeros((0,) * a.ndim, a.dtype), axis, bitorder)  # NumPy's errors
@@ -55,7 +58,7 @@ def unpackbits(a: Any, /, axis: Any = None, count: Any = None, bitorder: Any = "
     return np.concatenate([made, np.zeros(count - made.size, np.uint8)])
 
 
-def _lines(function: Callable[[np.ndarray], np.ndarray], a: Any, axis: int) -> Any:
+def _lines(function: Callable[[np.ndarray], np.ndarray], a: DistArray, axis: int) -> DistArray:
     """NumPy's result has C order, or that of a whole array in Fortran's."""
     order = "K" if a._array.flags.fnc else "C"
     return along_axis(function, a, normalize_axis_index(axis, a.ndim), name="packbits", order=order)

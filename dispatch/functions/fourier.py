@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import isqrt
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
@@ -21,6 +21,9 @@ from numpy_dist.dispatch.patterns.arguments import as_handle
 from numpy_dist.dispatch.patterns.numpy_source import adopt
 from numpy_dist.dispatch.patterns.stacks import along_axis
 from numpy_dist.layout.regions import Box
+
+if TYPE_CHECKING:
+    from numpy_dist.distarray import DistArray
 
 adopt(
     __name__,
@@ -59,7 +62,7 @@ def irfft(a: Any, n: Any = None, axis: Any = -1, norm: Any = None, out: Any = No
     return _transform(np.fft.irfft, a, n, axis, norm, out)
 
 
-def _transform(function: Callable[..., Any], a: Any, n: Any, axis: Any, norm: Any, out: Any) -> Any:
+def _transform(function: Callable[..., np.ndarray], a: Any, n: Any, axis: Any, norm: Any, out: Any) -> Any:
     """Collective: lines that are cut are brought to one rank each."""
     a = as_handle(a)
     if n is None and not -a.ndim <= axis < a.ndim:
@@ -99,7 +102,9 @@ def _transform(function: Callable[..., Any], a: Any, n: Any, axis: Any, norm: An
 _MOST_FOR_CHIRPS = 1 << 31  # the squares of indices are 64-bit integers
 
 
-def _line(function: Callable[..., Any], a: Any, n: Any, norm: Any, dtype: np.dtype) -> Any:
+def _line(
+    function: Callable[..., np.ndarray], a: DistArray, n: int | None, norm: str | None, dtype: np.dtype
+) -> Any:
     """The transform of a single line that is cut; `dtype` is that of NumPy's result."""
     if function is np.fft.irfft:
         n = 2 * (a.size - 1) if n is None else n
@@ -125,12 +130,12 @@ def _line(function: Callable[..., Any], a: Any, n: Any, norm: Any, dtype: np.dty
     return np.astype(made, dtype) if made.dtype != dtype else made.copy() if function is np.fft.irfft else made
 
 
-def _of_length(a: Any, n: int) -> Any:
+def _of_length(a: DistArray, n: int) -> Any:
     """The line cut off, or with zeros behind it."""
     return a[:n] if n <= a.size else np.concatenate([a, np.zeros(n - a.size, a.dtype)])
 
 
-def _hermitian(half: Any, n: int) -> Any:
+def _hermitian(half: DistArray, n: int) -> Any:
     """The whole spectrum of real values from its first half."""
     middle = half[1 : (n + 1) // 2]
     parts = [np.real(half[:1]), middle, np.conjugate(middle[::-1])]
@@ -187,7 +192,7 @@ def _four_steps(line: Any, rows: int, inverse: bool) -> Any:
     return np.reshape(np.transpose(function(matrix, None, 1, norm)), (n,))
 
 
-def _chirps(line: Any, inverse: bool) -> Any:
+def _chirps(line: DistArray, inverse: bool) -> DistArray:
     """A line whose length has no factors that would give each rank a row: a convolution with a chirp (collective).
 
     L. I. Bluestein, "A linear filtering approach to the computation of the discrete Fourier transform" (1970): three

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable
 from contextlib import nullcontext
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -22,6 +22,9 @@ from numpy_dist.engine import events_reported
 from numpy_dist.layout.layout import Cut, Layout
 from numpy_dist.layout.mesh import Mesh
 from numpy_dist.parallel.matmul import contracted, ring
+
+if TYPE_CHECKING:
+    from numpy_dist.distarray import DistArray
 
 adopt(
     __name__,
@@ -96,7 +99,7 @@ def matmul(
     return _deliver(_product(a, b, kinds[2], "matmul"), target, casting, (a, b))
 
 
-def _deliver(result: Any, target: Any, casting: Any, operands: tuple[Any, Any]) -> Any:
+def _deliver(result: Any, target: Any, casting: Any, operands: tuple[DistArray, DistArray]) -> Any:
     """The product, or `out` with the product in it."""
     if target is None:
         return result
@@ -148,12 +151,12 @@ def dot(a: Any, b: Any, out: Any = None) -> Any:
     return out if out.ndim else out[()]
 
 
-def _is_of_two(a: Any, b: Any, dtype: np.dtype) -> bool:
+def _is_of_two(a: DistArray, b: DistArray, dtype: np.dtype) -> bool:
     """Whether NumPy's BLAS path multiplies two numbers: other products are added to 0, which loses a zero's sign."""
     return a.size == b.size == 1 and a.ndim <= 2 and b.ndim <= 2 and dtype.char in "fdFD"
 
 
-def _scaled(a: Any, b: Any, dtype: np.dtype, order: Any) -> Any:
+def _scaled(a: DistArray, b: DistArray, dtype: np.dtype, order: Literal["C", "K"]) -> Any:
     """The product of an array and a number; BLAS adds that of a matrix to 0."""
     product = np.multiply(a, b, order=order)
     if dtype.char not in "fdFD" or max(a.ndim, b.ndim) > 2 or _is_of_two(a, b, dtype):
@@ -251,7 +254,7 @@ def vdot(a: Any, b: Any, /) -> Any:
 # -- the product of two matrices -------------------------------------------------------------------------------------
 
 
-def _product(a: Any, b: Any, dtype: np.dtype, name: str) -> Any:
+def _product(a: DistArray, b: DistArray, dtype: np.dtype, name: str) -> Any:
     """``a @ b`` for any number of axes of `a` and one or two of `b`; a scalar for two vectors."""
     if dtype.hasobject:
         decline("arrays of Python objects")
@@ -279,7 +282,7 @@ def _converted(x: Any, dtype: np.dtype) -> Any:
     return x if x.dtype == dtype else np.astype(x, dtype)
 
 
-def _matrices_of_times(a: Any, b: Any, dtype: np.dtype, name: str) -> Any:
+def _matrices_of_times(a: Any, b: Any, dtype: np.dtype, name: str) -> DistArray:
     """NumPy's product with times: that of their numbers, since NumPy 2.5 in their common unit."""
     integer = np.dtype(np.int64)
     as_they_are = np.datetime_data(dtype)[0] == "generic"
@@ -288,7 +291,7 @@ def _matrices_of_times(a: Any, b: Any, dtype: np.dtype, name: str) -> Any:
     return _matrices(left, right, integer, name).view(dtype)
 
 
-def _matrices(a: Any, b: Any, dtype: np.dtype, name: str) -> Any:
+def _matrices(a: Any, b: Any, dtype: np.dtype, name: str) -> DistArray:
     """The product of two matrices by the algorithm that moves the fewest elements (known from layouts alone)."""
     size = engine.runtime().size
     (m, k), n = a.shape, b.shape[1]
@@ -300,12 +303,12 @@ def _matrices(a: Any, b: Any, dtype: np.dtype, name: str) -> Any:
     return min(costs, key=lambda algorithm: costs[algorithm])(a, b, dtype, name)
 
 
-def _is_at_hand(x: Any) -> bool:
+def _is_at_hand(x: DistArray) -> bool:
     """Whether an operand is all of a box of the only rank."""
     return not engine.is_sharded(x) or engine.layout_of(x) is not None
 
 
-def _of_one_rank(a: Any, b: Any, dtype: np.dtype, name: str) -> Any:
+def _of_one_rank(a: DistArray, b: DistArray, dtype: np.dtype, name: str) -> Any:
     """NumPy's product of what the only rank has, as it lies there."""
     left, right = engine.shard(a), engine.shard(b)
     with events_reported(name):
@@ -322,14 +325,14 @@ def _matmul_in(dtype: np.dtype) -> Callable[..., Any]:
     return lambda *operands: np.matmul(*operands, dtype=dtype, casting="unsafe")
 
 
-def _is_cut(x: Any, axis: int) -> Cut | None:
+def _is_cut(x: DistArray, axis: int) -> Cut | None:
     """How a matrix is cut, if it is cut along this axis and by all ranks."""
     layout = engine.layout_of(x) if engine.is_sharded(x) else None
     cut = None if layout is None else layout.cut_of(axis)
     return cut if cut is not None and cut.extent == engine.runtime().size else None
 
 
-def _moved(x: Any, axis: int) -> int:
+def _moved(x: DistArray, axis: int) -> int:
     """How many elements have to be moved for an axis to be cut."""
     return 0 if not engine.is_sharded(x) or _is_cut(x, axis) is not None else x.size
 
@@ -341,13 +344,13 @@ def _cut_layout(shape: tuple[int, ...], axis: int, points: tuple[int, ...] | Non
     return Layout(tuple(shape), Mesh((len(points) - 1,)), (Cut(axis, points),))
 
 
-def _along(x: Any, axis: int) -> Layout:
+def _along(x: DistArray, axis: int) -> Layout:
     """The layout of a matrix once it is cut along an axis: as it is, if it is so."""
     cut = _is_cut(x, axis)
     return _cut_layout(x.shape, axis, None if cut is None else cut.points)
 
 
-def _by_rows(a: Any, b: Any, dtype: np.dtype, name: str) -> Any:
+def _by_rows(a: DistArray, b: DistArray, dtype: np.dtype, name: str) -> DistArray:
     """Rows stay, panels of the right operand go around."""
     return engine.from_local(*_rows_of_product(a, b, dtype, name))
 
@@ -374,13 +377,13 @@ def _rows_of_product(a: Any, b: Any, dtype: np.dtype, name: str) -> tuple[np.nda
         return ring(left, panel, panels, device, device.empty), result
 
 
-def _by_columns(a: Any, b: Any, dtype: np.dtype, name: str) -> Any:
+def _by_columns(a: DistArray, b: DistArray, dtype: np.dtype, name: str) -> DistArray:
     """Columns stay: the transposed product by rows, in NumPy's memory order all the same."""
     block, layout = _rows_of_product(np.transpose(b), np.transpose(a), dtype, name)
     return engine.from_local(block.transpose(), layout.transpose((1, 0)))
 
 
-def _by_contraction(a: Any, b: Any, dtype: np.dtype, name: str) -> Any:
+def _by_contraction(a: DistArray, b: DistArray, dtype: np.dtype, name: str) -> DistArray:
     """Both operands are cut along the summed axis, at the same points; partial products are added up."""
     rows = _along(b, 0)
     cut = _is_cut(a, 1)
@@ -398,7 +401,7 @@ def _by_contraction(a: Any, b: Any, dtype: np.dtype, name: str) -> Any:
     return engine.from_local(product, result)
 
 
-def _stacks(a: Any, b: Any, dtype: np.dtype) -> Any:
+def _stacks(a: DistArray, b: DistArray, dtype: np.dtype) -> DistArray:
     """Stacks of matrices, which are broadcast against each other: whole matrices on each rank."""
     if dtype.hasobject:
         decline("arrays of Python objects")
@@ -410,10 +413,10 @@ def _stacks(a: Any, b: Any, dtype: np.dtype) -> Any:
 
 
 @implements(np.linalg.matrix_transpose, kind="structural")
-def linalg_matrix_transpose(x: Any, /) -> Any:
+def linalg_matrix_transpose(x: DistArray, /) -> DistArray:
     return x._view(np.linalg.matrix_transpose)
 
 
 @implements(np.linalg.diagonal, kind="structural")
-def linalg_diagonal(x: Any, /, *, offset: int = 0) -> Any:
+def linalg_diagonal(x: DistArray, /, *, offset: int = 0) -> DistArray:
     return x._view(np.linalg.diagonal, offset=offset)
