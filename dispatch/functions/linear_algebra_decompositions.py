@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -32,6 +32,9 @@ from numpy_dist.engine import events_reported
 from numpy_dist.layout.layout import Pinned
 from numpy_dist.parallel.tall import reduced_system, triangles
 from numpy_dist.settings import config
+
+if TYPE_CHECKING:
+    from numpy_dist.distarray import DistArray
 
 SINGLE = "a single matrix"
 _KNOWN = 64  # times MIN_SHARD_BYTES: a matrix that LAPACK treats faster on every rank than all ranks do together
@@ -58,7 +61,7 @@ def _local(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Callable[
 def _of_stacks(
     local: Callable[..., Any],
     function: Callable[..., Any],
-    operands: list[Any],
+    operands: list[DistArray],
     items: list[int],
     single: Single | None = None,
 ) -> Any:
@@ -81,7 +84,7 @@ def _of_stacks(
     return single(*operands)
 
 
-def treatment(operands: list[Any], items: list[int], together: bool, widened: int = 1) -> Treatment:
+def treatment(operands: list[DistArray], items: list[int], together: bool, widened: int = 1) -> Treatment:
     """What becomes of a call; `together`: all ranks can treat a matrix together. Known from metadata.
 
     `widened` times as large they will be.
@@ -103,7 +106,7 @@ def treatment(operands: list[Any], items: list[int], together: bool, widened: in
     return "single" if together else "gathered"
 
 
-def _outlook(kind: str, operands: list[Any], items: list[int], together: bool, widened: int = 1) -> Outlook:
+def _outlook(kind: str, operands: list[DistArray], items: list[int], together: bool, widened: int = 1) -> Outlook:
     """What `_of_stacks` would do, in words."""
     how = treatment(operands, items, together, widened)
     nbytes = widened * sum(x.nbytes for x in operands if engine.is_sharded(x))
@@ -118,7 +121,9 @@ def _outlook(kind: str, operands: list[Any], items: list[int], together: bool, w
     return Outlook("gathered", SINGLE if how != "refused" else "an array that is no matrix")
 
 
-def _outlook_of_each(kind: str, together: bool = False, tall: Callable[..., bool] | None = None) -> Any:
+def _outlook_of_each(
+    kind: str, together: bool = False, tall: Callable[..., bool] | None = None
+) -> Callable[..., Outlook]:
     """The outlook of a function of one matrix; `tall` tells which calls take the way of tall matrices if they can."""
 
     def outlook(a: Any, *args: Any, **kwargs: Any) -> Outlook:
@@ -130,7 +135,7 @@ def _outlook_of_each(kind: str, together: bool = False, tall: Callable[..., bool
     return outlook
 
 
-def _of_triangles(kind: str, a: Any, *others: Any) -> Outlook:
+def _of_triangles(kind: str, a: DistArray, *others: DistArray) -> Outlook:
     nbytes = _whole_bytes(_upright(a), *others)
     if nbytes:
         return Outlook("replicated", f"{_WHOLE}: {format_bytes(nbytes)} come to every rank", nbytes)
@@ -139,7 +144,7 @@ def _of_triangles(kind: str, a: Any, *others: Any) -> Outlook:
     return Outlook(kind, f"communicated: a triangle of each rank to every rank, {format_bytes(nbytes)} each")
 
 
-def _alone(function: Callable[..., Any], name: str, operands: list[Any]) -> Any:
+def _alone(function: Callable[..., Any], name: str, operands: list[DistArray]) -> Any:
     """NumPy's function on the memory of the only rank."""
     layouts = [engine.default_layout(tuple(x.shape)) for x in operands]
     held = blocks(*((engine.aligned(x, its), its) for x, its in zip(operands, layouts, strict=True)), library=True)
@@ -148,7 +153,7 @@ def _alone(function: Callable[..., Any], name: str, operands: list[Any]) -> Any:
     return _wrapped(made)
 
 
-def _known(local: Callable[..., Any], function: Callable[..., Any], operands: list[Any], chosen: bool) -> Any:
+def _known(local: Callable[..., Any], function: Callable[..., Any], operands: list[DistArray], chosen: bool) -> Any:
     """NumPy's function on each rank, of matrices that all of them get to know (collective: an exchange for each)."""
     values = [known(x, function, "matrix", chosen) for x in operands]
     with events_reported(function.__name__, alike=True):
@@ -179,7 +184,7 @@ def _wrapped(made: Any) -> Any:
 # -- a single tall matrix --------------------------------------------------------------------------------------------
 
 
-def _is_tall(a: Any) -> bool:
+def _is_tall(a: DistArray) -> bool:
     """Whether the triangles of all ranks are small enough for every rank to have them."""
     if a.ndim != 2 or a.dtype.kind not in "biufc" or a.dtype.itemsize > 16 or a.dtype in (np.float16, np.longdouble):
         return False
@@ -191,7 +196,7 @@ def _is_tall(a: Any) -> bool:
 _WHOLE = "the triangles of all ranks are as large as the matrix"
 
 
-def _whole_bytes(a: Any, *others: Any) -> int:
+def _whole_bytes(a: DistArray, *others: DistArray) -> int:
     """Bytes of a matrix, and what has as many rows, that come to every rank since ranks have fewer rows than columns.
 
     0 where that is not so: then triangles come, which are smaller.
@@ -201,12 +206,12 @@ def _whole_bytes(a: Any, *others: Any) -> int:
     return sum(x.nbytes for x in (a, *others) if engine.is_sharded(x)) if 1 < size and m <= size * n else 0
 
 
-def _upright(a: Any) -> Any:
+def _upright(a: DistArray) -> Any:
     """A matrix, or its transpose if it is wide."""
     return np.transpose(a) if a.ndim == 2 and a.shape[0] < a.shape[1] else a
 
 
-def _tall_rows(function: Callable[..., Any], a: Any, *others: Any) -> list[Any] | None:
+def _tall_rows(function: Callable[..., Any], a: DistArray, *others: Any) -> list[Any] | None:
     """This rank's rows of a tall matrix and of what has as many rows, in double precision; None if it is not tall.
 
     NumPy's `function`, which needs them, is for the user.
@@ -228,7 +233,7 @@ def _tall_rows(function: Callable[..., Any], a: Any, *others: Any) -> list[Any] 
     return [x[:mine].astype(kind) for x in held]
 
 
-def _singular_values(function: Callable[..., Any], a: Any) -> Any:
+def _singular_values(function: Callable[..., Any], a: DistArray) -> np.ndarray | None:
     """Those of a single tall or wide matrix, as NumPy's `svd` returns them; None if it has to be gathered."""
     rows = _tall_rows(function, _upright(a))
     if rows is None:
@@ -247,7 +252,7 @@ def _singular_values(function: Callable[..., Any], a: Any) -> Any:
     return found.astype(kind, copy=False)
 
 
-def _outlook_of_system(a: Any, b: Any, rcond: Any = None) -> Outlook:
+def _outlook_of_system(a: Any, b: Any, rcond: object = None) -> Outlook:
     a, b = as_handle(a), as_handle(b)
     if _takes_triangles(a, b):
         return _of_triangles("parallel", a, b)
@@ -259,7 +264,7 @@ def _outlook_of_system(a: Any, b: Any, rcond: Any = None) -> Outlook:
 _NOT_TALL = "a single matrix that is not tall"
 
 
-def _takes_triangles(a: Any, b: Any) -> bool:
+def _takes_triangles(a: DistArray, b: DistArray) -> bool:
     """Whether a system is solved by the triangles of all ranks."""
     columns = b.shape[1] if b.ndim == 2 else 1
     if not _is_tall(a) or _whole_bytes(a, b) > policy.most_native():
@@ -268,7 +273,7 @@ def _takes_triangles(a: Any, b: Any) -> bool:
 
 
 @implements(np.linalg.lstsq, kind="parallel", outlook=_outlook_of_system)
-def lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
+def lstsq(a: Any, b: Any, rcond: Any = None) -> tuple[DistArray, DistArray, Any, DistArray]:
     """Collective: one allgather of small triangles."""
     a, b = as_handle(a), as_handle(b)
     if a.ndim != 2 or b.ndim not in (1, 2) or a.shape[0] != b.shape[0]:
@@ -297,16 +302,16 @@ _TOGETHER = _outlook_of_each("parallel", together=True)
 _AT_ONE = _outlook_of_each("axis-local")
 
 
-def _only_values(full_matrices: Any = True, compute_uv: Any = True, hermitian: Any = False) -> bool:
+def _only_values(full_matrices: object = True, compute_uv: object = True, hermitian: object = False) -> bool:
     return not compute_uv and not hermitian
 
 
-def _of_two_norm(p: Any = None) -> bool:
+def _of_two_norm(p: object = None) -> bool:
     return p is None or p in (2, -2)
 
 
 @implements(np.linalg.inv, kind="parallel", outlook=_TOGETHER)
-def inv(a: Any) -> Any:
+def inv(a: Any) -> DistArray:
     return _of_each(np.linalg.inv, a, single=single_matrix.inverse)
 
 
@@ -330,12 +335,12 @@ def det(a: Any) -> Any:
 
 
 @implements(np.linalg.slogdet, kind="parallel", outlook=_TOGETHER)
-def slogdet(a: Any) -> Any:
+def slogdet(a: Any) -> tuple[Any, Any]:
     return _of_each(np.linalg.slogdet, a, single=single_matrix.sign_and_logarithm)
 
 
 @implements(np.linalg.cholesky, kind="parallel", outlook=_TOGETHER)
-def cholesky(a: Any, /, *, upper: bool = False) -> Any:
+def cholesky(a: Any, /, *, upper: bool = False) -> DistArray:
     factor = functools.partial(single_matrix.cholesky_factor, upper=upper)
     return _of_each(np.linalg.cholesky, a, single=factor, upper=upper)
 
@@ -354,22 +359,22 @@ def svd(a: Any, full_matrices: Any = True, compute_uv: Any = True, hermitian: An
 
 
 @implements(np.linalg.eig, kind="axis-local", outlook=_AT_ONE)
-def eig(a: Any) -> Any:
+def eig(a: Any) -> tuple[DistArray, DistArray]:
     return _of_each(np.linalg.eig, a)
 
 
 @implements(np.linalg.eigvals, kind="axis-local", outlook=_AT_ONE)
-def eigvals(a: Any) -> Any:
+def eigvals(a: Any) -> DistArray:
     return _of_each(np.linalg.eigvals, a)
 
 
 @implements(np.linalg.eigh, kind="axis-local", outlook=_AT_ONE)
-def eigh(a: Any, UPLO: Any = "L") -> Any:
+def eigh(a: Any, UPLO: Any = "L") -> tuple[DistArray, DistArray]:
     return _of_each(np.linalg.eigh, a, UPLO)
 
 
 @implements(np.linalg.eigvalsh, kind="axis-local", outlook=_AT_ONE)
-def eigvalsh(a: Any, UPLO: Any = "L") -> Any:
+def eigvalsh(a: Any, UPLO: Any = "L") -> DistArray:
     return _of_each(np.linalg.eigvalsh, a, UPLO)
 
 
@@ -385,7 +390,7 @@ def cond(x: Any, p: Any = None) -> Any:
     return _of_each(np.linalg.cond, x, p)
 
 
-def _outlook_of_pinv(a: Any, rcond: Any = None, hermitian: Any = False, *, rtol: Any = None) -> Outlook:
+def _outlook_of_pinv(a: Any, rcond: Any = None, hermitian: object = False, *, rtol: Any = None) -> Outlook:
     return _with_cutoffs(a, rcond, rtol)
 
 
@@ -395,7 +400,7 @@ def _with_cutoffs(a: Any, *cutoffs: Any) -> Outlook:
 
 
 @implements(np.linalg.pinv, kind="axis-local", outlook=_outlook_of_pinv)
-def pinv(a: Any, rcond: Any = None, hermitian: Any = False, *, rtol: Any = NoValue) -> Any:
+def pinv(a: Any, rcond: Any = None, hermitian: Any = False, *, rtol: Any = NoValue) -> DistArray:
     if np.ndim(rcond) == 0 and (rtol is NoValue or np.ndim(rtol) == 0):
         return _of_each(np.linalg.pinv, a, rcond, hermitian, **given(rtol=rtol))
     name = "rcond" if np.ndim(rcond) else "rtol"
@@ -404,7 +409,7 @@ def pinv(a: Any, rcond: Any = None, hermitian: Any = False, *, rtol: Any = NoVal
     if 0 in np.shape(a)[-2:]:  # NumPy looks at no cutoff
         return _of_each(np.linalg.pinv, a, None, hermitian)
 
-    def local(matrices: Any, cutoffs: Any) -> Any:
+    def local(matrices: Any, cutoffs: Any) -> np.ndarray:
         return np.linalg.pinv(on_host(matrices), hermitian=hermitian, **{name: on_host(cutoffs)})
 
     return _of_stacks(local, np.linalg.pinv, [as_handle(a), as_handle(rcond if name == "rcond" else rtol)], [2, 0])
@@ -449,7 +454,7 @@ def _outlook_of_solve(a: Any, b: Any) -> Outlook:
 
 
 @implements(np.linalg.solve, kind="parallel", outlook=_outlook_of_solve)
-def solve(a: Any, b: Any) -> Any:
+def solve(a: Any, b: Any) -> DistArray:
     a, b = as_handle(a), as_handle(b)
     depths = [2, 1 if b.ndim == 1 else 2]
     return _of_stacks(_local(np.linalg.solve), np.linalg.solve, [a, b], depths, single_matrix.solved)

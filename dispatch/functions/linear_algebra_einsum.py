@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy._core import einsumfunc
@@ -18,13 +18,16 @@ from numpy_dist.ir import structure
 from numpy_dist.ir.meta_arrays import as_strided, is_writeable
 from numpy_dist.ir.rules import memory_axes, memory_order, only_asking
 
-_parse: Any = vars(einsumfunc)["_parse_einsum_input"]
+if TYPE_CHECKING:
+    from numpy_dist.distarray import DistArray
+
+_parse: Callable[..., tuple[str, str, list[Any]]] = vars(einsumfunc)["_parse_einsum_input"]
 
 adopt(__name__, np.einsum_path)
 
 
 @implements(np.einsum, kind="structural")
-def einsum_view(*operands: Any, out: Any = None, optimize: Any = False, **kwargs: Any) -> Any:
+def einsum_view(*operands: Any, out: Any = None, optimize: Any = False, **kwargs: Any) -> DistArray:
     # A single operand none of whose axes is summed over gives a view, also where an extent is 1: NumPy decides.
     operands = _with_plain_subscripts(operands)
     arrays, positions = _arrays(operands)
@@ -41,7 +44,7 @@ def einsum_view(*operands: Any, out: Any = None, optimize: Any = False, **kwargs
     return arrays[0]._owned(view)
 
 
-def _few(x: Any) -> np.ndarray:
+def _few(x: DistArray | np.ndarray) -> np.ndarray:
     """At most one element along each axis, for NumPy's errors and decisions."""
     return np.zeros(tuple(min(n, 1) for n in x.shape), x.dtype)
 
@@ -85,10 +88,10 @@ def _at_once(*operands: Any, out: Any = None, **kwargs: Any) -> Any:
         return made if engine.is_sharded(made) or made.base is None else engine.copy(made)
 
 
-_names: dict[str, Any] = {"c_einsum": _at_once}
+_names: dict[str, Callable[..., Any]] = {"c_einsum": _at_once}
 if hasattr(einsumfunc, "bmm_einsum"):  # since NumPy 2.4
     _names["bmm_einsum"] = numpy_source(einsumfunc.bmm_einsum, c_einsum=_at_once)
-_einsum: Any = numpy_source(np.einsum, **_names)
+_einsum: Callable[..., Any] = numpy_source(np.einsum, **_names)
 
 
 @implements(np.einsum, kind="composed")
@@ -102,7 +105,7 @@ def einsum(*operands: Any, out: Any = None, optimize: Any = False, **kwargs: Any
 # -- reading the subscripts ------------------------------------------------------------------------------------------
 
 
-def _arrays(operands: Sequence[Any]) -> tuple[list[Any], list[int]]:
+def _arrays(operands: Sequence[Any]) -> tuple[list[DistArray], list[int]]:
     """The arrays among the arguments, and where they stand."""
     if operands and isinstance(operands[0], str):
         positions = list(range(1, len(operands)))
@@ -122,7 +125,7 @@ def _with_plain_subscripts(operands: tuple[Any, ...]) -> tuple[Any, ...]:
     )
 
 
-def _stand_ins(operands: Sequence[Any], positions: list[int], arrays: list[Any]) -> list[Any]:
+def _stand_ins(operands: Sequence[Any], positions: list[int], arrays: list[DistArray]) -> list[Any]:
     """The arguments with arrays of these shapes that take no memory."""
     made = list(operands)
     for place, x in zip(positions, arrays, strict=True):
@@ -135,7 +138,7 @@ def _stand_ins(operands: Sequence[Any], positions: list[int], arrays: list[Any])
 
 def _contracted(
     labels: list[str], output: str, arrays: list[Any], sizes: dict[str, int], dtype: np.dtype
-) -> tuple[Any, bool]:
+) -> tuple[DistArray, bool]:
     """The sum of the products, and whether it owns its memory: where nothing is computed it is a view of an array.
 
     As in NumPy, whatever is summed is added to 0, so that no zero is negative.
@@ -170,14 +173,14 @@ def _simple(names: str, x: Any, sizes: dict[str, int]) -> Term:
     return "".join(name for name, drop in zip(names, dropped, strict=True) if not drop), x
 
 
-def _path(terms: list[Term], output: str, sizes: dict[str, int]) -> list[Any]:
+def _path(terms: list[Term], output: str, sizes: dict[str, int]) -> list[tuple[int, ...]]:
     """Which terms are contracted, one pair after the other."""
     if len(terms) < 3:
         return [(0, 1)] if len(terms) == 2 else []
     known = "".join(name for name in output if any(name in names for names, _ in terms))
     shapes = [np.broadcast_to(0.0, tuple(sizes[name] for name in names)) for names, _ in terms]
     steps = np.einsum_path(",".join(names for names, _ in terms) + "->" + known, *shapes, optimize="greedy")[0][1:]
-    found: list[Any] = []
+    found: list[tuple[int, ...]] = []
     for step in steps:  # a step that takes more than two is made of pairs: the result of one goes to the end
         places, count = sorted(step), len(terms) - sum(len(s) - 1 for s in found)
         while len(places) > 2:
@@ -195,7 +198,7 @@ def _summed(term: Term, kept: set[str], dtype: np.dtype) -> Term:
     return ("".join(name for name in names if name in kept), _total(x, gone, dtype)) if gone else term
 
 
-def _total(x: Any, axes: tuple[int, ...], dtype: np.dtype) -> Any:
+def _total(x: DistArray, axes: tuple[int, ...], dtype: np.dtype) -> DistArray:
     return as_handle(np.any(x, axis=axes) if dtype == np.bool_ else np.sum(x, axis=axes, dtype=dtype))
 
 
@@ -222,7 +225,7 @@ def _pair(a: Term, b: Term, kept: set[str], sizes: dict[str, int], dtype: np.dty
     return (names, np.reshape(product, tuple(sizes[name] for name in names))), True
 
 
-def _spread(names: str, x: Any, wanted: str) -> Any:
+def _spread(names: str, x: Any, wanted: str) -> DistArray:
     """A view with an axis for each wanted label."""
     x = np.transpose(x, [names.index(name) for name in wanted if name in names])
     return x._view(structure.index, tuple(slice(None) if name in names else None for name in wanted))
@@ -231,7 +234,7 @@ def _spread(names: str, x: Any, wanted: str) -> Any:
 # -- memory order ----------------------------------------------------------------------------------------------------
 
 
-def _order(order: str, labels: list[str], output: str, arrays: list[Any], sizes: dict[str, int]) -> list[int]:
+def _order(order: str, labels: list[str], output: str, arrays: list[DistArray], sizes: dict[str, int]) -> list[int]:
     """The axes of NumPy's result from outermost to innermost in memory: those of its loop over all labels."""
     count = len(output)
     order = memory_order(order)

@@ -6,7 +6,7 @@ double precision, as in NumPy.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,8 +17,11 @@ from numpy_dist.engine import events_reported
 from numpy_dist.layout.layout import Layout
 from numpy_dist.parallel.factors import Columns, cholesky, eliminate, substitute
 
+if TYPE_CHECKING:
+    from numpy_dist.distarray import DistArray
 
-def solved(a: Any, b: Any) -> Any:
+
+def solved(a: DistArray, b: DistArray) -> Any:
     """``numpy.linalg.solve``. Collective: both are cut between columns, and each panel of `a` is sent to all twice."""
     kind = np.linalg.solve(np.zeros((0, 1, 1), a.dtype), np.zeros((1, 1), b.dtype)).dtype
     work = np.result_type(kind, np.double)
@@ -27,7 +30,7 @@ def solved(a: Any, b: Any) -> Any:
     return np.reshape(_solution(_columns(a, work), _values(right, layout, work), layout, kind), b.shape)
 
 
-def inverse(a: Any) -> Any:
+def inverse(a: DistArray) -> DistArray:
     """``numpy.linalg.inv``. Collective, as `solved`."""
     kind = np.linalg.inv(np.zeros((0, 1, 1), a.dtype)).dtype
     columns = _columns(a, np.result_type(kind, np.double))
@@ -36,7 +39,7 @@ def inverse(a: Any) -> Any:
     return _solution(columns, identity, engine.default_layout(a.shape, split=1), kind)
 
 
-def _solution(columns: Columns, right: np.ndarray, layout: Layout, kind: np.dtype) -> Any:
+def _solution(columns: Columns, right: np.ndarray, layout: Layout, kind: np.dtype) -> DistArray:
     if eliminate(columns, right) is None:
         raise np.linalg.LinAlgError("Singular matrix")
     substitute(columns, right)
@@ -44,7 +47,7 @@ def _solution(columns: Columns, right: np.ndarray, layout: Layout, kind: np.dtyp
     return made if made.dtype == kind else engine.copy(made, dtype=kind)
 
 
-def sign_and_logarithm(a: Any) -> Any:
+def sign_and_logarithm(a: DistArray) -> tuple[np.inexact, np.floating]:
     """``numpy.linalg.slogdet``. Collective: each panel is sent to all."""
     like = np.linalg.slogdet(np.eye(1, dtype=a.dtype))
     kind, real = like.sign.dtype.type, like.logabsdet.dtype.type
@@ -58,14 +61,14 @@ def sign_and_logarithm(a: Any) -> Any:
         return rebuild(type(like), engine.agreed([kind(sign), real(np.log(sizes).sum())]))
 
 
-def determinant(a: Any) -> Any:
+def determinant(a: DistArray) -> np.inexact:
     """``numpy.linalg.det``: the exponential of a logarithm, as there. Collective, as `sign_and_logarithm`."""
     sign, logarithm = sign_and_logarithm(a)
     with events_reported("det", alike=True):
         return sign * np.exp(logarithm)
 
 
-def cholesky_factor(a: Any, upper: bool) -> Any:
+def cholesky_factor(a: DistArray, upper: bool) -> DistArray:
     """``numpy.linalg.cholesky``. Collective: each panel is sent to all."""
     kind = np.linalg.cholesky(np.eye(1, dtype=a.dtype)).dtype
     columns = _columns(np.conj(np.transpose(a)) if upper else a, np.result_type(kind, np.double))

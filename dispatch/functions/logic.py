@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import builtins
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,6 +13,9 @@ from numpy_dist.dispatch.patterns.arguments import NoValue
 from numpy_dist.dispatch.patterns.numpy_source import adopt
 from numpy_dist.dispatch.patterns.reduce import reduce
 from numpy_dist.ir.rules import broadcast_shapes
+
+if TYPE_CHECKING:
+    from numpy_dist.distarray import DistArray
 
 adopt(__name__, np.isclose, np.allclose, np.array_equal, np.isneginf, np.isposinf)
 
@@ -27,17 +30,17 @@ def array_equiv(a1: Any, a2: Any) -> bool:
     return builtins.bool(np.all(a1 == a2))  # the operator also compares what has no loop: it is not equal
 
 
-def _constant(x: Any, value: bool, order: str = "C") -> Any:
+def _constant(x: DistArray, value: bool, order: str = "C") -> DistArray | np.bool_:
     return engine.full(x.shape, value, np.dtype(bool), order, engine.layout_of(x)) if x.ndim else np.bool_(value)
 
 
 @implements(np.iscomplex, kind="composed")
-def iscomplex(x: Any) -> Any:
+def iscomplex(x: DistArray) -> Any:
     return np.not_equal(np.imag(x), 0) if x.dtype.kind == "c" else _constant(x, False)
 
 
 @implements(np.isreal, kind="composed")
-def isreal(x: Any) -> Any:
+def isreal(x: DistArray) -> Any:
     if x.dtype.kind in "cO":
         return np.equal(np.imag(x), 0)
     # The imaginary part of a date or of a text is none that equals 0.
@@ -45,12 +48,12 @@ def isreal(x: Any) -> Any:
 
 
 @implements(np.iscomplexobj, kind="native")
-def iscomplexobj(x: Any) -> bool:
+def iscomplexobj(x: DistArray) -> bool:
     return issubclass(x.dtype.type, np.complexfloating)
 
 
 @implements(np.isrealobj, kind="native")
-def isrealobj(x: Any) -> bool:
+def isrealobj(x: DistArray) -> bool:
     return not issubclass(x.dtype.type, np.complexfloating)
 
 
