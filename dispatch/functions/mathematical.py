@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import operator
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy._core import umath
@@ -22,8 +22,11 @@ from numpy_dist.ir import structure
 from numpy_dist.ir.rules import memory_axes
 from numpy_dist.parallel.request_reply import ask
 
+if TYPE_CHECKING:
+    from numpy_dist.distarray import DistArray
+
 # The ufunc has no public name.
-_clip: Any = vars(umath)["clip"]
+_clip: np.ufunc = vars(umath)["clip"]
 
 adopt(
     __name__,
@@ -119,7 +122,7 @@ def round(a: Any, decimals: Any = 0, out: Any = None) -> Any:
     return unscale(out, factor, out=out)
 
 
-def _round_complex(a: Any, decimals: int, out: Any) -> Any:
+def _round_complex(a: DistArray, decimals: int, out: Any) -> Any:
     result = engine.copy(a) if out is None else out
     for part in (np.real, np.imag):
         round(part(a), decimals, out=part(result))
@@ -127,7 +130,7 @@ def _round_complex(a: Any, decimals: int, out: Any) -> Any:
 
 
 @implements(np.i0, kind="native")
-def i0(x: Any) -> Any:
+def i0(x: Any) -> DistArray:
     """NumPy's function on each shard (executes what it needs; nothing is communicated)."""
     x = as_handle(x)
     np.i0(np.zeros(0, x.dtype))  # NumPy's errors
@@ -146,14 +149,14 @@ def i0(x: Any) -> Any:
 
 
 @implements(np.convolve, kind="parallel")
-def convolve(a: Any, v: Any, mode: Any = "full") -> Any:
+def convolve(a: Any, v: Any, mode: Any = "full") -> DistArray:
     """Collective: each rank gets as many neighbouring elements as the shorter one has. No Fourier transforms."""
     a, v = checked_sequences(np.convolve, a, v, mode)
     return sliding_sums(*((a, v) if a.size >= v.size else (v, a)), np.convolve, mode)
 
 
 def _outlook_of_points(
-    x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None
+    x: object, xp: Any, fp: Any, left: object = None, right: object = None, period: object = None
 ) -> Outlook:
     return outlook_of_known(xp, fp)
 
@@ -170,7 +173,7 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
     return map_elements(lambda block: np.interp(block, points, values, left, right, period), x)
 
 
-def _interp_routed(x: Any, xp: Any, fp: Any, left: Any, right: Any, period: Any) -> Any:
+def _interp_routed(x: Any, xp: Any, fp: Any, left: Any, right: Any, period: Any) -> DistArray:
     """Each element goes to the rank that has the points on both sides of it, where NumPy interpolates."""
     if xp.ndim != 1 or xp.shape != fp.shape or not xp.size:
         engine.numpy_error(np.interp, (x, xp, fp, left, right, period))
@@ -203,10 +206,10 @@ def _interp_routed(x: Any, xp: Any, fp: Any, left: Any, right: Any, period: Any)
 
 
 @implements(np.real, kind="structural")
-def real(val: Any) -> Any:
+def real(val: DistArray) -> DistArray:
     return view_or_self(val, structure.attribute, "real")
 
 
 @implements(np.imag, kind="structural")
-def imag(val: Any) -> Any:
+def imag(val: DistArray) -> DistArray:
     return val.imag

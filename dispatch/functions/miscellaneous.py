@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from numpy_dist.dispatch.core.registry import implements
 from numpy_dist.ir import structure
 
 
-def _shares(function: Any, a: Any, b: Any, max_work: int) -> bool:
+def _shares(function: Callable[..., bool], a: Any, b: Any, max_work: int) -> bool:
     """Arrays of different storages share no memory; within one, the meta arrays' addresses tell."""
     storages = [x._storage if engine.is_handle(x) else None for x in (a, b)]
     if storages[0] is not storages[1]:

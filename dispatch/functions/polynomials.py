@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.polynomial import polynomial
@@ -12,12 +12,15 @@ from numpy_dist.dispatch.patterns.arguments import as_handle
 from numpy_dist.dispatch.patterns.numpy_source import adopt
 from numpy_dist.dispatch.patterns.replicate import few
 
+if TYPE_CHECKING:
+    from numpy_dist.distarray import DistArray
+
 adopt(__name__, np.polyadd, np.polyder, np.polyint, np.polysub, np.polyval)
 declare(np.polydiv, kind="gathered", reason="each coefficient follows from the one before", source=__name__)
 declare(np.poly, np.roots, kind="gathered", reason="it needs the eigenvalues of a single matrix", source=__name__)
 
 
-def _inverse(matrix: Any) -> Any:
+def _inverse(matrix: Any) -> DistArray:
     """Of the few rows and columns that the coefficients have."""
     return as_handle(np.linalg.inv(few(matrix)))
 

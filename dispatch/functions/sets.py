@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import accumulate
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,6 +22,9 @@ from numpy_dist.dispatch.patterns.sort import cut_at, first_position, ordered_pa
 from numpy_dist.layout.layout import Layout
 from numpy_dist.parallel import key_sort, runs
 from numpy_dist.parallel.picking import put
+
+if TYPE_CHECKING:
+    from numpy_dist.distarray import DistArray
 
 adopt(
     __name__,
@@ -92,13 +96,13 @@ def _take_first_nan(values: np.ndarray, flat: Any) -> None:
         values[np.isnan(values)] = firsts[0]
 
 
-def _unlike(dtype: np.dtype, equal_nan: bool) -> Any:
+def _unlike(dtype: np.dtype, equal_nan: bool) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
     if not equal_nan or dtype.kind not in "cfmM":
         return np.ndarray.__ne__
     return lambda one, other: (one != other) & ~(np.isnan(one) & np.isnan(other))
 
 
-def _unique_rows(ar: Any, wanted: tuple[Any, Any, Any], axis: Any) -> Any:
+def _unique_rows(ar: Any, wanted: tuple[object, object, object], axis: Any) -> Any:
     """The different rows along an axis (collective: a sort by all columns)."""
     try:
         moved = np.moveaxis(ar, axis, 0)
@@ -129,7 +133,7 @@ def _found(
     positions: Any,
     counts: list[int],
     layout: Layout,
-    wanted: tuple[Any, Any, Any],
+    wanted: tuple[object, object, object],
     positions_shape: tuple[int, ...],
 ) -> Any:
     """What `unique` returns, from the first of each run of equal sorted rows and where these begin (collective).
@@ -244,7 +248,7 @@ if hasattr(np, "in1d"):  # until NumPy 2.3
         return np.ravel(_is_in(np.ravel(as_handle(ar1)), ar2, assume_unique, invert, kind=kind))
 
 
-def contained(values: Any, tests: Any) -> Any:
+def contained(values: Any, tests: Any) -> DistArray:
     """Which of `values` are among `tests`, many sharded ones (collective: a sort, and what is sought is sent there)."""
     kind = np.result_type(values.dtype, tests.dtype)
 

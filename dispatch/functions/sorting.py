@@ -6,7 +6,8 @@ cut between the ranks by a sample sort (`patterns.sort`).
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
@@ -27,13 +28,16 @@ from numpy_dist.dispatch.patterns.take import integer_getitem
 from numpy_dist.ir.rules import copy_axes
 from numpy_dist.parallel.arg_reductions import arg_reduce_all, arg_reduce_axis
 
+if TYPE_CHECKING:
+    from numpy_dist.distarray import DistArray
+
 adopt(__name__, np.flatnonzero, np.nanargmin, np.nanargmax)
 
 
 @implements(np.sort, kind="parallel", varies=("descending",))
 def sort(
     a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None, descending: Any = NoValue
-) -> Any:
+) -> DistArray:
     """Collective where the axis is cut: a redistribution, or the exchange of a sample sort for a single axis."""
     options = _options(kind, order, stable, descending)
     a, axis = _arguments(np.sort, a, axis, options)
@@ -47,7 +51,7 @@ def sort(
     return engine.as_made(rows.transpose(np.argsort(memory).tolist()))
 
 
-def _sorted_rows(a: Any, axis: int, options: dict[str, Any]) -> Any:
+def _sorted_rows(a: DistArray, axis: int, options: dict[str, Any]) -> DistArray:
     if long_rows(a, axis):
         return row_by_row(lambda row: sort_line(row, options), a, axis)
     values_only = not {"descending", "order"} & options.keys()  # then all ways of sorting give the same
@@ -61,7 +65,7 @@ def _sorted_rows(a: Any, axis: int, options: dict[str, Any]) -> Any:
 @implements(np.argsort, kind="parallel", varies=("descending",))
 def argsort(
     a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None, descending: Any = NoValue
-) -> Any:
+) -> DistArray:
     """As `sort`. Always stable along a single axis."""
     options = _options(kind, order, stable, descending)
     a, axis = _arguments(np.argsort, a, axis, options)
@@ -84,7 +88,9 @@ def _options(kind: Any, order: Any, stable: Any, descending: Any) -> dict[str, A
     return {name: value for name, value in found.items() if value is not None}
 
 
-def _arguments(function: Any, a: Any, axis: Any, options: dict[str, Any]) -> tuple[Any, int]:
+def _arguments(
+    function: Callable[..., np.ndarray], a: Any, axis: Any, options: dict[str, Any]
+) -> tuple[DistArray, int]:
     """The array and the axis; NumPy's errors for what does not fit."""
     a = as_handle(a)
     function(np.zeros(tuple(min(n, 1) for n in a.shape), a.dtype), axis, **options)
@@ -140,7 +146,9 @@ def argpartition(a: Any, kth: Any, axis: Any = -1, kind: str = "introselect", or
     return np.argsort(a, axis=axis, order=order)
 
 
-def _check_places(function: Any, a: Any, kth: Any, axis: Any, kind: str, order: Any) -> None:
+def _check_places(
+    function: Callable[..., np.ndarray], a: DistArray, kth: Any, axis: Any, kind: str, order: Any
+) -> None:
     """NumPy's errors, which depend on the shape and the places."""
     places = everywhere(kth, function, "every rank looks at the places") if engine.is_handle(kth) else np.asarray(kth)
     if axis is None or not a.ndim and function is np.argpartition:
@@ -168,7 +176,7 @@ def argmin(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = NoValue
     return _arg_reduce(np.argmin, a, axis, out, keepdims is not NoValue and keepdims)
 
 
-def _arg_reduce(choose: Any, a: Any, axis: Any, out: Any, keepdims: bool) -> Any:
+def _arg_reduce(choose: Callable[..., Any], a: Any, axis: Any, out: Any, keepdims: bool) -> Any:
     a = as_handle(a)
     if a.dtype.hasobject:
         decline("arrays of Python objects")
@@ -191,7 +199,7 @@ def _arg_reduce(choose: Any, a: Any, axis: Any, out: Any, keepdims: bool) -> Any
     return as_handle(np.full(shape, found)) if shape else found
 
 
-def _result_shape(choose: Any, a: Any, axis: Any, keepdims: bool, out: Any) -> tuple[int, ...]:
+def _result_shape(choose: Callable[..., Any], a: DistArray, axis: Any, keepdims: bool, out: Any) -> tuple[int, ...]:
     """Shape of the result; NumPy's errors for empty sequences, bad axes and an `out` that does not fit."""
     empty = 0 in a.shape
     # One element stands for any number of them.
@@ -214,7 +222,7 @@ def _result_shape(choose: Any, a: Any, axis: Any, keepdims: bool, out: Any) -> t
     return shape
 
 
-def _along_axis(choose: Any, a: Any, axis: int) -> Any:
+def _along_axis(choose: Callable[..., Any], a: DistArray, axis: int) -> DistArray:
     a, layout = in_boxes(a)
     result = layout.drop_axes([axis])
     if layout.cut_of(axis) is not None and engine.default_shard(result.nelements * np.dtype(np.intp).itemsize):
@@ -238,7 +246,7 @@ def extract(condition: Any, arr: Any) -> Any:
     return boolean_getitem(arr, condition)
 
 
-def _outlook_of_search(a: Any, v: Any, side: Any = "left", sorter: Any = None) -> Outlook:
+def _outlook_of_search(a: Any, v: Any, side: object = "left", sorter: object = None) -> Outlook:
     return outlook_of_known(v) if engine.is_sharded(a) else Outlook("parallel", "nothing is communicated")
 
 
@@ -265,12 +273,12 @@ def searchsorted(a: Any, v: Any, side: Any = "left", sorter: Any = None) -> Any:
     return found if v.ndim else found[0]
 
 
-def _raise_alike(a: Any, v: Any, side: Any) -> None:
+def _raise_alike(a: DistArray | np.ndarray, v: DistArray | np.ndarray, side: Any) -> None:
     """NumPy's errors, on all ranks alike: one without elements would meet none where they cannot be compared."""
     np.searchsorted(np.zeros((min(1, a.size),) * a.ndim, a.dtype), np.zeros(min(1, v.size), v.dtype), side)
 
 
-def _by_sorter(a: Any, sorter: Any, side: Any) -> Any:
+def _by_sorter(a: DistArray, sorter: DistArray, side: Any) -> DistArray:
     """The array in the order that a sorter gives (collective); NumPy's errors."""
     few = [np.zeros(tuple(min(n, 1) for n in x.shape), x.dtype) for x in (a, sorter)]
     np.searchsorted(few[0], np.zeros(0, a.dtype), side, few[1])

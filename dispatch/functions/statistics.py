@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,13 +14,16 @@ from numpy_dist.dispatch.patterns.convolution import checked_sequences, sliding_
 from numpy_dist.dispatch.patterns.numpy_source import adopt, numpy_source, warn
 from numpy_dist.dispatch.patterns.reduce import reduce
 
+if TYPE_CHECKING:
+    from numpy_dist.distarray import DistArray
+
 adopt(__name__, np.nanmean, np.nanvar, np.nanstd)
 
 
 EMPTY = "Mean of empty slice" if NUMPY_VERSION >= (2, 4) else "Mean of empty slice."
 
 
-def _count(a: Any, axis: Any, keepdims: bool, where: Any) -> Any:
+def _count(a: DistArray, axis: Any, keepdims: bool, where: Any) -> Any:
     """How many elements each result is made of (``_count_reduce_items``)."""
     if where is True:
         axes = range(a.ndim) if axis is None else np.lib.array_utils.normalize_axis_tuple(axis, a.ndim)
@@ -69,7 +72,7 @@ def _ddof(ddof: Any, correction: Any) -> Any:
     return correction
 
 
-def _squared_magnitude(deviation: Any, given: np.dtype) -> Any:
+def _squared_magnitude(deviation: DistArray, given: np.dtype) -> Any:
     if given.kind in "fiu":
         return np.square(deviation)
     if deviation.dtype.kind == "c":
@@ -172,7 +175,7 @@ def cov(
 
 
 @implements(np.correlate, kind="parallel")
-def correlate(a: Any, v: Any, mode: Any = "valid") -> Any:
+def correlate(a: Any, v: Any, mode: Any = "valid") -> DistArray:
     """Collective, as `convolve`."""
     a, v = checked_sequences(np.correlate, a, v, mode)
     v = np.conjugate(v) if v.dtype.kind == "c" else v

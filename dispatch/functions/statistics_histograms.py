@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import operator
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,8 +20,11 @@ from numpy_dist.layout.layout import Layout
 from numpy_dist.parallel.bins import can_count, count, occurrences
 from numpy_dist.parallel.extremes import extremes
 
+if TYPE_CHECKING:
+    from numpy_dist.distarray import DistArray
 
-def _direction(bins: Any) -> int:
+
+def _direction(bins: DistArray | np.ndarray) -> int:
     """As NumPy's private ``_monotonicity``: 1 if the values ascend, -1 if they descend, else 0.
 
     The first values that are not alike say which of both is asked: where one of them is no number, NumPy asks whether
@@ -41,12 +45,12 @@ def _direction(bins: Any) -> int:
 
 adopt(__name__, np.digitize, _monotonicity=_direction)
 
-_bin_edges: Any = numpy_source(np.histogram_bin_edges)
-_ravelled: Any = _bin_edges.__globals__["_ravel_and_check_weights"]
+_bin_edges: Callable[..., Any] = numpy_source(np.histogram_bin_edges)
+_ravelled: Callable[..., tuple[Any, Any]] = _bin_edges.__globals__["_ravel_and_check_weights"]
 
 
 @implements(np.bincount, kind="parallel")
-def bincount(x: Any, /, weights: Any = None, minlength: Any = 0) -> Any:
+def bincount(x: Any, /, weights: Any = None, minlength: Any = 0) -> DistArray:
     """Collective: one allgather of the largest, and one message from each rank to each owner of the counts."""
     x = as_handle(x)
     weights, given = (None, None) if weights is None or not x.size else _weights(weights)  # of nothing NumPy needs none
@@ -71,7 +75,7 @@ def bincount(x: Any, /, weights: Any = None, minlength: Any = 0) -> Any:
         return folded(found, layout, owner)
 
 
-def _weights(given: Any) -> tuple[Any, Any]:
+def _weights(given: Any) -> tuple[DistArray, Any]:
     """Weights as a handle, and what NumPy finds the same faults with."""
     if isinstance(given, np.ndarray | engine.Handle):
         weights = as_handle(given)
@@ -91,7 +95,7 @@ def _most_counts(nbytes: int) -> int:
     return max(1 << 20, 2 * nbytes // (size - 2) if size > 2 else 8 * nbytes) // 8
 
 
-def _sparse_counts(x: Any, weights: Any, length: int) -> Any:
+def _sparse_counts(x: Any, weights: Any, length: int) -> DistArray:
     """Many more counts than elements: nobody has them all, and what a rank counts goes to their owners."""
     kind = np.dtype(np.intp if weights is None else float)
     counts = engine.full((length,), 0, kind, layout=engine.default_layout((length,)))
@@ -101,13 +105,15 @@ def _sparse_counts(x: Any, weights: Any, length: int) -> Any:
 
 
 @implements(np.histogram_bin_edges, kind="composed")
-def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Any:
+def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> DistArray:
     found = _bin_edges(a, bins, range, weights)
     return found if engine.is_handle(found) else engine.wrap(found)
 
 
 @implements(np.histogram, kind="parallel")
-def histogram(a: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None) -> Any:
+def histogram(
+    a: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None
+) -> tuple[DistArray, DistArray]:
     """Collective: the extremes, if they are not given, and one message from each rank to each owner of the counts."""
     a, weights = _ravelled(as_handle(a), None if weights is None else as_handle(weights))
     simple = range is None and np.ndim(bins) == 0 and not isinstance(bins, str) and a.dtype.kind in "iuf" and a.size
@@ -132,12 +138,14 @@ def histogram(a: Any, bins: Any = 10, range: Any = None, density: Any = None, we
 
 
 _range = range  # a parameter has this name, too
-_source: Any = numpy_source(np.histogramdd)
-_outer_edges: Any = _source.__globals__["_get_outer_edges"]
+_source: Callable[..., Any] = numpy_source(np.histogramdd)
+_outer_edges: Callable[..., tuple[Any, Any]] = _source.__globals__["_get_outer_edges"]
 
 
 @implements(np.histogramdd, kind="parallel")
-def histogramdd(sample: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None) -> Any:
+def histogramdd(
+    sample: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None
+) -> tuple[DistArray, list[DistArray]]:
     """Collective: the extremes of each dimension, and one message from each rank to each owner of the counts."""
     if getattr(sample, "ndim", 0) != 2:  # a sequence of columns
         sample = np.transpose(np.atleast_2d(as_operand(sample)))
@@ -165,7 +173,7 @@ def histogramdd(sample: Any, bins: Any = 10, range: Any = None, density: Any = N
     return total, [engine.wrap(each) for each in edges]
 
 
-def _counts(sample: Any, edges: list[Any], weights: Any) -> tuple[np.ndarray, Layout]:
+def _counts(sample: DistArray, edges: list[np.ndarray], weights: DistArray | None) -> tuple[np.ndarray, Layout]:
     """What this rank's rows add to the counts, and how the rows are divided."""
     layout = engine.layout_of(sample) if engine.is_sharded(sample) else None
     if layout is None or any(layout.cut_axes):
@@ -173,7 +181,7 @@ def _counts(sample: Any, edges: list[Any], weights: Any) -> tuple[np.ndarray, La
     its = layout.drop_axes([1])
     arrays = [(engine.aligned(sample, layout), layout)]
     arrays += [] if weights is None else [(engine.aligned(weights, its), its)]
-    found: list[Any] = list(blocks(*arrays))
+    found: list[np.ndarray] = list(blocks(*arrays))
     if not layout.primary(engine.runtime().rank):  # copies, which another rank counts
         found = [np.zeros((0, *sample.shape[1:]), sample.dtype), *(each[:0] for each in found[1:])]
     made = np.histogramdd(found[0], edges, weights=found[1] if found[1:] else None)[0]
