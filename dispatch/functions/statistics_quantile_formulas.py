@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import inspect
 from abc import ABC, abstractmethod
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.lib import _function_base_impl, _nanfunctions_impl
@@ -22,8 +23,11 @@ from numpy_dist.dispatch.patterns.take import integer_getitem
 from numpy_dist.parallel.on_device import Ordered
 from numpy_dist.parallel.selection import Unordered, select_of
 
-_numpy: Any = _function_base_impl  # its formulas are those of the installed version
-_nan: Any = _nanfunctions_impl
+if TYPE_CHECKING:
+    from numpy_dist.distarray import DistArray
+
+_numpy: ModuleType = _function_base_impl  # its formulas are those of the installed version
+_nan: ModuleType = _nanfunctions_impl
 # NumPy 2.1 does not move the axes of weights when it does those of the array.
 MIXES_WEIGHTS = "weights" not in _numpy._ureduce.__code__.co_consts
 _CHECKS_WEIGHTS = "were all zero" in inspect.getsource(_numpy._quantile)  # older ones divide by zero, and go on
@@ -48,20 +52,20 @@ class Statistic(ABC):
     computes_in_output = True
 
     @abstractmethod
-    def of_all(self, a: Any, *beside: Any, dtype: Any = None) -> Any:
+    def of_all(self, a: DistArray, *beside: DistArray, dtype: np.dtype | None = None) -> np.ndarray | np.generic:
         """That of all elements (collective); `dtype` is that of an output to compute in."""
 
     @abstractmethod
-    def of_rows(self, block: np.ndarray, *beside: np.ndarray, axis: int, dtype: Any = None) -> np.ndarray:
+    def of_rows(self, block: np.ndarray, *beside: np.ndarray, axis: int, dtype: np.dtype | None = None) -> np.ndarray:
         """Those of rows, which are this rank's."""
 
-    def check(self, out: Any, shape: tuple[int, ...], a: Any, axis: int) -> None:
+    def check(self, out: DistArray | np.ndarray, shape: tuple[int, ...], a: DistArray, axis: int) -> None:
         """Raise NumPy's error for an output that has not this shape."""
         if self.computes_in_output and tuple(out.shape) != shape:
             self._complain(np.broadcast_to(np.zeros((), a.dtype), shape), np.zeros(out.shape, out.dtype), a, axis)
 
     @abstractmethod
-    def _complain(self, result: np.ndarray, out: np.ndarray, a: Any, axis: int) -> None:
+    def _complain(self, result: np.ndarray, out: np.ndarray, a: DistArray, axis: int) -> None:
         """Write a result into an output as NumPy does it."""
 
 
@@ -71,7 +75,7 @@ class Median(Statistic):
     def __init__(self, nan: bool) -> None:
         self.nan, self.computes_in_output = nan, not nan
 
-    def of_all(self, a: Any, *beside: Any, dtype: Any = None) -> Any:
+    def of_all(self, a: DistArray, *beside: DistArray, dtype: np.dtype | None = None) -> np.ndarray | np.generic:
         if self.nan:
             whole = a
             a, _ = _without_nan(a)
@@ -85,12 +89,12 @@ class Median(Statistic):
             np.copyto(mean, last)  # NumPy's error where there is no NaN
         return last if _is_nan(last) else mean
 
-    def of_rows(self, block: np.ndarray, *beside: np.ndarray, axis: int, dtype: Any = None) -> np.ndarray:
+    def of_rows(self, block: np.ndarray, *beside: np.ndarray, axis: int, dtype: np.dtype | None = None) -> np.ndarray:
         if self.nan:
             return np.nanmedian(on_host(block), axis)
         return np.median(_middle(block, axis), axis, out=_output(block, axis, (), dtype))
 
-    def _complain(self, result: np.ndarray, out: np.ndarray, a: Any, axis: int) -> None:
+    def _complain(self, result: np.ndarray, out: np.ndarray, a: DistArray, axis: int) -> None:
         np.mean(np.expand_dims(result, axis), axis=axis, out=out)
 
 
@@ -110,7 +114,7 @@ class Quantiles(Statistic):
     """
 
     def __init__(
-        self, q: np.ndarray, method: str, weak: bool, nan: bool, weighted: bool = False, line: Any = None
+        self, q: np.ndarray, method: str, weak: bool, nan: bool, weighted: bool = False, line: np.ndarray | None = None
     ) -> None:
         if q.ndim > 2:
             raise ValueError("q must be a scalar or 1d")
@@ -120,7 +124,7 @@ class Quantiles(Statistic):
         self.lead = q.shape
         self.computes_in_output = not nan and not weighted
 
-    def of_all(self, a: Any, *beside: Any, dtype: Any = None) -> Any:
+    def of_all(self, a: DistArray, *beside: DistArray, dtype: np.dtype | None = None) -> np.ndarray | np.generic:
         weights = as_handle(self.line.reshape(-1)) if self.line is not None else next(iter(beside), None)
         if self.nan:
             a, weights = _without_nan(a, weights)
@@ -129,28 +133,28 @@ class Quantiles(Statistic):
                     return self._of_rows(np.full(1, np.nan, a.dtype), None if weights is None else np.ones(1), 0)
         return self._interpolated(a, dtype) if weights is None else self._chosen(a, weights)
 
-    def of_rows(self, block: np.ndarray, *beside: np.ndarray, axis: int, dtype: Any = None) -> np.ndarray:
+    def of_rows(self, block: np.ndarray, *beside: np.ndarray, axis: int, dtype: np.dtype | None = None) -> np.ndarray:
         weights = self.line if self.line is not None else next(map(on_host, beside), None)
         return self._of_rows(on_host(block), weights, axis, dtype)
 
-    def _of_rows(self, block: np.ndarray, weights: Any, axis: int, dtype: Any = None) -> Any:
+    def _of_rows(self, block: np.ndarray, weights: np.ndarray | None, axis: int, dtype: np.dtype | None = None) -> Any:
         options: dict[str, Any] = {"weak_q": self.weak} if _WEAK else {}
         if not self.nan:
             options["out"] = _output(block, axis, self.lead, dtype)
         unchecked = _nan._nanquantile_unchecked if self.nan else _numpy._quantile_unchecked
         return unchecked(block, self.q, axis=axis, method=self.method, keepdims=False, weights=weights, **options)
 
-    def check(self, out: Any, shape: tuple[int, ...], a: Any, axis: int) -> None:
+    def check(self, out: DistArray | np.ndarray, shape: tuple[int, ...], a: DistArray, axis: int) -> None:
         if self.weighted and not self.nan and tuple(out.shape) != shape:
             raise ValueError(f"Wrong shape of argument 'out', shape={shape} is required; got shape={tuple(out.shape)}.")
         super().check(out, shape, a, axis)
 
-    def _complain(self, result: np.ndarray, out: np.ndarray, a: Any, axis: int) -> None:
+    def _complain(self, result: np.ndarray, out: np.ndarray, a: DistArray, axis: int) -> None:
         if self._places(a.shape[axis], a.dtype)[2] is None:
             np.take(np.broadcast_to(result, (1, *result.shape)), 0, axis=0, out=out)
         np.add(result, result, out=out)
 
-    def _places(self, count: int, dtype: np.dtype) -> tuple[Any, Any, Any]:
+    def _places(self, count: int, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
         """Between which places of so many elements in order the quantiles lie, and how far (None: at the first)."""
         formulas = _numpy._QuantileMethods[self.method]
         virtual = np.asanyarray(formulas["get_virtual_index"](count, self.q))
@@ -161,7 +165,7 @@ class Quantiles(Statistic):
         before, after = _numpy._get_indexes(np.empty(0, dtype), virtual, count)
         return before, after, _numpy._get_gamma(virtual, before, formulas)
 
-    def _interpolated(self, a: Any, dtype: Any) -> Any:
+    def _interpolated(self, a: DistArray, dtype: np.dtype | None) -> np.ndarray | np.generic:
         """What NumPy's `_quantile` makes of a one-dimensional array, from the few elements that it looks at."""
         count = a.size
         before, after, gamma = self._places(count, a.dtype)
@@ -182,7 +186,7 @@ class Quantiles(Statistic):
         # A number is replaced by the NaN as it is, numbers in an array keep their dtype.
         return np.full(self.q.shape, values[-1], result.dtype) if self.q.ndim else values[-1]
 
-    def _chosen(self, a: Any, weights: Any) -> Any:
+    def _chosen(self, a: DistArray, weights: DistArray) -> np.ndarray | np.generic:
         """Where the running sum of the weights reaches the probabilities (collective: a sort, two exchanges)."""
         q = self.q
         values, positions = ordered(np.ravel(a))
@@ -214,14 +218,14 @@ def _middle(block: Any, axis: int) -> np.ndarray:
     return np.where(np.isnan(last), last, middle) if few.dtype.kind in "fc" else middle
 
 
-def _output(block: np.ndarray, axis: int, lead: tuple[int, ...], dtype: Any) -> Any:
+def _output(block: np.ndarray, axis: int, lead: tuple[int, ...], dtype: np.dtype | None) -> np.ndarray | None:
     """An output for rows, of the dtype that the user's has; None without one."""
     if dtype is None:
         return None
     return np.empty((*lead, *(n for other, n in enumerate(block.shape) if other != axis)), dtype)
 
 
-def _without_nan(a: Any, beside: Any = None) -> tuple[Any, Any]:
+def _without_nan(a: DistArray, beside: DistArray | None = None) -> tuple[DistArray, DistArray | None]:
     """The elements that are no NaN, flat, and what is beside them; a warning if there are none (collective)."""
     if a.dtype.kind not in "fcmM":
         return a, beside
@@ -232,7 +236,7 @@ def _without_nan(a: Any, beside: Any = None) -> tuple[Any, Any]:
     return found, None if beside is None else boolean_getitem(as_handle(beside), kept)
 
 
-def _at(a: Any, places: list[int]) -> np.ndarray:
+def _at(a: DistArray, places: list[int]) -> np.ndarray:
     """Elements by their places in the order of all (collective)."""
     if not engine.is_sharded(a):
         return np.sort(engine.plain(a), axis=None)[places]
@@ -247,5 +251,5 @@ def _at(a: Any, places: list[int]) -> np.ndarray:
     return select_of(elements, places, a.dtype, rt.comm)
 
 
-def _is_nan(value: Any) -> bool:
+def _is_nan(value: np.generic) -> bool:
     return value.dtype.kind in "fcmM" and bool(np.isnan(value))

@@ -6,7 +6,8 @@ that code; what is done here is the work on one axis, or on all elements.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,6 +21,9 @@ from numpy_dist.dispatch.patterns.numpy_source import numpy_source
 from numpy_dist.dispatch.patterns.replicate import known
 from numpy_dist.ir import structure
 from numpy_dist.ir.rules import memory_axes
+
+if TYPE_CHECKING:
+    from numpy_dist.distarray import DistArray
 
 
 @implements(np.median, kind="parallel")
@@ -41,7 +45,7 @@ def nanmedian(a: Any, axis: Any = None, out: Any = None, overwrite_input: Any = 
     return _given(_ureduce(a, func=_nanmedian, keepdims=keepdims, axis=axis, out=out, overwrite_input=False), out)
 
 
-def _median(a: Any, axis: Any = None, out: Any = None, overwrite_input: Any = False) -> Any:
+def _median(a: DistArray, axis: Any = None, out: Any = None, overwrite_input: object = False) -> Any:
     if not a.size:
         return _of_nothing(np.median, a, axis, out)
     if overwrite_input and a.ndim:
@@ -51,7 +55,7 @@ def _median(a: Any, axis: Any = None, out: Any = None, overwrite_input: Any = Fa
     return _over(Median(nan=False), a, axis, out)
 
 
-def _nanmedian(a: Any, axis: Any = None, out: Any = None, overwrite_input: Any = False) -> Any:
+def _nanmedian(a: DistArray, axis: Any = None, out: Any = None, overwrite_input: object = False) -> Any:
     return _over(Median(nan=True), a, axis, out)
 
 
@@ -124,7 +128,7 @@ def nanpercentile(
 
 
 def _quantiles(
-    function: Any,
+    function: Callable[..., Any],
     nan: bool,
     a: Any,
     q: Any,
@@ -149,7 +153,7 @@ def _quantiles(
     return _given(_NUMPYS[function, nan](a, q, axis, out, False, method, keepdims, weights=weights), out)
 
 
-def _unchecked(nan: bool) -> Any:
+def _unchecked(nan: bool) -> Callable[..., Any]:
     """NumPy's function of this name, for arrays of ours: what is done after the arguments have been looked at."""
 
     def unchecked(
@@ -172,8 +176,8 @@ def _unchecked(nan: bool) -> Any:
 
 
 _numpys_median = numpy_source(np.median, _median=_median)
-_ureduce: Any = _numpys_median.__globals__["_ureduce"]
-_NUMPYS: dict[tuple[Any, bool], Any] = {
+_ureduce: Callable[..., Any] = _numpys_median.__globals__["_ureduce"]
+_NUMPYS: dict[tuple[Callable[..., Any], bool], Callable[..., Any]] = {
     (function, nan): numpy_source(function, _quantile_unchecked=_unchecked(nan))
     for function in (np.quantile, np.percentile)
     for nan in (False, True)
@@ -181,7 +185,14 @@ _NUMPYS: dict[tuple[Any, bool], Any] = {
 
 
 def _of_axis(
-    a: Any, q: np.ndarray, weights: Any, method: str, weak_q: bool, nan: bool, axis: Any = None, out: Any = None
+    a: DistArray,
+    q: np.ndarray,
+    weights: DistArray | np.ndarray | None,
+    method: str,
+    weak_q: bool,
+    nan: bool,
+    axis: Any = None,
+    out: Any = None,
 ) -> Any:
     """Quantiles along one axis, or (None) of all elements."""
     if not a.size:
@@ -195,7 +206,7 @@ def _of_axis(
     return _over(Quantiles(q, method, weak_q, nan, weighted=True, line=line), a, axis, out)
 
 
-def _over(statistic: Statistic, a: Any, axis: Any, out: Any, beside: tuple[Any, ...] = ()) -> Any:
+def _over(statistic: Statistic, a: DistArray, axis: Any, out: Any, beside: tuple[DistArray, ...] = ()) -> Any:
     """A statistic along one axis of an array of ours, or (None) of all its elements (collective)."""
     alone = axis is None or a.ndim == 1
     axis = 0 if axis is None else range(a.ndim)[axis]
@@ -228,7 +239,7 @@ def _over(statistic: Statistic, a: Any, axis: Any, out: Any, beside: tuple[Any, 
     return out
 
 
-def _memory_order(statistic: Statistic, arrays: tuple[Any, ...], axis: int) -> Any:
+def _memory_order(statistic: Statistic, arrays: tuple[DistArray, ...], axis: int) -> tuple[int, ...] | None:
     """The axes of NumPy's result from outermost to innermost in memory, None if that is C order.
 
     NumPy tells, from few rows that lie in memory as those of the arrays do. (Its medians without NaN go another way
@@ -246,7 +257,13 @@ def _memory_order(statistic: Statistic, arrays: tuple[Any, ...], axis: int) -> A
     return memory_axes([made], made.shape)
 
 
-def _row_by_row(of_all: Any, a: Any, axis: int, beside: tuple[Any, ...], others: tuple[int, ...]) -> Any:
+def _row_by_row(
+    of_all: Callable[..., np.ndarray | np.generic],
+    a: DistArray,
+    axis: int,
+    beside: tuple[DistArray, ...],
+    others: tuple[int, ...],
+) -> np.ndarray:
     found = []
     for index in np.ndindex(*others):
         key = (*index[:axis], slice(None), *index[axis:])
@@ -256,7 +273,7 @@ def _row_by_row(of_all: Any, a: Any, axis: int, beside: tuple[Any, ...], others:
     return np.moveaxis(made, range(len(others), len(others) + lead), range(lead))
 
 
-def _of_nothing(function: Any, a: Any, axis: Any, out: Any, *q: Any, **options: Any) -> Any:
+def _of_nothing(function: Callable[..., Any], a: DistArray, axis: Any, out: Any, *q: Any, **options: Any) -> Any:
     """What NumPy makes of an array without elements, and its warnings."""
     found = fallback.plain(function, (np.zeros(a.shape, a.dtype), *q), {"axis": axis, **options})
     if out is None:
@@ -265,7 +282,7 @@ def _of_nothing(function: Any, a: Any, axis: Any, out: Any, *q: Any, **options: 
     return out
 
 
-def _checked(function: Any, a: Any, *arguments: Any, **options: Any) -> Any:
+def _checked(function: Callable[..., Any], a: Any, *arguments: Any, **options: Any) -> DistArray:
     """The array as a handle; NumPy's error for strings, which a single one has, too."""
     a = as_handle(a)
     if a.dtype.kind in "SU":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,17 @@ from numpy_dist.dispatch.patterns.elementwise import elementwise
 
 S = np.strings
 # What NumPy makes by calling methods of Python's strings has C order.
-_PYTHONS: tuple[Any, ...] = (S.capitalize, S.decode, S.encode, S.lower, S.mod, S.swapcase, S.title, S.upper)
-_NUMPYS: tuple[Any, ...] = (
+_PYTHONS: tuple[Callable[..., Any], ...] = (
+    S.capitalize,
+    S.decode,
+    S.encode,
+    S.lower,
+    S.mod,
+    S.swapcase,
+    S.title,
+    S.upper,
+)
+_NUMPYS: tuple[Callable[..., Any], ...] = (
     S.center,
     S.expandtabs,
     S.ljust,

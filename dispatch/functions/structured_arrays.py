@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.lib import recfunctions
@@ -53,19 +53,19 @@ def _of_elements(function: Callable[..., Any], depth: int = 0, order: str = "K")
 
 
 @implements(recfunctions.find_duplicates, kind="composed")
-def find_duplicates(a: Any, key: Any = None, ignoremask: bool = True, return_index: bool = False) -> Any:
+def find_duplicates(a: Any, key: Any = None, ignoremask: bool = True, return_index: bool = False) -> NoReturn:
     """NumPy's takes masked arrays only, and distributed ones are none: the error comes from one of their elements."""
     few = np.zeros((1,) * a.ndim, a.dtype)
     recfunctions.find_duplicates(few, key, ignoremask, return_index)  # type: ignore[call-overload]
     decline("NumPy takes it for a masked array")
 
 
-_NEW_IN_MEMORY_ORDER: tuple[Any, ...] = (
+_NEW_IN_MEMORY_ORDER: tuple[Callable[..., Any], ...] = (
     recfunctions.rename_fields,
     recfunctions.repack_fields,
     recfunctions.structured_to_unstructured,
 )
-_NEW_IN_C_ORDER: tuple[Any, ...] = (recfunctions.drop_fields, recfunctions.require_fields)
+_NEW_IN_C_ORDER: tuple[Callable[..., Any], ...] = (recfunctions.drop_fields, recfunctions.require_fields)
 for _function in _NEW_IN_MEMORY_ORDER:
     _of_elements(_function)
 for _function in _NEW_IN_C_ORDER:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.lib import recfunctions
@@ -12,7 +13,10 @@ from numpy_dist import engine
 from numpy_dist.dispatch.core.registry import decline, implements
 from numpy_dist.dispatch.patterns.arguments import as_handle
 
-_numpy: Any = recfunctions
+if TYPE_CHECKING:
+    from numpy_dist.distarray import DistArray
+
+_numpy: ModuleType = recfunctions
 _MASKED = "masked arrays and records are not distributed"
 
 
@@ -50,7 +54,7 @@ def append_fields(
     fill_value: Any = -1,
     usemask: Any = True,
     asrecarray: Any = False,
-) -> Any:
+) -> DistArray:
     """As `merge_arrays`."""
     if usemask or asrecarray:
         decline(_MASKED)
@@ -110,11 +114,11 @@ def _is_nested(dtype: np.dtype) -> bool:
     return any(dtype[name].names is not None or dtype[name].subdtype is not None for name in dtype.names or ())
 
 
-def _new(size: int, kind: np.dtype) -> Any:
+def _new(size: int, kind: np.dtype) -> DistArray:
     return engine.empty((size,), kind, layout=engine.default_layout((size,)))
 
 
-def _side_by_side(parts: Sequence[Any], kind: np.dtype) -> Any:
+def _side_by_side(parts: Sequence[Any], kind: np.dtype) -> DistArray:
     made = _new(len(parts[0]), kind)
     for name, x in zip(kind.names or (), parts, strict=True):
         made[name][...] = x

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
@@ -27,6 +27,9 @@ from numpy_dist.ir.rules import memory_axes, only_asking, reduction_dtype
 from numpy_dist.layout.layout import Layout
 from numpy_dist.parallel import ordered, segments
 from numpy_dist.parallel.updates import route
+
+if TYPE_CHECKING:
+    from numpy_dist.distarray import DistArray
 
 # -- outer -----------------------------------------------------------------------------------------------------------
 
@@ -112,7 +115,7 @@ _INDEXED = {"add": "fc", "subtract": "fc", "multiply": "fc", "divide": "f", "flo
 _INDEXED |= dict.fromkeys(("maximum", "minimum", "fmax", "fmin"), "f")
 
 
-def _by_index(ufunc: np.ufunc, a: Any, indices: Any, second: tuple[Any, ...]) -> bool:
+def _by_index(ufunc: np.ufunc, a: DistArray, indices: Any, second: tuple[DistArray | np.ndarray, ...]) -> bool:
     """Whether NumPy has a loop by index for an update, which goes by the ufunc's name in floating-point warnings.
 
     The loop for any index, which ``at`` stands for in warnings, may raise other flags.
@@ -125,7 +128,7 @@ def _by_index(ufunc: np.ufunc, a: Any, indices: Any, second: tuple[Any, ...]) ->
     return np.ndim(item) > 0 or getattr(item, "dtype", np.dtype(type(item))).kind != "b"
 
 
-def _check_update(ufunc: np.ufunc, a: Any, indices: Any, second: tuple[Any, ...]) -> bool:
+def _check_update(ufunc: np.ufunc, a: DistArray, indices: Any, second: tuple[DistArray | np.ndarray, ...]) -> bool:
     """Whether anything may be updated.
 
     Raises
@@ -144,7 +147,7 @@ def _check_update(ufunc: np.ufunc, a: Any, indices: Any, second: tuple[Any, ...]
     return writes
 
 
-def _as_items(indices: Any, a: Any) -> tuple[Any, ...]:
+def _as_items(indices: Any, a: DistArray) -> tuple[Any, ...]:
     """The items of an index, as `a[indices]` has them, with integers as arrays."""
     items = indices if isinstance(indices, tuple) else (indices,)
     made = []
@@ -205,14 +208,16 @@ def reduceat(ufunc: np.ufunc, array: Any, indices: Any, axis: int = 0, dtype: An
     return out
 
 
-def _check_inside(ufunc: np.ufunc, indices: Any, n: int) -> None:
+def _check_inside(ufunc: np.ufunc, indices: DistArray | np.ndarray, n: int) -> None:
     outside = (indices < 0) | (indices >= n)
     if np.any(outside):
         first = int(indices[int(np.argmax(outside))])
         raise IndexError(f"index {first} out-of-bounds in {ufunc.__name__}.reduceat [0, {n})")
 
 
-def _check_segments(ufunc: np.ufunc, a: Any, indices: Any, axis: Any, dtype: Any, out: Any) -> tuple[np.dtype, int]:
+def _check_segments(
+    ufunc: np.ufunc, a: DistArray, indices: DistArray | np.ndarray, axis: Any, dtype: Any, out: Any
+) -> tuple[np.dtype, int]:
     """The dtype in which NumPy reduces, and the axis; its own errors, of few elements that stand for many."""
     few = np.ones((1,) * a.ndim, a.dtype)
     index = np.zeros((1,) * indices.ndim, indices.dtype)
@@ -241,7 +246,7 @@ def _everywhere(indices: Any) -> np.ndarray:
     return blocks((engine.aligned(indices, layout), layout))[0]
 
 
-def _segments_of_rows(ufunc: np.ufunc, view: Any, indices: Any, kind: np.dtype) -> Any:
+def _segments_of_rows(ufunc: np.ufunc, view: DistArray, indices: Any, kind: np.dtype) -> Any:
     """Whole rows on each rank, which NumPy reduces; every rank gets the indices."""
     comm = engine.runtime().comm
     view, layout = whole_along(view, view.ndim - 1)
@@ -262,7 +267,7 @@ def _segments_of_rows(ufunc: np.ufunc, view: Any, indices: Any, kind: np.dtype) 
     return engine.from_local(made, result)
 
 
-def _segments_across(ufunc: np.ufunc, view: Any, indices: Any, kind: np.dtype) -> Any:
+def _segments_across(ufunc: np.ufunc, view: DistArray, indices: DistArray | np.ndarray, kind: np.dtype) -> DistArray:
     """Few long rows, cut across; each rank tells of a part of the segments."""
     comm, kept, last = engine.runtime().comm, tuple(view.shape[:-1]), view.ndim - 1
     n, count = view.shape[-1], int(indices.size)
