@@ -308,7 +308,7 @@ def _is_at_hand(x: DistArray) -> bool:
     return not engine.is_sharded(x) or engine.layout_of(x) is not None
 
 
-def _of_one_rank(a: DistArray, b: DistArray, dtype: np.dtype, name: str) -> Any:
+def _of_one_rank(a: DistArray, b: DistArray, dtype: np.dtype, name: str) -> DistArray | np.generic:
     """NumPy's product of what the only rank has, as it lies there."""
     left, right = engine.shard(a), engine.shard(b)
     with events_reported(name):

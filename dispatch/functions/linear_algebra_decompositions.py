@@ -321,7 +321,7 @@ def _outlook_of_det(a: Any) -> Outlook:
 
 
 @implements(np.linalg.det, kind="parallel", outlook=_outlook_of_det)
-def det(a: Any) -> Any:
+def det(a: Any) -> DistArray | np.inexact:
     a = as_handle(a)
     kind = a.dtype
     if kind.char not in "fF":
@@ -335,7 +335,7 @@ def det(a: Any) -> Any:
 
 
 @implements(np.linalg.slogdet, kind="parallel", outlook=_TOGETHER)
-def slogdet(a: Any) -> tuple[Any, Any]:
+def slogdet(a: Any) -> tuple[DistArray | np.inexact, DistArray | np.floating]:
     return _of_each(np.linalg.slogdet, a, single=single_matrix.sign_and_logarithm)
 
 
@@ -346,12 +346,14 @@ def cholesky(a: Any, /, *, upper: bool = False) -> DistArray:
 
 
 @implements(np.linalg.qr, kind="axis-local", outlook=_AT_ONE)
-def qr(a: Any, mode: Any = "reduced") -> Any:
+def qr(a: Any, mode: Any = "reduced") -> DistArray | tuple[DistArray, ...]:
     return _of_each(np.linalg.qr, a, mode)
 
 
 @implements(np.linalg.svd, kind="axis-local", outlook=_outlook_of_each("axis-local", tall=_only_values))
-def svd(a: Any, full_matrices: Any = True, compute_uv: Any = True, hermitian: Any = False) -> Any:
+def svd(
+    a: Any, full_matrices: Any = True, compute_uv: Any = True, hermitian: Any = False
+) -> DistArray | tuple[DistArray, ...]:
     values = None if compute_uv or hermitian else _singular_values(np.linalg.svd, as_handle(a))
     if values is not None:
         return engine.wrap(values)

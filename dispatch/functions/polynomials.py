@@ -44,7 +44,7 @@ def _trimmed(coefficients: Any) -> Any:
     return found if found.size else as_handle(np.zeros(1, found.dtype))
 
 
-def _polyval(x: Any, c: Any, tensor: bool = True) -> Any:
+def _polyval(x: DistArray, c: Any, tensor: bool = True) -> Any:
     """As `numpy.polynomial.polynomial.polyval`, which no array can override by itself."""
     c = np.atleast_1d(as_handle(c))
     c = c + 0.0 if c.dtype.kind in "biu" else c

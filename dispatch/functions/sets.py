@@ -135,7 +135,7 @@ def _found(
     layout: Layout,
     wanted: tuple[object, object, object],
     positions_shape: tuple[int, ...],
-) -> Any:
+) -> DistArray | tuple[DistArray, ...]:
     """What `unique` returns, from the first of each run of equal sorted rows and where these begin (collective).
 
     The first row of each run stays where it is: a rank has at most its share of the sorted rows, and few if many of

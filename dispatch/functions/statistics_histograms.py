@@ -54,7 +54,7 @@ def bincount(x: Any, /, weights: Any = None, minlength: Any = 0) -> DistArray:
     """Collective: one allgather of the largest, and one message from each rank to each owner of the counts."""
     x = as_handle(x)
     weights, given = (None, None) if weights is None or not x.size else _weights(weights)  # of nothing NumPy needs none
-    one: Any = np.zeros((1,) * x.ndim, x.dtype)
+    one: np.ndarray = np.zeros((1,) * x.ndim, x.dtype)
     np.bincount(one, minlength=minlength)  # NumPy's errors for what is wrong with any values
     layout = exact_layout(x)
     fits = weights is not None and weights.shape == x.shape and np.can_cast(weights.dtype, float)
@@ -126,7 +126,9 @@ def histogram(
     if simple and heavy is None and can_count(counted, edges):
         counts = count(counted, edges)
     else:
-        how: Any = {"bins": len(edges) - 1, "range": (edges[0], edges[-1])} if np.ndim(bins) == 0 else {"bins": edges}
+        how: dict[str, Any] = (
+            {"bins": len(edges) - 1, "range": (edges[0], edges[-1])} if np.ndim(bins) == 0 else {"bins": edges}
+        )
         # NumPy's errors, on all ranks alike: one without elements would meet none, as NumPy does if there are none.
         few = min(a.size, 1)
         np.histogram(np.ones(few, counted.dtype), weights=None if heavy is None else np.ones(few, heavy.dtype), **how)
@@ -155,7 +157,7 @@ def histogramdd(
     scalar = not hasattr(bins, "__len__")
     if not scalar:
         bins = [known(x, np.histogramdd, "edges of the bins") if engine.is_handle(x) else x for x in bins]
-    none: Any = None if weights is None else np.zeros((0,) * weights.ndim, weights.dtype)
+    none: np.ndarray | None = None if weights is None else np.zeros((0,) * weights.ndim, weights.dtype)
     edges: Any = np.histogramdd(np.zeros((0, depth)), bins, range, None, none)[1]  # NumPy's errors
     if weights is not None and tuple(weights.shape) != sample.shape[:1]:
         np.bincount(np.zeros(2, int), np.zeros(1))  # NumPy's error

@@ -45,7 +45,7 @@ def nanmedian(a: Any, axis: Any = None, out: Any = None, overwrite_input: Any = 
     return _given(_ureduce(a, func=_nanmedian, keepdims=keepdims, axis=axis, out=out, overwrite_input=False), out)
 
 
-def _median(a: DistArray, axis: Any = None, out: Any = None, overwrite_input: object = False) -> Any:
+def _median(a: DistArray, axis: int | None = None, out: Any = None, overwrite_input: object = False) -> Any:
     if not a.size:
         return _of_nothing(np.median, a, axis, out)
     if overwrite_input and a.ndim:
@@ -55,7 +55,7 @@ def _median(a: DistArray, axis: Any = None, out: Any = None, overwrite_input: ob
     return _over(Median(nan=False), a, axis, out)
 
 
-def _nanmedian(a: DistArray, axis: Any = None, out: Any = None, overwrite_input: object = False) -> Any:
+def _nanmedian(a: DistArray, axis: int | None = None, out: Any = None, overwrite_input: object = False) -> Any:
     return _over(Median(nan=True), a, axis, out)
 
 
@@ -157,14 +157,14 @@ def _unchecked(nan: bool) -> Callable[..., Any]:
     """NumPy's function of this name, for arrays of ours: what is done after the arguments have been looked at."""
 
     def unchecked(
-        a: Any,
-        q: Any,
+        a: DistArray,
+        q: np.ndarray,
         axis: Any = None,
         out: Any = None,
         overwrite_input: bool = False,
         method: str = "linear",
         keepdims: Any = False,
-        weights: Any = None,
+        weights: DistArray | np.ndarray | None = None,
         weak_q: bool = False,
     ) -> Any:
         if nan and not a.size:
@@ -191,7 +191,7 @@ def _of_axis(
     method: str,
     weak_q: bool,
     nan: bool,
-    axis: Any = None,
+    axis: int | None = None,
     out: Any = None,
 ) -> Any:
     """Quantiles along one axis, or (None) of all elements."""
@@ -273,7 +273,7 @@ def _row_by_row(
     return np.moveaxis(made, range(len(others), len(others) + lead), range(lead))
 
 
-def _of_nothing(function: Callable[..., Any], a: DistArray, axis: Any, out: Any, *q: Any, **options: Any) -> Any:
+def _of_nothing(function: Callable[..., Any], a: DistArray, axis: int | None, out: Any, *q: Any, **options: Any) -> Any:
     """What NumPy makes of an array without elements, and its warnings."""
     found = fallback.plain(function, (np.zeros(a.shape, a.dtype), *q), {"axis": axis, **options})
     if out is None:

@@ -246,7 +246,7 @@ def _everywhere(indices: Any) -> np.ndarray:
     return blocks((engine.aligned(indices, layout), layout))[0]
 
 
-def _segments_of_rows(ufunc: np.ufunc, view: DistArray, indices: Any, kind: np.dtype) -> Any:
+def _segments_of_rows(ufunc: np.ufunc, view: DistArray, indices: DistArray | np.ndarray, kind: np.dtype) -> Any:
     """Whole rows on each rank, which NumPy reduces; every rank gets the indices."""
     comm = engine.runtime().comm
     view, layout = whole_along(view, view.ndim - 1)
