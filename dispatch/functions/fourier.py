@@ -102,9 +102,7 @@ def _transform(function: Callable[..., np.ndarray], a: Any, n: Any, axis: Any, n
 _MOST_FOR_CHIRPS = 1 << 31  # the squares of indices are 64-bit integers
 
 
-def _line(
-    function: Callable[..., np.ndarray], a: DistArray, n: int | None, norm: str | None, dtype: np.dtype
-) -> Any:
+def _line(function: Callable[..., np.ndarray], a: DistArray, n: int | None, norm: str | None, dtype: np.dtype) -> Any:
     """The transform of a single line that is cut; `dtype` is that of NumPy's result."""
     if function is np.fft.irfft:
         n = 2 * (a.size - 1) if n is None else n

@@ -122,7 +122,7 @@ def round(a: Any, decimals: Any = 0, out: Any = None) -> Any:
     return unscale(out, factor, out=out)
 
 
-def _round_complex(a: DistArray, decimals: int, out: Any) -> Any:
+def _round_complex(a: DistArray, decimals: int, out: DistArray | np.ndarray | None) -> DistArray | np.ndarray:
     result = engine.copy(a) if out is None else out
     for part in (np.real, np.imag):
         round(part(a), decimals, out=part(result))
