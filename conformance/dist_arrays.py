@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -50,10 +50,10 @@ class DistArrays(Adapter):
     def is_sharded(self, x: object) -> bool:
         return engine.is_sharded(x)
 
-    def kind_of(self, function: object) -> str:
+    def kind_of(self, function: Callable[..., Any]) -> str:
         return catalogue.kind_of(function)
 
-    def reason_of(self, function: object) -> str:
+    def reason_of(self, function: Callable[..., Any]) -> str:
         record = registry.lookup(function)
         reasons = [rule.reason for rule in record.rules if rule.reason] if record is not None else []
         if catalogue.kind_of(function) in ("gathered", "refused"):

@@ -232,7 +232,7 @@ def occurrences(value: object, wanted: object) -> int:
     return 0
 
 
-def rebuild(kind: type, items: list[Any]) -> list[Any] | tuple[Any, ...]:
+def rebuild(kind: type, items: list[Any]) -> Any:
     """A list, tuple or named tuple of these items."""
     if hasattr(kind, "_make"):
         return kind._make(items)

@@ -7,21 +7,23 @@ through the view.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from numpy_dist import engine
 from numpy_dist.ir import structure
 
+H = TypeVar("H", bound=engine.Handle)
 
-def view_or_self(x: engine.Handle, operation: structure.Operation, *args: Any) -> engine.Handle:
+
+def view_or_self(x: H, operation: structure.Operation, *args: Any) -> H:
     """A view of `x` that a structural operation makes, or `x` itself where NumPy returns its argument."""
     found = structure.view(x._array, operation, *args)
     return x if found is x._array else x._seen_as(found)
 
 
-def views(x: engine.Handle, parts: Sequence[np.ndarray]) -> list[engine.Handle]:
+def views(x: H, parts: Sequence[np.ndarray]) -> list[H]:
     """Handles of several views of `x`, given as views of its `_array`."""
     return [x._seen_as(part) for part in parts]
 

@@ -25,7 +25,6 @@ from numpy_dist.layout.mesh import Mesh
 
 if TYPE_CHECKING:
     from numpy._core._internal import _ctypes
-    from numpy._core.multiarray import flagsobj
 
     from numpy_dist.comm.base import Communicator
     from numpy_dist.distarray.flat import FlatIterator
@@ -146,7 +145,7 @@ class DistArray(Operators, Indexing, Methods, Refusals):
         return self._array.nbytes
 
     @property
-    def flags(self) -> Flags | flagsobj:
+    def flags(self) -> Any:
         """Memory layout of the global array, as ndarray.flags."""
         return self._array.flags if self._storage is None else Flags(self)
 
@@ -388,7 +387,9 @@ def _whole(storage: Storage) -> np.ndarray:
 
 def _with_memory(x: DistArray) -> np.ndarray:
     """A gathered array amid a copy of the memory that it is a view of, as those see it who step through it."""
-    fallback.announce_gather(whole := x._seen_as(_whole(x._storage)))
+    storage = x._storage
+    assert storage is not None  # it is sharded
+    fallback.announce_gather(whole := x._seen_as(_whole(storage)))
     found: Any = engine.gather(whole)
     if not found.size:
         return np.empty(x.shape, x.dtype)

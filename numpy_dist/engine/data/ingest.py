@@ -144,7 +144,7 @@ def from_local(block: np.ndarray, layout: Layout) -> Any:
     return handle
 
 
-def from_root(array: np.ndarray | None, root: int = 0, layout: Layout | None = None) -> Handle:
+def from_root(array: np.ndarray | None, root: int = 0, layout: Layout | None = None) -> Any:
     """A handle of an ndarray that only `root` has. Collective: a broadcast of the metadata, a message to each rank."""
     comm = runtime().comm
     shape, dtype = comm.bcast(None if array is None else (array.shape, array.dtype), root)

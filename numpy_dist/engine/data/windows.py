@@ -76,7 +76,7 @@ class Window:
     def __init__(self, storage: Storage | None, address: int, whole: np.ndarray | None = None) -> None:
         self.storage, self.address, self.whole = storage, address, whole
         self.readable, self.writeable = True, storage is None
-        self.first: weakref.ref[Handle] | None = None
+        self.first: Any = None
         self.token: Token | None = None
 
     def shut(self) -> None:
@@ -116,14 +116,14 @@ def register_at_hand(kind: type[Handle], assigning: Callable[..., bool], computi
     class_at_hand, assign, computed = kind, assigning, computing
 
 
-def at_hand(array: np.ndarray, window: Window) -> Handle:
+def at_hand(array: np.ndarray, window: Window) -> Any:
     """The handle of elements that are seen through a window."""
-    made: Handle = _new(class_at_hand)
+    made = _new(class_at_hand)
     made._real, made._window = array, window
     return made
 
 
-def near(array: np.ndarray) -> Handle:
+def near(array: np.ndarray) -> Any:
     """The array at hand of a new ndarray, which nobody else sees."""
     return at_hand(array, FREE)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
 
@@ -11,6 +11,8 @@ from numpy_dist.engine.memory.storage import Storage, Token
 from numpy_dist.ir import structure
 from numpy_dist.ir.statements import Ref
 from numpy_dist.ir.views import View, index_of, slice_of
+
+H = TypeVar("H", bound="Handle")
 
 
 class Shut:
@@ -107,7 +109,7 @@ def sharded(storage: Storage, array: np.ndarray) -> Handle:
     return made
 
 
-def as_made(view: Handle) -> Handle:
+def as_made(view: H) -> H:
     """The view of new memory that the user gets as the array itself: it has no base, whatever its axes are."""
     if view._storage is not None:
         view._storage.made_as, view._storage.owner = view._array, None
