@@ -106,6 +106,7 @@ def compare(expressions, a, ranks):
     assert run_simulated(ranks, body)[0] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [*NUMBERS, *TIMES, *TEXTS, *RECORDS, *OTHERS], ids=str)
 def test_dtype(dtype):
     compare(expressions(dtype), values(dtype), 3)

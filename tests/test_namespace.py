@@ -77,6 +77,7 @@ def folder(tmp_path, monkeypatch):
     (tmp_path / "pickled").write_bytes(pickle.dumps([1, 2]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CREATING)
 def test_what_creates_arrays_creates_ours(name, folder):
     for text in [CREATING[name], *MORE.get(name, [])]:

@@ -131,6 +131,7 @@ def test_mpiexec_of_the_environment_comes_first(tmp_path: Path, monkeypatch: pyt
     assert detect.find_mpiexec({"PATH": ""}) is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("nranks", [2, 3, 4])
 def test_operations_under_mpi(nranks: int) -> None:
     mpiexec = detect.find_mpiexec()

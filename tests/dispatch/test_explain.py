@@ -79,6 +79,7 @@ _MATRIX_CALLS = [
 ]
 
 
+@pytest.mark.slow
 @spmd(1, 2, 3)
 @pytest.mark.parametrize("policy_of_fallback", ["silent", "error"])
 @pytest.mark.parametrize("least", [0, 1 << 10, 1 << 14])
@@ -101,6 +102,7 @@ def test_what_is_said_of_matrices_is_what_happens(least, policy_of_fallback):
                 assert found == {(how, nbytes) for how, nbytes in said if nbytes}, (function, str(told))
 
 
+@pytest.mark.slow
 @spmd(1, 2, 3)
 def test_matrices_that_are_not_much_taller_than_wide_come_to_every_rank_and_are_counted():
     """The triangles of few rows are the rows, so that the whole matrix goes to every rank."""

@@ -62,6 +62,7 @@ print(images.own(x), type(np.cumsum(x)).__name__)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("setting", "printed"),
     [("own", "own DistArray"), ("all", "own str"), ("images", "own str"), ("none", "gathered DistArray"),

@@ -338,6 +338,7 @@ ALONG = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["d", "f", "l", "B", "?"])
 def test_reductions_along_axes_have_the_engines_bits(kind: str) -> None:
     """Also where NaN, infinities and zeros of both signs meet, of arrays that lie in any way."""
@@ -656,6 +657,7 @@ def test_a_mask_selects_nothing_of_what_begins_beyond_the_memory(at_once: int) -
         plain += column
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "call", ["np.exp(row)", "row * row", "row[:, None] @ row[None, :5]", "np.dot(x[:9, :9], row[:9])"]
 )

@@ -45,6 +45,7 @@ OPTIONS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ARRAYS)
 def test_text_is_numpys(name):
     a = ARRAYS[name]

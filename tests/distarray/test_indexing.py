@@ -157,6 +157,7 @@ SCALARS = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("key", [(1, 2, 0), 4, (2, 3, 1, ...), ..., slice(1, 3)], ids=str)
 @pytest.mark.parametrize("dtype", ["i1", "i8", "u1", "?", "f2", "c8", "S3", "M8[D]"])
 def test_scalars_are_converted_as_numpy_does(dtype, key):
@@ -228,6 +229,7 @@ def test_masks():
     check(lambda a: a[a < -5], A)
 
 
+@pytest.mark.slow
 def test_masks_write():
     m = A[..., 0] > 40
 

@@ -53,6 +53,7 @@ CHANGING = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("expression", NATIVE)
 def test_native(expression):
     body = eval(f"lambda a: {expression}")

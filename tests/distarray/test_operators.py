@@ -33,6 +33,7 @@ BITS = [operator.and_, operator.or_, operator.xor, operator.lshift, operator.rsh
 COMPARISONS = [operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("f", [*ARITHMETIC, *COMPARISONS])
 def test_arithmetic_with_arrays_and_scalars(f):
     for other in (F8.T.copy().T, F4, 2, 2.5, np.float32(3), U1):

@@ -59,6 +59,7 @@ def test_a_laplacian_by_slices_is_one_loop(ranks):
         assert counts.halos == (ranks > 1)
 
 
+@pytest.mark.slow
 @RANKS
 def test_in_a_loop_that_makes_what_it_reads(ranks):
     def steps(p):

@@ -86,6 +86,7 @@ def test_bytes(ranks: int, function: Any, shape: tuple[int, int], kind: str, ker
         assert outcome.result[1] >= 2
 
 
+@pytest.mark.slow
 @RANKS
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_bytes_of_loops_that_are_too_small(ranks: int, function: Any, kernel_cache: str, monkeypatch: Any) -> None:
@@ -131,6 +132,7 @@ def test_random_rows(ranks: int, seed: int, kernel_cache: str) -> None:
     compare_tiers(ranks, kernel_cache, work)
 
 
+@pytest.mark.slow
 def test_random_rows_run_together(kernel_cache: str) -> None:
     def work(program: list[tuple]) -> int:
         for _ in range(2):

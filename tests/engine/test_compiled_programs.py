@@ -206,6 +206,7 @@ WARNING = [
 ]
 
 
+@pytest.mark.slow
 @RANKS
 @pytest.mark.parametrize("work,expected", WARNING, ids=lambda x: getattr(x, "__name__", "-"))
 def test_warnings_are_numpys(ranks: int, work: Callable, expected: list[str], kernel_cache: str) -> None:
@@ -324,6 +325,7 @@ def test_python_floats_that_do_not_fit(ranks: int, kernel_cache: str) -> None:
         assert message == "overflow encountered in cast" and file == __file__
 
 
+@pytest.mark.slow
 @RANKS
 @pytest.mark.parametrize("values", [(1.5, -2.75, 1e5, 7), (np.float32(1.5), np.float32(9.5), np.float32(-3))])
 @pytest.mark.parametrize("kind", ["f8", "f4", "i8", "i2", "c16", "?"])

@@ -60,6 +60,7 @@ def test_what_is_kept_is_computed_when_it_is_wanted(ranks: int) -> None:
     _on_ranks(ranks, on_rank)
 
 
+@pytest.mark.slow
 @RANKS
 def test_a_pending_statement_wants_it_when_no_handle_does(ranks: int) -> None:
     def on_rank() -> None:

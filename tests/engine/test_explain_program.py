@@ -216,6 +216,7 @@ def _compare_pending() -> int:
     return told["loops"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ranks", [1, 2, 3])
 def test_random_programs_count_what_their_listings_tell(ranks):
     compared = 0

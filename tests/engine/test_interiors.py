@@ -72,6 +72,7 @@ def _gathered(x: Any) -> np.ndarray:
     return x.gather() if engine.is_handle(x) else np.asarray(x)
 
 
+@pytest.mark.slow
 @RANKS
 @pytest.mark.parametrize("split", [0, 1])
 @pytest.mark.parametrize("program", PROGRAMS)
@@ -138,6 +139,7 @@ def test_the_interior_is_computed_before_halos_are_waited_for(program, monkeypat
         assert groups[:3] == ["part", "wait", "part"], (rank, of_rank)
 
 
+@pytest.mark.slow
 def test_cells_are_one_launch(kernel_cache):
     launches: list[Any] = []
     counts: list[int] = []

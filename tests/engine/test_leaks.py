@@ -221,6 +221,7 @@ def test_what_functions_remember_is_bounded() -> None:
     assert {name for name, count in parameters.items() if count} <= WITHOUT_BOUND.keys()
 
 
+@pytest.mark.slow
 def test_tables_stay_within_their_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
     for module, name in ((plans, "_MOST"), (views, "_MOST"), (statements, "_MOST"), (sites, "_MOST")):
         monkeypatch.setattr(module, name, 64)

@@ -31,6 +31,7 @@ def test_operands(kind, value):
     check(lambda x: (_few(x) * 1, _few(x) * value), a, ranks=(3,), replicated=False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("number", range(12))
 def test_initial_values(kind, number):

@@ -23,6 +23,7 @@ def _values(kind: str, shape: tuple[int, ...]) -> np.ndarray:
     return values.astype(kind)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["d", "f", "l", "B", "h", "?"])
 def test_totals_have_the_engines_bits(kind: str) -> None:
     shapes = [(1,), (7,), (2047,), (2048,), (2049,), (50, 80), (3, 7, 500), (40_000,), (0,)]

@@ -45,6 +45,7 @@ def same(a: Any, b: Any) -> bool:
     return type(a) is type(b) and np.asarray(a).tobytes() == np.asarray(b).tobytes()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("value", VALUES)
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("ranks", [2, 4])

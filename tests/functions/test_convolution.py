@@ -14,6 +14,7 @@ rng = np.random.default_rng(4)
 FEW = tuple(sorted(PRESENTATIONS)[::3])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("function", [np.convolve, np.correlate])
 @pytest.mark.parametrize("mode", ["full", "same", "valid"])
 @pytest.mark.parametrize("lengths", [(40, 7), (8, 41), (5, 5)])

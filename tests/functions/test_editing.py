@@ -73,6 +73,7 @@ def test_repeating_each_element():
 MODES = ["constant", "edge", "linear_ramp", "maximum", "mean", "median", "minimum", "reflect", "symmetric", "wrap"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
 def test_padding(mode):
     check(lambda x: np.pad(x, 2, mode), V, ranks=(1, 4), ways=FEW)
@@ -116,6 +117,7 @@ def test_conditions():
     check(lambda x, m: assigned(np.place, x, m, [1]), A, A[1:] > 0, ranks=(3,), ways=FEWER)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", [(7, 3), (3, 7), (5, 5), (3, 3, 3)])
 def test_diagonals(shape):
     x = np.zeros(shape)

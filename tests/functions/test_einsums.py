@@ -16,6 +16,7 @@ S, T = rng.standard_normal((4, 3, 5)), rng.standard_normal((4, 5, 2))
 FEW = tuple(sorted(PRESENTATIONS)[::4])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("subscripts", "arrays"),
     [

@@ -15,6 +15,7 @@ F = V.astype("f4")
 FEW = tuple(sorted(PRESENTATIONS)[::3])
 
 
+@pytest.mark.slow
 def test_concatenate():
     check(lambda x, y: np.concatenate([x, y]), A, A[:2])
     check(lambda x, y: np.concatenate([x, y], axis=1), A, A[:, :3], ranks=(2, 7))

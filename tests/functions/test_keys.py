@@ -56,6 +56,7 @@ def _records():
     return made
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", [None, "b", "e", ["c", "a"], ("d",)])
 def test_fields(order):
     check(lambda x: np.sort(x, order=order), _records(), ways=LINES)

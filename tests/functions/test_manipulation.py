@@ -69,6 +69,7 @@ COPYING = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("function", VIEWS, ids=lambda f: f.__name__)
 def test_views(function):
     for args in VIEWS[function]:
@@ -92,6 +93,7 @@ def test_broadcasting_what_is_no_number(dtype):
         assert (engine.gather(ours) == theirs).all() and ours.dtype == theirs.dtype
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("function", VIEWS, ids=lambda f: f.__name__)
 def test_writing_through(function):
     """Results share the storage, and what is written to them is seen in the array."""

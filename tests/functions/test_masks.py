@@ -29,6 +29,7 @@ def assigned(x, key, value):
     return x
 
 
+@pytest.mark.slow
 def test_reading():
     check(operator.getitem, V, mask(23))
     check(operator.getitem, A, mask(6, 8))
@@ -99,6 +100,7 @@ def test_writing_rows():
     check(lambda x, v: assigned(x, m, v), A, rng.random((m.sum(), 1)), ranks=(3,), ways=FEW)
 
 
+@pytest.mark.slow
 def test_writing_values():
     m, n, k = mask(23), mask(6, 8), mask(6)
     check(lambda x, v: assigned(x, m, v), V, rng.integers(0, 9, m.sum()))

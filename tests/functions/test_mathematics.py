@@ -60,6 +60,7 @@ def test_comparisons():
     check(np.iscomplex, C, ranks=(2,), ways=("default",))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "call",
     [
@@ -110,6 +111,7 @@ def test_nan_to_num_of_infinities():
     check(lambda x: np.nan_to_num(x, copy=False, posinf=3), X, ranks=(2,), ways=FEW)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "function",
     [np.nansum, np.nanprod, np.nanmin, np.nanmax, np.nanmean, np.nanvar, np.nanstd],

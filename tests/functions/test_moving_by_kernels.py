@@ -61,6 +61,7 @@ def _small(monkeypatch, parts: bool) -> None:
         monkeypatch.setattr(picking, "MOST_PARTS", 20)
 
 
+@pytest.mark.slow
 @RANKS
 @pytest.mark.parametrize("dtype", ["i1", "f2", "f4", "f8", "M8[s]", "S4", "c16", "U3"])
 @pytest.mark.parametrize("parts", [False, True], ids=["by rank", "by part"])

@@ -198,6 +198,7 @@ def test_several_axes_nan_and_outputs(ranks, axis):
     _at_ranks(ranks, check)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ranks", [1, 3, 4])
 @pytest.mark.parametrize("function", [np.quantile, np.nanquantile, np.percentile, np.nanpercentile])
 def test_weights(ranks, function):

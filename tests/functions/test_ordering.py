@@ -148,6 +148,7 @@ def test_in_place(ranks):
     _at_ranks(ranks, check)
 
 
+@pytest.mark.slow
 @RANKS
 @pytest.mark.parametrize("n", (0, 1, 2, 7, 100))
 def test_different_values(ranks, n):

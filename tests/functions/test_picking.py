@@ -72,6 +72,7 @@ def test_getting(ranks):
     _at_ranks(ranks, check)
 
 
+@pytest.mark.slow
 @RANKS
 def test_setting(ranks):
     rng = np.random.default_rng(1)
@@ -141,6 +142,7 @@ def _first_bad(call: Any, x: Any, index: Any) -> str:
     return str(caught.value)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["i8", "i4", "u1", ">i8"])
 @pytest.mark.parametrize("ranks", [1, 3])
 def test_of_several_indices_out_of_bounds_the_one_that_numpy_meets_first_is_named(ranks, dtype):

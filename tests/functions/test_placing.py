@@ -21,6 +21,7 @@ def put(x: Any, *args: Any) -> Any:
     return x
 
 
+@pytest.mark.slow
 def test_put():
     check(put, A, np.array([0, 17, -1, 0]), np.array([7.0, 8, 9, 10]))
     check(put, V, [3, 3, 5], [1, 2])
@@ -52,6 +53,7 @@ def test_take_into_an_output():
     check(lambda x: np.take(x, [0]), np.zeros((3, 0)), ranks=(3,), ways=FEWER)
 
 
+@pytest.mark.slow
 def test_along_an_axis():
     order = np.argsort(A, axis=1)
     for axis in (0, 1, -1):
@@ -72,6 +74,7 @@ def test_along_an_axis():
     check(lambda x, i: np.put_along_axis(x, i, 7, 1), A, order + 1, ranks=(3,), ways=FEWER)
 
 
+@pytest.mark.slow
 def test_choose():
     index, lines = rng.integers(0, 3, 8), [rng.standard_normal(8) for _ in range(3)]
     check(lambda i, *c: np.choose(i, c), index, *lines)
@@ -110,6 +113,7 @@ def test_coordinates():
     check(lambda i: np.ravel_multi_index((i, i), (20, 20), "other"), flat, ranks=(3,), ways=FEWER)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", [(5, 5), (4, 7), (7, 2), (3, 3, 3), (6,)])
 def test_triangles_and_diagonals(shape):
     for function in (np.tril_indices_from, np.triu_indices_from):

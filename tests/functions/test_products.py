@@ -58,6 +58,7 @@ def _compare(ranks: int, call: Callable[[Any], Any], values: np.ndarray, exact: 
     run_simulated(ranks, on_rank)
 
 
+@pytest.mark.slow
 @RANKS
 @pytest.mark.parametrize("dtype", ["e", "f", "d", "g", "F", "D", "G"])
 @pytest.mark.parametrize("shape", [(9,), (30,), (4, 5)])
@@ -68,6 +69,7 @@ def test_factors_that_leave_the_range(ranks, dtype, shape):
             _compare(ranks, lambda x, axis=axis: np.prod(x, axis=axis), values)
 
 
+@pytest.mark.slow
 @RANKS
 def test_views_and_arguments(ranks):
     values, mask = _spread((6, 7), "d"), rng.random((6, 7)) > 0.3
@@ -107,6 +109,7 @@ def test_outputs(ranks):
     _compare(ranks, call, values)
 
 
+@pytest.mark.slow
 @RANKS
 def test_long_products_that_stay_in_range(ranks):
     drift = np.exp(np.where(np.arange(50_000) < 20_000, 0.02, -0.02) * rng.uniform(0.9, 1.1, 50_000))

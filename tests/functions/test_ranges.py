@@ -15,6 +15,7 @@ from .harness import check
 ENDS = np.array([1.0, -2.5, 8.0, 0.25, 3.0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "function",
     [

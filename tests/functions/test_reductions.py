@@ -25,6 +25,7 @@ def test_axes(function, axis):
     check(lambda x: function(x, axis=axis), A)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("function", REDUCTIONS)
 def test_keepdims_and_integers(function):
     check(lambda x: function(x, axis=1, keepdims=True), B, ways=("default", "transposed", "pinned"))
@@ -32,6 +33,7 @@ def test_keepdims_and_integers(function):
     check(lambda x: function(x), V, ways=("default", "strided", "irregular", "descending"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("function", [np.sum, np.prod, np.max, np.min])
 def test_initial_and_where(function):
     check(lambda x, m: function(x, axis=0, initial=2, where=m), A, M, ways=("default", "last", "irregular"))
@@ -39,6 +41,7 @@ def test_initial_and_where(function):
     check(lambda x: function(x, initial=3), np.zeros(0), ways=("default",))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("function", [np.any, np.all, np.mean, np.var, np.std, np.sum])
 def test_where(function):
     check(lambda x, m: function(x, axis=0, where=m), A, M, ways=("default", "last"))
@@ -46,6 +49,7 @@ def test_where(function):
     check(lambda x: function(x, axis=1, where=[True, False] * 4), A, ways=("default",))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("function", REDUCTIONS[:-1])
 def test_out(function):
     def call(x, out):
@@ -67,6 +71,7 @@ def test_results_of_another_dtype_than_the_elements_they_are_combined_with(funct
     check(lambda x, out: np.prod(x, axis=0, out=out), B.astype("m8[s]"), np.zeros((3, 6), "m8[s]"), ways=("default",))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("function", "values", "target"),
     [

@@ -34,6 +34,7 @@ def _same(found: Any, expected: np.ndarray, exact: bool = True) -> None:
         np.testing.assert_allclose(found.gather(), expected, rtol=1e-13)
 
 
+@pytest.mark.slow
 @RANKS
 @pytest.mark.parametrize("shape", [(9,), (7, 5), (3, 4, 5), (1,), (0,), (2, 9)])
 @pytest.mark.parametrize("dtype", ["?", "i1", "i8", "f8", "c16"])

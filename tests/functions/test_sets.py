@@ -64,6 +64,7 @@ def test_whether_nan_equals_itself(dtype):
     check(lambda x: np.unique_values(x).size, values, ranks=(2,), ways=("default",))
 
 
+@pytest.mark.slow
 def test_functions_of_the_array_api():
     for values in (ROWS["integers"], ROWS["nan"], ROWS["strings"]):
         # No two NaN are equal here; which of them is which in the inverse is by NumPy's unstable sort.
@@ -72,6 +73,7 @@ def test_functions_of_the_array_api():
         check(lambda x: np.sort(np.unique_values(x)), values, ways=SMALL, ranks=(1, 3))
 
 
+@pytest.mark.slow
 def test_operations_on_two_sets():
     one, two = RNG.integers(0, 30, 50), RNG.integers(10, 50, 40)
     ways = ("default", "irregular", "descending")
@@ -93,6 +95,7 @@ def test_isin_of_records():
         check(np.isin, one, two, ranks=(1, 3), ways=("default",))
 
 
+@pytest.mark.slow
 def test_isin_of_many_tests(monkeypatch):
     monkeypatch.setattr(replicate, "MOST_KNOWN", 0)
     ways = ("default", "irregular", "descending", "flipped")

@@ -32,6 +32,7 @@ def _close(ours: np.ndarray, theirs: np.ndarray) -> None:
     assert np.abs(ours - theirs).max() <= 500 * np.finfo(theirs.dtype).eps * np.abs(theirs).max()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", "fdFD")
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("ranks", CUTS)
@@ -90,6 +91,7 @@ def test_a_matrix_that_is_not_positive_definite(ranks: int, place: int) -> None:
     assert run_simulated(ranks, lambda: cholesky(_columns(matrix, 4))) == [False] * ranks
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("split", [0, 1])
 @pytest.mark.parametrize("ranks", [2, 3, 5])
 def test_nothing_is_gathered(ranks: int, split: int) -> None:

@@ -15,6 +15,7 @@ N[4, 1] = N[1, 6] = np.nan
 FEW = tuple(sorted(PRESENTATIONS)[::3])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("function", [np.argmin, np.argmax])
 @pytest.mark.parametrize("values", [A, N], ids=["ties", "nan"])
 def test_arg_reductions(function, values):
@@ -50,6 +51,7 @@ def test_sort_errors_are_numpys(call):
     check(call, A, ranks=(2,), ways=("default",))
 
 
+@pytest.mark.slow
 def test_where():
     check(lambda c, x, y: np.where(c, x, y), A > 1, A, -A)
     check(lambda x: np.where(x > 1, x, 0), A, ranks=(3,))

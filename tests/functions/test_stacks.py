@@ -20,6 +20,7 @@ STACK = rng.standard_normal((9, 3, 3))
 FEW = tuple(sorted(PRESENTATIONS)[::3])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("axis", [0, 1, -1])
 def test_lines_are_transformed_with_numpys_bits(axis):
     for function in (np.fft.fft, np.fft.irfft, np.fft.ihfft):

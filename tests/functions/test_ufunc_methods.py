@@ -29,6 +29,7 @@ def bitwise(function: Any, *args: Any, ranks: tuple[int, ...] = (3,), ways: tupl
 # -- reduce ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ufunc", [np.subtract, np.divide, np.hypot], ids=lambda u: u.__name__)
 def test_reductions_in_order(ufunc):
     bitwise(ufunc.reduce, X, ranks=(1, 2, 4, 7))
@@ -118,6 +119,7 @@ def test_errors_of_values_are_raised_on_all_ranks():
 # -- accumulate ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_scans_in_order():
     bitwise(np.subtract.accumulate, X, ranks=(1, 2, 4, 7))
     for axis in (0, 1, 2):
@@ -135,6 +137,7 @@ def test_scans_in_order():
 SEGMENTS = [[0, 5, 9, 20], [3, 1, 7, 7, 2, 22, 0], [0], [22, 21, 20], list(range(23)), [11, 0, 11, 0]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("indices", SEGMENTS, ids=str)
 def test_segments(indices):
     for ufunc in (np.subtract, np.maximum):
@@ -193,6 +196,7 @@ def test_outer():
 # -- at --------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "index",
     [
@@ -211,6 +215,7 @@ def test_updates_wherever(index):
     bitwise(lambda x: np.negative.at(x, index), Y)
 
 
+@pytest.mark.slow
 def test_updates_are_made_in_order():
     many = rng.integers(0, 5, 400)
     values = rng.standard_normal(400)

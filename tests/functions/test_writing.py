@@ -60,6 +60,7 @@ def outcome(save: Any, path: Path, x: Any) -> str | None:
     return None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("saver", SAVERS)
 @pytest.mark.parametrize("name", ARRAYS)
 def test_the_bytes_are_numpys(saver: str, name: str, tmp_path: Path, small_pieces: list[int]) -> None:

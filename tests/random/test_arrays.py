@@ -90,6 +90,7 @@ def test_split_calls(name, way):
     on_ranks(body)
 
 
+@pytest.mark.slow
 @pytest.mark.spmd
 @pytest.mark.parametrize(("kind", "least"), [*((kind, 0) for kind in KINDS), (np.random.PCG64, 1 << 18)])
 def test_interleaved_calls(kind, least, way):

@@ -47,6 +47,7 @@ CALLS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.spmd
 @pytest.mark.parametrize("least", [0, 1 << 18])
 def test_sequence_of_calls(least, way):

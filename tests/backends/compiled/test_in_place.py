@@ -64,6 +64,7 @@ def test_updates_and_their_sums(backend: Compiled, shape: tuple[int, ...], total
     assert check(backend, _advance(shape, "d", True, total, cut), watched=ALL_EVENTS) >= expected
 
 
+@pytest.mark.slow
 def test_integers_and_single_precision(backend: Compiled) -> None:
     assert check(backend, _advance((9000,), "l"), watched=ALL_EVENTS) == set()
     assert (0, "overflow") in check(backend, _advance((9000,), "f", True), watched=ALL_EVENTS)

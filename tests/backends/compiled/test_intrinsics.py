@@ -23,6 +23,7 @@ def sample(dtype, count=37):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_pointers_read_and_write_each_dtype(dtype):
     address = compiled(

@@ -144,6 +144,7 @@ MIXED = [("d", "f"), ("i", "d"), ("b", "H"), ("l", "F"),
          *(pytest.param(*p, marks=pytest.mark.long) for p in ("?l", "fD", "?f", "Bb", "Ii"))]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first,second", MIXED)
 def test_operands_of_two_types(backend: Compiled, first: str, second: str) -> None:
     ufuncs = [np.add, np.multiply, np.divide, np.maximum, np.less, np.equal, np.arctan2, np.logical_and, np.copysign]
@@ -269,6 +270,7 @@ SHAPES = [(), (1, 1), (70000,), (61, 83), (11, 13, 17), (2, 3, 5, 7),
                                                               (9, 1, 40), (6, 1, 5, 300)))]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize("place", ["C", "F", "views"])
 def test_shapes(backend: Compiled, shape: tuple[int, ...], place: str) -> None:

@@ -126,6 +126,7 @@ def test_without_time_it_ends_with_its_parent(tmp_path: Path) -> None:
     wait(lambda: not alive(pid), 10)
 
 
+@pytest.mark.slow
 def test_a_folder_that_was_removed_is_not_made_again(tmp_path: Path) -> None:
     pause = "import time\ntime.sleep(2)\n" + add_one()
     pid = asks(tmp_path / "cache", 60.0, pause)

@@ -160,6 +160,7 @@ def test_an_invalid_sum_is_reported_once_and_right(backend: Compiled) -> None:
     assert check(backend, build, watched=ALL_EVENTS) == {(8, "invalid value")}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape,axes", [((200, 50), (0,)), ((3, 70, 5000), (1,)), ((2, 90, 3, 800), (1,))], ids=str)
 @pytest.mark.parametrize("ufunc", [np.add, np.logaddexp])
 def test_events_of_rows(backend: Compiled, ufunc: np.ufunc, shape: tuple[int, ...], axes: tuple[int, ...]) -> None:
@@ -190,6 +191,7 @@ def test_events_of_rows(backend: Compiled, ufunc: np.ufunc, shape: tuple[int, ..
         assert (1, "invalid value") in check(backend, lambda rng: build(rng, [5, 69], -1.0), watched=ALL_EVENTS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["f", "d"])
 def test_nan_of_rows(backend: Compiled, kind: str) -> None:
     """Of both signs: from infinities, and given."""
@@ -205,6 +207,7 @@ def test_nan_of_rows(backend: Compiled, kind: str) -> None:
     check(backend, build, watched=ALL_EVENTS)
 
 
+@pytest.mark.slow
 def test_a_called_result_is_added_and_stored(backend: Compiled) -> None:
     """What a called loop computes is stored with a stride, and added to several reductions."""
 

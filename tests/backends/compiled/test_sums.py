@@ -90,6 +90,7 @@ def _sums(kind: str, shape: tuple[int, ...], axes: tuple[int, ...], change):
 SPACES = [((1,), (0,)), ((5,), (0,)), ((CHUNK * 3 + 5,), (0,)), ((700, 4), (1,)), ((50, 300), (1,)), ((3, 5000), (1,))]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["f", "d"])
 @pytest.mark.parametrize("shape,axes", SPACES, ids=str)
 def test_special_values(backend: Compiled, native: bool, kind: str, shape: tuple[int, ...], axes: tuple) -> None:

@@ -115,6 +115,7 @@ def _python(directory: str, code: str, timeout: float = 60) -> subprocess.Comple
     return subprocess.run(command, capture_output=True, text=True, timeout=timeout, check=False)
 
 
+@pytest.mark.slow
 def test_each_unit_is_done_once_in_every_launch(pool, compiler):
     kernel = compiler.compile(COUNT)
     random = np.random.default_rng(pool.count)

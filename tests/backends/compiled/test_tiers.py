@@ -148,6 +148,7 @@ def test_a_loop_without_kernel_is_interpreted_and_counted(backend: Compiled) -> 
     assert backend.reasons == {"integer powers, which may raise an exception": 3}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind,unfit", [("u1", 300), ("f4", 1e300)])
 def test_a_scalar_that_does_not_fit_is_forgotten(backend: Compiled, kind: str, unfit: float) -> None:
     x, out, memo = np.arange(50).astype(kind), np.zeros(50, bool), {}
@@ -179,6 +180,7 @@ def test_a_form_knows_neither_extents_nor_scalars_nor_memory(backend: Compiled) 
     assert backend.counts == {"numba": 3, "numpy": 0}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("remembered", [True, False])
 def test_auto_interprets_first_and_compiles_what_takes_long(tmp_path: Path, remembered: bool) -> None:
     compiler = Compiler(str(tmp_path), 1 << 24)
