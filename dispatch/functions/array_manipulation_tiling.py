@@ -38,9 +38,10 @@ def _repeated(spread: Any, shape: tuple[int, ...]) -> Any:
 @implements(np.tile, kind="composed")
 def tile(A: Any, reps: Any) -> Any:
     try:
-        counts = tuple(operator.index(n) for n in reps)
+        given = tuple(reps)
     except TypeError:
-        counts = (operator.index(reps),)
+        given = (reps,)
+    counts = tuple(1 if n == 1 else operator.index(1 * n) for n in given)  # NumPy multiplies, also by truth values
     ndim = max(A.ndim, len(counts))
     counts = (1,) * (ndim - len(counts)) + counts
     A = A._view(structure.index, (None,) * (ndim - A.ndim))

@@ -125,3 +125,13 @@ def test_diagonals(shape):
         for value in (4, [1, 2], [1, 2, 3], np.arange(12.0)):
             check(lambda x, v=value, w=wrap: assigned(np.fill_diagonal, x, v, w), x, ranks=(3,), ways=FEW)
     check(lambda x, v: assigned(np.fill_diagonal, x, v), x, np.arange(2.0), ranks=(3,), ways=FEWER)
+
+
+@pytest.mark.parametrize("reps", [np.True_, (np.array(False), 2), 1.0, (np.float32(1), np.True_), (True, True)])
+def test_repetitions_are_multiplied(reps):
+    check(np.tile, np.arange(12.0).reshape(3, 4), reps)
+
+
+@pytest.mark.parametrize("reps", [2.0, (2, None)])
+def test_repetitions_of_other_kinds_are_errors(reps):
+    check(np.tile, np.arange(12.0).reshape(3, 4), reps)

@@ -197,3 +197,23 @@ def test_what_a_mask_leaves_out_is_cast():
         x = numpy_dist.asarray(values)
         with pytest.warns(RuntimeWarning, match="invalid value encountered in reduce"):
             assert int(np.sum(x, where=x > 0, dtype="i8")) == 1
+
+
+@pytest.mark.parametrize("axis", [[], [0], [0, 1], np.array([], int), np.array([0, 1])])
+@pytest.mark.parametrize("function", [np.sum, np.prod, np.max, np.any, np.mean, np.add.reduce])
+def test_sequences_that_are_no_tuples_are_no_axes(function, axis):
+    with pytest.raises(TypeError) as expected:
+        function(A, axis=axis)
+    with config(MIN_SHARD_BYTES=0):
+        with pytest.raises(TypeError) as raised:
+            function(numpy_dist.asarray(A), axis=axis)
+    assert str(raised.value) == str(expected.value)
+
+
+def test_running_sums_have_one_axis():
+    with config(MIN_SHARD_BYTES=0):
+        x = numpy_dist.asarray(A)
+        for function in (np.cumsum, np.cumprod):
+            with pytest.raises(TypeError, match="'tuple' object cannot be interpreted as an integer"):
+                function(x, axis=(0,))
+            np.testing.assert_array_equal(function(x, axis=np.int8(1)).gather(), function(A, axis=1))

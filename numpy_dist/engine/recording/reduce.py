@@ -213,7 +213,8 @@ def _lacks_a_value(
 def _axes(ufunc: np.ufunc, x: object, ndim: int, kwargs: dict[str, Any]) -> tuple[int, ...]:
     """The reduced axes; NumPy lets `axis` be 0 or -1 for an array without axes."""
     axis = kwargs["axis"]
-    if bool in map(type, axis if isinstance(axis, tuple) else (axis,)):  # which Python takes for an integer
+    # Truth values are integers to Python, and sequences of axes are tuples to NumPy.
+    if bool in map(type, axis if isinstance(axis, tuple) else (axis,)) or not isinstance(axis, tuple) and np.ndim(axis):
         numpy_error(ufunc.reduce, (x,), kwargs)
     if axis is None or (ndim == 0 and axis in (0, -1)):
         return tuple(range(ndim))
