@@ -192,7 +192,12 @@ def _describe(value: object, words: list[str]) -> None:
         for item in items:
             _describe(item, words)
     elif isinstance(value, slice):
-        words.append(f"slice{text_of((value.start, value.stop, value.step))}")
+        bounds = []
+        for bound in (value.start, value.stop, value.step):
+            told: list[str] = []
+            _describe(bound, told)
+            bounds.append(" ".join(told) or type(bound).__name__)  # the text of an object may be its address
+        words.append(f"slice({', '.join(bounds)})".replace("NoneType", "None"))
 
 
 def _array_words(array: np.ndarray) -> str:

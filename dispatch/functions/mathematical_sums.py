@@ -81,7 +81,8 @@ def cumprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any
 
 def _flat_or_along(ufunc: np.ufunc, a: Any, axis: Any, dtype: Any, out: Any) -> Any:
     a = as_handle(a)
-    axis = None if axis is None else operator.index(axis)  # `accumulate` takes tuples of one axis, too
+    if isinstance(axis, tuple):  # of one axis, which `accumulate` takes
+        operator.index(axis)
     if axis is None or a.ndim == 0:  # unlike `accumulate`, NumPy's functions take a 0-d array for one of one axis
         return scan(ufunc, np.ravel(a), 0 if axis is None else axis, dtype, out)
     return scan(ufunc, a, axis, dtype, out)

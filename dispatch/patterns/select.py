@@ -48,6 +48,9 @@ class _Selection:
         items = list(key) if isinstance(key, tuple) else [key]
         place, self.mask = _find_mask(items)
         self.depth = self.mask.ndim
+        for other, item in enumerate(items):
+            if other != place and isinstance(item, np.ndarray):  # an integer
+                items[other] = operator.index(item)
         basic = items[:place] + [slice(None)] * self.depth + items[place + 1 :]
         consumed = sum(item is not None and item is not Ellipsis for item in basic)
         if consumed > x.ndim:

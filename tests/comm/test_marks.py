@@ -214,6 +214,20 @@ def test_what_is_written_to_may_hold_anything_before(call: str) -> None:
     assert not errors_of(f"{source}{call}\nv = x.sum()", 2)
 
 
+def test_objects_that_are_indices_are_not_compared_by_their_addresses() -> None:
+    class Place:
+        def __index__(self) -> int:
+            return 2
+
+    def body() -> None:
+        x = nd.asarray(np.arange(24.0).reshape(6, 4))
+        with config(MIN_SHARD_BYTES=0, FALLBACK="silent"):
+            found = np.delete(x + 0, slice(Place(), None, 2), axis=0)  # each rank has a place of its own
+            assert np.array_equal(found.gather(), np.delete(np.arange(24.0).reshape(6, 4), slice(2, None, 2), axis=0))
+
+    run_simulated(2, body)
+
+
 def test_long_arguments_are_compared_in_part() -> None:
     assert errors_of("v = np.take(x, np.arange(100_000) % (5 - rank), axis=0).shape", 2)
     assert errors_of("v = np.take(x, [k % (5 - rank) for k in range(5_000)], axis=0).shape", 2)

@@ -164,3 +164,19 @@ def test_empty():
     none = np.zeros(8, bool)
     check(lambda x, v: assigned(x, (slice(None), none), v), A, np.zeros((6, 0)), ranks=(3,), ways=FEW)
     check(lambda x: assigned(x, none[:6], []), V[:6], ranks=(3,), ways=FEW)
+
+
+@pytest.mark.parametrize(
+    "key", [(mask(6), np.array(1)), (np.array(2), mask(8)), (True, np.array(1)), (False, np.array(0))]
+)
+def test_integers_beside_a_mask_may_be_arrays_without_axes(key):
+    def body():
+        with config(MIN_SHARD_BYTES=0):
+            x = split(A, 0)
+            np.testing.assert_array_equal(x[key].gather(), A[key])
+            changed = A.copy()
+            x[key] = changed[key] = 7
+            np.testing.assert_array_equal(x.gather(), changed)
+
+    for ranks in (1, 2):
+        run_simulated(ranks, body)
