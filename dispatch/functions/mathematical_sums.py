@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -81,8 +81,8 @@ def cumprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any
 
 def _flat_or_along(ufunc: np.ufunc, a: Any, axis: Any, dtype: Any, out: Any) -> Any:
     a = as_handle(a)
-    if isinstance(axis, tuple):  # of one axis, which `accumulate` takes
-        operator.index(axis)
+    if isinstance(axis, tuple):  # which `accumulate` takes, of one axis
+        operator.index(cast(Any, axis))
     if axis is None or a.ndim == 0:  # unlike `accumulate`, NumPy's functions take a 0-d array for one of one axis
         return scan(ufunc, np.ravel(a), 0 if axis is None else axis, dtype, out)
     return scan(ufunc, a, axis, dtype, out)

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 pytestmark = pytest.mark.skipif(
@@ -43,6 +44,37 @@ def test_what_is_told(touch, options):
     assert "<string>:11 in inner" in done.stderr
     assert "part: shape (97, 500), dtype float64, strides (8000, 16)" in done.stderr
     assert ("Fatal Python error" in done.stderr) == bool(options)
+
+
+def test_who_prints_one_goes_on():
+    touch = """
+    for show in (repr, str, print, np.array2string, lambda a: f"{a!r:>9}", lambda a: repr([a[0, :1], a[3, 4, ...]])):
+        try:
+            print("shown:", show(part._array))
+        except RuntimeError as error:
+            print(type(error).__name__, error)
+    print(float((part + 1).sum()), np.arange(2))
+    part._array.tolist()
+"""
+    done = run(touch.strip(), "-u")  # the last access ends the process before anything is flushed
+    told = "WithoutElements the array stands for a sharded one, and has no elements; x.gather() gives an ordinary array"
+    expected = np.arange(100000.0).reshape(100, 1000)[3:, ::2] + 2
+    assert done.stdout.splitlines() == [told] * 6 + [f"{expected.sum()} [0 1]"]
+    assert done.returncode == -signal.SIGSEGV and "numpy_dist: internal error on rank 0 of 1" in done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("options", [(), ("--showlocals", "--tb=long", "--full-trace")], ids=["as usual", "all of it"])
+def test_a_failing_test_shows_the_locals_of_our_functions(options, tmp_path):
+    tmp_path.joinpath("test_shape.py").write_text(
+        "import numpy as np\nimport numpy_dist as nd\n"
+        "def test_shape():\n    (nd.asarray(np.arange(100000.0)) + 1).reshape(7, 8)\n"
+    )
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *options, "test_shape.py"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=tmp_path)
+    assert done.returncode == 1 and "1 failed" in done.stdout
+    assert "cannot reshape array of size 100000 into shape (7,8)" in done.stdout
+    assert "WithoutElements(" in done.stdout and "raised in repr()" in done.stdout
 
 
 @pytest.mark.parametrize("touch", ["ctypes.string_at(0)", "os.kill(os.getpid(), 11)"])

@@ -1,10 +1,13 @@
 """Message of an access to a meta array's pages: which function, at which line, which array; then the process ends.
 
-That is an error of ours (see `ir.structure`), and the signal would end the process without a word. A handler of the
-signal that is written in Python would never run, since Python calls it between two instructions of its own, and the
-instruction that reads a meta array is never left. So there is a handler in machine code, for one kind of processor: it
-looks whether the address is a meta array's, and calls Python only then, at a safe place in NumPy's loops, on the stack
-that was interrupted (an alternative one is small). Any other access goes to whoever had the signal before.
+Whoever only wants to show a meta array goes on: pytest, debuggers and recorders of errors print the local variables of
+our functions, too. NumPy's code for printing finds zeros, and a `WithoutElements` is raised in it.
+
+Any other access is an error of ours (see `ir.structure`), and the signal would end the process without a word. A
+handler of the signal that is written in Python would never run, since Python calls it between two instructions of its
+own, and the instruction that reads a meta array is never left. So there is a handler in machine code, for one kind of
+processor: it looks whether the address is a meta array's, and calls Python only then, at a safe place in NumPy's loops,
+on the stack that was interrupted (an alternative one is small). Any other access goes to whoever had the signal before.
 Where there is no such handler, `faulthandler` tells the line, unless somebody has enabled it already.
 """
 
@@ -18,6 +21,7 @@ import platform
 import signal
 import struct
 import sys
+import threading
 from collections.abc import Iterator
 from types import FrameType
 from typing import Any
@@ -31,8 +35,18 @@ from numpy_dist.frames import user_call
 from numpy_dist.ir.meta_arrays import anchored
 
 _SIGINFO, _ONSTACK, _NODEFER = 0x4, 0x08000000, 0x40000000  # of Linux: SA_SIGINFO, SA_ONSTACK, SA_NODEFER
+_NO_ACCESS = 0  # PROT_NONE
 _MOST_NAMED = 3
+_PRINTING = "numpy._core.arrayprint"
 _kept: list[Any] = []  # what the handler needs, as long as the process lives
+_readers: list[int] = []  # the thread for which meta arrays can be read, while they can
+
+
+class WithoutElements(RuntimeError):
+    """A meta array, which stands for a sharded array within the package, was asked for its elements to be printed."""
+
+    def __str__(self) -> str:
+        return "the array stands for a sharded one, and has no elements; x.gather() gives an ordinary array"
 
 
 class _Action(ctypes.Structure):
@@ -61,13 +75,14 @@ def install(_: Runtime | None = None) -> None:
 def _install_handler() -> bool:
     """Whether the handler is there; it is not where the system lets nobody execute what he has written."""
     library = ctypes.CDLL(None)
-    told = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)(_tell)
+    told = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)(_tell)
+    shut = _Shut()
     before, ours = _Action(), _Action()
     address = _page(library)
     if address is None or library.sigaction(signal.SIGSEGV, None, ctypes.byref(before)):
         return False
     kept = address + mmap.PAGESIZE - ctypes.sizeof(_Action)  # of what was there before, as long as the code
-    code = _machine_code(library, anchored(), told, before, kept)
+    code = _machine_code(library, anchored(), told, shut, before, kept)
     ctypes.memmove(address, code, len(code))
     ctypes.memmove(kept, ctypes.addressof(before), ctypes.sizeof(_Action))
     library.mprotect.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
@@ -76,7 +91,7 @@ def _install_handler() -> bool:
     ours.handler, ours.flags, ours.mask = address, _SIGINFO | _ONSTACK | before.flags & _NODEFER, before.mask
     if library.sigaction(signal.SIGSEGV, ctypes.byref(ours), None):
         return False
-    _kept.extend((library, told, before))
+    _kept.extend((library, told, before, shut))
     return True
 
 
@@ -89,8 +104,13 @@ def _page(library: ctypes.CDLL) -> int | None:
     return None if address == ctypes.c_void_p(-1).value else address
 
 
-def _machine_code(library: ctypes.CDLL, pages: tuple[int, int], told: Any, before: _Action, kept: int) -> bytes:
-    """The handler: ``if (info->address - start < length) told(...) on the interrupted stack; else before(...)``."""
+def _machine_code(
+    library: ctypes.CDLL, pages: tuple[int, int], told: Any, shut: _Shut, before: _Action, kept: int
+) -> bytes:
+    """The handler: ``if (info->address - start < length) told(...) on the interrupted stack; else before(...)``.
+
+    Where `told` returns true, Python takes the truth value of `shut` as soon as the signal has been handled.
+    """
 
     def word(value: int) -> bytes:
         return struct.pack("<Q", value)
@@ -98,6 +118,11 @@ def _machine_code(library: ctypes.CDLL, pages: tuple[int, int], told: Any, befor
     def address_of(function: Any) -> bytes:
         return word(ctypes.cast(function, ctypes.c_void_p).value or 0)
 
+    python = ctypes.pythonapi
+    asking = (
+        b"\x48\xbf" + address_of(python.PyObject_IsTrue) + b"\x48\xbe" + word(id(shut))  # mov rdi, ...; mov rsi, shut
+        + b"\x48\xb8" + address_of(python.Py_AddPendingCall) + b"\xff\xd0"  # mov rax, ...; call rax
+    )
     telling = (
         b"\x53"  # push rbx
         b"\x48\x89\xe3"  # mov rbx, rsp
@@ -107,6 +132,7 @@ def _machine_code(library: ctypes.CDLL, pages: tuple[int, int], told: Any, befor
         b"\x48\x89\xc4\x48\x81\xec\x00\x02\x00\x00"  # mov rsp, rax; sub rsp, 512: beyond its red zone
         b"\x48\x83\xe4\xf0"  # and rsp, -16
         b"\x48\xb8" + address_of(told) + b"\xff\xd0"  # mov rax, told; call rax
+        b"\x85\xc0\x74" + bytes([len(asking)]) + asking +  # test eax, eax; jz over what asks
         b"\x48\x89\xdc"  # mov rsp, rbx
         b"\x5b\xc3"  # pop rbx; ret
     )
@@ -128,12 +154,45 @@ def _machine_code(library: ctypes.CDLL, pages: tuple[int, int], told: Any, befor
     )
 
 
-def _tell(number: int, info: int, context: int) -> None:
-    """Write the message, and give the signal back: the instruction runs again, and ends the process."""
-    library, _, before = _kept
+def _tell(number: int, info: int, context: int) -> bool:
+    """Let meta arrays be read, for now, by who prints them; else write the message, and give the signal back.
+
+    The instruction runs again in both cases; in the second one it ends the process.
+    """
+    library, _, before, _ = _kept
+    frame = sys._getframe(1)
+    if _is_printing(frame) and not _readers and not library.mprotect(*anchored(), mmap.PROT_READ):
+        _readers.append(threading.get_ident())
+        return True
     library.sigaction(number, ctypes.byref(before), None)
     address = ctypes.c_uint64.from_address(info + 16).value
-    os.write(2, message(sys._getframe(1), address).encode(errors="replace"))
+    os.write(2, message(frame, address).encode(errors="replace"))
+    return False
+
+
+def _is_printing(frame: FrameType | None) -> bool:
+    """Whether the innermost frames are NumPy's, which print an array."""
+    while frame is not None:
+        module = str(frame.f_globals.get("__name__", ""))
+        if module == _PRINTING:
+            return True
+        if module.partition(".")[0] != "numpy":
+            return False
+        frame = frame.f_back
+    return False
+
+
+class _Shut:
+    """What Python is to take for a truth value at its next instruction: meta arrays cannot be read any more."""
+
+    def __bool__(self) -> bool:
+        address, length = anchored()
+        _kept[0].mprotect(address, length, _NO_ACCESS)
+        by_main_thread = _readers[0] == threading.main_thread().ident  # which is the one that asks
+        _readers.clear()
+        if by_main_thread:
+            raise WithoutElements
+        return False
 
 
 def message(frame: FrameType, address: int) -> str:
