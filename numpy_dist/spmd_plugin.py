@@ -21,7 +21,7 @@ import tempfile
 import traceback
 from collections.abc import Callable, Generator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import hypothesis
 import pytest
@@ -29,9 +29,6 @@ import pytest
 from numpy_dist.comm import detect, devices, launchers
 from numpy_dist.engine import lazily_recorded
 from numpy_dist.spmd_testing import Agreement, watchdog
-
-if TYPE_CHECKING:
-    from _pytest._code.code import TerminalRepr
 
 SELECTION_VARIABLE = "NUMPY_DIST_TEST_SELECTION"
 SPMD_ENVIRONMENT = {
@@ -199,7 +196,7 @@ class SpmdJob(pytest.Item):
             options += [f"--maxfail={self.config.option.maxfail}"]
         return [sys.executable, "-m", "pytest", *options, *files]
 
-    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: object = None) -> str | TerminalRepr:
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: object = None) -> Any:
         if isinstance(excinfo.value, JobFailed):
             return str(excinfo.value)
         return super().repr_failure(excinfo)

@@ -24,8 +24,6 @@ from numpy_dist.layout.layout import Layout
 from numpy_dist.layout.mesh import Mesh
 
 if TYPE_CHECKING:
-    from numpy._core._internal import _ctypes
-
     from numpy_dist.comm.base import Communicator
     from numpy_dist.distarray.flat import FlatIterator
     from numpy_dist.engine.memory.storage import Storage
@@ -182,7 +180,7 @@ class DistArray(Operators, Indexing, Methods, Refusals):
         return self._memory_of("data")
 
     @property
-    def ctypes(self) -> _ctypes:
+    def ctypes(self) -> Any:
         """ndarray.ctypes of a replicated array; AttributeError where the array is sharded."""
         return self._memory_of("ctypes")
 
