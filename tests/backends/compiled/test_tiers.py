@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import subprocess
@@ -9,6 +10,7 @@ import sys
 import time
 import warnings
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -207,12 +209,20 @@ def test_auto_interprets_first_and_compiles_what_takes_long(tmp_path: Path, reme
     compiler.close()
 
 
-def test_auto_does_not_compile_what_takes_no_time(tmp_path: Path) -> None:
+@pytest.mark.parametrize("run_seconds,asked", [(1e-5, False), (1e-3, True)])
+def test_auto_compiles_what_takes_time_only(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, run_seconds: float, asked: bool
+) -> None:
     compiler = Compiler(str(tmp_path), 1 << 24)
+    requests: list[str] = []
+    monkeypatch.setattr(compiler, "request", lambda text, gain: requests.append(text))
+    clock = itertools.count()  # is looked at before and after each run
+    monkeypatch.setattr(backends, "time", SimpleNamespace(perf_counter=lambda: next(clock) * run_seconds))
     made = Compiled(compiler, 1, "auto")
     for _ in range(20):
         made.run(_loop(10)[0])
     assert made.counts == {"numba": 0, "numpy": 20}
+    assert bool(requests) == asked
     assert compiler._child is None and list(tmp_path.iterdir()) == []
 
 
