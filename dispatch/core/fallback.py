@@ -136,7 +136,9 @@ def plain(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str,
     return outcome.wrap(result, [engine.plain(x) for x in originals], originals)
 
 
-_SIMPLE = frozenset({int, float, bool, str, type(None)})
+_DTYPES = [type(np.dtype(code)) for code in "?bBhHiIlLqQfdFD"]
+_SIMPLE = frozenset([int, float, bool, str, type(None), type, np.bool_, np.int64, np.float64, *_DTYPES])
+_are_simple = _SIMPLE.issuperset
 _LISTS = (list, tuple)
 SLOW = object()
 """What `simple` returns for calls that it leaves to others."""
@@ -160,17 +162,20 @@ def simple(
                 return SLOW
             ours.append(value)
             value = value._array
-        elif type(value) in _LISTS:  # of arrays: nothing else is looked into
-            for item in value:
-                if type(item) is not kind or item._storage is not None:
-                    return SLOW
-            ours += value
-            value = type(value)([x._array for x in value])
+        elif type(value) in _LISTS:  # of arrays, or of numbers and names: nothing else is looked into
+            if value and type(value[0]) is kind:
+                for item in value:
+                    if type(item) is not kind or item._storage is not None:
+                        return SLOW
+                ours += value
+                value = type(value)([x._array for x in value])
+            elif not _are_simple(map(type, value)):
+                return SLOW
         elif type(value) not in _SIMPLE:
             return SLOW
         values.append(value)
     for value in kwargs.values():
-        if type(value) not in _SIMPLE:
+        if type(value) not in _SIMPLE and (type(value) is not tuple or not _are_simple(map(type, value))):
             return SLOW
     if not ours or function in targets.FILE_WRITERS:
         return SLOW

@@ -16,6 +16,7 @@ EXACT = frozenset(
     (np.maximum, np.minimum, np.bitwise_and, np.bitwise_or, np.bitwise_xor, np.logical_and, np.logical_or, np.add)
 )
 """Operations whose results depend on the order of elements for floats only."""
+_INTS = frozenset([int])
 
 
 class _Extents(NamedTuple):
@@ -76,7 +77,7 @@ def folded_along(
     ndarray or scalar
     """
     kind = type(axis)
-    if kind is not int and axis is not None and (kind is not tuple or bool in map(type, axis)):
+    if kind is not int and axis is not None and (kind is not tuple or not _INTS.issuperset(map(type, axis))):
         return None
     fold = _fold_of(elements.shape, elements.strides, axis, keepdims)
     if fold is None:
@@ -113,7 +114,7 @@ def _one_nan(ufunc: np.ufunc, parts: np.ndarray) -> np.ndarray:
     """As `summation.one_nan`."""
     if ufunc is np.add:
         unlike = parts != parts
-        if np.logical_or.reduce(unlike, axis=None):
+        if 1 in unlike.tobytes():  # a fifth of the time of `any`, for few parts
             parts[unlike] = np.nan
     return parts
 
