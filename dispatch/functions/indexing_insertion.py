@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 
 from numpy_dist import engine
+from numpy_dist.dispatch.core import outcome
 from numpy_dist.dispatch.core.registry import decline, implements
 from numpy_dist.dispatch.patterns.arguments import as_handle, decline_unshardable, truth_of
 from numpy_dist.dispatch.patterns.index_arrays import Picked, check_bounds, first_outside
 from numpy_dist.dispatch.patterns.numpy_source import numpy_source
 from numpy_dist.dispatch.patterns.select import boolean_setitem
-from numpy_dist.dispatch.patterns.take import as_indices, assign, repeated, scatter, within
+from numpy_dist.dispatch.patterns.take import as_indices, assign, in_memory, repeated, scatter, within
 from numpy_dist.ir.meta_arrays import as_strided
 from numpy_dist.ir.rules import broadcast_shapes
 
@@ -107,6 +108,9 @@ def put(a: Any, ind: Any, v: Any, mode: Any = "raise") -> None:
     ind = as_indices(ind)
     if not engine.may_write(a._array):
         raise ValueError("put: output array is read-only")
+    if (here := in_memory(a, (ind,), v)) is not None:
+        with outcome.Retold():
+            return np.put(here[0], here[1][0], here[2], mode)
     one = np.zeros(1, a.dtype)
     np.put(one, np.zeros(0, ind.dtype if ind.size else np.intp), one, mode)  # NumPy's own errors
     n, count = a.size, int(ind.size)

@@ -183,6 +183,35 @@ def _opened(storage: Storage) -> Window | None:
     return made
 
 
+def in_memory(x: Any, written: bool = False) -> np.ndarray | None:
+    """All elements of an array as an ndarray over its memory, where one process has them on its host; None elsewhere.
+
+    What is pending and makes them is executed first; if some are to be written, all that is pending.
+    """
+    if is_at_hand(x) and x._window.readable and not written:
+        return x._real
+    storage = x._storage
+    if storage is None:
+        return x._array
+    rt, array = runtime(), x._array
+    if rt.size > 1 or not has_ndarrays(rt) or not array.size:
+        return None
+    program = rt.program
+    if written:
+        program.run()
+        program.run_deferred()
+    program.force(storage)
+    if storage.memory is None:
+        storage.allocate(storage.layout.box(rt.rank))
+    if storage.extent != storage.shape or any(storage.low):
+        return None
+    if written:
+        storage.fresh = ()
+        storage.rewritten += 1
+        storage.drop_spare()
+    return np.ndarray(array.shape, array.dtype, storage.memory, offset_of(array), array.strides)
+
+
 def has_ndarrays(rt: Runtime) -> bool:
     """Whether the memory of storages is seen by NumPy, and has values in it."""
     return rt.backend.memory.on_host and rt.computes

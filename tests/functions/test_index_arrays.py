@@ -1,0 +1,129 @@
+"""Arrays of integers as indices in one process, where NumPy looks them up in the memory of the array itself."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+
+import numpy_dist
+from numpy_dist import config
+
+N = 300  # squared, more than MIN_SHARD_BYTES
+NUMBERS = np.random.default_rng(0).random((N, N))
+ROWS = np.random.default_rng(1).integers(-N, N, (3, 4))
+KEYS = {
+    "rows": (ROWS[0],),
+    "columns": (slice(None), ROWS),
+    "elements": (ROWS, ROWS),
+    "blocks": (ROWS, slice(1, 5)),
+    "from the end": (slice(None, None, -1), ROWS),
+    "last axis": (Ellipsis, ROWS[0]),
+    "apart": (ROWS[0], None, ROWS[0]),
+    "beside an integer": (ROWS[0], 0),
+    "Fortran order": (ROWS.T, ROWS.T),
+    "beside a mask": (ROWS[0, :1], NUMBERS[0] > 0.5),
+}
+
+
+def both() -> tuple[np.ndarray, Any]:
+    """The same numbers as an ndarray, and distributed."""
+    return NUMBERS.copy(), numpy_dist.asarray(NUMBERS.copy())
+
+
+@pytest.fixture(params=["default", 0], autouse=True)
+def least_bytes(request: pytest.FixtureRequest) -> Any:
+    """With the usual ``MIN_SHARD_BYTES``, and with every array sharded."""
+    with config(**({} if request.param == "default" else {"MIN_SHARD_BYTES": 0})):
+        yield
+
+
+@pytest.mark.parametrize("key", KEYS.values(), ids=KEYS)
+def test_what_is_picked_lies_in_memory_as_numpys(key: Any) -> None:
+    values, x = both()
+    expected, found = values[key], x[key]
+    assert np.array_equal(found, expected)
+    assert found.strides == expected.strides
+    assert found.flags.owndata == expected.flags.owndata and (found.base is None) == (expected.base is None)
+    found[...] = 0
+    assert np.array_equal(x, values)
+
+
+@pytest.mark.parametrize("axis", [None, 0, 1])
+@pytest.mark.parametrize("mode", ["raise", "wrap", "clip"])
+def test_take(axis: int | None, mode: Any) -> None:
+    values, x = both()
+    expected, found = np.take(values, ROWS, axis, mode=mode), np.take(x, ROWS, axis, mode=mode)
+    assert np.array_equal(found, expected) and found.strides == expected.strides
+
+
+@pytest.mark.parametrize("key", KEYS.values(), ids=KEYS)
+def test_assignment_leaves_what_is_pending_and_is_seen_through_views(key: Any) -> None:
+    values, x = both()
+    later, rows = x + 1, x[:4]
+    expected_rows = values[:4]
+    x[key] = 7
+    values[key] = 7
+    assert np.array_equal(rows, expected_rows)
+    assert np.array_equal(later, NUMBERS + 1)
+    assert np.array_equal(x, values)
+
+
+def test_values_from_the_array_itself() -> None:
+    values, x = both()
+    values[ROWS] = values[::-1][:12].reshape(3, 4, N)
+    x[ROWS] = x[::-1][:12].reshape(3, 4, N)
+    assert np.array_equal(x, values)
+
+
+def test_indices_and_values_that_are_pending() -> None:
+    values, x = both()
+    for a in (values, x):
+        where = (a[0] * N).astype(int) % N
+        a[where] += a[1] * 2
+        np.add.at(a, where, 0.5)
+        np.add.at(a, (where, where), a[2] + 1)
+        np.maximum.at(a, (slice(None), where), 0.75)
+        np.put(a, where, a[3] * 3)
+    assert np.array_equal(x, values)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda a, bad: a[bad],
+        lambda a, bad: a.__setitem__(bad, 1),
+        lambda a, bad: np.take(a, bad, 0),
+        lambda a, bad: np.put(a, bad, [1, 2]),
+        lambda a, bad: np.add.at(a, bad, 1),
+        lambda a, bad: a.__setitem__([0, 1], np.ones((3, 2))),
+        lambda a, bad: np.add.at(a, [0, 1], np.ones((3, 2))),
+    ],
+)
+@pytest.mark.parametrize("bad", [[0, N * N], [1, -N * N - 1]])
+def test_errors(call: Any, bad: list[int]) -> None:
+    values, x = both()
+    with pytest.raises((IndexError, ValueError)) as expected:
+        call(values, bad)
+    with pytest.raises(expected.type) as found:
+        call(x, bad)
+    assert str(found.value) == str(expected.value)
+    assert np.array_equal(x, values)  # what NumPy had written
+
+
+@pytest.mark.parametrize("state", ["warn", "ignore", "raise"])
+def test_events_of_casts(state: Any) -> None:
+    told = []
+    for values in (np.zeros(N * N, int), numpy_dist.zeros(N * N, int)):
+        with np.errstate(all=state), warnings.catch_warnings(record=True) as log:
+            warnings.simplefilter("always")
+            try:
+                values[ROWS] = np.full(ROWS.shape, np.nan)
+            except FloatingPointError as error:
+                told.append(str(error))
+        told.append([(str(item.message), item.filename) for item in log])
+        with np.errstate(invalid="ignore"):
+            assert state == "raise" or (values[ROWS] == np.array(np.nan).astype(int)).all()
+    assert told[: len(told) // 2] == told[len(told) // 2 :]
