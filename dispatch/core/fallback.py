@@ -5,7 +5,7 @@ Two ranks that computed the same thing would be wrong: eigenvectors of two LAPAC
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -189,6 +189,33 @@ def simple(
                 return x
         return engine.replicated(result)
     return outcome.wrap(result, [x._array for x in ours], ours)
+
+
+def alone(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], written: Sequence[object] | None = None
+) -> Any:
+    """What NumPy's own function makes of arrays in the memory of the only process; `SLOW` for others.
+
+    Parameters
+    ----------
+    written : sequence, optional
+        Which of the arguments are written into; by default, those that `targets.writes` tells.
+    """
+    if engine.runtime().size > 1:
+        return SLOW
+    handles = operands.find_handles(args, kwargs)
+    written = targets.writes(function, args, kwargs) if written is None else written
+    changed = {id(x) for x in written}
+    inside = {}
+    for x in sorted(handles, key=lambda x: id(x) not in changed):  # the first ones let all run that is pending
+        array = engine.in_memory(x, id(x) in changed)
+        if array is None:
+            return SLOW
+        inside[id(x)] = array
+    with outcome.Retold():
+        result = function(*operands.substitute(args, inside), **operands.substitute(kwargs, inside))
+    originals = [*handles, *(x for x in written if isinstance(x, np.ndarray))]
+    return outcome.wrap(result, [inside.get(id(x), x) for x in originals], originals)
 
 
 def gathered_bytes(sharded: Iterable[engine.Handle], unread: set[int]) -> int:

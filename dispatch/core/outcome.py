@@ -15,6 +15,7 @@ from numpy_dist.comm.portable import portable_error, restored
 from numpy_dist.dispatch.core import aliases
 from numpy_dist.dispatch.core.operands import rebuild
 from numpy_dist.frames import user_frame
+from numpy_dist.ir.meta_arrays import as_strided
 
 # -- the parts of a result, as they travel ---------------------------------------------------------------------------
 
@@ -143,6 +144,10 @@ def wrap(result: Any, arguments: Sequence[Any], originals: Sequence[Any]) -> Any
         is_view = not result.flags.writeable or any(np.may_share_memory(result, argument) for argument in arguments)
         if is_view:  # one of nothing shares no memory, and may be read-only
             return engine.replicated(result)
+        base = result.base
+        if type(base) is np.ndarray and base.base is None and (base.dtype, base.size) == (result.dtype, result.size):
+            whole = engine.from_global(base)  # of which NumPy returns another view of all of it
+            return whole._owned(whole._view(as_strided, result.shape, result.strides))
         return engine.from_global(result)
     if _is_sequence(result):
         return rebuild(type(result), [wrap(item, arguments, originals) for item in result])

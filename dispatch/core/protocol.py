@@ -129,6 +129,12 @@ def apply(
                 raise UnsupportedError(f"{record.name} cannot be used with a DistArray: {rule.reason or NO_RULE}")
             reason = rule.reason or NO_RULE
             break
+        if rule.alone and (rule.alone is True or rule.alone(*args, **kwargs)):
+            made = fallback.alone(function, args, kwargs)
+            if made is not fallback.SLOW:
+                if report.active:
+                    report.note(record.name, rule.kind)
+                return made
         try:
             given = (_ufunc_of(function), *args) if rule.wants_ufunc else args
             if rule.kind in _COLLECTIVE:

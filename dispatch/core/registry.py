@@ -101,11 +101,14 @@ class Rule:
         Tells why the rule is not asked at present, None if it is; None for rules that always are.
     outlook : callable or None
         ``outlook(*args, **kwargs)`` tells from metadata, as an `Outlook`, what the rule would do.
+    alone : bool or callable
+        Whether NumPy itself is called where one process has all elements in its host's memory.
     place : tuple
         Rules are asked in ascending order of it.
     """
 
     __slots__ = (
+        "alone",
         "function",
         "house",
         "kind",
@@ -137,6 +140,7 @@ class Rule:
         self.replicated = not self.house or kind in ("structural", "refused")
         self.why_off: Callable[[], str | None] | None = None
         self.outlook: Callable[..., Outlook] | None = None
+        self.alone: bool | Callable[..., bool] = False
         number = next(_numbers)
         self.place: tuple[int, ...] = (1, number) if self.house else (0, 0, 0, -number)
 
@@ -241,6 +245,7 @@ def implements(
     replicated: bool | None = None,
     outlook: Callable[..., Outlook] | None = None,
     source: str | None = None,
+    alone: bool | Callable[..., bool] = False,
 ) -> Callable[[Implementation], Implementation]:
     """Register the decorated function as an implementation for distributed arrays.
 
@@ -264,6 +269,9 @@ def implements(
         ``outlook(*args, **kwargs)`` tells `explain`, from metadata, what the implementation would do (an `Outlook`).
     source : str, optional
         The module in whose name it is registered (``__name__``); by default that of the implementation.
+    alone : bool or callable
+        Whether NumPy itself is called where one process has all elements in its host's memory: for functions whose
+        results have the same bits, and are no views. ``alone(*args, **kwargs)`` tells it, as `when` does.
 
     Raises
     ------
@@ -287,7 +295,7 @@ def implements(
                 rule.wants_ufunc = signatures.takes_ufunc(function, key)
             if replicated is not None:
                 rule.replicated = replicated
-            rule.outlook = outlook
+            rule.outlook, rule.alone = outlook, alone
             add(key, rule)
         return function
 

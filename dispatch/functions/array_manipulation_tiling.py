@@ -57,7 +57,7 @@ def tile(A: Any, reps: Any) -> Any:
     return _repeated(np.broadcast_to(apart, spread), shape)
 
 
-@implements(np.repeat, kind="composed")
+@implements(np.repeat, kind="composed", alone=True)
 def repeat(a: Any, repeats: Any, axis: Any = None) -> Any:
     a = as_handle(a)
     if np.ndim(repeats) > 1:

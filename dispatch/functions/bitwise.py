@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from numpy_dist.distarray import DistArray
 
 
-@implements(np.packbits, kind="axis-local")
+@implements(np.packbits, kind="axis-local", alone=True)
 def packbits(a: Any, /, axis: Any = None, bitorder: Any = "big") -> DistArray:
     """Collective: lines along a cut axis are brought to one rank each."""
     a = as_handle(a)
@@ -35,7 +35,7 @@ def packbits(a: Any, /, axis: Any = None, bitorder: Any = "big") -> DistArray:
     return engine.from_local(np.packbits(block, bitorder=bitorder), whole)
 
 
-@implements(np.unpackbits, kind="axis-local")
+@implements(np.unpackbits, kind="axis-local", alone=True)
 def unpackbits(a: Any, /, axis: Any = None, count: Any = None, bitorder: Any = "big") -> Any:
     """Collective, as `packbits`."""
     a = as_handle(a)

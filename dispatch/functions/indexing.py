@@ -16,7 +16,7 @@ from numpy_dist.dispatch.patterns.blocks import blocks
 from numpy_dist.dispatch.patterns.index_arrays import Picked, check_bounds
 from numpy_dist.dispatch.patterns.numpy_source import adopt, numpy_source
 from numpy_dist.dispatch.patterns.select import boolean_getitem
-from numpy_dist.dispatch.patterns.take import as_array, as_indices, fetch, in_memory, within
+from numpy_dist.dispatch.patterns.take import as_indices, fetch, within
 from numpy_dist.ir.rules import broadcast_shapes
 
 adopt(__name__, np.select)
@@ -24,14 +24,11 @@ adopt(__name__, np.select)
 _numpys_take_along_axis = numpy_source(np.take_along_axis)
 
 
-@implements(np.take, kind="parallel")
+@implements(np.take, kind="parallel", alone=True)
 def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: Any = "raise") -> Any:
     """Collective: positions are sent to the owners of the elements, who send these back."""
     a = as_handle(a)
     indices = as_indices(indices)
-    if out is None and (here := in_memory(a, (indices,))) is not None:
-        found = np.take(here[0], here[1][0], axis, mode=mode)
-        return as_array(found) if isinstance(found, np.ndarray) else found
     few = np.zeros(tuple(min(n, 1) for n in a.shape), a.dtype)
     np.take(few, np.zeros(0, indices.dtype if indices.size else np.intp), axis, mode=mode)  # NumPy's own errors
     if axis is None:
@@ -97,7 +94,7 @@ def choose(a: Any, choices: Any, out: Any = None, mode: Any = "raise") -> Any:
     return made if shape else engine.item(made)
 
 
-@implements(np.compress, kind="composed")
+@implements(np.compress, kind="composed", alone=True)
 def compress(condition: Any, a: Any, axis: Any = None, out: Any = None) -> Any:
     condition, a = truth_of(condition), as_handle(a)
     if condition.ndim != 1:

@@ -8,13 +8,12 @@ from typing import Any
 import numpy as np
 
 from numpy_dist import engine
-from numpy_dist.dispatch.core import outcome
 from numpy_dist.dispatch.core.registry import decline, implements
 from numpy_dist.dispatch.patterns.arguments import as_handle, decline_unshardable, truth_of
 from numpy_dist.dispatch.patterns.index_arrays import Picked, check_bounds, first_outside
 from numpy_dist.dispatch.patterns.numpy_source import numpy_source
 from numpy_dist.dispatch.patterns.select import boolean_setitem
-from numpy_dist.dispatch.patterns.take import as_indices, assign, in_memory, repeated, scatter, within
+from numpy_dist.dispatch.patterns.take import as_indices, assign, repeated, scatter, within
 from numpy_dist.ir.meta_arrays import as_strided
 from numpy_dist.ir.rules import broadcast_shapes
 
@@ -77,7 +76,7 @@ def _converted(values: Any, dtype: np.dtype) -> Any:
         return np.asarray(engine.plain(values), dtype)
 
 
-@implements(np.fill_diagonal, kind="composed")
+@implements(np.fill_diagonal, kind="composed", alone=True)
 def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
     if a.ndim < 2:
         raise ValueError("array must be at least 2-d")
@@ -99,7 +98,7 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
         engine.assign(diagonal, value)
 
 
-@implements(np.put, kind="parallel")
+@implements(np.put, kind="parallel", alone=True)
 def put(a: Any, ind: Any, v: Any, mode: Any = "raise") -> None:
     """Collective: values travel to the owners of the elements; the last one for an element stays."""
     if not engine.is_handle(a):
@@ -108,9 +107,6 @@ def put(a: Any, ind: Any, v: Any, mode: Any = "raise") -> None:
     ind = as_indices(ind)
     if not engine.may_write(a._array):
         raise ValueError("put: output array is read-only")
-    if (here := in_memory(a, (ind,), v)) is not None:
-        with outcome.Retold():
-            return np.put(here[0], here[1][0], here[2], mode)
     one = np.zeros(1, a.dtype)
     np.put(one, np.zeros(0, ind.dtype if ind.size else np.intp), one, mode)  # NumPy's own errors
     n, count = a.size, int(ind.size)

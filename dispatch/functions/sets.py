@@ -49,7 +49,7 @@ _MANY_COLUMNS = 16  # rows of more are compared as structures, as NumPy does it
 _TESTS = "elements to be tested for"
 
 
-@implements(np.unique, kind="parallel", varies=("sorted",))
+@implements(np.unique, kind="parallel", varies=("sorted",), alone=True)
 def unique(
     ar: Any,
     return_index: Any = False,

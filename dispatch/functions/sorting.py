@@ -31,6 +31,9 @@ from numpy_dist.parallel.arg_reductions import arg_reduce_all, arg_reduce_axis
 if TYPE_CHECKING:
     from numpy_dist.distarray import DistArray
 
+FEW = 1000
+"""Values that NumPy looks up itself in a sorted array that one process has."""
+
 adopt(__name__, np.flatnonzero, np.nanargmin, np.nanargmax)
 
 
@@ -103,7 +106,7 @@ def _arguments(
     return a, normalize_axis_index(axis, a.ndim)
 
 
-@implements(np.lexsort, kind="parallel")
+@implements(np.lexsort, kind="parallel", alone=True)
 def lexsort(keys: Any, axis: int = -1) -> Any:
     """Collective where the axis is cut: a redistribution, or one sample sort by all keys for a single axis."""
     # An array is not iterated over: its rows are views.
@@ -132,14 +135,14 @@ def sort_complex(a: Any) -> Any:
     return np.astype(found, np.sort_complex(np.zeros(0, found.dtype)).dtype, copy=False)
 
 
-@implements(np.partition, kind="composed")
+@implements(np.partition, kind="composed", alone=True)
 def partition(a: Any, kth: Any, axis: Any = -1, kind: str = "introselect", order: Any = None) -> Any:
     """A sorted array is one that is partitioned, at any place."""
     _check_places(np.partition, a, kth, axis, kind, order)
     return np.sort(a, axis=axis, order=order)
 
 
-@implements(np.argpartition, kind="composed")
+@implements(np.argpartition, kind="composed", alone=True)
 def argpartition(a: Any, kth: Any, axis: Any = -1, kind: str = "introselect", order: Any = None) -> Any:
     """As `partition`."""
     _check_places(np.argpartition, a, kth, axis, kind, order)
@@ -246,11 +249,15 @@ def extract(condition: Any, arr: Any) -> Any:
     return boolean_getitem(arr, condition)
 
 
+def _few_values(a: Any, v: Any, side: object = "left", sorter: object = None) -> bool:
+    return np.size(v) < FEW
+
+
 def _outlook_of_search(a: Any, v: Any, side: object = "left", sorter: object = None) -> Outlook:
     return outlook_of_known(v) if engine.is_sharded(a) else Outlook("parallel", "nothing is communicated")
 
 
-@implements(np.searchsorted, kind="parallel", outlook=_outlook_of_search)
+@implements(np.searchsorted, kind="parallel", outlook=_outlook_of_search, alone=_few_values)
 def searchsorted(a: Any, v: Any, side: Any = "left", sorter: Any = None) -> Any:
     """Collective where `a` is sharded: positions in all shards are added up; many values are sent where they belong."""
     if sorter is not None:

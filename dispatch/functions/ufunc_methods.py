@@ -9,7 +9,7 @@ from numpy.lib.array_utils import normalize_axis_index
 
 from numpy_dist import engine
 from numpy_dist.comm.portable import agree
-from numpy_dist.dispatch.core import outcome, policy
+from numpy_dist.dispatch.core import policy
 from numpy_dist.dispatch.core.engine_support import why_not_reduced
 from numpy_dist.dispatch.core.registry import decline, implements
 from numpy_dist.dispatch.patterns.arguments import NoValue, as_handle, broadcasts_to
@@ -20,7 +20,7 @@ from numpy_dist.dispatch.patterns.products import product
 from numpy_dist.dispatch.patterns.reduce import can_raise, in_order
 from numpy_dist.dispatch.patterns.reduce import reduce as reduced_by_engine
 from numpy_dist.dispatch.patterns.scan import scan
-from numpy_dist.dispatch.patterns.take import in_memory, write
+from numpy_dist.dispatch.patterns.take import write
 from numpy_dist.engine import events_reported
 from numpy_dist.ir import structure
 from numpy_dist.ir.rules import memory_axes, only_asking, reduction_dtype
@@ -65,7 +65,7 @@ def outer(
 _NOTHING = object()
 
 
-@implements(np.ufunc, method="at", kind="parallel")
+@implements(np.ufunc, method="at", kind="parallel", alone=True)
 def at(ufunc: np.ufunc, a: Any, indices: Any, b: Any = _NOTHING) -> None:
     """Updates travel to the owners of the elements, who make them in the order of the whole index.
 
@@ -78,12 +78,7 @@ def at(ufunc: np.ufunc, a: Any, indices: Any, b: Any = _NOTHING) -> None:
         return
     if not engine.shardable(a.dtype) or any(not engine.shardable(x.dtype) for x in second):
         decline("arrays of Python objects are not distributed")
-    items = _as_items(indices, a)
-    if (here := in_memory(a, items, *second)) is not None:
-        array, key, *values = here
-        with outcome.Retold():
-            return ufunc.at(array, key if len(key) > 1 else key[0], *values)
-    picked = Picked(a, items, "set")
+    picked = Picked(a, _as_items(indices, a), "set")
     if second and not broadcasts_to(tuple(second[0].shape), picked.result_shape):
         raise ValueError("array is not broadcastable to correct shape")
     wanted, order = own_positions(picked.positions)
@@ -171,7 +166,7 @@ def _as_items(indices: Any, a: DistArray) -> tuple[Any, ...]:
 # -- reduceat --------------------------------------------------------------------------------------------------------
 
 
-@implements(np.ufunc, method="reduceat", kind="parallel")
+@implements(np.ufunc, method="reduceat", kind="parallel", alone=True)
 def reduceat(ufunc: np.ufunc, array: Any, indices: Any, axis: int = 0, dtype: Any = None, out: Any = None) -> Any:
     """Row by row where there are as many rows as ranks, bitwise as NumPy; else segments are reduced in parts.
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from numpy_dist import engine
 from numpy_dist.comm.portable import agree
+from numpy_dist.dispatch.core import fallback
 from numpy_dist.dispatch.core.registry import decline
 from numpy_dist.dispatch.patterns.arguments import NoValue, as_handle, broadcasts_to, given
 from numpy_dist.dispatch.patterns.axis_local import whole_along
@@ -40,11 +41,15 @@ def in_order(
         a = np.astype(a, kind, copy=False)
     elif out is not None and dtype is None:
         dtype = kind
+    masked = where is not True
+    chosen = options | ({"where": where} if masked else {})
+    made = fallback.alone(ufunc.reduce, (a, axis, dtype, out, keepdims), chosen, () if out is None else (out,))
+    if made is not fallback.SLOW:
+        return made
     if out is not None:
         with engine.reported_together():
             engine.assign(out, in_order(ufunc, a, axis, dtype, None, keepdims, options, where))
         return out
-    masked = where is not True
     mask = np.broadcast_to(where, a.shape) if masked else None
     order = iteration_axes([a._array] if not masked else [a._array, engine.metadata(mask)], tuple(a.shape))
     order = tuple(range(a.ndim)) if order is None else order

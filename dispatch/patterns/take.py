@@ -7,16 +7,17 @@ positions. What is fetched is divided as the positions are.
 
 from __future__ import annotations
 
+import operator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from numpy_dist import engine
-from numpy_dist.dispatch.core import outcome, registry
+from numpy_dist.dispatch.core import fallback, registry
 from numpy_dist.dispatch.patterns.arguments import broadcasts_to
 from numpy_dist.dispatch.patterns.blocks import cuts_rows
 from numpy_dist.dispatch.patterns.index_arrays import Picked, own_positions, own_values, rows
-from numpy_dist.ir.meta_arrays import as_strided, is_writeable
+from numpy_dist.ir.meta_arrays import is_writeable
 from numpy_dist.parallel import on_device, picking
 
 if TYPE_CHECKING:
@@ -26,37 +27,8 @@ if TYPE_CHECKING:
 @registry.internal("integer_getitem")
 def integer_getitem(x: Any, items: tuple) -> Any:
     """``x[items]`` for an index with arrays of integers, perhaps beside masks (collective)."""
-    here = in_memory(x, items)
-    if here is not None:
-        array, key = here
-        return as_array(array[key])
-    return fetch(Picked(x, items, "get"))
-
-
-def in_memory(x: Any, items: tuple[Any, ...], *values: Any) -> tuple[Any, ...] | None:
-    """An array, an index and values to be written as ndarrays over their memory, or as they are if not arrays of ours.
-
-    None where not one process has all of them: there NumPy looks up indices in the memory of the array itself.
-    """
-    if engine.runtime().size > 1 or not engine.shardable(x.dtype):
-        return None
-    given = []
-    for item in (*items, *values):
-        made = engine.in_memory(item) if engine.is_handle(item) else item
-        if made is None and item is not None:
-            return None
-        given.append(made)
-    array = engine.in_memory(x, bool(values))
-    return None if array is None else (array, tuple(given[: len(items)]), *given[len(items) :])
-
-
-def as_array(made: np.ndarray) -> Any:
-    """A result of NumPy's, which may be a view of all of another new array, as an array of ours."""
-    base = made.base if made.base is not None else made
-    if not engine.default_shard(made.nbytes):
-        return engine.wrap(made)
-    whole = engine.from_global(base)
-    return whole if base is made else whole._owned(whole._view(as_strided, made.shape, made.strides))
+    made = fallback.alone(operator.getitem, (x, items), {})
+    return fetch(Picked(x, items, "get")) if made is fallback.SLOW else made
 
 
 def fetch(picked: Picked) -> Any:
@@ -87,11 +59,7 @@ def integer_setitem(x: Any, items: tuple, value: Any) -> None:
 
     Of values for one element the last one stays, in the order of the whole index.
     """
-    here = in_memory(x, items, value)
-    if here is not None:
-        array, key, value = here
-        with outcome.Retold():
-            array[key] = value
+    if fallback.alone(operator.setitem, (x, items, value), {}, (x,)) is not fallback.SLOW:
         return
 
     def convert(shape: tuple[int, ...], rest: tuple[int, ...]) -> None:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from numpy_dist import settings
-from numpy_dist.engine.data.ingest import from_global
+from numpy_dist.engine.data.ingest import from_global, shardable
 from numpy_dist.engine.memory import handle as handles
 from numpy_dist.engine.memory.handle import Handle
 from numpy_dist.engine.memory.storage import Storage
@@ -186,13 +186,14 @@ def _opened(storage: Storage) -> Window | None:
 def in_memory(x: Any, written: bool = False) -> np.ndarray | None:
     """All elements of an array as an ndarray over its memory, where one process has them on its host; None elsewhere.
 
-    What is pending and makes them is executed first; if some are to be written, all that is pending.
+    What is pending and makes them is executed first; if some are to be written, all that is pending. Whether NumPy may
+    write them is what `x` says. Not for arrays of Python objects.
     """
     if is_at_hand(x) and x._window.readable and not written:
         return x._real
     storage = x._storage
     if storage is None:
-        return x._array
+        return x._array if shardable(x._array.dtype) else None
     rt, array = runtime(), x._array
     if rt.size > 1 or not has_ndarrays(rt) or not array.size:
         return None
@@ -209,7 +210,9 @@ def in_memory(x: Any, written: bool = False) -> np.ndarray | None:
         storage.fresh = ()
         storage.rewritten += 1
         storage.drop_spare()
-    return np.ndarray(array.shape, array.dtype, storage.memory, offset_of(array), array.strides)
+    made = np.ndarray(array.shape, array.dtype, storage.memory, offset_of(array), array.strides)
+    made.flags.writeable = written and is_writeable(array)
+    return made
 
 
 def has_ndarrays(rt: Runtime) -> bool:

@@ -1,4 +1,4 @@
-"""Arrays of integers as indices in one process, where NumPy looks them up in the memory of the array itself."""
+"""What one process leaves to NumPy, on the memory of the array itself: indices that are arrays, and functions."""
 
 from __future__ import annotations
 
@@ -127,3 +127,32 @@ def test_events_of_casts(state: Any) -> None:
         with np.errstate(invalid="ignore"):
             assert state == "raise" or (values[ROWS] == np.array(np.nan).astype(int)).all()
     assert told[: len(told) // 2] == told[len(told) // 2 :]
+
+
+@pytest.mark.host_memory  # elsewhere it is the engine that computes
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda a: np.repeat(a, 2, 1),
+        lambda a: np.repeat(a, np.arange(N) % 3, 0),
+        lambda a: np.compress(a[0] > 0.5, a, 1),
+        lambda a: np.partition(a, 3, 0),
+        lambda a: np.argpartition(a.T, [2, 7]),
+        lambda a: np.unique(a[:2], return_index=True, axis=1),
+        lambda a: np.lexsort((a[0], a[1] > 0.5)),
+        lambda a: np.packbits(a > 0.5, axis=0),
+        lambda a: np.fill_diagonal(a, a[0, :5]),
+        lambda a: np.searchsorted(np.sort(a[0]), a[1, :7], "right"),
+        lambda a: np.add.reduceat(a, [0, 7, 3], 1),
+        lambda a: np.hypot.reduce(a, 0, out=a[5]),
+        lambda a: np.arctan2.reduce(a, 1, keepdims=True, initial=1),
+        lambda a: np.power.reduce(a, 1, where=a > 0.25, initial=2.0),
+    ],
+)
+def test_functions_that_numpy_computes_itself(call: Any) -> None:
+    values, x = both()
+    expected, found = call(values), call(x)
+    for one, other in zip(*((r if isinstance(r, tuple) else (r,)) for r in (found, expected)), strict=True):
+        assert type(one) is type(other) or (isinstance(one, numpy_dist.DistArray) and one.strides == other.strides)
+        assert np.array_equal(one, other)
+    assert np.array_equal(x, values)
