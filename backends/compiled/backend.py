@@ -91,6 +91,7 @@ class Compiled:
     def __init__(self, compiler: Compiler, threads: int, when: str = "auto") -> None:
         self.compiler, self.when = compiler, when
         self.pool = ThreadPool(threads, compiler)
+        self.threads = threads
         self.interpreter = Interpreter()
         self.counts: dict[str, int] = {"numba": 0, "numpy": 0}
         self.reasons: dict[str, int] = {}

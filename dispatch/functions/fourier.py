@@ -20,6 +20,7 @@ from numpy_dist.dispatch.functions.array_creation_by_numpy import created
 from numpy_dist.dispatch.patterns.arguments import as_handle
 from numpy_dist.dispatch.patterns.numpy_source import adopt
 from numpy_dist.dispatch.patterns.stacks import along_axis
+from numpy_dist.dispatch.patterns.threads import in_parts
 from numpy_dist.layout.regions import Box
 
 if TYPE_CHECKING:
@@ -81,15 +82,19 @@ def _transform(function: Callable[..., np.ndarray], a: Any, n: Any, axis: Any, n
     def transformed(lines: np.ndarray) -> np.ndarray:
         return function(lines, n, -1, norm, None if same else np.empty((*lines.shape[:-1], sample.shape[1]), kind))
 
-    def lines_of(lines: Any) -> Any:
-        return compute("fft", transformed, lines, name=function.__name__, args=(n, -1, norm))
+    def in_threads(lines: np.ndarray) -> np.ndarray:
+        return in_parts(transformed, lines, lines.ndim - 1, scratch.empty)
 
-    if a.ndim > 1:
-        made = along_axis(lines_of, a, axis, name=function.__name__, library=True)
-    elif engine.runtime().size == 1:
-        made = along_axis(lines_of, a[None], 1, name=function.__name__, library=True)[0]
-    else:
-        made = _line(function, a, n, norm, kind)
+    def lines_of(lines: Any) -> Any:
+        return compute("fft", in_threads, lines, name=function.__name__, args=(n, -1, norm))
+
+    with engine.Scratch() as scratch:
+        if a.ndim > 1:
+            made = along_axis(lines_of, a, axis, name=function.__name__, library=True)
+        elif engine.runtime().size == 1:
+            made = along_axis(lines_of, a[None], 1, name=function.__name__, library=True)[0]
+        else:
+            made = _line(function, a, n, norm, kind)
     if out is None:
         return made
     np.copyto(out, made, casting="same_kind")

@@ -25,6 +25,7 @@ from numpy_dist.dispatch.patterns.search import routed
 from numpy_dist.dispatch.patterns.select import boolean_getitem
 from numpy_dist.dispatch.patterns.sort import argsort_line, lexsort_line, sort_line
 from numpy_dist.dispatch.patterns.take import integer_getitem
+from numpy_dist.dispatch.patterns.threads import in_parts
 from numpy_dist.ir.rules import copy_axes
 from numpy_dist.parallel.arg_reductions import arg_reduce_all, arg_reduce_axis
 
@@ -59,10 +60,14 @@ def _sorted_rows(a: DistArray, axis: int, options: dict[str, Any]) -> DistArray:
         return row_by_row(lambda row: sort_line(row, options), a, axis)
     values_only = not {"descending", "order"} & options.keys()  # then all ways of sorting give the same
 
-    def sort_rows(block: Any) -> Any:
-        return compute("sort", lambda rows: np.sort(rows, axis, **options), block, axis=axis)
+    def in_threads(block: Any) -> np.ndarray:
+        return in_parts(lambda rows: np.sort(rows, axis, **options), block, axis, scratch.empty)
 
-    return along(sort_rows, a, axis, keepdims=True, library=values_only)
+    def sort_rows(block: Any) -> Any:
+        return compute("sort", in_threads, block, axis=axis)
+
+    with engine.Scratch() as scratch:
+        return along(sort_rows, a, axis, keepdims=True, library=values_only)
 
 
 @implements(np.argsort, kind="parallel", varies=("descending",))
@@ -77,10 +82,14 @@ def argsort(
     if long_rows(a, axis):
         return row_by_row(lambda row: argsort_line(row, options), a, axis)
 
-    def sort_rows(block: Any) -> Any:
-        return compute("argsort", lambda rows: np.argsort(rows, axis, **options), block, axis=axis)
+    def in_threads(block: Any) -> np.ndarray:
+        return in_parts(lambda rows: np.argsort(rows, axis, **options), block, axis, scratch.empty)
 
-    return along(sort_rows, a, axis, keepdims=True, library=not {"descending", "order"} & options.keys())
+    def sort_rows(block: Any) -> Any:
+        return compute("argsort", in_threads, block, axis=axis)
+
+    with engine.Scratch() as scratch:
+        return along(sort_rows, a, axis, keepdims=True, library=not {"descending", "order"} & options.keys())
 
 
 def _options(kind: Any, order: Any, stable: Any, descending: Any) -> dict[str, Any]:

@@ -1,0 +1,95 @@
+"""Functions that NumPy computes on parts of a block, on all threads of a rank."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import numpy as np
+import pytest
+
+import numpy_dist
+from numpy_dist import config, engine
+from numpy_dist.dispatch.patterns import threads
+from numpy_dist.spmd_testing import run_simulated
+
+NUMBERS = np.random.default_rng(0).standard_normal((41, 60))
+POINTS = np.sort(NUMBERS[0])
+CALLS = {
+    "interp": lambda x: np.interp(x, POINTS, NUMBERS[1]),
+    "interp of complex numbers": lambda x: np.interp(x, POINTS, NUMBERS[1] * 1j),
+    "searchsorted": lambda x: np.searchsorted(POINTS, x, "right"),
+    "digitize": lambda x: np.digitize(x, POINTS),
+    "rows in order": lambda x: np.sort(x),
+    "columns in order": lambda x: np.sort(x, 0),
+    "columns in Fortran order": lambda x: np.sort(x.T, 1),
+    "argsort": lambda x: np.argsort(x, 1, kind="stable"),
+    "fft": lambda x: np.fft.fft(x),
+    "fft of columns": lambda x: np.fft.fft(x, axis=0),
+    "rfft of more elements": lambda x: np.fft.rfft(x, 100, 0),
+    "irfft": lambda x: np.fft.irfft(x[:, :9] + 1j),
+    "fftn": lambda x: np.fft.fftn(x),
+}
+
+
+@pytest.fixture
+def three_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threads, "FEW", 8)
+    monkeypatch.setattr(engine.runtime().backend, "threads", 3, raising=False)
+
+
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+@pytest.mark.parametrize("ranks", [1, 2])
+@pytest.mark.usefixtures("three_threads")
+def test_results_have_numpys_bits(call: Any, ranks: int) -> None:
+    expected = call(NUMBERS)
+
+    def on_each_rank() -> None:
+        with config(MIN_SHARD_BYTES=0):
+            x = numpy_dist.asarray(NUMBERS.copy())
+            engine.runtime().backend.threads = 3  # type: ignore[attr-defined]
+            found = call(x)
+            assert found.dtype == expected.dtype and found.strides == expected.strides
+            assert np.array_equal(found.gather(), expected)
+
+    run_simulated(ranks, on_each_rank)
+
+
+@pytest.mark.usefixtures("three_threads")
+def test_parts_and_threads() -> None:
+    seen = []
+
+    def note(part: np.ndarray) -> np.ndarray:
+        seen.append((part.shape, threading.get_ident()))
+        return part[:, :1] + np.float32(1)
+
+    block = NUMBERS.astype(np.float32)
+    made = threads.in_parts(note, block, 1)
+    assert np.array_equal(made, block[:, :1] + 1) and made.dtype == np.float32
+    sample, *parts = sorted(seen)
+    assert sample[0] == (1, 60)
+    assert [shape for shape, _ in parts] == [(13, 60), (14, 60), (14, 60)]
+    assert len({thread for _, thread in parts}) > 1
+
+
+@pytest.mark.usefixtures("three_threads")
+def test_the_error_of_a_part_comes_when_all_have_ended() -> None:
+    ended = []
+
+    def fail(part: np.ndarray) -> np.ndarray:
+        if part.shape[0] > 1 and part[0, 0] == NUMBERS[13, 0]:
+            raise KeyError("the second part")
+        ended.append(part.shape)
+        return part
+
+    with pytest.raises(KeyError, match="the second part"):
+        threads.in_parts(fail, NUMBERS, 1)
+    assert len(ended) == 3
+
+
+@pytest.mark.usefixtures("three_threads")
+def test_threads_have_the_callers_error_state() -> None:
+    with np.errstate(all="raise"), pytest.raises(FloatingPointError):
+        threads.in_parts(lambda part: part / np.where(part == NUMBERS[40, 0], 0, 1), NUMBERS, 1)
+    with np.errstate(all="ignore"):
+        assert np.isinf(threads.in_parts(lambda part: part / np.where(part == NUMBERS[40, 0], 0, 1), NUMBERS, 1)).any()
