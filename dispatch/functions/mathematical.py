@@ -17,6 +17,7 @@ from numpy_dist.dispatch.patterns.blocks import blocks, exact_layout, map_elemen
 from numpy_dist.dispatch.patterns.convolution import checked_sequences, sliding_sums
 from numpy_dist.dispatch.patterns.numpy_source import adopt
 from numpy_dist.dispatch.patterns.replicate import known, most_known, outlook_of_known
+from numpy_dist.dispatch.patterns.search import FEW
 from numpy_dist.dispatch.patterns.structural import view_or_self
 from numpy_dist.ir import structure
 from numpy_dist.ir.rules import memory_axes
@@ -161,7 +162,11 @@ def _outlook_of_points(
     return outlook_of_known(xp, fp)
 
 
-@implements(np.interp, kind="parallel", outlook=_outlook_of_points)
+def _few_sought(x: object, *rest: object, **options: object) -> bool:
+    return np.size(x) < FEW  # type: ignore[arg-type]
+
+
+@implements(np.interp, kind="parallel", outlook=_outlook_of_points, alone=_few_sought)
 def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Any:
     """Collective where the points are sharded: all ranks get them, or what is sought goes to them if they are many."""
     if any(engine.is_sharded(each) and each.nbytes > most_known() for each in (xp, fp)):

@@ -21,7 +21,7 @@ from numpy_dist.dispatch.patterns.blocks import blocks, exact_layout, in_boxes, 
 from numpy_dist.dispatch.patterns.fold import folded, own_blocks
 from numpy_dist.dispatch.patterns.numpy_source import adopt
 from numpy_dist.dispatch.patterns.replicate import everywhere, known, most_known, outlook_of_known
-from numpy_dist.dispatch.patterns.search import routed
+from numpy_dist.dispatch.patterns.search import FEW, routed
 from numpy_dist.dispatch.patterns.select import boolean_getitem
 from numpy_dist.dispatch.patterns.sort import argsort_line, lexsort_line, sort_line
 from numpy_dist.dispatch.patterns.take import integer_getitem
@@ -31,9 +31,6 @@ from numpy_dist.parallel.arg_reductions import arg_reduce_all, arg_reduce_axis
 
 if TYPE_CHECKING:
     from numpy_dist.distarray import DistArray
-
-FEW = 1000
-"""Values that NumPy looks up itself in a sorted array that one process has."""
 
 adopt(__name__, np.flatnonzero, np.nanargmin, np.nanargmax)
 

@@ -15,6 +15,9 @@ from numpy_dist import engine
 from numpy_dist.dispatch.patterns.blocks import blocks, exact_layout, row_layout
 from numpy_dist.parallel.request_reply import ask
 
+FEW = 1000
+"""Values that one process looks up by NumPy alone: more are looked up by all its threads."""
+
 
 def routed(
     ordered: Any, sought: Any, side: Any, answer: Callable[[np.ndarray, np.ndarray, int], np.ndarray], dtype: Any
