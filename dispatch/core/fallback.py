@@ -206,6 +206,7 @@ def alone(
     handles = operands.find_handles(args, kwargs)
     written = targets.writes(function, args, kwargs) if written is None else written
     changed = {id(x) for x in written}
+    engine.force(*(x for x in handles if not engine.is_at_hand(x)))  # all, before the memory of any is looked at
     inside = {}
     for x in sorted(handles, key=lambda x: id(x) not in changed):  # the first ones let all run that is pending
         array = engine.in_memory(x, id(x) in changed)

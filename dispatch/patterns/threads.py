@@ -7,8 +7,8 @@ state; warnings would come from lines of the threads: functions that give some a
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor, wait
+from collections.abc import Callable, Collection
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextvars import copy_context
 from typing import Any
 
@@ -55,11 +55,23 @@ def in_parts(
     running = [pool.submit(copy_context().run, compute, part) for part in parts[1:]]
     try:
         compute(parts[0])
-    finally:  # nobody writes into memory that is given up
-        wait(running)
+    finally:
+        _wait(running)
     for each in running:
         each.result()
     return made
+
+
+def _wait(running: Collection[Future]) -> None:
+    """Wait for threads, to which the memory belongs; what a signal raises meanwhile is raised when they have ended."""
+    raised: BaseException | None = None
+    while any(not each.done() for each in running):
+        try:
+            wait(running)
+        except BaseException as error:
+            raised = error
+    if raised is not None:
+        raise raised
 
 
 def _pool(count: int) -> ThreadPoolExecutor:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import signal
 import threading
+import time
 from typing import Any
 
 import numpy as np
@@ -85,6 +87,31 @@ def test_the_error_of_a_part_comes_when_all_have_ended() -> None:
     with pytest.raises(KeyError, match="the second part"):
         threads.in_parts(fail, NUMBERS, 1)
     assert len(ended) == 3
+
+
+@pytest.mark.usefixtures("three_threads")
+def test_an_interrupt_waits_for_the_parts() -> None:
+    ended = []
+
+    def slow(part: np.ndarray) -> np.ndarray:
+        if part.shape[0] > 1 and part[0, 0] != NUMBERS[0, 0]:
+            time.sleep(0.2)
+            ended.append(part.shape)
+        elif part.shape[0] > 1:
+            signal.setitimer(signal.ITIMER_REAL, 0.05)
+        return part
+
+    def interrupt(number: int, frame: object) -> None:
+        raise InterruptedError("in the middle")
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        with pytest.raises(InterruptedError, match="in the middle"):
+            threads.in_parts(slow, NUMBERS, 1)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert len(ended) == 2
 
 
 @pytest.mark.usefixtures("three_threads")
