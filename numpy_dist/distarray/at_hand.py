@@ -403,7 +403,11 @@ def new_memory(made: np.ndarray) -> AtHand | None:
     return None if window is None else view_at_hand(whole, made, window)
 
 
-def _key_of(key: Any) -> Any:
+_INDICES = frozenset("?bBhHiIlLqQ")
+_INTEGERS = _INDICES - {"?"}
+
+
+def _key_of(key: Any, dtypes: frozenset[str] = _INDICES) -> Any:
     """An index with ndarrays in place of arrays at hand; None where one is not, or it is no index of arrays."""
     items = key if type(key) is tuple else (key,)
     given: list[tuple[DistArray | np.ndarray, np.ndarray]] = []
@@ -411,15 +415,12 @@ def _key_of(key: Any) -> Any:
         found = tuple([real_of(item, given) for item in items])
     except NotAtHand:
         return None
-    if any(array.dtype.char not in _INDICES for _, array in given):
+    if any(array.dtype.char not in dtypes for _, array in given):
         return None
     return found if type(key) is tuple else found[0]
 
 
-_INDICES = frozenset("?bBhHiIlLqQ")
-
-
-def _selected(x: AtHand, key: Any) -> Any:
+def _selected(x: Handle, key: Any) -> Any:
     """``x[key]`` for masks and arrays of integers; None where they are not at hand."""
     real, found = x._real, _key_of(key)
     if found is None or real.dtype.char not in KINDS:
@@ -446,8 +447,10 @@ def assign(x: Handle, key: Any, value: Any) -> bool:
             real[key] = value
             return True
     basic = kind in BASIC or (kind is tuple and _are_basic(map(type, key)))
-    if not basic and (type(x) is not AtHand or (key := _key_of(key)) is None or real.dtype.char not in KINDS):
-        return False
+    if not basic:  # a mask over a large array is left to the engine, which may fuse it
+        key = _key_of(key, _INDICES if type(x) is AtHand else _INTEGERS)
+        if key is None or real.dtype.char not in KINDS:
+            return False
     if given not in NUMBERS:
         value = value._real if given is AtHand and value._window.readable else elements(value, given)
         if value is None or (value.dtype is not real.dtype and not _casts(value.dtype, real.dtype)):
@@ -673,4 +676,4 @@ def _to_engine(name: str) -> Callable[..., Any]:
 
 
 registry.CHANGED.append(_route)
-windows.register_at_hand(AtHand, assign, _computed)
+windows.register_at_hand(AtHand, assign, _selected, _computed)

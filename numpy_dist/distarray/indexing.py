@@ -39,6 +39,17 @@ def _is_array(item: object) -> bool:
     return engine.is_handle(item) or isinstance(item, np.ndarray)
 
 
+def _picks_elements(key: Any, ndim: int) -> bool:
+    """Whether an index has an array of integers for each axis, and nothing else."""
+    items = key if type(key) is tuple else (key,)
+    return len(items) == ndim and all(_is_array(item) and item.dtype.kind in "iu" for item in items)
+
+
+def _can_be_seen(x: engine.Handle, key: Any) -> bool:
+    """Whether what an index selects is looked at through the array's window, which is opened now."""
+    return bool(windows.limit) and (is_basic(key) or _picks_elements(key, x._array.ndim)) and windows.can_open(x)
+
+
 def _is_mask(item: Any) -> bool:
     return _is_array(item) and item.dtype.kind == "b"
 
@@ -174,6 +185,11 @@ class Indexing(engine.Handle):
                 return made
             if windows.limit and not self._window.readable and is_basic(key) and windows.can_open(self):
                 return self[key]
+            if windows.limit and _picks_elements(key, self._array.ndim):
+                if self._window.readable or windows.can_open(self):
+                    found = windows.picked(self, key)
+                    if found is not None:
+                        return found
         if kind in BASIC or (kind is tuple and _are_basic(map(type, key))):
             if self._storage is None:
                 part = self._array[key]
@@ -204,7 +220,7 @@ class Indexing(engine.Handle):
                     return
                 if _assign_part(ref, value):
                     return
-            elif windows.limit and is_basic(key) and windows.can_open(self) and windows.assign(self, key, value):
+            elif _can_be_seen(self, key) and windows.assign(self, key, value):
                 return
         kind = type(key)
         if kind in BASIC or (kind is tuple and _are_basic(map(type, key))):

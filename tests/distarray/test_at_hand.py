@@ -419,6 +419,22 @@ def test_what_a_mask_selects_is_at_hand_where_it_is_little(large: Any) -> None:
         large[mask[1:]]
 
 
+def test_elements_that_index_arrays_pick_of_a_large_array_are_at_hand(large: Any) -> None:
+    values, later = large.gather(), large + 1
+    rows, columns = np.array([3, -1, 3]), np.array([0, 5, 0], np.uint8)
+    recorded = engine.runtime().program.recorded
+    assert type(large[rows, columns]) is AtHand and large[rows, columns].tolist() == values[rows, columns].tolist()
+    assert engine.runtime().program.recorded == recorded
+    large[rows, columns] = large[rows, columns] * 2 + [1.0, 2.0, 3.0]
+    values[rows, columns] = values[rows, columns] * 2 + [1.0, 2.0, 3.0]
+    large[nd.asarray(rows), columns] += 1
+    values[rows, columns] += 1
+    assert np.array_equal(large.gather(), values)
+    assert np.array_equal(later.gather(), np.arange(N * N, dtype=float).reshape(N, N) + 1)
+    with pytest.raises(IndexError, match=f"index {N} is out of bounds for axis 0 with size {N}"):
+        large[np.array([0, N]), columns[:2]]
+
+
 def test_a_reduction_records_nothing_and_warns_at_its_line(large: Any) -> None:
     recorded = engine.runtime().program.recorded
     for k in range(1, 20):

@@ -106,14 +106,20 @@ assign: Callable[[Handle, Any, Any], bool]
 """``x[key] = value`` through the window of `x`; False if nothing was done."""
 
 
+picked: Callable[[Handle, Any], Any]
+"""``x[key]`` of few elements, by an index that has arrays; None if they are not seen through windows."""
+
+
 computed: Callable[[np.ufunc, Any, dict[str, Any]], Any]
 """A call of a ufunc on elements that are seen through windows; None if they are not, or it is the engine's."""
 
 
-def register_at_hand(kind: type[Handle], assigning: Callable[..., bool], computing: Callable[..., Any]) -> None:
-    """Set the class of arrays that are seen through windows, what assigns to their elements, and what computes."""
-    global class_at_hand, assign, computed
-    class_at_hand, assign, computed = kind, assigning, computing
+def register_at_hand(
+    kind: type[Handle], assigning: Callable[..., bool], picking: Callable[..., Any], computing: Callable[..., Any]
+) -> None:
+    """Set the class of arrays that are seen through windows, what assigns to and picks elements, and what computes."""
+    global class_at_hand, assign, picked, computed
+    class_at_hand, assign, picked, computed = kind, assigning, picking, computing
 
 
 def at_hand(array: np.ndarray, window: Window) -> Any:
