@@ -129,7 +129,7 @@ def apply(
                 raise UnsupportedError(f"{record.name} cannot be used with a DistArray: {rule.reason or NO_RULE}")
             reason = rule.reason or NO_RULE
             break
-        if rule.alone and (rule.alone is True or rule.alone(*args, **kwargs)):
+        if rule.alone and rule.leaves_to_numpy(args, kwargs):
             made = fallback.alone(function, args, kwargs)
             if made is not fallback.SLOW:
                 if report.active:

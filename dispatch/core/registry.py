@@ -158,6 +158,10 @@ class Rule:
         """The parameters of this NumPy that a call uses and the implementation lacks."""
         return self.lacks if len(args) > self.positions else self.lacks & kwargs.keys()
 
+    def leaves_to_numpy(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+        """Whether NumPy itself does a call where one process has all elements."""
+        return self.alone if isinstance(self.alone, bool) else self.alone(*args, **kwargs)
+
 
 class Record:
     """All rules of one function, ufunc or ufunc method, in the order in which they are asked."""
