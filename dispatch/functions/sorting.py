@@ -32,7 +32,8 @@ from numpy_dist.parallel.arg_reductions import arg_reduce_all, arg_reduce_axis
 if TYPE_CHECKING:
     from numpy_dist.distarray import DistArray
 
-adopt(__name__, np.flatnonzero, np.nanargmin, np.nanargmax)
+adopt(__name__, np.flatnonzero)
+adopt(__name__, np.nanargmin, np.nanargmax, alone=True)
 
 
 @implements(np.sort, kind="parallel", varies=("descending",))

@@ -174,10 +174,12 @@ def numpy_source(function: Callable[..., Any], **names: object) -> Callable[...,
     return _bind(implementation, {**found, **names} if names else found)
 
 
-def adopt(module: str, *functions: Callable[..., Any], kind: str = "composed", **names: object) -> None:
+def adopt(
+    module: str, *functions: Callable[..., Any], kind: str = "composed", alone: bool = False, **names: object
+) -> None:
     """Registration of NumPy's own implementation of functions, in the name of the module that says so (``__name__``).
 
-    `names` are as in `numpy_source`.
+    `kind` and `alone` are as in `registry.implements`, `names` as in `numpy_source`.
     """
     for function in functions:
-        implements(function, kind=kind, source=module)(numpy_source(function, **names))
+        implements(function, kind=kind, source=module, alone=alone)(numpy_source(function, **names))

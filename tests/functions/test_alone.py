@@ -139,6 +139,8 @@ def test_events_of_casts(state: Any) -> None:
         lambda a: np.partition(a, 3, 0),
         lambda a: np.argpartition(a.T, [2, 7]),
         lambda a: np.unique(a[:2], return_index=True, axis=1),
+        lambda a: np.nanargmin(a, 0),
+        lambda a: np.triu_indices_from(a, 2),
         lambda a: np.lexsort((a[0], a[1] > 0.5)),
         lambda a: np.packbits(a > 0.5, axis=0),
         lambda a: np.fill_diagonal(a, a[0, :5]),
