@@ -385,7 +385,7 @@ def seen(w: Writer) -> None:
     strides = f"{name}.strides" if min(x.shape, default=2) > 1 else "0"
     options += [f"{name}.shape, {name}.dtype.str, {strides}, {name}.ndim", f"np.array_equal({name}, {other})"]
     options += [f"np.may_share_memory({name}, {other})", f"{name}.item({w.upto(x.size - 1)})"]
-    options += [f"{name}.tobytes()"] if x.dtype.char not in "gG" else []  # which have padding
+    options += [f"{name}.tobytes()"] if x.dtype.char not in "gG" and not has_nan(x) else []  # padding, and signs of NaN
     options += [f"str({name})"] if not w.big else []
     whole = x.base
     # Not of an array that a function has made within, nor views of all of an array, in its shape.

@@ -123,7 +123,7 @@ def _explain_rules(found: Explanation, record: registry.Record, args: tuple[Any,
         elif rule.kind == "gathered":
             found.notes.append(f"declared to be gathered: {rule.reason}")
             return False
-        elif rule.alone and engine.runtime().size == 1 and rule.leaves_to_numpy(args, kwargs):
+        elif rule.alone is True and engine.runtime().size == 1:
             found.kind, found.rule = rule.kind, rule.described
             found.notes.append(f"{name} leaves it to NumPy, on the host's memory of the only process; else it applies")
             return True

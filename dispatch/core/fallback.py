@@ -204,7 +204,10 @@ def alone(
     if engine.runtime().size > 1:
         return SLOW
     handles = operands.find_handles(args, kwargs)
-    written = targets.writes(function, args, kwargs) if written is None else written
+    if written is None:
+        written, out = targets.writes(function, args, kwargs), targets.outputs(function, args, kwargs)
+        if any(isinstance(x, np.ndarray) and all(x is not each for each in out) for x in written):
+            return SLOW  # such targets are written by the fallback, which says so, with any number of ranks
     changed = {id(x) for x in written}
     engine.force(*(x for x in handles if not engine.is_at_hand(x)))  # all, before the memory of any is looked at
     inside = {}

@@ -129,14 +129,14 @@ def apply(
                 raise UnsupportedError(f"{record.name} cannot be used with a DistArray: {rule.reason or NO_RULE}")
             reason = rule.reason or NO_RULE
             break
-        if rule.alone and rule.leaves_to_numpy(args, kwargs):
+        given = (_ufunc_of(function), *args) if rule.wants_ufunc else args
+        if rule.alone and rule.leaves_to_numpy(given, kwargs):
             made = fallback.alone(function, args, kwargs)
             if made is not fallback.SLOW:
                 if report.active:
                     report.note(record.name, rule.kind)
                 return made
         try:
-            given = (_ufunc_of(function), *args) if rule.wants_ufunc else args
             if rule.kind in _COLLECTIVE:
                 written = targets.writes(function, args, kwargs) if engine.runtime().size > 1 else ()
                 together = engine.reported_together() if targets.outputs(function, args, kwargs) else nullcontext()

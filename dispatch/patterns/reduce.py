@@ -42,10 +42,11 @@ def in_order(
     elif out is not None and dtype is None:
         dtype = kind
     masked = where is not True
-    chosen = options | ({"where": where} if masked else {})
-    made = fallback.alone(ufunc.reduce, (a, axis, dtype, out, keepdims), chosen, () if out is None else (out,))
-    if made is not fallback.SLOW:
-        return made
+    if ordered.is_sound(ufunc, kind) and not (ufunc is np.multiply and kind == np.float16):
+        chosen = options | ({"where": where} if masked else {})
+        made = fallback.alone(ufunc.reduce, (a, axis, dtype, out, keepdims), chosen, () if out is None else (out,))
+        if made is not fallback.SLOW:
+            return made
     if out is not None:
         with engine.reported_together():
             engine.assign(out, in_order(ufunc, a, axis, dtype, None, keepdims, options, where))

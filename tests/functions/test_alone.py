@@ -147,8 +147,8 @@ def test_events_of_casts(state: Any) -> None:
         lambda a: np.searchsorted(np.sort(a[0]), a[1, :7], "right"),
         lambda a: np.add.reduceat(a, [0, 7, 3], 1),
         lambda a: np.hypot.reduce(a, 0, out=a[5]),
-        lambda a: np.arctan2.reduce(a, 1, keepdims=True, initial=1),
-        lambda a: np.power.reduce(a, 1, where=a > 0.25, initial=2.0),
+        lambda a: np.fmod.reduce(a, 1, keepdims=True, initial=1),
+        lambda a: np.hypot.reduce(a, 1, where=a > 0.25, initial=2.0),
     ],
 )
 def test_functions_that_numpy_computes_itself(call: Any) -> None:
@@ -158,3 +158,15 @@ def test_functions_that_numpy_computes_itself(call: Any) -> None:
         assert type(one) is type(other) or (isinstance(one, numpy_dist.DistArray) and one.strides == other.strides)
         assert np.array_equal(one, other)
     assert np.array_equal(x, values)
+
+
+@pytest.mark.parametrize("ufunc", [np.power, np.arctan2, np.hypot])
+def test_reductions_that_numpys_loops_for_some_processors_do_wrongly(ufunc: np.ufunc) -> None:
+    factors = np.linspace(0.3, 3, 40)
+    expected = factors[0]
+    for factor in factors[1:]:
+        expected = ufunc(expected, factor)
+    x = numpy_dist.asarray(np.broadcast_to(factors, (1000, 40)))
+    assert np.allclose(ufunc.reduce(x, axis=1), expected)
+    assert np.allclose(ufunc.reduceat(x, [0], axis=1)[:, 0], expected)
+    assert np.allclose(ufunc.reduceat(x[0], [0], out=numpy_dist.zeros(1)), expected)
