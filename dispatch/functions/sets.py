@@ -49,7 +49,12 @@ _MANY_COLUMNS = 16  # rows of more are compared as structures, as NumPy does it
 _TESTS = "elements to be tested for"
 
 
-@implements(np.unique, kind="parallel", varies=("sorted",), alone=True)
+def _is_in_order(*args: object, sorted: object = True, **options: object) -> bool:
+    """Whether NumPy's result is in order, as it is with several ranks: by hashing it need not be."""
+    return bool(sorted)
+
+
+@implements(np.unique, kind="parallel", varies=("sorted",), alone=_is_in_order)
 def unique(
     ar: Any,
     return_index: Any = False,

@@ -160,6 +160,11 @@ def test_functions_that_numpy_computes_itself(call: Any) -> None:
     assert np.array_equal(x, values)
 
 
+def test_unique_elements_are_in_order_whether_asked_or_not() -> None:
+    x = numpy_dist.asarray(np.arange(N * N)[::-1] % 1000)
+    assert np.array_equal(np.unique_values(x), np.arange(1000))
+
+
 @pytest.mark.parametrize("ufunc", [np.power, np.arctan2, np.hypot])
 def test_reductions_that_numpys_loops_for_some_processors_do_wrongly(ufunc: np.ufunc) -> None:
     factors = np.linspace(0.3, 3, 40)
