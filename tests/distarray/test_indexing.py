@@ -366,21 +366,25 @@ def test_derived_arrays_are_assigned_as_numpy_assigns_them():
     masked = np.ma.array([4.0, 5.0, 6.0, 7.0], mask=[0, 1, 0, 0])
 
     def caught(x):
+        errors = []
         with warnings.catch_warnings(record=True) as found:
             warnings.simplefilter("always")
             x[:] = masked
             x[:] = matrix
             x[[3, 1, 0, 2]] = matrix
             x[2] = np.ma.masked  # asked for a number, which it warns of
-            for value in (matrix[:, :1], matrix):
-                with pytest.raises(ValueError, match="setting an array element"):
+            for value in (matrix[:, :1], matrix):  # before 2.4, NumPy takes one element, and warns of it
+                try:
                     x[1] = value
+                except ValueError as error:
+                    errors.append(str(error))
             x[1:2] = matrix[:, 1:2]
-        return [(w.category, str(w.message)) for w in found], np.array(x)
+        assert errors and errors[-1].startswith("setting an array element")
+        return errors, [(w.category, str(w.message)) for w in found], np.array(x)
 
     def body():
         with nd.config(MIN_SHARD_BYTES=0, FALLBACK="silent"):
-            (told, values), (expected_told, expected) = caught(nd.asarray(np.zeros(4))), caught(np.zeros(4))
+            (*told, values), (*expected_told, expected) = caught(nd.asarray(np.zeros(4))), caught(np.zeros(4))
             assert told == expected_told
             np.testing.assert_array_equal(values, expected)
 
