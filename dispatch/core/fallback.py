@@ -201,7 +201,8 @@ def alone(
     written : sequence, optional
         Which of the arguments are written into; by default, those that `targets.writes` tells.
     """
-    if engine.runtime().size > 1:
+    rt = engine.runtime()
+    if rt.size > 1 or not engine.has_ndarrays(rt):
         return SLOW
     handles = operands.find_handles(args, kwargs)
     if written is None:

@@ -152,7 +152,7 @@ def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: A
     return found
 
 
-@implements(np.diag_indices_from, kind="composed", alone=True)
+@implements(np.diag_indices_from, kind="composed")
 def diag_indices_from(arr: Any) -> tuple[DistArray, ...]:
     if not arr.ndim >= 2:
         raise ValueError("input array must be at least 2-d")
@@ -175,12 +175,12 @@ def _triangle(shape: tuple[int, ...], k: Any, lower: bool) -> tuple[Any, ...]:
     return np.nonzero(below if lower else np.logical_not(below))
 
 
-@implements(np.tril_indices_from, kind="composed", alone=True)
+@implements(np.tril_indices_from, kind="composed")
 def tril_indices_from(arr: Any, k: Any = 0) -> tuple[Any, ...]:
     return _triangle(tuple(arr.shape), k, True)
 
 
-@implements(np.triu_indices_from, kind="composed", alone=True)
+@implements(np.triu_indices_from, kind="composed")
 def triu_indices_from(arr: Any, k: Any = 0) -> tuple[Any, ...]:
     return _triangle(tuple(arr.shape), k, False)
 

@@ -76,7 +76,7 @@ def _converted(values: Any, dtype: np.dtype) -> Any:
         return np.asarray(engine.plain(values), dtype)
 
 
-@implements(np.fill_diagonal, kind="composed", alone=True)
+@implements(np.fill_diagonal, kind="composed")
 def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
     if a.ndim < 2:
         raise ValueError("array must be at least 2-d")

@@ -23,7 +23,7 @@ from numpy_dist.engine.data.ingest import default_shard, from_global, from_local
 from numpy_dist.engine.data.masked import masked
 from numpy_dist.engine.data.scratch import Scratch
 from numpy_dist.engine.data.streaming import Read, parts_in_order, stream
-from numpy_dist.engine.data.windows import in_memory, is_at_hand
+from numpy_dist.engine.data.windows import has_ndarrays, in_memory, is_at_hand
 from numpy_dist.engine.events.filters import lazily_recorded
 from numpy_dist.engine.events.floating import told_as
 from numpy_dist.engine.explaining.listing import Listing, explain_program
@@ -90,6 +90,7 @@ __all__ = [
     "from_root",
     "full",
     "gather",
+    "has_ndarrays",
     "in_memory",
     "is_at_hand",
     "is_handle",
