@@ -123,9 +123,9 @@ def _explain_rules(found: Explanation, record: registry.Record, args: tuple[Any,
         elif rule.kind == "gathered":
             found.notes.append(f"declared to be gathered: {rule.reason}")
             return False
-        elif rule.alone is True and engine.runtime().size == 1:
+        elif _is_left_to_numpy(rule, args, kwargs):
             found.kind, found.rule = rule.kind, rule.described
-            found.notes.append(f"{name} leaves it to NumPy, on the host's memory of the only process; else it applies")
+            found.notes.append(f"{name} leaves it to NumPy, on the memory of the only process")
             return True
         elif rule.outlook is not None:
             outlook = rule.outlook(*args, **kwargs)
@@ -147,6 +147,14 @@ def _explain_rules(found: Explanation, record: registry.Record, args: tuple[Any,
                 found.notes.append(_COMMUNICATES[rule.kind])
             return True
     return False
+
+
+def _is_left_to_numpy(rule: registry.Rule, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """As `fallback.alone`, as far as that is known beforehand."""
+    rt = engine.runtime()
+    if not rule.alone or rt.size > 1 or not engine.has_ndarrays(rt):
+        return False
+    return rule.alone is True or (not rule.wants_ufunc and rule.leaves_to_numpy(args, kwargs))
 
 
 # What rules of a kind communicate; those of other kinds do so as they like.
