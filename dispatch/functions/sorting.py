@@ -56,16 +56,20 @@ def sort(
 def _sorted_rows(a: DistArray, axis: int, options: dict[str, Any]) -> DistArray:
     if long_rows(a, axis):
         return row_by_row(lambda row: sort_line(row, options), a, axis)
+    return _each_row("sort", np.sort, a, axis, options)
+
+
+def _each_row(name: str, function: Callable[..., Any], a: DistArray, axis: int, options: dict[str, Any]) -> DistArray:
+    """`numpy.sort` or `numpy.argsort` of rows, on all threads of the ranks that have them."""
     values_only = not {"descending", "order"} & options.keys()  # then all ways of sorting give the same
 
     def in_threads(block: Any) -> np.ndarray:
-        return in_parts(lambda rows: np.sort(rows, axis, **options), block, axis, scratch.empty)
-
-    def sort_rows(block: Any) -> Any:
-        return compute("sort", in_threads, block, axis=axis)
+        return in_parts(lambda rows: function(rows, axis, **options), block, axis, scratch.empty)
 
     with engine.Scratch() as scratch:
-        return along(sort_rows, a, axis, keepdims=True, library=values_only)
+        return along(
+            lambda block: compute(name, in_threads, block, axis=axis), a, axis, keepdims=True, library=values_only
+        )
 
 
 @implements(np.argsort, kind="parallel", varies=("descending",))
@@ -79,15 +83,7 @@ def argsort(
         return argsort_line(a, options)
     if long_rows(a, axis):
         return row_by_row(lambda row: argsort_line(row, options), a, axis)
-
-    def in_threads(block: Any) -> np.ndarray:
-        return in_parts(lambda rows: np.argsort(rows, axis, **options), block, axis, scratch.empty)
-
-    def sort_rows(block: Any) -> Any:
-        return compute("argsort", in_threads, block, axis=axis)
-
-    with engine.Scratch() as scratch:
-        return along(sort_rows, a, axis, keepdims=True, library=not {"descending", "order"} & options.keys())
+    return _each_row("argsort", np.argsort, a, axis, options)
 
 
 def _options(kind: Any, order: Any, stable: Any, descending: Any) -> dict[str, Any]:

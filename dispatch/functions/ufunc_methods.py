@@ -166,17 +166,15 @@ def _as_items(indices: Any, a: DistArray) -> tuple[Any, ...]:
 # -- reduceat --------------------------------------------------------------------------------------------------------
 
 
-def _is_sound(
+def _is_numpys(
     ufunc: np.ufunc, array: Any, indices: object, axis: object = 0, dtype: Any = None, out: tuple[Any, ...] = ()
 ) -> bool:
-    """Whether NumPy's own loops reduce as they should, for each dtype that they may have."""
+    """Whether NumPy's own reduction is wanted, in each dtype that it may be in."""
     kinds = {np.dtype(dtype)} if dtype is not None else {x.dtype for x in (array, *out) if hasattr(x, "dtype")}
-    return not any(ufunc is np.multiply and kind == np.float16 for kind in kinds) and all(
-        ordered.is_sound(ufunc, kind) for kind in kinds
-    )
+    return all(ordered.is_numpys(ufunc, kind) for kind in kinds)
 
 
-@implements(np.ufunc, method="reduceat", kind="parallel", alone=_is_sound)
+@implements(np.ufunc, method="reduceat", kind="parallel", alone=_is_numpys)
 def reduceat(ufunc: np.ufunc, array: Any, indices: Any, axis: int = 0, dtype: Any = None, out: Any = None) -> Any:
     """Row by row where there are as many rows as ranks, bitwise as NumPy; else segments are reduced in parts.
 

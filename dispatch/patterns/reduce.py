@@ -42,7 +42,7 @@ def in_order(
     elif out is not None and dtype is None:
         dtype = kind
     masked = where is not True
-    if ordered.is_sound(ufunc, kind) and not (ufunc is np.multiply and kind == np.float16):
+    if ordered.is_numpys(ufunc, kind):
         chosen = options | ({"where": where} if masked else {})
         made = fallback.alone(ufunc.reduce, (a, axis, dtype, out, keepdims), chosen, () if out is None else (out,))
         if made is not fallback.SLOW:

@@ -27,6 +27,11 @@ def is_sound(ufunc: np.ufunc, kind: np.dtype) -> bool:
     return bool(np.isclose(ufunc.reduce(values), one_by_one, rtol=1e-2, atol=0))
 
 
+def is_numpys(ufunc: np.ufunc, kind: np.dtype) -> bool:
+    """Whether NumPy's own reduction is wanted; `reduce` rounds products of half precision in another way."""
+    return is_sound(ufunc, kind) and not (ufunc is np.multiply and kind == np.float16)
+
+
 def reduce(
     ufunc: np.ufunc, rows: np.ndarray, kind: np.dtype, where: np.ndarray | bool = True, **options: Any
 ) -> np.ndarray:
@@ -34,8 +39,7 @@ def reduce(
 
     Products of half precision are rounded after each factor.
     """
-    halves = ufunc is np.multiply and kind == np.float16
-    if (is_sound(ufunc, kind) and not halves) or not rows.shape[-1]:
+    if is_numpys(ufunc, kind) or not rows.shape[-1]:
         found = ufunc.reduce(rows, axis=-1, where=where, **options)
         return np.asarray(found).astype(kind, copy=False)
     if rows.ndim == 1 and where is True and options.get("initial", np._NoValue) is np._NoValue:
