@@ -12,6 +12,8 @@ import pickle
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from struct import Struct
 from typing import Any, NoReturn
 
 import numpy as np
@@ -30,13 +32,19 @@ Message = tuple[int, Bytes, int]
 # Every rank contributes one slot of this size to the first round of a collective on objects; what does not fit follows
 # in a second round, for which all ranks then know all sizes. Scalars and small metadata need one round only.
 SLOT_BYTES = 256
-_LENGTH_BYTES = 8
+_LENGTH_BYTES = 8  # one number, little-endian
 _LENGTH_BITS = 48  # above them the number of a signal
 _INLINE_BYTES = SLOT_BYTES - _LENGTH_BYTES - MARK_BYTES
 # Array data that travels inside the slot, so that the dtype and shape beside it still fit.
 _INLINE_DATA_BYTES = 128
 
 _EMPTY: Bytes = np.empty(0, np.uint8)
+
+
+@lru_cache
+def _slots(count: int) -> Struct:
+    """The form of slots: of each the length of its payload, the mark, and what fits of the payload."""
+    return Struct("<" + f"Q{MARK_BYTES}s{_INLINE_BYTES}s" * count)
 
 
 @dataclass
@@ -405,7 +413,7 @@ class Communicator(ABC):
         """The slots of all ranks, for a broadcast; only that of `root` bears a payload."""
         return self._allgather_fixed(slot)
 
-    def _allgather_slots(self, payload: bytes, root: int | None = None) -> tuple[list[bytes | bytearray], list[int]]:
+    def _allgather_slots(self, payload: bytes, root: int | None = None) -> tuple[list[bytes], Sequence[int]]:
         """What the ranks' slots hold (nothing useful if it did not fit), and the lengths of all payloads.
 
         Every collective begins with this, of whatever kind, so that marks are compared before anything else is sent,
@@ -414,20 +422,19 @@ class Communicator(ABC):
         checks = self.checks
         with self.signals as signals:
             size = len(payload) | signals.number() << _LENGTH_BITS
-            mark = checks.mark() if checks is not None else bytes(MARK_BYTES)
-            slot = size.to_bytes(_LENGTH_BYTES, "little") + mark + payload[:_INLINE_BYTES].ljust(_INLINE_BYTES)
+            mark = checks.mark() if checks is not None else b""
+            slot = _slots(1).pack(size, mark, payload[:_INLINE_BYTES])
             table = self._allgather_fixed(slot) if root is None else self._bcast_slot(slot, root)
-            starts = range(0, self.size * SLOT_BYTES, SLOT_BYTES)
+            found = _slots(self.size).unpack(table)
             if checks is not None:
-                checks.judge([table[start + _LENGTH_BYTES : start + _LENGTH_BYTES + MARK_BYTES] for start in starts])
-            lengths = [int.from_bytes(table[start : start + _LENGTH_BYTES], "little") for start in starts]
+                checks.judge(found[1::3])
+            lengths: Sequence[int] = found[::3]
             if max(lengths) >> _LENGTH_BITS:
                 signals.tell([length >> _LENGTH_BITS for length in lengths])
                 lengths = [length & (1 << _LENGTH_BITS) - 1 for length in lengths]
-        first = _LENGTH_BYTES + MARK_BYTES
-        return [table[start + first : start + first + n] for start, n in zip(starts, lengths, strict=True)], lengths
+        return [held[:n] for held, n in zip(found[2::3], lengths, strict=True)], lengths
 
-    def _allgather_payloads(self, payload: bytes) -> Sequence[bytes | bytearray]:
+    def _allgather_payloads(self, payload: bytes) -> Sequence[bytes]:
         self.counters.bytes += len(payload)
         if self.size == 1:
             return [payload]
@@ -460,7 +467,7 @@ class Communicator(ABC):
                 position += n
         return result
 
-    def _bcast_payload(self, payload: bytes | None, root: int) -> bytes | bytearray:
+    def _bcast_payload(self, payload: bytes | None, root: int) -> bytes:
         """The payload of `root`; all ranks tell where they are first, so that none goes on with another's."""
         if self.size == 1 and payload is not None:
             return payload

@@ -234,7 +234,7 @@ def test_long_arguments_are_compared_in_part() -> None:
 
 
 def test_a_mark_does_not_depend_on_when_it_is_asked() -> None:
-    def body(often: bool) -> bytes:
+    def body(often: bool) -> int:
         x = nd.asarray(np.arange(24.0).reshape(6, 4))
         journal = get_communicator().checks.journal  # type: ignore[union-attr]
         for k in range(4):

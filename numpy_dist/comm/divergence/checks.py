@@ -15,7 +15,6 @@ from numpy_dist.comm.divergence.journal import CALL, DRAW, Journal
 from numpy_dist.errors import DivergenceWarning
 from numpy_dist.frames import user_call
 from numpy_dist.ir.views import View
-from numpy_dist.layout import marks
 from numpy_dist.settings import config
 
 if TYPE_CHECKING:
@@ -27,7 +26,7 @@ UNLIKE: list[object] = []
 """Communicators of which some ranks may compute other numbers than others; for a look that costs nothing."""
 
 # A mark: which call (and which collective it is), which statement, what stands for the overrides, and the journal's.
-_MARK = struct.Struct(f"<II{fingerprint.NUMBER_BYTES}s{marks.MARK_BYTES}s")
+_MARK = struct.Struct(f"<II{fingerprint.NUMBER_BYTES}sQ")
 MARK_BYTES = _MARK.size
 _KINDS = {"allgather": 1, "gather": 2, "scatter": 3, "allgather_array": 4, "bcast": 5, "barrier": 6}
 _KIND_BITS, _MOST = 3, (1 << 32) - 1
@@ -112,7 +111,7 @@ class Checks:
 
     def number(self) -> int:
         """What the messages between two ranks bear that do the same."""
-        return 0 if self._busy else int.from_bytes(self.journal.mark(), "little")
+        return 0 if self._busy else self.journal.mark()
 
     # -- marks in collectives ----------------------------------------------------------------------------------------
 
@@ -124,7 +123,7 @@ class Checks:
         call = journal.calls << _KIND_BITS | self._kind
         return _MARK.pack(call & _MOST, journal.recorded & _MOST, fingerprint.number(), journal.mark())
 
-    def judge(self, marks: Sequence[bytes | bytearray]) -> None:
+    def judge(self, marks: Sequence[bytes]) -> None:
         """Raise, on every rank, if the marks of the ranks differ."""
         if marks.count(marks[0]) != len(marks) and not self._busy:
             self._raise()
@@ -148,12 +147,12 @@ class Checks:
         """The values of all ranks, without looking at what they do."""
         return [pickle.loads(payload) for payload in self._told_by_all(pickle.dumps(value, protocol=5))]
 
-    def _told_by_all(self, payload: bytes) -> Sequence[bytes | bytearray]:
+    def _told_by_all(self, payload: bytes) -> Sequence[bytes]:
         counters = self._communicator.counters
         before = counters.bytes  # which are the program's
         self._busy = True
         try:
-            payloads: Sequence[bytes | bytearray] = self._communicator._allgather_payloads(payload)
+            payloads: Sequence[bytes] = self._communicator._allgather_payloads(payload)
             return payloads
         finally:
             self._busy, counters.bytes = False, before

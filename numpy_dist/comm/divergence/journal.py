@@ -19,7 +19,6 @@ from array import array
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from operator import xor
 from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -169,6 +168,22 @@ class _Batch:
             yield read + _written(form, [next(arrays, 0) for _ in form.key[3]])
 
 
+class _RunningHash:
+    """A hash of all bytes so far, whatever the pieces in which they came, as a number of 64 bits."""
+
+    __slots__ = ("_hash", "number")
+
+    def __init__(self) -> None:
+        self._hash = hashlib.blake2b(digest_size=MARK_BYTES)
+        self.number = 0
+
+    def add(self, pieces: list[bytes]) -> None:
+        """Take these pieces, which are then removed from the list."""
+        self._hash.update(b"".join(pieces))
+        pieces.clear()
+        self.number = int.from_bytes(self._hash.digest(), "little")
+
+
 class Journal:
     """The operations of one rank: statements by their serial, and calls (collectives) between them.
 
@@ -197,10 +212,10 @@ class Journal:
         self._arrived: dict[tuple[str, int, int], int] = {}  # how many did since, by the user's line
         self._hash = hashlib.blake2b(digest_size=16)
         self._hashed = 0
-        self._mark = hashlib.blake2b(digest_size=MARK_BYTES)  # the same however often it is asked meanwhile
+        self._operations = _RunningHash()
         self._marked = 0  # the serial of the first statement that the mark does not know
         self._marks: list[bytes] = []  # what the mark does not know yet
-        self._values = hashlib.blake2b(digest_size=MARK_BYTES)  # beside the mark, of values
+        self._values = _RunningHash()  # of values, beside that of operations
         self._new_values: list[bytes] = []  # which that does not know yet
         self._views: list[View] = []  # read since the last call
         self._origins: list[int] = []  # and of which arrays
@@ -219,18 +234,20 @@ class Journal:
         user, called = user_call(frame or sys._getframe(1))
         back = user.f_back or user
         function = called_function(called)
+        recorded = self.recorded
         position: tuple[Any, ...]
-        position = self.calls, self.recorded, kind, function, user.f_code, user.f_lasti, back.f_code, back.f_lasti
+        position = self.calls, recorded, kind, function, user.f_code, user.f_lasti, back.f_code, back.f_lasti
         if self._views or details or given:
             position = (*position, tuple(self._views), details, tuple(given), tuple(self._origins))
             self._views.clear()
             self._origins.clear()
         self._calls.append(position)
         self.calls += 1
-        self._meet_pending()
+        if self._marked < recorded:
+            self._meet_pending()
         if given:
             self._new_values.append(text_of(given).encode())
-        self._marks.append(_named(f"{function} {details}"))
+        self._marks.append(_named(f"{function} {details}" if details else function))
 
     def executed(self, statements: Sequence[Any]) -> None:
         """Note what is about to be executed; the statements themselves are not kept, since they hold arrays."""
@@ -270,31 +287,27 @@ class Journal:
     def read(self, view: View, storage: Any) -> None:
         """Note that the values of a view of an array are read, other than by statements."""
         self._views.append(view)
-        self._meet_pending()
+        if self._marked < self.recorded:
+            self._meet_pending()
         self._marks.append(view.mark)
         self._origins.append(storage.origin)
         self._new_values.append(storage.origin.to_bytes(8, "little", signed=True))
 
-    def mark(self) -> bytes:
-        """A hash of all that was recorded so far, the same on ranks that have done the same."""
-        self._meet_pending()
+    def mark(self) -> int:
+        """A hash (64 bits) of all that was recorded so far, the same on ranks that have done the same."""
+        if self._marked < self.recorded:
+            self._meet_pending()
         if self._marks:
-            self._mark.update(b"".join(self._marks))
-            self._marks.clear()
+            self._operations.add(self._marks)
         if self._new_values:
-            self._values.update(b"".join(self._new_values))
-            self._new_values.clear()
-        if not self.compares_values:
-            return self._mark.digest()
-        return bytes(map(xor, self._mark.digest(), self._values.digest()))
+            self._values.add(self._new_values)
+        return self._operations.number ^ self._values.number if self.compares_values else self._operations.number
 
     def _meet_pending(self) -> None:
         """Add the marks of statements that were recorded since, so that the order is that of the program."""
-        program = self.program
-        if program is not None and self._marked < program.recorded:
-            pending = program.pending
-            if pending:
-                self._meet([s.form for s in pending], pending[0].serial)
+        pending = self.program.pending
+        if pending:
+            self._meet([s.form for s in pending], pending[0].serial)
 
     def _meet(self, forms: Sequence[ProgramForm], serial: int) -> None:
         """Add the marks of statements, the first of which has this serial, unless they are known."""
