@@ -17,6 +17,7 @@ from numpy_dist import engine
 from numpy_dist.comm.portable import first_error, portable_error
 from numpy_dist.dispatch.core import fallback, protocol
 from numpy_dist.distarray.operators import numpy_stand_in, wrap, wrap_of
+from numpy_dist.engine.data import windows
 from numpy_dist.engine.data.watch import watched
 from numpy_dist.engine.memory.handle import SHUT
 from numpy_dist.ir import structure
@@ -240,6 +241,8 @@ class Methods(engine.Handle):
         """An element as a Python scalar (collective where the array is sharded)."""
         if self._storage is None:
             return engine.agreed(self._array.item(*args))
+        if windows.limit and (self._window.readable or windows.can_open(self)):
+            return self._real.item(*args)
         numpy_stand_in(self).item(*args)  # NumPy's own errors
         given = args[0] if len(args) == 1 and isinstance(args[0], tuple) else args
         if len(given) == 1:  # in the flattened array

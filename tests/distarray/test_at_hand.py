@@ -435,6 +435,23 @@ def test_elements_that_index_arrays_pick_of_a_large_array_are_at_hand(large: Any
         large[np.array([0, N]), columns[:2]]
 
 
+def test_items_of_large_arrays_are_read_in_place(large: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine.flush()
+    engine.counters().reset()
+    with monkeypatch.context() as patched:
+        patched.setattr(engine, "item", None)  # what brings an element from wherever it is
+        assert large.item(-2) == N * N - 2
+    assert large.item(2, 3) == 2 * N + 3 and large.item(-1) == N * N - 1 and type(large.item((1, 0))) is float
+    large += 1.0  # pending
+    assert large.item(5) == 6.0
+    large[0, 5] = 7.0
+    assert large.item(5) == 7.0 and engine.counters().statements == 1
+    with pytest.raises(IndexError, match=f"index {N} is out of bounds for axis 1 with size {N}"):
+        large.item(0, N)
+    with pytest.raises(ValueError, match="incorrect number of indices for array"):
+        large.item(0, 0, 0)
+
+
 def test_a_reduction_records_nothing_and_warns_at_its_line(large: Any) -> None:
     recorded = engine.runtime().program.recorded
     for k in range(1, 20):
