@@ -300,6 +300,10 @@ class AtHand(DistArray):
         if not registry.loaded:
             registry.load()  # lest the array be handed over, for good, where the first function is looked for
         if method == "__call__" and ufunc not in _rules:
+            if not kwargs and type(inputs[0]) in NUMBERS:  # NumPy's scalars do not ask the array's operators
+                operator_of = _REFLECTED.get(ufunc)
+                if operator_of is not None:
+                    return operator_of(self, inputs[0])
             made = _computed(ufunc, inputs, kwargs)
             if made is not None:
                 return made
@@ -632,6 +636,7 @@ _CASTINGS = frozenset({"unsafe", "same_kind"})
 # -- operators -------------------------------------------------------------------------------------------------------
 
 _FAST: dict[str, Callable[..., Any]] = {}
+_REFLECTED: dict[np.ufunc, Callable[[AtHand, Any], Any]] = {}
 
 
 def _define() -> None:
@@ -652,7 +657,7 @@ def _define() -> None:
                 _FAST[name] = _binary(name, divmod if ufunc is np.divmod else getattr(operator, name), ufunc)
             elif base.startswith("r") and name in plain:
                 forward = divmod if ufunc is np.divmod else getattr(operator, names[0])
-                _FAST[name] = _binary(name, forward, ufunc, reflected=True)
+                _FAST[name] = _REFLECTED[ufunc] = _binary(name, forward, ufunc, reflected=True)
             else:
                 _FAST[name] = _in_place(name, getattr(operator, name), ufunc)
     for name, made in _FAST.items():

@@ -585,6 +585,28 @@ def test_an_interrupt_leaves_the_error_state(
         large[1] / 0
 
 
+@pytest.mark.parametrize("operation", [operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv,
+                                       operator.mod, operator.pow, operator.lt, operator.eq])  # fmt: skip
+@pytest.mark.parametrize("scalar", [np.float64(-2.5), np.float32(2), np.int64(3), np.bool_(True), np.complex128(1j)])
+def test_a_scalar_of_numpys_on_the_left(large: Any, operation: Any, scalar: Any) -> None:
+    theirs = np.arange(N * N, dtype=float).reshape(N, N)
+
+    def attempt(row: Any) -> Any:
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            try:
+                made = operation(scalar, row)
+            except TypeError as error:
+                return str(error)
+            told_of = [(str(w.message), w.filename) for w in told]
+            return np.asarray(getattr(made, "gather", lambda: made)()).tobytes(), made.dtype, told_of
+
+    mine, expected = attempt(large[0, :7]), attempt(theirs[0, :7])  # with a zero
+    assert mine == expected
+    if type(expected) is tuple and not isinstance(scalar, np.complexfloating):
+        assert type(operation(scalar, large[1, :7])) is AtHand
+
+
 def test_divmod_of_an_element_and_a_vector(large: Any) -> None:
     found = divmod(large[2, 3, ...], large[1])
     assert [type(x) for x in found] == [AtHand, AtHand]
