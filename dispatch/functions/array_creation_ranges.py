@@ -114,7 +114,7 @@ def arange(
             first[0], first[1] = start, start + step
             return from_parts(_evenly(first), (length,), kind, layout, made_of=(start, step))
     values = np.arange(*positional, **named)
-    return engine.from_global(values, chosen_layout(values.shape, split, mesh))
+    return engine.from_global(values, chosen_layout(values.shape, split, mesh), compared=True)
 
 
 def _is_number(value: object) -> bool:
@@ -228,7 +228,7 @@ def _everywhere(function: Callable[..., Any], *args: Any, split: int | None, mes
     args = tuple(everywhere(x, function, "NumPy computes it on every rank") if engine.is_handle(x) else x for x in args)
     made = function(*args)
     values, rest = made if isinstance(made, tuple) else (made, None)
-    result = engine.from_global(np.asarray(values), chosen_layout(np.shape(values), split, mesh))
+    result = engine.from_global(np.asarray(values), chosen_layout(np.shape(values), split, mesh), compared=True)
     if rest is None:
         return result
     return result, engine.from_global(rest) if isinstance(rest, np.ndarray) else rest

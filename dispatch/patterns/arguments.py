@@ -14,7 +14,7 @@ NoValue = np._NoValue
 
 def as_handle(x: object) -> Any:
     """`x` itself if it is an array of ours, else a copy of it as one (every rank has the same `x`)."""
-    return x if engine.is_handle(x) else engine.from_global(np.asanyarray(x))
+    return x if engine.is_handle(x) else engine.from_global(np.asanyarray(x), compared=True)
 
 
 def decline_unshardable(x: Any) -> None:

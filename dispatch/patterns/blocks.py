@@ -19,7 +19,9 @@ from numpy_dist.layout.regions import box_empty, box_shape
 
 def placed(x: object, layout: Layout) -> engine.Handle:
     """`x` as an array of ours with this layout; of an ndarray each rank copies its part."""
-    return engine.aligned(x, layout) if engine.is_handle(x) else engine.from_global(np.asarray(x), layout)
+    if engine.is_handle(x):
+        return engine.aligned(x, layout)
+    return engine.from_global(np.asarray(x), layout, compared=True)
 
 
 def blocks(*arrays: tuple[Any, Layout], library: bool = False) -> list[np.ndarray]:

@@ -77,7 +77,7 @@ def map_overlap(
     >>> y[:3]
     array([0.25, 1.  , 2.  ])
     """
-    x = x if engine.is_handle(x) else engine.from_global(np.asarray(x))
+    x = x if engine.is_handle(x) else engine.from_global(np.asarray(x), compared=True)
     depths, modes = depths_of(depth, x.ndim), _modes(boundary, x.ndim)
     for axis, (mode, (below, above)) in enumerate(zip(modes, depths, strict=True)):
         if max(below, above) and x.shape[axis] == 0 and mode not in ("constant", "none"):

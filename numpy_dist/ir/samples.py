@@ -29,4 +29,9 @@ def sample_of(array: np.ndarray) -> bytes:
     """The values of an array, or of elements all over a long one, as bytes; nothing of those that are not all value."""
     if array.dtype.kind not in "biufcmMSU" or array.dtype.char in "gG":
         return b""
-    return (array if array.size <= MOST_SAMPLED else array.flat[:: array.size // MOST_SAMPLED + 1]).tobytes()
+    return (array if array.size <= MOST_SAMPLED else array.flat[:: step_of(array.size)]).tobytes()
+
+
+def step_of(count: int) -> int:
+    """From one of many elements that is compared to the next: an odd number, as what repeats has even periods."""
+    return count // MOST_SAMPLED + 1 | 1

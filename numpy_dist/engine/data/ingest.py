@@ -90,7 +90,7 @@ def _cut_out(array: Any, box: Box) -> np.ndarray:
     return np.asarray(array[(*(slice(lo, hi) for lo, hi in box), ...)] if box else array[()])
 
 
-def from_global(array: np.ndarray, layout: Layout | None = None) -> Any:
+def from_global(array: np.ndarray, layout: Layout | None = None, compared: bool = False) -> Any:
     """A handle of an ndarray that every rank has; each rank copies its part. Not collective.
 
     Parameters
@@ -98,13 +98,17 @@ def from_global(array: np.ndarray, layout: Layout | None = None) -> Any:
     array : ndarray
     layout : Layout, optional
         Default: the default layout, or replicated if the array is smaller than ``MIN_SHARD_BYTES``.
+    compared : bool
+        Whether some of its elements are compared where ranks meet, as of what a function is given: a rank whose array
+        is another one has not only its own part to answer for.
     """
     if not shardable(array.dtype) or (layout is None and (array.ndim == 0 or not default_shard(array.nbytes))):
         return replicated(np.asarray(array).copy("K"))
     if layout is None:
         layout = runtime().default_layout(array.shape)
     axes = memory_axes([array], array.shape)
-    return _fill(make_storage(array.shape, array.dtype, layout, axes), lambda box: _cut_out(array, box), axes)
+    sample = sample_of(array) if compared and runtime().comm.checks is not None else b""
+    return _fill(make_storage(array.shape, array.dtype, layout, axes), lambda box: _cut_out(array, box), axes, sample)
 
 
 def from_reader(

@@ -51,7 +51,7 @@ def pieces(x: object, layout: Layout, wanted: Sequence[Sequence[Intervals]]) -> 
     """
     rt = runtime()
     if not is_sharded(x):
-        x = from_global(np.asarray(getattr(x, "_array", x)), layout)
+        x = from_global(np.asarray(getattr(x, "_array", x)), layout, compared=True)
     whole = x
     if whole._storage.layout != layout or whole._array.strides != whole._storage.meta_array().strides:  # type: ignore[attr-defined]
         whole = copy(x, layout=layout, order="C")

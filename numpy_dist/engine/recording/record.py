@@ -161,7 +161,7 @@ def _brought(inputs: tuple, outs: tuple) -> tuple:
         if type(x) is _ndarray and x.shape == shape and shape and x.flags.c_contiguous and shardable(x.dtype):
             layout, space = choose(runtime(), own, outs, True, shape, x.itemsize)
             if space is layout:
-                found[position] = from_global(x, layout)
+                found[position] = from_global(x, layout, compared=True)
     return tuple(found)
 
 

@@ -297,7 +297,7 @@ def _append(
         source = array
     lead: Any = source if is_sharded(source) else where
     if lead._array.shape != array.shape and is_sharded(source) is False:
-        source = from_global(array, rt.default_layout(array.shape))
+        source = from_global(array, rt.default_layout(array.shape), compared=True)
         lead = source
     layout, space = choose(rt, [lead], (None,), True, array.shape, kind.itemsize)
     ref = read_of(rt, source, array.shape, space)
