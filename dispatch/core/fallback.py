@@ -14,6 +14,7 @@ import numpy as np
 from numpy_dist import engine
 from numpy_dist.dispatch.core import operands, outcome, policy, targets
 from numpy_dist.dispatch.core.keys import name_of
+from numpy_dist.dispatch.core.noting import Noted
 from numpy_dist.dispatch.core.policy import Gathered, forget, gathered
 from numpy_dist.ir import structure
 
@@ -70,7 +71,7 @@ def call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, 
     policy.permit(name, reason, gathered_bytes(sharded, unread), action)
     written = targets.writes(function, args, kwargs)
     run = _on_every_rank if everywhere else _on_one_rank
-    with operands.Noted(args, kwargs, written):
+    with Noted(function, args, kwargs, written):
         return run(function, args, kwargs, handles, written, unread)
 
 

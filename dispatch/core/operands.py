@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
 
 from numpy_dist import engine
-from numpy_dist.ir.samples import MOST_SAMPLED, sample_of, text_of
 
 _SCALARS = (np.bool_, np.integer, np.floating, np.complexfloating, np.datetime64, np.timedelta64, np.str_, np.bytes_)
 
@@ -125,86 +123,6 @@ def _find(value: object, found: dict[int, engine.Handle]) -> None:
             _find(item, found)
     elif isinstance(value, slice):
         _find((value.start, value.stop, value.step), found)
-
-
-_MOST_SHOWN = 8
-
-
-class Noted:
-    """A context: a call of something that all ranks run alike, whose arguments are compared where ranks meet next.
-
-    What is called within it is part of it: its arguments may be those of one rank.
-
-    Parameters
-    ----------
-    args, kwargs
-        Of the call.
-    written : sequence
-        The arrays among them that the call writes to: they may hold anything before, on each rank something else.
-    """
-
-    __slots__ = ("_args", "_checks", "_kwargs", "_written")
-
-    def __init__(self, args: tuple[Any, ...], kwargs: dict[str, Any], written: Sequence[object] = ()) -> None:
-        self._args, self._kwargs, self._checks = args, kwargs, engine.runtime().comm.checks
-        self._written = written
-
-    def __enter__(self) -> None:
-        checks = self._checks
-        if checks is None:
-            return
-        engine.note_reads(find_handles(self._args, self._kwargs))
-        if checks.within:
-            self._checks = None
-            return
-        words: list[str] = []
-        unknown = set(map(id, self._written))
-        given = [*self._args, *(value for name, value in self._kwargs.items() if name != "out")]
-        for value in given:
-            if id(value) not in unknown:
-                _describe(value, words)
-        checks.within = True
-        checks.called(words)
-
-    def __exit__(self, *_: object) -> None:
-        if self._checks is not None:
-            self._checks.within = False
-
-
-def _describe(value: object, words: list[str]) -> None:
-    """Add words for an argument's values, as far as these must be the same on all ranks.
-
-    Texts may be names of files, of which each rank may have its own; of functions and other objects nothing is known.
-    """
-    if isinstance(value, engine.Handle):
-        if value._storage is not None:
-            return  # its view is noted
-        value = value._array
-    if isinstance(value, np.ndarray):
-        words.append(_array_words(value))
-    elif isinstance(value, bool | int | float | complex | np.number | np.bool_ | np.dtype):
-        words.append(text_of(value))
-    elif isinstance(value, list | tuple | dict):
-        items: Sequence[Any] = list(value.values()) if isinstance(value, dict) else value
-        if len(items) > MOST_SAMPLED:
-            words.append(f"{len(items)} items")
-            items = items[:: len(items) // MOST_SAMPLED + 1]
-        for item in items:
-            _describe(item, words)
-    elif isinstance(value, slice):
-        bounds = []
-        for bound in (value.start, value.stop, value.step):
-            told: list[str] = []
-            _describe(bound, told)
-            bounds.append(" ".join(told) or type(bound).__name__)  # the text of an object may be its address
-        words.append(f"slice({', '.join(bounds)})".replace("NoneType", "None"))
-
-
-def _array_words(array: np.ndarray) -> str:
-    kind = f"{array.dtype}[{', '.join(map(str, array.shape))}]"
-    if array.size <= _MOST_SHOWN and array.dtype.kind in "biufcSU":
-        return f"{kind} {array.tolist()}"
-    return f"{kind} of checksum {zlib.crc32(sample_of(array)):08x}"
 
 
 def substitute(value: Any, inside: dict[int, Any]) -> Any:

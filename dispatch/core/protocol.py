@@ -16,8 +16,9 @@ from numpy_dist import engine
 from numpy_dist.dispatch.core import fallback, operands, policy, registry, report, targets
 from numpy_dist.dispatch.core.engine_support import why_not_element_wise
 from numpy_dist.dispatch.core.keys import canonical, name_of
+from numpy_dist.dispatch.core.noting import Noted, NotedIfRecorded
 from numpy_dist.dispatch.core.operands import PLAIN, any_sharded, as_operand, is_foreign
-from numpy_dist.dispatch.core.registry import TABLE, Declined, Record
+from numpy_dist.dispatch.core.registry import TABLE, Declined, Record, Rule
 from numpy_dist.errors import UnsupportedError
 
 NO_RULE = "it has no distributed implementation"
@@ -25,7 +26,8 @@ _ufunc_class = np.ufunc
 _DTYPE_CLASS = type(np.dtype)
 _ARRAYS = (engine.Handle, np.ndarray)
 _VIEWING = frozenset(("structural", "composed"))  # kinds of rules whose results may be views
-_COLLECTIVE = frozenset(("parallel", "axis-local"))  # kinds of rules that all ranks run at the same place
+_COMPUTED = frozenset(("parallel", "axis-local"))  # kinds of rules whose results are new arrays
+_NOTED = _COMPUTED | {"elementwise", "composed"}  # kinds of rules that all ranks run at the same place
 _OUTPUTS = (*_ARRAYS, type(None), type(Ellipsis))
 _NO_ARRAY = "return arrays must be of ArrayType"
 _NO_OUTPUT = {  # of those that are no reductions
@@ -137,16 +139,11 @@ def apply(
                     report.note(record.name, rule.kind)
                 return made
         try:
-            if rule.kind in _COLLECTIVE:
-                written = targets.writes(function, args, kwargs) if engine.runtime().size > 1 else ()
-                together = engine.reported_together() if targets.outputs(function, args, kwargs) else nullcontext()
-                with operands.Noted(args, kwargs, written), together:
-                    result = rule.function(*given, **kwargs)
-            else:
-                result = rule.function(*given, **kwargs)
+            noted = rule.kind in _NOTED
+            result = _noted(rule, function, given, args, kwargs) if noted else rule.function(*given, **kwargs)
             if report.active:
                 report.note(record.name, rule.kind)
-            if rule.kind in _COLLECTIVE:
+            if rule.kind in _COMPUTED:
                 return _as_made(result, args, kwargs)
             if args and rule.kind in _VIEWING:
                 return _as_view(result, args, kwargs, rule.function.__module__ == rule.source)
@@ -154,6 +151,21 @@ def apply(
         except (Declined, engine.Unrecordable) as declined:
             reason = declined.reason
     return last(function, args, kwargs, reason)
+
+
+def _noted(
+    rule: Rule, function: Callable[..., Any], given: tuple[Any, ...], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """What a rule makes of a call that all ranks have to make alike, as far as it computes something."""
+    assert rule.function is not None
+    several = engine.runtime().size > 1
+    if rule.kind == "composed":
+        with NotedIfRecorded(function, args, kwargs) if several else nullcontext():
+            return rule.function(*given, **kwargs)
+    written = targets.writes(function, args, kwargs) if several else ()
+    together = engine.reported_together() if targets.outputs(function, args, kwargs) else nullcontext()
+    with Noted(function, args, kwargs, written), together:
+        return rule.function(*given, **kwargs)
 
 
 def _as_made(result: object, args: tuple[Any, ...], kwargs: dict[str, Any]) -> object:

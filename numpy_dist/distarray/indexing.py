@@ -11,7 +11,8 @@ from typing import Any, Self
 import numpy as np
 
 from numpy_dist import engine
-from numpy_dist.dispatch.core import fallback, operands, policy, registry
+from numpy_dist.dispatch.core import fallback, policy, registry
+from numpy_dist.dispatch.core.noting import Noted
 from numpy_dist.distarray.operators import PLAIN, numpy_stand_in, wrap, wrap_of
 from numpy_dist.engine.data import watch, windows
 from numpy_dist.ir import structure
@@ -290,7 +291,7 @@ class Indexing(engine.Handle):
             return engine.copy(result) if isinstance(result, engine.Handle) else result
         for name in _rules("getitem", items):
             try:
-                with operands.Noted((self, items), {}):
+                with Noted(operator.getitem, (self, items), {}):
                     return registry.internal_function(name)(self, items)
             except (registry.Declined, engine.Unrecordable) as declined:
                 reason = declined.reason
@@ -317,7 +318,7 @@ class Indexing(engine.Handle):
             value = engine.plain(value).astype(self._array.dtype)
         for name in _rules("setitem", items):
             try:
-                with operands.Noted((self, items, value), {}, (self,)):
+                with Noted(operator.setitem, (self, items, value), {}, (self,)):
                     registry.internal_function(name)(self, items, value)
                 return
             except (registry.Declined, engine.Unrecordable) as declined:

@@ -69,6 +69,21 @@ OTHERS = {
     "another diagonal": "v = nd.eye(6, k=rank).sum()",
     "another triangle": "v = nd.tri(6, k=rank).sum()",
     "another grid": "v = nd.mgrid[rank : 6 + rank, 0:4].sum()",
+    "another text": "v = np.searchsorted(np.arange(9.0), x, side=('left', 'right')[rank % 2]).sum()",
+    "another method": "v = np.percentile(x, 33, axis=1, method=('lower', 'higher')[rank % 2]).sum()",
+    "another long text": "v = np.strings.count(x.astype('U4'), 'a' * 99 + 'bc'[rank % 2]).sum()",
+    "another date": "d = nd.asarray(np.arange(24).view('M8[h]'))\nd[[0, 23]] = np.datetime64(rank, 'h')\nv = d.max()",
+    "another keyword": "v = np.interp(x, [2.0, 9.0], [0.0, 1.0], **({'left': 7} if rank else {'right': 7})).sum()",
+    "another function along an axis": "v = np.apply_along_axis((np.min, np.max)[rank % 2], 1, x).sum()",
+    "other code": "f = (lambda v: v.sum() * 2) if rank else (lambda v: v.sum())\nv = np.apply_along_axis(f, 1, x)[0]",
+    "no value": "v = np.fft.fft(x, axis=1, norm=None if rank else 'ortho').sum()",
+    "another width": "v = np.strings.zfill(x.astype('U4'), 5 + rank).size\nx.comm.barrier()\ntold.append(0)",
+    "another texts' repetition": "v = np.strings.multiply(x.astype('U4'), 1 + rank)[0]",
+    "another mask of values": "v = np.where(np.arange(24).reshape(6, 4) > rank, x, -1).sum()",
+    "another long mask": "v = np.where(np.arange(24_000) % 2 == rank, nd.asarray(np.ones(24_000)), -1).sum()",
+    "other values to be close to": "np.isclose(x, np.arange(24.0).reshape(6, 4) + rank).all()",
+    "other values to be left out": "np.setdiff1d(x.astype(int), [rank])[0]",
+    "another number of degrees": "x.std(ddof=rank)\nx.comm.barrier()\ntold.append(0)",
     "its own part": "if rank == 0: told.append(0) if x.local is None else None\nv = x.sum()",
     "a draw on one rank": "g = nd.random.default_rng(5)\nif rank == 0: g.random()\nv = g.random((6, 4)).sum()",
     "an old draw": "nd.random.seed(5)\nif rank: nd.random.rand()\nv = nd.random.normal(size=(6, 4)).sum()",
@@ -179,6 +194,22 @@ def test_values_are_not_compared_where_ranks_may_compute_others(monkeypatch: pyt
         assert not errors_of(source, 2)
     monkeypatch.undo()
     assert errors_of(source, 2)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "np.savetxt(('/dev/null', '/dev//null')[rank], x)",
+        "np.apply_along_axis(lambda v: v * 2, 1, x)",
+        "np.apply_along_axis(functools.partial(np.add, 1), 1, x)",
+        "np.ndim(x) if rank else (np.shape(x), np.size(x), np.ndim(x))",
+        "[np.reshape(x, -1), np.squeeze(x), x.T][rank]",
+        "np.strings.upper(x.astype('U4')), np.isclose(x, np.ones((6, 4))), x.std(ddof=1), np.mean(x, axis=0)",
+        "np.interp(x, [2.0, 9.0], [0.0, 1.0], **({'left': 7, 'right': 1} if rank else {'right': 1, 'left': 7}))",
+    ],
+)
+def test_calls_that_are_alike_or_not_compared(source: str) -> None:
+    assert not errors_of(f"import functools\n{source}\nv = x.sum()", 2)
 
 
 def test_what_functions_call_in_turn_may_have_arguments_of_one_rank() -> None:

@@ -225,6 +225,11 @@ class Journal:
         """The number of statements that were recorded so far."""
         return 0 if self.program is None else self.program.recorded
 
+    @property
+    def come(self) -> int:
+        """How many operations there were: statements and calls."""
+        return self.recorded + self.calls
+
     def place(self) -> tuple[int, ...] | None:
         """How far the program has come; None where not all of it could be executed after an exception."""
         return () if self.program is None else self.program.place
@@ -321,7 +326,7 @@ class Journal:
         for operation in self.operations(since=self._hashed):
             self._hash.update(repr(operation.key).encode())
             self._hashed = operation.number + 1
-        return self._hash.digest() + (self.recorded + self.calls).to_bytes(8, "little")
+        return self._hash.digest() + self.come.to_bytes(8, "little")
 
     def operations(self, since: int = 0) -> list[JournalEntry]:
         """The latest operations, in order, whose numbers have no gaps; `since` a number."""
@@ -377,7 +382,7 @@ class Journal:
         Arrays that come in `in_order`, with nothing between them, are told apart by the user's lines and by their order
         at each: what one rank makes for itself changes nothing for the others. `made_of` is what else must be the same.
         """
-        place = self.recorded + self.calls & _PLACES
+        place = self.come & _PLACES
         order, alike = 0, made_of
         if in_order:
             frame = user_call(sys._getframe(1))[0]
