@@ -6,20 +6,19 @@ state; warnings would come from lines of the threads: functions that give some a
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Collection
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+import _thread
+from collections.abc import Callable, Sequence
 from contextvars import copy_context
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from numpy_dist import engine
+from numpy_dist.comm.supervision.signals import Postponed
 
 FEW = 1 << 15
 """Elements that are not worth a thread."""
-
-_pools: dict[tuple[int, int], ThreadPoolExecutor] = {}
 
 
 def in_parts(
@@ -51,33 +50,40 @@ def in_parts(
     def compute(part: tuple[slice, ...]) -> None:
         made[part] = function(block[part])
 
-    pool = _pool(count - 1)
-    running = [pool.submit(copy_context().run, compute, part) for part in parts[1:]]
-    try:
-        compute(parts[0])
-    finally:
-        _wait(running)
-    for each in running:
-        each.result()
+    with Postponed():  # the threads have the memory until all have ended
+        _run([partial(copy_context().run, compute, part) for part in parts])
     return made
 
 
-def _wait(running: Collection[Future]) -> None:
-    """Wait for threads, to which the memory belongs; what a signal raises meanwhile is raised when they have ended."""
-    raised: BaseException | None = None
-    while any(not each.done() for each in running):
+def _run(tasks: Sequence[Callable[[], object]]) -> None:
+    """Run the first task on this thread, each other one on a thread of its own, and raise the first one's error.
+
+    Threads are made for each call: pools have locks in Python's code, which an exception from a signal's handler leaves
+    closed, and take nothing on while the interpreter ends.
+    """
+    errors: dict[int, BaseException] = {}
+
+    def run(number: int, ended: _thread.LockType | None = None) -> None:
         try:
-            wait(running)
-        except BaseException as error:
-            raised = error
-    if raised is not None:
-        raise raised
+            tasks[number]()
+        except BaseException as error:  # raised below
+            errors[number] = error
+        finally:
+            if ended is not None:
+                ended.release()
 
-
-def _pool(count: int) -> ThreadPoolExecutor:
-    """Threads of this process, which a fork does not have."""
-    key = os.getpid(), count
-    if key not in _pools:
-        _pools.clear()
-        _pools[key] = ThreadPoolExecutor(count, "numpy_dist")
-    return _pools[key]
+    running = []
+    for number in range(1, len(tasks)):
+        ended = _thread.allocate_lock()
+        ended.acquire()
+        try:
+            _thread.start_new_thread(run, (number, ended))
+        except RuntimeError:  # the interpreter ends, or the system has no more threads
+            run(number)
+        else:
+            running.append(ended)
+    run(0)
+    for ended in running:
+        ended.acquire()
+    if errors:
+        raise errors[min(errors)]

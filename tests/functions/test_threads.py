@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import _thread
+import os
 import signal
+import subprocess
+import sys
+import textwrap
 import threading
 import time
 from typing import Any
@@ -120,3 +125,68 @@ def test_threads_have_the_callers_error_state() -> None:
         threads.in_parts(lambda part: part / np.where(part == NUMBERS[40, 0], 0, 1), NUMBERS, 1)
     with np.errstate(all="ignore"):
         assert np.isinf(threads.in_parts(lambda part: part / np.where(part == NUMBERS[40, 0], 0, 1), NUMBERS, 1)).any()
+
+
+@pytest.mark.usefixtures("three_threads")
+def test_without_threads_to_be_had_the_caller_computes(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> int:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(_thread, "start_new_thread", refuse)
+    assert np.array_equal(threads.in_parts(lambda part: part * 2, NUMBERS, 1), NUMBERS * 2)
+
+
+def test_signals_whose_handlers_raise_at_any_point() -> None:
+    script = """
+    import random, signal, time
+    import numpy as np
+    import numpy_dist as nd
+
+    class Alarm(Exception):
+        pass
+
+    def interrupt(number, frame):
+        raise Alarm
+
+    values = np.random.default_rng(0).random((400, 400))
+    x, expected = nd.asarray(values), np.sort(values, 1)
+    for _ in range(2):
+        began = time.perf_counter()
+        np.sort(x, axis=1)
+    takes = time.perf_counter() - began
+    signal.signal(signal.SIGALRM, interrupt)
+    random.seed(1)
+    met = 0
+    for _ in range(1500):
+        try:
+            signal.setitimer(signal.ITIMER_REAL, random.uniform(1e-5, takes))
+            np.sort(x, axis=1)
+            signal.setitimer(signal.ITIMER_REAL, 0)
+        except Alarm:
+            met += 1
+    assert met > 20, met
+    assert np.array_equal(np.sort(x, axis=1).gather(), expected)
+    """
+    _run_script(script)
+
+
+def test_handlers_of_the_end_may_sort() -> None:
+    script = """
+    import atexit
+    import numpy as np
+    import numpy_dist as nd
+
+    values = np.random.default_rng(0).random((400, 400))
+    x = nd.asarray(values)
+    atexit.register(lambda: print(np.array_equal(np.sort(x, axis=1).gather(), np.sort(values, 1))))
+    """
+    assert _run_script(script).split() == ["True"]
+
+
+def _run_script(script: str) -> str:
+    """What a script prints that runs in a process of its own, with several threads."""
+    command = [sys.executable, "-c", textwrap.dedent(script)]
+    environment = {**os.environ, "NUMPY_DIST_NUM_THREADS": "3"}
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, env=environment)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
