@@ -128,12 +128,15 @@ def dot(a: Any, b: Any, out: Any = None) -> Any:
     dtype = np.dot(np.zeros((1, 1), a.dtype), np.zeros((1, 1), b.dtype)).dtype
     if dtype.hasobject:
         decline("arrays of Python objects")
-    if a.ndim == 0 or b.ndim == 0:
+    pairs = a.ndim and b.ndim
+    if pairs and a.shape[-1] != b.shape[-2 if b.ndim > 1 else 0]:
+        engine.numpy_error(np.dot, (a, b))
+    if out is not None:
+        _check_output(out, (*a.shape[:-1], *b.shape[:-2], *b.shape[1:][-1:]) if pairs else a.shape + b.shape, dtype)
+    if not pairs:
         result = _scaled(a, b, dtype, "C")
     elif _is_of_two(a, b, dtype):
         result = np.multiply(np.reshape(a, (1,) * (a.ndim + b.ndim - 2)), np.reshape(b, ()), dtype=dtype)
-    elif a.shape[-1] != b.shape[-2 if b.ndim > 1 else 0]:
-        engine.numpy_error(np.dot, (a, b))
     elif b.ndim > 2:
         result = np.tensordot(a, b, (-1, -2))
     else:
@@ -141,14 +144,18 @@ def dot(a: Any, b: Any, out: Any = None) -> Any:
             result = _product(a, b, dtype, "dot")
     if out is None:
         return result
-    if out.dtype != dtype or out.ndim != np.ndim(result) or not _flags(out).c_contiguous:
+    np.copyto(out, result)
+    return out if out.ndim else out[()]
+
+
+def _check_output(out: Any, shape: tuple[int, ...], dtype: np.dtype) -> None:
+    """NumPy's errors for an output of `numpy.dot`, which come before anything is computed."""
+    if out.dtype != dtype or out.ndim != len(shape) or not _flags(out).c_contiguous:
         raise ValueError(
             "output array is not acceptable (must have the right datatype, number of dimensions, and be a C-Array)"
         )
-    if tuple(out.shape) != np.shape(result):
+    if tuple(out.shape) != shape:
         raise ValueError("output array has wrong dimensions")
-    np.copyto(out, result)
-    return out if out.ndim else out[()]
 
 
 def _is_of_two(a: DistArray, b: DistArray, dtype: np.dtype) -> bool:

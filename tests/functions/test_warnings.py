@@ -262,3 +262,24 @@ def test_an_error_leaves_outputs_written(write, ranks: int):
             assert np.array_equal(out.gather(), expected, equal_nan=True)
 
     run_simulated(ranks, on_each_rank)
+
+
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_a_call_that_fails_in_another_way_leaves_no_errors_for_the_next_one(ranks: int):
+    values = np.full((6, 8), 1e308)
+
+    def on_each_rank():
+        with config(MIN_SHARD_BYTES=0, FALLBACK="error"), np.errstate(over="raise"):
+            x = split(values, 0)
+            with pytest.raises(KeyError), engine.reported_together():
+                with pytest.raises(KeyError, match="inner"), engine.reported_together():
+                    engine.force(x * 2)
+                    raise KeyError("inner")
+                raise KeyError("outer")
+            with pytest.raises(ValueError, match="output array is not acceptable"):
+                np.dot(x, x.T, out=split(np.zeros((6, 6), np.float32), 0))
+            with pytest.raises(ValueError, match="wrong dimensions"):
+                np.dot(x, x[0], out=split(np.zeros(8), 0))
+            assert (x / 2).max() == 5e307
+
+    run_simulated(ranks, on_each_rank)

@@ -6,7 +6,7 @@ import sys
 import warnings
 import weakref
 from bisect import bisect_right
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from operator import attrgetter
 from types import FrameType
 from typing import Any, cast
@@ -54,22 +54,26 @@ class ReportedTogether:
     """A context, to be nested at will, whose events are reported behind it.
 
     An error that the user's error state makes of an event then leaves the outputs of a call of several statements
-    written, as NumPy's loops do.
+    written, as NumPy's loops do. A call that has failed in another way raises no second error for its events.
     """
 
-    __slots__ = ("_report", "depth")
+    __slots__ = ("_first", "_program", "depth")
 
-    def __init__(self, report: Callable[[], None]) -> None:
-        self._report = report
+    def __init__(self, program: Program) -> None:
+        self._program = program
         self.depth = 0
 
     def __enter__(self) -> None:
+        if not self.depth:
+            self._first = self._program.recorded
         self.depth += 1
 
     def __exit__(self, kind: object, error: object, traceback: object) -> None:
         self.depth -= 1
         if error is None:
-            self._report()
+            self._program.report_shared()
+        elif not self.depth:
+            self._program.forget_errors(since=self._first)
 
 
 class Program:
@@ -105,7 +109,7 @@ class Program:
         self._pending = PendingStatements()
         self._call: tuple[int, set[floating.Event]] = (-1, set())  # the last of several statements; what was told of it
         self._shared: list[floating.Event] = []  # of all ranks, to be reported once the program has been executed
-        self.reported_together = ReportedTogether(self._report_shared)
+        self.reported_together = ReportedTogether(self)
         self._bytes = 0
         self._most_bytes = MOST_BYTES * runtime.size
         self._next = 0
@@ -391,7 +395,7 @@ class Program:
             self._recover(error)
             raise
         pending.execution = None  # they refer to each other, and would wait for the garbage collector
-        self._report_shared()
+        self.report_shared()
 
     def _follow(self, execution: Execution) -> None:
         """Execute statements by their schedule."""
@@ -522,7 +526,7 @@ class Program:
             self._runtime.flags -= events
             self.alike.clear()
             self._shared += events
-            self._report_shared()
+            self.report_shared()
 
     def note(self, event: floating.Event | None, alike: bool) -> None:
         """Keep an event until ranks agree on events; `alike` tells whether all of them meet it."""
@@ -541,12 +545,17 @@ class Program:
         self.unreported = False
         self._shared += [event for part in flags for event in part]
         if self._pending.execution is None:
-            self._report_shared()
+            self.report_shared()
 
-    def _report_shared(self) -> None:
+    def report_shared(self) -> None:
+        """Report the events that all ranks have been told of, unless a call goes on that reports them when it ends."""
         if self._shared and not self.reported_together.depth:
             events, self._shared = self._shared, []
             self.report(events)
+
+    def forget_errors(self, since: int) -> None:
+        """Raise nothing for the events of statements from a serial on."""
+        self._shared = [event for event in self._shared if event[0] < since or event[3] != "raise"]
 
     def begin_call(self) -> int:
         """The serial of a call of which several statements follow, for `told_as`: each of its events is told once."""
