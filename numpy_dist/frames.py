@@ -9,7 +9,7 @@ from typing import NamedTuple
 __all__ = ["UserLine", "call_site", "is_internal", "stack_level", "user_call", "user_frame"]
 
 # What runs ours and NumPy's code, too.
-_INTERNAL = ("numpy_dist", "numpy", "threading", "contextvars")
+_INTERNAL = ("numpy_dist", "numpy", "threading", "contextvars", "warnings", "_py_warnings")
 # Parts of these whose code is a user's.
 _USER_PARTS = ("numpy_dist.conformance", "numpy.conftest")
 # By file: whether its code is internal. Texts remember their hashes, so that a look is cheap.

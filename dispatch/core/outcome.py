@@ -233,17 +233,23 @@ class Recorded:
 
 
 class Retold(Recorded):
-    """A block whose warnings are issued at the user's line, under the user's filters, when it ends or raises."""
+    """A block whose warnings are issued at the user's line, under the user's filters: those may make errors of them.
+
+    NumPy raises such an error before it writes.
+    """
 
     __slots__ = ()
 
     def __init__(self) -> None:
-        self._log = []
+        pass
 
-    def __exit__(self, *error: object) -> None:
-        Recorded.__exit__(self, *error)
-        if self._log:
-            warn_again(self._log)
+    def _note(self, message: Warning | str, category: type[Warning], *rest: object, **options: object) -> None:
+        inside = warnings.filters, warnings.showwarning
+        warnings.filters, warnings.showwarning = self._before
+        try:
+            warn_again([(category, message)])
+        finally:
+            warnings.filters, warnings.showwarning = inside
 
 
 def warn_again(log: Sequence[tuple[type[Warning], Warning | str]]) -> None:

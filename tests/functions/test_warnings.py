@@ -283,3 +283,44 @@ def test_a_call_that_fails_in_another_way_leaves_no_errors_for_the_next_one(rank
             assert (x / 2).max() == 5e307
 
     run_simulated(ranks, on_each_rank)
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda x, v: x.__setitem__([0, 1, 2], v),
+        lambda x, v: x.__setitem__(x > 6, v[0]),
+        lambda x, v: x.__setitem__(slice(0, 3), v),
+        lambda x, v: x.__setitem__(0, v[0]),
+        lambda x, v: x.fill(v[0]),
+        lambda x, v: np.put(x, [0, 1, 2], v),
+        lambda x, v: np.add.at(x, [0, 1, 2], v),
+        lambda x, v: np.copyto(x[:3], v, casting="unsafe"),
+        lambda x, v: np.put_along_axis(x, np.arange(3), v, 0),
+        lambda x, v: np.place(x, x > 6, v),
+    ],
+)
+@pytest.mark.parametrize("ranks", [1, 3])
+@pytest.mark.parametrize("shards", [0, 1 << 18])
+def test_warnings_of_which_filters_make_errors_come_before_anything_is_written(write, ranks: int, shards: int):
+    values, written = np.arange(8.0), np.array([9 + 1j, 8 + 2j, 7 + 3j])
+
+    def raised(x) -> str | None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", np.exceptions.ComplexWarning)
+            try:
+                write(x, written)
+            except (np.exceptions.ComplexWarning, TypeError) as error:
+                return repr(error)
+        return None
+
+    expected = values.copy()
+    error = raised(expected)
+
+    def on_each_rank():
+        with config(MIN_SHARD_BYTES=shards, FALLBACK="silent"):
+            x = split(values, 0)
+            assert raised(x) == error
+            assert np.array_equal(x.gather(), expected)
+
+    run_simulated(ranks, on_each_rank)
