@@ -172,7 +172,9 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
     if any(engine.is_sharded(each) and each.nbytes > most_known() for each in (xp, fp)):
         return _interp_routed(as_handle(x), as_handle(xp), as_handle(fp), left, right, period)
     points, values = (known(each, np.interp, "points of the function", chosen=True) for each in (xp, fp))
-    np.interp(np.zeros(0), points, values, left, right, period)  # NumPy's errors
+    x = x if engine.is_handle(x) else np.asanyarray(x)
+    np.interp(np.zeros(0, x.dtype), points, values, left, right, period)  # NumPy's errors and warnings
+    x, points = (each.real if each.dtype.kind == "c" else each for each in (x, points))
     if not engine.is_handle(x):
         return engine.wrap(np.interp(x, points, values, left, right, period))
     return map_elements(lambda block: np.interp(block, points, values, left, right, period), x)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -123,6 +124,24 @@ def test_interpolation(ranks):
         ]
 
     _at_ranks(ranks, check)
+
+
+@RANKS
+def test_complex_points_lose_their_imaginary_part_once(ranks):
+    points, values = np.linspace(0, 2, 9) + 0j, np.linspace(0, 1, 9)
+
+    def told(sought) -> list[str]:
+        with warnings.catch_warnings(record=True) as log:
+            warnings.simplefilter("always")
+            np.interp(sought, points, values, period=3.0)
+        return [str(each.message) for each in log]
+
+    def on_each_rank() -> None:
+        with config(MIN_SHARD_BYTES=0):
+            for sought in (VALUES, VALUES + 0j):
+                assert told(numpy_dist.asarray(sought)) == told(sought)
+
+    run_simulated(ranks, on_each_rank)
 
 
 def test_few_messages():
