@@ -89,7 +89,7 @@ def choose(a: Any, choices: Any, out: Any = None, mode: Any = "raise") -> Any:
         value = choice if hasattr(choice, "dtype") else np.asarray(choice).astype(dtype, casting="unsafe")
         engine.assign(made, value, where=np.equal(index, number))
     if out is not None:
-        engine.assign(out, made)
+        engine.assign(out, made, named="output array")
         return out
     return made if shape else engine.item(made)
 

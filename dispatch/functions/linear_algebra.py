@@ -15,7 +15,7 @@ from numpy_dist.backends.library import compute
 from numpy_dist.dispatch.core.registry import decline, implements
 from numpy_dist.dispatch.patterns.arguments import NoValue, as_handle
 from numpy_dist.dispatch.patterns.blocks import blocks
-from numpy_dist.dispatch.patterns.gufunc import example_of, generalised
+from numpy_dist.dispatch.patterns.gufunc import deliver, example_of, generalised
 from numpy_dist.dispatch.patterns.numpy_source import adopt, numpy_source
 from numpy_dist.dispatch.patterns.stacks import on_stacks
 from numpy_dist.engine import events_reported
@@ -105,7 +105,7 @@ def _deliver(result: Any, target: Any, casting: Any, operands: tuple[DistArray, 
         return result
     if tuple(target.shape) != np.shape(result):
         example_of(np.matmul, *operands, target, {"casting": casting})  # NumPy's error, unless it is repeated in `out`
-    np.copyto(target, result, casting=casting)
+    deliver(result, target, casting)
     return target
 
 
@@ -150,7 +150,7 @@ def dot(a: Any, b: Any, out: Any = None) -> Any:
 
 def _check_output(out: Any, shape: tuple[int, ...], dtype: np.dtype) -> None:
     """NumPy's errors for an output of `numpy.dot`, which come before anything is computed."""
-    if out.dtype != dtype or out.ndim != len(shape) or not _flags(out).c_contiguous:
+    if out.dtype != dtype or out.ndim != len(shape) or not _is_c_array(out):
         raise ValueError(
             "output array is not acceptable (must have the right datatype, number of dimensions, and be a C-Array)"
         )
@@ -171,8 +171,9 @@ def _scaled(a: DistArray, b: DistArray, dtype: np.dtype, order: Literal["C", "K"
     return np.add(product, np.zeros((), dtype)[()])
 
 
-def _flags(x: Any) -> Any:
-    return x._array.flags if engine.is_handle(x) else x.flags
+def _is_c_array(x: Any) -> bool:
+    array = x._array if engine.is_handle(x) else x
+    return array.flags.c_contiguous and engine.may_write(array)
 
 
 @implements(np.vecdot, kind="composed")

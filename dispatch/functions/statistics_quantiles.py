@@ -235,7 +235,7 @@ def _over(statistic: Statistic, a: DistArray, axis: Any, out: Any, beside: tuple
             result = engine.copy(result.transpose(order), order="C").transpose(inverse)
     if out is None:
         return result
-    engine.assign(out, result)
+    engine.assign(out, result, named="output array")
     return out
 
 
@@ -278,7 +278,7 @@ def _of_nothing(function: Callable[..., Any], a: DistArray, axis: int | None, ou
     found = fallback.plain(function, (np.zeros(a.shape, a.dtype), *q), {"axis": axis, **options})
     if out is None:
         return found
-    engine.assign(out, found)
+    engine.assign(out, found, named="output array")
     return out
 
 

@@ -212,7 +212,7 @@ def reduceat(ufunc: np.ufunc, array: Any, indices: Any, axis: int = 0, dtype: An
         if (*kept, axis) != memory:
             found = engine.copy(found.transpose(memory), order="C").transpose(np.argsort(memory).tolist())
         return engine.as_made(found)
-    engine.assign(out, found)
+    engine.assign(out, found, named="output array")
     return out
 
 

@@ -43,8 +43,15 @@ def generalised(ufunc: np.ufunc, x1: Any, x2: Any, **given: Any) -> Any:
         result = np.moveaxis(result, range(-len(result_axes), 0), result_axes)
     if target is None:
         return _ordered(result, example)
-    np.copyto(target, result, casting=casting)
+    deliver(result, target, casting)
     return target
+
+
+def deliver(result: Any, target: Any, casting: Any) -> None:
+    """Write the result of a generalized ufunc to its output."""
+    if not engine.may_write(target._array if engine.is_handle(target) else target):
+        raise ValueError("output array is read-only")
+    np.copyto(target, result, casting=casting)
 
 
 def example_of(ufunc: np.ufunc, a: Any, b: Any, target: Any, options: dict[str, Any]) -> Any:

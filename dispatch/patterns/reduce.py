@@ -49,7 +49,7 @@ def in_order(
             return made
     if out is not None:
         with engine.reported_together():
-            engine.assign(out, in_order(ufunc, a, axis, dtype, None, keepdims, options, where))
+            engine.assign(out, in_order(ufunc, a, axis, dtype, None, keepdims, options, where), named="output array")
         return out
     mask = np.broadcast_to(where, a.shape) if masked else None
     order = iteration_axes([a._array] if not masked else [a._array, engine.metadata(mask)], tuple(a.shape))

@@ -45,7 +45,7 @@ def scan(ufunc: np.ufunc, a: Any, axis: Any, dtype: Any, out: Any) -> Any:
     if out is None:
         return found
     if engine.is_handle(out):
-        engine.assign(out, found)
+        engine.assign(out, found, named="output array")
     else:
         out[...] = everywhere(found, ufunc.accumulate, "its output is an ndarray, which every rank holds whole")
     return out

@@ -212,26 +212,35 @@ class Indexing(engine.Handle):
         return self._sharded_items(items)
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        if self._storage is not None:
-            if self._window.readable and windows.assign(self, key, value):
-                return
-            ref = _selected(self, key)
-            if ref is not None:
-                if ref.array.nbytes < windows.limit and windows.can_open(self) and windows.assign(self, key, value):
+        try:
+            if self._storage is not None:
+                if self._window.readable and windows.assign(self, key, value):
                     return
-                if _assign_part(ref, value):
+                ref = _selected(self, key)
+                if ref is not None:
+                    if ref.array.nbytes < windows.limit and windows.can_open(self) and windows.assign(self, key, value):
+                        return
+                    if _assign_part(ref, value):
+                        return
+                elif _can_be_seen(self, key) and windows.assign(self, key, value):
                     return
-            elif _can_be_seen(self, key) and windows.assign(self, key, value):
-                return
-        kind = type(key)
-        if kind in BASIC or (kind is tuple and _are_basic(map(type, key))):
-            if self._storage is None:
+            kind = type(key)
+            basic = kind in BASIC or (kind is tuple and _are_basic(map(type, key)))
+            if basic and self._storage is None:
                 if type(value) in PLAIN:
                     self._array[key] = value
                     return
                 if not _is_sharded(value):
                     self._array[key] = _plain(value)
                     return
+            self._set(key, value, basic)
+        except (IndexError, OverflowError, TypeError, ValueError):
+            if not engine.may_write(self._array):  # which NumPy says before it looks at the index
+                raise ValueError("assignment destination is read-only") from None
+            raise
+
+    def _set(self, key: Any, value: Any, basic: bool) -> None:
+        if basic:
             target = self._writable_view(key)
         elif _fields(key):
             target = self[key]

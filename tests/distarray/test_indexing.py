@@ -390,3 +390,41 @@ def test_derived_arrays_are_assigned_as_numpy_assigns_them():
 
     for n in (1, 2):
         run_simulated(n, body)
+
+
+KEYS_THAT_DO_NOT_FIT = [1.0, [1.5], "a", (0, 0), 10**9, slice(1.5), np.array([1.5]), {}, slice(0, 2)]
+
+
+@pytest.mark.parametrize("key", KEYS_THAT_DO_NOT_FIT, ids=repr)
+@pytest.mark.parametrize("length", [6, 200_000])
+def test_read_only_arrays_say_so_before_they_look_at_indices(key, length):
+    x = nd.asarray(np.zeros(length))
+    x.flags.writeable = False
+    with pytest.raises(ValueError, match="^assignment destination is read-only$"):
+        x[key] = [1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda x, out: np.cumsum(x, 1, out=out),
+        lambda x, out: np.sum(x, 1, out=out[:, 0]),
+        lambda x, out: np.median(x, 1, out=out[:, 0]),
+        lambda x, out: np.maximum.accumulate(x, out=out),
+        lambda x, out: np.matmul(x, x, out=out),
+        lambda x, out: np.dot(x, x, out=out),
+        lambda x, out: np.choose(np.zeros(4, int), [x], out=out),
+    ],
+)
+@spmd(1, 3)
+def test_read_only_outputs_say_so(write):
+    values = np.ones((4, 4))
+
+    def told(x, out) -> str:
+        out.flags.writeable = False
+        with pytest.raises(ValueError) as error:
+            write(x, out)
+        return str(error.value)
+
+    with nd.config(MIN_SHARD_BYTES=0):
+        assert told(nd.asarray(values), nd.asarray(values * 2)) == told(values, values * 2)

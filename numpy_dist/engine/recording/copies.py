@@ -39,10 +39,17 @@ if TYPE_CHECKING:
 _LARGEST_HALF = float(np.finfo(np.float16).max)
 
 
-def assign(target: Any, value: Any, where: Any = True, casting: Any = "unsafe") -> None:
+def assign(
+    target: Any, value: Any, where: Any = True, casting: Any = "unsafe", named: str = "assignment destination"
+) -> None:
     """``target[...] = value`` with NumPy's broadcasting, as if `value` had been copied first.
 
     Not collective for sharded targets.
+
+    Parameters
+    ----------
+    named : str
+        What NumPy calls the target when it is read-only.
 
     Raises
     ------
@@ -69,7 +76,7 @@ def assign(target: Any, value: Any, where: Any = True, casting: Any = "unsafe") 
     if isinstance(source, np.ndarray) and not shardable(source.dtype):
         value = source = _converted(plain(value), target._array.dtype, where, casting)
     if not may_write(target._array):
-        raise ValueError("assignment destination is read-only")
+        raise ValueError(f"{named} is read-only")
     if isinstance(source, np.ndarray) and "V" in (source.dtype.kind, target._array.dtype.kind):
         if not np.can_cast(source.dtype, target._array.dtype, "unsafe"):
             numpy_error(np.copyto, (target, value), {"casting": "unsafe"})

@@ -226,7 +226,7 @@ def _axes(ufunc: np.ufunc, x: object, ndim: int, kwargs: dict[str, Any]) -> tupl
 
 def _deliver(made: Handle, out: Any) -> Any:
     if is_sharded(out):
-        assign(out, made)
+        assign(out, made, named="output array")
     else:
         plain(out)[...] = gather(made)
     return out
@@ -247,7 +247,7 @@ def _at_once(ufunc: Any, x: Any, axis: Any, dtype: Any, out: Any, keepdims: bool
     if is_sharded(out):
         made = np.empty(out._array.shape, out._array.dtype)
         ufunc.reduce(values, axis, dtype, made, keepdims, where=plain(where), **options)
-        assign(out, wrap(made))
+        assign(out, wrap(made), named="output array")
         return out
     result = ufunc.reduce(
         values, axis, dtype, None if out is None else plain(out), keepdims, where=plain(where), **options
