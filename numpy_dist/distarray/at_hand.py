@@ -20,7 +20,7 @@ import numpy as np
 from numpy_dist.dispatch.core import fallback, registry
 from numpy_dist.distarray import operators
 from numpy_dist.distarray.array import AS_STRIDED, DistArray
-from numpy_dist.distarray.indexing import BASIC
+from numpy_dist.distarray.indexing import BASIC, apart
 from numpy_dist.distarray.operators import call_name, event_name
 from numpy_dist.engine.data import watch, windows
 from numpy_dist.engine.data.watch import capsule as _capsule
@@ -464,7 +464,7 @@ def assign(x: Handle, key: Any, value: Any) -> bool:
         if type(part) is _ndarray:
             if part.nbytes >= windows.limit:
                 return False
-            part[...] = value
+            part[...] = value if given in NUMBERS else apart(value, part)
             return True
         if type(value) is _ndarray:
             return False

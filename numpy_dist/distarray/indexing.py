@@ -36,6 +36,13 @@ def is_basic(key: Any) -> bool:
     return kind in BASIC or (kind is tuple and _are_basic(map(type, key)))
 
 
+def apart(value: np.ndarray, target: np.ndarray) -> np.ndarray:
+    """What is assigned, copied where NumPy would write what it has yet to read: of other strides in the same memory."""
+    if value.ndim == 1 == target.ndim and value.base is target.base is not None and value.strides != target.strides:
+        return value.copy()
+    return value
+
+
 def _is_array(item: object) -> bool:
     return engine.is_handle(item) or isinstance(item, np.ndarray)
 
@@ -231,7 +238,10 @@ class Indexing(engine.Handle):
                     self._array[key] = value
                     return
                 if not _is_sharded(value):
-                    self._array[key] = _plain(value)
+                    value, array = _plain(value), self._array
+                    if type(value) is _ndarray and value.base is (array if array.base is None else array.base):
+                        value = apart(value, np.asarray(array[key]))
+                    array[key] = value
                     return
             self._set(key, value, basic)
         except (IndexError, OverflowError, TypeError, ValueError):

@@ -428,3 +428,24 @@ def test_read_only_outputs_say_so(write):
 
     with nd.config(MIN_SHARD_BYTES=0):
         assert told(nd.asarray(values), nd.asarray(values * 2)) == told(values, values * 2)
+
+
+@pytest.mark.parametrize("length", [60, 20_000, 200_000])
+@pytest.mark.parametrize("pending", [False, True])
+@pytest.mark.parametrize("step", [2, 4, -3])
+def test_what_is_assigned_is_read_before_it_is_overwritten(length, pending, step):
+    """NumPy overwrites part of it, where strides differ: ours is the same however long the array."""
+    values = np.arange(float(length))
+    some, first = slice(None, None, step), slice(1, 1 + len(values[::step]))
+    x, y = nd.asarray(values), nd.asarray(values)
+    if pending:
+        x += 0
+        y += 0
+    x[first] = x[some]
+    y[some] = y[first]
+    expected = values.copy()
+    expected[first] = values[some]
+    assert np.array_equal(x.gather(), expected)
+    expected = values.copy()
+    expected[some] = values[first]
+    assert np.array_equal(y.gather(), expected)
