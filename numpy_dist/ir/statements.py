@@ -196,7 +196,7 @@ class ProgramForm:
         self.has_scalars = self.has_initial or any(not isinstance(x, View) for x in key[2])
 
     @cached_property
-    def mark(self) -> bytes:
+    def mark(self) -> int:
         """The same on all ranks for equal forms (see `layout.marks`)."""
         op, kind, inputs, outputs, where, options, space, rest = self.key
         operands = [x.mark if isinstance(x, View) else _kind_of_scalar(x) for x in (*inputs, *outputs, where)]

@@ -91,7 +91,7 @@ class View:
         )
 
     @cached_property
-    def mark(self) -> bytes:
+    def mark(self) -> int:
         """The same on all ranks for equal views (see `layout.marks`)."""
         return mark_of(self.layout, self.itemsize, self.offset, self.shape, self.strides, self.dtype)
 

@@ -282,7 +282,7 @@ def test_a_mark_does_not_depend_on_when_it_is_asked() -> None:
 
 
 def test_marks_are_made_of_values() -> None:
-    def body() -> list[bytes]:
+    def body() -> list[int]:
         x = nd.asarray(np.arange(24.0).reshape(6, 4), split=0)
         makers: list[Callable[[], Any]] = [
             lambda: x + 1,
@@ -304,7 +304,7 @@ def test_marks_are_made_of_values() -> None:
     with config(MIN_SHARD_BYTES=0):
         first, second = run_simulated(2, body)
     assert first == second and len(set(first)) == len(first)
-    assert mark_of(1, "a") == mark_of(1, "a") != mark_of(1, "b") and len(mark_of()) == 8
+    assert mark_of(1, "a") == mark_of(1, "a") != mark_of(1, "b") and 0 <= mark_of() < 1 << 64
 
 
 ON_REAL_RANKS = {

@@ -15,7 +15,6 @@ import os
 import pickle
 import sys
 import zlib
-from array import array
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -28,7 +27,7 @@ from numpy_dist.ir import statements as forms
 from numpy_dist.ir.samples import text_of
 from numpy_dist.ir.statements import ProgramForm, Ref
 from numpy_dist.ir.views import View
-from numpy_dist.layout.marks import MARK_BYTES, mark_of
+from numpy_dist.layout.marks import MARK_BITS, RunningMark, mark_of
 
 if TYPE_CHECKING:
     from numpy_dist.ir.statements import Statement
@@ -168,22 +167,6 @@ class _Batch:
             yield read + _written(form, [next(arrays, 0) for _ in form.key[3]])
 
 
-class _RunningHash:
-    """A hash of all bytes so far, whatever the pieces in which they came, as a number of 64 bits."""
-
-    __slots__ = ("_hash", "number")
-
-    def __init__(self) -> None:
-        self._hash = hashlib.blake2b(digest_size=MARK_BYTES)
-        self.number = 0
-
-    def add(self, pieces: list[bytes]) -> None:
-        """Take these pieces, which are then removed from the list."""
-        self._hash.update(b"".join(pieces))
-        pieces.clear()
-        self.number = int.from_bytes(self._hash.digest(), "little")
-
-
 class Journal:
     """The operations of one rank: statements by their serial, and calls (collectives) between them.
 
@@ -212,11 +195,11 @@ class Journal:
         self._arrived: dict[tuple[str, int, int], int] = {}  # how many did since, by the user's line
         self._hash = hashlib.blake2b(digest_size=16)
         self._hashed = 0
-        self._operations = _RunningHash()
+        self._operations = RunningMark()
         self._marked = 0  # the serial of the first statement that the mark does not know
-        self._marks: list[bytes] = []  # what the mark does not know yet
-        self._values = _RunningHash()  # of values, beside that of operations
-        self._new_values: list[bytes] = []  # which that does not know yet
+        self._marks: list[int] = []  # what the mark does not know yet
+        self._values = RunningMark()  # of values, beside that of operations
+        self._new_values: list[int] = []  # which that does not know yet
         self._views: list[View] = []  # read since the last call
         self._origins: list[int] = []  # and of which arrays
 
@@ -251,7 +234,7 @@ class Journal:
         if self._marked < recorded:
             self._meet_pending()
         if given:
-            self._new_values.append(text_of(given).encode())
+            self._new_values.append(zlib.crc32(text_of(given).encode()))
         self._marks.append(_named(f"{function} {details}" if details else function))
 
     def executed(self, statements: Sequence[Any]) -> None:
@@ -269,25 +252,25 @@ class Journal:
         batches.append(batch)
         self._meet(batch.forms, batch.serial)
         if scalars:
-            self._new_values.append(text_of(scalars).encode())
+            self._new_values.append(zlib.crc32(text_of(scalars).encode()))
         self._held += len(statements)
         while self._held - len(batches[0].forms) >= KEPT:
             self._held -= len(batches.popleft().forms)
 
-    def uses(self, slots: Sequence[object], pattern: bytes, storages: Sequence[Any]) -> None:
+    def uses(self, slots: Sequence[object], pattern: int, storages: Sequence[Any]) -> None:
         """Note which arrays are meant by the statements that were noted last.
 
         Parameters
         ----------
         slots : sequence
             The places in `storages` of all arrays of the statements, in order; what is no integer is none.
-        pattern : bytes
+        pattern : int
             A mark of `slots`.
         storages : sequence of Storage
         """
         batch = self._batches[-1]
         batch.slots, batch.origins = slots, [storage.origin for storage in storages]
-        self._new_values += (pattern, array("q", batch.origins).tobytes())
+        self._new_values += (pattern, hash(tuple(batch.origins)))
 
     def read(self, view: View, storage: Any) -> None:
         """Note that the values of a view of an array are read, other than by statements."""
@@ -296,7 +279,7 @@ class Journal:
             self._meet_pending()
         self._marks.append(view.mark)
         self._origins.append(storage.origin)
-        self._new_values.append(storage.origin.to_bytes(8, "little", signed=True))
+        self._new_values.append(storage.origin)
 
     def mark(self) -> int:
         """A hash (64 bits) of all that was recorded so far, the same on ranks that have done the same."""
@@ -306,7 +289,8 @@ class Journal:
             self._operations.add(self._marks)
         if self._new_values:
             self._values.add(self._new_values)
-        return self._operations.number ^ self._values.number if self.compares_values else self._operations.number
+        number = self._operations.number
+        return (number ^ self._values.number if self.compares_values else number) & MARK_BITS
 
     def _meet_pending(self) -> None:
         """Add the marks of statements that were recorded since, so that the order is that of the program."""
@@ -390,7 +374,7 @@ class Journal:
             order = self._order_at(place, line)
             alike += repr((line, order)).encode()
         checksum = zlib.crc32(alike) >> 9 if alike else 0
-        storage.origin = -1 - place - (checksum << 8 | min(order, _MOST_TOLD)) * (_PLACES + 1)
+        storage.origin = -2 - place - (checksum << 8 | min(order, _MOST_TOLD)) * (_PLACES + 1)
 
     def _order_at(self, place: int, line: tuple[str, int, int]) -> int:
         """How many arrays have come in at a line since something else was noted, this one included."""
@@ -430,10 +414,10 @@ def unpacked(data: bytes) -> list[JournalEntry]:
 
 # -- words -----------------------------------------------------------------------------------------------------------
 
-_NAMES: dict[str, bytes] = {}  # marks of what was called
+_NAMES: dict[str, int] = {}  # marks of what was called
 
 
-def _named(name: str) -> bytes:
+def _named(name: str) -> int:
     found = _NAMES.get(name)
     if found is None:
         if len(_NAMES) > KEPT:
@@ -495,7 +479,7 @@ def _given(operand: object, value: Any) -> str:
 def _origin(origin: int) -> str:
     if origin > 0:
         return f"the array of statement {origin}"
-    which, place = divmod(-1 - origin, _PLACES + 1)
+    which, place = divmod(-2 - origin, _PLACES + 1)
     checksum, order = which >> 8, which & _MOST_TOLD
     words = f"the array that came in before operation {place + 1}"
     return words + (f", number {order} at its line" if order else "") + (f" (mark {checksum:06x})" if checksum else "")

@@ -38,11 +38,11 @@ class Schedule:
     groups : list of GroupPlan
     chains : dict
         Groups that may run together, by the number of the first one.
-    pattern : bytes
-        A mark of which storages are the same; empty before somebody has asked (`pattern_of`).
+    pattern : int
+        A mark of which storages are the same; 0 before somebody has asked (`pattern_of`).
     """
 
-    pattern = b""
+    pattern = 0
 
     def __init__(
         self, runtime: Any, statements: Sequence[Statement], storages: Sequence[Storage], later: Container[int]
@@ -118,7 +118,7 @@ class Schedule:
                 number += 1
             execution.pause()
 
-    def pattern_of(self, description: Description) -> bytes:
+    def pattern_of(self, description: Description) -> int:
         """A mark of which storages are the same in a program of this form."""
         if not self.pattern:
             self.pattern = mark_of([part for part in description.parts if type(part) is int])
