@@ -172,8 +172,7 @@ def _scaled(a: DistArray, b: DistArray, dtype: np.dtype, order: Literal["C", "K"
 
 
 def _is_c_array(x: Any) -> bool:
-    array = x._array if engine.is_handle(x) else x
-    return array.flags.c_contiguous and engine.may_write(array)
+    return engine.metadata(x).flags.c_contiguous and engine.may_write(engine.metadata(x))
 
 
 @implements(np.vecdot, kind="composed")

@@ -49,7 +49,7 @@ def generalised(ufunc: np.ufunc, x1: Any, x2: Any, **given: Any) -> Any:
 
 def deliver(result: Any, target: Any, casting: Any) -> None:
     """Write the result of a generalized ufunc to its output."""
-    if not engine.may_write(target._array if engine.is_handle(target) else target):
+    if not engine.may_write(engine.metadata(target)):
         raise ValueError("output array is read-only")
     np.copyto(target, result, casting=casting)
 

@@ -37,6 +37,7 @@ ALLOWED = {
         "Indexing.__contains__": ASKED,
         "Indexing.__getitem__": ASKED,
         "Indexing.__setitem__": ASKED,
+        "Indexing._set": ASKED,
         "Indexing._set_advanced": ASKED,
     },
     "numpy_dist/distarray/methods.py": {
