@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from numpy_dist.comm import devices
-from numpy_dist.comm.divergence.checks import MARK_BYTES, Checks
+from numpy_dist.comm.divergence.checks import Checks
 from numpy_dist.comm.supervision.signals import AgreedSignals
 
 __all__ = ["PROGRAM_TAG", "Communicator", "Message", "PendingExchange", "TrafficCounters"]
@@ -32,9 +32,9 @@ Message = tuple[int, Bytes, int]
 # Every rank contributes one slot of this size to the first round of a collective on objects; what does not fit follows
 # in a second round, for which all ranks then know all sizes. Scalars and small metadata need one round only.
 SLOT_BYTES = 256
-_LENGTH_BYTES = 8  # one number, little-endian
+_LENGTH_BYTES = _MARK_BYTES = 8  # one number each, little-endian
 _LENGTH_BITS = 48  # above them the number of a signal
-_INLINE_BYTES = SLOT_BYTES - _LENGTH_BYTES - MARK_BYTES
+_INLINE_BYTES = SLOT_BYTES - _LENGTH_BYTES - _MARK_BYTES
 # Array data that travels inside the slot, so that the dtype and shape beside it still fit.
 _INLINE_DATA_BYTES = 128
 
@@ -44,7 +44,7 @@ _EMPTY: Bytes = np.empty(0, np.uint8)
 @lru_cache
 def _slots(count: int) -> Struct:
     """The form of slots: of each the length of its payload, the mark, and what fits of the payload."""
-    return Struct("<" + f"Q{MARK_BYTES}s{_INLINE_BYTES}s" * count)
+    return Struct("<" + f"QQ{_INLINE_BYTES}s" * count)
 
 
 @dataclass
@@ -422,7 +422,7 @@ class Communicator(ABC):
         checks = self.checks
         with self.signals as signals:
             size = len(payload) | signals.number() << _LENGTH_BITS
-            mark = checks.mark() if checks is not None else b""
+            mark = checks.mark() if checks is not None else 0
             slot = _slots(1).pack(size, mark, payload[:_INLINE_BYTES])
             table = self._allgather_fixed(slot) if root is None else self._bcast_slot(slot, root)
             found = _slots(self.size).unpack(table)

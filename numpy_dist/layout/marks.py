@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 
-MARK_BYTES = 8
-MARK_BITS = (1 << 8 * MARK_BYTES) - 1
+_MARK_BYTES = 8
+MARK_BITS = (1 << 8 * _MARK_BYTES) - 1
 
 
 def mark_of(*values: object) -> int:
     """The mark of values whose `repr` says all of them: numbers, texts, dtypes, ranges, layouts, tuples of these."""
-    return int.from_bytes(hashlib.blake2b(repr(values).encode(), digest_size=MARK_BYTES).digest(), "little")
+    return int.from_bytes(hashlib.blake2b(repr(values).encode(), digest_size=_MARK_BYTES).digest(), "little")
 
 
 class RunningMark:

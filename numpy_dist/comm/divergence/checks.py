@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-import struct
 import sys
 import warnings
 from collections.abc import Sequence
@@ -15,22 +14,19 @@ from numpy_dist.comm.divergence.journal import CALL, DRAW, Journal
 from numpy_dist.errors import DivergenceWarning
 from numpy_dist.frames import user_call
 from numpy_dist.ir.views import View
+from numpy_dist.layout.marks import MARK_BITS
 from numpy_dist.settings import config
 
 if TYPE_CHECKING:
     from numpy_dist.ir.statements import Statement
 
-__all__ = ["MARK_BYTES", "UNLIKE", "Checks"]
+__all__ = ["UNLIKE", "Checks"]
 
 UNLIKE: list[object] = []
 """Communicators of which some ranks may compute other numbers than others; for a look that costs nothing."""
 
-# A mark: which call (and which collective it is), which statement, what stands for the overrides, and the journal's.
-_MARK = struct.Struct(f"<II{fingerprint.NUMBER_BYTES}sQ")
-MARK_BYTES = _MARK.size
 _KINDS = {"allgather": 1, "gather": 2, "scatter": 3, "allgather_array": 4, "bcast": 5, "barrier": 6}
-_KIND_BITS, _MOST = 3, (1 << 32) - 1
-_NO_MARK = bytes(MARK_BYTES)
+_KIND_BITS = 3
 
 
 class Checks:
@@ -115,21 +111,24 @@ class Checks:
 
     # -- marks in collectives ----------------------------------------------------------------------------------------
 
-    def mark(self) -> bytes:
-        """What travels with each part of a gathering collective, and is the same on ranks that do the same."""
+    def mark(self) -> int:
+        """What travels with each part of a gathering collective, and is the same on ranks that do the same.
+
+        A number of 64 bits: of the journal, which collective it is, and what stands for the overrides.
+        """
         if self._busy:
-            return _NO_MARK
+            return 0
         journal = self.journal
         call = journal.calls << _KIND_BITS | self._kind
-        return _MARK.pack(call & _MOST, journal.recorded & _MOST, fingerprint.number(), journal.mark())
+        return hash((journal.mark(), call, fingerprint.number())) & MARK_BITS
 
-    def judge(self, marks: Sequence[bytes]) -> None:
+    def judge(self, marks: Sequence[int]) -> None:
         """Raise, on every rank, if the marks of the ranks differ."""
         if marks.count(marks[0]) != len(marks) and not self._busy:
             self._raise()
 
     def _compare(self) -> None:
-        mine = self.journal.digest() + fingerprint.number()
+        mine = self.journal.digest() + fingerprint.number().to_bytes(4, "little")
         if not self._alike(mine):
             self._raise()
 

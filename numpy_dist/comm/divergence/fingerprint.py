@@ -17,7 +17,6 @@ import numpy as np
 from numpy_dist.settings import config
 
 __all__ = [
-    "NUMBER_BYTES",
     "Differences",
     "compare",
     "deciding",
@@ -41,17 +40,16 @@ _GROUPS = ("numpy_dist.overrides", "numpy_dist.backends")
 PARTS: list[Callable[[], Mapping[str, str]]] = []
 """Further parts, from layers above: each gives names and values."""
 
-NUMBER_BYTES = 4
-_number = bytes(NUMBER_BYTES)
+_number = 0
 
 
 def registered(names: Iterable[str]) -> None:
     """From now on these overrides, in this order, are those that the program has registered on this rank."""
     global _number
-    _number = zlib.crc32("\n".join(names).encode()).to_bytes(NUMBER_BYTES, "little")
+    _number = zlib.crc32("\n".join(names).encode())
 
 
-def number() -> bytes:
+def number() -> int:
     """What stands for the overrides that the program has registered; it travels with collectives."""
     return _number
 

@@ -222,7 +222,8 @@ class Journal:
         user, called = user_call(frame or sys._getframe(1))
         back = user.f_back or user
         function = called_function(called)
-        recorded = self.recorded
+        program = self.program
+        recorded = 0 if program is None else program.recorded
         position: tuple[Any, ...]
         position = self.calls, recorded, kind, function, user.f_code, user.f_lasti, back.f_code, back.f_lasti
         if self._views or details or given:
@@ -283,7 +284,8 @@ class Journal:
 
     def mark(self) -> int:
         """A hash (64 bits) of all that was recorded so far, the same on ranks that have done the same."""
-        if self._marked < self.recorded:
+        program = self.program
+        if program is not None and self._marked < program.recorded:
             self._meet_pending()
         if self._marks:
             self._operations.add(self._marks)

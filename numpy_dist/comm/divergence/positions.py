@@ -99,10 +99,25 @@ _STAND_INS = frozenset(
 _MEANT = ("func", "ufunc", "function", "name", "method")
 
 
+_CALLED: dict[tuple[str, str], str] = {}  # by file and name in the code
+_MOST_CALLED = 4096
+
+
 def called_function(called: FrameType | None) -> str:
     """The function that the user has called, as the user knows it."""
     if called is None:
         return "the program"
+    code = called.f_code
+    key = code.co_filename, code.co_name
+    found = _CALLED.get(key)
+    if found is None:
+        found = _name_of(called)
+        if code.co_name not in _STAND_INS and len(_CALLED) < _MOST_CALLED:
+            _CALLED[key] = found
+    return found
+
+
+def _name_of(called: FrameType) -> str:
     name = called.f_code.co_name
     if name in _STAND_INS:
         local = called.f_locals

@@ -92,6 +92,8 @@ class Program:
 
     Attributes
     ----------
+    recorded : int
+        The number of statements that were ever recorded; the serial of the next one.
     unreported : bool
         Whether ranks may have met events since they last agreed on them, in what they computed themselves (`noted`).
     alike : set
@@ -112,7 +114,7 @@ class Program:
         self.reported_together = ReportedTogether(self)
         self._bytes = 0
         self._most_bytes = MOST_BYTES * runtime.size
-        self._next = 0
+        self.recorded = 0
         self._periods = Periods()
         self._filters = Filters(0)
         self._numbered = {0: self._filters}
@@ -134,17 +136,12 @@ class Program:
         return self._pending[self._pending.taken :]
 
     @property
-    def recorded(self) -> int:
-        """The number of statements that were ever recorded; the serial of the next one."""
-        return self._next
-
-    @property
     def place(self) -> tuple[int, ...] | None:
         """How many statements were recorded, and groups executed; None where a loop may have written something."""
         execution = self._pending.execution
         if execution is None:
-            return self._next, 0
-        return (self._next, execution.done) if execution.begun <= execution.done else None
+            return self.recorded, 0
+        return (self.recorded, execution.done) if execution.begun <= execution.done else None
 
     def parts(self) -> list[tuple[Sequence[Statement], set[int]]]:
         """What would be executed if all were asked for, part by part: statements, and the storages used later."""
@@ -166,8 +163,8 @@ class Program:
         if now:
             self.run(reader=statement)
         runtime = self._runtime
-        statement.serial = serial = self._next
-        self._next = serial + 1
+        statement.serial = serial = self.recorded
+        self.recorded = serial + 1
         # The user's call site: the one that was seen last at this instruction, if it was called from there, too.
         frame = _getframe(depth + 1)
         try:
@@ -334,7 +331,7 @@ class Program:
         """
         if self._pending:
             self._execute(through, reader, may_raise)
-            self._periods.interrupt(self._next)
+            self._periods.interrupt(self.recorded)
             self._waiting = None
         if self._runtime.size == 1:
             self.tell()
@@ -439,7 +436,7 @@ class Program:
         rest = [statement for statement in pending if statement is not None]
         self._deferred.recover(rest)
         self._belated = self._ahead = self._waiting = None
-        self._periods.interrupt(self._next)
+        self._periods.interrupt(self.recorded)
         self._replace(rest)
 
     def _settle(self) -> None:
@@ -559,8 +556,8 @@ class Program:
 
     def begin_call(self) -> int:
         """The serial of a call of which several statements follow, for `told_as`: each of its events is told once."""
-        self._call = self._next, set()
-        return self._next
+        self._call = self.recorded, set()
+        return self.recorded
 
     def report(self, events: Iterable[floating.Event]) -> None:
         """Report events now, under the filters of their statements (see `floating.report`)."""
