@@ -71,7 +71,7 @@ def call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, 
     policy.permit(name, reason, gathered_bytes(sharded, unread), action)
     written = targets.writes(function, args, kwargs)
     run = _on_every_rank if everywhere else _on_one_rank
-    with Noted(function, args, kwargs, written):
+    with Noted(args, kwargs, written, function not in targets.FILE_WRITERS):
         return run(function, args, kwargs, handles, written, unread)
 
 

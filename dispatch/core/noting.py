@@ -15,7 +15,6 @@ import numpy as np
 
 from numpy_dist import engine
 from numpy_dist.dispatch.core.operands import find_handles
-from numpy_dist.dispatch.core.targets import FILE_WRITERS, writes
 from numpy_dist.ir.samples import MOST_SAMPLED, sample_of, step_of, text_of
 
 _MOST_SHOWN = 8  # elements
@@ -31,24 +30,20 @@ class Noted:
 
     Parameters
     ----------
-    function : callable
-        What is called.
     args, kwargs
         Of the call.
     written : sequence
         The arrays among them that the call writes to: they may hold anything before, on each rank something else.
+    texts : bool
+        Whether texts are compared; not if they may be names of files, of which each rank may have its own.
     """
 
-    __slots__ = ("_args", "_checks", "_function", "_kwargs", "_written")
+    __slots__ = ("_args", "_checks", "_kwargs", "_texts", "_written")
 
     def __init__(
-        self,
-        function: Callable[..., object],
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-        written: Sequence[object] = (),
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], written: Sequence[object] = (), texts: bool = True
     ) -> None:
-        self._function, self._args, self._kwargs, self._written = function, args, kwargs, written
+        self._args, self._kwargs, self._written, self._texts = args, kwargs, written, texts
         self._checks = engine.runtime().comm.checks
 
     def __enter__(self) -> None:
@@ -59,7 +54,7 @@ class Noted:
         if checks.within:
             self._checks = None
             return
-        words = words_of(self._function, self._args, self._kwargs, self._written)
+        words = words_of(self._args, self._kwargs, self._written, self._texts)
         checks.within = True
         checks.called(words)
 
@@ -75,14 +70,18 @@ class NotedIfRecorded:
 
     Parameters
     ----------
-    function, args, kwargs
+    args, kwargs, texts
         As in `Noted`.
+    written : callable
+        Gives the arrays that the call writes to.
     """
 
-    __slots__ = ("_args", "_checks", "_come", "_function", "_kwargs")
+    __slots__ = ("_args", "_checks", "_come", "_kwargs", "_texts", "_written")
 
-    def __init__(self, function: Callable[..., object], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        self._function, self._args, self._kwargs = function, args, kwargs
+    def __init__(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], written: Callable[[], Sequence[object]], texts: bool
+    ) -> None:
+        self._args, self._kwargs, self._written, self._texts = args, kwargs, written, texts
         self._checks = engine.runtime().comm.checks
 
     def __enter__(self) -> None:
@@ -92,17 +91,13 @@ class NotedIfRecorded:
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         checks = self._checks
         if kind is None and checks is not None and not checks.within and checks.journal.come != self._come:
-            written = writes(self._function, self._args, self._kwargs)
-            checks.called(words_of(self._function, self._args, self._kwargs, written))
+            checks.called(words_of(self._args, self._kwargs, self._written(), self._texts))
 
 
-def words_of(
-    function: Callable[..., object], args: tuple[Any, ...], kwargs: dict[str, Any], written: Sequence[object] = ()
-) -> list[str]:
+def words_of(args: tuple[Any, ...], kwargs: dict[str, Any], written: Sequence[object], texts: bool) -> list[str]:
     """The arguments of a call in words, but for sharded arrays, whose views are noted, and for what is written to."""
     words: list[str] = []
     unknown = set(map(id, written))
-    texts = function not in FILE_WRITERS  # else they may be names of files, of which each rank may have its own
     for value in args:
         if id(value) not in unknown:
             _describe(value, words, texts)

@@ -158,13 +158,17 @@ def _noted(
 ) -> Any:
     """What a rule makes of a call that all ranks have to make alike, as far as it computes something."""
     assert rule.function is not None
-    several = engine.runtime().size > 1
+    several, texts = engine.runtime().size > 1, function not in targets.FILE_WRITERS
+
+    def writes() -> list[Any]:
+        return targets.writes(function, args, kwargs)
+
     if rule.kind == "composed":
-        with NotedIfRecorded(function, args, kwargs) if several else nullcontext():
+        with NotedIfRecorded(args, kwargs, writes, texts) if several else nullcontext():
             return rule.function(*given, **kwargs)
-    written = targets.writes(function, args, kwargs) if several else ()
+    written = writes() if several else ()
     together = engine.reported_together() if targets.outputs(function, args, kwargs) else nullcontext()
-    with Noted(function, args, kwargs, written), together:
+    with Noted(args, kwargs, written, texts), together:
         return rule.function(*given, **kwargs)
 
 

@@ -310,7 +310,7 @@ class Indexing(engine.Handle):
             return engine.copy(result) if isinstance(result, engine.Handle) else result
         for name in _rules("getitem", items):
             try:
-                with Noted(operator.getitem, (self, items), {}):
+                with Noted((self, items), {}):
                     return registry.internal_function(name)(self, items)
             except (registry.Declined, engine.Unrecordable) as declined:
                 reason = declined.reason
@@ -337,7 +337,7 @@ class Indexing(engine.Handle):
             value = engine.plain(value).astype(self._array.dtype)
         for name in _rules("setitem", items):
             try:
-                with Noted(operator.setitem, (self, items, value), {}, (self,)):
+                with Noted((self, items, value), {}, (self,)):
                     registry.internal_function(name)(self, items, value)
                 return
             except (registry.Declined, engine.Unrecordable) as declined:
