@@ -418,16 +418,15 @@ def test_read_only_arrays_say_so_before_they_look_at_indices(key, length):
 )
 @spmd(1, 3)
 def test_read_only_outputs_say_so(write):
-    values = np.ones((4, 4))
-
-    def told(x, out) -> str:
-        out.flags.writeable = False
-        with pytest.raises(ValueError) as error:
-            write(x, out)
-        return str(error.value)
-
+    values, out = np.ones((4, 4)), np.ones((4, 4))
+    out.flags.writeable = False
+    with pytest.raises(ValueError, match="read-only|not acceptable"):  # versions have other words
+        write(values, out)
     with nd.config(MIN_SHARD_BYTES=0):
-        assert told(nd.asarray(values), nd.asarray(values * 2)) == told(values, values * 2)
+        out = nd.asarray(out)
+        out.flags.writeable = False
+        with pytest.raises(ValueError, match="^output array is (read-only|not acceptable)"):
+            write(nd.asarray(values), out)
 
 
 @pytest.mark.parametrize("length", [60, 20_000, 200_000])
