@@ -53,7 +53,7 @@ def _turned(
     """The same loop with each array, and each list of reduced axes, seen in another way."""
     seen: dict[int, Array] = {}
 
-    def view(x: Any) -> Any:
+    def view(x: object) -> Any:
         if not is_array(x):
             return x
         if id(x) not in seen:

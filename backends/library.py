@@ -88,7 +88,9 @@ class Library(Protocol):
         `state` is that of one of NumPy's bit generators; False for one that it does not know, on all ranks alike.
         """
 
-    def linalg(self, *arrays: Array, name: str, args: tuple = (), **options: Any) -> Array | tuple[Array, ...] | None:
+    def linalg(
+        self, *arrays: Array, name: str, args: tuple = (), **options: object
+    ) -> Array | tuple[Array, ...] | None:
         """``numpy.linalg.name(*arrays, *args, **options)``, of finite matrices; None also where it met an error."""
 
 
@@ -116,7 +118,7 @@ def on_host(x: object) -> Any:
     return x if library is None else library.download(x)
 
 
-def compute(operation: str, host: Callable[..., Any], *arrays: Any, **options: Any) -> Any:
+def compute(operation: str, host: Callable[..., Any], *arrays: object, **options: object) -> Any:
     """A shard-local operation where the arrays lie, or on the host where they do not, or the library declines.
 
     Parameters

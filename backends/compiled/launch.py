@@ -55,24 +55,24 @@ _WORD = ir.IntType(64)
 _INT = ir.IntType(32)
 
 
-def _called(builder: Any, address: Any, result: Any, arguments: list[Any]) -> Any:
+def _called(builder: object, address: object, result: object, arguments: list[Any]) -> Any:
     """Call the C function at an address."""
     kind = ir.FunctionType(result, [argument.type for argument in arguments])
     return builder.call(builder.inttoptr(address, kind.as_pointer()), arguments)
 
 
 @intrinsic
-def call_acquire(typing: Any, address: Any, lock: Any) -> Any:
+def call_acquire(typing: object, address: object, lock: object) -> Any:
     """``int (*)(void *, int)``: `PyThread_acquire_lock`, which waits."""
 
-    def generate(context: Any, builder: Any, signature: Any, words: Any) -> Any:
+    def generate(context: object, builder: object, signature: object, words: object) -> Any:
         return _called(builder, words[0], _INT, [words[1], _INT(1)])
 
     return types.int32(types.int64, types.int64), generate
 
 
 @intrinsic
-def call_release(typing: Any, address: Any, lock: Any) -> Any:
+def call_release(typing: object, address: object, lock: object) -> Any:
     """``void (*)(void *)``: `PyThread_release_lock`."""
 
     def generate(context: Any, builder: Any, signature: Any, words: Any) -> Any:
@@ -83,7 +83,7 @@ def call_release(typing: Any, address: Any, lock: Any) -> Any:
 
 
 @intrinsic
-def call_yield(typing: Any, address: Any) -> Any:
+def call_yield(typing: object, address: object) -> Any:
     """``int (*)(void)``: `sched_yield`."""
 
     def generate(context: Any, builder: Any, signature: Any, words: Any) -> Any:
@@ -93,7 +93,7 @@ def call_yield(typing: Any, address: Any) -> Any:
 
 
 @intrinsic
-def exchange(typing: Any, address: Any, value: Any) -> Any:
+def exchange(typing: object, address: object, value: object) -> Any:
     """Store a word at an address; returns what was there before (acquire and release)."""
 
     def generate(context: Any, builder: Any, signature: Any, words: Any) -> Any:
@@ -104,7 +104,7 @@ def exchange(typing: Any, address: Any, value: Any) -> Any:
 
 
 @intrinsic
-def fence(typing: Any) -> Any:
+def fence(typing: object) -> Any:
     """What this thread has stored before is seen by all threads before what it loads afterwards is fetched."""
 
     def generate(context: Any, builder: Any, signature: Any, words: Any) -> Any:

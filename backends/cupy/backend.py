@@ -56,7 +56,7 @@ class CupyBackend:
         """Wait until everything that was started has finished."""
         self.memory.fence()
 
-    def transport(self, comm: Any, attempt: Attempt) -> Transport:
+    def transport(self, comm: object, attempt: Attempt) -> Transport:
         """As in `backends.base.Backend`."""
         return agree(config.TRANSPORT, CupyLinks(self.memory), comm, attempt)
 

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
+from numpy_dist.argument_types import Axes
+
 if TYPE_CHECKING:
     import numpy.typing as npt
 
@@ -142,13 +144,13 @@ class FakeArray(NDArrayOperatorsMixin):
     def __len__(self) -> int:
         return len(self._hidden)
 
-    def __getitem__(self, key: Any) -> FakeArray:
+    def __getitem__(self, key: object) -> FakeArray:
         if isinstance(key, FakeArray):  # a copy; how much a mask picks is waited for
             self.stream.fence()
             return self._wrapped(self._hidden[key._hidden])
         return self._view(self._hidden[_basic(key)])
 
-    def __setitem__(self, key: Any, value: Any) -> None:
+    def __setitem__(self, key: object, value: object) -> None:
         if isinstance(key, FakeArray):
             self.stream.put(_scatter, self._hidden, key._hidden, _operand(value))
             return
@@ -159,7 +161,7 @@ class FakeArray(NDArrayOperatorsMixin):
         """A view with another shape."""
         return self._view(self._hidden.reshape(*shape))
 
-    def transpose(self, *axes: Any) -> FakeArray:
+    def transpose(self, *axes: Axes) -> FakeArray:
         """A view with its axes in another order."""
         return self._view(self._hidden.transpose(*axes))
 
@@ -192,7 +194,7 @@ class FakeArray(NDArrayOperatorsMixin):
     def __repr__(self) -> str:
         return f"<array of the fake device, shape {self.shape}, {self.dtype}>"
 
-    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: object, **options: Any) -> Any:
         outs = options.pop("out", None)
         if outs is not None:
             options["out"] = tuple(None if out is None else _target(out) for out in outs)
@@ -259,7 +261,7 @@ class FakeBlock(FakeArray):
             self.stream.put(id, self._hidden)
 
 
-def _basic(key: Any) -> tuple[Any, ...]:
+def _basic(key: object) -> tuple[Any, ...]:
     """An index that selects a view."""
     parts = key if isinstance(key, tuple) else (key,)
     if not all(part is None or part is Ellipsis or isinstance(part, slice | int | np.integer) for part in parts):

@@ -46,7 +46,7 @@ class FakeDevice:
         """Wait until everything that was asked for has happened."""
         self.memory.fence()
 
-    def transport(self, comm: Any, attempt: Attempt) -> Transport:
+    def transport(self, comm: object, attempt: Attempt) -> Transport:
         """As in `backends.base.Backend`."""
         return agree(config.TRANSPORT, FakeLinks(self.memory), comm, attempt)
 

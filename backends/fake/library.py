@@ -76,7 +76,7 @@ def module(memory: Any) -> SimpleNamespace:
             state.raises = False
 
     def decomposition(function: Callable[..., Any]) -> Callable[..., Any]:
-        def decompose(*arguments: Any) -> Any:
+        def decompose(*arguments: object) -> Any:
             try:
                 return _now(function)(*arguments)
             except np.linalg.LinAlgError:
@@ -91,7 +91,7 @@ def module(memory: Any) -> SimpleNamespace:
     found.nonzero, found.raising = _now(np.nonzero), raising
 
     def made(function: Callable[..., np.ndarray]) -> Callable[..., FakeArray]:
-        def make(*arguments: Any) -> FakeArray:
+        def make(*arguments: object) -> FakeArray:
             values = function(*arguments)
             array = memory.empty(values.shape, values.dtype)
             hidden(array)[...] = values

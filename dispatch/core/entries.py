@@ -88,7 +88,7 @@ def _entry(function: Callable[..., Any], readers: tuple[tuple[str, int], ...]) -
     """What stands before a function; without `readers` all arguments are looked at."""
 
     @functools.wraps(function)
-    def entry(*args: Any, **kwargs: Any) -> Any:
+    def entry(*args: object, **kwargs: object) -> Any:
         if readers:
             given = [args[at] if at < len(args) else kwargs.get(name) for name, at in readers]
             held = operands.survey(given, {})

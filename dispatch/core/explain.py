@@ -58,7 +58,7 @@ class Explanation:
     __repr__ = __str__
 
 
-def explain(function: Callable[..., object], *args: Any, **kwargs: Any) -> Explanation:
+def explain(function: Callable[..., object], *args: object, **kwargs: object) -> Explanation:
     """Tell how ``function(*args, **kwargs)`` would be computed, without computing it.
 
     Parameters

@@ -28,7 +28,7 @@ def guarded(rule: Any, key: Key, shape: Callable[..., Iterable[int]] | None) -> 
     """
     implementation = rule.implementation
 
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: object, **kwargs: object) -> Any:
         try:
             result = implementation(*args, **kwargs)
         except (Declined, engine.Unrecordable) as declined:

@@ -125,7 +125,7 @@ def _find(value: object, found: dict[int, engine.Handle]) -> None:
         _find((value.start, value.stop, value.step), found)
 
 
-def substitute(value: Any, inside: dict[int, Any]) -> Any:
+def substitute(value: object, inside: dict[int, Any]) -> Any:
     """`value` with each object whose id is in `inside` replaced; containers that hold none are kept as they are."""
     if id(value) in inside:
         return inside[id(value)]

@@ -258,7 +258,7 @@ def _keywords(kwargs: dict[str, Any], method: str) -> dict[str, Any] | None:
     return kwargs
 
 
-def _call(ufunc: Any, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _call(ufunc: object, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """An element-wise call, or a generalised ufunc."""
     if type(ufunc) is not _ufunc_class:
         ufunc = _numba_ufunc(ufunc, inputs)

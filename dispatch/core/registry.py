@@ -306,7 +306,7 @@ def implements(
     return register
 
 
-def declare(*functions: Any, kind: str, reason: str, source: str, method: str | None = None) -> None:
+def declare(*functions: object, kind: str, reason: str, source: str, method: str | None = None) -> None:
     """State that functions are "gathered" or "refused", and why.
 
     Parameters

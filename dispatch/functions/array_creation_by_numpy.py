@@ -55,7 +55,7 @@ def _of_arrays(function: Callable[..., Any]) -> Callable[..., Any]:
     """A function that takes what an array is made of: that becomes a distributed array first."""
 
     @functools.wraps(function, updated=())
-    def convert(*args: Any, **kwargs: Any) -> Any:
+    def convert(*args: object, **kwargs: object) -> Any:
         return function(asarray(args[0]), *args[1:], **kwargs) if args else function(**kwargs)
 
     return convert
@@ -69,7 +69,7 @@ vander = _of_arrays(np.vander)
 
 
 @functools.wraps(np.meshgrid)
-def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: Any = "xy") -> tuple[Any, ...]:
+def meshgrid(*xi: object, copy: bool = True, sparse: bool = False, indexing: Any = "xy") -> tuple[Any, ...]:
     given = [asarray(x) for x in xi]
     if not copy:
         return np.meshgrid(*given, copy=False, sparse=sparse, indexing=indexing)
@@ -80,7 +80,7 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: Any = 
     return tuple(map(_dense, parts))
 
 
-def _dense(view: Any) -> DistArray:
+def _dense(view: object) -> DistArray:
     """A copy of a view in C order, of which each rank makes its part."""
     if engine.is_sharded(view):
         return engine.copy(view, order="C")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.lib import _twodim_base_impl
+from numpy.typing import DTypeLike
 
 from numpy_dist import engine
 from numpy_dist.dispatch.core.registry import implements
@@ -35,7 +36,7 @@ def eye(
     N: Any,
     M: Any = None,
     k: Any = 0,
-    dtype: Any = float,
+    dtype: DTypeLike | None = float,
     order: Any = "C",
     *,
     device: Any = None,
@@ -56,7 +57,12 @@ def eye(
 
 @implements(np.identity, varies=OURS, replicated=True)
 def identity(
-    n: Any, dtype: Any = None, *, like: Any = None, split: int | None = None, mesh: Mesh | Sequence[int] | None = None
+    n: Any,
+    dtype: DTypeLike | None = None,
+    *,
+    like: Any = None,
+    split: int | None = None,
+    mesh: Mesh | Sequence[int] | None = None,
 ) -> Any:
     """The identity matrix, as `numpy.identity`; `split` and `mesh` as in `arange`."""
     if elsewhere(like):
@@ -69,7 +75,7 @@ def tri(
     N: Any,
     M: Any = None,
     k: Any = 0,
-    dtype: Any = float,
+    dtype: DTypeLike | None = float,
     *,
     like: Any = None,
     split: int | None = None,
@@ -97,7 +103,7 @@ def tri(
 _min_int: Any = vars(_twodim_base_impl)["_min_int"]
 
 
-def numbered_lines(N: Any, M: Any, k: Any) -> tuple[np.ndarray, np.ndarray]:
+def numbered_lines(N: Any, M: object, k: Any) -> tuple[np.ndarray, np.ndarray]:
     """The numbers of rows and columns that `numpy.tri` compares, also of extents and diagonals that are no integers."""
     return np.arange(N, dtype=_min_int(0, N)), np.arange(-k, M - k, dtype=_min_int(-k, M - k))
 
@@ -134,10 +140,10 @@ def _triangle(m: Any, k: Any, keep_lower: bool) -> Any:
 
 
 @implements(np.tril, kind="composed")
-def tril(m: Any, k: int = 0) -> Any:
+def tril(m: object, k: int = 0) -> Any:
     return _triangle(m, k, True)
 
 
 @implements(np.triu, kind="composed")
-def triu(m: Any, k: int = 0) -> Any:
+def triu(m: object, k: int = 0) -> Any:
     return _triangle(m, k, False)

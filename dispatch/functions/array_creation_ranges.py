@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy._core._multiarray_umath import _array_converter  # type: ignore[import-not-found]
+from numpy.typing import DTypeLike
 
 from numpy_dist import engine
 from numpy_dist.dispatch.core.registry import implements
@@ -30,7 +31,7 @@ _NUMBERS = (int, float, complex, np.integer, np.floating, np.complexfloating)
 # -- evenly spaced values --------------------------------------------------------------------------------------------
 
 
-def _length(start: Any, stop: Any, step: Any) -> int | None:
+def _length(start: object, stop: Any, step: object) -> int | None:
     """The length of an arange, as NumPy computes it; None where NumPy would raise or warn."""
     span = stop - start
     try:
@@ -71,13 +72,13 @@ def _evenly(first: np.ndarray) -> Callable[[Box], np.ndarray]:
 
 @implements(np.arange, varies=(*OURS, "start_or_stop", "start", "stop", "step"), replicated=True)
 def arange(
-    start_or_stop: Any = NoValue,
+    start_or_stop: object = NoValue,
     /,
-    stop: Any = None,
+    stop: object = None,
     step: Any = None,
     *,
     start: Any = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     device: Any = None,
     like: Any = None,
     split: int | None = None,
@@ -131,9 +132,9 @@ def linspace(
     start: Any,
     stop: Any,
     num: Any = 50,
-    endpoint: Any = True,
+    endpoint: object = True,
     retstep: bool = False,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     axis: int = 0,
     *,
     device: Any = None,
@@ -181,10 +182,10 @@ def linspace(
 def logspace(
     start: Any,
     stop: Any,
-    num: Any = 50,
-    endpoint: Any = True,
+    num: object = 50,
+    endpoint: object = True,
     base: Any = 10.0,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     axis: int = 0,
     *,
     split: int | None = None,
@@ -203,11 +204,11 @@ def logspace(
 
 @implements(np.geomspace, varies=OURS, replicated=True)
 def geomspace(
-    start: Any,
-    stop: Any,
-    num: Any = 50,
-    endpoint: Any = True,
-    dtype: Any = None,
+    start: object,
+    stop: object,
+    num: object = 50,
+    endpoint: object = True,
+    dtype: DTypeLike | None = None,
     axis: int = 0,
     *,
     split: int | None = None,
@@ -223,7 +224,9 @@ def geomspace(
     return _everywhere(np.geomspace, start, stop, num, endpoint, dtype, axis, split=split, mesh=mesh)
 
 
-def _everywhere(function: Callable[..., Any], *args: Any, split: int | None, mesh: Mesh | Sequence[int] | None) -> Any:
+def _everywhere(
+    function: Callable[..., Any], *args: object, split: int | None, mesh: Mesh | Sequence[int] | None
+) -> Any:
     """What every rank computes whole with plain NumPy, and keeps its part of."""
     args = tuple(everywhere(x, function, "NumPy computes it on every rank") if engine.is_handle(x) else x for x in args)
     made = function(*args)
@@ -247,7 +250,7 @@ class _LinspaceConverter:
         stand_ins = (np.empty(0, x.dtype) if engine.is_handle(x) else x for x in self._given)
         return _array_converter(*stand_ins).result_type(ensure_inexact=ensure_inexact)
 
-    def wrap(self, made: Any) -> Any:
+    def wrap(self, made: object) -> Any:
         return made
 
 
@@ -272,7 +275,7 @@ def _moved(made: Any, split: int | None, mesh: Mesh | Sequence[int] | None) -> A
 
 def indices(
     dimensions: Any,
-    dtype: Any = int,
+    dtype: DTypeLike | None = int,
     sparse: bool = False,
     *,
     split: int | None = None,
@@ -310,7 +313,7 @@ def _behind(shape: tuple[int, ...]) -> Layout:
 
 @implements(np.fromfunction, replicated=True)
 def fromfunction(
-    function: Callable[..., Any], shape: Any, *, dtype: Any = float, like: Any = None, **kwargs: Any
+    function: Callable[..., Any], shape: Any, *, dtype: DTypeLike | None = float, like: Any = None, **kwargs: object
 ) -> Any:
     """The values of a function of the indices, as `numpy.fromfunction`.
 
@@ -347,7 +350,7 @@ mgrid = MeshGrid()
 
 
 @implements(np.meshgrid, kind="structural")
-def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> tuple[Any, ...]:
+def meshgrid(*xi: object, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> tuple[Any, ...]:
     if indexing not in ("xy", "ij"):
         raise ValueError("Valid values for `indexing` are 'xy' and 'ij'.")
     ndim = len(xi)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from numpy_dist import engine
+from numpy_dist.argument_types import Axes, Shape
 from numpy_dist.dispatch.core import policy
 from numpy_dist.dispatch.core.registry import implements
 from numpy_dist.dispatch.patterns.arguments import truth
@@ -26,7 +27,7 @@ _roll = numpy_source(np.roll)
 
 
 @implements(np.roll, kind="composed")
-def roll(a: Any, shift: Any, axis: Any = None) -> Any:
+def roll(a: object, shift: object, axis: Axes = None) -> Any:
     if engine.is_handle(shift):
         shift = everywhere(shift, np.roll, "every rank cuts at the shifts")
     return _roll(a, shift, axis)
@@ -36,7 +37,7 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Any:
 
 
 @implements(np.reshape, kind="structural", varies=("shape", "newshape"))
-def reshape(a: Any, /, shape: Any, order: str = "C", *, copy: bool | None = None) -> engine.Handle:
+def reshape(a: Any, /, shape: Shape, order: str = "C", *, copy: bool | None = None) -> engine.Handle:
     if copy:
         a = engine.copy(a, order=order)
     try:
@@ -79,12 +80,12 @@ def ravel(a: Any, order: str = "C") -> engine.Handle:
 
 
 @implements(np.squeeze, kind="structural")
-def squeeze(a: Any, axis: Any = None) -> engine.Handle:
+def squeeze(a: Any, axis: Axes = None) -> engine.Handle:
     return view_or_self(a, np.ndarray.squeeze, axis)
 
 
 @implements(np.expand_dims, kind="structural")
-def expand_dims(a: Any, axis: Any) -> engine.Handle:
+def expand_dims(a: Any, axis: Axes) -> engine.Handle:
     return a._view(np.expand_dims, axis)
 
 
@@ -96,27 +97,27 @@ def _atleast(
 
 
 @implements(np.atleast_1d, kind="structural")
-def atleast_1d(*arys: Any) -> engine.Handle | np.ndarray | tuple[engine.Handle | np.ndarray, ...]:
+def atleast_1d(*arys: object) -> engine.Handle | np.ndarray | tuple[engine.Handle | np.ndarray, ...]:
     return _atleast(np.atleast_1d, arys)
 
 
 @implements(np.atleast_2d, kind="structural")
-def atleast_2d(*arys: Any) -> engine.Handle | np.ndarray | tuple[engine.Handle | np.ndarray, ...]:
+def atleast_2d(*arys: object) -> engine.Handle | np.ndarray | tuple[engine.Handle | np.ndarray, ...]:
     return _atleast(np.atleast_2d, arys)
 
 
 @implements(np.atleast_3d, kind="structural")
-def atleast_3d(*arys: Any) -> engine.Handle | np.ndarray | tuple[engine.Handle | np.ndarray, ...]:
+def atleast_3d(*arys: object) -> engine.Handle | np.ndarray | tuple[engine.Handle | np.ndarray, ...]:
     return _atleast(np.atleast_3d, arys)
 
 
 @implements(np.broadcast_to, kind="structural")
-def broadcast_to(array: Any, shape: Any, subok: bool = False) -> engine.Handle:
+def broadcast_to(array: Any, shape: Shape, subok: bool = False) -> engine.Handle:
     return array._view(np.broadcast_to, shape)
 
 
 @implements(np.broadcast_arrays, kind="structural")
-def broadcast_arrays(*args: Any, subok: bool = False) -> tuple[engine.Handle | np.ndarray, ...]:
+def broadcast_arrays(*args: object, subok: bool = False) -> tuple[engine.Handle | np.ndarray, ...]:
     given: list[Any] = [x if engine.is_handle(x) else np.asarray(x) for x in args]
     theirs = np.broadcast_arrays(*(structure.stand_in(x._array) if engine.is_handle(x) else x for x in given))
     mine = structure.broadcast_arrays([x._array if engine.is_handle(x) else structure.stand_in(x) for x in given])
@@ -168,7 +169,7 @@ else:
 
 
 @implements(np.transpose, kind="structural")
-def transpose(a: Any, axes: Any = None) -> engine.Handle:
+def transpose(a: Any, axes: Axes = None) -> engine.Handle:
     return a._view(np.ndarray.transpose, axes)
 
 
@@ -183,7 +184,7 @@ def swapaxes(a: Any, axis1: int, axis2: int) -> engine.Handle:
 
 
 @implements(np.moveaxis, kind="structural")
-def moveaxis(a: Any, source: Any, destination: Any) -> engine.Handle:
+def moveaxis(a: Any, source: object, destination: object) -> engine.Handle:
     return a._view(np.moveaxis, source, destination)
 
 
@@ -193,7 +194,7 @@ def rollaxis(a: Any, axis: int, start: int = 0) -> engine.Handle:
 
 
 @implements(np.flip, kind="structural")
-def flip(m: Any, axis: Any = None) -> Any:
+def flip(m: Any, axis: Axes = None) -> Any:
     if m.ndim == 0 and axis in (None, ()):
         return engine.item(m)
     return m._view(structure.flip, axis)
@@ -210,7 +211,7 @@ def flipud(m: Any) -> engine.Handle:
 
 
 @implements(np.rot90, kind="structural")
-def rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> engine.Handle:
+def rot90(m: Any, k: int = 1, axes: Axes = (0, 1)) -> engine.Handle:
     return m._view(np.rot90, k, axes)
 
 
@@ -218,7 +219,7 @@ def rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> engine.Handle:
 
 
 def _split(
-    function: Callable[..., list[np.ndarray]], ary: Any, indices_or_sections: Any, *rest: int
+    function: Callable[..., list[np.ndarray]], ary: Any, indices_or_sections: object, *rest: int
 ) -> list[engine.Handle] | list[np.ndarray]:
     if engine.is_handle(indices_or_sections):
         indices_or_sections = everywhere(indices_or_sections, function, "shapes depend on the positions")
@@ -228,27 +229,27 @@ def _split(
 
 
 @implements(np.split, kind="structural")
-def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[engine.Handle] | list[np.ndarray]:
+def split(ary: object, indices_or_sections: object, axis: int = 0) -> list[engine.Handle] | list[np.ndarray]:
     return _split(np.split, ary, indices_or_sections, axis)
 
 
 @implements(np.array_split, kind="structural")
-def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[engine.Handle] | list[np.ndarray]:
+def array_split(ary: object, indices_or_sections: object, axis: int = 0) -> list[engine.Handle] | list[np.ndarray]:
     return _split(np.array_split, ary, indices_or_sections, axis)
 
 
 @implements(np.hsplit, kind="structural")
-def hsplit(ary: Any, indices_or_sections: Any) -> list[engine.Handle] | list[np.ndarray]:
+def hsplit(ary: object, indices_or_sections: object) -> list[engine.Handle] | list[np.ndarray]:
     return _split(np.hsplit, ary, indices_or_sections)
 
 
 @implements(np.vsplit, kind="structural")
-def vsplit(ary: Any, indices_or_sections: Any) -> list[engine.Handle] | list[np.ndarray]:
+def vsplit(ary: object, indices_or_sections: object) -> list[engine.Handle] | list[np.ndarray]:
     return _split(np.vsplit, ary, indices_or_sections)
 
 
 @implements(np.dsplit, kind="structural")
-def dsplit(ary: Any, indices_or_sections: Any) -> list[engine.Handle] | list[np.ndarray]:
+def dsplit(ary: object, indices_or_sections: object) -> list[engine.Handle] | list[np.ndarray]:
     return _split(np.dsplit, ary, indices_or_sections)
 
 

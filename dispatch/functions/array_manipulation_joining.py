@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
+from numpy.typing import DTypeLike
 
 from numpy_dist import engine
 from numpy_dist.dispatch.core.registry import implements
@@ -25,7 +26,7 @@ adopt(__name__, np.stack, np.vstack, np.hstack, np.dstack, np.column_stack, np.b
 
 @implements(np.concatenate, kind="composed")
 def concatenate(
-    arrays: Any, /, axis: Any = 0, out: Any = None, *, dtype: Any = None, casting: Any = "same_kind"
+    arrays: Any, /, axis: Any = 0, out: Any = None, *, dtype: DTypeLike | None = None, casting: Any = "same_kind"
 ) -> Any:
     parts = [x if engine.is_handle(x) else np.asanyarray(x) for x in arrays]
     if axis is None:
@@ -53,7 +54,7 @@ def concatenate(
     return target
 
 
-def _joined_dtype(parts: Sequence[Any], dtype: Any, casting: Any) -> np.dtype:
+def _joined_dtype(parts: Sequence[Any], dtype: DTypeLike | None, casting: Any) -> np.dtype:
     """NumPy's dtype of the result, and its complaint about a cast that `casting` forbids."""
     standing = [np.empty((0,), x.dtype) for x in parts]
     with only_asking():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from numpy_dist.dispatch.core.registry import implements
 from numpy_dist.dispatch.functions.array_creation_from_data import array, ingest
@@ -12,7 +13,7 @@ from numpy_dist.dispatch.patterns.creation import elsewhere
 
 
 @implements(np.asfortranarray, replicated=True)
-def asfortranarray(a: Any, dtype: Any = None, *, like: Any = None) -> Any:
+def asfortranarray(a: object, dtype: DTypeLike | None = None, *, like: Any = None) -> Any:
     """A distributed array in Fortran order with at least one axis, as `numpy.asfortranarray`."""
     if elsewhere(like):
         return np.asfortranarray(a, dtype, like=like)
@@ -20,7 +21,7 @@ def asfortranarray(a: Any, dtype: Any = None, *, like: Any = None) -> Any:
 
 
 @implements(np.require, replicated=True)
-def require(a: Any, dtype: Any = None, requirements: Any = None, *, like: Any = None) -> Any:
+def require(a: object, dtype: DTypeLike | None = None, requirements: Any = None, *, like: Any = None) -> Any:
     """A distributed array with flags as asked for, as `numpy.require`."""
     if elsewhere(like):
         return np.require(a, dtype, requirements, like=like)

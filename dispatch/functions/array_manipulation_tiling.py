@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from typing import Any
+from typing import Any, SupportsIndex
 
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
@@ -21,7 +21,7 @@ _pad = numpy_source(np.pad)
 
 
 @implements(np.pad, kind="composed")
-def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Any:
+def pad(array: object, pad_width: object, mode: object = "constant", **kwargs: object) -> Any:
     if engine.is_handle(pad_width):
         pad_width = everywhere(pad_width, np.pad, "shapes depend on the widths")
     return _pad(as_handle(array), pad_width, mode, **kwargs)
@@ -82,7 +82,7 @@ def repeat(a: Any, repeats: Any, axis: Any = None) -> Any:
     return engine.as_made(_repeated(np.broadcast_to(np.expand_dims(a, axis + 1), spread), shape))
 
 
-def _as_line(a: Any, axis: Any) -> tuple[Any, Any]:
+def _as_line(a: Any, axis: SupportsIndex) -> tuple[Any, Any]:
     """An array that has axes, and that along which elements are repeated."""
     if axis is None or not a.ndim:
         return np.ravel(a), 0 if axis is None else axis

@@ -21,7 +21,7 @@ def result_type(*arrays_and_dtypes: Any) -> np.dtype:
 
 
 @implements(np.can_cast, kind="native")
-def can_cast(from_: Any, to: Any, casting: Any = "safe") -> bool:
+def can_cast(from_: object, to: object, casting: Any = "safe") -> bool:
     return np.can_cast(_dtype_of(from_), _dtype_of(to), casting)
 
 

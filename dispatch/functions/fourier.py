@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import isqrt
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
@@ -44,22 +44,22 @@ adopt(
 
 
 @implements(np.fft.fft, kind="axis-local")
-def fft(a: Any, n: Any = None, axis: Any = -1, norm: Any = None, out: Any = None) -> Any:
+def fft(a: object, n: object = None, axis: SupportsIndex = -1, norm: object = None, out: object = None) -> Any:
     return _transform(np.fft.fft, a, n, axis, norm, out)
 
 
 @implements(np.fft.ifft, kind="axis-local")
-def ifft(a: Any, n: Any = None, axis: Any = -1, norm: Any = None, out: Any = None) -> Any:
+def ifft(a: object, n: object = None, axis: SupportsIndex = -1, norm: object = None, out: object = None) -> Any:
     return _transform(np.fft.ifft, a, n, axis, norm, out)
 
 
 @implements(np.fft.rfft, kind="axis-local")
-def rfft(a: Any, n: Any = None, axis: Any = -1, norm: Any = None, out: Any = None) -> Any:
+def rfft(a: object, n: object = None, axis: SupportsIndex = -1, norm: object = None, out: object = None) -> Any:
     return _transform(np.fft.rfft, a, n, axis, norm, out)
 
 
 @implements(np.fft.irfft, kind="axis-local")
-def irfft(a: Any, n: Any = None, axis: Any = -1, norm: Any = None, out: Any = None) -> Any:
+def irfft(a: object, n: object = None, axis: SupportsIndex = -1, norm: object = None, out: object = None) -> Any:
     return _transform(np.fft.irfft, a, n, axis, norm, out)
 
 
@@ -85,7 +85,7 @@ def _transform(function: Callable[..., np.ndarray], a: Any, n: Any, axis: Any, n
     def in_threads(lines: np.ndarray) -> np.ndarray:
         return in_parts(transformed, lines, lines.ndim - 1, scratch.empty)
 
-    def lines_of(lines: Any) -> Any:
+    def lines_of(lines: object) -> Any:
         return compute("fft", in_threads, lines, name=function.__name__, args=(n, -1, norm))
 
     with engine.Scratch() as scratch:

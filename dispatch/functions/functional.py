@@ -42,7 +42,7 @@ def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> An
 
 
 @implements(np.apply_along_axis, kind="axis-local")
-def apply_along_axis(func1d: Any, axis: Any, arr: Any, *args: Any, **kwargs: Any) -> Any:
+def apply_along_axis(func1d: Any, axis: Any, arr: Any, *args: object, **kwargs: object) -> Any:
     """The function is called on each rank for the lines that it holds, with ndarrays."""
     arr = as_handle(arr)
     axis = normalize_axis_index(axis, arr.ndim)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
 from numpy_dist import engine
+from numpy_dist.argument_types import Axes
 from numpy_dist.dispatch.core.registry import implements
 from numpy_dist.dispatch.patterns.arguments import as_handle, truth_of
 from numpy_dist.dispatch.patterns.axis_local import whole_along
@@ -25,7 +26,7 @@ _numpys_take_along_axis = numpy_source(np.take_along_axis)
 
 
 @implements(np.take, kind="parallel", alone=True)
-def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: Any = "raise") -> Any:
+def take(a: Any, indices: Any, axis: Any = None, out: object = None, mode: Any = "raise") -> Any:
     """Collective: positions are sent to the owners of the elements, who send these back."""
     a = as_handle(a)
     indices = as_indices(indices)
@@ -124,7 +125,7 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
 
 @implements(np.lib.stride_tricks.sliding_window_view, kind="structural")
 def sliding_window_view(
-    x: Any, window_shape: Any, axis: Any = None, *, subok: bool = False, writeable: bool = False
+    x: Any, window_shape: Any, axis: Axes = None, *, subok: bool = False, writeable: bool = False
 ) -> Any:
     return x._view(np.lib.stride_tricks.sliding_window_view, window_shape, axis, writeable=writeable)
 

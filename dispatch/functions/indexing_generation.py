@@ -105,7 +105,7 @@ _numpys_ix = numpy_source(np.ix_)
 
 
 @implements(np.ix_, kind="structural")
-def ix_(*args: Any) -> tuple[Any, ...]:
+def ix_(*args: object) -> tuple[Any, ...]:
     return tuple(x if engine.is_handle(x) else engine.replicated(x) for x in _numpys_ix(*args))
 
 
@@ -181,7 +181,7 @@ def tril_indices_from(arr: Any, k: Any = 0) -> tuple[Any, ...]:
 
 
 @implements(np.triu_indices_from, kind="composed")
-def triu_indices_from(arr: Any, k: Any = 0) -> tuple[Any, ...]:
+def triu_indices_from(arr: Any, k: object = 0) -> tuple[Any, ...]:
     return _triangle(tuple(arr.shape), k, False)
 
 
@@ -191,7 +191,7 @@ triu_indices = created(np.triu_indices)
 
 
 @functools.wraps(np.diag_indices)
-def diag_indices(n: Any, ndim: int = 2) -> tuple[DistArray, ...]:
+def diag_indices(n: object, ndim: int = 2) -> tuple[DistArray, ...]:
     return (arange(n),) * ndim
 
 

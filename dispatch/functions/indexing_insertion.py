@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from numpy_dist import engine
+from numpy_dist.argument_types import Axis
 from numpy_dist.dispatch.core.registry import decline, implements
 from numpy_dist.dispatch.patterns.arguments import as_handle, decline_unshardable, truth_of
 from numpy_dist.dispatch.patterns.index_arrays import Picked, check_bounds, first_outside
@@ -21,7 +22,7 @@ _numpys_put_along_axis = numpy_source(np.put_along_axis)
 
 
 @implements(np.place, kind="composed")
-def place(arr: Any, mask: Any, vals: Any) -> None:
+def place(arr: Any, mask: Any, vals: object) -> None:
     if not engine.is_handle(arr):
         decline("place into an ndarray")
     if not engine.may_write(arr._array):
@@ -99,7 +100,7 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
 
 
 @implements(np.put, kind="parallel", alone=True)
-def put(a: Any, ind: Any, v: Any, mode: Any = "raise") -> None:
+def put(a: Any, ind: Any, v: object, mode: Any = "raise") -> None:
     """Collective: values travel to the owners of the elements; the last one for an element stays."""
     if not engine.is_handle(a):
         decline("put into an ndarray")
@@ -147,7 +148,7 @@ def _check_shape(values: tuple[int, ...], chosen: tuple[int, ...]) -> None:
 
 
 @implements(np.put_along_axis, kind="composed", varies=("axis",))
-def put_along_axis(arr: Any, indices: Any, values: Any, axis: Any) -> None:
+def put_along_axis(arr: Any, indices: Any, values: Any, axis: Axis) -> None:
     """Collective: values travel to the owners of the elements."""
     if not engine.is_handle(arr):
         decline("put_along_axis into an ndarray")

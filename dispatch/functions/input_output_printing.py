@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from numpy_dist.dispatch.core.registry import implements
@@ -11,32 +9,34 @@ from numpy_dist.distarray import formatting
 
 
 @implements(np.array_repr)
-def array_repr(arr: Any, max_line_width: Any = None, precision: Any = None, suppress_small: Any = None) -> str:
+def array_repr(
+    arr: object, max_line_width: object = None, precision: object = None, suppress_small: object = None
+) -> str:
     return formatting.array_repr(arr, max_line_width, precision, suppress_small)
 
 
 @implements(np.array_str)
-def array_str(a: Any, max_line_width: Any = None, precision: Any = None, suppress_small: Any = None) -> str:
+def array_str(a: object, max_line_width: object = None, precision: object = None, suppress_small: object = None) -> str:
     return formatting.array_str(a, max_line_width, precision, suppress_small)
 
 
 # NumPy 2.4 dropped a parameter `style` that had no effect, and made those behind it keywords.
 @implements(np.array2string, varies=("style", "formatter", "threshold", "edgeitems", "sign", "floatmode", "suffix"))
 def array2string(
-    a: Any,
-    max_line_width: Any = None,
-    precision: Any = None,
-    suppress_small: Any = None,
+    a: object,
+    max_line_width: object = None,
+    precision: object = None,
+    suppress_small: object = None,
     separator: str = " ",
     prefix: str = "",
     *,
-    formatter: Any = None,
-    threshold: Any = None,
-    edgeitems: Any = None,
-    sign: Any = None,
-    floatmode: Any = None,
+    formatter: object = None,
+    threshold: object = None,
+    edgeitems: object = None,
+    sign: object = None,
+    floatmode: object = None,
     suffix: str = "",
-    legacy: Any = None,
+    legacy: object = None,
 ) -> str:
     options = {"formatter": formatter, "sign": sign, "floatmode": floatmode, "suffix": suffix, "legacy": legacy}
     return formatting.array2string(

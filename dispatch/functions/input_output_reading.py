@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from numpy_dist.dispatch.core.registry import implements
 from numpy_dist.dispatch.functions.array_creation_from_data import by_every_rank, ingest
@@ -91,7 +92,7 @@ genfromtxt = by_every_rank(__name__, np.genfromtxt)
 @implements(np.fromfile, varies=OURS, replicated=True)
 def fromfile(
     file: Any,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     count: int = -1,
     sep: str = "",
     offset: int = 0,

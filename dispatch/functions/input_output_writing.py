@@ -105,13 +105,13 @@ def _register(function: Callable[..., None], compression: int) -> None:
     implementation: Callable[..., None]
     if "allow_pickle" in inspect.signature(function).parameters:
 
-        def with_keyword(file: Any, *args: Any, allow_pickle: bool = True, **kwds: Any) -> None:
+        def with_keyword(file: object, *args: object, allow_pickle: bool = True, **kwds: object) -> None:
             _savez(function, file, args, kwds, allow_pickle, compression)
 
         implementation = with_keyword
     else:  # before NumPy 2.2 it is the name of an array like others
 
-        def without(file: Any, *args: Any, **kwds: Any) -> None:
+        def without(file: object, *args: object, **kwds: object) -> None:
             _savez(function, file, args, kwds, True, compression)
 
         implementation = without

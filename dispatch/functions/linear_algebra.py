@@ -9,6 +9,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from numpy_dist import engine
 from numpy_dist.backends.library import compute
@@ -47,7 +48,7 @@ def _norm(function: Callable[..., Any]) -> Callable[..., Any]:
     source = numpy_source(function)
 
     @functools.wraps(source)
-    def norm(*args: Any, **kwargs: Any) -> Any:
+    def norm(*args: object, **kwargs: object) -> Any:
         made = source(*args, **kwargs)
         return engine.wrap(made) if type(made) is np.ndarray else made
 
@@ -59,20 +60,22 @@ for _measure in (np.linalg.norm, np.linalg.matrix_norm, np.linalg.vector_norm):
 
 
 @implements(np.trace, kind="composed")
-def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: Any = None) -> Any:
+def trace(
+    a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: DTypeLike | None = None, out: Any = None
+) -> Any:
     return np.sum(np.diagonal(a, offset, axis1, axis2), axis=-1, dtype=dtype, out=out)
 
 
 @implements(np.matmul, kind="parallel")
 def matmul(
-    x1: Any,
-    x2: Any,
+    x1: object,
+    x2: object,
     /,
     out: Any = None,
     casting: Any = "same_kind",
     order: str = "K",
-    dtype: Any = None,
-    signature: Any = None,
+    dtype: DTypeLike | None = None,
+    signature: object = None,
     axes: Any = NoValue,
     axis: Any = NoValue,
     keepdims: bool = False,
@@ -176,7 +179,7 @@ def _is_c_array(x: Any) -> bool:
 
 
 @implements(np.vecdot, kind="composed")
-def vecdot(x1: Any, x2: Any, /, **kwargs: Any) -> Any:
+def vecdot(x1: object, x2: object, /, **kwargs: object) -> Any:
     if kwargs:
         return generalised(np.vecdot, x1, x2, **kwargs)
     a, b = as_handle(x1), as_handle(x2)
@@ -194,7 +197,7 @@ def vecdot(x1: Any, x2: Any, /, **kwargs: Any) -> Any:
         return _converted(total, dtype)
 
 
-def matvec(x1: Any, x2: Any, /, **kwargs: Any) -> Any:
+def matvec(x1: object, x2: object, /, **kwargs: object) -> Any:
     if kwargs:
         return generalised(np.matvec, x1, x2, **kwargs)
     a, b, dtype = _for_loop(np.matvec, x1, x2)
@@ -204,7 +207,7 @@ def matvec(x1: Any, x2: Any, /, **kwargs: Any) -> Any:
         return np.matmul(a, b, dtype=dtype) if b.ndim == 1 else np.matmul(a, b[..., None], dtype=dtype)[..., 0]
 
 
-def vecmat(x1: Any, x2: Any, /, **kwargs: Any) -> Any:
+def vecmat(x1: object, x2: object, /, **kwargs: object) -> Any:
     if kwargs:
         return generalised(np.vecmat, x1, x2, **kwargs)
     a, b, dtype = _for_loop(np.vecmat, x1, x2)
@@ -220,7 +223,7 @@ def _meet(one: tuple[int, ...], other: tuple[int, ...]) -> bool:
     return all(1 in (n, m) or n == m for n, m in zip(reversed(one), reversed(other), strict=False))
 
 
-def _for_loop(ufunc: np.ufunc, x1: Any, x2: Any) -> tuple[Any, Any, np.dtype]:
+def _for_loop(ufunc: np.ufunc, x1: object, x2: object) -> tuple[Any, Any, np.dtype]:
     """The operands in the dtypes of NumPy's loop, and the dtype of its result."""
     a, b = as_handle(x1), as_handle(x2)
     left, right, dtype = ufunc.resolve_dtypes((a.dtype, b.dtype, None))
@@ -413,7 +416,7 @@ def _stacks(a: DistArray, b: DistArray, dtype: np.dtype) -> DistArray:
     if dtype.hasobject:
         decline("arrays of Python objects")
 
-    def products(x: Any, y: Any) -> Any:
+    def products(x: object, y: object) -> Any:
         return compute("matmul", _matmul_in(dtype), x, y)
 
     return on_stacks(products, [a, b], 2, name="matmul", order="C", library=a.dtype == b.dtype == dtype)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from numpy_dist import engine
+from numpy_dist.argument_types import Axes
 from numpy_dist.backends.library import compute, on_host
 from numpy_dist.dispatch.core import policy
 from numpy_dist.dispatch.core.keys import name_of
@@ -45,12 +46,14 @@ adopt(__name__, np.linalg.svdvals, np.linalg.tensorinv)
 _tensorsolve = numpy_source(np.linalg.tensorsolve)
 
 
-def _of_each(function: Callable[..., Any], a: Any, *args: Any, single: Single | None = None, **kwargs: Any) -> Any:
+def _of_each(
+    function: Callable[..., Any], a: object, *args: object, single: Single | None = None, **kwargs: object
+) -> Any:
     """A function of one matrix, for each in a stack (collective); `single` is the same of one that is sharded."""
     return _of_stacks(_local(function, *args, **kwargs), function, [as_handle(a)], [2], single)
 
 
-def _local(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Callable[..., Any]:
+def _local(function: Callable[..., Any], *args: object, **kwargs: object) -> Callable[..., Any]:
     """A function of a rank's own matrices, by the library of the device where they lie."""
     name = function.__name__
     return lambda *parts: compute(
@@ -126,7 +129,7 @@ def _outlook_of_each(
 ) -> Callable[..., Outlook]:
     """The outlook of a function of one matrix; `tall` tells which calls take the way of tall matrices if they can."""
 
-    def outlook(a: Any, *args: Any, **kwargs: Any) -> Outlook:
+    def outlook(a: Any, *args: object, **kwargs: object) -> Outlook:
         a = as_handle(a)
         if tall is not None and tall(*args, **kwargs) and _is_tall(_upright(a)):
             return _of_triangles(kind, a)
@@ -311,7 +314,7 @@ def _of_two_norm(p: object = None) -> bool:
 
 
 @implements(np.linalg.inv, kind="parallel", outlook=_TOGETHER)
-def inv(a: Any) -> DistArray:
+def inv(a: object) -> DistArray:
     return _of_each(np.linalg.inv, a, single=single_matrix.inverse)
 
 
@@ -340,19 +343,19 @@ def slogdet(a: Any) -> tuple[DistArray | np.inexact, DistArray | np.floating]:
 
 
 @implements(np.linalg.cholesky, kind="parallel", outlook=_TOGETHER)
-def cholesky(a: Any, /, *, upper: bool = False) -> DistArray:
+def cholesky(a: object, /, *, upper: bool = False) -> DistArray:
     factor = functools.partial(single_matrix.cholesky_factor, upper=upper)
     return _of_each(np.linalg.cholesky, a, single=factor, upper=upper)
 
 
 @implements(np.linalg.qr, kind="axis-local", outlook=_AT_ONE)
-def qr(a: Any, mode: Any = "reduced") -> DistArray | tuple[DistArray, ...]:
+def qr(a: object, mode: object = "reduced") -> DistArray | tuple[DistArray, ...]:
     return _of_each(np.linalg.qr, a, mode)
 
 
 @implements(np.linalg.svd, kind="axis-local", outlook=_outlook_of_each("axis-local", tall=_only_values))
 def svd(
-    a: Any, full_matrices: Any = True, compute_uv: Any = True, hermitian: Any = False
+    a: object, full_matrices: object = True, compute_uv: object = True, hermitian: object = False
 ) -> DistArray | tuple[DistArray, ...]:
     values = None if compute_uv or hermitian else _singular_values(np.linalg.svd, as_handle(a))
     if values is not None:
@@ -361,22 +364,22 @@ def svd(
 
 
 @implements(np.linalg.eig, kind="axis-local", outlook=_AT_ONE)
-def eig(a: Any) -> tuple[DistArray, DistArray]:
+def eig(a: object) -> tuple[DistArray, DistArray]:
     return _of_each(np.linalg.eig, a)
 
 
 @implements(np.linalg.eigvals, kind="axis-local", outlook=_AT_ONE)
-def eigvals(a: Any) -> DistArray:
+def eigvals(a: object) -> DistArray:
     return _of_each(np.linalg.eigvals, a)
 
 
 @implements(np.linalg.eigh, kind="axis-local", outlook=_AT_ONE)
-def eigh(a: Any, UPLO: Any = "L") -> tuple[DistArray, DistArray]:
+def eigh(a: object, UPLO: object = "L") -> tuple[DistArray, DistArray]:
     return _of_each(np.linalg.eigh, a, UPLO)
 
 
 @implements(np.linalg.eigvalsh, kind="axis-local", outlook=_AT_ONE)
-def eigvalsh(a: Any, UPLO: Any = "L") -> DistArray:
+def eigvalsh(a: object, UPLO: object = "L") -> DistArray:
     return _of_each(np.linalg.eigvalsh, a, UPLO)
 
 
@@ -392,11 +395,11 @@ def cond(x: Any, p: Any = None) -> Any:
     return _of_each(np.linalg.cond, x, p)
 
 
-def _outlook_of_pinv(a: Any, rcond: Any = None, hermitian: object = False, *, rtol: Any = None) -> Outlook:
+def _outlook_of_pinv(a: object, rcond: object = None, hermitian: object = False, *, rtol: object = None) -> Outlook:
     return _with_cutoffs(a, rcond, rtol)
 
 
-def _with_cutoffs(a: Any, *cutoffs: Any) -> Outlook:
+def _with_cutoffs(a: object, *cutoffs: Any) -> Outlook:
     many = [as_handle(x) for x in cutoffs if np.ndim(x)]
     return _outlook("axis-local", [as_handle(a), *many], [2, *(0 for _ in many)], together=False)
 
@@ -411,7 +414,7 @@ def pinv(a: Any, rcond: Any = None, hermitian: Any = False, *, rtol: Any = NoVal
     if 0 in np.shape(a)[-2:]:  # NumPy looks at no cutoff
         return _of_each(np.linalg.pinv, a, None, hermitian)
 
-    def local(matrices: Any, cutoffs: Any) -> np.ndarray:
+    def local(matrices: object, cutoffs: object) -> np.ndarray:
         return np.linalg.pinv(on_host(matrices), hermitian=hermitian, **{name: on_host(cutoffs)})
 
     return _of_stacks(local, np.linalg.pinv, [as_handle(a), as_handle(rcond if name == "rcond" else rtol)], [2, 0])
@@ -463,5 +466,5 @@ def solve(a: Any, b: Any) -> DistArray:
 
 
 @implements(np.linalg.tensorsolve, kind="composed")
-def tensorsolve(a: Any, b: Any, axes: Any = None) -> Any:
+def tensorsolve(a: object, b: object, axes: Axes = None) -> Any:
     return _tensorsolve(as_handle(a), b, axes)

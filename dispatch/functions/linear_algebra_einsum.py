@@ -27,7 +27,7 @@ adopt(__name__, np.einsum_path)
 
 
 @implements(np.einsum, kind="structural")
-def einsum_view(*operands: Any, out: Any = None, optimize: Any = False, **kwargs: Any) -> DistArray:
+def einsum_view(*operands: Any, out: object = None, optimize: object = False, **kwargs: Any) -> DistArray:
     # A single operand none of whose axes is summed over gives a view, also where an extent is 1: NumPy decides.
     operands = _with_plain_subscripts(operands)
     arrays, positions = _arrays(operands)
@@ -95,7 +95,7 @@ _einsum: Callable[..., Any] = numpy_source(np.einsum, **_names)
 
 
 @implements(np.einsum, kind="composed")
-def einsum(*operands: Any, out: Any = None, optimize: Any = False, **kwargs: Any) -> Any:
+def einsum(*operands: object, out: object = None, optimize: object = False, **kwargs: object) -> Any:
     operands = _with_plain_subscripts(operands)
     if optimize is False:
         return _at_once(*operands, out=out, **kwargs)

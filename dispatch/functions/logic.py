@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from numpy_dist import engine
+from numpy_dist.argument_types import Axes
 from numpy_dist.dispatch.core.registry import implements
 from numpy_dist.dispatch.patterns.arguments import NoValue
 from numpy_dist.dispatch.patterns.numpy_source import adopt
@@ -58,10 +59,14 @@ def isrealobj(x: DistArray) -> bool:
 
 
 @implements(np.any, kind="native")
-def any(a: Any, axis: Any = None, out: Any = None, keepdims: Any = NoValue, *, where: Any = NoValue) -> Any:
+def any(
+    a: object, axis: Axes = None, out: object = None, keepdims: object = NoValue, *, where: object = NoValue
+) -> Any:
     return reduce(np.logical_or, a, axis, bool, out, keepdims, NoValue, where)
 
 
 @implements(np.all, kind="native")
-def all(a: Any, axis: Any = None, out: Any = None, keepdims: Any = NoValue, *, where: Any = NoValue) -> Any:
+def all(
+    a: object, axis: Axes = None, out: object = None, keepdims: object = NoValue, *, where: object = NoValue
+) -> Any:
     return reduce(np.logical_and, a, axis, bool, out, keepdims, NoValue, where)

@@ -53,8 +53,8 @@ adopt(__name__, np.real_if_close, kind="structural")
 @implements(np.clip, kind="native")
 def clip(
     a: Any,
-    a_min: Any = NoValue,
-    a_max: Any = NoValue,
+    a_min: object = NoValue,
+    a_max: object = NoValue,
     out: Any = None,
     *,
     min: Any = NoValue,
@@ -77,7 +77,7 @@ def clip(
     return _clip(a, low, high, out=out, **kwargs)
 
 
-def _bounds(a_min: Any, a_max: Any, low: Any, high: Any) -> tuple[Any, Any]:
+def _bounds(a_min: object, a_max: object, low: object, high: object) -> tuple[Any, Any]:
     """The two spellings of the bounds, told apart and checked as NumPy does."""
     if a_min is NoValue and a_max is NoValue:
         return None if low is NoValue else low, None if high is NoValue else high
@@ -157,7 +157,7 @@ def convolve(a: Any, v: Any, mode: Any = "full") -> DistArray:
 
 
 def _outlook_of_points(
-    x: object, xp: Any, fp: Any, left: object = None, right: object = None, period: object = None
+    x: object, xp: object, fp: object, left: object = None, right: object = None, period: object = None
 ) -> Outlook:
     return outlook_of_known(xp, fp)
 

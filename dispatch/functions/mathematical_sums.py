@@ -6,7 +6,9 @@ import operator
 from typing import Any, cast
 
 import numpy as np
+from numpy.typing import DTypeLike
 
+from numpy_dist.argument_types import Axes, Axis
 from numpy_dist.dispatch.core.registry import implements
 from numpy_dist.dispatch.patterns.arguments import NoValue, as_handle
 from numpy_dist.dispatch.patterns.numpy_source import adopt, numpy_source, warn
@@ -30,23 +32,23 @@ adopt(
 
 @implements(np.sum, kind="native")
 def sum(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
-    out: Any = None,
-    keepdims: Any = NoValue,
-    initial: Any = NoValue,
-    where: Any = NoValue,
+    a: object,
+    axis: Axes = None,
+    dtype: DTypeLike | None = None,
+    out: object = None,
+    keepdims: object = NoValue,
+    initial: object = NoValue,
+    where: object = NoValue,
 ) -> Any:
     return reduce(np.add, a, axis, dtype, out, keepdims, initial, where)
 
 
 @implements(np.prod, kind="native")
 def prod(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
-    out: Any = None,
+    a: object,
+    axis: Axes = None,
+    dtype: DTypeLike | None = None,
+    out: object = None,
     keepdims: Any = NoValue,
     initial: Any = NoValue,
     where: Any = NoValue,
@@ -57,29 +59,39 @@ def prod(
 
 @implements(np.max, np.amax, kind="native")
 def max(
-    a: Any, axis: Any = None, out: Any = None, keepdims: Any = NoValue, initial: Any = NoValue, where: Any = NoValue
+    a: object,
+    axis: Axes = None,
+    out: object = None,
+    keepdims: object = NoValue,
+    initial: object = NoValue,
+    where: object = NoValue,
 ) -> Any:
     return reduce(np.maximum, a, axis, None, out, keepdims, initial, where)
 
 
 @implements(np.min, np.amin, kind="native")
 def min(
-    a: Any, axis: Any = None, out: Any = None, keepdims: Any = NoValue, initial: Any = NoValue, where: Any = NoValue
+    a: object,
+    axis: Axes = None,
+    out: object = None,
+    keepdims: object = NoValue,
+    initial: object = NoValue,
+    where: object = NoValue,
 ) -> Any:
     return reduce(np.minimum, a, axis, None, out, keepdims, initial, where)
 
 
 @implements(np.cumsum, kind="parallel")
-def cumsum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
+def cumsum(a: object, axis: Axis = None, dtype: DTypeLike | None = None, out: object = None) -> Any:
     return _flat_or_along(np.add, a, axis, dtype, out)
 
 
 @implements(np.cumprod, kind="parallel")
-def cumprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
+def cumprod(a: object, axis: Axis = None, dtype: DTypeLike | None = None, out: object = None) -> Any:
     return _flat_or_along(np.multiply, a, axis, dtype, out)
 
 
-def _flat_or_along(ufunc: np.ufunc, a: Any, axis: Any, dtype: Any, out: Any) -> Any:
+def _flat_or_along(ufunc: np.ufunc, a: Any, axis: Axis, dtype: DTypeLike | None, out: object) -> Any:
     a = as_handle(a)
     if isinstance(axis, tuple):  # which `accumulate` takes, of one axis
         operator.index(cast(Any, axis))
@@ -101,7 +113,7 @@ def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axi
 
 
 @implements(np.ediff1d, kind="composed")
-def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
+def ediff1d(ary: object, to_end: object = None, to_begin: object = None) -> Any:
     ary = np.ravel(as_handle(ary))
     pieces = []
     for name, ends in (("to_begin", to_begin), ("to_end", to_end)):
@@ -120,14 +132,24 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
 
 @implements(np.nanmin, kind="composed")
 def nanmin(
-    a: Any, axis: Any = None, out: Any = None, keepdims: Any = NoValue, initial: Any = NoValue, where: Any = NoValue
+    a: object,
+    axis: Axes = None,
+    out: object = None,
+    keepdims: object = NoValue,
+    initial: object = NoValue,
+    where: object = NoValue,
 ) -> Any:
     return _warned(reduce(np.fmin, a, axis, None, out, keepdims, initial, where))
 
 
 @implements(np.nanmax, kind="composed")
 def nanmax(
-    a: Any, axis: Any = None, out: Any = None, keepdims: Any = NoValue, initial: Any = NoValue, where: Any = NoValue
+    a: object,
+    axis: Axes = None,
+    out: object = None,
+    keepdims: object = NoValue,
+    initial: object = NoValue,
+    where: object = NoValue,
 ) -> Any:
     return _warned(reduce(np.fmax, a, axis, None, out, keepdims, initial, where))
 

@@ -23,10 +23,10 @@ def _shares(function: Callable[..., bool], a: Any, b: Any, max_work: int) -> boo
 
 
 @implements(np.may_share_memory, kind="native")
-def may_share_memory(a: Any, b: Any, /, max_work: int = 0) -> bool:
+def may_share_memory(a: object, b: object, /, max_work: int = 0) -> bool:
     return _shares(np.may_share_memory, a, b, max_work)
 
 
 @implements(np.shares_memory, kind="native")
-def shares_memory(a: Any, b: Any, /, max_work: int = -1) -> bool:
+def shares_memory(a: object, b: object, /, max_work: int = -1) -> bool:
     return _shares(np.shares_memory, a, b, max_work)

@@ -20,7 +20,7 @@ declare(np.polydiv, kind="gathered", reason="each coefficient follows from the o
 declare(np.poly, np.roots, kind="gathered", reason="it needs the eigenvalues of a single matrix", source=__name__)
 
 
-def _inverse(matrix: Any) -> DistArray:
+def _inverse(matrix: object) -> DistArray:
     """Of the few rows and columns that the coefficients have."""
     return as_handle(np.linalg.inv(few(matrix)))
 
@@ -29,13 +29,13 @@ adopt(__name__, np.polyfit, inv=_inverse)
 
 
 @implements(np.polymul, kind="composed")
-def polymul(a1: Any, a2: Any) -> Any:
+def polymul(a1: object, a2: object) -> Any:
     if isinstance(a1, np.poly1d) or isinstance(a2, np.poly1d):
         decline("polynomials as objects")
     return np.convolve(_trimmed(a1), _trimmed(a2))
 
 
-def _trimmed(coefficients: Any) -> Any:
+def _trimmed(coefficients: object) -> Any:
     """Coefficients without leading zeros, as `numpy.poly1d` has them."""
     found = np.atleast_1d(as_handle(coefficients))
     if found.ndim > 1:
@@ -44,7 +44,7 @@ def _trimmed(coefficients: Any) -> Any:
     return found if found.size else as_handle(np.zeros(1, found.dtype))
 
 
-def _polyval(x: DistArray, c: Any, tensor: bool = True) -> Any:
+def _polyval(x: DistArray, c: object, tensor: bool = True) -> Any:
     """As `numpy.polynomial.polynomial.polyval`, which no array can override by itself."""
     c = np.atleast_1d(as_handle(c))
     c = c + 0.0 if c.dtype.kind in "biu" else c
@@ -62,7 +62,7 @@ def polyval2d(x: Any, y: Any, c: Any) -> Any:
     return _polyval(y, _polyval(x, c), tensor=False)
 
 
-def polygrid2d(x: Any, y: Any, c: Any) -> Any:
+def polygrid2d(x: object, y: object, c: object) -> Any:
     return _polyval(as_handle(y), _polyval(as_handle(x), c))
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from numpy_dist import engine
+from numpy_dist.argument_types import Axis
 from numpy_dist.dispatch.core import fallback
 from numpy_dist.dispatch.core.registry import decline, implements
 from numpy_dist.dispatch.patterns import replicate
@@ -57,13 +58,13 @@ def _is_in_order(*args: object, sorted: object = True, **options: object) -> boo
 @implements(np.unique, kind="parallel", varies=("sorted",), alone=_is_in_order)
 def unique(
     ar: Any,
-    return_index: Any = False,
-    return_inverse: Any = False,
-    return_counts: Any = False,
-    axis: Any = None,
+    return_index: object = False,
+    return_inverse: object = False,
+    return_counts: object = False,
+    axis: Axis = None,
     *,
     equal_nan: Any = True,
-    sorted: Any = True,
+    sorted: object = True,
 ) -> Any:
     """Collective: a sort; with the inverse, one more exchange. The result is in order, whether `sorted` or not."""
     ar = as_handle(ar)
@@ -92,7 +93,7 @@ def unique(
         return _found(values, first, positions, counts, layout, wanted, tuple(ar.shape))
 
 
-def _take_first_nan(values: np.ndarray, flat: Any) -> None:
+def _take_first_nan(values: np.ndarray, flat: object) -> None:
     """Have a line's first NaN stand for all of them (collective: one allgather of an element)."""
     layout = row_layout(flat)
     (block,) = blocks((engine.aligned(flat, layout), layout))
@@ -169,7 +170,14 @@ def _found(
 
 
 @implements(np.isin, kind="parallel")
-def isin(element: Any, test_elements: Any, assume_unique: Any = False, invert: Any = False, *, kind: Any = None) -> Any:
+def isin(
+    element: object,
+    test_elements: object,
+    assume_unique: object = False,
+    invert: object = False,
+    *,
+    kind: object = None,
+) -> Any:
     """Collective where `test_elements` are sharded: all ranks get them, or (many) they are sorted and asked for.
 
     Many records, and many integers whose common dtype would be inexact, come to all ranks part after part.
@@ -248,7 +256,9 @@ adopt(__name__, np.setdiff1d, _in1d=_is_in, _isin=_is_in)
 if hasattr(np, "in1d"):  # until NumPy 2.3
 
     @implements(np.in1d, kind="composed")
-    def in1d(ar1: Any, ar2: Any, assume_unique: bool = False, invert: bool = False, *, kind: Any = None) -> Any:
+    def in1d(
+        ar1: object, ar2: object, assume_unique: bool = False, invert: bool = False, *, kind: object = None
+    ) -> Any:
         warn("`in1d` is deprecated. Use `np.isin` instead.", DeprecationWarning)
         return np.ravel(_is_in(np.ravel(as_handle(ar1)), ar2, assume_unique, invert, kind=kind))
 

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
 from numpy_dist import engine
+from numpy_dist.argument_types import Axes, Axis
 from numpy_dist.backends.library import compute
 from numpy_dist.dispatch.core.registry import Outlook, decline, implements
 from numpy_dist.dispatch.patterns.arguments import NoValue, as_handle, metadata, truth, truth_of, values_of
@@ -38,7 +39,13 @@ adopt(__name__, np.nanargmin, np.nanargmax, alone=True)
 
 @implements(np.sort, kind="parallel", varies=("descending",))
 def sort(
-    a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None, descending: Any = NoValue
+    a: object,
+    axis: Axis = -1,
+    kind: object = None,
+    order: object = None,
+    *,
+    stable: object = None,
+    descending: object = NoValue,
 ) -> DistArray:
     """Collective where the axis is cut: a redistribution, or the exchange of a sample sort for a single axis."""
     options = _options(kind, order, stable, descending)
@@ -74,7 +81,13 @@ def _each_row(name: str, function: Callable[..., Any], a: DistArray, axis: int, 
 
 @implements(np.argsort, kind="parallel", varies=("descending",))
 def argsort(
-    a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None, descending: Any = NoValue
+    a: object,
+    axis: Axis = -1,
+    kind: object = None,
+    order: object = None,
+    *,
+    stable: object = None,
+    descending: object = NoValue,
 ) -> DistArray:
     """As `sort`. Always stable along a single axis."""
     options = _options(kind, order, stable, descending)
@@ -86,7 +99,7 @@ def argsort(
     return _each_row("argsort", np.argsort, a, axis, options)
 
 
-def _options(kind: Any, order: Any, stable: Any, descending: Any) -> dict[str, Any]:
+def _options(kind: object, order: object, stable: object, descending: object) -> dict[str, Any]:
     """The options that were given."""
     found = {"kind": kind, "order": order, "stable": stable}
     if descending is not NoValue and descending:  # since NumPy 2.5
@@ -132,28 +145,28 @@ def lexsort(keys: Any, axis: int = -1) -> Any:
 
 
 @implements(np.sort_complex, kind="composed")
-def sort_complex(a: Any) -> Any:
+def sort_complex(a: object) -> Any:
     """As `sort`."""
     found = np.sort(as_handle(a))
     return np.astype(found, np.sort_complex(np.zeros(0, found.dtype)).dtype, copy=False)
 
 
 @implements(np.partition, kind="composed", alone=True)
-def partition(a: Any, kth: Any, axis: Any = -1, kind: str = "introselect", order: Any = None) -> Any:
+def partition(a: Any, kth: object, axis: Axis = -1, kind: str = "introselect", order: Any = None) -> Any:
     """A sorted array is one that is partitioned, at any place."""
     _check_places(np.partition, a, kth, axis, kind, order)
     return np.sort(a, axis=axis, order=order)
 
 
 @implements(np.argpartition, kind="composed", alone=True)
-def argpartition(a: Any, kth: Any, axis: Any = -1, kind: str = "introselect", order: Any = None) -> Any:
+def argpartition(a: Any, kth: object, axis: Axis = -1, kind: str = "introselect", order: Any = None) -> Any:
     """As `partition`."""
     _check_places(np.argpartition, a, kth, axis, kind, order)
     return np.argsort(a, axis=axis, order=order)
 
 
 def _check_places(
-    function: Callable[..., np.ndarray], a: DistArray, kth: Any, axis: Any, kind: str, order: Any
+    function: Callable[..., np.ndarray], a: DistArray, kth: object, axis: Any, kind: str, order: object
 ) -> None:
     """NumPy's errors, which depend on the shape and the places."""
     places = everywhere(kth, function, "every rank looks at the places") if engine.is_handle(kth) else np.asarray(kth)
@@ -173,12 +186,12 @@ def _check_places(
 
 
 @implements(np.argmax, kind="parallel")
-def argmax(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = NoValue) -> Any:
+def argmax(a: object, axis: Axis = None, out: object = None, *, keepdims: Any = NoValue) -> Any:
     return _arg_reduce(np.argmax, a, axis, out, keepdims is not NoValue and keepdims)
 
 
 @implements(np.argmin, kind="parallel")
-def argmin(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = NoValue) -> Any:
+def argmin(a: object, axis: Axis = None, out: object = None, *, keepdims: Any = NoValue) -> Any:
     return _arg_reduce(np.argmin, a, axis, out, keepdims is not NoValue and keepdims)
 
 
@@ -245,18 +258,18 @@ def argwhere(a: Any) -> Any:
 
 
 @implements(np.extract, kind="composed")
-def extract(condition: Any, arr: Any) -> Any:
+def extract(condition: object, arr: object) -> Any:
     condition, arr = np.ravel(truth_of(condition)), np.ravel(as_handle(arr))
     if condition.shape != arr.shape:
         return np.take(arr, np.nonzero(condition)[0])
     return boolean_getitem(arr, condition)
 
 
-def _few_values(a: Any, v: Any, side: object = "left", sorter: object = None) -> bool:
+def _few_values(a: object, v: Any, side: object = "left", sorter: object = None) -> bool:
     return np.size(v) < FEW
 
 
-def _outlook_of_search(a: Any, v: Any, side: object = "left", sorter: object = None) -> Outlook:
+def _outlook_of_search(a: object, v: object, side: object = "left", sorter: object = None) -> Outlook:
     return outlook_of_known(v) if engine.is_sharded(a) else Outlook("parallel", "nothing is communicated")
 
 
@@ -304,7 +317,7 @@ _Total = type(np.count_nonzero(()))
 
 
 @implements(np.count_nonzero, kind="composed")
-def count_nonzero(a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
+def count_nonzero(a: Any, axis: Axes = None, *, keepdims: bool = False) -> Any:
     a = as_handle(a)
     if a.dtype.names is not None and (axis is not None or keepdims):
         np.zeros(1, a.dtype).astype(bool)  # NumPy's error: only when it counts all it takes records

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from numpy_dist import engine
+from numpy_dist.argument_types import Axes
 from numpy_dist.dispatch.core.registry import implements
 from numpy_dist.dispatch.core.signatures import NUMPY_VERSION
 from numpy_dist.dispatch.patterns.arguments import NoValue, as_handle
@@ -23,7 +25,7 @@ adopt(__name__, np.nanmean, np.nanvar, np.nanstd)
 EMPTY = "Mean of empty slice" if NUMPY_VERSION >= (2, 4) else "Mean of empty slice."
 
 
-def _count(a: DistArray, axis: Any, keepdims: bool, where: Any) -> Any:
+def _count(a: DistArray, axis: Any, keepdims: bool, where: object) -> Any:
     """How many elements each result is made of (``_count_reduce_items``)."""
     if where is True:
         axes = range(a.ndim) if axis is None else np.lib.array_utils.normalize_axis_tuple(axis, a.ndim)
@@ -42,14 +44,20 @@ def _divide(total: Any, count: Any) -> Any:
     return np.true_divide(total, count, out=total, casting="unsafe")
 
 
-def _default_dtype(dtype: Any, given: np.dtype) -> Any:
+def _default_dtype(dtype: DTypeLike | None, given: np.dtype) -> Any:
     """Integers and bools are averaged in double precision."""
     return np.dtype("f8") if dtype is None and given.kind in "iub" else dtype
 
 
 @implements(np.mean, kind="composed")
 def mean(
-    a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = NoValue, *, where: Any = NoValue
+    a: Any,
+    axis: Axes = None,
+    dtype: DTypeLike | None = None,
+    out: object = None,
+    keepdims: Any = NoValue,
+    *,
+    where: object = NoValue,
 ) -> Any:
     a, keepdims, where = as_handle(a), keepdims is not NoValue and keepdims, True if where is NoValue else where
     count = _count(a, axis, keepdims, where)
@@ -64,7 +72,7 @@ def mean(
     return np.astype(result, a.dtype) if half and out is None else result
 
 
-def _ddof(ddof: Any, correction: Any) -> Any:
+def _ddof(ddof: object, correction: object) -> Any:
     if correction is NoValue:
         return ddof
     if ddof != 0:
@@ -83,7 +91,9 @@ def _squared_magnitude(deviation: DistArray, given: np.dtype) -> Any:
     return np.real(np.multiply(deviation, np.conjugate(deviation)))
 
 
-def _variance(a: Any, axis: Any, dtype: Any, out: Any, ddof: Any, keepdims: Any, where: Any, average: Any) -> Any:
+def _variance(
+    a: Any, axis: Axes, dtype: DTypeLike | None, out: object, ddof: object, keepdims: Any, where: Any, average: object
+) -> Any:
     a, keepdims, where = as_handle(a), keepdims is not NoValue and keepdims, True if where is NoValue else where
     count = _count(a, axis, keepdims, where)
     if ddof >= count if where is True else np.any(ddof >= count):
@@ -108,32 +118,32 @@ def _variance(a: Any, axis: Any, dtype: Any, out: Any, ddof: Any, keepdims: Any,
 
 @implements(np.var, kind="composed")
 def var(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
-    out: Any = None,
-    ddof: Any = 0,
-    keepdims: Any = NoValue,
+    a: object,
+    axis: Axes = None,
+    dtype: DTypeLike | None = None,
+    out: object = None,
+    ddof: object = 0,
+    keepdims: object = NoValue,
     *,
-    where: Any = NoValue,
-    mean: Any = NoValue,
-    correction: Any = NoValue,
+    where: object = NoValue,
+    mean: object = NoValue,
+    correction: object = NoValue,
 ) -> Any:
     return _variance(a, axis, dtype, out, _ddof(ddof, correction), keepdims, where, mean)
 
 
 @implements(np.std, kind="composed")
 def std(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
-    out: Any = None,
-    ddof: Any = 0,
-    keepdims: Any = NoValue,
+    a: object,
+    axis: Axes = None,
+    dtype: DTypeLike | None = None,
+    out: object = None,
+    ddof: object = 0,
+    keepdims: object = NoValue,
     *,
-    where: Any = NoValue,
-    mean: Any = NoValue,
-    correction: Any = NoValue,
+    where: object = NoValue,
+    mean: object = NoValue,
+    correction: object = NoValue,
 ) -> Any:
     variance = _variance(a, axis, dtype, out, _ddof(ddof, correction), keepdims, where, mean)
     if isinstance(variance, np.generic):
@@ -148,7 +158,7 @@ _average, _cov = numpy_source(np.average), numpy_source(np.cov)
 
 @implements(np.average, kind="composed")
 def average(
-    a: Any, axis: Any = None, weights: Any = None, returned: Any = False, *, keepdims: Any = NoValue
+    a: object, axis: Axes = None, weights: object = None, returned: object = False, *, keepdims: object = NoValue
 ) -> Any:
     found = _average(a, axis, weights, returned, keepdims=keepdims)
     if not returned:
@@ -158,15 +168,15 @@ def average(
 
 @implements(np.cov, kind="composed")
 def cov(
-    m: Any,
-    y: Any = None,
-    rowvar: Any = True,
-    bias: Any = False,
-    ddof: Any = None,
-    fweights: Any = None,
-    aweights: Any = None,
+    m: object,
+    y: object = None,
+    rowvar: object = True,
+    bias: object = False,
+    ddof: object = None,
+    fweights: object = None,
+    aweights: object = None,
     *,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
 ) -> Any:
     # One is multiplied by the other in place.
     fweights, aweights = (None if x is None else as_handle(x) for x in (fweights, aweights))
@@ -186,7 +196,7 @@ def correlate(a: Any, v: Any, mode: Any = "valid") -> DistArray:
 
 
 @implements(np.ptp, kind="composed")
-def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: Any = NoValue) -> Any:
+def ptp(a: object, axis: Axes = None, out: Any = None, keepdims: object = NoValue) -> Any:
     largest = reduce(np.maximum, a, axis, None, out, keepdims, NoValue, NoValue)
     smallest = reduce(np.minimum, a, axis, None, None, keepdims, NoValue, NoValue)
     return np.subtract(largest, smallest, out)

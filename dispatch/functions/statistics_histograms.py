@@ -50,7 +50,7 @@ _ravelled: Callable[..., tuple[Any, Any]] = _bin_edges.__globals__["_ravel_and_c
 
 
 @implements(np.bincount, kind="parallel")
-def bincount(x: Any, /, weights: Any = None, minlength: Any = 0) -> DistArray:
+def bincount(x: Any, /, weights: object = None, minlength: Any = 0) -> DistArray:
     """Collective: one allgather of the largest, and one message from each rank to each owner of the counts."""
     x = as_handle(x)
     weights, given = (None, None) if weights is None or not x.size else _weights(weights)  # of nothing NumPy needs none
@@ -75,7 +75,7 @@ def bincount(x: Any, /, weights: Any = None, minlength: Any = 0) -> DistArray:
         return folded(found, layout, owner)
 
 
-def _weights(given: Any) -> tuple[DistArray, Any]:
+def _weights(given: object) -> tuple[DistArray, Any]:
     """Weights as a handle, and what NumPy finds the same faults with."""
     if isinstance(given, np.ndarray | engine.Handle):
         weights = as_handle(given)
@@ -105,14 +105,14 @@ def _sparse_counts(x: Any, weights: Any, length: int) -> DistArray:
 
 
 @implements(np.histogram_bin_edges, kind="composed")
-def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> DistArray:
+def histogram_bin_edges(a: object, bins: object = 10, range: object = None, weights: object = None) -> DistArray:
     found = _bin_edges(a, bins, range, weights)
     return found if engine.is_handle(found) else engine.wrap(found)
 
 
 @implements(np.histogram, kind="parallel")
 def histogram(
-    a: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None
+    a: Any, bins: Any = 10, range: object = None, density: object = None, weights: object = None
 ) -> tuple[DistArray, DistArray]:
     """Collective: the extremes, if they are not given, and one message from each rank to each owner of the counts."""
     a, weights = _ravelled(as_handle(a), None if weights is None else as_handle(weights))
@@ -146,7 +146,7 @@ _outer_edges: Callable[..., tuple[Any, Any]] = _source.__globals__["_get_outer_e
 
 @implements(np.histogramdd, kind="parallel")
 def histogramdd(
-    sample: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None
+    sample: Any, bins: Any = 10, range: Any = None, density: object = None, weights: object = None
 ) -> tuple[DistArray, list[DistArray]]:
     """Collective: the extremes of each dimension, and one message from each rank to each owner of the counts."""
     if getattr(sample, "ndim", 0) != 2:  # a sequence of columns

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from numpy_dist import engine
+from numpy_dist.argument_types import Axes, Axis
 from numpy_dist.dispatch.core import fallback
 from numpy_dist.dispatch.core.registry import decline, implements
 from numpy_dist.dispatch.functions.statistics_quantile_formulas import MIXES_WEIGHTS, Median, Quantiles, Statistic
@@ -27,7 +28,9 @@ if TYPE_CHECKING:
 
 
 @implements(np.median, kind="parallel")
-def median(a: Any, axis: Any = None, out: Any = None, overwrite_input: Any = False, keepdims: Any = False) -> Any:
+def median(
+    a: object, axis: Axes = None, out: object = None, overwrite_input: object = False, keepdims: object = False
+) -> Any:
     """Collective: a few allgathers, or a redistribution where the axis is cut.
 
     An input that may be overwritten is partitioned, as NumPy does it.
@@ -37,7 +40,9 @@ def median(a: Any, axis: Any = None, out: Any = None, overwrite_input: Any = Fal
 
 
 @implements(np.nanmedian, kind="parallel")
-def nanmedian(a: Any, axis: Any = None, out: Any = None, overwrite_input: Any = False, keepdims: Any = NoValue) -> Any:
+def nanmedian(
+    a: object, axis: Axes = None, out: Any = None, overwrite_input: object = False, keepdims: Any = NoValue
+) -> Any:
     """As `median`."""
     a = _checked(np.nanmedian, a, axis=axis, keepdims=keepdims)
     if not a.size:
@@ -45,7 +50,7 @@ def nanmedian(a: Any, axis: Any = None, out: Any = None, overwrite_input: Any = 
     return _given(_ureduce(a, func=_nanmedian, keepdims=keepdims, axis=axis, out=out, overwrite_input=False), out)
 
 
-def _median(a: DistArray, axis: int | None = None, out: Any = None, overwrite_input: object = False) -> Any:
+def _median(a: DistArray, axis: int | None = None, out: object = None, overwrite_input: object = False) -> Any:
     if not a.size:
         return _of_nothing(np.median, a, axis, out)
     if overwrite_input and a.ndim:
@@ -55,22 +60,22 @@ def _median(a: DistArray, axis: int | None = None, out: Any = None, overwrite_in
     return _over(Median(nan=False), a, axis, out)
 
 
-def _nanmedian(a: DistArray, axis: int | None = None, out: Any = None, overwrite_input: object = False) -> Any:
+def _nanmedian(a: DistArray, axis: int | None = None, out: object = None, overwrite_input: object = False) -> Any:
     return _over(Median(nan=True), a, axis, out)
 
 
 @implements(np.quantile, kind="parallel", varies=("interpolation",))
 def quantile(
-    a: Any,
-    q: Any,
-    axis: Any = None,
-    out: Any = None,
+    a: object,
+    q: object,
+    axis: Axes = None,
+    out: object = None,
     overwrite_input: bool = False,
     method: str = "linear",
-    keepdims: Any = False,
+    keepdims: object = False,
     *,
-    weights: Any = None,
-    interpolation: Any = None,
+    weights: object = None,
+    interpolation: object = None,
 ) -> Any:
     """As `median`; with weights, a sort where there is a single axis."""
     return _quantiles(np.quantile, False, a, q, axis, out, method, keepdims, weights, interpolation)
@@ -78,16 +83,16 @@ def quantile(
 
 @implements(np.percentile, kind="parallel", varies=("interpolation",))
 def percentile(
-    a: Any,
-    q: Any,
-    axis: Any = None,
-    out: Any = None,
+    a: object,
+    q: object,
+    axis: Axes = None,
+    out: object = None,
     overwrite_input: bool = False,
     method: str = "linear",
-    keepdims: Any = False,
+    keepdims: object = False,
     *,
-    weights: Any = None,
-    interpolation: Any = None,
+    weights: object = None,
+    interpolation: object = None,
 ) -> Any:
     """As `quantile`."""
     return _quantiles(np.percentile, False, a, q, axis, out, method, keepdims, weights, interpolation)
@@ -95,16 +100,16 @@ def percentile(
 
 @implements(np.nanquantile, kind="parallel", varies=("interpolation",))
 def nanquantile(
-    a: Any,
-    q: Any,
-    axis: Any = None,
-    out: Any = None,
+    a: object,
+    q: object,
+    axis: Axes = None,
+    out: object = None,
     overwrite_input: bool = False,
     method: str = "linear",
-    keepdims: Any = NoValue,
+    keepdims: object = NoValue,
     *,
-    weights: Any = None,
-    interpolation: Any = None,
+    weights: object = None,
+    interpolation: object = None,
 ) -> Any:
     """As `quantile`."""
     return _quantiles(np.quantile, True, a, q, axis, out, method, keepdims, weights, interpolation)
@@ -112,16 +117,16 @@ def nanquantile(
 
 @implements(np.nanpercentile, kind="parallel", varies=("interpolation",))
 def nanpercentile(
-    a: Any,
-    q: Any,
-    axis: Any = None,
-    out: Any = None,
+    a: object,
+    q: object,
+    axis: Axes = None,
+    out: object = None,
     overwrite_input: bool = False,
     method: str = "linear",
-    keepdims: Any = NoValue,
+    keepdims: object = NoValue,
     *,
-    weights: Any = None,
-    interpolation: Any = None,
+    weights: object = None,
+    interpolation: object = None,
 ) -> Any:
     """As `quantile`."""
     return _quantiles(np.percentile, True, a, q, axis, out, method, keepdims, weights, interpolation)
@@ -130,14 +135,14 @@ def nanpercentile(
 def _quantiles(
     function: Callable[..., Any],
     nan: bool,
-    a: Any,
+    a: object,
     q: Any,
     axis: Any,
-    out: Any,
+    out: object,
     method: str,
-    keepdims: Any,
+    keepdims: object,
     weights: Any,
-    interpolation: Any,
+    interpolation: object,
 ) -> Any:
     if interpolation is not None:
         decline("quantiles with an interpolation, which is their method by now")
@@ -159,7 +164,7 @@ def _unchecked(nan: bool) -> Callable[..., Any]:
     def unchecked(
         a: DistArray,
         q: np.ndarray,
-        axis: Any = None,
+        axis: Axes = None,
         out: Any = None,
         overwrite_input: bool = False,
         method: str = "linear",
@@ -192,7 +197,7 @@ def _of_axis(
     weak_q: bool,
     nan: bool,
     axis: int | None = None,
-    out: Any = None,
+    out: object = None,
 ) -> Any:
     """Quantiles along one axis, or (None) of all elements."""
     if not a.size:
@@ -206,7 +211,7 @@ def _of_axis(
     return _over(Quantiles(q, method, weak_q, nan, weighted=True, line=line), a, axis, out)
 
 
-def _over(statistic: Statistic, a: DistArray, axis: Any, out: Any, beside: tuple[DistArray, ...] = ()) -> Any:
+def _over(statistic: Statistic, a: DistArray, axis: Axis, out: Any, beside: tuple[DistArray, ...] = ()) -> Any:
     """A statistic along one axis of an array of ours, or (None) of all its elements (collective)."""
     alone = axis is None or a.ndim == 1
     axis = 0 if axis is None else range(a.ndim)[axis]
@@ -273,7 +278,9 @@ def _row_by_row(
     return np.moveaxis(made, range(len(others), len(others) + lead), range(lead))
 
 
-def _of_nothing(function: Callable[..., Any], a: DistArray, axis: int | None, out: Any, *q: Any, **options: Any) -> Any:
+def _of_nothing(
+    function: Callable[..., Any], a: DistArray, axis: int | None, out: object, *q: object, **options: object
+) -> Any:
     """What NumPy makes of an array without elements, and its warnings."""
     found = fallback.plain(function, (np.zeros(a.shape, a.dtype), *q), {"axis": axis, **options})
     if out is None:
@@ -282,7 +289,7 @@ def _of_nothing(function: Callable[..., Any], a: DistArray, axis: int | None, ou
     return out
 
 
-def _checked(function: Callable[..., Any], a: Any, *arguments: Any, **options: Any) -> DistArray:
+def _checked(function: Callable[..., Any], a: Any, *arguments: object, **options: object) -> DistArray:
     """The array as a handle; NumPy's error for strings, which a single one has, too."""
     a = as_handle(a)
     if a.dtype.kind in "SU":
@@ -292,7 +299,7 @@ def _checked(function: Callable[..., Any], a: Any, *arguments: Any, **options: A
     return a
 
 
-def _given(result: Any, out: Any) -> Any:
+def _given(result: object, out: object) -> Any:
     """The result as the user gets it: the output, or an array that owns its memory."""
     if isinstance(result, np.ndarray) and result is not out:
         return engine.wrap(result if result.base is None else result.copy("K"))

@@ -30,7 +30,7 @@ def _of_elements(function: Callable[..., Any], depth: int = 0, order: str = "K")
     `order` is the memory order of NumPy's new arrays.
     """
 
-    def implementation(*args: Any, **kwargs: Any) -> Any:
+    def implementation(*args: object, **kwargs: object) -> Any:
         first, *rest = args if args else (kwargs.pop(next(iter(signature.parameters))),)
         x = as_handle(first)
         count = x.ndim - depth
@@ -53,7 +53,7 @@ def _of_elements(function: Callable[..., Any], depth: int = 0, order: str = "K")
 
 
 @implements(recfunctions.find_duplicates, kind="composed")
-def find_duplicates(a: Any, key: Any = None, ignoremask: bool = True, return_index: bool = False) -> NoReturn:
+def find_duplicates(a: Any, key: object = None, ignoremask: bool = True, return_index: bool = False) -> NoReturn:
     """NumPy's takes masked arrays only, and distributed ones are none: the error comes from one of their elements."""
     few = np.zeros((1,) * a.ndim, a.dtype)
     recfunctions.find_duplicates(few, key, ignoremask, return_index)  # type: ignore[call-overload]

@@ -22,7 +22,11 @@ _MASKED = "masked arrays and records are not distributed"
 
 @implements(recfunctions.merge_arrays, kind="composed")
 def merge_arrays(
-    seqarrays: Any, fill_value: Any = -1, flatten: Any = False, usemask: Any = False, asrecarray: Any = False
+    seqarrays: Any,
+    fill_value: object = -1,
+    flatten: object = False,
+    usemask: object = False,
+    asrecarray: object = False,
 ) -> Any:
     """Collective where arrays are cut in different ways: each field is brought to where the result has it."""
     if usemask or asrecarray:
@@ -51,9 +55,9 @@ def append_fields(
     names: Any,
     data: Any,
     dtypes: Any = None,
-    fill_value: Any = -1,
-    usemask: Any = True,
-    asrecarray: Any = False,
+    fill_value: object = -1,
+    usemask: object = True,
+    asrecarray: object = False,
 ) -> DistArray:
     """As `merge_arrays`."""
     if usemask or asrecarray:
@@ -80,7 +84,7 @@ def append_fields(
 
 @implements(recfunctions.stack_arrays, kind="composed")
 def stack_arrays(
-    arrays: Any, defaults: Any = None, usemask: Any = True, asrecarray: Any = False, autoconvert: Any = False
+    arrays: Any, defaults: Any = None, usemask: object = True, asrecarray: object = False, autoconvert: object = False
 ) -> Any:
     """As `numpy.concatenate`."""
     if engine.is_handle(arrays):

@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
+from numpy.typing import DTypeLike
 
 from numpy_dist import engine
+from numpy_dist.argument_types import Axes
 from numpy_dist.comm.portable import agree
 from numpy_dist.dispatch.core import policy
 from numpy_dist.dispatch.core.engine_support import why_not_reduced
@@ -39,12 +41,12 @@ def outer(
     ufunc: np.ufunc,
     A: Any,
     B: Any,
-    out: Any = None,
-    where: Any = True,
-    casting: Any = "same_kind",
-    order: Any = "K",
-    dtype: Any = None,
-    signature: Any = None,
+    out: object = None,
+    where: object = True,
+    casting: object = "same_kind",
+    order: str | None = "K",
+    dtype: DTypeLike | None = None,
+    signature: object = None,
 ) -> Any:
     """Broadcasting: recorded by the engine."""
     if ufunc.nin != 2 or ufunc.signature is not None:
@@ -66,7 +68,7 @@ _NOTHING = object()
 
 
 @implements(np.ufunc, method="at", kind="parallel", alone=True)
-def at(ufunc: np.ufunc, a: Any, indices: Any, b: Any = _NOTHING) -> None:
+def at(ufunc: np.ufunc, a: Any, indices: object, b: Any = _NOTHING) -> None:
     """Updates travel to the owners of the elements, who make them in the order of the whole index.
 
     Collective: results are bitwise those of NumPy, also where an element is updated several times.
@@ -128,7 +130,7 @@ def _by_index(ufunc: np.ufunc, a: DistArray, indices: Any, second: tuple[DistArr
     return np.ndim(item) > 0 or getattr(item, "dtype", np.dtype(type(item))).kind != "b"
 
 
-def _check_update(ufunc: np.ufunc, a: DistArray, indices: Any, second: tuple[DistArray | np.ndarray, ...]) -> bool:
+def _check_update(ufunc: np.ufunc, a: DistArray, indices: object, second: tuple[DistArray | np.ndarray, ...]) -> bool:
     """Whether anything may be updated.
 
     Raises
@@ -147,7 +149,7 @@ def _check_update(ufunc: np.ufunc, a: DistArray, indices: Any, second: tuple[Dis
     return writes
 
 
-def _as_items(indices: Any, a: DistArray) -> tuple[Any, ...]:
+def _as_items(indices: object, a: DistArray) -> tuple[Any, ...]:
     """The items of an index, as `a[indices]` has them, with integers as arrays."""
     items = indices if isinstance(indices, tuple) else (indices,)
     made = []
@@ -167,7 +169,12 @@ def _as_items(indices: Any, a: DistArray) -> tuple[Any, ...]:
 
 
 def _is_numpys(
-    ufunc: np.ufunc, array: Any, indices: object, axis: object = 0, dtype: Any = None, out: tuple[Any, ...] = ()
+    ufunc: np.ufunc,
+    array: object,
+    indices: object,
+    axis: object = 0,
+    dtype: DTypeLike | None = None,
+    out: tuple[Any, ...] = (),
 ) -> bool:
     """Whether NumPy's own reduction is wanted, in each dtype that it may be in."""
     kinds = {np.dtype(dtype)} if dtype is not None else {x.dtype for x in (array, *out) if hasattr(x, "dtype")}
@@ -175,7 +182,9 @@ def _is_numpys(
 
 
 @implements(np.ufunc, method="reduceat", kind="parallel", alone=_is_numpys)
-def reduceat(ufunc: np.ufunc, array: Any, indices: Any, axis: int = 0, dtype: Any = None, out: Any = None) -> Any:
+def reduceat(
+    ufunc: np.ufunc, array: object, indices: Any, axis: int = 0, dtype: DTypeLike | None = None, out: object = None
+) -> Any:
     """Row by row where there are as many rows as ranks, bitwise as NumPy; else segments are reduced in parts.
 
     Collective.
@@ -224,7 +233,7 @@ def _check_inside(ufunc: np.ufunc, indices: DistArray | np.ndarray, n: int) -> N
 
 
 def _check_segments(
-    ufunc: np.ufunc, a: DistArray, indices: DistArray | np.ndarray, axis: Any, dtype: Any, out: Any
+    ufunc: np.ufunc, a: DistArray, indices: DistArray | np.ndarray, axis: Any, dtype: DTypeLike | None, out: Any
 ) -> tuple[np.dtype, int]:
     """The dtype in which NumPy reduces, and the axis; its own errors, of few elements that stand for many."""
     few = np.ones((1,) * a.ndim, a.dtype)
@@ -303,13 +312,13 @@ def _segments_across(ufunc: np.ufunc, view: DistArray, indices: DistArray | np.n
 @implements(np.ufunc, method="reduce", kind="parallel")
 def reduce(
     ufunc: np.ufunc,
-    array: Any,
-    axis: Any = 0,
-    dtype: Any = None,
-    out: Any = None,
+    array: object,
+    axis: Axes = 0,
+    dtype: DTypeLike | None = None,
+    out: object = None,
     keepdims: bool = False,
-    initial: Any = NoValue,
-    where: Any = True,
+    initial: object = NoValue,
+    where: object = True,
 ) -> Any:
     """By the engine, if the operation is associative; else in NumPy's order, and then bitwise NumPy's.
 
@@ -325,12 +334,12 @@ def reduce(
 @implements(np.lcm, method="reduce", kind="reduction")
 def lcm_reduce(
     array: Any,
-    axis: Any = 0,
-    dtype: Any = None,
-    out: Any = None,
+    axis: Axes = 0,
+    dtype: DTypeLike | None = None,
+    out: object = None,
     keepdims: bool = False,
-    initial: Any = NoValue,
-    where: Any = True,
+    initial: object = NoValue,
+    where: object = True,
 ) -> Any:
     """One axis only, to NumPy: all ranks say so, those without elements too."""
     reason = why_not_reduced(np.lcm, array)
@@ -341,7 +350,9 @@ def lcm_reduce(
 
 
 @implements(np.ufunc, method="accumulate", kind="parallel")
-def accumulate(ufunc: np.ufunc, array: Any, axis: int = 0, dtype: Any = None, out: Any = None) -> Any:
+def accumulate(
+    ufunc: np.ufunc, array: object, axis: int = 0, dtype: DTypeLike | None = None, out: object = None
+) -> Any:
     return scan(ufunc, as_handle(array), axis, dtype, out[0] if isinstance(out, tuple) else out)
 
 

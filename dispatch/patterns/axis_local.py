@@ -72,7 +72,7 @@ def along(
     return engine.from_local(made, rest.insert_axes(range(front), lead) if front else rest)
 
 
-def whole_along(x: Any, axis: int) -> tuple[Any, Layout]:
+def whole_along(x: object, axis: int) -> tuple[Any, Layout]:
     """The array, redistributed (recorded) if it is cut along this axis, and its layout."""
     layout = layout_along(x, axis)
     return engine.aligned(x, layout), layout

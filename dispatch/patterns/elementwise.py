@@ -67,7 +67,7 @@ def elementwise(module: str, function: Callable[..., Any], order: str, plain: tu
     except ValueError:  # C code of versions before 2.4
         signature = None
 
-    def implementation(*args: Any, **kwargs: Any) -> Any:
+    def implementation(*args: object, **kwargs: object) -> Any:
         if kwargs.get("out") is not None:
             decline("an output")
         places: list[int | str] = [k for k, value in enumerate(args) if _is_array(value)]

@@ -15,7 +15,7 @@ _DEFAULTS: dict[str, object] = {"out": None, "casting": "same_kind", "dtype": No
 _DEFAULTS |= {"axes": NoValue, "axis": NoValue, "keepdims": False, "order": "K"}
 
 
-def generalised(ufunc: np.ufunc, x1: Any, x2: Any, **given: Any) -> Any:
+def generalised(ufunc: np.ufunc, x1: object, x2: object, **given: Any) -> Any:
     """A ufunc of two operands with any of these keywords, by its plain call on operands whose last axes it is about.
 
     As collective as that call, and an assignment to `out`. NumPy looks at the arguments: it is called with small

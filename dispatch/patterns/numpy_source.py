@@ -16,8 +16,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from numpy_dist import engine
+from numpy_dist.argument_types import Shape
 from numpy_dist.dispatch.core.registry import implements
 from numpy_dist.frames import user_frame
 from numpy_dist.ir import structure
@@ -32,7 +34,7 @@ class _Array(np.ndarray, metaclass=_ArrayType):
     """What ``ndarray`` means in NumPy's own code: arrays of ours are instances of it, too."""
 
 
-def _asarray(a: Any, dtype: Any = None, order: Any = None, *, like: object = None, **options: Any) -> Any:
+def _asarray(a: Any, dtype: DTypeLike | None = None, order: Any = None, *, like: object = None, **options: Any) -> Any:
     if not engine.is_handle(a):
         return np.asarray(a, dtype, order, **options)
     if dtype is None or a.dtype == dtype:
@@ -40,13 +42,15 @@ def _asarray(a: Any, dtype: Any = None, order: Any = None, *, like: object = Non
     return a.astype(dtype, order=order or "K")
 
 
-def _asanyarray(a: Any, dtype: Any = None, order: Any = None, *, like: object = None, **options: Any) -> Any:
+def _asanyarray(
+    a: object, dtype: DTypeLike | None = None, order: Any = None, *, like: object = None, **options: Any
+) -> Any:
     return _asarray(a, dtype, order, **options) if engine.is_handle(a) else np.asanyarray(a, dtype, order, **options)
 
 
 def _array(
     a: Any,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     *,
     copy: Any = True,
     order: Any = "K",
@@ -64,17 +68,17 @@ def _array(
     return a if missing <= 0 else a._view(structure.index, (None,) * missing)
 
 
-def _empty(shape: Any, dtype: Any = float, order: str = "C", **options: object) -> Any:
+def _empty(shape: Shape, dtype: DTypeLike | None = float, order: str = "C", **options: object) -> Any:
     # However small: what will be put into it is cut.
     shape = np.empty(shape, "V0").shape
     return engine.empty(shape, dtype, order, layout=engine.default_layout(shape) if shape else None)
 
 
-def _zeros(shape: Any, dtype: Any = float, order: str = "C", **options: object) -> Any:
+def _zeros(shape: Shape, dtype: DTypeLike | None = float, order: str = "C", **options: object) -> Any:
     return _full(shape, np.zeros((), dtype)[()], None, order)
 
 
-def _full(shape: Any, fill_value: Any, dtype: Any = None, order: str = "C", **options: object) -> Any:
+def _full(shape: Shape, fill_value: object, dtype: DTypeLike | None = None, order: str = "C", **options: object) -> Any:
     dtype = np.asanyarray(fill_value).dtype if dtype is None else dtype
     made = _empty(shape, dtype, order)
     engine.assign(made, fill_value)

@@ -6,8 +6,10 @@ import math
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from numpy_dist import engine
+from numpy_dist.argument_types import Axes
 from numpy_dist.dispatch.patterns.arguments import NoValue, given
 from numpy_dist.dispatch.patterns.reduce import in_order
 from numpy_dist.ir.rules import reduction_dtype
@@ -18,13 +20,13 @@ MANY = 1 << 12
 
 
 def product(
-    array: Any,
-    axis: Any = 0,
-    dtype: Any = None,
-    out: Any = None,
+    array: object,
+    axis: Axes = 0,
+    dtype: DTypeLike | None = None,
+    out: object = None,
     keepdims: bool = False,
-    initial: Any = NoValue,
-    where: Any = True,
+    initial: object = NoValue,
+    where: object = True,
 ) -> Any:
     """`np.multiply.reduce`: partial products are folded as sums are, of inexact numbers where no grouping can matter.
 
@@ -39,7 +41,7 @@ def product(
     return engine.reduction(np.multiply, array, axis, dtype, target, keepdims, where=where, **options)
 
 
-def _may_leave(a: Any, axis: Any, dtype: Any, out: Any, initial: Any, where: Any) -> bool:
+def _may_leave(a: Any, axis: Any, dtype: DTypeLike | None, out: Any, initial: Any, where: Any) -> bool:
     """Whether a product of inexact numbers could over- or underflow in some grouping; False where NumPy refuses."""
     if not (engine.is_sharded(a) or engine.is_sharded(where)) or not a.size:
         return False

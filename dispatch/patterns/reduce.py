@@ -11,8 +11,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from numpy_dist import engine
+from numpy_dist.argument_types import Axes
 from numpy_dist.comm.portable import agree
 from numpy_dist.dispatch.core import fallback
 from numpy_dist.dispatch.core.registry import decline
@@ -28,7 +30,14 @@ from numpy_dist.parallel.sequential_pipeline import carried
 
 
 def in_order(
-    ufunc: np.ufunc, array: Any, axis: Any, dtype: Any, out: Any, keepdims: Any, options: dict[str, Any], where: Any
+    ufunc: np.ufunc,
+    array: object,
+    axis: Axes,
+    dtype: DTypeLike | None,
+    out: object,
+    keepdims: object,
+    options: dict[str, Any],
+    where: Any,
 ) -> Any:
     """`reduce` in NumPy's order, whatever the operation; `options` may have ``initial``."""
     a, out = as_handle(array), out[0] if isinstance(out, tuple) else out
@@ -79,7 +88,14 @@ def _as_rows(x: Any, kept: list[int], gone: list[int]) -> Any:
 
 
 def check(
-    ufunc: np.ufunc, a: Any, axis: Any, dtype: Any, out: Any, keepdims: Any, options: dict[str, Any], where: Any
+    ufunc: np.ufunc,
+    a: Any,
+    axis: Any,
+    dtype: DTypeLike | None,
+    out: Any,
+    keepdims: Any,
+    options: dict[str, Any],
+    where: Any,
 ) -> tuple[np.dtype, tuple[int, ...]]:
     """The dtype in which NumPy reduces, and the axes; its own errors, of few elements that stand for many."""
     few = np.ones(tuple(min(n, 1) for n in a.shape), a.dtype)
@@ -109,7 +125,7 @@ def check(
     return kind, axes
 
 
-def _reduced(ufunc: np.ufunc, rows: Any, masks: Any, kind: np.dtype, options: dict[str, Any]) -> Any:
+def _reduced(ufunc: np.ufunc, rows: Any, masks: object, kind: np.dtype, options: dict[str, Any]) -> Any:
     """Reduced over the last axis, which is the only one that is."""
     last, kept = rows.ndim - 1, tuple(rows.shape[:-1])
     layout = engine.layout_of(rows) if engine.is_sharded(rows) else None
@@ -120,7 +136,7 @@ def _reduced(ufunc: np.ufunc, rows: Any, masks: Any, kind: np.dtype, options: di
     return _rank_after_rank(ufunc, rows, masks, kind, options)
 
 
-def _halves(rows: Any, masks: Any, innermost: bool, options: dict[str, Any]) -> Any:
+def _halves(rows: object, masks: object, innermost: bool, options: dict[str, Any]) -> Any:
     """A product of half precision: NumPy rounds it once where it goes along memory, else after each factor."""
     if masks is not None or not innermost:
         return _reduced(np.multiply, rows, masks, np.dtype(np.float16), options)
@@ -133,7 +149,9 @@ def _halves(rows: Any, masks: Any, innermost: bool, options: dict[str, Any]) -> 
     return engine.from_local(made, layout)
 
 
-def _row_by_row(ufunc: np.ufunc, rows: Any, masks: Any, layout: Layout, kind: np.dtype, options: dict[str, Any]) -> Any:
+def _row_by_row(
+    ufunc: np.ufunc, rows: object, masks: object, layout: Layout, kind: np.dtype, options: dict[str, Any]
+) -> Any:
     comm, result = engine.runtime().comm, layout.drop_axes([layout.ndim - 1])
     block, chosen = _blocks(rows, masks, layout)
     made, error = np.empty(block.shape[:-1], kind), None
@@ -155,7 +173,7 @@ def can_raise(ufunc: np.ufunc, kind: np.dtype) -> bool:
     return (ufunc.__name__ == "power" and kind.kind in "iu") or kind.kind not in "biufcmM"
 
 
-def _blocks(rows: Any, masks: Any, layout: Layout) -> tuple[np.ndarray, np.ndarray | bool]:
+def _blocks(rows: object, masks: object, layout: Layout) -> tuple[np.ndarray, np.ndarray | bool]:
     """This rank's block of the rows, and of the masks (True where there are none)."""
     if masks is None:
         return blocks((placed(rows, layout), layout))[0], True
@@ -163,7 +181,7 @@ def _blocks(rows: Any, masks: Any, layout: Layout) -> tuple[np.ndarray, np.ndarr
     return block, chosen
 
 
-def _rank_after_rank(ufunc: np.ufunc, rows: Any, masks: Any, kind: np.dtype, options: dict[str, Any]) -> Any:
+def _rank_after_rank(ufunc: np.ufunc, rows: Any, masks: object, kind: np.dtype, options: dict[str, Any]) -> Any:
     """Few long rows, cut across: each rank goes on with what the one before has come to."""
     comm, kept = engine.runtime().comm, tuple(rows.shape[:-1])
     layout = engine.default_layout(tuple(rows.shape), split=rows.ndim - 1)
@@ -218,7 +236,16 @@ def _multiplied(
     return work
 
 
-def reduce(ufunc: np.ufunc, a: Any, axis: Any, dtype: Any, out: Any, keepdims: Any, initial: Any, where: Any) -> Any:
+def reduce(
+    ufunc: np.ufunc,
+    a: object,
+    axis: Axes,
+    dtype: DTypeLike | None,
+    out: object,
+    keepdims: Any,
+    initial: object,
+    where: object,
+) -> Any:
     """`engine.reduction` with the defaults of NumPy's functions."""
     return engine.reduction(
         ufunc,

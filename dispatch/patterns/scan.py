@@ -7,10 +7,11 @@ handed on from rank to rank. The result lies as the operand does.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
+from numpy.typing import DTypeLike
 
 from numpy_dist import engine
 from numpy_dist.comm.portable import agree
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from numpy_dist.layout.layout import Layout
 
 
-def scan(ufunc: np.ufunc, a: Any, axis: Any, dtype: Any, out: Any) -> Any:
+def scan(ufunc: np.ufunc, a: Any, axis: Any, dtype: DTypeLike | None, out: Any) -> Any:
     """`ufunc.accumulate` (executes what it needs; collective along a cut axis)."""
     kind = _result_dtype(ufunc, a, axis, dtype, out)
     if not engine.shardable(a.dtype) or not engine.shardable(kind):
@@ -51,7 +52,7 @@ def scan(ufunc: np.ufunc, a: Any, axis: Any, dtype: Any, out: Any) -> Any:
     return out
 
 
-def _scan_shards(ufunc: np.ufunc, a: Any, axis: int, kind: np.dtype, associative: bool) -> Any:
+def _scan_shards(ufunc: np.ufunc, a: object, axis: int, kind: np.dtype, associative: bool) -> Any:
     a, layout = in_boxes(a)
     if not associative:
         return _in_order(ufunc, a, layout, axis, kind)
@@ -91,7 +92,7 @@ def _in_order(ufunc: np.ufunc, a: Any, layout: Layout, axis: int, kind: np.dtype
     return engine.from_local(made, layout)
 
 
-def _result_dtype(ufunc: np.ufunc, a: Any, axis: Any, dtype: Any, out: Any) -> np.dtype:
+def _result_dtype(ufunc: np.ufunc, a: Any, axis: SupportsIndex, dtype: DTypeLike | None, out: Any) -> np.dtype:
     """The dtype in which NumPy accumulates; its errors for operations, axes and outputs that do not fit."""
     if a.ndim == 0 or out is not None and tuple(out.shape) != tuple(a.shape):
         # Few elements stand for many: what is wrong is wrong with them, too.

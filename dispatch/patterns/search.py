@@ -20,7 +20,7 @@ FEW = 1000
 
 
 def routed(
-    ordered: Any, sought: Any, side: Any, answer: Callable[[np.ndarray, np.ndarray, int], np.ndarray], dtype: Any
+    ordered: object, sought: object, side: Any, answer: Callable[[np.ndarray, np.ndarray, int], np.ndarray], dtype: Any
 ) -> Any:
     """``answer(sought, held, low)`` of the rank that holds, from index `low`, where in order each sought value belongs.
 

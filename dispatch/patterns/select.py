@@ -155,7 +155,7 @@ def boolean_getitem(x: Any, key: Any) -> Any:
 
 
 @registry.internal("boolean_setitem")
-def boolean_setitem(x: Any, key: Any, value: Any) -> None:
+def boolean_setitem(x: Any, key: object, value: Any) -> None:
     """``x[key] = value`` for a key with one boolean mask.
 
     Scalars, and values that are the same for all that the mask selects, are assigned without communication. One value
@@ -206,7 +206,7 @@ def _broadcasts(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
     return all(n in (1, m) for n, m in zip(shape, target, strict=True))
 
 
-def _brought(selection: _Selection, dtype: np.dtype, value: Any, lifted: Any) -> Any:
+def _brought(selection: _Selection, dtype: np.dtype, value: object, lifted: Any) -> Any:
     """One value for each selected element, brought to its rank and place: an array like the view (collective)."""
     view, mask, layout = _in_order(selection.view, selection.mask, selection.depth)
     (chosen,) = blocks((mask, masks.mask_layout(layout, mask.ndim)), library=True)

@@ -19,7 +19,7 @@ from numpy_dist.parallel import key_sort, on_device, sample_sort
 from numpy_dist.parallel.division import PLAIN, Workspace
 
 
-def sort_line(a: Any, options: dict[str, Any]) -> Any:
+def sort_line(a: object, options: dict[str, Any]) -> Any:
     """The elements of a one-dimensional array in order (collective)."""
     if "descending" in options:
         return _descending(a, sorted_only=True)
@@ -79,7 +79,7 @@ def argsort_line(a: Any, options: dict[str, Any]) -> Any:
         return engine.from_local(positions, cut_at(counts, layout))
 
 
-def ordered(a: Any, order: Any = None) -> tuple[Any, Any]:
+def ordered(a: object, order: object = None) -> tuple[Any, Any]:
     """The elements of a one-dimensional array in order and the positions that they had, stable (collective)."""
     device = _device(a, {} if order is None else {"order": order})
     if device is not None:
@@ -144,7 +144,7 @@ def cut_at(counts: list[int], layout: Layout) -> Layout:
     return Layout((sum(counts), *layout.shape[1:]), layout.mesh, (Cut(0, tuple(accumulate(counts, initial=0))),))
 
 
-def lexsort_line(*columns: Any) -> Any:
+def lexsort_line(*columns: object) -> Any:
     layout = row_layout(columns[0])
     parts = blocks(*((engine.aligned(key, layout), layout) for key in columns))
     first = first_position(layout)

@@ -7,7 +7,7 @@ through the view.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from numpy_dist.ir import structure
 H = TypeVar("H", bound=engine.Handle)
 
 
-def view_or_self(x: H, operation: structure.Operation, *args: Any) -> H:
+def view_or_self(x: H, operation: structure.Operation, *args: object) -> H:
     """A view of `x` that a structural operation makes, or `x` itself where NumPy returns its argument."""
     found = structure.view(x._array, operation, *args)
     return x if found is x._array else x._seen_as(found)

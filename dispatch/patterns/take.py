@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @registry.internal("integer_getitem")
-def integer_getitem(x: Any, items: tuple) -> Any:
+def integer_getitem(x: object, items: tuple) -> Any:
     """``x[items]`` for an index with arrays of integers, perhaps beside masks (collective)."""
     made = fallback.alone(operator.getitem, (x, items), {})
     return fetch(Picked(x, items, "get")) if made is fallback.SLOW else made
@@ -72,12 +72,12 @@ def integer_setitem(x: Any, items: tuple, value: Any) -> None:
         _assign(Picked(x, items, "set", convert), value)
 
 
-def assign(picked: Picked, value: Any) -> None:
+def assign(picked: Picked, value: object) -> None:
     """Assign a value that is broadcast to what is picked, or raise NumPy's error (collective)."""
     _assign(picked, _assignable(value, picked.result_shape, picked.view.dtype))
 
 
-def _assign(picked: Picked, value: Any) -> None:
+def _assign(picked: Picked, value: object) -> None:
     value = engine.without_imaginary_part(value, picked.view.dtype)
     if 0 not in picked.rest:
         scatter(picked, value)
@@ -173,12 +173,12 @@ def write(picked: Picked, new: Any, where: Any) -> None:
         engine.assign(view, merged)
 
 
-def as_indices(indices: Any) -> Any:
+def as_indices(indices: object) -> Any:
     """Indices as an array: Python's numbers are converted to integers, of which fractions are cut off."""
     return indices if isinstance(indices, np.ndarray | engine.Handle) else np.asarray(indices, np.intp)
 
 
-def within(indices: Any, n: int, mode: Any) -> Any:
+def within(indices: Any, n: int, mode: object) -> Any:
     """Indices as the mode "wrap" or "clip" has them; with "raise", as they are."""
     mode = mode.lower() if isinstance(mode, str) else mode
     if mode in ("wrap", 1):

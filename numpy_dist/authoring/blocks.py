@@ -28,7 +28,9 @@ if TYPE_CHECKING:
     from numpy_dist.distarray.array import DistArray
 
 
-def map_blocks(function: Callable[..., Any], *arrays: Any, layout: Layout | None = None, **options: Any) -> DistArray:
+def map_blocks(
+    function: Callable[..., Any], *arrays: Any, layout: Layout | None = None, **options: object
+) -> DistArray:
     """Call a function on each rank's block of some arrays, and make a distributed array of what it returns.
 
     Collective: executes the program, redistributes arrays that are cut otherwise than the first sharded one, and agrees
@@ -193,7 +195,7 @@ def axis_local(function: Callable[..., Any], axis: int) -> Callable[..., Any]:
     """
 
     @functools.wraps(function, assigned=("__name__", "__doc__"), updated=())
-    def local(x: Any, *args: Any, **kwargs: Any) -> Any:
+    def local(x: Any, *args: Any, **kwargs: object) -> Any:
         if not engine.is_sharded(x):
             return fallback.call(function, (x, *args), kwargs, "no argument is sharded")
         whole = normalize_axis_index(axis, x.ndim)

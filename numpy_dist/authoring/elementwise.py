@@ -64,7 +64,7 @@ def elementwise(
 
 def _on_arrays(function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
-    def call(*args: Any) -> Any:
+    def call(*args: object) -> Any:
         if not any(map(engine.is_sharded, args)):
             result = function(*map(engine.plain, args))
             return engine.wrap(result) if any(map(engine.is_handle, args)) else result
@@ -105,7 +105,7 @@ def _each(function: Callable[..., Any], dtype: npt.DTypeLike | None) -> Callable
     """The function, called for each element of arrays."""
 
     @functools.wraps(function)
-    def on_block(*blocks: Any) -> Any:
+    def on_block(*blocks: object) -> Any:
         count = len(blocks)
         found = np.asarray(np.frompyfunc(function, count, 1)(*blocks))
         kind = dtype

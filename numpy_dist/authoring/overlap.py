@@ -90,7 +90,7 @@ def _mapped(
     x: DistArray,
     depths: Depth,
     modes: tuple[str, ...],
-    value: Any,
+    value: object,
     trim: bool,
     options: dict,
 ) -> DistArray:
@@ -168,7 +168,7 @@ def _sources(lo: int, hi: int, n: int, depth: tuple[int, int], mode: str) -> tup
 
 
 def widened(
-    x: DistArray, layout: Layout, depths: Depth, modes: Sequence[str], value: Any
+    x: DistArray, layout: Layout, depths: Depth, modes: Sequence[str], value: object
 ) -> tuple[np.ndarray, list[tuple[int, int]]]:
     """This rank's block with its surroundings, and for each axis how much was added (collective)."""
     rank, shape = engine.runtime().rank, layout.shape
@@ -191,7 +191,7 @@ def widened(
     return fetched, added
 
 
-def _spread(block: np.ndarray, axis: int, at: np.ndarray, intervals: Intervals, value: Any) -> np.ndarray:
+def _spread(block: np.ndarray, axis: int, at: np.ndarray, intervals: Intervals, value: object) -> np.ndarray:
     """Bring elements that were fetched once to all their places along an axis."""
     known = np.concatenate([np.arange(lo, hi) for lo, hi in intervals] or [np.arange(0)])
     if np.array_equal(at, known):

@@ -135,7 +135,7 @@ def _join() -> Any:
     return communicator if communicator.name == "mpi" else None
 
 
-def run_guarded(function: Callable[..., Result], *args: Any, **kwargs: Any) -> Result:
+def run_guarded(function: Callable[..., Result], *args: object, **kwargs: object) -> Result:
     """Call the main program, for launchers: a SystemExit that leaves it is noted for the other ranks."""
     _launcher_frame = True  # tracebacks begin below the frame that has it
     try:

@@ -259,7 +259,7 @@ class SimulatedCommunicator(Communicator):
         """Nothing to do: the end of the rank's function is seen by all."""
 
 
-def run_simulated(nranks: int, function: Callable[..., Any], *args: Any, **kwargs: Any) -> list[Any]:
+def run_simulated(nranks: int, function: Callable[..., Any], *args: object, **kwargs: object) -> list[Any]:
     """Run ``function(*args, **kwargs)`` on `nranks` simulated ranks and return their results, in rank order.
 
     Each rank is a thread with a copy of the caller's context (so ``config(...)`` blocks apply), in which

@@ -11,8 +11,10 @@ from types import GenericAlias, ModuleType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from numpy_dist import engine
+from numpy_dist.argument_types import Shape
 from numpy_dist.dispatch.core import fallback, outcome, protocol
 from numpy_dist.distarray.flags import Flags
 from numpy_dist.distarray.indexing import Indexing
@@ -59,7 +61,7 @@ class DistArray(Operators, Indexing, Methods, Refusals):
     ) -> Any:
         return protocol.array_function(DistArray, func, types, args, kwargs)
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> np.ndarray:
         if self._storage is None:
             return np.array(self._array, dtype=dtype, copy=copy)
         if copy is False:
@@ -90,15 +92,15 @@ class DistArray(Operators, Indexing, Methods, Refusals):
         return self._array.shape
 
     @shape.setter
-    def shape(self, shape: Any) -> None:
+    def shape(self, shape: Shape) -> None:
         self._become(_changed(self._array, "shape", shape))
 
     if hasattr(np.ndarray, "_set_shape"):  # since NumPy 2.5, where setting the attribute is deprecated
 
-        def _set_shape(self, shape: Any, /) -> None:
+        def _set_shape(self, shape: Shape, /) -> None:
             self._become(_changed(self._array, "_set_shape", shape))
 
-        def _set_dtype(self, dtype: Any, /) -> None:
+        def _set_dtype(self, dtype: DTypeLike | None, /) -> None:
             self._become(_changed(self._array, "_set_dtype", dtype))
 
     @property
@@ -107,7 +109,7 @@ class DistArray(Operators, Indexing, Methods, Refusals):
         return self._array.dtype
 
     @dtype.setter
-    def dtype(self, dtype: Any) -> None:
+    def dtype(self, dtype: DTypeLike | None) -> None:
         self._become(_changed(self._array, "dtype", dtype))
 
     @property
@@ -116,7 +118,7 @@ class DistArray(Operators, Indexing, Methods, Refusals):
         return self._array.strides
 
     @strides.setter
-    def strides(self, strides: Any) -> None:
+    def strides(self, strides: object) -> None:
         changed = _changed(self._array, "strides", strides)
         if self._storage is not None and not _is_within(changed, self._storage.nbytes):
             raise ValueError("strides is not compatible with available memory")
@@ -209,7 +211,7 @@ class DistArray(Operators, Indexing, Methods, Refusals):
         return self._view(structure.attribute, "real") if self._array.dtype.kind == "c" else self
 
     @real.setter
-    def real(self, value: Any) -> None:
+    def real(self, value: object) -> None:
         self.real[...] = value if isinstance(value, engine.Handle) else _part(self, "real", value)
 
     @property
@@ -351,7 +353,7 @@ class DistArray(Operators, Indexing, Methods, Refusals):
         return np.empty(0).__dlpack_device__()
 
     def __dlpack__(
-        self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: bool | None = None
+        self, *, stream: object = None, max_version: Any = None, dl_device: Any = None, copy: bool | None = None
     ) -> Any:
         if self._storage is not None:
             raise BufferError(NEEDS_MEMORY["__dlpack__"])
@@ -368,7 +370,7 @@ def _part(x: DistArray, name: str, value: Any) -> np.ndarray:
     return getattr(made, name)
 
 
-def _changed(array: np.ndarray, name: str, value: Any) -> np.ndarray:
+def _changed(array: np.ndarray, name: str, value: object) -> np.ndarray:
     """Another ndarray (or meta array) for the same data, with an attribute set; warnings are at the user's line."""
     with outcome.Retold():
         return structure.view(array, structure.changed, name, value)

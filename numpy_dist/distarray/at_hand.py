@@ -16,6 +16,7 @@ from types import EllipsisType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from numpy_dist.dispatch.core import fallback, registry
 from numpy_dist.distarray import operators
@@ -54,7 +55,7 @@ def _handed_over(name: str) -> property:
     def get(self: AtHand) -> Any:
         return slot.__get__(hand_over(self))
 
-    def put(self: AtHand, value: Any) -> None:
+    def put(self: AtHand, value: object) -> None:
         slot.__set__(hand_over(self), value)
 
     return property(get, put)
@@ -102,7 +103,7 @@ def _ascending(array: Any) -> Any:
     return array.copy("K") if type(array) is _ndarray and min(array.strides, default=0) < 0 else array
 
 
-def _aligned(array: Any) -> Any:
+def _aligned(array: object) -> Any:
     """Elements of which NumPy's ``negative`` does not take strided ones for contiguous ones."""
     return array.copy("K") if type(array) is _ndarray and not array.flags.c_contiguous else array
 
@@ -161,7 +162,7 @@ def _binary(
 def _power(power: Callable[[AtHand, Any], Any]) -> Callable[..., Any]:
     """``**`` as `pow` calls it, which may give a third argument."""
 
-    def method(self: AtHand, other: Any, modulo: Any = None) -> Any:
+    def method(self: AtHand, other: object, modulo: object = None) -> Any:
         return power(self, other) if modulo is None else DistArray.__pow__(hand_over(self), other, modulo)
 
     method.__name__ = method.__qualname__ = "__pow__"
@@ -260,7 +261,7 @@ class AtHand(DistArray):
             return iter(np.empty(()))  # NumPy's error
         return (self[i] for i in range(len(self._real)))
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> np.ndarray:
         if sys._getframe(1).f_code is AS_STRIDED:
             return np.lib.stride_tricks.as_strided(hand_over(self))
         if copy is False or not self._window.readable:
@@ -283,20 +284,20 @@ class AtHand(DistArray):
             return DistArray.__array_function__(self, func, types, args, kwargs)
         return DistArray.__array_function__(hand_over(self), func, types, args, kwargs)
 
-    def __matmul__(self, other: Any) -> Any:
+    def __matmul__(self, other: object) -> Any:
         made = _product("matmul", self, other) if is_ours(np.matmul) else None
         return DistArray.__matmul__(hand_over(self), other) if made is None else made
 
-    def __rmatmul__(self, other: Any) -> Any:
+    def __rmatmul__(self, other: object) -> Any:
         made = _product("matmul", other, self) if is_ours(np.matmul) else None
         return DistArray.__rmatmul__(hand_over(self), other) if made is None else made
 
-    def dot(self, b: Any, out: Any = None) -> Any:
+    def dot(self, b: object, out: object = None) -> Any:
         """Product with another array (as `numpy.dot`)."""
         made = _product("dot", self, b) if out is None and is_ours(np.dot) else None
         return DistArray.dot(hand_over(self), b, out) if made is None else made
 
-    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: object, **kwargs: object) -> Any:
         if not registry.loaded:
             registry.load()  # lest the array be handed over, for good, where the first function is looked for
         if method == "__call__" and ufunc not in _rules:
@@ -332,7 +333,7 @@ class AtHand(DistArray):
         made = _selected(self, key)
         return DistArray.__getitem__(hand_over(self), key) if made is None else made
 
-    def __setitem__(self, key: Any, value: Any) -> None:
+    def __setitem__(self, key: object, value: object) -> None:
         if not assign(self, key, value):
             DistArray.__setitem__(hand_over(self), key, value)
 
@@ -346,7 +347,7 @@ class AtHand(DistArray):
             return DistArray.T.__get__(hand_over(self))  # type: ignore[attr-defined]
         return view_at_hand(self, self._real.T, window)
 
-    def copy(self, order: Any = "C") -> Self:
+    def copy(self, order: object = "C") -> Self:
         """Copy of the array."""
         if self._window.readable and order in ("C", "F", "A", "K"):
             return near(self._real.copy(order))
@@ -411,7 +412,7 @@ _INDICES = frozenset("?bBhHiIlLqQ")
 _INTEGERS = _INDICES - {"?"}
 
 
-def _key_of(key: Any, dtypes: frozenset[str] = _INDICES) -> Any:
+def _key_of(key: object, dtypes: frozenset[str] = _INDICES) -> Any:
     """An index with ndarrays in place of arrays at hand; None where one is not, or it is no index of arrays."""
     items = key if type(key) is tuple else (key,)
     given: list[tuple[DistArray | np.ndarray, np.ndarray]] = []
@@ -424,7 +425,7 @@ def _key_of(key: Any, dtypes: frozenset[str] = _INDICES) -> Any:
     return found if type(key) is tuple else found[0]
 
 
-def _selected(x: Handle, key: Any) -> Any:
+def _selected(x: Handle, key: object) -> Any:
     """``x[key]`` for masks and arrays of integers; None where they are not at hand."""
     real, found = x._real, _key_of(key)
     if found is None or real.dtype.char not in KINDS:
@@ -523,7 +524,7 @@ def _dot(a: np.ndarray, b: np.ndarray) -> Any:
         raise FloatingPointError(str(error).replace("matmul", "dot")) from None
 
 
-def _product(name: str, left: Any, right: Any) -> Any:
+def _product(name: str, left: object, right: object) -> Any:
     """``left @ right`` for vectors and matrices at hand, as the engine computes it; None for others."""
     if type(left) is AtHand is type(right) and left._window.readable and right._window.readable:
         a, b = left._real, right._real

@@ -52,7 +52,7 @@ _FOLDS: dict[Any, np.ufunc] = {
 
 
 def _folded(
-    function: Callable[..., Any], x: AtHand, axis: Any = None, *, keepdims: Any = False, **others: object
+    function: Callable[..., Any], x: AtHand, axis: Any = None, *, keepdims: object = False, **others: object
 ) -> Any:
     """An array at hand that is reduced, as the summation tree has it (`backends.summation`); None for other calls."""
     real = x._real
@@ -72,7 +72,7 @@ def _folding(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     general = getattr(DistArray, name)
 
     @functools.wraps(general, updated=())
-    def method(self: AtHand, *args: Any, **kwargs: Any) -> Any:
+    def method(self: AtHand, *args: object, **kwargs: object) -> Any:
         made = None if len(args) > 1 else _folded(function, self, *args, **kwargs)
         return general(hand_over(self), *args, **kwargs) if made is None else made
 

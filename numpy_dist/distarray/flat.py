@@ -7,6 +7,7 @@ from types import EllipsisType
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from numpy_dist import engine
 from numpy_dist.ir import structure
@@ -27,7 +28,7 @@ _END = object()
 
 
 def _comparison(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    def compare(self: FlatIterator, other: Any) -> Any:
+    def compare(self: FlatIterator, other: object) -> Any:
         return function(self._flattened(), other)
 
     return compare
@@ -50,7 +51,7 @@ class FlatIterator:
     x : DistArray
     """
 
-    def __init__(self, x: Any) -> None:
+    def __init__(self, x: object) -> None:
         self._base = x
         self._index = 0
         self._values: Iterator[Any] | None = None
@@ -88,12 +89,12 @@ class FlatIterator:
     ) -> Any:
         return function(*_copied(args), **_copied(kwargs))
 
-    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: object, **kwargs: Any) -> Any:
         if any(isinstance(x, FlatIterator) for x in kwargs.get("out", ())):
             raise TypeError("return arrays must be of ArrayType")
         return getattr(ufunc, method)(*_copied(inputs), **_copied(kwargs))
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> np.ndarray:
         return np.asarray(self.copy(), dtype=dtype)
 
     def __len__(self) -> int:
@@ -144,7 +145,7 @@ class FlatIterator:
         """As many elements in one byte of memory, for NumPy's errors."""
         return np.broadcast_to(np.zeros((), bool), (self.base.size,))
 
-    def __getitem__(self, key: Any) -> Any:
+    def __getitem__(self, key: object) -> Any:
         if not isinstance(key, bool | np.bool_):
             self._rewind()
         try:
@@ -154,7 +155,7 @@ class FlatIterator:
             raise
         return found.copy() if engine.is_handle(found) else found
 
-    def __setitem__(self, key: Any, value: Any) -> None:
+    def __setitem__(self, key: object, value: Any) -> None:
         base = self.base
         if not engine.may_write(base._array):
             raise ValueError("underlying array is read-only")

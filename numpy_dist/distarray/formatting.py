@@ -35,7 +35,7 @@ def array_repr(x: Any, max_line_width: Any = None, precision: Any = None, suppre
     return text + ("\n      " if breaks else " ") + tail
 
 
-def array_str(x: Any, max_line_width: Any = None, precision: Any = None, suppress_small: Any = None) -> str:
+def array_str(x: object, max_line_width: Any = None, precision: Any = None, suppress_small: Any = None) -> str:
     """What `numpy.array_str` says of the gathered array (collective, see `array_repr`)."""
     options = np.get_printoptions()
     shown, summarised = printed_part(x, options["threshold"], options["edgeitems"])
@@ -46,7 +46,7 @@ def array_str(x: Any, max_line_width: Any = None, precision: Any = None, suppres
     )
 
 
-def array2string(x: Any, *args: Any, **kwargs: Any) -> str:
+def array2string(x: object, *args: Any, **kwargs: Any) -> str:
     """What `numpy.array2string` says of the gathered array (collective, see `array_repr`)."""
     options = np.get_printoptions()
     threshold = kwargs.pop("threshold", None)

@@ -53,7 +53,7 @@ def _picks_elements(key: Any, ndim: int) -> bool:
     return len(items) == ndim and all(_is_array(item) and item.dtype.kind in "iu" for item in items)
 
 
-def _can_be_seen(x: engine.Handle, key: Any) -> bool:
+def _can_be_seen(x: engine.Handle, key: object) -> bool:
     """Whether what an index selects is looked at through the array's window, which is opened now."""
     return bool(windows.limit) and (is_basic(key) or _picks_elements(key, x._array.ndim)) and windows.can_open(x)
 
@@ -119,7 +119,7 @@ def _detached(record: np.void) -> np.void:
     return kept[()]  # type: ignore[return-value]
 
 
-def _converted(key: Any, value: Any, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+def _converted(key: object, value: object, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
     """What is no array as one that can be assigned, or NumPy's error: it depends on what `key` selects.
 
     One element takes a sequence as such, be it as an object, a record or an error; an array takes its elements.
@@ -144,7 +144,7 @@ def _as_element(value: Any, dtype: np.dtype) -> Any:
     return value
 
 
-def _assign_begun(target: Any, value: Any) -> None:
+def _assign_begun(target: Any, value: object) -> None:
     """Assign those elements of a sequence that NumPy has assigned when one of them raises."""
     shown = [np.full(target.shape, fill, target.dtype) for fill in (0, 1)] if target.dtype.kind in "biufc" else []
     for stand in shown:
@@ -161,7 +161,7 @@ def _is_converted(value: object, dtype: np.dtype) -> bool:
     return not _is_array(value)
 
 
-def _set_items(array: np.ndarray, key: Any, value: Any) -> np.ndarray:
+def _set_items(array: np.ndarray, key: Any, value: object) -> np.ndarray:
     """A copy of an array with some items set: `setitem` for integer arrays, as a function of gathered arrays."""
     changed = array.copy()
     changed[key] = value
@@ -218,7 +218,7 @@ class Indexing(engine.Handle):
             return self._basic_view(items)
         return self._sharded_items(items)
 
-    def __setitem__(self, key: Any, value: Any) -> None:
+    def __setitem__(self, key: Any, value: object) -> None:
         try:
             if self._storage is not None:
                 if self._window.readable and windows.assign(self, key, value):
@@ -276,20 +276,20 @@ class Indexing(engine.Handle):
             value = _as_element(value, dtype)
         engine.assign(target, value)
 
-    def _writable_view(self, key: Any) -> Self:
+    def _writable_view(self, key: object) -> Self:
         """What a basic index selects, as an array also where it is one element."""
         if self._storage is None:
             return wrap_of(self, structure.index(self._array, key))
         return self._owned(self._view(structure.index, key))
 
-    def _check_index(self, items: tuple, key: Any) -> None:
+    def _check_index(self, items: tuple, key: object) -> None:
         """NumPy's error for items that are no indices: floats, strings, objects."""
         if any(_is_array(item) and item.dtype.kind not in "iub" for item in items):
             given = key if isinstance(key, tuple) else (key,)
             plain = tuple(numpy_stand_in(item) if isinstance(item, engine.Handle) else item for item in given)
             numpy_stand_in(self)[plain if isinstance(key, tuple) else plain[0]]
 
-    def _basic_view(self, key: Any) -> Any:
+    def _basic_view(self, key: object) -> Any:
         """A sharded array under a basic index: a view, or a scalar where every axis is indexed by an integer."""
         made = self._writable_view(key)
         # NumPy reads an element where the index has no `...`; meta arrays must not be read.

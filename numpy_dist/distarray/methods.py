@@ -12,8 +12,10 @@ from math import prod
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from numpy_dist import engine
+from numpy_dist.argument_types import Axis
 from numpy_dist.comm.portable import first_error, portable_error
 from numpy_dist.dispatch.core import fallback, protocol
 from numpy_dist.distarray.operators import numpy_stand_in, wrap, wrap_of
@@ -42,7 +44,7 @@ def _method(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     eager = getattr(np.ndarray, name)
 
     @functools.wraps(eager, assigned=("__name__", "__doc__"), updated=())
-    def method(self: engine.Handle, *args: Any, **kwargs: Any) -> Any:
+    def method(self: engine.Handle, *args: object, **kwargs: object) -> Any:
         if (
             self._storage is None
             and "out" not in kwargs
@@ -147,7 +149,7 @@ class Methods(engine.Handle):
     sort = _in_place_method("sort", np.sort, 0)
 
     def astype(
-        self, dtype: Any, order: Any = "K", casting: Any = "unsafe", subok: bool = True, copy: bool = True
+        self, dtype: DTypeLike | None, order: Any = "K", casting: Any = "unsafe", subok: bool = True, copy: bool = True
     ) -> Self:
         """Copy of the array, cast to a dtype (``copy=False``: the array itself where nothing is to be done)."""
         if self._storage is None:
@@ -184,20 +186,20 @@ class Methods(engine.Handle):
         engine.assign(self, swapped)
         return self
 
-    def choose(self, *choices: Any, out: Any = None, mode: Any = "raise") -> Any:
+    def choose(self, *choices: object, out: object = None, mode: object = "raise") -> Any:
         """Elements of the arrays that this array's numbers choose; several arguments are the arrays, as of ndarray."""
         return call(np.choose, self, (choices[0] if len(choices) == 1 else choices,), {"out": out, "mode": mode})
 
-    def clip(self, min: Any = None, max: Any = None, out: Any = None, **kwargs: Any) -> Any:
+    def clip(self, min: object = None, max: object = None, out: object = None, **kwargs: object) -> Any:
         """Limit the values to an interval (as `numpy.clip`)."""
         return call(np.clip, self, (min, max), {"out": out, **kwargs})
 
-    def compress(self, condition: Any, axis: Any = None, out: Any = None) -> Any:
+    def compress(self, condition: object, axis: Axis = None, out: object = None) -> Any:
         """Selected slices along an axis (as `numpy.compress`)."""
         cls = type(self)
         return protocol.array_function(cls, np.compress, (cls,), (condition, self), {"axis": axis, "out": out})
 
-    def conj(self, *args: Any, **kwargs: Any) -> Any:
+    def conj(self, *args: object, **kwargs: object) -> Any:
         """Complex conjugate; real arrays are returned as they are."""
         kind = self._array.dtype.kind
         if kind not in "biufcO":
@@ -214,7 +216,7 @@ class Methods(engine.Handle):
             return wrap(type(self), self._array.copy(order))
         return engine.copy(self, order=memory_order(order, "C"))
 
-    def fill(self, value: Any) -> None:
+    def fill(self, value: object) -> None:
         """Set every element to a scalar."""
         one = np.empty(1, self._array.dtype)
         if one.dtype.kind == "O":
@@ -252,11 +254,11 @@ class Methods(engine.Handle):
         key: tuple = (*(int(i) for i in index), ...)
         return engine.item(self._view(structure.index, key)).item()
 
-    def put(self, indices: Any, values: Any, mode: Any = "raise") -> None:
+    def put(self, indices: object, values: object, mode: object = "raise") -> None:
         """Set elements by flat index (as `numpy.put`)."""
         call(np.put, self, (indices, values), {"mode": mode})
 
-    def reshape(self, *shape: Any, order: Any = "C", copy: Any = None) -> Any:
+    def reshape(self, *shape: Any, order: str | None = "C", copy: object = None) -> Any:
         """The array in another shape: a view where NumPy returns one (as `numpy.reshape`)."""
         options = {"order": order} if copy is None else {"order": order, "copy": copy}
         if self._storage is None:
@@ -286,7 +288,7 @@ class Methods(engine.Handle):
         self._array, self._storage, self._ref, self._token = resized._array, resized._storage, None, resized._token
         self._window = SHUT
 
-    def setfield(self, val: Any, dtype: Any, offset: int = 0) -> None:
+    def setfield(self, val: object, dtype: DTypeLike | None, offset: int = 0) -> None:
         """Write a value into a field given by dtype and offset."""
         engine.assign(self.getfield(dtype, offset), np.asarray(val, dtype) if not has_handles((val,)) else val)
 
@@ -294,12 +296,12 @@ class Methods(engine.Handle):
         """Set the array flags (as ndarray.setflags)."""
         self._set_flags(lambda array: array.setflags(write=write, align=align, uic=uic))
 
-    def to_device(self, device: str, /, *, stream: Any = None) -> Self:
+    def to_device(self, device: str, /, *, stream: object = None) -> Self:
         """The array itself: ``"cpu"`` is the only device, as in NumPy."""
         np.empty(0).to_device(device, stream=stream)  # type: ignore[arg-type]
         return self
 
-    def view(self, *args: Any, **kwargs: Any) -> Self:
+    def view(self, *args: object, **kwargs: object) -> Self:
         """View of the same data, with another dtype if one is given.
 
         As `type`, ``numpy.ndarray`` is taken for this class; other classes of arrays are refused.
@@ -312,7 +314,7 @@ class Methods(engine.Handle):
         """The values as nested lists of Python scalars (gathers)."""
         return self.gather().tolist()
 
-    def tobytes(self, order: Any = "C") -> bytes:
+    def tobytes(self, order: str | None = "C") -> bytes:
         """The values as bytes (gathers)."""
         return self.gather().tobytes(order)
 
@@ -320,7 +322,7 @@ class Methods(engine.Handle):
         """Pickle of the values as a string (gathers)."""
         return pickle.dumps(self, protocol=2)
 
-    def dump(self, file: Any) -> None:
+    def dump(self, file: object) -> None:
         """Pickle of the values, written to a file by rank 0 (gathers)."""
         pickled = pickle.dumps(self, protocol=2)
         self._write_once(lambda _: _write_bytes(file, pickled))

@@ -41,7 +41,7 @@ _ABSENT = object()
 _FOREIGN = object()
 
 
-def wrap(cls: type[engine.Handle], result: Any) -> Any:
+def wrap(cls: type[engine.Handle], result: object) -> Any:
     """NumPy's result on replicated operands as ours: arrays become `cls`, tuples are wrapped item by item."""
     if type(result) is _ndarray:
         made: engine.Handle = _new(cls)
@@ -53,7 +53,7 @@ def wrap(cls: type[engine.Handle], result: Any) -> Any:
     return engine.agreed(result) if isinstance(result, np.generic) else result
 
 
-def wrap_of(x: engine.Handle, result: Any) -> Any:
+def wrap_of(x: engine.Handle, result: object) -> Any:
     """NumPy's result on one replicated array, which may be a view of it."""
     if type(result) is _ndarray and result.base is not None:
         return engine.view_of_replicated(x, result)
@@ -96,7 +96,7 @@ def _operand_in_place(other: Any) -> Any:
     return value
 
 
-def _apply(ufunc: np.ufunc, left: Any, right: Any, other: Any) -> Any:
+def _apply(ufunc: np.ufunc, left: object, right: object, other: object) -> Any:
     """`ufunc(left, right)` where at least one operand is ours and `other` is the one that may be anything."""
     value = _operand(other)
     if value is NotImplemented:
@@ -114,13 +114,13 @@ def _told(operation: Callable[[Any, Any], Any], ufunc: np.ufunc, in_place: bool 
         return operation
     name = functools.partial(event_name, ufunc, in_place=in_place)
 
-    def told(left: Any, right: Any) -> Any:
+    def told(left: object, right: object) -> Any:
         return watch.watched(operation, name, left, right)
 
     return told
 
 
-def event_name(ufunc: np.ufunc, left: Any, right: Any, in_place: bool = False) -> str:
+def event_name(ufunc: np.ufunc, left: object, right: object, in_place: bool = False) -> str:
     """The name of what NumPy's operator computes, or of the cast of a number that single precision cannot hold."""
     name = call_name(ufunc, left, right)
     if name == "power" and type(left) is _ndarray:
@@ -228,7 +228,7 @@ def _equality(operation: Callable[[Any, Any], Any], ufunc: np.ufunc) -> Callable
     """`==` and `!=`, which never fail for want of a loop: things that cannot be compared are unequal."""
     compare = _binary(operation, ufunc)
 
-    def equality(self: Any, other: Any) -> Any:
+    def equality(self: Any, other: object) -> Any:
         if self._storage is None and type(other) is not type(self):
             value = _operand(other)
             if value is not NotImplemented and value is not _FOREIGN and not engine.is_sharded(value):
@@ -287,7 +287,7 @@ def _stand_in(value: Any) -> Any:
 _OLD_POWERS = (np.ones(1, np.float32) ** np.float64(2)).dtype == np.float32
 
 
-def fast_power(array: np.ndarray, exponent: Any, in_place: bool = False) -> np.ufunc | None:
+def fast_power(array: np.ndarray, exponent: object, in_place: bool = False) -> np.ufunc | None:
     """The ufunc that NumPy's `**` takes instead of `power`, if any (``fast_scalar_power`` in NumPy's number.c)."""
     kind = array.dtype.kind
     if kind == "O":
@@ -352,7 +352,7 @@ class Operators(engine.Handle):
     _power_in_place = staticmethod(_in_place(operator.ipow, np.power))
     __rpow__ = _reflected(operator.pow, np.power)
 
-    def __pow__(self, other: Any, modulo: Any = None) -> Any:
+    def __pow__(self, other: object, modulo: object = None) -> Any:
         if modulo is not None:
             return NotImplemented
         if self._storage is not None:
@@ -361,7 +361,7 @@ class Operators(engine.Handle):
                 return _elementwise(ufunc, (self,))
         return self._power(self, other)
 
-    def __ipow__(self, other: Any) -> Any:  # type: ignore[misc]
+    def __ipow__(self, other: object) -> Any:  # type: ignore[misc]
         ufunc = fast_power(self._array, other, True) if self._storage is not None else None
         if ufunc is None:
             return self._power_in_place(self, other)
@@ -371,7 +371,7 @@ class Operators(engine.Handle):
     def __matmul__(self, other: Any) -> Any:
         return self._matmul(other, self, other)
 
-    def __rmatmul__(self, other: Any) -> Any:
+    def __rmatmul__(self, other: object) -> Any:
         return self._matmul(other, other, self)
 
     def __imatmul__(self, other: Any) -> Any:
@@ -392,7 +392,7 @@ class Operators(engine.Handle):
         engine.assign(self, made, casting="same_kind")
         return self
 
-    def _matmul(self, other: Any, left: Any, right: Any) -> Any:
+    def _matmul(self, other: object, left: Any, right: Any) -> Any:
         value = _operand(other)
         if value is NotImplemented:
             return NotImplemented
@@ -403,7 +403,7 @@ class Operators(engine.Handle):
             return wrap(type(self), operator.matmul(*map(engine.plain, operands)))
         return protocol.array_ufunc(self, np.matmul, "__call__", operands, {})
 
-    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: object, **kwargs: object) -> Any:
         if method == "__call__":
             if self._storage is not None:
                 op = _known_op(ufunc)
@@ -488,7 +488,7 @@ def _through_dispatch(ufunc: np.ufunc, place: int) -> Callable[..., Any]:
     if ufunc.nin == 1:
         return lambda self: ufunc(self)
 
-    def binary(self: Any, other: Any) -> Any:
+    def binary(self: object, other: object) -> Any:
         value = _operand_in_place(other) if place == 2 else _operand(other)
         if value is NotImplemented:
             return NotImplemented

@@ -72,7 +72,7 @@ def _register(function: Callable[..., Any], run: Callable[[dict[str, Any]], Any]
     """Register ``run(arguments)`` under the function's own signature, whichever SciPy's version is."""
     signature = inspect.signature(function)
 
-    def filtered(*args: Any, **kwargs: Any) -> Any:
+    def filtered(*args: object, **kwargs: object) -> Any:
         bound = signature.bind(*args, **kwargs)
         bound.apply_defaults()
         return run(dict(bound.arguments))

@@ -27,7 +27,7 @@ def _register(function: Callable[..., np.ndarray]) -> None:
     signature = inspect.signature(function)
     convolve = signal.convolve if function.__name__ in ("convolve", "correlate") else function
 
-    def convolved(*args: Any, **kwargs: Any) -> Any:
+    def convolved(*args: object, **kwargs: object) -> Any:
         bound = signature.bind(*args, **kwargs)
         bound.apply_defaults()
         given = bound.arguments

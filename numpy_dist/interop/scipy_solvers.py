@@ -32,7 +32,7 @@ def register() -> None:
 def _register(function: Callable[..., Any], solve: Callable[..., tuple[Any, int]]) -> None:
     signature = inspect.signature(function)
 
-    def solver(*args: Any, **kwargs: Any) -> tuple[Any, int]:
+    def solver(*args: object, **kwargs: object) -> tuple[Any, int]:
         bound = signature.bind(*args, **kwargs)
         bound.apply_defaults()
         given = bound.arguments
@@ -58,7 +58,7 @@ def _ignore(_: object) -> None:
     """In the place of a callback that was not given."""
 
 
-def operator(a: Any) -> Operator:
+def operator(a: object) -> Operator:
     """The product with `a`: a matrix, or a LinearOperator whose `matvec` takes and returns distributed vectors."""
     if a is None:
         return lambda v: v
@@ -70,7 +70,7 @@ def operator(a: Any) -> Operator:
 
 
 def _conjugate_gradients(
-    a: Operator, m: Operator, b: Any, x: Any, tolerance: float, most: int, callback: Callable[[Any], object]
+    a: Operator, m: Operator, b: object, x: object, tolerance: float, most: int, callback: Callable[[Any], object]
 ) -> tuple[Any, int]:
     r = b - a(x)
     if float(np.linalg.norm(r)) <= tolerance:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.special
 
+from numpy_dist.argument_types import Axes
 from numpy_dist.dispatch.core.overrides import implements
 from numpy_dist.dispatch.core.registry import decline
 
@@ -15,17 +16,19 @@ def register() -> None:
     """Register them."""
 
     @implements(scipy.special.softmax)
-    def softmax(x: Any, axis: Any = None) -> Any:
+    def softmax(x: Any, axis: Axes = None) -> Any:
         shifted = np.exp(x - np.max(x, axis=axis, keepdims=True))
         return shifted / np.sum(shifted, axis=axis, keepdims=True)
 
     @implements(scipy.special.log_softmax)
-    def log_softmax(x: Any, axis: Any = None) -> Any:
+    def log_softmax(x: Any, axis: Axes = None) -> Any:
         shifted = x - np.max(x, axis=axis, keepdims=True)
         return shifted - np.log(np.sum(np.exp(shifted), axis=axis, keepdims=True))
 
     @implements(scipy.special.logsumexp)
-    def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False, return_sign: bool = False) -> Any:
+    def logsumexp(
+        a: Any, axis: Axes = None, b: object = None, keepdims: bool = False, return_sign: bool = False
+    ) -> Any:
         if return_sign or b is not None or a.dtype.kind not in "iuf":
             decline("weights, signs and complex numbers")
         most = np.max(a, axis=axis, keepdims=True)

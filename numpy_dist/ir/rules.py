@@ -32,7 +32,7 @@ def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def loop_dtypes(
-    ufunc: np.ufunc, operands: tuple[np.dtype | type | None, ...], casting: str, signature: Any
+    ufunc: np.ufunc, operands: tuple[np.dtype | type | None, ...], casting: str, signature: object
 ) -> tuple[np.dtype, ...]:
     """Dtypes of a ufunc's loop for operands given as dtypes, Python scalar types or None (an output to be made).
 
@@ -86,7 +86,7 @@ def _loop_dtypes(
     operands: tuple[np.dtype | type | None, ...],
     chars: tuple[str | None, ...],
     casting: str,
-    signature: Any,
+    signature: object,
 ) -> tuple[np.dtype, ...]:
     options: dict[str, Any] = {} if signature is None else {"signature": signature}
     if casting == "equiv" and any(isinstance(kind, type) for kind in operands):
@@ -185,7 +185,7 @@ def memory_order(order: Any, default: str = "K") -> str:
     return default if order is None else (order.decode() if isinstance(order, bytes) else str(order)).upper()
 
 
-def copy_axes(order: Any, array: np.ndarray) -> tuple[int, ...] | None:
+def copy_axes(order: str | None, array: np.ndarray) -> tuple[int, ...] | None:
     """Memory axes of a copy (``PyArray_NewLikeArray``): unlike an iterator's, those that are broadcast come last."""
     order = memory_order(order)
     if order != "K" or array.ndim < 2 or array.flags.forc:
@@ -194,7 +194,7 @@ def copy_axes(order: Any, array: np.ndarray) -> tuple[int, ...] | None:
     return None if axes == tuple(range(array.ndim)) else axes
 
 
-def order_axes(order: Any, arrays: Sequence[np.ndarray], shape: tuple[int, ...]) -> tuple[int, ...] | None:
+def order_axes(order: str | None, arrays: Sequence[np.ndarray], shape: tuple[int, ...]) -> tuple[int, ...] | None:
     """Memory axes of a result for NumPy's ``order`` argument."""
     order = memory_order(order)
     if order == "K":

@@ -153,7 +153,7 @@ class Reduction(Statement):
         where: Ref | None,
         axes: tuple[int, ...],
         dtype: np.dtype,
-        initial: Any,
+        initial: object,
         space: Layout | BoxList,
         keepdims: bool,
     ) -> None:

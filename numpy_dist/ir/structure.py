@@ -12,10 +12,11 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, SupportsIndex
 
 import numpy as np
 
+from numpy_dist.argument_types import Shape
 from numpy_dist.errors import UnsupportedError
 from numpy_dist.ir.meta_arrays import as_strided, is_writeable, warns_if_written
 
@@ -46,7 +47,7 @@ _NUMPYS: tuple[Operation, ...] = (
 OPERATIONS: set[Operation] = {*_NUMPYS, as_strided}
 
 
-def view(array: np.ndarray, operation: Operation, *args: Any, **kwargs: Any) -> np.ndarray:
+def view(array: np.ndarray, operation: Operation, *args: object, **kwargs: object) -> np.ndarray:
     """View of an array, perhaps a meta array, that a listed operation makes.
 
     Raises
@@ -80,7 +81,7 @@ def like(array: np.ndarray) -> np.ndarray:
 
 
 @_structural
-def index(array: np.ndarray, key: Any) -> np.ndarray:
+def index(array: np.ndarray, key: object) -> np.ndarray:
     """Basic index: integers, slices, None and ``...``. An array also where NumPy would return one element."""
     items = key if type(key) is tuple else (key,)
     whole = True
@@ -139,7 +140,7 @@ def alike(array: np.ndarray, sample: np.ndarray, found: np.ndarray, count: int) 
 
 
 @_structural
-def reshape(array: np.ndarray, shape: Any, order: Any = "C") -> np.ndarray:
+def reshape(array: np.ndarray, shape: Shape, order: Any = "C") -> np.ndarray:
     """View in another shape.
 
     Raises
@@ -171,7 +172,9 @@ def broadcast_arrays(arrays: Sequence[np.ndarray]) -> Sequence[np.ndarray]:
     return np.broadcast_arrays(*arrays)
 
 
-def split(array: np.ndarray, function: Callable[..., list[np.ndarray]], sections: Any, *axis: Any) -> list[np.ndarray]:
+def split(
+    array: np.ndarray, function: Callable[..., list[np.ndarray]], sections: Any, *axis: SupportsIndex
+) -> list[np.ndarray]:
     """Views that `numpy.split` and its like make. (They dispatch on the positions, too.)"""
     if function not in (np.split, np.array_split, np.hsplit, np.vsplit, np.dsplit):
         raise AssertionError(f"{function} splits no arrays")
@@ -210,7 +213,7 @@ def attribute(array: np.ndarray, name: str) -> np.ndarray:
 
 
 @_structural
-def view_as(array: np.ndarray, *args: Any, **kwargs: Any) -> np.ndarray:
+def view_as(array: np.ndarray, *args: object, **kwargs: object) -> np.ndarray:
     """``ndarray.view``, with another dtype if one is given.
 
     Raises
@@ -227,7 +230,7 @@ def view_as(array: np.ndarray, *args: Any, **kwargs: Any) -> np.ndarray:
 
 
 @_structural
-def changed(array: np.ndarray, name: str, value: Any) -> np.ndarray:
+def changed(array: np.ndarray, name: str, value: object) -> np.ndarray:
     """Another array object for the same data, of which an attribute is set, with NumPy's errors and warnings."""
     if name not in _CHANGES:
         raise AssertionError(f"{name} cannot be set")

@@ -32,7 +32,7 @@ EACH = 1 << 10
 MOST_COMPARED = 8  # splitters that all elements are compared with; more are searched by bisection
 
 
-def sort(block: np.ndarray, kind: Any, comm: Communicator, space: Workspace = PLAIN) -> tuple[np.ndarray, list[int]]:
+def sort(block: np.ndarray, kind: object, comm: Communicator, space: Workspace = PLAIN) -> tuple[np.ndarray, list[int]]:
     """This rank's part of all elements in order (collective: a few allgathers, a message between any two ranks).
 
     Parameters
@@ -64,7 +64,7 @@ def sort(block: np.ndarray, kind: Any, comm: Communicator, space: Workspace = PL
     return part, counts
 
 
-def _quickest(dtype: np.dtype, kind: Any) -> Any:
+def _quickest(dtype: np.dtype, kind: object) -> Any:
     """NumPy's kind of sorting that takes the least time for a result that is the same: equal integers are."""
     if dtype.kind not in "biu":
         return kind

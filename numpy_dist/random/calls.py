@@ -31,7 +31,7 @@ _SCRATCH: dict[type, Front] = {
 }
 
 
-def check(front: Front, name: str, *args: Any, **kwargs: Any) -> Any:
+def check(front: Front, name: str, *args: object, **kwargs: object) -> Any:
     """Let NumPy check the arguments: make one sample with another generator. Raises NumPy's own errors."""
     return getattr(_SCRATCH[type(front)], name)(*args, **kwargs)
 
@@ -106,7 +106,7 @@ def everywhere(front: Front, name: str, args: tuple[Any, ...], kwargs: dict[str,
     return share.array_of(front, result) if isinstance(result, np.ndarray) and result is not target else result
 
 
-def _in_turn(front: Front, name: str, size: Any, kwargs: dict[str, Any]) -> Any:
+def _in_turn(front: Front, name: str, size: object, kwargs: dict[str, Any]) -> Any:
     """As `everywhere`, where only `size` says how many samples there are: a rank has its part and few more."""
     shape = shape_of(size)
     # No sample is larger than a double.
@@ -129,7 +129,7 @@ def delegating(kind: type, name: str) -> Callable[..., Any]:
     original = getattr(kind, name)
     signature = inspect.signature(original)
 
-    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def method(self: Any, *args: Any, **kwargs: object) -> Any:
         try:
             given = signature.bind(self, *args, **kwargs).arguments
         except TypeError:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from numpy_dist import engine
 from numpy_dist.random import calls, draws, seeding, share
@@ -59,7 +60,9 @@ class Generator(np.random.Generator):
         """Independent generators, alike on every rank; see `numpy.random.Generator.spawn`."""
         return [self._of(child) for child in self.bit_generator.spawn(n_children)]  # type: ignore[attr-defined]
 
-    def _filled(self, name: str, draw: Callable[[np.dtype], Draw], size: Any, dtype: Any, out: Any, *more: Any) -> Any:
+    def _filled(
+        self, name: str, draw: Callable[[np.dtype], Draw], size: object, dtype: DTypeLike | None, out: Any, *more: Any
+    ) -> Any:
         """The methods that have `dtype` and `out`."""
         kind = np.dtype(dtype)
         if kind != DOUBLE and kind != SINGLE:
@@ -74,23 +77,23 @@ class Generator(np.random.Generator):
             return share.array_of(self._plain, getattr(self._plain, name)(shape, kind, *more))
         return share.make(draw(kind), self._plain, shape)
 
-    def random(self, size: Any = None, dtype: Any = np.float64, out: Any = None) -> Any:  # type: ignore[override]
+    def random(self, size: object = None, dtype: DTypeLike | None = np.float64, out: object = None) -> Any:  # type: ignore[override]
         """Floats in [0, 1); see `numpy.random.Generator.random`. Not collective."""
         return self._filled("random", draws.random, size, dtype, out)
 
-    def standard_normal(self, size: Any = None, dtype: Any = np.float64, out: Any = None) -> Any:  # type: ignore[override]
+    def standard_normal(self, size: object = None, dtype: DTypeLike | None = np.float64, out: object = None) -> Any:  # type: ignore[override]
         """Standard normals; see `numpy.random.Generator.standard_normal`. Collective if the array is sharded."""
         return self._filled("standard_normal", draws.standard_normal, size, dtype, out)
 
     def standard_exponential(  # type: ignore[override]
-        self, size: Any = None, dtype: Any = np.float64, method: Any = "zig", out: Any = None
+        self, size: object = None, dtype: DTypeLike | None = np.float64, method: Any = "zig", out: object = None
     ) -> Any:
         """Standard exponentials; see `numpy.random.Generator.standard_exponential`. Collective if sharded."""
         return self._filled(
             "standard_exponential", lambda kind: draws.standard_exponential(kind, method), size, dtype, out, method
         )
 
-    def _scaled(self, name: str, draw: Callable[..., Draw], size: Any, *parameters: Any) -> Any:
+    def _scaled(self, name: str, draw: Callable[..., Draw], size: object, *parameters: object) -> Any:
         """The methods whose parameters are floats."""
         parameters = tuple(map(calls.scalar, parameters))
         if not calls.is_scalar(*parameters):
@@ -103,15 +106,15 @@ class Generator(np.random.Generator):
         calls.check(self._plain, name, *parameters, 1)
         return share.make(draw(*parameters), self._plain, shape)
 
-    def uniform(self, low: Any = 0.0, high: Any = 1.0, size: Any = None) -> Any:  # type: ignore[override]
+    def uniform(self, low: object = 0.0, high: object = 1.0, size: object = None) -> Any:  # type: ignore[override]
         """Floats in [low, high); see `numpy.random.Generator.uniform`. Not collective for scalar bounds."""
         return self._scaled("uniform", lambda *bounds: draws.uniform(np.random.Generator, *bounds), size, low, high)
 
-    def normal(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Any:  # type: ignore[override]
+    def normal(self, loc: object = 0.0, scale: object = 1.0, size: object = None) -> Any:  # type: ignore[override]
         """Normals; see `numpy.random.Generator.normal`. Collective if the array is sharded."""
         return self._scaled("normal", draws.normal, size, loc, scale)
 
-    def exponential(self, scale: Any = 1.0, size: Any = None) -> Any:  # type: ignore[override]
+    def exponential(self, scale: object = 1.0, size: object = None) -> Any:  # type: ignore[override]
         """Exponentials; see `numpy.random.Generator.exponential`. Collective if the array is sharded."""
         return self._scaled("exponential", draws.exponential, size, scale)
 
@@ -150,7 +153,7 @@ for _name in dir(np.random.Generator):
         setattr(Generator, _name, calls.delegating(np.random.Generator, _name))
 
 
-def default_rng(seed: Any = None) -> Generator:
+def default_rng(seed: object = None) -> Generator:
     """A generator that is alike on every rank; see `numpy.random.default_rng`.
 
     Parameters

@@ -73,7 +73,7 @@ class RandomState(np.random.RandomState):
         """Set the state, to the same on every rank; see `numpy.random.RandomState.set_state`."""
         self._plain.set_state(state)
 
-    def _scaled(self, name: str, draw: Callable[..., Draw], size: Any, *parameters: Any) -> Any:
+    def _scaled(self, name: str, draw: Callable[..., Draw], size: object, *parameters: object) -> Any:
         """The methods whose parameters are floats."""
         parameters = tuple(map(calls.scalar, parameters))
         if not calls.is_scalar(*parameters):
@@ -86,31 +86,31 @@ class RandomState(np.random.RandomState):
         calls.check(self._plain, name, *parameters, 1)
         return share.make(draw(*parameters), self._plain, shape)
 
-    def random_sample(self, size: Any = None) -> Any:
+    def random_sample(self, size: object = None) -> Any:
         """Floats in [0, 1); see `numpy.random.RandomState.random_sample`. Not collective."""
         return self._scaled("random_sample", draws.legacy_random, size)
 
-    def random(self, size: Any = None) -> Any:
+    def random(self, size: object = None) -> Any:
         """As `random_sample`."""
         return self.random_sample(size)
 
-    def rand(self, *args: Any) -> Any:
+    def rand(self, *args: object) -> Any:
         """As `random_sample`, with the dimensions as arguments."""
         return self.random_sample(args or None)
 
-    def uniform(self, low: Any = 0.0, high: Any = 1.0, size: Any = None) -> Any:
+    def uniform(self, low: object = 0.0, high: object = 1.0, size: object = None) -> Any:
         """Floats in [low, high); see `numpy.random.RandomState.uniform`. Not collective for scalar bounds."""
         return self._scaled("uniform", lambda *bounds: draws.uniform(np.random.RandomState, *bounds), size, low, high)
 
-    def standard_normal(self, size: Any = None) -> Any:
+    def standard_normal(self, size: object = None) -> Any:
         """Standard normals; see `numpy.random.RandomState.standard_normal`. Collective if the array is large."""
         return self._scaled("standard_normal", draws.legacy_normal, size)
 
-    def randn(self, *args: Any) -> Any:
+    def randn(self, *args: object) -> Any:
         """As `standard_normal`, with the dimensions as arguments."""
         return self.standard_normal(args or None)
 
-    def normal(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Any:
+    def normal(self, loc: object = 0.0, scale: object = 1.0, size: object = None) -> Any:
         """Normals; see `numpy.random.RandomState.normal`. Collective if the array is large."""
         return self._scaled("normal", draws.legacy_normal, size, loc, scale)
 
@@ -180,7 +180,7 @@ def set_bit_generator(bitgen: np.random.BitGenerator) -> None:
 def _function(name: str, method: str) -> Callable[..., Any]:
     """The function of the module that is a method of its generator."""
 
-    def function(*args: Any, **kwargs: Any) -> Any:
+    def function(*args: object, **kwargs: object) -> Any:
         return getattr(state_of_module(), method)(*args, **kwargs)
 
     function.__name__ = function.__qualname__ = name

@@ -10,7 +10,7 @@ from numpy_dist import engine
 from numpy_dist.random.share import flat
 
 
-def agreed(source: Any) -> Any:
+def agreed(source: object) -> Any:
     """A seed sequence or bit generator as rank 0 has it. Collective.
 
     Those that were made without a seed, or used on some ranks only, differ between ranks. Where the calling rank's is

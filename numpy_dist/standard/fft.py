@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from numpy_dist import creation
 from numpy_dist.standard.zero_axes import arrays_for_scalars
@@ -20,11 +21,11 @@ for _name in _TRANSFORMS:
 del _name
 
 
-def fftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> DistArray:
+def fftfreq(n: int, /, *, d: float = 1.0, dtype: DTypeLike | None = None, device: str | None = None) -> DistArray:
     """The frequencies of a transform of length `n`."""
     return creation.asarray(np.fft.fftfreq(n, d), dtype, device=device)
 
 
-def rfftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> DistArray:
+def rfftfreq(n: int, /, *, d: float = 1.0, dtype: DTypeLike | None = None, device: str | None = None) -> DistArray:
     """The frequencies of a transform of `n` real numbers."""
     return creation.asarray(np.fft.rfftfreq(n, d), dtype, device=device)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from numpy_dist import creation, engine
 from numpy_dist.standard.zero_axes import as_array
@@ -20,12 +21,14 @@ def _dtype_of(x: Any) -> Any:
     return x.dtype if engine.is_handle(x) or isinstance(x, np.ndarray | np.generic) else x
 
 
-def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None) -> DistArray:
+def asarray(
+    obj: object, /, *, dtype: DTypeLike | None = None, device: str | None = None, copy: bool | None = None
+) -> DistArray:
     """A distributed array of the data."""
     return creation.asarray(obj, dtype, device=device, copy=copy)
 
 
-def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> DistArray:
+def from_dlpack(x: Any, /, *, device: str | None = None, copy: bool | None = None) -> DistArray:
     """A distributed array of an array that every rank has and that takes part in DLPack."""
     return creation.asarray(np.from_dlpack(x), device=device, copy=copy)
 
@@ -37,7 +40,7 @@ def take(x: Any, indices: Any, /, *, axis: int | None = None) -> Any:
     return as_array(np.take(x, indices, axis=axis))
 
 
-def take_along_axis(x: Any, indices: Any, /, *, axis: int = -1) -> Any:
+def take_along_axis(x: object, indices: Any, /, *, axis: int = -1) -> Any:
     """Elements by an index for each."""
     return as_array(np.take_along_axis(x, indices, axis))
 
@@ -75,7 +78,7 @@ def round(x: Any, /) -> Any:
     return as_array(np.round(x))
 
 
-def can_cast(from_: Any, to: Any, /) -> builtins.bool:
+def can_cast(from_: object, to: Any, /) -> builtins.bool:
     """Whether one dtype can be cast to another by the rules of promotion."""
     return np.can_cast(_dtype_of(from_), to)
 
@@ -97,14 +100,14 @@ class FloatLimits:
     dtype: np.dtype
 
 
-def finfo(type: Any, /) -> FloatLimits:
+def finfo(type: object, /) -> FloatLimits:
     """Limits of a floating-point dtype, or of an array's."""
     found = np.finfo(_dtype_of(type))
     eps, largest, least, normal = map(float, (found.eps, found.max, found.min, found.smallest_normal))
     return FloatLimits(found.bits, eps, largest, least, normal, np.dtype(found.dtype))
 
 
-def iinfo(type: Any, /) -> np.iinfo:
+def iinfo(type: object, /) -> np.iinfo:
     """Limits of an integer dtype, or of an array's."""
     return np.iinfo(_dtype_of(type))
 

@@ -86,7 +86,7 @@ class Checks:
         if journal.with_operands:
             self.begin("execution", depth=depth)
 
-    def reads(self, view: View, storage: Any, kind: str = "", details: str = "", depth: int = 2) -> None:
+    def reads(self, view: View, storage: object, kind: str = "", details: str = "", depth: int = 2) -> None:
         """The values of an array's view are read by all ranks, not by statements; of a `kind`, by messages alone."""
         if self._busy:
             return

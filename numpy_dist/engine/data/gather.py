@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from numpy_dist.backends.memory import Array
 
 
-def gather(x: Any, root: int | None = None) -> Any:
+def gather(x: object, root: int | None = None) -> Any:
     """The values of `x` as an ndarray. Collective for sharded arrays: executes the program and gathers.
 
     Parameters
@@ -112,12 +112,12 @@ def note_reads(arrays: Iterable[Any]) -> None:
                 checks.reads(ref_of(x).view, x._storage)
 
 
-def item(x: Any) -> Any:
+def item(x: object) -> Any:
     """The only element of `x` as a NumPy scalar. Collective for sharded arrays."""
     return agreed(_item(x))
 
 
-def agreed(value: Any) -> Any:
+def agreed(value: object) -> Any:
     """A scalar that is given to Python: rank 0's, and collective, where ranks may compute different numbers."""
     if not UNLIKE:
         return value
@@ -167,7 +167,7 @@ def local(x: Any) -> Array:
     return block
 
 
-def shard(x: Any) -> np.ndarray:
+def shard(x: object) -> np.ndarray:
     """The values of `local` on the host, for reading at once: the memory may move when the program goes on."""
     return runtime().backend.memory.download(_shard(x)) if is_sharded(x) else plain(x)
 

@@ -105,7 +105,7 @@ def _page(library: ctypes.CDLL) -> int | None:
 
 
 def _machine_code(
-    library: ctypes.CDLL, pages: tuple[int, int], told: Any, shut: _Shut, before: _Action, kept: int
+    library: ctypes.CDLL, pages: tuple[int, int], told: object, shut: _Shut, before: _Action, kept: int
 ) -> bytes:
     """The handler: ``if (info->address - start < length) told(...) on the interrupted stack; else before(...)``.
 

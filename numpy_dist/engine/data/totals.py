@@ -9,7 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
+from numpy_dist.argument_types import Axes
 from numpy_dist.backends.summation import CHUNK
 from numpy_dist.engine.data import watch, windows
 from numpy_dist.engine.data.folds import folded_along
@@ -35,7 +37,7 @@ TRUTHS = frozenset((np.logical_and, np.logical_or))
 """Operations whose results are truth values, whatever their elements are."""
 
 
-def total(rt: Runtime, ufunc: np.ufunc, x: Handle, dtype: Any) -> np.generic | None:
+def total(rt: Runtime, ufunc: np.ufunc, x: Handle, dtype: DTypeLike | None) -> np.generic | None:
     """``ufunc.reduce(x, axis=None, dtype=dtype)`` of a sharded array, as a scalar; None where the engine does it.
 
     Parameters
@@ -92,7 +94,9 @@ def _count(elements: np.ndarray, dtype: DTypeLike | None) -> Any:
     return np.asarray(np.count_nonzero(elements)).astype(kind)[()]
 
 
-def reduced(ufunc: np.ufunc, elements: np.ndarray, axis: Any, keepdims: bool) -> np.ndarray | np.generic | None:
+def reduced(
+    ufunc: np.ufunc, elements: np.ndarray, axis: Axes, keepdims: bool
+) -> np.ndarray | np.generic | None:
     """Elements reduced to a scalar or along axes as the summation tree has it; None where the engine has to do it."""
     if elements.ndim == 1 and not keepdims and (axis is None or (type(axis) is int and axis in (0, -1))):
         return folded(ufunc, elements) if elements.strides[0] > 0 else None

@@ -44,7 +44,7 @@ try:
     _make: Any = _umath._make_extobj
 except (ImportError, AttributeError):  # another NumPy: it warns at our lines
 
-    def exchange(state: Any) -> object:
+    def exchange(state: object) -> object:
         """Nothing is exchanged."""
 
     _make = None
@@ -92,7 +92,7 @@ def tell(name: str) -> None:
         warnings.warn(f"{kind} encountered in {name}", RuntimeWarning, stacklevel=stack_level())
 
 
-def watched(operation: Callable[..., Any], name: str | Callable[..., str], *args: Any, **kwargs: Any) -> Any:
+def watched(operation: Callable[..., Any], name: str | Callable[..., str], *args: object, **kwargs: object) -> Any:
     """The result of an operation of NumPy's, whose events are told at the user's line.
 
     Parameters

@@ -139,7 +139,7 @@ def is_at_hand(x: object) -> bool:
     return type(x) is class_at_hand
 
 
-def elements_at_hand(x: Any) -> np.ndarray | None:
+def elements_at_hand(x: object) -> np.ndarray | None:
     """The elements of an array at hand of which NumPy's results are the engine's; None for all others."""
     if type(x) is class_at_hand and x._window.readable and x._real.dtype.char in KINDS:
         return x._real

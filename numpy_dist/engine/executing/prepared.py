@@ -101,7 +101,7 @@ class Prepared:
             perform(work, action)
 
 
-def prepared(group: GroupPlan, runtime: Any, statements: list[Statement], storages: list[Storage]) -> Prepared:
+def prepared(group: GroupPlan, runtime: object, statements: list[Statement], storages: list[Storage]) -> Prepared:
     """The plan of a group for the present states of its storages, made if there is none."""
     key = group.facts(storages)
     found = group.prepared.get(key)
@@ -116,7 +116,7 @@ def prepared(group: GroupPlan, runtime: Any, statements: list[Statement], storag
     return found
 
 
-def execute(group: GroupPlan, runtime: Any, statements: list[Statement], storages: list[Storage]) -> None:
+def execute(group: GroupPlan, runtime: object, statements: list[Statement], storages: list[Storage]) -> None:
     """Execute a group but for its releases, which come when it is done (see `release`)."""
     chosen = prepared(group, runtime, statements, storages)
     work = Work(runtime, statements, storages)

@@ -78,7 +78,7 @@ def _count(regions: Sequence[Region]) -> int:
     return total
 
 
-def refresh_halo(runtime: Any, storage: Storage, action: RefreshHalo) -> Callable[[], None] | None:
+def refresh_halo(runtime: object, storage: Storage, action: RefreshHalo) -> Callable[[], None] | None:
     """Begin to refresh ghost cells; None if they are fresh."""
     if action.messages is None:
         return None
@@ -126,7 +126,7 @@ def fetch_array(runtime: Any, storage: Storage, wanted: Wanted) -> tuple[Fetched
     return fetched, start_fetch(runtime, storage, wanted, part)
 
 
-def fetch(runtime: Any, storage: Storage, action: Fetch) -> tuple[Fetched | None, Callable[[], None]]:
+def fetch(runtime: object, storage: Storage, action: Fetch) -> tuple[Fetched | None, Callable[[], None]]:
     """The same as an action says, for a storage that has memory if this rank sends of it."""
     if action.region is None:
         return None, _start(runtime, storage, action.messages, storage.part)

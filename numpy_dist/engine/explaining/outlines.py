@@ -49,7 +49,7 @@ class Outline:
 def on_outlines(statements: Iterable[Statement], outlines: dict[int, Outline]) -> list[Statement]:
     """The same statements on outlines, which are given by the ids of their storages."""
 
-    def outlined(x: Any) -> Any:
+    def outlined(x: object) -> Any:
         return Ref(outlines[id(x.storage)], x.array, x.view) if type(x) is Ref else x
 
     made = []

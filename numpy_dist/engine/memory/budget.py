@@ -57,7 +57,7 @@ def _largest_box(layout: Layout) -> int:
     return max(prod(box_shape(box)) for rank in range(layout.size) if (box := layout.box(rank)) is not None)
 
 
-def check_budget(runtime: Any, nbytes: int, what: str) -> None:
+def check_budget(runtime: object, nbytes: int, what: str) -> None:
     """Refuse what does not fit, on every rank alike.
 
     Raises

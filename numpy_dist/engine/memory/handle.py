@@ -57,7 +57,7 @@ class Handle:
     _window: Any
     _real: np.ndarray
 
-    def _view(self, operation: structure.Operation, *args: Any, **kwargs: Any) -> Self:
+    def _view(self, operation: structure.Operation, *args: object, **kwargs: object) -> Self:
         """The handle of a view that a structural operation makes (see `ir.structure`)."""
         return self._seen_as(structure.view(self._array, operation, *args, **kwargs))
 
@@ -190,7 +190,7 @@ def view_of_replicated(x: Handle, array: np.ndarray) -> Any:
     return x._owned(replicated(array))
 
 
-def plain(x: Any) -> Any:
+def plain(x: object) -> Any:
     """The data of a replicated handle as an ndarray; what is no handle as it is.
 
     Raises
@@ -206,7 +206,7 @@ def plain(x: Any) -> Any:
     return x._array
 
 
-def metadata(x: Any) -> Any:
+def metadata(x: object) -> Any:
     """The ndarray that has the shape, dtype, strides and flags of a handle, and nothing else: perhaps a meta array.
 
     What is no handle as it is.

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from numpy_dist.engine.data.gather import gather
 from numpy_dist.engine.data.ingest import from_global, make_storage, shardable
@@ -40,7 +41,7 @@ _LARGEST_HALF = float(np.finfo(np.float16).max)
 
 
 def assign(
-    target: Any, value: Any, where: Any = True, casting: Any = "unsafe", named: str = "assignment destination"
+    target: Any, value: Any, where: object = True, casting: Any = "unsafe", named: str = "assignment destination"
 ) -> None:
     """``target[...] = value`` with NumPy's broadcasting, as if `value` had been copied first.
 
@@ -99,7 +100,7 @@ def assign(
     elementwise(COPY, (value,), (target,), where)
 
 
-def assign_part(target: Ref, value: Any) -> bool:
+def assign_part(target: Ref, value: object) -> bool:
     """``x[key] = value`` where the key selects `target` (see `selected`) and this was recorded before; False if not.
 
     To be called by ``__setitem__`` (see `replay`).
@@ -130,7 +131,7 @@ def fits(shape: tuple[int, ...], into: tuple[int, ...]) -> bool:
     return all(n in (1, m) for n, m in zip(reversed(shape), reversed(into), strict=False))
 
 
-def _converted(values: np.ndarray, dtype: np.dtype, where: Any, casting: Any) -> np.ndarray:
+def _converted(values: np.ndarray, dtype: np.dtype, where: object, casting: Any) -> np.ndarray:
     """Values that every rank has, cast by NumPy; of those that `where` leaves out any stand for them."""
     chosen = _gathered(where)
     shape = values.shape if chosen is True else np.broadcast_shapes(values.shape, np.shape(chosen))
@@ -139,7 +140,7 @@ def _converted(values: np.ndarray, dtype: np.dtype, where: Any, casting: Any) ->
     return made
 
 
-def _gathered(where: Any) -> Any:
+def _gathered(where: object) -> Any:
     return gather(where) if is_sharded(where) else plain(where)
 
 
@@ -152,7 +153,7 @@ def register_policy(announce: Callable[[Handle, np.dtype], None]) -> None:
     _before_replicating = announce
 
 
-def copy(x: Any, dtype: Any = None, order: Any = "K", layout: Layout | None = None) -> Any:
+def copy(x: Any, dtype: DTypeLike | None = None, order: Any = "K", layout: Layout | None = None) -> Any:
     """A copy with another dtype, memory order or layout. Not collective; recorded.
 
     With `layout` this is a redistribution: each rank will be sent what it does not hold.
@@ -215,7 +216,7 @@ def empty(shape: Sequence[int], dtype: DTypeLike | None, order: Any = "C", layou
 
 
 def full(
-    shape: Sequence[int], value: Any, dtype: DTypeLike | None, order: Any = "C", layout: Layout | None = None
+    shape: Sequence[int], value: object, dtype: DTypeLike | None, order: str | None = "C", layout: Layout | None = None
 ) -> Any:
     """A new array filled with a scalar. Not collective; recorded."""
     made = empty(shape, dtype, order, layout)

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from numpy_dist.engine.memory import handle as handles
 from numpy_dist.engine.memory.handle import SHUT, Handle, metadata, ref_of
@@ -295,7 +296,7 @@ class ReductionPlan:
         self.array, self.view = result._array, ref_of(result).view
 
 
-def reduction_key(ufunc: np.ufunc, x: Handle, axis: Any, dtype: Any, keepdims: bool) -> tuple | None:
+def reduction_key(ufunc: np.ufunc, x: Handle, axis: Any, dtype: DTypeLike | None, keepdims: bool) -> tuple | None:
     """What a reduction without `out`, `where` and `initial` depends on; None where it is not kept."""
     if not (axis is None or type(axis) is int or (type(axis) is tuple and all(type(a) is int for a in axis))):
         return None  # 1.0 == 1, but is no axis
@@ -304,7 +305,7 @@ def reduction_key(ufunc: np.ufunc, x: Handle, axis: Any, dtype: Any, keepdims: b
     return ufunc, ref_of(x).view, axis, dtype, dtype_char(dtype), keepdims, config.MIN_SHARD_BYTES
 
 
-def remember_reduction(key: tuple, statement: Reduction, result: Any) -> None:
+def remember_reduction(key: tuple, statement: Reduction, result: object) -> None:
     """Keep the plan of a reduction; all plans are forgotten when there are too many."""
     if len(REDUCTIONS) > _MOST:
         REDUCTIONS.clear()

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from numpy_dist.engine.data import windows
 from numpy_dist.engine.data.gather import agreed, gather, item
@@ -43,7 +44,7 @@ def numpy_error(function: Callable, args: Sequence[Any], kwargs: dict[str, Any] 
     known to fail on metadata alone.
     """
 
-    def stand_in(x: Any) -> Any:
+    def stand_in(x: object) -> Any:
         if isinstance(x, Handle):
             return x._array if x._storage is None else structure.stand_in(x._array)
         if isinstance(x, tuple | list):
@@ -65,7 +66,7 @@ def may_write(array: np.ndarray) -> bool:
     return is_writeable(array)
 
 
-def mask_of(where: Any) -> Any:
+def mask_of(where: object) -> Any:
     """What is given as ``where=``: of a scalar NumPy takes the truth, and an array must be one of bools."""
     array = metadata(where)
     if isinstance(array, np.ndarray):
@@ -78,12 +79,12 @@ def mask_of(where: Any) -> Any:
 def elementwise(
     op: np.ufunc | Op,
     inputs: Sequence[Any],
-    out: Any = None,
-    where: Any = True,
+    out: object = None,
+    where: object = True,
     dtype: Any = None,
     casting: str = "same_kind",
     order: str = "K",
-    signature: Any = None,
+    signature: object = None,
     result_dtype: np.dtype | None = None,
 ) -> Any:
     """Record an element-wise operation. Not collective.
@@ -165,13 +166,13 @@ def _brought(inputs: tuple, outs: tuple) -> tuple:
     return tuple(found)
 
 
-def wrap(result: Any) -> Any:
+def wrap(result: object) -> Any:
     """NumPy's result on replicated data, as ours: arrays become replicated handles, scalars stay."""
     return replicated(result) if isinstance(result, np.ndarray) else agreed(result)
 
 
 def _at_once(
-    op: Op, inputs: Sequence[Any], outs: tuple, where: Any, options: dict, order: str, result_dtype: np.dtype | None
+    op: Op, inputs: Sequence[Any], outs: tuple, where: object, options: dict, order: str, result_dtype: np.dtype | None
 ) -> Any:
     """All operands are replicated: plain NumPy, now."""
     values = [plain(x) for x in inputs]
@@ -202,11 +203,11 @@ def _into_local(
     op: Op,
     inputs: Sequence[Any],
     outs: tuple,
-    where: Any,
-    dtype: Any,
+    where: object,
+    dtype: DTypeLike | None,
     casting: str,
     order: str,
-    signature: Any,
+    signature: object,
     result_dtype: np.dtype | None,
 ) -> Any:
     """`out` is an ndarray or a replicated handle: compute into shards, then gather into the very object. Collective."""
@@ -255,7 +256,7 @@ def _record(
     op: Op,
     inputs: Sequence[Any],
     outs: tuple,
-    where: Any,
+    where: object,
     options: dict,
     order: str,
     result_dtype: np.dtype | None,
@@ -527,7 +528,7 @@ def _too_few(layout: Layout, shape: tuple[int, ...], itemsize: int) -> bool:
     return 2 * held < layout.size and size >= max(config.MIN_SHARD_BYTES, 1)
 
 
-def read_of(rt: Runtime, x: Any, shape: tuple[int, ...], space: Layout | BoxList) -> Ref:
+def read_of(rt: Runtime, x: object, shape: tuple[int, ...], space: Layout | BoxList) -> Ref:
     """What a statement reads of an operand; a reshape that merges cut axes is redistributed first."""
     if not isinstance(x, Handle):
         return operand(np.asarray(x), shape, space)

@@ -12,7 +12,9 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
+from numpy_dist.argument_types import Axes
 from numpy_dist.engine.data import windows
 from numpy_dist.engine.data.folds import EXACT
 from numpy_dist.engine.data.gather import gather, item
@@ -81,11 +83,11 @@ def reduction(
     ufunc: np.ufunc,
     x: Any,
     axis: Any = 0,
-    dtype: Any = None,
-    out: Any = None,
+    dtype: DTypeLike | None = None,
+    out: object = None,
     keepdims: bool = False,
-    initial: Any = np._NoValue,
-    where: Any = True,
+    initial: object = np._NoValue,
+    where: object = True,
 ) -> Any:
     """Record ``ufunc.reduce``.
 
@@ -173,7 +175,7 @@ def _begun_in_output(x: Any, axes: tuple[int, ...], kind: np.dtype, target: np.d
     return made
 
 
-def _as_element(value: Any, kind: np.dtype) -> Any:
+def _as_element(value: object, kind: np.dtype) -> Any:
     """A value as an element of this dtype, or NumPy's error: here on every rank, and not later on one of them."""
     cell = np.empty(1, kind)
     watched(cell.__setitem__, "cast", 0, value)
@@ -187,7 +189,7 @@ def _negative_zeros(initial: object) -> tuple[str, ...]:
     return tuple(part for part in ("real", "imag") if np.signbit(getattr(initial, part)))
 
 
-def _keep_signs(sums: Any, x: Any, axes: tuple[int, ...], where: Any, parts: tuple[str, ...]) -> None:
+def _keep_signs(sums: Any, x: object, axes: tuple[int, ...], where: Any, parts: tuple[str, ...]) -> None:
     """Make sums negative zeros, whose terms all are, as the initial value is: the engine's sums begin with 0."""
     for part in parts:
         if part == "imag" and sums.dtype.kind != "c":
@@ -224,7 +226,7 @@ def _axes(ufunc: np.ufunc, x: object, ndim: int, kwargs: dict[str, Any]) -> tupl
         numpy_error(ufunc.reduce, (x,), kwargs)
 
 
-def _deliver(made: Handle, out: Any) -> Any:
+def _deliver(made: Handle, out: object) -> Any:
     if is_sharded(out):
         assign(out, made, named="output array")
     else:
@@ -232,7 +234,9 @@ def _deliver(made: Handle, out: Any) -> Any:
     return out
 
 
-def _of_elements(ufunc: np.ufunc, elements: np.ndarray, axis: Any, dtype: Any, keepdims: bool) -> Any:
+def _of_elements(
+    ufunc: np.ufunc, elements: np.ndarray, axis: Axes, dtype: DTypeLike | None, keepdims: bool
+) -> Any:
     """The reduction of an array at hand by NumPy; None where the engine has to do it."""
     if ufunc not in EXACT or not elements.size:
         return None
@@ -241,7 +245,16 @@ def _of_elements(ufunc: np.ufunc, elements: np.ndarray, axis: Any, dtype: Any, k
     return reduced(ufunc, elements, axis, keepdims)
 
 
-def _at_once(ufunc: Any, x: Any, axis: Any, dtype: Any, out: Any, keepdims: bool, initial: Any, where: Any) -> Any:
+def _at_once(
+    ufunc: Any,
+    x: object,
+    axis: Axes,
+    dtype: DTypeLike | None,
+    out: Any,
+    keepdims: bool,
+    initial: object,
+    where: object,
+) -> Any:
     options = {} if initial is np._NoValue else {"initial": initial}
     values = plain(x)
     if is_sharded(out):
@@ -283,8 +296,8 @@ def _append(
     axes: tuple[int, ...],
     kind: np.dtype,
     keepdims: bool,
-    initial: Any,
-    where: Any,
+    initial: object,
+    where: object,
     shape: tuple[int, ...],
     key: tuple | None,
 ) -> Handle:

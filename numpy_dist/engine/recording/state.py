@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from numpy_dist.engine.memory.handle import Handle, is_sharded
 from numpy_dist.engine.runtime import runtime
@@ -37,6 +36,6 @@ def layout_of(x: Handle) -> Layout | None:
     return view_of(x._storage.layout, x._storage.dtype.itemsize, x._array).exact_layout
 
 
-def default_layout(shape: Sequence[int], itemsize: int = 1, **choice: Any) -> Layout:
+def default_layout(shape: Sequence[int], itemsize: int = 1, **choice: object) -> Layout:
     """The layout of new arrays of this shape at this number of ranks; `choice` is ``split=`` or ``mesh=``."""
     return runtime().default_layout(tuple(shape), **choice)
