@@ -236,7 +236,8 @@ class Journal:
             self._meet_pending()
         if given:
             self._new_values.append(zlib.crc32(text_of(given).encode()))
-        self._marks.append(_named(f"{function} {details}" if details else function))
+        what = kind, function, details
+        self._marks.append(_CALLS.get(what) or _mark_of_call(what))
 
     def executed(self, statements: Sequence[Any]) -> None:
         """Note what is about to be executed; the statements themselves are not kept, since they hold arrays."""
@@ -416,15 +417,13 @@ def unpacked(data: bytes) -> list[JournalEntry]:
 
 # -- words -----------------------------------------------------------------------------------------------------------
 
-_NAMES: dict[str, int] = {}  # marks of what was called
+_CALLS: dict[tuple[str, str, str], int] = {}  # marks by kind, function and details
 
 
-def _named(name: str) -> int:
-    found = _NAMES.get(name)
-    if found is None:
-        if len(_NAMES) > KEPT:
-            _NAMES.clear()
-        found = _NAMES[name] = mark_of(name)
+def _mark_of_call(what: tuple[str, str, str]) -> int:
+    if len(_CALLS) > KEPT:
+        _CALLS.clear()
+    found = _CALLS[what] = mark_of(*what)
     return found
 
 
