@@ -91,7 +91,7 @@ def _outside(value: Tile, other: Tile) -> bool:
 def _apply_select(inputs: list[Tile], outputs: tuple[np.ndarray, ...], where: np.ndarray | None, options: dict) -> None:
     condition, chosen, other = inputs
     out = outputs[0]
-    if condition.dtype != np.bool_:
+    if condition.dtype != np.bool_ or np.may_share_memory(out, condition):  # a donated mask is written to
         condition = condition.astype(bool)
     if np.may_share_memory(out, chosen):
         np.copyto(out, chosen, casting="unsafe")

@@ -10,6 +10,7 @@ import pytest
 
 import numpy_dist
 from numpy_dist.comm.simulated import run_simulated
+from numpy_dist.ir.ops import SELECT
 from numpy_dist.settings import config
 
 CALLS = {
@@ -84,3 +85,15 @@ def test_text_of_one_element_has_the_width_of_its_dtype() -> None:
     with numpy_dist.config(MIN_SHARD_BYTES=0):
         x = numpy_dist.asarray(one)
         assert np.where(False, x[0, ...], "a").dtype == np.where(False, one[0], "a").dtype
+
+
+@pytest.mark.parametrize("given_up", ["mask", "x", "y"])
+@pytest.mark.parametrize("kind", ["?", "u1"])
+def test_any_operand_may_become_the_result(given_up, kind):
+    """The interpreter writes to an operand that nobody needs any more, which may be the mask of a result of bools."""
+    mask = np.array([True, True, False, True, False, True, True])
+    operands = {"mask": mask, "x": np.array([1, 0, 0, 0, 1, 0, 1], kind), "y": np.array([1, 0, 1, 1, 1, 1, 1], kind)}
+    expected = np.where(*operands.values())
+    out = operands[given_up].view(kind)
+    SELECT.apply(list(operands.values()), (out,), None, {})
+    assert np.array_equal(out, expected)
