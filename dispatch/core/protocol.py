@@ -139,7 +139,7 @@ def apply(
                     report.note(record.name, rule.kind)
                 return made
         try:
-            noted = rule.kind in _NOTED
+            noted = rule.kind in _COMPUTED or (rule.kind in _NOTED and engine.runtime().size > 1)
             result = _noted(rule, function, given, args, kwargs) if noted else rule.function(*given, **kwargs)
             if report.active:
                 report.note(record.name, rule.kind)
@@ -164,7 +164,7 @@ def _noted(
         return targets.writes(function, args, kwargs)
 
     if rule.kind == "composed":
-        with NotedIfRecorded(args, kwargs, writes, texts) if several else nullcontext():
+        with NotedIfRecorded(args, kwargs, writes, texts):
             return rule.function(*given, **kwargs)
     written = writes() if several else ()
     together = engine.reported_together() if targets.outputs(function, args, kwargs) else nullcontext()
