@@ -13,25 +13,13 @@ def mark_of(*values: object) -> int:
     return int.from_bytes(hashlib.blake2b(repr(values).encode(), digest_size=_MARK_BYTES).digest(), "little")
 
 
-class RunningMark:
-    """A mark of a sequence of marks and other integers, however it was cut into the pieces that were added.
+def running_mark(number: int, pieces: list[int]) -> int:
+    """The mark of a sequence, which goes on from the mark of its beginning by these numbers, and which may be negative.
 
-    Attributes
-    ----------
-    number : int
-        The mark so far, which may be negative.
+    It is the same however the sequence was cut into pieces. They are removed from the list; none is -1, of which
+    Python's hash is that of -2.
     """
-
-    __slots__ = ("number",)
-
-    def __init__(self) -> None:
-        self.number = 0
-
-    def add(self, pieces: list[int]) -> None:
-        """Take these numbers, other than -1 (of which Python's hash is that of -2); they are removed from the list."""
-        number = self.number
-        for piece in pieces:
-            number = hash((number, piece))  # of integers: alike in all processes
-        self.number = number
-        pieces.clear()
-
+    for piece in pieces:
+        number = hash((number, piece))  # of integers: alike in all processes
+    pieces.clear()
+    return number

@@ -14,7 +14,7 @@ from numpy_dist.comm.divergence.journal import CALL, DRAW, Journal
 from numpy_dist.errors import DivergenceWarning
 from numpy_dist.frames import user_call
 from numpy_dist.ir.views import View
-from numpy_dist.settings import config
+from numpy_dist.settings import MIRRORS, config
 
 if TYPE_CHECKING:
     from numpy_dist.ir.statements import Statement
@@ -23,6 +23,8 @@ __all__ = ["UNLIKE", "Checks"]
 
 UNLIKE: list[object] = []
 """Communicators of which some ranks may compute other numbers than others; for a look that costs nothing."""
+
+_ever_on = False  # whether CHECK was ever: a look at the setting costs more than a collective may
 
 
 class Checks:
@@ -68,14 +70,14 @@ class Checks:
             self._first = False
             self._compare_fingerprints()
             journal.compares_values = self._communicator not in UNLIKE
-        journal.with_operands = config.CHECK == "on"
+        journal.with_operands = _ever_on and config.CHECK == "on"
         if journal.with_operands:
             self._compare()
 
     def executing(self, statements: Sequence[Statement], depth: int = 3) -> None:
         """Statements are about to be executed, which may communicate; with ``CHECK=on`` collective."""
         journal = self.journal
-        journal.with_operands = config.CHECK == "on"
+        journal.with_operands = _ever_on and config.CHECK == "on"
         journal.executed(statements)
         if journal.with_operands:
             self.begin("execution", depth=depth)
@@ -110,24 +112,22 @@ class Checks:
 
         A number of 64 bits: of the journal, with what stands for the overrides.
         """
-        return 0 if self._busy else self.journal.mark() ^ fingerprint.number()
-
-    def judge(self, marks: Sequence[int]) -> None:
-        """Raise, on every rank, if the marks of the ranks differ."""
-        if marks.count(marks[0]) != len(marks) and not self._busy:
-            self._raise()
+        return 0 if self._busy else self.journal.mark() ^ fingerprint.overrides_mark
 
     def _compare(self) -> None:
-        mine = self.journal.digest() + fingerprint.number().to_bytes(4, "little")
+        mine = self.journal.digest() + fingerprint.overrides_mark.to_bytes(4, "little")
         if not self._alike(mine):
-            self._raise()
+            self.differ()
 
     def _alike(self, digest: bytes) -> bool:
         """Whether all ranks have the same digest, in a collective that looks like all others."""
         told = self._told_by_all(digest)
         return told.count(told[0]) == len(told)
 
-    def _raise(self) -> None:
+    def differ(self) -> None:
+        """Raise on every rank what each has done, since their marks differ; collective."""
+        if self._busy:
+            return
         told = self._gathered((self.journal.operations(), fingerprint.deciding()))
         histories = {rank: operations for rank, (operations, _) in enumerate(told)}
         raise divergence_error(histories, None, {rank: found for rank, (_, found) in enumerate(told)})
@@ -175,3 +175,12 @@ def _user_level() -> int:
     while frame is not target and frame.f_back is not None:
         level, frame = level + 1, frame.f_back
     return level
+
+
+def _look_at_setting() -> None:
+    global _ever_on
+    _ever_on = _ever_on or config.CHECK == "on"
+
+
+MIRRORS["CHECK"] = _look_at_setting
+_look_at_setting()

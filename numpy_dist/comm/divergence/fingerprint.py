@@ -22,7 +22,6 @@ __all__ = [
     "deciding",
     "digest",
     "local",
-    "number",
     "overrides_text",
     "registered",
 ]
@@ -40,18 +39,13 @@ _GROUPS = ("numpy_dist.overrides", "numpy_dist.backends")
 PARTS: list[Callable[[], Mapping[str, str]]] = []
 """Further parts, from layers above: each gives names and values."""
 
-_number = 0
+overrides_mark = 0  # stands for the overrides that the program has registered; it travels with collectives
 
 
 def registered(names: Iterable[str]) -> None:
     """From now on these overrides, in this order, are those that the program has registered on this rank."""
-    global _number
-    _number = zlib.crc32("\n".join(names).encode())
-
-
-def number() -> int:
-    """What stands for the overrides that the program has registered; it travels with collectives."""
-    return _number
+    global overrides_mark
+    overrides_mark = zlib.crc32("\n".join(names).encode())
 
 
 def local() -> Fingerprint:

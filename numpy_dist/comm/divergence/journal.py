@@ -18,16 +18,17 @@ import zlib
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from numpy_dist.comm.divergence.positions import called_function, line_of
+from numpy_dist.comm.divergence.positions import called_function, is_stand_in, line_of
 from numpy_dist.frames import user_call
 from numpy_dist.ir import statements as forms
 from numpy_dist.ir.samples import text_of
 from numpy_dist.ir.statements import ProgramForm, Ref
 from numpy_dist.ir.views import View
-from numpy_dist.layout.marks import MARK_BITS, RunningMark, mark_of
+from numpy_dist.layout.marks import MARK_BITS, mark_of, running_mark
 
 if TYPE_CHECKING:
     from numpy_dist.ir.statements import Statement
@@ -179,6 +180,8 @@ class Journal:
         How many calls there were.
     with_operands : bool
         Whether scalars, and which arrays are meant, are noted too.
+    executes : bool
+        Whether the statements that were noted last are being executed, by which calls are then made.
     compares_values : bool
         Whether the mark knows values, too: not where ranks may compute other numbers than others.
     """
@@ -186,7 +189,7 @@ class Journal:
     def __init__(self) -> None:
         self.program: Any = None
         self.calls = 0
-        self.with_operands = self.compares_values = False
+        self.executes = self.with_operands = self.compares_values = False
         self._calls: deque[tuple[Any, ...]] = deque(maxlen=KEPT)  # the fields of a `_Call`
         self._batches: deque[_Batch] = deque()
         self._held = 0
@@ -195,10 +198,10 @@ class Journal:
         self._arrived: dict[tuple[str, int, int], int] = {}  # how many did since, by the user's line
         self._hash = hashlib.blake2b(digest_size=16)
         self._hashed = 0
-        self._operations = RunningMark()
+        self._operations = 0  # the mark of all forms of statements, views and calls
         self._marked = 0  # the serial of the first statement that the mark does not know
         self._marks: list[int] = []  # what the mark does not know yet
-        self._values = RunningMark()  # of values, beside that of operations
+        self._values = 0  # the mark of values, beside that of operations
         self._new_values: list[int] = []  # which that does not know yet
         self._views: list[View] = []  # read since the last call
         self._origins: list[int] = []  # and of which arrays
@@ -219,13 +222,23 @@ class Journal:
 
     def call(self, kind: str, frame: FrameType | None = None, details: str = "", given: Sequence[str] = ()) -> None:
         """Note a call; by default, that of the calling frame's caller. `given` are values that it was given."""
-        user, called = user_call(frame or sys._getframe(1))
-        back = user.f_back or user
-        function = called_function(called)
+        where: tuple[CodeType, int, CodeType, int]
+        if self.executes:
+            # As that of the last statement: the user's line is some twenty frames away, each of which takes time.
+            batch = self._batches[-1]
+            function, site = _function(batch.forms[-1]), batch.sites[-1]
+            mark = _mark_of_call(kind, function, details)
+            where = site.code, site.instruction, site.caller, site.called_at
+        else:
+            user, called = user_call(frame or sys._getframe(1))
+            back = user.f_back or user
+            code = user.f_code if called is None else called.f_code
+            known = _CALLS.get((kind, details, code.co_name, code.co_filename))
+            function, mark = _named(kind, details, called) if known is None else known
+            where = user.f_code, user.f_lasti, back.f_code, back.f_lasti
         program = self.program
         recorded = 0 if program is None else program.recorded
-        position: tuple[Any, ...]
-        position = self.calls, recorded, kind, function, user.f_code, user.f_lasti, back.f_code, back.f_lasti
+        position: tuple[Any, ...] = self.calls, recorded, kind, function, *where
         if self._views or details or given:
             position = (*position, tuple(self._views), details, tuple(given), tuple(self._origins))
             self._views.clear()
@@ -236,8 +249,7 @@ class Journal:
             self._meet_pending()
         if given:
             self._new_values.append(zlib.crc32(text_of(given).encode()))
-        what = kind, function, details
-        self._marks.append(_CALLS.get(what) or _mark_of_call(what))
+        self._marks.append(mark)
 
     def executed(self, statements: Sequence[Any]) -> None:
         """Note what is about to be executed; the statements themselves are not kept, since they hold arrays."""
@@ -289,11 +301,10 @@ class Journal:
         if program is not None and self._marked < program.recorded:
             self._meet_pending()
         if self._marks:
-            self._operations.add(self._marks)
+            self._operations = running_mark(self._operations, self._marks)
         if self._new_values:
-            self._values.add(self._new_values)
-        number = self._operations.number
-        return (number ^ self._values.number if self.compares_values else number) & MARK_BITS
+            self._values = running_mark(self._values, self._new_values)
+        return (self._operations ^ self._values if self.compares_values else self._operations) & MARK_BITS
 
     def _meet_pending(self) -> None:
         """Add the marks of statements that were recorded since, so that the order is that of the program."""
@@ -417,13 +428,20 @@ def unpacked(data: bytes) -> list[JournalEntry]:
 
 # -- words -----------------------------------------------------------------------------------------------------------
 
-_CALLS: dict[tuple[str, str, str], int] = {}  # marks by kind, function and details
+_CALLS: dict[tuple[str, str, str, str], tuple[str, int]] = {}
+"""By kind, details, name and file of the code that was called: the name of the function, and the mark of the call."""
+
+_mark_of_call = lru_cache(maxsize=KEPT)(mark_of)
 
 
-def _mark_of_call(what: tuple[str, str, str]) -> int:
-    if len(_CALLS) > KEPT:
-        _CALLS.clear()
-    found = _CALLS[what] = mark_of(*what)
+def _named(kind: str, details: str, called: FrameType | None) -> tuple[str, int]:
+    """The name of the function that the user has called, and the mark of this call; kept where the code says it all."""
+    function = called_function(called)
+    found = function, _mark_of_call(kind, function, details)
+    if called is not None and not is_stand_in(called.f_code):
+        if len(_CALLS) > KEPT:
+            _CALLS.clear()
+        _CALLS[kind, details, called.f_code.co_name, called.f_code.co_filename] = found
     return found
 
 
@@ -443,7 +461,7 @@ def _of_statement(
 ) -> JournalEntry:
     code: CodeType = site.code
     line, caller = line_of(code, site.instruction), line_of(site.caller, site.called_at)
-    op, kind, inputs, outputs, where, options, space, rest = form.key
+    _, kind, inputs, outputs, where, options, space, rest = form.key
     reads = (*inputs, *(() if where is None else (where,)))
     named = iter(values or ())
     operands = tuple(OperandRecord(_kind(x), next(named, ""), isinstance(x, View)) for x in reads)
@@ -455,10 +473,15 @@ def _of_statement(
     if kind is forms.Reduction:
         words = *words, f"axis {', '.join(map(str, rest[0][0]))}"
     details = repr(([(x.offset, x.strides, x.layout) for x in views], options, space, rest, targets))
-    name = f"{op.name}.reduce" if kind is forms.Reduction else op.name
     parts = ", ".join(part_of(x) for x in (*reads, *_written(form, outputs)) if isinstance(x, View))
     result = ", ".join(map(_kind, outputs))
-    return JournalEntry(number, name, "statement", line, caller, operands, result, details, parts, words)
+    return JournalEntry(number, _function(form), "statement", line, caller, operands, result, details, parts, words)
+
+
+def _function(form: ProgramForm) -> str:
+    op, kind = form.key[:2]
+    name: str = op.name
+    return f"{name}.reduce" if kind is forms.Reduction else name
 
 
 def _read(form: ProgramForm) -> list[object]:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from numpy_dist.frames import user_call
 
-__all__ = ["Position", "Waiting", "called_function", "caller_line", "line_of", "stack_of"]
+__all__ = ["Position", "Waiting", "called_function", "caller_line", "is_stand_in", "line_of", "stack_of"]
 
 
 class Waiting(NamedTuple):
@@ -99,33 +99,23 @@ _STAND_INS = frozenset(
 _MEANT = ("func", "ufunc", "function", "name", "method")
 
 
-_CALLED: dict[tuple[str, str], str] = {}  # by file and name in the code
-_MOST_CALLED = 4096
-
-
 def called_function(called: FrameType | None) -> str:
     """The function that the user has called, as the user knows it."""
     if called is None:
         return "the program"
-    code = called.f_code
-    key = code.co_filename, code.co_name
-    found = _CALLED.get(key)
-    if found is None:
-        found = _name_of(called)
-        if code.co_name not in _STAND_INS and len(_CALLED) < _MOST_CALLED:
-            _CALLED[key] = found
-    return found
-
-
-def _name_of(called: FrameType) -> str:
     name = called.f_code.co_name
-    if name in _STAND_INS:
+    if is_stand_in(called.f_code):
         local = called.f_locals
         function = next((local[word] for word in _MEANT if word in local), None)
         return function if isinstance(function, str) else f"numpy.{getattr(function, '__name__', name)}"
     if str(called.f_globals.get("__name__", "")).startswith("numpy_dist.comm."):
         return f"comm.{name}"
     return _NAMES.get(name) or (name[2:-2] if name.startswith("__") and name.endswith("__") else name)
+
+
+def is_stand_in(code: CodeType) -> bool:
+    """Whether this is a function of ours that stands for others, so that only its frame knows what was called."""
+    return code.co_name in _STAND_INS
 
 
 @lru_cache(maxsize=4096)

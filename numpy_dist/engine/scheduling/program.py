@@ -396,8 +396,10 @@ class Program:
 
     def _follow(self, execution: Execution) -> None:
         """Execute statements by their schedule."""
-        runtime = self._runtime
+        runtime, checks = self._runtime, self._checks
         runtime.execution = execution
+        if checks is not None:
+            checks.journal.executes = True
         try:
             execution.schedule.run(runtime, execution.statements, execution.storages)
         except BaseException as error:
@@ -405,6 +407,9 @@ class Program:
                 # This rank has left a communication that others are in: they must not wait for it, even if it goes on.
                 runtime.comm.fail(error)
             raise
+        finally:
+            if checks is not None:
+                checks.journal.executes = False
 
     def _replace(self, statements: Iterable[Statement]) -> None:
         """Have these pending, and nothing in execution."""
