@@ -204,16 +204,17 @@ def _total(x: DistArray, axes: tuple[int, ...], dtype: np.dtype) -> DistArray:
 
 def _pair(a: Term, b: Term, kept: set[str], sizes: dict[str, int], dtype: np.dtype) -> tuple[Term, bool]:
     """The product of two terms, summed over the labels that only they have; and whether anything was summed last."""
-    a, b = _summed(a, kept | set(b[0]), dtype), _summed(b, kept | set(a[0]), dtype)
-    (left, x), (right, y) = a, b
-    common = [name for name in left if name in right]
+    common = [name for name in a[0] if name in b[0]]
     batch, gone = [n for n in common if n in kept], [n for n in common if n not in kept]
+    is_fused = not gone or not kept & (set(a[0]) ^ set(b[0]))
+    late = _summed_late(a, b, kept) if is_fused and dtype.kind in "fc" else set()
+    (left, x), (right, y) = (_summed(p, kept | set(q[0]) | late, dtype) for p, q in ((a, b), (b, a)))
     rows, columns = [n for n in left if n not in right], [n for n in right if n not in left]
-    if not gone or not rows and not columns:
+    if is_fused:
         # One fused pass over the larger of the two (or over the result of an outer product).
         names = "".join([*batch, *rows, *columns, *gone])
         product = as_handle(np.multiply(_spread(left, x, names), _spread(right, y, names), dtype=dtype))
-        return _summed((names, product), kept, dtype), bool(gone)
+        return _summed((names, product), kept, dtype), bool(gone or late)
     x = np.transpose(x, [left.index(name) for name in (*batch, *rows, *gone)])
     y = np.transpose(y, [right.index(name) for name in (*batch, *gone, *columns)])
     lengths = [prod(sizes[name] for name in group) for group in (batch, rows, gone, columns)]
@@ -223,6 +224,24 @@ def _pair(a: Term, b: Term, kept: set[str], sizes: dict[str, int], dtype: np.dty
     )
     names = "".join([*batch, *rows, *columns])
     return (names, np.reshape(product, tuple(sizes[name] for name in names))), True
+
+
+def _summed_late(a: Term, b: Term, kept: set[str]) -> set[str]:
+    """The labels of one term alone over which products are summed: with infinities it differs from a product of sums.
+
+    NumPy sums first what lies side by side in memory along its innermost loop, which is that over the last letter.
+    """
+    only = {name for name in {*a[0]} ^ {*b[0]} if name not in kept}
+    if not only:
+        return only
+    names, x = a if max(only) in a[0] else b
+    sides = sorted((stride, n, name) for stride, n, name in zip(x._array.strides, x.shape, names, strict=True))
+    size = x.dtype.itemsize
+    for stride, n, name in sides:
+        if name in only and stride == size:
+            only.remove(name)
+            size *= n
+    return only
 
 
 def _spread(names: str, x: Any, wanted: str) -> DistArray:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import numpy_dist as nd
 from numpy_dist import engine
 from numpy_dist.settings import config
 from numpy_dist.spmd_testing import forbid_gathers, run_simulated
@@ -75,3 +76,20 @@ def test_what_is_moved():
 )
 def test_one_element(subscripts, keys):
     check(lambda x: np.einsum(subscripts, *(x[key] for key in keys)), A, ranks=(1, 3), ways=("default",))
+
+
+LAYOUTS = {"contiguous": slice(None), "flipped": slice(None, None, -1), "strided": slice(None, None, 2)}
+
+
+@pytest.mark.parametrize("subscripts", ["i,j->i", "i,j->j", "i,j->", "ij,jk->ik", "ij,kl->i", "ij,kl->jk"])
+@pytest.mark.parametrize("second", sorted(LAYOUTS))
+@pytest.mark.parametrize("first", sorted(LAYOUTS))
+def test_infinities_of_sums_over_one_operand(first, second, subscripts):
+    """A product of sums is no sum of products where there are infinities; which it is, NumPy decides by the layout."""
+    values = np.array([1, 0, np.inf, -1, -2.5, 1, 0.5, 0.5])
+    values = values if "i," in subscripts else values[:, None]
+    keys = LAYOUTS[first], LAYOUTS[second]
+    with np.errstate(all="ignore"), config(MIN_SHARD_BYTES=0):
+        expected = np.einsum(subscripts, *(values[key] for key in keys))
+        made = np.einsum(subscripts, *(nd.asarray(values)[key] for key in keys))
+    np.testing.assert_array_equal(made.gather() if isinstance(made, nd.DistArray) else made, expected)
