@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from numpy_dist.argument_types import Arguments, Function, Keywords
 from numpy_dist.conformance.arguments import Array
 from numpy_dist.dispatch.core.keys import name_of
 
@@ -69,15 +70,15 @@ class Case:
     """
 
     function: Any
-    args: tuple[Any, ...]
-    kwargs: dict[str, Any] = field(default_factory=dict)
-    via: Callable[..., Any] | None = None
+    args: Arguments
+    kwargs: Keywords = field(default_factory=dict)
+    via: Function | None = None
     tolerance: Tolerance | None = None
     declines: str | None = None
     alone: bool = False
     materialises: bool = False
     values: bool = True
-    apart: Callable[..., Any] | None = None
+    apart: Function | None = None
     number: int = 0
     variant: bool = False
 
@@ -108,13 +109,13 @@ class Topic:
         self,
         function: Any,
         *args: Any,
-        via: Callable[..., Any] | None = None,
+        via: Function | None = None,
         tolerance: Tolerance | None = None,
         declines: str | None = None,
         alone: bool = False,
         materialises: bool = False,
         values: bool = True,
-        apart: Callable[..., Any] | None = None,
+        apart: Function | None = None,
         **kwargs: Any,
     ) -> Case:
         """Add one call; see `Case`."""

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from numpy_dist.argument_types import Keywords
 from numpy_dist.cli.main import backend
 from numpy_dist.conformance import rank_options, report, selection
 from numpy_dist.conformance.coverage import share, share_text
@@ -51,7 +52,7 @@ def _file(text: str) -> Path:
     return Path(text)
 
 
-def run_job(ranks: int, backend: str | None, given: Sequence[str]) -> tuple[int, list[dict[str, Any]]]:
+def run_job(ranks: int, backend: str | None, given: Sequence[str]) -> tuple[int, list[Keywords]]:
     """Run the suite as a job of so many ranks: its exit code, and the rows that it has written."""
     with tempfile.TemporaryDirectory(prefix="numpy_dist-conformance-") as folder:
         results = Path(folder) / "results.jsonl"

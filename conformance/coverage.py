@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
+from numpy_dist.argument_types import Function
 from numpy_dist.conformance.suite import cases_by_function
 from numpy_dist.dispatch.core import catalogue
 from numpy_dist.dispatch.core.keys import METHODS
 
 
-def functions() -> list[Callable[..., Any]]:
+def functions() -> list[Function]:
     """Every function that can be overridden, once.
 
     Functions with ``like=`` are there twice in NumPy's list; the protocol receives the public one.
@@ -30,7 +31,7 @@ def ufunc_targets() -> Iterator[Any]:
             yield ufunc if method == "__call__" else getattr(ufunc, method)
 
 
-def without_cases() -> list[Callable[..., Any]]:
+def without_cases() -> list[Function]:
     """What has no case: functions, and methods of ufuncs that have loops of fixed dtypes."""
     found = cases_by_function()
     targets = [*functions(), *(t for t in ufunc_targets() if t in found or getattr(t, "__self__", t).types)]

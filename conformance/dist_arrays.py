@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +11,7 @@ import numpy as np
 
 import numpy_dist.distarray  # noqa: F401 - registers the class of the arrays
 from numpy_dist import engine
+from numpy_dist.argument_types import Function
 from numpy_dist.conformance import suite
 from numpy_dist.conformance.adapter import Adapter
 from numpy_dist.conformance.known_differences import Difference, all_differences
@@ -50,10 +51,10 @@ class DistArrays(Adapter):
     def is_sharded(self, x: object) -> bool:
         return engine.is_sharded(x)
 
-    def kind_of(self, function: Callable[..., Any]) -> str:
+    def kind_of(self, function: Function) -> str:
         return catalogue.kind_of(function)
 
-    def reason_of(self, function: Callable[..., Any]) -> str:
+    def reason_of(self, function: Function) -> str:
         record = registry.lookup(function)
         reasons = [rule.reason for rule in record.rules if rule.reason] if record is not None else []
         if catalogue.kind_of(function) in ("gathered", "refused"):

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import functools
 import random
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from numpy_dist.argument_types import Function, Keywords
 from numpy_dist.conformance.adapter import Adapter
 
 if TYPE_CHECKING:
@@ -61,12 +62,12 @@ class Duck:
         return _called(getattr(ufunc, method), inputs, options)
 
     def __array_function__(
-        self, function: Callable[..., Any], types: object, args: Iterable[Any], kwargs: dict[str, Any]
+        self, function: Function, types: object, args: Iterable[Any], kwargs: Keywords
     ) -> Any:
         return _called(function, args, kwargs)
 
 
-def _called(function: Callable[..., Any], args: Iterable[Any], kwargs: dict[str, Any]) -> Any:
+def _called(function: Function, args: Iterable[Any], kwargs: Keywords) -> Any:
     """The result of a call on what the ducks hold; an argument that is returned comes back as it was given."""
     given: dict[int, Any] = {}
     return _duck(function(*_bare(tuple(args), given), **_bare(kwargs, given)), given)
@@ -91,7 +92,7 @@ def _duck(x: Any, given: dict[int, Any]) -> Any:
     return [_duck(item, given) for item in x] if type(x) is list else x
 
 
-def _method(name: str) -> Callable[..., Any]:
+def _method(name: str) -> Function:
     def method(self: Duck, *args: Any, **kwargs: Any) -> Any:
         return _called(getattr(np.ndarray, name), (self, *args), kwargs)
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
+from numpy_dist.argument_types import Arguments, Keywords
 from numpy_dist.conformance.arguments import VIEWS, Array
 from numpy_dist.conformance.case import SUMS, Case
 
@@ -54,13 +55,13 @@ def element_wise(draw: Draw) -> Case:
     x = draw(arrays())
     if draw(st.booleans()):
         function: Any = draw(st.sampled_from(UNARY))
-        args: tuple[Any, ...] = (x,)
+        args: Arguments = (x,)
     else:
         function = draw(st.sampled_from(BINARY))
         other = draw(partner(x.shape))
         y = draw(st.one_of(arrays(other), arrays(other), st.sampled_from([2, -1, 2.5, True, np.float32(3), 300])))
         args = (x, y) if draw(st.booleans()) else (y, x)
-    kwargs: dict[str, Any] = {}
+    kwargs: Keywords = {}
     if draw(st.integers(0, 3)) == 0:
         kwargs["out"] = draw(arrays(x.shape))
         if draw(st.booleans()):
@@ -76,7 +77,7 @@ def reductions(draw: Draw) -> Case:
     x = draw(arrays())
     ndim = len(x.shape)
     axes = st.lists(st.integers(0, max(ndim - 1, 0)), max_size=ndim, unique=True).map(tuple)
-    kwargs: dict[str, Any] = {"axis": draw(st.one_of(st.none(), st.integers(-ndim - 1, ndim), axes))}
+    kwargs: Keywords = {"axis": draw(st.one_of(st.none(), st.integers(-ndim - 1, ndim), axes))}
     if draw(st.booleans()):
         kwargs["keepdims"] = draw(st.booleans())
     if draw(st.integers(0, 3)) == 0:
@@ -149,7 +150,7 @@ def selections(draw: Draw) -> Case:
     x = draw(arrays())
     item = st.one_of(st.slices(7), st.slices(7), st.integers(-7, 6), st.just(Ellipsis), st.none(), st.just([0, 0]))
     key = tuple(draw(st.lists(item, max_size=len(x.shape) + 1)))
-    kwargs: dict[str, Any] = {}
+    kwargs: Keywords = {}
     if draw(st.booleans()):
         return Case(np.ndarray.__getitem__, (x, key), kwargs, via=_get)
     return Case(np.ndarray.__setitem__, (x, key, draw(st.sampled_from([1, 2.5]))), kwargs, via=_set)

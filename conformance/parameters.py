@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from inspect import Parameter
 from typing import Any
 
 import numpy as np
 
+from numpy_dist.argument_types import Function
 from numpy_dist.conformance import coverage
 from numpy_dist.conformance.case import Case
 from numpy_dist.conformance.suite import cases_by_function, label
@@ -35,7 +36,7 @@ def never_passed() -> Iterator[str]:
             yield from missing(label(target), ufunc_parameters(target), cases.get(target, ()))
 
 
-def parameters(function: Callable[..., Any]) -> Mapping[str, Parameter]:
+def parameters(function: Function) -> Mapping[str, Parameter]:
     """Those of a function; of one written in C before NumPy 2.4 none, since they do not tell theirs."""
     try:
         return inspect.signature(_fromstring if function is np.fromstring else function).parameters
@@ -47,7 +48,7 @@ def _fromstring(string: Any, dtype: Any = float, count: int = -1, *, sep: str, l
     """What NumPy's documentation says of the one function that never tells."""
 
 
-def ufunc_parameters(target: Callable[..., Any]) -> Mapping[str, Parameter]:
+def ufunc_parameters(target: Function) -> Mapping[str, Parameter]:
     """The keywords of a ufunc or of one of its methods."""
     own = call_keywords(target) | {"subok": True} if isinstance(target, np.ufunc) else METHOD_KEYWORDS[target.__name__]
     return {name: Parameter(name, Parameter.KEYWORD_ONLY, default=default) for name, default in own.items()}

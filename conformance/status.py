@@ -8,13 +8,13 @@ from __future__ import annotations
 import argparse
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 import numpy_dist
+from numpy_dist.argument_types import Function
 from numpy_dist.conformance import coverage, report
 from numpy_dist.conformance.adapter import current
 from numpy_dist.conformance.selection import topic_of
@@ -39,7 +39,7 @@ certain call would do.
 def function_tables() -> Iterator[str]:
     """A table for each topic."""
     titles, counts = topic_of(), {function: len(its) for function, its in cases_by_function().items()}
-    by_topic: dict[str, list[Callable[..., Any]]] = {}
+    by_topic: dict[str, list[Function]] = {}
     for function in coverage.functions():
         by_topic.setdefault(titles[function], []).append(function)
     for title in sorted(by_topic):

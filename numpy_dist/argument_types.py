@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import SupportsIndex
+from collections.abc import Callable, Sequence
+from typing import Any, SupportsIndex
 
-__all__ = ["Axes", "Axis", "Shape"]
+__all__ = ["Arguments", "Axes", "Axis", "Function", "Keywords", "Shape"]
 
 Axis = SupportsIndex | None
 """One axis, or that of the flattened array."""
@@ -15,3 +15,12 @@ Axes = SupportsIndex | Sequence[SupportsIndex] | None
 
 Shape = SupportsIndex | Sequence[SupportsIndex]
 """The extent of the only axis, or those of all axes."""
+
+Function = Callable[..., Any]
+"""A function of NumPy's, or one that is called in its place, whatever it takes and gives."""
+
+Arguments = tuple[Any, ...]
+"""The positional arguments of a call of any function."""
+
+Keywords = dict[str, Any]
+"""The keyword arguments of a call of any function."""

@@ -19,13 +19,14 @@ import subprocess
 import sys
 import tempfile
 import traceback
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
 import hypothesis
 import pytest
 
+from numpy_dist.argument_types import Function
 from numpy_dist.comm import detect, devices, launchers
 from numpy_dist.engine import lazily_recorded
 from numpy_dist.spmd_testing import Agreement, watchdog
@@ -298,7 +299,7 @@ class InnerRun:
         if handle is not None and not hasattr(handle.inner_test, "agreed"):
             handle.inner_test = self._agreed(handle.inner_test)
 
-    def _agreed(self, inner_test: Callable[..., Any]) -> Callable[..., Any]:
+    def _agreed(self, inner_test: Function) -> Function:
         @functools.wraps(inner_test)
         def run(*args: Any, **kwargs: Any) -> Any:
             result, error, outcome, text = None, None, "passed", ""

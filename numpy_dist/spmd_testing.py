@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from numpy_dist.argument_types import Function
 from numpy_dist.comm.base import Communicator
 from numpy_dist.comm.detect import get_communicator, renew
 from numpy_dist.comm.simulated import run_simulated
@@ -90,7 +91,7 @@ def inject(
     """
     called: list[str] = []
 
-    def wrapped(name: str, original: Callable[..., Any]) -> Callable[..., Any]:
+    def wrapped(name: str, original: Function) -> Function:
         def operation(*args: Any) -> Any:
             called.append(name)
             if len(called) == position + 1:
@@ -118,7 +119,7 @@ def inject(
 class _Backend:
     """A backend whose runs of loops, also repeated ones, are wrapped."""
 
-    def __init__(self, backend: Backend, wrapped: Callable[[str, Callable[..., Any]], Callable[..., Any]]) -> None:
+    def __init__(self, backend: Backend, wrapped: Callable[[str, Function], Function]) -> None:
         self._backend, self._wrapped = backend, wrapped
 
     def __getattr__(self, name: str) -> Any:
@@ -130,7 +131,7 @@ class _Backend:
 
 
 class _Repeat:
-    def __init__(self, repeat: Repeat, wrapped: Callable[[str, Callable[..., Any]], Callable[..., Any]]) -> None:
+    def __init__(self, repeat: Repeat, wrapped: Callable[[str, Function], Function]) -> None:
         self.operands, self.scalars = repeat.operands, repeat.scalars
         self.again = wrapped("again", repeat.again)
 

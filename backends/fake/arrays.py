@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
-from numpy_dist.argument_types import Axes
+from numpy_dist.argument_types import Axes, Function
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -209,11 +209,11 @@ class FakeArray(NDArrayOperatorsMixin):
         return outs[0] if len(outs) == 1 else outs
 
     def __array_function__(
-        self, function: Callable[..., Any], types: object, arguments: Sequence[Any], options: dict
+        self, function: Function, types: object, arguments: Sequence[Any], options: dict
     ) -> Any:
         return self._later(function, arguments, options)
 
-    def _later(self, function: Callable[..., Any], arguments: Sequence[Any], options: dict) -> Any:
+    def _later(self, function: Function, arguments: Sequence[Any], options: dict) -> Any:
         """Ask for a function's results, whose shapes and dtypes do not depend on values."""
         with np.errstate(all="ignore"):
             like = function(*_operands(arguments, _unknown), **{k: _operand(v, _unknown) for k, v in options.items()})
@@ -232,7 +232,7 @@ class FakeArray(NDArrayOperatorsMixin):
         self.stream.put(work)
         return wrapped
 
-    def now(self, function: Callable[..., Any], arguments: Sequence[Any], options: dict) -> Any:
+    def now(self, function: Function, arguments: Sequence[Any], options: dict) -> Any:
         """A function's results, after all that was asked for has happened."""
         self.stream.fence()
         with np.errstate(all="ignore"):

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from numpy_dist.argument_types import Function
 from numpy_dist.backends.fake.arrays import FakeArray, hidden
 from numpy_dist.backends.library import ModuleLibrary, register
 
@@ -75,7 +76,7 @@ def module(memory: Any) -> SimpleNamespace:
         finally:
             state.raises = False
 
-    def decomposition(function: Callable[..., Any]) -> Callable[..., Any]:
+    def decomposition(function: Function) -> Function:
         def decompose(*arguments: object) -> Any:
             try:
                 return _now(function)(*arguments)
@@ -115,11 +116,11 @@ def _device_array(arguments: Sequence[Any]) -> FakeArray:
     return first[0] if isinstance(first, list) else first
 
 
-def _later(function: Callable[..., Any]) -> Callable[..., Any]:
+def _later(function: Function) -> Function:
     return lambda *arguments: _device_array(arguments)._later(function, arguments, {})
 
 
-def _now(function: Callable[..., Any]) -> Callable[..., Any]:
+def _now(function: Function) -> Function:
     return lambda *arguments: _device_array(arguments).now(function, arguments, {})
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import random
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from numpy_dist.argument_types import Function
 from numpy_dist.conformance.adapter import current
 from numpy_dist.conformance.arguments import VIEWS, Array, TemporaryFile, pick
 from numpy_dist.conformance.case import Case
@@ -129,6 +130,6 @@ def _paths(file: TemporaryFile) -> tuple[str, str]:
     return os.path.join(folder, f"theirs{comm.rank}{file.suffix}"), os.path.join(folder, f"ours{file.suffix}")
 
 
-def target(case: Case) -> Callable[..., Any]:
+def target(case: Case) -> Function:
     """What is called."""
     return case.via if case.via is not None else case.function

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from numpy_dist.argument_types import Arguments
 from numpy_dist.conformance.arguments import Array
 from numpy_dist.conformance.case import Case
 from numpy_dist.conformance.known_differences.everywhere import DIFFERENCES as _EVERYWHERE
@@ -54,7 +55,7 @@ _added: list[Difference] = []
 _BY_FUNCTION = {entry.function: entry for entry in STRIDE_DEPENDENT}
 
 
-def depends_on_strides(case: Case, arguments: tuple[tuple[Any, ...], dict[str, Any]]) -> bool:
+def depends_on_strides(case: Case, arguments: tuple[Arguments, dict[str, Any]]) -> bool:
     """Whether NumPy's own result for these arguments is known to depend on how they lie in memory."""
     owner = getattr(case.function, "__self__", None)  # of a method of a ufunc
     entry = _BY_FUNCTION.get(owner if isinstance(owner, np.ufunc) else case.function)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import functools
 import random
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from numpy_dist.argument_types import Function
 from numpy_dist.conformance.adapter import Adapter
 
 if TYPE_CHECKING:
@@ -97,7 +98,7 @@ class Rebinding:
             return [self.gathered(item) for item in x]
         return {name: self.gathered(item) for name, item in x.items()} if type(x) is dict else x
 
-    def _creating(self, function: Callable[..., Any], likened: bool) -> Callable[..., Any]:
+    def _creating(self, function: Function, likened: bool) -> Function:
         @functools.wraps(function)
         def create(*args: Any, **kwargs: Any) -> Any:
             if likened and args and self._adapter.is_array(args[0]):
@@ -109,7 +110,7 @@ class Rebinding:
 
         return create
 
-    def _shuffling(self, function: Callable[..., Any]) -> Callable[..., Any]:
+    def _shuffling(self, function: Function) -> Function:
         """Of generators, which ask no array, and swap elements of unknown ones one by one."""
 
         @functools.wraps(function)
@@ -123,7 +124,7 @@ class Rebinding:
 
         return shuffle
 
-    def _gathering(self, function: Callable[..., Any]) -> Callable[..., Any]:
+    def _gathering(self, function: Function) -> Function:
         @functools.wraps(function)
         def compare(*args: Any, **kwargs: Any) -> Any:
             return function(*self.gathered(args), **self.gathered(kwargs))

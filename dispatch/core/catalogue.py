@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import importlib
 import inspect
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
 from numpy_dist import engine
+from numpy_dist.argument_types import Function
 from numpy_dist.dispatch.core import registry
 from numpy_dist.dispatch.core.engine_support import why_not_element_wise
 from numpy_dist.dispatch.core.keys import key_of
@@ -27,7 +26,7 @@ _LAZY_MODULES = (
 )
 
 
-def overridable_functions() -> list[Callable[..., Any]]:
+def overridable_functions() -> list[Function]:
     """All functions that ``__array_function__`` can override, sorted by module and name."""
     from numpy.testing import overrides
 
@@ -56,7 +55,7 @@ def overridable_ufuncs() -> list[np.ufunc]:
     return sorted(overrides.get_overridable_numpy_ufuncs(), key=lambda ufunc: (ufunc.__name__, id(ufunc)))
 
 
-def kind_of(target: Callable[..., Any], method: str | None = None) -> str:
+def kind_of(target: Function, method: str | None = None) -> str:
     """The kind of implementation that a function, ufunc or ufunc method has: one of `registry.KINDS`.
 
     Where rules depend on the arguments it is that of the first one. What has no rule is "elementwise" or "reduction"

@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 
 from numpy_dist import engine
+from numpy_dist.argument_types import Keywords
 
 _SCALARS = (int, float, complex, np.str_, np.bytes_)  # texts also where they are empty, unlike arrays of empty texts
 
 
-def why_not_element_wise(ufunc: np.ufunc, inputs: Iterable[Any], kwargs: dict[str, Any]) -> str | None:
+def why_not_element_wise(ufunc: np.ufunc, inputs: Iterable[Any], kwargs: Keywords) -> str | None:
     """Why the engine cannot compute a ufunc of these inputs; None if it can."""
     if (reason := _why_no_loop(ufunc)) is not None:
         return reason

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from numpy_dist import engine
+from numpy_dist.argument_types import Arguments, Keywords
 from numpy_dist.dispatch.core import engine_support, fallback, operands, registry, targets
 from numpy_dist.dispatch.core.keys import key_of, name_of
 from numpy_dist.dispatch.core.policy import format_bytes
@@ -99,11 +100,11 @@ def _input(x: object) -> Any:
     return x if type(x) in operands.PLAIN else operands.as_operand(x)
 
 
-def _top_level(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[object]:
+def _top_level(args: Arguments, kwargs: Keywords) -> list[object]:
     return [*args, *kwargs.values()]
 
 
-def _explain_rules(found: Explanation, record: registry.Record, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+def _explain_rules(found: Explanation, record: registry.Record, args: Arguments, kwargs: Keywords) -> bool:
     """Go through the rules as `protocol.apply` does; whether one of them settled it."""
     plain = operands.survey(args, kwargs) == operands.REPLICATED
     for rule in record.rules:
@@ -149,7 +150,7 @@ def _explain_rules(found: Explanation, record: registry.Record, args: tuple[Any,
     return False
 
 
-def _is_left_to_numpy(rule: registry.Rule, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+def _is_left_to_numpy(rule: registry.Rule, args: Arguments, kwargs: Keywords) -> bool:
     """As `fallback.alone`, as far as that is known beforehand."""
     rt = engine.runtime()
     if not rule.alone or rt.size > 1 or not engine.has_ndarrays(rt):
@@ -167,7 +168,7 @@ _COMMUNICATES = {
 }
 
 
-def _messages(method: str, inputs: list[Any], kwargs: dict[str, Any]) -> str:
+def _messages(method: str, inputs: list[Any], kwargs: Keywords) -> str:
     """What the engine would communicate, as far as metadata tell."""
     if method == "reduce":
         return _COMMUNICATES["reduction"]
@@ -183,8 +184,8 @@ def _explain_rest(
     function: Callable[..., object],
     key: Key,
     record: registry.Record | None,
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
+    args: Arguments,
+    kwargs: Keywords,
 ) -> None:
     """The engine, plain NumPy, or the fallback."""
     if not operands.any_sharded(args, kwargs):

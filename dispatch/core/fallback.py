@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from numpy_dist import engine
+from numpy_dist.argument_types import Arguments, Function, Keywords
 from numpy_dist.dispatch.core import operands, outcome, policy, targets
 from numpy_dist.dispatch.core.keys import name_of
 from numpy_dist.dispatch.core.noting import Noted
@@ -26,7 +27,7 @@ __all__ = ["Gathered", "announce_gather", "call", "forget", "gathered", "plain"]
 ROOT = 0
 
 
-def call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], reason: str) -> Any:
+def call(function: Function, args: Arguments, kwargs: Keywords, reason: str) -> Any:
     """Run a NumPy function on the values of distributed arrays.
 
     Collective, unless no argument is sharded (then every rank runs plain NumPy on its copies, without a warning).
@@ -75,7 +76,7 @@ def call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, 
         return run(function, args, kwargs, handles, written, unread)
 
 
-def calls_back(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+def calls_back(args: Arguments, kwargs: Keywords) -> bool:
     """Whether NumPy will call a function of the user's: an argument, or what ``np.seterrcall`` has set."""
     return operands.has_callback(args, kwargs) or "call" in np.geterr().values()
 
@@ -110,7 +111,7 @@ def _announce_replication(x: engine.Handle, dtype: np.dtype) -> None:
 engine.register_policy(_announce_replication)
 
 
-def plain(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def plain(function: Function, args: Arguments, kwargs: Keywords) -> Any:
     """Run a NumPy function where no argument is sharded: plain NumPy on every rank, on its own copies.
 
     It writes straight into its targets; results that are views stay views; large new arrays are sharded. Files are
@@ -146,7 +147,7 @@ SLOW = object()
 
 
 def simple(
-    kind: type[engine.Handle], function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    kind: type[engine.Handle], function: Function, args: Arguments, kwargs: Keywords
 ) -> Any:
     """`plain` for the calls that are frequent: of replicated arrays, numbers and names, which none of them holds.
 
@@ -193,7 +194,7 @@ def simple(
 
 
 def alone(
-    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], written: Sequence[object] | None = None
+    function: Function, args: Arguments, kwargs: Keywords, written: Sequence[object] | None = None
 ) -> Any:
     """What NumPy's own function makes of arrays in the memory of the only process; `SLOW` for others.
 
@@ -229,7 +230,7 @@ def gathered_bytes(sharded: Iterable[engine.Handle], unread: set[int]) -> int:
     return sum(x._array.nbytes for x in sharded if id(x) not in unread)
 
 
-def unread_outputs(function: Callable[..., object], args: tuple[Any, ...], kwargs: dict[str, Any]) -> set[int]:
+def unread_outputs(function: Callable[..., object], args: Arguments, kwargs: Keywords) -> set[int]:
     """The ids of those arrays whose old values cannot matter: given as `out` and nowhere else, and written in full."""
     if "where" in kwargs:
         return set()
@@ -238,9 +239,9 @@ def unread_outputs(function: Callable[..., object], args: tuple[Any, ...], kwarg
 
 
 def _on_one_rank(
-    function: Callable[..., Any],
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
+    function: Function,
+    args: Arguments,
+    kwargs: Keywords,
     handles: list[engine.Handle],
     written: list[Any],
     unread: set[int],
@@ -308,9 +309,9 @@ def _write_back(target: Any, value: np.ndarray | None, runtime: engine.Runtime) 
 
 
 def _on_every_rank(
-    function: Callable[..., Any],
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
+    function: Function,
+    args: Arguments,
+    kwargs: Keywords,
     handles: list[engine.Handle],
     written: list[Any],
     unread: set[int],

@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from numpy_dist import engine
+from numpy_dist.argument_types import Arguments, Function, Keywords
 from numpy_dist.dispatch.core import policy
 from numpy_dist.dispatch.core.keys import Key, name_of
 from numpy_dist.dispatch.core.registry import Declined, Rule
@@ -20,7 +21,7 @@ from numpy_dist.settings import config
 _LONGEST = 60
 
 
-def guarded(rule: Any, key: Key, shape: Callable[..., Iterable[int]] | None) -> Callable[..., Any]:
+def guarded(rule: Any, key: Key, shape: Callable[..., Iterable[int]] | None) -> Function:
     """The implementation of a rule, guarded: its errors bear a note, and what it returns is looked at.
 
     The first call of each override compares on all ranks what came out (one small collective), as does every call with
@@ -48,14 +49,14 @@ def guarded(rule: Any, key: Key, shape: Callable[..., Iterable[int]] | None) -> 
     return call
 
 
-def _words(rule: Rule, key: Key, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
+def _words(rule: Rule, key: Key, args: Arguments, kwargs: Keywords) -> str:
     given = args[1:] if rule.wants_ufunc else args
     listed = [summary(x) for x in given] + [f"{name}={summary(x)}" for name, x in kwargs.items()]
     call = f"{name_of(key)}({', '.join(listed)})"
     return f"the override {rule.described} of {name_of(key)}, called as {call} at {call_site()}"
 
 
-def _refuse(rule: Rule, key: Key, problem: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> NoReturn:
+def _refuse(rule: Rule, key: Key, problem: str, args: Arguments, kwargs: Keywords) -> NoReturn:
     raise OverrideError(f"{_words(rule, key, args, kwargs)}: {problem}")
 
 
@@ -72,7 +73,7 @@ def summary(value: Any) -> str:
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
 
 
-def _agree(rule: Rule, key: Key, outcome: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+def _agree(rule: Rule, key: Key, outcome: str, args: Arguments, kwargs: Keywords) -> None:
     """Compare on all ranks what an override did: the first time, and always with ``CHECK=on``; collective then."""
     comm = engine.runtime().comm
     if comm.size == 1:
@@ -91,8 +92,8 @@ def _problem(
     rule: Rule,
     key: Key,
     result: object,
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
+    args: Arguments,
+    kwargs: Keywords,
     shape: Callable[..., Iterable[int]] | None,
 ) -> str:
     """What is wrong with a result; empty if nothing is."""
@@ -123,7 +124,7 @@ def _shaped(result: object, shape: tuple[int, ...]) -> str:
     return f"{summary(result)} of shape {shape}" if _shape_of(result) is not None else summary(result)
 
 
-def _expected_shape(rule: Rule, key: Key, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[int, ...] | None:
+def _expected_shape(rule: Rule, key: Key, inputs: Arguments, kwargs: Keywords) -> tuple[int, ...] | None:
     """The shape that all results of a call must have, where that is known."""
     ufunc, method = key if isinstance(key, tuple) else (key, "__call__")
     of_ufunc = isinstance(ufunc, np.ufunc) or ufunc is np.ufunc
@@ -141,7 +142,7 @@ def _expected_shape(rule: Rule, key: Key, inputs: tuple[Any, ...], kwargs: dict[
     return None
 
 
-def _reduced(inputs: tuple[Any, ...], kwargs: dict[str, Any], default: int | None) -> tuple[int, ...] | None:
+def _reduced(inputs: Arguments, kwargs: Keywords, default: int | None) -> tuple[int, ...] | None:
     """The shape of a reduction of the first argument, of which `axis` is the second one or a keyword."""
     shape = np.shape(inputs[0])
     axis = inputs[1] if len(inputs) > 1 else kwargs.get("axis", default)

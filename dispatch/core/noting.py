@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from numpy_dist import engine
+from numpy_dist.argument_types import Arguments, Keywords
 from numpy_dist.dispatch.core.operands import find_handles
 from numpy_dist.ir.samples import MOST_SAMPLED, sample_of, step_of, text_of
 
@@ -41,7 +42,7 @@ class Noted:
     __slots__ = ("_args", "_checks", "_kwargs", "_texts", "_written")
 
     def __init__(
-        self, args: tuple[Any, ...], kwargs: dict[str, Any], written: Sequence[object] = (), texts: bool = True
+        self, args: Arguments, kwargs: Keywords, written: Sequence[object] = (), texts: bool = True
     ) -> None:
         self._args, self._kwargs, self._written, self._texts = args, kwargs, written, texts
         self._checks = engine.runtime().comm.checks
@@ -79,7 +80,7 @@ class NotedIfRecorded:
     __slots__ = ("_args", "_checks", "_come", "_kwargs", "_texts", "_written")
 
     def __init__(
-        self, args: tuple[Any, ...], kwargs: dict[str, Any], written: Callable[[], Sequence[object]], texts: bool
+        self, args: Arguments, kwargs: Keywords, written: Callable[[], Sequence[object]], texts: bool
     ) -> None:
         self._args, self._kwargs, self._written, self._texts = args, kwargs, written, texts
         self._checks = engine.runtime().comm.checks
@@ -94,7 +95,7 @@ class NotedIfRecorded:
             checks.called(words_of(self._args, self._kwargs, self._written(), self._texts))
 
 
-def words_of(args: tuple[Any, ...], kwargs: dict[str, Any], written: Sequence[object], texts: bool) -> list[str]:
+def words_of(args: Arguments, kwargs: Keywords, written: Sequence[object], texts: bool) -> list[str]:
     """The arguments of a call in words, but for sharded arrays, whose views are noted, and for what is written to."""
     words: list[str] = []
     unknown = set(map(id, written))

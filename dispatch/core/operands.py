@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from numpy_dist import engine
+from numpy_dist.argument_types import Keywords
 
 _SCALARS = (np.bool_, np.integer, np.floating, np.complexfloating, np.datetime64, np.timedelta64, np.str_, np.bytes_)
 
@@ -75,7 +76,7 @@ NOTHING, REPLICATED, SHARDED = 0, 1, 2
 _ATOMS = frozenset({str, bytes, type(None), type, bool, type(np._NoValue), type(Ellipsis), np.ufunc})
 
 
-def survey(args: Iterable[object], kwargs: dict[str, Any]) -> int:
+def survey(args: Iterable[object], kwargs: Keywords) -> int:
     """Whether the arguments hold a sharded array of ours (SHARDED), only replicated ones (REPLICATED), or NOTHING."""
     found = NOTHING
     for value in args if not kwargs else (*args, *kwargs.values()):
@@ -91,7 +92,7 @@ def survey(args: Iterable[object], kwargs: dict[str, Any]) -> int:
     return found
 
 
-def any_sharded(args: Iterable[object], kwargs: dict[str, Any]) -> bool:
+def any_sharded(args: Iterable[object], kwargs: Keywords) -> bool:
     """Whether an argument is a sharded array, or nested containers hold one."""
     return survey(args, kwargs) == SHARDED
 
@@ -162,7 +163,7 @@ def rebuild(kind: type, items: list[Any]) -> Any:
     return tuple(items) if issubclass(kind, tuple) else list(items)
 
 
-def has_callback(args: Iterable[object], kwargs: dict[str, Any]) -> bool:
+def has_callback(args: Iterable[object], kwargs: Keywords) -> bool:
     """Whether an argument is a function that NumPy would call back; types are dtypes or harmless."""
     return any(_is_callback(value) for value in args) or any(_is_callback(value) for value in kwargs.values())
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pickle
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from numpy_dist import engine
+from numpy_dist.argument_types import Arguments, Function, Keywords
 from numpy_dist.comm.portable import portable_error, restored
 from numpy_dist.dispatch.core import aliases
 from numpy_dist.dispatch.core.operands import rebuild
@@ -192,9 +193,9 @@ class Outcome:
 
 
 def run(
-    function: Callable[..., Any],
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
+    function: Function,
+    args: Arguments,
+    kwargs: Keywords,
     arguments: Sequence[object],
     large: list[np.ndarray],
 ) -> Outcome:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, TypeVar
 
+from numpy_dist.argument_types import Function
 from numpy_dist.comm import detect
 from numpy_dist.comm.divergence import fingerprint
 from numpy_dist.dispatch.core import entries, guard, registry, signatures
@@ -96,7 +97,7 @@ class OutsideRule(Rule):
 
     __slots__ = ("implementation", "lasting", "plugin", "priority")
 
-    implementation: Callable[..., Any]
+    implementation: Function
     lasting: bool
     plugin: Any
     priority: int
@@ -112,7 +113,7 @@ loading: list[tuple[Any, Callable[[Any, Key], Callable[[], str | None]]]] = []
 
 
 def implements(
-    *functions: Callable[..., Any],
+    *functions: Function,
     method: str | None = None,
     when: Callable[..., object] | None = None,
     reason: str | None = None,
@@ -183,7 +184,7 @@ def _check_options(kind: str, when: object, shape: object) -> None:
 
 
 def _rule(
-    function: Callable[..., Any],
+    function: Function,
     key: Key,
     kind: str,
     when: Callable[..., object] | None,
@@ -250,7 +251,7 @@ def _level() -> int:
     return level
 
 
-def withdraw(implementation: Callable[..., Any], *functions: Callable[..., Any], method: str | None = None) -> None:
+def withdraw(implementation: Function, *functions: Function, method: str | None = None) -> None:
     """Remove an override. Every rank does.
 
     Parameters
@@ -286,7 +287,7 @@ def _leave(key: Key, rule: Rule) -> None:
 
 
 @contextmanager
-def overriding(function: Callable[..., Any], implementation: Callable[..., Any], **options: Any) -> Iterator[None]:
+def overriding(function: Function, implementation: Function, **options: Any) -> Iterator[None]:
     """Within the block, and in the running context only, an implementation overrides a function.
 
     Every rank enters the block. It is asked before all overrides of the same priority.
@@ -329,7 +330,7 @@ def overriding(function: Callable[..., Any], implementation: Callable[..., Any],
         _leave(key, rule)
 
 
-def overrides(function: Callable[..., Any] | None = None) -> Overrides:
+def overrides(function: Function | None = None) -> Overrides:
     """All implementations that come from outside of numpy_dist, in the order in which they are asked.
 
     Parameters

@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from numpy_dist import engine
+from numpy_dist.argument_types import Arguments, Function, Keywords
 from numpy_dist.dispatch.core import fallback, operands, policy, registry, report, targets
 from numpy_dist.dispatch.core.engine_support import why_not_element_wise
 from numpy_dist.dispatch.core.keys import canonical, name_of
@@ -40,10 +41,10 @@ _NO_OUTPUT = {  # of those that are no reductions
 
 def array_function(
     handle_class: type[engine.Handle],
-    function: Callable[..., Any],
+    function: Function,
     types: Iterable[type],
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
+    args: Arguments,
+    kwargs: Keywords,
 ) -> Any:
     """What ``DistArray.__array_function__`` does.
 
@@ -92,9 +93,9 @@ Last = Callable[[Callable[..., Any], tuple[Any, ...], dict[str, Any], str], Any]
 
 def apply(
     record: Record,
-    function: Callable[..., Any],
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
+    function: Function,
+    args: Arguments,
+    kwargs: Keywords,
     last: Last = fallback.call,
 ) -> Any:
     """Ask the rules of a record in order, then the fallback.
@@ -154,7 +155,7 @@ def apply(
 
 
 def _noted(
-    rule: Rule, function: Callable[..., Any], given: tuple[Any, ...], args: tuple[Any, ...], kwargs: dict[str, Any]
+    rule: Rule, function: Function, given: Arguments, args: Arguments, kwargs: Keywords
 ) -> Any:
     """What a rule makes of a call that all ranks have to make alike, as far as it computes something."""
     assert rule.function is not None
@@ -172,7 +173,7 @@ def _noted(
         return rule.function(*given, **kwargs)
 
 
-def _as_made(result: object, args: tuple[Any, ...], kwargs: dict[str, Any]) -> object:
+def _as_made(result: object, args: Arguments, kwargs: Keywords) -> object:
     """A result that is computed, which to the user is no view, whatever our own arrays that it was made with."""
     if isinstance(result, engine.Handle):
         storage = result._storage
@@ -181,7 +182,7 @@ def _as_made(result: object, args: tuple[Any, ...], kwargs: dict[str, Any]) -> o
     return result
 
 
-def _as_view(result: Any, args: tuple[Any, ...], kwargs: dict[str, Any], ours: bool) -> Any:
+def _as_view(result: Any, args: Arguments, kwargs: Keywords, ours: bool) -> Any:
     """A result that looks at the first argument, which is its base even where it looks at all of it.
 
     Of a function of `ours` what looks at all of new memory has no base, whatever it was made with; NumPy's own source
@@ -204,7 +205,7 @@ def _ufunc_of(function: Any) -> np.ufunc:
     return function if isinstance(function, _ufunc_class) else canonical(function.__self__)
 
 
-def array_ufunc(self: engine.Handle, ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def array_ufunc(self: engine.Handle, ufunc: Any, method: str, inputs: Arguments, kwargs: Keywords) -> Any:
     """What ``DistArray.__array_ufunc__`` does (NEP 13)."""
     for value in inputs:
         if type(value) not in PLAIN:
@@ -236,7 +237,7 @@ def _converted(inputs: tuple[Any, ...], method: str) -> tuple[Any, ...] | None:
     return tuple(value if type(value) in PLAIN else as_operand(value) for value in inputs)
 
 
-def _keywords(kwargs: dict[str, Any], method: str) -> dict[str, Any] | None:
+def _keywords(kwargs: Keywords, method: str) -> Keywords | None:
     """Keywords without `subok`, `where` as an array or bool; None if an array among them belongs to somebody else."""
     for value in (*(kwargs.get("out") or ()), kwargs.get("where")):
         if type(value) not in PLAIN and is_foreign(type(value)):
@@ -258,7 +259,7 @@ def _keywords(kwargs: dict[str, Any], method: str) -> dict[str, Any] | None:
     return kwargs
 
 
-def _call(ufunc: object, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _call(ufunc: object, inputs: Arguments, kwargs: Keywords) -> Any:
     """An element-wise call, or a generalised ufunc."""
     if type(ufunc) is not _ufunc_class:
         ufunc = _numba_ufunc(ufunc, inputs)
@@ -268,7 +269,7 @@ def _call(ufunc: object, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any
     return _by_the_engine(ufunc, inputs, kwargs)
 
 
-def _by_the_engine(ufunc: Any, inputs: tuple[Any, ...], kwargs: dict[str, Any], _: str = "") -> Any:
+def _by_the_engine(ufunc: Any, inputs: Arguments, kwargs: Keywords, _: str = "") -> Any:
     reason = why_not_element_wise(ufunc, inputs, kwargs)
     if reason is not None:
         return fallback.call(ufunc, inputs, kwargs, reason)
@@ -298,7 +299,7 @@ def _numba_ufunc(ufunc: Any, inputs: tuple[Any, ...]) -> np.ufunc:
     return inner
 
 
-def _method(ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _method(ufunc: Any, method: str, inputs: Arguments, kwargs: Keywords) -> Any:
     """reduce, accumulate, reduceat, outer, at."""
     ufunc = canonical(ufunc)
     bound = getattr(ufunc, method)
@@ -308,7 +309,7 @@ def _method(ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[str, 
     return _method_of_any(bound, inputs, kwargs)
 
 
-def _method_of_any(bound: Callable[..., Any], inputs: tuple[Any, ...], kwargs: dict[str, Any], _: str = "") -> Any:
+def _method_of_any(bound: Function, inputs: Arguments, kwargs: Keywords, _: str = "") -> Any:
     """A method as it is for every ufunc."""
     record = TABLE.get((_ufunc_class, bound.__name__))
     if record is None:

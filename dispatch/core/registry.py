@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, NoReturn, TypeVar
 
 import numpy as np
 
+from numpy_dist.argument_types import Arguments, Function, Keywords
 from numpy_dist.dispatch.core import signatures
 from numpy_dist.dispatch.core.keys import Key, key_of, name_of
 
@@ -126,7 +127,7 @@ class Rule:
 
     def __init__(
         self,
-        function: Callable[..., Any] | None,
+        function: Function | None,
         kind: str,
         when: Callable[..., object] | None = None,
         reason: str | None = None,
@@ -154,11 +155,11 @@ class Rule:
             return f"declared in {self.source}"
         return f"{self.source}.{self.function.__qualname__}"
 
-    def unknown(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> frozenset[str]:
+    def unknown(self, args: Arguments, kwargs: Keywords) -> frozenset[str]:
         """The parameters of this NumPy that a call uses and the implementation lacks."""
         return self.lacks if len(args) > self.positions else self.lacks & kwargs.keys()
 
-    def leaves_to_numpy(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    def leaves_to_numpy(self, args: Arguments, kwargs: Keywords) -> bool:
         """Whether NumPy itself does a call where one process has all elements."""
         return self.alone if isinstance(self.alone, bool) else self.alone(*args, **kwargs)
 
@@ -193,7 +194,7 @@ class Record:
 
 _numbers = itertools.count()
 TABLE: dict[Key, Record] = {}
-_internal: dict[str, Callable[..., Any]] = {}
+_internal: dict[str, Function] = {}
 # Called with a key when rules from elsewhere came for it, or went; and when the house's rules are there.
 CHANGED: list[Callable[[Key], None]] = []
 LOADED: list[Callable[[], None]] = []
@@ -240,7 +241,7 @@ def outside() -> list[tuple[Key, Rule]]:
 
 
 def implements(
-    *functions: Callable[..., Any],
+    *functions: Function,
     method: str | None = None,
     kind: str = "native",
     reason: str | None = None,
@@ -336,7 +337,7 @@ def internal(name: str) -> Callable[[Implementation], Implementation]:
     return register
 
 
-def internal_function(name: str) -> Callable[..., Any]:
+def internal_function(name: str) -> Function:
     """The function that was registered with `internal`. It may raise `Declined`: the caller then falls back."""
     load()
     return _internal[name]
@@ -364,7 +365,7 @@ def load() -> None:
             listener()
 
 
-def lookup(target: Callable[..., Any], method: str | None = None) -> Record | None:
+def lookup(target: Function, method: str | None = None) -> Record | None:
     """The record of a function, ufunc or ufunc method; for a method that has none of its own, that of all ufuncs."""
     load()
     key = key_of(target, method)

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from numpy_dist.argument_types import Arguments, Keywords
 from numpy_dist.dispatch.core import signatures
 
 # Functions that write into their first argument, with its name.
@@ -30,12 +31,12 @@ IN_PLACE: dict[Callable[..., object], str] = {
 }
 
 
-def _without_copy(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+def _without_copy(args: Arguments, kwargs: Keywords) -> bool:
     """Whether nan_to_num was asked to write into its argument."""
     return not (args[1] if len(args) > 1 else kwargs.get("copy", True))
 
 
-def _byteswap_in_place(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+def _byteswap_in_place(args: Arguments, kwargs: Keywords) -> bool:
     return bool(args[1] if len(args) > 1 else kwargs.get("inplace", False))
 
 
@@ -96,7 +97,7 @@ FILE_WRITERS: frozenset[Callable[..., object]] = frozenset(
 )
 
 
-def writes_in_memory(function: Callable[..., object], args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+def writes_in_memory(function: Callable[..., object], args: Arguments, kwargs: Keywords) -> bool:
     """Whether the file that a call writes is in memory, so that every rank has its own."""
     if function not in FILE_WRITERS:
         return False
@@ -111,7 +112,7 @@ def is_view_function(function: object) -> bool:
         return False
 
 
-def outputs(function: Callable[..., object], args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
+def outputs(function: Callable[..., object], args: Arguments, kwargs: Keywords) -> list[Any]:
     """What a call was given as `out`: the arrays in it."""
     out = kwargs.get("out")
     if out is None:
@@ -120,7 +121,7 @@ def outputs(function: Callable[..., object], args: tuple[Any, ...], kwargs: dict
     return [item for item in (out if isinstance(out, tuple) else (out,)) if item is not None]
 
 
-def writes(function: Callable[..., object], args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
+def writes(function: Callable[..., object], args: Arguments, kwargs: Keywords) -> list[Any]:
     """The arguments that a call writes into: `out`, and the targets of in-place functions, each once."""
     found = outputs(function, args, kwargs)
     owner = getattr(function, "__self__", None)

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import functools
 import types
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from numpy_dist import engine
+from numpy_dist.argument_types import Function
 from numpy_dist.dispatch.functions.array_creation_from_data import array, asarray
 from numpy_dist.dispatch.functions.array_creation_from_shape import empty, ones
 from numpy_dist.dispatch.functions.array_creation_matrices import tri
@@ -25,7 +25,7 @@ from numpy_dist.ir.rules import broadcast_shapes
 if TYPE_CHECKING:
     from numpy_dist.distarray.array import DistArray
 
-_CREATING: dict[str, Callable[..., Any]] = {
+_CREATING: dict[str, Function] = {
     "arange": arange,
     "array": array,
     "empty": empty,
@@ -46,12 +46,12 @@ class Creating:
         return _CREATING[name] if name in _CREATING else getattr(self._module, name)
 
 
-def created(function: Callable[..., Any]) -> Callable[..., Any]:
+def created(function: Function) -> Function:
     """NumPy's function, with creation functions of ours in it."""
     return functools.wraps(function)(numpy_source(function, **_CREATING, np=Creating(np)))
 
 
-def _of_arrays(function: Callable[..., Any]) -> Callable[..., Any]:
+def _of_arrays(function: Function) -> Function:
     """A function that takes what an array is made of: that becomes a distributed array first."""
 
     @functools.wraps(function, updated=())

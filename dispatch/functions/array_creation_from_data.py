@@ -6,12 +6,13 @@ import functools
 import hashlib
 import math
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from numpy_dist import engine
+from numpy_dist.argument_types import Function
 from numpy_dist.comm.divergence.diagnosis import PAGE
 from numpy_dist.comm.portable import first_error, portable_error, restored
 from numpy_dist.dispatch.core.registry import implements
@@ -336,7 +337,7 @@ def ascontiguousarray(a: Any, dtype: Any = None, *, like: Any = None) -> Any:
 # -- buffers and iterators -------- ------------------------------------------------------------------------------------
 
 
-def by_every_rank(module: str, function: Callable[..., Any]) -> Callable[..., Any]:
+def by_every_rank(module: str, function: Function) -> Function:
     """`function` of NumPy, run on every rank, of which each keeps its part; registered in the name of a module."""
 
     @functools.wraps(function)

@@ -12,6 +12,7 @@ from numpy._core._multiarray_umath import _array_converter  # type: ignore[impor
 from numpy.typing import DTypeLike
 
 from numpy_dist import engine
+from numpy_dist.argument_types import Function
 from numpy_dist.dispatch.core.registry import implements
 from numpy_dist.dispatch.patterns.arguments import NoValue, as_handle
 from numpy_dist.dispatch.patterns.creation import OURS, as_shape, chosen_layout, elsewhere, from_parts, is_replicated
@@ -225,7 +226,7 @@ def geomspace(
 
 
 def _everywhere(
-    function: Callable[..., Any], *args: object, split: int | None, mesh: Mesh | Sequence[int] | None
+    function: Function, *args: object, split: int | None, mesh: Mesh | Sequence[int] | None
 ) -> Any:
     """What every rank computes whole with plain NumPy, and keeps its part of."""
     args = tuple(everywhere(x, function, "NumPy computes it on every rank") if engine.is_handle(x) else x for x in args)
@@ -313,7 +314,7 @@ def _behind(shape: tuple[int, ...]) -> Layout:
 
 @implements(np.fromfunction, replicated=True)
 def fromfunction(
-    function: Callable[..., Any], shape: Any, *, dtype: DTypeLike | None = float, like: Any = None, **kwargs: object
+    function: Function, shape: Any, *, dtype: DTypeLike | None = float, like: Any = None, **kwargs: object
 ) -> Any:
     """The values of a function of the indices, as `numpy.fromfunction`.
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from numpy_dist import engine
+from numpy_dist.argument_types import Arguments
 from numpy_dist.backends.library import compute
 from numpy_dist.dispatch.core.registry import decline, implements
 from numpy_dist.dispatch.functions.array_creation_by_numpy import Creating, created
@@ -105,7 +106,7 @@ _numpys_ix = numpy_source(np.ix_)
 
 
 @implements(np.ix_, kind="structural")
-def ix_(*args: object) -> tuple[Any, ...]:
+def ix_(*args: object) -> Arguments:
     return tuple(x if engine.is_handle(x) else engine.replicated(x) for x in _numpys_ix(*args))
 
 

@@ -17,6 +17,7 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 
 from numpy_dist import engine
+from numpy_dist.argument_types import Arguments
 from numpy_dist.dispatch.core import operands, targets
 from numpy_dist.dispatch.core.registry import decline, implements
 from numpy_dist.ir import structure
@@ -70,7 +71,7 @@ def save(file: Any, arr: Any, allow_pickle: bool = True) -> None:
 def _savez(
     function: Callable[..., None],
     file: Any,
-    args: tuple[Any, ...],
+    args: Arguments,
     kwds: dict[str, Any],
     allow_pickle: bool,
     compression: int,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
 from contextlib import nullcontext
 from math import prod
 from typing import TYPE_CHECKING, Any, Literal
@@ -12,6 +11,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from numpy_dist import engine
+from numpy_dist.argument_types import Function
 from numpy_dist.backends.library import compute
 from numpy_dist.dispatch.core.registry import decline, implements
 from numpy_dist.dispatch.patterns.arguments import NoValue, as_handle
@@ -43,7 +43,7 @@ adopt(
 )
 
 
-def _norm(function: Callable[..., Any]) -> Callable[..., Any]:
+def _norm(function: Function) -> Function:
     """NumPy's code, which with `keepdims` makes an array of a number."""
     source = numpy_source(function)
 
@@ -330,7 +330,7 @@ def _of_one_rank(a: DistArray, b: DistArray, dtype: np.dtype, name: str) -> Dist
     return engine.from_local(product, _cut_layout(product.shape, 0))
 
 
-def _matmul_in(dtype: np.dtype) -> Callable[..., Any]:
+def _matmul_in(dtype: np.dtype) -> Function:
     """NumPy's product in the loop of a dtype."""
     return lambda *operands: np.matmul(*operands, dtype=dtype, casting="unsafe")
 

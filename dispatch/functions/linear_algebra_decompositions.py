@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from numpy_dist import engine
-from numpy_dist.argument_types import Axes
+from numpy_dist.argument_types import Axes, Function
 from numpy_dist.backends.library import compute, on_host
 from numpy_dist.dispatch.core import policy
 from numpy_dist.dispatch.core.keys import name_of
@@ -47,13 +47,13 @@ _tensorsolve = numpy_source(np.linalg.tensorsolve)
 
 
 def _of_each(
-    function: Callable[..., Any], a: object, *args: object, single: Single | None = None, **kwargs: object
+    function: Function, a: object, *args: object, single: Single | None = None, **kwargs: object
 ) -> Any:
     """A function of one matrix, for each in a stack (collective); `single` is the same of one that is sharded."""
     return _of_stacks(_local(function, *args, **kwargs), function, [as_handle(a)], [2], single)
 
 
-def _local(function: Callable[..., Any], *args: object, **kwargs: object) -> Callable[..., Any]:
+def _local(function: Function, *args: object, **kwargs: object) -> Function:
     """A function of a rank's own matrices, by the library of the device where they lie."""
     name = function.__name__
     return lambda *parts: compute(
@@ -62,8 +62,8 @@ def _local(function: Callable[..., Any], *args: object, **kwargs: object) -> Cal
 
 
 def _of_stacks(
-    local: Callable[..., Any],
-    function: Callable[..., Any],
+    local: Function,
+    function: Function,
     operands: list[DistArray],
     items: list[int],
     single: Single | None = None,
@@ -147,7 +147,7 @@ def _of_triangles(kind: str, a: DistArray, *others: DistArray) -> Outlook:
     return Outlook(kind, f"communicated: a triangle of each rank to every rank, {format_bytes(nbytes)} each")
 
 
-def _alone(function: Callable[..., Any], name: str, operands: list[DistArray]) -> Any:
+def _alone(function: Function, name: str, operands: list[DistArray]) -> Any:
     """NumPy's function on the memory of the only rank."""
     layouts = [engine.default_layout(tuple(x.shape)) for x in operands]
     held = blocks(*((engine.aligned(x, its), its) for x, its in zip(operands, layouts, strict=True)), library=True)
@@ -156,7 +156,7 @@ def _alone(function: Callable[..., Any], name: str, operands: list[DistArray]) -
     return _wrapped(made)
 
 
-def _known(local: Callable[..., Any], function: Callable[..., Any], operands: list[DistArray], chosen: bool) -> Any:
+def _known(local: Function, function: Function, operands: list[DistArray], chosen: bool) -> Any:
     """NumPy's function on each rank, of matrices that all of them get to know (collective: an exchange for each)."""
     values = [known(x, function, "matrix", chosen) for x in operands]
     with events_reported(function.__name__, alike=True):
@@ -214,7 +214,7 @@ def _upright(a: DistArray) -> Any:
     return np.transpose(a) if a.ndim == 2 and a.shape[0] < a.shape[1] else a
 
 
-def _tall_rows(function: Callable[..., Any], a: DistArray, *others: Any) -> list[Any] | None:
+def _tall_rows(function: Function, a: DistArray, *others: Any) -> list[Any] | None:
     """This rank's rows of a tall matrix and of what has as many rows, in double precision; None if it is not tall.
 
     NumPy's `function`, which needs them, is for the user.
@@ -236,7 +236,7 @@ def _tall_rows(function: Callable[..., Any], a: DistArray, *others: Any) -> list
     return [x[:mine].astype(kind) for x in held]
 
 
-def _singular_values(function: Callable[..., Any], a: DistArray) -> np.ndarray | None:
+def _singular_values(function: Function, a: DistArray) -> np.ndarray | None:
     """Those of a single tall or wide matrix, as NumPy's `svd` returns them; None if it has to be gathered."""
     rows = _tall_rows(function, _upright(a))
     if rows is None:

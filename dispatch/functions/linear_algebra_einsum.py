@@ -10,6 +10,7 @@ import numpy as np
 from numpy._core import einsumfunc
 
 from numpy_dist import engine
+from numpy_dist.argument_types import Arguments, Function
 from numpy_dist.dispatch.core.registry import decline, implements
 from numpy_dist.dispatch.patterns.arguments import as_handle
 from numpy_dist.dispatch.patterns.numpy_source import adopt, numpy_source
@@ -88,10 +89,10 @@ def _at_once(*operands: Any, out: Any = None, **kwargs: Any) -> Any:
         return made if engine.is_sharded(made) or made.base is None else engine.copy(made)
 
 
-_names: dict[str, Callable[..., Any]] = {"c_einsum": _at_once}
+_names: dict[str, Function] = {"c_einsum": _at_once}
 if hasattr(einsumfunc, "bmm_einsum"):  # since NumPy 2.4
     _names["bmm_einsum"] = numpy_source(einsumfunc.bmm_einsum, c_einsum=_at_once)
-_einsum: Callable[..., Any] = numpy_source(np.einsum, **_names)
+_einsum: Function = numpy_source(np.einsum, **_names)
 
 
 @implements(np.einsum, kind="composed")
@@ -114,7 +115,7 @@ def _arrays(operands: Sequence[Any]) -> tuple[list[DistArray], list[int]]:
     return [as_handle(operands[place]) for place in positions], positions
 
 
-def _with_plain_subscripts(operands: tuple[Any, ...]) -> tuple[Any, ...]:
+def _with_plain_subscripts(operands: Arguments) -> Arguments:
     """The arguments, of which those that number axes are no arrays of ours (collective for sharded ones)."""
     if not operands or isinstance(operands[0], str):
         return operands

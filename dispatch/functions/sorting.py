@@ -13,7 +13,7 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
 from numpy_dist import engine
-from numpy_dist.argument_types import Axes, Axis
+from numpy_dist.argument_types import Axes, Axis, Function, Keywords
 from numpy_dist.backends.library import compute
 from numpy_dist.dispatch.core.registry import Outlook, decline, implements
 from numpy_dist.dispatch.patterns.arguments import NoValue, as_handle, metadata, truth, truth_of, values_of
@@ -60,13 +60,13 @@ def sort(
     return engine.as_made(rows.transpose(np.argsort(memory).tolist()))
 
 
-def _sorted_rows(a: DistArray, axis: int, options: dict[str, Any]) -> DistArray:
+def _sorted_rows(a: DistArray, axis: int, options: Keywords) -> DistArray:
     if long_rows(a, axis):
         return row_by_row(lambda row: sort_line(row, options), a, axis)
     return _each_row("sort", np.sort, a, axis, options)
 
 
-def _each_row(name: str, function: Callable[..., Any], a: DistArray, axis: int, options: dict[str, Any]) -> DistArray:
+def _each_row(name: str, function: Function, a: DistArray, axis: int, options: Keywords) -> DistArray:
     """`numpy.sort` or `numpy.argsort` of rows, on all threads of the ranks that have them."""
     values_only = not {"descending", "order"} & options.keys()  # then all ways of sorting give the same
 
@@ -99,7 +99,7 @@ def argsort(
     return _each_row("argsort", np.argsort, a, axis, options)
 
 
-def _options(kind: object, order: object, stable: object, descending: object) -> dict[str, Any]:
+def _options(kind: object, order: object, stable: object, descending: object) -> Keywords:
     """The options that were given."""
     found = {"kind": kind, "order": order, "stable": stable}
     if descending is not NoValue and descending:  # since NumPy 2.5
@@ -108,7 +108,7 @@ def _options(kind: object, order: object, stable: object, descending: object) ->
 
 
 def _arguments(
-    function: Callable[..., np.ndarray], a: Any, axis: Any, options: dict[str, Any]
+    function: Callable[..., np.ndarray], a: Any, axis: Any, options: Keywords
 ) -> tuple[DistArray, int]:
     """The array and the axis; NumPy's errors for what does not fit."""
     a = as_handle(a)
@@ -195,7 +195,7 @@ def argmin(a: object, axis: Axis = None, out: object = None, *, keepdims: Any = 
     return _arg_reduce(np.argmin, a, axis, out, keepdims is not NoValue and keepdims)
 
 
-def _arg_reduce(choose: Callable[..., Any], a: Any, axis: Any, out: Any, keepdims: bool) -> Any:
+def _arg_reduce(choose: Function, a: Any, axis: Any, out: Any, keepdims: bool) -> Any:
     a = as_handle(a)
     if a.dtype.hasobject:
         decline("arrays of Python objects")
@@ -218,7 +218,7 @@ def _arg_reduce(choose: Callable[..., Any], a: Any, axis: Any, out: Any, keepdim
     return as_handle(np.full(shape, found)) if shape else found
 
 
-def _result_shape(choose: Callable[..., Any], a: DistArray, axis: Any, keepdims: bool, out: Any) -> tuple[int, ...]:
+def _result_shape(choose: Function, a: DistArray, axis: Any, keepdims: bool, out: Any) -> tuple[int, ...]:
     """Shape of the result; NumPy's errors for empty sequences, bad axes and an `out` that does not fit."""
     empty = 0 in a.shape
     # One element stands for any number of them.
@@ -241,7 +241,7 @@ def _result_shape(choose: Callable[..., Any], a: DistArray, axis: Any, keepdims:
     return shape
 
 
-def _along_axis(choose: Callable[..., Any], a: DistArray, axis: int) -> DistArray:
+def _along_axis(choose: Function, a: DistArray, axis: int) -> DistArray:
     a, layout = in_boxes(a)
     result = layout.drop_axes([axis])
     if layout.cut_of(axis) is not None and engine.default_shard(result.nelements * np.dtype(np.intp).itemsize):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from numpy_dist import engine
+from numpy_dist.argument_types import Function
 from numpy_dist.dispatch.core.operands import as_operand
 from numpy_dist.dispatch.core.registry import implements
 from numpy_dist.dispatch.patterns.arguments import as_handle
@@ -45,7 +46,7 @@ def _direction(bins: DistArray | np.ndarray) -> int:
 
 adopt(__name__, np.digitize, _monotonicity=_direction)
 
-_bin_edges: Callable[..., Any] = numpy_source(np.histogram_bin_edges)
+_bin_edges: Function = numpy_source(np.histogram_bin_edges)
 _ravelled: Callable[..., tuple[Any, Any]] = _bin_edges.__globals__["_ravel_and_check_weights"]
 
 
@@ -140,7 +141,7 @@ def histogram(
 
 
 _range = range  # a parameter has this name, too
-_source: Callable[..., Any] = numpy_source(np.histogramdd)
+_source: Function = numpy_source(np.histogramdd)
 _outer_edges: Callable[..., tuple[Any, Any]] = _source.__globals__["_get_outer_edges"]
 
 

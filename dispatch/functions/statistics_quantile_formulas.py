@@ -11,6 +11,7 @@ import numpy as np
 from numpy.lib import _function_base_impl, _nanfunctions_impl
 
 from numpy_dist import engine
+from numpy_dist.argument_types import Keywords
 from numpy_dist.backends.library import library_of, on_host
 from numpy_dist.dispatch.core import outcome
 from numpy_dist.dispatch.patterns.arguments import as_handle
@@ -138,7 +139,7 @@ class Quantiles(Statistic):
         return self._of_rows(on_host(block), weights, axis, dtype)
 
     def _of_rows(self, block: np.ndarray, weights: np.ndarray | None, axis: int, dtype: np.dtype | None = None) -> Any:
-        options: dict[str, Any] = {"weak_q": self.weak} if _WEAK else {}
+        options: Keywords = {"weak_q": self.weak} if _WEAK else {}
         if not self.nan:
             options["out"] = _output(block, axis, self.lead, dtype)
         unchecked = _nan._nanquantile_unchecked if self.nan else _numpy._quantile_unchecked

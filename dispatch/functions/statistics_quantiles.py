@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from numpy_dist import engine
-from numpy_dist.argument_types import Axes, Axis
+from numpy_dist.argument_types import Axes, Axis, Function
 from numpy_dist.dispatch.core import fallback
 from numpy_dist.dispatch.core.registry import decline, implements
 from numpy_dist.dispatch.functions.statistics_quantile_formulas import MIXES_WEIGHTS, Median, Quantiles, Statistic
@@ -133,7 +133,7 @@ def nanpercentile(
 
 
 def _quantiles(
-    function: Callable[..., Any],
+    function: Function,
     nan: bool,
     a: object,
     q: Any,
@@ -158,7 +158,7 @@ def _quantiles(
     return _given(_NUMPYS[function, nan](a, q, axis, out, False, method, keepdims, weights=weights), out)
 
 
-def _unchecked(nan: bool) -> Callable[..., Any]:
+def _unchecked(nan: bool) -> Function:
     """NumPy's function of this name, for arrays of ours: what is done after the arguments have been looked at."""
 
     def unchecked(
@@ -181,8 +181,8 @@ def _unchecked(nan: bool) -> Callable[..., Any]:
 
 
 _numpys_median = numpy_source(np.median, _median=_median)
-_ureduce: Callable[..., Any] = _numpys_median.__globals__["_ureduce"]
-_NUMPYS: dict[tuple[Callable[..., Any], bool], Callable[..., Any]] = {
+_ureduce: Function = _numpys_median.__globals__["_ureduce"]
+_NUMPYS: dict[tuple[Function, bool], Function] = {
     (function, nan): numpy_source(function, _quantile_unchecked=_unchecked(nan))
     for function in (np.quantile, np.percentile)
     for nan in (False, True)
@@ -279,7 +279,7 @@ def _row_by_row(
 
 
 def _of_nothing(
-    function: Callable[..., Any], a: DistArray, axis: int | None, out: object, *q: object, **options: object
+    function: Function, a: DistArray, axis: int | None, out: object, *q: object, **options: object
 ) -> Any:
     """What NumPy makes of an array without elements, and its warnings."""
     found = fallback.plain(function, (np.zeros(a.shape, a.dtype), *q), {"axis": axis, **options})
@@ -289,7 +289,7 @@ def _of_nothing(
     return out
 
 
-def _checked(function: Callable[..., Any], a: Any, *arguments: object, **options: object) -> DistArray:
+def _checked(function: Function, a: Any, *arguments: object, **options: object) -> DistArray:
     """The array as a handle; NumPy's error for strings, which a single one has, too."""
     a = as_handle(a)
     if a.dtype.kind in "SU":

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 from numpy._core import strings as numpys_strings
 
+from numpy_dist.argument_types import Function
 from numpy_dist.dispatch.core.registry import declare
 from numpy_dist.dispatch.patterns.elementwise import elementwise
 
 S = np.strings
 # What NumPy makes by calling methods of Python's strings has C order.
-_PYTHONS: tuple[Callable[..., Any], ...] = (
+_PYTHONS: tuple[Function, ...] = (
     S.capitalize,
     S.decode,
     S.encode,
@@ -23,7 +21,7 @@ _PYTHONS: tuple[Callable[..., Any], ...] = (
     S.title,
     S.upper,
 )
-_NUMPYS: tuple[Callable[..., Any], ...] = (
+_NUMPYS: tuple[Function, ...] = (
     S.center,
     S.expandtabs,
     S.ljust,

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
 from typing import Any, NoReturn
 
 import numpy as np
 from numpy.lib import recfunctions
 
 from numpy_dist import engine
+from numpy_dist.argument_types import Function
 from numpy_dist.dispatch.core.registry import declare, decline, implements
 from numpy_dist.dispatch.patterns.arguments import as_handle
 from numpy_dist.dispatch.patterns.numpy_source import adopt
@@ -24,7 +24,7 @@ adopt(
 )
 
 
-def _of_elements(function: Callable[..., Any], depth: int = 0, order: str = "K") -> None:
+def _of_elements(function: Function, depth: int = 0, order: str = "K") -> None:
     """Register a function whose first argument is an array with `depth` axes to an element; some return views.
 
     `order` is the memory order of NumPy's new arrays.
@@ -60,12 +60,12 @@ def find_duplicates(a: Any, key: object = None, ignoremask: bool = True, return_
     decline("NumPy takes it for a masked array")
 
 
-_NEW_IN_MEMORY_ORDER: tuple[Callable[..., Any], ...] = (
+_NEW_IN_MEMORY_ORDER: tuple[Function, ...] = (
     recfunctions.rename_fields,
     recfunctions.repack_fields,
     recfunctions.structured_to_unstructured,
 )
-_NEW_IN_C_ORDER: tuple[Callable[..., Any], ...] = (recfunctions.drop_fields, recfunctions.require_fields)
+_NEW_IN_C_ORDER: tuple[Function, ...] = (recfunctions.drop_fields, recfunctions.require_fields)
 for _function in _NEW_IN_MEMORY_ORDER:
     _of_elements(_function)
 for _function in _NEW_IN_C_ORDER:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from numpy_dist import engine
+from numpy_dist.argument_types import Keywords
 from numpy_dist.dispatch.core.registry import decline
 
 NoValue = np._NoValue
@@ -48,7 +49,7 @@ def values_of(x: object) -> np.ndarray:
     return np.asanyarray(engine.plain(x))
 
 
-def given(**options: object) -> dict[str, Any]:
+def given(**options: object) -> Keywords:
     """The options that were given, for passing them on."""
     return {name: value for name, value in options.items() if value is not NoValue}
 

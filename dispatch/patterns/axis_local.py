@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from numpy_dist import engine
+from numpy_dist.argument_types import Function
 from numpy_dist.comm.portable import first_error, portable_error
 from numpy_dist.dispatch.core import outcome
 from numpy_dist.dispatch.patterns.blocks import blocks
@@ -110,7 +111,7 @@ def long_rows(a: Any, axis: int) -> bool:
     return layout is None or layout.cut_of(axis) is not None
 
 
-def row_by_row(function: Callable[..., Any], a: Any, axis: int, beside: Sequence[Any] = ()) -> Any:
+def row_by_row(function: Function, a: Any, axis: int, beside: Sequence[Any] = ()) -> Any:
     """A function of distributed one-dimensional arrays, of one row after the other; what it gives is along `axis`."""
     others = [n for other, n in enumerate(a.shape) if other != axis]
     rows = []
@@ -121,7 +122,7 @@ def row_by_row(function: Callable[..., Any], a: Any, axis: int, beside: Sequence
     return np.moveaxis(np.reshape(made, (*others, *made.shape[1:])), len(others), axis)
 
 
-def _on_all_ranks(function: Callable[..., Any], parts: list[np.ndarray], counts: bool, primary: bool) -> Any:
+def _on_all_ranks(function: Function, parts: list[np.ndarray], counts: bool, primary: bool) -> Any:
     """Call a function on each rank's own; the warnings and the error of any rank are those of all (collective).
 
     NumPy warns of each row that is all NaN: as often as the ranks that own rows do (`primary`). Of the rest it warns

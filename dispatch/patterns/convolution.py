@@ -8,12 +8,12 @@ shorter one, each element of the result takes two million multiplications.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from numpy_dist import engine
+from numpy_dist.argument_types import Function
 from numpy_dist.dispatch.core.registry import decline
 from numpy_dist.dispatch.patterns.blocks import blocks, row_layout
 from numpy_dist.dispatch.patterns.replicate import known
@@ -22,7 +22,7 @@ from numpy_dist.layout.mesh import Mesh
 from numpy_dist.parallel.overlap import Interval, intervals
 
 
-def checked_sequences(function: Callable[..., Any], a: Any, v: Any, mode: Any) -> tuple[Any, Any]:
+def checked_sequences(function: Function, a: Any, v: Any, mode: Any) -> tuple[Any, Any]:
     """The two sequences, if NumPy takes them."""
     # What every rank has is not cut: the shorter one will be needed whole.
     a, v = (x if engine.is_handle(x) else engine.replicated(np.array(x)) for x in (a, v))
@@ -35,7 +35,7 @@ def checked_sequences(function: Callable[..., Any], a: Any, v: Any, mode: Any) -
     return np.atleast_1d(a), np.atleast_1d(v)
 
 
-def sliding_sums(long: Any, short: Any, function: Callable[..., Any], mode: Any) -> Any:
+def sliding_sums(long: Any, short: Any, function: Function, mode: Any) -> Any:
     """The sums of products of `long` with `short` turned round: of each rank's part of the result, by NumPy itself."""
     short = known(short, function, "shorter sequence")
     n, m = long.size, short.size

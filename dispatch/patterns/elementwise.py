@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from numpy_dist import engine
+from numpy_dist.argument_types import Arguments, Function, Keywords
 from numpy_dist.dispatch.core.registry import decline, implements
 from numpy_dist.dispatch.patterns.stacks import on_stacks
 
@@ -31,7 +32,7 @@ def _is_array(value: object) -> bool:
     return engine.is_handle(value) or isinstance(value, np.ndarray | list | tuple)
 
 
-def _refuse(function: Callable[..., object], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+def _refuse(function: Callable[..., object], args: Arguments, kwargs: Keywords) -> None:
     """Raise NumPy's error for arrays that hold no texts: it names dtypes that cannot be sent to other ranks."""
     first = args[0] if args and engine.is_handle(args[0]) else None
     if function.__module__ == "numpy.strings" and first is not None and first.dtype.kind not in "SUT":
@@ -45,7 +46,7 @@ def _alike(value: object, texts: object) -> Any:
     return np.asanyarray(value).astype(texts.dtype if hasattr(texts, "dtype") else np.asanyarray(texts).dtype)
 
 
-def elementwise(module: str, function: Callable[..., Any], order: str, plain: tuple[str, ...] = ()) -> None:
+def elementwise(module: str, function: Function, order: str, plain: tuple[str, ...] = ()) -> None:
     """Registration of a function that treats all elements of its array arguments alike.
 
     The widths of its results may follow from all values: the widest rank's is everybody's.

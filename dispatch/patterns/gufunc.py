@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from numpy_dist import engine
+from numpy_dist.argument_types import Keywords
 from numpy_dist.dispatch.patterns.arguments import NoValue, as_handle
 from numpy_dist.ir.rules import memory_axes
 
@@ -54,7 +55,7 @@ def deliver(result: Any, target: Any, casting: Any) -> None:
     np.copyto(target, result, casting=casting)
 
 
-def example_of(ufunc: np.ufunc, a: Any, b: Any, target: Any, options: dict[str, Any]) -> Any:
+def example_of(ufunc: np.ufunc, a: Any, b: Any, target: Any, options: Keywords) -> Any:
     """What NumPy returns for small arrays that lie in memory as the arguments do, and whose extents are equal where
     theirs are; or its error.
     """
@@ -73,7 +74,7 @@ def _lying_as(x: Any, shape: list[int]) -> np.ndarray:
     return np.ones([shape[axis] for axis in order], x.dtype).transpose(np.argsort(order).tolist())
 
 
-def _axes(ufunc: np.ufunc, options: dict[str, Any]) -> list[tuple[int, ...]]:
+def _axes(ufunc: np.ufunc, options: Keywords) -> list[tuple[int, ...]]:
     """Which axes of each operand, and of the result, the ufunc is about; NumPy has accepted the options."""
     assert ufunc.signature is not None
     inputs, _, result = ufunc.signature.partition("->")

@@ -12,14 +12,13 @@ from __future__ import annotations
 import builtins
 import types
 import warnings
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike
 
 from numpy_dist import engine
-from numpy_dist.argument_types import Shape
+from numpy_dist.argument_types import Function, Shape
 from numpy_dist.dispatch.core.registry import implements
 from numpy_dist.frames import user_frame
 from numpy_dist.ir import structure
@@ -100,7 +99,7 @@ def warn(
     warnings.warn_explicit(message, category, frame.f_code.co_filename, frame.f_lineno, module, registry, source=source)
 
 
-_REPLACED: dict[int, Callable[..., Any]] = {
+_REPLACED: dict[int, Function] = {
     id(np.asarray): _asarray,
     id(np.asanyarray): _asanyarray,
     id(np.array): _array,
@@ -163,7 +162,7 @@ def _bind(function: types.FunctionType, names: dict[str, Any]) -> types.Function
     return bound
 
 
-def numpy_source(function: Callable[..., Any], **names: object) -> Callable[..., Any]:
+def numpy_source(function: Function, **names: object) -> Function:
     """NumPy's implementation of a function, for arrays of ours.
 
     Parameters
@@ -179,7 +178,7 @@ def numpy_source(function: Callable[..., Any], **names: object) -> Callable[...,
 
 
 def adopt(
-    module: str, *functions: Callable[..., Any], kind: str = "composed", alone: bool = False, **names: object
+    module: str, *functions: Function, kind: str = "composed", alone: bool = False, **names: object
 ) -> None:
     """Registration of NumPy's own implementation of functions, in the name of the module that says so (``__name__``).
 

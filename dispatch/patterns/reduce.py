@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from numpy_dist import engine
-from numpy_dist.argument_types import Axes
+from numpy_dist.argument_types import Axes, Keywords
 from numpy_dist.comm.portable import agree
 from numpy_dist.dispatch.core import fallback
 from numpy_dist.dispatch.core.registry import decline
@@ -36,7 +36,7 @@ def in_order(
     dtype: DTypeLike | None,
     out: object,
     keepdims: object,
-    options: dict[str, Any],
+    options: Keywords,
     where: Any,
 ) -> Any:
     """`reduce` in NumPy's order, whatever the operation; `options` may have ``initial``."""
@@ -94,7 +94,7 @@ def check(
     dtype: DTypeLike | None,
     out: Any,
     keepdims: Any,
-    options: dict[str, Any],
+    options: Keywords,
     where: Any,
 ) -> tuple[np.dtype, tuple[int, ...]]:
     """The dtype in which NumPy reduces, and the axes; its own errors, of few elements that stand for many."""
@@ -125,7 +125,7 @@ def check(
     return kind, axes
 
 
-def _reduced(ufunc: np.ufunc, rows: Any, masks: object, kind: np.dtype, options: dict[str, Any]) -> Any:
+def _reduced(ufunc: np.ufunc, rows: Any, masks: object, kind: np.dtype, options: Keywords) -> Any:
     """Reduced over the last axis, which is the only one that is."""
     last, kept = rows.ndim - 1, tuple(rows.shape[:-1])
     layout = engine.layout_of(rows) if engine.is_sharded(rows) else None
@@ -136,7 +136,7 @@ def _reduced(ufunc: np.ufunc, rows: Any, masks: object, kind: np.dtype, options:
     return _rank_after_rank(ufunc, rows, masks, kind, options)
 
 
-def _halves(rows: object, masks: object, innermost: bool, options: dict[str, Any]) -> Any:
+def _halves(rows: object, masks: object, innermost: bool, options: Keywords) -> Any:
     """A product of half precision: NumPy rounds it once where it goes along memory, else after each factor."""
     if masks is not None or not innermost:
         return _reduced(np.multiply, rows, masks, np.dtype(np.float16), options)
@@ -150,7 +150,7 @@ def _halves(rows: object, masks: object, innermost: bool, options: dict[str, Any
 
 
 def _row_by_row(
-    ufunc: np.ufunc, rows: object, masks: object, layout: Layout, kind: np.dtype, options: dict[str, Any]
+    ufunc: np.ufunc, rows: object, masks: object, layout: Layout, kind: np.dtype, options: Keywords
 ) -> Any:
     comm, result = engine.runtime().comm, layout.drop_axes([layout.ndim - 1])
     block, chosen = _blocks(rows, masks, layout)
@@ -181,7 +181,7 @@ def _blocks(rows: object, masks: object, layout: Layout) -> tuple[np.ndarray, np
     return block, chosen
 
 
-def _rank_after_rank(ufunc: np.ufunc, rows: Any, masks: object, kind: np.dtype, options: dict[str, Any]) -> Any:
+def _rank_after_rank(ufunc: np.ufunc, rows: Any, masks: object, kind: np.dtype, options: Keywords) -> Any:
     """Few long rows, cut across: each rank goes on with what the one before has come to."""
     comm, kept = engine.runtime().comm, tuple(rows.shape[:-1])
     layout = engine.default_layout(tuple(rows.shape), split=rows.ndim - 1)
@@ -215,7 +215,7 @@ def _rank_after_rank(ufunc: np.ufunc, rows: Any, masks: object, kind: np.dtype, 
 
 
 def _multiplied(
-    long: np.ndarray, where: np.ndarray | None, kind: np.dtype, options: dict[str, Any], first: bool
+    long: np.ndarray, where: np.ndarray | None, kind: np.dtype, options: Keywords, first: bool
 ) -> Callable[[np.ndarray | None], np.ndarray]:
     """What goes on from the products of the ranks before; until they come, all but the `first` look at the factors."""
     grouped = kind.kind == "f" or np.geterr()["under"] == "ignore"  # a component may vanish where the number does not

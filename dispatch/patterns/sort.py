@@ -13,13 +13,14 @@ from typing import Any
 import numpy as np
 
 from numpy_dist import engine
+from numpy_dist.argument_types import Keywords
 from numpy_dist.dispatch.patterns.blocks import blocks, row_layout
 from numpy_dist.layout.layout import Cut, Layout
 from numpy_dist.parallel import key_sort, on_device, sample_sort
 from numpy_dist.parallel.division import PLAIN, Workspace
 
 
-def sort_line(a: object, options: dict[str, Any]) -> Any:
+def sort_line(a: object, options: Keywords) -> Any:
     """The elements of a one-dimensional array in order (collective)."""
     if "descending" in options:
         return _descending(a, sorted_only=True)
@@ -33,14 +34,14 @@ def sort_line(a: object, options: dict[str, Any]) -> Any:
         return engine.from_local(part, cut_at(counts, layout))
 
 
-def _device(a: Any, options: dict[str, Any]) -> engine.Device | None:
+def _device(a: Any, options: Keywords) -> engine.Device | None:
     """What sorts the elements of an array where they lie; None where the host does (complex numbers, own orders)."""
     ours = a.dtype.kind != "c" and not {"descending", "order"} & options.keys()
     return engine.device(a.dtype) if ours else None
 
 
 def sorted_part(
-    a: Any, options: dict[str, Any] | None = None, space: Workspace = PLAIN
+    a: Any, options: Keywords | None = None, space: Workspace = PLAIN
 ) -> tuple[np.ndarray, list[int], Layout]:
     """This rank's part of the elements of a one-dimensional array in order (collective).
 
@@ -63,7 +64,7 @@ def sorted_part(
     return part, counts, layout
 
 
-def argsort_line(a: Any, options: dict[str, Any]) -> Any:
+def argsort_line(a: Any, options: Keywords) -> Any:
     if "descending" in options:
         return _descending(a)
     if a.dtype.kind == "V":

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from numpy_dist import engine
+from numpy_dist.argument_types import Function
 from numpy_dist.comm.portable import portable_error, restored
 from numpy_dist.dispatch.core import outcome
 from numpy_dist.dispatch.core.operands import rebuild
@@ -47,7 +48,7 @@ class Told:
 
 
 def on_stacks(
-    function: Callable[..., Any],
+    function: Function,
     operands: Sequence[Any],
     items: Sequence[int] | int = 0,
     *,
@@ -117,7 +118,7 @@ def _handles(operands: Sequence[Any]) -> list[Any]:
 
 
 def along_axis(
-    function: Callable[..., Any], a: Any, axis: int, *, name: str, order: str = "K", library: bool = False
+    function: Function, a: Any, axis: int, *, name: str, order: str = "K", library: bool = False
 ) -> Any:
     """As `on_stacks`, of the lines of one array along an axis: `function` gets and returns them as the last axis.
 
@@ -153,7 +154,7 @@ def _each(found: Any, function: Callable[[Any], Any]) -> Any:
 
 
 def _run(
-    function: Callable[..., Any],
+    function: Function,
     handles: list[Any],
     depths: list[int],
     stack: Shape,
@@ -210,7 +211,7 @@ def _share(layout: Layout, shape: Shape, depth: int) -> Layout:
 
 
 def _computed(
-    function: Callable[..., Any], held: list[np.ndarray] | None, depth: int, name: str
+    function: Function, held: list[np.ndarray] | None, depth: int, name: str
 ) -> tuple[Told, list[np.ndarray]]:
     """What this rank's items give, if it has any, and what there is to tell."""
     told, made = Told(), None

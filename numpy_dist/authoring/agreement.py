@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from numpy_dist import engine
+from numpy_dist.argument_types import Function
 from numpy_dist.comm.portable import first_error, portable_error
 from numpy_dist.dispatch.core.keys import name_of
 from numpy_dist.engine import events_reported
@@ -16,7 +17,7 @@ from numpy_dist.errors import OverrideError
 Found = tuple[tuple[int, ...], np.dtype] | None
 
 
-def on_blocks(function: Callable[..., Any], calls: Callable[[], Any] | None, what: str) -> tuple[Any, list[Found]]:
+def on_blocks(function: Function, calls: Callable[[], Any] | None, what: str) -> tuple[Any, list[Found]]:
     """Call a function on this rank's block; collective (one allgather).
 
     Parameters
@@ -55,7 +56,7 @@ def on_blocks(function: Callable[..., Any], calls: Callable[[], Any] | None, wha
     return result, everyones(metadata, failure, function, what)
 
 
-def everyones(value: object, failure: Exception | None, function: Callable[..., Any], what: str) -> list[Any]:
+def everyones(value: object, failure: Exception | None, function: Function, what: str) -> list[Any]:
     """The values of all ranks, or the first rank's failure on every rank, with a note; collective (one allgather)."""
     comm = engine.runtime().comm
     told = comm.allgather((value, portable_error(failure), None if failure is None else name_of(function)))
@@ -67,7 +68,7 @@ def everyones(value: object, failure: Exception | None, function: Callable[..., 
     return [value for value, _, _ in told]
 
 
-def disagree(function: Callable[..., Any], what: str, found: list[Found], expected: str) -> None:
+def disagree(function: Function, what: str, found: list[Found], expected: str) -> None:
     """Raise, on every rank, about results that do not fit."""
     listed = "".join(
         f"\n  rank {rank}: nothing to compute" if one is None else f"\n  rank {rank}: shape {one[0]}, {one[1]}"

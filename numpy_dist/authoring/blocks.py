@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
 from numpy_dist import engine
+from numpy_dist.argument_types import Function
 from numpy_dist.authoring.agreement import Found, disagree, on_blocks
 from numpy_dist.dispatch.core import fallback
 from numpy_dist.dispatch.patterns.axis_local import whole_layout
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 
 def map_blocks(
-    function: Callable[..., Any], *arrays: Any, layout: Layout | None = None, **options: object
+    function: Function, *arrays: Any, layout: Layout | None = None, **options: object
 ) -> DistArray:
     """Call a function on each rank's block of some arrays, and make a distributed array of what it returns.
 
@@ -87,7 +88,7 @@ def map_blocks(
 
 
 @functools.lru_cache(maxsize=256)
-def _parameters(function: Callable[..., Any]) -> frozenset[str]:
+def _parameters(function: Function) -> frozenset[str]:
     try:
         return frozenset(inspect.signature(function).parameters)
     except (TypeError, ValueError):  # functions written in C
@@ -123,7 +124,7 @@ def block_of(x: DistArray | np.ndarray, layout: Layout) -> np.ndarray:
 
 
 def assembled(
-    function: Callable[..., Any], what: str, result: np.ndarray | np.generic | None, found: list[Found], layout: Layout
+    function: Function, what: str, result: np.ndarray | np.generic | None, found: list[Found], layout: Layout
 ) -> DistArray:
     """The distributed array of the ranks' results, which lie as their blocks do."""
     known = [one for one in found if one is not None]
@@ -138,7 +139,7 @@ def assembled(
     return engine.from_local(np.ascontiguousarray(result), made)
 
 
-def _result_layout(function: Callable[..., Any], what: str, found: list[Found], layout: Layout) -> Layout:
+def _result_layout(function: Function, what: str, found: list[Found], layout: Layout) -> Layout:
     """The blocks' layout with the lengths that the results have."""
     shape, dims = list(layout.shape), list(layout.dims)
     cuts = {dim.axis: number for number, dim in enumerate(dims) if isinstance(dim, Cut)}
@@ -166,7 +167,7 @@ def _result_layout(function: Callable[..., Any], what: str, found: list[Found], 
     return Layout(tuple(shape), layout.mesh, tuple(dims))
 
 
-def axis_local(function: Callable[..., Any], axis: int) -> Callable[..., Any]:
+def axis_local(function: Function, axis: int) -> Function:
     """A function of distributed arrays that calls another one on blocks in which an axis is whole.
 
     What it returns is collective: it redistributes where the axis is cut, and then does what `map_blocks` does.

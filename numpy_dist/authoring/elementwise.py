@@ -9,12 +9,12 @@ from __future__ import annotations
 import functools
 import importlib
 import inspect
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from numpy_dist import engine
+from numpy_dist.argument_types import Function
 from numpy_dist.authoring.blocks import map_blocks
 from numpy_dist.dispatch.core.keys import canonical, name_of
 
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 
 def elementwise(
-    function: Callable[..., Any], *, dtype: npt.DTypeLike | None = None, arrays: bool = False
-) -> Callable[..., Any]:
+    function: Function, *, dtype: npt.DTypeLike | None = None, arrays: bool = False
+) -> Function:
     """A function of scalars as one of arrays, distributed or not.
 
     Parameters
@@ -62,7 +62,7 @@ def elementwise(
     return _of_scalars(function, dtype)
 
 
-def _on_arrays(function: Callable[..., Any]) -> Callable[..., Any]:
+def _on_arrays(function: Function) -> Function:
     @functools.wraps(function)
     def call(*args: object) -> Any:
         if not any(map(engine.is_sharded, args)):
@@ -73,8 +73,8 @@ def _on_arrays(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def _of_scalars(function: Callable[..., Any], dtype: npt.DTypeLike | None) -> Callable[..., Any]:
-    ufuncs: list[Callable[..., Any]] = []  # made at the first call: Numba takes long to import
+def _of_scalars(function: Function, dtype: npt.DTypeLike | None) -> Function:
+    ufuncs: list[Function] = []  # made at the first call: Numba takes long to import
     known: dict[tuple[np.dtype, ...], bool] = {}
 
     @functools.wraps(function)
@@ -91,7 +91,7 @@ def _of_scalars(function: Callable[..., Any], dtype: npt.DTypeLike | None) -> Ca
     return call
 
 
-def _compiles(function: Callable[..., Any], ufuncs: list[Callable[..., Any]], kinds: tuple[np.dtype, ...]) -> bool:
+def _compiles(function: Function, ufuncs: list[Function], kinds: tuple[np.dtype, ...]) -> bool:
     try:
         scalar_functions = importlib.import_module("numpy_dist.backends.compiled.scalar_functions")
         if not ufuncs:
@@ -101,11 +101,11 @@ def _compiles(function: Callable[..., Any], ufuncs: list[Callable[..., Any]], ki
     return scalar_functions.compiles(ufuncs[0], kinds) is None
 
 
-def _each(function: Callable[..., Any], dtype: npt.DTypeLike | None) -> Callable[..., Any]:
+def _each(function: Function, dtype: npt.DTypeLike | None) -> Function:
     """The function, called for each element of arrays."""
 
     @functools.wraps(function)
-    def on_block(*blocks: object) -> Any:
+    def on_block(*blocks: Any) -> Any:
         count = len(blocks)
         found = np.asarray(np.frompyfunc(function, count, 1)(*blocks))
         kind = dtype

@@ -6,13 +6,14 @@ elements in another way, since their results have other lengths and are cut anew
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from numpy_dist import engine
+from numpy_dist.argument_types import Function
 from numpy_dist.authoring.agreement import disagree, on_blocks
 from numpy_dist.authoring.blocks import assembled, common_layout
 from numpy_dist.engine.recording.pieces import intervals_of, pieces
@@ -29,7 +30,7 @@ Depth = tuple[tuple[int, int], ...]
 
 
 def map_overlap(
-    function: Callable[..., Any],
+    function: Function,
     x: Any,
     depth: int | Sequence[Any] | Mapping[int, Any],
     boundary: str | Sequence[str] = "symmetric",
@@ -86,7 +87,7 @@ def map_overlap(
 
 
 def _mapped(
-    function: Callable[..., Any],
+    function: Function,
     x: DistArray,
     depths: Depth,
     modes: tuple[str, ...],

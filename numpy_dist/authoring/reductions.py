@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from numpy_dist import engine
+from numpy_dist.argument_types import Function
 from numpy_dist.authoring.agreement import disagree, everyones, on_blocks
 from numpy_dist.authoring.blocks import block_of, common_layout
 from numpy_dist.layout.layout import Copies, Layout
@@ -22,8 +23,8 @@ from numpy_dist.layout.regions import box_empty
 
 
 def reduction(
-    map: Callable[..., Any], combine: Callable[[Any, Any], Any], finish: Callable[[Any], Any] | None = None
-) -> Callable[..., Any]:
+    map: Function, combine: Callable[[Any, Any], Any], finish: Callable[[Any], Any] | None = None
+) -> Function:
     """A reduction made of a function on blocks and one that combines two of its results.
 
     Parameters
@@ -77,9 +78,9 @@ def _holds(layout: Layout, rank: int) -> bool:
 
 
 def _to_one(
-    map: Callable[..., Any],
-    combine: Callable[..., Any],
-    finish: Callable[..., Any] | None,
+    map: Function,
+    combine: Function,
+    finish: Function | None,
     block: np.ndarray,
     layout: Layout,
 ) -> Any:
@@ -99,8 +100,8 @@ def _to_one(
 
 
 def _combined(
-    combine: Callable[..., Any], finish: Callable[..., Any] | None, values: list[Any]
-) -> tuple[Any, Exception | None, Callable[..., Any]]:
+    combine: Function, finish: Function | None, values: list[Any]
+) -> tuple[Any, Exception | None, Function]:
     """What results make together; or what was raised, and by which function."""
     function = combine
     try:
@@ -114,9 +115,9 @@ def _combined(
 
 
 def _along(
-    map: Callable[..., Any],
-    combine: Callable[..., Any],
-    finish: Callable[..., Any] | None,
+    map: Function,
+    combine: Function,
+    finish: Function | None,
     block: np.ndarray,
     layout: Layout,
     axes: tuple[int, ...],

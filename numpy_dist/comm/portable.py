@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from numpy_dist.argument_types import Arguments
+
 if TYPE_CHECKING:
     from numpy_dist.comm.base import Communicator
 
@@ -16,7 +18,7 @@ class PortableError:
     """An error whose class cannot be unpickled from its arguments."""
 
     kind: type[Exception]
-    args: tuple[Any, ...]
+    args: Arguments
     state: dict[str, Any]
     text: str
 

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from numpy_dist.argument_types import Function
 from numpy_dist.comm import detect
 from numpy_dist.comm.base import Bytes, Communicator, Message, PendingExchange
 from numpy_dist.comm.divergence.diagnosis import NOT_THE_SAME, deadlock_error, describe, divergence_error
@@ -259,7 +260,7 @@ class SimulatedCommunicator(Communicator):
         """Nothing to do: the end of the rank's function is seen by all."""
 
 
-def run_simulated(nranks: int, function: Callable[..., Any], *args: object, **kwargs: object) -> list[Any]:
+def run_simulated(nranks: int, function: Function, *args: object, **kwargs: object) -> list[Any]:
     """Run ``function(*args, **kwargs)`` on `nranks` simulated ranks and return their results, in rank order.
 
     Each rank is a thread with a copy of the caller's context (so ``config(...)`` blocks apply), in which

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from numpy_dist import engine
-from numpy_dist.argument_types import Shape
+from numpy_dist.argument_types import Function, Keywords, Shape
 from numpy_dist.dispatch.core import fallback, outcome, protocol
 from numpy_dist.distarray.flags import Flags
 from numpy_dist.distarray.indexing import Indexing
@@ -57,7 +57,7 @@ class DistArray(Operators, Indexing, Methods, Refusals):
     # ---- NumPy's protocols (`__array_ufunc__` is with the operators)
 
     def __array_function__(
-        self, func: Callable[..., Any], types: Iterable[type], args: tuple, kwargs: dict[str, Any]
+        self, func: Function, types: Iterable[type], args: tuple, kwargs: Keywords
     ) -> Any:
         return protocol.array_function(DistArray, func, types, args, kwargs)
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import DTypeLike
 
+from numpy_dist.argument_types import Function, Keywords
 from numpy_dist.dispatch.core import fallback, registry
 from numpy_dist.distarray import operators
 from numpy_dist.distarray.array import AS_STRIDED, DistArray
@@ -41,10 +42,10 @@ NUMBERS = frozenset({int, float, bool, np.float64, np.float32, np.int64, np.int3
 _rules = registry.TABLE
 _slot = vars(Handle)
 _REDUCING = frozenset({"axis", "dtype", "keepdims"})
-ROUTES: dict[Key, Callable[..., Any]] = {}
+ROUTES: dict[Key, Function] = {}
 """How a function is computed at once, while nobody else has rules for it: ``route(args, kwargs)`` gives None where the
 engine has to."""
-COMPOSED: set[Callable[..., Any]] = set()
+COMPOSED: set[Function] = set()
 """Functions that are made of others, each of which may be at once."""
 
 
@@ -108,7 +109,7 @@ def _aligned(array: object) -> Any:
     return array.copy("K") if type(array) is _ndarray and not array.flags.c_contiguous else array
 
 
-def _left_to_engine(name: str) -> Callable[..., Any]:
+def _left_to_engine(name: str) -> Function:
     """The method of the array that was handed over."""
     return getattr(DistArray, name)
 
@@ -159,7 +160,7 @@ def _binary(
     return method
 
 
-def _power(power: Callable[[AtHand, Any], Any]) -> Callable[..., Any]:
+def _power(power: Callable[[AtHand, Any], Any]) -> Function:
     """``**`` as `pow` calls it, which may give a third argument."""
 
     def method(self: AtHand, other: object, modulo: object = None) -> Any:
@@ -271,7 +272,7 @@ class AtHand(DistArray):
         return array if dtype is None else array.astype(dtype, copy=False)
 
     def __array_function__(
-        self, func: Callable[..., Any], types: Iterable[type], args: tuple, kwargs: dict[str, Any]
+        self, func: Function, types: Iterable[type], args: tuple, kwargs: Keywords
     ) -> Any:
         if not registry.loaded:
             registry.load()
@@ -501,7 +502,7 @@ _ONE, _NONE = (1,), (0,)  # the shape of one element, and strides that lead nowh
 _DOT_TELLS = not np.__version__.startswith("2.1.")  # of floating-point events
 
 
-def is_ours(function: Callable[..., Any]) -> bool:
+def is_ours(function: Function) -> bool:
     """Whether a function is computed by a rule of the house."""
     if not registry.loaded:
         registry.load()
@@ -509,7 +510,7 @@ def is_ours(function: Callable[..., Any]) -> bool:
     return record is not None and record.rules[0].house
 
 
-def dot_product(args: tuple, kwargs: dict[str, Any]) -> Any:
+def dot_product(args: tuple, kwargs: Keywords) -> Any:
     """`numpy.dot` of arrays at hand; None for others."""
     if kwargs or len(args) != 2:
         return None
@@ -583,7 +584,7 @@ _CALLS = {
 }
 
 
-def _computed(ufunc: np.ufunc, inputs: tuple, kwargs: dict[str, Any]) -> Any:
+def _computed(ufunc: np.ufunc, inputs: tuple, kwargs: Keywords) -> Any:
     """A call of a ufunc without options but `out`, on elements that are at hand; None if they are not."""
     call = _CALLS.get(ufunc)
     if call is None:
@@ -618,7 +619,7 @@ def _computed(ufunc: np.ufunc, inputs: tuple, kwargs: dict[str, Any]) -> Any:
     return target
 
 
-def _target(call: _UfuncCall, kwargs: dict[str, Any]) -> AtHand | None:
+def _target(call: _UfuncCall, kwargs: Keywords) -> AtHand | None:
     """The array at hand that a call of a ufunc writes to; None where the engine has to."""
     if "out" not in kwargs or kwargs.keys() - _OUT or kwargs.get("casting", "unsafe") not in _CASTINGS:
         return None
@@ -636,7 +637,7 @@ _CASTINGS = frozenset({"unsafe", "same_kind"})
 
 # -- operators -------------------------------------------------------------------------------------------------------
 
-_FAST: dict[str, Callable[..., Any]] = {}
+_FAST: dict[str, Function] = {}
 _REFLECTED: dict[np.ufunc, Callable[[AtHand, Any], Any]] = {}
 
 
@@ -677,7 +678,7 @@ def _route(key: Key) -> None:
         setattr(AtHand, name, _to_engine(name) if outside else _FAST[name])
 
 
-def _to_engine(name: str) -> Callable[..., Any]:
+def _to_engine(name: str) -> Function:
     return lambda self, *args: _left_to_engine(name)(hand_over(self), *args)
 
 

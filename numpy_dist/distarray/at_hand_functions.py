@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from numpy_dist.argument_types import Function, Keywords
 from numpy_dist.dispatch.core import outcome, registry
 from numpy_dist.dispatch.core.operands import rebuild
 from numpy_dist.distarray.array import DistArray
@@ -52,7 +52,7 @@ _FOLDS: dict[Any, np.ufunc] = {
 
 
 def _folded(
-    function: Callable[..., Any], x: AtHand, axis: Any = None, *, keepdims: object = False, **others: object
+    function: Function, x: AtHand, axis: Any = None, *, keepdims: object = False, **others: object
 ) -> Any:
     """An array at hand that is reduced, as the summation tree has it (`backends.summation`); None for other calls."""
     real = x._real
@@ -68,7 +68,7 @@ def _folded(
     return near(made) if type(made) is _ndarray else made
 
 
-def _folding(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+def _folding(name: str, function: Function) -> Function:
     general = getattr(DistArray, name)
 
     @functools.wraps(general, updated=())
@@ -88,14 +88,14 @@ _MOST_GROWN = 16
 """How many times larger than an argument a result of `outer` is at the most, to be NumPy's."""
 
 
-def _position_of_written(function: Callable[..., Any]) -> int:
+def _position_of_written(function: Function) -> int:
     """How many positional arguments a function has before the first that lets it write to its arguments."""
     if function is np.nan_to_num:
         return 1  # `copy`
     return {np.concatenate: 2}.get(function, _position_of(_WRITTEN, function))
 
 
-def _position_of(wanted: tuple[str, ...], function: Callable[..., Any]) -> int:
+def _position_of(wanted: tuple[str, ...], function: Function) -> int:
     """How many positional arguments a function has before the first with one of these names; many if it has none."""
     try:
         names = list(inspect.signature(function).parameters)
@@ -104,7 +104,7 @@ def _position_of(wanted: tuple[str, ...], function: Callable[..., Any]) -> int:
     return min([names.index(name) for name in wanted if name in names], default=1 << 30)
 
 
-def _is_of_others(function: Callable[..., Any], values: list[Any], kwargs: dict[str, Any]) -> bool:
+def _is_of_others(function: Function, values: list[Any], kwargs: Keywords) -> bool:
     """Whether the dtype that a call asks for is none of `KINDS`: NumPy would tell the events of a result in vain."""
     position = _DTYPE_AT[function]
     dtype = values[position] if position < len(values) else kwargs.get("dtype")
@@ -112,7 +112,7 @@ def _is_of_others(function: Callable[..., Any], values: list[Any], kwargs: dict[
 
 
 def _by_numpy(
-    function: Callable[..., Any], args: tuple, kwargs: dict[str, Any], call: Callable[..., Any] | None = None
+    function: Function, args: tuple, kwargs: Keywords, call: Function | None = None
 ) -> Any:
     """What NumPy's function makes of elements that are at hand; None where they are not, or it is much.
 
@@ -169,14 +169,14 @@ def _as_result(made: Any, given: list[tuple[DistArray | np.ndarray, np.ndarray]]
     return new_memory(made)
 
 
-def _sorting(args: tuple, kwargs: dict[str, Any]) -> Any:
+def _sorting(args: tuple, kwargs: Keywords) -> Any:
     """`argsort`, which takes what is equal in its order, as the engine does."""
     if len(args) == 1 and not kwargs and type(args[0]) is AtHand and args[0]._real.ndim == 1:
         kwargs = {"kind": "stable"}
     return _by_numpy(np.argsort, args, kwargs)
 
 
-def _computed_by(function: Callable[..., Any]) -> Callable[..., Any]:
+def _computed_by(function: Function) -> Function:
     """How a function is called: ``(args, kwargs)``; it gives None where the engine has to."""
     if function is np.dot:
         return dot_product
@@ -187,12 +187,12 @@ def _computed_by(function: Callable[..., Any]) -> Callable[..., Any]:
     return functools.partial(_by_numpy, function)
 
 
-def _reduction(function: Callable[..., Any], args: tuple, kwargs: dict[str, Any]) -> Any:
+def _reduction(function: Function, args: tuple, kwargs: Keywords) -> Any:
     """`sum`, `max` and the like of an array at hand, along an axis or all; None for others."""
     return _folded(function, *args, **kwargs) if 0 < len(args) <= 2 and type(args[0]) is AtHand else None
 
 
-def _method(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+def _method(name: str, function: Function) -> Function:
     """A method of ndarray that does what a function does which is computed at once."""
     general, call = getattr(DistArray, name), getattr(np.ndarray, name)
     stable = function is np.argsort
@@ -211,7 +211,7 @@ def _method(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     return method
 
 
-def _composed_method(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+def _composed_method(name: str, function: Function) -> Function:
     """A method that the house composes of other functions, each of which may be at once."""
     general = getattr(DistArray, name)
 
@@ -226,7 +226,7 @@ def _composed_method(name: str, function: Callable[..., Any]) -> Callable[..., A
 
 # -- who computes what -------------------------------------------------------------------------------------------------
 
-_METHODS: dict[str, Callable[..., Any]] = {
+_METHODS: dict[str, Function] = {
     "astype": np.astype,
     "flatten": np.ravel,
     **{name: getattr(np, name) for name in ("argmax", "argmin", "argsort", "clip", "cumprod", "cumsum")},
@@ -234,7 +234,7 @@ _METHODS: dict[str, Callable[..., Any]] = {
     **{name: getattr(np, name) for name in ("swapaxes", "take", "transpose")},
 }
 """Methods of ndarray, and the functions whose rules they follow."""
-_HOUSE: dict[Key, Callable[..., Any]] = {
+_HOUSE: dict[Key, Function] = {
     function: _computed_by(function) for function in (np.dot, *_FOLDS, *VIEWS, *NEW)
 }
 _BEFORE_WRITTEN = {function: _position_of_written(function) for function in _HOUSE}

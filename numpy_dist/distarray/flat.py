@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from numpy_dist import engine
+from numpy_dist.argument_types import Function, Keywords
 from numpy_dist.ir import structure
 
 
@@ -85,7 +86,7 @@ class FlatIterator:
         return self.base.flatten()
 
     def __array_function__(
-        self, function: Callable[..., Any], types: object, args: tuple, kwargs: dict[str, Any]
+        self, function: Function, types: object, args: tuple, kwargs: Keywords
     ) -> Any:
         return function(*_copied(args), **_copied(kwargs))
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from numpy_dist import engine
-from numpy_dist.argument_types import Axis
+from numpy_dist.argument_types import Axis, Function, Keywords
 from numpy_dist.comm.portable import first_error, portable_error
 from numpy_dist.dispatch.core import fallback, protocol
 from numpy_dist.distarray.operators import numpy_stand_in, wrap, wrap_of
@@ -29,7 +29,7 @@ from numpy_dist.ir.rules import memory_order, only_asking
 _NOTHING = contextlib.nullcontext()
 
 
-def call(function: Callable[..., Any], x: engine.Handle, args: tuple, kwargs: dict[str, Any]) -> Any:
+def call(function: Function, x: engine.Handle, args: tuple, kwargs: Keywords) -> Any:
     """Run the registry's record of a NumPy function with `x` as its first argument."""
     return protocol.array_function(type(x), function, (type(x),), (x, *args), kwargs)
 
@@ -39,7 +39,7 @@ def has_handles(args: tuple | list) -> bool:
     return any(isinstance(a, engine.Handle) or (isinstance(a, (list, tuple)) and has_handles(a)) for a in args)
 
 
-def _method(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+def _method(name: str, function: Function) -> Function:
     """A method that is a NumPy function with the array as first argument."""
     eager = getattr(np.ndarray, name)
 
@@ -60,7 +60,7 @@ def _method(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     return method
 
 
-def _spread_method(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+def _spread_method(name: str, function: Function) -> Function:
     """`std` or `var`, which as methods lack a keyword that the functions have."""
     inner = _method(name, function)
 
@@ -73,7 +73,7 @@ def _spread_method(name: str, function: Callable[..., Any]) -> Callable[..., Any
     return method
 
 
-def _view_method(name: str) -> Callable[..., Any]:
+def _view_method(name: str) -> Function:
     """A method that returns a view for every array, or the array itself: NumPy applies it to the metadata."""
     view = getattr(np.ndarray, name)
 
@@ -85,7 +85,7 @@ def _view_method(name: str) -> Callable[..., Any]:
     return method
 
 
-def _in_place_method(name: str, function: Callable[..., Any], place: int) -> Callable[..., None]:
+def _in_place_method(name: str, function: Function, place: int) -> Callable[..., None]:
     """A method that overwrites the array with what a NumPy function makes of it; `place` is that of the axis."""
     eager = getattr(np.ndarray, name)
 
@@ -113,7 +113,7 @@ class Methods(engine.Handle):
 
     __slots__ = ()
 
-    gather: Callable[..., Any]
+    gather: Function
     base: Any
 
     all = _method("all", np.all)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from numpy_dist import engine
+from numpy_dist.argument_types import Function, Keywords
 from numpy_dist.dispatch.core import fallback, protocol, registry
 from numpy_dist.engine.data import watch
 from numpy_dist.ir.ops import UFUNC_OPS, Op, op_of
@@ -419,7 +420,7 @@ class Operators(engine.Handle):
         return protocol.array_ufunc(self, ufunc, method, inputs, kwargs)
 
 
-def _replay_into(op: Op, inputs: tuple, kwargs: dict[str, Any]) -> Any:
+def _replay_into(op: Op, inputs: tuple, kwargs: Keywords) -> Any:
     """A call with `out` and nothing else that was recorded before; None for other calls."""
     if len(kwargs) > 1 or "out" not in kwargs:
         return None
@@ -483,7 +484,7 @@ OPERATORS: dict[np.ufunc, tuple[str, ...]] = {
 _FAST = {name: vars(Operators)[name] for names in OPERATORS.values() for name in names}
 
 
-def _through_dispatch(ufunc: np.ufunc, place: int) -> Callable[..., Any]:
+def _through_dispatch(ufunc: np.ufunc, place: int) -> Function:
     """An operator that calls the ufunc, as those of ndarray do: forward (place 0), reflected (1) or in place (2)."""
     if ufunc.nin == 1:
         return lambda self: ufunc(self)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import scipy.fft
 
+from numpy_dist.argument_types import Arguments, Function, Keywords
 from numpy_dist.authoring import axis_local
 from numpy_dist.dispatch.core import operands
 from numpy_dist.dispatch.core.plugins import permission_of
@@ -28,7 +28,7 @@ class FFTBackend:
     __ua_domain__ = "numpy.scipy.fft"
 
     @staticmethod
-    def __ua_function__(method: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def __ua_function__(method: Function, args: Arguments, kwargs: Keywords) -> Any:
         if permission_of("scipy", config.PLUGINS) != "all" or not operands.any_sharded(args, kwargs):
             return NotImplemented
         if kwargs.get("plan") is not None:
@@ -45,7 +45,7 @@ class FFTBackend:
         return NotImplemented
 
 
-def _along_axes(name: str, x: Any, options: dict[str, Any]) -> Any:
+def _along_axes(name: str, x: Any, options: Keywords) -> Any:
     axes = options.pop("axes", None)
     options.pop("s", None)
     chosen = range(x.ndim) if axes is None else np.lib.array_utils.normalize_axis_tuple(axes, x.ndim)

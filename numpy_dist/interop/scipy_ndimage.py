@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.ndimage as ndimage
 
+from numpy_dist.argument_types import Function, Keywords
 from numpy_dist.authoring import map_overlap
 from numpy_dist.dispatch.core.overrides import implements
 from numpy_dist.dispatch.core.registry import decline
@@ -50,7 +51,7 @@ _ALONG_AXES = {
 }
 
 
-def _radius(arguments: dict[str, Any], sigma: float) -> int:
+def _radius(arguments: Keywords, sigma: float) -> int:
     radius = arguments.get("radius")
     return int(arguments["truncate"] * float(sigma) + 0.5) if radius is None else int(radius)
 
@@ -68,7 +69,7 @@ def register() -> None:
         _register(getattr(ndimage, name), _small(getattr(ndimage, name)))
 
 
-def _register(function: Callable[..., Any], run: Callable[[dict[str, Any]], Any]) -> None:
+def _register(function: Function, run: Callable[[dict[str, Any]], Any]) -> None:
     """Register ``run(arguments)`` under the function's own signature, whichever SciPy's version is."""
     signature = inspect.signature(function)
 
@@ -82,7 +83,7 @@ def _register(function: Callable[..., Any], run: Callable[[dict[str, Any]], Any]
     implements(function, kind="axis-local")(filtered)
 
 
-def _checked(arguments: dict[str, Any]) -> tuple[DistArray, str]:
+def _checked(arguments: Keywords) -> tuple[DistArray, str]:
     """The input and the boundary in NumPy's words; what is not done here is declined."""
     x, output, mode = arguments["input"], arguments.get("output"), arguments.get("mode", "reflect")
     if output is not None and not isinstance(output, str | type | np.dtype):
@@ -97,7 +98,7 @@ def _checked(arguments: dict[str, Any]) -> tuple[DistArray, str]:
 
 
 def _apply(
-    function: Callable[..., np.ndarray], arguments: dict[str, Any], x: DistArray, depth: list[int], boundary: str
+    function: Callable[..., np.ndarray], arguments: Keywords, x: DistArray, depth: list[int], boundary: str
 ) -> Any:
     rest = {name: value for name, value in arguments.items() if name != "input"}
     extra = rest.pop("extra_keywords", None)
@@ -111,7 +112,7 @@ def _apply(
 def _along_one_axis(
     function: Callable[..., np.ndarray], reach: Callable[[dict[str, Any]], int]
 ) -> Callable[[dict[str, Any]], Any]:
-    def run(arguments: dict[str, Any]) -> Any:
+    def run(arguments: Keywords) -> Any:
         x, boundary = _checked(arguments)
         axis = np.lib.array_utils.normalize_axis_index(arguments["axis"], x.ndim)
         depth = [0] * x.ndim
@@ -122,11 +123,11 @@ def _along_one_axis(
 
 
 def _along_all_axes(
-    function: Callable[..., Any], one: Callable[..., Any], option: str
+    function: Function, one: Function, option: str
 ) -> Callable[[dict[str, Any]], Any]:
     """As SciPy does it: the filter of one axis, along each in turn."""
 
-    def run(arguments: dict[str, Any]) -> Any:
+    def run(arguments: Keywords) -> Any:
         x, _ = _checked(arguments)
         axes = arguments.get("axes")
         chosen = range(x.ndim) if axes is None else np.lib.array_utils.normalize_axis_tuple(axes, x.ndim)
@@ -150,7 +151,7 @@ def _along_all_axes(
 
 
 def _with_window(function: Callable[..., np.ndarray]) -> Callable[[dict[str, Any]], Any]:
-    def run(arguments: dict[str, Any]) -> Any:
+    def run(arguments: Keywords) -> Any:
         x, boundary = _checked(arguments)
         if arguments.get("axes") is not None:
             decline("some axes only")
@@ -166,7 +167,7 @@ def _with_window(function: Callable[..., np.ndarray]) -> Callable[[dict[str, Any
     return run
 
 
-def _window(arguments: dict[str, Any], ndim: int) -> tuple[int, ...]:
+def _window(arguments: Keywords, ndim: int) -> tuple[int, ...]:
     for name in ("weights", "structure", "footprint"):
         if arguments.get(name) is not None:
             shape = np.shape(arguments[name])
@@ -182,7 +183,7 @@ def _window(arguments: dict[str, Any], ndim: int) -> tuple[int, ...]:
 def _small(function: Callable[..., np.ndarray]) -> Callable[[dict[str, Any]], Any]:
     """Filters that reach one element in each direction; SciPy continues what it has after each axis."""
 
-    def run(arguments: dict[str, Any]) -> Any:
+    def run(arguments: Keywords) -> Any:
         x, boundary = _checked(arguments)
         if boundary == "constant" and arguments.get("cval", 0):
             decline("a constant boundary that is not 0")

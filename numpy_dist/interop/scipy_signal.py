@@ -10,6 +10,7 @@ import numpy as np
 import scipy.signal as signal
 
 from numpy_dist import engine
+from numpy_dist.argument_types import Keywords
 from numpy_dist.authoring import map_overlap
 from numpy_dist.dispatch.core.overrides import implements
 from numpy_dist.dispatch.core.registry import decline
@@ -51,7 +52,7 @@ def _register(function: Callable[..., np.ndarray]) -> None:
 
 
 def _convolved(
-    convolve: Callable[..., np.ndarray], x: Any, kernel: np.ndarray, mode: str, options: dict[str, Any]
+    convolve: Callable[..., np.ndarray], x: Any, kernel: np.ndarray, mode: str, options: Keywords
 ) -> Any:
     before = [(k - 1) // 2 for k in kernel.shape]  # what stands before the centre of the full result
     after = [k // 2 for k in kernel.shape]

@@ -16,6 +16,7 @@ import numpy as np
 import scipy.sparse.linalg as solvers
 
 from numpy_dist import engine
+from numpy_dist.argument_types import Function
 from numpy_dist.dispatch.core.overrides import implements
 from numpy_dist.dispatch.core.registry import decline
 
@@ -29,7 +30,7 @@ def register() -> None:
     _register(solvers.gmres, _gmres)
 
 
-def _register(function: Callable[..., Any], solve: Callable[..., tuple[Any, int]]) -> None:
+def _register(function: Function, solve: Callable[..., tuple[Any, int]]) -> None:
     signature = inspect.signature(function)
 
     def solver(*args: object, **kwargs: object) -> tuple[Any, int]:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from numpy_dist.argument_types import Keywords
 from numpy_dist.ir.meta_arrays import Unrecordable
 
 _MOST_AT_ONCE = 32  # axes that `numpy.broadcast_shapes` takes
@@ -88,7 +89,7 @@ def _loop_dtypes(
     casting: str,
     signature: object,
 ) -> tuple[np.dtype, ...]:
-    options: dict[str, Any] = {} if signature is None else {"signature": signature}
+    options: Keywords = {} if signature is None else {"signature": signature}
     if casting == "equiv" and any(isinstance(kind, type) for kind in operands):
         _check_equivalent(ufunc, operands, options)
         casting = "same_kind"
@@ -96,7 +97,7 @@ def _loop_dtypes(
 
 
 def _check_equivalent(
-    ufunc: np.ufunc, operands: tuple[np.dtype | type | None, ...], options: dict[str, Any]
+    ufunc: np.ufunc, operands: tuple[np.dtype | type | None, ...], options: Keywords
 ) -> None:
     """NumPy's error for Python's numbers under ``casting="equiv"``, for which ``resolve_dtypes`` ends the process."""
     shown = [None if k is None else k(1) if isinstance(k, type) else np.ones(1, k) for k in operands]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import inspect
 import operator
-from collections.abc import Callable
 from math import prod
 from typing import Any
 
 import numpy as np
 
 from numpy_dist import engine
+from numpy_dist.argument_types import Arguments, Function, Keywords
 from numpy_dist.dispatch.core import operands, policy
 from numpy_dist.ir import structure
 from numpy_dist.random import share
@@ -80,7 +80,7 @@ def made_into(draw: Draw, front: Front, size: Any, out: engine.Handle) -> engine
     return out
 
 
-def everywhere(front: Front, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def everywhere(front: Front, name: str, args: Arguments, kwargs: Keywords) -> Any:
     """Call a method of NumPy's generator on every rank, with the same numbers everywhere; each rank keeps its part.
 
     Collective if an argument is a sharded array, which is gathered (by the rules of ``FALLBACK`` and
@@ -106,7 +106,7 @@ def everywhere(front: Front, name: str, args: tuple[Any, ...], kwargs: dict[str,
     return share.array_of(front, result) if isinstance(result, np.ndarray) and result is not target else result
 
 
-def _in_turn(front: Front, name: str, size: object, kwargs: dict[str, Any]) -> Any:
+def _in_turn(front: Front, name: str, size: object, kwargs: Keywords) -> Any:
     """As `everywhere`, where only `size` says how many samples there are: a rank has its part and few more."""
     shape = shape_of(size)
     # No sample is larger than a double.
@@ -117,7 +117,7 @@ def _in_turn(front: Front, name: str, size: object, kwargs: dict[str, Any]) -> A
     return share.make(draw, front, shape, split_it=False)
 
 
-def delegating(kind: type, name: str) -> Callable[..., Any]:
+def delegating(kind: type, name: str) -> Function:
     """A method that hands a call to the NumPy generator that an object wraps.
 
     Parameters

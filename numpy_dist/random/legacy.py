@@ -10,6 +10,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from numpy_dist import engine
+from numpy_dist.argument_types import Function
 from numpy_dist.random import calls, draws, seeding, share
 from numpy_dist.random.draws import Draw
 from numpy_dist.random.generator import integer
@@ -177,7 +178,7 @@ def set_bit_generator(bitgen: np.random.BitGenerator) -> None:
     _states[engine.runtime()] = RandomState(bitgen)
 
 
-def _function(name: str, method: str) -> Callable[..., Any]:
+def _function(name: str, method: str) -> Function:
     """The function of the module that is a method of its generator."""
 
     def function(*args: object, **kwargs: object) -> Any:

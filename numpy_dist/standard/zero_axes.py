@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from numpy_dist import engine
+from numpy_dist.argument_types import Function
 from numpy_dist.dispatch.core.operands import rebuild
 
 
@@ -21,7 +21,7 @@ def as_array(result: Any) -> Any:
     return result
 
 
-def arrays_for_scalars(function: Callable[..., Any]) -> Callable[..., Any]:
+def arrays_for_scalars(function: Function) -> Function:
     """A function of NumPy's whose results are arrays, also those without axes."""
 
     @functools.wraps(function, assigned=("__name__", "__doc__"), updated=())

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from numpy_dist.argument_types import Arguments, Function
 from numpy_dist.engine.events import floating
 from numpy_dist.frames import stack_level
 
@@ -92,7 +93,7 @@ def tell(name: str) -> None:
         warnings.warn(f"{kind} encountered in {name}", RuntimeWarning, stacklevel=stack_level())
 
 
-def watched(operation: Callable[..., Any], name: str | Callable[..., str], *args: object, **kwargs: object) -> Any:
+def watched(operation: Function, name: str | Callable[..., str], *args: object, **kwargs: object) -> Any:
     """The result of an operation of NumPy's, whose events are told at the user's line.
 
     Parameters
@@ -106,7 +107,7 @@ def watched(operation: Callable[..., Any], name: str | Callable[..., str], *args
     return applied(partial(operation, **kwargs) if kwargs else operation, name, args)
 
 
-def applied(operation: Callable[..., Any], name: str | Callable[..., str], operands: tuple[Any, ...]) -> Any:
+def applied(operation: Function, name: str | Callable[..., str], operands: Arguments) -> Any:
     """As `watched`, of operands in a tuple: in less time."""
     state = capsule()
     known = latest

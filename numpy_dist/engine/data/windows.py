@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from numpy_dist import settings
+from numpy_dist.argument_types import Function
 from numpy_dist.engine.data.ingest import from_global, shardable
 from numpy_dist.engine.memory import handle as handles
 from numpy_dist.engine.memory.handle import Handle
@@ -115,7 +116,7 @@ computed: Callable[[np.ufunc, Any, dict[str, Any]], Any]
 
 
 def register_at_hand(
-    kind: type[Handle], assigning: Callable[..., bool], picking: Callable[..., Any], computing: Callable[..., Any]
+    kind: type[Handle], assigning: Callable[..., bool], picking: Function, computing: Function
 ) -> None:
     """Set the class of arrays that are seen through windows, what assigns to and picks elements, and what computes."""
     global class_at_hand, assign, picked, computed

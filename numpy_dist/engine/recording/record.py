@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 from numpy.typing import DTypeLike
 
+from numpy_dist.argument_types import Keywords
 from numpy_dist.engine.data import windows
 from numpy_dist.engine.data.gather import agreed, gather, item
 from numpy_dist.engine.data.ingest import broadcast, from_global, make_storage, operand, shardable
@@ -37,7 +38,7 @@ _ndarray = np.ndarray
 _SAME_EVERYWHERE = windows.KINDS | frozenset("FD")  # contiguous ones of these are computed with the same bits
 
 
-def numpy_error(function: Callable, args: Sequence[Any], kwargs: dict[str, Any] | None = None) -> NoReturn:
+def numpy_error(function: Callable, args: Sequence[Any], kwargs: Keywords | None = None) -> NoReturn:
     """Raise the error that NumPy raises for arguments of these shapes and dtypes.
 
     `function` is called with a stand-in for each sharded array: one element, seen with strides of zero. It must be
@@ -364,7 +365,7 @@ def _check_numbers(operands: Sequence[Any], loop: tuple[np.dtype, ...]) -> None:
 
 
 def _cast(
-    op: Op, operands: list, kinds: tuple, loop: tuple[np.dtype, ...], bounds: Bounds, options: dict[str, Any]
+    op: Op, operands: list, kinds: tuple, loop: tuple[np.dtype, ...], bounds: Bounds, options: Keywords
 ) -> list:
     """The operands, with infinity for Python's numbers that are too large for floats, of which NumPy warns at once.
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from numpy_dist.argument_types import Axes
+from numpy_dist.argument_types import Axes, Keywords
 from numpy_dist.engine.data import windows
 from numpy_dist.engine.data.folds import EXACT
 from numpy_dist.engine.data.gather import gather, item
@@ -212,7 +212,7 @@ def _lacks_a_value(
     return where is not True or any(given[a] == 0 for a in axes)
 
 
-def _axes(ufunc: np.ufunc, x: object, ndim: int, kwargs: dict[str, Any]) -> tuple[int, ...]:
+def _axes(ufunc: np.ufunc, x: object, ndim: int, kwargs: Keywords) -> tuple[int, ...]:
     """The reduced axes; NumPy lets `axis` be 0 or -1 for an array without axes."""
     axis = kwargs["axis"]
     # Truth values are integers to Python, and sequences of axes are tuples to NumPy.
