@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -11,6 +11,8 @@ from numpy_dist.backends.base import Loop, ReduceStep, Step
 
 if TYPE_CHECKING:
     from numpy_dist.backends.memory import Array
+
+T = TypeVar("T")
 
 
 def _is_ndarray(x: object) -> bool:
@@ -53,7 +55,7 @@ def _turned(
     """The same loop with each array, and each list of reduced axes, seen in another way."""
     seen: dict[int, Array] = {}
 
-    def view(x: object) -> Any:
+    def view(x: T) -> T:
         if not is_array(x):
             return x
         if id(x) not in seen:

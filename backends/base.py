@@ -108,7 +108,7 @@ class Repeat(Protocol):
     operands: list[int]
     scalars: list[tuple[int, int]]
 
-    def again(self, addresses: list[int], scalars: list[Any], loop: Callable[[], Loop]) -> list[Array] | None:
+    def again(self, addresses: list[int], scalars: list[object], loop: Callable[[], Loop]) -> list[Array] | None:
         """Run the loop on operands that lie elsewhere, in the same way; None if these scalars do not fit.
 
         Parameters
@@ -181,7 +181,7 @@ class Chained(Protocol):
 class Bundled(Protocol):
     """Loops that touch different elements and run as one, in any order."""
 
-    def fill(self, addresses: np.ndarray, scalars: list[Any]) -> bool:
+    def fill(self, addresses: np.ndarray, scalars: list[object]) -> bool:
         """Take the arguments of the next launch, one loop after the other; False if the scalars do not fit."""
 
     def launch(self, loop: Callable[[int], Loop]) -> Sequence[Sequence[np.ndarray] | np.ndarray]:
@@ -203,7 +203,7 @@ class Bundled(Protocol):
 class Chainable(Repeat, Protocol):
     """A loop that can be run again, and together with others."""
 
-    def fill(self, addresses: list[int], scalars: list[Any]) -> bool:
+    def fill(self, addresses: list[int], scalars: list[object]) -> bool:
         """Take the arguments of the next launch; False if the scalars do not fit."""
 
     def launch(self, loop: Callable[[], Loop]) -> list[np.ndarray]:
@@ -249,7 +249,7 @@ class Backend(Protocol):
     # all ranks take, collective. Without it messages lie in the host's memory. One that compiles loops may have
     # ``prepare()``: called when the first sharded array is made, and to return at once.
 
-    def tier(self, memo: dict[str, Any]) -> str:
+    def tier(self, memo: dict[str, object]) -> str:
         """By what loops with this memo are run, and why, in words for people."""
 
 

@@ -12,7 +12,7 @@ wait for the device:
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -28,6 +28,9 @@ from numpy_dist.backends.transport import (
     Transport,
     choose,
 )
+
+if TYPE_CHECKING:
+    from numpy_dist.backends.transport import Communicator, Pending
 
 # Tags of messages between transports, beside those of the engine's own messages (0).
 READ = 31002
@@ -47,7 +50,7 @@ class SideStream(Protocol):
     def exchange(self, sends: Sequence[tuple[int, Array]], receives: Sequence[tuple[int, Array]]) -> None:
         """Send and receive bytes by NCCL."""
 
-    def mark(self) -> Any:
+    def mark(self) -> object:
         """A mark behind all that was asked of it, for `DeviceMemory.after`."""
 
     def fence(self) -> None:
@@ -83,17 +86,17 @@ class Links(Protocol):
     def memory(self) -> DeviceMemory:
         """Of the device."""
 
-    def facts(self, comm: Any) -> Facts:
+    def facts(self, comm: Communicator) -> Facts:
         """What this rank says of itself."""
 
     def side(self) -> SideStream:
         """A stream of its own."""
 
-    def connect(self, comm: Any, side: Any) -> None:
+    def connect(self, comm: Communicator, side: Any) -> None:
         """Make a side ready for `Side.exchange`; collective."""
 
 
-def agree(wanted: str, links: Links, comm: Any, attempt: Attempt) -> Transport:
+def agree(wanted: str, links: Links, comm: Communicator, attempt: Attempt) -> Transport:
     """The transport that all ranks take; collective for several ranks.
 
     One that can not be set up on some rank is taken by none: the next is, or all raise what one has met.
@@ -155,7 +158,7 @@ class ByMpi:
 
     name = "mpi-gpu"
 
-    def __init__(self, links: Links, comm: Any, attempt: Attempt, reason: str) -> None:
+    def __init__(self, links: Links, comm: Communicator, attempt: Attempt, reason: str) -> None:
         self._memory, self._comm, self._attempt, self.reason = links.memory, comm, attempt, reason
 
     def start(self, sends: Sends, receives: Receives, dtype: np.dtype, marks: Marks = UNMARKED) -> Callable[[], None]:
@@ -193,7 +196,7 @@ class ByNccl:
 
     name = "nccl"
 
-    def __init__(self, links: Links, comm: Any, attempt: Attempt, reason: str) -> None:
+    def __init__(self, links: Links, comm: Communicator, attempt: Attempt, reason: str) -> None:
         self._memory, self._comm, self._attempt, self.reason = links.memory, comm, attempt, reason
         self._side = links.side()
         links.connect(comm, self._side)
@@ -262,12 +265,12 @@ class BySharedMemory:
     name = "ipc"
     _NOTE = np.dtype([("segment", np.int64), ("start", np.int64), ("nbytes", np.int64), ("handle", np.uint8, 64)])
 
-    def __init__(self, links: Links, comm: Any, attempt: Attempt, reason: str) -> None:
+    def __init__(self, links: Links, comm: Communicator, attempt: Attempt, reason: str) -> None:
         self._memory, self._comm, self._attempt, self.reason = links.memory, comm, attempt, reason
         self._side = links.side()
         self._opened: dict[tuple[int, int], Array] = {}
-        self._waiting: list[tuple[Any, _Segment, int]] = []  # messages that receivers may still read
-        self._told: list[Any] = []
+        self._waiting: list[tuple[Pending, _Segment, int]] = []  # messages that receivers may still read
+        self._told: list[Pending] = []
         self._segments: list[_Segment] = []
         problem: Exception | None = None
         try:
@@ -355,11 +358,11 @@ def _nothing() -> None:
     return None
 
 
-def _by_host(links: Links, comm: Any, attempt: Attempt, reason: str) -> ByHost:
+def _by_host(links: Links, comm: Communicator, attempt: Attempt, reason: str) -> ByHost:
     return ByHost(links.memory, comm, attempt, reason)
 
 
-MAKERS: Mapping[str, Callable[[Links, Any, Attempt, str], Transport]] = {
+MAKERS: Mapping[str, Callable[[Links, Communicator, Attempt, str], Transport]] = {
     "mpi-gpu": ByMpi,
     "nccl": ByNccl,
     "ipc": BySharedMemory,

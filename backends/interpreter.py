@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -56,7 +56,7 @@ class Interpreter:
     def fence(self) -> None:
         """Everything has finished when `run` returns."""
 
-    def tier(self, memo: dict[str, Any]) -> str:
+    def tier(self, memo: dict[str, object]) -> str:
         """As in `backends.base.Backend`."""
         return "numpy: BACKEND is 'numpy'"
 

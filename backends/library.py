@@ -9,11 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, Protocol
+from types import ModuleType, SimpleNamespace
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 Array = Any  # of a device
+
+if TYPE_CHECKING:
+    Module = ModuleType | SimpleNamespace  # with NumPy's functions, as attributes
 
 _FINDERS: list[tuple[type, Callable[[Array], Library]]] = []
 
@@ -82,7 +86,7 @@ class Library(Protocol):
     def fft(self, x: Array, name: str, args: tuple) -> Array:
         """``numpy.fft.name(x, *args)``."""
 
-    def uniform(self, x: Array, state: Mapping[str, Any], low: float, span: float) -> bool:
+    def uniform(self, x: Array, state: Mapping[str, object], low: float, span: float) -> bool:
         """Fill `x`, doubles of one axis, with ``low + span * Generator.random()``, bit for bit.
 
         `state` is that of one of NumPy's bit generators; False for one that it does not know, on all ranks alike.
@@ -155,7 +159,7 @@ class ModuleLibrary:
         Makes a context manager, in which decompositions raise `numpy.linalg.LinAlgError`.
     """
 
-    def __init__(self, module: Any, raising: Callable[[], AbstractContextManager]) -> None:
+    def __init__(self, module: Module, raising: Callable[[], AbstractContextManager]) -> None:
         self._module, self._raising = module, raising
 
     def takes(self, dtype: np.dtype) -> bool:
@@ -267,7 +271,9 @@ class ModuleLibrary:
         """As in `Library`."""
         return getattr(self._module.fft, name)(x, *args)
 
-    def linalg(self, *arrays: Array, name: str, args: tuple = (), **options: Any) -> Array | tuple[Array, ...] | None:
+    def linalg(
+        self, *arrays: Array, name: str, args: tuple = (), **options: object
+    ) -> Array | tuple[Array, ...] | None:
         """As in `Library`."""
         function = _LAPACK.get(name)
         if function is None or any(not x.size or x.dtype.char == "e" for x in arrays):
@@ -289,33 +295,33 @@ def _named(name: str, found: Iterable[Array]) -> tuple[Array, ...]:
     return type(getattr(np.linalg, name)(np.eye(1)))(*found)
 
 
-def _cholesky(module: Any, a: Array, *, upper: bool = False) -> Array | None:
+def _cholesky(module: Module, a: Array, *, upper: bool = False) -> Array | None:
     return None if upper else module.linalg.cholesky(a)
 
 
-def _eigh(module: Any, a: Array, UPLO: Any = "L") -> tuple[Array, ...]:
+def _eigh(module: Module, a: Array, UPLO: str = "L") -> tuple[Array, ...]:
     return _named("eigh", module.linalg.eigh(a, UPLO.upper()))
 
 
-def _eigvalsh(module: Any, a: Array, UPLO: Any = "L") -> Array:
+def _eigvalsh(module: Module, a: Array, UPLO: str = "L") -> Array:
     return module.linalg.eigvalsh(a, UPLO.upper())
 
 
-def _inv(module: Any, a: Array) -> Array:
+def _inv(module: Module, a: Array) -> Array:
     return module.linalg.inv(a)
 
 
-def _qr(module: Any, a: Array, mode: object = "reduced") -> Array | tuple[Array, ...] | None:
+def _qr(module: Module, a: Array, mode: object = "reduced") -> Array | tuple[Array, ...] | None:
     if mode == "r":
         return module.linalg.qr(a, mode)
     return _named("qr", module.linalg.qr(a, mode)) if mode in ("reduced", "complete") else None
 
 
-def _slogdet(module: Any, a: Array) -> tuple[Array, ...]:
+def _slogdet(module: Module, a: Array) -> tuple[Array, ...]:
     return _named("slogdet", module.linalg.slogdet(a))
 
 
-def _solve(module: Any, a: Array, b: Array) -> Array:
+def _solve(module: Module, a: Array, b: Array) -> Array:
     vector = b.ndim == 1
     right = b[:, None] if vector else b
     stack = np.broadcast_shapes(a.shape[:-2], right.shape[:-2])
@@ -326,7 +332,7 @@ def _solve(module: Any, a: Array, b: Array) -> Array:
 
 
 def _svd(
-    module: Any, a: Array, full_matrices: object = True, compute_uv: object = True, hermitian: object = False
+    module: Module, a: Array, full_matrices: object = True, compute_uv: object = True, hermitian: object = False
 ) -> Array | tuple[Array, ...] | None:
     if hermitian:
         return None

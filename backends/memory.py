@@ -6,7 +6,7 @@ The engine, and everything above it, touches shards through a `Memory` only (ADR
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -16,6 +16,19 @@ from numpy_dist.backends.library import Library
 # dtype, strides, size, basic indexing, `reshape` and `transpose`, and no way to its values but `Memory.download`.
 Array = Any
 Strides = tuple[int, ...] | None
+
+if TYPE_CHECKING:
+
+    class Room(Protocol):
+        """Bytes of a memory in all, and those that can still be had."""
+
+        @property
+        def total(self) -> int:
+            """In all."""
+
+        @property
+        def available(self) -> int:
+            """That can still be had."""
 
 
 class Block(np.ndarray):
@@ -66,7 +79,7 @@ class Memory(Protocol):
         """What computes on the arrays."""
 
     @property
-    def room(self) -> Callable[[], Any] | None:
+    def room(self) -> Callable[[], Room] | None:
         """What tells how much memory there is."""
 
     def allocate(self, nbytes: int) -> Array:
@@ -118,7 +131,7 @@ class HostMemory:
 
     on_host = True
     late_events = False
-    room: Callable[[], Any] | None = None
+    room: Callable[[], Room] | None = None
     library: Library | None = None
 
     def allocate(self, nbytes: int) -> Block:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from numpy_dist.backends.base import Loop
 from numpy_dist.backends.memory import HOST
 
@@ -41,7 +39,7 @@ class NullBackend:
     def fence(self) -> None:
         """Nothing is ever pending."""
 
-    def tier(self, memo: dict[str, Any]) -> str:
+    def tier(self, memo: dict[str, object]) -> str:
         """As in `backends.base.Backend`."""
         return "null: nothing is computed"
 

@@ -9,9 +9,12 @@ and then the blocks' results. The tree depends on the local shape and on the ord
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 CHUNK = 2048
 ROWS = 64
@@ -100,14 +103,14 @@ def tree_of(shape: Sequence[int], axes: Sequence[int]) -> Tree | None:
     return Trailing(results, length) if inner == 1 else Leading(results // inner, length, inner, first, end)
 
 
-def initial_of(ufunc: np.ufunc, dtype: np.dtype) -> Any:
+def initial_of(ufunc: np.ufunc, dtype: np.dtype) -> npt.ArrayLike | None:
     """The value with which NumPy begins a reduction; None where it begins with the first element."""
     if ufunc is np.add and dtype.kind in "fc":
         return np.add.reduce(np.array([-0.0])).astype(dtype)  # 0 or -0, depending on NumPy's version
     return None if ufunc.identity is None else np.array(ufunc.identity).astype(dtype)[()]
 
 
-def neutral(ufunc: np.ufunc, dtype: np.dtype) -> Any:
+def neutral(ufunc: np.ufunc, dtype: np.dtype) -> npt.ArrayLike:
     """A value that leaves the other one as it is in a reduction, for elements that a mask leaves out."""
     if ufunc.identity is not None:
         return np.array(ufunc.identity).astype(dtype)[()]

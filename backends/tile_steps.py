@@ -13,6 +13,7 @@ from numpy_dist.backends.summation import Blocks, Chunks, Leading, neutral, tree
 from numpy_dist.ir.ops import COPY, wants_ascending
 
 if TYPE_CHECKING:
+    from numpy_dist.backends.memory import Array
     from numpy_dist.backends.summation import Tree
 
 Values = list[Any]
@@ -222,7 +223,7 @@ class TileSteps:
         loses_parts = dtype.kind in "iuf"  # where elements are complex, which the user was warned of
         axes = step.axes
 
-        def tile(values: Values) -> Any:
+        def tile(values: Values) -> Array:
             current[0] = label
             found = values[source]
             if loses_parts and found.dtype.kind == "c":
@@ -258,7 +259,7 @@ class Given:
 
     def __init__(self, steps: Sequence[Step | ReduceStep]) -> None:
         self.arrays: list[np.ndarray] = []
-        self.scalars: list[Any] = []
+        self.scalars: list[object] = []
         self.scalar_keys: list[tuple[int, int]] = []
         self.signature: list[object] = []
         places: dict[int, int] = {}

@@ -7,7 +7,7 @@ messages lie in the host's memory. Devices may have others (`backends.device_tra
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
@@ -23,6 +23,56 @@ UNMARKED: Marks = ((), ())
 Attempt = Callable[..., Any]
 
 ORDER = ("mpi-gpu", "nccl", "ipc", "host")
+
+T = TypeVar("T")
+
+if TYPE_CHECKING:
+
+    class Pending(Protocol):
+        """Messages that were started (see `comm.base.PendingExchange`)."""
+
+        def wait(self) -> None:
+            """Return when all of them have been delivered."""
+
+        def done(self) -> bool:
+            """Whether `wait` would return at once."""
+
+    class Communicator(Protocol):
+        """What transports ask of the ranks (see `comm.base.Communicator`)."""
+
+        rank: int
+        size: int
+
+        @property
+        def name(self) -> str:
+            """ "single", "mpi" or "simulated"."""
+
+        @property
+        def takes_device_memory(self) -> bool:
+            """Whether messages may lie in the memory of devices."""
+
+        def allgather(self, obj: T) -> list[T]:
+            """The objects of all ranks; collective."""
+
+        def bcast(self, obj: T) -> T:
+            """The object of rank 0; collective."""
+
+        def barrier(self) -> None:
+            """Return when every rank has called it."""
+
+        def start_exchange(
+            self, sends: Sequence[tuple[int, Array]], receives: Sequence[tuple[int, Array]], tag: int = 0
+        ) -> Pending:
+            """Start messages to other ranks, and from them into buffers."""
+
+        def start_transfer(
+            self,
+            sends: Sequence[tuple[int, Array]],
+            receives: Sequence[tuple[int, Array]],
+            sent: Sequence[int] = (),
+            received: Sequence[int] = (),
+        ) -> Pending:
+            """As `start_exchange`, for messages of what all ranks do at the same place of the program."""
 
 
 class Transport(Protocol):
@@ -52,7 +102,9 @@ class ByHost:
 
     name = "host"
 
-    def __init__(self, memory: Memory, comm: Any, attempt: Attempt, reason: str = "arrays lie on the host") -> None:
+    def __init__(
+        self, memory: Memory, comm: Communicator, attempt: Attempt, reason: str = "arrays lie on the host"
+    ) -> None:
         self._memory, self._comm, self._attempt, self.reason = memory, comm, attempt, reason
 
     def start(self, sends: Sends, receives: Receives, dtype: np.dtype, marks: Marks = UNMARKED) -> Callable[[], None]:

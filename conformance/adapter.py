@@ -11,12 +11,33 @@ import importlib
 import random
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeVar
 
 import numpy as np
 
 from numpy_dist.conformance import known_differences
 from numpy_dist.conformance.known_differences import Difference
+
+if TYPE_CHECKING:
+    from numpy_dist.argument_types import Function
+
+    class Ranks(Protocol):
+        """The ranks on which cases run (see `comm.base.Communicator`)."""
+
+        rank: int
+        size: int
+
+        def allgather(self, value: T, /) -> list[T]:
+            """The values of all ranks; collective."""
+
+        def bcast(self, value: object, /) -> Any:
+            """The value of rank 0; collective."""
+
+        def barrier(self) -> None:
+            """Return when every rank has called it."""
+
+
+T = TypeVar("T")
 
 
 class AdapterCommunicator:
@@ -24,10 +45,10 @@ class AdapterCommunicator:
 
     rank, size = 0, 1
 
-    def allgather(self, value: Any) -> list[Any]:
+    def allgather(self, value: T) -> list[T]:
         return [value]
 
-    def bcast(self, value: Any) -> Any:
+    def bcast(self, value: T) -> T:
         return value
 
     def barrier(self) -> None:
@@ -53,7 +74,7 @@ class Adapter:
         """An array with these values, lying as `generator` tells, and how it lies, in words."""
         return _to_be_written(self)
 
-    def is_array(self, x: Any) -> bool:
+    def is_array(self, x: object) -> bool:
         """Whether `x` is an array under test."""
         return _to_be_written(self)
 
@@ -61,11 +82,11 @@ class Adapter:
         """The values as an ndarray of its own."""
         return _to_be_written(self)
 
-    def is_sharded(self, x: Any) -> bool:
+    def is_sharded(self, x: object) -> bool:
         """Whether functions that gather are to say so for this array."""
         return False
 
-    def kind_of(self, function: Any) -> str:
+    def kind_of(self, function: Function) -> str:
         """ "gathered" where a function is known to run on gathered NumPy, with a warning; else anything."""
         return "native"
 
@@ -73,7 +94,7 @@ class Adapter:
         """What is known to differ from NumPy; by default what ``--load`` has brought."""
         return known_differences.added()
 
-    def reason_of(self, function: Any) -> str:
+    def reason_of(self, function: Function) -> str:
         """Why a function is gathered or refused, or which of its calls are, for the report."""
         return ""
 
@@ -105,7 +126,7 @@ class Adapter:
         return False
 
     @property
-    def comm(self) -> Any:
+    def comm(self) -> Ranks:
         """The ranks on which the case runs."""
         return AdapterCommunicator()
 

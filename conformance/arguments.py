@@ -127,7 +127,9 @@ def _special(rng: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype) 
     kind = dtype.kind
     if kind in "fc":
         info = np.finfo(dtype)
-        choices: Any = [np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -1.0, 0.5, -2.5, info.max, info.tiny]
+        choices: list[float | np.floating] = [
+            np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -1.0, 0.5, -2.5, info.max, info.tiny
+        ]  # fmt: skip
         made = np.array(rng.choice(np.array(choices, dtype), shape))
         if kind == "c":
             made.imag = rng.choice(np.array(choices, made.real.dtype), shape)

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from numpy_dist.argument_types import Arguments, Function, Keywords
 from numpy_dist.conformance.arguments import Array
 from numpy_dist.dispatch.core.keys import name_of
+
+if TYPE_CHECKING:
+    from types import GetSetDescriptorType
+
+    import numpy.typing as npt
 
 
 @dataclass(frozen=True)
@@ -30,7 +35,7 @@ class Tolerance:
     reason: str
     computed_in: str = ""
 
-    def unit(self, dtype: Any) -> float:
+    def unit(self, dtype: npt.DTypeLike) -> float:
         """The last place of a result of this dtype, relative to its largest value."""
         kinds = [dtype, self.computed_in] if self.computed_in else [dtype]
         return max(float(np.finfo(kind).eps) for kind in kinds)
@@ -107,8 +112,8 @@ class Topic:
 
     def case(
         self,
-        function: Any,
-        *args: Any,
+        function: Function | GetSetDescriptorType,
+        *args: object,
         via: Function | None = None,
         tolerance: Tolerance | None = None,
         declines: str | None = None,
@@ -116,7 +121,7 @@ class Topic:
         materialises: bool = False,
         values: bool = True,
         apart: Function | None = None,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> Case:
         """Add one call; see `Case`."""
         number = len(self.cases)
@@ -124,7 +129,7 @@ class Topic:
         self.cases.append(made)
         return made
 
-    def each(self, functions: Iterable[Any], *args: Any, **options: Any) -> None:
+    def each(self, functions: Iterable[Function | GetSetDescriptorType], *args: object, **options: Any) -> None:
         """Add the same call for each of several functions."""
         for function in functions:
             self.case(function, *args, **options)

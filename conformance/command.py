@@ -11,7 +11,6 @@ import tempfile
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -72,7 +71,7 @@ def run(options: argparse.Namespace) -> int:
         return int(options.at_least is not None and 100 * native < options.at_least * functions)
     given, failed = rank_options.as_words(options), False
     expected = len(list(selection.choose(names_in(options.area), names_in(options.functions))))
-    runs: dict[int, list[dict[str, Any]]] = {}
+    runs: dict[int, list[Keywords]] = {}
     for ranks in options.ranks:
         code, runs[ranks] = run_job(ranks, options.backend, given)
         rows = runs[ranks]

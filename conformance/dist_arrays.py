@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -45,7 +45,7 @@ class DistArrays(Adapter):
     def is_array(self, x: object) -> bool:
         return engine.is_handle(x)
 
-    def gather(self, x: Any) -> np.ndarray:
+    def gather(self, x: DistArray) -> np.ndarray:
         return engine.gather(x)
 
     def is_sharded(self, x: object) -> bool:

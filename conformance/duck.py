@@ -48,32 +48,32 @@ class Duck:
             raise ValueError("Unable to avoid copy while creating an array as requested.")
         return np.array(self.values, dtype)
 
-    def view(self, *args: Any, **kwargs: Any) -> Duck:
+    def view(self, *args: object, **kwargs: object) -> Duck:
         """View of this class; one of another class would have to hold the memory itself."""
         made = _called(np.ndarray.view, (self, *args), kwargs)
         if not isinstance(made, Duck):
             raise TypeError(f"a duck array has no view as {type(made).__name__}")
         return made
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[object]:
         return map(functools.partial(_duck, given={}), iter(self.values))
 
-    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: object, **options: object) -> object:
         return _called(getattr(ufunc, method), inputs, options)
 
     def __array_function__(
-        self, function: Function, types: object, args: Iterable[Any], kwargs: Keywords
-    ) -> Any:
+        self, function: Function, types: object, args: Iterable[object], kwargs: Keywords
+    ) -> object:
         return _called(function, args, kwargs)
 
 
-def _called(function: Function, args: Iterable[Any], kwargs: Keywords) -> Any:
+def _called(function: Function, args: Iterable[object], kwargs: Keywords) -> object:
     """The result of a call on what the ducks hold; an argument that is returned comes back as it was given."""
-    given: dict[int, Any] = {}
+    given: dict[int, object] = {}
     return _duck(function(*_bare(tuple(args), given), **_bare(kwargs, given)), given)
 
 
-def _bare(x: Any, given: dict[int, Any]) -> Any:
+def _bare(x: Any, given: dict[int, object]) -> Any:
     if isinstance(x, Duck | np.ndarray):
         bare = x.values if isinstance(x, Duck) else x
         given[id(bare)] = x
@@ -83,7 +83,7 @@ def _bare(x: Any, given: dict[int, Any]) -> Any:
     return {name: _bare(item, given) for name, item in x.items()} if type(x) is dict else x
 
 
-def _duck(x: Any, given: dict[int, Any]) -> Any:
+def _duck(x: object, given: dict[int, object]) -> Any:
     if type(x) is np.ndarray:
         return given[id(x)] if id(x) in given else Duck(x)
     if isinstance(x, tuple):
@@ -93,7 +93,7 @@ def _duck(x: Any, given: dict[int, Any]) -> Any:
 
 
 def _method(name: str) -> Function:
-    def method(self: Duck, *args: Any, **kwargs: Any) -> Any:
+    def method(self: Duck, *args: object, **kwargs: object) -> object:
         return _called(getattr(np.ndarray, name), (self, *args), kwargs)
 
     method.__name__ = name
@@ -101,10 +101,10 @@ def _method(name: str) -> Function:
 
 
 def _attribute(name: str) -> property:
-    def read(self: Duck) -> Any:
+    def read(self: Duck) -> object:
         return _called(getattr, (self, name), {})
 
-    def write(self: Duck, value: Any) -> None:
+    def write(self: Duck, value: object) -> None:
         _called(setattr, (self, name, value), {})
 
     return property(read, write)

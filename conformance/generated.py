@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from numpy_dist.argument_types import Arguments, Keywords
+from numpy_dist.argument_types import Arguments, Function, Keywords
 from numpy_dist.conformance.arguments import VIEWS, Array
 from numpy_dist.conformance.case import SUMS, Case
 
@@ -54,7 +54,7 @@ def element_wise(draw: Draw) -> Case:
     """A ufunc, with `where` and `out` now and then."""
     x = draw(arrays())
     if draw(st.booleans()):
-        function: Any = draw(st.sampled_from(UNARY))
+        function: Function = draw(st.sampled_from(UNARY))
         args: Arguments = (x,)
     else:
         function = draw(st.sampled_from(BINARY))
@@ -156,11 +156,11 @@ def selections(draw: Draw) -> Case:
     return Case(np.ndarray.__setitem__, (x, key, draw(st.sampled_from([1, 2.5]))), kwargs, via=_set)
 
 
-def _get(x: Any, key: Any) -> Any:
+def _get(x: np.ndarray, key: tuple) -> object:
     return x[key]
 
 
-def _set(x: Any, key: Any, value: Any) -> None:
+def _set(x: np.ndarray, key: tuple, value: float) -> None:
     x[key] = value
 
 

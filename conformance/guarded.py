@@ -18,7 +18,7 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -29,6 +29,11 @@ from numpy_dist.conformance.checking.oracle import check
 from numpy_dist.conformance.known_differences import matching
 from numpy_dist.engine.memory.pool import Pool
 from numpy_dist.spmd_testing import run_simulated
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from numpy_dist.argument_types import Shape
 
 PATTERN, ALIGNMENT, PAGE = 0xA5, 16, mmap.PAGESIZE
 # Whose own arrays are guarded: everything that computes on shards or moves them.
@@ -65,23 +70,23 @@ class GuardedNumpy:
     def __getattr__(self, name: str) -> Any:
         return getattr(np, name)
 
-    def empty(self, shape: Any, dtype: Any = float, order: Any = "C") -> np.ndarray:
+    def empty(self, shape: Shape, dtype: npt.DTypeLike = float, order: Literal["C", "F"] = "C") -> np.ndarray:
         dtype, shape = np.dtype(dtype), np.empty(shape, bool).shape
         if dtype.hasobject or 0 in shape or order not in ("C", "K"):
             return np.empty(shape, dtype, order)
         return np.ndarray(shape, dtype, fenced(int(np.prod(shape, dtype=np.int64)) * dtype.itemsize))
 
-    def zeros(self, shape: Any, dtype: Any = float) -> np.ndarray:
+    def zeros(self, shape: Shape, dtype: npt.DTypeLike = float) -> np.ndarray:
         made = self.empty(shape, dtype)
         made[...] = np.zeros((), dtype)
         return made
 
-    def full(self, shape: Any, value: Any, dtype: Any = None) -> np.ndarray:
+    def full(self, shape: Shape, value: npt.ArrayLike, dtype: npt.DTypeLike | None = None) -> np.ndarray:
         made = self.empty(shape, np.asarray(value).dtype if dtype is None else dtype)
         made[...] = value
         return made
 
-    def array(self, values: Any, *args: Any, **options: Any) -> np.ndarray:
+    def array(self, values: npt.ArrayLike, *args: Any, **options: Any) -> np.ndarray:
         made = np.array(values, *args, **options)
         if not made.flags.c_contiguous:
             return made

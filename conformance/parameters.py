@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterable, Iterator, Mapping
 from inspect import Parameter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,6 +14,9 @@ from numpy_dist.conformance import coverage
 from numpy_dist.conformance.case import Case
 from numpy_dist.conformance.suite import cases_by_function, label
 from numpy_dist.dispatch.core.signatures import METHOD_KEYWORDS, NUMPY_VERSION, call_keywords
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 # What is no part of NumPy's interface, with the reason.
 NOT_FOR_USERS = {"numpy.einsum_path: einsum_call": "np.einsum passes it"}
@@ -44,7 +47,7 @@ def parameters(function: Function) -> Mapping[str, Parameter]:
         return {}
 
 
-def _fromstring(string: Any, dtype: Any = float, count: int = -1, *, sep: str, like: Any = None) -> None:
+def _fromstring(string: str, dtype: npt.DTypeLike = float, count: int = -1, *, sep: str, like: object = None) -> None:
     """What NumPy's documentation says of the one function that never tells."""
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import importlib
 import pkgutil
-from typing import Any
 
 import numpy as np
 
@@ -46,7 +45,7 @@ def cases_by_function() -> dict[object, tuple[Case, ...]]:
     return {function: tuple(its) for function, its in found.items()}
 
 
-def owner_of(function: object) -> Any:
+def owner_of(function: object) -> object:
     """The ufunc that a function is a method of, else the function itself."""
     owner = getattr(function, "__self__", None)
     return owner if isinstance(owner, np.ufunc) else function

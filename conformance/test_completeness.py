@@ -59,7 +59,7 @@ def test_every_parameter_is_given_a_value_in_some_case() -> None:
 
 
 def test_parameters_that_are_missing_are_named() -> None:
-    def function(a: Any, b: Any = 1, *, c: Any = "c", **rest: Any) -> None:
+    def function(a: object, b: object = 1, *, c: object = "c", **rest: object) -> None:
         """Nobody calls it."""
 
     def missing(*cases: Case) -> list[str]:
@@ -71,5 +71,5 @@ def test_parameters_that_are_missing_are_named() -> None:
     assert missing(Case(function, (1, 2), {"d": 3}, via=function)) == ["f: b", "f: c"]
 
 
-def _split(target: Any) -> tuple[Any, ...]:
+def _split(target: object) -> tuple[Any, ...]:
     return target if isinstance(target, tuple) else (target,)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -96,7 +95,7 @@ def _changed(case: Case, change: Callable[[Array], Array]) -> Case | None:
     """The case with all arrays changed, those that are one staying one; None where nothing changes."""
     made: dict[int, Array] = {}
 
-    def convert(value: object) -> Any:
+    def convert(value: object) -> object:
         if isinstance(value, Array):
             if id(value) not in made:
                 made[id(value)] = change(value)

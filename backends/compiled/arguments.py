@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -178,7 +178,7 @@ class ArgumentBlock:
         place = self.kernel.words[name]
         return self.words[place : place + 2].view(dtype)
 
-    def fill(self, addresses: list[int], scalars: list[Any]) -> None:
+    def fill(self, addresses: list[int], scalars: list[object]) -> None:
         """Set the operands' addresses and the scalars' values.
 
         Raises
@@ -219,7 +219,7 @@ class Scalars:
         self.places = places
         self._narrow = any(place.dtype.char in "fF" for place in places)  # Python's floats may not fit
 
-    def set(self, values: Sequence[Any]) -> None:
+    def set(self, values: Sequence[object]) -> None:
         """Set the values.
 
         Raises

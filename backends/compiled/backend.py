@@ -256,7 +256,7 @@ class CompiledRepeat:
         self._backend, self.address, self.block, self.order = backend, address, block, order
         self.operands, self.scalars = block.operands, block.scalars
 
-    def again(self, addresses: list[int], scalars: list[Any], loop: Callable[[], Loop]) -> list[np.ndarray] | None:
+    def again(self, addresses: list[int], scalars: list[object], loop: Callable[[], Loop]) -> list[np.ndarray] | None:
         """Run the kernel on other memory."""
         try:
             self.block.fill(addresses, scalars)
@@ -264,7 +264,7 @@ class CompiledRepeat:
             return None
         return self.launch(loop)
 
-    def fill(self, addresses: list[int], scalars: list[Any]) -> bool:
+    def fill(self, addresses: list[int], scalars: list[object]) -> bool:
         """Take the arguments of the next launch."""
         try:
             self.block.fill(addresses, scalars)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
@@ -12,6 +12,27 @@ from numpy_dist.backends.axes import in_memory_order
 from numpy_dist.backends.base import Loop
 from numpy_dist.backends.compiled.arguments import ALONE, ArgumentBlock, Scalars
 from numpy_dist.backends.compiled.repair import repair
+
+if TYPE_CHECKING:
+    from numpy_dist.backends.compiled.arguments import Reduced
+    from numpy_dist.backends.compiled.threads import ThreadPool
+    from numpy_dist.backends.interpreter import Interpreter
+
+    class BundlingBackend(Protocol):
+        """What loops that run as one launch ask of a `Compiled`."""
+
+        pool: ThreadPool
+        interpreter: Interpreter
+        counts: dict[str, int]
+
+    class BundledMember(Protocol):
+        """What they ask of each `CompiledRepeat`."""
+
+        address: int
+        block: ArgumentBlock
+
+        def result(self, loop: Callable[[], Loop], step: Reduced, parts: np.ndarray) -> np.ndarray:
+            """A reduction's partial result."""
 
 
 class Task(NamedTuple):
@@ -41,7 +62,7 @@ class BundledLoops:
     members : sequence of Repeated
     """
 
-    def __init__(self, backend: Any, address: int, members: Sequence[Any]) -> None:
+    def __init__(self, backend: BundlingBackend, address: int, members: Sequence[BundledMember]) -> None:
         self._backend, self._address, self._members = backend, address, members
         blocks = [member.block for member in members]
         self._arguments = np.zeros(sum(len(block.words) for block in blocks), np.int64)
@@ -73,7 +94,7 @@ class BundledLoops:
                 block.place(number, row.reshape(1, 1))
         return made
 
-    def fill(self, addresses: np.ndarray, scalars: list[Any]) -> bool:
+    def fill(self, addresses: np.ndarray, scalars: list[object]) -> bool:
         """As in `backends.base.Bundled`."""
         self._arguments[self._places] = addresses
         try:

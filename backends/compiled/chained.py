@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import gcd, lcm
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
@@ -14,6 +14,19 @@ from numpy_dist.backends.compiled.arguments import ArgumentBlock
 from numpy_dist.backends.compiled.repair import repair, reporting
 from numpy_dist.backends.compiled.threads import MOST_RANGES
 from numpy_dist.backends.summation import Leading, fold_chunks
+
+if TYPE_CHECKING:
+    from numpy_dist.backends.compiled.threads import ThreadPool
+    from numpy_dist.backends.interpreter import Interpreter
+
+    class ChainingBackend(Protocol):
+        """What loops that run together ask of a `Compiled`."""
+
+        pool: ThreadPool
+        interpreter: Interpreter
+        counts: dict[str, int]
+        chained: int
+
 
 SMALLEST = 1 << 25  # bytes that the largest loop goes through: fewer stay in caches by themselves
 STEP_BYTES = 1 << 18  # of operands that the rows of a step have: they should stay in a core's own cache
@@ -100,7 +113,12 @@ class ChainedLoops:
     """
 
     def __init__(
-        self, backend: Any, address: int, members: Sequence[tuple[int, ArgumentBlock]], rows: int, steps: Steps
+        self,
+        backend: ChainingBackend,
+        address: int,
+        members: Sequence[tuple[int, ArgumentBlock]],
+        rows: int,
+        steps: Steps,
     ) -> None:
         self._backend, self._address, self._count = backend, address, steps.number
         self._blocks = [block for _, block in members]

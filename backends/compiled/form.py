@@ -6,7 +6,7 @@ A form is hashable and says nothing of addresses, extents, strides of outer axes
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from numpy_dist.backends.graph import OperationNode, ReductionNode, Ref, Unsuppo
 from numpy_dist.backends.operations import row_of
 from numpy_dist.backends.summation import Leading, Trailing, Tree, initial_of, neutral
 from numpy_dist.ir.ops import COPY, SELECT, Op
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 NEAREST = 16  # elements: arrays that lie at most so far apart in one allocation share a row pointer
 
@@ -351,7 +354,7 @@ class _FormLowering:
             raise Unsupported("a result that nobody uses")
 
 
-def first_of(ufunc: np.ufunc, dtype: np.dtype, native: bool) -> Any:
+def first_of(ufunc: np.ufunc, dtype: np.dtype, native: bool) -> npt.ArrayLike | None:
     """The initial value of a fold; None where that is the first element. Integers may begin with a neutral one."""
     found = initial_of(ufunc, dtype)
     return neutral(ufunc, dtype) if found is None and native else found

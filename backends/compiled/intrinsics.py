@@ -10,6 +10,7 @@ indexing the pointer itself gives the same machine code, but Numba cannot store 
 from __future__ import annotations
 
 import platform
+from collections.abc import Callable
 from typing import Any
 
 import llvmlite.binding
@@ -27,7 +28,7 @@ _WORD = ir.IntType(64)
 _BYTE = ir.IntType(8)
 
 
-def _pointer(dtype: types.Type) -> Any:
+def _pointer(dtype: types.Type) -> Callable[..., object]:
     @intrinsic
     def pointer(typingctx, address):  # type: ignore[no-untyped-def]
         def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
@@ -53,7 +54,7 @@ pointer_complex64 = _pointer(types.complex64)
 pointer_complex128 = _pointer(types.complex128)
 
 
-def _bits(dtype: Any) -> Any:
+def _bits(dtype: Any) -> Callable[..., object]:
     """An intrinsic that takes the low bits of a word (little end first) for a value of `dtype`."""
 
     @intrinsic

@@ -20,10 +20,11 @@ worker says that it parks *before* it looks for tickets once more, and the launc
 # mypy: ignore-errors
 # (the types are Numba's)
 
-from typing import Any
+from collections.abc import Callable
 
 from llvmlite import ir
 from numba import njit, types
+from numba.core.base import BaseContext
 from numba.extending import intrinsic
 
 from numpy_dist.backends.compiled.intrinsics import call_kernel, fetch_add, load_atomic, pause, store_atomic
@@ -55,27 +56,27 @@ _WORD = ir.IntType(64)
 _INT = ir.IntType(32)
 
 
-def _called(builder: object, address: object, result: object, arguments: list[Any]) -> Any:
+def _called(builder: ir.IRBuilder, address: ir.Value, result: ir.Type, arguments: list[ir.Value]) -> ir.Value:
     """Call the C function at an address."""
     kind = ir.FunctionType(result, [argument.type for argument in arguments])
     return builder.call(builder.inttoptr(address, kind.as_pointer()), arguments)
 
 
 @intrinsic
-def call_acquire(typing: object, address: object, lock: object) -> Any:
+def call_acquire(typing: object, address: object, lock: object) -> tuple[object, Callable[..., ir.Value]]:
     """``int (*)(void *, int)``: `PyThread_acquire_lock`, which waits."""
 
-    def generate(context: object, builder: object, signature: object, words: object) -> Any:
+    def generate(context: object, builder: ir.IRBuilder, signature: object, words: list[ir.Value]) -> ir.Value:
         return _called(builder, words[0], _INT, [words[1], _INT(1)])
 
     return types.int32(types.int64, types.int64), generate
 
 
 @intrinsic
-def call_release(typing: object, address: object, lock: object) -> Any:
+def call_release(typing: object, address: object, lock: object) -> tuple[object, Callable[..., ir.Value]]:
     """``void (*)(void *)``: `PyThread_release_lock`."""
 
-    def generate(context: Any, builder: Any, signature: Any, words: Any) -> Any:
+    def generate(context: BaseContext, builder: ir.IRBuilder, signature: object, words: list[ir.Value]) -> ir.Value:
         _called(builder, words[0], ir.VoidType(), [words[1]])
         return context.get_dummy_value()
 
@@ -83,20 +84,20 @@ def call_release(typing: object, address: object, lock: object) -> Any:
 
 
 @intrinsic
-def call_yield(typing: object, address: object) -> Any:
+def call_yield(typing: object, address: object) -> tuple[object, Callable[..., ir.Value]]:
     """``int (*)(void)``: `sched_yield`."""
 
-    def generate(context: Any, builder: Any, signature: Any, words: Any) -> Any:
+    def generate(context: object, builder: ir.IRBuilder, signature: object, words: list[ir.Value]) -> ir.Value:
         return _called(builder, words[0], _INT, [])
 
     return types.int32(types.int64), generate
 
 
 @intrinsic
-def exchange(typing: object, address: object, value: object) -> Any:
+def exchange(typing: object, address: object, value: object) -> tuple[object, Callable[..., ir.Value]]:
     """Store a word at an address; returns what was there before (acquire and release)."""
 
-    def generate(context: Any, builder: Any, signature: Any, words: Any) -> Any:
+    def generate(context: object, builder: ir.IRBuilder, signature: object, words: list[ir.Value]) -> ir.Value:
         pointer = builder.inttoptr(words[0], _WORD.as_pointer())
         return builder.atomic_rmw("xchg", pointer, words[1], "acq_rel")
 
@@ -104,10 +105,10 @@ def exchange(typing: object, address: object, value: object) -> Any:
 
 
 @intrinsic
-def fence(typing: object) -> Any:
+def fence(typing: object) -> tuple[object, Callable[..., ir.Value]]:
     """What this thread has stored before is seen by all threads before what it loads afterwards is fetched."""
 
-    def generate(context: Any, builder: Any, signature: Any, words: Any) -> Any:
+    def generate(context: BaseContext, builder: ir.IRBuilder, signature: object, words: list[ir.Value]) -> ir.Value:
         builder.fence("seq_cst")
         return context.get_dummy_value()
 

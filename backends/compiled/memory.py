@@ -7,8 +7,7 @@ reads and overwrites it reads as an output.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterable
 
 from llvmlite import ir
 from numba import types
@@ -35,7 +34,7 @@ _TYPES: dict[str, tuple[types.Type, ir.Type, int]] = {
 }
 
 
-def _scopes(module: ir.Module, names: Iterable[str]) -> Any:
+def _scopes(module: ir.Module, names: Iterable[str]) -> ir.MDValue:
     domain = module.add_metadata(["kernel"])
     return module.add_metadata([module.add_metadata([name, domain]) for name in names])
 
@@ -43,7 +42,7 @@ def _scopes(module: ir.Module, names: Iterable[str]) -> Any:
 _ALL = (*(f"output {k}" for k in range(OUTPUTS)), *(f"slot {k}" for k in range(SLOTS)))
 
 
-def _mark(builder: ir.IRBuilder, instruction: Any, scope: str | None) -> None:
+def _mark(builder: ir.IRBuilder, instruction: ir.Instruction, scope: str | None) -> None:
     """Say that an access is to this scope only: None for what is only read, "" for nothing that we know."""
     if scope == "":
         return
@@ -60,7 +59,7 @@ def _places(builder: ir.IRBuilder, kind: ir.Type, parts: int, row: ir.Value, ind
     return [builder.gep(pointer, [first]), builder.gep(pointer, [builder.add(first, _WORD(1))])]
 
 
-def _load(name: str, scope: str | None) -> Any:
+def _load(name: str, scope: str | None) -> Callable[..., object]:
     element, kind, parts = _TYPES[name]
 
     @intrinsic
@@ -82,7 +81,7 @@ def _load(name: str, scope: str | None) -> Any:
     return load
 
 
-def _store(name: str, scope: str) -> Any:
+def _store(name: str, scope: str) -> Callable[..., object]:
     element, kind, parts = _TYPES[name]
 
     @intrinsic
@@ -154,7 +153,7 @@ def opaque(typingctx, value, zero):  # type: ignore[no-untyped-def]
     return value(value, types.int64), codegen
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> Callable[..., object]:
     """What kernels ask for, made when they do.
 
     ``load_TYPE(row, index)`` and ``store_TYPE_OUTPUT(row, index, value)``: elements of arrays.

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
 
-def compiled(function: Callable[..., Any]) -> Any:
+def compiled(function: Callable[..., object]) -> Callable[..., object]:
     """A Numba ufunc of a Python function of scalars; it compiles when it meets new dtypes."""
     import numba
 

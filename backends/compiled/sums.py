@@ -7,7 +7,7 @@ time, so that an addition need not wait for the one before it.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
 
 from llvmlite import ir
 from numba import types
@@ -107,7 +107,7 @@ def _function(module: ir.Module, kind: str, far: bool) -> ir.Function:
     return function
 
 
-def _pairwise(name: str, far: bool) -> Any:
+def _pairwise(name: str, far: bool) -> Callable[..., object]:
     result, element, _ = _TYPES[name]
 
     @intrinsic

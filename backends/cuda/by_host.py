@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from numpy_dist.backends.memory import Array
 
 
-def interpret(loop: Loop, memory: Memory, array_type: Any) -> None:
+def interpret(loop: Loop, memory: Memory, array_type: type[Array]) -> None:
     """Execute a loop over arrays of a memory on the host; what it reports is reported before this returns."""
     if 0 in loop.shape:
         return

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,6 +18,8 @@ from numpy_dist.backends.summation import Tree, initial_of, neutral
 from numpy_dist.ir.ops import COPY, SELECT, Op
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from numpy_dist.backends.memory import Array
 
 _CHOOSING = frozenset((np.minimum, np.maximum, np.fmin, np.fmax))  # reductions that do not round
@@ -118,7 +120,7 @@ def expressions(op: Op, kinds: tuple[str, ...], made: tuple[str, ...]) -> tuple[
     return tuple(f"nd_single(nd_half({x}))" if kind == "f2" else x for x, kind in zip(filled, made, strict=True))
 
 
-def neutral_of(ufunc: np.ufunc, dtype: np.dtype) -> Any:
+def neutral_of(ufunc: np.ufunc, dtype: np.dtype) -> npt.ArrayLike:
     """What the elements of a thread that has none are taken to be."""
     if ufunc in (np.fmin, np.fmax) and dtype.kind in "fc":
         return np.array(np.nan, dtype)[()]  # these leave NaN out

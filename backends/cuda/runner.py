@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -101,7 +101,7 @@ class DeviceRepeat:
         self._fold: DeviceRepeat | None = None
 
     def again(
-        self, addresses: list[int], scalars: list[Any], loop: Callable[[], Loop] | None = None
+        self, addresses: list[int], scalars: list[object], loop: Callable[[], Loop] | None = None
     ) -> list[Array] | None:
         """Start the kernel on other memory; returns the partial results of reductions."""
         numbers = self._numbers

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import cupy
 
@@ -16,6 +16,9 @@ from numpy_dist.backends.device_transports import agree
 from numpy_dist.backends.graph import UnfitScalar, Unsupported
 from numpy_dist.backends.transport import Attempt, Transport
 from numpy_dist.settings import config
+
+if TYPE_CHECKING:
+    from numpy_dist.backends.transport import Communicator
 
 
 class CupyBackend:
@@ -56,11 +59,11 @@ class CupyBackend:
         """Wait until everything that was started has finished."""
         self.memory.fence()
 
-    def transport(self, comm: object, attempt: Attempt) -> Transport:
+    def transport(self, comm: Communicator, attempt: Attempt) -> Transport:
         """As in `backends.base.Backend`."""
         return agree(config.TRANSPORT, CupyLinks(self.memory), comm, attempt)
 
-    def tier(self, memo: dict[str, Any]) -> str:
+    def tier(self, memo: dict[str, object]) -> str:
         """As in `backends.base.Backend`."""
         return f"host: {memo['reason']}" if "reason" in memo else "cuda"
 

@@ -8,12 +8,15 @@ import warnings
 from collections.abc import Sequence
 from functools import cache
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import cupy
 
 from numpy_dist.backends.cupy.memory import CupyMemory
 from numpy_dist.backends.transport import Facts
+
+if TYPE_CHECKING:
+    from numpy_dist.backends.transport import Communicator
 
 OLDEST_NCCL = 20700  # the first with messages between two ranks
 
@@ -29,7 +32,7 @@ class CupyLinks:
     def __init__(self, memory: CupyMemory) -> None:
         self.memory = memory
 
-    def facts(self, comm: Any) -> Facts:
+    def facts(self, comm: Communicator) -> Facts:
         """As in `Links`. Threads of one process can not open each other's memory, and need not: they have it."""
         own = cupy.cuda.Device().id
         processes = comm.name == "mpi"
@@ -45,7 +48,7 @@ class CupyLinks:
         """As in `Links`."""
         return CupySide()
 
-    def connect(self, comm: Any, side: CupySide) -> None:
+    def connect(self, comm: Communicator, side: CupySide) -> None:
         """As in `Links`."""
         nccl = _nccl()
         identity = comm.bcast(nccl.get_unique_id() if comm.rank == 0 else None)

@@ -194,7 +194,7 @@ class FakeArray(NDArrayOperatorsMixin):
     def __repr__(self) -> str:
         return f"<array of the fake device, shape {self.shape}, {self.dtype}>"
 
-    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: object, **options: Any) -> Any:
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: object, **options: Any) -> object:
         outs = options.pop("out", None)
         if outs is not None:
             options["out"] = tuple(None if out is None else _target(out) for out in outs)
@@ -209,11 +209,11 @@ class FakeArray(NDArrayOperatorsMixin):
         return outs[0] if len(outs) == 1 else outs
 
     def __array_function__(
-        self, function: Function, types: object, arguments: Sequence[Any], options: dict
-    ) -> Any:
+        self, function: Function, types: object, arguments: Sequence[object], options: dict
+    ) -> object:
         return self._later(function, arguments, options)
 
-    def _later(self, function: Function, arguments: Sequence[Any], options: dict) -> Any:
+    def _later(self, function: Function, arguments: Sequence[object], options: dict) -> Any:
         """Ask for a function's results, whose shapes and dtypes do not depend on values."""
         with np.errstate(all="ignore"):
             like = function(*_operands(arguments, _unknown), **{k: _operand(v, _unknown) for k, v in options.items()})
@@ -232,7 +232,7 @@ class FakeArray(NDArrayOperatorsMixin):
         self.stream.put(work)
         return wrapped
 
-    def now(self, function: Function, arguments: Sequence[Any], options: dict) -> Any:
+    def now(self, function: Function, arguments: Sequence[object], options: dict) -> object:
         """A function's results, after all that was asked for has happened."""
         self.stream.fence()
         with np.errstate(all="ignore"):
@@ -270,21 +270,21 @@ def _basic(key: object) -> tuple[Any, ...]:
     return parts if Ellipsis in parts else (*parts, ...)
 
 
-def _operands(values: Sequence[Any], see: Callable[[object], Any] = hidden) -> list[Any]:
+def _operands(values: Sequence[Any], see: Callable[[object], object] = hidden) -> list[object]:
     return [
         type(value)(_operands(value, see)) if type(value) in (list, tuple) else _operand(value, see)
         for value in values
     ]
 
 
-def _operand(value: object, see: Callable[[object], Any] = hidden) -> Any:
+def _operand(value: object, see: Callable[[object], object] = hidden) -> object:
     """What NumPy is to compute with: arrays of the device, and scalars."""
     if isinstance(value, np.ndarray) and value.ndim:
         raise TypeError("an array of the host is no operand beside arrays of the device; upload it")
     return see(value)
 
 
-def _unknown(x: object) -> Any:
+def _unknown(x: object) -> object:
     """An array with the metadata of one of the device, whose values are not there yet."""
     return np.zeros_like(x._hidden) if isinstance(x, FakeArray) else x
 

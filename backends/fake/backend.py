@@ -6,7 +6,7 @@ before somebody waited for it is wrong, as on a GPU.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeVar
 
 from numpy_dist.backends.base import Loop, ReduceStep, Step
 from numpy_dist.backends.device_transports import agree
@@ -18,7 +18,10 @@ from numpy_dist.backends.transport import Attempt, Transport
 from numpy_dist.settings import config
 
 if TYPE_CHECKING:
-    import numpy as np
+    from numpy_dist.backends.memory import Array
+    from numpy_dist.backends.transport import Communicator
+
+T = TypeVar("T")
 
 
 class FakeDevice:
@@ -46,11 +49,11 @@ class FakeDevice:
         """Wait until everything that was asked for has happened."""
         self.memory.fence()
 
-    def transport(self, comm: object, attempt: Attempt) -> Transport:
+    def transport(self, comm: Communicator, attempt: Attempt) -> Transport:
         """As in `backends.base.Backend`."""
         return agree(config.TRANSPORT, FakeLinks(self.memory), comm, attempt)
 
-    def tier(self, memo: dict[str, Any]) -> str:
+    def tier(self, memo: dict[str, object]) -> str:
         """As in `backends.base.Backend`."""
         return "fake: the interpreter, after a fence"
 
@@ -62,9 +65,9 @@ def make(ranks_here: int) -> FakeDevice:
 
 def _revealed(loop: Loop) -> Loop:
     """The same loop over the ndarrays behind the arrays of the device."""
-    seen: dict[int, np.ndarray] = {}
+    seen: dict[int, Array] = {}
 
-    def reveal(x: object) -> Any:
+    def reveal(x: T) -> T:
         if isinstance(x, FakeArray):  # one ndarray for each array, by which backends know operands
             return seen.setdefault(id(x), hidden(x))
         return x

@@ -8,13 +8,31 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from numpy_dist.argument_types import Function
 from numpy_dist.backends.fake.arrays import FakeArray, hidden
 from numpy_dist.backends.library import ModuleLibrary, register
+
+if TYPE_CHECKING:
+    from numpy_dist.backends.fake.arrays import FakeStream
+
+    class DeviceWithValues(Protocol):
+        """What the library asks of a `FakeMemory`."""
+
+        stream: FakeStream
+
+        def empty(self, shape: Sequence[int], dtype: np.dtype) -> FakeArray:
+            """An array of its own, not initialised."""
+
+        def upload(self, target: FakeArray, source: np.ndarray) -> None:
+            """``target[...] = source``."""
+
+        def download(self, source: FakeArray) -> np.ndarray:
+            """The values, which are counted."""
+
 
 register(FakeArray, lambda x: x.stream.library)
 
@@ -34,7 +52,7 @@ class FakeLibrary(ModuleLibrary):
         It counts what is downloaded.
     """
 
-    def __init__(self, memory: Any) -> None:
+    def __init__(self, memory: DeviceWithValues) -> None:
         self._memory = memory
         self._module = module(memory)
         super().__init__(self._module, self._module.raising)
@@ -59,7 +77,7 @@ class FakeLibrary(ModuleLibrary):
         return True
 
 
-def module(memory: Any) -> SimpleNamespace:
+def module(memory: DeviceWithValues) -> SimpleNamespace:
     """Functions with the names that CuPy's have."""
     found = SimpleNamespace(linalg=SimpleNamespace(), fft=SimpleNamespace())
     for name in _FUNCTIONS:
@@ -77,7 +95,7 @@ def module(memory: Any) -> SimpleNamespace:
             state.raises = False
 
     def decomposition(function: Function) -> Function:
-        def decompose(*arguments: object) -> Any:
+        def decompose(*arguments: object) -> object:
             try:
                 return _now(function)(*arguments)
             except np.linalg.LinAlgError:
@@ -111,7 +129,7 @@ def module(memory: Any) -> SimpleNamespace:
     return found
 
 
-def _device_array(arguments: Sequence[Any]) -> FakeArray:
+def _device_array(arguments: Sequence[FakeArray | list[FakeArray]]) -> FakeArray:
     first = arguments[0]
     return first[0] if isinstance(first, list) else first
 

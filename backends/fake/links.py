@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections import defaultdict, deque
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,6 +17,9 @@ from numpy_dist.backends.fake.arrays import FakeArray, FakeStream, Mark, hidden
 from numpy_dist.backends.fake.memory import FakeMemory
 from numpy_dist.backends.transport import Facts
 from numpy_dist.settings import config
+
+if TYPE_CHECKING:
+    from numpy_dist.backends.transport import Communicator
 
 PRETENDED: dict[int, Facts] = {}
 """What ranks say of themselves, for tests; others have host memory, and what the setting TRANSPORT asks for."""
@@ -33,7 +36,7 @@ class FakeLinks:
     def __init__(self, memory: FakeMemory) -> None:
         self.memory = memory
 
-    def facts(self, comm: Any) -> Facts:
+    def facts(self, comm: Communicator) -> Facts:
         """As in `Links`."""
         host, device, wanted = os.uname().nodename, f"fake {comm.rank}", config.TRANSPORT
         every = frozenset(f"fake {rank}" for rank in range(comm.size))
@@ -45,7 +48,7 @@ class FakeLinks:
         """As in `Links`."""
         return FakeSide(self.memory)
 
-    def connect(self, comm: Any, side: FakeSide) -> None:
+    def connect(self, comm: Communicator, side: FakeSide) -> None:
         """As in `Links`: ranks are threads of a process, which find each other by an address."""
         comm.barrier()
         name = comm.bcast(f"{os.getpid()} {id(side)}")

@@ -6,7 +6,7 @@ import math
 import mmap
 import os
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,6 +14,9 @@ from numpy_dist.backends.fake.arrays import FakeArray, FakeBlock, FakeStream, Ma
 from numpy_dist.backends.fake.library import FakeLibrary
 from numpy_dist.backends.library import Library
 from numpy_dist.backends.memory import HOST, Strides
+
+if TYPE_CHECKING:
+    from numpy_dist.backends.memory import Room
 
 UNSYNCHRONISED = 0xA5  # what a message holds as long as nobody has waited for it
 
@@ -31,7 +34,7 @@ class FakeMemory:
 
     on_host = False
     late_events = True
-    room: Callable[[], Any] | None = None
+    room: Callable[[], Room] | None = None
 
     def __init__(self, stream: FakeStream) -> None:
         self.stream = stream

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import operator
-from typing import Any
 
 import numpy as np
 
-from numpy_dist.conformance.arguments import a, of, plain, plain_of
+from numpy_dist.conformance.arguments import Array, a, of, plain, plain_of
 from numpy_dist.conformance.case import Topic
 
 TOPIC = Topic("Indexing")
@@ -15,12 +14,12 @@ case = TOPIC.case
 get, put = np.ndarray.__getitem__, np.ndarray.__setitem__
 
 
-def read(array: Any, index: Any, declines: str | None = None) -> None:
+def read(array: Array, index: object, declines: str | None = None) -> None:
     """``array[index]``."""
     case(get, array, index, via=operator.getitem, declines=declines)
 
 
-def write(array: Any, index: Any, value: Any, declines: str | None = None) -> None:
+def write(array: Array, index: object, value: object, declines: str | None = None) -> None:
     """``array[index] = value``."""
     case(put, array, index, value, via=operator.setitem, declines=declines)
 

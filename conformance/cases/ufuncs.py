@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import operator
-from typing import Any
 
 import numpy as np
 
-from numpy_dist.conformance.arguments import a, of, plain
+from numpy_dist.conformance.arguments import Array, a, of, plain
 from numpy_dist.conformance.case import BLAS, PRODUCTS, SUMS, Tolerance, Topic
 from numpy_dist.dispatch.core.catalogue import overridable_ufuncs
 from numpy_dist.dispatch.core.signatures import NUMPY_VERSION
@@ -43,7 +42,9 @@ def loops(ufunc: np.ufunc) -> list[str]:
     return [characters for characters in inputs if "O" not in characters]
 
 
-def arrays(ufunc: np.ufunc, characters: str, *shape: int, values: str | None = None, view: str = "whole") -> list[Any]:
+def arrays(
+    ufunc: np.ufunc, characters: str, *shape: int, values: str | None = None, view: str = "whole"
+) -> list[Array]:
     """Distributed arrays of these dtypes."""
     drawn = values or VALUES.get(ufunc.__name__, "mixed")
     return [
@@ -138,7 +139,7 @@ def loop_of(ufunc: np.ufunc, characters: str) -> str:
     return next(loop for loop in ufunc.types if loop.partition("->")[0] == characters)
 
 
-def overlapping(ufunc: np.ufunc, x: Any, others: list[Any]) -> None:
+def overlapping(ufunc: np.ufunc, x: Array, others: list[Array]) -> None:
     """Results that go where a shifted or reversed input is read from."""
 
     def assigned(out: np.ndarray, values: np.ndarray) -> np.ndarray:
@@ -291,7 +292,7 @@ def generalised(ufunc: np.ufunc) -> None:
 _S = a(6, dtype="U9")
 _OUT = a(6, dtype="U12", values="zeros")
 _E = of("e", "U1")
-STRINGS: dict[str, tuple[Any, ...]] = {
+STRINGS: dict[str, tuple[object, ...]] = {
     "_center": (_S, 12, of("*", "U1"), _OUT), "_ljust": (_S, 12, of("*", "U1"), _OUT),
     "_rjust": (_S, 12, of("*", "U1"), _OUT), "_zfill": (_S, 12, _OUT), "_expandtabs": (_S, 4, _OUT),
     "_expandtabs_length": (_S, 4), "_partition": (_S, _E), "_rpartition": (_S, _E), "_partition_index": (_S, _E, 2),

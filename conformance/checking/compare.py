@@ -43,7 +43,7 @@ class Collected:
 
 def differences(
     ours: Any,
-    theirs: Any,
+    theirs: object,
     tolerance: Tolerance | None,
     values: bool = True,
     name: str = "result",

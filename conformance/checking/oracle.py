@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,12 +26,15 @@ from numpy_dist.conformance.checking.compare import differences, gathered, leave
 from numpy_dist.conformance.checking.subject import Subject, build, target
 from numpy_dist.dispatch.core import catalogue
 
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
 
 @dataclass
 class CallOutcome:
     """What a call gave, and said."""
 
-    result: Any = None
+    result: object = None
     error: Exception | None = None
     warnings: list[tuple[type, str]] = field(default_factory=list)  # each as often as it was given
     late: set[str] = field(default_factory=set)  # of the warnings: those after the function had returned values
@@ -237,7 +240,7 @@ def _is_ours_to_make(case: Case, subject: Subject, result: np.ndarray) -> bool:
     return not any(result is x.ours for x in subject.operands)
 
 
-def _contiguous_differences(case: Case, subject: Subject, collected: Any, theirs: CallOutcome) -> Iterator[str]:
+def _contiguous_differences(case: Case, subject: Subject, collected: object, theirs: CallOutcome) -> Iterator[str]:
     """Ours against NumPy's on contiguous copies of the same arguments, which then also get what was written there.
 
     Where operands of the case overlap, NumPy's call is one whose operands do not.
@@ -323,7 +326,7 @@ def _sharing_differences(subject: Subject, ours: CallOutcome, theirs: CallOutcom
                     yield f"np.{name} of a result and argument {number} is {answer} instead of {expected}"
 
 
-def _written(dtype: np.dtype, again: bool = False) -> Any:
+def _written(dtype: np.dtype, again: bool = False) -> npt.ArrayLike:
     """A value that the cases' arguments do not have; `again`, another one."""
     if dtype.kind in "SUT":
         return np.array("^" if again else "~", dtype)[()]

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from numpy_dist.argument_types import Function
+from numpy_dist.argument_types import Arguments, Function, Keywords
 from numpy_dist.conformance.adapter import current
 from numpy_dist.conformance.arguments import VIEWS, Array, TemporaryFile, pick
 from numpy_dist.conformance.case import Case
@@ -49,8 +49,8 @@ class Subject:
 
     seed: str
     operands: list[OperandPair] = field(default_factory=list)
-    theirs: tuple[tuple[Any, ...], dict[str, Any]] = ((), {})
-    ours: tuple[tuple[Any, ...], dict[str, Any]] = ((), {})
+    theirs: tuple[Arguments, Keywords] = ((), {})
+    ours: tuple[Arguments, Keywords] = ((), {})
     files: list[tuple[str, str]] = field(default_factory=list)
 
     @property
@@ -76,7 +76,7 @@ def build(case: Case, seed: str) -> Subject:
     subject = Subject(seed)
     made: dict[int, OperandPair] = {}
 
-    def pair(value: object) -> tuple[Any, Any]:
+    def pair(value: object) -> tuple[object, object]:
         if isinstance(value, Array):
             if id(value) not in made:
                 made[id(value)] = _operand(value, f"{case.number}/{len(made)}", generator)

@@ -33,7 +33,7 @@ class ArraySnapshot(NamedTuple):
     """Whether it is contiguous in C order, and in Fortran order."""
 
 
-def snapshot(value: object) -> Any:
+def snapshot(value: object) -> object:
     """The value with copies in place of arrays, of either side (collective)."""
     if isinstance(value, tuple) and hasattr(value, "_fields"):
         return tuple(map(snapshot, value))

@@ -16,7 +16,7 @@ import re
 import threading
 import traceback
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import CodeType
 from typing import Any, NamedTuple
 
@@ -58,7 +58,7 @@ def as_ndarray(base: np.ndarray, seed: int) -> np.ndarray:
     return base
 
 
-def as_ours(base: np.ndarray, seed: int) -> Any:
+def as_ours(base: np.ndarray, seed: int) -> object:
     """The base of an array under test, in a layout that follows from `seed`."""
     return current().distribute(base, random.Random(seed))[0]
 
@@ -66,14 +66,14 @@ def as_ours(base: np.ndarray, seed: int) -> Any:
 def namespace(make: Make) -> dict[str, Any]:
     """What a program finds when it begins, but for `check` and `checkpoint`."""
 
-    def array(description: arguments.Array, seed: int = 0) -> Any:
+    def array(description: arguments.Array, seed: int = 0) -> object:
         enlarge, view = arguments.VIEWS[description.view if current().views else "whole"]
         return view(make(np.array(enlarge(description.make(str(seed))), order="C"), seed))
 
     return {**_MODULES, "np": np, "a": arguments.a, "of": arguments.of, "array": array}
 
 
-def variables(names: dict[str, Any]) -> list[str]:
+def variables(names: Iterable[str]) -> list[str]:
     """The names that a program has bound, in an order that both sides share."""
     return sorted((name for name in names if name[0] == "v" and name[1:].isdecimal()), key=lambda name: int(name[1:]))
 
@@ -204,7 +204,7 @@ def _spurious(ours: list, theirs: list, statements: Sequence[str]) -> bool:
     return mine == others
 
 
-def replay(statements: Sequence[str], **settings: Any) -> int:
+def replay(statements: Sequence[str], **settings: object) -> int:
     """Run statements on both sides and print the first difference (collective); 1 if there is one, else 0."""
     problem = judge(RandomProgram(tuple(statements), settings=settings))
     if problem is None:

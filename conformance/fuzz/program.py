@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,13 +28,13 @@ class RandomProgram:
 
     statements: tuple[str, ...]
     seed: int = 0
-    settings: dict[str, Any] = field(default_factory=dict)
+    settings: Mapping[str, object] = field(default_factory=dict)
 
     def with_statements(self, statements: list[str]) -> RandomProgram:
         """Another program under the same settings."""
         return RandomProgram(tuple(statements), self.seed, self.settings)
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, object]:
         """What JSON can hold."""
         return {"statements": list(self.statements), "seed": self.seed, "settings": self.settings}
 

@@ -8,7 +8,7 @@ import random
 import re
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from numpy_dist.conformance.fuzz.program import CHECKPOINT
 
 __all__ = ["ORDERS", "Writer", "distinct", "exact", "has_nan", "ordered"]
 
+T = TypeVar("T")
 DTYPES = {"f8": 8, "i8": 4, "i4": 2, "f4": 3, "?": 2, "c16": 2, "i1": 1, "u1": 1, "f2": 1, "u4": 1, "c8": 1, "u8": 1}
 OTHERS = {"M8[D]": 2, "m8[s]": 2, "U3": 2, "S2": 1, "x:f8,n:i4": 2}
 VALUES = {"whole": 6, "mixed": 2, "special": 2, "nans": 1, "ones": 1, "zeros": 1, "distinct": 1, "bits": 1}
@@ -78,7 +79,7 @@ class Writer:
         """True as often as that."""
         return self.draw.random() < probability
 
-    def one(self, options: Iterable[Any]) -> Any:
+    def one(self, options: Iterable[T]) -> T:
         """One of several."""
         return self.draw.choice(list(options))
 
@@ -183,7 +184,7 @@ class Writer:
         arrays = {name: x for name in variables(self.names) if isinstance(x := self.names[name], np.ndarray)}
         return {name: (x.shape, x.strides, x.flags.writeable, x.tobytes()) for name, x in arrays.items()}
 
-    def _dropped(self, before: dict[str, Any], contents: dict[str, tuple]) -> bool:
+    def _dropped(self, before: dict[str, object], contents: dict[str, tuple]) -> bool:
         """Undo a statement that is not written; False."""
         self.names = before
         if self._contents() != contents:  # it has written into arrays

@@ -10,11 +10,11 @@ import importlib
 import importlib.util
 import re
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from numpy_dist.argument_types import Arguments
+from numpy_dist.argument_types import Arguments, Keywords
 from numpy_dist.conformance.arguments import Array
 from numpy_dist.conformance.case import Case
 from numpy_dist.conformance.known_differences.everywhere import DIFFERENCES as _EVERYWHERE
@@ -28,6 +28,9 @@ from numpy_dist.conformance.known_differences.everywhere import (
 from numpy_dist.conformance.known_differences.kinds import Difference, StrideDependent
 from numpy_dist.dispatch.core.signatures import NUMPY_VERSION
 from numpy_dist.settings import config
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 __all__ = [
     "OF_SOME_ELEMENT",
@@ -55,7 +58,7 @@ _added: list[Difference] = []
 _BY_FUNCTION = {entry.function: entry for entry in STRIDE_DEPENDENT}
 
 
-def depends_on_strides(case: Case, arguments: tuple[Arguments, dict[str, Any]]) -> bool:
+def depends_on_strides(case: Case, arguments: tuple[Arguments, Keywords]) -> bool:
     """Whether NumPy's own result for these arguments is known to depend on how they lie in memory."""
     owner = getattr(case.function, "__self__", None)  # of a method of a ufunc
     entry = _BY_FUNCTION.get(owner if isinstance(owner, np.ufunc) else case.function)
@@ -103,7 +106,7 @@ def same_text(case: Case, ours: str, theirs: str) -> bool:
     return any(ours.startswith(start) for start in starts)
 
 
-def is_spurious(warning: str, results: Iterable[object]) -> bool:
+def is_spurious(warning: str, results: Iterable[npt.ArrayLike | None]) -> bool:
     """Whether a warning of NumPy or of ours comes and goes: of a product whose values do not tell of it."""
     tells = SPURIOUS.get(warning)
     return tells is not None and not any(tells(x).any() for x in results if x is not None)

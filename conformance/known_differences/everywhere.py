@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.lib import recfunctions
@@ -12,6 +12,9 @@ from numpy_dist.conformance.case import PRODUCTS, SUMS, Tolerance
 from numpy_dist.conformance.known_differences.kinds import Difference, StrideDependent
 from numpy_dist.dispatch.core.signatures import NUMPY_VERSION
 from numpy_dist.parallel.ordered import is_sound
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 _VECTOR = (
     "NumPy's vector loops serve ascending strides, and inputs and outputs that are apart in memory; its scalar loops "
@@ -50,7 +53,7 @@ OF_SOME_ELEMENT = ("could not convert string to float: ", "invalid literal for i
 # OpenBLAS here and there raises the processor's flag for values that it throws away (its issue 1924, NumPy's 24067),
 # whatever lay in the memory: a product without a NaN had nothing invalid in it, and a finite one did not overflow.
 # For each such warning what some value must be for it to mean something.
-SPURIOUS: dict[str, Callable[[Any], np.ndarray | np.bool]] = {}
+SPURIOUS: dict[str, Callable[[npt.ArrayLike], np.ndarray | np.bool]] = {}
 for _name in ("det", "dot", "matmul", "matvec", "slogdet", "vecdot", "vecmat"):
     SPURIOUS[f"invalid value encountered in {_name}"] = np.isnan
     SPURIOUS[f"overflow encountered in {_name}"] = lambda x: ~np.isfinite(x)

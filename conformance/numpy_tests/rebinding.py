@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import random
 import types
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,7 +33,7 @@ _CALLING = ("assert_raises", "assert_raises_regex", "assert_warns", "assert_no_w
 class Namespace(types.ModuleType):
     """A module, some of whose attributes are others."""
 
-    def __init__(self, module: types.ModuleType, attributes: dict[str, Any]) -> None:
+    def __init__(self, module: types.ModuleType, attributes: Mapping[str, object]) -> None:
         super().__init__(module.__name__, module.__doc__)
         self.__dict__.update(attributes, _module=module)
 
@@ -81,7 +81,7 @@ class Rebinding:
             if id(value) in replacements:
                 setattr(module, name, replacements[id(value)])
 
-    def wrapped(self, x: Any) -> Any:
+    def wrapped(self, x: Any) -> object:
         """A result, with arrays under test instead of ndarrays; subclasses and scalars stay."""
         if type(x) is np.ndarray and self._adapter.holds(x.dtype):
             return self._adapter.distribute(x, self._generator)[0]
@@ -100,7 +100,7 @@ class Rebinding:
 
     def _creating(self, function: Function, likened: bool) -> Function:
         @functools.wraps(function)
-        def create(*args: Any, **kwargs: Any) -> Any:
+        def create(*args: object, **kwargs: object) -> object:
             if likened and args and self._adapter.is_array(args[0]):
                 kwargs.setdefault("like", args[0])
             made = function(*args, **kwargs)
@@ -126,7 +126,7 @@ class Rebinding:
 
     def _gathering(self, function: Function) -> Function:
         @functools.wraps(function)
-        def compare(*args: Any, **kwargs: Any) -> Any:
+        def compare(*args: object, **kwargs: object) -> object:
             return function(*self.gathered(args), **self.gathered(kwargs))
 
         return compare

@@ -5,11 +5,14 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from numpy_dist.backends.memory import HOST, Block, Memory, make_block
-from numpy_dist.engine.memory.limits import AvailableMemory, Limits
+from numpy_dist.engine.memory.limits import Limits
 from numpy_dist.engine.memory.liveness import ARGUMENT
+
+if TYPE_CHECKING:
+    from numpy_dist.backends.memory import Room
 
 T = TypeVar("T")
 
@@ -47,7 +50,7 @@ class Pool:
     def __init__(
         self,
         limit: int = 1 << 30,
-        room: Callable[[], AvailableMemory] | None = None,
+        room: Callable[[], Room] | None = None,
         failed: Callable[[MemoryError], None] = lambda error: None,
         memory: Memory = HOST,
     ) -> None:
