@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import numpy as np
 
@@ -11,6 +11,9 @@ from numpy_dist.engine.memory.storage import Storage, Token
 from numpy_dist.ir import structure
 from numpy_dist.ir.statements import Ref
 from numpy_dist.ir.views import View, index_of, slice_of
+
+if TYPE_CHECKING:
+    from numpy_dist.argument_types import Function
 
 H = TypeVar("H", bound="Handle")
 
@@ -56,6 +59,21 @@ class Handle:
     _token: Token | None
     _window: Any
     _real: np.ndarray
+
+    if TYPE_CHECKING:  # what the registered class has
+
+        @property
+        def shape(self) -> tuple[int, ...]: ...
+        @property
+        def dtype(self) -> np.dtype: ...
+        @property
+        def ndim(self) -> int: ...
+        @property
+        def size(self) -> int: ...
+        @property
+        def nbytes(self) -> int: ...
+        transpose: Function
+        def __getitem__(self, key: Any) -> Any: ...
 
     def _view(self, operation: structure.Operation, *args: object, **kwargs: object) -> Self:
         """The handle of a view that a structural operation makes (see `ir.structure`)."""
