@@ -22,7 +22,7 @@ from numpy_dist.dispatch.core.keys import ENTRY, Key, canonical, name_of
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 _decorated: weakref.WeakSet[Callable[..., object]] = weakref.WeakSet()
-_installed: dict[Key, tuple[Callable[..., Any], list[tuple[ModuleType, str]]]] = {}
+_installed: dict[Key, tuple[Callable[..., object], list[tuple[ModuleType, str]]]] = {}
 
 
 def dispatchable(*names: str) -> Callable[[Function], Function]:
@@ -84,11 +84,11 @@ def _readers(function: Callable[..., object], names: tuple[str, ...]) -> tuple[t
     return tuple((name, sys.maxsize if kinds[name] is by_keyword else places.index(name)) for name in names)
 
 
-def _entry(function: Callable[..., Any], readers: tuple[tuple[str, int], ...]) -> Callable[..., Any]:
+def _entry(function: Callable[..., object], readers: tuple[tuple[str, int], ...]) -> Callable[..., object]:
     """What stands before a function; without `readers` all arguments are looked at."""
 
     @functools.wraps(function)
-    def entry(*args: object, **kwargs: object) -> Any:
+    def entry(*args: object, **kwargs: object) -> object:
         if readers:
             given = [args[at] if at < len(args) else kwargs.get(name) for name, at in readers]
             held = operands.survey(given, {})

@@ -96,7 +96,7 @@ def explain(function: Callable[..., object], *args: object, **kwargs: object) ->
     return found
 
 
-def _input(x: object) -> Any:
+def _input(x: object) -> object:
     return x if type(x) in operands.PLAIN else operands.as_operand(x)
 
 

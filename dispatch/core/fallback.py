@@ -81,7 +81,7 @@ def calls_back(args: Arguments, kwargs: Keywords) -> bool:
     return operands.has_callback(args, kwargs) or "call" in np.geterr().values()
 
 
-def announce_gather(x: Any) -> None:
+def announce_gather(x: engine.Handle) -> None:
     """Apply the policy to an implicit gather (``__array__``) that is about to take place.
 
     Raises
@@ -111,7 +111,7 @@ def _announce_replication(x: engine.Handle, dtype: np.dtype) -> None:
 engine.register_policy(_announce_replication)
 
 
-def plain(function: Function, args: Arguments, kwargs: Keywords) -> Any:
+def plain(function: Function, args: Arguments, kwargs: Keywords) -> object:
     """Run a NumPy function where no argument is sharded: plain NumPy on every rank, on its own copies.
 
     It writes straight into its targets; results that are views stay views; large new arrays are sharded. Files are
@@ -128,7 +128,7 @@ def plain(function: Function, args: Arguments, kwargs: Keywords) -> Any:
         handles = operands.find_handles(args, kwargs)
         inside = {id(x): engine.plain(x) for x in handles}
         plain_args, plain_kwargs = operands.substitute(args, inside), operands.substitute(kwargs, inside)
-    originals: list[Any] = handles
+    originals: Sequence[object] = handles
     if kwargs or any([isinstance(x, np.ndarray) for x in args]):  # they may be written into, and returned
         originals = [*handles, *(x for x in targets.writes(function, args, kwargs) if isinstance(x, np.ndarray))]
     with outcome.Retold():
@@ -148,7 +148,7 @@ SLOW = object()
 
 def simple(
     kind: type[engine.Handle], function: Function, args: Arguments, kwargs: Keywords
-) -> Any:
+) -> object:
     """`plain` for the calls that are frequent: of replicated arrays, numbers and names, which none of them holds.
 
     Parameters
@@ -195,7 +195,7 @@ def simple(
 
 def alone(
     function: Function, args: Arguments, kwargs: Keywords, written: Sequence[object] | None = None
-) -> Any:
+) -> object:
     """What NumPy's own function makes of arrays in the memory of the only process; `SLOW` for others.
 
     Parameters
@@ -243,9 +243,9 @@ def _on_one_rank(
     args: Arguments,
     kwargs: Keywords,
     handles: list[engine.Handle],
-    written: list[Any],
+    written: Sequence[object],
     unread: set[int],
-) -> Any:
+) -> object:
     """Rank 0 runs NumPy; its result, error and warnings go to all ranks."""
     runtime = engine.runtime()
     at_root = runtime.rank == ROOT
@@ -296,7 +296,7 @@ def _stand_in(x: engine.Handle, values: np.ndarray | None, unread: set[int]) -> 
     return made
 
 
-def _write_back(target: Any, value: np.ndarray | None, runtime: engine.Runtime) -> None:
+def _write_back(target: object, value: np.ndarray | None, runtime: engine.Runtime) -> None:
     """Bring what rank 0 wrote into its stand-in to the target itself, on every rank."""
     if engine.is_sharded(target):
         engine.assign(target, engine.from_root(value, ROOT))
@@ -313,9 +313,9 @@ def _on_every_rank(
     args: Arguments,
     kwargs: Keywords,
     handles: list[engine.Handle],
-    written: list[Any],
+    written: Sequence[object],
     unread: set[int],
-) -> Any:
+) -> object:
     """All ranks run NumPy on copies of their own: a callback may do anything, also communicate."""
     inside = {id(x): _stand_in(x, engine.gather(x) if _must_move(x, unread) else None, unread) for x in handles}
     arrays = [x for x in written if not engine.is_handle(x)]
@@ -334,7 +334,7 @@ class _Refusing:
     def __init__(self, comm: Communicator) -> None:
         self._comm = comm
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         if name in ("rank", "size", "name", "node_size"):
             return getattr(self._comm, name)
         _refuse()

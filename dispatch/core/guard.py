@@ -29,7 +29,7 @@ def guarded(rule: Any, key: Key, shape: Callable[..., Iterable[int]] | None) -> 
     """
     implementation = rule.implementation
 
-    def call(*args: object, **kwargs: object) -> Any:
+    def call(*args: object, **kwargs: object) -> object:
         try:
             result = implementation(*args, **kwargs)
         except (Declined, engine.Unrecordable) as declined:

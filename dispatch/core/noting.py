@@ -9,7 +9,6 @@ import zlib
 from collections.abc import Callable, Sequence
 from functools import partial
 from types import CodeType, EllipsisType
-from typing import Any
 
 import numpy as np
 
@@ -127,7 +126,7 @@ def _describe(value: object, words: list[str], texts: bool = True) -> None:
     elif isinstance(value, _NUMBERS):
         words.append(text_of(value))
     elif isinstance(value, list | tuple | dict):
-        items: Sequence[Any] = list(value.values()) if isinstance(value, dict) else value
+        items: Sequence[object] = list(value.values()) if isinstance(value, dict) else value
         if len(items) > MOST_SAMPLED:
             words.append(f"{len(items)} items")
             items = items[:: step_of(len(items))]

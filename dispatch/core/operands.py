@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -126,7 +126,7 @@ def _find(value: object, found: dict[int, engine.Handle]) -> None:
         _find((value.start, value.stop, value.step), found)
 
 
-def substitute(value: object, inside: dict[int, Any]) -> Any:
+def substitute(value: object, inside: Mapping[int, object]) -> Any:
     """`value` with each object whose id is in `inside` replaced; containers that hold none are kept as they are."""
     if id(value) in inside:
         return inside[id(value)]
@@ -156,7 +156,7 @@ def occurrences(value: object, wanted: object) -> int:
     return 0
 
 
-def rebuild(kind: type, items: list[Any]) -> Any:
+def rebuild(kind: type, items: Sequence[object]) -> Any:
     """A list, tuple or named tuple of these items."""
     if hasattr(kind, "_make"):
         return kind._make(items)

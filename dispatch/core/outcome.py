@@ -105,9 +105,9 @@ def encode(
 
 def decode(
     tree: aliases.Alias | Argument | Mapping | Replicated | Several | Sharded | Value,
-    originals: Sequence[Any],
+    originals: Sequence[object],
     large: Sequence[engine.Handle],
-) -> Any:
+) -> object:
     """The result that `encode` described, with our arrays in place of NumPy's."""
     if isinstance(tree, Argument):
         return originals[tree.number]
@@ -130,7 +130,7 @@ def _alias_of(original: Any, alias: aliases.Alias) -> engine.Handle | np.ndarray
     return original._seen_as(array) if engine.is_handle(original) else array
 
 
-def wrap(result: Any, arguments: Sequence[Any], originals: Sequence[Any]) -> Any:
+def wrap(result: Any, arguments: Sequence[object], originals: Sequence[object]) -> object:
     """A result that every rank has, with our arrays in place of NumPy's.
 
     Views of the arguments stay views, new large arrays are sharded.

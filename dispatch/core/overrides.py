@@ -99,7 +99,7 @@ class OutsideRule(Rule):
 
     implementation: Function
     lasting: bool
-    plugin: Any
+    plugin: object
     priority: int
 
     @property

@@ -12,7 +12,7 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from numpy_dist import engine
 from numpy_dist.errors import ElementLoopWarning, FallbackError, FallbackWarning, GatherError
@@ -60,7 +60,7 @@ class Ledger:
         self.replicated: dict[tuple[str, UserLine], Gathered] = {}
         # what ran by rules and by the engine (see `report`)
         self.native: dict[tuple[str, str, UserLine | CallSite], int] = {}
-        self.compared: set[Any] = set()  # the overrides that were compared between the ranks (see `guard`)
+        self.compared: set[object] = set()  # the overrides that were compared between the ranks (see `guard`)
 
 
 def ledger() -> Ledger:

@@ -6,7 +6,7 @@ sharded; the house's rules in order; at last the fallback. Ufuncs without a rule
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
 from typing import Any, NoReturn
 
@@ -45,7 +45,7 @@ def array_function(
     types: Iterable[type],
     args: Arguments,
     kwargs: Keywords,
-) -> Any:
+) -> object:
     """What ``DistArray.__array_function__`` does.
 
     Parameters
@@ -83,7 +83,7 @@ def _refuse_output(name: str, reduced: Callable[[], object]) -> NoReturn:
     raise TypeError(_NO_OUTPUT.get(name, _NO_ARRAY))
 
 
-def _few(x: object) -> Any:
+def _few(x: object) -> object:
     """An array with one element, or none, in place of a distributed one."""
     return np.ones([min(n, 1) for n in x._array.shape], x._array.dtype) if isinstance(x, engine.Handle) else x
 
@@ -97,7 +97,7 @@ def apply(
     args: Arguments,
     kwargs: Keywords,
     last: Last = fallback.call,
-) -> Any:
+) -> object:
     """Ask the rules of a record in order, then the fallback.
 
     Parameters
@@ -156,12 +156,12 @@ def apply(
 
 def _noted(
     rule: Rule, function: Function, given: Arguments, args: Arguments, kwargs: Keywords
-) -> Any:
+) -> object:
     """What a rule makes of a call that all ranks have to make alike, as far as it computes something."""
     assert rule.function is not None
     several, texts = engine.runtime().size > 1, function not in targets.FILE_WRITERS
 
-    def writes() -> list[Any]:
+    def writes() -> Sequence[object]:
         return targets.writes(function, args, kwargs)
 
     if rule.kind == "composed":
@@ -182,7 +182,7 @@ def _as_made(result: object, args: Arguments, kwargs: Keywords) -> object:
     return result
 
 
-def _as_view(result: Any, args: Arguments, kwargs: Keywords, ours: bool) -> Any:
+def _as_view(result: Any, args: Arguments, kwargs: Keywords, ours: bool) -> object:
     """A result that looks at the first argument, which is its base even where it looks at all of it.
 
     Of a function of `ours` what looks at all of new memory has no base, whatever it was made with; NumPy's own source
@@ -205,7 +205,7 @@ def _ufunc_of(function: Any) -> np.ufunc:
     return function if isinstance(function, _ufunc_class) else canonical(function.__self__)
 
 
-def array_ufunc(self: engine.Handle, ufunc: Any, method: str, inputs: Arguments, kwargs: Keywords) -> Any:
+def array_ufunc(self: engine.Handle, ufunc: Function, method: str, inputs: Arguments, kwargs: Keywords) -> object:
     """What ``DistArray.__array_ufunc__`` does (NEP 13)."""
     for value in inputs:
         if type(value) not in PLAIN:
@@ -226,7 +226,7 @@ def array_ufunc(self: engine.Handle, ufunc: Any, method: str, inputs: Arguments,
     return _method(ufunc, method, inputs, kwargs)
 
 
-def _converted(inputs: tuple[Any, ...], method: str) -> tuple[Any, ...] | None:
+def _converted(inputs: tuple[object, ...], method: str) -> Arguments | None:
     """Inputs with lists and the like as arrays; None if one belongs to somebody else."""
     if any(is_foreign(type(value)) for value in inputs):
         return None
@@ -259,7 +259,7 @@ def _keywords(kwargs: Keywords, method: str) -> Keywords | None:
     return kwargs
 
 
-def _call(ufunc: object, inputs: Arguments, kwargs: Keywords) -> Any:
+def _call(ufunc: Function, inputs: Arguments, kwargs: Keywords) -> object:
     """An element-wise call, or a generalised ufunc."""
     if type(ufunc) is not _ufunc_class:
         ufunc = _numba_ufunc(ufunc, inputs)
@@ -269,7 +269,7 @@ def _call(ufunc: object, inputs: Arguments, kwargs: Keywords) -> Any:
     return _by_the_engine(ufunc, inputs, kwargs)
 
 
-def _by_the_engine(ufunc: Any, inputs: Arguments, kwargs: Keywords, _: str = "") -> Any:
+def _by_the_engine(ufunc: Any, inputs: Arguments, kwargs: Keywords, _: str = "") -> object:
     reason = why_not_element_wise(ufunc, inputs, kwargs)
     if reason is not None:
         return fallback.call(ufunc, inputs, kwargs, reason)
@@ -290,7 +290,7 @@ def _announce_gather_into(ufunc: np.ufunc, inputs: tuple[object, ...], out: tupl
         )
 
 
-def _numba_ufunc(ufunc: Any, inputs: tuple[Any, ...]) -> np.ufunc:
+def _numba_ufunc(ufunc: Function, inputs: tuple[object, ...]) -> np.ufunc:
     """The NumPy ufunc inside a Numba one, which compiles itself for new dtypes when it is called with them."""
     inner = canonical(ufunc)
     if inner is ufunc or not isinstance(inner, _ufunc_class):
@@ -299,7 +299,7 @@ def _numba_ufunc(ufunc: Any, inputs: tuple[Any, ...]) -> np.ufunc:
     return inner
 
 
-def _method(ufunc: Any, method: str, inputs: Arguments, kwargs: Keywords) -> Any:
+def _method(ufunc: object, method: str, inputs: Arguments, kwargs: Keywords) -> object:
     """reduce, accumulate, reduceat, outer, at."""
     ufunc = canonical(ufunc)
     bound = getattr(ufunc, method)
@@ -309,7 +309,7 @@ def _method(ufunc: Any, method: str, inputs: Arguments, kwargs: Keywords) -> Any
     return _method_of_any(bound, inputs, kwargs)
 
 
-def _method_of_any(bound: Function, inputs: Arguments, kwargs: Keywords, _: str = "") -> Any:
+def _method_of_any(bound: Function, inputs: Arguments, kwargs: Keywords, _: str = "") -> object:
     """A method as it is for every ufunc."""
     record = TABLE.get((_ufunc_class, bound.__name__))
     if record is None:

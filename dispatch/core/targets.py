@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -41,7 +40,7 @@ def _byteswap_in_place(args: Arguments, kwargs: Keywords) -> bool:
 
 
 # Functions that write into their first argument only for some values of the others.
-SOMETIMES_IN_PLACE: dict[Callable[..., object], tuple[str, Callable[[tuple[Any, ...], dict[str, Any]], bool]]] = {
+SOMETIMES_IN_PLACE: dict[Callable[..., object], tuple[str, Callable[[Arguments, Keywords], bool]]] = {
     np.nan_to_num: ("x", _without_copy),
     np.ndarray.byteswap: ("self", _byteswap_in_place),
 }
@@ -112,7 +111,7 @@ def is_view_function(function: object) -> bool:
         return False
 
 
-def outputs(function: Callable[..., object], args: Arguments, kwargs: Keywords) -> list[Any]:
+def outputs(function: Callable[..., object], args: Arguments, kwargs: Keywords) -> list[object]:
     """What a call was given as `out`: the arrays in it."""
     out = kwargs.get("out")
     if out is None:
@@ -121,7 +120,7 @@ def outputs(function: Callable[..., object], args: Arguments, kwargs: Keywords) 
     return [item for item in (out if isinstance(out, tuple) else (out,)) if item is not None]
 
 
-def writes(function: Callable[..., object], args: Arguments, kwargs: Keywords) -> list[Any]:
+def writes(function: Callable[..., object], args: Arguments, kwargs: Keywords) -> list[object]:
     """The arguments that a call writes into: `out`, and the targets of in-place functions, each once."""
     found = outputs(function, args, kwargs)
     owner = getattr(function, "__self__", None)

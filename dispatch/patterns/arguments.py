@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from numpy_dist import engine
 from numpy_dist.argument_types import Keywords
 from numpy_dist.dispatch.core.registry import decline
+
+if TYPE_CHECKING:
+    from numpy_dist.dispatch.patterns.structural import H
 
 NoValue = np._NoValue
 
@@ -18,13 +21,13 @@ def as_handle(x: object) -> Any:
     return x if engine.is_handle(x) else engine.from_global(np.asanyarray(x), compared=True)
 
 
-def decline_unshardable(x: Any) -> None:
+def decline_unshardable(x: engine.Handle | np.ndarray) -> None:
     """Leave the call to the next rule where the values of `x` cannot be parts of a sharded result."""
     if not engine.shardable(x.dtype):
         decline(f"values that cannot be sharded ({x.dtype})")
 
 
-def truth(a: Any) -> Any:
+def truth(a: H) -> H:
     """What counts as true: of a record one of its fields, of other void elements one of their bytes."""
     if a.dtype == bool:
         return a
@@ -32,7 +35,7 @@ def truth(a: Any) -> Any:
         return engine.copy(a, dtype=bool)
     if a.dtype.names is None:
         return np.any(a[..., None].view("u1"), axis=-1)
-    found: Any = engine.full(a.shape, False, np.dtype(bool), layout=engine.layout_of(a))
+    found = engine.full(a.shape, False, np.dtype(bool), layout=engine.layout_of(a))
     for name in a.dtype.names:
         part = truth(a[name])
         found = found | (part if part.ndim == a.ndim else np.any(part, axis=tuple(range(a.ndim, part.ndim))))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,6 +22,9 @@ from numpy_dist.dispatch.patterns.blocks import blocks
 from numpy_dist.ir import structure
 from numpy_dist.layout.layout import Layout
 
+if TYPE_CHECKING:
+    from numpy_dist.dispatch.patterns.structural import H
+
 # Rows that are fewer than the ranks, and longer than so many bytes, are not brought to single ranks.
 LONG_ROW = 1 << 20
 _OF_A_ROW = "All-NaN slice encountered"
@@ -29,11 +32,11 @@ _OF_A_ROW = "All-NaN slice encountered"
 
 def along(
     function: Callable[..., np.ndarray],
-    a: Any,
+    a: engine.Handle,
     axis: int,
     keepdims: bool = False,
     front: int = 0,
-    beside: Sequence[Any] = (),
+    beside: Sequence[engine.Handle] = (),
     agreed: bool = False,
     library: bool = False,
 ) -> Any:
@@ -73,13 +76,13 @@ def along(
     return engine.from_local(made, rest.insert_axes(range(front), lead) if front else rest)
 
 
-def whole_along(x: object, axis: int) -> tuple[Any, Layout]:
+def whole_along(x: H, axis: int) -> tuple[H, Layout]:
     """The array, redistributed (recorded) if it is cut along this axis, and its layout."""
     layout = layout_along(x, axis)
     return engine.aligned(x, layout), layout
 
 
-def layout_along(x: Any, axis: int) -> Layout:
+def layout_along(x: engine.Handle, axis: int) -> Layout:
     """The layout of an array in which an axis is whole: its own, unless that cuts the axis."""
     layout = engine.layout_of(x) if engine.is_sharded(x) else None
     return whole_layout(tuple(x.shape), axis) if layout is None or layout.cut_of(axis) is not None else layout
@@ -102,7 +105,7 @@ def whole_layout(shape: tuple[int, ...], axis: int) -> Layout:
     return engine.default_layout(shape, split=longest)
 
 
-def long_rows(a: Any, axis: int) -> bool:
+def long_rows(a: engine.Handle, axis: int) -> bool:
     """Whether there are fewer rows than ranks, each too long for one: an algorithm has to divide every single one."""
     others = prod(n for other, n in enumerate(a.shape) if other != axis)
     if not 0 < others < engine.runtime().size or a.shape[axis] * a.dtype.itemsize <= LONG_ROW:
@@ -111,7 +114,7 @@ def long_rows(a: Any, axis: int) -> bool:
     return layout is None or layout.cut_of(axis) is not None
 
 
-def row_by_row(function: Function, a: Any, axis: int, beside: Sequence[Any] = ()) -> Any:
+def row_by_row(function: Function, a: engine.Handle, axis: int, beside: Sequence[engine.Handle] = ()) -> Any:
     """A function of distributed one-dimensional arrays, of one row after the other; what it gives is along `axis`."""
     others = [n for other, n in enumerate(a.shape) if other != axis]
     rows = []

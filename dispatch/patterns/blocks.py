@@ -7,7 +7,7 @@ communicated. The result has the operands' layout, unless the function says othe
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,6 +15,9 @@ from numpy_dist import engine
 from numpy_dist.dispatch.patterns.threads import in_parts
 from numpy_dist.layout.layout import Cut, Layout
 from numpy_dist.layout.regions import box_empty, box_shape
+
+if TYPE_CHECKING:
+    from numpy_dist.dispatch.patterns.structural import H
 
 
 def placed(x: object, layout: Layout) -> engine.Handle:
@@ -24,7 +27,7 @@ def placed(x: object, layout: Layout) -> engine.Handle:
     return engine.from_global(np.asarray(x), layout, compared=True)
 
 
-def blocks(*arrays: tuple[Any, Layout], library: bool = False) -> list[np.ndarray]:
+def blocks(*arrays: tuple[engine.Handle, Layout], library: bool = False) -> list[np.ndarray]:
     """This rank's boxes of arrays that have these layouts, for reading at once (executes what they need).
 
     On the host, or, for a `library` (`backends.library.compute`), on the device where they lie.
@@ -34,7 +37,7 @@ def blocks(*arrays: tuple[Any, Layout], library: bool = False) -> list[np.ndarra
     for x, layout in arrays:
         box = layout.box(rank)
         empty = box is None or box_empty(box)
-        shape: Any = (0,) if box is None else box_shape(box)
+        shape: tuple[int, ...] = (0,) if box is None else box_shape(box)
         device = engine.device(x.dtype) if library else None
         if empty:
             found.append(np.empty(shape, x.dtype) if device is None else device.empty(shape, x.dtype))
@@ -49,7 +52,7 @@ def exact_layout(x: Any) -> Layout:
     return engine.default_layout(tuple(x.shape)) if found is None else found
 
 
-def map_elements(function: Callable[[np.ndarray], object], x: object) -> Any:
+def map_elements(function: Callable[[np.ndarray], object], x: object) -> object:
     """A function of elements that does not warn, on each rank's own and all its threads.
 
     It gives a scalar for an array without axes, as NumPy's.
@@ -77,7 +80,7 @@ def row_layout(x: Any) -> Layout:
     return layout if layout is not None and cuts_rows(layout) else engine.default_layout(tuple(x.shape), split=0)
 
 
-def in_boxes(x: Any) -> tuple[Any, Layout]:
+def in_boxes(x: H) -> tuple[H, Layout]:
     """The array with its `exact_layout`, redistributed only if it has another one."""
     layout = engine.layout_of(x) if engine.is_sharded(x) else None
     if layout is None:

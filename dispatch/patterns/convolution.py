@@ -8,7 +8,7 @@ shorter one, each element of the result takes two million multiplications.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,8 +21,11 @@ from numpy_dist.layout.layout import Cut, Layout
 from numpy_dist.layout.mesh import Mesh
 from numpy_dist.parallel.overlap import Interval, intervals
 
+if TYPE_CHECKING:
+    from numpy_dist.dispatch.patterns.structural import H
 
-def checked_sequences(function: Function, a: Any, v: Any, mode: Any) -> tuple[Any, Any]:
+
+def checked_sequences(function: Function, a: Any, v: Any, mode: object) -> tuple[Any, Any]:
     """The two sequences, if NumPy takes them."""
     # What every rank has is not cut: the shorter one will be needed whole.
     a, v = (x if engine.is_handle(x) else engine.replicated(np.array(x)) for x in (a, v))
@@ -35,7 +38,7 @@ def checked_sequences(function: Function, a: Any, v: Any, mode: Any) -> tuple[An
     return np.atleast_1d(a), np.atleast_1d(v)
 
 
-def sliding_sums(long: Any, short: Any, function: Function, mode: Any) -> Any:
+def sliding_sums(long: H, short: object, function: Function, mode: object) -> H:
     """The sums of products of `long` with `short` turned round: of each rank's part of the result, by NumPy itself."""
     short = known(short, function, "shorter sequence")
     n, m = long.size, short.size

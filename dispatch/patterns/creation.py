@@ -10,9 +10,10 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from numpy_dist import engine
 from numpy_dist.ir.rules import copy_axes, memory_order
@@ -39,7 +40,7 @@ def chosen_layout(shape: Shape, split: int | None, mesh: Mesh | Sequence[int] | 
     return engine.runtime().default_layout(shape, split=split, mesh=getattr(mesh, "shape", mesh))
 
 
-def as_shape(shape: Any) -> Shape:
+def as_shape(shape: SupportsIndex | Sequence[SupportsIndex]) -> Shape:
     """A shape as NumPy's creation functions take it."""
     try:
         found = tuple(operator.index(n) for n in shape) if np.iterable(shape) else (operator.index(shape),)
@@ -58,7 +59,7 @@ def is_replicated(shape: Shape, dtype: np.dtype, layout: Layout | None) -> bool:
     return layout is None and not engine.default_shard(math.prod(shape) * dtype.itemsize)
 
 
-def axes_in_order(like: np.ndarray | None, order: Any, ndim: int) -> tuple[int, ...] | None:
+def axes_in_order(like: np.ndarray | None, order: object, ndim: int) -> tuple[int, ...] | None:
     """The axes from the outermost to the innermost in memory, None for C order.
 
     Parameters
@@ -92,7 +93,7 @@ def permuted(
 def from_parts(
     part: Callable[[Box], np.ndarray],
     shape: Shape,
-    dtype: Any,
+    dtype: DTypeLike,
     layout: Layout | None = None,
     axes: Sequence[int] | None = None,
     made_of: tuple[object, ...] = (),

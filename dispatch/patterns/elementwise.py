@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -39,7 +38,7 @@ def _refuse(function: Callable[..., object], args: Arguments, kwargs: Keywords) 
         function(*(np.zeros(1, x.dtype) if engine.is_handle(x) else x for x in args), **kwargs)
 
 
-def _alike(value: object, texts: object) -> Any:
+def _alike(value: object, texts: object) -> object:
     """What is sought or put in its place: NumPy takes a list for an array of the texts' dtype."""
     if hasattr(value, "dtype"):
         return value
@@ -68,7 +67,7 @@ def elementwise(module: str, function: Function, order: str, plain: tuple[str, .
     except ValueError:  # C code of versions before 2.4
         signature = None
 
-    def implementation(*args: object, **kwargs: object) -> Any:
+    def implementation(*args: object, **kwargs: object) -> object:
         if kwargs.get("out") is not None:
             decline("an output")
         places: list[int | str] = [k for k, value in enumerate(args) if _is_array(value)]
@@ -82,7 +81,7 @@ def elementwise(module: str, function: Function, order: str, plain: tuple[str, .
         if function in _PARTITIONS and len(places) > 1:
             decline("several separators, whose widths all elements share")
 
-        def local(*blocks: np.ndarray) -> Any:
+        def local(*blocks: np.ndarray) -> object:
             position, named = list(args), dict(kwargs)
             for place, block in zip(places, blocks, strict=True):
                 if isinstance(place, int):

@@ -19,12 +19,12 @@ from numpy_dist.layout.layout import Layout
 from numpy_dist.parallel.combine import fold
 
 
-def own_blocks(layout: Layout, x: Any, weights: Any) -> tuple[list[Any], list[bool]]:
+def own_blocks(layout: Layout, x: engine.Handle, weights: Any) -> tuple[list[Any], list[bool]]:
     """This rank's elements and their weights, none of copies that another rank counts; and which ranks have any."""
     if any(each is not None and not engine.shardable(each.dtype) for each in (x, weights)):
         decline("weights that are Python objects")
     arrays = [(engine.aligned(each, layout), layout) for each in (x, weights) if each is not None]
-    found: list[Any] = [block.reshape(-1) for block in blocks(*arrays)]
+    found = [block.reshape(-1) for block in blocks(*arrays)]
     owner = [layout.primary(rank) for rank in range(layout.size)]
     if not owner[engine.runtime().rank]:
         found = [block[:0] for block in found]

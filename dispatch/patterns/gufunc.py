@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import operator
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from numpy_dist import engine
 from numpy_dist.argument_types import Keywords
@@ -16,7 +17,7 @@ _DEFAULTS: dict[str, object] = {"out": None, "casting": "same_kind", "dtype": No
 _DEFAULTS |= {"axes": NoValue, "axis": NoValue, "keepdims": False, "order": "K"}
 
 
-def generalised(ufunc: np.ufunc, x1: object, x2: object, **given: Any) -> Any:
+def generalised(ufunc: np.ufunc, x1: object, x2: object, **given: Any) -> object:
     """A ufunc of two operands with any of these keywords, by its plain call on operands whose last axes it is about.
 
     As collective as that call, and an assignment to `out`. NumPy looks at the arguments: it is called with small
@@ -48,14 +49,16 @@ def generalised(ufunc: np.ufunc, x1: object, x2: object, **given: Any) -> Any:
     return target
 
 
-def deliver(result: Any, target: Any, casting: Any) -> None:
+def deliver(result: ArrayLike, target: Any, casting: Literal["no", "equiv", "safe", "same_kind", "unsafe"]) -> None:
     """Write the result of a generalized ufunc to its output."""
     if not engine.may_write(engine.metadata(target)):
         raise ValueError("output array is read-only")
     np.copyto(target, result, casting=casting)
 
 
-def example_of(ufunc: np.ufunc, a: Any, b: Any, target: Any, options: Keywords) -> Any:
+def example_of(
+    ufunc: np.ufunc, a: engine.Handle | np.ndarray, b: engine.Handle | np.ndarray, target: Any, options: Keywords
+) -> object:
     """What NumPy returns for small arrays that lie in memory as the arguments do, and whose extents are equal where
     theirs are; or its error.
     """
@@ -89,7 +92,7 @@ def _axes(ufunc: np.ufunc, options: Keywords) -> list[tuple[int, ...]]:
     return axes
 
 
-def _ordered(result: Any, example: object) -> Any:
+def _ordered(result: Any, example: object) -> object:
     """The result in the memory order of NumPy's."""
     if not isinstance(example, np.ndarray) or not engine.is_handle(result):
         return result

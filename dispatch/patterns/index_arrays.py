@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from numpy_dist import engine
 from numpy_dist.backends.library import compute
@@ -21,6 +22,9 @@ from numpy_dist.parallel import picking
 
 if TYPE_CHECKING:
     from numpy_dist.backends.library import Array
+    from numpy_dist.dispatch.patterns.structural import H
+
+    Item: TypeAlias = "engine.Handle | np.ndarray | slice | _Truth | None"
 
 
 class Picked:
@@ -59,8 +63,8 @@ class Picked:
     ) -> None:
         decline_unshardable(x)
         items = _expanded(key, x)
-        basic: list[Any] = []
-        indexed: list[tuple[int, Any]] = []  # axis of the view, index
+        basic: list[slice | None] = []
+        indexed: list[tuple[int, engine.Handle | np.ndarray]] = []  # axis of the view, index
         steps: list[int] = []  # at which items
         for axis, (step, item) in enumerate(items):
             if item is None or isinstance(item, slice):
@@ -69,7 +73,7 @@ class Picked:
                 basic.append(None if isinstance(item, _Truth) else slice(None))
                 indexed.append((axis, item.index if isinstance(item, _Truth) else item))
                 steps.append(step)
-        view: Any = x._view(structure.index, tuple(basic))
+        view = x._view(structure.index, tuple(basic))
         axes = [axis for axis, _ in indexed]
         together = all(q - p <= 1 for p, q in pairwise(steps))
         self.place = axes[0] if together and axes else 0
@@ -89,7 +93,7 @@ class Picked:
         self._order = self._along_memory(found) if keeps_order else None
         self.shape = (prod(extents), *self.view.shape[len(axes) :])
 
-    def _along_memory(self, indices: list[Any]) -> list[int] | None:
+    def _along_memory(self, indices: Sequence[object]) -> list[int] | None:
         """Bring the axes of `positions`, or those that are not indexed, into the memory order of NumPy's result.
 
         That is the order of the index arrays where each picks one element, else that of the other axes. Returned is
@@ -106,7 +110,7 @@ class Picked:
         return None if back is None else [*range(count), *(count + axis for axis in back)]
 
     @classmethod
-    def flat(cls, x: Any, positions: Any) -> Picked:
+    def flat(cls, x: engine.Handle, positions: object) -> Picked:
         """Elements of a whole array by their positions in C order, which must be within bounds."""
         made = object.__new__(cls)
         made.view, made.shape, made.positions, made.place, made._order = x, (x.size,), positions, 0, None
@@ -122,7 +126,7 @@ class Picked:
         """The shape of what is picked."""
         return (*self.rest[: self.place], *self.positions.shape, *self.rest[self.place :])
 
-    def in_place(self, result: Any) -> Any:
+    def in_place(self, result: Any) -> engine.Handle:
         """A result whose first axes are those of `positions`, with its axes where NumPy has them.
 
         It is a view where NumPy's is: where axes are moved, but not for its memory order.
@@ -134,7 +138,7 @@ class Picked:
         return result._owned(result._view(np.moveaxis, range(count), range(place, place + count)))
 
 
-def along_memory(view: Any, first: int) -> tuple[Any, list[int] | None]:
+def along_memory(view: H, first: int) -> tuple[H, list[int] | None]:
     """A view whose axes from `first` on are from outermost to innermost in memory, and how to transpose these back."""
     array = view._array
     rest = array.shape[first:]
@@ -151,13 +155,13 @@ class _Truth:
         self.index = np.zeros(int(bool(truth)), np.intp)
 
 
-def _expanded(items: tuple, x: Any) -> list[tuple[int, Any]]:
+def _expanded(items: tuple, x: engine.Handle) -> list[tuple[int, Item]]:
     """The items with slices in place of `...`, and arrays of integers in place of masks; each with its number."""
     arrays: list[Any] = [i if i is None or i is Ellipsis or isinstance(i, slice) else _as_index(i) for i in items]
     consumed = sum(_width(item) for item in arrays)
     if not any(item is Ellipsis for item in arrays):
         arrays.append(Ellipsis)
-    found: list[tuple[int, Any]] = []
+    found: list[tuple[int, Item]] = []
     axis = 0
     for number, item in enumerate(arrays):
         width = x.ndim - consumed if item is Ellipsis else _width(item)
@@ -185,7 +189,7 @@ def _width(item: Any) -> int:
     return item.ndim if getattr(item, "dtype", None) == np.bool_ else 1
 
 
-def _check_mask(mask: Any, x: Any, axis: int) -> None:
+def _check_mask(mask: engine.Handle | np.ndarray, x: engine.Handle | np.ndarray, axis: int) -> None:
     """NumPy's error for a mask of other extents than the axes that it masks."""
     for n, m in zip(x.shape[axis:], mask.shape, strict=False):
         if n != m and m:  # NumPy does not look where the mask has nothing
@@ -201,7 +205,7 @@ def _axes_of(items: Sequence[tuple[int, object]], steps: list[int]) -> list[int]
     return [sum(item is not None and not isinstance(item, _Truth) for _, item in items[:step]) for step in steps]
 
 
-def _shape_together(indices: list[Any]) -> tuple[int, ...]:
+def _shape_together(indices: Sequence[engine.Handle | np.ndarray]) -> tuple[int, ...]:
     """The shape to which index arrays broadcast, or NumPy's error."""
     shapes = [tuple(index.shape) for index in indices]
     try:
@@ -215,7 +219,9 @@ def _shape_together(indices: list[Any]) -> tuple[int, ...]:
         ) from None
 
 
-def _combined(indices: list[Any], shape: tuple[int, ...], extents: list[int], axes: list[int], use: str) -> Any:
+def _combined(
+    indices: Sequence[engine.Handle | np.ndarray], shape: tuple[int, ...], extents: list[int], axes: list[int], use: str
+) -> object:
     """One position for each element of index arrays as they broadcast to `shape` (collective where any is sharded)."""
     found: Any = np.zeros((), np.intp) if not indices else None
     for index, n, axis in zip(indices, extents, axes, strict=True):
@@ -259,7 +265,7 @@ def check_bounds(index: Any, n: int, axis: int, shape: tuple[int, ...], use: str
         raise IndexError(f"index {int(np.ravel(index)[place])} is out of bounds for axis {axis} with size {n}")
 
 
-def _as_numpy_goes(index: Any, use: str) -> Any:
+def _as_numpy_goes(index: engine.Handle | np.ndarray, use: str) -> engine.Handle | np.ndarray:
     """The view of an index whose C order is that in which NumPy looks at its elements.
 
     Where it takes rows by one index, that is C order. Where it gets elements by one, it goes along memory, but from the
@@ -276,7 +282,7 @@ def _as_numpy_goes(index: Any, use: str) -> Any:
     return index.transpose(order)[tuple(slice(None, None, -1 if turn else 1) for turn in descends)]
 
 
-def rows(view: Any, library: bool = False) -> tuple[np.ndarray | Array, Layout, tuple[int, ...]]:
+def rows(view: engine.Handle | np.ndarray, library: bool = False) -> tuple[np.ndarray | Array, Layout, tuple[int, ...]]:
     """This rank's rows of a view that is cut along its first axis only, ascending; the layout, and where it is cut.
 
     For a `library` where they lie, on the host or not.
@@ -300,7 +306,7 @@ def own_positions(positions: Any, library: bool = False) -> tuple[np.ndarray | A
     return _part_of_rows(positions, layout, positions.ndim), layout
 
 
-def own_values(value: Any, picked: Picked, order: Layout, library: bool = False) -> np.ndarray | Array:
+def own_values(value: ArrayLike, picked: Picked, order: Layout, library: bool = False) -> np.ndarray | Array:
     """This rank's part of what is assigned to what is picked, one row for each of its positions.
 
     Parameters

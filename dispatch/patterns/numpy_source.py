@@ -12,7 +12,7 @@ from __future__ import annotations
 import builtins
 import types
 import warnings
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -22,6 +22,9 @@ from numpy_dist.argument_types import Function, Shape
 from numpy_dist.dispatch.core.registry import implements
 from numpy_dist.frames import user_frame
 from numpy_dist.ir import structure
+
+if TYPE_CHECKING:
+    Order = Literal["K", "A", "C", "F"] | None
 
 
 class _ArrayType(type):
@@ -33,7 +36,9 @@ class _Array(np.ndarray, metaclass=_ArrayType):
     """What ``ndarray`` means in NumPy's own code: arrays of ours are instances of it, too."""
 
 
-def _asarray(a: Any, dtype: DTypeLike | None = None, order: Any = None, *, like: object = None, **options: Any) -> Any:
+def _asarray(
+    a: Any, dtype: DTypeLike | None = None, order: Order = None, *, like: object = None, **options: Any
+) -> object:
     if not engine.is_handle(a):
         return np.asarray(a, dtype, order, **options)
     if dtype is None or a.dtype == dtype:
@@ -42,8 +47,8 @@ def _asarray(a: Any, dtype: DTypeLike | None = None, order: Any = None, *, like:
 
 
 def _asanyarray(
-    a: object, dtype: DTypeLike | None = None, order: Any = None, *, like: object = None, **options: Any
-) -> Any:
+    a: object, dtype: DTypeLike | None = None, order: Order = None, *, like: object = None, **options: Any
+) -> object:
     return _asarray(a, dtype, order, **options) if engine.is_handle(a) else np.asanyarray(a, dtype, order, **options)
 
 
@@ -51,12 +56,12 @@ def _array(
     a: Any,
     dtype: DTypeLike | None = None,
     *,
-    copy: Any = True,
-    order: Any = "K",
+    copy: bool | None = True,
+    order: Order = "K",
     subok: bool = False,
     ndmin: int = 0,
     like: object = None,
-) -> Any:
+) -> object:
     if not engine.is_handle(a):
         if dtype is not None and isinstance(a, np.ndarray | np.generic):
             a = engine.without_imaginary_part(a, np.dtype(dtype))
@@ -67,17 +72,19 @@ def _array(
     return a if missing <= 0 else a._view(structure.index, (None,) * missing)
 
 
-def _empty(shape: Shape, dtype: DTypeLike | None = float, order: str = "C", **options: object) -> Any:
+def _empty(shape: Shape, dtype: DTypeLike | None = float, order: str = "C", **options: object) -> engine.Handle:
     # However small: what will be put into it is cut.
     shape = np.empty(shape, "V0").shape
     return engine.empty(shape, dtype, order, layout=engine.default_layout(shape) if shape else None)
 
 
-def _zeros(shape: Shape, dtype: DTypeLike | None = float, order: str = "C", **options: object) -> Any:
+def _zeros(shape: Shape, dtype: DTypeLike | None = float, order: str = "C", **options: object) -> engine.Handle:
     return _full(shape, np.zeros((), dtype)[()], None, order)
 
 
-def _full(shape: Shape, fill_value: object, dtype: DTypeLike | None = None, order: str = "C", **options: object) -> Any:
+def _full(
+    shape: Shape, fill_value: object, dtype: DTypeLike | None = None, order: str = "C", **options: object
+) -> engine.Handle:
     dtype = np.asanyarray(fill_value).dtype if dtype is None else dtype
     made = _empty(shape, dtype, order)
     engine.assign(made, fill_value)
@@ -119,7 +126,7 @@ class _Namespace:
     def __init__(self, module: types.ModuleType) -> None:
         self._module = module
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         found = getattr(self._module, name)
         return _REPLACED.get(id(found), found)
 
@@ -129,14 +136,14 @@ class _Warnings:
 
     warn = staticmethod(warn)
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         return getattr(warnings, name)
 
 
-_BOUND: dict[str, dict[str, Any]] = {}
+_BOUND: dict[str, dict[str, object]] = {}
 
 
-def _bound_globals(module_globals: dict[str, Any]) -> dict[str, Any]:
+def _bound_globals(module_globals: dict[str, Any]) -> dict[str, object]:
     """The names that a module's functions see: conversions replaced, private functions bound to the same names."""
     name = module_globals["__name__"]
     bound = _BOUND.get(name)
@@ -155,7 +162,7 @@ def _bound_globals(module_globals: dict[str, Any]) -> dict[str, Any]:
     return bound
 
 
-def _bind(function: types.FunctionType, names: dict[str, Any]) -> types.FunctionType:
+def _bind(function: types.FunctionType, names: dict[str, object]) -> types.FunctionType:
     bound = types.FunctionType(function.__code__, names, function.__name__, function.__defaults__, function.__closure__)
     bound.__kwdefaults__ = function.__kwdefaults__
     bound.__module__, bound.__doc__ = __name__, function.__doc__

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike
+from numpy.typing import ArrayLike, DTypeLike
 
 from numpy_dist import engine
 from numpy_dist.argument_types import Axes
@@ -26,8 +26,8 @@ def product(
     out: object = None,
     keepdims: bool = False,
     initial: object = NoValue,
-    where: object = True,
-) -> Any:
+    where: ArrayLike = True,
+) -> object:
     """`np.multiply.reduce`: partial products are folded as sums are, of inexact numbers where no grouping can matter.
 
     That is so where no factor is so large or small that as many as are multiplied could over- or underflow: one pass
@@ -41,7 +41,7 @@ def product(
     return engine.reduction(np.multiply, array, axis, dtype, target, keepdims, where=where, **options)
 
 
-def _may_leave(a: Any, axis: Any, dtype: DTypeLike | None, out: Any, initial: Any, where: Any) -> bool:
+def _may_leave(a: Any, axis: Any, dtype: DTypeLike | None, out: Any, initial: Any, where: ArrayLike) -> bool:
     """Whether a product of inexact numbers could over- or underflow in some grouping; False where NumPy refuses."""
     if not (engine.is_sharded(a) or engine.is_sharded(where)) or not a.size:
         return False
@@ -71,7 +71,7 @@ def _may_leave(a: Any, axis: Any, dtype: DTypeLike | None, out: Any, initial: An
     return count * (_powers(parts, kind, where) + more) + _power(abs(first)) > limit
 
 
-def _powers(parts: tuple[Any, ...], kind: np.dtype, where: Any) -> float:
+def _powers(parts: tuple[Any, ...], kind: np.dtype, where: ArrayLike) -> float:
     """The largest n so that a factor that is not zero may be as large as 2**n or as small as 2**-n."""
     real = np.empty(0, kind).real.dtype
     parts = tuple(np.abs(part if part.dtype.kind == "f" else engine.copy(part, dtype=real)) for part in parts)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike
+from numpy.typing import ArrayLike, DTypeLike
 
 from numpy_dist import engine
 from numpy_dist.argument_types import Axes, Keywords
@@ -38,7 +38,7 @@ def in_order(
     keepdims: object,
     options: Keywords,
     where: Any,
-) -> Any:
+) -> object:
     """`reduce` in NumPy's order, whatever the operation; `options` may have ``initial``."""
     a, out = as_handle(array), out[0] if isinstance(out, tuple) else out
     if all(loop[0] == "O" for loop in ufunc.types):  # as `np.frompyfunc` makes them
@@ -89,13 +89,13 @@ def _as_rows(x: Any, kept: list[int], gone: list[int]) -> Any:
 
 def check(
     ufunc: np.ufunc,
-    a: Any,
+    a: engine.Handle | np.ndarray,
     axis: Any,
     dtype: DTypeLike | None,
     out: Any,
-    keepdims: Any,
+    keepdims: object,
     options: Keywords,
-    where: Any,
+    where: ArrayLike,
 ) -> tuple[np.dtype, tuple[int, ...]]:
     """The dtype in which NumPy reduces, and the axes; its own errors, of few elements that stand for many."""
     few = np.ones(tuple(min(n, 1) for n in a.shape), a.dtype)
@@ -125,7 +125,7 @@ def check(
     return kind, axes
 
 
-def _reduced(ufunc: np.ufunc, rows: Any, masks: object, kind: np.dtype, options: Keywords) -> Any:
+def _reduced(ufunc: np.ufunc, rows: engine.Handle, masks: object, kind: np.dtype, options: Keywords) -> engine.Handle:
     """Reduced over the last axis, which is the only one that is."""
     last, kept = rows.ndim - 1, tuple(rows.shape[:-1])
     layout = engine.layout_of(rows) if engine.is_sharded(rows) else None
@@ -136,7 +136,7 @@ def _reduced(ufunc: np.ufunc, rows: Any, masks: object, kind: np.dtype, options:
     return _rank_after_rank(ufunc, rows, masks, kind, options)
 
 
-def _halves(rows: object, masks: object, innermost: bool, options: Keywords) -> Any:
+def _halves(rows: engine.Handle, masks: object, innermost: bool, options: Keywords) -> engine.Handle:
     """A product of half precision: NumPy rounds it once where it goes along memory, else after each factor."""
     if masks is not None or not innermost:
         return _reduced(np.multiply, rows, masks, np.dtype(np.float16), options)
@@ -151,7 +151,7 @@ def _halves(rows: object, masks: object, innermost: bool, options: Keywords) -> 
 
 def _row_by_row(
     ufunc: np.ufunc, rows: object, masks: object, layout: Layout, kind: np.dtype, options: Keywords
-) -> Any:
+) -> engine.Handle:
     comm, result = engine.runtime().comm, layout.drop_axes([layout.ndim - 1])
     block, chosen = _blocks(rows, masks, layout)
     made, error = np.empty(block.shape[:-1], kind), None
@@ -181,7 +181,9 @@ def _blocks(rows: object, masks: object, layout: Layout) -> tuple[np.ndarray, np
     return block, chosen
 
 
-def _rank_after_rank(ufunc: np.ufunc, rows: Any, masks: object, kind: np.dtype, options: Keywords) -> Any:
+def _rank_after_rank(
+    ufunc: np.ufunc, rows: engine.Handle, masks: object, kind: np.dtype, options: Keywords
+) -> engine.Handle:
     """Few long rows, cut across: each rank goes on with what the one before has come to."""
     comm, kept = engine.runtime().comm, tuple(rows.shape[:-1])
     layout = engine.default_layout(tuple(rows.shape), split=rows.ndim - 1)

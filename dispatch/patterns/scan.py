@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from numpy_dist.layout.layout import Layout
 
 
-def scan(ufunc: np.ufunc, a: Any, axis: Any, dtype: DTypeLike | None, out: Any) -> Any:
+def scan(ufunc: np.ufunc, a: Any, axis: Any, dtype: DTypeLike | None, out: Any) -> object:
     """`ufunc.accumulate` (executes what it needs; collective along a cut axis)."""
     kind = _result_dtype(ufunc, a, axis, dtype, out)
     if not engine.shardable(a.dtype) or not engine.shardable(kind):
@@ -52,7 +52,7 @@ def scan(ufunc: np.ufunc, a: Any, axis: Any, dtype: DTypeLike | None, out: Any) 
     return out
 
 
-def _scan_shards(ufunc: np.ufunc, a: object, axis: int, kind: np.dtype, associative: bool) -> Any:
+def _scan_shards(ufunc: np.ufunc, a: engine.Handle, axis: int, kind: np.dtype, associative: bool) -> engine.Handle:
     a, layout = in_boxes(a)
     if not associative:
         return _in_order(ufunc, a, layout, axis, kind)
@@ -64,7 +64,7 @@ def _scan_shards(ufunc: np.ufunc, a: object, axis: int, kind: np.dtype, associat
         return engine.from_local(made, layout)
 
 
-def _in_order(ufunc: np.ufunc, a: Any, layout: Layout, axis: int, kind: np.dtype) -> Any:
+def _in_order(ufunc: np.ufunc, a: engine.Handle, layout: Layout, axis: int, kind: np.dtype) -> engine.Handle:
     """Operations that are not associative: whole rows, or, where there are fewer than ranks, from rank to rank."""
     comm, cut = engine.runtime().comm, layout.cut_of(axis)
     if cut is not None and a.ndim > 1 and a.size // max(a.shape[axis], 1) >= comm.size:
@@ -92,7 +92,13 @@ def _in_order(ufunc: np.ufunc, a: Any, layout: Layout, axis: int, kind: np.dtype
     return engine.from_local(made, layout)
 
 
-def _result_dtype(ufunc: np.ufunc, a: Any, axis: SupportsIndex, dtype: DTypeLike | None, out: Any) -> np.dtype:
+def _result_dtype(
+    ufunc: np.ufunc,
+    a: engine.Handle | np.ndarray,
+    axis: SupportsIndex,
+    dtype: DTypeLike | None,
+    out: engine.Handle | np.ndarray | None,
+) -> np.dtype:
     """The dtype in which NumPy accumulates; its errors for operations, axes and outputs that do not fit."""
     if a.ndim == 0 or out is not None and tuple(out.shape) != tuple(a.shape):
         # Few elements stand for many: what is wrong is wrong with them, too.

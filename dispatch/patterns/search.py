@@ -7,9 +7,10 @@ request and a reply between ranks. The result lies as what was sought does.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from numpy_dist import engine
 from numpy_dist.dispatch.patterns.blocks import blocks, exact_layout, row_layout
@@ -20,7 +21,11 @@ FEW = 1000
 
 
 def routed(
-    ordered: object, sought: object, side: Any, answer: Callable[[np.ndarray, np.ndarray, int], np.ndarray], dtype: Any
+    ordered: engine.Handle | np.ndarray,
+    sought: engine.Handle | np.ndarray,
+    side: Literal["left", "right"],
+    answer: Callable[[np.ndarray, np.ndarray, int], np.ndarray],
+    dtype: DTypeLike,
 ) -> Any:
     """``answer(sought, held, low)`` of the rank that holds, from index `low`, where in order each sought value belongs.
 

@@ -8,6 +8,7 @@ meet; what is assigned to the mask's elements one by one is brought to that layo
 from __future__ import annotations
 
 import operator
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -43,7 +44,7 @@ class _Selection:
 
     __slots__ = ("alone", "before", "depth", "mask", "view")
 
-    def __init__(self, x: Any, key: Any) -> None:
+    def __init__(self, x: engine.Handle, key: object) -> None:
         decline_unshardable(x)
         items = list(key) if isinstance(key, tuple) else [key]
         place, self.mask = _find_mask(items)
@@ -85,7 +86,7 @@ class _Selection:
         return (*self.rest[: self.before], count, *self.rest[self.before :])
 
 
-def _find_mask(items: list[Any]) -> tuple[int, Any]:
+def _find_mask(items: Sequence[object]) -> tuple[int, Any]:
     """Position and value of the one mask among basic indices."""
     place, mask = -1, None
     for position, item in enumerate(items):
@@ -115,13 +116,13 @@ def _is_integer(item: Any) -> bool:
     return True
 
 
-def _index_error(x: Any, items: list[Any], place: int, mask: Any) -> None:
+def _index_error(x: engine.Handle, items: Sequence[Any], place: int, mask: engine.Handle | np.ndarray) -> None:
     """NumPy's own complaint about a mask that does not fit."""
     items = [*items[:place], np.zeros(mask.shape, bool), *items[place + 1 :]]
     np.broadcast_to(np.zeros((), x.dtype), x.shape)[tuple(items)]
 
 
-def _in_order(view: Any, mask: Any, depth: int) -> tuple[Any, Any, Layout]:
+def _in_order(view: Any, mask: Any, depth: int) -> tuple[Any, engine.Handle, Layout]:
     """View and mask, as they are or cut along the first axis so that selections follow one another, and the layout."""
     layout = engine.layout_of(view) if engine.is_sharded(view) else None
     if layout is None or layout.is_replicated or not masks.selects_in_order(layout, depth):
@@ -155,7 +156,7 @@ def boolean_getitem(x: Any, key: Any) -> Any:
 
 
 @registry.internal("boolean_setitem")
-def boolean_setitem(x: Any, key: object, value: Any) -> None:
+def boolean_setitem(x: engine.Handle, key: object, value: Any) -> None:
     """``x[key] = value`` for a key with one boolean mask.
 
     Scalars, and values that are the same for all that the mask selects, are assigned without communication. One value
@@ -206,7 +207,9 @@ def _broadcasts(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
     return all(n in (1, m) for n, m in zip(shape, target, strict=True))
 
 
-def _brought(selection: _Selection, dtype: np.dtype, value: object, lifted: Any) -> Any:
+def _brought(
+    selection: _Selection, dtype: np.dtype, value: engine.Handle | np.ndarray, lifted: engine.Handle | np.ndarray
+) -> object:
     """One value for each selected element, brought to its rank and place: an array like the view (collective)."""
     view, mask, layout = _in_order(selection.view, selection.mask, selection.depth)
     (chosen,) = blocks((mask, masks.mask_layout(layout, mask.ndim)), library=True)
@@ -221,7 +224,7 @@ def _brought(selection: _Selection, dtype: np.dtype, value: object, lifted: Any)
     return np.reshape(engine.from_local(block, layout), selection.view.shape)
 
 
-def _assignment_error(selection: _Selection, dtype: np.dtype, value: Any) -> None:
+def _assignment_error(selection: _Selection, dtype: np.dtype, value: engine.Handle | np.ndarray) -> None:
     """NumPy's own complaint about values that do not fit what the mask selects (collective: it tells the count)."""
     count = int(np.count_nonzero(selection.mask))
     shape = selection.result_shape(count)

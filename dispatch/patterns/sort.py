@@ -7,8 +7,9 @@ rank are sorted by NumPy: `axis_local`.)
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import accumulate
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,8 +20,11 @@ from numpy_dist.layout.layout import Cut, Layout
 from numpy_dist.parallel import key_sort, on_device, sample_sort
 from numpy_dist.parallel.division import PLAIN, Workspace
 
+if TYPE_CHECKING:
+    from numpy_dist.dispatch.patterns.structural import H
 
-def sort_line(a: object, options: Keywords) -> Any:
+
+def sort_line(a: H, options: Keywords) -> H:
     """The elements of a one-dimensional array in order (collective)."""
     if "descending" in options:
         return _descending(a, sorted_only=True)
@@ -34,14 +38,14 @@ def sort_line(a: object, options: Keywords) -> Any:
         return engine.from_local(part, cut_at(counts, layout))
 
 
-def _device(a: Any, options: Keywords) -> engine.Device | None:
+def _device(a: engine.Handle | np.ndarray, options: Keywords) -> engine.Device | None:
     """What sorts the elements of an array where they lie; None where the host does (complex numbers, own orders)."""
     ours = a.dtype.kind != "c" and not {"descending", "order"} & options.keys()
     return engine.device(a.dtype) if ours else None
 
 
 def sorted_part(
-    a: Any, options: Keywords | None = None, space: Workspace = PLAIN
+    a: engine.Handle | np.ndarray, options: Keywords | None = None, space: Workspace = PLAIN
 ) -> tuple[np.ndarray, list[int], Layout]:
     """This rank's part of the elements of a one-dimensional array in order (collective).
 
@@ -64,7 +68,7 @@ def sorted_part(
     return part, counts, layout
 
 
-def argsort_line(a: Any, options: Keywords) -> Any:
+def argsort_line(a: H, options: Keywords) -> H:
     if "descending" in options:
         return _descending(a)
     if a.dtype.kind == "V":
@@ -80,7 +84,7 @@ def argsort_line(a: Any, options: Keywords) -> Any:
         return engine.from_local(positions, cut_at(counts, layout))
 
 
-def ordered(a: object, order: object = None) -> tuple[Any, Any]:
+def ordered(a: engine.Handle | np.ndarray, order: str | Sequence[str] | None = None) -> tuple[Any, Any]:
     """The elements of a one-dimensional array in order and the positions that they had, stable (collective)."""
     device = _device(a, {} if order is None else {"order": order})
     if device is not None:
@@ -93,7 +97,9 @@ def ordered(a: object, order: object = None) -> tuple[Any, Any]:
     return engine.from_local(values, result), engine.from_local(positions, result)
 
 
-def ordered_parts(a: Any, order: Any = None) -> tuple[np.ndarray, np.ndarray, list[int], Layout]:
+def ordered_parts(
+    a: engine.Handle | np.ndarray, order: str | Sequence[str] | None = None
+) -> tuple[np.ndarray, np.ndarray, list[int], Layout]:
     """As `sorted_part`, stable; after the elements the positions that they had."""
     layout = row_layout(a)
     (block,) = blocks((engine.aligned(a, layout), layout))
@@ -115,7 +121,7 @@ def _descending(a: Any, sorted_only: bool = False) -> Any:
     return np.concatenate([found[count:], found[:count]]) if count else engine.copy(found)
 
 
-def _by_fields(dtype: np.dtype, order: Any) -> key_sort.Columns:
+def _by_fields(dtype: np.dtype, order: str | Sequence[str] | None) -> key_sort.Columns:
     """The key of structured arrays: themselves, with the fields of `order` before the others."""
     if order is None or dtype.names is None:
         return lambda arrays: arrays[:1]
@@ -145,7 +151,7 @@ def cut_at(counts: list[int], layout: Layout) -> Layout:
     return Layout((sum(counts), *layout.shape[1:]), layout.mesh, (Cut(0, tuple(accumulate(counts, initial=0))),))
 
 
-def lexsort_line(*columns: object) -> Any:
+def lexsort_line(*columns: engine.Handle) -> engine.Handle:
     layout = row_layout(columns[0])
     parts = blocks(*((engine.aligned(key, layout), layout) for key in columns))
     first = first_position(layout)

@@ -33,6 +33,7 @@ from numpy_dist.layout.layout import Copies, Cut, Layout, Pinned
 
 if TYPE_CHECKING:
     from numpy_dist.comm.portable import PortableError
+    from numpy_dist.dispatch.patterns.structural import H
 
 Shape = tuple[int, ...]
 
@@ -49,7 +50,7 @@ class Told:
 
 def on_stacks(
     function: Function,
-    operands: Sequence[Any],
+    operands: Sequence[object],
     items: Sequence[int] | int = 0,
     *,
     name: str,
@@ -109,7 +110,7 @@ def on_stacks(
     return _each(found, lambda x: engine.as_made(_permuted(x, back, x.ndim - len(stack))))
 
 
-def _handles(operands: Sequence[Any]) -> list[Any]:
+def _handles(operands: Sequence[object]) -> list[engine.Handle]:
     handles = [as_handle(x) for x in operands]
     for x in handles:
         if not engine.shardable(x.dtype):
@@ -139,7 +140,7 @@ def _stack_of(array: np.ndarray, depth: int) -> np.ndarray:
     return as_strided(array, array.shape[:count], array.strides[:count], writeable=False)
 
 
-def _permuted(x: Any, axes: Sequence[int], depth: int) -> Any:
+def _permuted(x: H, axes: Sequence[int], depth: int) -> H:
     """A view whose stack has its axes in this order (it gets as many as there are)."""
     missing = len(axes) - (x.ndim - depth)
     return x._view(structure.index, (None,) * missing)._view(
@@ -147,7 +148,7 @@ def _permuted(x: Any, axes: Sequence[int], depth: int) -> Any:
     )
 
 
-def _each(found: Any, function: Callable[[Any], Any]) -> Any:
+def _each(found: Any, function: Callable[[engine.Handle], object]) -> object:
     if engine.is_handle(found):
         return function(found)
     return rebuild(type(found), [function(x) for x in found])
@@ -155,14 +156,14 @@ def _each(found: Any, function: Callable[[Any], Any]) -> Any:
 
 def _run(
     function: Function,
-    handles: list[Any],
+    handles: Sequence[engine.Handle],
     depths: list[int],
     stack: Shape,
     name: str,
     axis: int,
     first: list[np.dtype] | None,
     library: bool,
-) -> Any:
+) -> object:
     layout = _division(handles, depths, stack)
     layouts = [_share(layout, tuple(x.shape), depth) for x, depth in zip(handles, depths, strict=True)]
     pairs = [(engine.aligned(x, its), its) for x, its in zip(handles, layouts, strict=True)]
@@ -181,7 +182,7 @@ def _run(
     return _assembled(everyone, results if holders else [], layout, axis)
 
 
-def _division(handles: list[Any], depths: list[int], stack: Shape) -> Layout:
+def _division(handles: Sequence[engine.Handle], depths: list[int], stack: Shape) -> Layout:
     """How the stack is divided: as the largest operand lies, if its items are whole and all ranks have some."""
     largest = max(zip(handles, depths, strict=True), key=lambda entry: (engine.is_sharded(entry[0]), entry[0].size))
     x, depth = largest
@@ -259,7 +260,7 @@ def _common_dtype(dtypes: list[np.dtype]) -> np.dtype:
     return kind if any(dtype.isnative for dtype in dtypes) else kind.newbyteorder()
 
 
-def _assembled(everyone: list[Told], results: list[np.ndarray], layout: Layout, axis: int) -> Any:
+def _assembled(everyone: list[Told], results: list[np.ndarray], layout: Layout, axis: int) -> object:
     """The results as arrays of ours: widths of strings, real or complex may follow from all items together."""
     reports = [told for told in everyone if told.results is not None]
     columns = zip(*(told.results or () for told in reports), strict=True)

@@ -11,6 +11,7 @@ import operator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from numpy_dist import engine
 from numpy_dist.dispatch.core import fallback, registry
@@ -31,7 +32,7 @@ def integer_getitem(x: object, items: tuple) -> Any:
     return fetch(Picked(x, items, "get")) if made is fallback.SLOW else made
 
 
-def fetch(picked: Picked) -> Any:
+def fetch(picked: Picked) -> engine.Handle:
     """What an index picks, as a new array (collective)."""
     rest = picked.rest
     if 0 in rest:  # nothing, from however many positions
@@ -54,7 +55,7 @@ def fetch(picked: Picked) -> Any:
 
 
 @registry.internal("integer_setitem")
-def integer_setitem(x: Any, items: tuple, value: Any) -> None:
+def integer_setitem(x: engine.Handle, items: tuple, value: object) -> None:
     """``x[items] = value`` for an index with arrays of integers, perhaps beside masks (collective).
 
     Of values for one element the last one stays, in the order of the whole index.
@@ -129,13 +130,13 @@ def _cast(values: np.ndarray, dtype: np.dtype) -> np.ndarray:
         return values.astype(dtype, casting="unsafe", copy=False)
 
 
-def _own_rows(view: Any, shape: tuple[int, ...]) -> Any:
+def _own_rows(view: engine.Handle, shape: tuple[int, ...]) -> Any:
     """How an array is cut, if the ranks have rows of it, and it is writeable; else None."""
     layout = engine.layout_of(view) if engine.is_sharded(view) and tuple(view.shape) == shape else None
     return layout.cut_of(0) if layout is not None and cuts_rows(layout) and is_writeable(view._array) else None
 
 
-def _device_of_rows(view: Any, shape: tuple[int, ...]) -> engine.Device | None:
+def _device_of_rows(view: engine.Handle, shape: tuple[int, ...]) -> engine.Device | None:
     """What writes to rows of an array where they lie; None where the host does."""
     return engine.device(view.dtype) if _own_rows(view, shape) is not None else None
 
@@ -161,7 +162,7 @@ def _store(picked: Picked, wanted: np.ndarray, values: np.ndarray) -> bool:
     return True
 
 
-def write(picked: Picked, new: Any, where: Any) -> None:
+def write(picked: Picked, new: ArrayLike, where: ArrayLike) -> None:
     """Assign rows to the view of an index: `new` has `picked.shape`, `where` is true for the rows that are written."""
     view, rest = picked.view, picked.rest
     lead = tuple(view.shape[: view.ndim - len(rest)])
@@ -173,7 +174,7 @@ def write(picked: Picked, new: Any, where: Any) -> None:
         engine.assign(view, merged)
 
 
-def as_indices(indices: object) -> Any:
+def as_indices(indices: object) -> engine.Handle | np.ndarray:
     """Indices as an array: Python's numbers are converted to integers, of which fractions are cut off."""
     return indices if isinstance(indices, np.ndarray | engine.Handle) else np.asarray(indices, np.intp)
 

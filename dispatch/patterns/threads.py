@@ -10,7 +10,6 @@ import _thread
 from collections.abc import Callable, Sequence
 from contextvars import copy_context
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -22,7 +21,7 @@ FEW = 1 << 15
 
 
 def in_parts(
-    function: Callable[[np.ndarray], Any], block: np.ndarray, axis: int | None = None, empty: Callable = np.empty
+    function: Callable[[np.ndarray], object], block: np.ndarray, axis: int | None = None, empty: Callable = np.empty
 ) -> np.ndarray:
     """``function(block)``, computed on all threads of the rank.
 

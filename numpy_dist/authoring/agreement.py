@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -14,10 +14,13 @@ from numpy_dist.dispatch.core.keys import name_of
 from numpy_dist.engine import events_reported
 from numpy_dist.errors import OverrideError
 
+if TYPE_CHECKING:
+    T = TypeVar("T")
+
 Found = tuple[tuple[int, ...], np.dtype] | None
 
 
-def on_blocks(function: Function, calls: Callable[[], Any] | None, what: str) -> tuple[Any, list[Found]]:
+def on_blocks(function: Function, calls: Callable[[], object] | None, what: str) -> tuple[Any, list[Found]]:
     """Call a function on this rank's block; collective (one allgather).
 
     Parameters
@@ -56,7 +59,7 @@ def on_blocks(function: Function, calls: Callable[[], Any] | None, what: str) ->
     return result, everyones(metadata, failure, function, what)
 
 
-def everyones(value: object, failure: Exception | None, function: Function, what: str) -> list[Any]:
+def everyones(value: T, failure: Exception | None, function: Function, what: str) -> list[T]:
     """The values of all ranks, or the first rank's failure on every rank, with a note; collective (one allgather)."""
     comm = engine.runtime().comm
     told = comm.allgather((value, portable_error(failure), None if failure is None else name_of(function)))

@@ -80,7 +80,7 @@ def map_blocks(
     calls = None
     if box is not None and (not has_any or not box_empty(box)):
 
-        def calls() -> Any:
+        def calls() -> object:
             return function(*held, **options)
 
     result, found = on_blocks(function, calls, "map_blocks")
@@ -196,7 +196,7 @@ def axis_local(function: Function, axis: int) -> Function:
     """
 
     @functools.wraps(function, assigned=("__name__", "__doc__"), updated=())
-    def local(x: Any, *args: Any, **kwargs: object) -> Any:
+    def local(x: DistArray, *args: object, **kwargs: object) -> object:
         if not engine.is_sharded(x):
             return fallback.call(function, (x, *args), kwargs, "no argument is sharded")
         whole = normalize_axis_index(axis, x.ndim)

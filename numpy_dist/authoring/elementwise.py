@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import importlib
 import inspect
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -64,7 +64,7 @@ def elementwise(
 
 def _on_arrays(function: Function) -> Function:
     @functools.wraps(function)
-    def call(*args: object) -> Any:
+    def call(*args: object) -> object:
         if not any(map(engine.is_sharded, args)):
             result = function(*map(engine.plain, args))
             return engine.wrap(result) if any(map(engine.is_handle, args)) else result
@@ -78,7 +78,7 @@ def _of_scalars(function: Function, dtype: npt.DTypeLike | None) -> Function:
     known: dict[tuple[np.dtype, ...], bool] = {}
 
     @functools.wraps(function)
-    def call(*args: Any) -> Any:
+    def call(*args: object) -> object:
         kinds = tuple(x.dtype if hasattr(x, "dtype") else np.asarray(x).dtype for x in args)
         if dtype is None and kinds not in known:
             known[kinds] = _compiles(function, ufuncs, kinds)
@@ -105,7 +105,7 @@ def _each(function: Function, dtype: npt.DTypeLike | None) -> Function:
     """The function, called for each element of arrays."""
 
     @functools.wraps(function)
-    def on_block(*blocks: Any) -> Any:
+    def on_block(*blocks: npt.ArrayLike) -> np.ndarray:
         count = len(blocks)
         found = np.asarray(np.frompyfunc(function, count, 1)(*blocks))
         kind = dtype

@@ -32,12 +32,12 @@ Depth = tuple[tuple[int, int], ...]
 def map_overlap(
     function: Function,
     x: Any,
-    depth: int | Sequence[Any] | Mapping[int, Any],
+    depth: int | Sequence[int | tuple[int, int]] | Mapping[int, int | tuple[int, int]],
     boundary: str | Sequence[str] = "symmetric",
     *,
-    value: Any = 0,
+    value: complex | np.generic = 0,
     trim: bool = True,
-    **options: Any,
+    **options: object,
 ) -> DistArray:
     """Call a function on each rank's block of an array together with its surroundings (collective).
 
@@ -102,7 +102,7 @@ def _mapped(
     calls = None
     if box is not None and (not layout.nelements or not box_empty(box)):
 
-        def calls() -> Any:
+        def calls() -> object:
             return function(block, **options)
 
     expected = block.shape if trim else own
@@ -116,7 +116,7 @@ def _mapped(
     return assembled(function, "map_overlap", result, found if not trim else _trimmed(found, layout), layout)
 
 
-def depths_of(depth: Any, ndim: int) -> Depth:
+def depths_of(depth: int | Sequence[int | tuple[int, int]] | Mapping[int, int | tuple[int, int]], ndim: int) -> Depth:
     """For each axis how many elements are added below and above."""
     if isinstance(depth, Mapping):
         given = {axis % ndim if -ndim <= axis < ndim else axis: n for axis, n in depth.items()}

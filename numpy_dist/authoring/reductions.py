@@ -8,7 +8,7 @@ anything that can be pickled, and all ranks that need a result combine the value
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import product
 from typing import Any
 
@@ -23,7 +23,7 @@ from numpy_dist.layout.regions import box_empty
 
 
 def reduction(
-    map: Function, combine: Callable[[Any, Any], Any], finish: Callable[[Any], Any] | None = None
+    map: Function, combine: Callable[[Any, Any], object], finish: Callable[[Any], object] | None = None
 ) -> Function:
     """A reduction made of a function on blocks and one that combines two of its results.
 
@@ -57,7 +57,7 @@ def reduction(
     """
 
     @functools.wraps(map, assigned=("__name__", "__doc__"), updated=())
-    def reduce(x: Any, axis: int | tuple[int, ...] | None = None) -> Any:
+    def reduce(x: Any, axis: int | tuple[int, ...] | None = None) -> object:
         x = x if engine.is_handle(x) else np.asarray(x)
         if not x.ndim:
             x = np.reshape(x, (1,))
@@ -83,7 +83,7 @@ def _to_one(
     finish: Function | None,
     block: np.ndarray,
     layout: Layout,
-) -> Any:
+) -> object:
     comm = engine.runtime().comm
     value, failure = None, None
     if _holds(layout, comm.rank):
@@ -100,8 +100,8 @@ def _to_one(
 
 
 def _combined(
-    combine: Function, finish: Function | None, values: list[Any]
-) -> tuple[Any, Exception | None, Function]:
+    combine: Function, finish: Function | None, values: Sequence[object]
+) -> tuple[object, Exception | None, Function]:
     """What results make together; or what was raised, and by which function."""
     function = combine
     try:
@@ -121,7 +121,7 @@ def _along(
     block: np.ndarray,
     layout: Layout,
     axes: tuple[int, ...],
-) -> Any:
+) -> object:
     """Ranks whose blocks differ along the reduced axes only exchange their results, and all combine them alike."""
     comm = engine.runtime().comm
     calls = (lambda: map(block, axes if len(axes) > 1 else axes[0])) if _holds(layout, comm.rank) else None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-from typing import Any
 
 import numpy as np
 
@@ -16,7 +15,7 @@ def register() -> None:
     spaces = importlib.import_module("autograd.numpy.numpy_vspaces")
     boxes.ArrayBox.register(distarray.DistArray)
 
-    def space(x: distarray.DistArray) -> Any:
+    def space(x: distarray.DistArray) -> object:
         kind = spaces.ComplexArrayVSpace if x.dtype.kind == "c" else spaces.ArrayVSpace
         return kind(np.broadcast_to(np.zeros((), x.dtype), x.shape))  # it reads shape and dtype only
 

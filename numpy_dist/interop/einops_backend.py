@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from numpy_dist import engine
+
+if TYPE_CHECKING:
+    from numpy_dist.distarray import DistArray
 
 
 def register() -> None:
@@ -28,7 +31,7 @@ def register() -> None:
         def to_numpy(self, x: Any) -> np.ndarray:
             return x.gather()
 
-        def einsum(self, pattern: str, *x: Any) -> Any:
+        def einsum(self, pattern: str, *x: DistArray | np.ndarray) -> object:
             return np.einsum(pattern, *x)
 
     _kept.append(DistBackend)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.fft
@@ -12,6 +12,9 @@ from numpy_dist.authoring import axis_local
 from numpy_dist.dispatch.core import operands
 from numpy_dist.dispatch.core.plugins import permission_of
 from numpy_dist.settings import config
+
+if TYPE_CHECKING:
+    from numpy_dist.distarray import DistArray
 
 # What NumPy has under the same name, with the parameters that both know.
 _NUMPYS = frozenset(
@@ -28,7 +31,7 @@ class FFTBackend:
     __ua_domain__ = "numpy.scipy.fft"
 
     @staticmethod
-    def __ua_function__(method: Function, args: Arguments, kwargs: Keywords) -> Any:
+    def __ua_function__(method: Function, args: Arguments, kwargs: Keywords) -> object:
         if permission_of("scipy", config.PLUGINS) != "all" or not operands.any_sharded(args, kwargs):
             return NotImplemented
         if kwargs.get("plan") is not None:
@@ -45,7 +48,7 @@ class FFTBackend:
         return NotImplemented
 
 
-def _along_axes(name: str, x: Any, options: Keywords) -> Any:
+def _along_axes(name: str, x: DistArray, options: Keywords) -> DistArray:
     axes = options.pop("axes", None)
     options.pop("s", None)
     chosen = range(x.ndim) if axes is None else np.lib.array_utils.normalize_axis_tuple(axes, x.ndim)

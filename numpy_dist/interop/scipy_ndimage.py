@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.ndimage as ndimage
@@ -29,7 +29,7 @@ _BOUNDARIES = {
     "grid-constant": "constant",
 }
 # Filters along one axis; how far each reaches, from its arguments.
-_REACH_1D: dict[str, Callable[[dict[str, Any]], int]] = {
+_REACH_1D: dict[str, Callable[[Keywords], int]] = {
     "convolve1d": lambda a: len(a["weights"]) // 2,
     "correlate1d": lambda a: len(a["weights"]) // 2,
     "gaussian_filter1d": lambda a: _radius(a, a["sigma"]),
@@ -69,11 +69,11 @@ def register() -> None:
         _register(getattr(ndimage, name), _small(getattr(ndimage, name)))
 
 
-def _register(function: Function, run: Callable[[dict[str, Any]], Any]) -> None:
+def _register(function: Function, run: Callable[[Keywords], DistArray]) -> None:
     """Register ``run(arguments)`` under the function's own signature, whichever SciPy's version is."""
     signature = inspect.signature(function)
 
-    def filtered(*args: object, **kwargs: object) -> Any:
+    def filtered(*args: object, **kwargs: object) -> DistArray:
         bound = signature.bind(*args, **kwargs)
         bound.apply_defaults()
         return run(dict(bound.arguments))
@@ -99,7 +99,7 @@ def _checked(arguments: Keywords) -> tuple[DistArray, str]:
 
 def _apply(
     function: Callable[..., np.ndarray], arguments: Keywords, x: DistArray, depth: list[int], boundary: str
-) -> Any:
+) -> DistArray:
     rest = {name: value for name, value in arguments.items() if name != "input"}
     extra = rest.pop("extra_keywords", None)
     if rest.get("extra_arguments") or extra:
@@ -110,9 +110,9 @@ def _apply(
 
 
 def _along_one_axis(
-    function: Callable[..., np.ndarray], reach: Callable[[dict[str, Any]], int]
-) -> Callable[[dict[str, Any]], Any]:
-    def run(arguments: Keywords) -> Any:
+    function: Callable[..., np.ndarray], reach: Callable[[Keywords], int]
+) -> Callable[[Keywords], DistArray]:
+    def run(arguments: Keywords) -> DistArray:
         x, boundary = _checked(arguments)
         axis = np.lib.array_utils.normalize_axis_index(arguments["axis"], x.ndim)
         depth = [0] * x.ndim
@@ -124,10 +124,10 @@ def _along_one_axis(
 
 def _along_all_axes(
     function: Function, one: Function, option: str
-) -> Callable[[dict[str, Any]], Any]:
+) -> Callable[[Keywords], DistArray]:
     """As SciPy does it: the filter of one axis, along each in turn."""
 
-    def run(arguments: Keywords) -> Any:
+    def run(arguments: Keywords) -> DistArray:
         x, _ = _checked(arguments)
         axes = arguments.get("axes")
         chosen = range(x.ndim) if axes is None else np.lib.array_utils.normalize_axis_tuple(axes, x.ndim)
@@ -150,8 +150,8 @@ def _along_all_axes(
     return run
 
 
-def _with_window(function: Callable[..., np.ndarray]) -> Callable[[dict[str, Any]], Any]:
-    def run(arguments: Keywords) -> Any:
+def _with_window(function: Callable[..., np.ndarray]) -> Callable[[Keywords], DistArray]:
+    def run(arguments: Keywords) -> DistArray:
         x, boundary = _checked(arguments)
         if arguments.get("axes") is not None:
             decline("some axes only")
@@ -180,10 +180,10 @@ def _window(arguments: Keywords, ndim: int) -> tuple[int, ...]:
     return (int(size),) * ndim if isinstance(size, int | np.integer) else tuple(int(n) for n in size)
 
 
-def _small(function: Callable[..., np.ndarray]) -> Callable[[dict[str, Any]], Any]:
+def _small(function: Callable[..., np.ndarray]) -> Callable[[Keywords], DistArray]:
     """Filters that reach one element in each direction; SciPy continues what it has after each axis."""
 
-    def run(arguments: Keywords) -> Any:
+    def run(arguments: Keywords) -> DistArray:
         x, boundary = _checked(arguments)
         if boundary == "constant" and arguments.get("cval", 0):
             decline("a constant boundary that is not 0")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.signal as signal
@@ -14,6 +14,9 @@ from numpy_dist.argument_types import Keywords
 from numpy_dist.authoring import map_overlap
 from numpy_dist.dispatch.core.overrides import implements
 from numpy_dist.dispatch.core.registry import decline
+
+if TYPE_CHECKING:
+    from numpy_dist.distarray import DistArray
 
 _CONVOLVE = ("convolve", "fftconvolve", "oaconvolve")
 
@@ -28,7 +31,7 @@ def _register(function: Callable[..., np.ndarray]) -> None:
     signature = inspect.signature(function)
     convolve = signal.convolve if function.__name__ in ("convolve", "correlate") else function
 
-    def convolved(*args: object, **kwargs: object) -> Any:
+    def convolved(*args: object, **kwargs: object) -> DistArray:
         bound = signature.bind(*args, **kwargs)
         bound.apply_defaults()
         given = bound.arguments
@@ -53,7 +56,7 @@ def _register(function: Callable[..., np.ndarray]) -> None:
 
 def _convolved(
     convolve: Callable[..., np.ndarray], x: Any, kernel: np.ndarray, mode: str, options: Keywords
-) -> Any:
+) -> DistArray:
     before = [(k - 1) // 2 for k in kernel.shape]  # what stands before the centre of the full result
     after = [k // 2 for k in kernel.shape]
     if mode not in ("full", "same", "valid"):

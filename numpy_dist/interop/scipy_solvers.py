@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse.linalg as solvers
@@ -19,6 +19,9 @@ from numpy_dist import engine
 from numpy_dist.argument_types import Function
 from numpy_dist.dispatch.core.overrides import implements
 from numpy_dist.dispatch.core.registry import decline
+
+if TYPE_CHECKING:
+    from numpy_dist.distarray import DistArray
 
 Operator = Callable[[Any], Any]
 
@@ -30,10 +33,10 @@ def register() -> None:
     _register(solvers.gmres, _gmres)
 
 
-def _register(function: Function, solve: Callable[..., tuple[Any, int]]) -> None:
+def _register(function: Function, solve: Callable[..., tuple[DistArray, int]]) -> None:
     signature = inspect.signature(function)
 
-    def solver(*args: object, **kwargs: object) -> tuple[Any, int]:
+    def solver(*args: object, **kwargs: object) -> tuple[DistArray, int]:
         bound = signature.bind(*args, **kwargs)
         bound.apply_defaults()
         given = bound.arguments
@@ -71,8 +74,14 @@ def operator(a: object) -> Operator:
 
 
 def _conjugate_gradients(
-    a: Operator, m: Operator, b: object, x: object, tolerance: float, most: int, callback: Callable[[Any], object]
-) -> tuple[Any, int]:
+    a: Operator,
+    m: Operator,
+    b: DistArray,
+    x: DistArray,
+    tolerance: float,
+    most: int,
+    callback: Callable[[DistArray], object],
+) -> tuple[DistArray, int]:
     r = b - a(x)
     if float(np.linalg.norm(r)) <= tolerance:
         return x, 0
@@ -92,8 +101,14 @@ def _conjugate_gradients(
 
 
 def _bicgstab(
-    a: Operator, m: Operator, b: Any, x: Any, tolerance: float, most: int, callback: Callable[[Any], object]
-) -> tuple[Any, int]:
+    a: Operator,
+    m: Operator,
+    b: DistArray,
+    x: DistArray,
+    tolerance: float,
+    most: int,
+    callback: Callable[[DistArray], object],
+) -> tuple[DistArray, int]:
     r = b - a(x)
     if float(np.linalg.norm(r)) <= tolerance:
         return x, 0
@@ -129,14 +144,14 @@ def _bicgstab(
 def _gmres(
     a: Operator,
     m: Operator,
-    b: Any,
-    x: Any,
+    b: DistArray,
+    x: DistArray,
     tolerance: float,
     most: int,
-    callback: Callable[[Any], object],
+    callback: Callable[[DistArray | float], object],
     restart: int | None,
     callback_type: str | None,
-) -> tuple[Any, int]:
+) -> tuple[DistArray, int]:
     """Restarted GMRES, preconditioned from the left: `most` counts restarts, or steps where SciPy counts steps."""
     if callback_type not in (None, "x", "pr_norm", "legacy"):
         raise ValueError(f"Unknown callback_type: {callback_type!r}")
@@ -157,7 +172,9 @@ def _gmres(
     return x, 0 if float(np.linalg.norm(b - a(x))) <= tolerance else most
 
 
-def _krylov(a: Operator, r: Any, steps: int, wanted: float, each: Callable[[float], object]) -> tuple[Any, int]:
+def _krylov(
+    a: Operator, r: DistArray, steps: int, wanted: float, each: Callable[[float], object]
+) -> tuple[DistArray, int]:
     """The element of a Krylov space with the least residual, and how many steps were made."""
     size = float(np.linalg.norm(r))
     basis = [r / size]

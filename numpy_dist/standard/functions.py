@@ -33,25 +33,25 @@ def from_dlpack(x: Any, /, *, device: str | None = None, copy: bool | None = Non
     return creation.asarray(np.from_dlpack(x), device=device, copy=copy)
 
 
-def take(x: Any, indices: Any, /, *, axis: int | None = None) -> Any:
+def take(x: DistArray, indices: DistArray, /, *, axis: int | None = None) -> DistArray:
     """Elements along an axis, which may be left out for arrays of one axis."""
     if axis is None and x.ndim != 1:
         raise TypeError(f"take needs axis= for an array of {x.ndim} axes")
     return as_array(np.take(x, indices, axis=axis))
 
 
-def take_along_axis(x: object, indices: Any, /, *, axis: int = -1) -> Any:
+def take_along_axis(x: DistArray, indices: Any, /, *, axis: int = -1) -> DistArray:
     """Elements by an index for each."""
     return as_array(np.take_along_axis(x, indices, axis))
 
 
-def sort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Any:
+def sort(x: DistArray, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> object:
     """A sorted copy along an axis."""
     made = np.sort(x, axis=axis, stable=stable)
     return np.flip(made, axis=axis) if descending else made
 
 
-def argsort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Any:
+def argsort(x: DistArray, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> object:
     """The indices that sort an array along an axis; equal elements stay in their order."""
     if not descending:
         return np.argsort(x, axis=axis, stable=stable)
@@ -60,7 +60,7 @@ def argsort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool
     return x.shape[axis] - 1 - found
 
 
-def clip(x: Any, /, min: Any = None, max: Any = None) -> Any:
+def clip(x: DistArray, /, min: DistArray | float | None = None, max: DistArray | float | None = None) -> object:
     """Values limited to an interval, of the dtype of `x`."""
     if min is None and max is None:
         return np.copy(x)
@@ -68,22 +68,22 @@ def clip(x: Any, /, min: Any = None, max: Any = None) -> Any:
     return as_array(made if made.dtype == x.dtype else made.astype(x.dtype))
 
 
-def expand_dims(x: Any, /, axis: int | tuple[int, ...] = 0) -> Any:
+def expand_dims(x: DistArray, /, axis: int | tuple[int, ...] = 0) -> object:
     """The array with axes of length 1."""
     return np.expand_dims(x, axis)
 
 
-def round(x: Any, /) -> Any:
+def round(x: DistArray, /) -> DistArray:
     """Values rounded to the nearest integer."""
     return as_array(np.round(x))
 
 
-def can_cast(from_: object, to: Any, /) -> builtins.bool:
+def can_cast(from_: object, to: DTypeLike, /) -> builtins.bool:
     """Whether one dtype can be cast to another by the rules of promotion."""
     return np.can_cast(_dtype_of(from_), to)
 
 
-def result_type(*arrays_and_dtypes: Any) -> np.dtype:
+def result_type(*arrays_and_dtypes: object) -> np.dtype:
     """The dtype of an operation on these."""
     return np.result_type(*map(_dtype_of, arrays_and_dtypes))
 

@@ -25,7 +25,7 @@ def arrays_for_scalars(function: Function) -> Function:
     """A function of NumPy's whose results are arrays, also those without axes."""
 
     @functools.wraps(function, assigned=("__name__", "__doc__"), updated=())
-    def call(*args: object, **kwargs: object) -> Any:
+    def call(*args: object, **kwargs: object) -> object:
         return as_array(function(*args, **kwargs))
 
     return call
