@@ -7,12 +7,13 @@ import enum
 import functools
 import sys
 import types
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
 
 import numpy_dist
+from numpy_dist.argument_types import Function
 
 __all__ = ["distribute", "namespace_builtins"]
 
@@ -53,7 +54,7 @@ def distribute(code: Code) -> Code:
     return _Binder(namespace).value(code)
 
 
-def _globals_of(code: object) -> dict[str, Any] | None:
+def _globals_of(code: object) -> dict[str, object] | None:
     """The globals of the module that some code belongs to."""
     if isinstance(code, functools.partial):
         return _globals_of(code.func)
@@ -70,13 +71,13 @@ def _globals_of(code: object) -> dict[str, Any] | None:
 
 
 @functools.cache
-def _replacements() -> dict[int, tuple[object, Any]]:
+def _replacements() -> dict[int, tuple[object, object]]:
     """What stands in NumPy's place, by the identity of what it replaces (and that itself, so that identities stay)."""
     import numpy_dist.creation as creation
     import numpy_dist.fft as fft
     import numpy_dist.random as random
 
-    found: list[tuple[object, Any]] = [(np, numpy_dist), (np.random, random), (np.fft, fft)]
+    found: list[tuple[object, object]] = [(np, numpy_dist), (np.random, random), (np.fft, fft)]
     found += [(getattr(np.fft, function.__name__), function) for function in fft.OWN]
     for name in creation.__all__:
         if hasattr(np, name):
@@ -97,7 +98,7 @@ def namespace_builtins(base: types.ModuleType | dict[str, Any] = builtins) -> di
         locals: Mapping[str, object] | None = None,
         fromlist: Sequence[str] | None = (),
         level: int = 0,
-    ) -> Any:
+    ) -> object:
         module = original(name, globals, locals, fromlist, level)
         if level:
             return module
@@ -118,8 +119,8 @@ class _Binder:
     def __init__(self, namespace: dict[str, Any]) -> None:
         self.old = namespace
         self.name = namespace.get("__name__")
-        self.made: dict[int, tuple[object, Any]] = {}
-        self.new: dict[str, Any] = {}
+        self.made: dict[int, tuple[object, object]] = {}
+        self.new: dict[str, object] = {}
         self.new["__builtins__"] = namespace_builtins(namespace.get("__builtins__", builtins))
         self.changed = {name for name, value in namespace.items() if id(value) in _replacements()}
         for name, value in list(namespace.items()):
@@ -137,7 +138,7 @@ class _Binder:
                 vars(made)[name] = rebound.value(value)
         return made
 
-    def value(self, value: Any) -> Any:
+    def value(self, value: object) -> Any:
         """What stands for a value in the copy: another one for NumPy and for the module's own code, else the same."""
         replaced = _replacements().get(id(value))
         if replaced is not None:
@@ -150,7 +151,7 @@ class _Binder:
             self.made[id(value)] = (value, made)
         return made
 
-    def _copy(self, value: Any) -> Any:
+    def _copy(self, value: object) -> object:
         if isinstance(value, types.FunctionType):
             return self._function(value) if self._is_ours(value) else value
         if isinstance(value, types.MethodType) and self._is_ours(value.__func__):
@@ -206,7 +207,7 @@ class _Binder:
 
     def _names(self, value: Any) -> set[str]:
         """The global names in the module's own code of a method, property or the like."""
-        functions: list[Callable[..., Any] | None] = [value]
+        functions: list[Function | None] = [value]
         if isinstance(value, staticmethod | classmethod):
             functions = [value.__func__]
         elif isinstance(value, property):
@@ -234,7 +235,7 @@ class _Binder:
         return made
 
 
-def _contents(cell: types.CellType) -> Any:
+def _contents(cell: types.CellType) -> object:
     try:
         return cell.cell_contents
     except ValueError:  # not bound yet

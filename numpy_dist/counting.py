@@ -92,7 +92,7 @@ def _listed(ranks: list[int]) -> str:
 
 
 def count_program(
-    function: Callable[..., object], *args: Any, ranks: int, only: Iterable[int] | None = None, value: float = 0.0
+    function: Callable[..., object], *args: object, ranks: int, only: Iterable[int] | None = None, value: float = 0.0
 ) -> ProgramCounts:
     """Count what each of `ranks` ranks would do in ``function(*args)``: loops, reads, writes, messages, bytes, gathers.
 
@@ -198,7 +198,7 @@ def _counted(rt: engine.Runtime) -> RankCounts:
     return RankCounts(**vars(rt.counters), **vars(rt.comm.counters))
 
 
-def _without_values(x: Any) -> Any:
+def _without_values(x: Any) -> object:
     """A distributed array like an array, without its values; anything else as it is."""
     if engine.is_handle(x):
         x = _Like(x._array) if engine.is_sharded(x) else engine.plain(x)

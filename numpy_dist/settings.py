@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Any, Generic, NoReturn, TypeVar, overload
 
+from numpy_dist.argument_types import Keywords
 from numpy_dist.errors import SettingWarning
 
 __all__ = ["Settings", "config"]
@@ -24,7 +25,7 @@ _UNITS = {"": 0, "B": 0, "K": 10, "KIB": 10, "M": 20, "MIB": 20, "G": 30, "GIB":
 _SIZE = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*")
 
 # What the `with config(...)` blocks around the running code have set, innermost merged over outer; None outside of all.
-_nested: contextvars.ContextVar[dict[str, Any] | None] = contextvars.ContextVar("numpy_dist_config", default=None)
+_nested: contextvars.ContextVar[Keywords | None] = contextvars.ContextVar("numpy_dist_config", default=None)
 
 _BACKENDS = ("auto", "numpy", "numba", "cupy", "null", "fake")
 
@@ -128,7 +129,7 @@ def _plugins(name: str, value: object) -> str:
     return ",".join(words)
 
 
-def _backend(name: str, value: Any) -> str:
+def _backend(name: str, value: object) -> str:
     """A parser for a backend: one of ours, or of the entry points in the group ``numpy_dist.backends``."""
     text = value.strip() if isinstance(value, str) else value
     if isinstance(text, str) and text.lower() in _BACKENDS:
@@ -156,7 +157,7 @@ class Setting(Generic[T]):
 
     __slots__ = ("default", "documentation", "name", "parse")
 
-    def __init__(self, parse: Callable[[str, Any], T], default: T, documentation: str) -> None:
+    def __init__(self, parse: Callable[[str, object], T], default: T, documentation: str) -> None:
         self.parse = parse
         self.default = default
         self.documentation = documentation
@@ -186,7 +187,7 @@ class StartSetting(Setting[T]):
 
     __slots__ = ("reads",)
 
-    def __init__(self, parse: Callable[[str, Any], T], default: T, documentation: str) -> None:
+    def __init__(self, parse: Callable[[str, object], T], default: T, documentation: str) -> None:
         super().__init__(parse, default, documentation)
         self.reads = 0
 
@@ -304,7 +305,7 @@ class Settings:
     def __dir__(self) -> list[str]:
         return [*NAMES, "snapshot"]
 
-    def snapshot(self) -> dict[str, Any]:
+    def snapshot(self) -> dict[str, object]:
         """The value of every setting, as the running context sees it."""
         return self._values | (_nested.get() or {})
 
@@ -320,9 +321,9 @@ class SettingsBlock:
 
     __slots__ = ("_late", "_tokens", "_values")
 
-    def __init__(self, values: dict[str, Any]) -> None:
+    def __init__(self, values: Keywords) -> None:
         self._values = values
-        self._tokens: list[contextvars.Token[dict[str, Any] | None]] = []
+        self._tokens: list[contextvars.Token[Keywords | None]] = []
         self._late: list[dict[StartSetting[Any], int]] = []
 
     def __enter__(self) -> Settings:

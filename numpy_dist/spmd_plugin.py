@@ -301,7 +301,7 @@ class InnerRun:
 
     def _agreed(self, inner_test: Function) -> Function:
         @functools.wraps(inner_test)
-        def run(*args: Any, **kwargs: Any) -> Any:
+        def run(*args: object, **kwargs: object) -> object:
             result, error, outcome, text = None, None, "passed", ""
             try:
                 result = inner_test(*args, **kwargs)

@@ -45,7 +45,7 @@ def spmd(*nranks: int) -> Callable[[Callable[..., object]], Callable[..., None]]
 
     def decorate(function: Callable[..., object]) -> Callable[..., None]:
         @functools.wraps(function)
-        def run(*args: Any, **kwargs: Any) -> None:
+        def run(*args: object, **kwargs: object) -> None:
             for n in nranks:
                 run_simulated(n, function, *args, **kwargs)
 
@@ -92,7 +92,7 @@ def inject(
     called: list[str] = []
 
     def wrapped(name: str, original: Function) -> Function:
-        def operation(*args: Any) -> Any:
+        def operation(*args: object) -> object:
             called.append(name)
             if len(called) == position + 1:
                 action()
@@ -221,7 +221,7 @@ class Agreement:
         """The number of ranks."""
         return self._communicator.size
 
-    def exchange(self, value: object) -> list[Any]:
+    def exchange(self, value: Result) -> list[Result]:
         """The values of all ranks."""
         return self._communicator.allgather(value)
 

@@ -69,9 +69,9 @@ def _backend(module: str, requirement: str | None) -> str:
     return "ready"
 
 
-def _mpi() -> dict[str, Any]:
+def _mpi() -> dict[str, object]:
     """The MPI library, the launchers, and the one of them that starts it; `problem` says why there is none."""
-    state: dict[str, Any] = {"library": None, "files": [], "launcher": None, "problem": None}
+    state: dict[str, object] = {"library": None, "files": [], "launcher": None, "problem": None}
     launchers = library.find_launchers()
     state["launchers"] = [f"{found.path} ({found.name})" for found in launchers]
     try:
@@ -98,7 +98,7 @@ def _transport() -> dict[str, str]:
     return {"name": choice.name, "reason": f"{choice.reason} ({len(ranks)} ranks here; MPI is asked in the job)"}
 
 
-def _missing(mpi: dict[str, Any]) -> list[str]:
+def _missing(mpi: dict[str, object]) -> list[str]:
     lines = []
     if mpi["problem"]:
         lines.append(f"several ranks: {mpi['problem']}")

@@ -15,8 +15,8 @@ import runpy
 import sys
 import types
 from collections.abc import Sequence
-from typing import Any
 
+from numpy_dist.argument_types import Function
 from numpy_dist.cli.streams import set_output
 from numpy_dist.comm import detect
 from numpy_dist.comm.supervision import exits
@@ -44,7 +44,7 @@ def _patched_builtins() -> types.ModuleType:
     return made
 
 
-def _script(path: str, names: types.ModuleType) -> tuple[Any, ...]:
+def _script(path: str, names: types.ModuleType) -> tuple[Function, *tuple[object, ...]]:
     if os.path.isdir(path) or path.endswith((".zip", ".pyz")):
         return runpy.run_path, path, {"__builtins__": names}, "__main__"  # it sets sys.path itself
     _launcher_frame = True  # above a SyntaxError of the script
@@ -59,7 +59,7 @@ def _script(path: str, names: types.ModuleType) -> tuple[Any, ...]:
     return exec, code, main.__dict__
 
 
-def prepare(command: Sequence[str], patch: bool = False) -> tuple[Any, ...]:
+def prepare(command: Sequence[str], patch: bool = False) -> tuple[Function, *tuple[object, ...]]:
     """Set `sys.argv`, `sys.path` and `__main__` as Python does for `command`; returns the function
     that runs it, and its arguments.
 

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from struct import Struct
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,8 @@ from numpy_dist.comm.divergence.checks import Checks
 from numpy_dist.comm.supervision.signals import AgreedSignals
 
 __all__ = ["PROGRAM_TAG", "Communicator", "Message", "PendingExchange", "TrafficCounters"]
+
+T = TypeVar("T")
 
 Bytes = NDArray[np.uint8]
 Message = tuple[int, Bytes, int]
@@ -197,7 +199,7 @@ class Communicator(ABC):
         self._begin_collective("bcast", root)
         return pickle.loads(self._bcast_payload(_dumps(obj) if self.rank == root else None, root))
 
-    def gather(self, obj: object, root: int = 0) -> list[Any] | None:
+    def gather(self, obj: T, root: int = 0) -> list[T] | None:
         """Return the objects of all ranks, in rank order, on `root`; None on the others."""
         self._begin_collective("gather", root)
         payload = _dumps(obj)
@@ -215,7 +217,7 @@ class Communicator(ABC):
         inline[root] = payload
         return [_loads(buffers[rank]) if rank in buffers else pickle.loads(inline[rank]) for rank in range(self.size)]
 
-    def scatter(self, objects: Sequence[object] | None, root: int = 0) -> Any:
+    def scatter(self, objects: Sequence[T] | None, root: int = 0) -> T:
         """Return ``objects[rank]`` of the sequence that `root` passes (the others pass None)."""
         self._begin_collective("scatter", root)
         if self.rank == root:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from numpy_dist.argument_types import Arguments
 
@@ -19,7 +19,7 @@ class PortableError:
 
     kind: type[Exception]
     args: Arguments
-    state: dict[str, Any]
+    state: dict[str, object]
     text: str
 
     def restore(self) -> Exception:

@@ -20,11 +20,11 @@ class ProcessState:
     """A copy of the state; `restore` brings it back."""
 
     filters: list[tuple[Any, ...]]
-    filters_content: list[tuple[Any, ...]]
+    filters_content: list[tuple[object, ...]]
     hooks: dict[str, object]
     once: dict[object, object]
-    numpy_random: dict[str, Any]
-    python_random: tuple[Any, ...]
+    numpy_random: dict[str, object]
+    python_random: tuple[object, ...]
 
     @classmethod
     def capture(cls) -> ProcessState:

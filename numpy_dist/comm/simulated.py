@@ -12,11 +12,10 @@ import sys
 import threading
 from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
-from numpy_dist.argument_types import Function
 from numpy_dist.comm import detect
 from numpy_dist.comm.base import Bytes, Communicator, Message, PendingExchange
 from numpy_dist.comm.divergence.diagnosis import NOT_THE_SAME, deadlock_error, describe, divergence_error
@@ -26,6 +25,8 @@ from numpy_dist.comm.process_state import ProcessState
 from numpy_dist.errors import DivergenceError, RankError
 
 __all__ = ["SimulatedCommunicator", "run_simulated"]
+
+T = TypeVar("T")
 
 
 class _Stopped(BaseException):
@@ -260,7 +261,7 @@ class SimulatedCommunicator(Communicator):
         """Nothing to do: the end of the rank's function is seen by all."""
 
 
-def run_simulated(nranks: int, function: Function, *args: object, **kwargs: object) -> list[Any]:
+def run_simulated(nranks: int, function: Callable[..., T], *args: object, **kwargs: object) -> list[T]:
     """Run ``function(*args, **kwargs)`` on `nranks` simulated ranks and return their results, in rank order.
 
     Each rank is a thread with a copy of the caller's context (so ``config(...)`` blocks apply), in which

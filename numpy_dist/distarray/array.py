@@ -240,7 +240,7 @@ class DistArray(Operators, Indexing, Methods, Refusals):
         return FlatIterator(self)
 
     @flat.setter
-    def flat(self, value: Any) -> None:
+    def flat(self, value: object) -> None:
         self.flat[:] = value
 
     # ---- what is particular to distributed arrays
@@ -294,7 +294,7 @@ class DistArray(Operators, Indexing, Methods, Refusals):
 
     # ---- Python's protocols
 
-    def _scalar(self, convert: Callable[[np.ndarray], Any]) -> Any:
+    def _scalar(self, convert: Callable[[np.ndarray], object]) -> Any:
         """`convert` as ndarray has it: NumPy decides on the shape, and the value comes from its owner."""
         if self._storage is None:
             return engine.agreed(convert(self._array))
@@ -341,7 +341,7 @@ class DistArray(Operators, Indexing, Methods, Refusals):
     def __copy__(self) -> DistArray:
         return self.copy(order="K")
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> DistArray:
+    def __deepcopy__(self, memo: dict[int, object]) -> DistArray:
         return engine.replicated(copy.deepcopy(self._array, memo)) if self._storage is None else self.copy(order="K")
 
     def __reduce__(self) -> tuple[Callable[[np.ndarray, bool], DistArray], tuple[np.ndarray, bool]]:
@@ -353,7 +353,12 @@ class DistArray(Operators, Indexing, Methods, Refusals):
         return np.empty(0).__dlpack_device__()
 
     def __dlpack__(
-        self, *, stream: object = None, max_version: Any = None, dl_device: Any = None, copy: bool | None = None
+        self,
+        *,
+        stream: object = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
     ) -> Any:
         if self._storage is not None:
             raise BufferError(NEEDS_MEMORY["__dlpack__"])
@@ -390,7 +395,7 @@ def _with_memory(x: DistArray) -> np.ndarray:
     storage = x._storage
     assert storage is not None  # it is sharded
     fallback.announce_gather(whole := x._seen_as(_whole(storage)))
-    found: Any = engine.gather(whole)
+    found: np.ndarray = engine.gather(whole)
     if not found.size:
         return np.empty(x.shape, x.dtype)
     memory = np.ascontiguousarray(found.transpose(np.argsort(found.strides)[::-1])).reshape(-1).view(np.uint8)

@@ -53,7 +53,7 @@ def _handed_over(name: str) -> property:
     """An attribute that only arrays of the engine's have."""
     slot = _slot[name]
 
-    def get(self: AtHand) -> Any:
+    def get(self: AtHand) -> object:
         return slot.__get__(hand_over(self))
 
     def put(self: AtHand, value: object) -> None:
@@ -99,12 +99,12 @@ def _is_small(a: np.ndarray, b: np.ndarray) -> bool:
     return count * max(a.itemsize, b.itemsize) < windows.limit
 
 
-def _ascending(array: Any) -> Any:
+def _ascending(array: object) -> Any:
     """Elements for operations whose bits depend on strides: a copy where some are negative."""
     return array.copy("K") if type(array) is _ndarray and min(array.strides, default=0) < 0 else array
 
 
-def _aligned(array: object) -> Any:
+def _aligned(array: object) -> object:
     """Elements of which NumPy's ``negative`` does not take strided ones for contiguous ones."""
     return array.copy("K") if type(array) is _ndarray and not array.flags.c_contiguous else array
 
@@ -115,11 +115,11 @@ def _left_to_engine(name: str) -> Function:
 
 
 def _binary(
-    name: str, operation: Callable[[Any, Any], Any], ufunc: np.ufunc, reflected: bool = False
-) -> Callable[[AtHand, Any], Any]:
+    name: str, operation: Function, ufunc: np.ufunc, reflected: bool = False
+) -> Callable[[AtHand, object], object]:
     prepared = _ascending if ufunc.__name__ in STRIDE_SENSITIVE else None
 
-    def method(self: AtHand, other: Any) -> Any:
+    def method(self: AtHand, other: Any) -> object:
         if not self._window.readable:
             return _left_to_engine(name)(hand_over(self), other)
         mine, kind = self._real, type(other)
@@ -160,20 +160,20 @@ def _binary(
     return method
 
 
-def _power(power: Callable[[AtHand, Any], Any]) -> Function:
+def _power(power: Callable[[AtHand, object], object]) -> Function:
     """``**`` as `pow` calls it, which may give a third argument."""
 
-    def method(self: AtHand, other: object, modulo: object = None) -> Any:
+    def method(self: AtHand, other: object, modulo: object = None) -> object:
         return power(self, other) if modulo is None else DistArray.__pow__(hand_over(self), other, modulo)
 
     method.__name__ = method.__qualname__ = "__pow__"
     return method
 
 
-def _in_place(name: str, operation: Callable[[Any, Any], Any], ufunc: np.ufunc) -> Callable[[AtHand, Any], Any]:
+def _in_place(name: str, operation: Function, ufunc: np.ufunc) -> Callable[[AtHand, object], object]:
     prepared = _ascending if ufunc.__name__ in STRIDE_SENSITIVE else None
 
-    def method(self: AtHand, other: Any) -> Any:
+    def method(self: AtHand, other: object) -> object:
         window = self._window
         mine, kind = self._real, type(other)
         if kind in NUMBERS:
@@ -208,10 +208,10 @@ def _in_place(name: str, operation: Callable[[Any, Any], Any], ufunc: np.ufunc) 
     return method
 
 
-def _unary(name: str, operation: Callable[[np.ndarray], Any], ufunc: np.ufunc) -> Callable[[AtHand], Any]:
+def _unary(name: str, operation: Function, ufunc: np.ufunc) -> Callable[[AtHand], object]:
     told, prepared = ufunc.__name__, _aligned if ufunc is np.negative else None
 
-    def method(self: AtHand) -> Any:
+    def method(self: AtHand) -> object:
         if not self._window.readable:
             return _left_to_engine(name)(hand_over(self))
         mine = self._real
@@ -226,14 +226,14 @@ def _metadata(name: str) -> property:
     general: property = getattr(DistArray, name)
     read = operator.attrgetter(name)
 
-    def put(self: AtHand, value: Any) -> None:
+    def put(self: AtHand, value: object) -> None:
         setattr(hand_over(self), name, value)
 
     return property(lambda self: read(self._real), put, doc=general.__doc__)
 
 
-def _scalar(name: str, convert: Callable[[np.ndarray], Any]) -> Callable[[AtHand], Any]:
-    def method(self: AtHand) -> Any:
+def _scalar(name: str, convert: Function) -> Callable[[AtHand], Any]:
+    def method(self: AtHand) -> object:
         if self._window.readable and not self._real.ndim:
             return convert(self._real)
         return _left_to_engine(name)(hand_over(self))
@@ -426,7 +426,7 @@ def _key_of(key: object, dtypes: frozenset[str] = _INDICES) -> Any:
     return found if type(key) is tuple else found[0]
 
 
-def _selected(x: Handle, key: object) -> Any:
+def _selected(x: Handle, key: object) -> object:
     """``x[key]`` for masks and arrays of integers; None where they are not at hand."""
     real, found = x._real, _key_of(key)
     if found is None or real.dtype.char not in KINDS:
@@ -510,14 +510,14 @@ def is_ours(function: Function) -> bool:
     return record is not None and record.rules[0].house
 
 
-def dot_product(args: tuple, kwargs: Keywords) -> Any:
+def dot_product(args: tuple, kwargs: Keywords) -> object:
     """`numpy.dot` of arrays at hand; None for others."""
     if kwargs or len(args) != 2:
         return None
     return _product("dot", *args)
 
 
-def _dot(a: np.ndarray, b: np.ndarray) -> Any:
+def _dot(a: np.ndarray, b: np.ndarray) -> object:
     """`numpy.matmul`, whose errors are those of ``dot``."""
     try:
         return np.matmul(a, b)
@@ -525,7 +525,7 @@ def _dot(a: np.ndarray, b: np.ndarray) -> Any:
         raise FloatingPointError(str(error).replace("matmul", "dot")) from None
 
 
-def _product(name: str, left: object, right: object) -> Any:
+def _product(name: str, left: object, right: object) -> object:
     """``left @ right`` for vectors and matrices at hand, as the engine computes it; None for others."""
     if type(left) is AtHand is type(right) and left._window.readable and right._window.readable:
         a, b = left._real, right._real
@@ -568,7 +568,7 @@ class _UfuncCall(NamedTuple):
 
     name: str
     name_of: Callable[..., str]
-    prepared: Callable[[Any], Any] | None
+    prepared: Function | None
 
 
 def _call_of(ufunc: np.ufunc) -> _UfuncCall:
@@ -584,7 +584,7 @@ _CALLS = {
 }
 
 
-def _computed(ufunc: np.ufunc, inputs: tuple, kwargs: Keywords) -> Any:
+def _computed(ufunc: np.ufunc, inputs: tuple, kwargs: Keywords) -> object:
     """A call of a ufunc without options but `out`, on elements that are at hand; None if they are not."""
     call = _CALLS.get(ufunc)
     if call is None:
@@ -638,7 +638,7 @@ _CASTINGS = frozenset({"unsafe", "same_kind"})
 # -- operators -------------------------------------------------------------------------------------------------------
 
 _FAST: dict[str, Function] = {}
-_REFLECTED: dict[np.ufunc, Callable[[AtHand, Any], Any]] = {}
+_REFLECTED: dict[np.ufunc, Callable[[AtHand, object], object]] = {}
 
 
 def _define() -> None:
@@ -651,7 +651,7 @@ def _define() -> None:
         for name in names:
             base = name.strip("_")
             if ufunc.nin == 1:
-                operation: Callable[[Any], Any] = getattr(operator, name) if name != "__abs__" else operator.abs
+                operation: Function = getattr(operator, name) if name != "__abs__" else operator.abs
                 _FAST[name] = _unary(name, operation, ufunc)
             elif name == "__pow__":
                 _FAST[name] = _power(_binary(name, operator.pow, ufunc))

@@ -53,7 +53,7 @@ _FOLDS: dict[Any, np.ufunc] = {
 
 def _folded(
     function: Function, x: AtHand, axis: Any = None, *, keepdims: object = False, **others: object
-) -> Any:
+) -> object:
     """An array at hand that is reduced, as the summation tree has it (`backends.summation`); None for other calls."""
     real = x._real
     if others or type(keepdims) is not bool or not x._window.readable or not real.size or not is_ours(function):
@@ -72,7 +72,7 @@ def _folding(name: str, function: Function) -> Function:
     general = getattr(DistArray, name)
 
     @functools.wraps(general, updated=())
-    def method(self: AtHand, *args: object, **kwargs: object) -> Any:
+    def method(self: AtHand, *args: object, **kwargs: object) -> object:
         made = None if len(args) > 1 else _folded(function, self, *args, **kwargs)
         return general(hand_over(self), *args, **kwargs) if made is None else made
 
@@ -113,7 +113,7 @@ def _is_of_others(function: Function, values: list[Any], kwargs: Keywords) -> bo
 
 def _by_numpy(
     function: Function, args: tuple, kwargs: Keywords, call: Function | None = None
-) -> Any:
+) -> object:
     """What NumPy's function makes of elements that are at hand; None where they are not, or it is much.
 
     `call` is what is called in place of the function: a method that does the same.
@@ -145,7 +145,7 @@ def _by_numpy(
     return made if isinstance(made, np.generic) else _as_result(made, given)
 
 
-def _as_result(made: Any, given: list[tuple[DistArray | np.ndarray, np.ndarray]]) -> Any:
+def _as_result(made: Any, given: list[tuple[DistArray | np.ndarray, np.ndarray]]) -> object:
     """NumPy's result with arrays at hand in place of ndarrays; None where there is none for one of them."""
     kind = type(made)
     if kind is not _ndarray:
@@ -169,7 +169,7 @@ def _as_result(made: Any, given: list[tuple[DistArray | np.ndarray, np.ndarray]]
     return new_memory(made)
 
 
-def _sorting(args: tuple, kwargs: Keywords) -> Any:
+def _sorting(args: tuple, kwargs: Keywords) -> object:
     """`argsort`, which takes what is equal in its order, as the engine does."""
     if len(args) == 1 and not kwargs and type(args[0]) is AtHand and args[0]._real.ndim == 1:
         kwargs = {"kind": "stable"}
@@ -187,7 +187,7 @@ def _computed_by(function: Function) -> Function:
     return functools.partial(_by_numpy, function)
 
 
-def _reduction(function: Function, args: tuple, kwargs: Keywords) -> Any:
+def _reduction(function: Function, args: tuple, kwargs: Keywords) -> object:
     """`sum`, `max` and the like of an array at hand, along an axis or all; None for others."""
     return _folded(function, *args, **kwargs) if 0 < len(args) <= 2 and type(args[0]) is AtHand else None
 
@@ -198,7 +198,7 @@ def _method(name: str, function: Function) -> Function:
     stable = function is np.argsort
 
     @functools.wraps(general, updated=())
-    def method(self: AtHand, *args: Any, **kwargs: Any) -> Any:
+    def method(self: AtHand, *args: object, **kwargs: object) -> object:
         if function in ROUTES:
             if stable:
                 made = _sorting((self, *args), kwargs)
@@ -216,7 +216,7 @@ def _composed_method(name: str, function: Function) -> Function:
     general = getattr(DistArray, name)
 
     @functools.wraps(general, updated=())
-    def method(self: AtHand, *args: Any, **kwargs: Any) -> Any:
+    def method(self: AtHand, *args: object, **kwargs: object) -> object:
         if kwargs.keys() - {"axis", "keepdims", "ddof"} or len(args) > 1:
             return general(hand_over(self), *args, **kwargs)
         return self.__array_function__(function, (AtHand,), (self, *args), kwargs)

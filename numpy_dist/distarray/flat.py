@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from types import EllipsisType
 from typing import Any
 
@@ -28,8 +28,8 @@ def _repeated(values: Any, count: int) -> Any:
 _END = object()
 
 
-def _comparison(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    def compare(self: FlatIterator, other: object) -> Any:
+def _comparison(function: Function) -> Function:
+    def compare(self: FlatIterator, other: object) -> object:
         return function(self._flattened(), other)
 
     return compare
@@ -55,7 +55,7 @@ class FlatIterator:
     def __init__(self, x: object) -> None:
         self._base = x
         self._index = 0
-        self._values: Iterator[Any] | None = None
+        self._values: Iterator[object] | None = None
 
     @property
     def base(self) -> Any:
@@ -121,7 +121,7 @@ class FlatIterator:
         *line, start = self.coords
         return self.base._view(structure.index, (*line, slice(start, None)))
 
-    def _index_of(self, key: Any, writes: bool = False) -> Any:
+    def _index_of(self, key: Any, writes: bool = False) -> object:
         """An index as the flattened array takes it, after NumPy's errors and warnings for what is none."""
         if type(key) in (int, slice, EllipsisType) or engine.is_handle(key):
             return key
@@ -172,7 +172,7 @@ class FlatIterator:
             # NumPy's errors for what is not one element, and for casts that may not happen; assigning warns of them.
             if isinstance(few, np.ndarray | np.generic) and engine.is_real_part(few.dtype, base.dtype):
                 few = few.real
-            state: Any = {name: act if act == "raise" else "ignore" for name, act in np.geterr().items()}
+            state: Keywords = {name: act if act == "raise" else "ignore" for name, act in np.geterr().items()}
             with np.errstate(**state):
                 np.zeros(1, base.dtype).flat[0] = few
         else:

@@ -47,7 +47,7 @@ def _is_array(item: object) -> bool:
     return engine.is_handle(item) or isinstance(item, np.ndarray)
 
 
-def _picks_elements(key: Any, ndim: int) -> bool:
+def _picks_elements(key: object, ndim: int) -> bool:
     """Whether an index has an array of integers for each axis, and nothing else."""
     items = key if type(key) is tuple else (key,)
     return len(items) == ndim and all(_is_array(item) and item.dtype.kind in "iu" for item in items)
@@ -62,7 +62,7 @@ def _is_mask(item: Any) -> bool:
     return _is_array(item) and item.dtype.kind == "b"
 
 
-def _normal(item: Any) -> Any:
+def _normal(item: Any) -> object:
     """One item of an index: lists become arrays and whatever counts as an integer becomes one."""
     kind = type(item)
     if kind in BASIC:
@@ -135,7 +135,7 @@ def _converted(key: object, value: object, shape: tuple[int, ...], dtype: np.dty
     return made
 
 
-def _as_element(value: Any, dtype: np.dtype) -> Any:
+def _as_element(value: Any, dtype: np.dtype) -> object:
     """An array that is assigned to an element: NumPy's error if it has axes; a derived one is asked for a number."""
     if value.ndim:
         np.empty(1, dtype)[0] = numpy_stand_in(value)  # or a warning, before 2.4
@@ -249,7 +249,7 @@ class Indexing(engine.Handle):
                 raise ValueError("assignment destination is read-only") from None
             raise
 
-    def _set(self, key: Any, value: Any, basic: bool) -> None:
+    def _set(self, key: Any, value: object, basic: bool) -> None:
         if basic:
             target = self._writable_view(key)
         elif _fields(key):
@@ -289,7 +289,7 @@ class Indexing(engine.Handle):
             plain = tuple(numpy_stand_in(item) if isinstance(item, engine.Handle) else item for item in given)
             numpy_stand_in(self)[plain if isinstance(key, tuple) else plain[0]]
 
-    def _basic_view(self, key: object) -> Any:
+    def _basic_view(self, key: object) -> object:
         """A sharded array under a basic index: a view, or a scalar where every axis is indexed by an integer."""
         made = self._writable_view(key)
         # NumPy reads an element where the index has no `...`; meta arrays must not be read.
@@ -300,7 +300,7 @@ class Indexing(engine.Handle):
             policy.warn_of_loop(reads)
         return value if type(value) is not np.void else _detached(value)
 
-    def _sharded_items(self, items: tuple) -> Any:
+    def _sharded_items(self, items: tuple) -> object:
         """Advanced indexing where the array or an index is sharded."""
         reason = _WHY_GATHERED
         basic = _integers(items)
@@ -357,7 +357,7 @@ class Indexing(engine.Handle):
             return self._scalars()
         return (self[i] for i in range(len(self._array)))
 
-    def _scalars(self) -> Iterator[Any]:
+    def _scalars(self) -> Iterator[object]:
         """The elements of a sharded 1-D array, fetched in blocks: anew if the array was written since."""
         values: Any
         storage: Any = self._storage
@@ -377,7 +377,7 @@ class Indexing(engine.Handle):
     def _block(self, start: int, stop: int) -> Self:
         return self._view(structure.index, slice(start, stop))
 
-    def __contains__(self, value: Any) -> bool:
+    def __contains__(self, value: object) -> bool:
         if self._storage is None and not isinstance(value, engine.Handle):
             return value in self._array
         return bool(np.any(self == value))

@@ -9,7 +9,7 @@ import os
 import pickle
 from collections.abc import Callable
 from math import prod
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -44,7 +44,7 @@ def _method(name: str, function: Function) -> Function:
     eager = getattr(np.ndarray, name)
 
     @functools.wraps(eager, assigned=("__name__", "__doc__"), updated=())
-    def method(self: engine.Handle, *args: object, **kwargs: object) -> Any:
+    def method(self: engine.Handle, *args: object, **kwargs: object) -> object:
         if (
             self._storage is None
             and "out" not in kwargs
@@ -65,7 +65,7 @@ def _spread_method(name: str, function: Function) -> Function:
     inner = _method(name, function)
 
     @functools.wraps(inner)
-    def method(self: engine.Handle, *args: Any, **kwargs: Any) -> Any:
+    def method(self: engine.Handle, *args: object, **kwargs: object) -> object:
         if "correction" in kwargs:
             getattr(np.empty(1), name)(**kwargs)  # NumPy's error
         return inner(self, *args, **kwargs)
@@ -78,7 +78,7 @@ def _view_method(name: str) -> Function:
     view = getattr(np.ndarray, name)
 
     @functools.wraps(view, assigned=("__name__", "__doc__"), updated=())
-    def method(self: engine.Handle, *args: Any, **kwargs: Any) -> Any:
+    def method(self: engine.Handle, *args: object, **kwargs: object) -> object:
         found = structure.view(self._array, view, *args, **kwargs)
         return self if found is self._array else self._seen_as(found)
 
@@ -232,7 +232,7 @@ class Methods(engine.Handle):
             value = one[0]
         engine.assign(self, value)
 
-    def flatten(self, order: Any = "C") -> Self:
+    def flatten(self, order: Literal["K", "A", "C", "F"] | None = "C") -> Self:
         """One-dimensional copy."""
         if self._storage is None:
             return wrap(type(self), self._array.flatten(order))
@@ -292,7 +292,7 @@ class Methods(engine.Handle):
         """Write a value into a field given by dtype and offset."""
         engine.assign(self.getfield(dtype, offset), np.asarray(val, dtype) if not has_handles((val,)) else val)
 
-    def setflags(self, write: Any = None, align: Any = None, uic: Any = None) -> None:
+    def setflags(self, write: bool | None = None, align: bool | None = None, uic: bool | None = None) -> None:
         """Set the array flags (as ndarray.setflags)."""
         self._set_flags(lambda array: array.setflags(write=write, align=align, uic=uic))
 

@@ -66,7 +66,7 @@ def numpy_stand_in(x: Any) -> np.ndarray:
     return np.broadcast_to(np.zeros((), x.dtype), x.shape)
 
 
-def _operand(other: Any) -> Any:
+def _operand(other: object) -> Any:
     """What an operator of ndarray makes of the other operand: a value for the engine, NotImplemented (the other type
     decides), or `_FOREIGN` (NumPy's protocols decide)."""
     kind = type(other)
@@ -97,7 +97,7 @@ def _operand_in_place(other: Any) -> Any:
     return value
 
 
-def _apply(ufunc: np.ufunc, left: object, right: object, other: object) -> Any:
+def _apply(ufunc: np.ufunc, left: object, right: object, other: object) -> object:
     """`ufunc(left, right)` where at least one operand is ours and `other` is the one that may be anything."""
     value = _operand(other)
     if value is NotImplemented:
@@ -109,13 +109,13 @@ def _apply(ufunc: np.ufunc, left: object, right: object, other: object) -> Any:
     return _elementwise(ufunc, (value, right))
 
 
-def _told(operation: Callable[[Any, Any], Any], ufunc: np.ufunc, in_place: bool = False) -> Callable[[Any, Any], Any]:
+def _told(operation: Function, ufunc: np.ufunc, in_place: bool = False) -> Function:
     """NumPy's operator; where it often meets events, they are told at the user's line."""
     if ufunc not in _EVENTFUL:
         return operation
     name = functools.partial(event_name, ufunc, in_place=in_place)
 
-    def told(left: object, right: object) -> Any:
+    def told(left: object, right: object) -> object:
         return watch.watched(operation, name, left, right)
 
     return told
@@ -137,10 +137,10 @@ def call_name(ufunc: np.ufunc, left: Any, right: Any) -> str:
     return ufunc.__name__
 
 
-def _binary(operation: Callable[[Any, Any], Any], ufunc: np.ufunc) -> Callable[[engine.Handle, Any], Any]:
+def _binary(operation: Function, ufunc: np.ufunc) -> Callable[[engine.Handle, object], Any]:
     op, operation = op_of(ufunc), _told(operation, ufunc)
 
-    def forward(self: engine.Handle, other: Any) -> Any:
+    def forward(self: engine.Handle, other: Any) -> object:
         if self._storage is not None:
             made = _replay(op, (self, other))
             return _apply(ufunc, self, other, other) if made is None else made
@@ -163,10 +163,10 @@ def _binary(operation: Callable[[Any, Any], Any], ufunc: np.ufunc) -> Callable[[
     return forward
 
 
-def _reflected(operation: Callable[[Any, Any], Any], ufunc: np.ufunc) -> Callable[[engine.Handle, Any], Any]:
+def _reflected(operation: Function, ufunc: np.ufunc) -> Callable[[engine.Handle, object], Any]:
     op, operation = op_of(ufunc), _told(operation, ufunc)
 
-    def reflected(self: engine.Handle, other: Any) -> Any:
+    def reflected(self: engine.Handle, other: object) -> object:
         if self._storage is not None:
             made = _replay(op, (other, self))
             if made is not None:
@@ -178,10 +178,10 @@ def _reflected(operation: Callable[[Any, Any], Any], ufunc: np.ufunc) -> Callabl
     return reflected
 
 
-def _in_place(operation: Callable[[Any, Any], Any], ufunc: np.ufunc) -> Callable[[engine.Handle, Any], Any]:
+def _in_place(operation: Function, ufunc: np.ufunc) -> Callable[[engine.Handle, object], Any]:
     op, operation = op_of(ufunc), _told(operation, ufunc, in_place=True)
 
-    def in_place(self: engine.Handle, other: Any) -> Any:
+    def in_place(self: engine.Handle, other: Any) -> object:
         if self._storage is not None:
             target = _target_of(self)
             if target is not None and _replay(op, (self, other), target) is not None:
@@ -213,10 +213,10 @@ def _arithmetic(name: str, ufunc: np.ufunc) -> tuple[Callable, Callable, Callabl
     return _binary(operation, ufunc), _reflected(operation, ufunc), _in_place(in_place, ufunc)
 
 
-def _unary(operation: Callable[[np.ndarray], Any], ufunc: np.ufunc) -> Callable[[engine.Handle], Any]:
+def _unary(operation: Function, ufunc: np.ufunc) -> Callable[[engine.Handle], Any]:
     op = op_of(ufunc)
 
-    def unary(self: engine.Handle) -> Any:
+    def unary(self: engine.Handle) -> object:
         if self._storage is None:
             return wrap(type(self), operation(self._array))
         made = _replay(op, (self,))
@@ -225,11 +225,11 @@ def _unary(operation: Callable[[np.ndarray], Any], ufunc: np.ufunc) -> Callable[
     return unary
 
 
-def _equality(operation: Callable[[Any, Any], Any], ufunc: np.ufunc) -> Callable[[engine.Handle, Any], Any]:
+def _equality(operation: Function, ufunc: np.ufunc) -> Callable[[engine.Handle, object], Any]:
     """`==` and `!=`, which never fail for want of a loop: things that cannot be compared are unequal."""
     compare = _binary(operation, ufunc)
 
-    def equality(self: Any, other: object) -> Any:
+    def equality(self: Any, other: object) -> object:
         if self._storage is None and type(other) is not type(self):
             value = _operand(other)
             if value is not NotImplemented and value is not _FOREIGN and not engine.is_sharded(value):
@@ -253,7 +253,7 @@ def _equality(operation: Callable[[Any, Any], Any], ufunc: np.ufunc) -> Callable
     return equality
 
 
-def _records(operation: Callable[[Any, Any], Any], x: Any, other: Any) -> Any:
+def _records(operation: Function, x: Any, other: object) -> object:
     """`==` and `!=` of structured arrays: of each field, as NumPy has it."""
     value = _operand(other)
     if value is NotImplemented or value is _FOREIGN:
@@ -272,14 +272,14 @@ def _records(operation: Callable[[Any, Any], Any], x: Any, other: Any) -> Any:
     return found
 
 
-def _all_alike(x: Any, value: bool, shape: tuple[int, ...]) -> Any:
+def _all_alike(x: Any, value: bool, shape: tuple[int, ...]) -> object:
     """What a comparison gives that is decided without looking at elements."""
     if not shape:
         return np.bool_(value)
     return np.full_like(x, value, dtype=bool, shape=None if shape == x.shape else shape)
 
 
-def _stand_in(value: Any) -> Any:
+def _stand_in(value: Any) -> object:
     is_array = engine.is_handle(value) or isinstance(value, np.ndarray)
     return np.zeros((1,) * value.ndim, value.dtype) if is_array else value
 
@@ -369,13 +369,13 @@ class Operators(engine.Handle):
         _elementwise(ufunc, (self,), out=(self,))
         return self
 
-    def __matmul__(self, other: Any) -> Any:
+    def __matmul__(self, other: object) -> Any:
         return self._matmul(other, self, other)
 
     def __rmatmul__(self, other: object) -> Any:
         return self._matmul(other, other, self)
 
-    def __imatmul__(self, other: Any) -> Any:
+    def __imatmul__(self, other: object) -> Any:
         value = _operand_in_place(other)
         if value is NotImplemented:
             return NotImplemented
@@ -393,7 +393,7 @@ class Operators(engine.Handle):
         engine.assign(self, made, casting="same_kind")
         return self
 
-    def _matmul(self, other: object, left: Any, right: Any) -> Any:
+    def _matmul(self, other: object, left: Any, right: Any) -> object:
         value = _operand(other)
         if value is NotImplemented:
             return NotImplemented
@@ -420,7 +420,7 @@ class Operators(engine.Handle):
         return protocol.array_ufunc(self, ufunc, method, inputs, kwargs)
 
 
-def _replay_into(op: Op, inputs: tuple, kwargs: Keywords) -> Any:
+def _replay_into(op: Op, inputs: tuple, kwargs: Keywords) -> object:
     """A call with `out` and nothing else that was recorded before; None for other calls."""
     if len(kwargs) > 1 or "out" not in kwargs:
         return None
@@ -429,7 +429,7 @@ def _replay_into(op: Op, inputs: tuple, kwargs: Keywords) -> Any:
     return None if target is None or _replay(op, inputs, target, None, 3) is None else out
 
 
-def _call_replicated(cls: type[engine.Handle], ufunc: np.ufunc, inputs: tuple) -> Any:
+def _call_replicated(cls: type[engine.Handle], ufunc: np.ufunc, inputs: tuple) -> object:
     """NumPy's own ufunc where no operand is sharded and none is of a foreign type; NotImplemented for other calls."""
     if len(inputs) == 1:
         (only,) = inputs  # whoever calls the protocol by hand may pass any
@@ -489,7 +489,7 @@ def _through_dispatch(ufunc: np.ufunc, place: int) -> Function:
     if ufunc.nin == 1:
         return lambda self: ufunc(self)
 
-    def binary(self: object, other: object) -> Any:
+    def binary(self: object, other: object) -> object:
         value = _operand_in_place(other) if place == 2 else _operand(other)
         if value is NotImplemented:
             return NotImplemented

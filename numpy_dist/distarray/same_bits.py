@@ -7,19 +7,18 @@ of them is not here. `tests/distarray/test_same_bits.py` compares both ways for 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 
-VIEWS: tuple[Callable[..., Any], ...] = (
+from numpy_dist.argument_types import Function
+
+VIEWS: tuple[Function, ...] = (
     np.array_split, np.atleast_1d, np.atleast_2d, np.atleast_3d, np.dsplit, np.expand_dims, np.flip,
     np.fliplr, np.flipud, np.hsplit, np.moveaxis, np.ravel, np.reshape, np.rollaxis, np.rot90, np.split, np.squeeze,
     np.swapaxes, np.transpose, np.vsplit,
 )  # fmt: skip
 """Functions whose results are views, where they can be."""
 
-NEW: tuple[Callable[..., Any], ...] = (
+NEW: tuple[Function, ...] = (
     np.allclose, np.append, np.argmax, np.argmin, np.argsort, np.argwhere, np.around, np.array_equal, np.astype,
     np.choose, np.clip, np.column_stack, np.compress, np.concatenate, np.copy, np.count_nonzero, np.cumprod, np.cumsum,
     np.delete, np.diag, np.diff, np.digitize, np.dstack, np.ediff1d, np.empty_like, np.extract, np.fix,
@@ -30,7 +29,7 @@ NEW: tuple[Callable[..., Any], ...] = (
 )  # fmt: skip
 """Functions whose results are new arrays, numbers, or tuples of them."""
 
-EVENTS: dict[Callable[..., Any], str] = {
+EVENTS: dict[Function, str] = {
     **dict.fromkeys((np.argmax, np.argmin, np.argsort, np.array_equal, np.column_stack, np.concatenate), "cast"),
     **dict.fromkeys((np.copy, np.count_nonzero, np.dstack, np.empty_like, np.flatnonzero, np.full_like), "cast"),
     **dict.fromkeys((np.hstack, np.nonzero, np.ones_like, np.roll, np.searchsorted, np.sort, np.stack), "cast"),

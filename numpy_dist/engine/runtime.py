@@ -77,7 +77,7 @@ class Runtime:
         self.flags: set[Event] = set()
         self.handed_out = False
         self.execution: Execution | None = None
-        self.listings: list[Any] = []
+        self.listings: list[object] = []
         self.thread = threading.get_ident()
         self.budgets: dict[int, int] = {}
         self.ledger: Any = None

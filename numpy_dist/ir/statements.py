@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from numpy_dist.argument_types import Keywords
 from numpy_dist.ir.ops import Op
 from numpy_dist.ir.views import View, view_of
 from numpy_dist.layout.marks import mark_of
@@ -15,7 +16,7 @@ from numpy_dist.layout.views import ViewMap
 if TYPE_CHECKING:
     from numpy_dist.layout.layout import BoxList, Layout
 
-NO_OPTIONS: dict[str, Any] = {}  # shared by statements without any; never changed
+NO_OPTIONS: Keywords = {}  # shared by statements without any; never changed
 
 
 class Ref:
@@ -92,7 +93,7 @@ class Statement:
             refs.append(self.where)
         return refs
 
-    def scalars(self) -> list[Any]:
+    def scalars(self) -> list[object]:
         """The scalars that it was given."""
         return [x for x in self.inputs if type(x) is not Ref]
 
@@ -168,7 +169,7 @@ class Reduction(Statement):
         self.axes, self.dtype, self.initial, self.keepdims = axes, dtype, initial, keepdims
         self.form = form_of(self, (axes, dtype, initial is None, keepdims))
 
-    def scalars(self) -> list[Any]:
+    def scalars(self) -> list[object]:
         return [] if self.initial is None else [self.initial]
 
 

@@ -152,7 +152,7 @@ def reshape(array: np.ndarray, shape: Shape, order: Any = "C") -> np.ndarray:
 
 
 @_structural
-def flip(array: np.ndarray, axis: Any = None) -> np.ndarray:
+def flip(array: np.ndarray, axis: int | tuple[int, ...] | None = None) -> np.ndarray:
     """`numpy.flip`, which returns a scalar for arrays without axes."""
     if array.ndim:
         return np.flip(array, axis)
@@ -244,7 +244,7 @@ def changed(array: np.ndarray, name: str, value: object) -> np.ndarray:
     return made
 
 
-def _shape_without_copy(array: np.ndarray, shape: Any) -> Any:
+def _shape_without_copy(array: np.ndarray, shape: Any) -> object:
     """A shape in which the elements need not move. NumPy complains of others, but only after it has copied them all."""
     try:
         shape = operator.index(shape) if hasattr(shape, "__index__") else tuple(map(operator.index, shape))

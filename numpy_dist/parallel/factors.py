@@ -11,12 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
 if TYPE_CHECKING:
     from numpy_dist.comm.base import Communicator
+
+T = TypeVar("T")
 
 PANEL = 128  # columns that are factored together
 _CHUNK = 512  # columns that are updated together: what bounds the memory of a product
@@ -77,7 +79,7 @@ class Columns:
         """All rows of this rank's columns to the right of a panel."""
         return self.values[:, max(panel.stop - self.low, 0) :]
 
-    def sent(self, panel: Panel, make: Callable[[], Any]) -> Any:
+    def sent(self, panel: Panel, make: Callable[[], T]) -> T:
         """What the owner of a panel makes of it, on every rank (collective: a broadcast)."""
         return self.comm.bcast(make() if self.owns(panel) else None, panel.owner)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import accumulate, pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -88,7 +88,7 @@ def ends_of(
     width: int,
     sample: Callable[[np.ndarray], list[np.ndarray]],
     place: Callable[[Sequence[np.ndarray], str], int],
-    comm: Any,
+    comm: Communicator,
 ) -> list[int]:
     """Where a rank's sorted rows are cut: 0, one position for each splitter, and the end (collective: one allgather).
 

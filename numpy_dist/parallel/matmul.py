@@ -55,7 +55,7 @@ def ring(
     size, rank = comm.size, comm.rank
     columns = panel.shape[1]
     add = adder(panel.dtype)
-    result: Any = np.zeros((rows.shape[0], columns), panel.dtype)
+    result: np.ndarray = np.zeros((rows.shape[0], columns), panel.dtype)
     panel = np.ascontiguousarray(panel) if type(panel) is np.ndarray else panel
     for step in range(size):
         owner = (rank + step) % size

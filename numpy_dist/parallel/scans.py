@@ -10,10 +10,11 @@ met a floating-point event, results are passed on from rank to rank: NumPy's own
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from numpy_dist.argument_types import Keywords
 from numpy_dist.backends.library import library_of, on_host
 from numpy_dist.layout.layout import Cut, Layout
 from numpy_dist.layout.regions import box_empty
@@ -73,12 +74,12 @@ def accumulate(
         block = on_host(block)
     # Ufuncs take no units of time as a dtype: those of the operand are the result's.
     loop = None if dtype.kind in "mM" else dtype
-    made: Any = empty(block.shape, dtype) if scanned is None else scanned
+    made: np.ndarray = empty(block.shape, dtype) if scanned is None else scanned
     if layout.cut_of(axis) is None:
         return ufunc.accumulate(block, axis, loop, made) if scanned is None and block.size else made
     inexact = dtype.kind in "fc"
     events: list[str] = []
-    watch: Any = {"all": "call", "call": lambda kind, flag: events.append(kind)} if inexact else {}
+    watch: Keywords = {"all": "call", "call": lambda kind, flag: events.append(kind)} if inexact else {}
     members = column(layout, comm.rank, axis) if block.size else []
     if block.size:
         place = members.index(comm.rank)
@@ -103,7 +104,7 @@ def accumulate(
 
 def _slice(array: np.ndarray, axis: int, index: int) -> np.ndarray:
     """One slice along an axis, which stays with extent 1."""
-    key: Any = (slice(None),) * axis + (slice(index, None) if index == -1 else slice(index, index + 1),)
+    key: tuple[slice, ...] = (slice(None),) * axis + (slice(index, None) if index == -1 else slice(index, index + 1),)
     return array[key]
 
 

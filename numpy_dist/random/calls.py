@@ -80,7 +80,7 @@ def made_into(draw: Draw, front: Front, size: Any, out: engine.Handle) -> engine
     return out
 
 
-def everywhere(front: Front, name: str, args: Arguments, kwargs: Keywords) -> Any:
+def everywhere(front: Front, name: str, args: Arguments, kwargs: Keywords) -> object:
     """Call a method of NumPy's generator on every rank, with the same numbers everywhere; each rank keeps its part.
 
     Collective if an argument is a sharded array, which is gathered (by the rules of ``FALLBACK`` and
@@ -89,7 +89,7 @@ def everywhere(front: Front, name: str, args: Arguments, kwargs: Keywords) -> An
     target = kwargs.get("x" if name == "shuffle" else "out")
     handles = operands.find_handles(args, kwargs)
     # What `out` was does not matter.
-    unread: Any = target if "out" in kwargs and sum(value is target for value in kwargs.values()) == 1 else None
+    unread: object = target if "out" in kwargs and sum(value is target for value in kwargs.values()) == 1 else None
     sharded = [x for x in handles if engine.is_sharded(x) and x is not unread]
     if sharded:
         policy.permit(
@@ -106,7 +106,7 @@ def everywhere(front: Front, name: str, args: Arguments, kwargs: Keywords) -> An
     return share.array_of(front, result) if isinstance(result, np.ndarray) and result is not target else result
 
 
-def _in_turn(front: Front, name: str, size: object, kwargs: Keywords) -> Any:
+def _in_turn(front: Front, name: str, size: object, kwargs: Keywords) -> object:
     """As `everywhere`, where only `size` says how many samples there are: a rank has its part and few more."""
     shape = shape_of(size)
     # No sample is larger than a double.
@@ -129,7 +129,7 @@ def delegating(kind: type, name: str) -> Function:
     original = getattr(kind, name)
     signature = inspect.signature(original)
 
-    def method(self: Any, *args: Any, **kwargs: object) -> Any:
+    def method(self: Any, *args: object, **kwargs: object) -> object:
         try:
             given = signature.bind(self, *args, **kwargs).arguments
         except TypeError:

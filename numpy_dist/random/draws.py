@@ -24,6 +24,8 @@ from typing import Any
 
 import numpy as np
 
+from numpy_dist.argument_types import Keywords
+
 #: Samples made in one go where NumPy cannot write into a given array; they stay in the cache. A multiple of 32.
 CHUNK = 1 << 15
 
@@ -116,8 +118,8 @@ def legacy_random() -> Draw:
 
 
 # Mean and variance of the draws for a sample of the ziggurat methods, from 6e7 samples of PCG64(11).
-_NORMAL: dict[str, Any] = {"units": 1.02206, "variance": 0.0364}
-_EXPONENTIAL: dict[str, Any] = {"units": 1.03358, "variance": 0.0561}
+_NORMAL: Keywords = {"units": 1.02206, "variance": 0.0364}
+_EXPONENTIAL: Keywords = {"units": 1.03358, "variance": 0.0561}
 
 
 def standard_normal(dtype: np.dtype) -> Draw:

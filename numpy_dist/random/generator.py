@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -61,8 +61,14 @@ class Generator(np.random.Generator):
         return [self._of(child) for child in self.bit_generator.spawn(n_children)]  # type: ignore[attr-defined]
 
     def _filled(
-        self, name: str, draw: Callable[[np.dtype], Draw], size: object, dtype: DTypeLike | None, out: Any, *more: Any
-    ) -> Any:
+        self,
+        name: str,
+        draw: Callable[[np.dtype], Draw],
+        size: object,
+        dtype: DTypeLike | None,
+        out: Any,
+        *more: object,
+    ) -> object:
         """The methods that have `dtype` and `out`."""
         kind = np.dtype(dtype)
         if kind != DOUBLE and kind != SINGLE:
@@ -86,14 +92,18 @@ class Generator(np.random.Generator):
         return self._filled("standard_normal", draws.standard_normal, size, dtype, out)
 
     def standard_exponential(  # type: ignore[override]
-        self, size: object = None, dtype: DTypeLike | None = np.float64, method: Any = "zig", out: object = None
+        self,
+        size: object = None,
+        dtype: DTypeLike | None = np.float64,
+        method: Literal["zig", "inv"] = "zig",
+        out: object = None,
     ) -> Any:
         """Standard exponentials; see `numpy.random.Generator.standard_exponential`. Collective if sharded."""
         return self._filled(
             "standard_exponential", lambda kind: draws.standard_exponential(kind, method), size, dtype, out, method
         )
 
-    def _scaled(self, name: str, draw: Callable[..., Draw], size: object, *parameters: object) -> Any:
+    def _scaled(self, name: str, draw: Callable[..., Draw], size: object, *parameters: object) -> object:
         """The methods whose parameters are floats."""
         parameters = tuple(map(calls.scalar, parameters))
         if not calls.is_scalar(*parameters):

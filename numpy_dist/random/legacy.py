@@ -74,7 +74,7 @@ class RandomState(np.random.RandomState):
         """Set the state, to the same on every rank; see `numpy.random.RandomState.set_state`."""
         self._plain.set_state(state)
 
-    def _scaled(self, name: str, draw: Callable[..., Draw], size: object, *parameters: object) -> Any:
+    def _scaled(self, name: str, draw: Callable[..., Draw], size: object, *parameters: object) -> object:
         """The methods whose parameters are floats."""
         parameters = tuple(map(calls.scalar, parameters))
         if not calls.is_scalar(*parameters):
@@ -181,7 +181,7 @@ def set_bit_generator(bitgen: np.random.BitGenerator) -> None:
 def _function(name: str, method: str) -> Function:
     """The function of the module that is a method of its generator."""
 
-    def function(*args: object, **kwargs: object) -> Any:
+    def function(*args: object, **kwargs: object) -> object:
         return getattr(state_of_module(), method)(*args, **kwargs)
 
     function.__name__ = function.__qualname__ = name

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from numpy_dist import engine
 from numpy_dist.random.share import flat
 
+T = TypeVar("T")
 
-def agreed(source: object) -> Any:
+
+def agreed(source: T) -> T:
     """A seed sequence or bit generator as rank 0 has it. Collective.
 
     Those that were made without a seed, or used on some ranks only, differ between ranks. Where the calling rank's is

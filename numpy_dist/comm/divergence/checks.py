@@ -6,7 +6,7 @@ import pickle
 import sys
 import warnings
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from numpy_dist.comm.divergence import fingerprint
 from numpy_dist.comm.divergence.diagnosis import PAGE, divergence_error, unlike_error
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from numpy_dist.ir.statements import Statement
 
 __all__ = ["UNLIKE", "Checks"]
+
+T = TypeVar("T")
 
 UNLIKE: list[object] = []
 """Communicators of which some ranks may compute other numbers than others; for a look that costs nothing."""
@@ -132,7 +134,7 @@ class Checks:
         histories = {rank: operations for rank, (operations, _) in enumerate(told)}
         raise divergence_error(histories, None, {rank: found for rank, (_, found) in enumerate(told)})
 
-    def _gathered(self, value: object) -> list[Any]:
+    def _gathered(self, value: T) -> list[T]:
         """The values of all ranks, without looking at what they do."""
         return [pickle.loads(payload) for payload in self._told_by_all(pickle.dumps(value, protocol=5))]
 

@@ -22,6 +22,7 @@ from functools import lru_cache
 from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from numpy_dist.argument_types import Arguments
 from numpy_dist.comm.divergence.positions import called_function, is_stand_in, line_of
 from numpy_dist.frames import user_call
 from numpy_dist.ir import statements as forms
@@ -149,7 +150,7 @@ class _Batch:
     __slots__ = ("forms", "operands", "origins", "scalars", "serial", "sites", "slots")
 
     def __init__(
-        self, statements: Sequence[Statement], operands: list[tuple[str, ...]] | None, scalars: list[Any]
+        self, statements: Sequence[Statement], operands: list[tuple[str, ...]] | None, scalars: list[object]
     ) -> None:
         self.serial: int = statements[0].serial
         self.forms = [s.form for s in statements]
@@ -159,7 +160,7 @@ class _Batch:
         self.slots: Sequence[object] = ()  # of the arrays of all statements, in order, among others
         self.origins: Sequence[int] = ()  # by slot
 
-    def given(self) -> Iterator[list[Any]]:
+    def given(self) -> Iterator[list[object]]:
         """Of each statement the origins of arrays, and the scalars, in the order of `_read` and `_written`."""
         arrays = (self.origins[slot] for slot in self.slots if type(slot) is int)
         scalars = iter(self.scalars)
@@ -190,7 +191,7 @@ class Journal:
         self.program: Any = None
         self.calls = 0
         self.executes = self.with_operands = self.compares_values = False
-        self._calls: deque[tuple[Any, ...]] = deque(maxlen=KEPT)  # the fields of a `_Call`
+        self._calls: deque[Arguments] = deque(maxlen=KEPT)  # the fields of a `_Call`
         self._batches: deque[_Batch] = deque()
         self._held = 0
         self._inputs = self._met = 0
@@ -238,7 +239,7 @@ class Journal:
             where = user.f_code, user.f_lasti, back.f_code, back.f_lasti
         program = self.program
         recorded = 0 if program is None else program.recorded
-        position: tuple[Any, ...] = self.calls, recorded, kind, function, *where
+        position: tuple[object, ...] = self.calls, recorded, kind, function, *where
         if self._views or details or given:
             position = (*position, tuple(self._views), details, tuple(given), tuple(self._origins))
             self._views.clear()
@@ -398,7 +399,7 @@ class Journal:
         order = self._arrived[line] = self._arrived.get(line, 0) + 1
         return order
 
-    def _statements(self) -> Iterator[tuple[int, ProgramForm, Any, list[Any], tuple[str, ...] | None]]:
+    def _statements(self) -> Iterator[tuple[int, ProgramForm, object, list[object], tuple[str, ...] | None]]:
         serial = -1
         for batch in list(self._batches):
             for place, (form, site, given) in enumerate(zip(batch.forms, batch.sites, batch.given(), strict=True)):
@@ -490,7 +491,7 @@ def _read(form: ProgramForm) -> list[object]:
     return [*inputs, *(() if where is None else (where,)), *(("initial",) if form.has_initial else ())]
 
 
-def _written(form: ProgramForm, outputs: Sequence[Any]) -> list[Any]:
+def _written(form: ProgramForm, outputs: Sequence[object]) -> list[Any]:
     """Of what there is for each output, that of arrays that existed before."""
     kind, creates = form.key[1], form.key[-1][0]
     return [] if kind is forms.Reduction else [x for x, made in zip(outputs, creates, strict=True) if not made]

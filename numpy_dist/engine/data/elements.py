@@ -44,7 +44,7 @@ class ReadAhead:
         self.start, self.values = 0, np.empty(0, dtype)
 
 
-def element(x: Any) -> tuple[Any, int]:
+def element(x: Any) -> tuple[np.generic, int]:
     """The only element of a view as a NumPy scalar, and how many of its array were read like this.
 
     Collective where the element is not among those that were fetched before.
@@ -77,7 +77,7 @@ def _fetch(rt: Runtime, storage: Storage, ahead: ReadAhead, position: int, onwar
     index = [int(i) for i in np.unravel_index(position, shape)]
     # Loops that go backwards get what lies before.
     low = index[axis] if onward else max(0, index[axis] - length + 1)
-    key: Any = (*(slice(i, i + 1) for i in index[:axis]), slice(low, low + length))
+    key: tuple[slice, ...] = (*(slice(i, i + 1) for i in index[:axis]), slice(low, low + length))
     view = sharded(storage, structure.view(storage.meta_array(), structure.index, key))
     rt.program.force(storage)
     values = assemble(rt, storage, view._array, range(rt.size))

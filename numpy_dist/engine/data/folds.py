@@ -119,7 +119,7 @@ def _one_nan(ufunc: np.ufunc, parts: np.ndarray) -> np.ndarray:
     return parts
 
 
-def mean_of(sums: Any, count: int) -> Any:
+def mean_of(sums: Any, count: int) -> np.ndarray | np.generic:
     """The means of elements by their sums, divided as NumPy's own ``_methods.py`` does.
 
     Parameters

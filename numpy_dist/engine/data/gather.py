@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from numpy_dist.comm.divergence.checks import UNLIKE
 from numpy_dist.engine.data.ingest import came_in
 from numpy_dist.engine.executing.transfer import fetch_array
 from numpy_dist.engine.memory.budget import check_budget
-from numpy_dist.engine.memory.handle import is_sharded, plain, ref_of
+from numpy_dist.engine.memory.handle import Handle, is_sharded, plain, ref_of
 from numpy_dist.engine.memory.storage import Storage
 from numpy_dist.engine.memory.views import window
 from numpy_dist.engine.runtime import Runtime, runtime
@@ -23,6 +23,8 @@ from numpy_dist.layout.views import storage_region
 
 if TYPE_CHECKING:
     from numpy_dist.backends.memory import Array
+
+T = TypeVar("T")
 
 
 def gather(x: object, root: int | None = None) -> Any:
@@ -117,7 +119,7 @@ def item(x: object) -> Any:
     return agreed(_item(x))
 
 
-def agreed(value: object) -> Any:
+def agreed(value: T) -> T:
     """A scalar that is given to Python: rank 0's, and collective, where ranks may compute different numbers."""
     if not UNLIKE:
         return value
@@ -125,7 +127,7 @@ def agreed(value: object) -> Any:
     return comm.bcast(value) if comm in UNLIKE else value
 
 
-def _item(x: Any) -> Any:
+def _item(x: Any) -> object:
     if not is_sharded(x):
         return plain(x).reshape(())[()]
     rt = runtime()
@@ -172,7 +174,7 @@ def shard(x: object) -> np.ndarray:
     return runtime().backend.memory.download(_shard(x)) if is_sharded(x) else plain(x)
 
 
-def shard_for_library(x: Any) -> Array:
+def shard_for_library(x: Handle) -> Array:
     """As `shard`, but where it lies, if its memory's library takes this dtype: then an array of that memory."""
     memory = runtime().backend.memory
     if memory.library is None or not memory.library.takes(x._array.dtype):

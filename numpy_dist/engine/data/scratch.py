@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import prod
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -60,7 +60,7 @@ class Scratch:
 
 def pool_block(array: np.ndarray) -> Block | None:
     """The allocation that an array takes the whole of, in C order, if it is one of a `Scratch` that is not yet over."""
-    base: Any = array.base
+    base: object = array.base
     while base is not None and not isinstance(base, Block):
         base = getattr(base, "base", None)
     if base is None or base.scratch is None or not array.flags.c_contiguous:

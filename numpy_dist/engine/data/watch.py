@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Callable
 from functools import partial
 from threading import get_ident
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -21,11 +21,13 @@ from numpy_dist.frames import stack_level
 
 __all__ = ["applied", "capsule", "exchange", "forget", "latest", "look", "met", "tell", "watched"]
 
+T = TypeVar("T")
+
 met: list[tuple[int, str]] = []
 """The events that running operations have met, and that are to be told of: thread and kind."""
 
 capsule = floating.capsule
-exchange: Callable[[Any], object]
+exchange: Function
 """Sets the error state, as a capsule of NumPy's."""
 
 _MOST = 64
@@ -93,7 +95,7 @@ def tell(name: str) -> None:
         warnings.warn(f"{kind} encountered in {name}", RuntimeWarning, stacklevel=stack_level())
 
 
-def watched(operation: Function, name: str | Callable[..., str], *args: object, **kwargs: object) -> Any:
+def watched(operation: Callable[..., T], name: str | Callable[..., str], *args: object, **kwargs: object) -> T:
     """The result of an operation of NumPy's, whose events are told at the user's line.
 
     Parameters
@@ -107,7 +109,7 @@ def watched(operation: Function, name: str | Callable[..., str], *args: object, 
     return applied(partial(operation, **kwargs) if kwargs else operation, name, args)
 
 
-def applied(operation: Function, name: str | Callable[..., str], operands: Arguments) -> Any:
+def applied(operation: Callable[..., T], name: str | Callable[..., str], operands: Arguments) -> T:
     """As `watched`, of operands in a tuple: in less time."""
     state = capsule()
     known = latest

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from numpy_dist import settings
-from numpy_dist.argument_types import Function
+from numpy_dist.argument_types import Function, Keywords
 from numpy_dist.engine.data.ingest import from_global, shardable
 from numpy_dist.engine.memory import handle as handles
 from numpy_dist.engine.memory.handle import Handle
@@ -103,15 +103,15 @@ def family(x: Handle) -> Window | None:
 
 
 class_at_hand: type[Handle] = Handle
-assign: Callable[[Handle, Any, Any], bool]
+assign: Callable[[Handle, object, object], bool]
 """``x[key] = value`` through the window of `x`; False if nothing was done."""
 
 
-picked: Callable[[Handle, Any], Any]
+picked: Callable[[Handle, object], object]
 """``x[key]`` of few elements, by an index that has arrays; None if they are not seen through windows."""
 
 
-computed: Callable[[np.ufunc, Any, dict[str, Any]], Any]
+computed: Callable[[np.ufunc, tuple, Keywords], object]
 """A call of a ufunc on elements that are seen through windows; None if they are not, or it is the engine's."""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import EllipsisType
 from typing import Any
 
 import numpy as np
@@ -84,7 +85,10 @@ def _count(box: Box) -> int:
 
 
 def _within(array: np.ndarray, box: Box, part: Box) -> np.ndarray:
-    key: Any = (*(slice(lo - low, hi - low) for (lo, hi), (low, _) in zip(part, box, strict=True)), ...)
+    key: tuple[slice | EllipsisType, ...] = (
+        *(slice(lo - low, hi - low) for (lo, hi), (low, _) in zip(part, box, strict=True)),
+        ...,
+    )
     return array[key]
 
 

@@ -90,7 +90,7 @@ class Part:
         self.box = box
         self.shape = tuple(hi - lo for lo, hi in box)
         self.windows = [operand.window(box) for operand in body.operands]
-        self.memo: dict[str, Any] = {}
+        self.memo: dict[str, object] = {}
         self.repeat: Any = None
         self.places: list[tuple[int, bool, int]] = []
         self.scalars: list[tuple[int, int]] = []
@@ -127,7 +127,7 @@ class Part:
         self.scalars = [(body.numbers[step], position) for step, position in repeat.scalars]
         self.repeat = repeat
 
-    def arguments(self, statements: list[Statement], storages: list[Storage]) -> tuple[list[int], list[Any]]:
+    def arguments(self, statements: list[Statement], storages: list[Storage]) -> tuple[list[int], list[object]]:
         """The addresses and the scalars that `repeat` needs."""
         addresses = [address_of(storages[slot], old) + offset for slot, old, offset in self.places]
         return addresses, [statements[number].inputs[position] for number, position in self.scalars]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from types import EllipsisType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from numpy_dist.engine.memory.storage import Storage
@@ -145,7 +146,7 @@ def _target(storage: Storage, region: Region) -> tuple[Fetched, Callable[[Region
         for r, p in zip(region, piece, strict=True):
             start = (p.start - r.start) // r.step
             slices.append(slice(start, start + len(p)))
-        key: Any = (*slices, ...)
+        key: tuple[slice | EllipsisType, ...] = (*slices, ...)
         return target[key]
 
     return Fetched(target, block, region), part

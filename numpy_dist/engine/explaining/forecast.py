@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -56,7 +56,7 @@ class Forecast:
     writes: dict[int, int]
 
 
-def forecast(runtime: Runtime, group: GroupPlan, statements: list[Statement], outlines: Sequence[Any]) -> Forecast:
+def forecast(runtime: Runtime, group: GroupPlan, statements: list[Statement], outlines: Sequence[Outline]) -> Forecast:
     """Work out what a group will do, and change the outlines: they are then as storages are after the group.
 
     Parameters

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 from numpy_dist.engine.events.notation import bytes_text, index_name, indices, site_text, value_text, view_text
 from numpy_dist.engine.explaining.forecast import Forecast, is_contracted, messages, partial_messages
@@ -14,11 +14,14 @@ from numpy_dist.ir.statements import Reduction, Ref, Statement
 from numpy_dist.layout.frames import Origin, shifted
 from numpy_dist.layout.regions import Box
 
+if TYPE_CHECKING:
+    from numpy_dist.engine.explaining.outlines import Outline
+
 _WIDEST = 60  # columns of code before the comments
 
 
 def group_lines(
-    group: GroupPlan, statements: Sequence[Statement], outlines: Sequence[Any], found: Forecast
+    group: GroupPlan, statements: Sequence[Statement], outlines: Sequence[Outline], found: Forecast
 ) -> tuple[str, ...]:
     """Everything about a group but the tier that runs it.
 
@@ -66,7 +69,7 @@ class _Code:
         Texts of the views that are read, by slot and view.
     """
 
-    def __init__(self, group: GroupPlan, outlines: Sequence[Any], found: Forecast) -> None:
+    def __init__(self, group: GroupPlan, outlines: Sequence[Outline], found: Forecast) -> None:
         self._group = group
         self._slots = {id(outlines[slot]): slot for slot in group.slots}
         self._versions = {action.slot for action in found.plan.of(NewVersion)}
@@ -131,7 +134,7 @@ class _Code:
         return text
 
 
-def _facts(group: GroupPlan, outlines: Sequence[Any], found: Forecast, code: _Code) -> list[tuple[str, str]]:
+def _facts(group: GroupPlan, outlines: Sequence[Outline], found: Forecast, code: _Code) -> list[tuple[str, str]]:
     def by_name(sizes: dict[int, int]) -> str:
         return ", ".join(f"{outlines[slot].name} {bytes_text(size)}" for slot, size in sorted(sizes.items()))
 

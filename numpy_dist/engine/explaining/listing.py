@@ -169,7 +169,11 @@ class Listing:
     # -- both -------------------------------------------------------------------------------------------------------
 
     def _name(
-        self, group: GroupPlan, statements: list[Statement], outlines: Sequence[Any], original: Callable[[int], Storage]
+        self,
+        group: GroupPlan,
+        statements: list[Statement],
+        outlines: Sequence[object],
+        original: Callable[[int], Storage],
     ) -> None:
         """Name the buffers of a group, but for what is contracted, in the order in which statements mention them."""
         slots = {id(outlines[slot]): slot for slot in group.slots}

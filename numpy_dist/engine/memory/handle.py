@@ -203,7 +203,7 @@ def replicated(array: np.ndarray) -> Any:
     return made
 
 
-def view_of_replicated(x: Handle, array: np.ndarray) -> Any:
+def view_of_replicated(x: H, array: np.ndarray) -> H:
     """The handle of a view of a replicated array."""
     return x._owned(replicated(array))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from types import EllipsisType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -202,7 +203,7 @@ class Storage:
             for r, low in zip(region, lows, strict=True):
                 start, stop, step = (r.start, r.stop, r.step) if isinstance(r, range) else (r[0], r[1], 1)
                 slices.append(slice(start - low, max(stop, start) - low, step))
-            key: Any = (*slices, ...)
+            key: tuple[slice | EllipsisType, ...] = (*slices, ...)
             return whole[key]
 
         return part

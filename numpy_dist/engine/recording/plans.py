@@ -40,7 +40,7 @@ _new = object.__new__
 _current, _thread = current.get, threading.get_ident
 
 
-def bounds_of(op: Op, operands: Sequence[Any], loop: tuple[np.dtype, ...]) -> Bounds:
+def bounds_of(op: Op, operands: Sequence[object], loop: tuple[np.dtype, ...]) -> Bounds:
     """For each Python number among the operands that its dtype may not hold: its position, and that dtype's limits."""
     if op.ufunc is None:
         return ()
@@ -64,12 +64,12 @@ def bounds_of(op: Op, operands: Sequence[Any], loop: tuple[np.dtype, ...]) -> Bo
     return tuple(found)
 
 
-def _has_integers(operands: Sequence[Any]) -> bool:
+def _has_integers(operands: Sequence[object]) -> bool:
     """Whether one of the operands has integers, which NumPy compares with any of Python's; not so truth values."""
     return any(getattr(metadata(x), "dtype", _TRUTH).kind in "iu" for x in operands)
 
 
-def within(bounds: Bounds, operands: Sequence[Any]) -> bool:
+def within(bounds: Bounds, operands: Sequence[object]) -> bool:
     """Whether Python's numbers fit into the loop; not for sure where this is False: infinity fits."""
     for position, low, high in bounds:
         x = operands[position]
@@ -138,8 +138,8 @@ MOST_INPUTS = 3
 
 def remember(
     statement: Elementwise,
-    operands: Sequence[Any],
-    result: Any,
+    operands: Sequence[object],
+    result: object,
     result_dtype: np.dtype | None,
     now: bool,
     bounds: Bounds,
@@ -223,7 +223,7 @@ def replay(
     """
     # What the statement reads (three operands at most, the last one in `third`), and what of them is in the key.
     cls = handles._handle_class
-    nothing: Any = None
+    nothing: object = None
     first = second = third = of_first = of_second = of_third = nothing
     for x in inputs:
         first = second
@@ -273,7 +273,7 @@ def replay(
     return made
 
 
-REDUCTIONS: dict[Any, ReductionPlan] = {}
+REDUCTIONS: dict[tuple | None, ReductionPlan] = {}
 
 
 class ReductionPlan:
@@ -296,7 +296,7 @@ class ReductionPlan:
         self.array, self.view = result._array, ref_of(result).view
 
 
-def reduction_key(ufunc: np.ufunc, x: Handle, axis: Any, dtype: DTypeLike | None, keepdims: bool) -> tuple | None:
+def reduction_key(ufunc: np.ufunc, x: Handle, axis: object, dtype: DTypeLike | None, keepdims: bool) -> tuple | None:
     """What a reduction without `out`, `where` and `initial` depends on; None where it is not kept."""
     if not (axis is None or type(axis) is int or (type(axis) is tuple and all(type(a) is int for a in axis))):
         return None  # 1.0 == 1, but is no axis

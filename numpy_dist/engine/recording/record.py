@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
-from numpy.typing import DTypeLike
+from numpy.typing import ArrayLike, DTypeLike
 
 from numpy_dist.argument_types import Keywords
 from numpy_dist.engine.data import windows
@@ -38,14 +38,14 @@ _ndarray = np.ndarray
 _SAME_EVERYWHERE = windows.KINDS | frozenset("FD")  # contiguous ones of these are computed with the same bits
 
 
-def numpy_error(function: Callable, args: Sequence[Any], kwargs: Keywords | None = None) -> NoReturn:
+def numpy_error(function: Callable, args: Sequence[object], kwargs: Keywords | None = None) -> NoReturn:
     """Raise the error that NumPy raises for arguments of these shapes and dtypes.
 
     `function` is called with a stand-in for each sharded array: one element, seen with strides of zero. It must be
     known to fail on metadata alone.
     """
 
-    def stand_in(x: object) -> Any:
+    def stand_in(x: object) -> object:
         if isinstance(x, Handle):
             return x._array if x._storage is None else structure.stand_in(x._array)
         if isinstance(x, tuple | list):
@@ -67,7 +67,7 @@ def may_write(array: np.ndarray) -> bool:
     return is_writeable(array)
 
 
-def mask_of(where: object) -> Any:
+def mask_of(where: object) -> object:
     """What is given as ``where=``: of a scalar NumPy takes the truth, and an array must be one of bools."""
     array = metadata(where)
     if isinstance(array, np.ndarray):
@@ -79,7 +79,7 @@ def mask_of(where: object) -> Any:
 
 def elementwise(
     op: np.ufunc | Op,
-    inputs: Sequence[Any],
+    inputs: Sequence[object],
     out: object = None,
     where: object = True,
     dtype: Any = None,
@@ -139,7 +139,7 @@ def elementwise(
     return _record(runtime(), op, inputs, outs, where, options, order, result_dtype, usual)
 
 
-def _replayed(op: Op, inputs: tuple, out: Any, result_dtype: np.dtype | None) -> Any:
+def _replayed(op: Op, inputs: tuple, out: Any, result_dtype: np.dtype | None) -> object:
     """The result of a statement that is planned already; None if there is no plan, and nothing was recorded."""
     if out is None:
         return replay(op, inputs, None, result_dtype, 3)
@@ -173,8 +173,14 @@ def wrap(result: object) -> Any:
 
 
 def _at_once(
-    op: Op, inputs: Sequence[Any], outs: tuple, where: object, options: dict, order: str, result_dtype: np.dtype | None
-) -> Any:
+    op: Op,
+    inputs: Sequence[object],
+    outs: tuple,
+    where: object,
+    options: dict,
+    order: str,
+    result_dtype: np.dtype | None,
+) -> object:
     """All operands are replicated: plain NumPy, now."""
     values = [plain(x) for x in inputs]
     if op.ufunc is not None:
@@ -202,7 +208,7 @@ def _at_once(
 
 def _into_local(
     op: Op,
-    inputs: Sequence[Any],
+    inputs: Sequence[object],
     outs: tuple,
     where: object,
     dtype: DTypeLike | None,
@@ -210,7 +216,7 @@ def _into_local(
     order: str,
     signature: object,
     result_dtype: np.dtype | None,
-) -> Any:
+) -> object:
     """`out` is an ndarray or a replicated handle: compute into shards, then gather into the very object. Collective."""
     rt = runtime()
     usual = where is True and dtype is None and signature is None and order == "K" and op.nout == 1
@@ -229,7 +235,7 @@ def _into_local(
     return final if op.nout > 1 else final[0]
 
 
-def _values_here(rt: Runtime, op: Op, inputs: Sequence[Any], outs: tuple) -> list[Any] | None:
+def _values_here(rt: Runtime, op: Op, inputs: Sequence[object], outs: tuple) -> list[object] | None:
     """The values of operands in the memory of the only rank; None where NumPy's result may have other bits there.
 
     Executes what the operands need.
@@ -255,7 +261,7 @@ def _values_here(rt: Runtime, op: Op, inputs: Sequence[Any], outs: tuple) -> lis
 def _record(
     rt: Runtime,
     op: Op,
-    inputs: Sequence[Any],
+    inputs: Sequence[object],
     outs: tuple,
     where: object,
     options: dict,
@@ -357,7 +363,7 @@ def without_imaginary_part(x: Any, kind: np.dtype) -> Any:
     return x._view(structure.attribute, "real") if isinstance(x, Handle) else x.real
 
 
-def _check_numbers(operands: Sequence[Any], loop: tuple[np.dtype, ...]) -> None:
+def _check_numbers(operands: Sequence[object], loop: tuple[np.dtype, ...]) -> None:
     """NumPy's error for Python's numbers that a loop of another kind, asked for by name, cannot take."""
     for x, kind in zip(operands, loop, strict=False):
         if (type(x) is complex and kind.kind in "iuf") or (type(x) is float and kind.kind in "iu"):
@@ -422,8 +428,8 @@ def _owned_alike(outs: tuple) -> bool:
 
 
 def _by_way_of_new_arrays(
-    rt: Runtime, op: Op, inputs: Sequence[Any], outs: tuple, where: Any, options: dict, order: str
-) -> Any:
+    rt: Runtime, op: Op, inputs: Sequence[object], outs: tuple, where: object, options: dict, order: str
+) -> object:
     """Outputs that the loop cannot write, as where they are divided differently: assigned from results of its own."""
     arrays = [x._array if isinstance(x, Handle) else x for x in (*inputs, *outs) if isinstance(x, Handle | np.ndarray)]
     if order == "K" and order_axes(order, arrays, broadcast_shapes(*(x.shape for x in arrays))) is None:
@@ -496,14 +502,16 @@ def _shape(op: Op, operands: list, outs: tuple, where: Any, options: dict) -> tu
     return shape
 
 
-def _copy_like(*operands: Any, out: Any = None, where: Any = True) -> Any:
+def _copy_like(
+    *operands: ArrayLike, out: tuple[np.ndarray, ...] | None = None, where: np.ndarray | bool = True
+) -> tuple[np.ndarray, ...]:
     if out is not None:
         np.copyto(out[0], operands[0], where=where)
     return np.broadcast_arrays(*operands)
 
 
 def choose(
-    rt: Runtime, operands: list, outs: tuple, where: Any, shape: tuple[int, ...], itemsize: int
+    rt: Runtime, operands: list, outs: tuple, where: object, shape: tuple[int, ...], itemsize: int
 ) -> tuple[Layout, Any]:
     """Layout of results, and iteration space: that of `out`, else of the largest sharded operand (ties: leftmost)."""
     for o in outs:
@@ -557,11 +565,11 @@ def _write_elsewhere(
     op: Op,
     operands: list,
     outs: tuple,
-    where: Any,
+    where: object,
     options: dict,
     order: str,
     result_dtype: np.dtype | None,
-) -> Any:
+) -> object:
     """A target whose owners hold no boxes: write into a copy of its storage that is cut otherwise, and copy back."""
     targets = []
     for o in outs:

@@ -167,7 +167,7 @@ def reduction(
         return _scalar_or_array(made) if out is None else _deliver(made, out)
 
 
-def _begun_in_output(x: Any, axes: tuple[int, ...], kind: np.dtype, target: np.dtype) -> Handle:
+def _begun_in_output(x: Handle, axes: tuple[int, ...], kind: np.dtype, target: np.dtype) -> Handle:
     """A copy of the operand whose first elements along the axes are as an output of dtype `target` holds them."""
     first = tuple(slice(0, 1) if a in axes else slice(None) for a in range(x._array.ndim))
     made = copy(x, dtype=kind)
@@ -175,7 +175,7 @@ def _begun_in_output(x: Any, axes: tuple[int, ...], kind: np.dtype, target: np.d
     return made
 
 
-def _as_element(value: object, kind: np.dtype) -> Any:
+def _as_element(value: object, kind: np.dtype) -> np.generic:
     """A value as an element of this dtype, or NumPy's error: here on every rank, and not later on one of them."""
     cell = np.empty(1, kind)
     watched(cell.__setitem__, "cast", 0, value)
@@ -199,7 +199,7 @@ def _keep_signs(sums: Any, x: object, axes: tuple[int, ...], where: Any, parts: 
         assign(getattr(sums, part), -0.0, where=np.all(negative, axis=axes, keepdims=True, where=where))
 
 
-def _scalar_or_array(made: Handle) -> Any:
+def _scalar_or_array(made: Handle) -> object:
     return item(made) if made._array.shape == () else made
 
 
@@ -226,7 +226,7 @@ def _axes(ufunc: np.ufunc, x: object, ndim: int, kwargs: Keywords) -> tuple[int,
         numpy_error(ufunc.reduce, (x,), kwargs)
 
 
-def _deliver(made: Handle, out: object) -> Any:
+def _deliver(made: Handle, out: object) -> object:
     if is_sharded(out):
         assign(out, made, named="output array")
     else:
@@ -236,7 +236,7 @@ def _deliver(made: Handle, out: object) -> Any:
 
 def _of_elements(
     ufunc: np.ufunc, elements: np.ndarray, axis: Axes, dtype: DTypeLike | None, keepdims: bool
-) -> Any:
+) -> object:
     """The reduction of an array at hand by NumPy; None where the engine has to do it."""
     if ufunc not in EXACT or not elements.size:
         return None
@@ -254,7 +254,7 @@ def _at_once(
     keepdims: bool,
     initial: object,
     where: object,
-) -> Any:
+) -> object:
     options = {} if initial is np._NoValue else {"initial": initial}
     values = plain(x)
     if is_sharded(out):
