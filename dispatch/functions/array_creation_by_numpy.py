@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import types
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -42,7 +42,7 @@ class Creating:
     def __init__(self, module: types.ModuleType) -> None:
         self._module = module
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         return _CREATING[name] if name in _CREATING else getattr(self._module, name)
 
 
@@ -55,7 +55,7 @@ def _of_arrays(function: Function) -> Function:
     """A function that takes what an array is made of: that becomes a distributed array first."""
 
     @functools.wraps(function, updated=())
-    def convert(*args: object, **kwargs: object) -> Any:
+    def convert(*args: object, **kwargs: object) -> object:
         return function(asarray(args[0]), *args[1:], **kwargs) if args else function(**kwargs)
 
     return convert
@@ -69,7 +69,9 @@ vander = _of_arrays(np.vander)
 
 
 @functools.wraps(np.meshgrid)
-def meshgrid(*xi: object, copy: bool = True, sparse: bool = False, indexing: Any = "xy") -> tuple[Any, ...]:
+def meshgrid(
+    *xi: object, copy: bool = True, sparse: bool = False, indexing: Literal["xy", "ij"] = "xy"
+) -> tuple[DistArray, ...]:
     given = [asarray(x) for x in xi]
     if not copy:
         return np.meshgrid(*given, copy=False, sparse=sparse, indexing=indexing)

@@ -7,9 +7,10 @@ import hashlib
 import math
 import operator
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from numpy_dist import engine
 from numpy_dist.argument_types import Function
@@ -33,8 +34,19 @@ from numpy_dist.layout.regions import Box
 from numpy_dist.settings import config
 
 if TYPE_CHECKING:
+    from numpy import _OrderKACF, _SupportsDLPack
+    from numpy._typing import _SupportsArrayFunc
+    from numpy.typing import ArrayLike
+
+    from numpy_dist.backends.library import Array
     from numpy_dist.distarray.array import DistArray
     from numpy_dist.layout.mesh import Mesh
+
+    class _Sliced(Protocol):
+        """What is read part by part: an ndarray, a memory map, a data set in a file."""
+
+        def __getitem__(self, key: tuple[slice, ...], /) -> ArrayLike: ...
+
 
 _NO_COPY = "Unable to avoid copy while creating an array as requested: each rank keeps a copy of its part."
 
@@ -45,8 +57,8 @@ _COPIES = {np._CopyMode.ALWAYS: True, np._CopyMode.IF_NEEDED: None, np._CopyMode
 
 def ingest(
     obj: Any,
-    dtype: Any,
-    order: Any,
+    dtype: DTypeLike | None,
+    order: _OrderKACF,
     copy: bool | None,
     split: int | None,
     mesh: Mesh | Sequence[int] | None,
@@ -95,7 +107,7 @@ def _stacked(obj: list | tuple) -> Any:
     return np.stack(parts) if all(x is not None and x.shape == parts[0].shape for x in parts) else None
 
 
-def _of_unlike(obj: list | tuple, dtype: Any) -> DistArray:
+def _of_unlike(obj: list | tuple, dtype: DTypeLike | None) -> DistArray:
     """An array of arrays as Python objects, as NumPy makes it of those that have not one shape; else NumPy's error."""
 
     def in_place_of(item: Any) -> object:
@@ -122,12 +134,12 @@ def _can_be_sliced(obj: object) -> bool:
 
 
 def _read(
-    source: Any,
+    source: _Sliced,
     shape: Shape,
     kind: np.dtype,
     memory: np.ndarray | None,
-    dtype: Any,
-    order: Any,
+    dtype: DTypeLike | None,
+    order: _OrderKACF,
     split: int | None,
     mesh: Mesh | Sequence[int] | None,
 ) -> DistArray:
@@ -145,7 +157,9 @@ def _read(
     return from_parts(part, shape, target, layout, axes_in_order(memory, order, len(shape)))
 
 
-def _from_device(obj: Any, dtype: Any, order: Any, split: int | None, mesh: Mesh | Sequence[int] | None) -> DistArray:
+def _from_device(
+    obj: Array, dtype: DTypeLike | None, order: _OrderKACF, split: int | None, mesh: Mesh | Sequence[int] | None
+) -> DistArray:
     """An array of one of the backend's device, of which each rank copies its part there, in C order unless asked."""
     target = obj.dtype if dtype is None else np.dtype(dtype)
     layout = chosen_layout(obj.shape, split, mesh)
@@ -157,7 +171,12 @@ def _from_device(obj: Any, dtype: Any, order: Any, split: int | None, mesh: Mesh
 
 
 def _converted(
-    x: Any, dtype: Any, order: Any, copy: bool | None, split: int | None, mesh: Mesh | Sequence[int] | None
+    x: Any,
+    dtype: DTypeLike | None,
+    order: str | None,
+    copy: bool | None,
+    split: int | None,
+    mesh: Mesh | Sequence[int] | None,
 ) -> DistArray:
     """An array of ours with another dtype, memory order or layout; itself where nothing is to be done or copied."""
     layout = chosen_layout(x.shape, split, mesh)
@@ -174,7 +193,12 @@ def _converted(
 
 
 def _from_root(
-    obj: Any, dtype: Any, order: Any, split: int | None, mesh: Mesh | Sequence[int] | None, root: int
+    obj: object,
+    dtype: DTypeLike | None,
+    order: _OrderKACF,
+    split: int | None,
+    mesh: Mesh | Sequence[int] | None,
+    root: int,
 ) -> DistArray:
     """An array that only rank `root` has (collective); what goes wrong there is raised on every rank."""
     comm = engine.runtime().comm
@@ -193,7 +217,7 @@ def _from_root(
     return engine.from_root(array, root, chosen_layout(shape, split, mesh))
 
 
-def _on_root(obj: Any, dtype: Any, order: Any) -> np.ndarray:
+def _on_root(obj: object, dtype: DTypeLike | None, order: _OrderKACF) -> np.ndarray:
     if obj is None:
         raise ValueError("the rank that root= names passes the array, and the others pass None")
     if engine.is_handle(obj):
@@ -232,13 +256,13 @@ def compare_ranks(array: np.ndarray) -> None:
 
 @implements(np.asarray, varies=(*OURS, "root"), replicated=True)
 def asarray(
-    a: Any,
-    dtype: Any = None,
-    order: Any = None,
+    a: object,
+    dtype: DTypeLike | None = None,
+    order: _OrderKACF = None,
     *,
-    device: Any = None,
+    device: Literal["cpu"] | None = None,
     copy: bool | None = None,
-    like: Any = None,
+    like: _SupportsArrayFunc | None = None,
     split: int | None = None,
     mesh: Mesh | Sequence[int] | None = None,
     root: int | None = None,
@@ -274,13 +298,13 @@ def asarray(
 
 @implements(np.asanyarray, varies=(*OURS, "root"), replicated=True)
 def asanyarray(
-    a: Any,
-    dtype: Any = None,
-    order: Any = None,
+    a: object,
+    dtype: DTypeLike | None = None,
+    order: _OrderKACF = None,
     *,
-    device: Any = None,
+    device: Literal["cpu"] | None = None,
     copy: bool | None = None,
-    like: Any = None,
+    like: _SupportsArrayFunc | None = None,
     split: int | None = None,
     mesh: Mesh | Sequence[int] | None = None,
     root: int | None = None,
@@ -294,14 +318,14 @@ def asanyarray(
 @implements(np.array, varies=(*OURS, "root", "ndmax"), replicated=True)
 def array(
     object: Any,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     *,
     copy: bool | None = True,
-    order: Any = "K",
+    order: _OrderKACF = "K",
     subok: bool = False,
     ndmin: int = 0,
     ndmax: int = 64,
-    like: Any = None,
+    like: _SupportsArrayFunc | None = None,
     split: int | None = None,
     mesh: Mesh | Sequence[int] | None = None,
     root: int | None = None,
@@ -320,14 +344,19 @@ def array(
 
 @implements(np.copy, varies=OURS, replicated=True)
 def copy(
-    a: Any, order: Any = "K", subok: bool = False, *, split: int | None = None, mesh: Mesh | Sequence[int] | None = None
+    a: object,
+    order: _OrderKACF = "K",
+    subok: bool = False,
+    *,
+    split: int | None = None,
+    mesh: Mesh | Sequence[int] | None = None,
 ) -> DistArray:
     """A distributed array that is a copy of the data, as `numpy.copy`."""
     return array(a, order=order, copy=True, split=split, mesh=mesh)
 
 
 @implements(np.ascontiguousarray, replicated=True)
-def ascontiguousarray(a: Any, dtype: Any = None, *, like: Any = None) -> Any:
+def ascontiguousarray(a: object, dtype: DTypeLike | None = None, *, like: _SupportsArrayFunc | None = None) -> Any:
     """A distributed array in C order with at least one axis, as `numpy.ascontiguousarray`."""
     if elsewhere(like):
         return np.ascontiguousarray(a, dtype, like=like)
@@ -342,12 +371,12 @@ def by_every_rank(module: str, function: Function) -> Function:
 
     @functools.wraps(function)
     def read(
-        *args: Any,
+        *args: object,
         like: object = None,
         split: int | None = None,
         mesh: Mesh | Sequence[int] | None = None,
-        **kwargs: Any,
-    ) -> Any:
+        **kwargs: object,
+    ) -> object:
         if elsewhere(like):
             return function(*args, like=like, **kwargs)
         made = function(*args, **kwargs)
@@ -367,7 +396,7 @@ fromstring = by_every_rank(__name__, np.fromstring)
 
 
 @implements(np.astype, kind="native")
-def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> DistArray:
+def astype(x: DistArray, dtype: DTypeLike | None, /, *, copy: bool = True, device: object = None) -> DistArray:
     if not (device is None or device == "cpu"):
         raise ValueError(f'Device not understood. Only "cpu" is allowed, but received: {device}')
     if not copy and x.dtype == dtype:
@@ -376,7 +405,9 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> D
 
 
 @functools.wraps(np.from_dlpack)
-def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> DistArray:
+def from_dlpack(
+    x: _SupportsDLPack[None], /, *, device: Literal["cpu"] | None = None, copy: bool | None = None
+) -> DistArray:
     """As `numpy.from_dlpack`, but always a copy: each rank keeps its part."""
     if copy is False:
         raise ValueError("Unable to avoid copy while creating an array as requested: each rank keeps a copy.")
@@ -386,7 +417,7 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> D
 # -- blocks that the ranks have --------------------------------------------------------------------------------------
 
 
-def from_local(block: Any, axis: int = 0) -> DistArray:
+def from_local(block: object, axis: int = 0) -> DistArray:
     """The distributed array whose parts the ranks have (collective).
 
     Parameters

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, SupportsIndex
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from numpy_dist import engine
 from numpy_dist.dispatch.core.outcome import Recorded, warn_again
@@ -24,6 +25,9 @@ from numpy_dist.dispatch.patterns.creation import (
 from numpy_dist.layout.layout import Layout
 
 if TYPE_CHECKING:
+    from numpy import _OrderCF, _OrderKACF
+    from numpy._typing import _SupportsArrayFunc
+
     from numpy_dist.distarray.array import DistArray
     from numpy_dist.layout.mesh import Mesh
 
@@ -32,10 +36,10 @@ if TYPE_CHECKING:
 
 def _filled(
     function: Callable[..., np.ndarray],
-    shape: Any,
-    dtype: Any,
-    order: Any,
-    device: Any,
+    shape: object,
+    dtype: DTypeLike | None,
+    order: _OrderCF,
+    device: Literal["cpu"] | None,
     split: int | None,
     mesh: Mesh | Sequence[int] | None,
 ) -> DistArray:
@@ -81,12 +85,12 @@ def _fill(
 
 @implements(np.empty, varies=OURS, replicated=True)
 def empty(
-    shape: Any,
-    dtype: Any = None,
-    order: Any = "C",
+    shape: SupportsIndex | Sequence[SupportsIndex],
+    dtype: DTypeLike | None = None,
+    order: _OrderCF = "C",
     *,
-    device: Any = None,
-    like: Any = None,
+    device: Literal["cpu"] | None = None,
+    like: _SupportsArrayFunc | None = None,
     split: int | None = None,
     mesh: Mesh | Sequence[int] | None = None,
 ) -> Any:
@@ -106,12 +110,12 @@ def empty(
 
 @implements(np.zeros, varies=OURS, replicated=True)
 def zeros(
-    shape: Any,
-    dtype: Any = None,
-    order: Any = "C",
+    shape: SupportsIndex | Sequence[SupportsIndex],
+    dtype: DTypeLike | None = None,
+    order: _OrderCF = "C",
     *,
-    device: Any = None,
-    like: Any = None,
+    device: Literal["cpu"] | None = None,
+    like: _SupportsArrayFunc | None = None,
     split: int | None = None,
     mesh: Mesh | Sequence[int] | None = None,
 ) -> Any:
@@ -123,12 +127,12 @@ def zeros(
 
 @implements(np.ones, varies=OURS, replicated=True)
 def ones(
-    shape: Any,
-    dtype: Any = None,
-    order: Any = "C",
+    shape: SupportsIndex | Sequence[SupportsIndex],
+    dtype: DTypeLike | None = None,
+    order: _OrderCF = "C",
     *,
-    device: Any = None,
-    like: Any = None,
+    device: Literal["cpu"] | None = None,
+    like: _SupportsArrayFunc | None = None,
     split: int | None = None,
     mesh: Mesh | Sequence[int] | None = None,
 ) -> Any:
@@ -140,13 +144,13 @@ def ones(
 
 @implements(np.full, varies=OURS, replicated=True)
 def full(
-    shape: Any,
+    shape: SupportsIndex | Sequence[SupportsIndex],
     fill_value: Any,
-    dtype: Any = None,
-    order: Any = "C",
+    dtype: DTypeLike | None = None,
+    order: _OrderCF = "C",
     *,
-    device: Any = None,
-    like: Any = None,
+    device: Literal["cpu"] | None = None,
+    like: _SupportsArrayFunc | None = None,
     split: int | None = None,
     mesh: Mesh | Sequence[int] | None = None,
 ) -> Any:
@@ -163,7 +167,9 @@ def full(
         return made
     value = fill_value[()] if engine.is_handle(fill_value) else fill_value
 
-    def function(shape: Any, dtype: Any, order: Any, device: Any = None) -> np.ndarray:
+    def function(
+        shape: tuple[int, ...], dtype: DTypeLike | None, order: _OrderCF, device: Literal["cpu"] | None = None
+    ) -> np.ndarray:
         return np.full(shape, value, dtype, order, device=device)
 
     return _filled(function, shape, dtype, order, device, split, mesh)
@@ -175,10 +181,10 @@ def full(
 def _like(
     function: Callable[..., np.ndarray],
     prototype: Any,
-    dtype: Any,
-    order: Any,
-    shape: Any,
-    device: Any,
+    dtype: DTypeLike | None,
+    order: _OrderKACF,
+    shape: SupportsIndex | Sequence[SupportsIndex] | None,
+    device: Literal["cpu"] | None,
     split: int | None,
     mesh: Mesh | Sequence[int] | None,
 ) -> DistArray:
@@ -215,14 +221,14 @@ def _followed(layout: Layout | None, nbytes: int) -> Layout | None:
 
 @implements(np.empty_like, varies=(*OURS, "device"), replicated=True)
 def empty_like(
-    prototype: Any,
+    prototype: object,
     /,
-    dtype: Any = None,
-    order: Any = "K",
+    dtype: DTypeLike | None = None,
+    order: _OrderKACF = "K",
     subok: bool = True,
-    shape: Any = None,
+    shape: SupportsIndex | Sequence[SupportsIndex] | None = None,
     *,
-    device: Any = None,
+    device: Literal["cpu"] | None = None,
     split: int | None = None,
     mesh: Mesh | Sequence[int] | None = None,
 ) -> DistArray:
@@ -232,13 +238,13 @@ def empty_like(
 
 @implements(np.zeros_like, varies=OURS, replicated=True)
 def zeros_like(
-    a: Any,
-    dtype: Any = None,
-    order: Any = "K",
+    a: object,
+    dtype: DTypeLike | None = None,
+    order: _OrderKACF = "K",
     subok: bool = True,
-    shape: Any = None,
+    shape: SupportsIndex | Sequence[SupportsIndex] | None = None,
     *,
-    device: Any = None,
+    device: Literal["cpu"] | None = None,
     split: int | None = None,
     mesh: Mesh | Sequence[int] | None = None,
 ) -> DistArray:
@@ -248,13 +254,13 @@ def zeros_like(
 
 @implements(np.ones_like, varies=OURS, replicated=True)
 def ones_like(
-    a: Any,
-    dtype: Any = None,
-    order: Any = "K",
+    a: object,
+    dtype: DTypeLike | None = None,
+    order: _OrderKACF = "K",
     subok: bool = True,
-    shape: Any = None,
+    shape: SupportsIndex | Sequence[SupportsIndex] | None = None,
     *,
-    device: Any = None,
+    device: Literal["cpu"] | None = None,
     split: int | None = None,
     mesh: Mesh | Sequence[int] | None = None,
 ) -> DistArray:
@@ -264,14 +270,14 @@ def ones_like(
 
 @implements(np.full_like, varies=OURS, replicated=True)
 def full_like(
-    a: Any,
+    a: object,
     fill_value: Any,
-    dtype: Any = None,
-    order: Any = "K",
+    dtype: DTypeLike | None = None,
+    order: _OrderKACF = "K",
     subok: bool = True,
-    shape: Any = None,
+    shape: SupportsIndex | Sequence[SupportsIndex] | None = None,
     *,
-    device: Any = None,
+    device: Literal["cpu"] | None = None,
     split: int | None = None,
     mesh: Mesh | Sequence[int] | None = None,
 ) -> DistArray:
@@ -282,7 +288,7 @@ def full_like(
         return made
     value = fill_value[()] if engine.is_handle(fill_value) else fill_value
 
-    def function(like: Any, **options: Any) -> np.ndarray:
+    def function(like: np.ndarray, **options: Any) -> np.ndarray:
         return np.full_like(like, value, **options)
 
     return _like(function, a, dtype, order, shape, device, split, mesh)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.lib import _twodim_base_impl
@@ -18,6 +18,10 @@ from numpy_dist.dispatch.patterns.numpy_source import adopt
 from numpy_dist.layout.regions import Box
 
 if TYPE_CHECKING:
+    from numpy import _OrderCF
+    from numpy._typing import _SupportsArrayFunc
+
+    from numpy_dist.distarray import DistArray
     from numpy_dist.layout.mesh import Mesh
 
 adopt(__name__, np.vander)
@@ -33,14 +37,14 @@ def _block(function: Callable[..., np.ndarray], k: int, dtype: np.dtype) -> Call
 
 @implements(np.eye, varies=OURS, replicated=True)
 def eye(
-    N: Any,
-    M: Any = None,
-    k: Any = 0,
+    N: int,
+    M: int | None = None,
+    k: int = 0,
     dtype: DTypeLike | None = float,
-    order: Any = "C",
+    order: _OrderCF = "C",
     *,
-    device: Any = None,
-    like: Any = None,
+    device: Literal["cpu"] | None = None,
+    like: _SupportsArrayFunc | None = None,
     split: int | None = None,
     mesh: Mesh | Sequence[int] | None = None,
 ) -> Any:
@@ -57,10 +61,10 @@ def eye(
 
 @implements(np.identity, varies=OURS, replicated=True)
 def identity(
-    n: Any,
+    n: int,
     dtype: DTypeLike | None = None,
     *,
-    like: Any = None,
+    like: _SupportsArrayFunc | None = None,
     split: int | None = None,
     mesh: Mesh | Sequence[int] | None = None,
 ) -> Any:
@@ -72,12 +76,12 @@ def identity(
 
 @implements(np.tri, varies=OURS, replicated=True)
 def tri(
-    N: Any,
-    M: Any = None,
-    k: Any = 0,
+    N: int,
+    M: int | None = None,
+    k: int = 0,
     dtype: DTypeLike | None = float,
     *,
-    like: Any = None,
+    like: _SupportsArrayFunc | None = None,
     split: int | None = None,
     mesh: Mesh | Sequence[int] | None = None,
 ) -> Any:
@@ -100,16 +104,16 @@ def tri(
     return from_parts(part, shape, kind, chosen_layout(shape, split, mesh))
 
 
-_min_int: Any = vars(_twodim_base_impl)["_min_int"]
+_min_int: Callable[[float, float], type[np.integer]] = vars(_twodim_base_impl)["_min_int"]
 
 
-def numbered_lines(N: Any, M: object, k: Any) -> tuple[np.ndarray, np.ndarray]:
+def numbered_lines(N: float, M: float, k: float) -> tuple[np.ndarray, np.ndarray]:
     """The numbers of rows and columns that `numpy.tri` compares, also of extents and diagonals that are no integers."""
     return np.arange(N, dtype=_min_int(0, N)), np.arange(-k, M - k, dtype=_min_int(-k, M - k))
 
 
 @implements(np.diag, kind="structural")
-def diag(v: Any, k: int = 0) -> Any:
+def diag(v: DistArray | np.ndarray, k: int = 0) -> DistArray | np.ndarray:
     if v.ndim != 1:
         # NumPy's error, if it is not a matrix.
         return np.diagonal(v, k) if v.ndim == 2 else np.diag(np.empty((0,) * v.ndim), k)
@@ -122,11 +126,11 @@ def diag(v: Any, k: int = 0) -> Any:
 
 
 @implements(np.diagflat, kind="composed")
-def diagflat(v: Any, k: int = 0) -> Any:
+def diagflat(v: DistArray, k: int = 0) -> DistArray | np.ndarray:
     return diag(np.ravel(v), k)
 
 
-def _triangle(m: Any, k: Any, keep_lower: bool) -> Any:
+def _triangle(m: DistArray, k: int, keep_lower: bool) -> object:
     m = as_handle(m)
     if not m.ndim:
         np.tril(np.zeros((), m.dtype))  # NumPy's error
@@ -140,10 +144,10 @@ def _triangle(m: Any, k: Any, keep_lower: bool) -> Any:
 
 
 @implements(np.tril, kind="composed")
-def tril(m: object, k: int = 0) -> Any:
+def tril(m: DistArray, k: int = 0) -> object:
     return _triangle(m, k, True)
 
 
 @implements(np.triu, kind="composed")
-def triu(m: object, k: int = 0) -> Any:
+def triu(m: DistArray, k: int = 0) -> object:
     return _triangle(m, k, False)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, TypeVar
 
 import numpy as np
 from numpy._core._multiarray_umath import _array_converter  # type: ignore[import-not-found]
@@ -23,16 +23,20 @@ from numpy_dist.layout.layout import Cut, Layout
 from numpy_dist.layout.regions import Box
 
 if TYPE_CHECKING:
+    from numpy._typing import _SupportsArrayFunc
+    from numpy.typing import ArrayLike
+
     from numpy_dist.distarray.array import DistArray
     from numpy_dist.layout.mesh import Mesh
 
+T = TypeVar("T")
 _NUMBERS = (int, float, complex, np.integer, np.floating, np.complexfloating)
 
 
 # -- evenly spaced values --------------------------------------------------------------------------------------------
 
 
-def _length(start: object, stop: Any, step: object) -> int | None:
+def _length(start: complex | np.number, stop: complex | np.number, step: complex | np.number) -> int | None:
     """The length of an arange, as NumPy computes it; None where NumPy would raise or warn."""
     span = stop - start
     try:
@@ -80,8 +84,8 @@ def arange(
     *,
     start: Any = None,
     dtype: DTypeLike | None = None,
-    device: Any = None,
-    like: Any = None,
+    device: Literal["cpu"] | None = None,
+    like: _SupportsArrayFunc | None = None,
     split: int | None = None,
     mesh: Mesh | Sequence[int] | None = None,
 ) -> Any:
@@ -124,7 +128,7 @@ def _is_number(value: object) -> bool:
     return isinstance(value, _NUMBERS) and not isinstance(value, np.timedelta64)
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Any) -> object:
     return value.item() if engine.is_handle(value) and value.ndim == 0 else value
 
 
@@ -132,13 +136,13 @@ def _plain(value: Any) -> Any:
 def linspace(
     start: Any,
     stop: Any,
-    num: Any = 50,
+    num: SupportsIndex = 50,
     endpoint: object = True,
     retstep: bool = False,
     dtype: DTypeLike | None = None,
     axis: int = 0,
     *,
-    device: Any = None,
+    device: Literal["cpu"] | None = None,
     split: int | None = None,
     mesh: Mesh | Sequence[int] | None = None,
 ) -> Any:
@@ -181,11 +185,11 @@ def linspace(
 
 @implements(np.logspace, varies=OURS, replicated=True)
 def logspace(
-    start: Any,
-    stop: Any,
-    num: object = 50,
+    start: ArrayLike,
+    stop: ArrayLike,
+    num: SupportsIndex = 50,
     endpoint: object = True,
-    base: Any = 10.0,
+    base: ArrayLike = 10.0,
     dtype: DTypeLike | None = None,
     axis: int = 0,
     *,
@@ -207,14 +211,14 @@ def logspace(
 def geomspace(
     start: object,
     stop: object,
-    num: object = 50,
+    num: SupportsIndex = 50,
     endpoint: object = True,
     dtype: DTypeLike | None = None,
     axis: int = 0,
     *,
     split: int | None = None,
     mesh: Mesh | Sequence[int] | None = None,
-) -> Any:
+) -> DistArray:
     """Values in geometric progression, as `numpy.geomspace`; `split` and `mesh` as in `arange`.
 
     Between numbers, every rank computes them all and keeps its part.
@@ -225,9 +229,7 @@ def geomspace(
     return _everywhere(np.geomspace, start, stop, num, endpoint, dtype, axis, split=split, mesh=mesh)
 
 
-def _everywhere(
-    function: Function, *args: object, split: int | None, mesh: Mesh | Sequence[int] | None
-) -> Any:
+def _everywhere(function: Function, *args: object, split: int | None, mesh: Mesh | Sequence[int] | None) -> Any:
     """What every rank computes whole with plain NumPy, and keeps its part of."""
     args = tuple(everywhere(x, function, "NumPy computes it on every rank") if engine.is_handle(x) else x for x in args)
     made = function(*args)
@@ -244,14 +246,14 @@ class _LinspaceConverter:
     def __init__(self, *given: Any) -> None:
         self._given = given
 
-    def as_arrays(self) -> tuple[Any, ...]:
+    def as_arrays(self) -> tuple[DistArray | np.ndarray, ...]:
         return tuple(x if engine.is_handle(x) else np.asanyarray(x) for x in self._given)
 
     def result_type(self, ensure_inexact: bool = False) -> np.dtype:
         stand_ins = (np.empty(0, x.dtype) if engine.is_handle(x) else x for x in self._given)
         return _array_converter(*stand_ins).result_type(ensure_inexact=ensure_inexact)
 
-    def wrap(self, made: object) -> Any:
+    def wrap(self, made: object) -> object:
         return made
 
 
@@ -260,12 +262,12 @@ _numpys_logspace = numpy_source(np.logspace)
 _numpys_geomspace = numpy_source(np.geomspace)
 
 
-def _number(x: Any) -> Any:
+def _number(x: Any) -> ArrayLike:
     """The value of an array without axes, which every rank needs."""
     return engine.item(x) if engine.is_sharded(x) and x.ndim == 0 else x
 
 
-def _moved(made: Any, split: int | None, mesh: Mesh | Sequence[int] | None) -> Any:
+def _moved(made: DistArray, split: int | None, mesh: Mesh | Sequence[int] | None) -> DistArray:
     """An array in the layout that the user asked for, if they did."""
     layout = chosen_layout(made.shape, split, mesh)
     return made if layout is None else engine.copy(made, layout=layout)
@@ -275,7 +277,7 @@ def _moved(made: Any, split: int | None, mesh: Mesh | Sequence[int] | None) -> A
 
 
 def indices(
-    dimensions: Any,
+    dimensions: Iterable[SupportsIndex],
     dtype: DTypeLike | None = int,
     sparse: bool = False,
     *,
@@ -314,8 +316,13 @@ def _behind(shape: tuple[int, ...]) -> Layout:
 
 @implements(np.fromfunction, replicated=True)
 def fromfunction(
-    function: Function, shape: Any, *, dtype: DTypeLike | None = float, like: Any = None, **kwargs: object
-) -> Any:
+    function: Callable[..., T],
+    shape: Sequence[int],
+    *,
+    dtype: DTypeLike | None = float,
+    like: _SupportsArrayFunc | None = None,
+    **kwargs: object,
+) -> T:
     """The values of a function of the indices, as `numpy.fromfunction`.
 
     `function` is called once on every rank, with distributed arrays of the indices.
@@ -328,7 +335,7 @@ def fromfunction(
 class MeshGrid:
     """`numpy.mgrid` with distributed arrays: ``mgrid[0:5, 0:2:9j]``."""
 
-    def __getitem__(self, key: Any) -> DistArray:
+    def __getitem__(self, key: slice | Sequence[slice]) -> DistArray:
         axes = np.ogrid[key]
         if not isinstance(axes, tuple | list):
             return engine.from_global(axes)
@@ -351,11 +358,13 @@ mgrid = MeshGrid()
 
 
 @implements(np.meshgrid, kind="structural")
-def meshgrid(*xi: object, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> tuple[Any, ...]:
+def meshgrid(
+    *xi: object, copy: bool = True, sparse: bool = False, indexing: str = "xy"
+) -> tuple[DistArray | np.ndarray, ...]:
     if indexing not in ("xy", "ij"):
         raise ValueError("Valid values for `indexing` are 'xy' and 'ij'.")
     ndim = len(xi)
-    output: list[Any] = []
+    output: list[DistArray | np.ndarray] = []
     for i, x in enumerate(xi):
         # With "xy" the first two axes change places.
         axis = 1 - i if indexing == "xy" and ndim > 1 and i < 2 else i

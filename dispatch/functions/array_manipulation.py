@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from numpy_dist import engine
-from numpy_dist.argument_types import Axes, Shape
+from numpy_dist.argument_types import Arguments, Axes, Shape
 from numpy_dist.dispatch.core import policy
 from numpy_dist.dispatch.core.registry import implements
 from numpy_dist.dispatch.patterns.arguments import truth
@@ -23,11 +23,17 @@ from numpy_dist.dispatch.patterns.structural import ours, view_or_self, views
 from numpy_dist.ir import structure
 from numpy_dist.ir.rules import memory_axes, memory_order
 
+if TYPE_CHECKING:
+    from numpy import _CastingKind
+    from numpy.typing import ArrayLike
+
+    from numpy_dist.distarray import DistArray
+
 _roll = numpy_source(np.roll)
 
 
 @implements(np.roll, kind="composed")
-def roll(a: object, shift: object, axis: Axes = None) -> Any:
+def roll(a: object, shift: object, axis: Axes = None) -> object:
     if engine.is_handle(shift):
         shift = everywhere(shift, np.roll, "every rank cuts at the shifts")
     return _roll(a, shift, axis)
@@ -37,7 +43,7 @@ def roll(a: object, shift: object, axis: Axes = None) -> Any:
 
 
 @implements(np.reshape, kind="structural", varies=("shape", "newshape"))
-def reshape(a: Any, /, shape: Shape, order: str = "C", *, copy: bool | None = None) -> engine.Handle:
+def reshape(a: DistArray, /, shape: Shape, order: str = "C", *, copy: bool | None = None) -> engine.Handle:
     if copy:
         a = engine.copy(a, order=order)
     try:
@@ -62,7 +68,7 @@ def _copy_order(a: engine.Handle, order: str) -> str:
 
 
 @implements(np.ravel, kind="structural")
-def ravel(a: Any, order: str = "C") -> engine.Handle:
+def ravel(a: DistArray, order: str = "C") -> engine.Handle:
     given = a
     order = memory_order(order, "C")
     flags = a._array.flags
@@ -80,17 +86,17 @@ def ravel(a: Any, order: str = "C") -> engine.Handle:
 
 
 @implements(np.squeeze, kind="structural")
-def squeeze(a: Any, axis: Axes = None) -> engine.Handle:
+def squeeze(a: DistArray, axis: Axes = None) -> engine.Handle:
     return view_or_self(a, np.ndarray.squeeze, axis)
 
 
 @implements(np.expand_dims, kind="structural")
-def expand_dims(a: Any, axis: Axes) -> engine.Handle:
+def expand_dims(a: DistArray, axis: Axes) -> engine.Handle:
     return a._view(np.expand_dims, axis)
 
 
 def _atleast(
-    function: structure.Operation, arys: tuple[Any, ...]
+    function: structure.Operation, arys: Arguments
 ) -> engine.Handle | np.ndarray | tuple[engine.Handle | np.ndarray, ...]:
     found = tuple(view_or_self(x, function) if engine.is_handle(x) else ours(function(x), x) for x in arys)
     return found[0] if len(found) == 1 else found
@@ -112,7 +118,7 @@ def atleast_3d(*arys: object) -> engine.Handle | np.ndarray | tuple[engine.Handl
 
 
 @implements(np.broadcast_to, kind="structural")
-def broadcast_to(array: Any, shape: Shape, subok: bool = False) -> engine.Handle:
+def broadcast_to(array: DistArray, shape: Shape, subok: bool = False) -> engine.Handle:
     return array._view(np.broadcast_to, shape)
 
 
@@ -127,10 +133,11 @@ def broadcast_arrays(*args: object, subok: bool = False) -> tuple[engine.Handle 
     )
 
 
-def _nonzero_box(filt: Any) -> tuple[np.ndarray, np.ndarray]:
+def _nonzero_box(filt: DistArray) -> tuple[np.ndarray, np.ndarray]:
     """First and last indices of what is not zero, along each axis; empty if there is nothing (collective)."""
     # The zeros of dates and texts are no numbers.
     kind = filt.dtype.kind
+    nonzero: object
     if kind == "V":
         nonzero = truth(filt)
     else:
@@ -152,7 +159,7 @@ if "axis" in inspect.signature(np.trim_zeros).parameters:
 else:
 
     @implements(np.trim_zeros, kind="structural")
-    def trim_zeros(filt: Any, trim: str = "fb") -> Any:
+    def trim_zeros(filt: DistArray, trim: str = "fb") -> object:
         # Before NumPy 2.2 for one axis, of which it reads one element after the other.
         if filt.ndim != 1 or filt.dtype.kind not in "biufcmMSU" or not isinstance(trim, str):
             return _numpys_trim_zeros(filt, trim)
@@ -169,49 +176,49 @@ else:
 
 
 @implements(np.transpose, kind="structural")
-def transpose(a: Any, axes: Axes = None) -> engine.Handle:
+def transpose(a: DistArray, axes: Axes = None) -> engine.Handle:
     return a._view(np.ndarray.transpose, axes)
 
 
 @implements(np.matrix_transpose, kind="structural")
-def matrix_transpose(x: Any, /) -> engine.Handle:
+def matrix_transpose(x: DistArray, /) -> engine.Handle:
     return x._view(np.matrix_transpose)
 
 
 @implements(np.swapaxes, kind="structural")
-def swapaxes(a: Any, axis1: int, axis2: int) -> engine.Handle:
+def swapaxes(a: DistArray, axis1: int, axis2: int) -> engine.Handle:
     return a._owned(a._view(np.ndarray.swapaxes, axis1, axis2))
 
 
 @implements(np.moveaxis, kind="structural")
-def moveaxis(a: Any, source: object, destination: object) -> engine.Handle:
+def moveaxis(a: DistArray, source: object, destination: object) -> engine.Handle:
     return a._view(np.moveaxis, source, destination)
 
 
 @implements(np.rollaxis, kind="structural")
-def rollaxis(a: Any, axis: int, start: int = 0) -> engine.Handle:
+def rollaxis(a: DistArray, axis: int, start: int = 0) -> engine.Handle:
     return a._owned(a._view(np.rollaxis, axis, start))
 
 
 @implements(np.flip, kind="structural")
-def flip(m: Any, axis: Axes = None) -> Any:
+def flip(m: DistArray, axis: Axes = None) -> object:
     if m.ndim == 0 and axis in (None, ()):
         return engine.item(m)
     return m._view(structure.flip, axis)
 
 
 @implements(np.fliplr, kind="structural")
-def fliplr(m: Any) -> engine.Handle:
+def fliplr(m: DistArray) -> engine.Handle:
     return m._view(np.fliplr)
 
 
 @implements(np.flipud, kind="structural")
-def flipud(m: Any) -> engine.Handle:
+def flipud(m: DistArray) -> engine.Handle:
     return m._view(np.flipud)
 
 
 @implements(np.rot90, kind="structural")
-def rot90(m: Any, k: int = 1, axes: Axes = (0, 1)) -> engine.Handle:
+def rot90(m: DistArray, k: int = 1, axes: Axes = (0, 1)) -> engine.Handle:
     return m._view(np.rot90, k, axes)
 
 
@@ -254,7 +261,7 @@ def dsplit(ary: object, indices_or_sections: object) -> list[engine.Handle] | li
 
 
 @implements(np.unstack, kind="structural")
-def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
+def unstack(x: Any, /, *, axis: int = 0) -> tuple[DistArray, ...]:
     if x.ndim == 0:
         raise ValueError("Input array must be at least 1-d.")
     return tuple(np.moveaxis(x, axis, 0))
@@ -263,7 +270,7 @@ def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
 # -- basic operations ------------------------------------------------------------------------------------------------
 
 
-def _copied(dst: Any, src: Any, where: Any, casting: Any) -> Any:
+def _copied(dst: DistArray, src: Any, where: ArrayLike, casting: _CastingKind) -> object:
     """The source of a copy; where NumPy casts a scalar depends on what it is, and on how many elements there are."""
     src = engine.plain(src)
     if np.ndim(src) or isinstance(src, list | tuple):
@@ -281,7 +288,7 @@ def _copied(dst: Any, src: Any, where: Any, casting: Any) -> Any:
 
 
 @implements(np.copyto, kind="native")
-def copyto(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) -> None:
+def copyto(dst: Any, src: Any, casting: _CastingKind = "same_kind", where: Any = True) -> None:
     if engine.is_handle(dst):
         source = src if engine.is_sharded(src) else _copied(dst, src, where, casting)
         engine.assign(dst, source, where=where, casting=casting)
@@ -299,16 +306,16 @@ def copyto(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) ->
 
 
 @implements(np.shape, kind="native")
-def shape(a: Any) -> tuple[int, ...]:
+def shape(a: DistArray) -> tuple[int, ...]:
     return a.shape
 
 
 @implements(np.ndim, kind="native")
-def ndim(a: Any) -> int:
+def ndim(a: DistArray) -> int:
     return a.ndim
 
 
 @implements(np.size, kind="native")
-def size(a: Any, axis: Any = None) -> int:
+def size(a: DistArray, axis: int | tuple[int, ...] | None = None) -> int:
     # In a new version of NumPy `axis` may be a tuple: it decides.
     return np.size(np.broadcast_to(np.uint8(0), a.shape), axis)

@@ -26,10 +26,10 @@ class _ArrayConverter:
     def __init__(self, array: object) -> None:
         self._array = array
 
-    def as_arrays(self, subok: bool = True) -> tuple[Any, ...]:
+    def as_arrays(self, subok: bool = True) -> tuple[object]:
         return (self._array,)
 
-    def wrap(self, result: object, to_scalar: object = None) -> Any:
+    def wrap(self, result: object, to_scalar: object = None) -> object:
         return result
 
 
@@ -44,12 +44,12 @@ _delete, _insert = numpy_source(np.delete, **_names), numpy_source(np.insert, **
 
 
 @implements(np.delete, kind="composed")
-def delete(arr: object, obj: object, axis: Axis = None) -> Any:
+def delete(arr: object, obj: object, axis: Axis = None) -> object:
     """Collective: what stays is selected by a mask, or copied in slices."""
     return _delete(as_handle(arr), obj, axis)
 
 
 @implements(np.insert, kind="composed")
-def insert(arr: object, obj: object, values: object, axis: Axis = None) -> Any:
+def insert(arr: object, obj: object, values: object, axis: Axis = None) -> object:
     """Collective: old and new elements are assigned to their places in a new array."""
     return _insert(as_handle(arr), obj, values, axis)

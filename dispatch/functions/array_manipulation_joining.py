@@ -19,6 +19,8 @@ from numpy_dist.ir.rules import only_asking
 from numpy_dist.layout.layout import Copies, Layout, Pinned
 
 if TYPE_CHECKING:
+    from numpy import _CastingKind
+
     from numpy_dist.distarray.array import DistArray
 
 adopt(__name__, np.stack, np.vstack, np.hstack, np.dstack, np.column_stack, np.block)
@@ -26,8 +28,14 @@ adopt(__name__, np.stack, np.vstack, np.hstack, np.dstack, np.column_stack, np.b
 
 @implements(np.concatenate, kind="composed")
 def concatenate(
-    arrays: Any, /, axis: Any = 0, out: Any = None, *, dtype: DTypeLike | None = None, casting: Any = "same_kind"
-) -> Any:
+    arrays: Any,
+    /,
+    axis: int | None = 0,
+    out: Any = None,
+    *,
+    dtype: DTypeLike | None = None,
+    casting: _CastingKind = "same_kind",
+) -> object:
     parts = [x if engine.is_handle(x) else np.asanyarray(x) for x in arrays]
     if axis is None:
         parts, axis = [np.ravel(x) for x in parts], 0
@@ -54,7 +62,7 @@ def concatenate(
     return target
 
 
-def _joined_dtype(parts: Sequence[Any], dtype: DTypeLike | None, casting: Any) -> np.dtype:
+def _joined_dtype(parts: Sequence[DistArray | np.ndarray], dtype: DTypeLike | None, casting: _CastingKind) -> np.dtype:
     """NumPy's dtype of the result, and its complaint about a cast that `casting` forbids."""
     standing = [np.empty((0,), x.dtype) for x in parts]
     with only_asking():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from typing import Any, SupportsIndex
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
@@ -15,19 +15,24 @@ from numpy_dist.dispatch.patterns.numpy_source import numpy_source
 from numpy_dist.dispatch.patterns.replicate import everywhere, few
 from numpy_dist.ir import structure
 
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from numpy_dist.distarray import DistArray
+
 MOST_AXES = 64  # of a NumPy array
 
 _pad = numpy_source(np.pad)
 
 
 @implements(np.pad, kind="composed")
-def pad(array: object, pad_width: object, mode: object = "constant", **kwargs: object) -> Any:
+def pad(array: object, pad_width: object, mode: object = "constant", **kwargs: object) -> object:
     if engine.is_handle(pad_width):
         pad_width = everywhere(pad_width, np.pad, "shapes depend on the widths")
     return _pad(as_handle(array), pad_width, mode, **kwargs)
 
 
-def _repeated(spread: Any, shape: tuple[int, ...]) -> Any:
+def _repeated(spread: DistArray | np.ndarray, shape: tuple[int, ...]) -> Any:
     """A copy of a view in which elements are repeated by broadcasting, with neighbouring axes merged into `shape`."""
     # Cut along the first axis that is worth it, so that merging axes keeps the owners.
     axis = next((axis for axis, n in enumerate(spread.shape) if n > 1), 0)
@@ -36,7 +41,7 @@ def _repeated(spread: Any, shape: tuple[int, ...]) -> Any:
 
 
 @implements(np.tile, kind="composed")
-def tile(A: Any, reps: Any) -> Any:
+def tile(A: DistArray, reps: Any) -> object:
     try:
         given = tuple(reps)
     except TypeError:
@@ -58,7 +63,7 @@ def tile(A: Any, reps: Any) -> Any:
 
 
 @implements(np.repeat, kind="composed", alone=True)
-def repeat(a: Any, repeats: Any, axis: Any = None) -> Any:
+def repeat(a: Any, repeats: ArrayLike, axis: int | None = None) -> object:
     a = as_handle(a)
     if np.ndim(repeats) > 1:
         engine.numpy_error(np.repeat, (a, repeats, axis))
@@ -82,14 +87,14 @@ def repeat(a: Any, repeats: Any, axis: Any = None) -> Any:
     return engine.as_made(_repeated(np.broadcast_to(np.expand_dims(a, axis + 1), spread), shape))
 
 
-def _as_line(a: Any, axis: SupportsIndex) -> tuple[Any, Any]:
+def _as_line(a: DistArray | np.ndarray, axis: int | None) -> tuple[DistArray | np.ndarray, int]:
     """An array that has axes, and that along which elements are repeated."""
     if axis is None or not a.ndim:
         return np.ravel(a), 0 if axis is None else axis
     return a, axis
 
 
-def _repeated_each(a: Any, repeats: Any, axis: Any) -> Any:
+def _repeated_each(a: Any, repeats: object, axis: int | None) -> object:
     """A number of repetitions for each element: which element each one of the result is (collective)."""
     counts = as_handle(repeats)
     np.repeat(np.zeros((1,) * a.ndim, a.dtype), np.zeros((1,) * counts.ndim, counts.dtype), axis)  # NumPy's own errors

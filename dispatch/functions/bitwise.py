@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @implements(np.packbits, kind="axis-local", alone=True)
-def packbits(a: Any, /, axis: Any = None, bitorder: Any = "big") -> DistArray:
+def packbits(a: Any, /, axis: int | None = None, bitorder: Literal["big", "little"] = "big") -> DistArray:
     """Collective: lines along a cut axis are brought to one rank each."""
     a = as_handle(a)
     np.packbits(np.zeros((0,) * a.ndim, a.dtype), axis, bitorder)  # NumPy's errors
@@ -36,7 +36,9 @@ def packbits(a: Any, /, axis: Any = None, bitorder: Any = "big") -> DistArray:
 
 
 @implements(np.unpackbits, kind="axis-local", alone=True)
-def unpackbits(a: Any, /, axis: Any = None, count: Any = None, bitorder: Any = "big") -> Any:
+def unpackbits(
+    a: Any, /, axis: int | None = None, count: int | None = None, bitorder: Literal["big", "little"] = "big"
+) -> object:
     """Collective, as `packbits`."""
     a = as_handle(a)
     np.unpackbits(np.zeros((0,) * a.ndim, a.dtype), axis, None, bitorder)  # NumPy's errors

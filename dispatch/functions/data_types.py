@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from numpy_dist import engine
 from numpy_dist.dispatch.core.registry import implements
 
+if TYPE_CHECKING:
+    from numpy import _CastingKind
 
-def _dtype_of(x: Any) -> Any:
+    from numpy_dist.distarray import DistArray
+
+
+def _dtype_of(x: Any) -> DTypeLike:
     return x.dtype if engine.is_handle(x) else x
 
 
@@ -21,12 +27,12 @@ def result_type(*arrays_and_dtypes: Any) -> np.dtype:
 
 
 @implements(np.can_cast, kind="native")
-def can_cast(from_: object, to: object, casting: Any = "safe") -> bool:
+def can_cast(from_: object, to: object, casting: _CastingKind = "safe") -> bool:
     return np.can_cast(_dtype_of(from_), _dtype_of(to), casting)
 
 
 @implements(np.min_scalar_type, kind="native")
-def min_scalar_type(a: Any, /) -> np.dtype:
+def min_scalar_type(a: DistArray, /) -> np.dtype:
     # It depends on the value of a 0-d array.
     return a.dtype if a.ndim else np.min_scalar_type(engine.item(a))
 

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import isqrt
-from typing import TYPE_CHECKING, Any, SupportsIndex
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
 from numpy_dist import engine
+from numpy_dist.argument_types import Function
 from numpy_dist.backends.library import compute
 from numpy_dist.dispatch.core.registry import decline, implements
 from numpy_dist.dispatch.functions.array_creation_by_numpy import created
@@ -24,6 +25,7 @@ from numpy_dist.dispatch.patterns.threads import in_parts
 from numpy_dist.layout.regions import Box
 
 if TYPE_CHECKING:
+    from numpy_dist.backends.library import Array
     from numpy_dist.distarray import DistArray
 
 adopt(
@@ -44,26 +46,36 @@ adopt(
 
 
 @implements(np.fft.fft, kind="axis-local")
-def fft(a: object, n: object = None, axis: SupportsIndex = -1, norm: object = None, out: object = None) -> Any:
+def fft(
+    a: object, n: int | None = None, axis: int = -1, norm: str | None = None, out: DistArray | np.ndarray | None = None
+) -> object:
     return _transform(np.fft.fft, a, n, axis, norm, out)
 
 
 @implements(np.fft.ifft, kind="axis-local")
-def ifft(a: object, n: object = None, axis: SupportsIndex = -1, norm: object = None, out: object = None) -> Any:
+def ifft(
+    a: object, n: int | None = None, axis: int = -1, norm: str | None = None, out: DistArray | np.ndarray | None = None
+) -> object:
     return _transform(np.fft.ifft, a, n, axis, norm, out)
 
 
 @implements(np.fft.rfft, kind="axis-local")
-def rfft(a: object, n: object = None, axis: SupportsIndex = -1, norm: object = None, out: object = None) -> Any:
+def rfft(
+    a: object, n: int | None = None, axis: int = -1, norm: str | None = None, out: DistArray | np.ndarray | None = None
+) -> object:
     return _transform(np.fft.rfft, a, n, axis, norm, out)
 
 
 @implements(np.fft.irfft, kind="axis-local")
-def irfft(a: object, n: object = None, axis: SupportsIndex = -1, norm: object = None, out: object = None) -> Any:
+def irfft(
+    a: object, n: int | None = None, axis: int = -1, norm: str | None = None, out: DistArray | np.ndarray | None = None
+) -> object:
     return _transform(np.fft.irfft, a, n, axis, norm, out)
 
 
-def _transform(function: Callable[..., np.ndarray], a: Any, n: Any, axis: Any, norm: Any, out: Any) -> Any:
+def _transform(
+    function: Callable[..., np.ndarray], a: Any, n: int | None, axis: int, norm: str | None, out: Any
+) -> object:
     """Collective: lines that are cut are brought to one rank each."""
     a = as_handle(a)
     if n is None and not -a.ndim <= axis < a.ndim:
@@ -85,7 +97,7 @@ def _transform(function: Callable[..., np.ndarray], a: Any, n: Any, axis: Any, n
     def in_threads(lines: np.ndarray) -> np.ndarray:
         return in_parts(transformed, lines, lines.ndim - 1, scratch.empty)
 
-    def lines_of(lines: object) -> Any:
+    def lines_of(lines: object) -> Array:
         return compute("fft", in_threads, lines, name=function.__name__, args=(n, -1, norm))
 
     with engine.Scratch() as scratch:
@@ -107,7 +119,9 @@ def _transform(function: Callable[..., np.ndarray], a: Any, n: Any, axis: Any, n
 _MOST_FOR_CHIRPS = 1 << 31  # the squares of indices are 64-bit integers
 
 
-def _line(function: Callable[..., np.ndarray], a: DistArray, n: int | None, norm: str | None, dtype: np.dtype) -> Any:
+def _line(
+    function: Callable[..., np.ndarray], a: DistArray, n: int | None, norm: str | None, dtype: np.dtype
+) -> DistArray | np.ndarray:
     """The transform of a single line that is cut; `dtype` is that of NumPy's result."""
     if function is np.fft.irfft:
         n = 2 * (a.size - 1) if n is None else n
@@ -147,7 +161,7 @@ def _hermitian(half: DistArray, n: int) -> Any:
     return np.concatenate(parts)
 
 
-def _whole_line(line: Any, inverse: bool) -> Any:
+def _whole_line(line: DistArray | np.ndarray, inverse: bool) -> Any:
     """The transform of a line without a factor (collective)."""
     n = line.size
     if n == 1:
@@ -175,7 +189,7 @@ def _roots(parts: np.ndarray, n: int, inverse: bool, kind: np.dtype) -> np.ndarr
     return (roots if inverse else roots.conj()).astype(kind, copy=False)
 
 
-def _four_steps(line: Any, rows: int, inverse: bool) -> Any:
+def _four_steps(line: DistArray | np.ndarray, rows: int, inverse: bool) -> DistArray | np.ndarray:
     """A long line as a matrix: its columns are transformed, multiplied by roots of unity, then its rows (collective).
 
     D. H. Bailey, "FFTs in external or hierarchical memory" (1990). Three redistributions, in which every rank has its
@@ -183,7 +197,7 @@ def _four_steps(line: Any, rows: int, inverse: bool) -> Any:
     """
     n, kind = line.size, line.dtype
     columns = n // rows
-    function: Any = np.fft.ifft if inverse else np.fft.fft
+    function: Function = np.fft.ifft if inverse else np.fft.fft
     norm = "forward" if inverse else "backward"  # without a factor
     matrix = function(np.reshape(line, (rows, columns)), None, 0, norm)
 
@@ -195,7 +209,7 @@ def _four_steps(line: Any, rows: int, inverse: bool) -> Any:
     return np.reshape(np.transpose(function(matrix, None, 1, norm)), (n,))
 
 
-def _chirps(line: DistArray, inverse: bool) -> DistArray:
+def _chirps(line: DistArray | np.ndarray, inverse: bool) -> DistArray:
     """A line whose length has no factors that would give each rank a row: a convolution with a chirp (collective).
 
     L. I. Bluestein, "A linear filtering approach to the computation of the discrete Fourier transform" (1970): three

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
 from numpy_dist import engine
+from numpy_dist.argument_types import Function
 from numpy_dist.dispatch.core.operands import as_operand
 from numpy_dist.dispatch.core.registry import implements
 from numpy_dist.dispatch.patterns.arguments import as_handle
@@ -19,7 +21,7 @@ adopt(__name__, np.apply_over_axes)
 
 
 @implements(np.piecewise, kind="composed")
-def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> Any:
+def piecewise(x: Any, condlist: Any, funclist: Sequence[Function | complex], *args: object, **kw: object) -> object:
     """The functions are called on every rank, with distributed arrays of the elements that are theirs."""
     x = as_handle(x)
     is_list = not np.isscalar(condlist) and (
@@ -42,7 +44,7 @@ def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> An
 
 
 @implements(np.apply_along_axis, kind="axis-local")
-def apply_along_axis(func1d: Any, axis: Any, arr: Any, *args: object, **kwargs: object) -> Any:
+def apply_along_axis(func1d: Function, axis: int, arr: Any, *args: object, **kwargs: object) -> object:
     """The function is called on each rank for the lines that it holds, with ndarrays."""
     arr = as_handle(arr)
     axis = normalize_axis_index(axis, arr.ndim)

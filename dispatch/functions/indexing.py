@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
@@ -20,13 +21,20 @@ from numpy_dist.dispatch.patterns.select import boolean_getitem
 from numpy_dist.dispatch.patterns.take import as_indices, fetch, within
 from numpy_dist.ir.rules import broadcast_shapes
 
+if TYPE_CHECKING:
+    from numpy import _ModeKind
+
+    from numpy_dist.distarray import DistArray
+
 adopt(__name__, np.select)
 
 _numpys_take_along_axis = numpy_source(np.take_along_axis)
 
 
 @implements(np.take, kind="parallel", alone=True)
-def take(a: Any, indices: Any, axis: Any = None, out: object = None, mode: Any = "raise") -> Any:
+def take(
+    a: Any, indices: Any, axis: int | None = None, out: DistArray | np.ndarray | None = None, mode: _ModeKind = "raise"
+) -> object:
     """Collective: positions are sent to the owners of the elements, who send these back."""
     a = as_handle(a)
     indices = as_indices(indices)
@@ -54,7 +62,7 @@ def take(a: Any, indices: Any, axis: Any = None, out: object = None, mode: Any =
     return engine.copy(found, order="C") if axis and indices.ndim else found  # an index has another memory order
 
 
-def _check_output(out: Any, shape: tuple[int, ...], dtype: np.dtype) -> None:
+def _check_output(out: DistArray | np.ndarray, shape: tuple[int, ...], dtype: np.dtype) -> None:
     """NumPy's errors for an output that does not fit."""
     if tuple(out.shape) != shape:
         raise ValueError("output array does not match result of ndarray.take")
@@ -65,7 +73,7 @@ def _check_output(out: Any, shape: tuple[int, ...], dtype: np.dtype) -> None:
 
 
 @implements(np.choose, kind="composed")
-def choose(a: Any, choices: Any, out: Any = None, mode: Any = "raise") -> Any:
+def choose(a: Any, choices: Any, out: DistArray | np.ndarray | None = None, mode: _ModeKind = "raise") -> object:
     """Collective: whether an index is out of range is asked of all ranks."""
     a = a if engine.is_handle(a) else np.asarray(a)
     few: Any
@@ -96,7 +104,7 @@ def choose(a: Any, choices: Any, out: Any = None, mode: Any = "raise") -> Any:
 
 
 @implements(np.compress, kind="composed", alone=True)
-def compress(condition: Any, a: Any, axis: Any = None, out: Any = None) -> Any:
+def compress(condition: Any, a: Any, axis: int | None = None, out: Any = None) -> object:
     condition, a = truth_of(condition), as_handle(a)
     if condition.ndim != 1:
         raise ValueError("condition must be a 1-d array")
@@ -119,19 +127,24 @@ def compress(condition: Any, a: Any, axis: Any = None, out: Any = None) -> Any:
 
 
 @implements(np.diagonal, kind="structural")
-def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
+def diagonal(a: DistArray, offset: int = 0, axis1: int = 0, axis2: int = 1) -> DistArray:
     return a._view(np.ndarray.diagonal, offset, axis1, axis2)
 
 
 @implements(np.lib.stride_tricks.sliding_window_view, kind="structural")
 def sliding_window_view(
-    x: Any, window_shape: Any, axis: Axes = None, *, subok: bool = False, writeable: bool = False
-) -> Any:
+    x: DistArray,
+    window_shape: SupportsIndex | Sequence[SupportsIndex],
+    axis: Axes = None,
+    *,
+    subok: bool = False,
+    writeable: bool = False,
+) -> DistArray:
     return x._view(np.lib.stride_tricks.sliding_window_view, window_shape, axis, writeable=writeable)
 
 
 @implements(np.take_along_axis, kind="composed", varies=("axis",))
-def take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> Any:
+def take_along_axis(arr: Any, indices: Any, axis: int | None = -1) -> object:
     """Collective: whether an index is out of bounds is asked of all ranks.
 
     Where the other axes correspond, both arrays are brought to shards with whole rows along the axis.

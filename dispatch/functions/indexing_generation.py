@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import operator
+from collections.abc import Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -26,11 +27,13 @@ from numpy_dist.ir.rules import broadcast_shapes, memory_order
 from numpy_dist.parallel import masks
 
 if TYPE_CHECKING:
+    from numpy import _ModeKind
+
     from numpy_dist.distarray.array import DistArray
 
 
 @implements(np.nonzero, kind="parallel")
-def nonzero(a: Any) -> tuple[DistArray, ...]:
+def nonzero(a: DistArray) -> tuple[DistArray, ...]:
     if a.ndim == 0:
         np.nonzero(np.zeros((), a.dtype))  # NumPy's error
     truth = truth_of(a)
@@ -53,7 +56,7 @@ def nonzero(a: Any) -> tuple[DistArray, ...]:
 
 
 @implements(np.where, kind="native", varies=("x", "y"))  # None is an object like others to NumPy's
-def where(condition: Any, x: Any = NoValue, y: Any = NoValue, /) -> Any:
+def where(condition: Any, x: Any = NoValue, y: Any = NoValue, /) -> object:
     if x is NoValue and y is NoValue:
         return np.nonzero(as_handle(condition))
     if x is NoValue or y is NoValue:
@@ -97,7 +100,7 @@ def _overflows(value: Any, dtype: np.dtype) -> bool:
     return type(value) in _WEAK and not abs(value) <= _LARGEST.get(dtype.char, np.inf)
 
 
-def _chosen(value: object) -> Any:
+def _chosen(value: object) -> object:
     """An array, or a scalar that knows its dtype."""
     return value if engine.is_handle(value) else np.asarray(value)[()]
 
@@ -111,7 +114,7 @@ def ix_(*args: object) -> Arguments:
 
 
 @implements(np.unravel_index, kind="composed")
-def unravel_index(indices: Any, shape: Any, order: Any = "C") -> tuple[Any, ...]:
+def unravel_index(indices: DistArray, shape: Any, order: Any = "C") -> tuple[DistArray, ...]:
     """Collective: whether an index is out of bounds is asked of all ranks."""
     indices = as_handle(indices)
     np.unravel_index(np.zeros(0, indices.dtype), shape, order=order)  # NumPy's own errors
@@ -131,7 +134,9 @@ def unravel_index(indices: Any, shape: Any, order: Any = "C") -> tuple[Any, ...]
 
 
 @implements(np.ravel_multi_index, kind="composed")
-def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: Any = "C") -> Any:
+def ravel_multi_index(
+    multi_index: Any, dims: Any, mode: _ModeKind | tuple[_ModeKind, ...] = "raise", order: Any = "C"
+) -> object:
     """Collective: whether an index is out of bounds is asked of all ranks."""
     parts = [x if engine.is_handle(x) else np.asarray(x) for x in multi_index]
     few = tuple(np.zeros(tuple(min(n, 1) for n in x.shape), x.dtype) for x in parts)
@@ -143,7 +148,7 @@ def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: A
     except ValueError:
         engine.numpy_error(np.ravel_multi_index, (tuple(parts), dims, mode, order))
     modes = mode if isinstance(mode, tuple) else (mode,) * len(extents)
-    found: Any = np.zeros((), np.intp)
+    found: DistArray | np.ndarray = np.zeros((), np.intp)
     steps = zip(parts, extents, modes, strict=True)
     for part, n, how in reversed(list(steps)) if order == "F" else steps:
         index = within(np.astype(part, np.intp), n, how)
@@ -154,7 +159,7 @@ def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: A
 
 
 @implements(np.diag_indices_from, kind="composed")
-def diag_indices_from(arr: Any) -> tuple[DistArray, ...]:
+def diag_indices_from(arr: DistArray) -> tuple[DistArray, ...]:
     if not arr.ndim >= 2:
         raise ValueError("input array must be at least 2-d")
     if not all(n == arr.shape[0] for n in arr.shape):
@@ -166,7 +171,7 @@ def _range(n: int) -> DistArray:
     return engine.from_reader(lambda box: np.arange(*box[0]), (n,), np.intp, engine.default_layout((n,)))
 
 
-def _triangle(shape: tuple[int, ...], k: Any, lower: bool) -> tuple[Any, ...]:
+def _triangle(shape: tuple[int, ...], k: int, lower: bool) -> tuple[DistArray | np.ndarray, ...]:
     """The indices of a triangle of a matrix: those of a mask that each rank makes for its part."""
     if len(shape) != 2:
         raise ValueError("input array must be 2-d")
@@ -177,12 +182,12 @@ def _triangle(shape: tuple[int, ...], k: Any, lower: bool) -> tuple[Any, ...]:
 
 
 @implements(np.tril_indices_from, kind="composed")
-def tril_indices_from(arr: Any, k: Any = 0) -> tuple[Any, ...]:
+def tril_indices_from(arr: DistArray, k: int = 0) -> tuple[DistArray | np.ndarray, ...]:
     return _triangle(tuple(arr.shape), k, True)
 
 
 @implements(np.triu_indices_from, kind="composed")
-def triu_indices_from(arr: Any, k: object = 0) -> tuple[Any, ...]:
+def triu_indices_from(arr: DistArray, k: int = 0) -> tuple[DistArray | np.ndarray, ...]:
     return _triangle(tuple(arr.shape), k, False)
 
 
@@ -199,7 +204,7 @@ def diag_indices(n: object, ndim: int = 2) -> tuple[DistArray, ...]:
 class OpenGrid:
     """`numpy.ogrid` with distributed arrays."""
 
-    def __getitem__(self, key: Any) -> Any:
+    def __getitem__(self, key: slice | Sequence[slice]) -> Any:
         made = np.ogrid[key]
         return type(made)(map(asarray, made)) if isinstance(made, tuple | list) else asarray(made)
 
@@ -212,7 +217,7 @@ class Concatenator(_Concatenator):  # type: ignore[misc]
 
     _join = numpy_source(_Concatenator.__getitem__, _nx=Creating(np), linspace=linspace)
 
-    def __getitem__(self, key: Any) -> Any:
+    def __getitem__(self, key: object) -> DistArray | np.matrix:
         made = np.r_[key] if isinstance(key, str) else self._join(key)
         return made if isinstance(made, np.matrix) or engine.is_handle(made) else asarray(made)
 

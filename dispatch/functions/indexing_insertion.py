@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from numpy_dist import engine
-from numpy_dist.argument_types import Axis
 from numpy_dist.dispatch.core.registry import decline, implements
 from numpy_dist.dispatch.patterns.arguments import as_handle, decline_unshardable, truth_of
 from numpy_dist.dispatch.patterns.index_arrays import Picked, check_bounds, first_outside
@@ -18,11 +17,16 @@ from numpy_dist.dispatch.patterns.take import as_indices, assign, repeated, scat
 from numpy_dist.ir.meta_arrays import as_strided
 from numpy_dist.ir.rules import broadcast_shapes
 
+if TYPE_CHECKING:
+    from numpy import _ModeKind
+
+    from numpy_dist.distarray import DistArray
+
 _numpys_put_along_axis = numpy_source(np.put_along_axis)
 
 
 @implements(np.place, kind="composed")
-def place(arr: Any, mask: Any, vals: object) -> None:
+def place(arr: DistArray, mask: Any, vals: object) -> None:
     if not engine.is_handle(arr):
         decline("place into an ndarray")
     if not engine.may_write(arr._array):
@@ -42,7 +46,7 @@ def place(arr: Any, mask: Any, vals: object) -> None:
 
 
 @implements(np.putmask, kind="composed")
-def putmask(a: Any, /, mask: Any, values: Any) -> None:
+def putmask(a: DistArray, /, mask: Any, values: object) -> None:
     if not engine.is_handle(a):
         decline("putmask into an ndarray")
     if not engine.may_write(a._array):
@@ -57,7 +61,7 @@ def putmask(a: Any, /, mask: Any, values: Any) -> None:
     engine.assign(a, values, where=np.reshape(mask, a.shape))
 
 
-def _safely_cast(values: Any, dtype: np.dtype) -> Any:
+def _safely_cast(values: Any, dtype: np.dtype) -> DistArray | np.ndarray:
     """What is to be stored in an array of this dtype: arrays must be safe to cast, Python's objects are converted."""
     if not (engine.is_handle(values) or isinstance(values, np.ndarray)):
         return _converted(values, dtype)
@@ -67,7 +71,7 @@ def _safely_cast(values: Any, dtype: np.dtype) -> Any:
     return values
 
 
-def _converted(values: Any, dtype: np.dtype) -> Any:
+def _converted(values: Any, dtype: np.dtype) -> DistArray | np.ndarray:
     """What is to be stored in an array of this dtype: no handle is as an ndarray (a tuple may be a record)."""
     if isinstance(values, np.ndarray | np.generic | engine.Handle):
         values = engine.without_imaginary_part(values, dtype)
@@ -78,7 +82,7 @@ def _converted(values: Any, dtype: np.dtype) -> Any:
 
 
 @implements(np.fill_diagonal, kind="composed")
-def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
+def fill_diagonal(a: DistArray, val: object, wrap: bool = False) -> None:
     if a.ndim < 2:
         raise ValueError("array must be at least 2-d")
     if not engine.is_handle(a):
@@ -100,7 +104,7 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
 
 
 @implements(np.put, kind="parallel", alone=True)
-def put(a: Any, ind: Any, v: object, mode: Any = "raise") -> None:
+def put(a: DistArray, ind: Any, v: object, mode: _ModeKind = "raise") -> None:
     """Collective: values travel to the owners of the elements; the last one for an element stays."""
     if not engine.is_handle(a):
         decline("put into an ndarray")
@@ -148,7 +152,7 @@ def _check_shape(values: tuple[int, ...], chosen: tuple[int, ...]) -> None:
 
 
 @implements(np.put_along_axis, kind="composed", varies=("axis",))
-def put_along_axis(arr: Any, indices: Any, values: Any, axis: Axis) -> None:
+def put_along_axis(arr: DistArray, indices: DistArray | np.ndarray, values: Any, axis: int | None) -> None:
     """Collective: values travel to the owners of the elements."""
     if not engine.is_handle(arr):
         decline("put_along_axis into an ndarray")

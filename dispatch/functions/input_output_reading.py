@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -15,6 +15,10 @@ from numpy_dist.dispatch.functions.array_creation_from_data import by_every_rank
 from numpy_dist.dispatch.patterns.creation import OURS, chosen_layout, elsewhere, is_replicated
 
 if TYPE_CHECKING:
+    from typing import IO
+
+    from numpy._typing import _SupportsArrayFunc
+
     from numpy_dist.distarray.array import DistArray
     from numpy_dist.layout.mesh import Mesh
 
@@ -56,7 +60,12 @@ class NpzFile(Mapping[str, Any]):
 
 
 @functools.wraps(np.load)
-def load(file: Any, mmap_mode: Any = None, *args: Any, **kwargs: Any) -> Any:
+def load(
+    file: str | os.PathLike[str] | IO[bytes],
+    mmap_mode: Literal["r", "r+", "w+", "c"] | None = None,
+    *args: Any,
+    **kwargs: Any,
+) -> Any:
     """As `numpy.load`; each rank reads only its part of an ``.npy`` file that is given by name."""
     if mmap_mode is None and isinstance(file, str | os.PathLike) and _is_plain(file):
         mmap_mode = "r"
@@ -91,13 +100,13 @@ genfromtxt = by_every_rank(__name__, np.genfromtxt)
 
 @implements(np.fromfile, varies=OURS, replicated=True)
 def fromfile(
-    file: Any,
+    file: str | os.PathLike[str] | IO[bytes],
     dtype: DTypeLike | None = None,
     count: int = -1,
     sep: str = "",
     offset: int = 0,
     *,
-    like: Any = None,
+    like: _SupportsArrayFunc | None = None,
     split: int | None = None,
     mesh: Mesh | Sequence[int] | None = None,
 ) -> Any:

@@ -11,13 +11,13 @@ import inspect
 import io
 import os
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
 from numpy_dist import engine
-from numpy_dist.argument_types import Arguments
+from numpy_dist.argument_types import Arguments, Keywords
 from numpy_dist.dispatch.core import operands, targets
 from numpy_dist.dispatch.core.registry import decline, implements
 from numpy_dist.ir import structure
@@ -48,14 +48,14 @@ def _plain(value: object) -> np.ndarray:
     return np.asanyarray(engine.plain(value))
 
 
-def _write(file: Any, header: bytes, a: DistArray, number: int, read: engine.Read) -> None:
+def _write(file: IO[bytes], header: bytes, a: DistArray, number: int, read: engine.Read) -> None:
     file.write(header)
     for key in engine.parts_in_order(a.shape, a.dtype.itemsize):
         file.write(read(number, key).tobytes())
 
 
 @implements(np.save, kind="composed", varies=("fix_imports",))
-def save(file: Any, arr: Any, allow_pickle: bool = True) -> None:
+def save(file: Any, arr: DistArray, allow_pickle: bool = True) -> None:
     """Collective; see `engine.stream`."""
     header, elements = _header(arr), _in_order(arr)
 
@@ -70,9 +70,9 @@ def save(file: Any, arr: Any, allow_pickle: bool = True) -> None:
 
 def _savez(
     function: Callable[..., None],
-    file: Any,
+    file: str | os.PathLike[str] | IO[bytes],
     args: Arguments,
-    kwds: dict[str, Any],
+    kwds: Keywords,
     allow_pickle: bool,
     compression: int,
 ) -> None:
@@ -106,13 +106,15 @@ def _register(function: Callable[..., None], compression: int) -> None:
     implementation: Callable[..., None]
     if "allow_pickle" in inspect.signature(function).parameters:
 
-        def with_keyword(file: object, *args: object, allow_pickle: bool = True, **kwds: object) -> None:
+        def with_keyword(
+            file: str | os.PathLike[str] | IO[bytes], *args: object, allow_pickle: bool = True, **kwds: object
+        ) -> None:
             _savez(function, file, args, kwds, allow_pickle, compression)
 
         implementation = with_keyword
     else:  # before NumPy 2.2 it is the name of an array like others
 
-        def without(file: object, *args: object, **kwds: object) -> None:
+        def without(file: str | os.PathLike[str] | IO[bytes], *args: object, **kwds: object) -> None:
             _savez(function, file, args, kwds, True, compression)
 
         implementation = without
@@ -126,9 +128,9 @@ _register(np.savez_compressed, zipfile.ZIP_DEFLATED)
 
 @implements(np.savetxt, kind="composed")
 def savetxt(
-    fname: Any,
-    X: Any,
-    fmt: Any = "%.18e",
+    fname: str | os.PathLike[str] | IO[str] | IO[bytes],
+    X: DistArray,
+    fmt: str | Sequence[str] = "%.18e",
     delimiter: str = " ",
     newline: str = "\n",
     header: str = "",

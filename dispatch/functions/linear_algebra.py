@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from numpy_dist import engine
-from numpy_dist.argument_types import Function
+from numpy_dist.argument_types import Function, Keywords
 from numpy_dist.backends.library import compute
 from numpy_dist.dispatch.core.registry import decline, implements
 from numpy_dist.dispatch.patterns.arguments import NoValue, as_handle
@@ -25,6 +25,10 @@ from numpy_dist.layout.mesh import Mesh
 from numpy_dist.parallel.matmul import contracted, ring
 
 if TYPE_CHECKING:
+    from numpy import _CastingKind
+    from numpy.typing import ArrayLike
+
+    from numpy_dist.backends.library import Array
     from numpy_dist.distarray import DistArray
 
 adopt(
@@ -48,7 +52,7 @@ def _norm(function: Function) -> Function:
     source = numpy_source(function)
 
     @functools.wraps(source)
-    def norm(*args: object, **kwargs: object) -> Any:
+    def norm(*args: object, **kwargs: object) -> object:
         made = source(*args, **kwargs)
         return engine.wrap(made) if type(made) is np.ndarray else made
 
@@ -61,8 +65,8 @@ for _measure in (np.linalg.norm, np.linalg.matrix_norm, np.linalg.vector_norm):
 
 @implements(np.trace, kind="composed")
 def trace(
-    a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: DTypeLike | None = None, out: Any = None
-) -> Any:
+    a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: DTypeLike | None = None, out: Any = None
+) -> object:
     return np.sum(np.diagonal(a, offset, axis1, axis2), axis=-1, dtype=dtype, out=out)
 
 
@@ -71,15 +75,15 @@ def matmul(
     x1: object,
     x2: object,
     /,
-    out: Any = None,
-    casting: Any = "same_kind",
+    out: DistArray | np.ndarray | tuple[DistArray | np.ndarray] | None = None,
+    casting: _CastingKind = "same_kind",
     order: str = "K",
     dtype: DTypeLike | None = None,
     signature: object = None,
-    axes: Any = NoValue,
-    axis: Any = NoValue,
+    axes: object = NoValue,
+    axis: object = NoValue,
     keepdims: bool = False,
-) -> Any:
+) -> object:
     if axes is not NoValue or axis is not NoValue or keepdims or signature is not None or order not in ("K", "C"):
         options = {"axes": axes, "axis": axis, "keepdims": keepdims, "signature": signature, "order": order}
         return generalised(np.matmul, x1, x2, out=out, casting=casting, dtype=dtype, **options)
@@ -87,7 +91,7 @@ def matmul(
     if a.ndim == 0 or b.ndim == 0:
         engine.numpy_error(np.matmul, (x1, x2), {})
     target = out[0] if isinstance(out, tuple) else out
-    loop: dict[str, Any] = {} if dtype is None else {"signature": (None, None, np.dtype(dtype))}
+    loop: Keywords = {} if dtype is None else {"signature": (None, None, np.dtype(dtype))}
     kinds = np.matmul.resolve_dtypes(
         (a.dtype, b.dtype, None if target is None else target.dtype), casting=casting, **loop
     )
@@ -102,7 +106,12 @@ def matmul(
     return _deliver(_product(a, b, kinds[2], "matmul"), target, casting, (a, b))
 
 
-def _deliver(result: Any, target: Any, casting: Any, operands: tuple[DistArray, DistArray]) -> Any:
+def _deliver(
+    result: DistArray | np.ndarray | np.generic,
+    target: DistArray | np.ndarray | None,
+    casting: _CastingKind,
+    operands: tuple[DistArray, DistArray],
+) -> object:
     """The product, or `out` with the product in it."""
     if target is None:
         return result
@@ -126,7 +135,7 @@ _SILENT = _dot_is_silent()
 
 
 @implements(np.dot, kind="parallel")
-def dot(a: Any, b: Any, out: Any = None) -> Any:
+def dot(a: Any, b: Any, out: Any = None) -> object:
     a, b = as_handle(a), as_handle(b)
     dtype = np.dot(np.zeros((1, 1), a.dtype), np.zeros((1, 1), b.dtype)).dtype
     if dtype.hasobject:
@@ -151,7 +160,7 @@ def dot(a: Any, b: Any, out: Any = None) -> Any:
     return out if out.ndim else out[()]
 
 
-def _check_output(out: Any, shape: tuple[int, ...], dtype: np.dtype) -> None:
+def _check_output(out: DistArray | np.ndarray, shape: tuple[int, ...], dtype: np.dtype) -> None:
     """NumPy's errors for an output of `numpy.dot`, which come before anything is computed."""
     if out.dtype != dtype or out.ndim != len(shape) or not _is_c_array(out):
         raise ValueError(
@@ -166,7 +175,9 @@ def _is_of_two(a: DistArray, b: DistArray, dtype: np.dtype) -> bool:
     return a.size == b.size == 1 and a.ndim <= 2 and b.ndim <= 2 and dtype.char in "fdFD"
 
 
-def _scaled(a: DistArray, b: DistArray, dtype: np.dtype, order: Literal["C", "K"]) -> Any:
+def _scaled(
+    a: DistArray, b: DistArray, dtype: np.dtype, order: Literal["C", "K"]
+) -> DistArray | np.ndarray | np.generic:
     """The product of an array and a number; BLAS adds that of a matrix to 0."""
     product = np.multiply(a, b, order=order)
     if dtype.char not in "fdFD" or max(a.ndim, b.ndim) > 2 or _is_of_two(a, b, dtype):
@@ -174,12 +185,12 @@ def _scaled(a: DistArray, b: DistArray, dtype: np.dtype, order: Literal["C", "K"
     return np.add(product, np.zeros((), dtype)[()])
 
 
-def _is_c_array(x: Any) -> bool:
+def _is_c_array(x: object) -> bool:
     return engine.metadata(x).flags.c_contiguous and engine.may_write(engine.metadata(x))
 
 
 @implements(np.vecdot, kind="composed")
-def vecdot(x1: object, x2: object, /, **kwargs: object) -> Any:
+def vecdot(x1: object, x2: object, /, **kwargs: object) -> object:
     if kwargs:
         return generalised(np.vecdot, x1, x2, **kwargs)
     a, b = as_handle(x1), as_handle(x2)
@@ -197,7 +208,7 @@ def vecdot(x1: object, x2: object, /, **kwargs: object) -> Any:
         return _converted(total, dtype)
 
 
-def matvec(x1: object, x2: object, /, **kwargs: object) -> Any:
+def matvec(x1: object, x2: object, /, **kwargs: object) -> object:
     if kwargs:
         return generalised(np.matvec, x1, x2, **kwargs)
     a, b, dtype = _for_loop(np.matvec, x1, x2)
@@ -207,7 +218,7 @@ def matvec(x1: object, x2: object, /, **kwargs: object) -> Any:
         return np.matmul(a, b, dtype=dtype) if b.ndim == 1 else np.matmul(a, b[..., None], dtype=dtype)[..., 0]
 
 
-def vecmat(x1: object, x2: object, /, **kwargs: object) -> Any:
+def vecmat(x1: object, x2: object, /, **kwargs: object) -> object:
     if kwargs:
         return generalised(np.vecmat, x1, x2, **kwargs)
     a, b, dtype = _for_loop(np.vecmat, x1, x2)
@@ -223,7 +234,9 @@ def _meet(one: tuple[int, ...], other: tuple[int, ...]) -> bool:
     return all(1 in (n, m) or n == m for n, m in zip(reversed(one), reversed(other), strict=False))
 
 
-def _for_loop(ufunc: np.ufunc, x1: object, x2: object) -> tuple[Any, Any, np.dtype]:
+def _for_loop(
+    ufunc: np.ufunc, x1: object, x2: object
+) -> tuple[DistArray | np.ndarray, DistArray | np.ndarray, np.dtype]:
     """The operands in the dtypes of NumPy's loop, and the dtype of its result."""
     a, b = as_handle(x1), as_handle(x2)
     left, right, dtype = ufunc.resolve_dtypes((a.dtype, b.dtype, None))
@@ -236,7 +249,7 @@ if hasattr(np, "matvec"):  # since NumPy 2.2
 
 
 @implements(np.inner, kind="composed")
-def inner(a: Any, b: Any, /) -> Any:
+def inner(a: Any, b: Any, /) -> object:
     a, b = as_handle(a), as_handle(b)
     if a.ndim == 0 or b.ndim == 0:
         dtype = np.inner(np.zeros((1, 1), a.dtype), np.zeros((1, 1), b.dtype)).dtype
@@ -251,7 +264,7 @@ def inner(a: Any, b: Any, /) -> Any:
 
 
 @implements(np.vdot, kind="composed")
-def vdot(a: Any, b: Any, /) -> Any:
+def vdot(a: Any, b: Any, /) -> object:
     a, b = np.ravel(as_handle(a)), np.ravel(as_handle(b))
     if a.shape != b.shape:
         engine.numpy_error(np.vdot, (a, b))
@@ -264,7 +277,7 @@ def vdot(a: Any, b: Any, /) -> Any:
 # -- the product of two matrices -------------------------------------------------------------------------------------
 
 
-def _product(a: DistArray, b: DistArray, dtype: np.dtype, name: str) -> Any:
+def _product(a: DistArray, b: DistArray, dtype: np.dtype, name: str) -> DistArray | np.ndarray | np.generic:
     """``a @ b`` for any number of axes of `a` and one or two of `b`; a scalar for two vectors."""
     if dtype.hasobject:
         decline("arrays of Python objects")
@@ -292,7 +305,7 @@ def _converted(x: Any, dtype: np.dtype) -> Any:
     return x if x.dtype == dtype else np.astype(x, dtype)
 
 
-def _matrices_of_times(a: Any, b: Any, dtype: np.dtype, name: str) -> DistArray:
+def _matrices_of_times(a: DistArray | np.ndarray, b: DistArray | np.ndarray, dtype: np.dtype, name: str) -> DistArray:
     """NumPy's product with times: that of their numbers, since NumPy 2.5 in their common unit."""
     integer = np.dtype(np.int64)
     as_they_are = np.datetime_data(dtype)[0] == "generic"
@@ -416,7 +429,7 @@ def _stacks(a: DistArray, b: DistArray, dtype: np.dtype) -> DistArray:
     if dtype.hasobject:
         decline("arrays of Python objects")
 
-    def products(x: object, y: object) -> Any:
+    def products(x: object, y: object) -> Array:
         return compute("matmul", _matmul_in(dtype), x, y)
 
     return on_stacks(products, [a, b], 2, name="matmul", order="C", library=a.dtype == b.dtype == dtype)

@@ -35,6 +35,9 @@ from numpy_dist.parallel.tall import reduced_system, triangles
 from numpy_dist.settings import config
 
 if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from numpy_dist.backends.library import Array
     from numpy_dist.distarray import DistArray
 
 SINGLE = "a single matrix"
@@ -46,9 +49,7 @@ adopt(__name__, np.linalg.svdvals, np.linalg.tensorinv)
 _tensorsolve = numpy_source(np.linalg.tensorsolve)
 
 
-def _of_each(
-    function: Function, a: object, *args: object, single: Single | None = None, **kwargs: object
-) -> Any:
+def _of_each(function: Function, a: object, *args: object, single: Single | None = None, **kwargs: object) -> Any:
     """A function of one matrix, for each in a stack (collective); `single` is the same of one that is sharded."""
     return _of_stacks(_local(function, *args, **kwargs), function, [as_handle(a)], [2], single)
 
@@ -129,7 +130,7 @@ def _outlook_of_each(
 ) -> Callable[..., Outlook]:
     """The outlook of a function of one matrix; `tall` tells which calls take the way of tall matrices if they can."""
 
-    def outlook(a: Any, *args: object, **kwargs: object) -> Outlook:
+    def outlook(a: DistArray, *args: object, **kwargs: object) -> Outlook:
         a = as_handle(a)
         if tall is not None and tall(*args, **kwargs) and _is_tall(_upright(a)):
             return _of_triangles(kind, a)
@@ -156,7 +157,7 @@ def _alone(function: Function, name: str, operands: list[DistArray]) -> Any:
     return _wrapped(made)
 
 
-def _known(local: Function, function: Function, operands: list[DistArray], chosen: bool) -> Any:
+def _known(local: Function, function: Function, operands: list[DistArray], chosen: bool) -> object:
     """NumPy's function on each rank, of matrices that all of them get to know (collective: an exchange for each)."""
     values = [known(x, function, "matrix", chosen) for x in operands]
     with events_reported(function.__name__, alike=True):
@@ -164,7 +165,7 @@ def _known(local: Function, function: Function, operands: list[DistArray], chose
     return _wrapped(made)
 
 
-def _agreed(compute: Callable[[], Any]) -> Any:
+def _agreed(compute: Callable[[], object]) -> Any:
     """What rank 0 computes, or its error: ranks that are not alike may differ in which matrix is singular."""
     try:
         made = compute()
@@ -176,7 +177,7 @@ def _agreed(compute: Callable[[], Any]) -> Any:
     return made
 
 
-def _wrapped(made: Any) -> Any:
+def _wrapped(made: Any) -> object:
     if isinstance(made, tuple):
         return rebuild(type(made), [_wrapped(item) for item in made])
     if engine.lies_on_device(made):
@@ -199,7 +200,7 @@ def _is_tall(a: DistArray) -> bool:
 _WHOLE = "the triangles of all ranks are as large as the matrix"
 
 
-def _whole_bytes(a: DistArray, *others: DistArray) -> int:
+def _whole_bytes(a: DistArray, *others: DistArray | np.ndarray) -> int:
     """Bytes of a matrix, and what has as many rows, that come to every rank since ranks have fewer rows than columns.
 
     0 where that is not so: then triangles come, which are smaller.
@@ -214,7 +215,7 @@ def _upright(a: DistArray) -> Any:
     return np.transpose(a) if a.ndim == 2 and a.shape[0] < a.shape[1] else a
 
 
-def _tall_rows(function: Function, a: DistArray, *others: Any) -> list[Any] | None:
+def _tall_rows(function: Function, a: DistArray, *others: DistArray | np.ndarray) -> list[Array] | None:
     """This rank's rows of a tall matrix and of what has as many rows, in double precision; None if it is not tall.
 
     NumPy's `function`, which needs them, is for the user.
@@ -276,7 +277,7 @@ def _takes_triangles(a: DistArray, b: DistArray) -> bool:
 
 
 @implements(np.linalg.lstsq, kind="parallel", outlook=_outlook_of_system)
-def lstsq(a: Any, b: Any, rcond: Any = None) -> tuple[DistArray, DistArray, Any, DistArray]:
+def lstsq(a: Any, b: Any, rcond: float | None = None) -> tuple[DistArray, DistArray, int, DistArray]:
     """Collective: one allgather of small triangles."""
     a, b = as_handle(a), as_handle(b)
     if a.ndim != 2 or b.ndim not in (1, 2) or a.shape[0] != b.shape[0]:
@@ -318,7 +319,7 @@ def inv(a: object) -> DistArray:
     return _of_each(np.linalg.inv, a, single=single_matrix.inverse)
 
 
-def _outlook_of_det(a: Any) -> Outlook:
+def _outlook_of_det(a: DistArray) -> Outlook:
     a = as_handle(a)
     return _outlook("parallel", [a], [2], together=True, widened=2 if a.dtype.char in "fF" else 1)
 
@@ -338,7 +339,7 @@ def det(a: Any) -> DistArray | np.inexact:
 
 
 @implements(np.linalg.slogdet, kind="parallel", outlook=_TOGETHER)
-def slogdet(a: Any) -> tuple[DistArray | np.inexact, DistArray | np.floating]:
+def slogdet(a: object) -> tuple[DistArray | np.inexact, DistArray | np.floating]:
     return _of_each(np.linalg.slogdet, a, single=single_matrix.sign_and_logarithm)
 
 
@@ -384,7 +385,7 @@ def eigvalsh(a: object, UPLO: object = "L") -> DistArray:
 
 
 @implements(np.linalg.cond, kind="axis-local", outlook=_outlook_of_each("axis-local", tall=_of_two_norm))
-def cond(x: Any, p: Any = None) -> Any:
+def cond(x: DistArray, p: float | Literal["fro", "nuc"] | None = None) -> object:
     x = as_handle(x)
     values = _singular_values(np.linalg.cond, x) if p is None or p in (2, -2) else None
     if values is not None and np.isnan(values).any():
@@ -405,7 +406,7 @@ def _with_cutoffs(a: object, *cutoffs: Any) -> Outlook:
 
 
 @implements(np.linalg.pinv, kind="axis-local", outlook=_outlook_of_pinv)
-def pinv(a: Any, rcond: Any = None, hermitian: Any = False, *, rtol: Any = NoValue) -> DistArray:
+def pinv(a: ArrayLike, rcond: Any = None, hermitian: bool = False, *, rtol: Any = NoValue) -> DistArray:
     if np.ndim(rcond) == 0 and (rtol is NoValue or np.ndim(rtol) == 0):
         return _of_each(np.linalg.pinv, a, rcond, hermitian, **given(rtol=rtol))
     name = "rcond" if np.ndim(rcond) else "rtol"
@@ -420,7 +421,7 @@ def pinv(a: Any, rcond: Any = None, hermitian: Any = False, *, rtol: Any = NoVal
     return _of_stacks(local, np.linalg.pinv, [as_handle(a), as_handle(rcond if name == "rcond" else rtol)], [2, 0])
 
 
-def _outlook_of_rank(A: Any, tol: Any = None, hermitian: Any = False, *, rtol: Any = None) -> Outlook:
+def _outlook_of_rank(A: DistArray, tol: Any = None, hermitian: bool = False, *, rtol: Any = None) -> Outlook:
     A, plain = as_handle(A), np.ndim(tol) == np.ndim(rtol) == 0 and (tol is None or rtol is None)
     if A.ndim < 2 and (tol is None or rtol is None):
         return Outlook("axis-local", "communicated: one partial result of each rank")
@@ -430,7 +431,7 @@ def _outlook_of_rank(A: Any, tol: Any = None, hermitian: Any = False, *, rtol: A
 
 
 @implements(np.linalg.matrix_rank, kind="axis-local", outlook=_outlook_of_rank)
-def matrix_rank(A: Any, tol: Any = None, hermitian: Any = False, *, rtol: Any = None) -> Any:
+def matrix_rank(A: DistArray, tol: Any = None, hermitian: bool = False, *, rtol: Any = None) -> object:
     A = as_handle(A)
     if A.ndim < 2 and (tol is None or rtol is None):
         return int(not np.all(A == 0))
@@ -446,7 +447,7 @@ def matrix_rank(A: Any, tol: Any = None, hermitian: Any = False, *, rtol: Any = 
     if tol is not None and rtol is not None:
         np.linalg.matrix_rank(np.zeros((1, 1)), 0.0, rtol=0.0)  # NumPy's error
 
-    def local(matrices: Any, cutoffs: Any) -> Any:
+    def local(matrices: object, cutoffs: object) -> object:
         values, limits = on_host(matrices), {name: on_host(cutoffs)}
         return np.linalg.matrix_rank(values, hermitian=hermitian, **limits)  # type: ignore[call-overload]
 
@@ -466,5 +467,5 @@ def solve(a: Any, b: Any) -> DistArray:
 
 
 @implements(np.linalg.tensorsolve, kind="composed")
-def tensorsolve(a: object, b: object, axes: Axes = None) -> Any:
+def tensorsolve(a: object, b: object, axes: Axes = None) -> object:
     return _tensorsolve(as_handle(a), b, axes)

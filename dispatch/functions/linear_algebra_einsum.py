@@ -22,7 +22,7 @@ from numpy_dist.ir.rules import memory_axes, memory_order, only_asking
 if TYPE_CHECKING:
     from numpy_dist.distarray import DistArray
 
-_parse: Callable[..., tuple[str, str, list[Any]]] = vars(einsumfunc)["_parse_einsum_input"]
+_parse: Callable[..., tuple[str, str, list[object]]] = vars(einsumfunc)["_parse_einsum_input"]
 
 adopt(__name__, np.einsum_path)
 
@@ -50,14 +50,14 @@ def _few(x: DistArray | np.ndarray) -> np.ndarray:
     return np.zeros(tuple(min(n, 1) for n in x.shape), x.dtype)
 
 
-def _at_once(*operands: Any, out: Any = None, **kwargs: Any) -> Any:
+def _at_once(*operands: Any, out: Any = None, **kwargs: Any) -> object:
     """What NumPy does without a path: the sum of the products, in the memory order of NumPy's result."""
     arrays, positions = _arrays(operands)
     small = list(operands)
     for place, x in zip(positions, arrays, strict=True):
         small[place] = _few(x)
     with only_asking():
-        made: Any = np.einsum(*small, **kwargs if out is None else {**kwargs, "out": _few(out)})  # NumPy's errors
+        made: object = np.einsum(*small, **kwargs if out is None else {**kwargs, "out": _few(out)})  # NumPy's errors
     dtype = getattr(made, "dtype", np.dtype(object))  # a sum of objects is one of them
     if out is not None:  # NumPy computes in what the output has in common with them
         wanted = kwargs.get("dtype")
@@ -96,7 +96,7 @@ _einsum: Function = numpy_source(np.einsum, **_names)
 
 
 @implements(np.einsum, kind="composed")
-def einsum(*operands: object, out: object = None, optimize: object = False, **kwargs: object) -> Any:
+def einsum(*operands: object, out: object = None, optimize: object = False, **kwargs: object) -> object:
     operands = _with_plain_subscripts(operands)
     if optimize is False:
         return _at_once(*operands, out=out, **kwargs)
@@ -106,7 +106,7 @@ def einsum(*operands: object, out: object = None, optimize: object = False, **kw
 # -- reading the subscripts ------------------------------------------------------------------------------------------
 
 
-def _arrays(operands: Sequence[Any]) -> tuple[list[DistArray], list[int]]:
+def _arrays(operands: Sequence[object]) -> tuple[list[DistArray], list[int]]:
     """The arrays among the arguments, and where they stand."""
     if operands and isinstance(operands[0], str):
         positions = list(range(1, len(operands)))
@@ -126,7 +126,7 @@ def _with_plain_subscripts(operands: Arguments) -> Arguments:
     )
 
 
-def _stand_ins(operands: Sequence[Any], positions: list[int], arrays: list[DistArray]) -> list[Any]:
+def _stand_ins(operands: Sequence[object], positions: list[int], arrays: list[DistArray]) -> list[object]:
     """The arguments with arrays of these shapes that take no memory."""
     made = list(operands)
     for place, x in zip(positions, arrays, strict=True):
@@ -275,7 +275,7 @@ def _order(order: str, labels: list[str], output: str, arrays: list[DistArray], 
     return list(range(count)) if axes is None else [axis for axis in axes if axis < count]
 
 
-def _ordered(x: Any, axes: list[int], owned: bool) -> Any:
+def _ordered(x: Any, axes: list[int], owned: bool) -> DistArray | np.ndarray:
     """New memory with the axes in this order; that of `x` where it is its own and in order."""
     x = np.transpose(x, axes)
     x = x if owned and x._array.flags.c_contiguous and is_writeable(x._array) else engine.copy(x, order="C")

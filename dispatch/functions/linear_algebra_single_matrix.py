@@ -6,7 +6,7 @@ double precision, as in NumPy.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from numpy_dist.distarray import DistArray
 
 
-def solved(a: DistArray, b: DistArray) -> Any:
+def solved(a: DistArray, b: DistArray) -> DistArray | np.ndarray:
     """``numpy.linalg.solve``. Collective: both are cut between columns, and each panel of `a` is sent to all twice."""
     kind = np.linalg.solve(np.zeros((0, 1, 1), a.dtype), np.zeros((1, 1), b.dtype)).dtype
     work = np.result_type(kind, np.double)
@@ -79,14 +79,14 @@ def cholesky_factor(a: DistArray, upper: bool) -> DistArray:
     return engine.copy(np.conj(np.transpose(factor)), order="C") if upper else factor
 
 
-def _columns(a: Any, kind: np.dtype) -> Columns:
+def _columns(a: DistArray | np.ndarray, kind: np.dtype) -> Columns:
     """The columns of a square matrix on each rank, for overwriting."""
     layout, comm = engine.default_layout(a.shape, split=1), engine.runtime().comm
     boxes = [layout.box(rank) for rank in range(comm.size)]
     return Columns(_values(a, layout, kind), [(0, 0) if box is None else box[1] for box in boxes], comm)
 
 
-def _values(a: Any, layout: Layout, kind: np.dtype) -> np.ndarray:
+def _values(a: DistArray | np.ndarray, layout: Layout, kind: np.dtype) -> np.ndarray:
     """This rank's columns, as an array of its own."""
     (held,) = blocks((engine.aligned(a, layout), layout))
     return np.array(held.reshape(len(a), -1) if len(a) else held.reshape(0, 0), kind, order="C")

@@ -36,12 +36,12 @@ def _constant(x: DistArray, value: bool, order: str = "C") -> DistArray | np.boo
 
 
 @implements(np.iscomplex, kind="composed")
-def iscomplex(x: DistArray) -> Any:
+def iscomplex(x: DistArray) -> object:
     return np.not_equal(np.imag(x), 0) if x.dtype.kind == "c" else _constant(x, False)
 
 
 @implements(np.isreal, kind="composed")
-def isreal(x: DistArray) -> Any:
+def isreal(x: DistArray) -> object:
     if x.dtype.kind in "cO":
         return np.equal(np.imag(x), 0)
     # The imaginary part of a date or of a text is none that equals 0.
@@ -61,12 +61,12 @@ def isrealobj(x: DistArray) -> bool:
 @implements(np.any, kind="native")
 def any(
     a: object, axis: Axes = None, out: object = None, keepdims: object = NoValue, *, where: object = NoValue
-) -> Any:
+) -> object:
     return reduce(np.logical_or, a, axis, bool, out, keepdims, NoValue, where)
 
 
 @implements(np.all, kind="native")
 def all(
     a: object, axis: Axes = None, out: object = None, keepdims: object = NoValue, *, where: object = NoValue
-) -> Any:
+) -> object:
     return reduce(np.logical_and, a, axis, bool, out, keepdims, NoValue, where)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import operator
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
 from numpy._core import umath
@@ -57,10 +57,10 @@ def clip(
     a_max: object = NoValue,
     out: Any = None,
     *,
-    min: Any = NoValue,
-    max: Any = NoValue,
+    min: object = NoValue,
+    max: object = NoValue,
     **kwargs: Any,
-) -> Any:
+) -> object:
     low, high = _bounds(a_min, a_max, min, max)
     a = as_handle(a)
     if a.dtype.kind in "iu":
@@ -96,7 +96,7 @@ _RETURNS_INTEGERS = np.round(_integers) is _integers
 
 
 @implements(np.round, np.around, kind="composed")
-def round(a: Any, decimals: Any = 0, out: Any = None) -> Any:
+def round(a: Any, decimals: SupportsIndex = 0, out: Any = None) -> object:
     a = as_handle(a)
     decimals = operator.index(decimals)
     if a.ndim == 0 and out is None:
@@ -150,7 +150,7 @@ def i0(x: Any) -> DistArray:
 
 
 @implements(np.convolve, kind="parallel")
-def convolve(a: Any, v: Any, mode: Any = "full") -> DistArray:
+def convolve(a: Any, v: Any, mode: object = "full") -> DistArray:
     """Collective: each rank gets as many neighbouring elements as the shorter one has. No Fourier transforms."""
     a, v = checked_sequences(np.convolve, a, v, mode)
     return sliding_sums(*((a, v) if a.size >= v.size else (v, a)), np.convolve, mode)
@@ -167,7 +167,9 @@ def _few_sought(x: object, *rest: object, **options: object) -> bool:
 
 
 @implements(np.interp, kind="parallel", outlook=_outlook_of_points, alone=_few_sought)
-def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Any:
+def interp(
+    x: Any, xp: Any, fp: Any, left: complex | None = None, right: complex | None = None, period: float | None = None
+) -> object:
     """Collective where the points are sharded: all ranks get them, or what is sought goes to them if they are many."""
     if any(engine.is_sharded(each) and each.nbytes > most_known() for each in (xp, fp)):
         return _interp_routed(as_handle(x), as_handle(xp), as_handle(fp), left, right, period)
@@ -180,7 +182,9 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
     return map_elements(lambda block: np.interp(block, points, values, left, right, period), x)
 
 
-def _interp_routed(x: Any, xp: Any, fp: Any, left: Any, right: Any, period: Any) -> DistArray:
+def _interp_routed(
+    x: Any, xp: Any, fp: Any, left: complex | None, right: complex | None, period: float | None
+) -> DistArray:
     """Each element goes to the rank that has the points on both sides of it, where NumPy interpolates."""
     if xp.ndim != 1 or xp.shape != fp.shape or not xp.size:
         engine.numpy_error(np.interp, (x, xp, fp, left, right, period))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, SupportsIndex, cast
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -15,6 +15,9 @@ from numpy_dist.dispatch.patterns.numpy_source import adopt, numpy_source, warn
 from numpy_dist.dispatch.patterns.products import product
 from numpy_dist.dispatch.patterns.reduce import reduce
 from numpy_dist.dispatch.patterns.scan import scan
+
+if TYPE_CHECKING:
+    from numpy_dist.distarray import DistArray
 
 adopt(
     __name__,
@@ -39,7 +42,7 @@ def sum(
     keepdims: object = NoValue,
     initial: object = NoValue,
     where: object = NoValue,
-) -> Any:
+) -> object:
     return reduce(np.add, a, axis, dtype, out, keepdims, initial, where)
 
 
@@ -49,10 +52,10 @@ def prod(
     axis: Axes = None,
     dtype: DTypeLike | None = None,
     out: object = None,
-    keepdims: Any = NoValue,
-    initial: Any = NoValue,
-    where: Any = NoValue,
-) -> Any:
+    keepdims: object = NoValue,
+    initial: object = NoValue,
+    where: object = NoValue,
+) -> object:
     keepdims, where = keepdims is not NoValue and keepdims, where is NoValue or where
     return product(as_handle(a), axis, dtype, out, keepdims, initial, where)
 
@@ -65,7 +68,7 @@ def max(
     keepdims: object = NoValue,
     initial: object = NoValue,
     where: object = NoValue,
-) -> Any:
+) -> object:
     return reduce(np.maximum, a, axis, None, out, keepdims, initial, where)
 
 
@@ -77,24 +80,24 @@ def min(
     keepdims: object = NoValue,
     initial: object = NoValue,
     where: object = NoValue,
-) -> Any:
+) -> object:
     return reduce(np.minimum, a, axis, None, out, keepdims, initial, where)
 
 
 @implements(np.cumsum, kind="parallel")
-def cumsum(a: object, axis: Axis = None, dtype: DTypeLike | None = None, out: object = None) -> Any:
+def cumsum(a: object, axis: Axis = None, dtype: DTypeLike | None = None, out: object = None) -> object:
     return _flat_or_along(np.add, a, axis, dtype, out)
 
 
 @implements(np.cumprod, kind="parallel")
-def cumprod(a: object, axis: Axis = None, dtype: DTypeLike | None = None, out: object = None) -> Any:
+def cumprod(a: object, axis: Axis = None, dtype: DTypeLike | None = None, out: object = None) -> object:
     return _flat_or_along(np.multiply, a, axis, dtype, out)
 
 
-def _flat_or_along(ufunc: np.ufunc, a: Any, axis: Axis, dtype: DTypeLike | None, out: object) -> Any:
+def _flat_or_along(ufunc: np.ufunc, a: Any, axis: Axis, dtype: DTypeLike | None, out: object) -> object:
     a = as_handle(a)
     if isinstance(axis, tuple):  # which `accumulate` takes, of one axis
-        operator.index(cast(Any, axis))
+        operator.index(cast(SupportsIndex, axis))
     if axis is None or a.ndim == 0:  # unlike `accumulate`, NumPy's functions take a 0-d array for one of one axis
         return scan(ufunc, np.ravel(a), 0 if axis is None else axis, dtype, out)
     return scan(ufunc, a, axis, dtype, out)
@@ -104,7 +107,7 @@ _cross = numpy_source(np.cross)
 
 
 @implements(np.cross, kind="composed")
-def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None) -> Any:
+def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None) -> object:
     a, b = as_handle(a), as_handle(b)
     if a.ndim == b.ndim == 1 and all(k in (-1, 0, None) for k in (axisa, axisb, axis)):
         # As a row: NumPy's source asks for 0-d arrays in a way (`out=...`) that those who override it are not told.
@@ -113,7 +116,7 @@ def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axi
 
 
 @implements(np.ediff1d, kind="composed")
-def ediff1d(ary: object, to_end: object = None, to_begin: object = None) -> Any:
+def ediff1d(ary: object, to_end: object = None, to_begin: object = None) -> object:
     ary = np.ravel(as_handle(ary))
     pieces = []
     for name, ends in (("to_begin", to_begin), ("to_end", to_end)):
@@ -138,7 +141,7 @@ def nanmin(
     keepdims: object = NoValue,
     initial: object = NoValue,
     where: object = NoValue,
-) -> Any:
+) -> object:
     return _warned(reduce(np.fmin, a, axis, None, out, keepdims, initial, where))
 
 
@@ -150,11 +153,11 @@ def nanmax(
     keepdims: object = NoValue,
     initial: object = NoValue,
     where: object = NoValue,
-) -> Any:
+) -> object:
     return _warned(reduce(np.fmax, a, axis, None, out, keepdims, initial, where))
 
 
-def _warned(result: Any) -> Any:
+def _warned(result: DistArray | np.ndarray | np.generic) -> object:
     """NumPy's warning, if a NaN is left (collective: it needs the values)."""
     if result.dtype.kind in "fcmM" and np.any(np.isnan(result)):
         warn("All-NaN slice encountered", RuntimeWarning)

@@ -29,13 +29,13 @@ adopt(__name__, np.polyfit, inv=_inverse)
 
 
 @implements(np.polymul, kind="composed")
-def polymul(a1: object, a2: object) -> Any:
+def polymul(a1: object, a2: object) -> object:
     if isinstance(a1, np.poly1d) or isinstance(a2, np.poly1d):
         decline("polynomials as objects")
     return np.convolve(_trimmed(a1), _trimmed(a2))
 
 
-def _trimmed(coefficients: object) -> Any:
+def _trimmed(coefficients: object) -> DistArray | np.ndarray:
     """Coefficients without leading zeros, as `numpy.poly1d` has them."""
     found = np.atleast_1d(as_handle(coefficients))
     if found.ndim > 1:
@@ -44,7 +44,7 @@ def _trimmed(coefficients: object) -> Any:
     return found if found.size else as_handle(np.zeros(1, found.dtype))
 
 
-def _polyval(x: DistArray, c: object, tensor: bool = True) -> Any:
+def _polyval(x: DistArray, c: object, tensor: bool = True) -> DistArray:
     """As `numpy.polynomial.polynomial.polyval`, which no array can override by itself."""
     c = np.atleast_1d(as_handle(c))
     c = c + 0.0 if c.dtype.kind in "biu" else c
@@ -55,14 +55,14 @@ def _polyval(x: DistArray, c: object, tensor: bool = True) -> Any:
     return value
 
 
-def polyval2d(x: Any, y: Any, c: Any) -> Any:
+def polyval2d(x: Any, y: Any, c: object) -> DistArray:
     x, y = as_handle(x), as_handle(y)
     if x.shape != y.shape:
         raise ValueError("x, y are incompatible")
     return _polyval(y, _polyval(x, c), tensor=False)
 
 
-def polygrid2d(x: object, y: object, c: object) -> Any:
+def polygrid2d(x: object, y: object, c: object) -> DistArray:
     return _polyval(as_handle(y), _polyval(as_handle(x), c))
 
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import accumulate
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from numpy_dist import engine
-from numpy_dist.argument_types import Axis
 from numpy_dist.dispatch.core import fallback
 from numpy_dist.dispatch.core.registry import decline, implements
 from numpy_dist.dispatch.patterns import replicate
@@ -57,15 +56,15 @@ def _is_in_order(*args: object, sorted: object = True, **options: object) -> boo
 
 @implements(np.unique, kind="parallel", varies=("sorted",), alone=_is_in_order)
 def unique(
-    ar: Any,
+    ar: DistArray,
     return_index: object = False,
     return_inverse: object = False,
     return_counts: object = False,
-    axis: Axis = None,
+    axis: int | None = None,
     *,
-    equal_nan: Any = True,
+    equal_nan: bool = True,
     sorted: object = True,
-) -> Any:
+) -> object:
     """Collective: a sort; with the inverse, one more exchange. The result is in order, whether `sorted` or not."""
     ar = as_handle(ar)
     wanted = (return_index, return_inverse, return_counts)
@@ -108,7 +107,7 @@ def _unlike(dtype: np.dtype, equal_nan: bool) -> Callable[[np.ndarray, np.ndarra
     return lambda one, other: (one != other) & ~(np.isnan(one) & np.isnan(other))
 
 
-def _unique_rows(ar: Any, wanted: tuple[object, object, object], axis: Any) -> Any:
+def _unique_rows(ar: Any, wanted: tuple[object, object, object], axis: int) -> object:
     """The different rows along an axis (collective: a sort by all columns)."""
     try:
         moved = np.moveaxis(ar, axis, 0)
@@ -173,11 +172,11 @@ def _found(
 def isin(
     element: object,
     test_elements: object,
-    assume_unique: object = False,
-    invert: object = False,
+    assume_unique: bool = False,
+    invert: bool = False,
     *,
-    kind: object = None,
-) -> Any:
+    kind: Literal["sort", "table"] | None = None,
+) -> object:
     """Collective where `test_elements` are sharded: all ranks get them, or (many) they are sorted and asked for.
 
     Many records, and many integers whose common dtype would be inexact, come to all ranks part after part.
@@ -186,8 +185,13 @@ def isin(
 
 
 def _is_in(
-    element: Any, test_elements: Any, assume_unique: Any = False, invert: Any = False, *, kind: Any = None
-) -> Any:
+    element: Any,
+    test_elements: Any,
+    assume_unique: bool = False,
+    invert: bool = False,
+    *,
+    kind: Literal["sort", "table"] | None = None,
+) -> DistArray | np.ndarray:
     element = as_handle(element)
     np.isin(np.zeros(1, element.dtype), np.zeros(0, metadata(test_elements).dtype), kind=kind)  # NumPy's errors
     if engine.is_sharded(element) and metadata(test_elements).dtype.hasobject:
@@ -257,8 +261,13 @@ if hasattr(np, "in1d"):  # until NumPy 2.3
 
     @implements(np.in1d, kind="composed")
     def in1d(
-        ar1: object, ar2: object, assume_unique: bool = False, invert: bool = False, *, kind: object = None
-    ) -> Any:
+        ar1: object,
+        ar2: object,
+        assume_unique: bool = False,
+        invert: bool = False,
+        *,
+        kind: Literal["sort", "table"] | None = None,
+    ) -> object:
         warn("`in1d` is deprecated. Use `np.isin` instead.", DeprecationWarning)
         return np.ravel(_is_in(np.ravel(as_handle(ar1)), ar2, assume_unique, invert, kind=kind))
 

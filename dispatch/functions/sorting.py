@@ -6,14 +6,14 @@ cut between the ranks by a sample sort (`patterns.sort`).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
 from numpy_dist import engine
-from numpy_dist.argument_types import Axes, Axis, Function, Keywords
+from numpy_dist.argument_types import Axes, Function, Keywords
 from numpy_dist.backends.library import compute
 from numpy_dist.dispatch.core.registry import Outlook, decline, implements
 from numpy_dist.dispatch.patterns.arguments import NoValue, as_handle, metadata, truth, truth_of, values_of
@@ -31,6 +31,9 @@ from numpy_dist.ir.rules import copy_axes
 from numpy_dist.parallel.arg_reductions import arg_reduce_all, arg_reduce_axis
 
 if TYPE_CHECKING:
+    from numpy import _SortSide
+    from numpy.typing import ArrayLike
+
     from numpy_dist.distarray import DistArray
 
 adopt(__name__, np.flatnonzero)
@@ -40,7 +43,7 @@ adopt(__name__, np.nanargmin, np.nanargmax, alone=True)
 @implements(np.sort, kind="parallel", varies=("descending",))
 def sort(
     a: object,
-    axis: Axis = -1,
+    axis: int | None = -1,
     kind: object = None,
     order: object = None,
     *,
@@ -70,7 +73,7 @@ def _each_row(name: str, function: Function, a: DistArray, axis: int, options: K
     """`numpy.sort` or `numpy.argsort` of rows, on all threads of the ranks that have them."""
     values_only = not {"descending", "order"} & options.keys()  # then all ways of sorting give the same
 
-    def in_threads(block: Any) -> np.ndarray:
+    def in_threads(block: np.ndarray) -> np.ndarray:
         return in_parts(lambda rows: function(rows, axis, **options), block, axis, scratch.empty)
 
     with engine.Scratch() as scratch:
@@ -82,7 +85,7 @@ def _each_row(name: str, function: Function, a: DistArray, axis: int, options: K
 @implements(np.argsort, kind="parallel", varies=("descending",))
 def argsort(
     a: object,
-    axis: Axis = -1,
+    axis: int | None = -1,
     kind: object = None,
     order: object = None,
     *,
@@ -108,7 +111,7 @@ def _options(kind: object, order: object, stable: object, descending: object) ->
 
 
 def _arguments(
-    function: Callable[..., np.ndarray], a: Any, axis: Any, options: Keywords
+    function: Callable[..., np.ndarray], a: Any, axis: int | None, options: Keywords
 ) -> tuple[DistArray, int]:
     """The array and the axis; NumPy's errors for what does not fit."""
     a = as_handle(a)
@@ -123,7 +126,7 @@ def _arguments(
 
 
 @implements(np.lexsort, kind="parallel", alone=True)
-def lexsort(keys: Any, axis: int = -1) -> Any:
+def lexsort(keys: DistArray | Sequence[object], axis: int = -1) -> object:
     """Collective where the axis is cut: a redistribution, or one sample sort by all keys for a single axis."""
     # An array is not iterated over: its rows are views.
     columns = [as_handle(key) for key in ([keys[row] for row in range(len(keys))] if engine.is_handle(keys) else keys)]
@@ -145,28 +148,40 @@ def lexsort(keys: Any, axis: int = -1) -> Any:
 
 
 @implements(np.sort_complex, kind="composed")
-def sort_complex(a: object) -> Any:
+def sort_complex(a: object) -> object:
     """As `sort`."""
     found = np.sort(as_handle(a))
     return np.astype(found, np.sort_complex(np.zeros(0, found.dtype)).dtype, copy=False)
 
 
 @implements(np.partition, kind="composed", alone=True)
-def partition(a: Any, kth: object, axis: Axis = -1, kind: str = "introselect", order: Any = None) -> Any:
+def partition(
+    a: DistArray,
+    kth: object,
+    axis: int | None = -1,
+    kind: str = "introselect",
+    order: str | Sequence[str] | None = None,
+) -> object:
     """A sorted array is one that is partitioned, at any place."""
     _check_places(np.partition, a, kth, axis, kind, order)
     return np.sort(a, axis=axis, order=order)
 
 
 @implements(np.argpartition, kind="composed", alone=True)
-def argpartition(a: Any, kth: object, axis: Axis = -1, kind: str = "introselect", order: Any = None) -> Any:
+def argpartition(
+    a: DistArray,
+    kth: object,
+    axis: int | None = -1,
+    kind: str = "introselect",
+    order: str | Sequence[str] | None = None,
+) -> object:
     """As `partition`."""
     _check_places(np.argpartition, a, kth, axis, kind, order)
     return np.argsort(a, axis=axis, order=order)
 
 
 def _check_places(
-    function: Callable[..., np.ndarray], a: DistArray, kth: object, axis: Any, kind: str, order: object
+    function: Callable[..., np.ndarray], a: DistArray, kth: object, axis: int | None, kind: str, order: object
 ) -> None:
     """NumPy's errors, which depend on the shape and the places."""
     places = everywhere(kth, function, "every rank looks at the places") if engine.is_handle(kth) else np.asarray(kth)
@@ -186,16 +201,22 @@ def _check_places(
 
 
 @implements(np.argmax, kind="parallel")
-def argmax(a: object, axis: Axis = None, out: object = None, *, keepdims: Any = NoValue) -> Any:
+def argmax(
+    a: object, axis: int | None = None, out: DistArray | np.ndarray | None = None, *, keepdims: object = NoValue
+) -> object:
     return _arg_reduce(np.argmax, a, axis, out, keepdims is not NoValue and keepdims)
 
 
 @implements(np.argmin, kind="parallel")
-def argmin(a: object, axis: Axis = None, out: object = None, *, keepdims: Any = NoValue) -> Any:
+def argmin(
+    a: object, axis: int | None = None, out: DistArray | np.ndarray | None = None, *, keepdims: object = NoValue
+) -> object:
     return _arg_reduce(np.argmin, a, axis, out, keepdims is not NoValue and keepdims)
 
 
-def _arg_reduce(choose: Function, a: Any, axis: Any, out: Any, keepdims: bool) -> Any:
+def _arg_reduce(
+    choose: Function, a: Any, axis: int | None, out: DistArray | np.ndarray | None, keepdims: object
+) -> object:
     a = as_handle(a)
     if a.dtype.hasobject:
         decline("arrays of Python objects")
@@ -203,14 +224,14 @@ def _arg_reduce(choose: Function, a: Any, axis: Any, out: Any, keepdims: bool) -
     if axis is None or a.ndim < 2:
         a, layout = in_boxes(a)
         (block,) = blocks((a, layout))
-        found: Any = np.intp(arg_reduce_all(choose, block, layout, engine.runtime().comm))
+        found: DistArray | np.intp = np.intp(arg_reduce_all(choose, block, layout, engine.runtime().comm))
     else:
         found = _along_axis(choose, a, normalize_axis_index(axis, a.ndim))
     if out is not None:
         if engine.is_handle(out):
             engine.assign(out, found if np.ndim(found) == 0 else np.reshape(found, shape))
         else:
-            whole: Any = everywhere(found, choose, "its output is an ndarray, which every rank holds whole")
+            whole: np.ndarray = everywhere(found, choose, "its output is an ndarray, which every rank holds whole")
             out[...] = np.reshape(whole, shape)
         return out
     if engine.is_handle(found):
@@ -218,7 +239,9 @@ def _arg_reduce(choose: Function, a: Any, axis: Any, out: Any, keepdims: bool) -
     return as_handle(np.full(shape, found)) if shape else found
 
 
-def _result_shape(choose: Function, a: DistArray, axis: Any, keepdims: bool, out: Any) -> tuple[int, ...]:
+def _result_shape(
+    choose: Function, a: DistArray, axis: int | None, keepdims: object, out: DistArray | np.ndarray | None
+) -> tuple[int, ...]:
     """Shape of the result; NumPy's errors for empty sequences, bad axes and an `out` that does not fit."""
     empty = 0 in a.shape
     # One element stands for any number of them.
@@ -251,21 +274,21 @@ def _along_axis(choose: Function, a: DistArray, axis: int) -> DistArray:
 
 
 @implements(np.argwhere, kind="composed")
-def argwhere(a: Any) -> Any:
+def argwhere(a: DistArray | np.ndarray) -> DistArray | np.ndarray:
     if a.ndim == 0:
         return argwhere(np.atleast_1d(a))[:, :0]
     return np.transpose(np.stack(np.nonzero(a)))
 
 
 @implements(np.extract, kind="composed")
-def extract(condition: object, arr: object) -> Any:
+def extract(condition: object, arr: object) -> object:
     condition, arr = np.ravel(truth_of(condition)), np.ravel(as_handle(arr))
     if condition.shape != arr.shape:
         return np.take(arr, np.nonzero(condition)[0])
     return boolean_getitem(arr, condition)
 
 
-def _few_values(a: object, v: Any, side: object = "left", sorter: object = None) -> bool:
+def _few_values(a: object, v: ArrayLike, side: object = "left", sorter: object = None) -> bool:
     return np.size(v) < FEW
 
 
@@ -274,7 +297,7 @@ def _outlook_of_search(a: object, v: object, side: object = "left", sorter: obje
 
 
 @implements(np.searchsorted, kind="parallel", outlook=_outlook_of_search, alone=_few_values)
-def searchsorted(a: Any, v: Any, side: Any = "left", sorter: Any = None) -> Any:
+def searchsorted(a: Any, v: Any, side: _SortSide = "left", sorter: object = None) -> object:
     """Collective where `a` is sharded: positions in all shards are added up; many values are sent where they belong."""
     if sorter is not None:
         a = _by_sorter(as_handle(a), as_handle(sorter), side)
@@ -296,12 +319,12 @@ def searchsorted(a: Any, v: Any, side: Any = "left", sorter: Any = None) -> Any:
     return found if v.ndim else found[0]
 
 
-def _raise_alike(a: DistArray | np.ndarray, v: DistArray | np.ndarray, side: Any) -> None:
+def _raise_alike(a: DistArray | np.ndarray, v: DistArray | np.ndarray, side: _SortSide) -> None:
     """NumPy's errors, on all ranks alike: one without elements would meet none where they cannot be compared."""
     np.searchsorted(np.zeros((min(1, a.size),) * a.ndim, a.dtype), np.zeros(min(1, v.size), v.dtype), side)
 
 
-def _by_sorter(a: DistArray, sorter: DistArray, side: Any) -> DistArray:
+def _by_sorter(a: DistArray, sorter: DistArray, side: _SortSide) -> DistArray:
     """The array in the order that a sorter gives (collective); NumPy's errors."""
     few = [np.zeros(tuple(min(n, 1) for n in x.shape), x.dtype) for x in (a, sorter)]
     np.searchsorted(few[0], np.zeros(0, a.dtype), side, few[1])
@@ -317,7 +340,7 @@ _Total = type(np.count_nonzero(()))
 
 
 @implements(np.count_nonzero, kind="composed")
-def count_nonzero(a: Any, axis: Axes = None, *, keepdims: bool = False) -> Any:
+def count_nonzero(a: DistArray, axis: Axes = None, *, keepdims: bool = False) -> object:
     a = as_handle(a)
     if a.dtype.names is not None and (axis is not None or keepdims):
         np.zeros(1, a.dtype).astype(bool)  # NumPy's error: only when it counts all it takes records

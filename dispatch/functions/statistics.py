@@ -25,7 +25,7 @@ adopt(__name__, np.nanmean, np.nanvar, np.nanstd)
 EMPTY = "Mean of empty slice" if NUMPY_VERSION >= (2, 4) else "Mean of empty slice."
 
 
-def _count(a: DistArray, axis: Any, keepdims: bool, where: object) -> Any:
+def _count(a: DistArray, axis: Any, keepdims: object, where: object) -> Any:
     """How many elements each result is made of (``_count_reduce_items``)."""
     if where is True:
         axes = range(a.ndim) if axis is None else np.lib.array_utils.normalize_axis_tuple(axis, a.ndim)
@@ -44,7 +44,7 @@ def _divide(total: Any, count: Any) -> Any:
     return np.true_divide(total, count, out=total, casting="unsafe")
 
 
-def _default_dtype(dtype: DTypeLike | None, given: np.dtype) -> Any:
+def _default_dtype(dtype: DTypeLike | None, given: np.dtype) -> DTypeLike | None:
     """Integers and bools are averaged in double precision."""
     return np.dtype("f8") if dtype is None and given.kind in "iub" else dtype
 
@@ -55,10 +55,10 @@ def mean(
     axis: Axes = None,
     dtype: DTypeLike | None = None,
     out: object = None,
-    keepdims: Any = NoValue,
+    keepdims: object = NoValue,
     *,
     where: object = NoValue,
-) -> Any:
+) -> object:
     a, keepdims, where = as_handle(a), keepdims is not NoValue and keepdims, True if where is NoValue else where
     count = _count(a, axis, keepdims, where)
     if count == 0 if where is True else np.any(count == 0):
@@ -72,7 +72,7 @@ def mean(
     return np.astype(result, a.dtype) if half and out is None else result
 
 
-def _ddof(ddof: object, correction: object) -> Any:
+def _ddof(ddof: object, correction: object) -> object:
     if correction is NoValue:
         return ddof
     if ddof != 0:
@@ -80,7 +80,7 @@ def _ddof(ddof: object, correction: object) -> Any:
     return correction
 
 
-def _squared_magnitude(deviation: DistArray, given: np.dtype) -> Any:
+def _squared_magnitude(deviation: DistArray, given: np.dtype) -> DistArray | np.ndarray:
     if given.kind in "fiu":
         return np.square(deviation)
     if deviation.dtype.kind == "c":
@@ -92,7 +92,14 @@ def _squared_magnitude(deviation: DistArray, given: np.dtype) -> Any:
 
 
 def _variance(
-    a: Any, axis: Axes, dtype: DTypeLike | None, out: object, ddof: object, keepdims: Any, where: Any, average: object
+    a: Any,
+    axis: Axes,
+    dtype: DTypeLike | None,
+    out: object,
+    ddof: object,
+    keepdims: object,
+    where: object,
+    average: object,
 ) -> Any:
     a, keepdims, where = as_handle(a), keepdims is not NoValue and keepdims, True if where is NoValue else where
     count = _count(a, axis, keepdims, where)
@@ -128,7 +135,7 @@ def var(
     where: object = NoValue,
     mean: object = NoValue,
     correction: object = NoValue,
-) -> Any:
+) -> object:
     return _variance(a, axis, dtype, out, _ddof(ddof, correction), keepdims, where, mean)
 
 
@@ -144,7 +151,7 @@ def std(
     where: object = NoValue,
     mean: object = NoValue,
     correction: object = NoValue,
-) -> Any:
+) -> object:
     variance = _variance(a, axis, dtype, out, _ddof(ddof, correction), keepdims, where, mean)
     if isinstance(variance, np.generic):
         return variance.dtype.type(np.sqrt(variance))
@@ -159,7 +166,7 @@ _average, _cov = numpy_source(np.average), numpy_source(np.cov)
 @implements(np.average, kind="composed")
 def average(
     a: object, axis: Axes = None, weights: object = None, returned: object = False, *, keepdims: object = NoValue
-) -> Any:
+) -> object:
     found = _average(a, axis, weights, returned, keepdims=keepdims)
     if not returned:
         return found
@@ -177,7 +184,7 @@ def cov(
     aweights: object = None,
     *,
     dtype: DTypeLike | None = None,
-) -> Any:
+) -> object:
     # One is multiplied by the other in place.
     fweights, aweights = (None if x is None else as_handle(x) for x in (fweights, aweights))
     found = _cov(m, y, rowvar, bias, ddof, fweights, aweights, dtype=dtype)
@@ -185,7 +192,7 @@ def cov(
 
 
 @implements(np.correlate, kind="parallel")
-def correlate(a: Any, v: Any, mode: Any = "valid") -> DistArray:
+def correlate(a: Any, v: Any, mode: object = "valid") -> DistArray:
     """Collective, as `convolve`."""
     a, v = checked_sequences(np.correlate, a, v, mode)
     v = np.conjugate(v) if v.dtype.kind == "c" else v
@@ -196,7 +203,7 @@ def correlate(a: Any, v: Any, mode: Any = "valid") -> DistArray:
 
 
 @implements(np.ptp, kind="composed")
-def ptp(a: object, axis: Axes = None, out: Any = None, keepdims: object = NoValue) -> Any:
+def ptp(a: object, axis: Axes = None, out: Any = None, keepdims: object = NoValue) -> object:
     largest = reduce(np.maximum, a, axis, None, out, keepdims, NoValue, NoValue)
     smallest = reduce(np.minimum, a, axis, None, None, keepdims, NoValue, NoValue)
     return np.subtract(largest, smallest, out)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
 
 from numpy_dist import engine
-from numpy_dist.argument_types import Function
+from numpy_dist.argument_types import Function, Keywords
 from numpy_dist.dispatch.core.operands import as_operand
 from numpy_dist.dispatch.core.registry import implements
 from numpy_dist.dispatch.patterns.arguments import as_handle
@@ -22,6 +22,8 @@ from numpy_dist.parallel.bins import can_count, count, occurrences
 from numpy_dist.parallel.extremes import extremes
 
 if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
     from numpy_dist.distarray import DistArray
 
 
@@ -47,11 +49,11 @@ def _direction(bins: DistArray | np.ndarray) -> int:
 adopt(__name__, np.digitize, _monotonicity=_direction)
 
 _bin_edges: Function = numpy_source(np.histogram_bin_edges)
-_ravelled: Callable[..., tuple[Any, Any]] = _bin_edges.__globals__["_ravel_and_check_weights"]
+_ravelled: Callable[..., tuple[DistArray, DistArray | None]] = _bin_edges.__globals__["_ravel_and_check_weights"]
 
 
 @implements(np.bincount, kind="parallel")
-def bincount(x: Any, /, weights: object = None, minlength: Any = 0) -> DistArray:
+def bincount(x: Any, /, weights: ArrayLike | None = None, minlength: SupportsIndex = 0) -> DistArray:
     """Collective: one allgather of the largest, and one message from each rank to each owner of the counts."""
     x = as_handle(x)
     weights, given = (None, None) if weights is None or not x.size else _weights(weights)  # of nothing NumPy needs none
@@ -76,7 +78,7 @@ def bincount(x: Any, /, weights: object = None, minlength: Any = 0) -> DistArray
         return folded(found, layout, owner)
 
 
-def _weights(given: object) -> tuple[DistArray, Any]:
+def _weights(given: ArrayLike) -> tuple[DistArray, ArrayLike]:
     """Weights as a handle, and what NumPy finds the same faults with."""
     if isinstance(given, np.ndarray | engine.Handle):
         weights = as_handle(given)
@@ -113,7 +115,7 @@ def histogram_bin_edges(a: object, bins: object = 10, range: object = None, weig
 
 @implements(np.histogram, kind="parallel")
 def histogram(
-    a: Any, bins: Any = 10, range: object = None, density: object = None, weights: object = None
+    a: object, bins: ArrayLike = 10, range: object = None, density: object = None, weights: object = None
 ) -> tuple[DistArray, DistArray]:
     """Collective: the extremes, if they are not given, and one message from each rank to each owner of the counts."""
     a, weights = _ravelled(as_handle(a), None if weights is None else as_handle(weights))
@@ -127,7 +129,7 @@ def histogram(
     if simple and heavy is None and can_count(counted, edges):
         counts = count(counted, edges)
     else:
-        how: dict[str, Any] = (
+        how: Keywords = (
             {"bins": len(edges) - 1, "range": (edges[0], edges[-1])} if np.ndim(bins) == 0 else {"bins": edges}
         )
         # NumPy's errors, on all ranks alike: one without elements would meet none, as NumPy does if there are none.
@@ -142,12 +144,16 @@ def histogram(
 
 _range = range  # a parameter has this name, too
 _source: Function = numpy_source(np.histogramdd)
-_outer_edges: Callable[..., tuple[Any, Any]] = _source.__globals__["_get_outer_edges"]
+_outer_edges: Callable[..., tuple[np.floating, np.floating]] = _source.__globals__["_get_outer_edges"]
 
 
 @implements(np.histogramdd, kind="parallel")
 def histogramdd(
-    sample: Any, bins: Any = 10, range: Any = None, density: object = None, weights: object = None
+    sample: Any,
+    bins: Any = 10,
+    range: Sequence[tuple[float, float]] | None = None,
+    density: object = None,
+    weights: object = None,
 ) -> tuple[DistArray, list[DistArray]]:
     """Collective: the extremes of each dimension, and one message from each rank to each owner of the counts."""
     if getattr(sample, "ndim", 0) != 2:  # a sequence of columns

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from abc import ABC, abstractmethod
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.lib import _function_base_impl, _nanfunctions_impl
@@ -25,6 +25,7 @@ from numpy_dist.parallel.on_device import Ordered
 from numpy_dist.parallel.selection import Unordered, select_of
 
 if TYPE_CHECKING:
+    from numpy_dist.backends.library import Array
     from numpy_dist.distarray import DistArray
 
 _numpy: ModuleType = _function_base_impl  # its formulas are those of the installed version
@@ -138,7 +139,9 @@ class Quantiles(Statistic):
         weights = self.line if self.line is not None else next(map(on_host, beside), None)
         return self._of_rows(on_host(block), weights, axis, dtype)
 
-    def _of_rows(self, block: np.ndarray, weights: np.ndarray | None, axis: int, dtype: np.dtype | None = None) -> Any:
+    def _of_rows(
+        self, block: np.ndarray, weights: np.ndarray | None, axis: int, dtype: np.dtype | None = None
+    ) -> np.ndarray:
         options: Keywords = {"weak_q": self.weak} if _WEAK else {}
         if not self.nan:
             options["out"] = _output(block, axis, self.lead, dtype)
@@ -206,7 +209,7 @@ class Quantiles(Statistic):
         return chosen[:-1].reshape(q.shape)  # an array also where there is one probability
 
 
-def _middle(block: Any, axis: int) -> np.ndarray:
+def _middle(block: Array, axis: int) -> np.ndarray:
     """Rows with the same medians, on the host: of rows on a device, the elements in the middle of their order."""
     library = library_of(block)
     ordered = None if library is None else library.sort(block, axis)

@@ -24,13 +24,16 @@ from numpy_dist.ir import structure
 from numpy_dist.ir.rules import memory_axes
 
 if TYPE_CHECKING:
+    from numpy._globals import _NoValueType
+    from numpy.typing import ArrayLike
+
     from numpy_dist.distarray import DistArray
 
 
 @implements(np.median, kind="parallel")
 def median(
     a: object, axis: Axes = None, out: object = None, overwrite_input: object = False, keepdims: object = False
-) -> Any:
+) -> object:
     """Collective: a few allgathers, or a redistribution where the axis is cut.
 
     An input that may be overwritten is partitioned, as NumPy does it.
@@ -41,8 +44,12 @@ def median(
 
 @implements(np.nanmedian, kind="parallel")
 def nanmedian(
-    a: object, axis: Axes = None, out: Any = None, overwrite_input: object = False, keepdims: Any = NoValue
-) -> Any:
+    a: object,
+    axis: Axes = None,
+    out: Any = None,
+    overwrite_input: object = False,
+    keepdims: bool | _NoValueType = NoValue,
+) -> object:
     """As `median`."""
     a = _checked(np.nanmedian, a, axis=axis, keepdims=keepdims)
     if not a.size:
@@ -50,7 +57,9 @@ def nanmedian(
     return _given(_ureduce(a, func=_nanmedian, keepdims=keepdims, axis=axis, out=out, overwrite_input=False), out)
 
 
-def _median(a: DistArray, axis: int | None = None, out: object = None, overwrite_input: object = False) -> Any:
+def _median(
+    a: DistArray, axis: int | None = None, out: DistArray | np.ndarray | None = None, overwrite_input: object = False
+) -> object:
     if not a.size:
         return _of_nothing(np.median, a, axis, out)
     if overwrite_input and a.ndim:
@@ -60,14 +69,16 @@ def _median(a: DistArray, axis: int | None = None, out: object = None, overwrite
     return _over(Median(nan=False), a, axis, out)
 
 
-def _nanmedian(a: DistArray, axis: int | None = None, out: object = None, overwrite_input: object = False) -> Any:
+def _nanmedian(
+    a: DistArray, axis: int | None = None, out: DistArray | np.ndarray | None = None, overwrite_input: object = False
+) -> object:
     return _over(Median(nan=True), a, axis, out)
 
 
 @implements(np.quantile, kind="parallel", varies=("interpolation",))
 def quantile(
     a: object,
-    q: object,
+    q: ArrayLike,
     axis: Axes = None,
     out: object = None,
     overwrite_input: bool = False,
@@ -76,7 +87,7 @@ def quantile(
     *,
     weights: object = None,
     interpolation: object = None,
-) -> Any:
+) -> object:
     """As `median`; with weights, a sort where there is a single axis."""
     return _quantiles(np.quantile, False, a, q, axis, out, method, keepdims, weights, interpolation)
 
@@ -84,7 +95,7 @@ def quantile(
 @implements(np.percentile, kind="parallel", varies=("interpolation",))
 def percentile(
     a: object,
-    q: object,
+    q: ArrayLike,
     axis: Axes = None,
     out: object = None,
     overwrite_input: bool = False,
@@ -93,7 +104,7 @@ def percentile(
     *,
     weights: object = None,
     interpolation: object = None,
-) -> Any:
+) -> object:
     """As `quantile`."""
     return _quantiles(np.percentile, False, a, q, axis, out, method, keepdims, weights, interpolation)
 
@@ -101,7 +112,7 @@ def percentile(
 @implements(np.nanquantile, kind="parallel", varies=("interpolation",))
 def nanquantile(
     a: object,
-    q: object,
+    q: ArrayLike,
     axis: Axes = None,
     out: object = None,
     overwrite_input: bool = False,
@@ -110,7 +121,7 @@ def nanquantile(
     *,
     weights: object = None,
     interpolation: object = None,
-) -> Any:
+) -> object:
     """As `quantile`."""
     return _quantiles(np.quantile, True, a, q, axis, out, method, keepdims, weights, interpolation)
 
@@ -118,7 +129,7 @@ def nanquantile(
 @implements(np.nanpercentile, kind="parallel", varies=("interpolation",))
 def nanpercentile(
     a: object,
-    q: object,
+    q: ArrayLike,
     axis: Axes = None,
     out: object = None,
     overwrite_input: bool = False,
@@ -127,7 +138,7 @@ def nanpercentile(
     *,
     weights: object = None,
     interpolation: object = None,
-) -> Any:
+) -> object:
     """As `quantile`."""
     return _quantiles(np.percentile, True, a, q, axis, out, method, keepdims, weights, interpolation)
 
@@ -136,14 +147,14 @@ def _quantiles(
     function: Function,
     nan: bool,
     a: object,
-    q: Any,
+    q: ArrayLike,
     axis: Any,
     out: object,
     method: str,
     keepdims: object,
     weights: Any,
     interpolation: object,
-) -> Any:
+) -> object:
     if interpolation is not None:
         decline("quantiles with an interpolation, which is their method by now")
     if MIXES_WEIGHTS and weights is not None and np.size(axis) > 1:
@@ -153,7 +164,7 @@ def _quantiles(
         weights = np.asanyarray(weights)
     if weights is not None and weights.dtype.hasobject:
         decline("weights that are Python objects")
-    some: Any = np.full(np.shape(q), 0.5) if np.ndim(q) else 0.5
+    some: np.ndarray | float = np.full(np.shape(q), 0.5) if np.ndim(q) else 0.5
     a = _checked(np.nanquantile if nan else np.quantile, a, some, axis, method=method, keepdims=keepdims)
     return _given(_NUMPYS[function, nan](a, q, axis, out, False, method, keepdims, weights=weights), out)
 
@@ -168,10 +179,10 @@ def _unchecked(nan: bool) -> Function:
         out: Any = None,
         overwrite_input: bool = False,
         method: str = "linear",
-        keepdims: Any = False,
+        keepdims: bool | _NoValueType = False,
         weights: DistArray | np.ndarray | None = None,
         weak_q: bool = False,
-    ) -> Any:
+    ) -> object:
         if nan and not a.size:
             return np.nanmean(a, axis, out=out, keepdims=keepdims)
         options = {"q": q, "weights": weights, "method": method, "weak_q": weak_q, "nan": nan}
@@ -197,8 +208,8 @@ def _of_axis(
     weak_q: bool,
     nan: bool,
     axis: int | None = None,
-    out: object = None,
-) -> Any:
+    out: DistArray | np.ndarray | None = None,
+) -> object:
     """Quantiles along one axis, or (None) of all elements."""
     if not a.size:
         beside = {} if weights is None else {"weights": np.ones(a.shape)}
@@ -211,7 +222,13 @@ def _of_axis(
     return _over(Quantiles(q, method, weak_q, nan, weighted=True, line=line), a, axis, out)
 
 
-def _over(statistic: Statistic, a: DistArray, axis: Axis, out: Any, beside: tuple[DistArray, ...] = ()) -> Any:
+def _over(
+    statistic: Statistic,
+    a: DistArray,
+    axis: Axis,
+    out: DistArray | np.ndarray | None,
+    beside: tuple[DistArray, ...] = (),
+) -> object:
     """A statistic along one axis of an array of ours, or (None) of all its elements (collective)."""
     alone = axis is None or a.ndim == 1
     axis = 0 if axis is None else range(a.ndim)[axis]
@@ -280,7 +297,7 @@ def _row_by_row(
 
 def _of_nothing(
     function: Function, a: DistArray, axis: int | None, out: object, *q: object, **options: object
-) -> Any:
+) -> object:
     """What NumPy makes of an array without elements, and its warnings."""
     found = fallback.plain(function, (np.zeros(a.shape, a.dtype), *q), {"axis": axis, **options})
     if out is None:
@@ -299,7 +316,7 @@ def _checked(function: Function, a: Any, *arguments: object, **options: object) 
     return a
 
 
-def _given(result: object, out: object) -> Any:
+def _given(result: object, out: object) -> object:
     """The result as the user gets it: the output, or an array that owns its memory."""
     if isinstance(result, np.ndarray) and result is not out:
         return engine.wrap(result if result.base is None else result.copy("K"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
 from numpy.lib import recfunctions
@@ -15,6 +15,9 @@ from numpy_dist.dispatch.patterns.arguments import as_handle
 from numpy_dist.dispatch.patterns.numpy_source import adopt
 from numpy_dist.dispatch.patterns.stacks import on_stacks
 from numpy_dist.ir import structure
+
+if TYPE_CHECKING:
+    from numpy_dist.distarray import DistArray
 
 adopt(
     __name__,
@@ -30,7 +33,7 @@ def _of_elements(function: Function, depth: int = 0, order: str = "K") -> None:
     `order` is the memory order of NumPy's new arrays.
     """
 
-    def implementation(*args: object, **kwargs: object) -> Any:
+    def implementation(*args: object, **kwargs: object) -> object:
         first, *rest = args if args else (kwargs.pop(next(iter(signature.parameters))),)
         x = as_handle(first)
         count = x.ndim - depth
@@ -53,7 +56,7 @@ def _of_elements(function: Function, depth: int = 0, order: str = "K") -> None:
 
 
 @implements(recfunctions.find_duplicates, kind="composed")
-def find_duplicates(a: Any, key: object = None, ignoremask: bool = True, return_index: bool = False) -> NoReturn:
+def find_duplicates(a: DistArray, key: object = None, ignoremask: bool = True, return_index: bool = False) -> NoReturn:
     """NumPy's takes masked arrays only, and distributed ones are none: the error comes from one of their elements."""
     few = np.zeros((1,) * a.ndim, a.dtype)
     recfunctions.find_duplicates(few, key, ignoremask, return_index)  # type: ignore[call-overload]

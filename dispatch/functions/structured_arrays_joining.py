@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.lib import recfunctions
+from numpy.typing import DTypeLike
 
 from numpy_dist import engine
 from numpy_dist.dispatch.core.registry import decline, implements
@@ -27,7 +28,7 @@ def merge_arrays(
     flatten: object = False,
     usemask: object = False,
     asrecarray: object = False,
-) -> Any:
+) -> DistArray | np.ndarray:
     """Collective where arrays are cut in different ways: each field is brought to where the result has it."""
     if usemask or asrecarray:
         decline(_MASKED)
@@ -52,9 +53,9 @@ def merge_arrays(
 @implements(recfunctions.append_fields, kind="composed")
 def append_fields(
     base: Any,
-    names: Any,
-    data: Any,
-    dtypes: Any = None,
+    names: object,
+    data: DistArray | np.ndarray | Sequence[object],
+    dtypes: DTypeLike | tuple[DTypeLike, ...] | None = None,
     fill_value: object = -1,
     usemask: object = True,
     asrecarray: object = False,
@@ -84,8 +85,12 @@ def append_fields(
 
 @implements(recfunctions.stack_arrays, kind="composed")
 def stack_arrays(
-    arrays: Any, defaults: Any = None, usemask: object = True, asrecarray: object = False, autoconvert: object = False
-) -> Any:
+    arrays: DistArray | Sequence[object],
+    defaults: object = None,
+    usemask: object = True,
+    asrecarray: object = False,
+    autoconvert: object = False,
+) -> object:
     """As `numpy.concatenate`."""
     if engine.is_handle(arrays):
         return arrays
@@ -122,7 +127,7 @@ def _new(size: int, kind: np.dtype) -> DistArray:
     return engine.empty((size,), kind, layout=engine.default_layout((size,)))
 
 
-def _side_by_side(parts: Sequence[Any], kind: np.dtype) -> DistArray:
+def _side_by_side(parts: Sequence[DistArray | np.ndarray], kind: np.dtype) -> DistArray:
     made = _new(len(parts[0]), kind)
     for name, x in zip(kind.names or (), parts, strict=True):
         made[name][...] = x

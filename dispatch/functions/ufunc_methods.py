@@ -47,7 +47,7 @@ def outer(
     order: str | None = "K",
     dtype: DTypeLike | None = None,
     signature: object = None,
-) -> Any:
+) -> object:
     """Broadcasting: recorded by the engine."""
     if ufunc.nin != 2 or ufunc.signature is not None:
         ufunc.outer(0, 0)  # NumPy's error
@@ -68,7 +68,7 @@ _NOTHING = object()
 
 
 @implements(np.ufunc, method="at", kind="parallel", alone=True)
-def at(ufunc: np.ufunc, a: Any, indices: object, b: Any = _NOTHING) -> None:
+def at(ufunc: np.ufunc, a: DistArray, indices: object, b: Any = _NOTHING) -> None:
     """Updates travel to the owners of the elements, who make them in the order of the whole index.
 
     Collective: results are bitwise those of NumPy, also where an element is updated several times.
@@ -149,7 +149,7 @@ def _check_update(ufunc: np.ufunc, a: DistArray, indices: object, second: tuple[
     return writes
 
 
-def _as_items(indices: object, a: DistArray) -> tuple[Any, ...]:
+def _as_items(indices: object, a: DistArray) -> tuple[object, ...]:
     """The items of an index, as `a[indices]` has them, with integers as arrays."""
     items = indices if isinstance(indices, tuple) else (indices,)
     made = []
@@ -174,7 +174,7 @@ def _is_numpys(
     indices: object,
     axis: object = 0,
     dtype: DTypeLike | None = None,
-    out: tuple[Any, ...] = (),
+    out: tuple[object, ...] = (),
 ) -> bool:
     """Whether NumPy's own reduction is wanted, in each dtype that it may be in."""
     kinds = {np.dtype(dtype)} if dtype is not None else {x.dtype for x in (array, *out) if hasattr(x, "dtype")}
@@ -183,8 +183,13 @@ def _is_numpys(
 
 @implements(np.ufunc, method="reduceat", kind="parallel", alone=_is_numpys)
 def reduceat(
-    ufunc: np.ufunc, array: object, indices: Any, axis: int = 0, dtype: DTypeLike | None = None, out: object = None
-) -> Any:
+    ufunc: np.ufunc,
+    array: object,
+    indices: Any,
+    axis: int = 0,
+    dtype: DTypeLike | None = None,
+    out: DistArray | np.ndarray | tuple[DistArray | np.ndarray] | None = None,
+) -> object:
     """Row by row where there are as many rows as ranks, bitwise as NumPy; else segments are reduced in parts.
 
     Collective.
@@ -233,7 +238,12 @@ def _check_inside(ufunc: np.ufunc, indices: DistArray | np.ndarray, n: int) -> N
 
 
 def _check_segments(
-    ufunc: np.ufunc, a: DistArray, indices: DistArray | np.ndarray, axis: Any, dtype: DTypeLike | None, out: Any
+    ufunc: np.ufunc,
+    a: DistArray,
+    indices: DistArray | np.ndarray,
+    axis: int,
+    dtype: DTypeLike | None,
+    out: DistArray | np.ndarray | None,
 ) -> tuple[np.dtype, int]:
     """The dtype in which NumPy reduces, and the axis; its own errors, of few elements that stand for many."""
     few = np.ones((1,) * a.ndim, a.dtype)
@@ -319,7 +329,7 @@ def reduce(
     keepdims: bool = False,
     initial: object = NoValue,
     where: object = True,
-) -> Any:
+) -> object:
     """By the engine, if the operation is associative; else in NumPy's order, and then bitwise NumPy's.
 
     For the latter, rows come to one rank each (a redistribution, unless they are whole) where there are as many results
@@ -333,14 +343,14 @@ def reduce(
 
 @implements(np.lcm, method="reduce", kind="reduction")
 def lcm_reduce(
-    array: Any,
+    array: DistArray,
     axis: Axes = 0,
     dtype: DTypeLike | None = None,
     out: object = None,
     keepdims: bool = False,
     initial: object = NoValue,
     where: object = True,
-) -> Any:
+) -> object:
     """One axis only, to NumPy: all ranks say so, those without elements too."""
     reason = why_not_reduced(np.lcm, array)
     if reason is not None:
@@ -352,7 +362,7 @@ def lcm_reduce(
 @implements(np.ufunc, method="accumulate", kind="parallel")
 def accumulate(
     ufunc: np.ufunc, array: object, axis: int = 0, dtype: DTypeLike | None = None, out: object = None
-) -> Any:
+) -> object:
     return scan(ufunc, as_handle(array), axis, dtype, out[0] if isinstance(out, tuple) else out)
 
 

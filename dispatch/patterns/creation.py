@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, SupportsIndex
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -40,7 +40,7 @@ def chosen_layout(shape: Shape, split: int | None, mesh: Mesh | Sequence[int] | 
     return engine.runtime().default_layout(shape, split=split, mesh=getattr(mesh, "shape", mesh))
 
 
-def as_shape(shape: SupportsIndex | Sequence[SupportsIndex]) -> Shape:
+def as_shape(shape: Any) -> Shape:
     """A shape as NumPy's creation functions take it."""
     try:
         found = tuple(operator.index(n) for n in shape) if np.iterable(shape) else (operator.index(shape),)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -49,7 +49,7 @@ def generalised(ufunc: np.ufunc, x1: object, x2: object, **given: Any) -> object
     return target
 
 
-def deliver(result: ArrayLike, target: Any, casting: Literal["no", "equiv", "safe", "same_kind", "unsafe"]) -> None:
+def deliver(result: ArrayLike, target: Any, casting: Any) -> None:
     """Write the result of a generalized ufunc to its output."""
     if not engine.may_write(engine.metadata(target)):
         raise ValueError("output array is read-only")

@@ -24,9 +24,9 @@ def product(
     axis: Axes = 0,
     dtype: DTypeLike | None = None,
     out: object = None,
-    keepdims: bool = False,
+    keepdims: object = False,
     initial: object = NoValue,
-    where: ArrayLike = True,
+    where: Any = True,
 ) -> object:
     """`np.multiply.reduce`: partial products are folded as sums are, of inexact numbers where no grouping can matter.
 

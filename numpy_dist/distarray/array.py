@@ -8,7 +8,7 @@ import operator
 import sys
 from collections.abc import Callable, Iterable
 from types import GenericAlias, ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -150,7 +150,7 @@ class DistArray(Operators, Indexing, Methods, Refusals):
         return self._array.flags if self._storage is None else Flags(self)
 
     @property
-    def device(self) -> str:
+    def device(self) -> Literal["cpu"]:
         """``"cpu"``, as ndarray.device."""
         return self._array.device
 

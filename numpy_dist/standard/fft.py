@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -21,11 +21,15 @@ for _name in _TRANSFORMS:
 del _name
 
 
-def fftfreq(n: int, /, *, d: float = 1.0, dtype: DTypeLike | None = None, device: str | None = None) -> DistArray:
+def fftfreq(
+    n: int, /, *, d: float = 1.0, dtype: DTypeLike | None = None, device: Literal["cpu"] | None = None
+) -> DistArray:
     """The frequencies of a transform of length `n`."""
     return creation.asarray(np.fft.fftfreq(n, d), dtype, device=device)
 
 
-def rfftfreq(n: int, /, *, d: float = 1.0, dtype: DTypeLike | None = None, device: str | None = None) -> DistArray:
+def rfftfreq(
+    n: int, /, *, d: float = 1.0, dtype: DTypeLike | None = None, device: Literal["cpu"] | None = None
+) -> DistArray:
     """The frequencies of a transform of `n` real numbers."""
     return creation.asarray(np.fft.rfftfreq(n, d), dtype, device=device)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import builtins
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -22,13 +22,13 @@ def _dtype_of(x: Any) -> Any:
 
 
 def asarray(
-    obj: object, /, *, dtype: DTypeLike | None = None, device: str | None = None, copy: bool | None = None
+    obj: object, /, *, dtype: DTypeLike | None = None, device: Literal["cpu"] | None = None, copy: bool | None = None
 ) -> DistArray:
     """A distributed array of the data."""
     return creation.asarray(obj, dtype, device=device, copy=copy)
 
 
-def from_dlpack(x: Any, /, *, device: str | None = None, copy: bool | None = None) -> DistArray:
+def from_dlpack(x: Any, /, *, device: Literal["cpu"] | None = None, copy: bool | None = None) -> DistArray:
     """A distributed array of an array that every rank has and that takes part in DLPack."""
     return creation.asarray(np.from_dlpack(x), device=device, copy=copy)
 

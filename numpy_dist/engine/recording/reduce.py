@@ -85,7 +85,7 @@ def reduction(
     axis: Any = 0,
     dtype: DTypeLike | None = None,
     out: object = None,
-    keepdims: bool = False,
+    keepdims: object = False,
     initial: object = np._NoValue,
     where: object = True,
 ) -> Any:
