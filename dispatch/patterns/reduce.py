@@ -40,7 +40,7 @@ def in_order(
     where: Any,
 ) -> object:
     """`reduce` in NumPy's order, whatever the operation; `options` may have ``initial``."""
-    a, out = as_handle(array), out[0] if isinstance(out, tuple) else out
+    a, out, where = as_handle(array), out[0] if isinstance(out, tuple) else out, engine.mask_of(where)
     if all(loop[0] == "O" for loop in ufunc.types):  # as `np.frompyfunc` makes them
         decline("a function of Python objects")
     kind, axes = check(ufunc, a, axis, dtype, out, keepdims, options, where)

@@ -46,6 +46,7 @@ from numpy_dist.engine.recording.plans import replay, target_of
 from numpy_dist.engine.recording.record import (
     elementwise,
     is_real_part,
+    mask_of,
     may_write,
     narrowed,
     numpy_error,
@@ -105,6 +106,7 @@ __all__ = [
     "metadata",
     "note_reads",
     "events_reported",
+    "mask_of",
     "may_write",
     "narrowed",
     "numpy_error",

@@ -49,6 +49,13 @@ def test_where(function):
     check(lambda x: function(x, axis=1, where=[True, False] * 4), A, ways=("default",))
 
 
+@pytest.mark.parametrize("ufunc", [np.heaviside, np.subtract, np.add])
+def test_masks_of_other_dtypes_are_refused_on_every_rank(ufunc):
+    for where in (np.ones(1), [1], 1, 1.0, [True]):
+        for n in (0, 5):
+            check(lambda x, where=where: ufunc.reduce(x, axis=0, initial=1, where=where), np.ones((n, 1)), ranks=(1, 3))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("function", REDUCTIONS[:-1])
 def test_out(function):
