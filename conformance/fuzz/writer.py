@@ -23,7 +23,7 @@ DTYPES = {"f8": 8, "i8": 4, "i4": 2, "f4": 3, "?": 2, "c16": 2, "i1": 1, "u1": 1
 OTHERS = {"M8[D]": 2, "m8[s]": 2, "U3": 2, "S2": 1, "x:f8,n:i4": 2}
 VALUES = {"whole": 6, "mixed": 2, "special": 2, "nans": 1, "ones": 1, "zeros": 1, "distinct": 1, "bits": 1}
 # Of zeros of either sign they take the one or the other, as vectors or the rest of them come upon it.
-_EXTREME = re.compile("maximum|minimum|fmax|fmin|clip")
+_EXTREME = re.compile(r"maximum|minimum|fmax|fmin|clip|ptp|\b(?:nan|a)?(?:max|min)\(")
 # BLAS leaves out zeros among single factors, also where they meet what is not finite.
 ORDERS = re.compile("sort|unique|union|intersect|setxor|setdiff|partition|median|percentile|quantile")
 _SEARCH = re.compile("digitize|searchsorted")
@@ -144,7 +144,8 @@ class Writer:
             self.names = before
             self.errors += 1
         # What a number becomes that an integer cannot hold depends on which of its loops NumPy takes.
-        undefined = any(str(warning.message) == "invalid value encountered in cast" for warning in told)
+        cast = "invalid value encountered in " + ("" if "unsafe" in text else "cast")
+        undefined = any(str(warning.message).startswith(cast) for warning in told)
         # The sign of a NaN is that of one of two operands, whichever comes first.
         if _SEARCH.search(text):  # in what is in no order what is found depends on what else is looked for
             undefined |= any(map(has_nan, map(before.get, _names_in(text))))
