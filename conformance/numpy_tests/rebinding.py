@@ -105,7 +105,11 @@ class Rebinding:
                 kwargs.setdefault("like", args[0])
             made = function(*args, **kwargs)
             if function in _UNINITIALISED and type(made) is np.ndarray and not made.dtype.hasobject:
-                made[...] = np.zeros((), made.dtype)  # each rank would have values of its own
+                # Each rank would have values of its own. One test makes 100 GB, of which nobody looks at a byte.
+                if made.flags.forc:
+                    made = np.zeros(made.shape, made.dtype, "F" if made.flags.fnc else "C")
+                else:
+                    made[...] = np.zeros((), made.dtype)
             return self.wrapped(made)
 
         return create
