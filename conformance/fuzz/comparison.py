@@ -66,8 +66,11 @@ _ALIKE = ((r"'?numpy\.ndarray'?|'?DistArray'?", "ndarray"), (r"0x[0-9a-f]+", "0x
 
 
 def message(error: BaseException) -> str:
-    """The text of an error, in which either class of arrays may be named, and any index of those out of bounds."""
-    text = str(error)
+    """The text of an error, in which either class of arrays may be named, and any index of those out of bounds.
+
+    Shapes are in any order: Python asks an array at hand before one that is not, on whichever side they stand.
+    """
+    text = re.sub(r"(?<=with shapes ).*", lambda found: " ".join(sorted(found[0].split())), str(error))
     for pattern, replacement in _ALIKE:
         text = re.sub(pattern, replacement, text)
     return text

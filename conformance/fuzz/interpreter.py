@@ -26,6 +26,7 @@ from numpy_dist.conformance import arguments, known_differences
 from numpy_dist.conformance.adapter import current
 from numpy_dist.conformance.fuzz.comparison import Problem, differences, message, snapshot
 from numpy_dist.conformance.fuzz.program import RandomProgram
+from numpy_dist.engine.data import walks
 from numpy_dist.settings import config
 
 __all__ = ["Observation", "execute", "judge", "namespace", "replay"]
@@ -48,6 +49,8 @@ class Observation(NamedTuple):
 class _Ended(BaseException):
     """The end of a program whose sides have parted."""
 
+
+walks.FEWEST = 1  # so that short programs come to walk over arrays
 
 Show = Callable[[Observation], None]
 Make = Callable[[np.ndarray, int], Any]

@@ -19,17 +19,18 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from numpy_dist.argument_types import Function, Keywords
-from numpy_dist.dispatch.core import fallback, registry
+from numpy_dist.dispatch.core import fallback, policy, registry
 from numpy_dist.distarray import operators
 from numpy_dist.distarray.array import AS_STRIDED, DistArray
 from numpy_dist.distarray.indexing import BASIC, apart
 from numpy_dist.distarray.operators import call_name, event_name
-from numpy_dist.engine.data import watch, windows
+from numpy_dist.engine.data import walks, watch, windows
 from numpy_dist.engine.data.watch import capsule as _capsule
 from numpy_dist.engine.data.watch import exchange as _exchange
 from numpy_dist.engine.data.windows import FREE, KINDS, hand_over, near
 from numpy_dist.engine.memory.handle import Handle
 from numpy_dist.ir.ops import STRIDE_SENSITIVE
+from numpy_dist.settings import config
 
 if TYPE_CHECKING:
     from numpy_dist.dispatch.core.keys import Key
@@ -683,4 +684,15 @@ def _to_engine(name: str) -> Function:
 
 
 registry.CHANGED.append(_route)
+
+
+def _announce_copy(nbytes: int) -> bool:
+    """Book that a walk over an array brings it to every rank; whether the user lets that be."""
+    if config.FALLBACK == "error":
+        return False
+    policy.replicate("DistArray.__getitem__", "a loop works on small parts of it", nbytes, chosen=True)
+    return True
+
+
+walks.register_policy(_announce_copy)
 windows.register_at_hand(AtHand, assign, _selected, _computed)

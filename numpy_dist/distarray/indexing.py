@@ -179,6 +179,8 @@ class Indexing(engine.Handle):
             window = self._window
             if window.readable and (kind in BASIC or (kind is tuple and _are_basic(map(type, key)))):
                 part = self._real[key]
+                if window.walk is not None:
+                    window.walk.looked(key)
                 if type(part) is not _ndarray:
                     return part
                 nbytes = part.nbytes

@@ -296,6 +296,10 @@ class Journal:
         self._origins.append(storage.origin)
         self._new_values.append(storage.origin)
 
+    def note_value(self, value: int) -> None:
+        """Note a number that stands for a value, which all ranks should have here."""
+        self._new_values.append(value)
+
     def mark(self) -> int:
         """A hash (64 bits) of all that was recorded so far, the same on ranks that have done the same."""
         program = self.program

@@ -165,6 +165,7 @@ def local(x: Any) -> Array:
     block = _shard(x)
     rt = runtime()
     rt.program.run_deferred()  # what has still to read these values
+    _end_walk(x._storage)
     x._storage.pinned = rt.handed_out = True
     return block
 
@@ -201,6 +202,7 @@ def writing(x: Any, library: bool = False) -> Iterator[Array]:
     `x` is a whole array of which nothing is pending. Its own memory where that is on the host.
     """
     block, memory = _shard(x), runtime().backend.memory
+    _end_walk(x._storage)
     if not x._storage.origin:
         came_in(x._storage)
     if memory.on_host or library:
@@ -222,6 +224,7 @@ def rewriting(x: Any, library: bool = False) -> Iterator[Array]:
     rt.program.run_deferred()
     block, memory = _shard(x), rt.backend.memory
     storage = x._storage
+    _end_walk(storage)
     storage.fresh = ()  # what other ranks have of it is out of date
     storage.rewritten += 1
     storage.drop_spare()
@@ -231,6 +234,12 @@ def rewriting(x: Any, library: bool = False) -> Iterator[Array]:
         values = memory.download(block)
         yield values
         memory.upload(block, values)
+
+
+def _end_walk(storage: Storage) -> None:
+    """Let nobody work on copies of what is about to be written otherwise."""
+    if storage.walk is not None:
+        storage.walk.end(storage)
 
 
 def _shard(x: Any) -> Array:

@@ -6,7 +6,8 @@ by NumPy on a *window*: ndarrays over the memory of a storage. Windows are opene
 by the statements that are recorded on the storage: one that writes it shuts the window, one that reads it lets nobody
 write through the window any more. What stands in the way is known from the serials of pending statements.
 
-All this is a matter of one rank: with several, no window is ever opened (ADR 22).
+With several ranks a window is over a copy of the whole array, which each of them has while a program walks over it
+(`engine.data.walks`).
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import numpy as np
 from numpy_dist import settings
 from numpy_dist.argument_types import Function, Keywords
 from numpy_dist.engine.data.ingest import from_global, shardable
+from numpy_dist.engine.data.walks import copy_of
 from numpy_dist.engine.memory import handle as handles
 from numpy_dist.engine.memory.handle import Handle
 from numpy_dist.engine.memory.storage import Storage
@@ -30,6 +32,7 @@ from numpy_dist.ir.views import view_of
 from numpy_dist.settings import config
 
 if TYPE_CHECKING:
+    from numpy_dist.engine.data.walks import Walk
     from numpy_dist.engine.memory.storage import Token
 
 _new = object.__new__
@@ -70,15 +73,18 @@ class Window:
         Of the handle that has all of it.
     token : Token or None
         Keeps the storage's values wanted for arrays that look through the window when it is shut.
+    walk : Walk or None
+        Over whose copy it is, with several ranks.
     """
 
-    __slots__ = ("__weakref__", "address", "first", "readable", "storage", "token", "whole", "writeable")
+    __slots__ = ("__weakref__", "address", "first", "readable", "storage", "token", "walk", "whole", "writeable")
 
     def __init__(self, storage: Storage | None, address: int, whole: np.ndarray | None = None) -> None:
         self.storage, self.address, self.whole = storage, address, whole
         self.readable, self.writeable = True, storage is None
         self.first: Any = None
         self.token: Token | None = None
+        self.walk: Walk | None = None
 
     def shut(self) -> None:
         """Let nobody look through it any more."""
@@ -167,7 +173,8 @@ def open_window(x: Handle) -> Window | None:
         return None
     if storage.owner is None:
         storage.owner = weakref.ref(x)
-    x._real = np.ndarray(array.shape, array.dtype, storage.memory, offset_of(array), array.strides)
+    memory = storage.memory if found.walk is None else found.walk.copy
+    x._real = np.ndarray(array.shape, array.dtype, memory, offset_of(array), array.strides)
     x._window = found
     return found
 
@@ -175,7 +182,9 @@ def open_window(x: Handle) -> Window | None:
 def _opened(storage: Storage) -> Window | None:
     rt = runtime()
     program, memory = rt.program, storage.memory
-    if rt.size > 1 or storage.lost or not program.is_settled(storage):
+    if rt.size > 1:
+        return _opened_everywhere(rt, storage)
+    if storage.lost or not program.is_settled(storage):
         return None
     if memory is None:
         if storage.last_write >= 0 or storage.spare is not None or not has_ndarrays(rt):
@@ -187,6 +196,20 @@ def _opened(storage: Storage) -> Window | None:
     made = Window(storage, memory.address)
     storage.window = weakref.ref(made)
     program.watches = True
+    return made
+
+
+def _opened_everywhere(rt: Runtime, storage: Storage) -> Window | None:
+    """A window over each rank's copy of the whole array; None where nobody walks over it."""
+    if storage.lost or not storage.nbytes or storage.dtype.char not in KINDS or not has_ndarrays(rt):
+        return None
+    copy = copy_of(rt, storage)
+    if copy is None:
+        return None
+    made = Window(storage, _address(copy))
+    made.walk = storage.walk
+    storage.window = weakref.ref(made)
+    rt.program.watches = True
     return made
 
 
@@ -241,6 +264,8 @@ def may_be_written(window: Window) -> bool:
     storage.fresh, storage.ahead = (), None
     storage.rewritten += 1
     window.writeable = True
+    if window.walk is not None:
+        window.walk.changed, window.walk.version = True, storage.version
     return True
 
 
@@ -258,6 +283,8 @@ def hand_over(x: Handle) -> Any:
     Whatever raises on the way (for want of memory, or a signal) leaves it at hand.
     """
     real, window = x._real, x._window
+    if window.storage is None and runtime().size > 1:
+        return _turned(x, real, None, None)  # small, and the same on every rank
     if window is FREE:
         made = from_global(real, runtime().default_layout(real.shape))
         return _turned(x, made._array, made._storage, made._ref)

@@ -78,6 +78,8 @@ class Storage:
         place in the program, less than 0; 0 before.
     window : weakref or None
         Of the window through which small work sees its elements (`engine.data.windows`).
+    walk : Walk or None
+        What is known of small work on it, with several ranks (`engine.data.walks`).
     lost : str
         Why the values are lost (see `execution`); empty where they are not.
     """
@@ -104,6 +106,7 @@ class Storage:
     origin = 0
     lost = ""
     window: ref[Any] | None = None
+    walk: Any = None
 
     def __init__(
         self, shape: tuple[int, ...], dtype: np.dtype, layout: Layout, pool: Pool, nbytes: int | None = None

@@ -309,6 +309,8 @@ class Program:
         """
         if self._pending.execution is not None:
             self._settle()
+        if storage.walk is not None:
+            storage.walk.write_back(storage)
         if self._pending and storage.last_write >= self._pending[0].serial:
             self.run(storage.last_write)
         elif self._deferred.makes(storage):
@@ -576,10 +578,14 @@ class Program:
 def _shut_windows(statement: Statement) -> None:
     """Let nobody look at what a statement will write, nor write what it will read (see `windows`)."""
     for ref in statement.reads():
+        if ref.storage.walk is not None:
+            ref.storage.walk.write_back(ref.storage)
         known = ref.storage.window
         if known is not None and (window := known()) is not None:
             window.writeable = False
     for ref in statement.outputs:
+        if ref.storage.walk is not None:
+            ref.storage.walk.written(ref.storage, ref.array.nbytes)
         known = ref.storage.window
         if known is not None and (window := known()) is not None:
             window.shut()

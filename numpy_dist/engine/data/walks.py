@@ -1,0 +1,151 @@
+"""Walks over arrays of several ranks: small work on a copy of the whole, which every rank has while it lasts.
+
+A program that works on one row or element after the other says the same on every rank. Recorded, each step costs what a
+message does, and more. Where it goes on, every rank hence gets a copy of the whole array, on which all of them do the
+same work at once (see `windows`), each for itself and without a message. Each rank has its own part of the array as
+before, into which it writes back what the walk has changed before anybody else looks there: a copy in its own memory.
+
+Whether an array is walked over follows from the program alone, on every rank: a `Walk` belongs to the storage.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable
+from operator import index
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from numpy_dist.comm.divergence.checks import UNLIKE
+from numpy_dist.engine.data.gather import gather
+from numpy_dist.engine.memory.budget import budget
+from numpy_dist.engine.memory.handle import sharded
+from numpy_dist.engine.runtime import Runtime
+
+if TYPE_CHECKING:
+    from numpy_dist.engine.memory.storage import Storage
+    from numpy_dist.layout.regions import Box
+
+FEWEST = 16  # steps before a copy is made of the smallest arrays
+BYTES_A_STEP = 1 << 16  # what is sent in the time of a step that is not at hand
+MOST_BYTES = 1 << 26  # of an array that is copied
+MOST_STEPS = 1 << 16
+
+_may_copy: Callable[[int], bool] = bool
+
+
+def register_policy(may_copy: Callable[[int], bool]) -> None:
+    """Set what tells the user that so many bytes come to every rank, and says whether they may."""
+    global _may_copy
+    _may_copy = may_copy
+
+
+class Walk:
+    """What a program that walks over a storage has done, and the copy that it works on.
+
+    Attributes
+    ----------
+    steps : int
+        Small parts that were looked at since there was a copy last.
+    needed : int
+        How many there must be before there is one again.
+    copy : ndarray or None
+        All elements, in C order: the storage's values, and what the walk has made of them.
+    version : tuple
+        The storage's, of which this is the copy.
+    changed : bool
+        Whether the copy has values that the storage has not.
+    """
+
+    __slots__ = ("_journal", "_rank", "changed", "copy", "needed", "steps", "version")
+
+    def __init__(self, runtime: Runtime, needed: int) -> None:
+        self._rank = runtime.rank
+        self._journal = None if runtime.comm.checks is None else runtime.comm.checks.journal
+        self.steps, self.needed = 0, needed
+        self.copy: np.ndarray | None = None
+        self.version = (0, 0)
+        self.changed = False
+
+    def looked(self, key: object) -> None:
+        """Note which part is looked at: other ones on other ranks are found where the ranks meet."""
+        self.steps += 1
+        if self._journal is not None:
+            items = key if type(key) is tuple else (key,)
+            self._journal.note_value(zlib.crc32(repr([_plain(item) for item in items]).encode()))
+
+    def write_back(self, storage: Storage) -> None:
+        """Let the storage have the values of the copy, which is not written from now on until a window is asked for."""
+        window = None if storage.window is None else storage.window()
+        if window is not None:
+            window.writeable = False
+        if not self.changed:
+            return
+        assert self.copy is not None
+        box = storage.layout.box(self._rank)
+        if box is not None:
+            storage.part(box)[...] = _cut_out(self.copy, box)
+        if self._journal is not None:
+            self._journal.note_value(zlib.crc32(self.copy))  # type: ignore[arg-type]
+        self.changed = False
+
+    def written(self, storage: Storage, nbytes: int) -> None:
+        """Statements are about to write so many bytes of the storage: a sweep is no walk, and ends one."""
+        if self.copy is not None:
+            self.end(storage)
+        elif 4 * nbytes >= storage.nbytes:
+            self.steps = 0
+
+    def end(self, storage: Storage) -> None:
+        """Have no copy any more, since others write the storage; one that was hardly used comes later the next time."""
+        if self.copy is None:
+            return
+        self.write_back(storage)
+        if storage.window is not None and (window := storage.window()) is not None:
+            window.shut()
+        self.needed = min(2 * self.needed, MOST_STEPS) if self.steps < self.needed else self.needed
+        self.copy, self.steps = None, 0
+
+
+def _plain(item: object) -> object:
+    """An item of an index, which `repr` shows without looking at arrays."""
+    if type(item) is not slice:
+        return item
+    return tuple(None if bound is None else index(bound) for bound in (item.start, item.stop, item.step))
+
+
+def _cut_out(array: np.ndarray, box: Box) -> np.ndarray:
+    key: Any = (*(slice(lo, hi) for lo, hi in box), ...)
+    return np.asarray(array[key])
+
+
+def copy_of(rt: Runtime, storage: Storage) -> np.ndarray | None:
+    """The copy on which the walk over a storage works; None without one. Collective where it is made."""
+    walk: Any = storage.walk
+    if walk is None:
+        walk = storage.walk = Walk(rt, max(FEWEST, storage.nbytes // BYTES_A_STEP))
+    if walk.copy is not None:
+        if walk.version == storage.version:
+            return walk.copy
+        walk.end(storage)
+    walk.steps += 1
+    if walk.steps < walk.needed or not _can_be_copied(rt, storage) or not _may_copy(storage.nbytes):
+        return None
+    copy = np.ascontiguousarray(gather(sharded(storage, storage.meta_array())))
+    if storage.memory is None:
+        box = storage.layout.box(rt.rank)
+        if box is not None:
+            storage.allocate(box)
+            storage.part(box)[...] = _cut_out(copy, box)
+    walk.copy, walk.version, walk.steps, walk.changed = copy, storage.version, 0, False
+    return copy
+
+
+def _can_be_copied(rt: Runtime, storage: Storage) -> bool:
+    """Whether every rank may have a copy: not of memory that was handed out, nor where each has values of its own."""
+    if storage.pinned or storage.layout.has_copies or rt.comm in UNLIKE:
+        return False
+    if rt.comm.name == "simulated" or getattr(rt.comm, "refuse_gathers", False):  # settings of threads differ
+        return False
+    return storage.nbytes <= MOST_BYTES and 4 * storage.nbytes <= budget(rt)

@@ -1,0 +1,168 @@
+"""Programs that walk over arrays of several ranks: on copies that every rank has, with NumPy's values."""
+
+from __future__ import annotations
+
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from tests.failures import jobs
+
+PREAMBLE = """
+import random
+import numpy as np
+import numpy_dist as nd
+from numpy_dist import engine
+from numpy_dist.engine.data import walks
+
+walks.FEWEST = 1
+nd.config.MIN_SHARD_BYTES, nd.config.AT_ONCE, nd.config.FALLBACK = 0, 1 << 20, "silent"
+rank, size = engine.runtime().rank, engine.runtime().size
+"""
+
+RANDOM = """
+def step(r, x, views):
+    n, m = x.shape
+    i, j, k = r.randrange(n), r.randrange(m), r.randrange(1, m)
+    kind = r.randrange(18)
+    if kind == 0: x[i, j] = r.random()
+    elif kind == 1: x[i, j] -= x[i - 1, j] * 0.5
+    elif kind == 2: x[i, :k] = x[i - 1, :k] + 1
+    elif kind == 3: x[:, j] += 0.25
+    elif kind == 4: views.append(x[i])
+    elif kind == 5: views.append(x[: i + 1, ::2])
+    elif kind == 6 and views: views.pop(r.randrange(len(views)))[...] *= 0.5
+    elif kind == 7 and views: r.choice(views)[...] = 0.125
+    elif kind == 8 and views: return r.choice(views).sum()
+    elif kind == 9: x[1:-1] = (x[:-2] + x[2:]) * 0.5
+    elif kind == 10: x *= 0.75
+    elif kind == 11: return x.sum()
+    elif kind == 12: return np.dot(x[i, :k], x[i - 1, :k])
+    elif kind == 13: return float(x[i, j])
+    elif kind == 14: return np.sort(x, axis=None)[i]
+    elif kind == 15: return (x + x[::-1])[i, j]
+    elif kind == 16: x[x > 2] = 1.0
+    elif kind == 17: x[[i, 0], [j, 0]] = -0.5
+
+for seed in range(12):
+    values = np.random.default_rng(seed).random((9, 7))
+    ours, theirs = nd.asarray(values), values.copy()
+    mine, their_views = [], []
+    for number in range(120):
+        a, b = step(random.Random(1000 * seed + number), ours, mine), step(
+            random.Random(1000 * seed + number), theirs, their_views
+        )
+        assert (a is None) == (b is None) and (b is None or np.allclose(a, b, rtol=1e-13)), (seed, number, a, b)
+        if number % 10 == 9:
+            np.testing.assert_allclose(ours.gather(), theirs, rtol=1e-13, err_msg=f"{seed} {number}")
+            for x, y in zip(mine, their_views, strict=True):
+                np.testing.assert_allclose(x.gather(), y, rtol=1e-13, err_msg=f"{seed} {number}")
+            block = ours.local
+            assert block.flags.writeable and (number % 20 == 9 or (ours.sum(), ours.local is not None)[1])
+            ours = nd.asarray(ours.gather())
+            mine, their_views = [], []
+"""
+
+CHOLESKY = """
+x = np.random.default_rng(0).random((60, 60))
+x = x @ x.T + 60 * np.eye(60)
+ours, theirs = nd.asarray(x), x.copy()
+
+def factor(a):
+    for i in range(len(a)):
+        for j in range(i):
+            a[i, j] -= np.dot(a[i, :j], a[j, :j])
+            a[i, j] /= a[j, j]
+        a[i, i] -= np.dot(a[i, :i], a[i, :i])
+        a[i, i] = np.sqrt(a[i, i])
+
+counters = engine.runtime().comm.counters
+counters.reset()
+factor(ours)
+told = counters.messages + counters.collectives
+factor(theirs)
+assert (ours.gather() == theirs).all()
+assert told < 200, told  # of 3,540 steps; those of one element are left to the engine
+"""
+
+LOOKS = {
+    "a sum": "x.sum() == y.sum()",
+    "a gather": "(x.gather() == y).all()",
+    "a statement": "((x[1:] - x[:-1]).gather() == y[1:] - y[:-1]).all()",
+    "a view from before": "(before.gather() == y[::2]).all()",
+    "a part": "(np.concatenate(x.comm.allgather(x.local)) == y).all()",
+    "a copy": "(x.copy().gather() == y).all()",
+    "another layout": "(x.redistribute(split=1).gather() == y).all()",
+    "a function": "(np.sort(x, axis=0).gather() == np.sort(y, axis=0)).all()",
+    "an element": "x[5, 3] == y[5, 3]",
+    "a row from the walk": "(row.gather() == y[4]).all()",
+}
+
+DIVERGING = {
+    "one rank writes": "if rank == 0: x[3, 3] = 7.0",
+    "each writes its own": "x[rank, 0] = 1.0",
+    "other values": "x[0, 0] = float(rank)",
+    "another element is read": "x[rank, 1]",
+    "another row is read": "x[rank].sum()",
+    "another part is read": "x[2, rank:].sum()",
+}
+
+
+def same(script: str, folder: Path, ranks: int) -> None:
+    """Run a script that ends with this word on so many ranks."""
+    job = jobs.run("mpiexec", PREAMBLE + textwrap.dedent(script) + "\nprint('same')", folder, ranks)
+    assert job.code == 0 and job.output.count("same") == ranks, job.text
+
+
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_random_programs(tmp_path, ranks):
+    same(RANDOM, tmp_path, ranks)
+
+
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_elements_are_not_sent_one_by_one(tmp_path, ranks):
+    same(CHOLESKY, tmp_path, ranks)
+
+
+WALK = """
+y = np.arange(42.0).reshape(7, 6)
+x = nd.asarray(y)
+before = x[::2]
+for i in range(1, 7):
+    for j in range(6):
+        x[i, j] += x[i - 1, j]
+        y[i, j] += y[i - 1, j]
+row = x[4]
+row[:2] = 0
+y[4, :2] = 0
+assert x._storage.walk.changed
+"""
+
+
+def test_what_a_walk_has_written_is_seen(tmp_path):
+    looks = "".join(f"{WALK}assert {look}, {name!r}\n" for name, look in LOOKS.items())
+    same(looks, tmp_path, 3)
+
+
+@pytest.mark.parametrize("what", sorted(DIVERGING))
+def test_ranks_that_do_other_things(tmp_path, what):
+    script = f"{PREAMBLE}{WALK}{DIVERGING[what]}\nprint('sum', x.sum())"
+    job = jobs.run("mpiexec", script, tmp_path)
+    assert job.code != 0 and "DivergenceError" in job.text and "sum" not in job.output, job.text
+
+
+def test_no_copy_is_made_where_gathers_are_errors(tmp_path):
+    script = """
+    nd.config.FALLBACK = "error"
+    x = nd.asarray(np.arange(42.0).reshape(7, 6))
+    for i in range(7):
+        x[i, 0] = 1.0
+    assert x._storage.walk.copy is None
+    nd.config.FALLBACK = "warn"
+    for i in range(7):
+        x[i, 0] = 1.0
+    assert x._storage.walk.copy is not None
+    assert "replicated  1      336 bytes" in str(nd.report()), nd.report()
+    """
+    same(script, tmp_path, 2)
