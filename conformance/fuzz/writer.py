@@ -29,6 +29,7 @@ ORDERS = re.compile("sort|unique|union|intersect|setxor|setdiff|partition|median
 _SEARCH = re.compile("digitize|searchsorted")
 _SEARCHED = re.compile(r"np\.searchsorted\((v\d+),|(v\d+)\.searchsorted\(")
 _ASSIGNMENT = re.compile(r"(\w+\[.*\]) = (.*)")
+_UPDATE = re.compile(r"\.at\((v\d+)")
 _PRODUCT = re.compile(r"np\.(dot|tensordot|inner)\b")
 KEPT_ERRORS = 3  # of a program
 
@@ -156,6 +157,8 @@ class Writer:
             undefined |= bool(told) or any(map(has_nan, map(before.get, _names_in(text))))
         if _EXTREME.search(text):
             undefined |= "'special'" in text or not all(map(ordered, map(before.get, _names_in(text))))
+        for name in _UPDATE.findall(text):  # NumPy writes by index into what is read-only
+            undefined |= isinstance(x := before.get(name), np.ndarray) and not x.flags.writeable
         undefined |= self._shows_bits_of_nan()
         if (found := _ASSIGNMENT.fullmatch(text)) is not None:
             undefined |= self._misreads_overlap(*found.groups())
