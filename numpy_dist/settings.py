@@ -249,7 +249,7 @@ class Settings:
     FALLBACK = Setting(_one_of("warn", "error", "silent"), "warn", "What happens where only gathered NumPy can do it.")
     MIN_SHARD_BYTES = Setting(_bytes, 262144, "Arrays of at least this many bytes are sharded when they are created.")
     AT_ONCE: Setting[int | str] = Setting(
-        _at_once, "auto", "In one process, arrays of fewer bytes are worked on at once; auto: MIN_SHARD_BYTES; 0: none."
+        _at_once, "auto", "Arrays and parts of fewer bytes are worked on at once; auto: MIN_SHARD_BYTES; 0: none."
     )
     NUM_THREADS = StartSetting(_count, 0, "Threads for each rank; 0: as many as the rank may use.")
     PLUGINS = Setting(_plugins, "own", "Which plug-ins are on: own, all, none, and names, or names with a minus.")
