@@ -152,6 +152,20 @@ def test_ranks_that_do_other_things(tmp_path, what):
     assert job.code != 0 and "DivergenceError" in job.text and "sum" not in job.output, job.text
 
 
+def test_results_are_sharded_as_others_of_their_size(tmp_path):
+    script = """
+    nd.config.MIN_SHARD_BYTES, nd.config.AT_ONCE = 1000, "auto"
+    y = np.arange(4200.0).reshape(70, 60)
+    x = nd.asarray(y.copy())
+    rows = [x[i] for i in range(70)]
+    assert x._storage.walk.copy is not None
+    for made, shards in ((np.concatenate(rows), True), (x[1] + x[2], False), ((x[1] + x[2])[3:4].reshape(()), False)):
+        assert (made._storage is not None) == shards, made.shape
+    assert (np.concatenate(rows).gather() == y.reshape(-1)).all() and ((x[1] + x[2]).gather() == y[1] + y[2]).all()
+    """
+    same(script, tmp_path, 2)
+
+
 def test_no_copy_is_made_where_gathers_are_errors(tmp_path):
     script = """
     nd.config.FALLBACK = "error"

@@ -20,7 +20,7 @@ import numpy as np
 
 from numpy_dist import settings
 from numpy_dist.argument_types import Function, Keywords
-from numpy_dist.engine.data.ingest import from_global, shardable
+from numpy_dist.engine.data.ingest import default_shard, from_global, shardable
 from numpy_dist.engine.data.walks import copy_of
 from numpy_dist.engine.memory import handle as handles
 from numpy_dist.engine.memory.handle import Handle
@@ -283,11 +283,12 @@ def hand_over(x: Handle) -> Any:
     Whatever raises on the way (for want of memory, or a signal) leaves it at hand.
     """
     real, window = x._real, x._window
-    if window.storage is None and runtime().size > 1:
+    several = runtime().size > 1
+    if window.storage is None and several and (window is not FREE or not default_shard(real.nbytes)):
         return _turned(x, real, None, None)  # small, and the same on every rank
     if window is FREE:
-        made = from_global(real, runtime().default_layout(real.shape))
-        return _turned(x, made._array, made._storage, made._ref)
+        made = from_global(real, None if several else runtime().default_layout(real.shape))
+        return _turned(x, made._array, made._storage, None if made._storage is None else made._ref)
     storage = window.storage
     if storage is None:
         storage = from_global(window.whole, runtime().default_layout(window.whole.shape))._storage
