@@ -10,7 +10,7 @@ import numpy as np
 from numpy._core import einsumfunc
 
 from numpy_dist import engine
-from numpy_dist.argument_types import Arguments, Function
+from numpy_dist.argument_types import Arguments, Function, Keywords
 from numpy_dist.dispatch.core.registry import decline, implements
 from numpy_dist.dispatch.patterns.arguments import as_handle
 from numpy_dist.dispatch.patterns.numpy_source import adopt, numpy_source
@@ -34,9 +34,8 @@ def einsum_view(*operands: Any, out: object = None, optimize: object = False, **
     arrays, positions = _arrays(operands)
     if len(arrays) != 1 or out is not None or not arrays[0].ndim:
         decline("einsum, other than the view of one array")
-    (place,) = positions
     few = _few(arrays[0])
-    if getattr(np.einsum(*operands[:place], few, *operands[place + 1 :], **kwargs), "base", None) is not few:
+    if getattr(_of_few(operands, positions, [few], kwargs), "base", None) is not few:
         decline("einsum, other than the view of one array")
     inputs, output, _ = _parse(_stand_ins(operands, positions, arrays))
     if len(inputs) != arrays[0].ndim:
@@ -50,14 +49,26 @@ def _few(x: DistArray | np.ndarray) -> np.ndarray:
     return np.zeros(tuple(min(n, 1) for n in x.shape), x.dtype)
 
 
+def _of_few(
+    operands: Sequence[object], positions: list[int], few: list[np.ndarray], kwargs: Keywords, out: Any = None
+) -> object:
+    """NumPy's result where arrays have few elements; or its error, which tells of all of them."""
+    small: list[Any] = list(operands)
+    options = kwargs if out is None else {**kwargs, "out": _few(out)}
+    for place, x in zip(positions, few, strict=True):
+        small[place] = x
+    try:
+        return np.einsum(*small, **options)
+    except ValueError:
+        engine.numpy_error(np.einsum, operands, kwargs if out is None else {**kwargs, "out": out})
+
+
 def _at_once(*operands: Any, out: Any = None, **kwargs: Any) -> object:
     """What NumPy does without a path: the sum of the products, in the memory order of NumPy's result."""
     arrays, positions = _arrays(operands)
-    small = list(operands)
-    for place, x in zip(positions, arrays, strict=True):
-        small[place] = _few(x)
+    few = [_few(x) for x in arrays]
     with only_asking():
-        made: object = np.einsum(*small, **kwargs if out is None else {**kwargs, "out": _few(out)})  # NumPy's errors
+        made: Any = _of_few(operands, positions, few, kwargs, out)
     dtype = getattr(made, "dtype", np.dtype(object))  # a sum of objects is one of them
     if out is not None:  # NumPy computes in what the output has in common with them
         wanted = kwargs.get("dtype")

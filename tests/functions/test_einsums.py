@@ -93,3 +93,9 @@ def test_infinities_of_sums_over_one_operand(first, second, subscripts):
         expected = np.einsum(subscripts, *(values[key] for key in keys))
         made = np.einsum(subscripts, *(nd.asarray(values)[key] for key in keys))
     np.testing.assert_array_equal(made.gather() if isinstance(made, nd.DistArray) else made, expected)
+
+
+@pytest.mark.parametrize("subscripts", ["ii", "ii->i", "ij,jk", "ij,ij->"])
+def test_errors_tell_of_the_arrays_given(subscripts):
+    arrays = (np.zeros((2, 0)), np.zeros((3, 4)))[: 1 + subscripts.count(",")]
+    check(lambda *x: np.einsum(subscripts, *x), *arrays, ranks=(1, 3), ways=("default",))
