@@ -297,8 +297,9 @@ class Journal:
         self._new_values.append(storage.origin)
 
     def note_value(self, value: int) -> None:
-        """Note a number that stands for a value, which all ranks should have here."""
+        """Note a number that stands for a value, which all ranks should have here; as often as one likes."""
         self._new_values.append(value)
+        self._values = running_mark(self._values, self._new_values)
 
     def mark(self) -> int:
         """A hash (64 bits) of all that was recorded so far, the same on ranks that have done the same."""

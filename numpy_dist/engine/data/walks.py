@@ -73,7 +73,7 @@ class Walk:
         self.steps += 1
         if self._journal is not None:
             items = key if type(key) is tuple else (key,)
-            self._journal.note_value(zlib.crc32(repr([_plain(item) for item in items]).encode()))
+            self._journal.note_value(hash(tuple([item if type(item) is int else _numbers(item) for item in items])))
 
     def write_back(self, storage: Storage) -> None:
         """Let the storage have the values of the copy, which is not written from now on until a window is asked for."""
@@ -108,11 +108,14 @@ class Walk:
         self.copy, self.steps = None, 0
 
 
-def _plain(item: object) -> object:
-    """An item of an index, which `repr` shows without looking at arrays."""
-    if type(item) is not slice:
-        return item
-    return tuple(None if bound is None else index(bound) for bound in (item.start, item.stop, item.step))
+_NONE, _ELLIPSIS = -1 << 60, 1 << 60
+
+
+def _numbers(item: Any) -> int | tuple[int, ...]:
+    """An item of a basic index as integers, of which the hash is the same in all processes."""
+    if type(item) is slice:
+        return tuple([_NONE if bound is None else index(bound) for bound in (item.start, item.stop, item.step)])
+    return _NONE if item is None else _ELLIPSIS if item is Ellipsis else index(item)
 
 
 def _cut_out(array: np.ndarray, box: Box) -> np.ndarray:
