@@ -298,8 +298,9 @@ class Journal:
 
     def note_value(self, value: int) -> None:
         """Note a number that stands for a value, which all ranks should have here; as often as one likes."""
-        self._new_values.append(value)
-        self._values = running_mark(self._values, self._new_values)
+        if self._new_values:
+            self._values = running_mark(self._values, self._new_values)
+        self._values = hash((self._values, value))  # as that does, for one
 
     def mark(self) -> int:
         """A hash (64 bits) of all that was recorded so far, the same on ranks that have done the same."""

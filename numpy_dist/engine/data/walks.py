@@ -32,6 +32,8 @@ BYTES_A_STEP = 1 << 16  # what is sent in the time of a step that is not at hand
 MOST_BYTES = 1 << 26  # of an array that is copied
 MOST_STEPS = 1 << 16
 
+_are_integers = frozenset({int, np.int64, np.int32, np.intp}).issuperset
+
 _may_copy: Callable[[int], bool] = bool
 
 
@@ -73,7 +75,9 @@ class Walk:
         self.steps += 1
         if self._journal is not None:
             items = key if type(key) is tuple else (key,)
-            self._journal.note_value(hash(tuple([item if type(item) is int else _numbers(item) for item in items])))
+            if not _are_integers(map(type, items)):
+                items = tuple(map(_numbers, items))
+            self._journal.note_value(hash(items))  # of integers: alike in all processes
 
     def write_back(self, storage: Storage) -> None:
         """Let the storage have the values of the copy, which is not written from now on until a window is asked for."""
