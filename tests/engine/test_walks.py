@@ -106,6 +106,8 @@ DIVERGING = {
     "another element is read": "x[rank, 1]",
     "another row is read": "x[rank].sum()",
     "another part is read": "x[2, rank:].sum()",
+    "another element from the end": "x[0, -1 - rank]",
+    "another part from the end": "x[0, : -1 - rank].sum()",
 }
 
 

@@ -86,7 +86,7 @@ def _fill(
     return handle
 
 
-def _cut_out(array: Any, box: Box) -> np.ndarray:
+def cut_out(array: Any, box: Box) -> np.ndarray:
     return np.asarray(array[(*(slice(lo, hi) for lo, hi in box), ...)] if box else array[()])
 
 
@@ -108,7 +108,7 @@ def from_global(array: np.ndarray, layout: Layout | None = None, compared: bool 
         layout = runtime().default_layout(array.shape)
     axes = memory_axes([array], array.shape)
     sample = sample_of(array) if compared and runtime().comm.checks is not None else b""
-    return _fill(make_storage(array.shape, array.dtype, layout, axes), lambda box: _cut_out(array, box), axes, sample)
+    return _fill(make_storage(array.shape, array.dtype, layout, axes), lambda box: cut_out(array, box), axes, sample)
 
 
 def from_reader(
@@ -163,10 +163,10 @@ def from_root(array: np.ndarray | None, root: int = 0, layout: Layout | None = N
     if array is not None:
         boxes = [layout.box(rank) for rank in range(comm.size)]
         comm.transfer(
-            [(r, np.ascontiguousarray(_cut_out(array, b))) for r, b in enumerate(boxes) if b is not None and r != root],
+            [(r, np.ascontiguousarray(cut_out(array, b))) for r, b in enumerate(boxes) if b is not None and r != root],
             [],
         )
-        return _fill(handle, lambda box: _cut_out(array, box), None)
+        return _fill(handle, lambda box: cut_out(array, box), None)
     came_in(handle._storage)
     if own is not None:
         storage = handle._storage
@@ -197,7 +197,7 @@ def operand(array: np.ndarray, shape: tuple[int, ...], space: Layout | BoxList) 
         layout = runtime().replicated_layout(array.shape)
     sample = b"" if runtime().comm.checks is None else sample_of(array)
     handle = make_storage(array.shape, array.dtype, layout)
-    _fill(handle, lambda box: _cut_out(array, box), None, sample, in_order=False)  # its statement is compared
+    _fill(handle, lambda box: cut_out(array, box), None, sample, in_order=False)  # its statement is compared
     return broadcast(ref_of(handle), shape)
 
 

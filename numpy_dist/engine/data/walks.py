@@ -19,20 +19,20 @@ import numpy as np
 
 from numpy_dist.comm.divergence.checks import UNLIKE
 from numpy_dist.engine.data.gather import gather
+from numpy_dist.engine.data.ingest import cut_out
 from numpy_dist.engine.memory.budget import budget
 from numpy_dist.engine.memory.handle import sharded
 from numpy_dist.engine.runtime import Runtime
 
 if TYPE_CHECKING:
     from numpy_dist.engine.memory.storage import Storage
-    from numpy_dist.layout.regions import Box
 
 FEWEST = 16  # steps before a copy is made of the smallest arrays
 BYTES_A_STEP = 1 << 16  # what is sent in the time of a step that is not at hand
 MOST_BYTES = 1 << 26  # of an array that is copied
 MOST_STEPS = 1 << 16
 
-_are_integers = frozenset({int, np.int64, np.int32, np.intp}).issuperset
+_are_integers = frozenset({int}).issuperset
 
 _may_copy: Callable[[int], bool] = bool
 
@@ -75,7 +75,7 @@ class Walk:
         self.steps += 1
         if self._journal is not None:
             items = key if type(key) is tuple else (key,)
-            if not _are_integers(map(type, items)):
+            if -1 in items or not _are_integers(map(type, items)):
                 items = tuple(map(_numbers, items))
             self._journal.note_value(hash(items))  # of integers: alike in all processes
 
@@ -89,7 +89,7 @@ class Walk:
         assert self.copy is not None
         box = storage.layout.box(self._rank)
         if box is not None:
-            storage.part(box)[...] = _cut_out(self.copy, box)
+            storage.part(box)[...] = cut_out(self.copy, box)
         if self._journal is not None:
             self._journal.note_value(zlib.crc32(self.copy))  # type: ignore[arg-type]
         self.changed = False
@@ -112,19 +112,17 @@ class Walk:
         self.copy, self.steps = None, 0
 
 
-_NONE, _ELLIPSIS = -1 << 60, 1 << 60
+_NONE, _ELLIPSIS, _LAST = -1 << 60, 1 << 60, 1 << 59
 
 
-def _numbers(item: Any) -> int | tuple[int, ...]:
-    """An item of a basic index as integers, of which the hash is the same in all processes."""
+def _numbers(item: Any) -> Any:
+    """An item of a basic index as integers, of which the hash is the same in all processes, and another for another."""
     if type(item) is slice:
-        return tuple([_NONE if bound is None else index(bound) for bound in (item.start, item.stop, item.step)])
-    return _NONE if item is None else _ELLIPSIS if item is Ellipsis else index(item)
-
-
-def _cut_out(array: np.ndarray, box: Box) -> np.ndarray:
-    key: Any = (*(slice(lo, hi) for lo, hi in box), ...)
-    return np.asarray(array[key])
+        return tuple(map(_numbers, (item.start, item.stop, item.step)))
+    if item is None or item is Ellipsis:
+        return _NONE if item is None else _ELLIPSIS
+    number = index(item)
+    return _LAST if number == -1 else number  # Python's hash of -1 is that of -2
 
 
 def copy_of(rt: Runtime, storage: Storage) -> np.ndarray | None:
@@ -144,7 +142,7 @@ def copy_of(rt: Runtime, storage: Storage) -> np.ndarray | None:
         box = storage.layout.box(rt.rank)
         if box is not None:
             storage.allocate(box)
-            storage.part(box)[...] = _cut_out(copy, box)
+            storage.part(box)[...] = cut_out(copy, box)
     walk.copy, walk.version, walk.steps, walk.changed = copy, storage.version, 0, False
     return copy
 
