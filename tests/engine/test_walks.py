@@ -168,6 +168,20 @@ def test_results_are_sharded_as_others_of_their_size(tmp_path):
     same(script, tmp_path, 2)
 
 
+def test_boundary_rows_between_sweeps_are_no_walk(tmp_path):
+    script = """
+    walks.FEWEST = 16
+    x = nd.asarray(np.ones((40, 30)))
+    for _ in range(20):
+        x[1:-1, 1:-1] = 0.25 * (x[:-2, 1:-1] + x[2:, 1:-1] + x[1:-1, :-2] + x[1:-1, 2:])
+        x[0] = x[1]
+        x[-1] = x[-2]
+        x[:, 0] = 0.0
+    assert x._storage.walk.copy is None and engine.counters().gathers == 0
+    """
+    same(script, tmp_path, 2)
+
+
 def test_no_copy_is_made_where_gathers_are_errors(tmp_path):
     script = """
     nd.config.FALLBACK = "error"

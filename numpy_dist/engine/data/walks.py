@@ -18,10 +18,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from numpy_dist.comm.divergence.checks import UNLIKE
-from numpy_dist.engine.data.gather import gather
+from numpy_dist.engine.data.gather import assemble
 from numpy_dist.engine.data.ingest import cut_out
 from numpy_dist.engine.memory.budget import budget
-from numpy_dist.engine.memory.handle import sharded
 from numpy_dist.engine.runtime import Runtime
 
 if TYPE_CHECKING:
@@ -130,6 +129,7 @@ def copy_of(rt: Runtime, storage: Storage) -> np.ndarray | None:
     walk: Any = storage.walk
     if walk is None:
         walk = storage.walk = Walk(rt, max(FEWEST, storage.nbytes // BYTES_A_STEP))
+        rt.program.watches = True  # it tells of statements that write the storage
     if walk.copy is not None:
         if walk.version == storage.version:
             return walk.copy
@@ -137,7 +137,11 @@ def copy_of(rt: Runtime, storage: Storage) -> np.ndarray | None:
     walk.steps += 1
     if walk.steps < walk.needed or not _can_be_copied(rt, storage) or not _may_copy(storage.nbytes):
         return None
-    copy = np.ascontiguousarray(gather(sharded(storage, storage.meta_array())))
+    with rt.comm.signals:  # booked as replicated, by the policy
+        rt.program.force(storage)
+        rt.pool.relieve(storage.nbytes)
+        copy = np.ascontiguousarray(assemble(rt, storage, storage.meta_array(), range(rt.size)))
+        rt.program.tell()
     if storage.memory is None:
         box = storage.layout.box(rt.rank)
         if box is not None:

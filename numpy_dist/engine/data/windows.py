@@ -209,7 +209,6 @@ def _opened_everywhere(rt: Runtime, storage: Storage) -> Window | None:
     made = Window(storage, _address(copy))
     made.walk = storage.walk
     storage.window = weakref.ref(made)
-    rt.program.watches = True
     return made
 
 
