@@ -46,7 +46,7 @@ _EMPTY: Bytes = np.empty(0, np.uint8)
 @lru_cache
 def _slots(count: int) -> Struct:
     """The form of slots: of each the length of its payload, the mark, and what fits of the payload."""
-    return Struct("<" + f"QQ{_INLINE_BYTES}s" * count)
+    return Struct("<" + f"Qq{_INLINE_BYTES}s" * count)
 
 
 @dataclass

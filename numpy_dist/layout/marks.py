@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 
 _MARK_BYTES = 8
-MARK_BITS = (1 << 8 * _MARK_BYTES) - 1
 
 
 def mark_of(*values: object) -> int:

@@ -53,7 +53,7 @@ class Checks:
         self._first = True
         self._busy = False
 
-    def begin(self, kind: str, details: str = "", depth: int = 2) -> None:
+    def begin(self, kind: str, details: str = "", depth: int = 3) -> None:
         """A collective begins; collective itself, where something is to be compared.
 
         Parameters
@@ -61,19 +61,14 @@ class Checks:
         details : str
             What else is the same on ranks that do the same, such as the root.
         depth : int
-            How many frames up the search for the user's begins.
+            How many frames up the search for the user's begins: at the caller of the communicator's method, since each
+            frame that is looked at takes time.
         """
         if self._busy:
             return
         self.collective = kind
-        journal = self.journal
-        journal.call(kind, sys._getframe(depth), details)
-        if self._first:
-            self._first = False
-            self._compare_fingerprints()
-            journal.compares_values = self._communicator not in UNLIKE
-        journal.with_operands = _ever_on and config.CHECK == "on"
-        if journal.with_operands:
+        self.journal.call(kind, sys._getframe(depth), details)
+        if self._first or _ever_on:
             self._compare()
 
     def executing(self, statements: Sequence[Statement], depth: int = 3) -> None:
@@ -112,14 +107,22 @@ class Checks:
     def mark(self) -> int:
         """What travels with each part of a gathering collective, and is the same on ranks that do the same.
 
-        A number of 64 bits: of the journal, with what stands for the overrides.
+        A signed number of 64 bits: of the journal, with what stands for the overrides.
         """
         return 0 if self._busy else self.journal.mark() ^ fingerprint.overrides_mark
 
     def _compare(self) -> None:
-        mine = self.journal.digest() + fingerprint.overrides_mark.to_bytes(4, "little")
-        if not self._alike(mine):
-            self.differ()
+        """Compare what the ranks are, in the first collective, and what they have done, with ``CHECK=on``."""
+        journal = self.journal
+        if self._first:
+            self._first = False
+            self._compare_fingerprints()
+            journal.compares_values = self._communicator not in UNLIKE
+        journal.with_operands = config.CHECK == "on"
+        if journal.with_operands:
+            mine = journal.digest() + fingerprint.overrides_mark.to_bytes(4, "little")
+            if not self._alike(mine):
+                self.differ()
 
     def _alike(self, digest: bytes) -> bool:
         """Whether all ranks have the same digest, in a collective that looks like all others."""

@@ -29,7 +29,7 @@ from numpy_dist.ir import statements as forms
 from numpy_dist.ir.samples import text_of
 from numpy_dist.ir.statements import ProgramForm, Ref
 from numpy_dist.ir.views import View
-from numpy_dist.layout.marks import MARK_BITS, mark_of, running_mark
+from numpy_dist.layout.marks import mark_of, running_mark
 
 if TYPE_CHECKING:
     from numpy_dist.ir.statements import Statement
@@ -223,23 +223,26 @@ class Journal:
 
     def call(self, kind: str, frame: FrameType | None = None, details: str = "", given: Sequence[str] = ()) -> None:
         """Note a call; by default, that of the calling frame's caller. `given` are values that it was given."""
-        where: tuple[CodeType, int, CodeType, int]
         if self.executes:
             # As that of the last statement: the user's line is some twenty frames away, each of which takes time.
             batch = self._batches[-1]
             function, site = _function(batch.forms[-1]), batch.sites[-1]
             mark = _mark_of_call(kind, function, details)
-            where = site.code, site.instruction, site.caller, site.called_at
+            user, instruction, caller, called_at = site.code, site.instruction, site.caller, site.called_at
         else:
-            user, called = user_call(frame or sys._getframe(1))
-            back = user.f_back or user
-            code = user.f_code if called is None else called.f_code
-            known = _CALLS.get((kind, details, code.co_name, code.co_filename))
-            function, mark = _named(kind, details, called) if known is None else known
-            where = user.f_code, user.f_lasti, back.f_code, back.f_lasti
+            frame, called = user_call(frame or sys._getframe(1))
+            user = frame.f_code
+            if called is None:
+                known = _CALLS.get((kind, details))
+            else:
+                code = called.f_code
+                known = _CALLS.get((kind, details, code.co_name, code.co_filename))
+            function, mark = known or _named(kind, details, called)
+            instruction, back = frame.f_lasti, frame.f_back or frame
+            caller, called_at = back.f_code, back.f_lasti
         program = self.program
         recorded = 0 if program is None else program.recorded
-        position: tuple[object, ...] = self.calls, recorded, kind, function, *where
+        position: Arguments = (self.calls, recorded, kind, function, user, instruction, caller, called_at)
         if self._views or details or given:
             position = (*position, tuple(self._views), details, tuple(given), tuple(self._origins))
             self._views.clear()
@@ -250,7 +253,10 @@ class Journal:
             self._meet_pending()
         if given:
             self._new_values.append(zlib.crc32(text_of(given).encode()))
-        self._marks.append(mark)
+        if self._marks:
+            self._marks.append(mark)
+        else:
+            self._operations = hash((self._operations, mark))  # as `running_mark` does, for one
 
     def executed(self, statements: Sequence[Any]) -> None:
         """Note what is about to be executed; the statements themselves are not kept, since they hold arrays."""
@@ -303,7 +309,7 @@ class Journal:
         self._values = hash((self._values, value))  # as that does, for one
 
     def mark(self) -> int:
-        """A hash (64 bits) of all that was recorded so far, the same on ranks that have done the same."""
+        """A hash (a signed number of 64 bits) of all that was recorded so far, the same on ranks that did the same."""
         program = self.program
         if program is not None and self._marked < program.recorded:
             self._meet_pending()
@@ -311,7 +317,7 @@ class Journal:
             self._operations = running_mark(self._operations, self._marks)
         if self._new_values:
             self._values = running_mark(self._values, self._new_values)
-        return (self._operations ^ self._values if self.compares_values else self._operations) & MARK_BITS
+        return self._operations ^ self._values if self.compares_values else self._operations
 
     def _meet_pending(self) -> None:
         """Add the marks of statements that were recorded since, so that the order is that of the program."""
@@ -435,20 +441,26 @@ def unpacked(data: bytes) -> list[JournalEntry]:
 
 # -- words -----------------------------------------------------------------------------------------------------------
 
-_CALLS: dict[tuple[str, str, str, str], tuple[str, int]] = {}
-"""By kind, details, name and file of the code that was called: the name of the function, and the mark of the call."""
+_CALLS: dict[tuple[str, ...], tuple[str, int]] = {}
+"""By kind, details, and name and file of the code that was called (none: the communicator's own): the name of the
+function, and the mark of the call.
+"""
 
 _mark_of_call = lru_cache(maxsize=KEPT)(mark_of)
 
 
 def _named(kind: str, details: str, called: FrameType | None) -> tuple[str, int]:
-    """The name of the function that the user has called, and the mark of this call; kept where the code says it all."""
-    function = called_function(called)
+    """The name of the function that the user has called, and the mark of this call; kept where the code says it all.
+
+    The communicator's own method bears the name of its kind.
+    """
+    function = f"comm.{kind}" if called is None else called_function(called)
     found = function, _mark_of_call(kind, function, details)
-    if called is not None and not is_stand_in(called.f_code):
+    if called is None or not is_stand_in(called.f_code):
         if len(_CALLS) > KEPT:
             _CALLS.clear()
-        _CALLS[kind, details, called.f_code.co_name, called.f_code.co_filename] = found
+        code = () if called is None else (called.f_code.co_name, called.f_code.co_filename)
+        _CALLS[kind, details, *code] = found
     return found
 
 
