@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
 
 import numpy as np
 
+from numpy_dist.argument_types import Arguments
 from numpy_dist.conformance import coverage, parameters
 from numpy_dist.conformance.case import Case
 from numpy_dist.conformance.suite import label
@@ -71,5 +71,5 @@ def test_parameters_that_are_missing_are_named() -> None:
     assert missing(Case(function, (1, 2), {"d": 3}, via=function)) == ["f: b", "f: c"]
 
 
-def _split(target: object) -> tuple[Any, ...]:
+def _split(target: object) -> Arguments:
     return target if isinstance(target, tuple) else (target,)

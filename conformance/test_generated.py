@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import random
-from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from numpy_dist.argument_types import Keywords
 from numpy_dist.conformance import known_differences
 from numpy_dist.conformance.checking.oracle import check
 from numpy_dist.conformance.generated import FAMILIES
 from numpy_dist.spmd_testing import run_simulated
 
 pytestmark = pytest.mark.spmd(ranks=(1, 3))
-QUIET: dict[str, Any] = {"deadline": None, "suppress_health_check": list(HealthCheck)}
+QUIET: Keywords = {"deadline": None, "suppress_health_check": list(HealthCheck)}
 
 
 def problems(case, seed):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -168,7 +168,7 @@ _COMMUNICATES = {
 }
 
 
-def _messages(method: str, inputs: list[Any], kwargs: Keywords) -> str:
+def _messages(method: str, inputs: list[object], kwargs: Keywords) -> str:
     """What the engine would communicate, as far as metadata tell."""
     if method == "reduce":
         return _COMMUNICATES["reduction"]

@@ -10,7 +10,7 @@ import importlib
 import itertools
 import threading
 from collections.abc import Callable
-from typing import Any, NamedTuple, NoReturn, TypeVar
+from typing import NamedTuple, NoReturn, TypeVar
 
 import numpy as np
 
@@ -33,7 +33,7 @@ KINDS = (
 HOUSE = "numpy_dist.dispatch"
 FUNCTIONS = f"{HOUSE}.functions"
 
-Implementation = TypeVar("Implementation", bound=Callable[..., Any])
+Implementation = TypeVar("Implementation", bound=Function)
 
 
 class Declined(Exception):

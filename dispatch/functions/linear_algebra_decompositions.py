@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 SINGLE = "a single matrix"
 _KNOWN = 64  # times MIN_SHARD_BYTES: a matrix that LAPACK treats faster on every rank than all ranks do together
-Single = Callable[..., Any]
+Single = Function
 Treatment = Literal["refused", "alone", "plain", "replicated", "single", "gathered", "stacks"]
 
 adopt(__name__, np.linalg.svdvals, np.linalg.tensorinv)
@@ -256,7 +256,7 @@ def _singular_values(function: Function, a: DistArray) -> np.ndarray | None:
     return found.astype(kind, copy=False)
 
 
-def _outlook_of_system(a: Any, b: Any, rcond: object = None) -> Outlook:
+def _outlook_of_system(a: DistArray, b: DistArray, rcond: Any = None) -> Outlook:
     a, b = as_handle(a), as_handle(b)
     if _takes_triangles(a, b):
         return _of_triangles("parallel", a, b)
@@ -277,7 +277,7 @@ def _takes_triangles(a: DistArray, b: DistArray) -> bool:
 
 
 @implements(np.linalg.lstsq, kind="parallel", outlook=_outlook_of_system)
-def lstsq(a: Any, b: Any, rcond: float | None = None) -> tuple[DistArray, DistArray, int, DistArray]:
+def lstsq(a: DistArray, b: DistArray, rcond: float | None = None) -> tuple[DistArray, DistArray, int, DistArray]:
     """Collective: one allgather of small triangles."""
     a, b = as_handle(a), as_handle(b)
     if a.ndim != 2 or b.ndim not in (1, 2) or a.shape[0] != b.shape[0]:
@@ -396,7 +396,7 @@ def cond(x: DistArray, p: float | Literal["fro", "nuc"] | None = None) -> object
     return _of_each(np.linalg.cond, x, p)
 
 
-def _outlook_of_pinv(a: object, rcond: object = None, hermitian: object = False, *, rtol: object = None) -> Outlook:
+def _outlook_of_pinv(a: object, rcond: Any = None, hermitian: object = False, *, rtol: Any = None) -> Outlook:
     return _with_cutoffs(a, rcond, rtol)
 
 
@@ -415,7 +415,7 @@ def pinv(a: ArrayLike, rcond: Any = None, hermitian: bool = False, *, rtol: Any 
     if 0 in np.shape(a)[-2:]:  # NumPy looks at no cutoff
         return _of_each(np.linalg.pinv, a, None, hermitian)
 
-    def local(matrices: object, cutoffs: object) -> np.ndarray:
+    def local(matrices: object, cutoffs: Any) -> np.ndarray:
         return np.linalg.pinv(on_host(matrices), hermitian=hermitian, **{name: on_host(cutoffs)})
 
     return _of_stacks(local, np.linalg.pinv, [as_handle(a), as_handle(rcond if name == "rcond" else rtol)], [2, 0])
@@ -447,20 +447,20 @@ def matrix_rank(A: DistArray, tol: Any = None, hermitian: bool = False, *, rtol:
     if tol is not None and rtol is not None:
         np.linalg.matrix_rank(np.zeros((1, 1)), 0.0, rtol=0.0)  # NumPy's error
 
-    def local(matrices: object, cutoffs: object) -> object:
+    def local(matrices: object, cutoffs: Any) -> object:
         values, limits = on_host(matrices), {name: on_host(cutoffs)}
         return np.linalg.matrix_rank(values, hermitian=hermitian, **limits)  # type: ignore[call-overload]
 
     return _of_stacks(local, np.linalg.matrix_rank, [A, as_handle(tol if name == "tol" else rtol)], [2, 0])
 
 
-def _outlook_of_solve(a: Any, b: Any) -> Outlook:
+def _outlook_of_solve(a: DistArray, b: DistArray) -> Outlook:
     a, b = as_handle(a), as_handle(b)
     return _outlook("parallel", [a, b], [2, 1 if b.ndim == 1 else 2], together=True)
 
 
 @implements(np.linalg.solve, kind="parallel", outlook=_outlook_of_solve)
-def solve(a: Any, b: Any) -> DistArray:
+def solve(a: DistArray, b: DistArray) -> DistArray:
     a, b = as_handle(a), as_handle(b)
     depths = [2, 1 if b.ndim == 1 else 2]
     return _of_stacks(_local(np.linalg.solve), np.linalg.solve, [a, b], depths, single_matrix.solved)

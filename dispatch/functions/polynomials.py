@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.polynomial import polynomial
@@ -55,11 +55,11 @@ def _polyval(x: DistArray, c: object, tensor: bool = True) -> DistArray:
     return value
 
 
-def polyval2d(x: Any, y: Any, c: object) -> DistArray:
-    x, y = as_handle(x), as_handle(y)
-    if x.shape != y.shape:
+def polyval2d(x: object, y: object, c: object) -> DistArray:
+    first, second = as_handle(x), as_handle(y)
+    if first.shape != second.shape:
         raise ValueError("x, y are incompatible")
-    return _polyval(y, _polyval(x, c), tensor=False)
+    return _polyval(second, _polyval(first, c), tensor=False)
 
 
 def polygrid2d(x: object, y: object, c: object) -> DistArray:

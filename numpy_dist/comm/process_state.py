@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import warnings
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -19,7 +18,7 @@ _WARNING_HOOKS = ("showwarning", "_showwarnmsg_impl", "_showwarning_orig")
 class ProcessState:
     """A copy of the state; `restore` brings it back."""
 
-    filters: list[tuple[Any, ...]]
+    filters: list[tuple[object, ...]]
     filters_content: list[tuple[object, ...]]
     hooks: dict[str, object]
     once: dict[object, object]

@@ -19,6 +19,9 @@ from numpy_dist.ir.rules import broadcast_shapes
 if TYPE_CHECKING:
     from numpy_dist.dispatch.core.keys import Key
 
+Operator = Callable[[engine.Handle, object], Any]
+"""A method of two operands."""
+
 # Operands of these exact types are handed to NumPy's own operator when the array is replicated.
 PLAIN = frozenset(
     {int, float, complex, bool, np.ndarray, np.float64, np.float32, np.int64, np.int32, np.bool_, np.complex128}
@@ -61,7 +64,7 @@ def wrap_of(x: engine.Handle, result: object) -> Any:
     return wrap(type(x), result)
 
 
-def numpy_stand_in(x: Any) -> np.ndarray:
+def numpy_stand_in(x: engine.Handle) -> np.ndarray:
     """An ndarray with the shape and dtype of `x` and one element's memory, on which NumPy raises its own errors."""
     return np.broadcast_to(np.zeros((), x.dtype), x.shape)
 
@@ -115,7 +118,7 @@ def _told(operation: Function, ufunc: np.ufunc, in_place: bool = False) -> Funct
         return operation
     name = functools.partial(event_name, ufunc, in_place=in_place)
 
-    def told(left: object, right: object) -> object:
+    def told(left: Any, right: Any) -> object:
         return watch.watched(operation, name, left, right)
 
     return told
@@ -137,7 +140,7 @@ def call_name(ufunc: np.ufunc, left: Any, right: Any) -> str:
     return ufunc.__name__
 
 
-def _binary(operation: Function, ufunc: np.ufunc) -> Callable[[engine.Handle, object], Any]:
+def _binary(operation: Function, ufunc: np.ufunc) -> Operator:
     op, operation = op_of(ufunc), _told(operation, ufunc)
 
     def forward(self: engine.Handle, other: Any) -> object:
@@ -163,7 +166,7 @@ def _binary(operation: Function, ufunc: np.ufunc) -> Callable[[engine.Handle, ob
     return forward
 
 
-def _reflected(operation: Function, ufunc: np.ufunc) -> Callable[[engine.Handle, object], Any]:
+def _reflected(operation: Function, ufunc: np.ufunc) -> Operator:
     op, operation = op_of(ufunc), _told(operation, ufunc)
 
     def reflected(self: engine.Handle, other: object) -> object:
@@ -178,7 +181,7 @@ def _reflected(operation: Function, ufunc: np.ufunc) -> Callable[[engine.Handle,
     return reflected
 
 
-def _in_place(operation: Function, ufunc: np.ufunc) -> Callable[[engine.Handle, object], Any]:
+def _in_place(operation: Function, ufunc: np.ufunc) -> Operator:
     op, operation = op_of(ufunc), _told(operation, ufunc, in_place=True)
 
     def in_place(self: engine.Handle, other: Any) -> object:
@@ -225,7 +228,7 @@ def _unary(operation: Function, ufunc: np.ufunc) -> Callable[[engine.Handle], An
     return unary
 
 
-def _equality(operation: Function, ufunc: np.ufunc) -> Callable[[engine.Handle, object], Any]:
+def _equality(operation: Function, ufunc: np.ufunc) -> Operator:
     """`==` and `!=`, which never fail for want of a loop: things that cannot be compared are unequal."""
     compare = _binary(operation, ufunc)
 
@@ -253,7 +256,7 @@ def _equality(operation: Function, ufunc: np.ufunc) -> Callable[[engine.Handle, 
     return equality
 
 
-def _records(operation: Function, x: Any, other: object) -> object:
+def _records(operation: Function, x: engine.Handle, other: Any) -> object:
     """`==` and `!=` of structured arrays: of each field, as NumPy has it."""
     value = _operand(other)
     if value is NotImplemented or value is _FOREIGN:
@@ -272,14 +275,14 @@ def _records(operation: Function, x: Any, other: object) -> object:
     return found
 
 
-def _all_alike(x: Any, value: bool, shape: tuple[int, ...]) -> object:
+def _all_alike(x: engine.Handle, value: bool, shape: tuple[int, ...]) -> object:
     """What a comparison gives that is decided without looking at elements."""
     if not shape:
         return np.bool_(value)
     return np.full_like(x, value, dtype=bool, shape=None if shape == x.shape else shape)
 
 
-def _stand_in(value: Any) -> object:
+def _stand_in(value: engine.Handle | np.generic) -> object:
     is_array = engine.is_handle(value) or isinstance(value, np.ndarray)
     return np.zeros((1,) * value.ndim, value.dtype) if is_array else value
 
@@ -288,7 +291,7 @@ def _stand_in(value: Any) -> object:
 _OLD_POWERS = (np.ones(1, np.float32) ** np.float64(2)).dtype == np.float32
 
 
-def fast_power(array: np.ndarray, exponent: object, in_place: bool = False) -> np.ufunc | None:
+def fast_power(array: np.ndarray, exponent: Any, in_place: bool = False) -> np.ufunc | None:
     """The ufunc that NumPy's `**` takes instead of `power`, if any (``fast_scalar_power`` in NumPy's number.c)."""
     kind = array.dtype.kind
     if kind == "O":

@@ -7,7 +7,7 @@ the first NaN or NaT wins, and of equal elements the first.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from numpy_dist.parallel.combine import partial_results
 if TYPE_CHECKING:
     from numpy_dist.comm.base import Communicator
 
-Choose = Callable[..., Any]  # np.argmin or np.argmax
+Choose = Callable[..., np.ndarray]  # np.argmin or np.argmax
 
 
 def arg_reduce_all(choose: Choose, block: np.ndarray, layout: Layout, comm: Communicator) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def partial_results(
-    parts: Sequence[np.ndarray], boxes: Sequence[Box | None], layout: Layout, comm: Any
+    parts: Sequence[np.ndarray], boxes: Sequence[Box | None], layout: Layout, comm: Communicator
 ) -> list[tuple[int, Box, list[np.ndarray]]]:
     """Send each rank the partial results for what it owns.
 
@@ -40,7 +40,7 @@ def partial_results(
     for other in range(comm.size):
         theirs = layout.box(other)
         common = None if mine is None or theirs is None else intersect_boxes(mine, theirs)
-        if common is not None:
+        if common is not None and mine is not None:
             where = box_slices(common, [lo for lo, _ in mine])
             pieces = [np.ascontiguousarray(part[where]) for part in parts]
             if other == rank:

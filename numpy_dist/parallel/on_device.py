@@ -16,9 +16,10 @@ import numpy as np
 from numpy_dist.parallel.key_sort import ends_of
 
 Array = Any  # of a device
+Device = Any  # of `engine.device`: a library, and a communicator whose messages are arrays
 
 
-def sort(block: Array, device: Any) -> tuple[Array, list[int]]:
+def sort(block: Array, device: Device) -> tuple[Array, list[int]]:
     """As `sample_sort.sort`, of numbers that are not complex."""
     values = device.library.sort(block, 0) if block.size else block
     if device.size == 1:
@@ -28,7 +29,7 @@ def sort(block: Array, device: Any) -> tuple[Array, list[int]]:
     return device.library.sort(joined, 0) if joined.size else joined, counts
 
 
-def argsort(block: Array, first: int, device: Any) -> tuple[Array, Array, list[int]]:
+def argsort(block: Array, first: int, device: Device) -> tuple[Array, Array, list[int]]:
     """As `sample_sort.argsort`, of numbers that are not complex."""
     values, positions = _in_order(block, device)
     positions = positions + first
@@ -42,7 +43,7 @@ def argsort(block: Array, first: int, device: Any) -> tuple[Array, Array, list[i
     return values, device.library.take(device.library.concatenate(places), order), counts
 
 
-def _in_order(block: Array, device: Any) -> tuple[Array, Array]:
+def _in_order(block: Array, device: Device) -> tuple[Array, Array]:
     """Elements in order, and the positions that they had; stable."""
     if not block.size:
         return block, device.empty(0, np.intp)
@@ -50,7 +51,7 @@ def _in_order(block: Array, device: Any) -> tuple[Array, Array]:
     return device.library.take(block, order), order
 
 
-def _ends(values: Array, device: Any) -> list[int]:
+def _ends(values: Array, device: Device) -> list[int]:
     """Where sorted elements are cut between the shares of the ranks (see `key_sort`)."""
     library = device.library
 
@@ -63,7 +64,7 @@ def _ends(values: Array, device: Any) -> list[int]:
     return ends_of(len(values), values.dtype.itemsize, sample, place, device)
 
 
-def _swapped(rows: Array, ends: Sequence[int], device: Any) -> tuple[list[Array], list[int]]:
+def _swapped(rows: Array, ends: Sequence[int], device: Device) -> tuple[list[Array], list[int]]:
     """What all ranks have for this one, if ``rows[ends[r]:ends[r + 1]]`` are for rank ``r``; and how many each gets."""
     me = device.rank
     table = device.allgather([stop - start for start, stop in pairwise(ends)])
@@ -85,7 +86,7 @@ def _swapped(rows: Array, ends: Sequence[int], device: Any) -> tuple[list[Array]
 # -- rows by positions ------------------------------------------------------------------------------------------------
 
 
-def pick(block: Array, points: tuple[int, ...], wanted: Array, device: Any) -> Array:
+def pick(block: Array, points: tuple[int, ...], wanted: Array, device: Device) -> Array:
     """As `picking.pick`: each position goes to its owner, and the row comes back."""
     library = device.library
     if device.size == 1:
@@ -100,7 +101,7 @@ def pick(block: Array, points: tuple[int, ...], wanted: Array, device: Any) -> A
     return found
 
 
-def route(points: tuple[int, ...], positions: Array, values: Array, device: Any) -> tuple[Array, Array]:
+def route(points: tuple[int, ...], positions: Array, values: Array, device: Device) -> tuple[Array, Array]:
     """As `picking.route`."""
     if device.size == 1:
         return positions, values
@@ -111,7 +112,7 @@ def route(points: tuple[int, ...], positions: Array, values: Array, device: Any)
     return library.concatenate(where), library.concatenate(what)
 
 
-def _by_owner(positions: Array, points: tuple[int, ...], device: Any) -> tuple[Array, list[int]]:
+def _by_owner(positions: Array, points: tuple[int, ...], device: Device) -> tuple[Array, list[int]]:
     """As `picking.by_owner`."""
     library = device.library
     owners = library.searchsorted(library.upload(np.array(points[1:-1], np.intp)), positions, "right")
@@ -126,11 +127,11 @@ def _by_owner(positions: Array, points: tuple[int, ...], device: Any) -> tuple[A
 class Ordered:
     """A shard in order, or a part of it: what `selection` asks of elements."""
 
-    def __init__(self, values: Array, device: Any) -> None:
+    def __init__(self, values: Array, device: Device) -> None:
         self._values, self._device = values, device
 
     @classmethod
-    def of(cls, block: Array, device: Any) -> Ordered:
+    def of(cls, block: Array, device: Device) -> Ordered:
         """A shard's elements that are no NaN come first."""
         return cls(device.library.sort(block, 0) if block.size else block, device)
 

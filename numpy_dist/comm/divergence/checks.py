@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from numpy_dist.comm.divergence import fingerprint
 from numpy_dist.comm.divergence.diagnosis import PAGE, divergence_error, unlike_error
-from numpy_dist.comm.divergence.journal import CALL, DRAW, Journal
+from numpy_dist.comm.divergence.journal import CALL, DRAW, Journal, Origin
 from numpy_dist.errors import DivergenceWarning
 from numpy_dist.frames import user_call
 from numpy_dist.ir.views import View
@@ -79,7 +79,7 @@ class Checks:
         if journal.with_operands:
             self.begin("execution", depth=depth)
 
-    def reads(self, view: View, storage: object, kind: str = "", details: str = "", depth: int = 2) -> None:
+    def reads(self, view: View, storage: Origin, kind: str = "", details: str = "", depth: int = 2) -> None:
         """The values of an array's view are read by all ranks, not by statements; of a `kind`, by messages alone."""
         if self._busy:
             return

@@ -20,7 +20,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from types import CodeType, FrameType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from numpy_dist.argument_types import Arguments
 from numpy_dist.comm.divergence.positions import called_function, is_stand_in, line_of
@@ -41,6 +41,21 @@ DRAW = "random numbers"  # the kind of what draws from a generator that must be 
 _PLACES = (1 << 32) - 1
 _MOST_TOLD = 255  # arrays that came in at one line, of which a message tells the how-manieth it is
 KEPT = 512  # operations, at least, of which is known what they were
+
+
+class Origin(Protocol):
+    """What is known of where an array's storage comes from.
+
+    Attributes
+    ----------
+    origin : int
+        The serial of the statement that makes it, counted from one, or below -1 what `Journal.came_in` has noted.
+    number : str
+        By what `OperandRecord` knows it; empty until it is met.
+    """
+
+    origin: int
+    number: str
 
 
 class OperandRecord(NamedTuple):
@@ -278,7 +293,7 @@ class Journal:
         while self._held - len(batches[0].forms) >= KEPT:
             self._held -= len(batches.popleft().forms)
 
-    def uses(self, slots: Sequence[object], pattern: int, storages: Sequence[Any]) -> None:
+    def uses(self, slots: Sequence[object], pattern: int, storages: Sequence[Origin]) -> None:
         """Note which arrays are meant by the statements that were noted last.
 
         Parameters
@@ -293,7 +308,7 @@ class Journal:
         batch.slots, batch.origins = slots, [storage.origin for storage in storages]
         self._new_values += (pattern, hash(tuple(batch.origins)))
 
-    def read(self, view: View, storage: Any) -> None:
+    def read(self, view: View, storage: Origin) -> None:
         """Note that the values of a view of an array are read, other than by statements."""
         self._views.append(view)
         if self._marked < self.recorded:
@@ -359,7 +374,7 @@ class Journal:
                 found.append(_of_statement(serial + before, form, site, given, operands))
         return found + [_of_call(call) for call in calls[position:] if call.serial + call.ordinal >= since]
 
-    def number_input(self, storage: Any) -> None:
+    def number_input(self, storage: Origin) -> None:
         """Give an array that every rank has brought in a number by which `_operands` knows it."""
         self._inputs += 1
         storage.number = f"#{self._inputs}"
@@ -380,14 +395,14 @@ class Journal:
             found.append(self._number(out.storage))
         return tuple(found)
 
-    def _number(self, storage: Any) -> str:
+    def _number(self, storage: Origin) -> str:
         if not storage.number:
             self._met += 1
             storage.number = f"~{self._met}"
         number: str = storage.number
         return number
 
-    def came_in(self, storage: Any, made_of: bytes = b"", in_order: bool = True) -> None:
+    def came_in(self, storage: Origin, made_of: bytes = b"", in_order: bool = True) -> None:
         """Note that no statement makes an array: it came from elsewhere, at the same place of all ranks' programs.
 
         Arrays that come in `in_order`, with nothing between them, are told apart by the user's lines and by their order

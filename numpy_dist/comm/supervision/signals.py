@@ -18,7 +18,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Sequence
 from types import FrameType
-from typing import Any, Protocol
+from typing import Protocol
 
 # Those by which programs are left; profilers, say, want theirs at once.
 _NAMES = ("SIGINT", "SIGTERM", "SIGALRM", "SIGHUP", "SIGUSR1", "SIGUSR2", "SIGBREAK")
@@ -27,7 +27,7 @@ _TAG = 6  # of the control channel
 _ANSWER = struct.Struct("<qqq")  # the number of the round, how far the rank has come, its signal
 PATIENCE = 2.0  # seconds in which ranks are to agree on a signal, or it is handled by those that have met it
 
-Handler = Callable[[int, FrameType | None], Any]
+Handler = Callable[[int, FrameType | None], object]
 
 
 class Postponed:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from numpy_dist.engine.data import windows
@@ -15,7 +13,7 @@ from numpy_dist.engine.memory.handle import Handle, is_sharded
 from numpy_dist.engine.runtime import runtime
 
 
-def masked(x: Handle, mask: Any) -> Handle | None:
+def masked(x: Handle, mask: Handle) -> Handle | None:
     """``x[mask]`` for a sharded array and a mask of its shape; None where NumPy cannot do it at once.
 
     Executes what both need.

@@ -3,11 +3,11 @@
 Whoever only wants to show a meta array goes on: pytest, debuggers and recorders of errors print the local variables of
 our functions, too. NumPy's code for printing finds zeros, and a `WithoutElements` is raised in it.
 
-Any other access is an error of ours (see `ir.structure`), and the signal would end the process without a word. A
+Another access is an error of ours (see `ir.structure`), and the signal would end the process without a word. A
 handler of the signal that is written in Python would never run, since Python calls it between two instructions of its
 own, and the instruction that reads a meta array is never left. So there is a handler in machine code, for one kind of
 processor: it looks whether the address is a meta array's, and calls Python only then, at a safe place in NumPy's loops,
-on the stack that was interrupted (an alternative one is small). Any other access goes to whoever had the signal before.
+on the stack that was interrupted (an alternative one is small). Another access goes to whoever had the signal before.
 Where there is no such handler, `faulthandler` tells the line, unless somebody has enabled it already.
 """
 
