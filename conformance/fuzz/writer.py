@@ -28,6 +28,8 @@ _EXTREME = re.compile(r"maximum|minimum|fmax|fmin|clip|ptp|\b(?:nan|a)?(?:max|mi
 ORDERS = re.compile("sort|unique|union|intersect|setxor|setdiff|partition|median|percentile|quantile")
 _SEARCH = re.compile("digitize|searchsorted")
 _SEARCHED = re.compile(r"np\.searchsorted\((v\d+),|(v\d+)\.searchsorted\(")
+_OPERATION = re.compile(r"(v\d+) = ((?!.*out=).* [-+*/%&|^<>=]+ .*)")
+_LARGE = 1 << 14  # elements, of which NumPy may put results into the memory of operands
 _ASSIGNMENT = re.compile(r"(\w+\[.*\]) = (.*)")
 _UPDATE = re.compile(r"\.at\((v\d+)")
 _PRODUCT = re.compile(r"np\.(dot|tensordot|inner)\b")
@@ -51,6 +53,10 @@ def _exact(x: np.ndarray, products: bool) -> bool:
         return False
     most = 500 if not products or given.itemsize > 2 else 100  # half precision has 11 bits, products are of sixteenths
     return not x.size or float(np.abs(x).max()) * (float(np.abs(x).max()) if products else 1) * x.size < most
+
+
+class _Derived(np.ndarray):
+    """An array whose memory NumPy keeps while it is an operand."""
 
 
 class Writer:
@@ -162,6 +168,8 @@ class Writer:
         undefined |= self._shows_bits_of_nan()
         if (found := _ASSIGNMENT.fullmatch(text)) is not None:
             undefined |= self._misreads_overlap(*found.groups())
+        if (bound := _OPERATION.fullmatch(text)) is not None:
+            undefined |= self._lies_as_a_temporary(*bound.groups())
         if _PRODUCT.search(text):
             undefined |= _has_a_single_factor(list(map(before.get, _names_in(text))))
         if undefined or any(self._unfit(self.names[name]) for name in variables(self.names)):
@@ -175,6 +183,22 @@ class Writer:
             into, read = (eval(text, self.names) for text in (target, source))
             vectors = isinstance(read, np.ndarray) and read.ndim == 1 == into.ndim
             return vectors and read.strides != into.strides and np.may_share_memory(into, read)
+        return False
+
+    def _lies_as_a_temporary(self, name: str, expression: str) -> bool:
+        """Whether NumPy has put a large result into the memory of an operand that nobody else had, in that one's order.
+
+        It does so for no derived class.
+        """
+        made = self.names.get(name)
+        if not isinstance(made, np.ndarray) or made.size < _LARGE or made.ndim < 2:
+            return False
+        kept = {key: x.view(_Derived) if type(x) is np.ndarray else x for key, x in self.names.items()}
+        with contextlib.suppress(Exception), np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            found = eval(expression, kept)
+            flags, others = made.flags, found.flags
+            return (flags.c_contiguous, flags.f_contiguous) != (others.c_contiguous, others.f_contiguous)
         return False
 
     def _shows_bits_of_nan(self) -> bool:

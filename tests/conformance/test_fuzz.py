@@ -72,6 +72,14 @@ PROGRAM = [
 ]
 
 
+def test_where_a_result_lies_in_the_memory_of_an_operand_is_not_asked() -> None:
+    writer = Writer(0, big=True)
+    assert writer.add("v1 = array(a(33, 40, 31))") and writer.add("v2 = v1.copy(order='F')")
+    assert writer.add("v3 = v2 - v1 > 0") and writer.add("v4 = np.multiply(v2, v2) - v2")
+    lies_as = (np.multiply(writer.names["v2"], writer.names["v2"]) - writer.names["v1"]).flags
+    assert writer.add("v5 = np.multiply(v2, v2) - v1 > 0") == lies_as.c_contiguous
+
+
 def test_a_difference_is_found_and_made_small(capsys: pytest.CaptureFixture) -> None:
     with adapter.use(WrongArrays()):
         problem = judge(RandomProgram(tuple(PROGRAM)))
