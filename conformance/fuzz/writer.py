@@ -26,6 +26,7 @@ VALUES = {"whole": 6, "mixed": 2, "special": 2, "nans": 1, "ones": 1, "zeros": 1
 _EXTREME = re.compile(r"maximum|minimum|fmax|fmin|clip|ptp|\b(?:nan|a)?(?:max|min)\(")
 # BLAS leaves out zeros among single factors, also where they meet what is not finite.
 ORDERS = re.compile("sort|unique|union|intersect|setxor|setdiff|partition|median|percentile|quantile")
+_DEVIATION = re.compile(r"\b(?:nan)?(?:std|var)\b")
 _SEARCH = re.compile("digitize|searchsorted")
 _SEARCHED = re.compile(r"np\.searchsorted\((v\d+),|(v\d+)\.searchsorted\(")
 _OPERATION = re.compile(r"(v\d+) = ((?!.*out=).* [-+*/%&|^<>=]+ .*)")
@@ -240,11 +241,23 @@ class Writer:
     def seal(self, text: str, ulps: float = 256) -> bool:
         """Compare an expression whose value may be rounded otherwise, at once: nothing else depends on it.
 
-        None where numbers are so large that another order of the terms decides whether they overflow.
+        None where numbers are so large that another order of the terms decides whether they overflow, nor where what
+        is left of them is rounding: the deviation of numbers that are all alike.
         """
         if any(_overflows(self.names.get(name)) for name in _names_in(text)):
             return False
+        if _DEVIATION.search(text) and self._is_rounding(text):
+            return False
         return self.add(f"check({text}, {ulps * self._coarseness(text):g})")
+
+    def _is_rounding(self, text: str) -> bool:
+        """Whether some deviations are as small as their rounding, or nearly so."""
+        arrays = [x for name in _names_in(text) if isinstance(x := self.names.get(name), np.ndarray)]
+        largest = max((float(np.abs(x).max(initial=0)) for x in arrays if x.dtype.kind in "iufc"), default=0.0)
+        found = self.value(text)
+        with np.errstate(all="ignore"):
+            sizes = np.sqrt(np.abs(found)) if "var" in text else np.abs(found)
+        return bool(np.any(sizes <= 1e-3 * largest))
 
     def _coarseness(self, text: str) -> float:
         """The spacing of the coarsest numbers that a statement mentions, in spacings of the finest."""

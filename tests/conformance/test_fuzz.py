@@ -80,6 +80,12 @@ def test_where_a_result_lies_in_the_memory_of_an_operand_is_not_asked() -> None:
     assert writer.add("v5 = np.multiply(v2, v2) - v1 > 0") == lies_as.c_contiguous
 
 
+def test_deviations_that_are_rounding_are_not_asked() -> None:
+    writer = Writer(0)
+    assert writer.add("v1 = np.sqrt(np.full(6, 7.0))") and writer.add("v2 = np.arange(6.0)")
+    assert not writer.seal("np.std(v1)") and not writer.seal("np.var(v1 + 0)") and writer.seal("np.std(v2)")
+
+
 def test_a_difference_is_found_and_made_small(capsys: pytest.CaptureFixture) -> None:
     with adapter.use(WrongArrays()):
         problem = judge(RandomProgram(tuple(PROGRAM)))
