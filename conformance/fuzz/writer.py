@@ -254,10 +254,10 @@ class Writer:
         """Whether some deviations are as small as their rounding, or nearly so."""
         arrays = [x for name in _names_in(text) if isinstance(x := self.names.get(name), np.ndarray)]
         largest = max((float(np.abs(x).max(initial=0)) for x in arrays if x.dtype.kind in "iufc"), default=0.0)
-        found = self.value(text)
-        with np.errstate(all="ignore"):
-            sizes = np.sqrt(np.abs(found)) if "var" in text else np.abs(found)
-        return bool(np.any(sizes <= 1e-3 * largest))
+        with np.errstate(all="ignore"), contextlib.suppress(Exception):  # NumPy's error will be compared
+            sizes = np.abs(self.value(text))
+            return bool(np.any((np.sqrt(sizes) if "var" in text else sizes) <= 1e-3 * largest))
+        return False
 
     def _coarseness(self, text: str) -> float:
         """The spacing of the coarsest numbers that a statement mentions, in spacings of the finest."""
