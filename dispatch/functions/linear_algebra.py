@@ -389,7 +389,7 @@ def _rows_of_product(a: Any, b: Any, dtype: np.dtype, name: str) -> tuple[np.nda
         with events_reported(name):
             right = engine.plain(b) if device is None else device.own(engine.plain(b))
             product = compute("matmul", np.matmul, left, right)
-        return product if product.dtype == dtype else product.astype(dtype), result
+            return product if product.dtype == dtype else product.astype(dtype), result
     panels = _along(b, 0)
     b = engine.aligned(b, panels)
     device = engine.device(a.dtype) if a.dtype == b.dtype == dtype and dtype.kind in "fc" else None

@@ -9,6 +9,8 @@ import pytest
 
 import numpy_dist
 from numpy_dist import engine
+from numpy_dist.layout.layout import Copies, Cut, Layout
+from numpy_dist.layout.mesh import Mesh
 
 pytestmark = pytest.mark.spmd
 
@@ -343,3 +345,15 @@ def test_fill_tells_events_at_the_users_line():
 
     with numpy_dist.config(MIN_SHARD_BYTES=1000):
         assert said(numpy_dist.asarray(np.zeros(5, "f4"))) == said(np.zeros(5, "f4")) != []
+
+
+def test_the_cast_of_a_product_that_one_rank_has_is_told_to_all() -> None:
+    numbers = np.full(9, 300.0, np.float16)
+    layout = Layout((9,), Mesh((1, engine.runtime().size)), (Cut(0, (0, 9)), Copies()))
+
+    def work() -> None:
+        with numpy_dist.config(MIN_SHARD_BYTES=1 << 18):
+            np.dot(engine.from_global(numbers, layout), engine.replicated(numbers))
+        engine.runtime().program.tell()
+
+    assert [str(w.message) for w in _caught(work)] == ["overflow encountered in dot"]
