@@ -266,11 +266,11 @@ class Writer:
         spacings = [float(np.finfo(dtype).eps) for dtype in dtypes if dtype.kind in "fc"]
         return max(spacings, default=1.0) / min(spacings, default=1.0)
 
-    def bind_if_exact(self, text: str, *operands: str, products: bool = False) -> bool:
+    def bind_if_exact(self, text: str, *operands: str, products: bool = False, ulps: float = 256) -> bool:
         """Bind an expression that sums (or multiplies) operands if that is exact; else compare it at once."""
         if exact(*map(self.value, operands), products=products):
             return self.bind(text) is not None
-        return self.seal(text)
+        return self.seal(text, ulps)
 
     def checkpoint(self) -> None:
         """Compare every live array."""

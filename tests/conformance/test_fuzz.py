@@ -104,6 +104,18 @@ def test_a_difference_is_found_and_made_small(capsys: pytest.CaptureFixture) -> 
     compile(script(RandomProgram(tuple(small)), 3, {"A": "b"}, "values"), "script", "exec")
 
 
+def test_making_a_program_smaller_leaves_its_tolerance() -> None:
+    tried = []
+
+    def fails(statements: list[str]) -> bool:
+        tried.extend(statements)
+        return "cumsum" in statements[-1]
+
+    shrink(["check(np.cumsum(v1 + 1, axis=0), 256)"], fails, 10)
+    assert "check(np.cumsum(v1 + 1), 256)" in tried
+    assert all(text.endswith(", 256)") for text in tried if text.startswith("check"))
+
+
 @pytest.mark.parametrize(
     ("ours", "theirs", "kind"),
     [
