@@ -62,7 +62,6 @@ for _name in ("det", "dot", "matmul", "matvec", "slogdet", "vecdot", "vecmat"):
 
 # What derived cases may be gathered for; these texts are the reasons, as the fallback's warning has them.
 GATHERED_VARIANTS = (
-    "a single matrix that is not tall",
     "fields of another size, or that are records",
 )
 

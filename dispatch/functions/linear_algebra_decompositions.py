@@ -1,9 +1,9 @@
 """Linear algebra of stacks of matrices: each rank has whole matrices, and NumPy's LAPACK treats them there.
 
-A single matrix that several ranks hold comes to all of them if it is small. A large one is factored by all of them for
-systems, inverses, determinants and Cholesky factors (`linear_algebra_single_matrix`); singular values and
-least-squares solutions are computed where it is tall (`parallel.tall`). On one rank LAPACK treats it where it lies.
-Else it is gathered. `treatment` tells which, for those who compute and for `explain`.
+A single matrix that several ranks hold comes to all of them if it is small. A large one is factored by all of them
+(`linear_algebra_single_matrix`), where it lies if it is tall (`parallel.tall`). On one rank LAPACK treats it where it
+lies. Only for eigenvalues of matrices that need not be Hermitian it is gathered. `treatment` tells which, for those who
+compute and for `explain`.
 """
 
 from __future__ import annotations
@@ -17,8 +17,6 @@ import numpy as np
 from numpy_dist import engine
 from numpy_dist.argument_types import Axes, Function
 from numpy_dist.backends.library import compute, on_host
-from numpy_dist.dispatch.core import policy
-from numpy_dist.dispatch.core.keys import name_of
 from numpy_dist.dispatch.core.operands import rebuild
 from numpy_dist.dispatch.core.policy import format_bytes
 from numpy_dist.dispatch.core.registry import Outlook, decline, implements
@@ -126,23 +124,20 @@ def _outlook(kind: str, operands: list[DistArray], items: list[int], together: b
 
 
 def _outlook_of_each(
-    kind: str, together: bool = False, tall: Callable[..., bool] | None = None
+    kind: str, together: bool = False, by_triangles: Callable[..., bool] | None = None
 ) -> Callable[..., Outlook]:
-    """The outlook of a function of one matrix; `tall` tells which calls take the way of tall matrices if they can."""
+    """The outlook of a function of one matrix; `by_triangles` tells which calls take the way of tall matrices."""
 
     def outlook(a: DistArray, *args: object, **kwargs: object) -> Outlook:
         a = as_handle(a)
-        if tall is not None and tall(*args, **kwargs) and _is_tall(_upright(a)):
+        if by_triangles is not None and by_triangles(a, *args, **kwargs):
             return _of_triangles(kind, a)
         return _outlook(kind, [a], [2], together)
 
     return outlook
 
 
-def _of_triangles(kind: str, a: DistArray, *others: DistArray) -> Outlook:
-    nbytes = _whole_bytes(_upright(a), *others)
-    if nbytes:
-        return Outlook("replicated", f"{_WHOLE}: {format_bytes(nbytes)} come to every rank", nbytes)
+def _of_triangles(kind: str, a: DistArray) -> Outlook:
     n = min(a.shape)
     nbytes = n * n * np.result_type(float, a.dtype).itemsize
     return Outlook(kind, f"communicated: a triangle of each rank to every rank, {format_bytes(nbytes)} each")
@@ -161,20 +156,8 @@ def _known(local: Function, function: Function, operands: list[DistArray], chose
     """NumPy's function on each rank, of matrices that all of them get to know (collective: an exchange for each)."""
     values = [known(x, function, "matrix", chosen) for x in operands]
     with events_reported(function.__name__, alike=True):
-        made = _agreed(lambda: local(*values))
+        made = single_matrix.agreed(lambda: local(*values))
     return _wrapped(made)
-
-
-def _agreed(compute: Callable[[], object]) -> Any:
-    """What rank 0 computes, or its error: ranks that are not alike may differ in which matrix is singular."""
-    try:
-        made = compute()
-    except np.linalg.LinAlgError as error:
-        made = error
-    made = engine.agreed(made)
-    if isinstance(made, np.linalg.LinAlgError):
-        raise made
-    return made
 
 
 def _wrapped(made: Any) -> object:
@@ -188,26 +171,15 @@ def _wrapped(made: Any) -> object:
 # -- a single tall matrix --------------------------------------------------------------------------------------------
 
 
-def _is_tall(a: DistArray) -> bool:
-    """Whether the triangles of all ranks are small enough for every rank to have them."""
+def _is_tall(a: DistArray, times: int = 1) -> bool:
+    """Whether the triangles of all ranks are smaller than the matrix, and small enough for every rank to have them.
+
+    And whether it has that many times as many rows as columns.
+    """
     if a.ndim != 2 or a.dtype.kind not in "biufc" or a.dtype.itemsize > 16 or a.dtype in (np.float16, np.longdouble):
         return False
-    m, n = a.shape
-    small = m >= n > 0 and 16 * n * n * engine.runtime().size <= replicate.MOST_KNOWN
-    return small and _whole_bytes(a) <= policy.most_native()
-
-
-_WHOLE = "the triangles of all ranks are as large as the matrix"
-
-
-def _whole_bytes(a: DistArray, *others: DistArray | np.ndarray) -> int:
-    """Bytes of a matrix, and what has as many rows, that come to every rank since ranks have fewer rows than columns.
-
-    0 where that is not so: then triangles come, which are smaller.
-    """
-    m, n = a.shape
-    size = engine.runtime().size
-    return sum(x.nbytes for x in (a, *others) if engine.is_sharded(x)) if 1 < size and m <= size * n else 0
+    (m, n), size = a.shape, engine.runtime().size
+    return m >= times * n > 0 and (m > size * n or size == 1) and 16 * n * n * size <= replicate.MOST_KNOWN
 
 
 def _upright(a: DistArray) -> Any:
@@ -215,17 +187,9 @@ def _upright(a: DistArray) -> Any:
     return np.transpose(a) if a.ndim == 2 and a.shape[0] < a.shape[1] else a
 
 
-def _tall_rows(function: Function, a: DistArray, *others: DistArray | np.ndarray) -> list[Array] | None:
-    """This rank's rows of a tall matrix and of what has as many rows, in double precision; None if it is not tall.
-
-    NumPy's `function`, which needs them, is for the user.
-    """
-    if not _is_tall(a):
-        return None
+def _tall_rows(a: DistArray, *others: DistArray | np.ndarray) -> list[Array]:
+    """This rank's rows of a tall matrix and of what has as many rows, in double precision."""
     m, n = a.shape
-    nbytes = _whole_bytes(a, *others)
-    if nbytes:
-        policy.replicate(name_of(function), _WHOLE, nbytes)
     layout = engine.layout_of(a) if engine.is_sharded(a) else None
     if layout is None or any(layout.cut_axes) or any(isinstance(what, Pinned) for what in layout.dims):
         layout = engine.default_layout((m, n), split=0)
@@ -237,15 +201,13 @@ def _tall_rows(function: Function, a: DistArray, *others: DistArray | np.ndarray
     return [x[:mine].astype(kind) for x in held]
 
 
-def _singular_values(function: Function, a: DistArray) -> np.ndarray | None:
-    """Those of a single tall or wide matrix, as NumPy's `svd` returns them; None if it has to be gathered."""
-    rows = _tall_rows(function, _upright(a))
-    if rows is None:
-        return None
+def _singular_values(a: DistArray) -> np.ndarray:
+    """Those of a single tall or wide matrix, as NumPy's `svd` returns them."""
+    rows = _tall_rows(_upright(a))
     small = triangles(rows[0], engine.runtime().comm)
     kind = np.linalg.svd(np.zeros((1, 1), a.dtype), compute_uv=False).dtype
     try:
-        found = _agreed(lambda: np.linalg.svd(small, compute_uv=False))
+        found = single_matrix.agreed(lambda: np.linalg.svd(small, compute_uv=False))
     except np.linalg.LinAlgError:
         found = None
     if found is None or not np.isfinite(found).all():
@@ -258,45 +220,52 @@ def _singular_values(function: Function, a: DistArray) -> np.ndarray | None:
 
 def _outlook_of_system(a: DistArray, b: DistArray, rcond: Any = None) -> Outlook:
     a, b = as_handle(a), as_handle(b)
-    if _takes_triangles(a, b):
-        return _of_triangles("parallel", a, b)
-    if engine.runtime().size == 1:
-        return Outlook("parallel", "nothing is communicated: there is one rank")
-    return Outlook("gathered", _NOT_TALL)
-
-
-_NOT_TALL = "a single matrix that is not tall"
+    return _of_triangles("parallel", a) if _takes_triangles(a, b) else _outlook("parallel", [a, b], [2, b.ndim], True)
 
 
 def _takes_triangles(a: DistArray, b: DistArray) -> bool:
     """Whether a system is solved by the triangles of all ranks."""
     columns = b.shape[1] if b.ndim == 2 else 1
-    if not _is_tall(a) or _whole_bytes(a, b) > policy.most_native():
-        return False
-    return columns > 0 and columns * 16 * a.shape[1] * engine.runtime().size <= replicate.MOST_KNOWN
+    return _is_tall(a) and columns > 0 and columns * 16 * a.shape[1] * engine.runtime().size <= replicate.MOST_KNOWN
 
 
 @implements(np.linalg.lstsq, kind="parallel", outlook=_outlook_of_system)
 def lstsq(a: DistArray, b: DistArray, rcond: float | None = None) -> tuple[DistArray, DistArray, int, DistArray]:
-    """Collective: one allgather of small triangles."""
+    """Collective: one allgather of small triangles where the matrix is tall, else as `linear_algebra_single_matrix`."""
     a, b = as_handle(a), as_handle(b)
     if a.ndim != 2 or b.ndim not in (1, 2) or a.shape[0] != b.shape[0]:
         engine.numpy_error(np.linalg.lstsq, (a, b, rcond))
-    sample = np.linalg.lstsq(np.zeros((1, 1), a.dtype), np.zeros((1, 1), b.dtype), 0.0)  # NumPy's dtypes and errors
+    like = np.linalg.lstsq(np.zeros((1, 1), a.dtype), np.zeros((1, 1), b.dtype), 0.0)  # NumPy's dtypes and errors
+    kinds = [like[0].dtype, like[1].dtype, like[3].dtype]
+    cutoff = np.finfo(kinds[0]).eps * max(a.shape) if rcond is None else rcond
     right = np.reshape(b, (b.shape[0], 1)) if b.ndim == 1 else b
-    rows = _tall_rows(np.linalg.lstsq, a, right) if _takes_triangles(a, b) else None
-    if rows is None:
-        if engine.runtime().size == 1:
-            return _alone(_local(np.linalg.lstsq, rcond), "lstsq", [a, b])
-        decline(_NOT_TALL)
-    m, n = a.shape
-    cutoff = np.finfo(sample[0].dtype).eps * m if rcond is None else rcond
-    matrix, projected, rest = reduced_system(rows[0], rows[1], engine.runtime().comm)
-    x, _, rank, values = _agreed(lambda: np.linalg.lstsq(matrix, projected, cutoff))
-    left = rest + np.square(np.abs(projected - matrix @ x)).sum(axis=0) if rank == n and m > n else np.zeros(0)
-    solution = x[:, 0] if b.ndim == 1 else x
-    found = [each.astype(like.dtype) for each, like in ((solution, sample[0]), (left, sample[1]), (values, sample[3]))]
-    return engine.wrap(found[0]), engine.wrap(found[1]), rank, engine.wrap(found[2])
+    if _takes_triangles(a, b):
+        x, rest, rank, values = _of_reduced_system(a, right, cutoff)
+    else:
+        how, local = treatment([a, b], [2, b.ndim], True), _local(np.linalg.lstsq, rcond)
+        if how == "alone":
+            return _alone(local, "lstsq", [a, b])
+        if how == "replicated":
+            return _known(local, np.linalg.lstsq, [a, b], chosen=True)  # type: ignore[return-value]
+        if how != "single":
+            decline(SINGLE)
+        work = np.result_type(kinds[0], np.double)
+        matrix, right = engine.copy(a, dtype=work), engine.copy(right, dtype=work)
+        x, rest, rank, values = single_matrix.least_squares(matrix, right, cutoff)
+    x = x[:, 0] if b.ndim == 1 else x
+    x, rest, values = (engine.copy(x, dtype=kind) for x, kind in zip((x, rest, values), kinds, strict=True))
+    return x, rest, type(like[2])(rank), values  # type: ignore[return-value]
+
+
+def _of_reduced_system(
+    a: DistArray, b: DistArray | np.ndarray, cutoff: float
+) -> tuple[DistArray, DistArray, int, DistArray]:
+    """Least-squares solutions, residuals, rank and singular values of a tall matrix."""
+    (m, n), rows = a.shape, _tall_rows(a, b)
+    matrix, right, rest = reduced_system(rows[0], rows[1], engine.runtime().comm)
+    x, _, rank, values = single_matrix.agreed(lambda: np.linalg.lstsq(matrix, right, cutoff))
+    rest = rest + np.square(np.abs(right - matrix @ x)).sum(axis=0) if rank == n and m > n else np.zeros(0)
+    return engine.wrap(x), engine.wrap(rest), rank, engine.wrap(values)
 
 
 # -- one function after the other ------------------------------------------------------------------------------------
@@ -304,14 +273,7 @@ def lstsq(a: DistArray, b: DistArray, rcond: float | None = None) -> tuple[DistA
 
 _TOGETHER = _outlook_of_each("parallel", together=True)
 _AT_ONE = _outlook_of_each("axis-local")
-
-
-def _only_values(full_matrices: object = True, compute_uv: object = True, hermitian: object = False) -> bool:
-    return not compute_uv and not hermitian
-
-
-def _of_two_norm(p: object = None) -> bool:
-    return p is None or p in (2, -2)
+_numpys_cond, _numpys_rank = numpy_source(np.linalg.cond), numpy_source(np.linalg.matrix_rank)
 
 
 @implements(np.linalg.inv, kind="parallel", outlook=_TOGETHER)
@@ -349,19 +311,46 @@ def cholesky(a: object, /, *, upper: bool = False) -> DistArray:
     return _of_each(np.linalg.cholesky, a, single=factor, upper=upper)
 
 
-@implements(np.linalg.qr, kind="axis-local", outlook=_AT_ONE)
-def qr(a: object, mode: object = "reduced") -> DistArray | tuple[DistArray, ...]:
-    return _of_each(np.linalg.qr, a, mode)
+def _qr_by_triangles(a: DistArray, mode: object = "reduced") -> bool:
+    return mode in ("reduced", "r") and _is_tall(a, 4)
 
 
-@implements(np.linalg.svd, kind="axis-local", outlook=_outlook_of_each("axis-local", tall=_only_values))
-def svd(
-    a: object, full_matrices: object = True, compute_uv: object = True, hermitian: object = False
-) -> DistArray | tuple[DistArray, ...]:
-    values = None if compute_uv or hermitian else _singular_values(np.linalg.svd, as_handle(a))
-    if values is not None:
-        return engine.wrap(values)
-    return _of_each(np.linalg.svd, a, full_matrices, compute_uv, hermitian)
+_OUTLOOK_OF_QR = _outlook_of_each("parallel", together=True, by_triangles=_qr_by_triangles)
+
+
+@implements(np.linalg.qr, kind="parallel", outlook=_OUTLOOK_OF_QR)
+def qr(a: DistArray, mode: Any = "reduced") -> object:
+    a = as_handle(a)
+    if _qr_by_triangles(a, mode):
+        return single_matrix.tall_factors(a, mode)
+    together = mode in ("reduced", "complete", "r", "raw")
+    single = functools.partial(single_matrix.orthogonal_factors, mode=mode) if together else None
+    return _of_each(np.linalg.qr, a, mode, single=single)
+
+
+def _svd_by_triangles(
+    a: DistArray, full_matrices: object = True, compute_uv: object = True, hermitian: object = False
+) -> bool:
+    if hermitian or compute_uv and full_matrices:
+        return False
+    return _is_tall(a, 4) if compute_uv else _is_tall(_upright(a))
+
+
+_OUTLOOK_OF_SVD = _outlook_of_each("parallel", together=True, by_triangles=_svd_by_triangles)
+
+
+@implements(np.linalg.svd, kind="parallel", outlook=_OUTLOOK_OF_SVD)
+def svd(a: DistArray, full_matrices: object = True, compute_uv: object = True, hermitian: object = False) -> object:
+    a = as_handle(a)
+    if _svd_by_triangles(a, full_matrices, compute_uv, hermitian):
+        return single_matrix.tall_singular(a) if compute_uv else engine.wrap(_singular_values(a))
+
+    def single(a: DistArray) -> object:
+        if hermitian:
+            return single_matrix.singular_of_hermitian(a, bool(compute_uv))
+        return single_matrix.singular(a, bool(full_matrices), bool(compute_uv))
+
+    return _of_each(np.linalg.svd, a, full_matrices, compute_uv, hermitian, single=single)
 
 
 @implements(np.linalg.eig, kind="axis-local", outlook=_AT_ONE)
@@ -374,26 +363,34 @@ def eigvals(a: object) -> DistArray:
     return _of_each(np.linalg.eigvals, a)
 
 
-@implements(np.linalg.eigh, kind="axis-local", outlook=_AT_ONE)
-def eigh(a: object, UPLO: object = "L") -> tuple[DistArray, DistArray]:
-    return _of_each(np.linalg.eigh, a, UPLO)
+@implements(np.linalg.eigh, kind="parallel", outlook=_TOGETHER)
+def eigh(a: object, UPLO: Any = "L") -> tuple[DistArray, DistArray]:
+    return _of_each(np.linalg.eigh, a, UPLO, single=functools.partial(single_matrix.eigen, uplo=UPLO, vectors=True))
 
 
-@implements(np.linalg.eigvalsh, kind="axis-local", outlook=_AT_ONE)
-def eigvalsh(a: object, UPLO: object = "L") -> DistArray:
-    return _of_each(np.linalg.eigvalsh, a, UPLO)
+@implements(np.linalg.eigvalsh, kind="parallel", outlook=_TOGETHER)
+def eigvalsh(a: object, UPLO: Any = "L") -> DistArray:
+    single = functools.partial(single_matrix.eigen, uplo=UPLO, vectors=False)
+    return _of_each(np.linalg.eigvalsh, a, UPLO, single=single)
 
 
-@implements(np.linalg.cond, kind="axis-local", outlook=_outlook_of_each("axis-local", tall=_of_two_norm))
+def _cond_by_triangles(x: DistArray, p: object = None) -> bool:
+    return (p is None or p in (2, -2)) and _is_tall(_upright(x))
+
+
+_OUTLOOK_OF_COND = _outlook_of_each("parallel", together=True, by_triangles=_cond_by_triangles)
+
+
+@implements(np.linalg.cond, kind="parallel", outlook=_OUTLOOK_OF_COND)
 def cond(x: DistArray, p: float | Literal["fro", "nuc"] | None = None) -> object:
     x = as_handle(x)
-    values = _singular_values(np.linalg.cond, x) if p is None or p in (2, -2) else None
+    values = _singular_values(x) if _cond_by_triangles(x, p) else None
     if values is not None and np.isnan(values).any():
         return values.dtype.type(np.nan if np.isnan(x).any() else np.inf)
     if values is not None:
         ratio = np.linalg.cond(np.diag(values), p)
         return ratio.dtype.type(np.inf) if np.isnan(ratio) and not np.isnan(values).any() else ratio
-    return _of_each(np.linalg.cond, x, p)
+    return _of_each(np.linalg.cond, x, p, single=lambda x: _numpys_cond(x, p))
 
 
 def _outlook_of_pinv(a: object, rcond: Any = None, hermitian: object = False, *, rtol: Any = None) -> Outlook:
@@ -402,13 +399,19 @@ def _outlook_of_pinv(a: object, rcond: Any = None, hermitian: object = False, *,
 
 def _with_cutoffs(a: object, *cutoffs: Any) -> Outlook:
     many = [as_handle(x) for x in cutoffs if np.ndim(x)]
-    return _outlook("axis-local", [as_handle(a), *many], [2, *(0 for _ in many)], together=False)
+    return _outlook("parallel", [as_handle(a), *many], [2, *(0 for _ in many)], together=not many)
 
 
-@implements(np.linalg.pinv, kind="axis-local", outlook=_outlook_of_pinv)
+@implements(np.linalg.pinv, kind="parallel", outlook=_outlook_of_pinv)
 def pinv(a: ArrayLike, rcond: Any = None, hermitian: bool = False, *, rtol: Any = NoValue) -> DistArray:
     if np.ndim(rcond) == 0 and (rtol is NoValue or np.ndim(rtol) == 0):
-        return _of_each(np.linalg.pinv, a, rcond, hermitian, **given(rtol=rtol))
+
+        def single(a: DistArray) -> object:
+            least = max(a.shape) * np.finfo(a.dtype if a.dtype.kind in "fc" else float).eps
+            cutoff = rcond if rcond is not None else 1e-15 if rtol is NoValue else least if rtol is None else rtol
+            return single_matrix.pseudo_inverse(a, cutoff, hermitian)
+
+        return _of_each(np.linalg.pinv, a, rcond, hermitian, single=single, **given(rtol=rtol))
     name = "rcond" if np.ndim(rcond) else "rtol"
     if name == "rcond" and rtol is not NoValue:
         np.linalg.pinv(np.zeros((0, 1, 1)), 0.0, rtol=0.0)  # NumPy's error
@@ -424,25 +427,30 @@ def pinv(a: ArrayLike, rcond: Any = None, hermitian: bool = False, *, rtol: Any 
 def _outlook_of_rank(A: DistArray, tol: Any = None, hermitian: bool = False, *, rtol: Any = None) -> Outlook:
     A, plain = as_handle(A), np.ndim(tol) == np.ndim(rtol) == 0 and (tol is None or rtol is None)
     if A.ndim < 2 and (tol is None or rtol is None):
-        return Outlook("axis-local", "communicated: one partial result of each rank")
+        return Outlook("parallel", "communicated: one partial result of each rank")
     if plain and not hermitian and _is_tall(_upright(A)):
-        return _of_triangles("axis-local", A)
+        return _of_triangles("parallel", A)
     return _with_cutoffs(A, tol, rtol)
 
 
-@implements(np.linalg.matrix_rank, kind="axis-local", outlook=_outlook_of_rank)
+@implements(np.linalg.matrix_rank, kind="parallel", outlook=_outlook_of_rank)
 def matrix_rank(A: DistArray, tol: Any = None, hermitian: bool = False, *, rtol: Any = None) -> object:
     A = as_handle(A)
     if A.ndim < 2 and (tol is None or rtol is None):
         return int(not np.all(A == 0))
-    values = None if hermitian or tol is not None and rtol is not None else _singular_values(np.linalg.matrix_rank, A)
-    if values is not None and np.ndim(tol) == 0 and np.ndim(rtol) == 0:
+    plain = np.ndim(tol) == np.ndim(rtol) == 0
+    if plain and not hermitian and (tol is None or rtol is None) and _is_tall(_upright(A)):
+        values = _singular_values(A)
         if np.isnan(values).any():
             return np.intp(0)  # none is larger than anything
         rtol = max(A.shape) * np.finfo(values.dtype).eps if tol is None and rtol is None else rtol
         return np.linalg.matrix_rank(np.diag(values), tol, rtol=rtol)
-    if np.ndim(tol) == 0 and np.ndim(rtol) == 0:
-        return _of_each(np.linalg.matrix_rank, A, tol, hermitian, rtol=rtol)
+    if plain:
+
+        def single(A: DistArray) -> object:
+            return _numpys_rank(A, tol, hermitian, rtol=rtol)
+
+        return _of_each(np.linalg.matrix_rank, A, tol, hermitian, single=single, rtol=rtol)
     name = "tol" if np.ndim(tol) else "rtol"
     if tol is not None and rtol is not None:
         np.linalg.matrix_rank(np.zeros((1, 1)), 0.0, rtol=0.0)  # NumPy's error

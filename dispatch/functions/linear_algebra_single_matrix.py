@@ -1,4 +1,4 @@
-"""Linear algebra of one matrix that several ranks hold: its columns are cut between them (`parallel.factors`).
+"""Linear algebra of one matrix that several ranks hold: its columns are dealt out to them (`parallel.columns`).
 
 What NumPy would say of wrong arguments has been said before (`linear_algebra_decompositions`). All is computed in
 double precision, as in NumPy.
@@ -6,7 +6,8 @@ double precision, as in NumPy.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,36 +16,48 @@ from numpy_dist.dispatch.core.operands import rebuild
 from numpy_dist.dispatch.patterns.blocks import blocks
 from numpy_dist.engine import events_reported
 from numpy_dist.layout.layout import Layout
-from numpy_dist.parallel.factors import Columns, cholesky, eliminate, substitute
+from numpy_dist.parallel import spectra, tall
+from numpy_dist.parallel.columns import Columns
+from numpy_dist.parallel.factors import Reflections, cholesky, eliminate, substitute
 
 if TYPE_CHECKING:
     from numpy_dist.distarray import DistArray
 
+_FACTORS = type(np.linalg.qr(np.zeros((1, 1))))
+_NO_EIGENVALUES = "Eigenvalues did not converge"
+_NO_SINGULAR_VALUES = "SVD did not converge"
+
+
+# -- systems of equations --------------------------------------------------------------------------------------------
+
 
 def solved(a: DistArray, b: DistArray) -> DistArray | np.ndarray:
-    """``numpy.linalg.solve``. Collective: both are cut between columns, and each panel of `a` is sent to all twice."""
+    """``numpy.linalg.solve``. Collective: the columns of `a` are dealt out, and each panel is sent to all twice."""
     kind = np.linalg.solve(np.zeros((0, 1, 1), a.dtype), np.zeros((1, 1), b.dtype)).dtype
     work = np.result_type(kind, np.double)
     right = np.reshape(b, (b.shape[0], 1)) if b.ndim == 1 else b
     layout = engine.default_layout(right.shape, split=1)
-    return np.reshape(_solution(_columns(a, work), _values(right, layout, work), layout, kind), b.shape)
+    (held,) = blocks((engine.aligned(right, layout), layout))
+    values = np.array(held.reshape(len(right), -1) if len(right) else held.reshape(0, 0), work, order="C")
+    _solve(_columns(a, work), values)
+    made = engine.aligned(engine.from_local(values, layout), engine.default_layout(layout.shape))
+    return np.reshape(_cast(made, kind), b.shape)
 
 
 def inverse(a: DistArray) -> DistArray:
     """``numpy.linalg.inv``. Collective, as `solved`."""
     kind = np.linalg.inv(np.zeros((0, 1, 1), a.dtype)).dtype
     columns = _columns(a, np.result_type(kind, np.double))
-    identity = np.zeros_like(columns.values)
-    np.fill_diagonal(identity[columns.low :], 1)
-    return _solution(columns, identity, engine.default_layout(a.shape, split=1), kind)
+    made = columns.like()
+    made.add_to_diagonal(1)
+    _solve(columns, made.values)
+    return _array(made, kind)
 
 
-def _solution(columns: Columns, right: np.ndarray, layout: Layout, kind: np.dtype) -> DistArray:
+def _solve(columns: Columns, right: np.ndarray) -> None:
     if eliminate(columns, right) is None:
         raise np.linalg.LinAlgError("Singular matrix")
     substitute(columns, right)
-    made = engine.aligned(engine.from_local(right, layout), engine.default_layout(layout.shape))
-    return made if made.dtype == kind else engine.copy(made, dtype=kind)
 
 
 def sign_and_logarithm(a: DistArray) -> tuple[np.inexact, np.floating]:
@@ -71,22 +84,218 @@ def determinant(a: DistArray) -> np.inexact:
 def cholesky_factor(a: DistArray, upper: bool) -> DistArray:
     """``numpy.linalg.cholesky``. Collective: each panel is sent to all."""
     kind = np.linalg.cholesky(np.eye(1, dtype=a.dtype)).dtype
-    columns = _columns(np.conj(np.transpose(a)) if upper else a, np.result_type(kind, np.double))
+    columns = _columns(a, np.result_type(kind, np.double))
+    columns = columns.adjoint() if upper else columns
     if not cholesky(columns):
         raise np.linalg.LinAlgError("Matrix is not positive definite")
-    factor = engine.from_local(columns.values, engine.default_layout(a.shape, split=1))
-    factor = factor if factor.dtype == kind else engine.copy(factor, dtype=kind)
-    return engine.copy(np.conj(np.transpose(factor)), order="C") if upper else factor
+    return _array(columns.adjoint() if upper else columns, kind)
+
+
+# -- orthogonal factors ----------------------------------------------------------------------------------------------
+
+
+def orthogonal_factors(a: DistArray, mode: str) -> object:
+    """``numpy.linalg.qr``. Collective: each panel is sent to all, twice where the orthogonal factor is wanted."""
+    kind = _kind_of_factors(a)
+    columns = _columns(a, np.result_type(kind, np.double))
+    reflections = Reflections(columns)
+    reflections.reduce()
+    if mode == "raw":
+        return np.transpose(_array(columns, kind)), _taus(reflections, kind)
+    upper = columns.like((columns.end, columns.shape[1]))
+    upper.values[...] = reflections.upper()
+    if mode == "complete" and columns.end < columns.shape[0]:
+        upper = columns.like()
+        upper.values[: columns.end] = reflections.upper()
+    triangle = _array(upper, kind)
+    if mode == "r":
+        return triangle
+    basis = reflections.basis(columns.shape[0] if mode == "complete" else columns.end)
+    return rebuild(_FACTORS, [_array(basis, kind), triangle])
+
+
+def _kind_of_factors(a: DistArray) -> np.dtype:
+    return np.linalg.qr(np.zeros((1, 1), a.dtype))[1].dtype
+
+
+def _taus(reflections: Reflections, kind: np.dtype) -> DistArray:
+    made = np.zeros(reflections.columns.end, reflections.columns.values.dtype)
+    for found in reflections.columns.comm.allgather(reflections.taus):
+        for start, tau in found.items():
+            made[start : start + len(tau)] = tau
+    return engine.wrap(made.astype(kind))
+
+
+def tall_factors(a: DistArray, mode: str) -> object:
+    """``numpy.linalg.qr`` of a tall matrix: its rows stay where they are. Collective, as `tall.factors`."""
+    kind = _kind_of_factors(a)
+    rows, layout = tall_rows(a)
+    basis, triangle = tall.factors(rows, _first_row(layout), engine.runtime().comm)
+    triangle = engine.agreed(triangle).astype(kind)
+    if mode == "r":
+        return engine.wrap(triangle)
+    return rebuild(_FACTORS, [engine.from_local(basis.astype(kind), layout), engine.wrap(triangle)])
+
+
+def tall_singular(a: DistArray) -> object:
+    """``numpy.linalg.svd`` of a tall matrix, without all left vectors. Collective, as `tall.factors`."""
+    like = np.linalg.svd(np.zeros((1, 1), a.dtype))
+    rows, layout = tall_rows(a)
+    basis, triangle = tall.factors(rows, _first_row(layout), engine.runtime().comm)
+    left, values, right = agreed(lambda: np.linalg.svd(triangle))
+    made = engine.from_local((basis @ left).astype(like.U.dtype, copy=False), layout)
+    found = [engine.wrap(x.astype(its.dtype, copy=False)) for x, its in ((values, like.S), (right, like.Vh))]
+    return rebuild(type(like), [made, *found])
+
+
+def tall_rows(a: DistArray) -> tuple[np.ndarray, Layout]:
+    """This rank's rows of a matrix, in double precision, and how the rows are cut."""
+    layout = engine.default_layout(tuple(a.shape), split=0)
+    (held,) = blocks((engine.aligned(a, layout), layout))
+    return held.reshape(-1, a.shape[1]).astype(np.result_type(a.dtype, np.double)), layout
+
+
+def _first_row(layout: Layout) -> int:
+    box = layout.box(engine.runtime().rank)
+    return layout.shape[0] if box is None else box[0][0]
+
+
+# -- eigenvalues and singular values ---------------------------------------------------------------------------------
+
+
+def eigen(a: DistArray, uplo: str, vectors: bool) -> object:
+    """``numpy.linalg.eigh`` and ``eigvalsh``. Collective, as `spectra.eigh`."""
+    like = np.linalg.eigh(np.zeros((1, 1), a.dtype))
+    columns = _columns(a, np.result_type(like.eigenvectors.dtype, np.double))
+    lower = uplo.upper() == "L"
+    _take_triangle(columns, lower)
+    scale = _scaled(columns)
+    if not np.isfinite(scale):
+        raise np.linalg.LinAlgError(_NO_EIGENVALUES)
+    layout = engine.default_layout(a.shape, split=0)
+    values, rows = spectra.eigh(columns, vectors, bounds=_bounds(layout), uplo="L" if lower else "U")
+    found = engine.wrap(engine.agreed(values * scale).astype(like.eigenvalues.dtype))
+    if rows is None:
+        return found
+    return rebuild(type(like), [found, engine.from_local(rows.astype(like.eigenvectors.dtype, copy=False), layout)])
+
+
+def singular(a: DistArray, full: bool, vectors: bool) -> object:
+    """``numpy.linalg.svd``. Collective, as `spectra.svd`."""
+    like = np.linalg.svd(np.zeros((1, 1), a.dtype))
+    kind = like.U.dtype
+    columns = _columns(a, np.result_type(kind, np.double))
+    wide = a.shape[0] < a.shape[1]
+    columns = columns.adjoint() if wide else columns
+    scale = _scaled(columns)
+    if np.isnan(scale):
+        raise np.linalg.LinAlgError(_NO_SINGULAR_VALUES)
+    if np.isinf(scale):
+        columns.values[...] = 0
+    values, left, right = spectra.svd(columns, vectors, full)
+    found = engine.wrap(engine.agreed(values * (np.nan if np.isinf(scale) else scale)).astype(like.S.dtype))
+    if left is None or right is None:
+        return found
+    left, right = (right, left) if wide else (left, right)
+    return rebuild(type(like), [_array(left, kind), found, _array(right.adjoint(), kind)])
+
+
+def singular_of_hermitian(a: Any, vectors: bool) -> object:
+    """``numpy.linalg.svd`` with ``hermitian=True``. Collective, as `eigen`."""
+    found, basis = np.linalg.eigh(a) if vectors else (np.linalg.eigvalsh(a), None)
+    values = np.asarray(engine.plain(found))
+    order = np.argsort(np.abs(values))[::-1]
+    sizes = engine.wrap(np.abs(values)[order])
+    if basis is None:
+        return sizes
+    left = np.take(basis, order, axis=1)
+    right = np.conj(np.transpose(left * np.sign(values)[order].astype(left.dtype)))
+    return rebuild(type(np.linalg.svd(np.zeros((1, 1)))), [left, sizes, right])
+
+
+def _scaled(columns: Columns) -> float:
+    """The power of two by which a matrix is divided, such that squares do not overflow; or what is not finite in it."""
+    sizes = columns.comm.allgather(float(np.abs(columns.values).max(initial=0)))
+    largest = float(np.max(sizes))
+    if not np.isfinite(largest) or not largest:
+        return largest or 1.0
+    scale = float(np.exp2(np.floor(np.log2(largest))))
+    columns.values /= scale
+    return scale
+
+
+def _take_triangle(columns: Columns, lower: bool) -> None:
+    """Make a matrix Hermitian of one of its triangles. Collective: a message from each rank to each."""
+    rows, which = np.arange(columns.shape[0])[:, None], columns.indices()
+    values, diagonal = columns.values, (which, np.arange(len(which)))
+    values[(rows < which) if lower else (rows > which)] = 0
+    values[diagonal] = values[diagonal].real
+    other = columns.adjoint().values
+    other[diagonal] = 0
+    values += other
+
+
+def least_squares(a: Any, b: Any, cutoff: float) -> tuple[DistArray, DistArray, int, DistArray]:
+    """``numpy.linalg.lstsq`` for columns `b`, of double precision. Collective, as `singular`, and two products."""
+    try:
+        left, sizes, right = np.linalg.svd(a, full_matrices=False)
+    except np.linalg.LinAlgError:
+        raise np.linalg.LinAlgError("SVD did not converge in Linear Least Squares") from None
+    values = np.asarray(engine.plain(sizes))
+    inverse, large = _inverses(values, cutoff)
+    solution = right.mT.conj() @ (inverse[:, None] * (left.mT.conj() @ b))
+    rest = engine.wrap(np.zeros(0))
+    if large.all() and a.shape[0] > a.shape[1]:
+        rest = np.square(np.abs(b - a @ solution)).sum(axis=0)
+    return solution, rest, int(np.count_nonzero(large)), engine.wrap(values)
+
+
+def pseudo_inverse(a: Any, cutoff: float, hermitian: bool) -> DistArray:
+    """``numpy.linalg.pinv``. Collective, as `singular`, and a product."""
+    left, sizes, right = np.linalg.svd(np.conj(a), full_matrices=False, hermitian=hermitian)
+    inverse, _ = _inverses(np.asarray(engine.plain(sizes)), cutoff)
+    return right.mT @ (inverse[:, None] * left.mT)
+
+
+def _inverses(values: np.ndarray, cutoff: float) -> tuple[np.ndarray, np.ndarray]:
+    """Those of singular values that are large enough, zero for the others; and which ones are."""
+    large = values > cutoff * values.max(initial=0)
+    return np.divide(1, values, out=np.zeros_like(values), where=large), large
+
+
+def agreed(compute: Callable[[], Any]) -> Any:
+    """What rank 0 computes, or its error: ranks that are not alike may differ in which matrix is singular."""
+    try:
+        made = compute()
+    except np.linalg.LinAlgError as error:
+        made = error
+    made = engine.agreed(made)
+    if isinstance(made, np.linalg.LinAlgError):
+        raise made
+    return made
+
+
+# -- between arrays and columns --------------------------------------------------------------------------------------
 
 
 def _columns(a: DistArray | np.ndarray, kind: np.dtype) -> Columns:
-    """The columns of a square matrix on each rank, for overwriting."""
-    layout, comm = engine.default_layout(a.shape, split=1), engine.runtime().comm
-    boxes = [layout.box(rank) for rank in range(comm.size)]
-    return Columns(_values(a, layout, kind), [(0, 0) if box is None else box[1] for box in boxes], comm)
-
-
-def _values(a: DistArray | np.ndarray, layout: Layout, kind: np.dtype) -> np.ndarray:
-    """This rank's columns, as an array of its own."""
+    """The columns of a matrix on each rank, for overwriting."""
+    layout, comm = engine.default_layout(a.shape, split=0), engine.runtime().comm
     (held,) = blocks((engine.aligned(a, layout), layout))
-    return np.array(held.reshape(len(a), -1) if len(a) else held.reshape(0, 0), kind, order="C")
+    return Columns.dealt(held.reshape(-1, a.shape[1]).astype(kind), _bounds(layout), comm)
+
+
+def _array(columns: Columns, kind: np.dtype) -> DistArray:
+    """A matrix of these columns, cut between rows."""
+    layout = engine.default_layout(columns.shape, split=0)
+    return engine.from_local(columns.rows(_bounds(layout)).astype(kind, copy=False), layout)
+
+
+def _bounds(layout: Layout) -> list[tuple[int, int]]:
+    """The rows that each rank has."""
+    boxes = [layout.box(rank) for rank in range(engine.runtime().size)]
+    return [(0, 0) if box is None else box[0] for box in boxes]
+
+
+def _cast(made: DistArray, kind: np.dtype) -> DistArray:
+    return made if made.dtype == kind else engine.copy(made, dtype=kind)

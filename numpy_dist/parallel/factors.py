@@ -1,91 +1,26 @@
-"""Factors of one large square matrix whose columns are cut between ranks: LU with partial pivoting, and Cholesky.
+"""Factors of one large matrix whose columns are dealt out to the ranks: LU with partial pivoting, Cholesky, and QR.
 
 Right-looking factorizations by panels ("The design and implementation of the ScaLAPACK LU, QR, and Cholesky
-factorization routines", J. Choi et al., Scientific Programming 1996): the rank that holds a panel's columns factors it
-by itself, for it has all rows, and sends it to all; each rank then updates its own columns. So besides its own columns
-a rank holds one panel and a part of a product. A rank whose columns are done waits; at many ranks that takes up to half
-as long again as an even division would, which would have to bring the columns to other ranks first.
+factorization routines", J. Choi et al., Scientific Programming 1996), with a look-ahead of one panel: see
+`parallel.columns`. So besides its own columns a rank holds two panels and a part of a product.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from numpy_dist.comm.base import Communicator
+from numpy_dist.parallel.columns import Columns, Form, Panel, Values
 
-T = TypeVar("T")
-
-PANEL = 128  # columns that are factored together
-_CHUNK = 512  # columns that are updated together: what bounds the memory of a product
+_CHUNK = 512  # right-hand sides that are treated together: what bounds the memory of a product
 
 
-@dataclass(frozen=True)
-class Panel:
-    """Columns ``start:stop`` of the matrix, which `owner` holds."""
-
-    start: int
-    stop: int
-    owner: int
-
-
-def panels(bounds: Sequence[tuple[int, int]], width: int) -> Iterator[Panel]:
-    """The columns of all ranks, at most `width` at a time, from left to right.
-
-    Parameters
-    ----------
-    bounds : sequence of (int, int)
-        Which columns each rank holds: the first one, and the one behind the last; each column stands once.
-    """
-    for (low, high), owner in sorted((its, owner) for owner, its in enumerate(bounds)):
-        for start in range(low, high, width):
-            yield Panel(start, min(start + width, high), owner)
-
-
-class Columns:
-    """This rank's columns of a square matrix, which a factorization overwrites.
-
-    Parameters
-    ----------
-    values : ndarray, (n, w)
-        Of float or complex dtype, C-contiguous, and of the factorization only.
-    bounds : sequence of (int, int)
-        As in `panels`.
-    comm : Communicator
-    width : int
-        Of panels.
-    """
-
-    def __init__(
-        self, values: np.ndarray, bounds: Sequence[tuple[int, int]], comm: Communicator, width: int = PANEL
-    ) -> None:
-        self.values, self.comm = values, comm
-        self.panels = list(panels(bounds, width))
-        self.low, self.high = bounds[comm.rank]
-
-    def owns(self, panel: Panel) -> bool:
-        """Whether this rank holds a panel."""
-        return panel.owner == self.comm.rank
-
-    def part(self, panel: Panel) -> np.ndarray:
-        """All rows of a panel of this rank."""
-        return self.values[:, panel.start - self.low : panel.stop - self.low]
-
-    def behind(self, panel: Panel) -> np.ndarray:
-        """All rows of this rank's columns to the right of a panel."""
-        return self.values[:, max(panel.stop - self.low, 0) :]
-
-    def sent(self, panel: Panel, make: Callable[[], T]) -> T:
-        """What the owner of a panel makes of it, on every rank (collective: a broadcast)."""
-        return self.comm.bcast(make() if self.owns(panel) else None, panel.owner)
+# -- Gaussian elimination --------------------------------------------------------------------------------------------
 
 
 def eliminate(columns: Columns, right: np.ndarray | None = None) -> tuple[np.ndarray, int] | None:
-    """Gaussian elimination with partial pivoting. Collective: a broadcast for each panel.
+    """Gaussian elimination of a square matrix with partial pivoting. Collective: each panel is sent to all.
 
     Parameters
     ----------
@@ -106,78 +41,55 @@ def eliminate(columns: Columns, right: np.ndarray | None = None) -> tuple[np.nda
     n, kind = len(columns.values), columns.values.dtype
     (getrf,), (trsm,) = get_lapack_funcs(("getrf",), dtype=kind), get_blas_funcs(("trsm",), dtype=kind)
     diagonal, swaps = np.empty(n, kind), 0
-    for panel in columns.panels:
-        start, width = panel.start, panel.stop - panel.start
 
-        def factored(panel: Panel = panel) -> tuple[np.ndarray, np.ndarray, int]:
-            part = columns.part(panel)[panel.start :]
-            lower, pivots, singular = getrf(part)
-            part[:] = lower
-            return np.ascontiguousarray(lower), pivots, singular
+    def factor(panel: Panel) -> Values:
+        part = columns.part(panel)[panel.start :]
+        lower, pivots, singular = getrf(part)
+        part[:] = lower
+        return np.ascontiguousarray(lower), np.append(pivots, singular).astype(np.int64)
 
-        lower, pivots, singular = columns.sent(panel, factored)
-        if singular:
+    def forms(panel: Panel) -> list[Form]:
+        return [((n - panel.start, panel.width), kind), ((panel.width + 1,), np.dtype(np.int64))]
+
+    def apply(panel: Panel, factors: Values, chunk: np.ndarray, _which: object = None) -> None:
+        lower, width = factors[0], panel.width
+        moved, sources = exchanges[panel]
+        chunk = chunk[panel.start :]
+        chunk[moved] = chunk[sources]
+        chunk[:width] = trsm(1.0, lower[:width], chunk[:width], lower=1, diag=1)
+        chunk[width:] -= lower[width:] @ chunk[:width]
+
+    def apply_to_right(panel: Panel, factors: Values) -> None:
+        for chunk in _chunks(right):
+            apply(panel, factors, chunk)
+
+    exchanges: dict[Panel, tuple[np.ndarray, np.ndarray]] = {}
+    for panel, (lower, pivots) in columns.factored(factor, forms, apply, apply_to_right):
+        if pivots[-1]:
             return None
-        diagonal[start : panel.stop] = lower.diagonal()
-        swaps += int(np.count_nonzero(pivots != np.arange(len(pivots))))
-        moved, sources = _permutation(pivots)
-        for block in (columns.behind(panel), right):
-            for chunk in _chunks(None if block is None else block[start:]):
-                chunk[moved] = chunk[sources]
-                chunk[:width] = trsm(1.0, lower[:width], chunk[:width], lower=1, diag=1)
-                chunk[width:] -= lower[width:] @ chunk[:width]
+        diagonal[panel.start : panel.stop] = lower.diagonal()
+        swaps += int(np.count_nonzero(pivots[:-1] != np.arange(panel.width)))
+        exchanges = {panel: _permutation(pivots[:-1])}
     return diagonal, swaps
 
 
 def substitute(columns: Columns, right: np.ndarray) -> None:
-    """Solve the triangular system that `eliminate` has left, in place. Collective: a broadcast for each panel."""
+    """Solve the triangular system that `eliminate` has left, in place. Collective: each panel is sent to all."""
     from scipy.linalg import get_blas_funcs
 
     (trsm,) = get_blas_funcs(("trsm",), dtype=right.dtype)
-    for panel in reversed(columns.panels):
-        start, stop = panel.start, panel.stop
 
-        def above(panel: Panel = panel) -> np.ndarray:
-            return np.ascontiguousarray(columns.part(panel)[: panel.stop])
+    def above(panel: Panel) -> Values:
+        return (np.ascontiguousarray(columns.part(panel)[: panel.stop]),)
 
-        upper = columns.sent(panel, above)
-        for chunk in _chunks(right[:stop]):
+    def forms(panel: Panel) -> list[Form]:
+        return [((panel.stop, panel.width), right.dtype)]
+
+    for panel, (upper,) in columns.sent(columns.panels[::-1], above, forms):
+        start = panel.start
+        for chunk in _chunks(right[: panel.stop]):
             chunk[start:] = trsm(1.0, upper[start:], chunk[start:])
             chunk[:start] -= upper[:start] @ chunk[start:]
-
-
-def cholesky(columns: Columns) -> bool:
-    """The lower Cholesky factor in place of the matrix, of which the lower triangle is read.
-
-    Collective: a broadcast for each panel. False where the matrix is not positive definite.
-    """
-    from scipy.linalg import get_blas_funcs
-
-    (trsm,) = get_blas_funcs(("trsm",), dtype=columns.values.dtype)
-    for panel in columns.panels:
-
-        def factored(panel: Panel = panel) -> np.ndarray | None:
-            part = columns.part(panel)
-            part[: panel.start] = 0
-            try:
-                corner = np.linalg.cholesky(part[panel.start : panel.stop])
-            except np.linalg.LinAlgError:
-                return None
-            part[panel.start : panel.stop] = corner
-            # X such that X @ corner.conj().T is what stands below
-            part[panel.stop :] = trsm(1.0, corner, part[panel.stop :], side=1, lower=1, trans_a=2)
-            return np.ascontiguousarray(part[panel.start :])
-
-        lower = columns.sent(panel, factored)
-        if lower is None:
-            return False
-        behind = columns.behind(panel)
-        first = columns.high - behind.shape[1]  # column of the matrix
-        for chunk in _chunks(behind):
-            rows, stop = lower[first - panel.start :], first + chunk.shape[1]
-            chunk[first:] -= rows @ rows[: stop - first].conj().T  # from its diagonal down
-            first = stop
-    return True
 
 
 def _permutation(pivots: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -192,3 +104,224 @@ def _permutation(pivots: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def _chunks(block: np.ndarray | None) -> Iterator[np.ndarray]:
     for start in range(0, 0 if block is None else block.shape[1], _CHUNK):
         yield block[:, start : start + _CHUNK]  # type: ignore[index]
+
+
+# -- Cholesky --------------------------------------------------------------------------------------------------------
+
+
+def cholesky(columns: Columns, right: np.ndarray | None = None) -> bool:
+    """The lower Cholesky factor in place of a matrix, of which the lower triangle is read.
+
+    Collective: each panel is sent to all. False where the matrix is not positive definite.
+
+    Parameters
+    ----------
+    columns : Columns
+    right : ndarray, (n, k), optional
+        This rank's columns of right-hand sides, which become those of the system of the factor's adjoint.
+    """
+    from scipy.linalg import get_blas_funcs
+
+    n, kind = len(columns.values), columns.values.dtype
+    (trsm,) = get_blas_funcs(("trsm",), dtype=kind)
+
+    def factor(panel: Panel) -> Values:
+        part = columns.part(panel)
+        part[: panel.start] = 0
+        try:
+            corner = np.linalg.cholesky(part[panel.start : panel.stop])
+        except np.linalg.LinAlgError:
+            part[panel.start :] = np.nan
+            corner = part[panel.start : panel.stop]
+        part[panel.start : panel.stop] = corner
+        # X such that X @ corner.conj().T is what stands below
+        part[panel.stop :] = trsm(1.0, corner, part[panel.stop :], side=1, lower=1, trans_a=2)
+        return np.ascontiguousarray(part[panel.start :]), np.array([np.isnan(corner[0, 0])])
+
+    def forms(panel: Panel) -> list[Form]:
+        return [((n - panel.start, panel.width), kind), ((1,), np.dtype(bool))]
+
+    def apply(panel: Panel, factors: Values, chunk: np.ndarray, which: np.ndarray) -> None:
+        lower = factors[0]
+        chunk[which[0] :] -= lower[which[0] - panel.start :] @ lower[which - panel.start].conj().T  # below the diagonal
+
+    def apply_to_right(panel: Panel, factors: Values) -> None:
+        lower, width = factors[0], panel.width
+        for chunk in _chunks(None if right is None else right[panel.start :]):
+            chunk[:width] = trsm(1.0, lower[:width], chunk[:width], lower=1)
+            chunk[width:] -= lower[width:] @ chunk[:width]
+
+    return not any(failed[0] for _, (_, failed) in columns.factored(factor, forms, apply, apply_to_right))
+
+
+def substitute_adjoint(columns: Columns, right: np.ndarray) -> None:
+    """Solve the system of the adjoint of a Cholesky factor, in place. Collective: each panel is sent to all."""
+    from scipy.linalg import get_blas_funcs
+
+    n, kind = len(columns.values), columns.values.dtype
+    (trsm,) = get_blas_funcs(("trsm",), dtype=kind)
+
+    def below(panel: Panel) -> Values:
+        return (np.ascontiguousarray(columns.part(panel)[panel.start :]),)
+
+    def forms(panel: Panel) -> list[Form]:
+        return [((n - panel.start, panel.width), kind)]
+
+    for panel, (lower,) in columns.sent(columns.panels[::-1], below, forms):
+        width = panel.width
+        for chunk in _chunks(right[panel.start :]):
+            chunk[:width] -= lower[width:].conj().T @ chunk[width:]
+            chunk[:width] = trsm(1.0, lower[:width], chunk[:width], lower=1, trans_a=2)
+
+
+# -- QR --------------------------------------------------------------------------------------------------------------
+
+
+class Reflections:
+    """Householder's QR of a matrix up to column `end`, in place; see `reduce`.
+
+    Each panel's reflections are one product, ``I - V T V^H`` ("A storage-efficient WY representation for products of
+    Householder transformations", R. Schreiber and C. Van Loan, SIAM J. Sci. Stat. Comput. 1989). Signs are LAPACK's:
+    the diagonal of the triangle is real.
+
+    Parameters
+    ----------
+    columns : Columns
+        Gets the triangle, and below it the vectors of the reflections.
+    stacked : bool
+        Whether the last rows of the matrix, as many as columns, are a diagonal matrix: then the zeros that no
+        reflection changes are left out.
+
+    Attributes
+    ----------
+    taus : dict of int to ndarray
+        By the start of this rank's panels, LAPACK's factors of their reflections.
+    """
+
+    def __init__(self, columns: Columns, stacked: bool = False) -> None:
+        self.columns = columns
+        self.taus: dict[int, np.ndarray] = {}
+        self._triangles: dict[int, np.ndarray] = {}
+        self._stacked = stacked
+
+    def reduce(self) -> None:
+        """Factor the matrix. Collective: each panel is sent to all."""
+        for _ in self.columns.factored(self._factor, self._forms, self._apply_adjoint):
+            pass
+
+    def upper(self) -> np.ndarray:
+        """This rank's columns of the triangle, (end, w)."""
+        rows = np.arange(self.columns.end)[:, None]
+        return np.where(rows <= self.columns.indices(), self.columns.values[: self.columns.end], 0)
+
+    def diagonal(self) -> np.ndarray:
+        """The triangle's diagonal, on every rank. Collective: an allgather."""
+        return self.columns.diagonal()[: self.columns.end]
+
+    def basis(self, ncolumns: int) -> Columns:
+        """The first columns of the orthogonal factor. Collective: each panel is sent to all."""
+        made = self.columns.like((self.columns.shape[0], ncolumns))
+        made.add_to_diagonal(1)
+        panels = [panel for panel in self.columns.panels if panel.stop <= self.columns.end]
+        for panel, factors in self.columns.sent(panels[::-1], self._kept, self._forms):
+            for chunk, _ in made.chunks([its for its in made.own if its.stop > panel.start]):
+                self._apply(panel, factors[0], factors[1], chunk)
+        return made
+
+    def _rows(self, panel: Panel) -> slice:
+        """The rows that a panel's reflections change."""
+        m, n = self.columns.shape
+        return slice(panel.start, m - n + panel.stop if self._stacked else m)
+
+    def _forms(self, panel: Panel) -> list[Form]:
+        width, kind, rows = panel.width, self.columns.values.dtype, self._rows(panel)
+        return [((rows.stop - rows.start, width), kind), ((width, width), kind)]
+
+    def _factor(self, panel: Panel) -> Values:
+        from scipy.linalg import get_lapack_funcs
+
+        part = self.columns.part(panel)[self._rows(panel)]
+        (geqrf,) = get_lapack_funcs(("geqrf",), dtype=part.dtype)
+        part[:], self.taus[panel.start], _, _ = geqrf(part)
+        vectors = _vectors(part)
+        self._triangles[panel.start] = _triangle(vectors, self.taus[panel.start])
+        return vectors, self._triangles[panel.start]
+
+    def _kept(self, panel: Panel) -> Values:
+        return _vectors(self.columns.part(panel)[self._rows(panel)]), self._triangles[panel.start]
+
+    def _apply_adjoint(self, panel: Panel, factors: Values, chunk: np.ndarray, _which: np.ndarray) -> None:
+        self._apply(panel, factors[0], factors[1].conj().T, chunk)
+
+    def _apply(self, panel: Panel, vectors: np.ndarray, triangle: np.ndarray, chunk: np.ndarray) -> None:
+        """``chunk -= V T (V^H chunk)``."""
+        chunk = chunk[self._rows(panel)]
+        chunk -= vectors @ (triangle @ (vectors.conj().T @ chunk))
+
+
+def _vectors(packed: np.ndarray) -> np.ndarray:
+    """The vectors of reflections, of which LAPACK leaves out the ones on the diagonal."""
+    vectors = np.tril(packed, -1)
+    np.fill_diagonal(vectors, 1)
+    return np.ascontiguousarray(vectors)
+
+
+def _triangle(vectors: np.ndarray, tau: np.ndarray) -> np.ndarray:
+    """T such that the product of the reflections is ``I - V T V^H``."""
+    inner = vectors.conj().T @ vectors
+    made = np.zeros_like(inner)
+    for j, factor in enumerate(tau):
+        made[j, j] = factor
+        made[:j, j] = -factor * (made[:j, :j] @ inner[:j, j])
+    return made
+
+
+# -- products --------------------------------------------------------------------------------------------------------
+
+
+def multiply(left: Columns, right: Columns, low: int = 0, high: int | None = None) -> Columns:
+    """The product of some columns of a matrix, between ends of panels, and another matrix.
+
+    Collective: each panel of the left one is sent to all.
+    """
+    made = right.like((left.shape[0], right.shape[1]))
+    high = left.shape[1] if high is None else high
+    panels = [panel for panel in left.panels if low <= panel.start < high]
+    for panel, (part,) in left.sent(panels, *_as_they_are(left)):
+        rows = right.values[panel.start - low : panel.stop - low]
+        for into, of in zip(_chunks(made.values), _chunks(rows), strict=True):
+            into += part @ of
+    return made
+
+
+def multiply_adjoint(left: Columns, right: Columns) -> Columns:
+    """The product of the adjoint of a matrix and another matrix. Collective, as `multiply`."""
+    made = right.like((left.shape[1], right.shape[1]))
+    for panel, (part,) in left.sent(left.panels, *_as_they_are(left)):
+        for into, of in zip(_chunks(made.values[panel.start : panel.stop]), _chunks(right.values), strict=True):
+            into[...] = part.conj().T @ of
+    return made
+
+
+def gram(x: Columns) -> Columns:
+    """The product of the adjoint of a matrix and itself: of it, what lies below the diagonal, and some of the rest.
+
+    Collective, as `multiply`.
+    """
+    made = x.like((x.shape[1], x.shape[1]))
+    for panel, (part,) in x.sent(x.panels, *_as_they_are(x)):
+        before = [its for its in x.own if its.start < panel.stop]
+        rows = made.values[panel.start : panel.stop]
+        for chunk, which in x.chunks(before):
+            rows[:, : len(which)] = part.conj().T @ chunk
+            rows = rows[:, len(which) :]
+    return made
+
+
+def _as_they_are(matrix: Columns) -> tuple[Callable[[Panel], Values], Callable[[Panel], list[Form]]]:
+    """How whole panels are sent."""
+    form = matrix.values.dtype
+    return (
+        lambda panel: (np.ascontiguousarray(matrix.part(panel)),),
+        lambda panel: [((matrix.shape[0], panel.width), form)],
+    )

@@ -34,6 +34,52 @@ def triangles(rows: np.ndarray, comm: Communicator) -> np.ndarray:
     return np.concatenate(comm.allgather(on_host(triangle)))
 
 
+def factors(rows: np.ndarray, first: int, comm: Communicator) -> tuple[np.ndarray, np.ndarray]:
+    """The reduced QR of the whole matrix, with LAPACK's signs. Collective: two allgathers of triangles.
+
+    Parameters
+    ----------
+    rows : ndarray, (r, n)
+        This rank's rows, in double precision.
+    first : int
+        Which row of the matrix is the first of them.
+
+    Returns
+    -------
+    basis : ndarray, (r, n)
+        This rank's rows of the orthogonal factor.
+    triangle : ndarray, (n, n)
+        The same on every rank.
+
+    Notes
+    -----
+    LAPACK's signs follow from an elimination without pivoting in the first rows of any orthogonal factor, as in
+    "Reconstructing Householder vectors from tall-skinny QR" (G. Ballard et al., J. Parallel Distrib. Comput. 2015).
+    """
+    rows, n = on_host(rows), rows.shape[1]
+    local, triangle = np.linalg.qr(rows)
+    parts = comm.allgather(triangle)
+    start = sum(len(part) for part in parts[: comm.rank])
+    inner, triangle = np.linalg.qr(np.concatenate(parts))
+    basis = local @ inner[start : start + len(parts[comm.rank])]
+    top = np.zeros((n, n), basis.dtype)
+    for where, part in comm.allgather((first, basis[: max(n - first, 0)])):
+        top[where : where + len(part)] = part
+    signs = _signs(top)
+    return basis * signs, np.triu(signs[:, None] * triangle)
+
+
+def _signs(top: np.ndarray) -> np.ndarray:
+    """Those that LAPACK gives to columns of which these are the first rows, and all are orthonormal."""
+    top, signs = top.copy(), np.ones(len(top))
+    for j in range(len(top)):
+        signs[j] = -1.0 if top[j, j].real >= 0 else 1.0
+        pivot = top[j, j] - signs[j]
+        top[j + 1 :, j] /= pivot
+        top[j + 1 :, j + 1 :] -= np.outer(top[j + 1 :, j], top[j, j + 1 :])
+    return signs
+
+
 def reduced_system(
     rows: np.ndarray, right: np.ndarray, comm: Communicator
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

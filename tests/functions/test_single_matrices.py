@@ -1,94 +1,18 @@
-"""Factors of one matrix whose columns are cut between ranks."""
+"""Linear algebra of one matrix that several ranks hold."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-import scipy.linalg
 
 import numpy_dist as nd
-from numpy_dist.comm.detect import get_communicator
-from numpy_dist.parallel.factors import Columns, cholesky, eliminate, substitute
 from numpy_dist.spmd_testing import forbid_gathers, run_simulated
-
-CUTS = {1: (0, 23), 2: (0, 20, 23), 3: (0, 0, 9, 23), 4: (0, 7, 7, 8, 23), 7: (0, 3, 6, 9, 13, 16, 23, 23)}
-WIDTHS = (1, 4, 128)
 
 
 def _matrix(kind: str, n: int = 23) -> np.ndarray:
     rng = np.random.default_rng(n)
     imaginary = 1j * rng.standard_normal((n, n)) if kind in "FD" else 0
     return (rng.standard_normal((n, n)) + imaginary).astype(kind)
-
-
-def _columns(matrix: np.ndarray, width: int) -> Columns:
-    comm = get_communicator()
-    bounds = list(zip(CUTS[comm.size][:-1], CUTS[comm.size][1:], strict=True))
-    return Columns(matrix[:, slice(*bounds[comm.rank])].copy(), bounds, comm, width)
-
-
-def _close(ours: np.ndarray, theirs: np.ndarray) -> None:
-    assert ours.dtype == theirs.dtype
-    assert np.abs(ours - theirs).max() <= 500 * np.finfo(theirs.dtype).eps * np.abs(theirs).max()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", "fdFD")
-@pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.parametrize("ranks", CUTS)
-def test_elimination(ranks: int, width: int, kind: str) -> None:
-    matrix = _matrix(kind)
-    right = matrix[::-1, :5] + 1
-    lu, pivots = scipy.linalg.lu_factor(matrix)
-
-    def work() -> None:
-        comm, columns = get_communicator(), _columns(matrix, width)
-        mine = right[:, comm.rank :: comm.size].copy()
-        found = eliminate(columns, mine)
-        assert found is not None
-        diagonal, swaps = found
-        _close(diagonal, lu.diagonal())
-        assert swaps == np.count_nonzero(pivots != np.arange(len(pivots)))
-        upper = np.concatenate(comm.allgather(columns.values), axis=1)
-        _close(np.triu(upper), np.triu(lu))
-        substitute(columns, mine)
-        if mine.size:
-            _close(mine, np.linalg.solve(matrix, right)[:, comm.rank :: comm.size])
-
-    run_simulated(ranks, work)
-
-
-@pytest.mark.parametrize("place", [0, 11, 22])
-@pytest.mark.parametrize("ranks", CUTS)
-def test_a_singular_matrix(ranks: int, place: int) -> None:
-    matrix = np.tri(23).T * 2
-    matrix[place, place] = 0
-    assert run_simulated(ranks, lambda: eliminate(_columns(matrix, 4))) == [None] * ranks
-
-
-@pytest.mark.parametrize("kind", "fdFD")
-@pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.parametrize("ranks", CUTS)
-def test_cholesky(ranks: int, width: int, kind: str) -> None:
-    matrix = _matrix(kind)
-    matrix = matrix @ matrix.conj().T + np.eye(23, dtype=kind)
-    wanted = np.linalg.cholesky(matrix)
-    matrix[np.triu_indices(23, 1)] = np.nan  # is not read
-
-    def work() -> None:
-        columns = _columns(matrix, width)
-        assert cholesky(columns)
-        _close(columns.values, wanted[:, columns.low : columns.high]) if columns.values.size else None
-
-    run_simulated(ranks, work)
-
-
-@pytest.mark.parametrize("place", [0, 11, 22])
-@pytest.mark.parametrize("ranks", CUTS)
-def test_a_matrix_that_is_not_positive_definite(ranks: int, place: int) -> None:
-    matrix = np.eye(23)
-    matrix[place, place] = -1
-    assert run_simulated(ranks, lambda: cholesky(_columns(matrix, 4))) == [False] * ranks
 
 
 @pytest.mark.slow

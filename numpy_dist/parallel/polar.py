@@ -1,0 +1,105 @@
+"""The polar decomposition of a square matrix whose columns are dealt out to the ranks.
+
+QDWH, the dynamically weighted Halley iteration ("Optimizing Halley's iteration for computing the matrix polar
+decomposition", Y. Nakatsukasa, Z. Bai, F. Gygi, SIAM J. Matrix Anal. Appl. 2010): six steps of QR, Cholesky factors and
+products take all singular values to one, whatever they are.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
+from numpy_dist.parallel.columns import Columns
+from numpy_dist.parallel.factors import Reflections, cholesky, gram, multiply, substitute_adjoint
+
+EPS = float(np.finfo(np.double).eps)
+_ILL = 100.0  # weights beyond which a step takes QR: Cholesky factors would lose as many digits
+_STEPS = 10  # at most
+
+
+def unitary_factor(x: Columns, least: float = EPS) -> tuple[Columns, float]:
+    """The unitary factor of a square matrix. Collective: some twelve times the matrix is sent to all, panel by panel.
+
+    Parameters
+    ----------
+    x : Columns
+        Of double precision, with finite elements, none too large to be squared; is overwritten.
+    least : float
+        A bound on the smallest singular value, compared to the largest one.
+
+    Returns
+    -------
+    factor : Columns
+    lost : float
+        How many singular values were too small to become one: the factor is not unitary then.
+    """
+    norm = norm_bound(x)
+    if norm:
+        x.values /= norm
+    adjoint = x.adjoint()
+    for a, b, c in _weights(least):
+        if c > _ILL:
+            x = _by_qr(x, a, b, c)
+            adjoint = x.adjoint()
+        else:
+            adjoint = _by_cholesky(x, adjoint, a, b, c)
+            x = adjoint.adjoint()
+    squares = sum(x.comm.allgather(float(np.vdot(x.values, x.values).real)))
+    return x, x.shape[0] - squares
+
+
+def norm_bound(x: Columns) -> float:
+    """A bound on the largest singular value, at most the square root of the order too large. Collective."""
+    sizes = np.abs(x.values)
+    rows = np.sum(x.comm.allgather_array(sizes.sum(axis=1)), axis=0)
+    squares = sum(x.comm.allgather(float(np.vdot(sizes, sizes))))
+    columns = max(x.comm.allgather(float(sizes.sum(axis=0).max(initial=0))))
+    return min(math.sqrt(squares), math.sqrt(float(rows.max(initial=0)) * columns))
+
+
+def _weights(least: float) -> Iterator[tuple[float, float, float]]:
+    """Of each step, for singular values from `least` to one."""
+    for _ in range(_STEPS):
+        if abs(1 - least) <= 5 * EPS:
+            return
+        square = least * least
+        d = (4 * (1 - square) / square**2) ** (1 / 3)
+        root = math.sqrt(1 + d)
+        a = root + math.sqrt(max(2 - d + 2 * (2 - square) / (square * root), 0))
+        b = (a - 1) ** 2 / 4
+        c = a + b - 1
+        yield a, b, c
+        least = min(least * (a + b * square) / (1 + c * square), 1.0)
+
+
+def _by_qr(x: Columns, a: float, b: float, c: float) -> Columns:
+    n = x.shape[0]
+    stacked = Columns((2 * n, n), x.values.dtype, x.comm, x.width, n)  # large rows first, for the sake of small ones
+    stacked.values[:n] = math.sqrt(c) * x.values
+    stacked.add_to_diagonal(1, n)
+    reflections = Reflections(stacked, stacked=True)
+    reflections.reduce()
+    basis = reflections.basis(n)
+    upper, lower = x.like(), x.like()
+    upper.values[...], lower.values[...] = basis.values[:n], basis.values[n:]
+    made = multiply(upper, lower.adjoint())
+    made.values *= (a - b / c) / math.sqrt(c)
+    made.values += b / c * x.values
+    return made
+
+
+def _by_cholesky(x: Columns, adjoint: Columns, a: float, b: float, c: float) -> Columns:
+    """The step of the adjoint."""
+    inner = gram(x)
+    inner.values *= c
+    inner.add_to_diagonal(1)
+    made = x.like()
+    made.values[...] = adjoint.values
+    cholesky(inner, made.values)
+    substitute_adjoint(inner, made.values)
+    made.values *= a - b / c
+    made.values += b / c * adjoint.values
+    return made

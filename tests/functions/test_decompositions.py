@@ -1,0 +1,170 @@
+"""Decompositions of one matrix that several ranks hold: what NumPy's are, and nothing is gathered."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import numpy_dist as nd
+from numpy_dist.parallel import spectra
+from numpy_dist.spmd_testing import forbid_gathers
+
+pytestmark = pytest.mark.spmd(ranks=(3,))
+
+
+@pytest.fixture(autouse=True)
+def _small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Matrices of these tests are divided, too."""
+    monkeypatch.setattr(spectra, "SMALL", 10)
+
+
+def _gathered(x: object) -> np.ndarray:
+    return np.asarray(x.gather() if isinstance(x, nd.DistArray) else x)
+
+
+def _close(ours: object, theirs: object, ulps: float = 2000) -> None:
+    found, theirs = _gathered(ours), np.asarray(theirs)
+    assert found.dtype == theirs.dtype and found.shape == theirs.shape
+    if theirs.size:
+        eps = np.finfo(theirs.dtype).eps if theirs.dtype.kind in "fc" else 0
+        assert np.abs(found - theirs).max() <= ulps * eps * np.abs(theirs).max()
+
+
+SHAPES = {
+    "square": (60, 60),
+    "high": (70, 50),
+    "wide": (50, 70),
+    "tall": (300, 7),
+    "flat": (7, 300),
+    "one": (1, 90),
+}
+
+
+def _rectangle(kind: str, shape: tuple[int, int]) -> np.ndarray:
+    rng = np.random.default_rng(shape)
+    return (rng.standard_normal(shape) + (1j * rng.standard_normal(shape) if kind in "FD" else 0)).astype(kind)
+
+
+@pytest.mark.parametrize("kind", "fD")
+@pytest.mark.parametrize("name", SHAPES)
+def test_orthogonal_factors(name: str, kind: str) -> None:
+    """Those of LAPACK itself: signs are the same."""
+    matrix = _rectangle(kind, SHAPES[name])
+    theirs = {mode: np.linalg.qr(matrix, mode) for mode in ("reduced", "complete", "r", "raw")}
+
+    with nd.config(MIN_SHARD_BYTES=0, FALLBACK="error"), forbid_gathers():
+        ours = {mode: np.linalg.qr(nd.asarray(matrix), mode) for mode in theirs}
+    for mode, found in ours.items():
+        assert type(found) is type(theirs[mode]) or mode == "r"
+        pairs = [(found, theirs[mode])] if mode == "r" else zip(found, theirs[mode], strict=True)
+        for mine, other in pairs:
+            _close(mine, other)
+
+
+@pytest.mark.parametrize("kind", "fD")
+def test_eigenvalues(kind: str) -> None:
+    matrix = _rectangle(kind, (60, 60))
+    for uplo in "Lu":
+        full = np.tril(matrix) if uplo == "L" else np.triu(matrix).conj().T
+        full = full + np.tril(full, -1).conj().T - 1j * np.diag(full.diagonal().imag) if kind in "FD" else full
+        full = (full if kind in "FD" else full + np.tril(full, -1).T).astype(kind)
+
+        with nd.config(MIN_SHARD_BYTES=0, FALLBACK="error"), forbid_gathers():
+            x = nd.asarray(matrix)
+            ours, only = np.linalg.eigh(x, uplo), np.linalg.eigvalsh(x, UPLO=uplo)
+        theirs = np.linalg.eigh(matrix, uplo)
+        assert type(ours) is type(theirs)
+        _close(ours.eigenvalues, theirs.eigenvalues)
+        _close(only, theirs.eigenvalues)
+        vectors = _gathered(ours.eigenvectors)
+        assert vectors.dtype == theirs.eigenvectors.dtype
+        _close((full @ vectors).astype(kind), (vectors * _gathered(ours.eigenvalues)).astype(kind))
+
+
+@pytest.mark.parametrize("kind", "fD")
+@pytest.mark.parametrize("name", SHAPES)
+def test_singular_values(name: str, kind: str) -> None:
+    matrix = _rectangle(kind, SHAPES[name])
+    whole, reduced = np.linalg.svd(matrix), np.linalg.svd(matrix, full_matrices=False)
+
+    with nd.config(MIN_SHARD_BYTES=0, FALLBACK="error"), forbid_gathers():
+        x = nd.asarray(matrix)
+        found = np.linalg.svd(x), np.linalg.svd(x, full_matrices=False)
+        values = np.linalg.svdvals(x), np.linalg.svd(x, compute_uv=False)
+        norms = np.linalg.norm(x, 2), np.linalg.norm(x, "nuc"), np.linalg.cond(x), np.linalg.cond(x, -2)
+        rank = np.linalg.matrix_rank(x)
+    for ours, theirs in zip(found, (whole, reduced), strict=True):
+        assert type(ours) is type(theirs)
+        assert [part.shape for part in ours] == [part.shape for part in theirs]
+        left, sizes, right = map(_gathered, ours)
+        _close(sizes, theirs.S)
+        n = len(sizes)
+        _close((left[:, :n] * sizes @ right[:n]).astype(kind), matrix)
+        _close((left.conj().T @ left).astype(kind), np.eye(left.shape[1], dtype=kind))
+        _close((right @ right.conj().T).astype(kind), np.eye(len(right), dtype=kind))
+    for mine in values:
+        _close(mine, whole.S)
+    assert rank == np.linalg.matrix_rank(matrix)
+    for ours, function in zip(norms, ((2,), ("nuc",)), strict=False):
+        _close(ours, np.linalg.norm(matrix, *function))
+    _close(norms[2], np.linalg.cond(matrix), 1e5)
+    _close(norms[3], np.linalg.cond(matrix, -2), 1e5)
+
+
+@pytest.mark.parametrize("kind", "dF")
+@pytest.mark.parametrize("name", ["square", "high", "wide", "tall"])
+def test_systems_without_a_solution(name: str, kind: str) -> None:
+    matrix = _rectangle(kind, SHAPES[name])
+    deficient = matrix.copy()
+    deficient[:, 3] = deficient[:, 4]
+    right = _rectangle(kind, (len(matrix), 3))
+
+    for system in (matrix, deficient):
+        for b in (right, right[:, 0]):
+            with nd.config(MIN_SHARD_BYTES=0, FALLBACK="error"), forbid_gathers():
+                ours = np.linalg.lstsq(nd.asarray(system), nd.asarray(b), 1e-5)
+            theirs = np.linalg.lstsq(system, b, 1e-5)
+            assert ours[2] == theirs[2] and type(ours[2]) is type(theirs[2])
+            for mine, other in zip((ours[0], ours[1], ours[3]), (theirs[0], theirs[1], theirs[3]), strict=True):
+                _close(mine, other, 1e5)
+        with nd.config(MIN_SHARD_BYTES=0, FALLBACK="error"), forbid_gathers():
+            inverse = np.linalg.pinv(nd.asarray(system), rcond=1e-5)
+            rank = np.linalg.matrix_rank(nd.asarray(system), tol=1e-3)
+        _close(inverse, np.linalg.pinv(system, rcond=1e-5), 1e5)
+        assert rank == np.linalg.matrix_rank(system, tol=1e-3) and type(rank) is np.int64
+
+
+def test_hermitian_matrices() -> None:
+    matrix = _rectangle("D", (60, 60))
+    matrix = matrix + matrix.conj().T
+
+    with nd.config(MIN_SHARD_BYTES=0, FALLBACK="error"), forbid_gathers():
+        x = nd.asarray(matrix)
+        left, sizes, right = np.linalg.svd(x, hermitian=True)
+        only, inverse = np.linalg.svd(x, compute_uv=False, hermitian=True), np.linalg.pinv(x, hermitian=True)
+        power, rank = np.linalg.matrix_power(x, 3), np.linalg.matrix_rank(x, hermitian=True)
+    _close(only, np.linalg.svdvals(matrix))
+    _close(_gathered(left) * _gathered(sizes) @ _gathered(right), matrix)
+    _close(inverse, np.linalg.pinv(matrix, hermitian=True), 1e5)
+    _close(power, np.linalg.matrix_power(matrix, 3))
+    assert rank == 60
+
+
+@pytest.mark.parametrize("number", [np.nan, np.inf])
+def test_what_is_not_finite(number: float) -> None:
+    """Eigenvalues raise NumPy's error, which NumPy raises in some cases only; so do singular values where it does."""
+    matrix = _rectangle("d", (60, 60))
+    matrix[10, 20] = matrix[20, 10] = number
+
+    with nd.config(MIN_SHARD_BYTES=0, FALLBACK="error"), forbid_gathers():
+        x = nd.asarray(matrix)
+        for function in (np.linalg.eigh, np.linalg.eigvalsh):
+            with pytest.raises(np.linalg.LinAlgError, match="^Eigenvalues did not converge$"):
+                function(x)
+        if np.isinf(number):
+            assert np.isnan(_gathered(np.linalg.svdvals(x))).all()
+            return
+        with pytest.raises(np.linalg.LinAlgError, match="^SVD did not converge$"):
+            np.linalg.svd(x)
+        with pytest.raises(np.linalg.LinAlgError, match="^SVD did not converge in Linear Least Squares$"):
+            np.linalg.lstsq(x, x)

@@ -1,0 +1,150 @@
+"""Eigenvalues and singular values on ranks: as near as LAPACK's, within ten times, whatever the matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+import scipy.linalg
+
+from numpy_dist.comm.detect import get_communicator
+from numpy_dist.parallel import tall
+from numpy_dist.parallel.columns import even_bounds
+from numpy_dist.parallel.polar import EPS, unitary_factor
+from numpy_dist.parallel.spectra import eigh, svd
+from tests.parallel.test_columns import dealt, matrix_of, whole
+
+pytestmark = pytest.mark.spmd(ranks=(1, 3))
+
+N = 36
+
+
+def spectra() -> Iterator[tuple[str, np.ndarray]]:
+    """Eigenvalues that LAPACK's own tests have, too."""
+    rng = np.random.default_rng(1)
+    yield "random", rng.standard_normal(N)
+    yield "graded", np.logspace(0, -15, N)
+    yield "graded, of both signs", np.logspace(0, -10, N) * rng.choice([-1, 1], N)
+    yield "repeated", rng.integers(0, 3, N).astype(float)
+    yield "rank-deficient", np.where(np.arange(N) < N // 3, rng.standard_normal(N), 0.0)
+    yield "one cluster", 1 + 1e-13 * rng.standard_normal(N)
+    yield "two clusters", np.where(np.arange(N) < N // 2, 1, 2) + 1e-12 * rng.standard_normal(N)
+    yield "one that is large", np.r_[1e8, rng.standard_normal(N - 1)]
+    yield "rank one", np.r_[1.0, np.zeros(N - 1)]
+
+
+def hermitian(values: np.ndarray, kind: str) -> np.ndarray:
+    """A matrix with these eigenvalues."""
+    basis = np.linalg.qr(matrix_of(kind, N, N))[0]
+    made = (basis * values) @ basis.conj().T
+    return (made + made.conj().T) / 2
+
+
+def symmetric_part(matrix: np.ndarray) -> np.ndarray:
+    """Of any matrix."""
+    return (matrix + matrix.T) / 2
+
+
+MATRICES = {f"{name}, {kind}": hermitian(values, kind) for kind in "dD" for name, values in spectra()} | {
+    "identity": np.eye(N),
+    "zeros": np.zeros((N, N)),
+    "diagonal": np.diag(np.arange(N) % 4 * 1.0),
+    "ones": np.ones((N, N)),
+    "Hilbert": scipy.linalg.hilbert(N),
+    "Wilkinson": np.diag(np.abs(np.arange(N) - N / 2)) + np.eye(N, k=1) + np.eye(N, k=-1),
+    "no diagonal": np.eye(N, k=1) + np.eye(N, k=-1),
+    "blocks": np.kron(np.eye(N // 3), np.ones((3, 3))),
+    "Vandermonde": symmetric_part(np.vander(np.linspace(0, 1, N))),
+    "Chebyshev": symmetric_part(np.polynomial.chebyshev.chebvander(np.linspace(-1, 1, N), N - 1)),
+    "of order one": np.ones((1, 1)),
+}
+
+
+def orthogonality(vectors: np.ndarray) -> float:
+    """How far columns are from being orthonormal."""
+    return float(np.linalg.norm(vectors.conj().T @ vectors - np.eye(vectors.shape[1])))
+
+
+def as_near(ours: float, theirs: float, n: int) -> bool:
+    """Whether an error is at most ten times LAPACK's, or that of a good algorithm."""
+    return ours <= 10 * max(theirs, n * EPS)
+
+
+@pytest.mark.parametrize("name", MATRICES)
+def test_eigenvectors(name: str) -> None:
+    matrix = MATRICES[name]
+    n, norm = len(matrix), np.linalg.norm(matrix, 2) or 1
+    theirs, vectors = np.linalg.eigh(matrix)
+
+    comm = get_communicator()
+    ours, rows = eigh(dealt(matrix, 5), largest=10)
+    only, none = eigh(dealt(matrix, 5), vectors=False, largest=10)
+    assert rows is not None and none is None
+    found = np.concatenate(comm.allgather(rows))
+    for theirs_values, theirs_only in comm.allgather((ours, only)):
+        assert np.array_equal(ours, theirs_values) and np.array_equal(only, theirs_only)
+    assert np.all(np.diff(ours) >= 0)
+    assert np.abs(ours - theirs).max() <= 10 * n * EPS * norm
+    assert np.abs(only - theirs).max() <= 10 * n * EPS * norm
+    assert as_near(orthogonality(found), orthogonality(vectors), n)
+    left_over = [np.linalg.norm(matrix @ v - v * w) / norm for w, v in ((ours, found), (theirs, vectors))]
+    assert as_near(*left_over, n)
+
+
+@pytest.mark.parametrize("name", MATRICES)
+def test_singular_vectors(name: str) -> None:
+    check_singular_vectors(MATRICES[name])
+
+
+@pytest.mark.parametrize("kind", "dD")
+def test_singular_vectors_of_other_matrices(kind: str) -> None:
+    for m, n in ((50, 30), (31, 1), (40, 39)):
+        matrix = matrix_of(kind, m, n)
+        check_singular_vectors(matrix)
+        matrix[7] = 0
+        matrix[:, n // 2] = matrix[:, -1]
+        check_singular_vectors(matrix)
+    check_singular_vectors(np.logspace(0, -16, N)[:, None] * matrix_of(kind, N, N))
+    check_singular_vectors(np.logspace(0, -16, N) * matrix_of(kind, N, N))
+
+
+def check_singular_vectors(matrix: np.ndarray) -> None:
+    """Compare those of a matrix with LAPACK's."""
+    (m, n), norm = matrix.shape, np.linalg.norm(matrix, 2) or 1
+    theirs = np.linalg.svd(matrix, full_matrices=False)
+
+    found = []
+    for complete in (False, True):
+        values, left, right = svd(dealt(matrix, 5), full=complete, largest=10)
+        assert left is not None and right is not None
+        found += [values, whole(left), whole(right)]
+    values, left, right, same, full, also = found
+    only = svd(dealt(matrix, 5), vectors=False, largest=10)[0]
+    assert left.shape == (m, n) and full.shape == (m, m) and right.shape == (n, n)
+    assert np.array_equal(values, same) and np.array_equal(right, also) and np.all(np.diff(values) <= 0)
+    for ours in (values, only):
+        assert np.abs(ours - theirs.S).max() <= 10 * m * EPS * norm
+    for vectors, like in ((left, theirs.U), (full, theirs.U), (right, theirs.Vh.conj().T)):
+        assert as_near(orthogonality(vectors), orthogonality(like), m)
+    left_over = [np.linalg.norm(matrix - (u * s) @ vh) / norm for u, s, vh in ((left, values, right.conj().T), theirs)]
+    assert as_near(*left_over, m)
+
+
+def test_what_has_no_unitary_factor() -> None:
+    """The number of singular values that are lost tells."""
+    matrix = np.diag(np.r_[np.ones(N - 3), np.zeros(3)])
+    assert round(unitary_factor(dealt(matrix, 5))[1]) == 3
+
+
+@pytest.mark.parametrize("kind", "dD")
+def test_tall_matrices(kind: str) -> None:
+    """Where they lie, with LAPACK's signs."""
+    comm = get_communicator()
+    for m, n in ((40, 3), (9, 1), (200, 20), (12, 6)):
+        matrix = matrix_of(kind, m, n)
+        basis, triangle = np.linalg.qr(matrix)
+        low, high = even_bounds(m, comm.size)[comm.rank]
+        rows, found = tall.factors(matrix[low:high], low, comm)
+        ours = np.concatenate(comm.allgather(rows))
+        assert np.abs(ours - basis).max() <= 1e-14 and np.abs(found - triangle).max() <= 1e-13
