@@ -2,6 +2,8 @@
 that the ranks take; and how many messages a rank would send at up to 1,024 ranks.
 
 python benchmarks/moving.py [--quick] [--save] [--only sort median ...]
+
+NumPy has one thread, unless OMP_NUM_THREADS and OPENBLAS_NUM_THREADS say otherwise.
 """
 
 import argparse
@@ -31,6 +33,8 @@ class OperationCase:
     make: Callable[[int], tuple]
     size: int
     goal: str
+    compared: Callable[[Any], Any] = lambda found: found
+    """What of the result is compared with NumPy's: signs of singular vectors are anybody's."""
 
 
 def _uniform(size: int) -> tuple:
@@ -48,6 +52,15 @@ def _square(size: int) -> tuple:
 def _definite(size: int) -> tuple:
     matrix = np.random.default_rng(1).standard_normal((size, size))
     return (matrix @ matrix.T / size + np.eye(size),)
+
+
+def _symmetric(size: int) -> tuple:
+    matrix = np.random.default_rng(1).standard_normal((size, size))
+    return (matrix + matrix.T,)
+
+
+def _tall(size: int) -> tuple:
+    return (np.random.default_rng(1).standard_normal((size, 32)),)
 
 
 def _positions(size: int) -> tuple:
@@ -84,6 +97,12 @@ CASES = {
     "solve": OperationCase("solve, one right-hand side", lambda a: np.linalg.solve(a, a[:, 0]), _definite, 3000, ""),
     "inverse": OperationCase("inverse", np.linalg.inv, _definite, 3000, ""),
     "cholesky": OperationCase("Cholesky factor", np.linalg.cholesky, _definite, 3000, ""),
+    "qr": OperationCase("QR", np.linalg.qr, _square, 3000, "", lambda found: found.R),
+    "eigh": OperationCase("eigenvectors", np.linalg.eigh, _symmetric, 1500, "", lambda found: found.eigenvalues),
+    "svd": OperationCase("singular vectors", np.linalg.svd, _square, 1500, "", lambda found: found.S),
+    "tall_qr": OperationCase("QR, 32 columns", np.linalg.qr, _tall, 2 * 10**6, "", lambda found: found.R),
+    "tall_svd": OperationCase("singular vectors, 32 columns", lambda a: np.linalg.svd(a, full_matrices=False), _tall,
+                              2 * 10**6, "", lambda found: found.S),
 }  # fmt: skip
 
 
@@ -100,8 +119,8 @@ def on_a_rank(path: str, name: str, size: int) -> None:
         engine.flush()
         return made
 
-    expected = case.work(*case.make(size))
-    found = work()
+    expected = case.compared(case.work(*case.make(size)))
+    found = case.compared(work())
     found = found.gather() if engine.is_handle(found) else found
     if name not in ("argsort", "scatter") and not np.allclose(found, expected, rtol=1e-9):
         raise SystemExit(f"{case.title} on ranks differs from NumPy's")
@@ -136,7 +155,7 @@ def _status(name: str) -> int:
 def measure(name: str, quick: bool) -> list[Comparison]:
     """The rows of a case: its speed, and its memory."""
     case = CASES[name]
-    size = case.size // (10 if case.make in (_square, _definite) else 100) if quick else case.size
+    size = case.size // (10 if case.make in (_square, _definite, _symmetric) else 100) if quick else case.size
     arguments = case.make(size)
     with Ranks(RANKS, __file__, name, size) as ranks:
         peak, share = max(ranks.notes(), key=lambda pair: pair[0] / pair[1])

@@ -41,7 +41,8 @@ class Ranks:
             server.settimeout(0.5)
             launcher = [sys.executable, "-c", "from numpy_dist.cli.main import main; raise SystemExit(main())", "run"]
             command = [*launcher, "-n", str(count), script, path, *map(str, arguments)]
-            one = {"NUMPY_DIST_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+            names = ("NUMPY_DIST_NUM_THREADS", "NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+            one = dict.fromkeys(names, "1")
             # What the ranks print must not come between the rows of a table.
             process = subprocess.Popen(command, env=os.environ | one, stdout=sys.stderr)
             stack.callback(self._end, process)
