@@ -79,16 +79,12 @@ def eigh(
     largest = largest or max(SMALL, math.isqrt(n * n // comm.size))
     tree = _divided(a, norm_bound(a), largest)
     leaves = list(_leaves(tree))
-    found = {}
-    for number, leaf in enumerate(leaves):
-        root = number % comm.size
-        whole = leaf.matrix.on(root)
-        if whole is not None:
-            found[number] = np.linalg.eigh(whole, uplo) if vectors else (np.linalg.eigvalsh(whole, uplo), None)
-    told: dict[int, np.ndarray] = {}
+    blocks = {number: leaf.matrix.on(number % comm.size) for number, leaf in enumerate(leaves)}
+    found = {number: _of_block(block, vectors, uplo) for number, block in blocks.items() if block is not None}
+    told: dict[int, np.ndarray | None] = {}
     for part in comm.allgather({number: values for number, (values, _) in found.items()}):
         told |= part
-    values = np.concatenate([told[number] for number in range(len(leaves))])
+    values = np.concatenate([_converged(told[number]) for number in range(len(leaves))])
     order = np.argsort(values, kind="stable")
     if not vectors:
         return values[order], None
@@ -96,6 +92,22 @@ def eigh(
         leaf.matrix.set(found[number][1] if number in found else None, number % comm.size)
     rows = _assembled(tree).rows(bounds or even_bounds(n, comm.size))
     return values[order], rows[:, order]
+
+
+def _of_block(
+    block: np.ndarray, vectors: bool, uplo: Literal["L", "U"]
+) -> tuple[np.ndarray | None, np.ndarray | None]:
+    """LAPACK's eigenvalues, None where it finds none, and eigenvectors, if they are wanted."""
+    try:
+        return np.linalg.eigh(block, uplo) if vectors else (np.linalg.eigvalsh(block, uplo), None)
+    except np.linalg.LinAlgError:
+        return None, None
+
+
+def _converged(values: np.ndarray | None) -> np.ndarray:
+    if values is None:
+        raise np.linalg.LinAlgError("Eigenvalues did not converge")  # NumPy's words
+    return values
 
 
 def _leaves(tree: _Leaf | _Split) -> Iterator[_Leaf]:
