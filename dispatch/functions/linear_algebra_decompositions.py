@@ -319,7 +319,7 @@ _OUTLOOK_OF_QR = _outlook_of_each("parallel", together=True, by_triangles=_qr_by
 
 
 @implements(np.linalg.qr, kind="parallel", outlook=_OUTLOOK_OF_QR)
-def qr(a: DistArray, mode: Any = "reduced") -> object:
+def qr(a: DistArray, mode: str = "reduced") -> object:
     a = as_handle(a)
     if _qr_by_triangles(a, mode):
         return single_matrix.tall_factors(a, mode)
@@ -364,12 +364,12 @@ def eigvals(a: object) -> DistArray:
 
 
 @implements(np.linalg.eigh, kind="parallel", outlook=_TOGETHER)
-def eigh(a: object, UPLO: Any = "L") -> tuple[DistArray, DistArray]:
+def eigh(a: object, UPLO: str = "L") -> tuple[DistArray, DistArray]:
     return _of_each(np.linalg.eigh, a, UPLO, single=functools.partial(single_matrix.eigen, uplo=UPLO, vectors=True))
 
 
 @implements(np.linalg.eigvalsh, kind="parallel", outlook=_TOGETHER)
-def eigvalsh(a: object, UPLO: Any = "L") -> DistArray:
+def eigvalsh(a: object, UPLO: str = "L") -> DistArray:
     single = functools.partial(single_matrix.eigen, uplo=UPLO, vectors=False)
     return _of_each(np.linalg.eigvalsh, a, UPLO, single=single)
 

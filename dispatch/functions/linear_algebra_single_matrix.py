@@ -200,7 +200,7 @@ def singular(a: DistArray, full: bool, vectors: bool) -> object:
     return rebuild(type(like), [_array(left, kind), found, _array(right.adjoint(), kind)])
 
 
-def singular_of_hermitian(a: Any, vectors: bool) -> object:
+def singular_of_hermitian(a: DistArray, vectors: bool) -> object:
     """``numpy.linalg.svd`` with ``hermitian=True``. Collective, as `eigen`."""
     found, basis = np.linalg.eigh(a) if vectors else (np.linalg.eigvalsh(a), None)
     values = np.asarray(engine.plain(found))
@@ -235,7 +235,7 @@ def _take_triangle(columns: Columns, lower: bool) -> None:
     values += other
 
 
-def least_squares(a: Any, b: Any, cutoff: float) -> tuple[DistArray, DistArray, int, DistArray]:
+def least_squares(a: DistArray, b: DistArray, cutoff: float) -> tuple[DistArray, DistArray, int, DistArray]:
     """``numpy.linalg.lstsq`` for columns `b`, of double precision. Collective, as `singular`, and two products."""
     try:
         left, sizes, right = np.linalg.svd(a, full_matrices=False)
@@ -250,7 +250,7 @@ def least_squares(a: Any, b: Any, cutoff: float) -> tuple[DistArray, DistArray, 
     return solution, rest, int(np.count_nonzero(large)), engine.wrap(values)
 
 
-def pseudo_inverse(a: Any, cutoff: float, hermitian: bool) -> DistArray:
+def pseudo_inverse(a: DistArray, cutoff: float, hermitian: bool) -> DistArray:
     """``numpy.linalg.pinv``. Collective, as `singular`, and a product."""
     left, sizes, right = np.linalg.svd(np.conj(a), full_matrices=False, hermitian=hermitian)
     inverse, _ = _inverses(np.asarray(engine.plain(sizes)), cutoff)

@@ -17,6 +17,46 @@ if TYPE_CHECKING:
     from numpy_dist.comm.base import Communicator
 
 
+_BLOCK = 1 << 16  # elements that a cache holds, and LAPACK goes through again and again
+
+
+def _qr(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The reduced QR of one rank's rows, but for signs: block by block, and then of the triangles, as between ranks."""
+    n, (count, height) = rows.shape[1], _blocks(*rows.shape)
+    if count < 2:
+        return np.linalg.qr(rows)
+    end = count * height
+    basis, triangle = np.linalg.qr(rows[:end].reshape(count, height, n))
+    rest, last = np.linalg.qr(rows[end:])
+    inner, whole = _qr(np.concatenate([triangle.reshape(count * n, n), last]))
+    made = np.empty_like(rows)
+    np.matmul(basis, inner[: count * n].reshape(count, n, n), out=made[:end].reshape(count, height, n))
+    np.matmul(rest, inner[count * n :], out=made[end:])
+    return made, whole
+
+
+def _triangle(rows: np.ndarray) -> np.ndarray:
+    """The triangle of `_qr` alone."""
+    n, (count, height) = rows.shape[1], _blocks(*rows.shape)
+    if count < 2:
+        return _upper(rows)
+    end = count * height
+    inner = _upper(rows[:end].reshape(count, height, n)).reshape(count * n, n)
+    return _triangle(np.concatenate([inner, _upper(rows[end:])]))
+
+
+def _upper(matrices: np.ndarray) -> np.ndarray:
+    """LAPACK's triangles alone."""
+    found: np.ndarray = np.linalg.qr(matrices, "r")  # type: ignore[assignment]
+    return found
+
+
+def _blocks(m: int, n: int) -> tuple[int, int]:
+    """How many blocks of how many rows there are, which a rest may follow."""
+    height = max(8 * n, _BLOCK // max(n, 1))
+    return m // height, height
+
+
 def triangles(rows: np.ndarray, comm: Communicator) -> np.ndarray:
     """A small matrix with the singular values of the whole one. Collective: one allgather of triangles.
 
@@ -30,7 +70,7 @@ def triangles(rows: np.ndarray, comm: Communicator) -> np.ndarray:
     ndarray, (at most ranks times n, n)
         The same on every rank.
     """
-    triangle = compute("linalg", lambda rows: np.linalg.qr(rows, "r"), rows, name="qr", args=("r",))
+    triangle = compute("linalg", _triangle, rows, name="qr", args=("r",))
     return np.concatenate(comm.allgather(on_host(triangle)))
 
 
@@ -57,7 +97,7 @@ def factors(rows: np.ndarray, first: int, comm: Communicator) -> tuple[np.ndarra
     "Reconstructing Householder vectors from tall-skinny QR" (G. Ballard et al., J. Parallel Distrib. Comput. 2015).
     """
     rows, n = on_host(rows), rows.shape[1]
-    local, triangle = np.linalg.qr(rows)
+    local, triangle = _qr(rows)
     parts = comm.allgather(triangle)
     start = sum(len(part) for part in parts[: comm.rank])
     inner, triangle = np.linalg.qr(np.concatenate(parts))
@@ -98,7 +138,7 @@ def reduced_system(
         The sums of squares that no solution can change; the small system has the other part of the residuals.
     """
     rows, right = on_host(rows), on_host(right)
-    basis, triangle = np.linalg.qr(rows)
+    basis, triangle = _qr(rows)
     projected = basis.conj().T @ right
     rest = np.square(np.abs(right - basis @ projected)).sum(axis=0)
     parts = comm.allgather((triangle, projected, rest))

@@ -141,14 +141,18 @@ def test_what_has_no_unitary_factor() -> None:
     assert round(unitary_factor(dealt(matrix, 5))[1]) == 3
 
 
+@pytest.mark.parametrize("block", [tall._BLOCK, 24])
 @pytest.mark.parametrize("kind", "dD")
-def test_tall_matrices(kind: str) -> None:
+def test_tall_matrices(kind: str, block: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where they lie, with LAPACK's signs."""
+    monkeypatch.setattr(tall, "_BLOCK", block)
     comm = get_communicator()
-    for m, n in ((40, 3), (9, 1), (200, 20), (12, 6)):
+    for m, n in ((40, 3), (9, 1), (200, 20), (12, 6), (1000, 3)):
         matrix = matrix_of(kind, m, n)
         basis, triangle = np.linalg.qr(matrix)
         low, high = even_bounds(m, comm.size)[comm.rank]
         rows, found = tall.factors(matrix[low:high], low, comm)
         ours = np.concatenate(comm.allgather(rows))
         assert np.abs(ours - basis).max() <= 1e-14 and np.abs(found - triangle).max() <= 1e-13
+        sizes = np.linalg.svd(tall.triangles(matrix[low:high], comm), compute_uv=False)
+        assert np.abs(sizes - np.linalg.svd(matrix, compute_uv=False)).max() <= 1e-13
