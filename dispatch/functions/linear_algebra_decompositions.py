@@ -171,15 +171,12 @@ def _wrapped(made: Any) -> object:
 # -- a single tall matrix --------------------------------------------------------------------------------------------
 
 
-def _is_tall(a: DistArray, times: int = 1) -> bool:
-    """Whether the triangles of all ranks are smaller than the matrix, and small enough for every rank to have them.
-
-    And whether it has that many times as many rows as columns.
-    """
+def _is_tall(a: DistArray) -> bool:
+    """Whether the triangles of all ranks are smaller than the matrix, and small enough for every rank to have them."""
     if a.ndim != 2 or a.dtype.kind not in "biufc" or a.dtype.itemsize > 16 or a.dtype in (np.float16, np.longdouble):
         return False
     (m, n), size = a.shape, engine.runtime().size
-    return m >= times * n > 0 and (m > size * n or size == 1) and 16 * n * n * size <= replicate.MOST_KNOWN
+    return m >= n > 0 and (m > size * n or size == 1) and 16 * n * n * size <= replicate.MOST_KNOWN
 
 
 def _upright(a: DistArray) -> Any:
@@ -312,7 +309,7 @@ def cholesky(a: object, /, *, upper: bool = False) -> DistArray:
 
 
 def _qr_by_triangles(a: DistArray, mode: object = "reduced") -> bool:
-    return mode in ("reduced", "r") and _is_tall(a, 4)
+    return mode in ("reduced", "r") and engine.runtime().size > 1 and _is_tall(a)
 
 
 _OUTLOOK_OF_QR = _outlook_of_each("parallel", together=True, by_triangles=_qr_by_triangles)
@@ -333,7 +330,7 @@ def _svd_by_triangles(
 ) -> bool:
     if hermitian or compute_uv and full_matrices:
         return False
-    return _is_tall(a, 4) if compute_uv else _is_tall(_upright(a))
+    return engine.runtime().size > 1 and _is_tall(a) if compute_uv else _is_tall(_upright(a))
 
 
 _OUTLOOK_OF_SVD = _outlook_of_each("parallel", together=True, by_triangles=_svd_by_triangles)

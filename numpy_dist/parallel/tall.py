@@ -20,29 +20,29 @@ if TYPE_CHECKING:
 _BLOCK = 1 << 16  # elements that a cache holds, and LAPACK goes through again and again
 
 
-def _qr(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _qr(rows: np.ndarray, comm: Communicator) -> tuple[np.ndarray, np.ndarray]:
     """The reduced QR of one rank's rows, but for signs: block by block, and then of the triangles, as between ranks."""
-    n, (count, height) = rows.shape[1], _blocks(*rows.shape)
+    n, (count, height) = rows.shape[1], _blocks(rows, comm)
     if count < 2:
         return np.linalg.qr(rows)
     end = count * height
     basis, triangle = np.linalg.qr(rows[:end].reshape(count, height, n))
     rest, last = np.linalg.qr(rows[end:])
-    inner, whole = _qr(np.concatenate([triangle.reshape(count * n, n), last]))
+    inner, whole = _qr(np.concatenate([triangle.reshape(count * n, n), last]), comm)
     made = np.empty_like(rows)
     np.matmul(basis, inner[: count * n].reshape(count, n, n), out=made[:end].reshape(count, height, n))
     np.matmul(rest, inner[count * n :], out=made[end:])
     return made, whole
 
 
-def _triangle(rows: np.ndarray) -> np.ndarray:
+def _triangle(rows: np.ndarray, comm: Communicator) -> np.ndarray:
     """The triangle of `_qr` alone."""
-    n, (count, height) = rows.shape[1], _blocks(*rows.shape)
+    n, (count, height) = rows.shape[1], _blocks(rows, comm)
     if count < 2:
         return _upper(rows)
     end = count * height
     inner = _upper(rows[:end].reshape(count, height, n)).reshape(count * n, n)
-    return _triangle(np.concatenate([inner, _upper(rows[end:])]))
+    return _triangle(np.concatenate([inner, _upper(rows[end:])]), comm)
 
 
 def _upper(matrices: np.ndarray) -> np.ndarray:
@@ -51,10 +51,14 @@ def _upper(matrices: np.ndarray) -> np.ndarray:
     return found
 
 
-def _blocks(m: int, n: int) -> tuple[int, int]:
-    """How many blocks of how many rows there are, which a rest may follow."""
+def _blocks(rows: np.ndarray, comm: Communicator) -> tuple[int, int]:
+    """How many blocks of how many rows there are, which a rest may follow.
+
+    None on a single rank: there BLAS has several threads, which wait for each other in each call.
+    """
+    m, n = rows.shape
     height = max(8 * n, _BLOCK // max(n, 1))
-    return m // height, height
+    return 0 if comm.size == 1 else m // height, height
 
 
 def triangles(rows: np.ndarray, comm: Communicator) -> np.ndarray:
@@ -70,7 +74,7 @@ def triangles(rows: np.ndarray, comm: Communicator) -> np.ndarray:
     ndarray, (at most ranks times n, n)
         The same on every rank.
     """
-    triangle = compute("linalg", _triangle, rows, name="qr", args=("r",))
+    triangle = compute("linalg", lambda rows: _triangle(rows, comm), rows, name="qr", args=("r",))
     return np.concatenate(comm.allgather(on_host(triangle)))
 
 
@@ -97,7 +101,7 @@ def factors(rows: np.ndarray, first: int, comm: Communicator) -> tuple[np.ndarra
     "Reconstructing Householder vectors from tall-skinny QR" (G. Ballard et al., J. Parallel Distrib. Comput. 2015).
     """
     rows, n = on_host(rows), rows.shape[1]
-    local, triangle = _qr(rows)
+    local, triangle = _qr(rows, comm)
     parts = comm.allgather(triangle)
     start = sum(len(part) for part in parts[: comm.rank])
     inner, triangle = np.linalg.qr(np.concatenate(parts))
@@ -138,7 +142,7 @@ def reduced_system(
         The sums of squares that no solution can change; the small system has the other part of the residuals.
     """
     rows, right = on_host(rows), on_host(right)
-    basis, triangle = _qr(rows)
+    basis, triangle = _qr(rows, comm)
     projected = basis.conj().T @ right
     rest = np.square(np.abs(right - basis @ projected)).sum(axis=0)
     parts = comm.allgather((triangle, projected, rest))
