@@ -29,6 +29,9 @@ PROGRAMS = {
     "shallow.py": ["--size", "190", "--steps", "4"],
     "regression.py": ["--samples", "35000", "--steps", "3"],
     "life.py": ["--size", "530", "--steps", "4"],
+    "components.py": ["--samples", "20000", "--features", "20"],
+    "fit.py": ["--times", "40000"],
+    "poisson.py": ["--size", "36"],
 }
 
 
