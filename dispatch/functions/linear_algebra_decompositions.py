@@ -244,7 +244,7 @@ def lstsq(a: DistArray, b: DistArray, rcond: float | None = None) -> tuple[DistA
             return _alone(local, "lstsq", [a, b])
         if how == "replicated":
             return _known(local, np.linalg.lstsq, [a, b], chosen=True)  # type: ignore[return-value]
-        if how != "single":
+        if how != "single" or not a.size:
             decline(SINGLE)
         work = np.result_type(kinds[0], np.double)
         matrix, right = engine.copy(a, dtype=work), engine.copy(right, dtype=work)

@@ -209,7 +209,8 @@ def singular_of_hermitian(a: DistArray, vectors: bool) -> object:
     if basis is None:
         return sizes
     left = np.take(basis, order, axis=1)
-    right = np.conj(np.transpose(left * np.sign(values)[order].astype(left.dtype)))
+    signs = np.copysign(1.0, values)[order].astype(left.dtype)
+    right = np.conj(np.transpose(left * signs))
     return rebuild(type(np.linalg.svd(np.zeros((1, 1)))), [left, sizes, right])
 
 

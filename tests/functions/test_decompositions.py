@@ -137,6 +137,9 @@ def test_systems_without_a_solution(name: str, kind: str) -> None:
 def test_hermitian_matrices() -> None:
     matrix = _rectangle("D", (60, 60))
     matrix = matrix + matrix.conj().T
+    with nd.config(MIN_SHARD_BYTES=0, FALLBACK="error"), forbid_gathers():
+        right = np.linalg.svd(nd.asarray(np.diag(np.arange(60.0))), hermitian=True).Vh
+    _close(_gathered(right) @ _gathered(right).T, np.eye(60))
 
     with nd.config(MIN_SHARD_BYTES=0, FALLBACK="error"), forbid_gathers():
         x = nd.asarray(matrix)
@@ -168,3 +171,10 @@ def test_what_is_not_finite(number: float) -> None:
             np.linalg.svd(x)
         with pytest.raises(np.linalg.LinAlgError, match="^SVD did not converge in Linear Least Squares$"):
             np.linalg.lstsq(x, x)
+
+
+def test_a_system_without_unknowns() -> None:
+    with nd.config(MIN_SHARD_BYTES=0, FALLBACK="silent"):
+        ours = np.linalg.lstsq(nd.asarray(np.zeros((4, 0))), nd.asarray(np.ones((4, 2))))
+    theirs = np.linalg.lstsq(np.zeros((4, 0)), np.ones((4, 2)))
+    assert [np.shape(part) for part in ours] == [np.shape(part) for part in theirs] and ours[2] == theirs[2]
