@@ -131,7 +131,7 @@ def tall_factors(a: DistArray, mode: str) -> object:
     kind = _kind_of_factors(a)
     rows, layout = tall_rows(a)
     basis, triangle = tall.factors(rows, _first_row(layout), engine.runtime().comm)
-    triangle = engine.agreed(triangle).astype(kind)
+    triangle = triangle.astype(kind)
     if mode == "r":
         return engine.wrap(triangle)
     return rebuild(_FACTORS, [engine.from_local(basis.astype(kind), layout), engine.wrap(triangle)])

@@ -8,6 +8,7 @@ matrix falls apart into two. Blocks that a rank can hold are left to LAPACK, as 
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -161,10 +162,8 @@ def _below(inner: Columns, count: int) -> float:
 
 def _shifts(a: Columns) -> Iterator[float]:
     """Numbers that may have eigenvalues on both sides: of the diagonal's elements, the median and the mean."""
-    diagonal = a.diagonal().real
-    centre = Columns.like(a)
-    centre.values[...] = a.values
-    median, mean = float(np.median(diagonal)), float(diagonal.mean())
+    diagonal, centre = a.diagonal().real, _copied(a)
+    median, mean = a.comm.bcast((float(np.median(diagonal)), float(diagonal.mean())))  # rank 0's: others may round
     centre.add_to_diagonal(-median)
     aside = _ASIDE * norm_bound(centre)
     for shift in (median, mean):
@@ -174,9 +173,8 @@ def _shifts(a: Columns) -> Iterator[float]:
 
 def _projector(factor: Columns) -> Columns:
     """The orthogonal projector on the eigenvectors to which a unitary factor gives -1."""
-    adjoint = factor.adjoint()
-    factor.values += adjoint.values
-    factor.values *= -0.25
+    factor = _hermitian(factor)
+    factor.values *= -0.5
     factor.add_to_diagonal(0.5)
     return factor
 
@@ -276,9 +274,15 @@ def _svd_on_one_rank(a: Columns, vectors: bool, full: bool) -> tuple[np.ndarray,
     (m, n), whole = a.shape, a.on(0)
     left = right = found = None
     if whole is not None:
-        left, found, right = np.linalg.svd(whole, full_matrices=full)
-        right = right.conj().T
+        with contextlib.suppress(np.linalg.LinAlgError):  # which all ranks raise
+            if vectors:
+                left, found, right = np.linalg.svd(whole, full_matrices=full)
+                right = right.conj().T
+            else:
+                found = np.linalg.svd(whole, compute_uv=False)
     values = a.comm.bcast(found)
+    if values is None:
+        raise np.linalg.LinAlgError("SVD did not converge")  # NumPy's words
     if not vectors:
         return values, None, None
     of_left, of_right = a.like((m, m if full else n)), a.like((n, n))

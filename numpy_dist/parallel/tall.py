@@ -79,7 +79,10 @@ def triangles(rows: np.ndarray, comm: Communicator) -> np.ndarray:
 
 
 def factors(rows: np.ndarray, first: int, comm: Communicator) -> tuple[np.ndarray, np.ndarray]:
-    """The reduced QR of the whole matrix, with LAPACK's signs. Collective: two allgathers of triangles.
+    """The reduced QR of the whole matrix, with LAPACK's signs.
+
+    Collective: triangles go to rank 0, and come back from there. It alone factors them, since ranks that are not alike
+    may find other bases for columns that depend on each other.
 
     Parameters
     ----------
@@ -102,14 +105,18 @@ def factors(rows: np.ndarray, first: int, comm: Communicator) -> tuple[np.ndarra
     """
     rows, n = on_host(rows), rows.shape[1]
     local, triangle = _qr(rows, comm)
-    parts = comm.allgather(triangle)
-    start = sum(len(part) for part in parts[: comm.rank])
-    inner, triangle = np.linalg.qr(np.concatenate(parts))
-    basis = local @ inner[start : start + len(parts[comm.rank])]
-    top = np.zeros((n, n), basis.dtype)
-    for where, part in comm.allgather((first, basis[: max(n - first, 0)])):
-        top[where : where + len(part)] = part
-    signs = _signs(top)
+    parts, pieces, whole, signs = comm.gather(triangle), None, None, None
+    if parts is not None:
+        inner, whole = np.linalg.qr(np.concatenate(parts))
+        pieces = np.split(inner, np.cumsum([len(part) for part in parts])[:-1])
+    basis = local @ comm.scatter(pieces)
+    tops = comm.gather((first, basis[: max(n - first, 0)]))
+    if tops is not None:
+        top = np.zeros((n, n), basis.dtype)
+        for where, part in tops:
+            top[where : where + len(part)] = part
+        signs = _signs(top)
+    signs, triangle = comm.bcast((signs, whole))
     return basis * signs, np.triu(signs[:, None] * triangle)
 
 
