@@ -23,7 +23,6 @@ from numpy_dist.parallel.factors import Reflections, cholesky, eliminate, substi
 if TYPE_CHECKING:
     from numpy_dist.distarray import DistArray
 
-_FACTORS = type(np.linalg.qr(np.zeros((1, 1))))
 _NO_EIGENVALUES = "Eigenvalues did not converge"
 _NO_SINGULAR_VALUES = "SVD did not converge"
 
@@ -96,7 +95,8 @@ def cholesky_factor(a: DistArray, upper: bool) -> DistArray:
 
 def orthogonal_factors(a: DistArray, mode: str) -> object:
     """``numpy.linalg.qr``. Collective: each panel is sent to all, twice where the orthogonal factor is wanted."""
-    kind = _kind_of_factors(a)
+    like = np.linalg.qr(np.zeros((1, 1), a.dtype))
+    kind = like.R.dtype
     columns = _columns(a, np.result_type(kind, np.double))
     reflections = Reflections(columns)
     reflections.reduce()
@@ -111,11 +111,7 @@ def orthogonal_factors(a: DistArray, mode: str) -> object:
     if mode == "r":
         return triangle
     basis = reflections.basis(columns.shape[0] if mode == "complete" else columns.end)
-    return rebuild(_FACTORS, [_array(basis, kind), triangle])
-
-
-def _kind_of_factors(a: DistArray) -> np.dtype:
-    return np.linalg.qr(np.zeros((1, 1), a.dtype))[1].dtype
+    return rebuild(type(like), [_array(basis, kind), triangle])
 
 
 def _taus(reflections: Reflections, kind: np.dtype) -> DistArray:
@@ -128,31 +124,25 @@ def _taus(reflections: Reflections, kind: np.dtype) -> DistArray:
 
 def tall_factors(a: DistArray, mode: str) -> object:
     """``numpy.linalg.qr`` of a tall matrix: its rows stay where they are. Collective, as `tall.factors`."""
-    kind = _kind_of_factors(a)
-    rows, layout = tall_rows(a)
+    like = np.linalg.qr(np.zeros((1, 1), a.dtype))
+    kind = like.R.dtype
+    rows, layout = _rows(a, np.result_type(kind, np.double))
     basis, triangle = tall.factors(rows, _first_row(layout), engine.runtime().comm)
     triangle = triangle.astype(kind)
     if mode == "r":
         return engine.wrap(triangle)
-    return rebuild(_FACTORS, [engine.from_local(basis.astype(kind), layout), engine.wrap(triangle)])
+    return rebuild(type(like), [engine.from_local(basis.astype(kind), layout), engine.wrap(triangle)])
 
 
 def tall_singular(a: DistArray) -> object:
     """``numpy.linalg.svd`` of a tall matrix, without all left vectors. Collective, as `tall.factors`."""
     like = np.linalg.svd(np.zeros((1, 1), a.dtype))
-    rows, layout = tall_rows(a)
+    rows, layout = _rows(a, np.result_type(like.U.dtype, np.double))
     basis, triangle = tall.factors(rows, _first_row(layout), engine.runtime().comm)
     left, values, right = agreed(lambda: np.linalg.svd(triangle))
     made = engine.from_local((basis @ left).astype(like.U.dtype, copy=False), layout)
     found = [engine.wrap(x.astype(its.dtype, copy=False)) for x, its in ((values, like.S), (right, like.Vh))]
     return rebuild(type(like), [made, *found])
-
-
-def tall_rows(a: DistArray) -> tuple[np.ndarray, Layout]:
-    """This rank's rows of a matrix, in double precision, and how the rows are cut."""
-    layout = engine.default_layout(tuple(a.shape), split=0)
-    (held,) = blocks((engine.aligned(a, layout), layout))
-    return held.reshape(-1, a.shape[1]).astype(np.result_type(a.dtype, np.double)), layout
 
 
 def _first_row(layout: Layout) -> int:
@@ -279,11 +269,17 @@ def agreed(compute: Callable[[], Any]) -> Any:
 # -- between arrays and columns --------------------------------------------------------------------------------------
 
 
+def _rows(a: DistArray | np.ndarray, kind: np.dtype) -> tuple[np.ndarray, Layout]:
+    """This rank's rows of a matrix, to be read at once, and how the rows are cut."""
+    layout = engine.default_layout(tuple(a.shape), split=0)
+    (held,) = blocks((engine.aligned(a, layout), layout))
+    return held.reshape(-1, a.shape[1]).astype(kind, copy=False), layout
+
+
 def _columns(a: DistArray | np.ndarray, kind: np.dtype) -> Columns:
     """The columns of a matrix on each rank, for overwriting."""
-    layout, comm = engine.default_layout(a.shape, split=0), engine.runtime().comm
-    (held,) = blocks((engine.aligned(a, layout), layout))
-    return Columns.dealt(held.reshape(-1, a.shape[1]).astype(kind), _bounds(layout), comm)
+    rows, layout = _rows(a, kind)
+    return Columns.dealt(rows, _bounds(layout), engine.runtime().comm)
 
 
 def _array(columns: Columns, kind: np.dtype) -> DistArray:

@@ -126,6 +126,12 @@ class Columns:
         """The sum of the diagonal's real parts, on every rank. Collective: an allgather."""
         return float(self.diagonal().real.sum())
 
+    def copy(self) -> Columns:
+        """The same matrix, in memory of its own."""
+        made = self.like()
+        made.values[...] = self.values
+        return made
+
     def like(self, shape: tuple[int, int] | None = None) -> Columns:
         """Zeros in as many columns, or in more or fewer, of the same panels as far as there are some."""
         shape = shape or self.shape
@@ -145,18 +151,12 @@ class Columns:
             Which rows each rank holds: the first one, and the one behind the last; each row stands once.
         """
         columns = cls((max(high for _, high in bounds), rows.shape[1]), rows.dtype, comm, width)
-        parts = [np.zeros((high - low, columns.values.shape[1]), rows.dtype) for low, high in bounds]
-        sends = []
-        for rank in range(comm.size):
-            theirs = [rows[:, panel.start : panel.stop] for panel in columns.panels if panel.owner == rank]
-            part = np.concatenate(theirs, axis=1) if theirs else rows[:, :0]
-            if rank == comm.rank:
-                parts[rank] = part
-            elif part.size:
-                sends.append((rank, np.ascontiguousarray(part)))
-        comm.transfer(sends, [(r, part) for r, part in enumerate(parts) if r != comm.rank and part.size])
-        for (low, high), part in zip(bounds, parts, strict=True):
-            columns.values[low:high] = part
+        columns.values[slice(*bounds[comm.rank])] = rows[:, columns.indices()]
+        others = [rank for rank in range(comm.size) if rank != comm.rank]
+        # Rows of this rank's columns lie beside each other, where they are received.
+        receives = [(rank, columns.values[slice(*bounds[rank])]) for rank in others]
+        sends = [(rank, rows.take(_indices(columns, rank), axis=1)) for rank in others]
+        comm.transfer([message for message in sends if message[1].size], [m for m in receives if m[1].size])
         return columns
 
     def rows(self, bounds: Sequence[tuple[int, int]]) -> np.ndarray:

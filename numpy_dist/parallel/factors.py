@@ -129,14 +129,13 @@ def cholesky(columns: Columns, right: np.ndarray | None = None) -> bool:
         part = columns.part(panel)
         part[: panel.start] = 0
         try:
-            corner = np.linalg.cholesky(part[panel.start : panel.stop])
-        except np.linalg.LinAlgError:
-            part[panel.start :] = np.nan
-            corner = part[panel.start : panel.stop]
+            corner, failed = np.linalg.cholesky(part[panel.start : panel.stop]), False
+        except np.linalg.LinAlgError:  # all ranks are told, with a message of the size that they expect
+            corner, failed = np.eye(panel.width, dtype=kind), True
         part[panel.start : panel.stop] = corner
         # X such that X @ corner.conj().T is what stands below
         part[panel.stop :] = trsm(1.0, corner, part[panel.stop :], side=1, lower=1, trans_a=2)
-        return np.ascontiguousarray(part[panel.start :]), np.array([np.isnan(corner[0, 0])])
+        return np.ascontiguousarray(part[panel.start :]), np.array([failed])
 
     def forms(panel: Panel) -> list[Form]:
         return [((n - panel.start, panel.width), kind), ((1,), np.dtype(bool))]

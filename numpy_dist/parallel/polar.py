@@ -96,8 +96,7 @@ def _by_cholesky(x: Columns, adjoint: Columns, a: float, b: float, c: float) -> 
     inner = gram(x)
     inner.values *= c
     inner.add_to_diagonal(1)
-    made = x.like()
-    made.values[...] = adjoint.values
+    made = adjoint.copy()
     cholesky(inner, made.values)
     substitute_adjoint(inner, made.values)
     made.values *= a - b / c

@@ -135,7 +135,7 @@ def _divided(a: Columns, norm: float, largest: int) -> _Leaf | _Split:
     if n <= largest:
         return _Leaf(a)
     for shift in _shifts(a):
-        shifted = _copied(a)
+        shifted = a.copy()
         shifted.add_to_diagonal(-shift)
         if norm_bound(shifted) <= EPS * norm:
             break  # a multiple of the identity
@@ -162,7 +162,7 @@ def _below(inner: Columns, count: int) -> float:
 
 def _shifts(a: Columns) -> Iterator[float]:
     """Numbers that may have eigenvalues on both sides: of the diagonal's elements, the median and the mean."""
-    diagonal, centre = a.diagonal().real, _copied(a)
+    diagonal, centre = a.diagonal().real, a.copy()
     median, mean = a.comm.bcast((float(np.median(diagonal)), float(diagonal.mean())))  # rank 0's: others may round
     centre.add_to_diagonal(-median)
     aside = _ASIDE * norm_bound(centre)
@@ -194,12 +194,6 @@ def _basis(projector: Columns, count: int) -> Columns:
         reflections.reduce()
         some = reflections.basis(n if last else count)
     return some
-
-
-def _copied(a: Columns) -> Columns:
-    made = a.like()
-    made.values[...] = a.values
-    return made
 
 
 def _hermitian(a: Columns) -> Columns:
