@@ -151,7 +151,7 @@ def test_tall_matrices(kind: str, block: int, monkeypatch: pytest.MonkeyPatch) -
         matrix = matrix_of(kind, m, n)
         basis, triangle = np.linalg.qr(matrix)
         low, high = even_bounds(m, comm.size)[comm.rank]
-        rows, found = tall.factors(matrix[low:high], low, comm)
+        rows, found = tall.factors(np.asfortranarray(matrix[low:high]), low, comm)
         ours = np.concatenate(comm.allgather(rows))
         assert np.abs(ours - basis).max() <= 1e-14 and np.abs(found - triangle).max() <= 1e-13
         sizes = np.linalg.svd(tall.triangles(matrix[low:high], comm), compute_uv=False)
