@@ -1,36 +1,41 @@
-"""Linear algebra of stacks of matrices: each rank has whole matrices, and NumPy's LAPACK treats them there.
+"""Linear algebra of matrices and of stacks of them, by LAPACK or by all ranks together (`patterns.matrices`).
 
-A single matrix that several ranks hold comes to all of them if it is small. A large one is factored by all of them
-(`linear_algebra_single_matrix`), where it lies if it is tall (`parallel.tall`). On one rank LAPACK treats it where it
-lies. Only for eigenvalues of matrices that need not be Hermitian it is gathered. `treatment` tells which, for those who
-compute and for `explain`.
+A single matrix that all ranks factor together is in `linear_algebra_single_matrix`; where it is tall, its rows stay
+where they are (`parallel.tall`). Only for eigenvalues of matrices that need not be Hermitian it is gathered.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from numpy_dist import engine
-from numpy_dist.argument_types import Axes, Function
-from numpy_dist.backends.library import compute, on_host
-from numpy_dist.dispatch.core.operands import rebuild
-from numpy_dist.dispatch.core.policy import format_bytes
+from numpy_dist.argument_types import Axes
+from numpy_dist.backends.library import on_host
 from numpy_dist.dispatch.core.registry import Outlook, decline, implements
 from numpy_dist.dispatch.functions import linear_algebra_single_matrix as single_matrix
 from numpy_dist.dispatch.patterns import replicate
 from numpy_dist.dispatch.patterns.arguments import NoValue, as_handle, given
 from numpy_dist.dispatch.patterns.blocks import blocks
+from numpy_dist.dispatch.patterns.matrices import (
+    SINGLE,
+    agreed,
+    alone,
+    local_of,
+    of_each,
+    of_stacks,
+    on_every_rank,
+    outlook_of,
+    outlook_of_each,
+    outlook_of_triangles,
+    treatment,
+)
 from numpy_dist.dispatch.patterns.numpy_source import adopt, numpy_source
-from numpy_dist.dispatch.patterns.replicate import known
-from numpy_dist.dispatch.patterns.stacks import on_stacks
 from numpy_dist.engine import events_reported
 from numpy_dist.layout.layout import Pinned
 from numpy_dist.parallel.tall import reduced_system, triangles
-from numpy_dist.settings import config
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -38,134 +43,8 @@ if TYPE_CHECKING:
     from numpy_dist.backends.library import Array
     from numpy_dist.distarray import DistArray
 
-SINGLE = "a single matrix"
-_KNOWN = 64  # times MIN_SHARD_BYTES: a matrix that LAPACK treats faster on every rank than all ranks do together
-Single = Function
-Treatment = Literal["refused", "alone", "plain", "replicated", "single", "gathered", "stacks"]
-
 adopt(__name__, np.linalg.svdvals, np.linalg.tensorinv)
 _tensorsolve = numpy_source(np.linalg.tensorsolve)
-
-
-def _of_each(function: Function, a: object, *args: object, single: Single | None = None, **kwargs: object) -> Any:
-    """A function of one matrix, for each in a stack (collective); `single` is the same of one that is sharded."""
-    return _of_stacks(_local(function, *args, **kwargs), function, [as_handle(a)], [2], single)
-
-
-def _local(function: Function, *args: object, **kwargs: object) -> Function:
-    """A function of a rank's own matrices, by the library of the device where they lie."""
-    name = function.__name__
-    return lambda *parts: compute(
-        "linalg", lambda *values: function(*values, *args, **kwargs), *parts, name=name, args=args, **kwargs
-    )
-
-
-def _of_stacks(
-    local: Function,
-    function: Function,
-    operands: list[DistArray],
-    items: list[int],
-    single: Single | None = None,
-) -> Any:
-    """`local` on stacks of matrices; of several ranks, `single` on one matrix, unless it is wrong already."""
-    name = function.__name__
-    how = treatment(operands, items, single is not None)
-    if how == "refused":
-        local(*(np.zeros(x.shape, x.dtype) for x in operands))  # NumPy's error
-        decline("an array that is no matrix")
-    if how == "stacks":
-        return on_stacks(local, operands, items, name=name, library=True)
-    first, *others = (np.zeros(x.shape, x.dtype) for x in operands)
-    local(first[None][:0], *others)  # NumPy's errors
-    if how == "alone":
-        return _alone(local, name, operands)
-    if how == "replicated":
-        return _known(local, function, operands, chosen=single is not None)
-    if single is None or how != "single":
-        decline(SINGLE)
-    return single(*operands)
-
-
-def treatment(operands: list[DistArray], items: list[int], together: bool, widened: int = 1) -> Treatment:
-    """What becomes of a call; `together`: all ranks can treat a matrix together. Known from metadata.
-
-    `widened` times as large they will be.
-
-    What comes to every rank has at most `MIN_SHARD_BYTES`, or `_KNOWN` times as many where that is only faster (not
-    with ``FALLBACK="error"``).
-    """
-    if operands[0].ndim < 2:
-        return "refused"
-    if any(x.ndim > depth for x, depth in zip(operands, items, strict=True)):
-        return "stacks"
-    if engine.runtime().size == 1:
-        return "alone"
-    if not any(engine.is_sharded(x) for x in operands):
-        return "plain"  # every rank has what NumPy needs
-    most = config.MIN_SHARD_BYTES * (_KNOWN if together and config.FALLBACK != "error" else 1)
-    if widened * max(x.nbytes for x in operands) <= most:
-        return "replicated"
-    return "single" if together else "gathered"
-
-
-def _outlook(kind: str, operands: list[DistArray], items: list[int], together: bool, widened: int = 1) -> Outlook:
-    """What `_of_stacks` would do, in words."""
-    how = treatment(operands, items, together, widened)
-    nbytes = widened * sum(x.nbytes for x in operands if engine.is_sharded(x))
-    if how == "replicated":
-        return Outlook("replicated", f"a small single matrix: {format_bytes(nbytes)} come to every rank", nbytes)
-    if how == "single":
-        return Outlook(kind, "a single matrix: redistributed, and its panels are sent to every rank, one at a time")
-    if how == "alone":
-        return Outlook(kind, "nothing is communicated: there is one rank")
-    if how == "stacks":
-        return Outlook(kind, "communicated: stacks are redistributed where a matrix is cut")
-    return Outlook("gathered", SINGLE if how != "refused" else "an array that is no matrix")
-
-
-def _outlook_of_each(
-    kind: str, together: bool = False, by_triangles: Callable[..., bool] | None = None
-) -> Callable[..., Outlook]:
-    """The outlook of a function of one matrix; `by_triangles` tells which calls take the way of tall matrices."""
-
-    def outlook(a: DistArray, *args: object, **kwargs: object) -> Outlook:
-        a = as_handle(a)
-        if by_triangles is not None and by_triangles(a, *args, **kwargs):
-            return _of_triangles(kind, a)
-        return _outlook(kind, [a], [2], together)
-
-    return outlook
-
-
-def _of_triangles(kind: str, a: DistArray) -> Outlook:
-    n = min(a.shape)
-    nbytes = n * n * np.result_type(float, a.dtype).itemsize
-    return Outlook(kind, f"communicated: a triangle of each rank to every rank, {format_bytes(nbytes)} each")
-
-
-def _alone(function: Function, name: str, operands: list[DistArray]) -> Any:
-    """NumPy's function on the memory of the only rank."""
-    layouts = [engine.default_layout(tuple(x.shape)) for x in operands]
-    held = blocks(*((engine.aligned(x, its), its) for x, its in zip(operands, layouts, strict=True)), library=True)
-    with events_reported(name):
-        made = function(*held)
-    return _wrapped(made)
-
-
-def _known(local: Function, function: Function, operands: list[DistArray], chosen: bool) -> object:
-    """NumPy's function on each rank, of matrices that all of them get to know (collective: an exchange for each)."""
-    values = [known(x, function, "matrix", chosen) for x in operands]
-    with events_reported(function.__name__, alike=True):
-        made = single_matrix.agreed(lambda: local(*values))
-    return _wrapped(made)
-
-
-def _wrapped(made: Any) -> object:
-    if isinstance(made, tuple):
-        return rebuild(type(made), [_wrapped(item) for item in made])
-    if engine.lies_on_device(made):
-        return engine.from_local(made, engine.default_layout(made.shape)) if made.ndim else on_host(made)[()]
-    return engine.from_global(made) if isinstance(made, np.ndarray) else made
 
 
 # -- a single tall matrix --------------------------------------------------------------------------------------------
@@ -204,7 +83,7 @@ def _singular_values(a: DistArray) -> np.ndarray:
     small = triangles(rows[0], engine.runtime().comm)
     kind = np.linalg.svd(np.zeros((1, 1), a.dtype), compute_uv=False).dtype
     try:
-        found = single_matrix.agreed(lambda: np.linalg.svd(small, compute_uv=False))
+        found = agreed(lambda: np.linalg.svd(small, compute_uv=False))
     except np.linalg.LinAlgError:
         found = None
     if found is None or not np.isfinite(found).all():
@@ -217,7 +96,9 @@ def _singular_values(a: DistArray) -> np.ndarray:
 
 def _outlook_of_system(a: DistArray, b: DistArray, rcond: Any = None) -> Outlook:
     a, b = as_handle(a), as_handle(b)
-    return _of_triangles("parallel", a) if _takes_triangles(a, b) else _outlook("parallel", [a, b], [2, b.ndim], True)
+    if _takes_triangles(a, b):
+        return outlook_of_triangles("parallel", a)
+    return outlook_of("parallel", [a, b], [2, b.ndim], together=True)
 
 
 def _takes_triangles(a: DistArray, b: DistArray) -> bool:
@@ -239,11 +120,11 @@ def lstsq(a: DistArray, b: DistArray, rcond: float | None = None) -> tuple[DistA
     if _takes_triangles(a, b):
         x, rest, rank, values = _of_reduced_system(a, right, cutoff)
     else:
-        how, local = treatment([a, b], [2, b.ndim], True), _local(np.linalg.lstsq, rcond)
+        how, local = treatment([a, b], [2, b.ndim], True), local_of(np.linalg.lstsq, rcond)
         if how == "alone":
-            return _alone(local, "lstsq", [a, b])
+            return alone(local, "lstsq", [a, b])
         if how == "replicated":
-            return _known(local, np.linalg.lstsq, [a, b], chosen=True)  # type: ignore[return-value]
+            return on_every_rank(local, np.linalg.lstsq, [a, b], chosen=True)  # type: ignore[return-value]
         if how != "single" or not a.size:
             decline(SINGLE)
         work = np.result_type(kinds[0], np.double)
@@ -260,7 +141,7 @@ def _of_reduced_system(
     """Least-squares solutions, residuals, rank and singular values of a tall matrix."""
     (m, n), rows = a.shape, _tall_rows(a, b)
     matrix, right, rest = reduced_system(rows[0], rows[1], engine.runtime().comm)
-    x, _, rank, values = single_matrix.agreed(lambda: np.linalg.lstsq(matrix, right, cutoff))
+    x, _, rank, values = agreed(lambda: np.linalg.lstsq(matrix, right, cutoff))
     rest = rest + np.square(np.abs(right - matrix @ x)).sum(axis=0) if rank == n and m > n else np.zeros(0)
     return engine.wrap(x), engine.wrap(rest), rank, engine.wrap(values)
 
@@ -268,19 +149,19 @@ def _of_reduced_system(
 # -- one function after the other ------------------------------------------------------------------------------------
 
 
-_TOGETHER = _outlook_of_each("parallel", together=True)
-_AT_ONE = _outlook_of_each("axis-local")
+_TOGETHER = outlook_of_each("parallel", together=True)
+_AT_ONE = outlook_of_each("axis-local")
 _numpys_cond, _numpys_rank = numpy_source(np.linalg.cond), numpy_source(np.linalg.matrix_rank)
 
 
 @implements(np.linalg.inv, kind="parallel", outlook=_TOGETHER)
 def inv(a: object) -> DistArray:
-    return _of_each(np.linalg.inv, a, single=single_matrix.inverse)
+    return of_each(np.linalg.inv, a, single=single_matrix.inverse)
 
 
 def _outlook_of_det(a: DistArray) -> Outlook:
     a = as_handle(a)
-    return _outlook("parallel", [a], [2], together=True, widened=2 if a.dtype.char in "fF" else 1)
+    return outlook_of("parallel", [a], [2], together=True, widened=2 if a.dtype.char in "fF" else 1)
 
 
 @implements(np.linalg.det, kind="parallel", outlook=_outlook_of_det)
@@ -288,7 +169,7 @@ def det(a: Any) -> DistArray | np.inexact:
     a = as_handle(a)
     kind = a.dtype
     if kind.char not in "fF":
-        return _of_each(np.linalg.det, a, single=single_matrix.determinant)
+        return of_each(np.linalg.det, a, single=single_matrix.determinant)
     # What NumPy has is a double; one that single precision cannot hold overflows in the cast.
     found = det(np.astype(a, np.result_type(kind, np.double)))
     if engine.is_handle(found):
@@ -299,20 +180,20 @@ def det(a: Any) -> DistArray | np.inexact:
 
 @implements(np.linalg.slogdet, kind="parallel", outlook=_TOGETHER)
 def slogdet(a: object) -> tuple[DistArray | np.inexact, DistArray | np.floating]:
-    return _of_each(np.linalg.slogdet, a, single=single_matrix.sign_and_logarithm)
+    return of_each(np.linalg.slogdet, a, single=single_matrix.sign_and_logarithm)
 
 
 @implements(np.linalg.cholesky, kind="parallel", outlook=_TOGETHER)
 def cholesky(a: object, /, *, upper: bool = False) -> DistArray:
     factor = functools.partial(single_matrix.cholesky_factor, upper=upper)
-    return _of_each(np.linalg.cholesky, a, single=factor, upper=upper)
+    return of_each(np.linalg.cholesky, a, single=factor, upper=upper)
 
 
 def _qr_by_triangles(a: DistArray, mode: object = "reduced") -> bool:
     return mode in ("reduced", "r") and engine.runtime().size > 1 and _is_tall(a)
 
 
-_OUTLOOK_OF_QR = _outlook_of_each("parallel", together=True, by_triangles=_qr_by_triangles)
+_OUTLOOK_OF_QR = outlook_of_each("parallel", together=True, by_triangles=_qr_by_triangles)
 
 
 @implements(np.linalg.qr, kind="parallel", outlook=_OUTLOOK_OF_QR)
@@ -322,7 +203,7 @@ def qr(a: DistArray, mode: str = "reduced") -> object:
         return single_matrix.tall_factors(a, mode)
     together = mode in ("reduced", "complete", "r", "raw")
     single = functools.partial(single_matrix.orthogonal_factors, mode=mode) if together else None
-    return _of_each(np.linalg.qr, a, mode, single=single)
+    return of_each(np.linalg.qr, a, mode, single=single)
 
 
 def _svd_by_triangles(
@@ -333,7 +214,7 @@ def _svd_by_triangles(
     return engine.runtime().size > 1 and _is_tall(a) if compute_uv else _is_tall(_upright(a))
 
 
-_OUTLOOK_OF_SVD = _outlook_of_each("parallel", together=True, by_triangles=_svd_by_triangles)
+_OUTLOOK_OF_SVD = outlook_of_each("parallel", together=True, by_triangles=_svd_by_triangles)
 
 
 @implements(np.linalg.svd, kind="parallel", outlook=_OUTLOOK_OF_SVD)
@@ -347,35 +228,35 @@ def svd(a: DistArray, full_matrices: object = True, compute_uv: object = True, h
             return single_matrix.singular_of_hermitian(a, bool(compute_uv))
         return single_matrix.singular(a, bool(full_matrices), bool(compute_uv))
 
-    return _of_each(np.linalg.svd, a, full_matrices, compute_uv, hermitian, single=single)
+    return of_each(np.linalg.svd, a, full_matrices, compute_uv, hermitian, single=single)
 
 
 @implements(np.linalg.eig, kind="axis-local", outlook=_AT_ONE)
 def eig(a: object) -> tuple[DistArray, DistArray]:
-    return _of_each(np.linalg.eig, a)
+    return of_each(np.linalg.eig, a)
 
 
 @implements(np.linalg.eigvals, kind="axis-local", outlook=_AT_ONE)
 def eigvals(a: object) -> DistArray:
-    return _of_each(np.linalg.eigvals, a)
+    return of_each(np.linalg.eigvals, a)
 
 
 @implements(np.linalg.eigh, kind="parallel", outlook=_TOGETHER)
 def eigh(a: object, UPLO: str = "L") -> tuple[DistArray, DistArray]:
-    return _of_each(np.linalg.eigh, a, UPLO, single=functools.partial(single_matrix.eigen, uplo=UPLO, vectors=True))
+    return of_each(np.linalg.eigh, a, UPLO, single=functools.partial(single_matrix.eigen, uplo=UPLO, vectors=True))
 
 
 @implements(np.linalg.eigvalsh, kind="parallel", outlook=_TOGETHER)
 def eigvalsh(a: object, UPLO: str = "L") -> DistArray:
     single = functools.partial(single_matrix.eigen, uplo=UPLO, vectors=False)
-    return _of_each(np.linalg.eigvalsh, a, UPLO, single=single)
+    return of_each(np.linalg.eigvalsh, a, UPLO, single=single)
 
 
 def _cond_by_triangles(x: DistArray, p: object = None) -> bool:
     return (p is None or p in (2, -2)) and _is_tall(_upright(x))
 
 
-_OUTLOOK_OF_COND = _outlook_of_each("parallel", together=True, by_triangles=_cond_by_triangles)
+_OUTLOOK_OF_COND = outlook_of_each("parallel", together=True, by_triangles=_cond_by_triangles)
 
 
 @implements(np.linalg.cond, kind="parallel", outlook=_OUTLOOK_OF_COND)
@@ -387,7 +268,7 @@ def cond(x: DistArray, p: float | Literal["fro", "nuc"] | None = None) -> object
     if values is not None:
         ratio = np.linalg.cond(np.diag(values), p)
         return ratio.dtype.type(np.inf) if np.isnan(ratio) and not np.isnan(values).any() else ratio
-    return _of_each(np.linalg.cond, x, p, single=lambda x: _numpys_cond(x, p))
+    return of_each(np.linalg.cond, x, p, single=lambda x: _numpys_cond(x, p))
 
 
 def _outlook_of_pinv(a: object, rcond: Any = None, hermitian: object = False, *, rtol: Any = None) -> Outlook:
@@ -396,7 +277,7 @@ def _outlook_of_pinv(a: object, rcond: Any = None, hermitian: object = False, *,
 
 def _with_cutoffs(a: object, *cutoffs: Any) -> Outlook:
     many = [as_handle(x) for x in cutoffs if np.ndim(x)]
-    return _outlook("parallel", [as_handle(a), *many], [2, *(0 for _ in many)], together=not many)
+    return outlook_of("parallel", [as_handle(a), *many], [2, *(0 for _ in many)], together=not many)
 
 
 @implements(np.linalg.pinv, kind="parallel", outlook=_outlook_of_pinv)
@@ -408,17 +289,17 @@ def pinv(a: ArrayLike, rcond: Any = None, hermitian: bool = False, *, rtol: Any 
             cutoff = rcond if rcond is not None else 1e-15 if rtol is NoValue else least if rtol is None else rtol
             return single_matrix.pseudo_inverse(a, cutoff, hermitian)
 
-        return _of_each(np.linalg.pinv, a, rcond, hermitian, single=single, **given(rtol=rtol))
+        return of_each(np.linalg.pinv, a, rcond, hermitian, single=single, **given(rtol=rtol))
     name = "rcond" if np.ndim(rcond) else "rtol"
     if name == "rcond" and rtol is not NoValue:
         np.linalg.pinv(np.zeros((0, 1, 1)), 0.0, rtol=0.0)  # NumPy's error
     if 0 in np.shape(a)[-2:]:  # NumPy looks at no cutoff
-        return _of_each(np.linalg.pinv, a, None, hermitian)
+        return of_each(np.linalg.pinv, a, None, hermitian)
 
     def local(matrices: object, cutoffs: Any) -> np.ndarray:
         return np.linalg.pinv(on_host(matrices), hermitian=hermitian, **{name: on_host(cutoffs)})
 
-    return _of_stacks(local, np.linalg.pinv, [as_handle(a), as_handle(rcond if name == "rcond" else rtol)], [2, 0])
+    return of_stacks(local, np.linalg.pinv, [as_handle(a), as_handle(rcond if name == "rcond" else rtol)], [2, 0])
 
 
 def _outlook_of_rank(A: DistArray, tol: Any = None, hermitian: bool = False, *, rtol: Any = None) -> Outlook:
@@ -426,7 +307,7 @@ def _outlook_of_rank(A: DistArray, tol: Any = None, hermitian: bool = False, *, 
     if A.ndim < 2 and (tol is None or rtol is None):
         return Outlook("parallel", "communicated: one partial result of each rank")
     if plain and not hermitian and _is_tall(_upright(A)):
-        return _of_triangles("parallel", A)
+        return outlook_of_triangles("parallel", A)
     return _with_cutoffs(A, tol, rtol)
 
 
@@ -447,7 +328,7 @@ def matrix_rank(A: DistArray, tol: Any = None, hermitian: bool = False, *, rtol:
         def single(A: DistArray) -> object:
             return _numpys_rank(A, tol, hermitian, rtol=rtol)
 
-        return _of_each(np.linalg.matrix_rank, A, tol, hermitian, single=single, rtol=rtol)
+        return of_each(np.linalg.matrix_rank, A, tol, hermitian, single=single, rtol=rtol)
     name = "tol" if np.ndim(tol) else "rtol"
     if tol is not None and rtol is not None:
         np.linalg.matrix_rank(np.zeros((1, 1)), 0.0, rtol=0.0)  # NumPy's error
@@ -456,19 +337,19 @@ def matrix_rank(A: DistArray, tol: Any = None, hermitian: bool = False, *, rtol:
         values, limits = on_host(matrices), {name: on_host(cutoffs)}
         return np.linalg.matrix_rank(values, hermitian=hermitian, **limits)  # type: ignore[call-overload]
 
-    return _of_stacks(local, np.linalg.matrix_rank, [A, as_handle(tol if name == "tol" else rtol)], [2, 0])
+    return of_stacks(local, np.linalg.matrix_rank, [A, as_handle(tol if name == "tol" else rtol)], [2, 0])
 
 
 def _outlook_of_solve(a: DistArray, b: DistArray) -> Outlook:
     a, b = as_handle(a), as_handle(b)
-    return _outlook("parallel", [a, b], [2, 1 if b.ndim == 1 else 2], together=True)
+    return outlook_of("parallel", [a, b], [2, 1 if b.ndim == 1 else 2], together=True)
 
 
 @implements(np.linalg.solve, kind="parallel", outlook=_outlook_of_solve)
 def solve(a: DistArray, b: DistArray) -> DistArray:
     a, b = as_handle(a), as_handle(b)
     depths = [2, 1 if b.ndim == 1 else 2]
-    return _of_stacks(_local(np.linalg.solve), np.linalg.solve, [a, b], depths, single_matrix.solved)
+    return of_stacks(local_of(np.linalg.solve), np.linalg.solve, [a, b], depths, single_matrix.solved)
 
 
 @implements(np.linalg.tensorsolve, kind="composed")

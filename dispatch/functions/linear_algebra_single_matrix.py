@@ -6,14 +6,21 @@ double precision, as in NumPy.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from numpy_dist import engine
 from numpy_dist.dispatch.core.operands import rebuild
-from numpy_dist.dispatch.patterns.blocks import blocks
+from numpy_dist.dispatch.patterns.dealt_columns import (
+    array_of,
+    bounds_of,
+    columns_of,
+    right_hand_sides,
+    rows_of,
+    solution_of,
+)
+from numpy_dist.dispatch.patterns.matrices import agreed
 from numpy_dist.engine import events_reported
 from numpy_dist.layout.layout import Layout
 from numpy_dist.parallel import spectra, tall
@@ -30,27 +37,23 @@ _NO_SINGULAR_VALUES = "SVD did not converge"
 # -- systems of equations --------------------------------------------------------------------------------------------
 
 
-def solved(a: DistArray, b: DistArray) -> DistArray | np.ndarray:
+def solved(a: DistArray, b: DistArray) -> DistArray:
     """``numpy.linalg.solve``. Collective: the columns of `a` are dealt out, and each panel is sent to all twice."""
     kind = np.linalg.solve(np.zeros((0, 1, 1), a.dtype), np.zeros((1, 1), b.dtype)).dtype
     work = np.result_type(kind, np.double)
-    right = np.reshape(b, (b.shape[0], 1)) if b.ndim == 1 else b
-    layout = engine.default_layout(right.shape, split=1)
-    (held,) = blocks((engine.aligned(right, layout), layout))
-    values = np.array(held.reshape(len(right), -1) if len(right) else held.reshape(0, 0), work, order="C")
-    _solve(_columns(a, work), values)
-    made = engine.aligned(engine.from_local(values, layout), engine.default_layout(layout.shape))
-    return np.reshape(_cast(made, kind), b.shape)
+    values, layout = right_hand_sides(b, work)
+    _solve(columns_of(a, work), values)
+    return solution_of(values, layout, tuple(b.shape), kind)
 
 
 def inverse(a: DistArray) -> DistArray:
     """``numpy.linalg.inv``. Collective, as `solved`."""
     kind = np.linalg.inv(np.zeros((0, 1, 1), a.dtype)).dtype
-    columns = _columns(a, np.result_type(kind, np.double))
+    columns = columns_of(a, np.result_type(kind, np.double))
     made = columns.like()
     made.add_to_diagonal(1)
     _solve(columns, made.values)
-    return _array(made, kind)
+    return array_of(made, kind)
 
 
 def _solve(columns: Columns, right: np.ndarray) -> None:
@@ -63,7 +66,7 @@ def sign_and_logarithm(a: DistArray) -> tuple[np.inexact, np.floating]:
     """``numpy.linalg.slogdet``. Collective: each panel is sent to all."""
     like = np.linalg.slogdet(np.eye(1, dtype=a.dtype))
     kind, real = like.sign.dtype.type, like.logabsdet.dtype.type
-    found = eliminate(_columns(a, np.result_type(like.sign.dtype, np.double)))
+    found = eliminate(columns_of(a, np.result_type(like.sign.dtype, np.double)))
     if found is None:
         return rebuild(type(like), [kind(0), real(-np.inf)])
     diagonal, swaps = found
@@ -83,11 +86,11 @@ def determinant(a: DistArray) -> np.inexact:
 def cholesky_factor(a: DistArray, upper: bool) -> DistArray:
     """``numpy.linalg.cholesky``. Collective: each panel is sent to all."""
     kind = np.linalg.cholesky(np.eye(1, dtype=a.dtype)).dtype
-    columns = _columns(a, np.result_type(kind, np.double))
+    columns = columns_of(a, np.result_type(kind, np.double))
     columns = columns.adjoint() if upper else columns
     if not cholesky(columns):
         raise np.linalg.LinAlgError("Matrix is not positive definite")
-    return _array(columns.adjoint() if upper else columns, kind)
+    return array_of(columns.adjoint() if upper else columns, kind)
 
 
 # -- orthogonal factors ----------------------------------------------------------------------------------------------
@@ -97,21 +100,21 @@ def orthogonal_factors(a: DistArray, mode: str) -> object:
     """``numpy.linalg.qr``. Collective: each panel is sent to all, twice where the orthogonal factor is wanted."""
     like = np.linalg.qr(np.zeros((1, 1), a.dtype))
     kind = like.R.dtype
-    columns = _columns(a, np.result_type(kind, np.double))
+    columns = columns_of(a, np.result_type(kind, np.double))
     reflections = Reflections(columns)
     reflections.reduce()
     if mode == "raw":
-        return np.transpose(_array(columns, kind)), _taus(reflections, kind)
+        return np.transpose(array_of(columns, kind)), _taus(reflections, kind)
     upper = columns.like((columns.end, columns.shape[1]))
     upper.values[...] = reflections.upper()
     if mode == "complete" and columns.end < columns.shape[0]:
         upper = columns.like()
         upper.values[: columns.end] = reflections.upper()
-    triangle = _array(upper, kind)
+    triangle = array_of(upper, kind)
     if mode == "r":
         return triangle
     basis = reflections.basis(columns.shape[0] if mode == "complete" else columns.end)
-    return rebuild(type(like), [_array(basis, kind), triangle])
+    return rebuild(type(like), [array_of(basis, kind), triangle])
 
 
 def _taus(reflections: Reflections, kind: np.dtype) -> DistArray:
@@ -126,7 +129,7 @@ def tall_factors(a: DistArray, mode: str) -> object:
     """``numpy.linalg.qr`` of a tall matrix: its rows stay where they are. Collective, as `tall.factors`."""
     like = np.linalg.qr(np.zeros((1, 1), a.dtype))
     kind = like.R.dtype
-    rows, layout = _rows(a, np.result_type(kind, np.double))
+    rows, layout = rows_of(a, np.result_type(kind, np.double))
     basis, triangle = tall.factors(rows, _first_row(layout), engine.runtime().comm)
     triangle = triangle.astype(kind)
     if mode == "r":
@@ -137,7 +140,7 @@ def tall_factors(a: DistArray, mode: str) -> object:
 def tall_singular(a: DistArray) -> object:
     """``numpy.linalg.svd`` of a tall matrix, without all left vectors. Collective, as `tall.factors`."""
     like = np.linalg.svd(np.zeros((1, 1), a.dtype))
-    rows, layout = _rows(a, np.result_type(like.U.dtype, np.double))
+    rows, layout = rows_of(a, np.result_type(like.U.dtype, np.double))
     basis, triangle = tall.factors(rows, _first_row(layout), engine.runtime().comm)
     left, values, right = agreed(lambda: np.linalg.svd(triangle))
     made = engine.from_local((basis @ left).astype(like.U.dtype, copy=False), layout)
@@ -156,14 +159,14 @@ def _first_row(layout: Layout) -> int:
 def eigen(a: DistArray, uplo: str, vectors: bool) -> object:
     """``numpy.linalg.eigh`` and ``eigvalsh``. Collective, as `spectra.eigh`."""
     like = np.linalg.eigh(np.zeros((1, 1), a.dtype))
-    columns = _columns(a, np.result_type(like.eigenvectors.dtype, np.double))
+    columns = columns_of(a, np.result_type(like.eigenvectors.dtype, np.double))
     lower = uplo.upper() == "L"
     _take_triangle(columns, lower)
     scale = _scaled(columns)
     if not np.isfinite(scale):
         raise np.linalg.LinAlgError(_NO_EIGENVALUES)
     layout = engine.default_layout(a.shape, split=0)
-    values, rows = spectra.eigh(columns, vectors, bounds=_bounds(layout), uplo="L" if lower else "U")
+    values, rows = spectra.eigh(columns, vectors, bounds=bounds_of(layout), uplo="L" if lower else "U")
     found = engine.wrap(engine.agreed(values * scale).astype(like.eigenvalues.dtype))
     if rows is None:
         return found
@@ -174,7 +177,7 @@ def singular(a: DistArray, full: bool, vectors: bool) -> object:
     """``numpy.linalg.svd``. Collective, as `spectra.svd`."""
     like = np.linalg.svd(np.zeros((1, 1), a.dtype))
     kind = like.U.dtype
-    columns = _columns(a, np.result_type(kind, np.double))
+    columns = columns_of(a, np.result_type(kind, np.double))
     wide = a.shape[0] < a.shape[1]
     columns = columns.adjoint() if wide else columns
     scale = _scaled(columns)
@@ -187,7 +190,7 @@ def singular(a: DistArray, full: bool, vectors: bool) -> object:
     if left is None or right is None:
         return found
     left, right = (right, left) if wide else (left, right)
-    return rebuild(type(like), [_array(left, kind), found, _array(right.adjoint(), kind)])
+    return rebuild(type(like), [array_of(left, kind), found, array_of(right.adjoint(), kind)])
 
 
 def singular_of_hermitian(a: DistArray, vectors: bool) -> object:
@@ -252,47 +255,3 @@ def _inverses(values: np.ndarray, cutoff: float) -> tuple[np.ndarray, np.ndarray
     """Those of singular values that are large enough, zero for the others; and which ones are."""
     large = values > cutoff * values.max(initial=0)
     return np.divide(1, values, out=np.zeros_like(values), where=large), large
-
-
-def agreed(compute: Callable[[], Any]) -> Any:
-    """What rank 0 computes, or its error: ranks that are not alike may differ in which matrix is singular."""
-    try:
-        made = compute()
-    except np.linalg.LinAlgError as error:
-        made = error
-    made = engine.agreed(made)
-    if isinstance(made, np.linalg.LinAlgError):
-        raise made
-    return made
-
-
-# -- between arrays and columns --------------------------------------------------------------------------------------
-
-
-def _rows(a: DistArray | np.ndarray, kind: np.dtype) -> tuple[np.ndarray, Layout]:
-    """This rank's rows of a matrix, to be read at once, and how the rows are cut."""
-    layout = engine.default_layout(tuple(a.shape), split=0)
-    (held,) = blocks((engine.aligned(a, layout), layout))
-    return held.reshape(-1, a.shape[1]).astype(kind, copy=False), layout
-
-
-def _columns(a: DistArray | np.ndarray, kind: np.dtype) -> Columns:
-    """The columns of a matrix on each rank, for overwriting."""
-    rows, layout = _rows(a, kind)
-    return Columns.dealt(rows, _bounds(layout), engine.runtime().comm)
-
-
-def _array(columns: Columns, kind: np.dtype) -> DistArray:
-    """A matrix of these columns, cut between rows."""
-    layout = engine.default_layout(columns.shape, split=0)
-    return engine.from_local(columns.rows(_bounds(layout)).astype(kind, copy=False), layout)
-
-
-def _bounds(layout: Layout) -> list[tuple[int, int]]:
-    """The rows that each rank has."""
-    boxes = [layout.box(rank) for rank in range(engine.runtime().size)]
-    return [(0, 0) if box is None else box[0] for box in boxes]
-
-
-def _cast(made: DistArray, kind: np.dtype) -> DistArray:
-    return made if made.dtype == kind else engine.copy(made, dtype=kind)

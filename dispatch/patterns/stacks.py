@@ -6,7 +6,7 @@ the leading axes, which is divided between the ranks.
 Needs: items that are not cut (a redistribution); operands are broadcast and aligned. A rank calls the function once
 with all of its items. One allgather of errors, warnings and dtypes, so that results may depend on values (the width of
 texts, real or complex numbers). The result is divided as the stack is. A single matrix has other ways:
-`functions.linear_algebra_decompositions`.
+`patterns.matrices`.
 """
 
 from __future__ import annotations

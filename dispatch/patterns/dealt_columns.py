@@ -1,0 +1,56 @@
+"""The dealt columns pattern: what all ranks do together with one matrix whose columns are dealt out to them.
+
+Needs: a matrix, and for systems of equations right-hand sides, in any layout. They are redistributed: the matrix into
+panels of columns, one to each rank in turn (`parallel.columns`), right-hand sides into whole columns. Panels are sent
+to all, one at a time. The result is cut between rows, as by default.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from numpy_dist import engine
+from numpy_dist.dispatch.patterns.blocks import blocks
+from numpy_dist.layout.layout import Layout
+from numpy_dist.parallel.columns import Columns
+
+
+def rows_of(a: Any, kind: np.dtype) -> tuple[np.ndarray, Layout]:
+    """This rank's rows of a matrix, to be read at once, and how the rows are cut."""
+    layout = engine.default_layout(tuple(a.shape), split=0)
+    (held,) = blocks((engine.aligned(a, layout), layout))
+    return held.reshape(-1, a.shape[1]).astype(kind, copy=False), layout
+
+
+def columns_of(a: Any, kind: np.dtype) -> Columns:
+    """The columns of a matrix on each rank, for overwriting."""
+    rows, layout = rows_of(a, kind)
+    return Columns.dealt(rows, bounds_of(layout), engine.runtime().comm)
+
+
+def array_of(columns: Columns, kind: np.dtype) -> Any:
+    """A matrix of these columns, cut between rows."""
+    layout = engine.default_layout(columns.shape, split=0)
+    return engine.from_local(columns.rows(bounds_of(layout)).astype(kind, copy=False), layout)
+
+
+def bounds_of(layout: Layout) -> list[tuple[int, int]]:
+    """The rows that each rank has."""
+    boxes = [layout.box(rank) for rank in range(engine.runtime().size)]
+    return [(0, 0) if box is None else box[0] for box in boxes]
+
+
+def right_hand_sides(b: Any, kind: np.dtype) -> tuple[np.ndarray, Layout]:
+    """This rank's columns of right-hand sides (of a vector, one), for overwriting, and how the columns are cut."""
+    right = np.reshape(b, (b.shape[0], 1)) if b.ndim == 1 else b
+    layout = engine.default_layout(tuple(right.shape), split=1)
+    (held,) = blocks((engine.aligned(right, layout), layout))
+    return np.array(held.reshape(len(right), -1) if len(right) else held.reshape(0, 0), kind, order="C"), layout
+
+
+def solution_of(values: np.ndarray, layout: Layout, shape: tuple[int, ...], kind: np.dtype) -> Any:
+    """An array of this shape of what `right_hand_sides` have become, in the default layout."""
+    made = engine.aligned(engine.from_local(values, layout), engine.default_layout(layout.shape))
+    return np.reshape(made if made.dtype == kind else engine.copy(made, dtype=kind), shape)
