@@ -25,7 +25,8 @@ from numpy_dist.engine import events_reported
 from numpy_dist.layout.layout import Layout
 from numpy_dist.parallel import spectra, tall
 from numpy_dist.parallel.columns import Columns
-from numpy_dist.parallel.factors import Reflections, cholesky, eliminate, substitute
+from numpy_dist.parallel.factors import Reflections, cholesky, eliminate
+from numpy_dist.parallel.substitution import substitute
 
 if TYPE_CHECKING:
     from numpy_dist.distarray import DistArray
@@ -57,7 +58,7 @@ def inverse(a: DistArray) -> DistArray:
 
 
 def _solve(columns: Columns, right: np.ndarray) -> None:
-    if eliminate(columns, right) is None:
+    if eliminate(columns, right).singular:
         raise np.linalg.LinAlgError("Singular matrix")
     substitute(columns, right)
 
@@ -67,12 +68,11 @@ def sign_and_logarithm(a: DistArray) -> tuple[np.inexact, np.floating]:
     like = np.linalg.slogdet(np.eye(1, dtype=a.dtype))
     kind, real = like.sign.dtype.type, like.logabsdet.dtype.type
     found = eliminate(columns_of(a, np.result_type(like.sign.dtype, np.double)))
-    if found is None:
+    if found.singular:
         return rebuild(type(like), [kind(0), real(-np.inf)])
-    diagonal, swaps = found
-    sizes = np.abs(diagonal)
+    sizes, swaps = np.abs(found.diagonal), np.count_nonzero(found.pivots != np.arange(len(found.pivots)))
     with np.errstate(invalid="ignore"):  # infinity by infinity is NaN in NumPy's, too
-        sign = np.multiply.reduce(diagonal / sizes, initial=-1 if swaps % 2 else 1)
+        sign = np.multiply.reduce(found.diagonal / sizes, initial=-1 if swaps % 2 else 1)
         return rebuild(type(like), engine.agreed([kind(sign), real(np.log(sizes).sum())]))
 
 
@@ -88,7 +88,7 @@ def cholesky_factor(a: DistArray, upper: bool) -> DistArray:
     kind = np.linalg.cholesky(np.eye(1, dtype=a.dtype)).dtype
     columns = columns_of(a, np.result_type(kind, np.double))
     columns = columns.adjoint() if upper else columns
-    if not cholesky(columns):
+    if cholesky(columns):
         raise np.linalg.LinAlgError("Matrix is not positive definite")
     return array_of(columns.adjoint() if upper else columns, kind)
 

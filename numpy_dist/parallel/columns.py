@@ -333,3 +333,9 @@ class _PanelOnTheWay:
         """The arrays, once they are here."""
         self._pending.wait()
         return self._values
+
+
+def column_chunks(block: np.ndarray | None) -> Iterator[np.ndarray]:
+    """Some columns of a block at a time, which bounds the memory of a product; of None, nothing."""
+    for start in range(0, 0 if block is None else block.shape[1], _CHUNK):
+        yield block[:, start : start + _CHUNK]  # type: ignore[index]

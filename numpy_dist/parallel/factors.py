@@ -7,49 +7,58 @@ factorization routines", J. Choi et al., Scientific Programming 1996), with a lo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
-from numpy_dist.parallel.columns import Columns, Form, Panel, Values
-
-_CHUNK = 512  # right-hand sides that are treated together: what bounds the memory of a product
-
+from numpy_dist.parallel.columns import Columns, Form, Panel, Values, column_chunks
 
 # -- Gaussian elimination --------------------------------------------------------------------------------------------
 
 
-def eliminate(columns: Columns, right: np.ndarray | None = None) -> tuple[np.ndarray, int] | None:
-    """Gaussian elimination of a square matrix with partial pivoting. Collective: each panel is sent to all.
+class Elimination(NamedTuple):
+    """What every rank knows of a Gaussian elimination.
+
+    Attributes
+    ----------
+    diagonal : ndarray, (k,)
+        Of the upper triangle.
+    pivots : ndarray of int64, (k,)
+        With which row each row was exchanged, one after the other.
+    singular : int
+        Which pivot was the first that is zero, counted from one; 0 where none is.
+    """
+
+    diagonal: np.ndarray
+    pivots: np.ndarray
+    singular: int
+
+
+def eliminate(columns: Columns, right: np.ndarray | None = None) -> Elimination:
+    """Gaussian elimination of an (m, n) matrix with partial pivoting. Collective: each panel is sent to all.
 
     Parameters
     ----------
     columns : Columns
-        Gets the upper triangle; below it nothing of use.
-    right : ndarray, (n, k), optional
+        Gets the upper triangle, and below it multipliers in the rows where they were at first: `exchange_multipliers`.
+    right : ndarray, (m, k), optional
         This rank's columns of right-hand sides, of the same dtype; they become those of the triangular system.
-
-    Returns
-    -------
-    diagonal : ndarray, (n,)
-        Of the triangle, on every rank.
-    swaps : int
-        How many rows were swapped. None instead of both where a pivot is zero: the matrix is singular.
     """
     from scipy.linalg import get_blas_funcs, get_lapack_funcs
 
-    n, kind = len(columns.values), columns.values.dtype
+    (m, _), kind = columns.shape, columns.values.dtype
     (getrf,), (trsm,) = get_lapack_funcs(("getrf",), dtype=kind), get_blas_funcs(("trsm",), dtype=kind)
-    diagonal, swaps = np.empty(n, kind), 0
+    diagonal, pivots, singular = np.empty(columns.end, kind), np.empty(columns.end, np.int64), 0
 
     def factor(panel: Panel) -> Values:
         part = columns.part(panel)[panel.start :]
-        lower, pivots, singular = getrf(part)
+        lower, exchanged, zero = getrf(part)
         part[:] = lower
-        return np.ascontiguousarray(lower), np.append(pivots, singular).astype(np.int64)
+        return np.ascontiguousarray(lower), np.append(exchanged, zero).astype(np.int64)
 
     def forms(panel: Panel) -> list[Form]:
-        return [((n - panel.start, panel.width), kind), ((panel.width + 1,), np.dtype(np.int64))]
+        return [((m - panel.start, panel.width), kind), ((panel.width + 1,), np.dtype(np.int64))]
 
     def apply(panel: Panel, factors: Values, chunk: np.ndarray, _which: object = None) -> None:
         lower, width = factors[0], panel.width
@@ -60,59 +69,51 @@ def eliminate(columns: Columns, right: np.ndarray | None = None) -> tuple[np.nda
         chunk[width:] -= lower[width:] @ chunk[:width]
 
     def apply_to_right(panel: Panel, factors: Values) -> None:
-        for chunk in _chunks(right):
+        for chunk in column_chunks(right):
             apply(panel, factors, chunk)
 
     exchanges: dict[Panel, tuple[np.ndarray, np.ndarray]] = {}
-    for panel, (lower, pivots) in columns.factored(factor, forms, apply, apply_to_right):
-        if pivots[-1]:
-            return None
+    for panel, (lower, found) in columns.factored(factor, forms, apply, apply_to_right):
+        *exchanged, zero = found.tolist()
+        singular = singular or (panel.start + zero if zero else 0)
         diagonal[panel.start : panel.stop] = lower.diagonal()
-        swaps += int(np.count_nonzero(pivots[:-1] != np.arange(panel.width)))
-        exchanges = {panel: _permutation(pivots[:-1])}
-    return diagonal, swaps
+        pivots[panel.start : panel.stop] = found[:-1] + panel.start
+        exchanges = {panel: _permutation(exchanged)}
+    return Elimination(diagonal, pivots, singular)
 
 
-def substitute(columns: Columns, right: np.ndarray) -> None:
-    """Solve the triangular system that `eliminate` has left, in place. Collective: each panel is sent to all."""
-    from scipy.linalg import get_blas_funcs
-
-    (trsm,) = get_blas_funcs(("trsm",), dtype=right.dtype)
-
-    def above(panel: Panel) -> Values:
-        return (np.ascontiguousarray(columns.part(panel)[: panel.stop]),)
-
-    def forms(panel: Panel) -> list[Form]:
-        return [((panel.stop, panel.width), right.dtype)]
-
-    for panel, (upper,) in columns.sent(columns.panels[::-1], above, forms):
-        start = panel.start
-        for chunk in _chunks(right[: panel.stop]):
-            chunk[start:] = trsm(1.0, upper[start:], chunk[start:])
-            chunk[:start] -= upper[:start] @ chunk[start:]
+def exchange_multipliers(columns: Columns, pivots: np.ndarray) -> None:
+    """Bring the multipliers that `eliminate` has left to the rows of the lower triangle."""
+    for panel in columns.own:
+        below = columns.part(panel)[panel.stop :]
+        moved, sources = _permutation((pivots[panel.stop :] - panel.stop).tolist())
+        below[moved] = below[sources]
 
 
-def _permutation(pivots: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def exchanged_rows(pivots: np.ndarray, back: bool = False) -> np.ndarray:
+    """The order in which exchanges leave rows, or in which rows are as they were before."""
+    order = np.arange(len(pivots))
+    moved, sources = _permutation(pivots.tolist())
+    order[moved] = sources
+    return np.argsort(order) if back else order
+
+
+def _permutation(pivots: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
     """Which rows LAPACK's exchanges change, and from which rows they come."""
     order: dict[int, int] = {}
-    for row, other in enumerate(pivots.tolist()):
+    for row, other in enumerate(pivots):
         if row != other:
             order[row], order[other] = order.get(other, other), order.get(row, row)
     return np.array(list(order), np.intp), np.array(list(order.values()), np.intp)
 
 
-def _chunks(block: np.ndarray | None) -> Iterator[np.ndarray]:
-    for start in range(0, 0 if block is None else block.shape[1], _CHUNK):
-        yield block[:, start : start + _CHUNK]  # type: ignore[index]
-
-
 # -- Cholesky --------------------------------------------------------------------------------------------------------
 
 
-def cholesky(columns: Columns, right: np.ndarray | None = None) -> bool:
+def cholesky(columns: Columns, right: np.ndarray | None = None) -> int:
     """The lower Cholesky factor in place of a matrix, of which the lower triangle is read.
 
-    Collective: each panel is sent to all. False where the matrix is not positive definite.
+    Collective: each panel is sent to all. Returns the order of the leading minor that is not positive definite, or 0.
 
     Parameters
     ----------
@@ -120,25 +121,22 @@ def cholesky(columns: Columns, right: np.ndarray | None = None) -> bool:
     right : ndarray, (n, k), optional
         This rank's columns of right-hand sides, which become those of the system of the factor's adjoint.
     """
-    from scipy.linalg import get_blas_funcs
+    from scipy.linalg import get_blas_funcs, get_lapack_funcs
 
     n, kind = len(columns.values), columns.values.dtype
-    (trsm,) = get_blas_funcs(("trsm",), dtype=kind)
+    (potrf,), (trsm,) = get_lapack_funcs(("potrf",), dtype=kind), get_blas_funcs(("trsm",), dtype=kind)
 
     def factor(panel: Panel) -> Values:
         part = columns.part(panel)
         part[: panel.start] = 0
-        try:
-            corner, failed = np.linalg.cholesky(part[panel.start : panel.stop]), False
-        except np.linalg.LinAlgError:  # all ranks are told, with a message of the size that they expect
-            corner, failed = np.eye(panel.width, dtype=kind), True
+        corner, failed = potrf(part[panel.start : panel.stop], lower=1)
         part[panel.start : panel.stop] = corner
-        # X such that X @ corner.conj().T is what stands below
+        # X such that X @ corner.conj().T is what stands below; nothing of use where all ranks are told of a failure
         part[panel.stop :] = trsm(1.0, corner, part[panel.stop :], side=1, lower=1, trans_a=2)
-        return np.ascontiguousarray(part[panel.start :]), np.array([failed])
+        return np.ascontiguousarray(part[panel.start :]), np.array([failed and panel.start + failed])
 
     def forms(panel: Panel) -> list[Form]:
-        return [((n - panel.start, panel.width), kind), ((1,), np.dtype(bool))]
+        return [((n - panel.start, panel.width), kind), ((1,), np.dtype(np.int64))]
 
     def apply(panel: Panel, factors: Values, chunk: np.ndarray, which: np.ndarray) -> None:
         lower = factors[0]
@@ -146,31 +144,12 @@ def cholesky(columns: Columns, right: np.ndarray | None = None) -> bool:
 
     def apply_to_right(panel: Panel, factors: Values) -> None:
         lower, width = factors[0], panel.width
-        for chunk in _chunks(None if right is None else right[panel.start :]):
+        for chunk in column_chunks(None if right is None else right[panel.start :]):
             chunk[:width] = trsm(1.0, lower[:width], chunk[:width], lower=1)
             chunk[width:] -= lower[width:] @ chunk[:width]
 
-    return not any(failed[0] for _, (_, failed) in columns.factored(factor, forms, apply, apply_to_right))
-
-
-def substitute_adjoint(columns: Columns, right: np.ndarray) -> None:
-    """Solve the system of the adjoint of a Cholesky factor, in place. Collective: each panel is sent to all."""
-    from scipy.linalg import get_blas_funcs
-
-    n, kind = len(columns.values), columns.values.dtype
-    (trsm,) = get_blas_funcs(("trsm",), dtype=kind)
-
-    def below(panel: Panel) -> Values:
-        return (np.ascontiguousarray(columns.part(panel)[panel.start :]),)
-
-    def forms(panel: Panel) -> list[Form]:
-        return [((n - panel.start, panel.width), kind)]
-
-    for panel, (lower,) in columns.sent(columns.panels[::-1], below, forms):
-        width = panel.width
-        for chunk in _chunks(right[panel.start :]):
-            chunk[:width] -= lower[width:].conj().T @ chunk[width:]
-            chunk[:width] = trsm(1.0, lower[:width], chunk[:width], lower=1, trans_a=2)
+    swept = columns.factored(factor, forms, apply, apply_to_right)
+    return next((int(failed[0]) for _, (_, failed) in swept if failed[0]), 0)
 
 
 # -- QR --------------------------------------------------------------------------------------------------------------
@@ -273,54 +252,3 @@ def _triangle(vectors: np.ndarray, tau: np.ndarray) -> np.ndarray:
         made[j, j] = factor
         made[:j, j] = -factor * (made[:j, :j] @ inner[:j, j])
     return made
-
-
-# -- products --------------------------------------------------------------------------------------------------------
-
-
-def multiply(left: Columns, right: Columns, low: int = 0, high: int | None = None) -> Columns:
-    """The product of some columns of a matrix, between ends of panels, and another matrix.
-
-    Collective: each panel of the left one is sent to all.
-    """
-    made = right.like((left.shape[0], right.shape[1]))
-    high = left.shape[1] if high is None else high
-    panels = [panel for panel in left.panels if low <= panel.start < high]
-    for panel, (part,) in left.sent(panels, *_as_they_are(left)):
-        rows = right.values[panel.start - low : panel.stop - low]
-        for into, of in zip(_chunks(made.values), _chunks(rows), strict=True):
-            into += part @ of
-    return made
-
-
-def multiply_adjoint(left: Columns, right: Columns) -> Columns:
-    """The product of the adjoint of a matrix and another matrix. Collective, as `multiply`."""
-    made = right.like((left.shape[1], right.shape[1]))
-    for panel, (part,) in left.sent(left.panels, *_as_they_are(left)):
-        for into, of in zip(_chunks(made.values[panel.start : panel.stop]), _chunks(right.values), strict=True):
-            into[...] = part.conj().T @ of
-    return made
-
-
-def gram(x: Columns) -> Columns:
-    """The product of the adjoint of a matrix and itself: of it, what lies below the diagonal, and some of the rest.
-
-    Collective, as `multiply`.
-    """
-    made = x.like((x.shape[1], x.shape[1]))
-    for panel, (part,) in x.sent(x.panels, *_as_they_are(x)):
-        before = [its for its in x.own if its.start < panel.stop]
-        rows = made.values[panel.start : panel.stop]
-        for chunk, which in x.chunks(before):
-            rows[:, : len(which)] = part.conj().T @ chunk
-            rows = rows[:, len(which) :]
-    return made
-
-
-def _as_they_are(matrix: Columns) -> tuple[Callable[[Panel], Values], Callable[[Panel], list[Form]]]:
-    """How whole panels are sent."""
-    form = matrix.values.dtype
-    return (
-        lambda panel: (np.ascontiguousarray(matrix.part(panel)),),
-        lambda panel: [((matrix.shape[0], panel.width), form)],
-    )

@@ -12,8 +12,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from numpy_dist.parallel.column_products import gram, multiply
 from numpy_dist.parallel.columns import Columns
-from numpy_dist.parallel.factors import Reflections, cholesky, gram, multiply, substitute_adjoint
+from numpy_dist.parallel.factors import Reflections, cholesky
+from numpy_dist.parallel.substitution import substitute
 
 EPS = float(np.finfo(np.double).eps)
 _ILL = 100.0  # weights beyond which a step takes QR: Cholesky factors would lose as many digits
@@ -98,7 +100,7 @@ def _by_cholesky(x: Columns, adjoint: Columns, a: float, b: float, c: float) -> 
     inner.add_to_diagonal(1)
     made = adjoint.copy()
     cholesky(inner, made.values)
-    substitute_adjoint(inner, made.values)
+    substitute(inner, made.values, lower=True, adjoint=True)
     made.values *= a - b / c
     made.values += b / c * adjoint.values
     return made

@@ -16,8 +16,9 @@ from typing import Literal
 
 import numpy as np
 
+from numpy_dist.parallel.column_products import multiply, multiply_adjoint
 from numpy_dist.parallel.columns import Columns, even_bounds
-from numpy_dist.parallel.factors import Reflections, multiply, multiply_adjoint
+from numpy_dist.parallel.factors import Reflections
 from numpy_dist.parallel.polar import EPS, norm_bound, unitary_factor
 
 SMALL = 256  # the order of blocks that one rank treats in any case

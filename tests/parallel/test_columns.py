@@ -7,17 +7,10 @@ import pytest
 import scipy.linalg
 
 from numpy_dist.comm.detect import get_communicator
+from numpy_dist.parallel.column_products import gram, multiply, multiply_adjoint
 from numpy_dist.parallel.columns import Columns, deal, even_bounds, width_of
-from numpy_dist.parallel.factors import (
-    Reflections,
-    cholesky,
-    eliminate,
-    gram,
-    multiply,
-    multiply_adjoint,
-    substitute,
-    substitute_adjoint,
-)
+from numpy_dist.parallel.factors import Reflections, cholesky, eliminate, exchange_multipliers, exchanged_rows
+from numpy_dist.parallel.substitution import substitute
 
 pytestmark = pytest.mark.spmd(ranks=(1, 3))
 
@@ -112,10 +105,8 @@ def test_elimination(kind: str) -> None:
         columns = dealt(matrix, width)
         mine = right[:, columns.comm.rank :: columns.comm.size].copy()
         found = eliminate(columns, mine)
-        assert found is not None
-        diagonal, swaps = found
-        assert_close(diagonal, lu.diagonal())
-        assert swaps == np.count_nonzero(pivots != np.arange(len(pivots)))
+        assert_close(found.diagonal, lu.diagonal())
+        assert np.array_equal(found.pivots, pivots) and not found.singular
         assert_close(np.triu(whole(columns)), np.triu(lu))
         substitute(columns, mine)
         assert_close(mine, np.linalg.solve(matrix, right)[:, columns.comm.rank :: columns.comm.size])
@@ -125,7 +116,45 @@ def test_elimination(kind: str) -> None:
 def test_a_singular_matrix(place: int) -> None:
     matrix = np.tri(23).T * 2
     matrix[place, place] = 0
-    assert eliminate(dealt(matrix, 4)) is None
+    assert eliminate(dealt(matrix, 4)).singular == place + 1
+
+
+@pytest.mark.parametrize("kind", "fdFD")
+@pytest.mark.parametrize("shape", SHAPES)
+def test_triangular_factors(shape: tuple[int, int], kind: str) -> None:
+    matrix = matrix_of(kind, *shape)
+    lu, pivots = scipy.linalg.lu_factor(matrix)
+
+    for width in WIDTHS:
+        columns = dealt(matrix, width)
+        found = eliminate(columns)
+        assert np.array_equal(found.pivots, pivots)
+        exchange_multipliers(columns, found.pivots)
+        assert_close(whole(columns), lu)
+
+
+def test_exchanged_rows() -> None:
+    pivots = scipy.linalg.lu_factor(matrix_of("d"))[1]
+    rows = np.arange(23)
+    for row, other in enumerate(pivots):
+        rows[[row, other]] = rows[[other, row]]
+    assert np.array_equal(exchanged_rows(pivots), rows)
+    assert np.array_equal(rows[exchanged_rows(pivots, back=True)], np.arange(23))
+
+
+@pytest.mark.parametrize("kind", "fdFD")
+@pytest.mark.parametrize("unit", [False, True])
+@pytest.mark.parametrize("adjoint", [False, True])
+@pytest.mark.parametrize("lower", [False, True])
+def test_substitution(lower: bool, adjoint: bool, unit: bool, kind: str) -> None:
+    matrix, right = matrix_of(kind) / 9 + 2 * np.eye(23, dtype=kind), matrix_of(kind, 23, 5)
+    trans = "C" if adjoint else "N"
+    solution = scipy.linalg.solve_triangular(matrix, right, trans, lower, unit)
+
+    for width in WIDTHS:
+        mine = right[:, get_communicator().rank :: get_communicator().size].copy()
+        substitute(dealt(matrix, width), mine, lower, adjoint, unit)
+        assert_close(mine, solution[:, get_communicator().rank :: get_communicator().size])
 
 
 @pytest.mark.parametrize("kind", "fdFD")
@@ -138,9 +167,9 @@ def test_cholesky(kind: str) -> None:
     for width in WIDTHS:
         columns = dealt(matrix, width)
         mine = right[:, columns.comm.rank :: columns.comm.size].copy()
-        assert cholesky(columns, mine)
+        assert cholesky(columns, mine) == 0
         assert_close(whole(columns), factor)
-        substitute_adjoint(columns, mine)
+        substitute(columns, mine, lower=True, adjoint=True)
         assert_close(mine, solution[:, columns.comm.rank :: columns.comm.size])
 
 
@@ -148,7 +177,7 @@ def test_cholesky(kind: str) -> None:
 def test_a_matrix_that_is_not_positive_definite(place: int) -> None:
     matrix = np.eye(23)
     matrix[place, place] = -1
-    assert not cholesky(dealt(matrix, 4))
+    assert cholesky(dealt(matrix, 4)) == place + 1
 
 
 @pytest.mark.parametrize("kind", "fdFD")
