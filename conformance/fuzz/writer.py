@@ -33,6 +33,8 @@ _OPERATION = re.compile(r"(v\d+) = ((?!.*out=).* [-+*/%&|^<>=]+ .*)")
 _LARGE = 1 << 14  # elements, of which NumPy may put results into the memory of operands
 _ASSIGNMENT = re.compile(r"(\w+\[.*\]) = (.*)")
 _UPDATE = re.compile(r"\.at\((v\d+)")
+# NumPy takes memory for large numbers that it never touches, or subtracts a length from them as often as that goes.
+_WITHOUT_END = re.compile("bincount|wrap")
 _PRODUCT = re.compile(r"np\.(dot|tensordot|inner)\b")
 KEPT_ERRORS = 3  # of a program
 
@@ -138,8 +140,10 @@ class Writer:
     def add(self, text: str) -> bool:
         """Write a statement, unless NumPy refuses it (some refusals are kept), or makes something too large."""
         before, contents = dict(self.names), self._contents()
-        if "bincount" in text and ("'special'" in text or any(map(_is_large, map(before.get, _names_in(text))))):
-            return False  # NumPy takes memory for it that it never touches
+        if _WITHOUT_END.search(text) and (
+            re.search(r"\bspecial\b", text) or any(map(_is_large, map(before.get, _names_in(text))))
+        ):
+            return False
         try:
             with warnings.catch_warnings(record=True) as told, np.errstate(all="warn"):
                 warnings.simplefilter("always")
@@ -395,8 +399,10 @@ def ascending(x: object) -> bool:
 
 
 def _is_large(x: object) -> bool:
-    """Whether an array has numbers beyond a million."""
-    return isinstance(x, np.ndarray | np.generic) and x.dtype.kind in "iu" and bool(np.any(np.asarray(x) > 10**6))
+    """Whether an array has numbers beyond a million, of either sign."""
+    if not isinstance(x, np.ndarray | np.generic) or x.dtype.kind not in "iu":
+        return False
+    return bool(np.any((np.asarray(x) > 10**6) | (np.asarray(x) < -(10**6))))
 
 
 def _is_half(x: object) -> bool:
