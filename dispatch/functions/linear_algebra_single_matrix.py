@@ -161,16 +161,26 @@ def eigen(a: DistArray, uplo: str, vectors: bool) -> object:
     like = np.linalg.eigh(np.zeros((1, 1), a.dtype))
     columns = columns_of(a, np.result_type(like.eigenvectors.dtype, np.double))
     lower = uplo.upper() == "L"
-    _take_triangle(columns, lower)
+    take_triangle(columns, lower)
+    values, basis = eigen_of(columns, lower, vectors)
+    found = engine.wrap(values.astype(like.eigenvalues.dtype))
+    if basis is None:
+        return found
+    kind = like.eigenvectors.dtype
+    return rebuild(type(like), [found, basis if basis.dtype == kind else engine.copy(basis, dtype=kind)])
+
+
+def eigen_of(columns: Columns, lower: bool, vectors: bool) -> tuple[np.ndarray, DistArray | None]:
+    """Eigenvalues of a Hermitian matrix, on every rank, and eigenvectors. Collective, as `spectra.eigh`.
+
+    `lower` tells of which triangle LAPACK would reduce it, which decides signs.
+    """
     scale = _scaled(columns)
     if not np.isfinite(scale):
         raise np.linalg.LinAlgError(_NO_EIGENVALUES)
-    layout = engine.default_layout(a.shape, split=0)
+    layout = engine.default_layout(columns.shape, split=0)
     values, rows = spectra.eigh(columns, vectors, bounds=bounds_of(layout), uplo="L" if lower else "U")
-    found = engine.wrap(engine.agreed(values * scale).astype(like.eigenvalues.dtype))
-    if rows is None:
-        return found
-    return rebuild(type(like), [found, engine.from_local(rows.astype(like.eigenvectors.dtype, copy=False), layout)])
+    return engine.agreed(values * scale), None if rows is None else engine.from_local(rows, layout)
 
 
 def singular(a: DistArray, full: bool, vectors: bool) -> object:
@@ -218,7 +228,7 @@ def _scaled(columns: Columns) -> float:
     return scale
 
 
-def _take_triangle(columns: Columns, lower: bool) -> None:
+def take_triangle(columns: Columns, lower: bool) -> None:
     """Make a matrix Hermitian of one of its triangles. Collective: a message from each rank to each."""
     rows, which = np.arange(columns.shape[0])[:, None], columns.indices()
     values, diagonal = columns.values, (which, np.arange(len(which)))

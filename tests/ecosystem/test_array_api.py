@@ -31,7 +31,7 @@ def test_array_api_compat():
 
 ESTIMATORS = """
 import os
-os.environ["SCIPY_ARRAY_API"], os.environ["NUMPY_DIST_FALLBACK"] = "1", "silent"
+os.environ["SCIPY_ARRAY_API"], os.environ["NUMPY_DIST_FALLBACK"] = "1", "error"
 import numpy as np, numpy_dist as nd, sklearn
 from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis

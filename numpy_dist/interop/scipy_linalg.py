@@ -1,0 +1,420 @@
+"""Factorizations, triangular systems, spectra and the exponential of `scipy.linalg`, of one matrix that ranks share.
+
+What all ranks do together is what they do for `numpy.linalg` (`dispatch.patterns.dealt_columns`). Small matrices, and
+those of a single rank, are SciPy's. Options that choose a LAPACK routine or permit overwriting change nothing.
+"""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.linalg
+
+from numpy_dist import engine
+from numpy_dist.backends.library import on_host
+from numpy_dist.dispatch.core.overrides import implements
+from numpy_dist.dispatch.core.registry import decline
+from numpy_dist.dispatch.functions import linear_algebra_single_matrix as single_matrix
+from numpy_dist.dispatch.patterns import dealt_columns, matrices
+from numpy_dist.dispatch.patterns.arguments import as_handle
+from numpy_dist.dispatch.patterns.replicate import few
+from numpy_dist.frames import stack_level
+from numpy_dist.interop.matrix_exponential import expm
+from numpy_dist.parallel import factors
+from numpy_dist.parallel.column_products import multiply, multiply_adjoint
+from numpy_dist.parallel.columns import Columns
+from numpy_dist.parallel.substitution import substitute
+
+if TYPE_CHECKING:
+    from numpy_dist.distarray import DistArray
+
+_TRANSPOSED = {"N": 0, "T": 1, "C": 2}
+_DRIVERS = (None, "ev", "evd", "evr", "evx", "gv", "gvd", "gvx")
+
+
+def register() -> None:
+    """Register the functions."""
+    for function in (
+        qr,
+        svd,
+        svdvals,
+        eigh,
+        eigvalsh,
+        cholesky,
+        cho_factor,
+        cho_solve,
+        lu_factor,
+        lu_solve,
+        solve_triangular,
+        expm,
+    ):
+        implements(getattr(scipy.linalg, function.__name__), kind="parallel")(function)
+
+
+# -- arguments -------------------------------------------------------------------------------------------------------
+
+
+def _matrix(function: Callable[..., object], a: Any, check_finite: bool) -> Any:
+    """A matrix of numbers, or stacks of them, for `numpy.linalg`."""
+    a = as_handle(a)
+    if a.ndim < 2:
+        engine.numpy_error(function, (a,))
+    if a.dtype.kind not in "biufc" or a.dtype.char in "egG":
+        decline(f"matrices of dtype {a.dtype}")
+    _check(a, check_finite)
+    return a
+
+
+def _check(a: object, check_finite: bool) -> None:
+    if check_finite and not np.isfinite(a).all():  # type: ignore[call-overload]
+        raise ValueError("array must not contain infs or NaNs")
+
+
+def _of_matrices(
+    function: Callable[..., Any], operands: list[Any], single: Callable[..., Any], check_finite: bool, **options: object
+) -> Any:
+    """SciPy's `function` of small matrices, and `single` of large ones that several ranks hold."""
+    if any(x.ndim > 2 for x in operands):
+        decline("stacks of matrices")
+    how = matrices.treatment(operands, [2] * len(operands), together=True)
+
+    def local(*parts: Any) -> Any:
+        return function(*map(on_host, parts), check_finite=check_finite, **options)
+
+    if how == "alone":
+        return matrices.alone(local, function.__name__, operands)
+    if how == "replicated":
+        return matrices.on_every_rank(local, function, operands, chosen=True)
+    if how != "single":
+        decline("an array that is no matrix")
+    for x in operands:
+        _check(x, check_finite)
+    return single(*operands)
+
+
+def _kind(function: Callable[..., Any], *operands: Any) -> np.dtype:
+    """The dtype of what SciPy computes of such matrices."""
+    made = function(*(np.eye(1, dtype=x.dtype) for x in operands))
+    kind: np.dtype = (made[0] if isinstance(made, tuple) else made).dtype
+    return kind
+
+
+def _is_square(a: Any) -> bool:
+    return bool(a.shape[0] == a.shape[1])
+
+
+# -- by numpy.linalg -------------------------------------------------------------------------------------------------
+
+
+def qr(
+    a: DistArray,
+    overwrite_a: bool = False,
+    lwork: int | None = None,
+    mode: str = "full",
+    pivoting: bool = False,
+    check_finite: bool = True,
+) -> object:
+    if mode not in ("full", "r", "economic", "raw"):
+        engine.numpy_error(scipy.linalg.qr, (a,), {"mode": mode})
+    a = _matrix(scipy.linalg.qr, a, check_finite)
+    if pivoting or mode == "raw" or a.ndim > 2:
+        decline("pivoting" if pivoting else 'mode="raw"' if mode == "raw" else "stacks of matrices")
+    if mode != "r":
+        return tuple(np.linalg.qr(a, "complete" if mode == "full" else "reduced"))
+    triangle, missing = np.linalg.qr(a, "r"), max(a.shape[0] - a.shape[1], 0)
+    return (np.pad(triangle, ((0, missing), (0, 0))) if missing else triangle,)
+
+
+def svd(
+    a: DistArray,
+    full_matrices: bool = True,
+    compute_uv: bool = True,
+    overwrite_a: bool = False,
+    check_finite: bool = True,
+    lapack_driver: str = "gesdd",
+) -> object:
+    if lapack_driver not in ("gesdd", "gesvd"):
+        engine.numpy_error(scipy.linalg.svd, (a,), {"lapack_driver": lapack_driver})
+    a = _matrix(scipy.linalg.svd, a, check_finite)
+    made: Any = np.linalg.svd(a, full_matrices, compute_uv)  # type: ignore[call-overload]
+    return tuple(made) if compute_uv else made
+
+
+def svdvals(a: DistArray, overwrite_a: bool = False, check_finite: bool = True) -> object:
+    return np.linalg.svd(_matrix(scipy.linalg.svdvals, a, check_finite), compute_uv=False)
+
+
+# -- eigenvalues -----------------------------------------------------------------------------------------------------
+
+
+def eigh(
+    a: DistArray,
+    b: object = None,
+    *,
+    lower: bool = True,
+    eigvals_only: bool = False,
+    overwrite_a: bool = False,
+    overwrite_b: bool = False,
+    type: int = 1,
+    check_finite: bool = True,
+    subset_by_index: Any = None,
+    subset_by_value: Any = None,
+    driver: str | None = None,
+) -> object:
+    a = _matrix(scipy.linalg.eigh, a, check_finite)
+    operands = [a] if b is None else [a, as_handle(b)]
+    options = {"type": type, "subset_by_index": subset_by_index, "subset_by_value": subset_by_value, "driver": driver}
+    if not _is_eigh(operands, **options):
+        engine.numpy_error(scipy.linalg.eigh, operands, options)
+    made: Any
+    if b is None:
+        made = (np.linalg.eigvalsh if eigvals_only else np.linalg.eigh)(a, "L" if lower else "U")  # type: ignore[operator]
+    else:
+        single = functools.partial(_generalized, lower=lower, vectors=not eigvals_only, type=type)
+        made = _of_matrices(
+            scipy.linalg.eigh, operands, single, check_finite, lower=lower, eigvals_only=eigvals_only, type=type
+        )
+    if eigvals_only:
+        return made[_subset(made, subset_by_index, subset_by_value)]
+    values, basis = made
+    which = _subset(values, subset_by_index, subset_by_value)
+    return values[which], basis[:, which]
+
+
+def eigvalsh(
+    a: DistArray,
+    b: object = None,
+    *,
+    lower: bool = True,
+    overwrite_a: bool = False,
+    overwrite_b: bool = False,
+    type: int = 1,
+    check_finite: bool = True,
+    subset_by_index: Any = None,
+    subset_by_value: Any = None,
+    driver: str | None = None,
+) -> object:
+    return eigh(
+        a,
+        b,
+        lower=lower,
+        eigvals_only=True,
+        type=type,
+        check_finite=check_finite,
+        subset_by_index=subset_by_index,
+        subset_by_value=subset_by_value,
+        driver=driver,
+    )
+
+
+def _is_eigh(operands: list[Any], type: object, subset_by_index: Any, subset_by_value: Any, driver: object) -> bool:
+    """Whether SciPy takes these arguments."""
+    a, n = operands[0], operands[0].shape[-1]
+    if subset_by_index is not None:
+        low, high = subset_by_index
+        if subset_by_value is not None or not 0 <= low <= high < n:
+            return False
+    if subset_by_value is not None:
+        low, high = subset_by_value
+        if not -np.inf <= low < high <= np.inf:
+            return False
+    generalized = len(operands) > 1
+    drivers = _DRIVERS if driver is None else _DRIVERS[5:] if generalized else _DRIVERS[1:5]
+    subset = subset_by_index is not None or subset_by_value is not None
+    if driver not in drivers or (subset and driver in ("ev", "evd", "gv", "gvd")):
+        return False
+    return a.shape[-2] == n and (not generalized or (operands[1].shape == a.shape and type in (1, 2, 3)))
+
+
+def _subset(values: Any, by_index: Any, by_value: Any) -> slice:
+    """Which of the eigenvalues, in ascending order, are wanted."""
+    if by_index is not None:
+        return slice(int(by_index[0]), int(by_index[1]) + 1)
+    if by_value is None:
+        return slice(None)
+    found = few(values)
+    return slice(*(int(np.searchsorted(found, limit, side="right")) for limit in by_value))
+
+
+def _generalized(a: DistArray, b: DistArray, lower: bool, vectors: bool, type: int) -> Any:
+    """Eigenvalues of ``a v = w b v`` (type 1), ``a b v = w v`` (2) or ``b a v = w v`` (3).
+
+    With Cholesky's factor of `b` they are those of a Hermitian matrix, as in LAPACK's ``sygst``. Collective: the panels
+    of that factor are sent to all once for each product or system.
+    """
+    values_kind, kind = (x.dtype for x in scipy.linalg.eigh(np.eye(1, dtype=a.dtype), np.eye(1, dtype=b.dtype)))
+    work = np.result_type(kind, np.double)
+    factor = dealt_columns.columns_of(b, work)
+    factor = factor if lower else factor.adjoint()
+    if order := factors.cholesky(factor):
+        raise np.linalg.LinAlgError(
+            f"The leading minor of order {order} of B is not positive definite. The factorization of B could not be "
+            "completed and no eigenvalues or eigenvectors were computed."
+        )
+    columns = dealt_columns.columns_of(a, work)
+    single_matrix.take_triangle(columns, lower)
+    if type == 1:
+        substitute(factor, columns.values, lower=True)
+        columns = columns.adjoint()
+        substitute(factor, columns.values, lower=True)
+    else:
+        columns = multiply_adjoint(factor, multiply(columns, factor))
+    values, basis = single_matrix.eigen_of(columns, True, vectors)
+    found = engine.wrap(values.astype(values_kind))
+    if basis is None:
+        return found
+    columns = dealt_columns.columns_of(basis, work)
+    if type == 3:
+        columns = multiply(factor, columns)
+    else:
+        substitute(factor, columns.values, lower=True, adjoint=True)
+    return found, dealt_columns.array_of(columns, kind)
+
+
+# -- Cholesky --------------------------------------------------------------------------------------------------------
+
+
+def cholesky(a: DistArray, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Any:
+    a = as_handle(a)
+    if a.ndim != 2 or not _is_square(a):
+        engine.numpy_error(scipy.linalg.cholesky, (a,))
+
+    def single(a: DistArray) -> Any:
+        kind = _kind(scipy.linalg.cholesky, a)
+        columns = dealt_columns.columns_of(a, np.result_type(kind, np.double))
+        columns = columns if lower else columns.adjoint()
+        if order := factors.cholesky(columns):
+            raise np.linalg.LinAlgError(f"{order}-th leading minor of the array is not positive definite")
+        return dealt_columns.array_of(columns if lower else columns.adjoint(), kind)
+
+    return _of_matrices(scipy.linalg.cholesky, [a], single, check_finite, lower=lower)
+
+
+def cho_factor(
+    a: DistArray, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
+) -> tuple[object, bool]:
+    return cholesky(a, lower, check_finite=check_finite), lower
+
+
+def cho_solve(c_and_lower: tuple[Any, bool], b: Any, overwrite_b: bool = False, check_finite: bool = True) -> object:
+    (c, lower), b = c_and_lower, as_handle(b)
+    c = as_handle(c)
+    if c.ndim != 2 or not _is_square(c) or b.ndim < 1 or c.shape[1] != b.shape[0]:
+        engine.numpy_error(scipy.linalg.cho_solve, ((c, lower), b))
+
+    def theirs(c: np.ndarray, b: np.ndarray, check_finite: bool) -> np.ndarray:
+        return scipy.linalg.cho_solve((c, lower), b, check_finite=check_finite)
+
+    def single(c: DistArray, b: DistArray) -> Any:
+        def solve(columns: Columns, right: np.ndarray) -> None:
+            substitute(columns, right, lower, adjoint=not lower)
+            substitute(columns, right, lower, adjoint=lower)
+
+        return _solved(_kind(lambda c, b: theirs(c, b, check_finite=False), c, b), c, b, solve)
+
+    theirs.__name__ = "cho_solve"
+    return _of_matrices(theirs, [c, b], single, check_finite)
+
+
+def _solved(
+    kind: np.dtype, a: DistArray, b: DistArray, solve: Callable[[Columns, np.ndarray], None], conjugate: bool = False
+) -> Any:
+    """What `solve` makes of right-hand sides (collective); of conjugated ones, conjugated, for transposed systems."""
+    work = np.result_type(kind, np.double)
+    right, layout = dealt_columns.right_hand_sides(b, work)
+    if conjugate:
+        np.conjugate(right, out=right)
+    solve(dealt_columns.columns_of(a, work), right)
+    if conjugate:
+        np.conjugate(right, out=right)
+    return dealt_columns.solution_of(right, layout, tuple(b.shape), kind)
+
+
+# -- LU --------------------------------------------------------------------------------------------------------------
+
+
+def lu_factor(a: DistArray, overwrite_a: bool = False, check_finite: bool = True) -> Any:
+    a = as_handle(a)
+    if a.ndim < 2:
+        engine.numpy_error(scipy.linalg.lu_factor, (a,))
+
+    def single(a: DistArray) -> tuple[Any, Any]:
+        kind = _kind(scipy.linalg.lu_factor, a)
+        columns = dealt_columns.columns_of(a, np.result_type(kind, np.double))
+        found = factors.eliminate(columns)
+        factors.exchange_multipliers(columns, found.pivots)
+        if found.singular:
+            warnings.warn(
+                f"Diagonal number {found.singular} is exactly zero. Singular matrix.",
+                scipy.linalg.LinAlgWarning,
+                stacklevel=stack_level(),
+            )
+        return dealt_columns.array_of(columns, kind), engine.wrap(found.pivots.astype(np.int32))
+
+    return _of_matrices(scipy.linalg.lu_factor, [a], single, check_finite)
+
+
+def lu_solve(
+    lu_and_piv: tuple[Any, Any], b: Any, trans: int = 0, overwrite_b: bool = False, check_finite: bool = True
+) -> object:
+    (lu, piv), b = lu_and_piv, as_handle(b)
+    lu = as_handle(lu)
+    if lu.ndim > 2 or b.ndim > 2:
+        decline("stacks of matrices")
+    if trans not in (0, 1, 2) or lu.ndim < 2 or b.ndim < 1 or lu.shape[0] != b.shape[0] or not _is_square(lu):
+        engine.numpy_error(scipy.linalg.lu_solve, ((lu, piv), b, trans))
+    pivots = few(as_handle(piv))
+
+    def theirs(lu: np.ndarray, b: np.ndarray, check_finite: bool) -> np.ndarray:
+        return scipy.linalg.lu_solve((lu, pivots), b, trans, check_finite=check_finite)
+
+    def single(lu: DistArray, b: DistArray) -> Any:
+        def solve(columns: Columns, right: np.ndarray) -> None:
+            if not trans:
+                right[...] = right[factors.exchanged_rows(pivots)]
+                substitute(columns, right, lower=True, unit=True)
+            substitute(columns, right, adjoint=bool(trans))
+            if trans:
+                substitute(columns, right, lower=True, adjoint=True, unit=True)
+                right[...] = right[factors.exchanged_rows(pivots, back=True)]
+
+        kind = _kind(lambda lu, b: scipy.linalg.lu_solve((lu, np.zeros(1, np.int32)), b), lu, b)
+        return _solved(kind, lu, b, solve, conjugate=trans == 1)
+
+    theirs.__name__ = "lu_solve"
+    return _of_matrices(theirs, [lu, b], single, check_finite)
+
+
+# -- triangular systems ----------------------------------------------------------------------------------------------
+
+
+def solve_triangular(
+    a: Any,
+    b: Any,
+    trans: int | str = 0,
+    lower: bool = False,
+    unit_diagonal: bool = False,
+    overwrite_b: bool = False,
+    check_finite: bool = True,
+) -> object:
+    a, b, how = as_handle(a), as_handle(b), _TRANSPOSED.get(trans, trans)  # type: ignore[arg-type]
+    if a.ndim > 2 or b.ndim > 2:
+        decline("stacks of matrices")
+    if how not in (0, 1, 2) or a.ndim < 2 or b.ndim < 1 or not _is_square(a) or a.shape[0] != b.shape[0]:
+        engine.numpy_error(scipy.linalg.solve_triangular, (a, b, trans))
+
+    def single(a: DistArray, b: DistArray) -> Any:
+        def solve(columns: Columns, right: np.ndarray) -> None:
+            zeros = np.flatnonzero(columns.diagonal() == 0)
+            if len(zeros) and not unit_diagonal:
+                raise np.linalg.LinAlgError(f"singular matrix: resolution failed at diagonal {zeros[0]}")
+            substitute(columns, right, lower, bool(how), unit_diagonal)
+
+        return _solved(_kind(scipy.linalg.solve_triangular, a, b), a, b, solve, conjugate=how == 1)
+
+    options = {"trans": trans, "lower": lower, "unit_diagonal": unit_diagonal}
+    return _of_matrices(scipy.linalg.solve_triangular, [a, b], single, check_finite, **options)

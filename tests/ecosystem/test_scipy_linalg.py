@@ -1,0 +1,233 @@
+"""Factorizations, triangular systems, spectra and the exponential of `scipy.linalg`, of a matrix that ranks share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.linalg as sl
+
+import numpy_dist as nd
+from numpy_dist.comm.detect import get_communicator
+from numpy_dist.spmd_testing import forbid_gathers
+
+pytestmark = pytest.mark.spmd
+PLUGINS = "scipy"
+
+KINDS = "fdFDi"
+N = 23
+
+
+def matrix_of(kind: str, m: int = N, n: int = N, seed: int = 0) -> np.ndarray:
+    """Random numbers; well conditioned where the matrix is square."""
+    rng = np.random.default_rng((m, n, seed))
+    made = rng.standard_normal((m, n)) + (1j * rng.standard_normal((m, n)) if kind in "FD" else 0)
+    return (made * 1.5 if kind == "i" else made / 4).astype(kind) + 9 * np.eye(m, n, dtype=kind)
+
+
+def positive(kind: str, seed: int = 0) -> np.ndarray:
+    """A Hermitian positive definite matrix."""
+    made = matrix_of(kind, seed=seed)
+    return made @ made.conj().T
+
+
+def compare(function: Callable[..., Any], *operands: np.ndarray) -> None:
+    """A function gives for distributed arrays what SciPy's gives for NumPy's."""
+    expected = function(*(x.copy() for x in operands))
+    with forbid_gathers():
+        found = function(*map(nd.asarray, operands))
+    assert isinstance(found, tuple) == isinstance(expected, tuple)
+    eps = max(np.finfo(np.result_type(x.dtype, np.float32)).eps for x in operands)
+    pairs = zip(found, expected, strict=True) if isinstance(found, tuple) else [(found, expected)]
+    for ours, theirs in pairs:
+        assert isinstance(ours, nd.DistArray) == isinstance(theirs, np.ndarray)
+        if isinstance(ours, nd.DistArray):
+            assert ours.shape == theirs.shape and ours.dtype == theirs.dtype
+            np.testing.assert_allclose(ours.gather(), theirs, rtol=0, atol=2000 * eps * np.abs(theirs).max(initial=1))
+        else:
+            assert ours == theirs and type(ours) is type(theirs)
+
+
+def assert_same_error(function: Callable[..., Any], *operands: object) -> None:
+    """Both raise the same."""
+    with pytest.raises(Exception) as theirs:
+        function(*operands)
+    with pytest.raises(type(theirs.value)) as ours:
+        function(*(nd.asarray(x) if isinstance(x, np.ndarray) else x for x in operands))
+    assert str(ours.value) == str(theirs.value)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("mode", ["full", "economic", "r"])
+@pytest.mark.parametrize("shape", [(N, N), (40, 17), (17, 40)])
+def test_qr(shape: tuple[int, int], mode: str, kind: str) -> None:
+    compare(lambda a: sl.qr(a, mode=mode, overwrite_a=True), matrix_of(kind, *shape))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("shape", [(N, N), (40, 17), (17, 40)])
+def test_singular_values(shape: tuple[int, int], kind: str) -> None:
+    matrix = matrix_of(kind, *shape)
+    compare(sl.svdvals, matrix)
+    compare(lambda a: sl.svd(a, compute_uv=False), matrix)
+    for full in (True, False):
+        with forbid_gathers():
+            made = sl.svd(nd.asarray(matrix), full_matrices=full, lapack_driver="gesvd")
+        left, values, right = (x.gather() for x in made)
+        assert type(made) is tuple
+        assert [x.shape for x in (left, right)] == [x.shape for x in sl.svd(matrix, full)[::2]]
+        k = len(values)
+        np.testing.assert_allclose((left[:, :k] * values) @ right[:k], matrix, atol=1e-4 if kind in "fF" else 1e-12)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("lower", [True, False])
+def test_eigenvalues(lower: bool, kind: str) -> None:
+    matrix = matrix_of(kind)
+    for options in ({}, {"subset_by_index": [3, 7]}, {"subset_by_value": (-1, 9)}, {"driver": "evr"}):
+        compare(lambda a, options=options: sl.eigh(a, lower=lower, eigvals_only=True, **options), matrix)
+        compare(lambda a, options=options: sl.eigvalsh(a, lower=lower, **options), matrix)
+    with forbid_gathers():
+        values, basis = sl.eigh(nd.asarray(matrix), lower=lower, subset_by_index=(20, 22))
+    half = (np.tril(matrix) if lower else np.triu(matrix)).astype(basis.dtype)
+    np.fill_diagonal(half, half.diagonal().real / 2)
+    whole = half + half.conj().T
+    rest = whole @ basis.gather() - basis.gather() * values.gather()
+    assert basis.shape == (N, 3) and np.abs(rest).max() < (1e-4 if kind in "fF" else 1e-11) * (9 if kind == "i" else 1)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("type_", [1, 2, 3])
+@pytest.mark.parametrize("lower", [True, False])
+def test_generalized_eigenvalues(lower: bool, type_: int, kind: str) -> None:
+    a, b = positive(kind), positive(kind, seed=1)
+    compare(lambda a, b: sl.eigh(a, b, lower=lower, eigvals_only=True, type=type_), a, b)
+    compare(lambda a, b: sl.eigvalsh(a, b, lower=lower, type=type_, subset_by_index=(0, 4)), a, b)
+    triangle = np.tril if lower else np.triu  # of the other one nothing is read
+    for x in (a, b):
+        np.copyto(x, -7, where=triangle(np.ones((N, N))) == 0)
+    with forbid_gathers():
+        made = sl.eigh(nd.asarray(a), nd.asarray(b), lower=lower, type=type_)
+    values, basis = (x.gather() for x in made)
+    a, b = (triangle(x) + triangle(x, -1 if lower else 1).conj().T for x in (a, b))
+    products = {1: (a @ basis, b @ basis), 2: (a @ b @ basis, basis), 3: (b @ a @ basis, basis)}
+    left, right = products[type_]
+    assert np.abs(left - right * values).max() <= (1e-3 if kind in "fF" else 1e-11) * np.abs(left).max()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("lower", [True, False])
+def test_cholesky(lower: bool, kind: str) -> None:
+    matrix, right = positive(kind), matrix_of("d", N, 4)
+    other = np.triu if lower else np.tril
+    matrix = matrix - other(matrix, 1 if lower else -1)  # is not read
+    compare(lambda a: sl.cholesky(a, lower), matrix)
+    for b in (right, right[:, 0], right[:, :0]):
+        compare(lambda a, b: sl.cho_solve(sl.cho_factor(a, lower), b), matrix, b)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_triangular_factors(kind: str) -> None:
+    matrix, right = matrix_of(kind), matrix_of("D", N, 4)
+    compare(sl.lu_factor, matrix)
+    compare(sl.lu_factor, matrix_of(kind, 40, 17))
+    compare(sl.lu_factor, matrix_of(kind, 17, 40))
+    for trans in (0, 1, 2):
+        for b in (right, right[:, 0], right.real):
+            compare(lambda a, b, trans=trans: sl.lu_solve(sl.lu_factor(a), b, trans), matrix, b)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("unit", [False, True])
+@pytest.mark.parametrize("lower", [False, True])
+def test_triangular_systems(lower: bool, unit: bool, kind: str) -> None:
+    matrix = matrix_of(kind)
+    matrix = np.where(np.eye(N, dtype=bool), matrix, matrix // 9 if kind == "i" else matrix / 9).astype(kind)
+    matrix = np.clip(matrix, -1, 9) if kind == "i" and not unit else matrix
+    matrix = np.where(np.eye(N, dtype=bool), matrix, 0).astype(kind) if kind == "i" and unit else matrix
+    right = matrix_of("D", N, 4)
+    for trans in (0, "T", "C"):
+        for b in (right, right[:, 0], right.real):
+            compare(lambda a, b, trans=trans: sl.solve_triangular(a, b, trans, lower, unit), matrix, b)
+
+
+@pytest.mark.parametrize("kind", "fdFDi")
+@pytest.mark.parametrize("size", [0, 1e-3, 0.05, 0.4, 1.5, 3, 40])
+def test_exponential(size: float, kind: str) -> None:
+    matrix = (matrix_of(kind) - 9 * np.eye(N, dtype=kind)) * size
+    matrix = matrix.astype(kind) // 5 if kind == "i" else (matrix / 4).astype(kind)
+    compare(sl.expm, matrix)
+    compare(sl.expm, np.stack([matrix, -matrix]))
+
+
+def test_exponential_of_a_matrix_whose_powers_are_small() -> None:
+    nilpotent = np.triu(np.full((N, N), 1e3), N // 2)
+    compare(sl.expm, nilpotent)
+    assert np.isnan(sl.expm(nd.asarray(np.full((N, N), np.nan))).gather()).all()
+
+
+def not_definite(order: int) -> np.ndarray:
+    """A matrix with a leading minor of that order that is not positive definite."""
+    matrix = np.eye(N)
+    matrix[order - 1, order - 1] = 0
+    return matrix
+
+
+WRONG: Sequence[tuple[str | Callable[..., Any], Sequence[object]]] = [
+    ("qr", (np.ones(5),)),
+    ("qr", (np.ones((5, 5)), False, None, "sideways")),
+    ("qr", (np.full((5, 5), np.nan),)),
+    ("svd", (np.full((5, 5), np.inf),)),
+    ("svd", (np.ones((5, 5)), True, True, False, True, "gesxx")),
+    ("eigh", (np.ones((5, 4)),)),
+    (lambda a: sl.eigh(a, subset_by_index=[2, 5]), (np.eye(5),)),
+    (lambda a: sl.eigh(a, subset_by_index=[2, 3], subset_by_value=[0, 1]), (np.eye(5),)),
+    (lambda a: sl.eigh(a, subset_by_value=[1, 1]), (np.eye(5),)),
+    (lambda a: sl.eigh(a, driver="gv"), (np.eye(5),)),
+    (lambda a: sl.eigh(a, np.eye(5), type=4), (np.eye(5),)),
+    ("eigh", (np.eye(N), np.eye(4))),
+    ("eigh", (np.eye(N), not_definite(7))),
+    ("cholesky", (np.ones((5, 4)),)),
+    ("cholesky", (not_definite(1),)),
+    ("cholesky", (not_definite(20),)),
+    (lambda c, b: sl.cho_solve((c, True), b), (np.eye(5), np.ones(4))),
+    ("solve_triangular", (np.ones((5, 4)), np.ones(5))),
+    ("solve_triangular", (np.eye(5), np.ones(4))),
+    ("solve_triangular", (not_definite(12), np.ones(N))),
+    (lambda lu, b: sl.lu_solve((lu, np.arange(5)), b), (np.eye(5), np.ones(4))),
+    ("lu_factor", (np.full((5, 5), np.nan),)),
+    ("expm", (np.ones((5, 4)),)),
+]
+
+
+@pytest.mark.parametrize("case", range(len(WRONG)))
+def test_errors(case: int) -> None:
+    function, operands = WRONG[case]
+    # Looked up while the plug-in is on.
+    assert_same_error(getattr(sl, function) if isinstance(function, str) else function, *operands)
+
+
+def test_a_singular_matrix_has_factors() -> None:
+    matrix = np.triu(np.ones((N, N)))
+    matrix[11, 11] = 0
+    with pytest.warns(sl.LinAlgWarning, match="Diagonal number 12 is exactly zero. Singular matrix.") as told:
+        made, pivots = sl.lu_factor(nd.asarray(matrix))
+    assert told[0].filename == __file__ or get_communicator().size == 1  # else SciPy's own warning
+    with pytest.warns(sl.LinAlgWarning):
+        theirs = sl.lu_factor(matrix)
+    np.testing.assert_array_equal(made.gather(), theirs[0])
+    np.testing.assert_array_equal(pivots.gather(), theirs[1])
+
+
+def test_what_is_left_to_scipy() -> None:
+    matrix = nd.asarray(matrix_of("d"))
+    for call, text in [
+        (lambda: sl.qr(matrix, pivoting=True), "pivoting"),
+        (lambda: sl.qr(matrix, mode="raw"), "raw"),
+        (lambda: sl.lu_factor(nd.asarray(np.ones((2, 5, 5)))), "stacks of matrices"),
+        (lambda: sl.svdvals(nd.asarray(np.ones((5, 5), np.float16))), "matrices of dtype float16"),
+    ]:
+        with pytest.raises(nd.FallbackError, match=text):
+            call()
