@@ -1,4 +1,4 @@
-"""How many messages a rank sends to move data, counted for ranks that do not exist.
+"""How many messages a rank sends to move data, and how many words for a product, counted for ranks that do not exist.
 
 One rank of the job runs with a share of its own; all others are taken to have the same.
 """
@@ -36,6 +36,17 @@ def _redistribution(ranks: int) -> int:
     return counts.most("messages")
 
 
+def _words_of_product(ranks: int) -> float:
+    """What a rank sends in a product of square matrices, in matrices, times the square root of the ranks."""
+    import numpy_dist
+    from numpy_dist import config
+
+    matrix = np.broadcast_to(0.0, (4 * ranks, 4 * ranks))
+    with config(MIN_SHARD_BYTES=1):
+        counts = numpy_dist.count_program(np.matmul, matrix, matrix, ranks=ranks, only=(0, ranks // 2))
+    return float(counts.most("bytes")) / matrix.nbytes * ranks**0.5
+
+
 def rows() -> list[Comparison]:
     """What a rank sends at each number of ranks, and the most that it may: one or two messages to each other rank."""
     from numpy_dist.parallel import picking, sample_sort
@@ -66,4 +77,7 @@ def rows() -> list[Comparison]:
             Comparison(f"{what}, {ranks} ranks", None, None, "s", sent, "messages of a rank", f"<= {most}")
             for what, (sent, most) in counted.items()
         ]
+        meaning = "matrices that a rank sends, times the root of the ranks"
+        words = _words_of_product(ranks)
+        made.append(Comparison(f"a @ b, {ranks} ranks", None, None, "s", words, meaning, "<= 2.5"))
     return made

@@ -15,7 +15,7 @@ from numpy_dist.argument_types import Function, Keywords
 from numpy_dist.backends.library import compute
 from numpy_dist.dispatch.core.registry import decline, implements
 from numpy_dist.dispatch.patterns.arguments import NoValue, as_handle
-from numpy_dist.dispatch.patterns.blocks import blocks
+from numpy_dist.dispatch.patterns.blocks import blocks, row_bounds
 from numpy_dist.dispatch.patterns.gufunc import deliver, example_of, generalised
 from numpy_dist.dispatch.patterns.numpy_source import adopt, numpy_source
 from numpy_dist.dispatch.patterns.stacks import on_stacks
@@ -23,6 +23,7 @@ from numpy_dist.engine import events_reported
 from numpy_dist.layout.layout import Cut, Layout
 from numpy_dist.layout.mesh import Mesh
 from numpy_dist.parallel.matmul import contracted, ring
+from numpy_dist.parallel.mesh_product import MeshProduct, best_mesh
 
 if TYPE_CHECKING:
     from numpy import _CastingKind
@@ -323,6 +324,8 @@ def _matrices(a: Any, b: Any, dtype: np.dtype, name: str) -> DistArray:
         _by_contraction: _moved(a, 1) + _moved(b, 0) + m * n * size,
         _by_columns: _moved(b, 1) + (m * k * (size - 1) if engine.is_sharded(a) else 0),
     }
+    if engine.is_sharded(a) and engine.is_sharded(b) and engine.device(dtype) is None:
+        costs[_by_blocks] = _moved(a, 0) + _moved(b, 0) + best_mesh(m, k, n, size)[1]
     return min(costs, key=lambda algorithm: costs[algorithm])(a, b, dtype, name)
 
 
@@ -404,6 +407,19 @@ def _by_columns(a: DistArray, b: DistArray, dtype: np.dtype, name: str) -> DistA
     """Columns stay: the transposed product by rows, in NumPy's memory order all the same."""
     block, layout = _rows_of_product(np.transpose(b), np.transpose(a), dtype, name)
     return engine.from_local(block.transpose(), layout.transpose((1, 0)))
+
+
+def _by_blocks(a: DistArray, b: DistArray, dtype: np.dtype, name: str) -> DistArray:
+    """A block of the product on each rank of a mesh, for which rows of both operands come together."""
+    (m, k), n = a.shape, b.shape[1]
+    rows, panels = _along(a, 0), _along(b, 0)
+    left, panel = blocks((engine.aligned(a, rows), rows), (engine.aligned(b, panels), panels))
+    mesh, _ = best_mesh(m, k, n, engine.runtime().size)
+    left, panel = left.reshape(-1, k), panel.reshape(-1, n)
+    with events_reported(name):
+        part = MeshProduct(left, panel, row_bounds(rows), row_bounds(panels), mesh, engine.runtime().comm).result()
+        product = part.astype(dtype, copy=False)
+    return engine.from_local(product, rows.with_shape((m, n)))
 
 
 def _by_contraction(a: DistArray, b: DistArray, dtype: np.dtype, name: str) -> DistArray:

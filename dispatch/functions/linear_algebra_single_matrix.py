@@ -12,9 +12,9 @@ import numpy as np
 
 from numpy_dist import engine
 from numpy_dist.dispatch.core.operands import rebuild
+from numpy_dist.dispatch.patterns.blocks import row_bounds
 from numpy_dist.dispatch.patterns.dealt_columns import (
     array_of,
-    bounds_of,
     columns_of,
     right_hand_sides,
     rows_of,
@@ -179,7 +179,7 @@ def eigen_of(columns: Columns, lower: bool, vectors: bool) -> tuple[np.ndarray, 
     if not np.isfinite(scale):
         raise np.linalg.LinAlgError(_NO_EIGENVALUES)
     layout = engine.default_layout(columns.shape, split=0)
-    values, rows = spectra.eigh(columns, vectors, bounds=bounds_of(layout), uplo="L" if lower else "U")
+    values, rows = spectra.eigh(columns, vectors, bounds=row_bounds(layout), uplo="L" if lower else "U")
     return engine.agreed(values * scale), None if rows is None else engine.from_local(rows, layout)
 
 

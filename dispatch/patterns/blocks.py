@@ -80,6 +80,12 @@ def row_layout(x: Any) -> Layout:
     return layout if layout is not None and cuts_rows(layout) else engine.default_layout(tuple(x.shape), split=0)
 
 
+def row_bounds(layout: Layout) -> list[tuple[int, int]]:
+    """Which rows of an array that is cut between rows each rank has: the first one, and the one behind the last."""
+    boxes = [layout.box(rank) for rank in range(engine.runtime().size)]
+    return [(0, 0) if box is None else box[0] for box in boxes]
+
+
 def in_boxes(x: H) -> tuple[H, Layout]:
     """The array with its `exact_layout`, redistributed only if it has another one."""
     layout = engine.layout_of(x) if engine.is_sharded(x) else None

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from numpy_dist import engine
-from numpy_dist.dispatch.patterns.blocks import blocks
+from numpy_dist.dispatch.patterns.blocks import blocks, row_bounds
 from numpy_dist.layout.layout import Layout
 from numpy_dist.parallel.columns import Columns
 
@@ -27,19 +27,13 @@ def rows_of(a: Any, kind: np.dtype) -> tuple[np.ndarray, Layout]:
 def columns_of(a: Any, kind: np.dtype) -> Columns:
     """The columns of a matrix on each rank, for overwriting."""
     rows, layout = rows_of(a, kind)
-    return Columns.dealt(rows, bounds_of(layout), engine.runtime().comm)
+    return Columns.dealt(rows, row_bounds(layout), engine.runtime().comm)
 
 
 def array_of(columns: Columns, kind: np.dtype) -> Any:
     """A matrix of these columns, cut between rows."""
     layout = engine.default_layout(columns.shape, split=0)
-    return engine.from_local(columns.rows(bounds_of(layout)).astype(kind, copy=False), layout)
-
-
-def bounds_of(layout: Layout) -> list[tuple[int, int]]:
-    """The rows that each rank has."""
-    boxes = [layout.box(rank) for rank in range(engine.runtime().size)]
-    return [(0, 0) if box is None else box[0] for box in boxes]
+    return engine.from_local(columns.rows(row_bounds(layout)).astype(kind, copy=False), layout)
 
 
 def right_hand_sides(b: Any, kind: np.dtype) -> tuple[np.ndarray, Layout]:
