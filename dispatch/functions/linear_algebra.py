@@ -24,6 +24,7 @@ from numpy_dist.layout.layout import Cut, Layout
 from numpy_dist.layout.mesh import Mesh
 from numpy_dist.parallel.matmul import contracted, ring
 from numpy_dist.parallel.mesh_product import MeshProduct, best_mesh
+from numpy_dist.parallel.row_gram import row_gram
 
 if TYPE_CHECKING:
     from numpy import _CastingKind
@@ -316,7 +317,10 @@ def _matrices_of_times(a: DistArray | np.ndarray, b: DistArray | np.ndarray, dty
 
 
 def _matrices(a: Any, b: Any, dtype: np.dtype, name: str) -> DistArray:
-    """The product of two matrices by the algorithm that moves the fewest elements (known from layouts alone)."""
+    """The product of two matrices by the algorithm that moves the fewest elements (known from layouts alone).
+
+    That with its own transpose is computed by halves, unless its inner extent is cut: then NumPy does so on each rank.
+    """
     size = engine.runtime().size
     (m, k), n = a.shape, b.shape[1]
     costs = {
@@ -325,8 +329,14 @@ def _matrices(a: Any, b: Any, dtype: np.dtype, name: str) -> DistArray:
         _by_columns: _moved(b, 1) + (m * k * (size - 1) if engine.is_sharded(a) else 0),
     }
     if engine.is_sharded(a) and engine.is_sharded(b) and engine.device(dtype) is None:
+        lies_well = _is_cut(a, 0) is not None or (_is_cut(a, 1) is None and k <= m)
+        if lies_well and k >= _FOR_PAIRS and engine.is_transpose(a, b):
+            return _by_pairs(a, b, dtype, name)
         costs[_by_blocks] = _moved(a, 0) + _moved(b, 0) + best_mesh(m, k, n, size)[1]
     return min(costs, key=lambda algorithm: costs[algorithm])(a, b, dtype, name)
+
+
+_FOR_PAIRS = 64  # from this inner extent on half a product costs more than to send its result
 
 
 def _is_at_hand(x: DistArray) -> bool:
@@ -420,6 +430,15 @@ def _by_blocks(a: DistArray, b: DistArray, dtype: np.dtype, name: str) -> DistAr
         part = MeshProduct(left, panel, row_bounds(rows), row_bounds(panels), mesh, engine.runtime().comm).result()
         product = part.astype(dtype, copy=False)
     return engine.from_local(product, rows.with_shape((m, n)))
+
+
+def _by_pairs(a: DistArray, b: DistArray, dtype: np.dtype, name: str) -> DistArray:
+    """The product with its own transpose: what two ranks both need is computed once."""
+    rows = _along(a, 0)
+    (left,) = blocks((engine.aligned(a, rows), rows))
+    with events_reported(name):
+        product = row_gram(left.reshape(-1, a.shape[1]), row_bounds(rows), engine.runtime().comm)
+    return engine.from_local(product.astype(dtype, copy=False), rows.with_shape((a.shape[0], a.shape[0])))
 
 
 def _by_contraction(a: DistArray, b: DistArray, dtype: np.dtype, name: str) -> DistArray:

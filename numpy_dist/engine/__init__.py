@@ -54,7 +54,7 @@ from numpy_dist.engine.recording.record import (
     wrap,
 )
 from numpy_dist.engine.recording.reduce import reducible, reduction
-from numpy_dist.engine.recording.state import counters, default_layout, flush, force, layout_of
+from numpy_dist.engine.recording.state import counters, default_layout, flush, force, is_transpose, layout_of
 from numpy_dist.engine.runtime import Runtime, runtime
 from numpy_dist.ir.meta_arrays import Unrecordable, Unshardable, offset_of
 
@@ -97,6 +97,7 @@ __all__ = [
     "is_handle",
     "is_real_part",
     "is_sharded",
+    "is_transpose",
     "masked",
     "item",
     "layout_of",

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from numpy_dist.engine.memory.handle import Handle, is_sharded
 from numpy_dist.engine.runtime import runtime
 from numpy_dist.engine.scheduling.counters import EngineCounters
+from numpy_dist.ir.meta_arrays import offset_of
 from numpy_dist.ir.views import view_of
 from numpy_dist.layout.layout import Layout
 
@@ -34,6 +35,15 @@ def layout_of(x: Handle) -> Layout | None:
         return runtime().replicated_layout(x._array.shape)
     x._storage.movable = False
     return view_of(x._storage.layout, x._storage.dtype.itemsize, x._array).exact_layout
+
+
+def is_transpose(x: Handle, y: Handle) -> bool:
+    """Whether an array is another one transposed, in the same memory; known from metadata."""
+    if x._storage is None or x._storage is not y._storage or x._array.dtype != y._array.dtype:
+        return False
+    one, other = x._array, y._array
+    same = offset_of(one) == offset_of(other)
+    return same and one.shape == other.shape[::-1] and one.strides == other.strides[::-1]
 
 
 def default_layout(shape: Sequence[int], itemsize: int = 1, **choice: object) -> Layout:

@@ -1,0 +1,91 @@
+"""The product of a matrix and its own transpose: what two ranks both need is computed once."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import numpy_dist as nd
+from numpy_dist.comm.base import Communicator
+from numpy_dist.comm.detect import get_communicator
+from numpy_dist.dispatch.functions import linear_algebra
+from numpy_dist.parallel.columns import even_bounds
+from numpy_dist.parallel.row_gram import row_gram
+from numpy_dist.spmd_testing import run_simulated
+
+
+def matrix_of(kind: str, m: int, k: int) -> np.ndarray:
+    """Small whole numbers, of which every product is exact."""
+    rng = np.random.default_rng((m, k))
+    made = rng.integers(-3, 4, (m, k)) + (1j * rng.integers(-3, 4, (m, k)) if kind in "FD" else 0)
+    return made.astype(kind)
+
+
+@pytest.mark.parametrize("kind", "fqD")
+@pytest.mark.parametrize("shape", [(23, 17), (8, 3), (1, 40), (5, 0), (0, 3)])
+@pytest.mark.parametrize("size", (1, 2, 3, 4, 5, 6))
+def test_products(size: int, shape: tuple[int, int], kind: str) -> None:
+    matrix = matrix_of(kind, *shape)
+    even = even_bounds(shape[0], size)
+    uneven = even if size < 3 else [(even[0][0], even[1][1]), (0, 0), *even[2:]]
+    for bounds in (even, uneven, even[::-1]):
+
+        def body(bounds: list[tuple[int, int]] = bounds) -> None:
+            comm = get_communicator()
+            made = row_gram(matrix[slice(*bounds[comm.rank])], bounds, comm)
+            expected = (matrix @ matrix.T)[slice(*bounds[comm.rank])]
+            assert made.dtype == expected.dtype and np.array_equal(made, expected)
+
+        run_simulated(size, body)
+
+
+@pytest.mark.parametrize("size", (2, 3))
+def test_an_array_and_its_transpose(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only of the same memory: a copy that is equal, and another view of it, are other matrices."""
+    matrix, other = matrix_of("d", 90, 70), matrix_of("d", 90, 71)
+    calls = []
+
+    def noted(rows: np.ndarray, bounds: list[tuple[int, int]], comm: Communicator) -> np.ndarray:
+        calls.append(comm.rank)
+        return row_gram(rows, bounds, comm)
+
+    monkeypatch.setattr(linear_algebra, "row_gram", noted)
+
+    def body() -> None:
+        comm = get_communicator()
+
+        def check(x: nd.DistArray, y: nd.DistArray, expected: np.ndarray, halved: bool = False) -> None:
+            comm.barrier()
+            before = calls.count(comm.rank)
+            made = x @ y
+            assert (calls.count(comm.rank) > before) == halved
+            assert np.array_equal(made.gather(), expected)
+
+        with nd.config(MIN_SHARD_BYTES=0, FALLBACK="error"):
+            a, b, c = nd.asarray(matrix), nd.asarray(matrix), nd.asarray(other)
+            check(a, a.T, matrix @ matrix.T, halved=True)
+            check(c[:, 1:], c.T[1:], other[:, 1:] @ other.T[1:], halved=True)
+            check(a, b.T, matrix @ matrix.T)
+            check(a[::-1], a.T, matrix[::-1] @ matrix.T)
+            check(c[:, 1:], c.T[:70], other[:, 1:] @ other.T[:70])
+            check(a[:, :6], a.T[:6], matrix[:, :6] @ matrix.T[:6])
+            check(a.T, a, matrix.T @ matrix)
+
+    run_simulated(size, body)
+
+
+def test_a_matrix_that_is_written_in_between() -> None:
+    matrix = matrix_of("d", 70, 70)
+
+    def body() -> None:
+        with nd.config(MIN_SHARD_BYTES=0, FALLBACK="error"):
+            a = nd.asarray(matrix)
+            transposed = a.T
+            a[3] = 7
+            made = a @ transposed
+            a[...] = 0
+        changed = matrix.copy()
+        changed[3] = 7
+        assert np.array_equal(made.gather(), changed @ changed.T)
+
+    run_simulated(3, body)
