@@ -82,8 +82,43 @@ def test_filters_that_are_left_to_scipy():
 def test_convolutions(name, mode):
     for kernel in (np.ones((3, 3)), np.arange(8.0).reshape(4, 2), np.ones((1, 5)) * 1j):
         same(lambda x, kernel=kernel: getattr(signal, name)(x, kernel, mode=mode))
-    with pytest.raises(nd.FallbackError, match="only the first input may be distributed"):
-        getattr(signal, name)(np.ones((3, 3)), nd.asarray(VALUES))
+
+
+@pytest.mark.parametrize("mode", ["full", "same", "valid"])
+@pytest.mark.parametrize("name", ["convolve", "fftconvolve", "oaconvolve", "correlate"])
+def test_convolutions_of_two_distributed_arrays(name, mode):
+    rng = np.random.default_rng(1)
+    function = getattr(signal, name)
+    for x, y in [
+        (VALUES, rng.random((5, 4))),
+        (VALUES, rng.random((12, 9)).astype("f4") + np.complex64(1j)),
+        (rng.random(40), rng.random(17)),
+        (rng.random((6, 7, 8)).astype("f4"), rng.random((2, 7, 3)).astype("f4")),
+    ]:
+        with forbid_gathers():
+            made = function(nd.asarray(x), nd.asarray(y), mode=mode)
+        expected = function(x, y, mode=mode)
+        assert made.dtype == expected.dtype
+        double = x.dtype == y.dtype == "f8"
+        np.testing.assert_allclose(made.gather(), expected, rtol=0, atol=1e-12 if double else 1e-4)
+    for wrong in ({"mode": "half"}, {"mode": mode, "other": VALUES[0]}):
+        with pytest.raises(ValueError) as theirs:
+            function(VALUES, wrong.get("other", VALUES), mode=wrong["mode"])
+        with pytest.raises(ValueError) as ours:
+            function(nd.asarray(VALUES), nd.asarray(wrong.get("other", VALUES)), mode=wrong["mode"])
+        assert str(ours.value) == str(theirs.value)
+
+
+def test_convolutions_that_are_left_to_scipy():
+    x, whole = nd.asarray(VALUES), nd.asarray(np.arange(12).reshape(4, 3))
+    for call, text in [
+        (lambda: signal.convolve(x, x, method="direct"), "a direct convolution"),
+        (lambda: signal.convolve(whole, whole), "whole numbers"),
+        (lambda: signal.correlate(x[:4], x), "a second input that is larger"),
+        (lambda: signal.fftconvolve(x, x, axes=0), "some axes only"),
+    ]:
+        with pytest.raises(nd.FallbackError, match=text):
+            call()
 
 
 @pytest.mark.parametrize(
