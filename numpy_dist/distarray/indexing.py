@@ -47,6 +47,13 @@ def _is_array(item: object) -> bool:
     return engine.is_handle(item) or isinstance(item, np.ndarray)
 
 
+def _opens(x: engine.Handle, key: object) -> bool:
+    """Whether the window of an array is opened for a basic index: of an element, which all ranks read, or of a part."""
+    items = key if type(key) is tuple else (key,)
+    read = len(items) == x._array.ndim and all(isinstance(item, int | np.integer) for item in items)
+    return windows.can_open(x, used=read)
+
+
 def _picks_elements(key: object, ndim: int) -> bool:
     """Whether an index has an array of integers for each axis, and nothing else."""
     items = key if type(key) is tuple else (key,)
@@ -190,10 +197,10 @@ class Indexing(engine.Handle):
                     return near
             made = _selected(self, key, True)
             if made is not None:
-                if made._array.nbytes < windows.limit and windows.can_open(self):
+                if made._array.nbytes < windows.limit and windows.can_open(self, used=False):
                     return self[key] if made._array.nbytes != self._array.nbytes else made
                 return made
-            if windows.limit and not self._window.readable and is_basic(key) and windows.can_open(self):
+            if windows.limit and not self._window.readable and is_basic(key) and _opens(self, key):
                 return self[key]
             if windows.limit and _picks_elements(key, self._array.ndim):
                 if self._window.readable or windows.can_open(self):

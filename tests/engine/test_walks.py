@@ -159,11 +159,52 @@ def test_results_are_sharded_as_others_of_their_size(tmp_path):
     nd.config.MIN_SHARD_BYTES, nd.config.AT_ONCE = 1000, "auto"
     y = np.arange(4200.0).reshape(70, 60)
     x = nd.asarray(y.copy())
+    for i in range(70):
+        x[i].sum()
     rows = [x[i] for i in range(70)]
     assert x._storage.walk.copy is not None
     for made, shards in ((np.concatenate(rows), True), (x[1] + x[2], False), ((x[1] + x[2])[3:4].reshape(()), False)):
         assert (made._storage is not None) == shards, made.shape
     assert (np.concatenate(rows).gather() == y.reshape(-1)).all() and ((x[1] + x[2]).gather() == y[1] + y[2]).all()
+    """
+    same(script, tmp_path, 2)
+
+
+def test_who_only_looks_at_shapes_may_be_alone(tmp_path):
+    """Selecting parts is no step of a walk before they are read: it communicates nothing, and counts nowhere."""
+    script = """
+    values = np.random.default_rng(0).random((40, 30))
+    x = nd.asarray(values)
+    if rank == 1:
+        assert {x[i].shape for i in range(40)} == {(30,)} and x[1:1].ndim == 2 and x[3, None].shape == (1, 30)
+    for i in range(40):
+        values[i] *= 2
+        x[i] *= 2
+        assert x[i].sum() == values[i].sum()
+    assert x._storage.walk.copy is not None and np.array_equal(x.gather(), values)
+    """
+    same(script, tmp_path, 3)
+
+
+def test_every_way_to_read_a_part_is_a_step(tmp_path):
+    script = """
+    walks.FEWEST = 16
+    reads = {
+        "a sum": lambda x, i: x[i].sum(),
+        "a function": lambda x, i: np.exp(x[i]),
+        "an operator": lambda x, i: x[i] + 1,
+        "a product": lambda x, i: x[i] @ x[i - 1],
+        "a comparison": lambda x, i: (x[i] > 2).any(),
+        "a copy": lambda x, i: x[i].copy(),
+        "sorted": lambda x, i: np.sort(x[i]),
+        "an element": lambda x, i: float(x[i, 1]),
+        "a row is written": lambda x, i: x.__setitem__(i, x[i - 1] * 2),
+    }
+    for name, read in reads.items():
+        x = nd.asarray(np.random.default_rng(0).random((40, 30)))
+        for i in range(40):
+            read(x, i)
+        assert x._storage.walk is not None and (x._storage.walk.copy is not None or "written" in name), name
     """
     same(script, tmp_path, 2)
 

@@ -124,18 +124,39 @@ def _numbers(item: Any) -> Any:
     return _LAST if number == -1 else number  # Python's hash of -1 is that of -2
 
 
-def copy_of(rt: Runtime, storage: Storage) -> np.ndarray | None:
-    """The copy on which the walk over a storage works; None without one. Collective where it is made."""
+def known_copy(storage: Storage) -> np.ndarray | None:
+    """The copy on which the walk over a storage works, if there is one of its present values."""
     walk: Any = storage.walk
-    if walk is None:
-        walk = storage.walk = Walk(rt, max(FEWEST, storage.nbytes // BYTES_A_STEP))
-        rt.program.watches = True  # it tells of statements that write the storage
+    return walk.copy if walk is not None and walk.version == storage.version else None
+
+
+def has_walked(rt: Runtime, storage: Storage) -> bool:
+    """Count one step; whether there were so many that a copy is to be made."""
+    walk = _walk_over(rt, storage)
+    if walk.copy is not None:
+        return False
+    walk.steps += 1
+    return walk.steps + 1 >= walk.needed and _is_copied(rt, storage)
+
+
+def _walk_over(rt: Runtime, storage: Storage) -> Walk:
+    if storage.walk is None:
+        storage.walk = Walk(rt, max(FEWEST, storage.nbytes // BYTES_A_STEP))
+    return storage.walk  # type: ignore[return-value]
+
+
+def copy_of(rt: Runtime, storage: Storage) -> np.ndarray | None:
+    """As `known_copy`, made anew after some steps. Collective then, and to be called by all ranks alike."""
+    walk = _walk_over(rt, storage)
     if walk.copy is not None:
         if walk.version == storage.version:
             return walk.copy
         walk.end(storage)
     walk.steps += 1
-    if walk.steps < walk.needed or not _can_be_copied(rt, storage) or not _may_copy(storage.nbytes):
+    if walk.steps < walk.needed:
+        return None
+    if not _is_copied(rt, storage) or 4 * storage.nbytes > budget(rt) or not _may_copy(storage.nbytes):
+        walk.steps = 0  # to be asked again, but not at each step
         return None
     with rt.comm.signals:  # booked as replicated, by the policy
         rt.program.force(storage)
@@ -151,10 +172,10 @@ def copy_of(rt: Runtime, storage: Storage) -> np.ndarray | None:
     return copy
 
 
-def _can_be_copied(rt: Runtime, storage: Storage) -> bool:
-    """Whether every rank may have a copy: not of memory that was handed out, nor where each has values of its own."""
+def _is_copied(rt: Runtime, storage: Storage) -> bool:
+    """Whether such an array is copied at all: not if its memory was handed out, nor if each rank has its own values."""
     if storage.pinned or storage.layout.has_copies or rt.comm in UNLIKE:
         return False
     if rt.comm.name == "simulated" or getattr(rt.comm, "refuse_gathers", False):  # settings of threads differ
         return False
-    return storage.nbytes <= MOST_BYTES and 4 * storage.nbytes <= budget(rt)
+    return storage.nbytes <= MOST_BYTES

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,11 +22,12 @@ import numpy as np
 from numpy_dist import settings
 from numpy_dist.argument_types import Function, Keywords
 from numpy_dist.engine.data.ingest import default_shard, from_global, shardable
-from numpy_dist.engine.data.walks import copy_of
+from numpy_dist.engine.data.walks import copy_of, has_walked, known_copy
 from numpy_dist.engine.memory import handle as handles
 from numpy_dist.engine.memory.handle import Handle
 from numpy_dist.engine.memory.storage import Storage
 from numpy_dist.engine.runtime import Runtime, runtime
+from numpy_dist.engine.scheduling.program import register_walks
 from numpy_dist.ir.meta_arrays import is_writeable, offset_of, placed
 from numpy_dist.ir.statements import Ref
 from numpy_dist.ir.views import view_of
@@ -153,22 +155,29 @@ def elements_at_hand(x: object) -> np.ndarray | None:
     return None
 
 
-def can_open(x: Handle) -> bool:
-    """Whether the window of a sharded array that is looked at in parts, and whose window is shut, can be opened."""
+def can_open(x: Handle, used: bool = True) -> bool:
+    """Whether the window of a sharded array that is looked at in parts, and whose window is shut, can be opened.
+
+    `used` as in `open_window`.
+    """
     if x._window.readable:
         return False  # it is open, and will not do
-    if open_window(x) is not None:
+    if open_window(x, used) is not None:
         return True
     return runtime().size == 1 and runtime().program.has_lingered(limit) and open_window(x) is not None
 
 
-def open_window(x: Handle) -> Window | None:
-    """The window through which the elements of a sharded array are seen now, set up for it; None if there is none."""
+def open_window(x: Handle, used: bool = True) -> Window | None:
+    """The window through which the elements of a sharded array are seen now, set up for it; None if there is none.
+
+    Where elements are `used`, by an operation that all ranks do, this may be collective on several ranks. Who only
+    selects a part may be alone, as shapes are known to every rank.
+    """
     storage: Any = x._storage
     array = x._array
     found = None if storage.window is None else storage.window()
     if found is None:
-        found = _opened(storage)
+        found = _opened(storage, used)
     if found is None or array.dtype.char not in KINDS or not array.size or not is_writeable(array):
         return None
     if storage.owner is None:
@@ -179,11 +188,11 @@ def open_window(x: Handle) -> Window | None:
     return found
 
 
-def _opened(storage: Storage) -> Window | None:
+def _opened(storage: Storage, used: bool) -> Window | None:
     rt = runtime()
     program, memory = rt.program, storage.memory
     if rt.size > 1:
-        return _opened_everywhere(rt, storage)
+        return _opened_everywhere(rt, storage, used)
     if storage.lost or not program.is_settled(storage):
         return None
     if memory is None:
@@ -199,11 +208,21 @@ def _opened(storage: Storage) -> Window | None:
     return made
 
 
-def _opened_everywhere(rt: Runtime, storage: Storage) -> Window | None:
+def _step(rt: Runtime, storage: Storage, nbytes: int) -> Callable[[], object] | None:
+    """What makes the copy for a walk, if the part of so many bytes that a statement reads is the step for it."""
+    if nbytes < limit and has_walked(rt, storage):
+        return partial(_opened_everywhere, rt, storage, used=True)
+    return None
+
+
+register_walks(_step)
+
+
+def _opened_everywhere(rt: Runtime, storage: Storage, used: bool) -> Window | None:
     """A window over each rank's copy of the whole array; None where nobody walks over it."""
     if storage.lost or not storage.nbytes or storage.dtype.char not in KINDS or not has_ndarrays(rt):
         return None
-    copy = copy_of(rt, storage)
+    copy = copy_of(rt, storage) if used else known_copy(storage)
     if copy is None:
         return None
     made = Window(storage, _address(copy))

@@ -6,7 +6,7 @@ import sys
 import warnings
 import weakref
 from bisect import bisect_right
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from operator import attrgetter
 from types import FrameType
 from typing import Any, cast
@@ -101,7 +101,7 @@ class Program:
     reported_together : ReportedTogether
         The context of a call that computes and then writes an output.
     watches : bool
-        Whether windows were ever opened, which statements shut (`engine.data.windows`).
+        Whether windows may be open, which statements shut, or walks may begin (`engine.data.windows`).
     """
 
     def __init__(self, runtime: Any) -> None:
@@ -127,7 +127,7 @@ class Program:
         self._ahead: tuple[int, int, Description] | None = None  # pending statements (first and last serial), described
         self._waiting: int | None = None  # serial of the first statement behind a period that waits to be executed
         self._lost: list[weakref.ref[Storage]] = []  # storages whose values are lost
-        self.watches = False
+        self.watches = runtime.size > 1
         self._missed = 0  # how often small work could not be done at once
 
     @property
@@ -198,8 +198,7 @@ class Program:
             if not storage.origin:
                 storage.origin = serial + 1
             self._bytes += storage.nbytes
-        if self.watches:
-            _shut_windows(statement)
+        begin_walk = _shut_windows(statement, runtime) if self.watches else None
         pending = self._pending
         pending.append(statement)  # before this nothing is recorded, after it all
         runtime.counters.statements += 1
@@ -211,6 +210,9 @@ class Program:
                 self.tell()
             elif len(pending) >= MOST_STATEMENTS or self._bytes >= self._most_bytes:
                 self.run()
+            elif begin_walk is not None:
+                self.run()
+                begin_walk()
             elif runtime.handed_out and any(ref.storage.pinned for ref in (*statement.reads(), *statement.outputs)):
                 self.run()
         except BaseException:
@@ -575,20 +577,38 @@ class Program:
         floating.report(events, lambda number: self._numbered.get(number, oldest))
 
 
-def _shut_windows(statement: Statement) -> None:
-    """Let nobody look at what a statement will write, nor write what it will read (see `windows`)."""
+Begin = Callable[[], object]
+_step: Callable[[Any, Storage, int], Begin | None]
+
+
+def register_walks(step: Callable[[Any, Storage, int], Begin | None]) -> None:
+    """Set what is told of each read of a part, of so many bytes, of a storage, and returns how a walk begins."""
+    global _step
+    _step = step
+
+
+def _shut_windows(statement: Statement, runtime: Any) -> Begin | None:
+    """Let nobody look at what a statement will write, nor write what it will read (see `windows`).
+
+    Returns what is to be done where this statement is the last step before all ranks walk over a copy.
+    """
+    begin_walk = None
     for ref in statement.reads():
-        if ref.storage.walk is not None:
-            ref.storage.walk.write_back(ref.storage)
-        known = ref.storage.window
+        storage = ref.storage
+        if storage.walk is not None:
+            storage.walk.write_back(storage)
+        known = storage.window
         if known is not None and (window := known()) is not None:
             window.writeable = False
+        if runtime.size > 1 and 4 * ref.array.nbytes < storage.nbytes:
+            begin_walk = _step(runtime, storage, ref.array.nbytes) or begin_walk
     for ref in statement.outputs:
         if ref.storage.walk is not None:
             ref.storage.walk.written(ref.storage, ref.array.nbytes)
         known = ref.storage.window
         if known is not None and (window := known()) is not None:
             window.shut()
+    return begin_walk
 
 
 def _number_through(statements: Sequence[Statement], serial: int) -> int:
