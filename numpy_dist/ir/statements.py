@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -178,6 +179,11 @@ def _kind_of_scalar(kind: object) -> str:
     return np.dtype(kind).str if isinstance(kind, type) and issubclass(kind, np.generic) else str(kind)
 
 
+def is_part(view: View) -> bool:
+    """Whether a view is less than a quarter of its storage."""
+    return 4 * prod(view.shape) * view.dtype.itemsize < prod(view.layout.shape) * view.itemsize
+
+
 class ProgramForm:
     """What a statement is, but for its storages, the values of its scalars, its site and its error state.
 
@@ -189,12 +195,15 @@ class ProgramForm:
         Op, class, operands (views, types of scalars), outputs, mask, options, space, and what else the class has.
     has_scalars, has_initial : bool
         Whether an operand is a scalar, or there is one with which a reduction begins.
+    reads_part : bool
+        Whether an operand is less than a quarter of its storage.
     """
 
     def __init__(self, key: tuple) -> None:
         self.key = key
         self.has_initial = key[1] is Reduction and not key[-1][0][2]
         self.has_scalars = self.has_initial or any(not isinstance(x, View) for x in key[2])
+        self.reads_part = any(isinstance(x, View) and is_part(x) for x in (*key[2], key[4]))
 
     @cached_property
     def mark(self) -> int:

@@ -142,6 +142,7 @@ def has_walked(rt: Runtime, storage: Storage) -> bool:
 def _walk_over(rt: Runtime, storage: Storage) -> Walk:
     if storage.walk is None:
         storage.walk = Walk(rt, max(FEWEST, storage.nbytes // BYTES_A_STEP))
+        rt.program.watches = True  # it tells of statements that write the storage
     return storage.walk  # type: ignore[return-value]
 
 

@@ -23,7 +23,7 @@ from numpy_dist.engine.scheduling.lost import cannot_run, propagate, reason
 from numpy_dist.engine.scheduling.periods import Periods
 from numpy_dist.engine.scheduling.schedule import SCHEDULES, Description, find_schedule, is_of_values
 from numpy_dist.errors import LostValueError
-from numpy_dist.ir.statements import Statement
+from numpy_dist.ir.statements import Statement, is_part
 
 _getframe, _capsule = sys._getframe, floating.capsule  # saves look-ups for each statement
 MOST_STATEMENTS = 256
@@ -101,7 +101,7 @@ class Program:
     reported_together : ReportedTogether
         The context of a call that computes and then writes an output.
     watches : bool
-        Whether windows may be open, which statements shut, or walks may begin (`engine.data.windows`).
+        Whether windows were ever opened, which statements shut (`engine.data.windows`).
     """
 
     def __init__(self, runtime: Any) -> None:
@@ -127,7 +127,8 @@ class Program:
         self._ahead: tuple[int, int, Description] | None = None  # pending statements (first and last serial), described
         self._waiting: int | None = None  # serial of the first statement behind a period that waits to be executed
         self._lost: list[weakref.ref[Storage]] = []  # storages whose values are lost
-        self.watches = runtime.size > 1
+        self.watches = False
+        self._many = runtime.size > 1
         self._missed = 0  # how often small work could not be done at once
 
     @property
@@ -198,7 +199,9 @@ class Program:
             if not storage.origin:
                 storage.origin = serial + 1
             self._bytes += storage.nbytes
-        begin_walk = _shut_windows(statement, runtime) if self.watches else None
+        if self.watches:
+            _shut_windows(statement)
+        begin_walk = _step_of(statement, runtime) if self._many and statement.form.reads_part else None
         pending = self._pending
         pending.append(statement)  # before this nothing is recorded, after it all
         runtime.counters.statements += 1
@@ -587,28 +590,27 @@ def register_walks(step: Callable[[Any, Storage, int], Begin | None]) -> None:
     _step = step
 
 
-def _shut_windows(statement: Statement, runtime: Any) -> Begin | None:
-    """Let nobody look at what a statement will write, nor write what it will read (see `windows`).
+def _step_of(statement: Statement, runtime: Any) -> Begin | None:
+    """What is to be done where this statement is the last step before all ranks walk over a copy of what it reads."""
+    parts = [ref for ref in statement.reads() if is_part(ref.view)]
+    begins = [_step(runtime, ref.storage, ref.array.nbytes) for ref in parts]
+    return next((begin for begin in begins if begin is not None), None)
 
-    Returns what is to be done where this statement is the last step before all ranks walk over a copy.
-    """
-    begin_walk = None
+
+def _shut_windows(statement: Statement) -> None:
+    """Let nobody look at what a statement will write, nor write what it will read (see `windows`)."""
     for ref in statement.reads():
-        storage = ref.storage
-        if storage.walk is not None:
-            storage.walk.write_back(storage)
-        known = storage.window
+        if ref.storage.walk is not None:
+            ref.storage.walk.write_back(ref.storage)
+        known = ref.storage.window
         if known is not None and (window := known()) is not None:
             window.writeable = False
-        if runtime.size > 1 and 4 * ref.array.nbytes < storage.nbytes:
-            begin_walk = _step(runtime, storage, ref.array.nbytes) or begin_walk
     for ref in statement.outputs:
         if ref.storage.walk is not None:
             ref.storage.walk.written(ref.storage, ref.array.nbytes)
         known = ref.storage.window
         if known is not None and (window := known()) is not None:
             window.shut()
-    return begin_walk
 
 
 def _number_through(statements: Sequence[Statement], serial: int) -> int:
