@@ -331,7 +331,7 @@ def _matrices(a: Any, b: Any, dtype: np.dtype, name: str) -> DistArray:
     if engine.is_sharded(a) and engine.is_sharded(b) and engine.device(dtype) is None:
         lies_well = _is_cut(a, 0) is not None or (_is_cut(a, 1) is None and k <= m)
         if lies_well and k >= _FOR_PAIRS and engine.is_transpose(a, b):
-            return _by_pairs(a, b, dtype, name)
+            return _by_pairs(a, dtype, name)
         costs[_by_blocks] = _moved(a, 0) + _moved(b, 0) + best_mesh(m, k, n, size)[1]
     return min(costs, key=lambda algorithm: costs[algorithm])(a, b, dtype, name)
 
@@ -432,7 +432,7 @@ def _by_blocks(a: DistArray, b: DistArray, dtype: np.dtype, name: str) -> DistAr
     return engine.from_local(product, rows.with_shape((m, n)))
 
 
-def _by_pairs(a: DistArray, b: DistArray, dtype: np.dtype, name: str) -> DistArray:
+def _by_pairs(a: DistArray, dtype: np.dtype, name: str) -> DistArray:
     """The product with its own transpose: what two ranks both need is computed once."""
     rows = _along(a, 0)
     (left,) = blocks((engine.aligned(a, rows), rows))

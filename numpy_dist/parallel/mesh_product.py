@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -29,6 +30,7 @@ _LEAST = 256  # columns of the left operand that are multiplied at a time, at le
 Bounds = Sequence[tuple[int, int]]
 
 
+@lru_cache(maxsize=1024)
 def best_mesh(m: int, k: int, n: int, size: int) -> tuple[Mesh, int]:
     """The mesh on which an (m, k) by (k, n) product moves the fewest elements, and how many, of all ranks together."""
     meshes = [Mesh((size // columns, columns)) for columns in range(1, size + 1) if size % columns == 0]
