@@ -7,6 +7,7 @@ those of a single rank, are SciPy's. Options that choose a LAPACK routine or per
 from __future__ import annotations
 
 import functools
+import inspect
 import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -185,30 +186,11 @@ def eigh(
     return values[which], basis[:, which]
 
 
-def eigvalsh(
-    a: DistArray,
-    b: object = None,
-    *,
-    lower: bool = True,
-    overwrite_a: bool = False,
-    overwrite_b: bool = False,
-    type: int = 1,
-    check_finite: bool = True,
-    subset_by_index: Any = None,
-    subset_by_value: Any = None,
-    driver: str | None = None,
-) -> object:
-    return eigh(
-        a,
-        b,
-        lower=lower,
-        eigvals_only=True,
-        type=type,
-        check_finite=check_finite,
-        subset_by_index=subset_by_index,
-        subset_by_value=subset_by_value,
-        driver=driver,
-    )
+def eigvalsh(a: DistArray, b: object = None, **options: Any) -> object:
+    return eigh(a, b, eigvals_only=True, **options)
+
+
+eigvalsh.__signature__ = inspect.signature(scipy.linalg.eigvalsh)  # type: ignore[attr-defined]
 
 
 def _is_eigh(operands: list[Any], type: object, subset_by_index: Any, subset_by_value: Any, driver: object) -> bool:
