@@ -1,14 +1,18 @@
-"""Output to files: rank 0 writes them, and gets the values piece by piece, so that no rank needs memory for all.
+"""Output to files, which are complete or as they were before (`numpy_dist.files`).
 
-A file in memory is each rank's own, and each writes it. `numpy.lib.format` writes the headers; the bytes behind them
-are the elements in C or Fortran order.
+Each rank writes its part of ``.npy`` files. Archives and text are written by rank 0, which gets the values piece by
+piece, so that no rank needs memory for all; so are files that are open already. A file in memory is each rank's own.
+`numpy.lib.format` writes the headers; the bytes behind them are the elements in C or Fortran order.
 """
 
 from __future__ import annotations
 
-import contextlib
+import bz2
+import functools
+import gzip
 import inspect
 import io
+import lzma
 import os
 import zipfile
 from collections.abc import Callable, Sequence
@@ -20,6 +24,7 @@ from numpy_dist import engine
 from numpy_dist.argument_types import Arguments, Keywords
 from numpy_dist.dispatch.core import operands, targets
 from numpy_dist.dispatch.core.registry import decline, implements
+from numpy_dist.files.writing import write_array, write_on_root
 from numpy_dist.ir import structure
 
 if TYPE_CHECKING:
@@ -56,16 +61,17 @@ def _write(file: IO[bytes], header: bytes, a: DistArray, number: int, read: engi
 
 @implements(np.save, kind="composed", varies=("fix_imports",))
 def save(file: Any, arr: DistArray, allow_pickle: bool = True) -> None:
-    """Collective; see `engine.stream`."""
+    """Collective; see `files.writing`."""
     header, elements = _header(arr), _in_order(arr)
+    if hasattr(file, "write"):
 
-    def write(read: engine.Read) -> None:
-        path = None if hasattr(file, "write") else os.fspath(file)
-        name = path if path is None or path.endswith(".npy") else path + ".npy"
-        with contextlib.nullcontext(file) if name is None else open(name, "wb") as opened:
-            _write(opened, header, elements, 0, read)
+        def write(read: engine.Read) -> None:
+            _write(file, header, elements, 0, read)
 
-    engine.stream([elements], write, targets.writes_in_memory(np.save, (file,), {}))
+        engine.stream([elements], write, targets.writes_in_memory(np.save, (file,), {}))
+        return
+    path = os.fspath(file)
+    write_array(path if path.endswith(".npy") else path + ".npy", header, elements)
 
 
 def _savez(
@@ -86,11 +92,8 @@ def _savez(
     headers = {name: _header(kwds[name]) for name in arrays}
     numbers = {name: number for number, name in enumerate(arrays)}
 
-    def write(read: engine.Read) -> None:
-        path = file if hasattr(file, "write") else os.fspath(file)
-        if isinstance(path, str) and not path.endswith(".npz"):
-            path += ".npz"
-        with zipfile.ZipFile(path, mode="w", compression=compression, allowZip64=True) as archive:
+    def write(opened: Any, read: engine.Read) -> None:
+        with zipfile.ZipFile(opened, mode="w", compression=compression, allowZip64=True) as archive:
             for name, value in kwds.items():
                 with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
                     if name in arrays:
@@ -98,7 +101,13 @@ def _savez(
                     else:
                         _format.write_array(member, _plain(value), allow_pickle=allow_pickle)
 
-    engine.stream(list(arrays.values()), write, targets.writes_in_memory(function, (file,), {}))
+    listed = list(arrays.values())
+    if hasattr(file, "write"):
+        in_memory = targets.writes_in_memory(function, (file,), {})
+        engine.stream(listed, functools.partial(write, file), in_memory)
+        return
+    path = os.fspath(file)  # type: ignore[arg-type]
+    write_on_root(path if path.endswith(".npz") else path + ".npz", listed, write)
 
 
 def _register(function: Callable[..., None], compression: int) -> None:
@@ -143,26 +152,33 @@ def savetxt(
         decline("lists of distributed arrays")
     keys = list(engine.parts_in_order(X.shape, X.dtype.itemsize, rows=True)) if X.ndim in (1, 2) else [()]
 
-    def write(read: engine.Read) -> None:
-        path = os.fspath(fname) if isinstance(fname, os.PathLike) else fname
-        with contextlib.nullcontext(path) if not isinstance(path, str) else _text_file(path, encoding) as opened:
-            for number, key in enumerate(keys):
-                np.savetxt(
-                    opened,
-                    read(0, key) if X.ndim in (1, 2) else np.zeros((1,) * X.ndim),
-                    fmt,
-                    delimiter,
-                    newline,
-                    header if number == 0 else "",
-                    footer if number == len(keys) - 1 else "",
-                    comments,
-                    encoding,
-                )
+    def write(opened: Any, read: engine.Read) -> None:
+        for number, key in enumerate(keys):
+            np.savetxt(
+                opened,
+                read(0, key) if X.ndim in (1, 2) else np.zeros((1,) * X.ndim),
+                fmt,
+                delimiter,
+                newline,
+                header if number == 0 else "",
+                footer if number == len(keys) - 1 else "",
+                comments,
+                encoding,
+            )
 
-    engine.stream([X], write, targets.writes_in_memory(np.savetxt, (fname,), {}))
+    if hasattr(fname, "write"):
+        in_memory = targets.writes_in_memory(np.savetxt, (fname,), {})
+        engine.stream([X], functools.partial(write, fname), in_memory)
+        return
+    path = os.fspath(fname)  # type: ignore[arg-type]
+    write_on_root(path, [X], write, functools.partial(_text, path, encoding))
 
 
-def _text_file(path: str, encoding: str | None) -> IO[str]:
-    """A new file, compressed if its name says so, as `numpy.savetxt` opens it."""
-    open(path, "w").close()  # its opener only knows files that are there
-    return np.lib.npyio.DataSource(os.curdir).open(path, "wt", encoding=encoding)  # type: ignore[attr-defined]
+def _text(path: str, encoding: str | None, binary: IO[bytes]) -> IO[str]:
+    """A text file in a binary one, compressed if its name says so, as `numpy.savetxt` opens it."""
+    encoding = encoding or "latin1"
+    suffix = os.path.splitext(path)[1]
+    if suffix == ".gz":
+        return io.TextIOWrapper(gzip.GzipFile(path, "wb", fileobj=binary), encoding)
+    compressed = {".bz2": bz2.BZ2File, ".xz": lzma.LZMAFile}.get(suffix)
+    return io.TextIOWrapper(binary if compressed is None else compressed(binary, "wb"), encoding)  # type: ignore[operator]

@@ -22,6 +22,8 @@ from numpy_dist.distarray.operators import numpy_stand_in, wrap, wrap_of
 from numpy_dist.engine.data import windows
 from numpy_dist.engine.data.watch import watched
 from numpy_dist.engine.memory.handle import SHUT
+from numpy_dist.files.replacement import replacing
+from numpy_dist.files.writing import write_array, write_on_root
 from numpy_dist.ir import structure
 from numpy_dist.ir.meta_arrays import is_writeable
 from numpy_dist.ir.rules import memory_order, only_asking
@@ -322,34 +324,52 @@ class Methods(engine.Handle):
         """Pickle of the values as a string (gathers)."""
         return pickle.dumps(self, protocol=2)
 
-    def dump(self, file: object) -> None:
+    def dump(self, file: Any) -> None:
         """Pickle of the values, written to a file by rank 0 (gathers)."""
         pickled = pickle.dumps(self, protocol=2)
-        self._write_once(lambda _: _write_bytes(file, pickled))
+        named = not hasattr(file, "write")
+        self._write_once(file if named else None, lambda _, opened: (opened if named else file).write(pickled))
 
     def tofile(self, fid: Any, /, sep: str = "", format: str = "%s") -> None:
-        """The values, written to a file by rank 0 (as ndarray.tofile), which gets them piece by piece."""
+        """The values, written to a file (as ndarray.tofile).
+
+        By each rank its part where the file is given by name, and is then complete or as it was before; as text, and to
+        an open file, by rank 0, which gets them piece by piece.
+        """
         named = isinstance(fid, str | bytes | os.PathLike)
-        if self._storage is None or (sep and not named):
-            self._write_once(lambda a: a.tofile(fid, sep, format))
+        if named and not sep and engine.shardable(self._array.dtype):
+            write_array(fid, b"", self)
             return
 
-        def write(read: engine.Read) -> None:
-            with open(fid, "wb") if named else contextlib.nullcontext(fid) as file:
-                for number, key in enumerate(engine.parts_in_order(self._array.shape, self._array.itemsize)):
-                    file.write(sep.encode() if number else b"") if sep else None
-                    read(0, key).tofile(file, sep, format)
+        def write(file: Any, read: engine.Read) -> None:
+            for number, key in enumerate(engine.parts_in_order(self._array.shape, self._array.itemsize)):
+                file.write(sep.encode() if number else b"") if sep else None
+                read(0, key).tofile(file, sep, format)
 
-        engine.stream([self], write)
+        if self._storage is None or (sep and not named):
+            self._write_once(fid if named else None, lambda a, file: a.tofile(file or fid, sep, format))
+        elif named:
+            write_on_root(fid, [self], write)
+        else:
+            engine.stream([self], lambda read: write(fid, read))
 
-    def _write_once(self, write: Callable[[np.ndarray], None]) -> None:
-        """Let rank 0 write the gathered values; an error there is raised on every rank."""
+    def _write_once(self, path: Any, write: Callable[[np.ndarray, Any], None]) -> None:
+        """Let rank 0 write the gathered values; an error there is raised on every rank.
+
+        Parameters
+        ----------
+        path : str, bytes, path-like or None
+            Of the file that is to be written.
+        write : callable
+            ``write(values, file)``, where `file` is the new contents of `path`, if it was given.
+        """
         comm = engine.runtime().comm
         array = self.gather(root=0)
         failure = None
         if comm.rank == 0:
             try:
-                write(array)
+                with contextlib.nullcontext() if path is None else replacing(path) as file:
+                    write(array, file)
             except Exception as error:
                 failure = error
         found = first_error([comm.bcast(portable_error(failure), 0)], comm.rank, failure)
@@ -377,9 +397,3 @@ class Methods(engine.Handle):
         self._array, self._ref, self._window = array, None, SHUT
 
 
-def _write_bytes(file: Any, data: bytes) -> None:
-    if hasattr(file, "write"):
-        file.write(data)
-        return
-    with open(file, "wb") as opened:
-        opened.write(data)

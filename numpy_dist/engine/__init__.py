@@ -19,10 +19,18 @@ from numpy_dist.engine.data.gather import (
     shard_for_library,
     writing,
 )
-from numpy_dist.engine.data.ingest import default_shard, from_global, from_local, from_reader, from_root, shardable
+from numpy_dist.engine.data.ingest import (
+    default_shard,
+    from_filler,
+    from_global,
+    from_local,
+    from_reader,
+    from_root,
+    shardable,
+)
 from numpy_dist.engine.data.masked import masked
 from numpy_dist.engine.data.scratch import Scratch
-from numpy_dist.engine.data.streaming import Read, parts_in_order, stream
+from numpy_dist.engine.data.streaming import Read, Share, parts_in_order, share, stream
 from numpy_dist.engine.data.windows import has_ndarrays, in_memory, is_at_hand
 from numpy_dist.engine.events.filters import lazily_recorded
 from numpy_dist.engine.events.floating import told_as
@@ -65,6 +73,7 @@ __all__ = [
     "Listing",
     "Read",
     "Runtime",
+    "Share",
     "Scratch",
     "Unrecordable",
     "Unshardable",
@@ -85,6 +94,7 @@ __all__ = [
     "explain_program",
     "flush",
     "force",
+    "from_filler",
     "from_global",
     "from_local",
     "from_reader",
@@ -128,6 +138,7 @@ __all__ = [
     "shard",
     "shard_for_library",
     "shardable",
+    "share",
     "sharded",
     "target_of",
     "told_as",

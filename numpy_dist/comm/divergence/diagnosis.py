@@ -24,7 +24,7 @@ _SHOWN = (
 )
 _SAVING = ("save", "savez", "savez_compressed", "savetxt", "tofile", "tobytes", "dump", "dumps", "pickling")
 _SAVED = (
-    "Writing a distributed array is collective: every rank calls it, and one of them writes the file (`np.save(f, x)` "
+    "Writing a distributed array is collective: every rank calls it, and one file is written (`np.save(f, x)` "
     "without `if rank == 0`). Or gather it first: `values = x.gather()` on every rank, then `if rank == 0: np.save(f, "
     "values)`."
 )

@@ -129,6 +129,30 @@ def from_reader(
     return _fill(make_storage(shape, dtype, layout or runtime().default_layout(shape)), reader, None, made_of)
 
 
+def from_filler(
+    fill: Callable[[Box, np.ndarray], None], shape: Sequence[int], dtype: DTypeLike, layout: Layout | None = None
+) -> Any:
+    """A handle of data that are written where they lie: ``fill(box, block)`` fills a C-contiguous block on each rank.
+
+    Not collective.
+    """
+    shape, dtype = tuple(shape), np.dtype(dtype)
+    handle = make_storage(shape, dtype, layout or runtime().default_layout(shape))
+    storage = handle._storage
+    came_in(storage)
+    box = storage.layout.box(runtime().rank)
+    if box is not None:
+        storage.allocate(box)
+        memory = storage.pool.memory
+        if memory.on_host:
+            fill(box, storage.array())
+        else:
+            block = np.empty(storage.extent, dtype)
+            fill(box, block)
+            memory.upload(storage.array(), block)
+    return handle
+
+
 def from_local(block: np.ndarray, layout: Layout) -> Any:
     """A handle of blocks that the ranks have: this rank's box of `layout`. Not collective.
 

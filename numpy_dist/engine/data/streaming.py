@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from numpy_dist.comm.portable import portable_error, restored
-from numpy_dist.engine.data.gather import gather
-from numpy_dist.engine.memory.handle import is_sharded
+from numpy_dist.engine.data.gather import gather, note_reads, shard
+from numpy_dist.engine.memory.handle import is_sharded, plain, ref_of
 from numpy_dist.engine.runtime import runtime
 from numpy_dist.errors import DivergenceError, GatherError, RankError
 from numpy_dist.ir import structure
 
 if TYPE_CHECKING:
     from numpy_dist.engine.memory.handle import Handle
+    from numpy_dist.layout.regions import Box
 
 PIECE_BYTES = 1 << 24
 Read = Callable[[int, tuple], np.ndarray]
@@ -104,3 +105,40 @@ def stream(arrays: Sequence[Handle], write: Callable[[Read], None], everywhere: 
         failure = None if asked is None else restored(asked)
     if failure is not None:
         raise failure
+
+
+class Share(NamedTuple):
+    """How the ranks divide an array among them, each element once.
+
+    Attributes
+    ----------
+    boxes : tuple of (box or None)
+        For each rank its part; None where it has none, or another rank has the same.
+    block : ndarray
+        The elements of this rank's part, on the host, for reading at once.
+    """
+
+    boxes: tuple[Box | None, ...]
+    block: np.ndarray
+
+
+def share(x: Handle) -> Share | None:
+    """Each rank's part of an array; None, alike on all ranks, where parts are no boxes.
+
+    Collective: executes the program, and tells of floating-point events.
+    """
+    rt = runtime()
+    if not is_sharded(x):
+        whole = tuple((0, n) for n in x._array.shape)
+        return Share((whole, *(None,) * (rt.size - 1)), plain(x))
+    layout = ref_of(x).view.exact_layout
+    if layout is None:
+        return None
+    note_reads((x,))
+    found = [layout.box(rank) for rank in range(rt.size)]
+    boxes = tuple(None if box in found[:rank] else box for rank, box in enumerate(found))
+    with rt.comm.signals:
+        block = shard(x)
+        if rt.size > 1:
+            rt.program.tell()
+    return Share(boxes, block)

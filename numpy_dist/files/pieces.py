@@ -1,0 +1,131 @@
+"""Pieces of files: the bytes of a box of an array, in a file that has its elements in C order."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterator, Sequence
+from math import prod
+
+import numpy as np
+
+from numpy_dist.engine import parts_in_order
+from numpy_dist.layout.regions import Box
+from numpy_dist.layout.runs import run_length, runs
+
+__all__ = ["FEW", "LONG", "bytes_of", "read_box", "write_all", "write_box"]
+
+LONG = 1 << 15
+"""Bytes of a run that is worth a call of the system."""
+FEW = 1 << 10
+"""Runs of which each may have a call of its own, however short they are."""
+_CHUNK = 1 << 24  # bytes that are read at once
+
+
+def bytes_of(block: np.ndarray) -> memoryview:
+    """The bytes of a C-contiguous array, without a copy."""
+    return block.reshape(-1).view(np.uint8).data if block.nbytes else memoryview(b"")
+
+
+def write_all(descriptor: int, data: bytes | memoryview, place: int) -> None:
+    """Write bytes at a place of a file, all of them or with an error."""
+    view = memoryview(data)
+    while view:
+        written = os.pwrite(descriptor, view, place)
+        if not written:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        view, place = view[written:], place + written
+
+
+def read_all(descriptor: int, into: memoryview, place: int) -> int:
+    """Read bytes at a place of a file; their number, which is less than was asked for only at its end."""
+    done = 0
+    while done < len(into):
+        count = os.preadv(descriptor, [into[done:]], place + done)
+        if not count:
+            break
+        done += count
+    return done
+
+
+def write_box(descriptor: int, offset: int, shape: Sequence[int], box: Box, block: np.ndarray) -> None:
+    """Write the elements of a box at their places of a file.
+
+    Parameters
+    ----------
+    descriptor : int
+    offset : int
+        Bytes before the first element of the array.
+    shape : sequence of int
+        Of the array.
+    box : box
+    block : ndarray
+        The elements of the box, with any strides.
+    """
+    for part, key in _parts(box, block):
+        data, done = bytes_of(np.ascontiguousarray(block[key])), 0
+        count = run_length(shape, part) * block.itemsize
+        for first in runs(shape, part):
+            write_all(descriptor, data[done : done + count], offset + first * block.itemsize)
+            done += count
+
+
+def read_box(descriptor: int, offset: int, shape: Sequence[int], box: Box, block: np.ndarray) -> None:
+    """Read the elements of a box from their places in a file.
+
+    Parameters
+    ----------
+    descriptor, offset, shape, box
+        As for `write_box`.
+    block : ndarray
+        C-contiguous, of the shape of the box.
+
+    Raises
+    ------
+    EOFError
+        If the file ends before the last of them.
+    """
+    if not block.size:
+        return
+    count = run_length(shape, box) * block.itemsize
+    if count < LONG and block.nbytes > count * FEW:
+        _read_rows(descriptor, offset, shape, box, block)
+        return
+    whole, done = bytes_of(block), 0
+    for first in runs(shape, box):
+        for start in range(0, count, _CHUNK):
+            into = whole[done + start : done + min(start + _CHUNK, count)]
+            if read_all(descriptor, into, offset + first * block.itemsize + start) < len(into):
+                raise EOFError
+        done += count
+
+
+def _read_rows(descriptor: int, offset: int, shape: Sequence[int], box: Box, block: np.ndarray) -> None:
+    """Read the elements of a box of short runs, with all that lies between them, some megabytes at a time."""
+    (lo, hi), inner = box[0], prod(shape[1:]) * block.itemsize
+    if inner > _CHUNK:
+        for i in range(lo, hi):
+            _read_rows(descriptor, offset + i * inner, shape[1:], box[1:], block[i - lo])
+        return
+    step = min(_CHUNK // inner, hi - lo)
+    rows = np.empty((step, *shape[1:]), block.dtype)
+    within = tuple(slice(start, stop) for start, stop in box[1:])
+    for start in range(lo, hi, step):
+        found = rows[: min(step, hi - start)]
+        if read_all(descriptor, bytes_of(found), offset + start * inner) < found.nbytes:
+            raise EOFError
+        block[start - lo : start - lo + len(found)] = found[(slice(None), *within)]
+
+
+def _parts(box: Box, block: np.ndarray) -> Iterator[tuple[Box, tuple]]:
+    """Boxes of some megabytes that follow one another in a box, and their indices in its block."""
+    if not block.size:
+        return
+    for key in parts_in_order(block.shape, block.itemsize):
+        part = list(box)
+        for axis, item in enumerate(key):
+            lo, hi = box[axis]
+            part[axis] = (
+                (lo + item, lo + item + 1) if isinstance(item, int) else (lo + item.start, min(lo + item.stop, hi))
+            )
+        yield tuple(part), (*key, ...)

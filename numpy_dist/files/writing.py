@@ -1,0 +1,233 @@
+"""Output of distributed arrays to files: each rank writes its part, and nobody sees a file that is half written.
+
+Rank 0 makes the `Replacement` of a file; its path counts. Where every rank sees that, and the parts of the ranks are
+long runs of bytes, each rank writes its own from where they lie. Else pieces of some megabytes go to one rank after the
+other, which writes them. Where ranks do not see the file of rank 0, or it is no regular one, rank 0 writes all of it,
+piece by piece. Ranks agree on errors before the file gets its name.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+from collections.abc import Callable, Iterator
+from typing import IO, TYPE_CHECKING, Any
+
+import numpy as np
+
+from numpy_dist import engine
+from numpy_dist.comm.portable import agree, portable_error, restored
+from numpy_dist.files.pieces import FEW, LONG, bytes_of, write_all, write_box
+from numpy_dist.files.replacement import Replacement, named_as, replacing
+from numpy_dist.ir import structure
+from numpy_dist.layout.runs import run_length
+
+if TYPE_CHECKING:
+    from numpy_dist.comm.base import Communicator
+
+__all__ = ["Path", "write_array", "write_on_root"]
+
+Path = str | bytes | os.PathLike[str]
+_ROOT = 0
+
+
+def write_on_root(
+    path: Path,
+    arrays: list[Any],
+    write: Callable[[IO[Any], engine.Read], None],
+    opened: Callable[[IO[bytes]], Any] | None = None,
+) -> None:
+    """Let rank 0 write a file, which gets the values piece by piece (collective).
+
+    Parameters
+    ----------
+    path : str, bytes or path-like
+    arrays : list of DistArray
+    write : callable
+        ``write(file, read)``, as for `engine.stream`.
+    opened : callable, optional
+        As for `replacing`.
+    """
+
+    def on_root(read: engine.Read) -> None:
+        with replacing(path, opened) as file:
+            write(file, read)
+
+    engine.stream(arrays, on_root)
+
+
+def write_array(path: Path, header: bytes, x: Any) -> None:
+    """Write a file that has the elements of an array in C order behind a header (collective).
+
+    Parameters
+    ----------
+    path : str, bytes or path-like
+        Rank 0's counts.
+    header : bytes
+    x : DistArray
+
+    Raises
+    ------
+    OSError
+        On every rank, naming the path and the rank that has met it; the file is as it was before.
+    GatherError
+        If not even pieces may be gathered.
+    """
+    comm = engine.runtime().comm
+    nbytes = x._array.nbytes
+    with comm.signals, _replacement(comm, path, header, len(header) + nbytes) as (target, where, identity):
+        descriptor, everybody = _joined(comm, target, where, identity)
+        try:
+            if not everybody:
+                _write_all_on_root(target, header, x)
+            elif nbytes:
+                _write_parts(comm, descriptor, len(header), x, path)
+            if descriptor >= 0 and comm.rank != _ROOT:
+                _on_every_rank(comm, path, lambda: os.fsync(descriptor))
+            else:
+                _on_every_rank(comm, path, None)
+        finally:
+            if descriptor >= 0 and comm.rank != _ROOT:
+                os.close(descriptor)
+        _commit(comm, target)
+
+
+@contextlib.contextmanager
+def _replacement(
+    comm: Communicator, path: Path, header: bytes, nbytes: int
+) -> Iterator[tuple[Replacement | None, str, tuple[int, int] | None]]:
+    """Rank 0's replacement of a file (None on the other ranks), where it is, and what tells that it is the same file.
+
+    It has the header, and room for all. Identity is None where the file is written as it is.
+    """
+    made, failure = None, None
+    found: tuple[str, tuple[int, int] | None] = "", None
+    try:
+        if comm.rank == _ROOT:
+            try:
+                made = Replacement(path, comm.node_size < comm.size)
+                if made.in_place:
+                    found = made.where, None
+                else:
+                    made.reserve(nbytes)
+                    write_all(made.descriptor, header, 0)
+                    found = made.where, _identity(made.descriptor)
+            except OSError as error:
+                failure = named_as(error, path)
+        told, where, identity = comm.bcast((portable_error(failure), *found), _ROOT)
+        if told is not None:
+            raise restored(told) if failure is None else failure
+        try:
+            yield made, where, identity
+        except BaseException:
+            if made is None and identity is not None and not where.startswith("/proc/"):
+                with contextlib.suppress(OSError):  # rank 0 may have ended
+                    os.unlink(where)
+            raise
+    finally:
+        if made is not None:
+            made.discard()
+
+
+def _identity(descriptor: int) -> tuple[int, int]:
+    """What tells whether two machines see the same file: the numbers of file systems are each machine's own."""
+    found = os.fstat(descriptor)
+    return found.st_ino, found.st_size
+
+
+def _joined(
+    comm: Communicator, target: Replacement | None, where: str, identity: tuple[int, int] | None
+) -> tuple[int, bool]:
+    """This rank's descriptor of rank 0's file, -1 for none, and whether every rank has one."""
+    if identity is None:
+        return -1, False
+    descriptor = _opened(where, identity) if target is None else target.descriptor
+    return descriptor, all(comm.allgather(descriptor >= 0)) if comm.size > 1 else True
+
+
+def _opened(where: str, identity: tuple[int, int]) -> int:
+    """The descriptor of a file, -1 where it cannot be opened, or is another one: of another machine, or a user's."""
+    try:
+        descriptor = os.open(where, os.O_RDWR | os.O_CLOEXEC)
+    except OSError:
+        return -1
+    with contextlib.suppress(OSError):
+        if _identity(descriptor) == identity:
+            return descriptor
+    os.close(descriptor)
+    return -1
+
+
+def _write_all_on_root(target: Replacement | None, header: bytes, x: Any) -> None:
+    def write(read: engine.Read) -> None:
+        assert target is not None
+        with target.open() as file:
+            file.write(header)
+            for key in engine.parts_in_order(x.shape, x.dtype.itemsize):
+                file.write(read(0, key).tobytes())
+
+    engine.stream([x], write)
+
+
+def _write_parts(comm: Communicator, descriptor: int, offset: int, x: Any, path: Path) -> None:
+    share = engine.share(x)
+    if share is not None and (comm.size == 1 or _in_long_runs(share, x)):
+        box, block = share.boxes[comm.rank], share.block
+        if box is not None:
+            _on_every_rank(comm, path, lambda: write_box(descriptor, offset, x.shape, box, block))
+        else:
+            _on_every_rank(comm, path, None)
+        return
+    place = offset
+    for number, key in enumerate(engine.parts_in_order(x.shape, x.dtype.itemsize)):
+        view = x._view(structure.index, key)
+        writer = number % comm.size
+        piece = engine.gather(view, writer)
+        work = None
+        if comm.rank == writer:
+            work = functools.partial(write_all, descriptor, bytes_of(np.ascontiguousarray(piece)), place)
+        _on_every_rank(comm, path, work)
+        place += view._array.nbytes
+
+
+def _in_long_runs(share: engine.Share, x: Any) -> bool:
+    """Whether the ranks' parts are few runs of bytes, or long ones: all ranks know all parts."""
+    for box in share.boxes:
+        if box is not None and all(lo < hi for lo, hi in box):
+            length = run_length(x.shape, box)
+            size = 1
+            for lo, hi in box:
+                size *= hi - lo
+            if length * x.dtype.itemsize < LONG and size // length > FEW:
+                return False
+    return True
+
+
+def _on_every_rank(comm: Communicator, path: Path, work: Callable[[], None] | None) -> None:
+    """Do this rank's work, if it has some; an error is raised on every rank, naming the first that has met one."""
+    failure = None
+    if work is not None:
+        try:
+            work()
+        except OSError as error:
+            failure = named_as(error, path)
+            if comm.size > 1:
+                failure.add_note(f"rank {comm.rank} has met this")
+    agree(failure, comm)
+
+
+def _commit(comm: Communicator, target: Replacement | None) -> None:
+    """Give the file its name (collective)."""
+    failure: Exception | None = None
+    if target is not None:
+        try:
+            target.commit()
+        except OSError as error:
+            failure = error
+    if comm.size > 1:
+        told = comm.bcast(portable_error(failure), _ROOT)
+        if told is not None and failure is None:
+            failure = restored(told)
+    if failure is not None:
+        raise failure

@@ -1,0 +1,179 @@
+"""Files are complete or as they were before, whatever goes wrong, and nothing is left beside them."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import os
+import stat
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import numpy_dist as nd
+from numpy_dist.files import pieces, replacement, writing
+from numpy_dist.files.replacement import Replacement, replacing
+from numpy_dist.spmd_testing import run_simulated
+
+streaming = importlib.import_module("numpy_dist.engine.data.streaming")  # the package has a function of this name
+CALLS = ("open", "stat", "fstat", "fchmod", "ftruncate", "fsync", "link", "posix_fallocate", "pwrite", "replace", "dup")
+NEW = np.arange(3000.0).reshape(60, 50)
+SAVERS: dict[str, Callable[[Path, Any], None]] = {
+    "save": lambda path, x: np.save(path, x),
+    "columns": lambda path, x: np.save(path, nd.asarray(x, split=1)),
+    "savez": lambda path, x: np.savez(path, x=x),
+    "savetxt": lambda path, x: np.savetxt(path, x),
+    "tofile": lambda path, x: x.tofile(path),
+    "dump": lambda path, x: x.dump(path),
+}
+
+
+@pytest.fixture(params=["unnamed", "named"])
+def names(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Replacements without a name, and with one, as on file systems that know no others."""
+    if request.param == "named":
+        monkeypatch.setattr(replacement, "_UNNAMED", 0)
+    return request.param
+
+
+class FailingSystem:
+    """The module `os` for what writes files: one of its calls fails, counted over all ranks."""
+
+    def __init__(self, which: int) -> None:
+        self.left, self.failed, self.lock = which, "", threading.Lock()
+
+    def __getattr__(self, name: str) -> Any:
+        call = getattr(os, name)
+        if name not in CALLS:
+            return call
+
+        def failing(*args: Any, **kwargs: Any) -> Any:
+            with self.lock:
+                self.left -= 1
+                fails = self.left == 0
+            if fails:
+                self.failed = name
+                raise OSError(28, "No space left on device")
+            return call(*args, **kwargs)
+
+        return failing
+
+
+@contextlib.contextmanager
+def failing_calls(which: int) -> Iterator[FailingSystem]:
+    """The `which`-th call that writes a file fails."""
+    made = FailingSystem(which)
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (replacement, pieces, writing):
+            patch.setattr(module, "os", made)
+        yield made
+
+
+def outcome(save: Callable[[Path, Any], None], path: Path) -> str:
+    with nd.config(MIN_SHARD_BYTES=0, FALLBACK="error"):
+        x = nd.asarray(NEW)
+        try:
+            save(path, x)
+        except Exception as error:
+            return f"{type(error).__name__}: {error}"
+    return ""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("saver", SAVERS)
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_a_call_that_fails_leaves_the_old_file(
+    saver: str, ranks: int, tmp_path: Path, names: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(streaming, "PIECE_BYTES", 8000)
+    path = tmp_path / {"save": "x.npy", "columns": "x.npy", "savez": "x.npz"}.get(saver, "x")
+    assert run_simulated(ranks, outcome, SAVERS[saver], path) == [""] * ranks
+    complete = path.read_bytes()
+    seen = set()
+    for which in range(1, 200):
+        path.write_bytes(b"old")
+        with failing_calls(which) as failing:
+            told = run_simulated(ranks, outcome, SAVERS[saver], path)
+        assert [file.name for file in tmp_path.iterdir()] == [path.name]
+        assert len(set(told)) == 1, (failing.failed, told)
+        if not failing.failed:
+            assert told[0] == "" and path.read_bytes() == complete
+            break
+        seen.add(failing.failed)
+        if path.read_bytes() == b"old":
+            assert "No space left on device" in told[0]
+        else:  # the folder could not be synchronised, or another way was found
+            assert path.read_bytes() == complete
+    else:
+        raise AssertionError("no end of calls")
+    assert {"open", "fsync", "replace"} <= seen
+
+
+def test_errors_are_those_of_open(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    for path in (tmp_path / "no/x", tmp_path / "folder", "", f"{tmp_path}/x/", bytes(tmp_path / "no/x")):
+        with pytest.raises(OSError) as expected:
+            open(path, "wb").close()
+        with pytest.raises(OSError) as caught:
+            Replacement(path)
+        assert (type(caught.value), str(caught.value)) == (type(expected.value), str(expected.value))
+
+
+def test_links_and_permissions_stay(tmp_path: Path, names: str) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    target, link = tmp_path / "elsewhere/x", tmp_path / "link"
+    target.write_bytes(b"old")
+    target.chmod(0o640)
+    link.symlink_to(target)
+    with replacing(link) as file:
+        file.write(b"new")
+        assert target.read_bytes() == b"old"
+    assert link.is_symlink() and target.read_bytes() == b"new"
+    assert stat.S_IMODE(target.stat().st_mode) == 0o640
+    assert sorted(p.name for p in tmp_path.rglob("*")) == ["elsewhere", "link", "x"]
+
+
+def test_new_files_have_the_usual_permissions(tmp_path: Path, names: str) -> None:
+    (tmp_path / "usual").write_bytes(b"")
+    with replacing(tmp_path / "ours") as file:
+        file.write(b"")
+    assert (tmp_path / "ours").stat().st_mode == (tmp_path / "usual").stat().st_mode
+
+
+def test_an_exception_leaves_nothing(tmp_path: Path, names: str) -> None:
+    with pytest.raises(KeyboardInterrupt), replacing(tmp_path / "x") as file:
+        file.write(b"new")
+        raise KeyboardInterrupt
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_pipe_is_written_as_it_is(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    read = []
+    reader = threading.Thread(target=lambda: read.append(pipe.read_bytes()))
+    reader.start()
+
+    def body() -> None:
+        with nd.config(MIN_SHARD_BYTES=0, FALLBACK="error"):
+            nd.asarray(NEW).tofile(pipe)
+
+    run_simulated(2, body)
+    reader.join(10)
+    assert read == [NEW.tobytes()] and stat.S_ISFIFO(pipe.stat().st_mode)
+
+
+def test_ranks_that_do_not_see_the_file_leave_it_to_rank_0(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    identity = writing._identity
+    monkeypatch.setattr(writing, "_identity", lambda descriptor: (threading.get_ident(), identity(descriptor)[1]))
+
+    def body() -> None:
+        with nd.config(MIN_SHARD_BYTES=0, FALLBACK="error"):
+            np.save(tmp_path / "x.npy", nd.asarray(NEW))
+
+    run_simulated(3, body)
+    assert (np.load(tmp_path / "x.npy") == NEW).all()
