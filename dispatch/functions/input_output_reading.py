@@ -1,4 +1,4 @@
-"""Input from files: every rank reads its part of a binary file, and the whole of a text."""
+"""Input from files: each rank reads its part of a binary file (`numpy_dist.files`), and the whole of a text."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import DTypeLike
 
+from numpy_dist import engine
 from numpy_dist.dispatch.core.registry import implements
 from numpy_dist.dispatch.functions.array_creation_from_data import by_every_rank, ingest
-from numpy_dist.dispatch.patterns.creation import OURS, chosen_layout, elsewhere, is_replicated
+from numpy_dist.dispatch.patterns.creation import OURS, Shape, chosen_layout, elsewhere, is_replicated, permuted
+from numpy_dist.files.reading import ArrayInFile, Reader, agreed, array_of_bytes, array_of_npy
 
 if TYPE_CHECKING:
     from typing import IO
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from numpy._typing import _SupportsArrayFunc
 
     from numpy_dist.distarray.array import DistArray
+    from numpy_dist.layout.layout import Layout
     from numpy_dist.layout.mesh import Mesh
 
 
@@ -66,27 +69,28 @@ def load(
     *args: Any,
     **kwargs: Any,
 ) -> Any:
-    """As `numpy.load`; each rank reads only its part of an ``.npy`` file that is given by name."""
-    if mmap_mode is None and isinstance(file, str | os.PathLike) and _is_plain(file):
-        mmap_mode = "r"
+    """As `numpy.load`; each rank reads only its part of an ``.npy`` file that is given by name (collective)."""
+    if mmap_mode is None and isinstance(file, str | os.PathLike):
+        found = agreed(engine.runtime().comm, file, functools.partial(array_of_npy, file))
+        if found is not None and not is_replicated(found.shape, found.dtype, None):
+            return _read(file, found, None)
     made = np.load(file, mmap_mode, *args, **kwargs)
     if isinstance(made, np.lib.npyio.NpzFile):
         return NpzFile(made)
     return ingest(made, None, None, None, None, None) if isinstance(made, np.ndarray) else made
 
 
-def _is_plain(file: str | os.PathLike) -> bool:
-    """Whether a file holds one array of plain data, which can be mapped."""
-    with open(file, "rb") as opened:
-        if opened.read(6) != b"\x93NUMPY":
-            return False
-        opened.seek(0)
-        version = np.lib.format.read_magic(opened)
-        if version not in ((1, 0), (2, 0)):
-            return False
-        read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-        shape, _, dtype = read(opened)
-        return not dtype.hasobject and 0 not in shape
+def _read(path: str | os.PathLike[str], found: ArrayInFile, layout: Layout | None) -> Any:
+    """A distributed array of the elements in a file (collective)."""
+    reader = Reader(path, found)
+
+    def make(shape: Shape, layout: Layout | None) -> engine.Handle:
+        return engine.from_filler(reader.fill, shape, found.dtype, layout)
+
+    axes = tuple(range(len(found.shape)))[::-1] if found.fortran and len(found.shape) > 1 else None
+    made = permuted(make, found.shape, layout, axes)
+    reader.finish(engine.runtime().comm)
+    return made
 
 
 @functools.wraps(np.fromregex)
@@ -115,8 +119,9 @@ def fromfile(
     if elsewhere(like):
         return np.fromfile(file, kind, count, sep, offset, like=like)
     if not sep and isinstance(file, str | os.PathLike) and kind.itemsize:
-        there = max(os.path.getsize(file) - offset, 0) // kind.itemsize
-        length = there if count < 0 else min(count, there)
-        if length and not is_replicated((length,), kind, chosen_layout((length,), split, mesh)):
-            return ingest(np.memmap(file, kind, "r", offset, (length,)), None, None, None, split, mesh)
+        look = functools.partial(array_of_bytes, file, kind, count, offset)
+        found = agreed(engine.runtime().comm, file, look)
+        layout = chosen_layout(found.shape, split, mesh)
+        if found.shape[0] and not is_replicated(found.shape, kind, layout):
+            return _read(file, found, layout)
     return ingest(np.fromfile(file, kind, count, sep, offset), None, None, None, split, mesh)

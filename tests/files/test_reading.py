@@ -1,0 +1,125 @@
+"""Files are read part by part, and what one rank cannot read is told on all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import numpy_dist as nd
+from numpy_dist.comm.detect import get_communicator
+from numpy_dist.files import pieces, reading
+from numpy_dist.spmd_testing import run_simulated
+
+ARRAYS = {
+    "rows": np.arange(240.0).reshape(40, 6),
+    "columns": np.asfortranarray(np.arange(60.0).reshape(3, 20)),
+    "axes": np.arange(120, dtype="c8").reshape(4, 5, 6),
+    "line": np.arange(101, dtype=">i2"),
+    "records": np.array([("a", 1), ("b", 2)] * 9, "U3,>i4"),
+    "dates": np.arange("2001", "2031", dtype="M8[Y]"),
+}
+
+
+@pytest.fixture(params=["runs", "rows", "long rows"])
+def ways(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A part is read run by run, or with what lies between, of some rows or of one."""
+    if request.param != "runs":
+        monkeypatch.setattr(pieces, "FEW", 0)
+        monkeypatch.setattr(pieces, "_CHUNK", 100 if request.param == "rows" else 30)
+    else:
+        monkeypatch.setattr(pieces, "_CHUNK", 100)
+
+
+@pytest.mark.parametrize("name", ARRAYS)
+def test_what_is_read_is_what_was_written(name: str, tmp_path: Path, ways: None) -> None:
+    array = ARRAYS[name]
+    np.save(tmp_path / "x.npy", array)
+    array.tofile(tmp_path / "x")
+
+    def body() -> None:
+        with nd.config(MIN_SHARD_BYTES=0, FALLBACK="error"):
+            x = nd.load(tmp_path / "x.npy")
+            assert x.dtype == array.dtype and x.flags.f_contiguous == array.flags.f_contiguous
+            assert x.nbytes == 0 or get_communicator().size == 1 or x._storage is not None
+            np.testing.assert_array_equal(x.gather(), array)
+            for split in range(min(array.ndim, 1)):
+                y = nd.fromfile(tmp_path / "x", array.dtype, split=split)
+                np.testing.assert_array_equal(y.gather(), array.ravel())
+            z = nd.fromfile(tmp_path / "x", array.dtype, 7, offset=array.itemsize)
+            np.testing.assert_array_equal(z.gather(), array.ravel()[1:8])
+
+    for ranks in (1, 2, 4):
+        run_simulated(ranks, body)
+
+
+def told(read: Callable[[int], Any], ranks: int) -> list[str]:
+    """What each rank is told."""
+
+    def body() -> str:
+        comm = get_communicator()
+        with nd.config(MIN_SHARD_BYTES=0, FALLBACK="error"):
+            try:
+                read(comm.rank)
+            except Exception as error:
+                return "\n".join([f"{type(error).__name__}: {error}", *getattr(error, "__notes__", ())])
+            return ""
+
+    return run_simulated(ranks, body)
+
+
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_a_file_that_ends_early(ranks: int, tmp_path: Path) -> None:
+    path = tmp_path / "x.npy"
+    np.save(path, ARRAYS["rows"])
+    path.write_bytes(path.read_bytes()[:-17])
+    texts = told(lambda rank: nd.load(path), ranks)
+    assert len(set(texts)) == 1 and str(path) in texts[0]
+    with pytest.raises(ValueError) as caught:
+        np.load(path)
+    if "Failed to read all data" in str(caught.value):  # NumPy >= 2.3
+        assert str(caught.value) in texts[0]
+
+
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_a_file_that_becomes_shorter(ranks: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "x.npy"
+    np.save(path, ARRAYS["rows"])
+    data = path.read_bytes()
+    read = reading.read_box
+
+    def shortened(*args: Any) -> None:
+        path.write_bytes(data[:-9])
+        read(*args)
+
+    monkeypatch.setattr(reading, "read_box", shortened)
+    texts = told(lambda rank: nd.load(path), ranks)
+    assert len(set(texts)) == 1 and "has become shorter" in texts[0]
+    assert ranks == 1 or "rank 2 has met this" in texts[0]
+
+
+def test_a_file_that_is_gone_for_one_rank(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", ARRAYS["rows"])
+    for load in (nd.load, nd.fromfile):
+        texts = told(lambda rank, load=load: load(tmp_path / ("y.npy" if rank == 1 else "x.npy")), 3)
+        assert len(set(texts)) == 1 and "FileNotFoundError" in texts[0] and "y.npy" in texts[0]
+        assert "rank 1 has met this" in texts[0]
+
+
+def test_a_file_that_is_another_one_for_one_rank(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", ARRAYS["rows"])
+    np.save(tmp_path / "y.npy", ARRAYS["rows"][1:])
+    texts = told(lambda rank: nd.load(tmp_path / ("y.npy" if rank == 2 else "x.npy")), 3)
+    assert len({text.replace("y.npy", "x.npy") for text in texts}) == 1
+    assert "rank 2 an array of shape (39, 6)" in texts[0]
+
+
+def test_other_files_are_numpys(tmp_path: Path) -> None:
+    (tmp_path / "x.npy").write_bytes(b"no array")
+    texts = told(lambda rank: nd.load(tmp_path / "x.npy"), 2)
+    with pytest.raises(ValueError) as caught:
+        np.load(tmp_path / "x.npy")
+    assert texts == [f"ValueError: {caught.value}"] * 2
