@@ -25,13 +25,13 @@ _CREATION = (
     "vander zeros zeros_like"
 )
 _ERRORS = (
-    "DivergenceError FallbackError FallbackWarning GatherError LauncherError OverrideError OverrideWarning RankError "
-    "SettingWarning UnsupportedError"
+    "CheckpointError CheckpointWarning DivergenceError FallbackError FallbackWarning GatherError LauncherError "
+    "OverrideError OverrideWarning RankError SettingWarning UnsupportedError"
 )
 _AUTHORING = "axis_local elementwise map_blocks map_overlap reduction"
 _OVERRIDES = "implements overrides overriding withdraw"
 
-_MODULES = ("fft", "random")
+_MODULES = ("checkpoint", "fft", "random")
 
 # Where our own names are; they are imported when they are first used.
 _OWN: dict[str, str] = {

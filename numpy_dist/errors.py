@@ -7,6 +7,8 @@ array can run into.
 from __future__ import annotations
 
 __all__ = [
+    "CheckpointError",
+    "CheckpointWarning",
     "CommunicationRefused",
     "DivergenceError",
     "DivergenceWarning",
@@ -79,6 +81,14 @@ class LostValueError(RuntimeError):
     is raised wherever the values are asked for, also those of arrays that were computed from them, until all of the
     array is assigned anew.
     """
+
+
+class CheckpointError(ValueError):
+    """A checkpoint is not there, not complete or damaged; the file is named."""
+
+
+class CheckpointWarning(UserWarning):
+    """A checkpoint is damaged, and the one before it is taken."""
 
 
 class CommunicationRefused(AssertionError):

@@ -14,7 +14,8 @@ from numpy_dist import engine
 from numpy_dist.dispatch.core.registry import implements
 from numpy_dist.dispatch.functions.array_creation_from_data import by_every_rank, ingest
 from numpy_dist.dispatch.patterns.creation import OURS, Shape, chosen_layout, elsewhere, is_replicated, permuted
-from numpy_dist.files.reading import ArrayInFile, Reader, agreed, array_of_bytes, array_of_npy
+from numpy_dist.files.npy import ArrayInFile, array_of_bytes, array_of_npy
+from numpy_dist.files.reading import Reader, agreed
 
 if TYPE_CHECKING:
     from typing import IO
@@ -73,16 +74,18 @@ def load(
     if mmap_mode is None and isinstance(file, str | os.PathLike):
         found = agreed(engine.runtime().comm, file, functools.partial(array_of_npy, file))
         if found is not None and not is_replicated(found.shape, found.dtype, None):
-            return _read(file, found, None)
+            return read_array(Reader(file, found), found, None)
     made = np.load(file, mmap_mode, *args, **kwargs)
     if isinstance(made, np.lib.npyio.NpzFile):
         return NpzFile(made)
     return ingest(made, None, None, None, None, None) if isinstance(made, np.ndarray) else made
 
 
-def _read(path: str | os.PathLike[str], found: ArrayInFile, layout: Layout | None) -> Any:
-    """A distributed array of the elements in a file (collective)."""
-    reader = Reader(path, found)
+def read_array(
+    reader: Reader, found: ArrayInFile, split: int | None, mesh: Mesh | Sequence[int] | None = None
+) -> Any:
+    """A distributed array of the elements in a file, of which `reader` reads parts (collective)."""
+    layout = chosen_layout(found.shape, split, mesh)
 
     def make(shape: Shape, layout: Layout | None) -> engine.Handle:
         return engine.from_filler(reader.fill, shape, found.dtype, layout)
@@ -121,7 +124,6 @@ def fromfile(
     if not sep and isinstance(file, str | os.PathLike) and kind.itemsize:
         look = functools.partial(array_of_bytes, file, kind, count, offset)
         found = agreed(engine.runtime().comm, file, look)
-        layout = chosen_layout(found.shape, split, mesh)
-        if found.shape[0] and not is_replicated(found.shape, kind, layout):
-            return _read(file, found, layout)
+        if found.shape[0] and not is_replicated(found.shape, kind, chosen_layout(found.shape, split, mesh)):
+            return read_array(Reader(file, found), found, split, mesh)
     return ingest(np.fromfile(file, kind, count, sep, offset), None, None, None, split, mesh)

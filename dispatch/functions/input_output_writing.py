@@ -2,7 +2,6 @@
 
 Each rank writes its part of ``.npy`` files. Archives and text are written by rank 0, which gets the values piece by
 piece, so that no rank needs memory for all; so are files that are open already. A file in memory is each rank's own.
-`numpy.lib.format` writes the headers; the bytes behind them are the elements in C or Fortran order.
 """
 
 from __future__ import annotations
@@ -24,29 +23,29 @@ from numpy_dist import engine
 from numpy_dist.argument_types import Arguments, Keywords
 from numpy_dist.dispatch.core import operands, targets
 from numpy_dist.dispatch.core.registry import decline, implements
+from numpy_dist.files.npy import header_of
 from numpy_dist.files.writing import write_array, write_on_root
 from numpy_dist.ir import structure
 
 if TYPE_CHECKING:
     from numpy_dist.distarray.array import DistArray
 
-_format = np.lib.format
+
+def _is_fortran(a: DistArray) -> bool:
+    return a.flags.f_contiguous and not a.flags.c_contiguous
 
 
 def _header(a: DistArray) -> bytes:
-    """What stands before the elements, as `numpy.lib.format.write_array` writes it."""
-    buffer = io.BytesIO()
+    """What stands before the elements."""
     try:
-        _format.write_array_header_1_0(buffer, _format.header_data_from_array_1_0(a._array))
-    except (ValueError, UnicodeEncodeError):
-        decline("the header of its file has another version")
-    return buffer.getvalue()
+        return header_of(a.shape, a.dtype, _is_fortran(a))
+    except ValueError:
+        decline("the header of its file has the third version")
 
 
 def _in_order(a: DistArray) -> DistArray:
     """The view of which the elements are written in C order."""
-    flags = a._array.flags
-    return a._view(structure.attribute, "T") if flags.f_contiguous and not flags.c_contiguous else a
+    return a._view(structure.attribute, "T") if _is_fortran(a) else a
 
 
 def _plain(value: object) -> np.ndarray:
@@ -99,7 +98,7 @@ def _savez(
                     if name in arrays:
                         _write(member, headers[name], arrays[name], numbers[name], read)
                     else:
-                        _format.write_array(member, _plain(value), allow_pickle=allow_pickle)
+                        np.lib.format.write_array(member, _plain(value), allow_pickle=allow_pickle)
 
     listed = list(arrays.values())
     if hasattr(file, "write"):

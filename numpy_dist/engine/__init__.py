@@ -30,7 +30,7 @@ from numpy_dist.engine.data.ingest import (
 )
 from numpy_dist.engine.data.masked import masked
 from numpy_dist.engine.data.scratch import Scratch
-from numpy_dist.engine.data.streaming import Read, Share, parts_in_order, share, stream
+from numpy_dist.engine.data.streaming import Read, Share, Stamp, parts_in_order, share, stamp, stream
 from numpy_dist.engine.data.windows import has_ndarrays, in_memory, is_at_hand
 from numpy_dist.engine.events.filters import lazily_recorded
 from numpy_dist.engine.events.floating import told_as
@@ -71,6 +71,7 @@ __all__ = [
     "Device",
     "Handle",
     "Listing",
+    "Stamp",
     "Read",
     "Runtime",
     "Share",
@@ -113,6 +114,7 @@ __all__ = [
     "layout_of",
     "lazily_recorded",
     "lies_on_device",
+    "stamp",
     "local",
     "metadata",
     "note_reads",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from math import prod
 
 import numpy as np
@@ -13,18 +13,27 @@ from numpy_dist.engine import parts_in_order
 from numpy_dist.layout.regions import Box
 from numpy_dist.layout.runs import run_length, runs
 
-__all__ = ["FEW", "LONG", "bytes_of", "read_box", "write_all", "write_box"]
+__all__ = ["bytes_of", "in_long_runs", "read_box", "write_all", "write_box"]
 
-LONG = 1 << 15
-"""Bytes of a run that is worth a call of the system."""
-FEW = 1 << 10
-"""Runs of which each may have a call of its own, however short they are."""
+_LONG = 1 << 15  # bytes of a run that is worth a call of the system
+_FEW = 1 << 10  # runs of which each may have a call of its own, however short they are
 _CHUNK = 1 << 24  # bytes that are read at once
 
 
 def bytes_of(block: np.ndarray) -> memoryview:
     """The bytes of a C-contiguous array, without a copy."""
     return block.reshape(-1).view(np.uint8).data if block.nbytes else memoryview(b"")
+
+
+def in_long_runs(boxes: Iterable[Box | None], shape: Sequence[int], itemsize: int) -> bool:
+    """Whether boxes of an array are few runs of bytes each, or long ones."""
+    for box in boxes:
+        size = 0 if box is None else prod(hi - lo for lo, hi in box)
+        if box is not None and size:
+            length = run_length(shape, box)
+            if length * itemsize < _LONG and size // length > _FEW:
+                return False
+    return True
 
 
 def write_all(descriptor: int, data: bytes | memoryview, place: int) -> None:
@@ -48,7 +57,14 @@ def read_all(descriptor: int, into: memoryview, place: int) -> int:
     return done
 
 
-def write_box(descriptor: int, offset: int, shape: Sequence[int], box: Box, block: np.ndarray) -> None:
+def write_box(
+    descriptor: int,
+    offset: int,
+    shape: Sequence[int],
+    box: Box,
+    block: np.ndarray,
+    seen: Callable[[Box, memoryview], object] = lambda part, data: None,
+) -> None:
     """Write the elements of a box at their places of a file.
 
     Parameters
@@ -61,9 +77,12 @@ def write_box(descriptor: int, offset: int, shape: Sequence[int], box: Box, bloc
     box : box
     block : ndarray
         The elements of the box, with any strides.
+    seen : callable, optional
+        Gets each part that is written, as a box, with its bytes in C order.
     """
     for part, key in _parts(box, block):
         data, done = bytes_of(np.ascontiguousarray(block[key])), 0
+        seen(part, data)
         count = run_length(shape, part) * block.itemsize
         for first in runs(shape, part):
             write_all(descriptor, data[done : done + count], offset + first * block.itemsize)
@@ -87,10 +106,10 @@ def read_box(descriptor: int, offset: int, shape: Sequence[int], box: Box, block
     """
     if not block.size:
         return
-    count = run_length(shape, box) * block.itemsize
-    if count < LONG and block.nbytes > count * FEW:
+    if not in_long_runs([box], shape, block.itemsize):
         _read_rows(descriptor, offset, shape, box, block)
         return
+    count = run_length(shape, box) * block.itemsize
     whole, done = bytes_of(block), 0
     for first in runs(shape, box):
         for start in range(0, count, _CHUNK):

@@ -9,80 +9,21 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from math import prod
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
 from numpy_dist.comm.portable import agree, first_error, portable_error
+from numpy_dist.files.npy import ArrayInFile, Path
 from numpy_dist.files.pieces import read_box
 from numpy_dist.layout.regions import Box
 
 if TYPE_CHECKING:
     from numpy_dist.comm.base import Communicator
 
-__all__ = ["ArrayInFile", "Path", "Reader", "agreed", "array_of_bytes", "array_of_npy"]
+__all__ = ["Reader", "agreed"]
 
-Path = str | os.PathLike[str]
 Found = TypeVar("Found")
-
-
-class ArrayInFile(NamedTuple):
-    """Where the elements of an array lie in a file.
-
-    Attributes
-    ----------
-    shape : tuple of int
-    dtype : dtype
-    fortran : bool
-        Whether they are in Fortran order.
-    offset : int
-        Bytes before the first.
-    there : int
-        How many elements the file has, which may be too few.
-    """
-
-    shape: tuple[int, ...]
-    dtype: np.dtype
-    fortran: bool
-    offset: int
-    there: int
-
-    def __str__(self) -> str:
-        return f"an array of shape {self.shape}, {self.dtype}, and {self.there} elements"
-
-    @property
-    def order(self) -> tuple[int, ...]:
-        """The shape of which the elements are in C order."""
-        return self.shape[::-1] if self.fortran else self.shape
-
-
-def array_of_npy(path: Path) -> ArrayInFile | None:
-    """What the header of an ``.npy`` file says; None for other files, and those of Python objects.
-
-    Raises
-    ------
-    OSError, ValueError
-        As `numpy.load`.
-    """
-    with open(path, "rb") as file:
-        if file.read(6) != b"\x93NUMPY":
-            return None
-        file.seek(0)
-        version = np.lib.format.read_magic(file)
-        if version not in ((1, 0), (2, 0)):
-            return None
-        read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-        shape, fortran, dtype = read(file)
-        if dtype.hasobject or not dtype.itemsize:
-            return None
-        offset = file.tell()
-        return ArrayInFile(shape, dtype, fortran, offset, (os.fstat(file.fileno()).st_size - offset) // dtype.itemsize)
-
-
-def array_of_bytes(path: Path, dtype: np.dtype, count: int, offset: int) -> ArrayInFile:
-    """The array that `numpy.fromfile` makes of a file without a header; `count` is -1 for all there is."""
-    there = max(os.stat(path).st_size - offset, 0) // dtype.itemsize
-    return ArrayInFile((there if count < 0 else min(count, there),), dtype, False, offset, there)
 
 
 def agreed(comm: Communicator, path: Path, look: Callable[[], Found]) -> Found:
@@ -127,15 +68,23 @@ class Reader:
     path : str or path-like
     array : ArrayInFile
 
+    Attributes
+    ----------
+    dtype : dtype
+    failure : Exception or None
+        What this rank has met.
+
     Raises
     ------
     ValueError
         If the file has too few elements, as `numpy.load` says it.
     """
 
+    failure: Exception | None
+
     def __init__(self, path: Path, array: ArrayInFile) -> None:
         self._path, self._stored = path, array
-        self._failure: Exception | None = None
+        self.dtype, self.failure = array.dtype, None
         if array.there < prod(array.shape):
             raise _too_short(path, array)
 
@@ -150,15 +99,15 @@ class Reader:
             finally:
                 os.close(descriptor)
         except EOFError:
-            self._failure = _too_short(self._path, self._stored)
+            self.failure = _too_short(self._path, self._stored)
         except OSError as error:
-            self._failure = error if error.errno is None else type(error)(error.errno, error.strerror, self._path)
+            self.failure = error if error.errno is None else type(error)(error.errno, error.strerror, self._path)
 
     def finish(self, comm: Communicator) -> None:
         """Raise on every rank what one of them has met as it read (collective)."""
-        if self._failure is not None and comm.size > 1:
-            self._failure.add_note(f"rank {comm.rank} has met this")
-        agree(self._failure, comm)
+        if self.failure is not None and comm.size > 1:
+            self.failure.add_note(f"rank {comm.rank} has met this")
+        agree(self.failure, comm)
 
 
 def _too_short(path: Path, array: ArrayInFile) -> ValueError:

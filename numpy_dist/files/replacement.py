@@ -16,7 +16,7 @@ import stat
 from collections.abc import Callable, Iterator
 from typing import IO, Any
 
-__all__ = ["Replacement", "named_as", "replacing"]
+__all__ = ["Replacement", "named_as", "replacing", "sync_folder"]
 
 _UNNAMED = getattr(os, "O_TMPFILE", 0)
 # What file systems that have no such files, and kernels that do not know the flag, say.
@@ -149,8 +149,14 @@ class Replacement:
                 os.unlink(name)
 
 
+def sync_folder(path: str | os.PathLike[str]) -> None:
+    """Put the names of a folder's files on the disk."""
+    with _opened(path) as folder:
+        _sync(folder)
+
+
 @contextlib.contextmanager
-def _opened(folder: str) -> Iterator[int]:
+def _opened(folder: str | os.PathLike[str]) -> Iterator[int]:
     """The descriptor of a folder."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
     try:
@@ -160,7 +166,6 @@ def _opened(folder: str) -> Iterator[int]:
 
 
 def _sync(folder: int) -> None:
-    """Put the names of a folder's files on the disk."""
     try:
         os.fsync(folder)
     except OSError as error:

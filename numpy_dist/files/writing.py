@@ -18,10 +18,9 @@ import numpy as np
 
 from numpy_dist import engine
 from numpy_dist.comm.portable import agree, portable_error, restored
-from numpy_dist.files.pieces import FEW, LONG, bytes_of, write_all, write_box
+from numpy_dist.files.pieces import bytes_of, in_long_runs, write_all, write_box
 from numpy_dist.files.replacement import Replacement, named_as, replacing
 from numpy_dist.ir import structure
-from numpy_dist.layout.runs import run_length
 
 if TYPE_CHECKING:
     from numpy_dist.comm.base import Communicator
@@ -172,7 +171,7 @@ def _write_all_on_root(target: Replacement | None, header: bytes, x: Any) -> Non
 
 def _write_parts(comm: Communicator, descriptor: int, offset: int, x: Any, path: Path) -> None:
     share = engine.share(x)
-    if share is not None and (comm.size == 1 or _in_long_runs(share, x)):
+    if share is not None and (comm.size == 1 or in_long_runs(share.boxes, x.shape, x.dtype.itemsize)):
         box, block = share.boxes[comm.rank], share.block
         if box is not None:
             _on_every_rank(comm, path, lambda: write_box(descriptor, offset, x.shape, box, block))
@@ -189,19 +188,6 @@ def _write_parts(comm: Communicator, descriptor: int, offset: int, x: Any, path:
             work = functools.partial(write_all, descriptor, bytes_of(np.ascontiguousarray(piece)), place)
         _on_every_rank(comm, path, work)
         place += view._array.nbytes
-
-
-def _in_long_runs(share: engine.Share, x: Any) -> bool:
-    """Whether the ranks' parts are few runs of bytes, or long ones: all ranks know all parts."""
-    for box in share.boxes:
-        if box is not None and all(lo < hi for lo, hi in box):
-            length = run_length(x.shape, box)
-            size = 1
-            for lo, hi in box:
-                size *= hi - lo
-            if length * x.dtype.itemsize < LONG and size // length > FEW:
-                return False
-    return True
 
 
 def _on_every_rank(comm: Communicator, path: Path, work: Callable[[], None] | None) -> None:

@@ -28,7 +28,7 @@ ARRAYS = {
 def ways(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """A part is read run by run, or with what lies between, of some rows or of one."""
     if request.param != "runs":
-        monkeypatch.setattr(pieces, "FEW", 0)
+        monkeypatch.setattr(pieces, "_FEW", 0)
         monkeypatch.setattr(pieces, "_CHUNK", 100 if request.param == "rows" else 30)
     else:
         monkeypatch.setattr(pieces, "_CHUNK", 100)

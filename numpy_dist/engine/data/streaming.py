@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -17,6 +18,7 @@ from numpy_dist.ir import structure
 
 if TYPE_CHECKING:
     from numpy_dist.engine.memory.handle import Handle
+    from numpy_dist.engine.memory.storage import Storage
     from numpy_dist.layout.regions import Box
 
 PIECE_BYTES = 1 << 24
@@ -120,6 +122,33 @@ class Share(NamedTuple):
 
     boxes: tuple[Box | None, ...]
     block: np.ndarray
+
+
+class Stamp(NamedTuple):
+    """What the elements of an array were: another one after each write; can be compared and hashed.
+
+    Attributes
+    ----------
+    storage : weakref
+    version : tuple of int
+        Of the storage.
+    view : tuple
+        Which elements of the storage.
+    """
+
+    storage: weakref.ref[Storage]
+    version: tuple[int, int]
+    view: tuple[object, ...]
+
+
+def stamp(x: Handle) -> Stamp | None:
+    """The stamp of a sharded array; None where writes to it might go unnoticed. Not collective, and this rank's own."""
+    storage: Any = x._storage
+    window = None if storage.window is None else storage.window()
+    if storage.pinned or storage.walk is not None or (window is not None and window.writeable):
+        return None
+    view = ref_of(x).view
+    return Stamp(weakref.ref(storage), storage.version, (view.offset, view.shape, view.strides, view.dtype.str))
 
 
 def share(x: Handle) -> Share | None:

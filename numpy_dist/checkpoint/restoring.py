@@ -1,0 +1,182 @@
+"""Restoring of checkpoints: each rank reads its parts, and all of them together compare every checksum."""
+
+from __future__ import annotations
+
+import warnings
+import zipfile
+import zlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from numpy_dist import engine
+from numpy_dist.checkpoint.folder import DATA, Manifest, manifests, step_path
+from numpy_dist.checkpoint.saving import Folder, wait
+from numpy_dist.checkpoint.tree import decode
+from numpy_dist.comm.portable import portable_error, restored
+from numpy_dist.dispatch.functions.array_creation_from_data import ingest
+from numpy_dist.dispatch.functions.input_output_reading import read_array
+from numpy_dist.errors import CheckpointError, CheckpointWarning
+from numpy_dist.files.npy import ArrayInFile, array_of_npy
+from numpy_dist.files.pieces import bytes_of
+from numpy_dist.files.reading import Reader, agreed
+from numpy_dist.layout.regions import Box
+
+__all__ = ["latest", "restore", "steps"]
+
+
+def restore(folder: Folder, step: int | None = None) -> Any:
+    """The state of a checkpoint; None if the folder has none (collective).
+
+    Parameters
+    ----------
+    folder : str or path-like
+        Rank 0's counts.
+    step : int, optional
+        Default: the newest that is not damaged.
+
+    Returns
+    -------
+    object
+        The state, with the same arrays, bit for bit, whatever the number of ranks. Distributed arrays are divided by
+        the axis by which they were, if it was one, else in the default way.
+
+    Raises
+    ------
+    CheckpointError
+        On every rank: there is no checkpoint of this step, or it is damaged, or all of them are.
+
+    Warns
+    -----
+    CheckpointWarning
+        Of one that is damaged, when the one before it is taken.
+    """
+    comm = engine.runtime().comm
+    wait()
+    where, found = comm.bcast(_candidates(folder, step) if comm.rank == 0 else None, 0)
+    problem: Exception | None = None
+    for path, content in reversed(found):
+        try:
+            if isinstance(content, CheckpointError):
+                raise content
+            state = decode(content["state"], _arrays(where, content))
+        except CheckpointError as error:
+            if problem is not None:
+                problem.add_note(f"and before it: {error}")
+            problem = problem or error
+            continue
+        if problem is not None:
+            warnings.warn(
+                f"{problem}; the checkpoint of step {content['step']} ({path.name}) is taken instead",
+                CheckpointWarning,
+                stacklevel=2,
+            )
+        return state
+    if problem is None and step is not None:
+        problem = CheckpointError(f"{where} has no checkpoint of step {step}")
+    if problem is not None:
+        raise problem
+    return None
+
+
+def steps(folder: Folder) -> list[int]:
+    """The steps of the checkpoints in a folder that can be read, the newest last (collective, one broadcast)."""
+    comm = engine.runtime().comm
+    mine = None
+    if comm.rank == 0:
+        mine = [what["step"] for _, what in manifests(Path(folder)) if isinstance(what, dict)]
+    return comm.bcast(mine, 0)
+
+
+def latest(folder: Folder) -> int | None:
+    """The step of the newest checkpoint in a folder; None if it has none (collective, one broadcast)."""
+    found = steps(folder)
+    return found[-1] if found else None
+
+
+def _candidates(folder: Folder, step: int | None) -> tuple[Path, list[tuple[Path, Any]]]:
+    """The checkpoints that may be meant, the best last."""
+    where = Path(folder).resolve()
+    found = manifests(where)
+    if step is not None:
+        found = [(path, what) for path, what in found if path == step_path(where, step)]
+    return where, found
+
+
+def _arrays(folder: Path, content: Manifest) -> list[Any]:
+    """The arrays of a checkpoint, in the order in which its tree names them (collective).
+
+    Raises
+    ------
+    CheckpointError
+        On every rank, naming the file that is damaged or not there.
+    """
+    comm = engine.runtime().comm
+    plain = _plain(folder, content)
+    found: list[Any] = []
+    for entry in content["arrays"]:
+        path = folder / DATA / entry["file"]
+        if entry["member"] is not None:
+            array = plain[entry["member"]]
+            found.append(ingest(array, None, None, None, None, None) if entry["distributed"] else array)
+            continue
+        try:
+            stored = agreed(comm, path, lambda path=path: array_of_npy(path))  # type: ignore[misc]
+            if stored is None:
+                raise CheckpointError(f"{path} is damaged: it is no file of an array")
+            pieces = [(tuple(map(tuple, box)), checksum) for box, checksum in entry["pieces"]]
+            found.append(read_array(_Checking(path, stored, pieces), stored, entry["split"]))
+        except (OSError, ValueError) as error:
+            raise CheckpointError(f"{path} is damaged or not there: {error}") from error
+    return found
+
+
+def _plain(folder: Path, content: Manifest) -> dict[str, np.ndarray]:
+    """The arrays that every rank has, which rank 0 reads (collective); `zipfile` compares their checksums."""
+    comm, failure, made = engine.runtime().comm, None, {}
+    path = folder / DATA / (content["plain"] or "")
+    if content["plain"] is None:
+        return {}
+    if comm.rank == 0:
+        try:
+            with np.load(path, allow_pickle=False) as archive:
+                made = dict(archive)
+        except (OSError, ValueError, KeyError, zipfile.BadZipFile, zlib.error) as error:
+            failure = CheckpointError(f"{path} is damaged or not there: {error}")
+    told, made = comm.bcast((portable_error(failure), made), 0)
+    if told is not None:
+        raise restored(told) if failure is None else failure
+    return made
+
+
+class _Checking(Reader):
+    """A reader that compares checksums: of pieces within what ranks have read, and of all others, dealt out to them."""
+
+    def __init__(self, path: Path, array: ArrayInFile, pieces: Sequence[tuple[Any, int]]) -> None:
+        super().__init__(path, array)
+        self._pieces, self._name = pieces, path
+        self._seen: list[int] = []
+
+    def fill(self, box: Box, block: np.ndarray) -> None:
+        super().fill(box, block)
+        for number, (piece, checksum) in enumerate(self._pieces):
+            if all(lo <= a and b <= hi for (lo, hi), (a, b) in zip(box, piece, strict=True)):
+                within: Any = *(slice(a - lo, b - lo) for (lo, _), (a, b) in zip(box, piece, strict=True)), ...
+                self._compare(block[within], piece, checksum)
+                self._seen.append(number)
+
+    def finish(self, comm: Any) -> None:
+        seen = {number for numbers in comm.allgather(self._seen) for number in numbers}
+        left = [number for number in range(len(self._pieces)) if number not in seen]
+        for number in left[comm.rank :: comm.size]:
+            piece, checksum = self._pieces[number]
+            block = np.empty([hi - lo for lo, hi in piece], self.dtype)
+            super().fill(piece, block)
+            self._compare(block, piece, checksum)
+        super().finish(comm)
+
+    def _compare(self, block: np.ndarray, piece: Box, checksum: int) -> None:
+        if self.failure is None and zlib.crc32(bytes_of(np.ascontiguousarray(block))) != checksum:
+            self.failure = CheckpointError(f"{self._name}: the checksum of the elements {piece} is another one")

@@ -1,0 +1,194 @@
+"""Trees: the state of a program as JSON, with its arrays taken out and listed.
+
+JSON has lists, texts, truth values, whole numbers, finite floats and None by itself. All else is an object of one item,
+whose name says what it is. Code is never stored: a class is looked for, by its name, among the modules that the program
+has imported, NumPy's and ours.
+"""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import enum
+import importlib
+import math
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from numpy_dist import engine
+
+__all__ = ["Unsaveable", "decode", "encode"]
+
+_PLAIN = (type(None), bool, int, str)
+_GROUPS: dict[str, Callable[[list], Any]] = {"tuple": tuple, "set": set, "frozenset": frozenset}
+_BYTES: dict[str, Callable[[bytes], Any]] = {"bytes": bytes, "bytearray": bytearray}
+
+
+class Unsaveable(TypeError):
+    """A value that is of no kind that checkpoints can have."""
+
+
+def encode(state: object) -> tuple[Any, list[Any]]:
+    """The tree of a state, and its arrays, each once: ndarrays and distributed arrays.
+
+    Raises
+    ------
+    Unsaveable
+        Naming the place and the type of what cannot be saved.
+    """
+    coder = _Encoder()
+    return coder.tree(state, "state"), coder.arrays
+
+
+def decode(tree: Any, arrays: list[Any]) -> Any:
+    """The state again, of a tree and its arrays.
+
+    Raises
+    ------
+    ValueError
+        If a class cannot be found, or the tree is none.
+    """
+    return _Decoder(arrays).value(tree)
+
+
+class _Encoder:
+    def __init__(self) -> None:
+        self.arrays: list[Any] = []
+        self._numbers: dict[int, int] = {}
+
+    def tree(self, value: Any, place: str) -> Any:
+        kind = type(value)
+        if kind in _PLAIN:
+            return value
+        if kind is float:
+            return value if math.isfinite(value) else {"float": repr(value)}
+        if kind is list:
+            return self._items(value, place)
+        if kind is dict:
+            pairs = [[self.tree(k, f"{place}'s keys"), self.tree(v, f"{place}[{k!r}]")] for k, v in value.items()]
+            return {"dict": pairs}
+        if kind is complex:
+            return {"complex": self._items([value.real, value.imag], place)}
+        if kind.__name__ in _GROUPS and kind is _GROUPS[kind.__name__]:
+            return {kind.__name__: self._items(value, place)}
+        if kind.__name__ in _BYTES and kind is _BYTES[kind.__name__]:
+            return {kind.__name__: base64.b64encode(value).decode()}
+        return self._object(value, kind, place)
+
+    def _items(self, values: Any, place: str) -> list[Any]:
+        return [self.tree(value, f"{place}[{i}]") for i, value in enumerate(values)]
+
+    def _object(self, value: Any, kind: type, place: str) -> Any:
+        if isinstance(value, np.random.Generator | np.random.RandomState):
+            return {"random": [_name(kind), self.tree(_random_state(value), place)]}
+        if isinstance(value, enum.Enum):
+            return {"enum": [_name(kind), value.name]}
+        if dataclasses.is_dataclass(value):
+            names = [field.name for field in dataclasses.fields(value)]
+            fields = [[name, self.tree(getattr(value, name), f"{place}.{name}")] for name in names]
+            return {"dataclass": [_name(kind), fields]}
+        if isinstance(value, tuple) and hasattr(kind, "_fields"):
+            return {"namedtuple": [_name(kind), self._items(value, place)]}
+        if isinstance(value, np.generic) and not isinstance(value, np.object_):
+            return {"scalar": self._numbered(np.asarray(value), place)}
+        if engine.is_handle(value) or kind is np.ndarray:
+            return {"distributed" if engine.is_handle(value) else "array": self._numbered(value, place)}
+        raise Unsaveable(
+            f"{place} is a {kind.__module__}.{kind.__qualname__}. A checkpoint can have None, numbers, texts, bytes, "
+            "lists, tuples, sets, dicts, dataclasses, named tuples, enumerations, NumPy's scalars, arrays and random "
+            "generators"
+        )
+
+    def _numbered(self, value: Any, place: str) -> int:
+        if not engine.shardable(value.dtype) and value.dtype.itemsize:
+            raise Unsaveable(f"{place} is an array of {value.dtype}, whose values have no fixed width")
+        number = self._numbers.setdefault(id(value), len(self.arrays))
+        if number == len(self.arrays):
+            self.arrays.append(value)  # which keeps its identity taken
+        return number
+
+
+class _Decoder:
+    def __init__(self, arrays: list[Any]) -> None:
+        self._arrays = arrays
+
+    def value(self, tree: Any) -> Any:
+        if type(tree) in _PLAIN or type(tree) is float:
+            return tree
+        if type(tree) is list:
+            return [self.value(item) for item in tree]
+        name, content = next(iter(tree.items()))
+        if name == "float":
+            return float(content)
+        if name == "complex":
+            return complex(*map(self.value, content))
+        if name == "dict":
+            return {self.value(key): self.value(value) for key, value in content}
+        if name in _GROUPS:
+            return _GROUPS[name](self.value(content))
+        if name in _BYTES:
+            return _BYTES[name](base64.b64decode(content))
+        if name == "scalar":
+            return self._arrays[content][()]
+        if name in ("array", "distributed"):
+            return self._arrays[content]
+        return self._object(name, _found(content[0]), content[1])
+
+    def _object(self, name: str, kind: Any, content: Any) -> Any:
+        if name == "random":
+            return _random_again(kind, self.value(content))
+        if name == "enum":
+            return kind[content]
+        if name == "namedtuple":
+            return kind._make(self.value(content))
+        if name == "dataclass":
+            made = kind.__new__(kind)
+            for field, value in content:
+                object.__setattr__(made, field, self.value(value))
+            return made
+        raise ValueError(f"a checkpoint has a value of the kind {name!r}, which this version does not know")
+
+
+def _name(kind: type) -> str:
+    return f"{kind.__module__}:{kind.__qualname__}"
+
+
+def _found(name: str) -> Any:
+    """A class by its name; its module must have been imported by the program, lest a file decide which code runs."""
+    module, _, path = name.partition(":")
+    if module.partition(".")[0] in ("numpy", "numpy_dist"):
+        importlib.import_module(module)
+    found: Any = sys.modules.get(module)
+    if found is None:
+        raise ValueError(f"a checkpoint has a {path} of the module {module}, which has not been imported")
+    for part in path.split("."):
+        found = getattr(found, part, None)
+    if not isinstance(found, type):
+        raise ValueError(f"a checkpoint has a {path}, which the module {module} does not have")
+    return found
+
+
+def _random_state(generator: Any) -> dict[str, Any]:
+    """All that decides what a generator will draw, and what its `spawn` makes."""
+    if isinstance(generator, np.random.RandomState):
+        return generator.get_state(legacy=False)  # type: ignore[return-value]
+    bit_generator = generator.bit_generator
+    seeds = bit_generator.seed_seq
+    state = {"state": bit_generator.state, "seeds": None}
+    if isinstance(seeds, np.random.SeedSequence):
+        state["seeds"] = {**seeds.state, "n_children_spawned": seeds.n_children_spawned}
+    return state
+
+
+def _random_again(kind: Any, state: Any) -> Any:
+    if issubclass(kind, np.random.RandomState):
+        made = kind(0)
+        made.set_state(state)
+        return made
+    seeds = None if state["seeds"] is None else np.random.SeedSequence(**state["seeds"])
+    bit_generator = getattr(np.random, state["state"]["bit_generator"])(seeds)
+    bit_generator.state = state["state"]
+    return kind(bit_generator)

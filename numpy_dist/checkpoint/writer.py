@@ -1,0 +1,208 @@
+"""Writing of checkpoints: each rank its parts, by itself, and rank 0 the manifest when all have.
+
+The ranks write into files that have their final size and that no manifest names yet. A rank that has its parts on the
+disk says so in a file, its *report*, with the checksums; so that nobody has to communicate, and all of it can be done
+by threads while the program goes on.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+import threading
+import time
+import zlib
+from math import prod
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from numpy_dist.checkpoint.folder import DATA, Manifest, clean, write_manifest
+from numpy_dist.comm.portable import portable_error, restored
+from numpy_dist.errors import CheckpointError
+from numpy_dist.files.pieces import write_all, write_box
+from numpy_dist.files.replacement import replacing, sync_folder
+from numpy_dist.layout.regions import Box
+
+if TYPE_CHECKING:
+    from numpy_dist.comm.base import Communicator
+
+__all__ = ["RankPart", "Writing"]
+
+_PAUSE = 0.01  # seconds between two looks for reports
+_PATIENCE = 10.0  # seconds for which a program that ends waits for reports
+
+
+class RankPart(NamedTuple):
+    """What this rank writes of a distributed array.
+
+    Attributes
+    ----------
+    name : str
+        Of the file in ``data``.
+    header : bytes
+        What stands before the elements.
+    shape : tuple of int
+        Of the array whose C order the file has.
+    dtype : dtype
+    box : box or None
+        Of this rank; None if it has nothing to write.
+    block : ndarray
+        The elements of the box.
+    """
+
+    name: str
+    header: bytes
+    shape: tuple[int, ...]
+    dtype: np.dtype
+    box: Box | None
+    block: np.ndarray
+
+
+class Writing:
+    """A checkpoint that is being written; its thread begins at once.
+
+    Parameters
+    ----------
+    comm : Communicator
+    folder : Path
+    content : dict
+        The manifest, without the checksums of arrays whose ``pieces`` are None, which are those of `parts`, in order.
+    parts : list of RankPart
+    plain : list of ndarray
+        Arrays that every rank has: rank 0 writes them.
+    prefix : str
+        Of the names of its files.
+    keep : int or None
+        As for `clean`.
+    """
+
+    def __init__(
+        self,
+        comm: Communicator,
+        folder: Path,
+        content: Manifest,
+        parts: list[RankPart],
+        plain: list[np.ndarray],
+        prefix: str,
+        keep: int | None,
+    ) -> None:
+        self.content, self.folder = content, folder
+        self._rank, self._size = comm.rank, comm.size
+        self._parts, self._plain, self._prefix, self._keep = parts, plain, prefix, keep
+        self._error: Exception | None = None
+        self._written = threading.Event()  # this rank's parts are on the disk, or cannot be
+        self._given_up = ""  # why there is nothing to wait for any more
+        self._deadline = float("inf")
+        self._thread = threading.Thread(target=self._run, name="numpy_dist checkpoint", daemon=True)
+        self._thread.start()
+
+    def wait(self, comm: Communicator) -> None:
+        """Return when the checkpoint is complete, or raise why it cannot be, on every rank (collective)."""
+        self._written.wait()
+        try:
+            told = comm.allgather(portable_error(self._error))
+        except BaseException:
+            self._given_up = "ranks have ended"
+            raise
+        for rank, error in enumerate(told):
+            if error is not None:
+                self._given_up = f"rank {rank} could not write its part"
+        self._thread.join()
+        failure = self._error
+        outcome = comm.bcast(portable_error(failure), 0)
+        first = next((restored(error) for error in (*told, outcome) if error is not None), None)
+        if first is not None:
+            raise CheckpointError(self._incomplete(first)) from first
+
+    def _incomplete(self, reason: Exception) -> str:
+        return f"the checkpoint of step {self.content['step']} in {self.folder} is not complete: {reason}"
+
+    def end(self) -> None:
+        """Let the thread complete the checkpoint as the program ends; ranks that have ended are not waited for long."""
+        self._deadline = time.monotonic() + _PATIENCE
+        self._thread.join()
+        if self._error is not None:
+            print(f"numpy_dist: {self._incomplete(self._error)}", file=sys.stderr)
+
+    def _run(self) -> None:
+        try:
+            try:
+                mine = [self._write(part) for part in self._parts]
+                if self._rank == 0:
+                    self._write_plain()
+                else:
+                    self._report(mine)
+            except Exception as error:
+                self._error = error
+            finally:
+                self._parts, self._plain = [], []
+                self._written.set()
+            if self._rank == 0:
+                self._complete(mine if self._error is None else [])
+        except Exception as error:
+            self._error = self._error or error
+
+    def _write(self, part: RankPart) -> list[tuple[Box, int]]:
+        """Write this rank's part of an array; the checksums of its pieces."""
+        found: list[tuple[Box, int]] = []
+        descriptor = os.open(self.folder / DATA / part.name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        try:
+            os.ftruncate(descriptor, len(part.header) + prod(part.shape) * part.dtype.itemsize)
+            if self._rank == 0:
+                write_all(descriptor, part.header, 0)
+            if part.box is not None:
+                write_box(
+                    descriptor,
+                    len(part.header),
+                    part.shape,
+                    part.box,
+                    part.block,
+                    lambda box, data: found.append((box, zlib.crc32(data))),
+                )
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        return found
+
+    def _write_plain(self) -> None:
+        if self._plain:
+            with replacing(self.folder / DATA / f"{self._prefix}.npz") as file:
+                np.savez(file, *self._plain)
+
+    def _report_path(self, rank: int) -> Path:
+        return self.folder / DATA / f"{self._prefix}.rank-{rank}.json"
+
+    def _report(self, pieces: list[list[tuple[Box, int]]]) -> None:
+        with replacing(self._report_path(self._rank)) as file:
+            file.write(json.dumps(pieces).encode())
+
+    def _complete(self, mine: list[list[tuple[Box, int]]]) -> None:
+        """Write the manifest when all ranks have reported; without it nothing is left."""
+        try:
+            if self._error is None:
+                distributed = [entry for entry in self.content["arrays"] if entry["member"] is None]
+                arrays = [entry for entry in distributed if entry["pieces"] is None]
+                for entry, pieces in zip(arrays, mine, strict=True):
+                    entry["pieces"] = list(pieces)
+                for rank in range(1, self._size):
+                    for entry, pieces in zip(arrays, self._reported(rank), strict=True):
+                        entry["pieces"] += pieces
+                sync_folder(self.folder / DATA)
+                write_manifest(self.folder, self.content)
+        finally:
+            for rank in range(1, self._size):
+                with contextlib.suppress(OSError):
+                    self._report_path(rank).unlink(missing_ok=True)
+            clean(self.folder, None if self._error is not None else self._keep)
+
+    def _reported(self, rank: int) -> list[Any]:
+        path = self._report_path(rank)
+        while not path.exists():
+            if self._given_up or time.monotonic() > self._deadline:
+                raise CheckpointError(self._given_up or f"rank {rank} has not written its part")
+            time.sleep(_PAUSE)
+        return json.loads(path.read_bytes())

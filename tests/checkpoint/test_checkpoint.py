@@ -1,0 +1,290 @@
+"""Checkpoints: complete or not there, at any number of ranks."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import numpy_dist as nd
+from numpy_dist import checkpoint, engine
+from numpy_dist.checkpoint import folder as folders
+from numpy_dist.checkpoint import writer
+from numpy_dist.files import pieces, replacement
+from numpy_dist.spmd_testing import run_simulated
+
+PLAIN: dict[str, np.ndarray] = {
+    "rows": np.arange(240.0).reshape(40, 6),
+    "columns": np.asfortranarray(np.arange(60.0).reshape(3, 20)),
+    "big end": np.arange(101, dtype=">i2"),
+    "records": np.array([("a", 1), ("b", 2)] * 9, "U3,>i4"),
+    "scalar": np.array(2.5),
+    "empty": np.zeros((0, 5)),
+}
+
+
+def on_ranks(ranks: int, body: Callable[..., Any], *args: Any) -> list[Any]:
+    def sharded() -> Any:
+        with nd.config(MIN_SHARD_BYTES=0, FALLBACK="error"):
+            return body(*args)
+
+    return run_simulated(ranks, sharded)
+
+
+def state_of(step: int) -> dict[str, Any]:
+    found = {name: nd.asarray(array, order="K") for name, array in PLAIN.items()}
+    return {**found, "split": nd.asarray(PLAIN["rows"], split=1), "view": found["rows"][5:30:3, ::-1], "step": step}
+
+
+def save(folder: Path, step: int, background: bool = False) -> None:
+    checkpoint.save(folder, state_of(step), step=step, background=background)
+    checkpoint.wait()
+
+
+def check(folder: Path) -> int:
+    state = checkpoint.restore(folder)
+    for name, array in PLAIN.items():
+        assert type(state[name]) is nd.DistArray and state[name].dtype == array.dtype
+        assert state[name].flags.f_contiguous == array.flags.f_contiguous
+        np.testing.assert_array_equal(state[name].gather(), array)
+    np.testing.assert_array_equal(state["view"].gather(), PLAIN["rows"][5:30:3, ::-1])
+    if engine.runtime().size > 1:
+        assert engine.layout_of(state["split"]).cut_axes == (1,)
+    return state["step"]
+
+
+@pytest.mark.parametrize("background", [False, True])
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_any_number_of_ranks_goes_on(
+    ranks: int, background: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pieces, "_FEW", 0)  # also redistributed
+    on_ranks(ranks, save, tmp_path, 7, background)
+    for others in (1, 2, 4, 5):
+        assert on_ranks(others, check, tmp_path) == [7] * others
+
+
+def test_numpy_reads_the_files(tmp_path: Path) -> None:
+    on_ranks(2, save, tmp_path, 7)
+    entries = folders.read_manifest(folders.step_path(tmp_path, 7))["arrays"]
+    np.testing.assert_array_equal(np.load(tmp_path / "data" / entries[0]["file"]), PLAIN["rows"])
+    plain = next(entry for entry in entries if entry["member"])
+    assert plain["member"] in np.load(tmp_path / "data" / plain["file"])
+
+
+def test_the_newest_are_kept_and_nothing_else(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data/of-a-killed-job.npy").write_bytes(b"")
+
+    def body() -> list[int]:
+        x = nd.asarray(PLAIN["rows"])
+        for step in range(5):
+            x += 1
+            checkpoint.save(tmp_path, {"x": x}, step=step, keep=2)
+        return checkpoint.steps(tmp_path)
+
+    assert on_ranks(3, body) == [[3, 4]] * 3
+    assert len(list((tmp_path / "data").iterdir())) == 2
+
+
+def test_going_on_from_an_older_one_makes_the_newest(tmp_path: Path) -> None:
+    def body() -> Any:
+        for step in (10, 20, 30, 15):
+            checkpoint.save(tmp_path, step, step=step)
+        return checkpoint.latest(tmp_path), checkpoint.restore(tmp_path), checkpoint.restore(tmp_path, 20)
+
+    assert on_ranks(2, body) == [(15, 15, 20)] * 2
+
+
+def test_what_has_not_changed_is_not_written_again(tmp_path: Path) -> None:
+    def files() -> list[str]:
+        newest = folders.manifests(tmp_path)[-1][1]
+        assert isinstance(newest, dict)
+        return [entry["file"] for entry in newest["arrays"]]
+
+    def body() -> None:
+        x, y, z = (nd.asarray(PLAIN["rows"]) for _ in range(3))
+        seen = []
+        changes = lambda: None, lambda: x.fill(1), lambda: y.__setitem__((0, 0), 5), lambda: None, lambda: z.local
+        for step, change in enumerate(changes):
+            change()
+            checkpoint.save(tmp_path, [x, y, z, x[3:]], step=step, background=step % 2 == 1, keep=None)
+            checkpoint.wait()
+            seen.append(files())
+        same = [[a == b for a, b in zip(one, two, strict=True)] for one, two in zip(seen, seen[1:], strict=False)]
+        assert same == [[False, True, True, False], [True, False, True, True], [True] * 4, [True, True, False, True]]
+        np.testing.assert_array_equal(checkpoint.restore(tmp_path, 2)[1].gather()[0, 0], 5)
+        np.testing.assert_array_equal(checkpoint.restore(tmp_path, 1)[1].gather()[0, 0], 0)
+
+    on_ranks(1, body)
+    on_ranks(3, body)
+
+
+def test_what_the_program_does_meanwhile_is_not_saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    go_on = threading.Event()
+    write = writer.write_box
+
+    def late(*args: Any) -> None:
+        assert go_on.wait(20)
+        write(*args)
+
+    monkeypatch.setattr(writer, "write_box", late)
+
+    def body() -> None:
+        x, plain = nd.asarray(PLAIN["rows"]), np.arange(3)
+        checkpoint.save(tmp_path, {"x": x, "plain": plain}, step=1, background=True)
+        x += 1
+        plain += 1
+        assert float(x[0, 0]) == 1.0
+        engine.runtime().comm.barrier()
+        go_on.set()
+        state = checkpoint.restore(tmp_path)
+        np.testing.assert_array_equal(state["x"].gather(), PLAIN["rows"])
+        np.testing.assert_array_equal(state["plain"], np.arange(3))
+
+    on_ranks(3, body)
+
+
+def damaged(path: Path, how: str) -> None:
+    data = bytearray(path.read_bytes())
+    if how == "gone":
+        path.unlink()
+    elif how == "short":
+        path.write_bytes(data[:-3])
+    else:
+        data[-20] ^= 4
+        path.write_bytes(data)
+
+
+@pytest.mark.parametrize("how", ["gone", "short", "one bit"])
+@pytest.mark.parametrize("what", ["array", "plain", "manifest"])
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_a_damaged_one_is_named_and_the_one_before_is_taken(ranks: int, what: str, how: str, tmp_path: Path) -> None:
+    if what == "manifest" and how == "gone":
+        pytest.skip("then there is no such checkpoint")
+
+    def make() -> None:
+        save(tmp_path, 1)
+        save(tmp_path, 2)
+
+    on_ranks(3, make)
+    files = folders.read_manifest(folders.step_path(tmp_path, 2))["files"]
+    name = next(file for file in files if file.endswith(".npz" if what == "plain" else ".npy"))
+    path = folders.step_path(tmp_path, 2) if what == "manifest" else tmp_path / "data" / name
+    damaged(path, how)
+
+    def body() -> None:
+        with pytest.raises(nd.CheckpointError, match=path.name):
+            checkpoint.restore(tmp_path, 2)
+
+    with pytest.warns(nd.CheckpointWarning, match=path.name):
+        assert on_ranks(ranks, check, tmp_path) == [1] * ranks
+    on_ranks(ranks, body)
+
+
+def test_if_all_are_damaged_nothing_begins_anew(tmp_path: Path) -> None:
+    on_ranks(1, save, tmp_path, 1)
+    damaged(folders.step_path(tmp_path, 1), "short")
+    for ranks in (1, 3):
+        with pytest.raises(nd.CheckpointError, match="step-000000000001"):
+            on_ranks(ranks, lambda: checkpoint.restore(tmp_path))
+
+
+def test_there_is_none(tmp_path: Path) -> None:
+    def body() -> Any:
+        with pytest.raises(nd.CheckpointError, match="no checkpoint of step 3"):
+            checkpoint.restore(tmp_path / "no", 3)
+        return checkpoint.restore(tmp_path / "no"), checkpoint.latest(tmp_path), checkpoint.steps(tmp_path)
+
+    assert on_ranks(2, body) == [(None, None, [])] * 2
+
+
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_bad_arguments(ranks: int, tmp_path: Path) -> None:
+    def body() -> None:
+        for step, keep in ((-1, 3), (1, 0)):
+            with pytest.raises(ValueError):
+                checkpoint.save(tmp_path, 1, step=step, keep=keep)
+        with pytest.raises(TypeError, match="state is a"):
+            checkpoint.save(tmp_path, object(), step=1)
+        (tmp_path / "file").write_bytes(b"")
+        with pytest.raises(OSError):
+            checkpoint.save(tmp_path / "file", 1, step=1)
+        assert checkpoint.latest(tmp_path) is None
+
+    on_ranks(ranks, body)
+
+
+class FailingSystem:
+    """The module `os` for what writes files: one of its calls fails, counted over all ranks."""
+
+    CALLS = ("open", "fstat", "ftruncate", "fsync", "link", "pwrite", "replace", "dup")
+
+    def __init__(self, which: int) -> None:
+        self.left, self.failed, self.lock = which, "", threading.Lock()
+
+    def __getattr__(self, name: str) -> Any:
+        call = getattr(os, name)
+        if name not in self.CALLS:
+            return call
+
+        def failing(*args: Any, **kwargs: Any) -> Any:
+            with self.lock:
+                self.left -= 1
+                fails = self.left == 0
+            if fails:
+                self.failed = name
+                raise OSError(28, "No space left on device")
+            return call(*args, **kwargs)
+
+        return failing
+
+
+@contextlib.contextmanager
+def failing_calls(which: int) -> Iterator[FailingSystem]:
+    made = FailingSystem(which)
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (replacement, pieces, writer):
+            patch.setattr(module, "os", made)
+        yield made
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("ranks", [1, 3])
+@pytest.mark.parametrize("background", [False, True])
+def test_a_call_that_fails_leaves_the_old_checkpoint(ranks: int, background: bool, tmp_path: Path) -> None:
+    def attempt() -> str:
+        state = {"x": nd.asarray(PLAIN["rows"]), "y": np.arange(3)}
+        try:
+            checkpoint.save(tmp_path, state, step=2, background=background)
+            checkpoint.wait()
+        except nd.CheckpointError as error:
+            return str(error)
+        return ""
+
+    on_ranks(ranks, save, tmp_path, 1)
+    files = sorted(path.name for path in (tmp_path / "data").iterdir())
+    for which in range(1, 100):
+        with failing_calls(which) as failing:
+            told = on_ranks(ranks, attempt)
+        assert len(set(told)) == 1
+        if not failing.failed:
+            assert told[0] == ""
+            break
+        if told[0]:
+            assert "No space left on device" in told[0] or "could not write" in told[0]
+        if folders.step_path(tmp_path, 2).exists():  # all was done but for the last look at the folder
+            folders.step_path(tmp_path, 2).unlink()
+        else:
+            assert told[0], failing.failed
+        assert on_ranks(ranks, check, tmp_path) == [1] * ranks
+        on_ranks(ranks, lambda: checkpoint.save(tmp_path, state_of(1), step=1))  # what is left goes
+        assert len(list((tmp_path / "data").iterdir())) == len(files)
+    else:
+        raise AssertionError("no end of calls")
