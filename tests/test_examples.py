@@ -96,7 +96,23 @@ def test_program_agrees_with_numpy(example, tmp_path):
 
 def test_every_example_is_tested():
     drivers = {path.name for path in EXAMPLES.glob("*.py")} - {"check.py"}
-    assert {name for name in drivers if not name.endswith("_functions.py")} == {*SMALL, *PROGRAMS}
+    assert {name for name in drivers if not name.endswith("_functions.py")} == {*SMALL, *PROGRAMS, "restart.py"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(4))  # ten have been tried
+def test_a_program_that_is_killed_ends_with_the_same_bits(seed, tmp_path):
+    start = [*command(seed % 4 + 1, "run"), "--restart=3", str(EXAMPLES / "restart.py"), "--size", "150"]
+    code, output = run([*start, "--folder", str(tmp_path / "saved"), "--kill", str(seed)], tmp_path)
+    assert code == 0, output
+    assert "is started again (1 of 3)" in output and "every bit is NumPy's" in output, output
+    assert not [file.name for file in (tmp_path / "saved/data").iterdir() if "rank" in file.name]
+
+
+def test_restart_agrees_with_numpy(tmp_path):
+    code, output = run([*command(3, "run"), str(EXAMPLES / "restart.py"), "--size", "150", "--steps", "30"], tmp_path)
+    assert code == 0, output
+    assert "30 steps on 3 ranks: every bit is NumPy's" in output
 
 
 def agrees(example, options, ranks, how, folder):

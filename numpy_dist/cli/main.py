@@ -9,11 +9,11 @@ import sys
 from collections.abc import Sequence
 from importlib import metadata
 
-from numpy_dist.cli import cache, launcher, report
+from numpy_dist.cli import cache, launcher, report, restarting
 from numpy_dist.errors import LauncherError
 from numpy_dist.settings import config
 
-RUN_OPTIONS_WITH_VALUE = ("-n", "--ranks", "--backend", "--timeout")
+RUN_OPTIONS_WITH_VALUE = ("-n", "--ranks", "--backend", "--timeout", "--restart")
 
 
 def split_command(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -37,6 +37,12 @@ def _at_least_one(text: str) -> int:
     if number < 1:
         raise argparse.ArgumentTypeError(f"{text} is not a number of ranks; there must be at least one")
     return number
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text} is not a number of times")
+    return int(text)
 
 
 def backend(text: str) -> str:
@@ -84,6 +90,14 @@ def build_parser() -> tuple[argparse.ArgumentParser, argparse.ArgumentParser, ar
         type=_seconds,
         metavar="S",
         help="print where every rank is once one has waited S seconds for the others (sets NUMPY_DIST_TIMEOUT)",
+    )
+    run.add_argument(
+        "--restart",
+        type=_count,
+        default=0,
+        metavar="K",
+        help="start the job again, up to K times, when it has lost a rank (killed, crashed, out of memory); the script "
+        "goes on from what it has saved (numpy_dist.checkpoint)",
     )
     run.add_argument("--all-output", action="store_true", help="show what every rank prints, with its number")
     run.add_argument(
@@ -140,6 +154,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     own, command = split_command(arguments[1:])
     options = parser.parse_args(["run", *own])
     _check_command(run_parser, command)
+    if options.restart:
+        return restarting.run([*own, "--restart", "0", "--", *command], options.restart)
     job = launcher.Job(
         options.ranks, tuple(command), options.backend, options.timeout, options.all_output, options.patch
     )
