@@ -1,0 +1,129 @@
+"""Files and checkpoints on the ranks of a job, beside NumPy and dd on the same file system.
+
+    numpy-dist run -n 2 benchmarks/files.py --gib 1 --folder /scratch
+
+Every candidate writes to a new file and waits until it is on the disk, as numpy_dist does. What is read is in the page
+cache: each reader finds it there. Candidates take turns; each figure is the median of the rounds, and a ratio that of
+the ratios within a round. Other ranks sleep while rank 0 measures NumPy or dd.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+import numpy_dist
+from numpy_dist import checkpoint, engine
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--gib", type=float, default=1.0, help="size of the array")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--folder", help="where (default: that of temporary files)")
+    parser.add_argument("--steps", type=int, default=60, help="of the stencil that saves every tenth")
+    parser.add_argument("--size", type=int, default=4000, help="of the stencil, along each axis")
+    options = parser.parse_args()
+    comm = engine.runtime().comm
+    with tempfile.TemporaryDirectory(dir=options.folder) as temporary:
+        folder = Path(comm.bcast(temporary))
+        rows = files(folder, int(options.gib * 2**27), options.rounds)
+        rows += stencil(folder, options.size, options.steps, options.rounds)
+        comm.barrier()
+    if comm.rank == 0:
+        print(f"{comm.size} ranks; {options.gib} GiB; medians of {options.rounds} rounds, in turn")
+        print(*rows, sep="\n")
+
+
+def files(folder: Path, count: int, rounds: int) -> list[str]:
+    """Saving and loading an array of so many numbers."""
+    values = np.random.default_rng(0).random(count)
+    x = numpy_dist.asarray(values, split=0)
+    numpys, ours, dd = folder / "numpys.npy", folder / "ours.npy", folder / "dd"
+
+    def save_numpys() -> None:
+        with open(numpys, "wb") as file:
+            np.save(file, values)
+            file.flush()
+            os.fsync(file.fileno())
+
+    megabytes = str(values.nbytes >> 24)
+    copy = ["dd", "bs=16M", f"count={megabytes}", "status=none"]
+    writing: dict[str, Callable[[], object]] = {
+        "dd": lambda: subprocess.run([*copy, "if=/dev/zero", f"of={dd}", "conv=fsync"], check=True),
+        "NumPy": save_numpys,
+        "numpy_dist": lambda: np.save(ours, x),
+    }
+    reading: dict[str, Callable[[], object]] = {
+        "dd": lambda: subprocess.run([*copy, f"if={numpys}", "of=/dev/null"], check=True),
+        "NumPy": lambda: np.load(numpys),
+        "numpy_dist": lambda: numpy_dist.load(ours),
+    }
+    return table("save", writing, rounds, folder) + table("load", reading, rounds, folder)
+
+
+def table(name: str, candidates: dict[str, Callable[[], object]], rounds: int, folder: Path) -> list[str]:
+    """Times of candidates that take turns; of all ranks those of numpy_dist."""
+    comm = engine.runtime().comm
+    times: dict[str, list[float]] = {candidate: [] for candidate in candidates}
+    for number in range(rounds):
+        for candidate, work in candidates.items():
+            comm.barrier()
+            if candidate != "numpy_dist" and comm.rank != 0:
+                while not (folder / f"{name}-{candidate}-{number}").exists():
+                    time.sleep(0.02)
+                continue
+            begin = time.perf_counter()
+            work()
+            times[candidate].append(time.perf_counter() - begin)
+            if candidate != "numpy_dist":
+                (folder / f"{name}-{candidate}-{number}").touch()
+    comm.barrier()
+    if comm.rank:
+        return []
+    ratios = {
+        other: statistics.median(a / b for a, b in zip(times[other], times["numpy_dist"], strict=True))
+        for other in ("dd", "NumPy")
+    }
+    medians = ", ".join(f"{candidate} {statistics.median(took):.3f} s" for candidate, took in times.items())
+    return [f"{name}: {medians}; speed of numpy_dist: {ratios['dd']:.2f} of dd's, {ratios['NumPy']:.2f} of NumPy's"]
+
+
+def stencil(folder: Path, size: int, steps: int, rounds: int) -> list[str]:
+    """What a checkpoint every ten steps, in the background, costs a stencil."""
+    u = numpy_dist.zeros((size, size), split=0)
+    u[0] = 1.0
+
+    def run(save: bool) -> float:
+        comm = engine.runtime().comm
+        comm.barrier()
+        begin = time.perf_counter()
+        for step in range(steps):
+            u[1:-1, 1:-1] = 0.25 * (u[2:, 1:-1] + u[:-2, 1:-1] + u[1:-1, 2:] + u[1:-1, :-2])
+            if save and step % 10 == 9:
+                checkpoint.save(folder / "checkpoints", {"u": u, "step": step}, step=step, background=True)
+        engine.force(u)
+        took = time.perf_counter() - begin
+        checkpoint.wait()
+        return took
+
+    run(False)
+    pairs = [(run(False), run(True)) for _ in range(rounds)]
+    ratio = statistics.median(b / a for a, b in pairs)
+    plain, saving = (statistics.median(column) for column in zip(*pairs, strict=True))
+    return [
+        f"stencil {size}^2, {steps} steps: {plain:.3f} s; with a checkpoint every 10 steps in the background "
+        f"{saving:.3f} s: {ratio:.2f} times as long"
+    ]
+
+
+if __name__ == "__main__":
+    main()
