@@ -16,6 +16,7 @@ from numpy_dist import engine
 from numpy_dist.comm import detect
 from numpy_dist.comm.supervision import signals
 from numpy_dist.engine.executing.part import Part
+from numpy_dist.files import writing
 
 pytestmark = pytest.mark.spmd(ranks=(2, 3))
 
@@ -109,6 +110,42 @@ def test_all_ranks_raise_in_the_same_step_where_no_value_is_read(
     _steps(half, len(done) + 1, [])
     _steps(got, len(done), [])
     assert np.array_equal(got, wanted) or np.array_equal(half, wanted)
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_a_file_is_whole_and_all_ranks_raise(
+    comm: Any, monkeypatch: pytest.MonkeyPatch, rank: int, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder = comm.bcast(tmp_path_factory.mktemp("files"))
+    x = numpy_dist.asarray(np.arange(60.0))
+    np.save(folder / "x.npy", x)
+    written = (folder / "x.npy").read_bytes()
+    x += 1
+    engine.flush()
+
+    def newer(number: int, frame: FrameType | None) -> None:
+        raise Planted
+
+    signal.signal(NUMBER, newer)  # of which no execution has taken note
+    write = writing.write_box
+
+    def interrupted(*args: Any) -> None:
+        if comm.rank == rank:
+            signal.raise_signal(NUMBER)
+        write(*args)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(writing, "write_box", interrupted)
+        with pytest.raises(Planted):
+            np.save(folder / "x.npy", x)
+    assert _all_alike(comm, 1)
+    np.save(folder / "y.npy", x)
+    newer_file = (folder / "y.npy").read_bytes()
+    comm.barrier()
+    (folder / "y.npy").unlink(missing_ok=True)
+    assert (folder / "x.npy").read_bytes() in (written, newer_file)
+    comm.barrier()
+    assert [file.name for file in folder.iterdir()] == ["x.npy"]
 
 
 def test_a_signal_of_a_rank_that_calls_nothing_of_ours_is_handled_at_once(comm: Any) -> None:

@@ -139,7 +139,7 @@ class AgreedSignals:
     def connect(self, channel: Channel) -> None:
         """Stand before the handlers of this process, from here on."""
         self._channel = channel
-        self._install()
+        self.install()
 
     def disconnect(self) -> None:
         """Leave signals to their handlers again: the ranks cannot tell each other any more."""
@@ -150,7 +150,7 @@ class AgreedSignals:
         self._closed = True
         self._noted.clear()
 
-    def _install(self) -> None:
+    def install(self) -> None:
         """Stand before the handlers that there are now, in the main thread."""
         if threading.get_ident() != threading.main_thread().ident:
             return
@@ -204,7 +204,7 @@ class AgreedSignals:
         channel = self._channel
         if channel is None:
             return
-        self._install()
+        self.install()
         self.look()
         place = self._executed + 1
         told = self._told[self._round]

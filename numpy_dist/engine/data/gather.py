@@ -44,6 +44,7 @@ def gather(x: object, root: int | None = None) -> Any:
     if not is_sharded(x):
         return plain(x).copy("K")
     rt = runtime()
+    rt.comm.signals.install()
     with rt.comm.signals:
         return _gather(rt, x, root)
 
