@@ -11,8 +11,8 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
-from collections.abc import Callable, Iterator
-from typing import IO, TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -75,58 +75,78 @@ def write_array(path: Path, header: bytes, x: Any) -> None:
     """
     comm = engine.runtime().comm
     nbytes = x._array.nbytes
-    with comm.signals, _replacement(comm, path, header, len(header) + nbytes) as (target, where, identity):
-        descriptor, everybody = _joined(comm, target, where, identity)
+    comm.signals.install()
+    with comm.signals:
+        target = _new(comm, path, header, len(header) + nbytes)
+        descriptor = -1
         try:
-            if not everybody:
+            descriptor = _joined(target)
+            if not (all(comm.allgather(descriptor >= 0)) if comm.size > 1 else descriptor >= 0):
                 _write_all_on_root(target, header, x)
             elif nbytes:
                 _write_parts(comm, descriptor, len(header), x, path)
-            if descriptor >= 0 and comm.rank != _ROOT:
-                _on_every_rank(comm, path, lambda: os.fsync(descriptor))
-            else:
-                _on_every_rank(comm, path, None)
+            synchronised = descriptor >= 0 and target.replacement is None
+            _on_every_rank(comm, path, functools.partial(os.fsync, descriptor) if synchronised else None)
+            _commit(comm, target)
+        except BaseException:
+            if target.is_named:  # rank 0 may have ended
+                with contextlib.suppress(OSError):
+                    os.unlink(target.where)
+            raise
         finally:
-            if descriptor >= 0 and comm.rank != _ROOT:
+            if target.replacement is not None:
+                target.replacement.discard()
+            elif descriptor >= 0:
                 os.close(descriptor)
-        _commit(comm, target)
 
 
-@contextlib.contextmanager
-def _replacement(
-    comm: Communicator, path: Path, header: bytes, nbytes: int
-) -> Iterator[tuple[Replacement | None, str, tuple[int, int] | None]]:
-    """Rank 0's replacement of a file (None on the other ranks), where it is, and what tells that it is the same file.
+class _Target(NamedTuple):
+    """A file that is being written.
 
-    It has the header, and room for all. Identity is None where the file is written as it is.
+    Attributes
+    ----------
+    replacement : Replacement or None
+        On rank 0.
+    where : str
+        Where it is.
+    identity : tuple of int or None
+        What tells that it is the same file; None for one that is written as it is.
     """
+
+    replacement: Replacement | None
+    where: str
+    identity: tuple[int, int] | None
+
+    @property
+    def is_named(self) -> bool:
+        """Whether it has a name of its own."""
+        return self.identity is not None and not self.where.startswith("/proc/")
+
+
+def _new(comm: Communicator, path: Path, header: bytes, nbytes: int) -> _Target:
+    """The new contents of a file, with the header and room for all (collective); rank 0 makes them."""
     made, failure = None, None
     found: tuple[str, tuple[int, int] | None] = "", None
+    if comm.rank == _ROOT:
+        try:
+            made = Replacement(path, comm.node_size < comm.size)
+            if made.in_place:
+                found = made.where, None
+            else:
+                made.reserve(nbytes)
+                write_all(made.descriptor, header, 0)
+                found = made.where, _identity(made.descriptor)
+        except OSError as error:
+            failure = named_as(error, path)
     try:
-        if comm.rank == _ROOT:
-            try:
-                made = Replacement(path, comm.node_size < comm.size)
-                if made.in_place:
-                    found = made.where, None
-                else:
-                    made.reserve(nbytes)
-                    write_all(made.descriptor, header, 0)
-                    found = made.where, _identity(made.descriptor)
-            except OSError as error:
-                failure = named_as(error, path)
         told, where, identity = comm.bcast((portable_error(failure), *found), _ROOT)
         if told is not None:
             raise restored(told) if failure is None else failure
-        try:
-            yield made, where, identity
-        except BaseException:
-            if made is None and identity is not None and not where.startswith("/proc/"):
-                with contextlib.suppress(OSError):  # rank 0 may have ended
-                    os.unlink(where)
-            raise
-    finally:
+    except BaseException:
         if made is not None:
             made.discard()
+        raise
+    return _Target(made, where, identity)
 
 
 def _identity(descriptor: int) -> tuple[int, int]:
@@ -135,14 +155,11 @@ def _identity(descriptor: int) -> tuple[int, int]:
     return found.st_ino, found.st_size
 
 
-def _joined(
-    comm: Communicator, target: Replacement | None, where: str, identity: tuple[int, int] | None
-) -> tuple[int, bool]:
-    """This rank's descriptor of rank 0's file, -1 for none, and whether every rank has one."""
-    if identity is None:
-        return -1, False
-    descriptor = _opened(where, identity) if target is None else target.descriptor
-    return descriptor, all(comm.allgather(descriptor >= 0)) if comm.size > 1 else True
+def _joined(target: _Target) -> int:
+    """This rank's descriptor of the file; -1 for none."""
+    if target.identity is None:
+        return -1
+    return _opened(target.where, target.identity) if target.replacement is None else target.replacement.descriptor
 
 
 def _opened(where: str, identity: tuple[int, int]) -> int:
@@ -158,10 +175,10 @@ def _opened(where: str, identity: tuple[int, int]) -> int:
     return -1
 
 
-def _write_all_on_root(target: Replacement | None, header: bytes, x: Any) -> None:
+def _write_all_on_root(target: _Target, header: bytes, x: Any) -> None:
     def write(read: engine.Read) -> None:
-        assert target is not None
-        with target.open() as file:
+        assert target.replacement is not None
+        with target.replacement.open() as file:
             file.write(header)
             for key in engine.parts_in_order(x.shape, x.dtype.itemsize):
                 file.write(read(0, key).tobytes())
@@ -192,23 +209,23 @@ def _write_parts(comm: Communicator, descriptor: int, offset: int, x: Any, path:
 
 def _on_every_rank(comm: Communicator, path: Path, work: Callable[[], None] | None) -> None:
     """Do this rank's work, if it has some; an error is raised on every rank, naming the first that has met one."""
-    failure = None
+    failure: Exception | None = None
     if work is not None:
         try:
             work()
-        except OSError as error:
-            failure = named_as(error, path)
+        except Exception as error:
+            failure = named_as(error, path) if isinstance(error, OSError) else error
             if comm.size > 1:
                 failure.add_note(f"rank {comm.rank} has met this")
     agree(failure, comm)
 
 
-def _commit(comm: Communicator, target: Replacement | None) -> None:
+def _commit(comm: Communicator, target: _Target) -> None:
     """Give the file its name (collective)."""
     failure: Exception | None = None
-    if target is not None:
+    if target.replacement is not None:
         try:
-            target.commit()
+            target.replacement.commit()
         except OSError as error:
             failure = error
     if comm.size > 1:
