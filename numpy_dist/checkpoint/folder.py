@@ -11,7 +11,6 @@ import contextlib
 import json
 import os
 import zlib
-from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -64,41 +63,35 @@ def read_manifest(path: Path) -> Manifest:
 
 
 def manifests(folder: Path) -> list[tuple[Path, Manifest | CheckpointError]]:
-    """All checkpoints of a folder, or why they cannot be read; the newest last.
-
-    Those that cannot be read stand where their steps say.
-    """
-    found: list[tuple[Path, Manifest | CheckpointError]] = []
+    """All checkpoints of a folder, or why they cannot be read: those last, since one may be the newest."""
+    readable: list[tuple[Path, Manifest]] = []
+    damaged: list[tuple[Path, CheckpointError]] = []
     for path in sorted(folder.glob("step-*.json")):
         try:
-            found.append((path, read_manifest(path)))
+            readable.append((path, read_manifest(path)))
         except CheckpointError as error:
-            found.append((path, error))
-    readable = [(path, what) for path, what in found if isinstance(what, dict)]
-    if len(readable) == len(found):
-        found.sort(key=lambda pair: pair[1]["sequence"])  # type: ignore[index]
-    return found
+            damaged.append((path, error))
+    readable.sort(key=lambda pair: pair[1]["sequence"])
+    return [*readable, *damaged]
 
 
-def clean(folder: Path, keep: int | None, own: Collection[str] = ()) -> None:
-    """Remove all checkpoints but the newest, and files of none; those in `own` stay.
+def clean(folder: Path, keep: int | None) -> None:
+    """Remove all checkpoints but the newest, those that cannot be read first, and files of none.
 
     Parameters
     ----------
     folder : Path
     keep : int or None
         How many stay; None for all.
-    own : collection of str
-        Names of files in ``data`` that are being written.
     """
-    found = manifests(folder)
+    found = sorted(manifests(folder), key=lambda pair: isinstance(pair[1], dict))
     gone = found[:-keep] if keep else []
     for path, _ in gone:
         path.unlink(missing_ok=True)
     kept = found[len(gone) :]
     if any(not isinstance(what, dict) for _, what in kept):
         return  # who knows what a damaged one names
-    named = {name for _, what in kept if isinstance(what, dict) for name in what["files"]}.union(own)
+    named = {name for _, what in kept if isinstance(what, dict) for name in what["files"]}
     for file in (folder / DATA).iterdir():
         if file.name not in named:
             with contextlib.suppress(OSError):  # left for the next time

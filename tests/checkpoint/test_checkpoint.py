@@ -102,6 +102,19 @@ def test_going_on_from_an_older_one_makes_the_newest(tmp_path: Path) -> None:
     assert on_ranks(2, body) == [(15, 15, 20)] * 2
 
 
+def test_a_damaged_one_is_removed_before_others(tmp_path: Path) -> None:
+    def body() -> Any:
+        for step in (10, 20, 30):
+            checkpoint.save(tmp_path, step, step=step)
+        damaged(folders.step_path(tmp_path, 30), "short")
+        with pytest.warns(nd.CheckpointWarning, match="step-000000000030"):
+            found = checkpoint.restore(tmp_path)
+        checkpoint.save(tmp_path, 15, step=15, keep=1)
+        return found, checkpoint.steps(tmp_path), len(list(tmp_path.glob("*.json")))
+
+    assert on_ranks(1, body) == [(20, [15], 1)]
+
+
 def test_what_has_not_changed_is_not_written_again(tmp_path: Path) -> None:
     def files() -> list[str]:
         newest = folders.manifests(tmp_path)[-1][1]
