@@ -157,7 +157,7 @@ def _compare(case: Case, subject: Subject, ours: CallOutcome, theirs: CallOutcom
         except Exception as error:
             raise Unexpected(f"{case}\n    writing into the result raises {error!r}\n    {subject.layouts}") from error
         yield from found
-    yield from _file_differences(subject)
+    yield from _file_differences(subject, theirs.error is not None)
 
 
 def _entry(category: type, text: str) -> tuple[str, str, bool]:
@@ -350,10 +350,13 @@ def _argument_differences(case: Case, subject: Subject) -> Iterator[str]:
         )
 
 
-def _file_differences(subject: Subject) -> Iterator[str]:
+def _file_differences(subject: Subject, failed: bool) -> Iterator[str]:
+    """Files that are not NumPy's; after an error NumPy leaves half a file, or an empty one, and others may leave none."""
     current().comm.barrier()
     for theirs, ours in subject.files:
-        if Path(theirs).exists() and (not Path(ours).exists() or _content(theirs) != _content(ours)):
+        if not Path(theirs).exists() or (failed and not Path(ours).exists()):
+            continue
+        if not Path(ours).exists() or _content(theirs) != _content(ours):
             yield "the file that was written differs"
 
 
