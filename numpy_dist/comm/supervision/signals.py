@@ -151,8 +151,8 @@ class AgreedSignals:
         self._noted.clear()
 
     def install(self) -> None:
-        """Stand before the handlers that there are now, in the main thread."""
-        if threading.get_ident() != threading.main_thread().ident:
+        """Stand before the handlers that there are now, in the main thread, if there are ranks to agree with."""
+        if self._channel is None or threading.get_ident() != threading.main_thread().ident:
             return
         for number in _NUMBERS:
             handler = _signal.getsignal(number)
