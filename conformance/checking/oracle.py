@@ -351,7 +351,7 @@ def _argument_differences(case: Case, subject: Subject) -> Iterator[str]:
 
 
 def _file_differences(subject: Subject, failed: bool) -> Iterator[str]:
-    """Files that are not NumPy's; after an error NumPy leaves half a file, or an empty one, and others may leave none."""
+    """Files that are not NumPy's; after an error NumPy leaves half a file or an empty one, others may leave none."""
     current().comm.barrier()
     for theirs, ours in subject.files:
         if not Path(theirs).exists() or (failed and not Path(ours).exists()):
