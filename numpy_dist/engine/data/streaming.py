@@ -160,13 +160,18 @@ def share(x: Handle) -> Share | None:
     if not is_sharded(x):
         whole = tuple((0, n) for n in x._array.shape)
         return Share((whole, *(None,) * (rt.size - 1)), plain(x))
-    layout = ref_of(x).view.exact_layout
-    if layout is None:
-        return None
     note_reads((x,))
-    found = [layout.box(rank) for rank in range(rt.size)]
-    boxes = tuple(None if box in found[:rank] else box for rank, box in enumerate(found))
+    storage: Any = x._storage
     with rt.comm.signals:
+        rt.program.force(storage)  # which may yet move it to another layout
+        layout = ref_of(x).view.exact_layout
+        if layout is None:
+            return None
+        first: dict[Box | None, int] = {}
+        boxes = tuple(
+            box if first.setdefault(box, rank) == rank else None
+            for rank, box in enumerate(map(layout.box, range(rt.size)))
+        )
         block = shard(x)
         if rt.size > 1:
             rt.program.tell()
