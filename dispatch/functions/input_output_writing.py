@@ -24,28 +24,39 @@ from numpy_dist.argument_types import Arguments, Keywords
 from numpy_dist.dispatch.core import operands, targets
 from numpy_dist.dispatch.core.registry import decline, implements
 from numpy_dist.files.npy import header_of
-from numpy_dist.files.writing import write_array, write_on_root
-from numpy_dist.ir import structure
+from numpy_dist.files.writing import in_file_order, write_array, write_on_root
 
 if TYPE_CHECKING:
     from numpy_dist.distarray.array import DistArray
 
 
-def _is_fortran(a: DistArray) -> bool:
-    return a.flags.f_contiguous and not a.flags.c_contiguous
-
-
 def _header(a: DistArray) -> bytes:
     """What stands before the elements."""
     try:
-        return header_of(a.shape, a.dtype, _is_fortran(a))
+        return header_of(a.shape, a.dtype, in_file_order(a)[1])
     except ValueError:
         decline("the header of its file has the third version")
 
 
-def _in_order(a: DistArray) -> DistArray:
-    """The view of which the elements are written in C order."""
-    return a._view(structure.attribute, "T") if _is_fortran(a) else a
+def _stream(
+    function: Callable[..., None],
+    file: Any,
+    suffix: str,
+    arrays: list[Any],
+    write: Callable[[Any, engine.Read], None],
+    opened: Callable[[IO[bytes]], Any] | None = None,
+) -> None:
+    """Let rank 0 write a file that is open, or given by name (with `suffix`); in memory, every rank its own."""
+    if hasattr(file, "write"):
+        in_memory = targets.writes_in_memory(function, (file,), {})
+        engine.stream(arrays, functools.partial(write, file), in_memory)
+    else:
+        write_on_root(_with(suffix, file), arrays, write, opened)
+
+
+def _with(suffix: str, path: str | os.PathLike[str]) -> str:
+    name = os.fspath(path)
+    return name if name.endswith(suffix) else name + suffix
 
 
 def _plain(value: object) -> np.ndarray:
@@ -61,16 +72,11 @@ def _write(file: IO[bytes], header: bytes, a: DistArray, number: int, read: engi
 @implements(np.save, kind="composed", varies=("fix_imports",))
 def save(file: Any, arr: DistArray, allow_pickle: bool = True) -> None:
     """Collective; see `files.writing`."""
-    header, elements = _header(arr), _in_order(arr)
+    header, elements = _header(arr), in_file_order(arr)[0]
     if hasattr(file, "write"):
-
-        def write(read: engine.Read) -> None:
-            _write(file, header, elements, 0, read)
-
-        engine.stream([elements], write, targets.writes_in_memory(np.save, (file,), {}))
-        return
-    path = os.fspath(file)
-    write_array(path if path.endswith(".npy") else path + ".npy", header, elements)
+        _stream(np.save, file, ".npy", [elements], lambda opened, read: _write(opened, header, elements, 0, read))
+    else:
+        write_array(_with(".npy", file), header, elements)
 
 
 def _savez(
@@ -87,7 +93,7 @@ def _savez(
         kwds[f"arr_{i}"] = value
     if any(not engine.is_handle(value) and operands.find_handles((value,), {}) for value in kwds.values()):
         decline("lists of distributed arrays")
-    arrays = {name: _in_order(value) for name, value in kwds.items() if engine.is_sharded(value)}
+    arrays = {name: in_file_order(value)[0] for name, value in kwds.items() if engine.is_sharded(value)}
     headers = {name: _header(kwds[name]) for name in arrays}
     numbers = {name: number for number, name in enumerate(arrays)}
 
@@ -100,13 +106,7 @@ def _savez(
                     else:
                         np.lib.format.write_array(member, _plain(value), allow_pickle=allow_pickle)
 
-    listed = list(arrays.values())
-    if hasattr(file, "write"):
-        in_memory = targets.writes_in_memory(function, (file,), {})
-        engine.stream(listed, functools.partial(write, file), in_memory)
-        return
-    path = os.fspath(file)  # type: ignore[arg-type]
-    write_on_root(path if path.endswith(".npz") else path + ".npz", listed, write)
+    _stream(function, file, ".npz", list(arrays.values()), write)
 
 
 def _register(function: Callable[..., None], compression: int) -> None:
@@ -165,12 +165,7 @@ def savetxt(
                 encoding,
             )
 
-    if hasattr(fname, "write"):
-        in_memory = targets.writes_in_memory(np.savetxt, (fname,), {})
-        engine.stream([X], functools.partial(write, fname), in_memory)
-        return
-    path = os.fspath(fname)  # type: ignore[arg-type]
-    write_on_root(path, [X], write, functools.partial(_text, path, encoding))
+    _stream(np.savetxt, fname, "", [X], write, lambda binary: _text(os.fspath(fname), encoding, binary))  # type: ignore[arg-type]
 
 
 def _text(path: str, encoding: str | None, binary: IO[bytes]) -> IO[str]:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from numpy_dist.argument_types import Arguments
 
 if TYPE_CHECKING:
     from numpy_dist.comm.base import Communicator
+
+
+Result = TypeVar("Result")
 
 
 @dataclass
@@ -77,3 +80,25 @@ def agree(error: Exception | None, comm: Communicator) -> None:
     found = first_error(told, comm.rank, error)
     if found is not None:
         raise found[1]
+
+
+def on_root(work: Callable[[], Result], comm: Communicator, root: int = 0) -> Result:
+    """What `work` gives on one rank, or raise there, on every rank (collective: one broadcast).
+
+    Parameters
+    ----------
+    work : callable
+        Called on `root` only; does not communicate. Its result is pickled.
+    comm : Communicator
+    root : int
+    """
+    failure, result = None, None
+    if comm.rank == root:
+        try:
+            result = work()
+        except Exception as error:
+            failure = error
+    told, result = comm.bcast((portable_error(failure), result), root)
+    if told is not None:
+        raise restored(told) if failure is None else failure
+    return result  # type: ignore[return-value]

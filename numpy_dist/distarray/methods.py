@@ -16,7 +16,7 @@ from numpy.typing import DTypeLike
 
 from numpy_dist import engine
 from numpy_dist.argument_types import Axis, Function, Keywords
-from numpy_dist.comm.portable import first_error, portable_error
+from numpy_dist.comm.portable import on_root
 from numpy_dist.dispatch.core import fallback, protocol
 from numpy_dist.distarray.operators import numpy_stand_in, wrap, wrap_of
 from numpy_dist.engine.data import windows
@@ -363,18 +363,13 @@ class Methods(engine.Handle):
         write : callable
             ``write(values, file)``, where `file` is the new contents of `path`, if it was given.
         """
-        comm = engine.runtime().comm
         array = self.gather(root=0)
-        failure = None
-        if comm.rank == 0:
-            try:
-                with contextlib.nullcontext() if path is None else replacing(path) as file:
-                    write(array, file)
-            except Exception as error:
-                failure = error
-        found = first_error([comm.bcast(portable_error(failure), 0)], comm.rank, failure)
-        if found is not None:
-            raise found[1]
+
+        def work() -> None:
+            with contextlib.nullcontext() if path is None else replacing(path) as file:
+                write(array, file)
+
+        on_root(work, engine.runtime().comm)
 
     def _set_flags(self, change: Callable[[np.ndarray], None]) -> None:
         """Change the flags of this array, not those of others that see the data.
@@ -395,5 +390,3 @@ class Methods(engine.Handle):
     def _become(self, array: np.ndarray) -> None:
         """See the same data through another ndarray (or meta array)."""
         self._array, self._ref, self._window = array, None, SHUT
-
-

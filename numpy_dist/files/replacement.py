@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import secrets
 import stat
 from collections.abc import Callable, Iterator
 from typing import IO, Any
@@ -101,7 +100,7 @@ class Replacement:
         return descriptor
 
     def _beside(self) -> str:
-        return os.path.join(self._folder, f".numpy-dist-{secrets.token_hex(8)}")
+        return os.path.join(self._folder, f".numpy-dist-{os.urandom(8).hex()}")
 
     def reserve(self, nbytes: int) -> None:
         """Have room on the disk for so many bytes, or raise OSError (ENOSPC, EDQUOT); the size of the file is set."""

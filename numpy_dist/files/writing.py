@@ -17,7 +17,7 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from numpy_dist import engine
-from numpy_dist.comm.portable import agree, portable_error, restored
+from numpy_dist.comm.portable import agree, on_root
 from numpy_dist.files.pieces import bytes_of, in_long_runs, write_all, write_box
 from numpy_dist.files.replacement import Replacement, named_as, replacing
 from numpy_dist.ir import structure
@@ -25,10 +25,16 @@ from numpy_dist.ir import structure
 if TYPE_CHECKING:
     from numpy_dist.comm.base import Communicator
 
-__all__ = ["Path", "write_array", "write_on_root"]
+__all__ = ["Path", "in_file_order", "write_array", "write_on_root"]
 
 Path = str | bytes | os.PathLike[str]
 _ROOT = 0
+
+
+def in_file_order(x: Any) -> tuple[Any, bool]:
+    """The view of an array whose C order a file has, and whether that is the Fortran order of the array."""
+    fortran = x.flags.f_contiguous and not x.flags.c_contiguous
+    return (x._view(structure.attribute, "T") if fortran else x), fortran
 
 
 def write_on_root(
@@ -87,7 +93,7 @@ def write_array(path: Path, header: bytes, x: Any) -> None:
                 _write_parts(comm, descriptor, len(header), x, path)
             synchronised = descriptor >= 0 and target.replacement is None
             _on_every_rank(comm, path, functools.partial(os.fsync, descriptor) if synchronised else None)
-            _commit(comm, target)
+            on_root(target.commit, comm, _ROOT)
         except BaseException:
             if target.is_named:  # rank 0 may have ended
                 with contextlib.suppress(OSError):
@@ -122,31 +128,34 @@ class _Target(NamedTuple):
         """Whether it has a name of its own."""
         return self.identity is not None and not self.where.startswith("/proc/")
 
+    def commit(self) -> None:
+        """Give it the name of the file, on rank 0."""
+        assert self.replacement is not None
+        self.replacement.commit()
+
 
 def _new(comm: Communicator, path: Path, header: bytes, nbytes: int) -> _Target:
     """The new contents of a file, with the header and room for all (collective); rank 0 makes them."""
-    made, failure = None, None
-    found: tuple[str, tuple[int, int] | None] = "", None
-    if comm.rank == _ROOT:
+    made: list[Replacement] = []
+
+    def make() -> tuple[str, tuple[int, int] | None]:
         try:
-            made = Replacement(path, comm.node_size < comm.size)
-            if made.in_place:
-                found = made.where, None
-            else:
-                made.reserve(nbytes)
-                write_all(made.descriptor, header, 0)
-                found = made.where, _identity(made.descriptor)
+            made.append(Replacement(path, comm.node_size < comm.size))
+            if made[0].in_place:
+                return made[0].where, None
+            made[0].reserve(nbytes)
+            write_all(made[0].descriptor, header, 0)
+            return made[0].where, _identity(made[0].descriptor)
         except OSError as error:
-            failure = named_as(error, path)
+            raise named_as(error, path) from None
+
     try:
-        told, where, identity = comm.bcast((portable_error(failure), *found), _ROOT)
-        if told is not None:
-            raise restored(told) if failure is None else failure
+        where, identity = on_root(make, comm, _ROOT)
     except BaseException:
-        if made is not None:
-            made.discard()
+        for replacement in made:
+            replacement.discard()
         raise
-    return _Target(made, where, identity)
+    return _Target(made[0] if made else None, where, identity)
 
 
 def _identity(descriptor: int) -> tuple[int, int]:
@@ -218,19 +227,3 @@ def _on_every_rank(comm: Communicator, path: Path, work: Callable[[], None] | No
             if comm.size > 1:
                 failure.add_note(f"rank {comm.rank} has met this")
     agree(failure, comm)
-
-
-def _commit(comm: Communicator, target: _Target) -> None:
-    """Give the file its name (collective)."""
-    failure: Exception | None = None
-    if target.replacement is not None:
-        try:
-            target.replacement.commit()
-        except OSError as error:
-            failure = error
-    if comm.size > 1:
-        told = comm.bcast(portable_error(failure), _ROOT)
-        if told is not None and failure is None:
-            failure = restored(told)
-    if failure is not None:
-        raise failure
