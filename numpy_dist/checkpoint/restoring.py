@@ -15,7 +15,7 @@ from numpy_dist import engine
 from numpy_dist.checkpoint.folder import DATA, Manifest, manifests, step_path
 from numpy_dist.checkpoint.saving import Folder, wait
 from numpy_dist.checkpoint.tree import decode
-from numpy_dist.comm.portable import portable_error, restored
+from numpy_dist.comm.portable import on_root
 from numpy_dist.dispatch.functions.array_creation_from_data import ingest
 from numpy_dist.dispatch.functions.input_output_reading import read_array
 from numpy_dist.errors import CheckpointError, CheckpointWarning
@@ -55,7 +55,7 @@ def restore(folder: Folder, step: int | None = None) -> Any:
     """
     comm = engine.runtime().comm
     wait()
-    where, found = comm.bcast(_candidates(folder, step) if comm.rank == 0 else None, 0)
+    where, found = on_root(lambda: _candidates(folder, step), comm)
     problem: Exception | None = None
     for path, content in reversed(found):
         try:
@@ -83,11 +83,11 @@ def restore(folder: Folder, step: int | None = None) -> Any:
 
 def steps(folder: Folder) -> list[int]:
     """The steps of the checkpoints in a folder that can be read, the newest last (collective, one broadcast)."""
-    comm = engine.runtime().comm
-    mine = None
-    if comm.rank == 0:
-        mine = [what["step"] for _, what in manifests(Path(folder)) if isinstance(what, dict)]
-    return comm.bcast(mine, 0)
+
+    def look() -> list[int]:
+        return [what["step"] for _, what in manifests(Path(folder)) if isinstance(what, dict)]
+
+    return on_root(look, engine.runtime().comm)
 
 
 def latest(folder: Folder) -> int | None:
@@ -124,8 +124,8 @@ def _arrays(folder: Path, content: Manifest) -> list[Any]:
             continue
         try:
             stored = agreed(comm, path, lambda path=path: array_of_npy(path))  # type: ignore[misc]
-            if stored is None:
-                raise CheckpointError(f"{path} is damaged: it is no file of an array")
+            if stored is None or list(stored.shape) != list(entry["shape"]):
+                raise CheckpointError(f"{path} is damaged: it is no file of an array of shape {entry['shape']}")
             pieces = [(tuple(map(tuple, box)), checksum) for box, checksum in entry["pieces"]]
             found.append(read_array(_Checking(path, stored, pieces), stored, entry["split"]))
         except (OSError, ValueError) as error:
@@ -135,20 +135,18 @@ def _arrays(folder: Path, content: Manifest) -> list[Any]:
 
 def _plain(folder: Path, content: Manifest) -> dict[str, np.ndarray]:
     """The arrays that every rank has, which rank 0 reads (collective); `zipfile` compares their checksums."""
-    comm, failure, made = engine.runtime().comm, None, {}
-    path = folder / DATA / (content["plain"] or "")
     if content["plain"] is None:
         return {}
-    if comm.rank == 0:
+    path = folder / DATA / content["plain"]
+
+    def read() -> dict[str, np.ndarray]:
         try:
             with np.load(path, allow_pickle=False) as archive:
-                made = dict(archive)
+                return dict(archive)
         except (OSError, ValueError, KeyError, zipfile.BadZipFile, zlib.error) as error:
-            failure = CheckpointError(f"{path} is damaged or not there: {error}")
-    told, made = comm.bcast((portable_error(failure), made), 0)
-    if told is not None:
-        raise restored(told) if failure is None else failure
-    return made
+            raise CheckpointError(f"{path} is damaged or not there: {error}") from None
+
+    return on_root(read, engine.runtime().comm)
 
 
 class _Checking(Reader):

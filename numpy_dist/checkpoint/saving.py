@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import atexit
 import os
-import secrets
 from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -17,7 +16,7 @@ from numpy_dist.checkpoint.snapshot import part_of
 from numpy_dist.checkpoint.tree import encode
 from numpy_dist.checkpoint.writer import RankPart, Writing
 from numpy_dist.comm.base import Communicator
-from numpy_dist.comm.portable import agree, portable_error, restored
+from numpy_dist.comm.portable import agree, on_root
 from numpy_dist.errors import CheckpointError
 
 __all__ = ["Folder", "save", "wait"]
@@ -103,6 +102,7 @@ def save(folder: Folder, state: object, *, step: int, keep: int | None = 3, back
     session.next = {}
     entries: list[dict[str, Any]] = []
     parts: list[RankPart] = []
+    owners: list[Any] = []  # of the memory in which the blocks of the parts lie
     plain: list[np.ndarray] = []
     for number, (x, stamp) in enumerate(zip(arrays, stamps, strict=True)):
         if not _is_sharded(x):
@@ -113,12 +113,14 @@ def save(folder: Folder, state: object, *, step: int, keep: int | None = 3, back
         if unchanged[number]:
             entry = session.known[stamp]  # type: ignore[index]
         else:
-            part, entry = part_of(x, f"{prefix}-{number}.npy", background)
-            entry["member"] = None
+            part, entry, owner = part_of(x, f"{prefix}-{number}.npy")
             parts.append(part)
+            owners.append(owner)
         entries.append(entry)
         if stamp is not None and engine.stamp(x) == stamp:
             session.next[stamp] = entry
+    if background:
+        parts = _copied(comm, parts)
     content: Manifest = {
         "step": int(step),
         "sequence": sequence,
@@ -152,13 +154,29 @@ def _is_sharded(x: object) -> bool:
 def _encoded(comm: Communicator, state: object) -> tuple[Any, list[Any]]:
     """The tree of a state and its arrays; what one rank cannot save is told on all (collective)."""
     found: tuple[Any, list[Any]] = None, []
-    failure = None
+    failure: Exception | None = None
     try:
         found = encode(state)
     except Exception as error:
         failure = error
     agree(failure, comm)
+    mine = [(_is_sharded(x), x.shape, x.dtype) for x in found[1]]
+    told = comm.allgather(mine)
+    other = next((rank for rank, theirs in enumerate(told) if theirs != told[0]), None)
+    if other is not None:
+        raise ValueError(f"the states of rank 0 and rank {other} have not the same arrays: they cannot be saved as one")
     return found
+
+
+def _copied(comm: Communicator, parts: list[RankPart]) -> list[RankPart]:
+    """The parts with blocks that the program does not change; what one rank has no memory for is told on all."""
+    failure: Exception | None = None
+    try:
+        parts = [part._replace(block=np.array(part.block, order="C")) for part in parts]
+    except MemoryError as error:
+        failure = error
+    agree(failure, comm)
+    return parts
 
 
 def _prepared(comm: Communicator, folder: Folder, step: int) -> tuple[Path, str, int]:
@@ -169,21 +187,16 @@ def _prepared(comm: Communicator, folder: Folder, step: int) -> tuple[Path, str,
     CheckpointError
         If not all ranks see the folder.
     """
-    made, failure = None, None
-    if comm.rank == 0:
-        try:
-            if step < 0:
-                raise ValueError(f"step={step} is negative")
-            where = Path(folder).resolve()
-            (where / DATA).mkdir(parents=True, exist_ok=True)
-            sequence = 1 + max((what["sequence"] for _, what in manifests(where) if isinstance(what, dict)), default=0)
-            made = where, f"{step:012d}-{secrets.token_hex(4)}", sequence
-        except Exception as error:
-            failure = error
-    told, made = comm.bcast((portable_error(failure), made), 0)
-    if told is not None:
-        raise restored(told) if failure is None else failure
-    assert made is not None
+
+    def prepare() -> tuple[Path, str, int]:
+        if step < 0:
+            raise ValueError(f"step={step} is negative")
+        where = Path(folder).resolve()
+        (where / DATA).mkdir(parents=True, exist_ok=True)
+        sequence = 1 + max((what["sequence"] for _, what in manifests(where) if isinstance(what, dict)), default=0)
+        return where, f"{step:012d}-{os.urandom(4).hex()}", sequence
+
+    made = on_root(prepare, comm)
     seen = (made[0] / DATA).is_dir()
     agree(None if seen else CheckpointError(f"rank {comm.rank} does not see the folder {made[0]}"), comm)
     return made
