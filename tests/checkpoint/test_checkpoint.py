@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +16,7 @@ from numpy_dist.checkpoint import folder as folders
 from numpy_dist.checkpoint import writer
 from numpy_dist.files import pieces, replacement
 from numpy_dist.spmd_testing import run_simulated
+from tests.files.failing import failing_calls
 
 PLAIN: dict[str, np.ndarray] = {
     "rows": np.arange(240.0).reshape(40, 6),
@@ -175,13 +174,13 @@ def damaged(path: Path, how: str) -> None:
         path.write_bytes(data)
 
 
-@pytest.mark.parametrize("how", ["gone", "short", "one bit"])
-@pytest.mark.parametrize("what", ["array", "plain", "manifest"])
+DAMAGES = [(what, how) for what in ("array", "plain", "manifest") for how in ("gone", "short", "one bit")]
+DAMAGES.remove(("manifest", "gone"))  # then there is no such checkpoint
+
+
+@pytest.mark.parametrize(("what", "how"), DAMAGES)
 @pytest.mark.parametrize("ranks", [1, 3])
 def test_a_damaged_one_is_named_and_the_one_before_is_taken(ranks: int, what: str, how: str, tmp_path: Path) -> None:
-    if what == "manifest" and how == "gone":
-        pytest.skip("then there is no such checkpoint")
-
     def make() -> None:
         save(tmp_path, 1)
         save(tmp_path, 2)
@@ -218,6 +217,36 @@ def test_there_is_none(tmp_path: Path) -> None:
     assert on_ranks(2, body) == [(None, None, [])] * 2
 
 
+def test_states_that_differ_are_told_on_all_ranks(tmp_path: Path) -> None:
+    def body() -> None:
+        rank = engine.runtime().rank
+        with pytest.raises(ValueError, match="rank 0 and rank 2 have not the same arrays"):
+            checkpoint.save(tmp_path, [nd.asarray(PLAIN["rows"]), np.zeros(1 + (rank == 2))], step=1)
+        with pytest.raises(TypeError, match="state is a"):
+            checkpoint.save(tmp_path, object() if rank == 1 else 1, step=1)
+        assert checkpoint.latest(tmp_path) is None
+
+    on_ranks(3, body)
+
+
+def test_what_waits_for_the_program_is_saved_where_it_comes_to_lie(tmp_path: Path) -> None:
+    def body() -> None:
+        x = nd.asarray(PLAIN["rows"])
+        y = np.sqrt(x[1:]) + x[:-1]
+        np.save(tmp_path / "y.npy", y * 2)
+        checkpoint.save(tmp_path, {"y": y, "t": (y + 1).T, "m": np.maximum(x[::2], 3)}, step=1)
+        state = checkpoint.restore(tmp_path)
+        wanted = np.sqrt(PLAIN["rows"][1:]) + PLAIN["rows"][:-1]
+        np.testing.assert_array_equal(np.load(tmp_path / "y.npy"), wanted * 2)
+        np.testing.assert_array_equal(state["y"].gather(), wanted)
+        np.testing.assert_array_equal(state["t"].gather(), (wanted + 1).T)
+        np.testing.assert_array_equal(state["m"].gather(), np.maximum(PLAIN["rows"][::2], 3))
+        engine.runtime().comm.barrier()
+
+    for ranks in (1, 2, 3, 5):
+        on_ranks(ranks, body)
+
+
 @pytest.mark.parametrize("ranks", [1, 3])
 def test_bad_arguments(ranks: int, tmp_path: Path) -> None:
     def body() -> None:
@@ -232,40 +261,6 @@ def test_bad_arguments(ranks: int, tmp_path: Path) -> None:
         assert checkpoint.latest(tmp_path) is None
 
     on_ranks(ranks, body)
-
-
-class FailingSystem:
-    """The module `os` for what writes files: one of its calls fails, counted over all ranks."""
-
-    CALLS = ("open", "fstat", "ftruncate", "fsync", "link", "pwrite", "replace", "dup")
-
-    def __init__(self, which: int) -> None:
-        self.left, self.failed, self.lock = which, "", threading.Lock()
-
-    def __getattr__(self, name: str) -> Any:
-        call = getattr(os, name)
-        if name not in self.CALLS:
-            return call
-
-        def failing(*args: Any, **kwargs: Any) -> Any:
-            with self.lock:
-                self.left -= 1
-                fails = self.left == 0
-            if fails:
-                self.failed = name
-                raise OSError(28, "No space left on device")
-            return call(*args, **kwargs)
-
-        return failing
-
-
-@contextlib.contextmanager
-def failing_calls(which: int) -> Iterator[FailingSystem]:
-    made = FailingSystem(which)
-    with pytest.MonkeyPatch.context() as patch:
-        for module in (replacement, pieces, writer):
-            patch.setattr(module, "os", made)
-        yield made
 
 
 @pytest.mark.slow
@@ -284,7 +279,7 @@ def test_a_call_that_fails_leaves_the_old_checkpoint(ranks: int, background: boo
     on_ranks(ranks, save, tmp_path, 1)
     files = sorted(path.name for path in (tmp_path / "data").iterdir())
     for which in range(1, 100):
-        with failing_calls(which) as failing:
+        with failing_calls(which, replacement, pieces, writer) as failing:
             told = on_ranks(ranks, attempt)
         assert len(set(told)) == 1
         if not failing.failed:

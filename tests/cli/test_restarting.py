@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
@@ -58,7 +57,6 @@ def test_an_error_is_no_reason(tmp_path: Path) -> None:
     assert process.returncode == 3 and output.splitlines() == ["start 0 -x --restart=5"] and "again" not in errors
 
 
-@pytest.mark.skipif(os.name != "posix", reason="signals")
 def test_an_interrupt_ends_it(tmp_path: Path) -> None:
     process = launched(tmp_path, "import time; time.sleep(60)", "--restart=2")
     assert process.stdout is not None and process.stdout.readline().startswith("start 0")

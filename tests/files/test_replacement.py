@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import importlib
 import os
 import stat
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +17,9 @@ import numpy_dist as nd
 from numpy_dist.files import pieces, replacement, writing
 from numpy_dist.files.replacement import Replacement, replacing
 from numpy_dist.spmd_testing import run_simulated
+from tests.files.failing import failing_calls
 
 streaming = importlib.import_module("numpy_dist.engine.data.streaming")  # the package has a function of this name
-CALLS = ("open", "stat", "fstat", "fchmod", "ftruncate", "fsync", "link", "posix_fallocate", "pwrite", "replace", "dup")
 NEW = np.arange(3000.0).reshape(60, 50)
 SAVERS: dict[str, Callable[[Path, Any], None]] = {
     "save": lambda path, x: np.save(path, x),
@@ -38,39 +37,6 @@ def names(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> st
     if request.param == "named":
         monkeypatch.setattr(replacement, "_UNNAMED", 0)
     return request.param
-
-
-class FailingSystem:
-    """The module `os` for what writes files: one of its calls fails, counted over all ranks."""
-
-    def __init__(self, which: int) -> None:
-        self.left, self.failed, self.lock = which, "", threading.Lock()
-
-    def __getattr__(self, name: str) -> Any:
-        call = getattr(os, name)
-        if name not in CALLS:
-            return call
-
-        def failing(*args: Any, **kwargs: Any) -> Any:
-            with self.lock:
-                self.left -= 1
-                fails = self.left == 0
-            if fails:
-                self.failed = name
-                raise OSError(28, "No space left on device")
-            return call(*args, **kwargs)
-
-        return failing
-
-
-@contextlib.contextmanager
-def failing_calls(which: int) -> Iterator[FailingSystem]:
-    """The `which`-th call that writes a file fails."""
-    made = FailingSystem(which)
-    with pytest.MonkeyPatch.context() as patch:
-        for module in (replacement, pieces, writing):
-            patch.setattr(module, "os", made)
-        yield made
 
 
 def outcome(save: Callable[[Path, Any], None], path: Path) -> str:
@@ -96,7 +62,7 @@ def test_a_call_that_fails_leaves_the_old_file(
     seen = set()
     for which in range(1, 200):
         path.write_bytes(b"old")
-        with failing_calls(which) as failing:
+        with failing_calls(which, replacement, pieces, writing) as failing:
             told = run_simulated(ranks, outcome, SAVERS[saver], path)
         assert [file.name for file in tmp_path.iterdir()] == [path.name]
         assert len(set(told)) == 1, (failing.failed, told)

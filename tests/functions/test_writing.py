@@ -78,8 +78,9 @@ def test_the_bytes_are_numpys(saver: str, name: str, tmp_path: Path, small_piece
                 return outcome(save, folder / "file", nd.asarray(array, order="K"))
 
         assert run_simulated(ranks, ours) == [raised] * ranks
-        if raised is None:  # else NumPy leaves an empty file
-            assert {file.name: file.read_bytes() for file in folder.iterdir()} == written
+        found = {file.name: file.read_bytes() for file in folder.iterdir()}
+        # After an error NumPy leaves an empty file, where an array on several ranks leaves none.
+        assert found == written or (raised and not found)
     row = 0 if saver != "savetxt" or array.ndim < 2 else array[:1].nbytes
     assert max(small_pieces, default=0) <= max(100, row)
 
