@@ -15,6 +15,7 @@ from numpy_dist.dispatch.core.registry import implements
 from numpy_dist.dispatch.functions.array_creation_from_data import by_every_rank, ingest
 from numpy_dist.dispatch.patterns.creation import OURS, Shape, chosen_layout, elsewhere, is_replicated, permuted
 from numpy_dist.files.npy import ArrayInFile, array_of_bytes, array_of_npy
+from numpy_dist.files.npz import member_reader
 from numpy_dist.files.reading import Reader, agreed
 
 if TYPE_CHECKING:
@@ -30,16 +31,34 @@ if TYPE_CHECKING:
 class NpzFile(Mapping[str, Any]):
     """What `numpy.load` returns for an ``.npz`` file, with distributed arrays in it.
 
-    Every rank reads the file, each array when it is asked for.
+    An array is read when it is asked for: each rank reads its part, if the file was given by name (collective).
     """
 
-    def __init__(self, file: np.lib.npyio.NpzFile) -> None:
-        self._file = file
+    def __init__(self, file: np.lib.npyio.NpzFile, path: str | None) -> None:
+        self._file, self._path = file, path
         self.files = file.files
 
     def __getitem__(self, name: str) -> Any:
+        reader = self._reader(name)
+        if reader is not None and not is_replicated(reader.array.shape, reader.dtype, None):
+            return read_array(reader, None)
         made = self._file[name]
         return ingest(made, None, None, None, None, None) if isinstance(made, np.ndarray) else made
+
+    def _reader(self, name: str) -> Reader | None:
+        """What reads parts of an array (collective); None for other members, and where the file has no name."""
+        path, archive = self._path, self._file.zip
+        if path is None or archive is None or name not in self._file:
+            return None
+        member = name if name in archive.namelist() else f"{name}.npy"
+        found: list[Reader | None] = []
+
+        def look() -> ArrayInFile | None:
+            found.append(member_reader(path, archive, member))
+            return None if found[0] is None else found[0].array
+
+        agreed(engine.runtime().comm, path, look)
+        return found[0]
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._file, name)
@@ -74,17 +93,16 @@ def load(
     if mmap_mode is None and isinstance(file, str | os.PathLike):
         found = agreed(engine.runtime().comm, file, functools.partial(array_of_npy, file))
         if found is not None and not is_replicated(found.shape, found.dtype, None):
-            return read_array(Reader(file, found), found, None)
+            return read_array(Reader(file, found), None)
     made = np.load(file, mmap_mode, *args, **kwargs)
     if isinstance(made, np.lib.npyio.NpzFile):
-        return NpzFile(made)
+        return NpzFile(made, os.fspath(file) if isinstance(file, str | os.PathLike) else None)
     return ingest(made, None, None, None, None, None) if isinstance(made, np.ndarray) else made
 
 
-def read_array(
-    reader: Reader, found: ArrayInFile, split: int | None, mesh: Mesh | Sequence[int] | None = None
-) -> Any:
+def read_array(reader: Reader, split: int | None, mesh: Mesh | Sequence[int] | None = None) -> Any:
     """A distributed array of the elements in a file, of which `reader` reads parts (collective)."""
+    found = reader.array
     layout = chosen_layout(found.shape, split, mesh)
 
     def make(shape: Shape, layout: Layout | None) -> engine.Handle:
@@ -125,5 +143,5 @@ def fromfile(
         look = functools.partial(array_of_bytes, file, kind, count, offset)
         found = agreed(engine.runtime().comm, file, look)
         if found.shape[0] and not is_replicated(found.shape, kind, chosen_layout(found.shape, split, mesh)):
-            return read_array(Reader(file, found), found, split, mesh)
+            return read_array(Reader(file, found), split, mesh)
     return ingest(np.fromfile(file, kind, count, sep, offset), None, None, None, split, mesh)

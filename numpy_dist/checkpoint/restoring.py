@@ -127,7 +127,7 @@ def _arrays(folder: Path, content: Manifest) -> list[Any]:
             if stored is None or list(stored.shape) != list(entry["shape"]):
                 raise CheckpointError(f"{path} is damaged: it is no file of an array of shape {entry['shape']}")
             pieces = [(tuple(map(tuple, box)), checksum) for box, checksum in entry["pieces"]]
-            found.append(read_array(_Checking(path, stored, pieces), stored, entry["split"]))
+            found.append(read_array(_Checking(path, stored, pieces), entry["split"]))
         except (OSError, ValueError) as error:
             raise CheckpointError(f"{path} is damaged or not there: {error}") from error
     return found

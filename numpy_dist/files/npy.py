@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import io
 import os
-from typing import NamedTuple
+from typing import IO, NamedTuple
 
 import numpy as np
 
-__all__ = ["ArrayInFile", "Path", "array_of_bytes", "array_of_npy", "header_of"]
+__all__ = ["ArrayInFile", "Path", "array_of_bytes", "array_of_npy", "array_of_open_npy", "header_of"]
 
 Path = str | os.PathLike[str]
 
@@ -55,18 +55,23 @@ def array_of_npy(path: Path) -> ArrayInFile | None:
         As `numpy.load`.
     """
     with open(path, "rb") as file:
-        if file.read(6) != b"\x93NUMPY":
-            return None
-        file.seek(0)
-        version = np.lib.format.read_magic(file)
-        if version not in ((1, 0), (2, 0)):
-            return None
-        read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-        shape, fortran, dtype = read(file)
-        if dtype.hasobject or not dtype.itemsize:
-            return None
-        offset = file.tell()
-        return ArrayInFile(shape, dtype, fortran, offset, (os.fstat(file.fileno()).st_size - offset) // dtype.itemsize)
+        return array_of_open_npy(file, os.fstat(file.fileno()).st_size)
+
+
+def array_of_open_npy(file: IO[bytes], size: int) -> ArrayInFile | None:
+    """As `array_of_npy`, of a file that is open, at its beginning, and has so many bytes."""
+    if file.read(6) != b"\x93NUMPY":
+        return None
+    file.seek(0)
+    version = np.lib.format.read_magic(file)
+    if version not in ((1, 0), (2, 0)):
+        return None
+    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    shape, fortran, dtype = read(file)
+    if dtype.hasobject or not dtype.itemsize:
+        return None
+    offset = file.tell()
+    return ArrayInFile(shape, dtype, fortran, offset, (size - offset) // dtype.itemsize)
 
 
 def array_of_bytes(path: Path, dtype: np.dtype, count: int, offset: int) -> ArrayInFile:

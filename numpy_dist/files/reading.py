@@ -16,6 +16,7 @@ import numpy as np
 from numpy_dist.comm.portable import agree, first_error, portable_error
 from numpy_dist.files.npy import ArrayInFile, Path
 from numpy_dist.files.pieces import read_box
+from numpy_dist.files.replacement import named_as
 from numpy_dist.layout.regions import Box
 
 if TYPE_CHECKING:
@@ -70,9 +71,10 @@ class Reader:
 
     Attributes
     ----------
+    array : ArrayInFile
     dtype : dtype
     failure : Exception or None
-        What this rank has met.
+        What this rank has met in `fill`.
 
     Raises
     ------
@@ -83,25 +85,37 @@ class Reader:
     failure: Exception | None
 
     def __init__(self, path: Path, array: ArrayInFile) -> None:
-        self._path, self._stored = path, array
+        self._path, self.array = path, array
         self.dtype, self.failure = array.dtype, None
         if array.there < prod(array.shape):
             raise _too_short(path, array)
 
-    def fill(self, box: Box, block: np.ndarray) -> None:
-        """Read a box of the elements, of the shape in which they are in C order; errors are told by `finish`."""
+    def read(self, box: Box, block: np.ndarray) -> None:
+        """Read a box of the elements, of the shape in which they are in C order.
+
+        Raises
+        ------
+        OSError, ValueError
+        """
         try:
             descriptor = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
             try:
                 if hasattr(os, "posix_fadvise"):
                     os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_SEQUENTIAL)
-                read_box(descriptor, self._stored.offset, self._stored.order, box, block)
+                read_box(descriptor, self.array.offset, self.array.order, box, block)
             finally:
                 os.close(descriptor)
         except EOFError:
-            self.failure = _too_short(self._path, self._stored)
+            raise _too_short(self._path, self.array) from None
         except OSError as error:
-            self.failure = error if error.errno is None else type(error)(error.errno, error.strerror, self._path)
+            raise named_as(error, self._path) from error
+
+    def fill(self, box: Box, block: np.ndarray) -> None:
+        """As `read`; errors are told by `finish`."""
+        try:
+            self.read(box, block)
+        except Exception as error:
+            self.failure = error
 
     def finish(self, comm: Communicator) -> None:
         """Raise on every rank what one of them has met as it read (collective)."""

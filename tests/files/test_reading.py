@@ -123,3 +123,48 @@ def test_other_files_are_numpys(tmp_path: Path) -> None:
     with pytest.raises(ValueError) as caught:
         np.load(tmp_path / "x.npy")
     assert texts == [f"ValueError: {caught.value}"] * 2
+
+
+@pytest.mark.parametrize("name", ARRAYS)
+@pytest.mark.parametrize("saver", [np.savez, np.savez_compressed])
+def test_archives_are_read_in_parts(name: str, saver: Callable[..., None], tmp_path: Path) -> None:
+    array, path = ARRAYS[name], tmp_path / "x.npz"
+    saver(path, first=np.arange(7), x=array, objects=np.array([None]))
+
+    def body() -> None:
+        with nd.config(MIN_SHARD_BYTES=0, FALLBACK="error"), nd.load(path, allow_pickle=True) as file:
+            x = file["x"]
+            assert x.dtype == array.dtype and x.flags.f_contiguous == array.flags.f_contiguous
+            assert get_communicator().size == 1 or x._storage is not None
+            np.testing.assert_array_equal(x.gather(), array)
+            np.testing.assert_array_equal(file["x.npy"].gather(), array)
+            assert file["objects"].tolist() == [None]
+            with pytest.raises(KeyError):
+                file["none"]
+
+    for ranks in (1, 2, 4):
+        run_simulated(ranks, body)
+
+
+def test_an_archive_that_is_gone_for_one_rank(tmp_path: Path) -> None:
+    for name in ("x.npz", "y.npz"):
+        np.savez(tmp_path / name, x=ARRAYS["rows"])
+
+    def read(rank: int) -> None:
+        file = nd.load(tmp_path / ("y.npz" if rank == 1 else "x.npz"))
+        if rank == 1:
+            (tmp_path / "y.npz").unlink()
+        file["x"]
+
+    texts = told(read, 3)
+    assert len(set(texts)) == 1 and "FileNotFoundError" in texts[0] and "rank 1 has met this" in texts[0]
+
+
+def test_an_archive_whose_member_is_damaged(tmp_path: Path) -> None:
+    path = tmp_path / "x.npz"
+    np.savez_compressed(path, x=np.random.default_rng(1).random(1000))
+    data = bytearray(path.read_bytes())
+    data[5000] ^= 255
+    path.write_bytes(data)
+    texts = told(lambda rank: nd.load(path)["x"], 3)
+    assert len(set(texts)) == 1 and texts[0]
