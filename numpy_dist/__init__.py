@@ -49,6 +49,8 @@ _OWN: dict[str, str] = {
     **dict.fromkeys(_OVERRIDES.split(), "numpy_dist.dispatch.core.overrides"),
     "decline": "numpy_dist.dispatch.core.registry",
     "dispatchable": "numpy_dist.dispatch.core.entries",
+    **dict.fromkeys(("StoredArray", "StoredArrays", "open", "save"), "numpy_dist.formats"),
+    **dict.fromkeys(("from_dask", "from_xarray"), "numpy_dist.interop.lazy_arrays"),
     "plugins": "numpy_dist.dispatch.core.plugins",
     "report": "numpy_dist.dispatch.core.report",
     "__array_api_version__": "numpy",
@@ -71,7 +73,7 @@ def __getattr__(name: str) -> Any:
     elif name in _MODULES:
         value = importlib.import_module(f"{__name__}.{name}")
     elif name == "__all__":
-        return sorted(public_names())
+        return sorted(public_names() - {"open"})  # with a star, Python's own stays
     elif name.startswith("_"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     else:

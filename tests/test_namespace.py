@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import pickle
 import subprocess
 import sys
@@ -124,7 +125,7 @@ def test_grids_are_copies(sparse):
 
 def test_every_public_name_of_numpy_is_there():
     for name in np.__all__:
-        if name not in CREATING and name not in MODULES and not name.startswith("_"):
+        if name not in CREATING and name not in MODULES and name != "save" and not name.startswith("_"):
             assert getattr(nd, name) is getattr(np, name), name
     public = {name for name in np.__all__ if name[0] != "_"}
     assert public <= set(dir(nd)) and {"DistArray", "distribute", "config"} <= set(dir(nd))
@@ -195,3 +196,22 @@ x = numpy_dist.zeros(3) + 1
 assert not {"numba", "scipy", "cupy"} & set(sys.modules)
 """
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+def test_saving_is_numpys_unless_the_name_says_another_format(tmp_path):
+    data = np.arange(6)
+    for name in ("x", "x.npy", "x.npz", "x.dat"):
+        nd.save(tmp_path / name, data)
+    with open(tmp_path / "open", "wb") as file:
+        nd.save(file, data, allow_pickle=False)
+    assert sorted(os.listdir(tmp_path)) == ["open", "x.dat.npy", "x.npy", "x.npz.npy"]
+    assert (np.load(tmp_path / "open") == data).all() and (np.load(tmp_path / "x.npz.npy") == data).all()
+    nd.save(tmp_path / "y.npz", {"a": data, "b": data + 1})
+    with np.load(tmp_path / "y.npz") as found:
+        assert (found["a"] == data).all() and (found["b"] == data + 1).all()
+
+
+def test_a_star_leaves_pythons_open():
+    names = {}
+    exec("from numpy_dist import *", names)
+    assert "open" not in names and names["save"] is nd.save and "open" in dir(nd)

@@ -73,6 +73,9 @@ def ingest(
         return _converted(obj, dtype, order, copy, split, mesh)
     if copy is False:
         raise ValueError(_NO_COPY)
+    reads = getattr(type(obj), "__distarray__", None)
+    if reads is not None:
+        return _converted(reads(obj, split, mesh), dtype, order, None, split, mesh)
     if not isinstance(obj, np.ndarray) and engine.runtime().backend.memory.holds(obj):
         return _from_device(obj, dtype, order, split, mesh)
     if isinstance(obj, list | tuple) and _holds_handle(obj):
@@ -274,7 +277,8 @@ def asarray(
     a : array_like
         An array that every rank has (each copies its part), nested lists or scalars, a distributed array (returned as
         it is where nothing is to be changed), or anything with `shape`, `dtype` and slices, such as a memory map or a
-        dataset of h5py or zarr: each rank then reads only its part.
+        dataset of h5py or zarr: each rank then reads only its part. An object whose class has a method
+        ``__distarray__(split, mesh)`` is asked for the array, as those of `numpy_dist.open` are.
     dtype, order, device, copy, like
         As in `numpy.asarray`.
     split : int, optional

@@ -27,6 +27,7 @@ PACKAGES = (
     "cupy-cuda12x",
     "cupy-cuda13x",
     "h5py",
+    "pyarrow",
     "zarr",
     "matplotlib",
 )
@@ -39,7 +40,7 @@ BACKENDS = {
 }
 # Extras: what somebody who lacks the module misses.
 EXTRAS = {
-    "io": ("h5py", "reading and writing HDF5 (h5py) and Zarr"),
+    "io": ("h5py", "reading and writing HDF5, Zarr and Parquet"),
     "examples": ("matplotlib", "the real data and the pictures of the examples"),
 }
 GPU_DEVICE = "/dev/nvidiactl"

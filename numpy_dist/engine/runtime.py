@@ -139,7 +139,7 @@ def _make() -> Runtime:
         elif _process.thread != threading.get_ident():
             raise RuntimeError(
                 "numpy_dist was used from a second thread: one thread of a rank records and executes; "
-                "hand the arrays' values over with x.gather() or x.local"
+                "hand the arrays' values over with x.gather() or x.local, and write files with numpy_dist.save"
             )
         made = _process
     current.set(made)

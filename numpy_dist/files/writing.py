@@ -25,7 +25,7 @@ from numpy_dist.ir import structure
 if TYPE_CHECKING:
     from numpy_dist.comm.base import Communicator
 
-__all__ = ["Path", "in_file_order", "write_array", "write_on_root"]
+__all__ = ["Path", "in_file_order", "on_every_rank", "write_array", "write_on_root"]
 
 Path = str | bytes | os.PathLike[str]
 _ROOT = 0
@@ -92,7 +92,7 @@ def write_array(path: Path, header: bytes, x: Any) -> None:
             elif nbytes:
                 _write_parts(comm, descriptor, len(header), x, path)
             synchronised = descriptor >= 0 and target.replacement is None
-            _on_every_rank(comm, path, functools.partial(os.fsync, descriptor) if synchronised else None)
+            on_every_rank(comm, path, functools.partial(os.fsync, descriptor) if synchronised else None)
             on_root(target.commit, comm, _ROOT)
         except BaseException:
             if target.is_named:  # rank 0 may have ended
@@ -200,9 +200,9 @@ def _write_parts(comm: Communicator, descriptor: int, offset: int, x: Any, path:
     if share is not None and (comm.size == 1 or in_long_runs(share.boxes, x.shape, x.dtype.itemsize)):
         box, block = share.boxes[comm.rank], share.block
         if box is not None:
-            _on_every_rank(comm, path, lambda: write_box(descriptor, offset, x.shape, box, block))
+            on_every_rank(comm, path, lambda: write_box(descriptor, offset, x.shape, box, block))
         else:
-            _on_every_rank(comm, path, None)
+            on_every_rank(comm, path, None)
         return
     place = offset
     for number, key in enumerate(engine.parts_in_order(x.shape, x.dtype.itemsize)):
@@ -212,12 +212,15 @@ def _write_parts(comm: Communicator, descriptor: int, offset: int, x: Any, path:
         work = None
         if comm.rank == writer:
             work = functools.partial(write_all, descriptor, bytes_of(np.ascontiguousarray(piece)), place)
-        _on_every_rank(comm, path, work)
+        on_every_rank(comm, path, work)
         place += view._array.nbytes
 
 
-def _on_every_rank(comm: Communicator, path: Path, work: Callable[[], None] | None) -> None:
-    """Do this rank's work, if it has some; an error is raised on every rank, naming the first that has met one."""
+def on_every_rank(comm: Communicator, path: Path, work: Callable[[], None] | None) -> None:
+    """Do this rank's work on a file, if it has some; an error is raised on every rank, naming the first that met one.
+
+    Collective: one allgather.
+    """
     failure: Exception | None = None
     if work is not None:
         try:

@@ -1,0 +1,77 @@
+"""Sources: what a format tells of an array in a file, and how a box of its elements is read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from numpy_dist.layout.regions import Box
+
+__all__ = ["Contents", "StoredMetadata", "Source", "needs"]
+
+
+class StoredMetadata(NamedTuple):
+    """What all ranks must see alike of an array in a file.
+
+    Attributes
+    ----------
+    shape : tuple of int
+    dtype : dtype
+    chunks : tuple of int or None
+        The shape of the pieces in which it is stored.
+    fortran : bool
+        Whether its elements are in Fortran order.
+    """
+
+    shape: tuple[int, ...]
+    dtype: np.dtype
+    chunks: tuple[int, ...] | None = None
+    fortran: bool = False
+
+    def __str__(self) -> str:
+        return f"an array of shape {self.shape}, {self.dtype}"
+
+
+class Source(Protocol):
+    """An array in a file that this rank has opened. Nothing of it is collective."""
+
+    @property
+    def description(self) -> StoredMetadata:
+        """Shape, dtype and how it is stored."""
+
+    @property
+    def attributes(self) -> Mapping[str, Any]:
+        """What the file says of the array in words and numbers."""
+
+    def read(self, box: Box, into: np.ndarray) -> None:
+        """Read the elements of a box.
+
+        Parameters
+        ----------
+        box : box
+            Its axes reversed, if the elements are in Fortran order.
+        into : ndarray
+            C-contiguous, of the shape of the box.
+        """
+
+
+class Contents(Protocol):
+    """A file that this rank has opened."""
+
+    @property
+    def sources(self) -> Mapping[str, Source]:
+        """Its arrays by name; of a file that is one array, it has no name: ``""``."""
+
+    @property
+    def attributes(self) -> Mapping[str, Any]:
+        """What the file says of itself."""
+
+    def close(self) -> None:
+        """Close the file."""
+
+
+def needs(package: str, what: str) -> ImportError:
+    """The error of a format whose package is not there."""
+    return ImportError(f"{what} needs {package}: pip install 'numpy_dist[io]' brings it", name=package)

@@ -1,0 +1,186 @@
+"""Zarr, versions 2 and 3: a folder of chunks, read and written by all ranks with `zarr`.
+
+Chunks of a new array are cut so that the ranks' parts consist of whole ones, where that leaves chunks large enough;
+then each rank writes its own. Otherwise one rank after the other gets a slab of whole chunks, and writes that.
+"""
+
+from __future__ import annotations
+
+import errno
+import functools
+import math
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from numpy_dist import engine
+from numpy_dist.comm.portable import on_root
+from numpy_dist.files.folders import FolderReplacement
+from numpy_dist.files.writing import on_every_rank
+from numpy_dist.formats.source import StoredMetadata, needs
+from numpy_dist.ir import structure
+from numpy_dist.layout.regions import Box
+
+__all__ = ["ZarrFolder", "chunks_of", "is_zarr", "write"]
+
+_CHUNK = 1 << 23  # bytes of a chunk
+_LEAST = 1 << 16  # bytes of a chunk that is worth a file
+
+
+def _zarr() -> Any:
+    try:
+        import zarr
+    except ImportError:
+        raise needs("zarr", "Zarr") from None
+    return zarr
+
+
+class _ZarrArray:
+    def __init__(self, array: Any) -> None:
+        self._stored = array
+        self.description = StoredMetadata(tuple(array.shape), np.dtype(array.dtype), tuple(array.chunks))
+
+    @property
+    def attributes(self) -> Mapping[str, Any]:
+        return dict(self._stored.attrs)
+
+    def read(self, box: Box, into: np.ndarray) -> None:
+        if into.size:
+            into[...] = self._stored[tuple(slice(lo, hi) for lo, hi in box)]
+
+
+class ZarrFolder:
+    """A Zarr array or group that is open for reading."""
+
+    def __init__(self, path: str) -> None:
+        zarr = _zarr()
+        self._root = zarr.open(path, mode="r")
+        if isinstance(self._root, zarr.Array):
+            self.sources = {"": _ZarrArray(self._root)}
+        else:
+            members = self._root.members(max_depth=None)
+            found = {name: item for name, item in members if isinstance(item, zarr.Array)}
+            self.sources = {name: _ZarrArray(found[name]) for name in sorted(found)}
+
+    @property
+    def attributes(self) -> Mapping[str, Any]:
+        return dict(self._root.attrs)
+
+    def close(self) -> None:
+        """Nothing is open between two reads."""
+
+
+def write(path: str, arrays: Mapping[str, Any]) -> None:
+    """Write distributed arrays as a Zarr array (of the name ``""``) or group, of version 3 (collective)."""
+    zarr = _zarr()
+    comm = engine.runtime().comm
+    made: list[FolderReplacement] = []
+
+    def begin() -> str:
+        if os.path.isdir(path) and os.listdir(path) and not is_zarr(path):
+            raise FileExistsError(errno.EEXIST, "the folder is no Zarr store, and is not overwritten", path)
+        made.append(FolderReplacement(path))
+        if "" not in arrays:
+            zarr.create_group(made[0].where)
+        return made[0].where
+
+    def end() -> None:
+        made[0].commit()
+        made[0].discard()
+
+    comm.signals.install()
+    with comm.signals:
+        try:
+            where = on_root(begin, comm)
+            seen = all(comm.allgather(os.path.isdir(where)))
+            for name, x in arrays.items():
+                _write(zarr, comm, path, where, name, x, range(comm.size if seen else 1))
+            on_root(end, comm)
+        finally:
+            for replacement in made:
+                replacement.discard()
+
+
+def is_zarr(path: str) -> bool:
+    """Whether a folder is a Zarr array or group."""
+    return any(os.path.exists(os.path.join(path, name)) for name in ("zarr.json", ".zarray", ".zgroup"))
+
+
+def _write(zarr: Any, comm: Any, path: str, where: str, name: str, x: Any, writers: range) -> None:
+    """Write an array into the folder `where`; all ranks are `writers`, or rank 0 alone."""
+    share = engine.share(x)
+    boxes = None if share is None else [box for box in share.boxes if box is not None]
+    chunks, aligned = chunks_of(x.shape, x.dtype.itemsize, boxes)
+
+    def create() -> None:
+        if name:
+            zarr.open_group(where, mode="r+").create_array(name, shape=x.shape, chunks=chunks or "auto", dtype=x.dtype)
+        else:
+            zarr.create_array(where, shape=x.shape, chunks=chunks or "auto", dtype=x.dtype)
+
+    def put(key: Any, values: np.ndarray) -> None:
+        zarr.open_array(os.path.join(where, name), mode="r+")[key] = values
+
+    on_root(create, comm)
+    if share is not None and aligned and len(writers) == comm.size:
+        box = share.boxes[comm.rank]
+        has = box is not None and share.block.size
+        on_every_rank(comm, path, functools.partial(put, _key(box or ()), share.block) if has else None)
+        return
+    for number, slab in enumerate(_slabs(x.shape, chunks)):
+        writer = writers[number % len(writers)]
+        piece = engine.gather(x._view(structure.index, _key(slab)), writer)
+        on_every_rank(comm, path, functools.partial(put, _key(slab), piece) if comm.rank == writer else None)
+
+
+def _key(box: Box) -> Any:
+    return tuple(slice(lo, hi) for lo, hi in box) if box else ...
+
+
+def chunks_of(shape: Sequence[int], itemsize: int, boxes: Sequence[Box] | None) -> tuple[tuple[int, ...], bool]:
+    """The shape of the chunks of a new array, and whether each of the boxes consists of whole ones.
+
+    Parameters
+    ----------
+    shape : sequence of int
+    itemsize : int
+        Bytes of an element.
+    boxes : sequence of box or None
+        The parts of the ranks.
+    """
+    if not all(shape):
+        return tuple(max(n, 1) for n in shape), boxes is not None
+    if boxes is not None:
+        cuts = [
+            math.gcd(*(edge for box in boxes for edge in box[axis] if edge < n)) or n for axis, n in enumerate(shape)
+        ]
+        chunks = _smaller(cuts, itemsize, exact=True)
+        if math.prod(chunks) * itemsize >= _LEAST or chunks == tuple(shape):
+            return chunks, True
+    return _smaller(shape, itemsize, exact=False), False
+
+
+def _smaller(shape: Sequence[int], itemsize: int, exact: bool) -> tuple[int, ...]:
+    """A shape of at most some megabytes, whose leading axes are cut first: to divisors, if they must be exact."""
+    chunks = list(shape)
+    for axis, n in enumerate(shape):
+        inner = math.prod(chunks[axis + 1 :]) * itemsize
+        wanted = max(1, _CHUNK // inner)
+        if n <= wanted:
+            break
+        chunks[axis] = next(k for k in range(wanted, 0, -1) if not n % k) if exact else wanted
+        if inner <= _CHUNK:
+            break
+    return tuple(chunks)
+
+
+def _slabs(shape: Sequence[int], chunks: Sequence[int]) -> Iterator[Box]:
+    """Boxes of whole chunks, one after the other."""
+    if not shape:
+        yield ()
+        return
+    for lo in range(0, shape[0], chunks[0]):
+        for rest in _slabs(shape[1:], chunks[1:]):
+            yield ((lo, min(lo + chunks[0], shape[0])), *rest)
