@@ -3,7 +3,7 @@
     numpy-dist run -n 4 --restart=3 examples/restart.py --folder saved --kill 1
 
 With --kill, a rank of the first two starts is killed at a step that is drawn, as by a machine that fails. The end is
-compared with NumPy's, to the last bit.
+compared with NumPy's, to the last bit. Asked to end (SIGTERM, or --max-time of the launcher), it saves where it is.
 """
 
 import argparse
@@ -49,13 +49,17 @@ def computed(options: argparse.Namespace, folder: str) -> numpy_dist.DistArray:
     else:
         say(f"goes on at step {state['step']}")
     last, victim = drawn(options, state["plate"].comm.size)
-    while state["step"] < options.steps:
+    while state["step"] < options.steps and not checkpoint.should_end():
         if (state["step"], rank()) == (last, victim):
             os.kill(os.getpid(), signal.SIGKILL)
         advance(state["plate"], state["rng"])
         state["step"] += 1
         if state["step"] % EVERY == 0:
             checkpoint.save(folder, state, step=state["step"], background=True)
+    if state["step"] < options.steps:
+        checkpoint.save(folder, state, step=state["step"])
+        say(f"saved at step {state['step']}, since the time is over")
+        sys.exit()
     checkpoint.wait()
     return state["plate"]
 

@@ -91,14 +91,26 @@ def mpi_command(job: Job, launcher: Launcher, environment: dict[str, str], strea
 
 
 class Signals:
-    """Passes SIGINT, SIGTERM and SIGHUP on to a process, and remembers the first of them."""
+    """Passes signals on to a process: SIGINT, SIGTERM and SIGHUP, the first of which it remembers, and SIGUSR1.
 
-    NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    Ranks that handle SIGUSR1 and SIGTERM (`checkpoint.should_end`) get these two themselves, and have the time that
+    they need: `mpiexec` would end them. SIGUSR1 waits for such ranks.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    to_ranks : bool
+        Whether the process is an `mpiexec`.
+    """
+
+    NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1)
+
+    def __init__(self, to_ranks: bool = True) -> None:
         self.first: int | None = None
         self.deadline = float("inf")
         self.process: subprocess.Popen[bytes] | None = None
+        self._to_ranks = to_ranks
+        self._waiting = False
+        self._ending = False
 
     def __enter__(self) -> Signals:
         self._before: dict[int, Callable[[int, FrameType | None], object] | int | None] = {}
@@ -117,14 +129,32 @@ class Signals:
         if self.first is not None:
             processes.send([process.pid], self.first)
 
+    def look(self) -> None:
+        """Pass on the SIGUSR1 for which no rank was ready."""
+        if self._waiting and self._to_ranks_that_end(signal.SIGUSR1):
+            self._waiting = False
+
     def _receive(self, number: int, frame: FrameType | None) -> None:
-        if self.first is None:
+        if number == signal.SIGUSR1:
+            self._waiting = True
+            self.look()
+        elif number == signal.SIGTERM and not self._ending and self.first is None and self._to_ranks_that_end(number):
+            self._ending = True
+        elif self.first is None:
             self.first = number
             self.deadline = time.monotonic() + GRACE
             if self.process is not None:
                 processes.send([self.process.pid], number)
         else:
             self.deadline = 0.0  # asked twice: no more patience
+
+    def _to_ranks_that_end(self, number: int) -> bool:
+        """Send a signal to those ranks that handle it; whether there are any."""
+        if self.process is None:
+            return False
+        ranks = processes.ending_by_themselves(self.process.pid) if self._to_ranks else [self.process.pid]
+        processes.send(ranks, number)
+        return bool(ranks)
 
 
 class Watch:
@@ -152,6 +182,7 @@ class Watch:
                 self._look(now)
 
     def _look(self, now: float) -> None:
+        self.signals.look()
         alone = not processes.ranks_below(self.process.pid)
         self._alone_since = min(self._alone_since, now) if alone else float("inf")
         if now > self._alone_since + LEFT_BEHIND:

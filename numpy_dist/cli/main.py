@@ -6,14 +6,16 @@ import argparse
 import importlib
 import os
 import sys
+import time
 from collections.abc import Sequence
 from importlib import metadata
 
 from numpy_dist.cli import cache, launcher, report, restarting
+from numpy_dist.comm.launchers import END_VARIABLE
 from numpy_dist.errors import LauncherError
 from numpy_dist.settings import config
 
-RUN_OPTIONS_WITH_VALUE = ("-n", "--ranks", "--backend", "--timeout", "--restart")
+RUN_OPTIONS_WITH_VALUE = ("-n", "--ranks", "--backend", "--timeout", "--restart", "--max-time")
 
 
 def split_command(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -64,6 +66,11 @@ def _seconds(text: str) -> float:
     return number
 
 
+def _duration(text: str) -> float:
+    unit = {"s": 1, "m": 60, "h": 3600, "d": 86400}.get(text[-1:], 0)
+    return _seconds(text[:-1]) * unit if unit else _seconds(text)
+
+
 def _add_ranks(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-n", "--ranks", type=_at_least_one, default=1, metavar="N", help="number of ranks (default: 1)"
@@ -98,6 +105,13 @@ def build_parser() -> tuple[argparse.ArgumentParser, argparse.ArgumentParser, ar
         metavar="K",
         help="start the job again, up to K times, when it has lost a rank (killed, crashed, out of memory); the script "
         "goes on from what it has saved (numpy_dist.checkpoint)",
+    )
+    run.add_argument(
+        "--max-time",
+        type=_duration,
+        metavar="T",
+        help="tell the script to save and to end after this time (numpy_dist.checkpoint.should_end), which leaves it "
+        "the rest of a scheduler's limit; in seconds, or as 90m, 12h, 1d",
     )
     run.add_argument("--all-output", action="store_true", help="show what every rank prints, with its number")
     run.add_argument(
@@ -154,6 +168,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     own, command = split_command(arguments[1:])
     options = parser.parse_args(["run", *own])
     _check_command(run_parser, command)
+    if options.max_time is not None:
+        os.environ.setdefault(END_VARIABLE, repr(time.time() + options.max_time))  # of a first start, for all others
     if options.restart:
         return restarting.run([*own, "--restart", "0", "--", *command], options.restart)
     job = launcher.Job(

@@ -76,6 +76,21 @@ def ranks_below(pid: int) -> list[int]:
     return [child for child, name in descendants(pid).items() if name not in _PROXIES]
 
 
+def ending_by_themselves(pid: int) -> list[int]:
+    """The ranks below the `mpiexec` of process `pid` that handle both SIGTERM and SIGUSR1: they save, and end."""
+    return [rank for rank in ranks_below(pid) if all(n in handled(rank) for n in (signal.SIGTERM, signal.SIGUSR1))]
+
+
+def handled(pid: int) -> set[int]:
+    """The signals for which a process has handlers."""
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    except OSError:  # it has ended meanwhile
+        return set()
+    mask = next((int(line.split()[1], 16) for line in lines if line.startswith("SigCgt:")), 0)
+    return {number for number in range(1, 65) if mask >> (number - 1) & 1}
+
+
 def send(pids: Iterable[int], number: int) -> None:
     """Send the signal `number` to the processes; those that have ended are passed over."""
     for pid in pids:

@@ -21,7 +21,7 @@ def lost_by(code: int) -> int:
     What the user sends is none: an interrupt, or what a scheduler ends jobs with.
     """
     number = -code if code < 0 else code - 128
-    if number <= 0 or number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    if number <= 0 or number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1):
         return 0
     return number if number in signal.valid_signals() else 0
 
@@ -36,7 +36,7 @@ def run(arguments: Sequence[str], restarts: int) -> int:
     restarts : int
     """
     command = [sys.executable, "-P", "-m", "numpy_dist", "run", *arguments]
-    with Signals() as signals:
+    with Signals(to_ranks=False) as signals:
         for count in range(restarts + 1):
             process = subprocess.Popen(
                 command,

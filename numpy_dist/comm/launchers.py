@@ -8,6 +8,7 @@ from collections.abc import Mapping, MutableMapping
 from pathlib import Path
 
 __all__ = [
+    "END_VARIABLE",
     "LAUNCHER_VARIABLES",
     "close_sockets_to_children",
     "hide_from_children",
@@ -36,6 +37,9 @@ _PMI_VARIABLES = ("PMI_FD", "PMI_PORT", "PMI_RANK")
 _HIDDEN_PREFIXES = ("PMI_", "PMIX_", "PRTE_", "HYDI_", "OMPI_COMM_WORLD_", "MPI_LOCAL", "MV2_COMM_", "JSM_NAMESPACE_")
 _STREAMS = 2  # the last of stdin, stdout and stderr
 _PIPE_VARIABLES = ("PMI_FD", "HYDI_CONTROL_FD")
+
+# When a job is to save and to end, in seconds since the epoch, by the clock of rank 0's machine.
+END_VARIABLE = "NUMPY_DIST_END"
 
 # The process that is a rank, for children that it starts before the variables are hidden.
 _MARK = "_NUMPY_DIST_RANK_PROCESS"

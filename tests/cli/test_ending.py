@@ -1,0 +1,130 @@
+"""Jobs that are asked to end save first: by Slurm's signals, and by `numpy-dist run --max-time`."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from numpy_dist.cli import processes
+from numpy_dist.cli.main import _duration
+
+SCRIPT = """
+import os, signal, sys, time
+import numpy_dist as nd
+from numpy_dist import checkpoint
+
+folder = sys.argv[1]
+x = nd.asarray(range(1000), split=0)
+state = checkpoint.restore(folder) or {"step": 0, "x": x + 0}
+told = False
+while not checkpoint.should_end():
+    state["x"] += 1
+    state["step"] += 1
+    time.sleep(0.02)
+    if not told and x.comm.rank == 0:
+        told = True
+        print("begun", os.getpid(), flush=True)
+    assert state["step"] < 2000
+    if len(sys.argv) > 2 and state["step"] == 5 and x.comm.rank == x.comm.size - 1:
+        os.kill(os.getpid(), getattr(signal, sys.argv[2]))
+checkpoint.save(folder, state, step=state["step"])
+assert (state["x"].gather() == x.gather() + state["step"]).all()
+if x.comm.rank == 0:
+    print("saved", state["step"], flush=True)
+"""
+
+
+@pytest.fixture
+def started(tmp_path: Path):
+    """What starts the script, whose processes are ended."""
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT)
+    made: list[subprocess.Popen[str]] = []
+
+    def start(*options: str, sends: str | None = None) -> subprocess.Popen[str]:
+        words = [*options, str(script), str(tmp_path / "saved"), *([sends] if sends else [])]
+        command = [sys.executable, "-m", "numpy_dist", "run", *words]
+        made.append(subprocess.Popen(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE))
+        return made[-1]
+
+    yield start
+    for process in made:
+        process.kill()
+        process.communicate()
+
+
+def steps(process: subprocess.Popen[str]) -> int:
+    """Up to which step a job has saved that has ended in good order."""
+    output, errors = process.communicate(timeout=60)
+    assert process.returncode == 0, errors
+    assert errors == ""
+    return int(output.split("saved")[1])
+
+
+@pytest.mark.parametrize("number", [signal.SIGUSR1, signal.SIGTERM])
+@pytest.mark.parametrize("options", ["-n 1", "-n 3", "-n 2 --restart=2"])
+def test_a_signal_to_the_launcher(started, options: str, number: int) -> None:
+    process = started(*options.split())
+    assert process.stdout.readline().startswith("begun")
+    process.send_signal(number)
+    saved = steps(process)
+    again = started("-n", "1")  # which goes on from there
+    assert again.stdout.readline().startswith("begun")
+    again.send_signal(number)
+    assert steps(again) > saved > 0
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+@pytest.mark.parametrize("name", ["SIGUSR1", "SIGTERM"])
+def test_a_signal_to_one_rank(started, ranks: int, name: str) -> None:
+    assert steps(started("-n", str(ranks), sends=name)) in range(5, 8)
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_the_time_that_was_given(started, ranks: int) -> None:
+    begin = time.monotonic()
+    assert steps(started("-n", str(ranks), "--max-time", "4", "--restart=1")) >= 0  # none, if importing takes so long
+    assert 4 <= time.monotonic() - begin < 30
+
+
+def test_a_signal_that_comes_before_the_ranks_can_handle_it(started) -> None:
+    process = started("-n", "2")
+    deadline = time.monotonic() + 30
+    while signal.SIGUSR1 not in processes.handled(process.pid) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    process.send_signal(signal.SIGUSR1)
+    steps(process)
+
+
+def test_a_second_signal_ends_the_job(started) -> None:
+    process = started("-n", "2")
+    assert process.stdout.readline().startswith("begun")
+    below = list(processes.descendants(process.pid))
+    for rank in processes.ending_by_themselves(process.pid):
+        os.kill(rank, signal.SIGSTOP)  # it does not come to its end
+    process.send_signal(signal.SIGTERM)
+    time.sleep(0.3)
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=30)
+    assert process.returncode == 128 + signal.SIGTERM
+    deadline = time.monotonic() + 10
+    while any(os.path.exists(f"/proc/{pid}") for pid in below) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not any(os.path.exists(f"/proc/{pid}") for pid in below)
+
+
+def test_a_lost_rank_ends_the_others(started) -> None:
+    process = started("-n", "2", sends="SIGKILL")
+    begin = time.monotonic()
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 128 + signal.SIGKILL and "signal 9" in errors and time.monotonic() - begin < 30
+
+
+def test_durations() -> None:
+    assert [_duration(text) for text in ("90", "1.5s", "90m", "12h", "1d")] == [90, 1.5, 5400, 43200, 86400]
