@@ -22,6 +22,11 @@ def rank() -> int:
     return engine.runtime().rank
 
 
+def ranks() -> int:
+    """The number of ranks."""
+    return engine.runtime().size
+
+
 def say(text: str = "") -> None:
     """Print on rank 0."""
     if rank() == 0:
