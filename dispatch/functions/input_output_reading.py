@@ -1,10 +1,11 @@
-"""Input from files: each rank reads its part of a binary file (`numpy_dist.files`), and the whole of a text."""
+"""Input from files: each rank reads its part of binary files and of large texts (`numpy_dist.files`)."""
 
 from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Iterator, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -12,11 +13,12 @@ from numpy.typing import DTypeLike
 
 from numpy_dist import engine
 from numpy_dist.dispatch.core.registry import implements
-from numpy_dist.dispatch.functions.array_creation_from_data import by_every_rank, ingest
+from numpy_dist.dispatch.functions.array_creation_from_data import by_every_rank, from_local, ingest
 from numpy_dist.dispatch.patterns.creation import OURS, Shape, chosen_layout, elsewhere, is_replicated, permuted
 from numpy_dist.files.npy import ArrayInFile, array_of_bytes, array_of_npy
 from numpy_dist.files.npz import member_reader
 from numpy_dist.files.reading import Reader, agreed
+from numpy_dist.files.texts import has_plain_lines, line_ranges, opened_lines
 
 if TYPE_CHECKING:
     from typing import IO
@@ -119,7 +121,95 @@ def fromregex(*args: Any, **kwargs: Any) -> DistArray:
     return ingest(np.fromregex(*args, **kwargs), None, None, None, None, None)
 
 
-loadtxt = by_every_rank(__name__, np.loadtxt)
+_loadtxt_by_every_rank = by_every_rank(__name__, np.loadtxt)
+
+
+@implements(np.loadtxt, varies=OURS, replicated=True)
+def loadtxt(
+    fname: Any,
+    dtype: DTypeLike | None = float,
+    comments: Any = "#",
+    delimiter: str | None = None,
+    converters: Any = None,
+    skiprows: int = 0,
+    usecols: Any = None,
+    unpack: bool = False,
+    ndmin: Literal[0, 1, 2] = 0,
+    encoding: str | None = None,
+    max_rows: int | None = None,
+    *,
+    quotechar: str | None = None,
+    like: _SupportsArrayFunc | None = None,
+    split: int | None = None,
+    mesh: Mesh | Sequence[int] | None = None,
+) -> Any:
+    """As `numpy.loadtxt`; each rank reads and parses its part of the lines of a large file given by name (collective).
+
+    What NumPy complains about, and all else than plain numbers in an encoding where lines are found by their bytes, is
+    read as a whole by every rank.
+    """
+    kind = None if dtype is None else np.dtype(dtype)
+    plain = not elsewhere(like) and isinstance(fname, str | os.PathLike) and max_rows is None and quotechar is None
+    if plain and kind is not None and kind.kind in "biufcmM" and ndmin in (0, 1, 2) and encoding != "bytes":
+        parse = functools.partial(
+            np.loadtxt, dtype=kind, comments=comments, delimiter=delimiter, converters=converters, usecols=usecols
+        )
+        rows = _parsed_in_parts(fname, skiprows, encoding, parse)
+        if rows is not None:
+            made = rows[:, 0] if rows.shape[1] == 1 and ndmin < 2 else rows
+            layout = chosen_layout(made.shape, split, mesh) or engine.runtime().default_layout(made.shape)
+            made = engine.copy(made, layout=layout)
+            return made.T if unpack else made
+    return _loadtxt_by_every_rank(
+        fname,
+        dtype,
+        comments,
+        delimiter,
+        converters,
+        skiprows,
+        usecols,
+        unpack,
+        ndmin,
+        encoding,
+        max_rows,
+        quotechar=quotechar,
+        like=like,
+        split=split,
+        mesh=mesh,
+    )
+
+
+def _parsed_in_parts(path: Any, skipped: Any, encoding: str | None, parse: Callable[..., np.ndarray]) -> Any:
+    """The rows of a large text, of which each rank has parsed some (collective); None where every rank reads it."""
+    comm = engine.runtime().comm
+    if comm.size == 1:
+        return None
+
+    def look() -> tuple[int, list[tuple[int, int]] | None] | None:
+        if not has_plain_lines(path, encoding):
+            return None
+        size = os.stat(path).st_size
+        worth = engine.default_shard(size) and isinstance(skipped, int)
+        return size, line_ranges(path, max(skipped, 0), comm.size) if worth else None
+
+    found = agreed(comm, path, look)
+    if found is None or found[1] is None:
+        return None
+    part: np.ndarray | None = None
+    try:
+        with opened_lines(path, found[1][comm.rank], encoding) as lines, warnings.catch_warnings():
+            warnings.simplefilter("error")
+            warnings.filterwarnings("ignore", "loadtxt: input contained no data")
+            part = parse(lines, ndmin=2)
+    except Exception as error:  # NumPy tells it of the whole file, where it can number the rows
+        del error
+    told = comm.allgather(None if part is None else part.shape)
+    widths = {shape[1] for shape in told if shape is not None and shape[0]}
+    if part is None or None in told or len(widths) != 1 or sum(shape[0] for shape in told) < 2:
+        return None
+    return from_local(part if len(part) else part.reshape(0, *widths))
+
+
 genfromtxt = by_every_rank(__name__, np.genfromtxt)
 
 

@@ -1,0 +1,129 @@
+"""Large texts are parsed in parts, and what comes of it is what NumPy reads."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import numpy_dist as nd
+from numpy_dist.files import texts
+from numpy_dist.files.texts import line_ranges
+from numpy_dist.spmd_testing import run_simulated
+
+TABLE = "\n".join(f"{i} {i / 7:.17g} {-i * 1e-3!r}" for i in range(60)) + "\n"
+FILES: dict[str, tuple[str, dict[str, Any]]] = {
+    "spaces": (TABLE, {}),
+    "carriage returns": (TABLE.replace("\n", "\r\n"), {"skiprows": 2}),
+    "no last line feed": (TABLE[:-1], {}),
+    "commas": (TABLE.replace(" ", ","), {"delimiter": ","}),
+    "comments": (TABLE.replace("\n", " # of this line\n# of its own\n\n"), {}),
+    "skipped rows": ("a b c\n# d\n" + TABLE, {"skiprows": 2}),
+    "all comments at the end": (TABLE + "# nothing\n" * 400, {}),
+    "columns": (TABLE, {"usecols": (2, 0)}),
+    "one column": (TABLE, {"usecols": 1}),
+    "one column of a matrix": (TABLE, {"usecols": 1, "ndmin": 2}),
+    "unpacked": (TABLE, {"unpack": True}),
+    "integers": (TABLE.replace(".", ""), {"dtype": np.int64, "usecols": 0}),
+    "single precision": (TABLE, {"dtype": "f4"}),
+    "complex numbers": ("1+2j 3\n" * 30, {"dtype": complex}),
+    "dates": ("2001-01-01 2002-02-02\n" * 30, {"dtype": "M8[D]"}),
+    "converters": (TABLE, {"converters": {0: lambda text: float(text) * 2}}),
+    "latin": ("# é\n" * 9 + TABLE, {"encoding": "latin1"}),
+    "utf-16": (TABLE, {"encoding": "utf-16"}),
+    "texts": (TABLE, {"dtype": str}),
+    "records": (TABLE, {"dtype": "i4,f8,f8"}),
+    "records unpacked": (TABLE, {"dtype": "i4,f8,f8", "unpack": True}),
+    "rows that are asked for": (TABLE, {"max_rows": 7}),
+    "quotes": ('"1" "2"\n' * 20, {"quotechar": '"'}),
+    "one row": ("1 2 3" + "\n# no row" * 30, {}),
+    "old line ends": (TABLE.replace("\n", "\r"), {"skiprows": 1}),
+}
+
+
+def outcome(load: Any, path: Path, options: dict[str, Any]) -> Any:
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        try:
+            made = load(path, **options)
+        except Exception as error:
+            return type(error), str(error)
+    parts = [x.gather() if isinstance(x, nd.DistArray) else x for x in (made if isinstance(made, list) else [made])]
+    return [(x.dtype, x.shape, x.tolist()) for x in parts], [str(warning.message) for warning in told]
+
+
+def loaded(path: Path, options: dict[str, Any]) -> Any:
+    with nd.config(MIN_SHARD_BYTES=0, FALLBACK="error"):
+        return outcome(nd.loadtxt, path, options)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_numpys_values(name: str, tmp_path: Path) -> None:
+    text, options = FILES[name]
+    path = tmp_path / "x.txt"
+    path.write_bytes(text.encode(options.get("encoding", "utf-8")))
+    expected = outcome(np.loadtxt, path, options)
+    assert isinstance(expected[0], list), expected
+    for ranks in (1, 2, 3, 7):
+        assert run_simulated(ranks, loaded, path, options) == [expected] * ranks
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "1 2\n" * 20 + "3\n" + "1 2\n" * 20,
+        "1 2\n" * 20 + "1 2 3\n" * 20,
+        "1 2\n" * 30 + "1 x\n" + "1 2\n" * 5,
+        "# nothing\n" * 40,
+        "",
+        "1 2\n" * 30 + "\xe9\n",
+    ],
+)
+def test_numpys_errors_and_warnings(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "x.txt"
+    path.write_bytes(text.encode("latin1"))
+    expected = outcome(np.loadtxt, path, {})
+    for ranks in (1, 3):
+        assert run_simulated(ranks, loaded, path, {}) == [expected] * ranks
+
+
+def test_compressed_texts_and_none(tmp_path: Path) -> None:
+    np.savetxt(tmp_path / "x.gz", np.arange(30.0).reshape(10, 3))
+    for path in (tmp_path / "x.gz", tmp_path / "none"):
+        expected = outcome(np.loadtxt, path, {})
+        assert run_simulated(3, loaded, path, {}) == [expected] * 3
+
+
+@pytest.mark.parametrize("look", [1, 3, 1 << 16])
+def test_every_line_is_of_one_rank(look: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(texts, "_LOOK", look)
+    path = tmp_path / "x"
+    for text in (b"", b"a", b"a\n", b"\n\n\n", b"ab\ncdefghij\nk\n", b"a" * 50, b"a" * 20 + b"\n" + b"b" * 20):
+        path.write_bytes(text)
+        for skipped in (0, 1, 2):
+            rest = b"".join(text.splitlines(keepends=True)[skipped:])
+            for parts in (1, 2, 3, 5, 60):
+                ranges = line_ranges(path, skipped, parts)
+                assert ranges is not None and len(ranges) == parts
+                found = [text[lo:hi] for lo, hi in ranges]
+                assert b"".join(found) == rest
+                assert all(not part or part.endswith(b"\n") for part in found[:-1] if part and not rest.endswith(part))
+
+
+def test_parts_are_parsed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "x"
+    path.write_text(TABLE)
+    opened: list[tuple[int, int]] = []
+    original = nd.loadtxt.__globals__["opened_lines"]
+
+    def noting(path: Path, span: tuple[int, int], encoding: str | None) -> Any:
+        opened.append(span)
+        return original(path, span, encoding)
+
+    monkeypatch.setitem(nd.loadtxt.__globals__, "opened_lines", noting)
+    run_simulated(3, loaded, path, {})
+    lengths = [hi - lo for lo, hi in opened]
+    assert len(lengths) == 3 and sum(lengths) == len(TABLE) and max(lengths) < len(TABLE) / 2
