@@ -18,7 +18,7 @@ from numpy_dist.dispatch.patterns.creation import OURS, Shape, chosen_layout, el
 from numpy_dist.files.npy import ArrayInFile, array_of_bytes, array_of_npy
 from numpy_dist.files.npz import member_reader
 from numpy_dist.files.reading import Reader, agreed
-from numpy_dist.files.texts import has_plain_lines, line_ranges, opened_lines
+from numpy_dist.files.texts import can_be_divided, line_ranges, opened_lines
 
 if TYPE_CHECKING:
     from typing import IO
@@ -186,7 +186,7 @@ def _parsed_in_parts(path: Any, skipped: Any, encoding: str | None, parse: Calla
         return None
 
     def look() -> tuple[int, list[tuple[int, int]] | None] | None:
-        if not has_plain_lines(path, encoding):
+        if not os.path.isfile(path) or not can_be_divided(path, encoding):
             return None
         size = os.stat(path).st_size
         worth = engine.default_shard(size) and isinstance(skipped, int)

@@ -1,7 +1,8 @@
 """Output to files, which are complete or as they were before (`numpy_dist.files`).
 
-Each rank writes its part of ``.npy`` files. Archives and text are written by rank 0, which gets the values piece by
-piece, so that no rank needs memory for all; so are files that are open already. A file in memory is each rank's own.
+Each rank writes its part of ``.npy`` files, and some of the pieces of a text. Archives are written by rank 0, which
+gets the values piece by piece, so that no rank needs memory for all; so are files that are open already. A file in
+memory is each rank's own.
 """
 
 from __future__ import annotations
@@ -24,10 +25,13 @@ from numpy_dist.argument_types import Arguments, Keywords
 from numpy_dist.dispatch.core import operands, targets
 from numpy_dist.dispatch.core.registry import decline, implements
 from numpy_dist.files.npy import header_of
-from numpy_dist.files.writing import in_file_order, write_array, write_on_root
+from numpy_dist.files.texts import can_be_divided
+from numpy_dist.files.writing import in_file_order, write_array, write_on_root, write_pieces
 
 if TYPE_CHECKING:
     from numpy_dist.distarray.array import DistArray
+
+_TEXT_PIECE = 1 << 21  # bytes of the elements of which a rank makes text at once
 
 
 def _header(a: DistArray) -> bytes:
@@ -146,26 +150,38 @@ def savetxt(
     comments: str = "# ",
     encoding: str | None = None,
 ) -> None:
-    """Collective; see `engine.stream`. NumPy itself writes the rows of each piece."""
+    """Collective; see `files.writing`. NumPy itself writes the rows of each piece, on the rank that has got it."""
     if not engine.is_handle(X):
         decline("lists of distributed arrays")
-    keys = list(engine.parts_in_order(X.shape, X.dtype.itemsize, rows=True)) if X.ndim in (1, 2) else [()]
+    has_rows = X.ndim in (1, 2)
+    keys = list(engine.parts_in_order(X.shape, X.dtype.itemsize, True, _TEXT_PIECE)) if has_rows else [()]
+
+    def write_piece(opened: Any, number: int, piece: np.ndarray) -> None:
+        np.savetxt(
+            opened,
+            piece,
+            fmt,
+            delimiter,
+            newline,
+            header if number == 0 else "",
+            footer if number == len(keys) - 1 else "",
+            comments,
+            encoding,
+        )
+
+    def text_of(number: int, piece: np.ndarray) -> bytes:
+        text = io.StringIO()
+        write_piece(text, number, piece)
+        return text.getvalue().encode(encoding or "latin1")
 
     def write(opened: Any, read: engine.Read) -> None:
         for number, key in enumerate(keys):
-            np.savetxt(
-                opened,
-                read(0, key) if X.ndim in (1, 2) else np.zeros((1,) * X.ndim),
-                fmt,
-                delimiter,
-                newline,
-                header if number == 0 else "",
-                footer if number == len(keys) - 1 else "",
-                comments,
-                encoding,
-            )
+            write_piece(opened, number, read(0, key) if has_rows else np.zeros((1,) * X.ndim))
 
-    _stream(np.savetxt, fname, "", [X], write, lambda binary: _text(os.fspath(fname), encoding, binary))  # type: ignore[arg-type]
+    if has_rows and not hasattr(fname, "write") and can_be_divided(fname, encoding or "latin1"):
+        write_pieces(fname, X, keys, text_of)  # type: ignore[arg-type]
+    else:
+        _stream(np.savetxt, fname, "", [X], write, lambda binary: _text(os.fspath(fname), encoding, binary))  # type: ignore[arg-type]
 
 
 def _text(path: str, encoding: str | None, binary: IO[bytes]) -> IO[str]:

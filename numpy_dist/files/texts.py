@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 from numpy_dist.files.npy import Path
 
-__all__ = ["has_plain_lines", "line_ranges", "opened_lines"]
+__all__ = ["can_be_divided", "line_ranges", "opened_lines"]
 
 # Encodings in which the byte of a line feed is nothing but a line feed.
 _PLAIN = frozenset({"ascii", "utf-8", "iso8859-1", "iso8859-15", "cp1252"})
@@ -19,10 +19,12 @@ _COMPRESSED = (".gz", ".bz2", ".xz", ".lzma")
 _LOOK = 1 << 16  # bytes that are looked at for the end of a line at once
 
 
-def has_plain_lines(path: Path, encoding: str | None) -> bool:
-    """Whether lines of a file can be found by their bytes: it is not compressed, and its encoding is a plain one."""
-    text = os.fspath(path)
-    if text.endswith(_COMPRESSED) or not os.path.isfile(text):
+def can_be_divided(path: Path, encoding: str | None) -> bool:
+    """Whether a text is its parts, one behind the other, and has lines that are found by their bytes.
+
+    It is not compressed, and its encoding is a plain one.
+    """
+    if os.fspath(path).endswith(_COMPRESSED):
         return False
     try:
         return codecs.lookup(encoding or locale.getpreferredencoding(False)).name in _PLAIN

@@ -25,7 +25,7 @@ from numpy_dist.ir import structure
 if TYPE_CHECKING:
     from numpy_dist.comm.base import Communicator
 
-__all__ = ["Path", "in_file_order", "on_every_rank", "write_array", "write_on_root"]
+__all__ = ["Path", "in_file_order", "on_every_rank", "write_array", "write_on_root", "write_pieces"]
 
 Path = str | bytes | os.PathLike[str]
 _ROOT = 0
@@ -81,16 +81,110 @@ def write_array(path: Path, header: bytes, x: Any) -> None:
     """
     comm = engine.runtime().comm
     nbytes = x._array.nbytes
+
+    def by_all(descriptor: int) -> None:
+        if nbytes:
+            _write_parts(comm, descriptor, len(header), x, path)
+
+    def on_rank_0(file: IO[bytes], read: engine.Read) -> None:
+        file.write(header)
+        for key in engine.parts_in_order(x.shape, x.dtype.itemsize):
+            file.write(read(0, key).tobytes())
+
+    _write(comm, path, header, len(header) + nbytes, by_all, [x], on_rank_0)
+
+
+def write_pieces(path: Path, x: Any, keys: list[tuple], text_of: Callable[[int, np.ndarray], bytes]) -> None:
+    """Write a file of what is made of the pieces of an array, one after the other (collective).
+
+    Each rank gets some of them, in turn, and makes and writes what becomes of these.
+
+    Parameters
+    ----------
+    path : str, bytes or path-like
+        Rank 0's counts.
+    x : DistArray
+    keys : list of tuple
+        Basic indices of the pieces.
+    text_of : callable
+        ``text_of(number, piece)``: what is to be written of a piece.
+
+    Raises
+    ------
+    OSError, GatherError
+        As `write_array`.
+    Exception
+        On every rank, what the first of `text_of` has raised.
+    """
+    comm = engine.runtime().comm
+
+    def by_all(descriptor: int) -> None:
+        place = 0
+        for first in range(0, len(keys), comm.size):
+            pieces = [
+                engine.gather(x._view(structure.index, key), rank)
+                for rank, key in enumerate(keys[first : first + comm.size])
+            ]
+            text, failure = b"", None
+            try:
+                if comm.rank < len(pieces):
+                    text = text_of(first + comm.rank, pieces[comm.rank])
+            except Exception as error:
+                failure = error
+            agree(failure, comm)
+            lengths = comm.allgather(len(text))
+            start = place + sum(lengths[: comm.rank])
+            on_every_rank(comm, path, functools.partial(write_all, descriptor, text, start) if text else None)
+            place += sum(lengths)
+
+    def on_rank_0(file: IO[bytes], read: engine.Read) -> None:
+        for number, key in enumerate(keys):
+            file.write(text_of(number, read(0, key)))
+
+    _write(comm, path, b"", 0, by_all, [x], on_rank_0)
+
+
+def _write(
+    comm: Communicator,
+    path: Path,
+    header: bytes,
+    nbytes: int,
+    by_all: Callable[[int], None],
+    arrays: list[Any],
+    on_rank_0: Callable[[IO[bytes], engine.Read], None],
+) -> None:
+    """Write a file (collective).
+
+    Parameters
+    ----------
+    comm : Communicator
+    path : str, bytes or path-like
+    header : bytes
+        What is in it when `by_all` is called.
+    nbytes : int
+        How much room it needs, if that is known.
+    by_all : callable
+        What all ranks call with their descriptors, if all see the file.
+    arrays : list of DistArray
+    on_rank_0 : callable
+        What rank 0 calls if they do not, as for `engine.stream`.
+    """
     comm.signals.install()
     with comm.signals:
-        target = _new(comm, path, header, len(header) + nbytes)
+        target = _new(comm, path, header, nbytes)
         descriptor = -1
         try:
             descriptor = _joined(target)
-            if not (all(comm.allgather(descriptor >= 0)) if comm.size > 1 else descriptor >= 0):
-                _write_all_on_root(target, header, x)
-            elif nbytes:
-                _write_parts(comm, descriptor, len(header), x, path)
+            if all(comm.allgather(descriptor >= 0)) if comm.size > 1 else descriptor >= 0:
+                by_all(descriptor)
+            else:
+
+                def write(read: engine.Read) -> None:
+                    assert target.replacement is not None
+                    with target.replacement.open() as file:
+                        on_rank_0(file, read)
+
+                engine.stream(arrays, write)
             synchronised = descriptor >= 0 and target.replacement is None
             on_every_rank(comm, path, functools.partial(os.fsync, descriptor) if synchronised else None)
             on_root(target.commit, comm, _ROOT)
@@ -182,17 +276,6 @@ def _opened(where: str, identity: tuple[int, int]) -> int:
             return descriptor
     os.close(descriptor)
     return -1
-
-
-def _write_all_on_root(target: _Target, header: bytes, x: Any) -> None:
-    def write(read: engine.Read) -> None:
-        assert target.replacement is not None
-        with target.replacement.open() as file:
-            file.write(header)
-            for key in engine.parts_in_order(x.shape, x.dtype.itemsize):
-                file.write(read(0, key).tobytes())
-
-    engine.stream([x], write)
 
 
 def _write_parts(comm: Communicator, descriptor: int, offset: int, x: Any, path: Path) -> None:
