@@ -50,7 +50,7 @@ _OWN: dict[str, str] = {
     "decline": "numpy_dist.dispatch.core.registry",
     "dispatchable": "numpy_dist.dispatch.core.entries",
     **dict.fromkeys(("StoredArray", "StoredArrays", "open", "save"), "numpy_dist.formats"),
-    **dict.fromkeys(("from_dask", "from_xarray"), "numpy_dist.interop.lazy_arrays"),
+    **dict.fromkeys(("from_dask", "from_xarray", "to_dask"), "numpy_dist.interop.lazy_arrays"),
     "plugins": "numpy_dist.dispatch.core.plugins",
     "report": "numpy_dist.dispatch.core.report",
     "__array_api_version__": "numpy",

@@ -1,13 +1,17 @@
-"""Arrays that xarray and Dask read or compute when they are asked to: each rank asks for its part only."""
+"""Arrays of xarray and Dask, which read or compute when they are asked to: each rank asks for its part only."""
 
 from __future__ import annotations
 
+import importlib
+import os
 from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise, product
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from numpy_dist import engine
 from numpy_dist.formats.source import StoredMetadata
 from numpy_dist.formats.stored import StoredArray
 from numpy_dist.layout.regions import Box
@@ -16,7 +20,7 @@ if TYPE_CHECKING:
     from numpy_dist.distarray import DistArray
     from numpy_dist.layout.mesh import Mesh
 
-__all__ = ["from_dask", "from_xarray"]
+__all__ = ["from_dask", "from_xarray", "to_dask"]
 
 
 class _Lazy:
@@ -52,6 +56,45 @@ def from_dask(x: Any, split: int | None = None, mesh: Mesh | Sequence[int] | Non
         raise ValueError(f"the shape of the Dask array is not known: {x.shape}; x.compute_chunk_sizes() finds it")
     source = _Lazy(lambda key: x[key].compute(), tuple(map(int, x.shape)), np.dtype(x.dtype))
     return StoredArray("a Dask array", x.name, source).__distarray__(split, mesh)
+
+
+def to_dask(x: DistArray) -> Any:
+    """The Dask array whose chunks are the parts of the ranks, which stay where they are (collective).
+
+    A rank can compute what its own part is enough for; of others it is told whose they are. ``x.gather()`` is all of
+    the array on every rank.
+
+    Parameters
+    ----------
+    x : DistArray
+        Its values of now: later writes to it are not seen.
+
+    Returns
+    -------
+    dask.array.Array
+    """
+    dask_array = importlib.import_module("dask.array")
+    if not engine.is_sharded(x):  # every rank has it
+        return dask_array.from_array(np.array(engine.plain(x)))
+    if not x.size:
+        return dask_array.from_array(np.empty(x.shape, x.dtype))
+    share = engine.share(x) or engine.share(engine.copy(x))
+    assert share is not None  # a copy has a layout
+    owners = {box: rank for rank, box in enumerate(share.boxes) if box is not None}
+    edges = [sorted({0, n, *(edge for box in owners for edge in box[axis])}) for axis, n in enumerate(x.shape)]
+    name = f"numpy_dist-{os.urandom(8).hex()}"
+    mine = np.array(share.block, order="C")
+    graph: dict[tuple[Any, ...], Any] = {}
+    spans = [list(pairwise(points)) for points in edges]
+    for index, box in zip(product(*(range(len(span)) for span in spans)), product(*spans), strict=True):
+        rank = owners[box]
+        graph[(name, *index)] = mine if rank == engine.runtime().rank else (_of_another_rank, rank, box)
+    chunks = tuple(tuple(hi - lo for lo, hi in span) for span in spans)
+    return dask_array.Array(graph, name, chunks, dtype=x.dtype)
+
+
+def _of_another_rank(rank: int, box: Box) -> None:
+    raise ValueError(f"the elements {box} are on rank {rank}: each rank computes its own, or uses x.gather()")
 
 
 def from_xarray(x: Any, split: int | None = None, mesh: Mesh | Sequence[int] | None = None) -> Any:

@@ -334,3 +334,41 @@ def test_arrays_of_dask():
 
     with pytest.raises(RuntimeError, match="of a block"):
         nd.from_dask(x.map_blocks(fails, dtype=float, meta=np.zeros((0, 0))))
+
+
+@pytest.mark.parametrize("split", [0, 1])
+def test_parts_as_chunks_of_dask(split):
+    pytest.importorskip("dask.array")
+    comm = get_communicator()
+    x = nd.asarray(MATRIX, split=split)
+    made = nd.to_dask(x)
+    assert made.shape == MATRIX.shape and made.dtype == MATRIX.dtype and made.npartitions == comm.size
+    x += 1  # later writes are not seen
+    edges = np.cumsum([0, *made.chunks[split]])
+    own = (slice(None),) * split + (slice(edges[comm.rank], edges[comm.rank + 1]),)
+    assert (made[own].sum(1).compute(scheduler="synchronous") == MATRIX[own].sum(1)).all()
+    if comm.size > 1:
+        with pytest.raises(ValueError, match=f"are on rank {(comm.rank + 1) % comm.size}"):
+            other = (comm.rank + 1) % comm.size
+            made[(slice(None),) * split + (slice(edges[other], edges[other + 1]),)].compute(scheduler="synchronous")
+    again = nd.from_dask(made, split=split)  # each rank computes its part
+    assert (plain(again) == MATRIX).all()
+
+
+@pytest.mark.parametrize("x", [np.zeros((0, 4)), np.zeros(()), np.arange(3), MATRIX[::2, 3:]])
+def test_other_arrays_as_dasks(x):
+    pytest.importorskip("dask.array")
+    made = nd.to_dask(nd.asarray(MATRIX)[::2, 3:] if x.shape == (15, 17) else nd.asarray(x))
+    assert made.shape == x.shape and made.dtype == x.dtype
+    if get_communicator().size == 1 or x.size < 3:
+        np.testing.assert_array_equal(made.compute(scheduler="synchronous"), x)
+    assert made.npartitions <= max(get_communicator().size, 1)
+
+
+def test_parts_go_to_other_libraries_without_a_copy():
+    import pyarrow
+
+    x = nd.asarray(MATRIX, split=0)
+    part = x.local
+    for other in (np.asarray(memoryview(part)), np.from_dlpack(part), pyarrow.array(part.ravel()).to_numpy()):
+        assert np.shares_memory(other, part)
