@@ -111,7 +111,11 @@ def read_array(reader: Reader, split: int | None, mesh: Mesh | Sequence[int] | N
         return engine.from_filler(reader.fill, shape, found.dtype, layout)
 
     axes = tuple(range(len(found.shape)))[::-1] if found.fortran and len(found.shape) > 1 else None
-    made = permuted(make, found.shape, layout, axes)
+    made = None
+    try:
+        made = permuted(make, found.shape, layout, axes)
+    except MemoryError as error:  # of this rank
+        reader.failure = error
     reader.finish(engine.runtime().comm)
     return made
 

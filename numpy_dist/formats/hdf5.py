@@ -27,7 +27,7 @@ class _Dataset:
     def __init__(self, dataset: Any) -> None:
         self._dataset = dataset
         chunks = None if dataset.chunks is None else tuple(map(int, dataset.chunks))
-        self.description = StoredMetadata(tuple(map(int, dataset.shape)), dataset.dtype, chunks)
+        self.metadata = StoredMetadata(tuple(map(int, dataset.shape)), dataset.dtype, chunks)
 
     @property
     def attributes(self) -> Mapping[str, Any]:

@@ -25,7 +25,7 @@ class _NpyArray:
 
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
-        self.description = StoredMetadata(reader.array.shape, reader.dtype, None, reader.array.fortran)
+        self.metadata = StoredMetadata(reader.array.shape, reader.dtype, None, reader.array.fortran)
 
     def read(self, box: Box, into: np.ndarray) -> None:
         self._reader.read(box, into)

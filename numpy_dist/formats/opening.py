@@ -51,7 +51,7 @@ def open(path: str | os.PathLike[str]) -> StoredArray | StoredArrays:
 
     def look() -> list[tuple[str, StoredMetadata]]:
         opened.append(_format_of(where)(where))
-        return [(name, source.description) for name, source in opened[0].sources.items()]
+        return [(name, source.metadata) for name, source in opened[0].sources.items()]
 
     try:
         agreed(engine.runtime().comm, path, look)

@@ -35,7 +35,7 @@ class _Column:
         self._file, self._name = file, name
         groups = [file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)]
         self._first = [0, *accumulate(groups)]
-        self.description = StoredMetadata((file.metadata.num_rows,), dtype)
+        self.metadata = StoredMetadata((file.metadata.num_rows,), dtype)
 
     def read(self, box: Box, into: np.ndarray) -> None:
         ((lo, hi),) = box

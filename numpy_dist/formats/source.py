@@ -38,7 +38,7 @@ class Source(Protocol):
     """An array in a file that this rank has opened. Nothing of it is collective."""
 
     @property
-    def description(self) -> StoredMetadata:
+    def metadata(self) -> StoredMetadata:
         """Shape, dtype and how it is stored."""
 
     @property

@@ -44,19 +44,19 @@ class StoredArray:
     def __init__(self, path: str, name: str, source: Source) -> None:
         self._path, self._source = path, source
         self.name = name
-        self._description = source.description
+        self._metadata = source.metadata
 
     @property
     def shape(self) -> tuple[int, ...]:
-        return self._description.shape
+        return self._metadata.shape
 
     @property
     def dtype(self) -> np.dtype:
-        return self._description.dtype
+        return self._metadata.dtype
 
     @property
     def chunks(self) -> tuple[int, ...] | None:
-        return self._description.chunks
+        return self._metadata.chunks
 
     @property
     def attrs(self) -> Mapping[str, Any]:
@@ -123,8 +123,8 @@ class StoredArray:
 
     def _whole(self, ranges: Box) -> np.ndarray:
         shape = tuple(hi - lo for lo, hi in ranges)
-        made = np.empty(shape, self.dtype, order="F" if self._description.fortran else "C")
-        if self._description.fortran:
+        made = np.empty(shape, self.dtype, order="F" if self._metadata.fortran else "C")
+        if self._metadata.fortran:
             self._source.read(ranges[::-1], made.T)
         else:
             self._source.read(ranges, made)
@@ -137,27 +137,27 @@ class StoredArray:
         layout = chosen_layout(shape, split, mesh)
         failure: Exception | None = None
         made: Any = None
-        if is_replicated(shape, self.dtype, layout):
+        fortran = self._metadata.fortran and len(shape) > 1
+        first = [lo for lo, _ in ranges][:: -1 if fortran else 1]
+
+        def fill(box: Box, block: np.ndarray) -> None:
+            nonlocal failure
+            there = tuple((lo + start, hi + start) for (lo, hi), start in zip(box, first, strict=True))
             try:
-                made = self._whole(ranges)
-            except Exception as error:
+                self._source.read(there, block)
+            except Exception as error:  # when all have their storages
                 failure = error
-        else:
-            fortran = self._description.fortran and len(shape) > 1
-            first = [lo for lo, _ in ranges][:: -1 if fortran else 1]
 
-            def fill(box: Box, block: np.ndarray) -> None:
-                nonlocal failure
-                there = tuple((lo + start, hi + start) for (lo, hi), start in zip(box, first, strict=True))
-                try:
-                    self._source.read(there, block)
-                except Exception as error:
-                    failure = error
+        def make(shape: Shape, layout: Layout | None) -> engine.Handle:
+            return engine.from_filler(fill, shape, self.dtype, layout)
 
-            def make(shape: Shape, layout: Layout | None) -> engine.Handle:
-                return engine.from_filler(fill, shape, self.dtype, layout)
-
-            made = permuted(make, shape, layout, tuple(range(len(shape)))[::-1] if fortran else None)
+        try:
+            if is_replicated(shape, self.dtype, layout):
+                made = self._whole(ranges)
+            else:
+                made = permuted(make, shape, layout, tuple(range(len(shape)))[::-1] if fortran else None)
+        except Exception as error:
+            failure = error
         if failure is not None:
             failure.add_note(f"rank {comm.rank} has met this as it read {self!r}")
         agree(failure, comm)

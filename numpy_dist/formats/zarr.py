@@ -40,7 +40,7 @@ def _zarr() -> Any:
 class _ZarrArray:
     def __init__(self, array: Any) -> None:
         self._stored = array
-        self.description = StoredMetadata(tuple(array.shape), np.dtype(array.dtype), tuple(array.chunks))
+        self.metadata = StoredMetadata(tuple(array.shape), np.dtype(array.dtype), tuple(array.chunks))
 
     @property
     def attributes(self) -> Mapping[str, Any]:

@@ -28,7 +28,7 @@ class _Lazy:
 
     def __init__(self, part: Callable[[tuple[slice, ...]], Any], shape: tuple[int, ...], dtype: np.dtype) -> None:
         self._part = part
-        self.description = StoredMetadata(shape, dtype)
+        self.metadata = StoredMetadata(shape, dtype)
 
     def read(self, box: Box, into: np.ndarray) -> None:
         if into.size:

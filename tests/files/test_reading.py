@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import numpy_dist as nd
+from numpy_dist import engine
 from numpy_dist.comm.detect import get_communicator
 from numpy_dist.files import pieces, reading
 from numpy_dist.spmd_testing import run_simulated
@@ -168,3 +169,19 @@ def test_an_archive_whose_member_is_damaged(tmp_path: Path) -> None:
     path.write_bytes(data)
     texts = told(lambda rank: nd.load(path)["x"], 3)
     assert len(set(texts)) == 1 and texts[0]
+
+
+def test_memory_that_one_rank_lacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    np.save(tmp_path / "x.npy", ARRAYS["rows"])
+    make = engine.from_filler
+
+    def short(*args: Any) -> Any:
+        if get_communicator().rank == 1:
+            raise MemoryError("no room for this part")
+        return make(*args)
+
+    monkeypatch.setattr(engine, "from_filler", short)
+    for read in (nd.load, lambda path: nd.open(path)[...]):
+        texts = told(lambda rank, read=read: read(tmp_path / "x.npy"), 3)
+        assert len(set(texts)) == 1 and "MemoryError: no room for this part" in texts[0]
+        assert "rank 1 has met this" in texts[0]
