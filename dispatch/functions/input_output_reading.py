@@ -18,7 +18,7 @@ from numpy_dist.dispatch.patterns.creation import OURS, Shape, chosen_layout, el
 from numpy_dist.files.npy import ArrayInFile, array_of_bytes, array_of_npy
 from numpy_dist.files.npz import member_reader
 from numpy_dist.files.reading import Reader, agreed
-from numpy_dist.files.texts import can_be_divided, line_ranges, opened_lines
+from numpy_dist.files.texts import can_be_divided, line_ranges, lines_as_file
 
 if TYPE_CHECKING:
     from typing import IO
@@ -201,10 +201,10 @@ def _parsed_in_parts(path: Any, skipped: Any, encoding: str | None, parse: Calla
         return None
     part: np.ndarray | None = None
     try:
-        with opened_lines(path, found[1][comm.rank], encoding) as lines, warnings.catch_warnings():
+        with lines_as_file(path, found[1][comm.rank]) as lines, warnings.catch_warnings():
             warnings.simplefilter("error")
             warnings.filterwarnings("ignore", "loadtxt: input contained no data")
-            part = parse(lines, ndmin=2)
+            part = parse(lines, ndmin=2, encoding=encoding)
     except Exception as error:  # NumPy tells it of the whole file, where it can number the rows
         del error
     told = comm.allgather(None if part is None else part.shape)

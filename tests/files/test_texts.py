@@ -11,7 +11,7 @@ import pytest
 
 import numpy_dist as nd
 from numpy_dist.files import texts
-from numpy_dist.files.texts import line_ranges
+from numpy_dist.files.texts import line_ranges, lines_as_file
 from numpy_dist.spmd_testing import run_simulated
 
 TABLE = "\n".join(f"{i} {i / 7:.17g} {-i * 1e-3!r}" for i in range(60)) + "\n"
@@ -117,13 +117,28 @@ def test_parts_are_parsed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     path = tmp_path / "x"
     path.write_text(TABLE)
     opened: list[tuple[int, int]] = []
-    original = nd.loadtxt.__globals__["opened_lines"]
+    original = nd.loadtxt.__globals__["lines_as_file"]
 
-    def noting(path: Path, span: tuple[int, int], encoding: str | None) -> Any:
+    def noting(path: Path, span: tuple[int, int]) -> Any:
         opened.append(span)
-        return original(path, span, encoding)
+        return original(path, span)
 
-    monkeypatch.setitem(nd.loadtxt.__globals__, "opened_lines", noting)
+    monkeypatch.setitem(nd.loadtxt.__globals__, "lines_as_file", noting)
     run_simulated(3, loaded, path, {})
     lengths = [hi - lo for lo, hi in opened]
     assert len(lengths) == 3 and sum(lengths) == len(TABLE) and max(lengths) < len(TABLE) / 2
+
+
+def test_a_part_that_cannot_be_read_is_not_taken_for_less(tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    path.write_bytes(b"1\n" * 100_000)
+    with lines_as_file(path, (4, 24)) as name:
+        assert np.loadtxt(name).tolist() == [1.0] * 10
+    with pytest.raises(OSError, match="has become shorter"), lines_as_file(path, (0, 200_002)) as name:
+        np.loadtxt(name)
+    with pytest.raises(BrokenPipeError), lines_as_file(path, (0, 200_000)):
+        pass  # nobody has read it
+    with pytest.raises(FileNotFoundError), lines_as_file(tmp_path / "none", (0, 10)) as name:
+        assert Path(name).read_bytes() == b""
+    with pytest.raises(ZeroDivisionError), lines_as_file(path, (0, 200_000)):
+        raise ZeroDivisionError
