@@ -1,4 +1,4 @@
-"""Files and checkpoints on the ranks of a job, beside NumPy and dd on the same file system.
+"""Files and checkpoints on the ranks of a job, beside NumPy, h5py, zarr and dd on the same file system.
 
     numpy-dist run -n 2 benchmarks/files.py --gib 1 --folder /scratch
 
@@ -36,6 +36,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory(dir=options.folder) as temporary:
         folder = Path(comm.bcast(temporary))
         rows = files(folder, int(options.gib * 2**27), options.rounds)
+        rows += texts(folder, int(options.gib * 2**20), options.rounds)
+        rows += formats(folder, int(options.gib * 2**27), options.rounds)
         rows += stencil(folder, options.size, options.steps, options.rounds)
         comm.barrier()
     if comm.rank == 0:
@@ -89,12 +91,73 @@ def table(name: str, candidates: dict[str, Callable[[], object]], rounds: int, f
     comm.barrier()
     if comm.rank:
         return []
-    ratios = {
-        other: statistics.median(a / b for a, b in zip(times[other], times["numpy_dist"], strict=True))
-        for other in ("dd", "NumPy")
-    }
+    speeds = ", ".join(
+        f"{statistics.median(a / b for a, b in zip(times[other], times['numpy_dist'], strict=True)):.2f} of {other}'s"
+        for other in candidates
+        if other != "numpy_dist"
+    )
     medians = ", ".join(f"{candidate} {statistics.median(took):.3f} s" for candidate, took in times.items())
-    return [f"{name}: {medians}; speed of numpy_dist: {ratios['dd']:.2f} of dd's, {ratios['NumPy']:.2f} of NumPy's"]
+    return [f"{name}: {medians}; speed of numpy_dist: {speeds}"]
+
+
+def texts(folder: Path, rows: int, rounds: int) -> list[str]:
+    """Text of so many rows of three numbers, which NumPy writes and reads with one thread."""
+    values = np.random.default_rng(0).random((rows, 3))
+    x = numpy_dist.asarray(values, split=0)
+    numpys, ours = folder / "numpys.txt", folder / "ours.txt"
+    writing: dict[str, Callable[[], object]] = {
+        "NumPy": lambda: np.savetxt(numpys, values),
+        "numpy_dist": lambda: np.savetxt(ours, x),
+    }
+    reading: dict[str, Callable[[], object]] = {
+        "NumPy": lambda: np.loadtxt(numpys),
+        "numpy_dist": lambda: numpy_dist.loadtxt(ours),
+    }
+    return table("savetxt", writing, rounds, folder) + table("loadtxt", reading, rounds, folder)
+
+
+def formats(folder: Path, count: int, rounds: int) -> list[str]:
+    """A matrix of so many numbers in HDF5 and Zarr files, beside their libraries in one process."""
+    import h5py
+    import zarr
+
+    values = np.random.default_rng(0).random((count // 1024, 1024))
+    x = numpy_dist.asarray(values, split=0)
+    chunks = (min(1024, len(values)), 1024)
+
+    def save_h5py() -> None:
+        with h5py.File(folder / "theirs.h5", "w") as file:
+            file["x"] = values
+
+    def read_h5py() -> np.ndarray:
+        with h5py.File(folder / "theirs.h5") as file:
+            return file["x"][...]
+
+    def read_ours(name: str) -> object:
+        made = numpy_dist.open(folder / name)["x"][...]
+        return engine.force(made)
+
+    def save_zarr() -> None:
+        group = zarr.open_group(folder / "theirs.zarr", mode="w")
+        group.create_array("x", shape=values.shape, dtype=values.dtype, chunks=chunks)[...] = values
+
+    found = []
+    for name, save, read in (
+        ("h5", save_h5py, read_h5py),
+        ("zarr", save_zarr, lambda: zarr.open_group(folder / "theirs.zarr", mode="r")["x"][...]),
+    ):
+        library = "h5py" if name == "h5" else "zarr"
+        ours = folder / f"ours.{name}"
+        writing: dict[str, Callable[[], object]] = {
+            library: save,
+            "numpy_dist": lambda ours=ours: numpy_dist.save(ours, {"x": x}),  # type: ignore[misc]
+        }
+        reading: dict[str, Callable[[], object]] = {
+            library: read,
+            "numpy_dist": lambda name=name: read_ours(f"ours.{name}"),  # type: ignore[misc]
+        }
+        found += table(f"{library}, save", writing, rounds, folder) + table(f"{library}, open", reading, rounds, folder)
+    return found
 
 
 def stencil(folder: Path, size: int, steps: int, rounds: int) -> list[str]:
