@@ -60,9 +60,8 @@ class Hdf5File:
             self.close()
             raise
 
-    @property
-    def attributes(self) -> Mapping[str, Any]:
-        return dict(self._file.attrs)
+    def attributes_of(self, group: str) -> Mapping[str, Any]:
+        return dict(self._file[group or "/"].attrs)
 
     def close(self) -> None:
         self._file.close()

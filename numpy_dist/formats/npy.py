@@ -34,13 +34,14 @@ class _NpyArray:
 class NpyFile:
     """An ``.npy`` file."""
 
-    attributes = _NOTHING
-
     def __init__(self, path: str) -> None:
         found = array_of_npy(path)
         if found is None:
             raise ValueError(f"{path} holds Python objects: numpy_dist.load(path, allow_pickle=True) reads it")
         self.sources = {"": _NpyArray(Reader(path, found))}
+
+    def attributes_of(self, group: str) -> Mapping[str, Any]:
+        return _NOTHING
 
     def close(self) -> None:
         """Nothing is open between two reads."""
@@ -48,8 +49,6 @@ class NpyFile:
 
 class NpzArchive:
     """An ``.npz`` file; arrays of Python objects in it are left out."""
-
-    attributes = _NOTHING
 
     def __init__(self, path: str) -> None:
         self._archive = zipfile.ZipFile(path)
@@ -63,6 +62,9 @@ class NpzArchive:
             self.close()
             raise
         self.sources = {name: _NpyArray(reader) for name, reader in readers.items() if reader is not None}
+
+    def attributes_of(self, group: str) -> Mapping[str, Any]:
+        return _NOTHING
 
     def close(self) -> None:
         self._archive.close()

@@ -63,8 +63,7 @@ class ParquetFile:
             for field in self._file.schema_arrow
         }
 
-    @property
-    def attributes(self) -> Mapping[str, Any]:
+    def attributes_of(self, group: str) -> Mapping[str, Any]:
         return dict(self._file.metadata.metadata or {})
 
     def close(self) -> None:

@@ -64,9 +64,8 @@ class Contents(Protocol):
     def sources(self) -> Mapping[str, Source]:
         """Its arrays by name; of a file that is one array, it has no name: ``""``."""
 
-    @property
-    def attributes(self) -> Mapping[str, Any]:
-        """What the file says of itself."""
+    def attributes_of(self, group: str) -> Mapping[str, Any]:
+        """What the file says of a group of arrays; of itself: ``""``."""
 
     def close(self) -> None:
         """Close the file."""

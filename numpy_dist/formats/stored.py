@@ -172,7 +172,7 @@ class StoredArrays(Mapping[str, Any]):
     Attributes
     ----------
     attrs : mapping
-        What the file says of itself.
+        What the file says of itself, or of the group.
     """
 
     def __init__(self, path: str, contents: Contents, arrays: Mapping[str, StoredArray], group: str = "") -> None:
@@ -180,7 +180,7 @@ class StoredArrays(Mapping[str, Any]):
 
     @property
     def attrs(self) -> Mapping[str, Any]:
-        return self._contents.attributes
+        return self._contents.attributes_of(self._group.rstrip("/"))
 
     def __getitem__(self, name: str) -> Any:
         if name in self._arrays:

@@ -64,9 +64,8 @@ class ZarrFolder:
             found = {name: item for name, item in members if isinstance(item, zarr.Array)}
             self.sources = {name: _ZarrArray(found[name]) for name in sorted(found)}
 
-    @property
-    def attributes(self) -> Mapping[str, Any]:
-        return dict(self._root.attrs)
+    def attributes_of(self, group: str) -> Mapping[str, Any]:
+        return dict((self._root[group] if group else self._root).attrs)
 
     def close(self) -> None:
         """Nothing is open between two reads."""

@@ -49,6 +49,7 @@ def hdf5(path, chunks=None, **options):
         file.attrs["title"] = "a file"
         file.create_dataset("u", data=MATRIX, chunks=chunks, **options).attrs["unit"] = "m"
         file["group/line"] = LINE
+        file["group"].attrs["note"] = "of the group"
         file["scalar"] = np.float32(3)
         file["big"] = LINE.astype(">i8")
 
@@ -59,7 +60,7 @@ def zarr_of(version):
 
         group = zarr.create_group(path, zarr_format=version, attributes={"title": "a file"})
         group.create_array("u", data=MATRIX, chunks=(7, 6), attributes={"unit": "m"})
-        group.create_array("group/line", data=LINE, chunks=(10,))
+        group.create_group("group", attributes={"note": "of the group"}).create_array("line", data=LINE, chunks=(10,))
 
     return write
 
@@ -104,6 +105,7 @@ def test_parts_of_what_others_have_written(kind, tmp_path):
         np.testing.assert_array_equal(plain(line), LINE)
         if "npz" not in kind:
             assert file.attrs["title"] == "a file" and u.attrs["unit"] == "m"
+            assert dict(file["group"].attrs) == {"note": "of the group"}
         if "hdf5" in kind:
             assert float(file["scalar"][()]) == 3 and file["scalar"][...].shape == ()
             np.testing.assert_array_equal(plain(file["big"][...]), LINE)
