@@ -80,6 +80,32 @@ def test_all_ranks_raise_where_a_value_is_read(comm: Any, monkeypatch: pytest.Mo
     assert float(y[7]) == np.sqrt(7.0) + 52.0
 
 
+def test_a_signal_that_reaches_the_ranks_one_after_the_other_is_handled_once(
+    comm: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x = numpy_dist.asarray(np.arange(60.0))
+    y = np.sqrt(x) + x[::-1]
+    with monkeypatch.context() as patch:
+        _sent_in_a_loop(patch, comm.rank == 0)
+        with pytest.raises(Planted):
+            float(y[7])
+    if comm.rank:
+        signal.raise_signal(NUMBER)  # which is late
+        with pytest.raises(Planted):
+            signal.raise_signal(NUMBER)  # and this is another one
+    comm.barrier()
+    z = x + 1
+    with monkeypatch.context() as patch:
+        _sent_in_a_loop(patch, comm.rank == 0)
+        with pytest.raises(Planted):
+            float(z[7])
+    assert float((x + 2)[7]) == 9.0
+    if comm.rank:
+        with pytest.raises(Planted):  # a program later it is another one
+            signal.raise_signal(NUMBER)
+    comm.barrier()
+
+
 STEPS = 400
 
 

@@ -109,14 +109,17 @@ class AgreedSignals:
     all ranks handle it. The next collective tells of it, and the outermost block of this context manager ends with the
     handlers that each rank has for what was told. If a program is executed before that, the rank asks the others in a
     *round* how many programs each has executed; all handle the signal when they have executed as many as the foremost.
-    A signal on which ranks do not agree for `PATIENCE` seconds is handled by the rank that has met it; the others learn
-    of that as they do of any error. No handler interrupts the end of a program (`close`).
+    A signal that comes to this rank when it has been handled as another rank's, and before the next program, is the
+    same one: a Ctrl-C reaches the ranks one after the other. A signal on which ranks do not agree for `PATIENCE`
+    seconds is handled by the rank that has met it; the others learn of that as they do of any error. No handler
+    interrupts the end of a program (`close`).
     """
 
     def __init__(self) -> None:
         self._channel: Channel | None = None
         self._depth = 0
         self._noted: dict[int, tuple[float, FrameType | None]] = {}  # by number: when, and what was interrupted
+        self._late: dict[int, float] = {}  # handled as another rank's: until when this rank's own is the same one
         self._agreed: list[int] = []
         self._pid = os.getpid()
         self._closed = False
@@ -165,7 +168,11 @@ class AgreedSignals:
 
     def note(self, number: int, frame: FrameType | None) -> bool:
         """Whether a signal that has come is not to be handled now: it waits for the other ranks, or comes too late."""
-        if self._channel is None or os.getpid() != self._pid or not self._depth and not _is_within(frame):
+        if self._channel is None or os.getpid() != self._pid:
+            return False
+        if time.monotonic() < self._late.pop(number, 0.0):
+            return True
+        if not self._depth and not _is_within(frame):
             return False
         if self._closed:
             return True
@@ -204,6 +211,8 @@ class AgreedSignals:
         channel = self._channel
         if channel is None:
             return
+        if self._late:
+            self._late.clear()
         self.install()
         self.look()
         place = self._executed + 1
@@ -245,6 +254,8 @@ class AgreedSignals:
 
     def _handle(self, number: int) -> None:
         """Call this rank's handler of a signal; where it has none, of another rank's signal, that is an interrupt."""
+        if number not in self._noted:
+            self._late[number] = time.monotonic() + PATIENCE
         _, frame = self._noted.pop(number, (0.0, None))
         handler = _signal.getsignal(number)
         if isinstance(handler, _Noting):
