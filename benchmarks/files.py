@@ -100,13 +100,27 @@ def table(name: str, candidates: dict[str, Callable[[], object]], rounds: int, f
     return [f"{name}: {medians}; speed of numpy_dist: {speeds}"]
 
 
+def synchronise(path: Path) -> None:
+    """Wait until a file, or all files of a folder, are on the disk."""
+    for file in path.rglob("*") if path.is_dir() else [path]:
+        if file.is_file():
+            descriptor = os.open(file, os.O_RDONLY)
+            os.fsync(descriptor)
+            os.close(descriptor)
+
+
 def texts(folder: Path, rows: int, rounds: int) -> list[str]:
     """Text of so many rows of three numbers, which NumPy writes and reads with one thread."""
     values = np.random.default_rng(0).random((rows, 3))
     x = numpy_dist.asarray(values, split=0)
     numpys, ours = folder / "numpys.txt", folder / "ours.txt"
+
+    def save_numpys() -> None:
+        np.savetxt(numpys, values)
+        synchronise(numpys)
+
     writing: dict[str, Callable[[], object]] = {
-        "NumPy": lambda: np.savetxt(numpys, values),
+        "NumPy": save_numpys,
         "numpy_dist": lambda: np.savetxt(ours, x),
     }
     reading: dict[str, Callable[[], object]] = {
@@ -128,6 +142,7 @@ def formats(folder: Path, count: int, rounds: int) -> list[str]:
     def save_h5py() -> None:
         with h5py.File(folder / "theirs.h5", "w") as file:
             file["x"] = values
+        synchronise(folder / "theirs.h5")
 
     def read_h5py() -> np.ndarray:
         with h5py.File(folder / "theirs.h5") as file:
@@ -140,6 +155,7 @@ def formats(folder: Path, count: int, rounds: int) -> list[str]:
     def save_zarr() -> None:
         group = zarr.open_group(folder / "theirs.zarr", mode="w")
         group.create_array("x", shape=values.shape, dtype=values.dtype, chunks=chunks)[...] = values
+        synchronise(folder / "theirs.zarr")
 
     found = []
     for name, save, read in (
