@@ -50,17 +50,19 @@ class NpzFile(Mapping[str, Any]):
     def _reader(self, name: str) -> Reader | None:
         """What reads parts of an array (collective); None for other members, and where the file has no name."""
         path, archive = self._path, self._file.zip
-        if path is None or archive is None or name not in self._file:
+        if path is None or archive is None:
             return None
         member = name if name in archive.namelist() else f"{name}.npy"
-        found: list[Reader | None] = []
+        found: Reader | None = None
 
         def look() -> ArrayInFile | None:
-            found.append(member_reader(path, archive, member))
-            return None if found[0] is None else found[0].array
+            nonlocal found
+            if name in self._file:
+                found = member_reader(path, archive, member)
+            return None if found is None else found.array
 
         agreed(engine.runtime().comm, path, look)
-        return found[0]
+        return found
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._file, name)

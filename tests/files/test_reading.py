@@ -185,3 +185,10 @@ def test_memory_that_one_rank_lacks(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         texts = told(lambda rank, read=read: read(tmp_path / "x.npy"), 3)
         assert len(set(texts)) == 1 and "MemoryError: no room for this part" in texts[0]
         assert "rank 1 has met this" in texts[0]
+
+
+def test_an_archive_that_has_other_members_for_one_rank(tmp_path: Path) -> None:
+    np.savez(tmp_path / "x.npz", x=ARRAYS["rows"])
+    np.savez(tmp_path / "y.npz", y=ARRAYS["rows"])
+    texts = told(lambda rank: nd.load(tmp_path / ("y.npz" if rank == 1 else "x.npz"))["x"], 3)
+    assert all("is not the same for all ranks" in text and "rank 1 None" in text for text in texts)
