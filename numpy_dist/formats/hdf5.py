@@ -9,18 +9,10 @@ import numpy as np
 
 from numpy_dist import engine
 from numpy_dist.files.writing import write_on_root
-from numpy_dist.formats.source import StoredMetadata, needs
+from numpy_dist.formats.source import StoredMetadata, library
 from numpy_dist.layout.regions import Box
 
 __all__ = ["Hdf5File", "write"]
-
-
-def _h5py() -> Any:
-    try:
-        import h5py
-    except ImportError:
-        raise needs("h5py", "HDF5") from None
-    return h5py
 
 
 class _Dataset:
@@ -46,7 +38,7 @@ class Hdf5File:
     """An HDF5 file that is open for reading."""
 
     def __init__(self, path: str) -> None:
-        h5py = _h5py()
+        h5py = library("h5py", "HDF5")
         self._file = h5py.File(path, "r")
         self.sources: dict[str, _Dataset] = {}
 
@@ -69,10 +61,10 @@ class Hdf5File:
 
 def write(path: str, arrays: Mapping[str, Any]) -> None:
     """Write distributed arrays as datasets (collective): rank 0 writes what it gets piece by piece."""
-    h5py = _h5py()
     given = list(arrays.values())
 
     def fill(file: Any, read: engine.Read) -> None:
+        h5py = library("h5py", "HDF5")
         with h5py.File(file, "w") as opened:
             for number, (name, x) in enumerate(arrays.items()):
                 dataset = opened.create_dataset(name, x.shape, x.dtype)

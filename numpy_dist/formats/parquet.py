@@ -11,21 +11,12 @@ import numpy as np
 
 from numpy_dist import engine
 from numpy_dist.files.writing import write_on_root
-from numpy_dist.formats.source import StoredMetadata, needs
+from numpy_dist.formats.source import StoredMetadata, library
 from numpy_dist.layout.regions import Box
 
 __all__ = ["ParquetFile", "write"]
 
 _ROWS = 1 << 20  # of a group
-
-
-def _pyarrow() -> tuple[Any, Any]:
-    try:
-        import pyarrow
-        import pyarrow.parquet
-    except ImportError:
-        raise needs("pyarrow", "Parquet") from None
-    return pyarrow, pyarrow.parquet
 
 
 class _Column:
@@ -56,7 +47,7 @@ class ParquetFile:
     """
 
     def __init__(self, path: str) -> None:
-        _, parquet = _pyarrow()
+        parquet = library("pyarrow.parquet", "Parquet")
         self._file = parquet.ParquetFile(path)
         self.sources = {
             field.name: _Column(self._file, field.name, _dtype(field, _has_missing(self._file.metadata, field.name)))
@@ -91,7 +82,6 @@ def _dtype(field: Any, has_missing: bool) -> np.dtype:
 
 def write(path: str, arrays: Mapping[str, Any]) -> None:
     """Write distributed arrays of one axis as columns (collective): rank 0 writes what it gets piece by piece."""
-    pyarrow, parquet = _pyarrow()
     if len({x.shape for x in arrays.values()}) > 1 or any(x.ndim != 1 for x in arrays.values()):
         shapes = ", ".join(f"{name} {x.shape}" for name, x in arrays.items())
         raise ValueError(f"columns of a Parquet file have one axis and one length; these have {shapes}")
@@ -99,6 +89,7 @@ def write(path: str, arrays: Mapping[str, Any]) -> None:
     rows = given[0].shape[0] if given else 0
 
     def fill(file: Any, read: engine.Read) -> None:
+        pyarrow, parquet = library("pyarrow", "Parquet"), library("pyarrow.parquet", "Parquet")
         fields = [(name, pyarrow.from_numpy_dtype(x.dtype)) for name, x in arrays.items()]
         with parquet.ParquetWriter(file, pyarrow.schema(fields)) as writer:
             for start in range(0, rows, _ROWS):

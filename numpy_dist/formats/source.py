@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Mapping
 from typing import Any, NamedTuple, Protocol
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from numpy_dist.layout.regions import Box
 
-__all__ = ["Contents", "StoredMetadata", "Source", "needs"]
+__all__ = ["Contents", "Source", "StoredMetadata", "library"]
 
 
 class StoredMetadata(NamedTuple):
@@ -71,6 +72,16 @@ class Contents(Protocol):
         """Close the file."""
 
 
-def needs(package: str, what: str) -> ImportError:
-    """The error of a format whose package is not there."""
-    return ImportError(f"{what} needs {package}: pip install 'numpy_dist[io]' brings it", name=package)
+def library(module: str, what: str) -> Any:
+    """The module that reads and writes a format.
+
+    Raises
+    ------
+    ImportError
+        If it is not there, saying how to get it.
+    """
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        text = f"{what} needs {module.partition('.')[0]}: pip install 'numpy_dist[io]' brings it"
+        raise ImportError(text, name=module) from error

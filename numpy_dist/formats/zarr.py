@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 
 from numpy_dist import engine
-from numpy_dist.comm.portable import on_root
+from numpy_dist.comm.portable import agree, on_root
 from numpy_dist.files.folders import FolderReplacement
 from numpy_dist.files.writing import on_every_rank
-from numpy_dist.formats.source import StoredMetadata, needs
+from numpy_dist.formats.source import StoredMetadata, library
 from numpy_dist.ir import structure
 from numpy_dist.layout.regions import Box
 
@@ -27,14 +27,6 @@ __all__ = ["ZarrFolder", "chunks_of", "is_zarr", "write"]
 
 _CHUNK = 1 << 23  # bytes of a chunk
 _LEAST = 1 << 16  # bytes of a chunk that is worth a file
-
-
-def _zarr() -> Any:
-    try:
-        import zarr
-    except ImportError:
-        raise needs("zarr", "Zarr") from None
-    return zarr
 
 
 class _ZarrArray:
@@ -55,7 +47,7 @@ class ZarrFolder:
     """A Zarr array or group that is open for reading."""
 
     def __init__(self, path: str) -> None:
-        zarr = _zarr()
+        zarr = library("zarr", "Zarr")
         self._root = zarr.open(path, mode="r")
         if isinstance(self._root, zarr.Array):
             self.sources = {"": _ZarrArray(self._root)}
@@ -73,8 +65,14 @@ class ZarrFolder:
 
 def write(path: str, arrays: Mapping[str, Any]) -> None:
     """Write distributed arrays as a Zarr array (of the name ``""``) or group, of version 3 (collective)."""
-    zarr = _zarr()
     comm = engine.runtime().comm
+    zarr: Any = None
+    failure: Exception | None = None
+    try:
+        zarr = library("zarr", "Zarr")
+    except ImportError as error:  # which other machines may have
+        failure = error
+    agree(failure, comm)
     made: list[FolderReplacement] = []
 
     def begin() -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 
 import numpy as np
 import pytest
@@ -374,3 +375,16 @@ def test_parts_go_to_other_libraries_without_a_copy():
     part = x.local
     for other in (np.asarray(memoryview(part)), np.from_dlpack(part), pyarrow.array(part.ravel()).to_numpy()):
         assert np.shares_memory(other, part)
+
+
+@pytest.mark.parametrize("module, suffix", [("zarr", ".zarr"), ("h5py", ".h5"), ("pyarrow.parquet", ".parquet")])
+def test_a_library_that_one_rank_lacks(module, suffix, tmp_path, monkeypatch):
+    comm = get_communicator()
+    path = tmp_path / f"x{suffix}"
+    nd.save(path, {"x": nd.asarray(LINE)})
+    comm.barrier()
+    if comm.rank == 0:
+        monkeypatch.setitem(sys.modules, module, None)
+    for call in (lambda: nd.open(path), lambda: nd.save(path, {"x": nd.asarray(LINE)})):
+        with pytest.raises(ImportError, match=r"needs (zarr|h5py|pyarrow): pip install 'numpy_dist\[io\]'"):
+            call()
