@@ -11,8 +11,8 @@ import sys
 import time
 from collections.abc import Iterator
 
-from numpy_dist.backends.compiled import jobs
-from numpy_dist.backends.compiled.store import Store, describe_owner
+from numpy_dist.backends import jobs
+from numpy_dist.backends.store import Store, describe_owner
 
 _WORKER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "worker.py")
 # All that the child gets of the environment: so none of a launcher's variables, whatever the launcher, and no

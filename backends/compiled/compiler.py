@@ -10,7 +10,8 @@ import time
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from numpy_dist.backends.compiled import store as stores
+from numpy_dist.backends import store as stores
+from numpy_dist.backends.compiled import keys
 
 if TYPE_CHECKING:
     from numpy_dist.backends.compiled.child import Child
@@ -202,7 +203,7 @@ class Compiler:
             if len(self._keys) >= _MOST_SOURCES:
                 self._keys.clear()
                 self._next_look.clear()
-            key = self._keys[source] = stores.kernel_key(source)
+            key = self._keys[source] = keys.kernel_key(source)
         return key
 
     def _load(self, source: str) -> int | None:

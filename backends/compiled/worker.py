@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from llvmlite.binding import ModuleRef, TargetMachine
 
-    from numpy_dist.backends.compiled.store import Store
+    from numpy_dist.backends.store import Store
 
 SIGNATURE = "int64(int64,int64,int64)"
 _OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": False, "boundscheck": False}
@@ -208,7 +208,7 @@ class Worker:
         last_beat = -math.inf
         if self._store is None or not self._held or time.monotonic() >= end:
             return
-        from numpy_dist.backends.compiled import jobs
+        from numpy_dist.backends import jobs
 
         os.nice(NICENESS)
         self._store.makes = False  # who has removed the folder wants it no more
@@ -235,7 +235,7 @@ class Worker:
     def _take(self, message: dict[str, Any]) -> None:
         if self._store is None:
             sys.path[:] = message["path"]
-            from numpy_dist.backends.compiled import store
+            from numpy_dist.backends import store
 
             self._store = store.Store(message["directory"], message["limit"], ancestors=message["ancestors"])
             self._owner = store.describe_owner(os.getpid())
@@ -281,15 +281,17 @@ class Worker:
 def _stand_alone() -> None:
     """Make this folder's modules importable by their names, without running the package's `__init__`."""
     folder = os.path.dirname(os.path.abspath(__file__))
-    for name, path in (("numpy_dist", None), ("numpy_dist.backends", None), ("numpy_dist.backends.compiled", folder)):
+    above = os.path.dirname(folder)
+    paths = {"numpy_dist": [], "numpy_dist.backends": [above], "numpy_dist.backends.compiled": [folder]}
+    for name, path in paths.items():
         package = types.ModuleType(name)
-        package.__path__ = [] if path is None else [path]
+        package.__path__ = path
         sys.modules[name] = package
 
 
 def _take_name() -> None:
     """Let launchers see what this process is: it may outlive a job's ranks for a while."""
-    from numpy_dist.backends.compiled import jobs
+    from numpy_dist.backends import jobs
 
     if sys.platform.startswith("linux"):
         ctypes.CDLL(None).prctl(_PR_SET_NAME, jobs.NAME.encode(), 0, 0, 0)

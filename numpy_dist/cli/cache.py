@@ -10,7 +10,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from numpy_dist.backends.compiled.store import Store
+from numpy_dist.backends.store import Store
 from numpy_dist.settings import config
 
 

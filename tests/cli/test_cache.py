@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from numpy_dist.backends.compiled.store import Store
+from numpy_dist.backends.store import Store
 from numpy_dist.cli import cache
 from numpy_dist.cli.main import main
 from numpy_dist.settings import config

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from numpy_dist.backends.compiled import jobs
+from numpy_dist.backends import jobs
 
 pytestmark = [
     pytest.mark.slow,

@@ -207,7 +207,7 @@ def test_nothing_but_tables_keeps_what_programs_have_made(name: str) -> None:
 
 
 WITHOUT_BOUND = {  # of those with arguments
-    "numpy_dist.backends.compiled.store._imports_digest": "sets of modules of a folder",
+    "numpy_dist.backends.compiled.keys._imports_digest": "sets of modules of a folder",
     "numpy_dist.backends.cupy.links.communicator": "one for each device",
     "numpy_dist.dispatch.core.overrides.package_of": "modules that register overrides",
     "numpy_dist.dispatch.core.plugins.permission_of": "plug-ins, and settings of theirs",

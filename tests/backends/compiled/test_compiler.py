@@ -11,9 +11,10 @@ import time
 
 import pytest
 
+from numpy_dist.backends import store as stores
 from numpy_dist.backends.compiled import child as children
 from numpy_dist.backends.compiled import compiler as compilers
-from numpy_dist.backends.compiled import store as stores
+from numpy_dist.backends.compiled import keys
 from numpy_dist.backends.compiled.compiler import CompileError, Compiler
 from tests.backends.compiled.kernels import add_one, adds_one, source
 
@@ -241,17 +242,17 @@ def test_threads_share_a_compiler(compiler):
 
 
 def test_a_corrupt_kernel_is_compiled_anew(compiler, tmp_path):
-    key = stores.kernel_key(add_one())
+    key = keys.kernel_key(add_one())
     (tmp_path / (key + stores.KERNEL)).write_bytes(b"\x7fELF nonsense")
     assert adds_one(compiler.compile(add_one()))
     assert "damaged" in compiler.warning() and compiler.warning() is None
     other = add_one(tag="2")
-    (tmp_path / (stores.kernel_key(other) + stores.KERNEL)).write_bytes(b"more nonsense")
+    (tmp_path / (keys.kernel_key(other) + stores.KERNEL)).write_bytes(b"more nonsense")
     assert adds_one(compiler.compile(other)) and compiler.warning() is None  # said once
 
 
 def test_a_sealed_file_that_is_no_kernel_is_not_loaded(compiler, tmp_path):
-    compiler._open().write(stores.kernel_key(add_one()), b'{"symbol": "x", "externals": [], "image": {}}\ncode')
+    compiler._open().write(keys.kernel_key(add_one()), b'{"symbol": "x", "externals": [], "image": {}}\ncode')
     with pytest.raises(CompileError, match="no kernel"):
         compiler.compile(add_one())
 
@@ -296,7 +297,7 @@ def test_where_nothing_can_be_written_what_is_there_is_used(warm, tmp_path, ther
     (tmp_path / "file").write_text("")
     code = NOWHERE
     if there:
-        code = "from numpy_dist.backends.compiled.store import Store\n" + NOWHERE.replace(
+        code = "from numpy_dist.backends.store import Store\n" + NOWHERE.replace(
             "compiler = ",
             "def prepare(store):\n    raise OSError(30, 'read-only')\nStore.prepare = prepare\ncompiler = ",
         )
@@ -426,7 +427,7 @@ def test_a_child_that_hangs_is_ended(compiler, monkeypatch, tmp_path):
 
 def test_a_foreign_lock_does_not_hold_for_ever(compiler, monkeypatch):
     owner = stores.describe_owner(os.getppid())
-    compiler._open().lock(stores.kernel_key(add_one()), owner)
+    compiler._open().lock(keys.kernel_key(add_one()), owner)
     compiler.request(add_one())
     assert compiler._child is None
     monkeypatch.setattr(compilers, "_STUCK_SECONDS", 1.0)

@@ -13,8 +13,9 @@ from typing import Any
 
 import pytest
 
-from numpy_dist.backends.compiled import jobs
-from numpy_dist.backends.compiled import store as stores
+from numpy_dist.backends import jobs
+from numpy_dist.backends import store as stores
+from numpy_dist.backends.compiled import keys
 from numpy_dist.backends.compiled.compiler import Compiler
 from numpy_dist.backends.compiled.worker import NICENESS, Queue
 from tests.backends.compiled.kernels import add_one
@@ -187,7 +188,7 @@ def test_where_the_program_is_the_job_it_ends_with_the_program(
     wait(lambda: not alive(pid), 10)
 
 
-ROOT = "from numpy_dist.backends.compiled import jobs; print(*jobs.root_of_job('PBS_JOBID=7') or [0])"
+ROOT = "from numpy_dist.backends import jobs; print(*jobs.root_of_job('PBS_JOBID=7') or [0])"
 
 
 def test_the_root_of_a_job_is_its_farthest_process(started: list[subprocess.Popen[str]]) -> None:
@@ -231,7 +232,7 @@ def test_the_compiler_tells_its_child_what_gains_most(tmp_path: Path) -> None:
     for gain, text in texts.items():
         made.request(text, gain)
     made.request(texts[1.0], 4.0)
-    files = {gain: tmp_path / (stores.kernel_key(text) + stores.KERNEL) for gain, text in texts.items()}
+    files = {gain: tmp_path / (keys.kernel_key(text) + stores.KERNEL) for gain, text in texts.items()}
     wait(lambda: all(file.exists() for file in files.values()))  # asking for one would let it come first
     written = {gain: file.stat().st_mtime_ns for gain, file in files.items()}
     made.close()

@@ -9,9 +9,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from numpy_dist.backends.compiled import store as stores
-from numpy_dist.backends.compiled import trust
-from numpy_dist.backends.compiled.store import Store
+from numpy_dist.backends import store as stores
+from numpy_dist.backends import trust
+from numpy_dist.backends.store import Store
 
 KEY = "a" * 64
 SOMEBODY, ANOTHER = 54321, 54322

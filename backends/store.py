@@ -11,31 +11,22 @@ What is loaded is executed. So kernels are only read from folders and files that
 from __future__ import annotations
 
 import contextlib
-import functools
 import hashlib
-import importlib.util
 import os
 import re
 import secrets
 import socket
 import stat
-import struct
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import numpy as np
+from numpy_dist.backends import trust
+from numpy_dist.backends.jobs import started
 
-from numpy_dist.backends.compiled import trust
-from numpy_dist.backends.compiled.jobs import started
-
-SCHEMA = 3  # of the files in the cache
 KERNEL, FAILURE, LOCK, TEMPORARY = ".kernel", ".failed", ".lock", ".tmp"
 
-_FOLDER = os.path.dirname(os.path.abspath(__file__))
-_IMPORTED = re.compile(r"\bnumpy_dist\.backends\.compiled\.(\w+)")
 _MAGIC = b"numpy_dist kernel\n"
 _OURS = re.compile(
     rf"(?P<key>[0-9a-f]{{64}}|leader-[^/]+)(?P<suffix>{KERNEL}|{FAILURE}|{LOCK})|(?P<left>\.[0-9a-f]{{32}}){TEMPORARY}"
@@ -47,73 +38,6 @@ _KEEP_SECONDS = 60.0  # ranks that wait for a kernel look every few milliseconds
 _TOUCH_SECONDS = 3600.0
 _LOCK_SECONDS = 120.0  # of a lock whose process cannot be asked: it is on another machine
 _ABANDONED_SECONDS = 3600.0
-
-
-@functools.cache
-def environment_digest() -> bytes:
-    """The digest of all that decides what a kernel compiles to, but its source and what that imports of this folder."""
-    digest = hashlib.sha256()
-    paths = [os.path.join(_FOLDER, name) for name in ("worker.py", "linker.py", "elf.py")]
-    for name in ("numba", "llvmlite"):  # their versions, without importing them
-        found = importlib.util.find_spec(name)
-        if found is None or found.origin is None:
-            raise ModuleNotFoundError(f"{name} is not installed")
-        paths.append(os.path.join(os.path.dirname(found.origin), "_version.py"))
-    for path in paths:
-        with open(path, "rb") as file:
-            digest.update(hashlib.sha256(file.read()).digest())
-    versions = sys.version, np.__version__, sys.platform, os.uname().machine, struct.calcsize("P")
-    digest.update("\n".join(map(str, (SCHEMA, *versions, *_processor()))).encode())
-    return digest.digest()
-
-
-def _processor(path: str = "/proc/cpuinfo") -> tuple[str, ...]:
-    """What tells processors apart that need other code."""
-    found = _described(path) if os.uname().machine == "x86_64" else None
-    if found is not None:
-        return found
-    import llvmlite.binding as llvm  # knows, too, but is loaded in a tenth of a second
-
-    return llvm.get_process_triple(), llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
-
-
-def _described(path: str) -> tuple[str, ...] | None:
-    """What Linux says of the first processor, and which Linux: others may know of fewer features. None elsewhere."""
-    text = b""
-    try:
-        with open(path, "rb", buffering=0) as file:
-            while b"\n\n" not in text and (part := file.read(4096)):
-                text += part
-    except OSError:
-        return None
-    lines = [line.partition(":") for line in text.decode(errors="replace").partition("\n\n")[0].splitlines()]
-    values = {name.strip(): value.strip() for name, _, value in lines}
-    wanted = [values.get(name) for name in ("vendor_id", "cpu family", "model", "stepping", "flags")]
-    if any(value is None for value in wanted):
-        return None
-    return os.uname().release, *map(str, wanted)
-
-
-@functools.cache
-def _imports_digest(names: frozenset[str]) -> bytes:
-    """The digest of modules of this folder, and of those that they import."""
-    texts: dict[str, bytes] = {}
-    waiting = list(names)
-    for name in waiting:  # the list grows while it is read
-        if name not in texts:
-            try:
-                with open(os.path.join(_FOLDER, name + ".py"), "rb") as file:
-                    texts[name] = file.read()
-            except FileNotFoundError:  # compiling the kernel will say so
-                texts[name] = b""
-            waiting += _IMPORTED.findall(texts[name].decode())
-    return b"".join(hashlib.sha256(texts[name]).digest() for name in sorted(texts))
-
-
-def kernel_key(source: str) -> str:
-    """The key of a kernel: 64 hexadecimal digits."""
-    imported = _imports_digest(frozenset(_IMPORTED.findall(source)))
-    return hashlib.sha256(environment_digest() + imported + source.encode()).hexdigest()
 
 
 def seal(content: bytes, name: str) -> bytes:

@@ -9,11 +9,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from numpy_dist.backends.compiled import store as stores
-from numpy_dist.backends.compiled.store import Store
+from numpy_dist.backends import store as stores
+from numpy_dist.backends.compiled import keys
+from numpy_dist.backends.store import Store
 
 KEY, OTHER = "a" * 64, "b" * 64
-before_processor = stores._processor()
+before_processor = keys._processor()
 
 
 @pytest.fixture
@@ -67,41 +68,41 @@ def test_a_whole_file_under_another_name_is_refused(store):
 
 
 def test_keys_depend_on_the_source_and_on_what_it_imports(monkeypatch):
-    first = stores.kernel_key("def kernel(): pass")
-    assert len(first) == 64 and first == stores.kernel_key("def kernel(): pass")
-    assert stores.kernel_key("def kernel(): return") != first
+    first = keys.kernel_key("def kernel(): pass")
+    assert len(first) == 64 and first == keys.kernel_key("def kernel(): pass")
+    assert keys.kernel_key("def kernel(): return") != first
     texts = {}
 
     def digest(names):
         return "+".join(sorted(names)).encode() + texts.get("version", b"")
 
     source = "from numpy_dist.backends.compiled.intrinsics import pause"
-    with_import = stores.kernel_key(source)
-    monkeypatch.setattr(stores, "_imports_digest", digest)
-    assert stores.kernel_key(source) != with_import
-    before = stores.kernel_key(source)
+    with_import = keys.kernel_key(source)
+    monkeypatch.setattr(keys, "_imports_digest", digest)
+    assert keys.kernel_key(source) != with_import
+    before = keys.kernel_key(source)
     texts["version"] = b"2"
-    assert stores.kernel_key(source) != before
-    monkeypatch.setattr(stores, "environment_digest", lambda: b"another processor")
-    assert stores.kernel_key("def kernel(): pass") != first
+    assert keys.kernel_key(source) != before
+    monkeypatch.setattr(keys, "environment_digest", lambda: b"another processor")
+    assert keys.kernel_key("def kernel(): pass") != first
 
 
 @pytest.mark.parametrize("what", ["Python", "NumPy", "machine", "words", "processor"])
 def test_keys_depend_on_what_a_shared_home_is_used_from(monkeypatch, what):
-    digest = stores.environment_digest.__wrapped__
+    digest = keys.environment_digest.__wrapped__
     before = digest()
     assert digest() == before
     if what == "Python":
-        monkeypatch.setattr(stores.sys, "version", "3.99")
+        monkeypatch.setattr(keys.sys, "version", "3.99")
     elif what == "NumPy":
-        monkeypatch.setattr(stores.np, "__version__", "99.0")
+        monkeypatch.setattr(keys.np, "__version__", "99.0")
     elif what == "machine":
-        monkeypatch.setattr(stores.os, "uname", lambda: SimpleNamespace(machine="riscv64"))
-        monkeypatch.setattr(stores, "_processor", lambda: before_processor)
+        monkeypatch.setattr(keys.os, "uname", lambda: SimpleNamespace(machine="riscv64"))
+        monkeypatch.setattr(keys, "_processor", lambda: before_processor)
     elif what == "words":
-        monkeypatch.setattr(stores.struct, "calcsize", lambda form: 4)
+        monkeypatch.setattr(keys.struct, "calcsize", lambda form: 4)
     else:
-        monkeypatch.setattr(stores, "_processor", lambda: (*before_processor, "avx1024"))
+        monkeypatch.setattr(keys, "_processor", lambda: (*before_processor, "avx1024"))
     assert digest() != before
 
 
@@ -119,28 +120,28 @@ flags\t\t: {flags}
 def test_processors_differ_by_their_features_not_by_their_speed(tmp_path):
     def described(flags, mhz=2000, others=""):
         (tmp_path / "cpuinfo").write_text(CPU.format(flags=flags, mhz=mhz) + others)
-        return stores._described(str(tmp_path / "cpuinfo"))
+        return keys._described(str(tmp_path / "cpuinfo"))
 
     plain = described("fpu sse2 avx2")
     assert plain is not None and plain == described("fpu sse2 avx2", 3000, CPU.format(flags="none", mhz=1))
     assert described("fpu sse2 avx2 avx512f") != plain
     assert described("fpu " + 1000 * "flag123 " + "last")[-1].endswith("last")
     (tmp_path / "cpuinfo").write_text("processor\t: 0\nBogoMIPS\t: 50\nFeatures\t: fp asimd\n\n")
-    assert stores._described(str(tmp_path / "cpuinfo")) is None
-    assert stores._described(str(tmp_path / "nothing")) is None
+    assert keys._described(str(tmp_path / "cpuinfo")) is None
+    assert keys._described(str(tmp_path / "nothing")) is None
 
 
 def test_what_linux_does_not_describe_llvm_knows(tmp_path):
     import llvmlite.binding as llvm
 
-    assert llvm.get_host_cpu_name() in stores._processor(str(tmp_path / "nothing"))
+    assert llvm.get_host_cpu_name() in keys._processor(str(tmp_path / "nothing"))
 
 
 def test_the_digest_of_imports_is_that_of_the_files(monkeypatch, tmp_path):
     for name, text in (("one", "from numpy_dist.backends.compiled.two import x"), ("two", "x = 1"), ("three", "")):
         (tmp_path / f"{name}.py").write_text(text)
-    monkeypatch.setattr(stores, "_FOLDER", str(tmp_path))
-    digest = stores._imports_digest.__wrapped__
+    monkeypatch.setattr(keys, "_FOLDER", str(tmp_path))
+    digest = keys._imports_digest.__wrapped__
     before = digest(frozenset({"one"}))
     (tmp_path / "three.py").write_text("changed")
     assert digest(frozenset({"one"})) == before
@@ -209,7 +210,7 @@ def test_breaking_a_lock_puts_back_one_that_was_taken_meanwhile(store, monkeypat
 
 MANY = """
 import os, sys, time
-from numpy_dist.backends.compiled.store import Store, describe_owner
+from numpy_dist.backends.store import Store, describe_owner
 store = Store(sys.argv[1], 1 << 20)
 while not os.path.exists(sys.argv[2]):
     time.sleep(0.001)
@@ -391,7 +392,7 @@ def test_a_file_that_cannot_be_written_whole_leaves_nothing(store):
     """A limit on the size of files stands for a disk that is full."""
     code = (
         "import os, resource, sys\n"
-        "from numpy_dist.backends.compiled.store import Store\n"
+        "from numpy_dist.backends.store import Store\n"
         "store = Store(sys.argv[1], 1 << 20)\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))\n"
         "try:\n    store.write('a' * 64, bytes(5000))\n"
