@@ -27,3 +27,33 @@ def test_text_that_is_not_found(function, place):
     text[place] = "hay"
     with pytest.raises(ValueError, match="substring not found"):
         function(numpy_dist.asarray(text), "d")
+
+
+TIMES = {
+    "sum of two": lambda x: x + x,
+    "product": lambda x: x * np.int64(4),
+    "moments": lambda x: x.astype("M8[s]") + x,
+    "another unit": lambda x: x.astype("m8[ns]"),
+    "comparison": lambda x: x < np.timedelta64(1, "ns"),
+    "total": lambda x: (x * 1).sum(),
+}
+
+
+@pytest.mark.parametrize("place", [0, 37, 59])
+@pytest.mark.parametrize("name", TIMES)
+def test_times_that_are_too_large_on_one_rank(name, place):
+    """Since 2.5 NumPy raises an error; before it wraps around, and so do we."""
+    times = np.arange(60).astype("m8[s]")
+    times[place] = 1 << 62
+    others = numpy_dist.asarray(times, split=0)
+    found = []
+    for array in (times, others):
+        try:
+            found.append(TIMES[name](array))
+        except OverflowError as error:
+            found.append(str(error))
+    if isinstance(found[0], str) or not np.ndim(found[0]):
+        assert found[0] == found[1]
+    else:
+        np.testing.assert_array_equal(found[1].gather(), found[0])
+    assert np.array_equal(others.gather(), times)

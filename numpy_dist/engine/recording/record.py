@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -602,12 +603,30 @@ def _layouts_to_try(rt: Runtime, shape: tuple[int, ...]) -> list[Layout]:
     return [*cuts, pinned]
 
 
+@cache
+def times_overflow() -> bool:
+    """Whether this NumPy raises an error where a time is too large."""
+    most = np.array(np.iinfo(np.int64).max, "m8[s]")
+    try:
+        np.add(most, most)
+    except OverflowError:
+        return True
+    return False
+
+
+def _is_time(kind: object) -> bool:
+    return isinstance(kind, np.dtype) and kind.kind in "mM"
+
+
 def can_raise(op: Op, kinds: tuple, dtypes: tuple[np.dtype, ...]) -> bool:
-    """Whether values can raise: integers to negative powers, texts repeated or not found, and some casts.
+    """Whether values can raise: integers to negative powers, texts repeated or not found, times, and some casts.
 
     Text may be no number, or too short for a date; what raw memory and records hold goes by way of Python's objects.
+    Times may be too large for their sum, or for another unit, which NumPy says since 2.5.
     `kinds` are dtypes (or Python's types) of the inputs, `dtypes` those of the outputs.
     """
+    if times_overflow() and (units := {np.datetime_data(x) for x in (*kinds, *dtypes) if _is_time(x)}):
+        return len(units) > 1 or op.name in ("add", "subtract", "multiply")
     if op is COPY:
         source, target = getattr(kinds[0], "kind", ""), dtypes[0].kind
         if "V" in (source, target):

@@ -324,9 +324,10 @@ def _append(
     out_layout = _result_layout(rt, layout, axes, shape, keepdims, kind.itemsize)
     made = make_storage(shape, kind, out_layout, _memory_axes(array, metadata(where), axes, keepdims))
     statement = Reduction(op_of(ufunc), ref, ref_of(made), mask, axes, partial, initial, space, keepdims)
-    if key is not None and ref is ref_of(x):
+    now = can_raise(statement.op, (array.dtype,), (kind,))
+    if key is not None and ref is ref_of(x) and not now:
         remember_reduction(key, statement, made)
-    rt.program.append(statement)
+    rt.program.append(statement, now)
     return made
 
 
