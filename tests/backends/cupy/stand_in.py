@@ -64,8 +64,9 @@ class ndarray(FakeArray):
         return Flags(self._hidden)
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        known = self.dtype.kind in "biufc" and getattr(value, "dtype", self.dtype).kind in "biufc"
-        assert known, f"CuPy has no kernels that copy {self.dtype}"
+        for x in (self, value):
+            assert getattr(x, "dtype", self.dtype).kind in "biufc", f"CuPy has no kernels that copy {self.dtype}"
+            assert not isinstance(x, ndarray) or x._hidden.flags.aligned, "misaligned address"
         super().__setitem__(key, value)
 
     def _view(self, values: np.ndarray) -> ndarray:
@@ -84,7 +85,8 @@ class ndarray(FakeArray):
 
     def get(self, stream: Any = None, order: str = "C", out: Any = None, blocking: bool = True) -> Any:
         if out is None:
-            assert self.dtype.kind in "biufc" or self._hidden.flags.c_contiguous
+            plain = self.dtype.kind in "biufc" and self._hidden.flags.aligned
+            assert plain or self._hidden.flags.c_contiguous
             STREAM.fence()
             return self._hidden.copy()
         assert out.dtype == self.dtype and out.shape == self.shape and self._hidden.flags.c_contiguous
@@ -131,6 +133,7 @@ class Pool:
 
 class Device:
     used: list[int] = []
+    compute_capability = "90"
 
     def __init__(self, number: int | None = None) -> None:
         self.id = number if number is not None else (self.used or [0])[-1]
@@ -254,16 +257,19 @@ Nccl.NcclCommunicator = Nccl  # type: ignore[attr-defined]
 def make(launch: Any) -> ModuleType:
     """The module; ``launch(source, name, words, grid)`` starts kernels."""
 
-    class RawModule:
-        def __init__(self, code: str, options: tuple[str, ...]) -> None:
-            assert "-fmad=false" in options and "ND_KERNEL" in code
-            self.code = code
+    def compile_using_nvrtc(source: str, options: tuple[str, ...], arch: None, filename: str) -> tuple[bytes, None]:
+        assert "-fmad=false" in options and "ND_KERNEL" in source
+        return source.encode(), None
+
+    class Module:
+        def load(self, code: bytes) -> None:
+            self.code = code.decode()
 
         def get_function(self, name: str) -> Any:
             def start(grid: Any, block: Any, arguments: Any) -> None:
                 (packed,) = arguments
-                assert block == (256,) and packed.shape == (1,) and packed.dtype.names == ("w",)
-                STREAM.put(launch, self.code, name, packed["w"][0].copy(), grid)
+                assert block == (256, 1, 1) and packed.shape == (1,) and packed.dtype.names == ("w",)
+                STREAM.put(launch, self.code, name, packed["w"][0].copy(), grid[:2])
 
             return start
 
@@ -273,12 +279,14 @@ def make(launch: Any) -> ModuleType:
         setattr(module, name, function)
     module.cupyx = ModuleType("cupyx")
     module.cupyx.errstate = lambda linalg: functions.raising()
-    module.ndarray, module.RawModule = ndarray, RawModule
+    module.ndarray, module.__version__ = ndarray, "0"
     module.empty = lambda shape, dtype: ndarray(shape, dtype)
     module.is_available = lambda: True
     module.get_default_memory_pool = Pool
     module.cuda = ModuleType("cupy.cuda")
-    module.cuda.alloc, module.cuda.Device = alloc, Device
+    module.cuda.alloc, module.cuda.Device, module.cuda.Module = alloc, Device, Module
+    module.cuda.compiler = ModuleType("cupy.cuda.compiler")
+    module.cuda.compiler.compile_using_nvrtc = compile_using_nvrtc
     module.cuda.get_current_stream = CurrentStream
     module.cuda.alloc_pinned_memory = lambda nbytes: np.full(nbytes, 0xA5, np.uint8)
     module.cuda.runtime = ModuleType("cupy.cuda.runtime")
