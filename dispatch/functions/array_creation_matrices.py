@@ -109,7 +109,11 @@ _min_int: Callable[[float, float], type[np.integer]] = vars(_twodim_base_impl)["
 
 def numbered_lines(N: float, M: float, k: float) -> tuple[np.ndarray, np.ndarray]:
     """The numbers of rows and columns that `numpy.tri` compares, also of extents and diagonals that are no integers."""
-    return np.arange(N, dtype=_min_int(0, N)), np.arange(-k, M - k, dtype=_min_int(-k, M - k))
+    lines = np.arange(N, dtype=_min_int(0, N)), np.arange(-k, M - k, dtype=_min_int(-k, M - k))
+    if not all(isinstance(x, int | np.integer) for x in (N, M, k)):
+        given: tuple[Any, ...] = 0 * N, 0 * M, k
+        np.tri(*given)  # NumPy's warning: 2.5 deprecates them
+    return lines
 
 
 @implements(np.diag, kind="structural")
