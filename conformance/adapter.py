@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeVar
 import numpy as np
 
 from numpy_dist.conformance import known_differences
-from numpy_dist.conformance.known_differences import Difference
+from numpy_dist.conformance.known_differences import Arithmetic, Difference
 
 if TYPE_CHECKING:
     from numpy_dist.argument_types import Function
@@ -93,6 +93,10 @@ class Adapter:
     def differences(self) -> tuple[Difference, ...]:
         """What is known to differ from NumPy; by default what ``--load`` has brought."""
         return known_differences.added()
+
+    def arithmetic(self) -> Arithmetic:
+        """In which ways sums, exponentials and events are not NumPy's."""
+        return Arithmetic()
 
     def reason_of(self, function: Function) -> str:
         """Why a function is gathered or refused, or which of its calls are, for the report."""

@@ -14,7 +14,7 @@ from numpy_dist import engine
 from numpy_dist.argument_types import Function
 from numpy_dist.conformance import suite
 from numpy_dist.conformance.adapter import Adapter
-from numpy_dist.conformance.known_differences import Difference, all_differences
+from numpy_dist.conformance.known_differences import Arithmetic, Difference, all_differences, arithmetic
 from numpy_dist.conformance.layouts import random_layout
 from numpy_dist.dispatch.core import catalogue, fallback, registry
 from numpy_dist.errors import FallbackError, FallbackWarning
@@ -65,6 +65,9 @@ class DistArrays(Adapter):
 
     def differences(self) -> tuple[Difference, ...]:
         return all_differences()
+
+    def arithmetic(self) -> Arithmetic:
+        return arithmetic()
 
     def finish(self, *arrays: DistArray) -> None:
         engine.force(*arrays)

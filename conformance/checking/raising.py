@@ -14,7 +14,12 @@ from numpy_dist.conformance.checking.subject import build, target
 
 def tell_of_events(warned: set[str]) -> bool:
     """Whether warnings tell of floating-point events."""
-    return any(" encountered in " in text for text in warned)
+    return any(map(is_event, warned))
+
+
+def is_event(text: str) -> bool:
+    """Whether a warning tells of a floating-point event."""
+    return " encountered in " in text
 
 
 def differences(case: Case, seed: str, gathers: bool) -> Iterator[str]:

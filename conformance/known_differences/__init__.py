@@ -1,7 +1,8 @@
 """Where results differ from NumPy's, each with its reason; tests assert that each is still there.
 
-`everywhere` has those of all backends, ``of_NAME`` those of one backend. Most are NumPy's own: results that depend on
-how the arguments lie in memory. Ours are what NumPy gives for ascending contiguous ones that do not overlap.
+`everywhere` has those of all backends, ``of_NAME`` those of one backend, and of its arithmetic as a whole. Most are
+NumPy's own: results that depend on how the arguments lie in memory. Ours are what NumPy gives for ascending contiguous
+ones that do not overlap.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import importlib
 import importlib.util
 import re
 from collections.abc import Iterable
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,7 +27,7 @@ from numpy_dist.conformance.known_differences.everywhere import (
     SPURIOUS,
     STRIDE_DEPENDENT,
 )
-from numpy_dist.conformance.known_differences.kinds import Difference, StrideDependent
+from numpy_dist.conformance.known_differences.kinds import Arithmetic, Difference, StrideDependent
 from numpy_dist.dispatch.core.signatures import NUMPY_VERSION
 from numpy_dist.settings import config
 
@@ -37,11 +39,13 @@ __all__ = [
     "ROUNDING",
     "SPURIOUS",
     "STRIDE_DEPENDENT",
+    "Arithmetic",
     "Difference",
     "StrideDependent",
     "add",
     "added",
     "all_differences",
+    "arithmetic",
     "crashes_numpy",
     "depends_on_strides",
     "is_spurious",
@@ -55,6 +59,7 @@ __all__ = [
 _ANY_INDEX = (r"^index -?\d+ is out of bounds", "index")
 _BYTES = (np.ndarray.byteswap, np.ndarray.tofile, np.fromfile, np.save, np.savez, np.savez_compressed)
 _added: list[Difference] = []
+_NUMPYS = Arithmetic()
 _BY_FUNCTION = {entry.function: entry for entry in STRIDE_DEPENDENT}
 
 
@@ -121,14 +126,26 @@ def may_gather(case: Case, error: BaseException) -> str | None:
 
 def of_backend(name: str) -> tuple[Difference, ...]:
     """The differences of one backend, which stand in the module ``of_NAME``, if there are any."""
-    module = f"{__name__}.of_{name}"
-    return () if importlib.util.find_spec(module) is None else importlib.import_module(module).DIFFERENCES
+    return getattr(_module_of(name), "DIFFERENCES", ())
+
+
+def _module_of(backend: str) -> ModuleType | None:
+    module = f"{__name__}.of_{backend}"
+    return None if importlib.util.find_spec(module) is None else importlib.import_module(module)
+
+
+def _in_use() -> str:
+    return "numba" if config.BACKEND == "auto" else config.BACKEND
 
 
 def all_differences() -> tuple[Difference, ...]:
     """Those of all backends, and those of the one that is in use."""
-    backend = "numba" if config.BACKEND == "auto" else config.BACKEND
-    return (*_EVERYWHERE, *of_backend(backend), *_added)
+    return (*_EVERYWHERE, *of_backend(_in_use()), *_added)
+
+
+def arithmetic() -> Arithmetic:
+    """Of the backend that is in use."""
+    return getattr(_module_of(_in_use()), "ARITHMETIC", _NUMPYS)
 
 
 def add(differences: Iterable[Difference]) -> None:

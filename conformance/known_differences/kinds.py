@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from numpy_dist.conformance.case import Tolerance
 
 
 @dataclass(frozen=True)
@@ -48,3 +51,19 @@ class Difference:
     variants: bool = False
     by_layout: bool = False
     here: bool = True
+
+
+@dataclass(frozen=True)
+class Arithmetic:
+    """In which ways a backend's arithmetic as a whole is not NumPy's, which no list of cases would tell better.
+
+    Attributes
+    ----------
+    tells_events : bool
+        Whether it warns, or raises, of all floating-point events.
+    rounded : mapping
+        Functions whose results are rounded otherwise, by how much.
+    """
+
+    tells_events: bool = True
+    rounded: Mapping[object, Tolerance] = field(default_factory=dict)
