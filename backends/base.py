@@ -109,7 +109,7 @@ class Repeat(Protocol):
     scalars: list[tuple[int, int]]
 
     def again(self, addresses: list[int], scalars: list[object], loop: Callable[[], Loop]) -> list[Array] | None:
-        """Run the loop on operands that lie elsewhere, in the same way; None if these scalars do not fit.
+        """Run the loop on operands that lie elsewhere, in the same way; None if these scalars or addresses do not fit.
 
         Parameters
         ----------

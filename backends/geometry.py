@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from numpy_dist.backends.memory import Array
 
 Strides = tuple[int, ...]
 
@@ -45,3 +49,12 @@ def merged(shape: Sequence[int], strides: Sequence[Sequence[int]], wall: int = 0
             for row, s in zip(rows, strides, strict=True):
                 row.append(s[axis])
     return Space(tuple(extents), tuple(map(tuple, rows)))
+
+
+def is_aligned(address: int, array: Array) -> bool:
+    """Whether all elements of an array, whose first one has this address, lie at multiples of its dtype's alignment."""
+    bits = address
+    for n, stride in zip(array.shape, array.strides, strict=True):
+        if n > 1:
+            bits |= stride
+    return not bits & (array.dtype.alignment - 1)

@@ -19,6 +19,8 @@ Array = Any  # of a device
 if TYPE_CHECKING:
     Module = ModuleType | SimpleNamespace  # with NumPy's functions, as attributes
 
+MOST_SORTED = 32  # axes; NumPy refuses to sort along some of more
+
 _FINDERS: list[tuple[type, Callable[[Array], Library]]] = []
 
 
@@ -83,7 +85,7 @@ class Library(Protocol):
     def matmul(self, a: Array, b: Array) -> Array | None:
         """As `numpy.matmul`, of operands of one dtype; sums are grouped in another way."""
 
-    def fft(self, x: Array, name: str, args: tuple) -> Array:
+    def fft(self, x: Array, name: str, args: tuple) -> Array | None:
         """``numpy.fft.name(x, *args)``."""
 
     def uniform(self, x: Array, state: Mapping[str, object], low: float, span: float) -> bool:
@@ -176,11 +178,11 @@ class ModuleLibrary:
 
     def sort(self, x: Array, axis: int) -> Array | None:
         """As in `Library`."""
-        return self._module.sort(self._one_nan(x), axis) if x.size else None
+        return self._module.sort(self._one_nan(x), axis) if x.size and x.ndim <= MOST_SORTED else None
 
     def argsort(self, x: Array, axis: int) -> Array | None:
         """As in `Library`: CuPy sorts stably."""
-        return self._module.argsort(self._one_nan(x), axis) if x.size else None
+        return self._module.argsort(self._one_nan(x), axis) if x.size and x.ndim <= MOST_SORTED else None
 
     def _one_nan(self, x: Array) -> Array:
         """The same with one kind of NaN."""
@@ -267,9 +269,9 @@ class ModuleLibrary:
             return None
         return self._module.matmul(a, b)
 
-    def fft(self, x: Array, name: str, args: tuple) -> Array:
-        """As in `Library`."""
-        return getattr(self._module.fft, name)(x, *args)
+    def fft(self, x: Array, name: str, args: tuple) -> Array | None:
+        """As in `Library`: NumPy rounds factors to half precision for input of it, CuPy does not."""
+        return None if x.dtype.char == "e" else getattr(self._module.fft, name)(x, *args)
 
     def linalg(
         self, *arrays: Array, name: str, args: tuple = (), **options: object

@@ -104,6 +104,9 @@ class Memory(Protocol):
     def address(self, array: Array) -> int:
         """Of the first element."""
 
+    def is_aligned(self, array: Array) -> bool:
+        """Whether the library can work on an array as it lies: fields of packed records may lie at any address."""
+
     def copy(self, target: Array, source: Array) -> None:
         """``target[...] = source`` within the memory."""
 
@@ -155,6 +158,10 @@ class HostMemory:
     def address(self, array: np.ndarray) -> int:
         """As in `Memory`."""
         return array.ctypes.data
+
+    def is_aligned(self, array: np.ndarray) -> bool:
+        """As in `Memory`: NumPy takes any."""
+        return True
 
     def copy(self, target: np.ndarray, source: np.ndarray) -> None:
         """As in `Memory`."""

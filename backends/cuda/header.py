@@ -15,6 +15,7 @@ PRELUDE = r"""
 #define nd_block_y ((nd_i8)blockIdx.y)
 #define nd_grid_x ((nd_i8)gridDim.x)
 #define nd_grid_y ((nd_i8)gridDim.y)
+#define ND_ALIGNED(T, address)
 #else
 #include <cmath>
 #include <cstdlib>
@@ -26,6 +27,8 @@ using namespace std;
 #define ND_BEGIN for (int nd_thread = 0; nd_thread < 256; ++nd_thread) {
 #define ND_END }
 static thread_local long long nd_block_x, nd_block_y, nd_grid_x, nd_grid_y;
+extern "C" { long long nd_misaligned = 0; }  // not 0 after an access that a device would refuse
+#define ND_ALIGNED(T, address) nd_misaligned |= (address) % (nd_i8)alignof(T);
 #endif
 
 typedef bool nd_b1;
@@ -50,10 +53,19 @@ template <class T> ND_FUNCTION T nd_scalar(const nd_i8* words) {
   for (unsigned k = 0; k < (sizeof(T) + 7) / 8; ++k) w.words[k] = words[k];
   return w.value;
 }
-// Elements of any alignment that NumPy has; a byte of a bool array may be any number.
-template <class T> ND_FUNCTION T nd_load(nd_i8 address) { return *(const T*)address; }
+// A byte of a bool array may be any number.
+template <class T> ND_FUNCTION T nd_load(nd_i8 address) { ND_ALIGNED(T, address) return *(const T*)address; }
 template <> ND_FUNCTION nd_b1 nd_load<nd_b1>(nd_i8 address) { return *(const nd_u1*)address != 0; }
-template <class T> ND_FUNCTION void nd_store(nd_i8 address, T value) { *(T*)address = value; }
+template <class T> ND_FUNCTION void nd_store(nd_i8 address, T value) { ND_ALIGNED(T, address) *(T*)address = value; }
+// Elements at any address, as fields of packed records: devices read wide values at multiples of their size only.
+template <class T> ND_FUNCTION T nd_load_packed(nd_i8 address) {
+  union { nd_u1 bytes[sizeof(T)]; T value; } element;
+  for (unsigned k = 0; k < sizeof(T); ++k) element.bytes[k] = ((const nd_u1*)address)[k];
+  return element.value;
+}
+template <class T> ND_FUNCTION void nd_store_packed(nd_i8 address, T value) {
+  for (unsigned k = 0; k < sizeof(T); ++k) ((nd_u1*)address)[k] = ((const nd_u1*)&value)[k];
+}
 
 union nd_bits4 { nd_u4 u; float f; };
 union nd_bits8 { nd_u8 u; double f; };

@@ -64,7 +64,19 @@ class DeviceFold:
 
 @dataclass(frozen=True)
 class DeviceForm:
-    """See the module. `ndim` counts axes after merging; `small`: numbers of elements fit 32 bits."""
+    """See the module.
+
+    Attributes
+    ----------
+    ndim : int
+        Axes after merging.
+    operands, scalars : tuple of str
+        Their kinds.
+    packed : frozenset of int
+        The operands whose elements lie at any addresses, not at multiples of their alignment.
+    small : bool
+        Whether numbers of elements fit 32 bits.
+    """
 
     ndim: int
     operands: tuple[str, ...]
@@ -73,6 +85,7 @@ class DeviceForm:
     stores: tuple[tuple[int, Ref, str], ...]
     folds: tuple[DeviceFold, ...] = ()
     small: bool = True
+    packed: frozenset[int] = frozenset()
 
 
 @dataclass
@@ -140,22 +153,20 @@ def typed_scalar(value: object, dtype: np.dtype) -> np.ndarray:
         return np.array(value, dtype) if type(value) is int else np.array(value).astype(dtype)
 
 
-def lower(graph: Graph, ndim: int, small: bool) -> DeviceLowered:
+def lower(graph: Graph, ndim: int, small: bool, packed: frozenset[int] = frozenset()) -> DeviceLowered:
     """The form and the arguments of a loop.
 
     Parameters
     ----------
     graph : Graph
-    ndim : int
-        Axes after merging.
-    small : bool
-        Whether numbers of elements fit 32 bits.
+    ndim, small, packed
+        As in `DeviceForm`.
 
     Raises
     ------
     Unsupported
     """
-    return _CudaLowering(graph).result(ndim, small)
+    return _CudaLowering(graph).result(ndim, small, packed)
 
 
 class _CudaLowering:
@@ -171,7 +182,7 @@ class _CudaLowering:
         self.neutrals: list[np.ndarray] = []
         self.reductions: list[ReduceStep] = []
 
-    def result(self, ndim: int, small: bool) -> DeviceLowered:
+    def result(self, ndim: int, small: bool, packed: frozenset[int]) -> DeviceLowered:
         graph = self.graph
         for node in graph.nodes:
             if isinstance(node, OperationNode):
@@ -180,7 +191,7 @@ class _CudaLowering:
                 self._reduction(node)
         stores = tuple((k, ref, kind_of(graph.arrays[k].dtype)) for k, ref in sorted(graph.stores.items()))
         kinds, scalars = tuple(kind_of(x.dtype) for x in graph.arrays), tuple(kind_of(x.dtype) for x in self.scalars)
-        form = DeviceForm(ndim, kinds, scalars, tuple(self.nodes), stores, tuple(self.folds), small)
+        form = DeviceForm(ndim, kinds, scalars, tuple(self.nodes), stores, tuple(self.folds), small, packed)
         return DeviceLowered(
             form, graph.arrays, self.scalars, self.scalar_places, graph.tree, self.neutrals, self.reductions
         )

@@ -12,7 +12,7 @@ from numpy_dist.backends.axes import in_memory_order, memory_order
 from numpy_dist.backends.base import Loop, ReduceStep, arrays_of
 from numpy_dist.backends.cuda.lowering import DeviceLowered, lower, typed_scalar
 from numpy_dist.backends.cuda.source import THREADS, DeviceKernel, generate
-from numpy_dist.backends.geometry import Space, merged
+from numpy_dist.backends.geometry import Space, is_aligned, merged
 from numpy_dist.backends.graph import build
 from numpy_dist.backends.memory import Memory
 from numpy_dist.backends.summation import Leading, Tree
@@ -50,7 +50,8 @@ def run(loop: Loop, memory: Memory, array_type: type, launch: Launch) -> DeviceR
     turned = in_memory_order(loop, is_array)
     graph = build(turned, is_array, place_of)
     space = merged(turned.shape, [x.strides for x in graph.arrays])
-    lowered = lower(graph, len(space.shape), small=prod(turned.shape) < 1 << 31)
+    packed = frozenset(k for k, x in enumerate(graph.arrays) if not is_aligned(memory.address(x), x))
+    lowered = lower(graph, len(space.shape), prod(turned.shape) < 1 << 31, packed)
     kernel = generate(lowered.form)
     words = _words(kernel, lowered, space, memory)
     numbers = {id(x): number for number, x in enumerate(arrays_of(turned, is_array))}
@@ -87,7 +88,11 @@ class DeviceRepeat:
         self._kernel, self._words, self._tree = kernel, words, lowered.tree
         self._memory, self._array_type, self._launch = memory, array_type, launch
         self._grid = self._arranged(space)
-        self._addresses = [kernel.words[f"p{k}"] for k, _ in enumerate(lowered.arrays)]
+        # Where the address of each operand stands, and the bits that have to be 0 in it.
+        self._addresses = [
+            (kernel.words[f"p{k}"], 0 if k in lowered.form.packed else x.dtype.alignment - 1)
+            for k, x in enumerate(lowered.arrays)
+        ]
         self.scalars = [place for place in lowered.scalar_places if place is not None]
         typed = zip(lowered.scalars, lowered.scalar_places, strict=True)
         self._typed = [
@@ -105,7 +110,9 @@ class DeviceRepeat:
     ) -> list[Array] | None:
         """Start the kernel on other memory; returns the partial results of reductions."""
         numbers = self._numbers
-        for place, address in zip(self._addresses, addresses, strict=True):
+        for (place, odd), address in zip(self._addresses, addresses, strict=True):
+            if address & odd:
+                return None
             numbers[place] = address
         try:
             for typed, value in zip(self._typed, scalars, strict=True):

@@ -136,7 +136,7 @@ class _DeviceWriter:
         wanted |= {f.source for f in self.form.folds if f.source[0] == "a"}
         for ref in sorted(wanted):
             kind = self.form.operands[ref[1]]
-            loaded = f"nd_load<{ctype(kind)}>({places[ref[1]]})"
+            loaded = f"nd_load{self._packed(ref[1])}<{ctype(kind)}>({places[ref[1]]})"
             self.add(f"const {ctype(wide(kind))} a{ref[1]} = {f'nd_single({loaded})' if kind == 'f2' else loaded};")
         for node in self.form.nodes:
             args = []
@@ -159,7 +159,10 @@ class _DeviceWriter:
                 self.add(f"const {ctype(wide(target))} v{number} = {value};")
         for k, (letter, number), kind in self.form.stores:
             value = f"nd_half({letter}{number})" if kind == "f2" else f"{letter}{number}"
-            self.add(f"nd_store<{ctype(kind)}>({places[k]}, {value});")
+            self.add(f"nd_store{self._packed(k)}<{ctype(kind)}>({places[k]}, {value});")
+
+    def _packed(self, operand: int) -> str:
+        return "_packed" if operand in self.form.packed else ""
 
     # -- reductions -------------------------------------------------------------------------------------------------
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import cupy
 import numpy as np
 
+from numpy_dist.backends import geometry
 from numpy_dist.backends.cuda.packing import move
 from numpy_dist.backends.cupy.launcher import KernelLauncher
 from numpy_dist.backends.cupy.library import CupyLibrary
@@ -95,12 +96,20 @@ class CupyMemory:
         """As in `Memory`."""
         return array.data.ptr
 
+    def is_aligned(self, array: cupy.ndarray) -> bool:
+        """As in `Memory`."""
+        return geometry.is_aligned(self.address(array), array)
+
     def copy(self, target: cupy.ndarray, source: cupy.ndarray) -> None:
-        """As in `Memory`. CuPy's own copies know numbers only; others are moved as bytes."""
-        if _is_number(target.dtype) and _is_number(source.dtype):
+        """As in `Memory`. CuPy's own copies know aligned numbers only; others are moved as bytes."""
+        if self._is_cupys(target) and self._is_cupys(source):
             target[...] = source
-        else:
+        elif target.dtype == source.dtype:
             self.scatter(self._packed([source]), [target])
+        else:
+            converted = self.empty(target.shape, target.dtype)
+            converted[...] = self._dense(source)
+            self.scatter(self._packed([converted]), [target])
 
     def upload(self, target: cupy.ndarray, source: np.ndarray) -> None:
         """As in `Memory`."""
@@ -112,7 +121,7 @@ class CupyMemory:
         """As in `Memory`."""
         if isinstance(source, np.ndarray):
             return source
-        if _is_number(source.dtype) or source.flags.c_contiguous:
+        if source.flags.c_contiguous or self._is_cupys(source):
             return source.get()
         return self._packed([source]).get().view(source.dtype).reshape(source.shape)
 
@@ -193,6 +202,18 @@ class CupyMemory:
         self._in_flight.append(buffers)
         if len(self._in_flight) > MOST_IN_FLIGHT:
             self.fence()
+
+    def _is_cupys(self, array: cupy.ndarray) -> bool:
+        """Whether CuPy's kernels can read and write an array."""
+        return _is_number(array.dtype) and self.is_aligned(array)
+
+    def _dense(self, array: cupy.ndarray) -> cupy.ndarray:
+        """An array of numbers as CuPy's kernels can read it: itself, or a copy."""
+        if self.is_aligned(array):
+            return array
+        made = self.empty(array.shape, array.dtype)
+        self.gather(made, [array])
+        return made
 
     @staticmethod
     def _pinned(nbytes: int) -> np.ndarray:

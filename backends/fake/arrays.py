@@ -281,6 +281,8 @@ def _operand(value: object, see: Callable[[object], object] = hidden) -> object:
     """What NumPy is to compute with: arrays of the device, and scalars."""
     if isinstance(value, np.ndarray) and value.ndim:
         raise TypeError("an array of the host is no operand beside arrays of the device; upload it")
+    if isinstance(value, FakeArray) and value.size and not value._hidden.flags.aligned:
+        raise RuntimeError("misaligned address")  # a device's processors raise, and are lost to the process
     return see(value)
 
 

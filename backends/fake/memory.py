@@ -68,6 +68,10 @@ class FakeMemory:
         """As in `Memory`."""
         return hidden(array).ctypes.data
 
+    def is_aligned(self, array: FakeArray) -> bool:
+        """As in `Memory`."""
+        return hidden(array).flags.aligned
+
     def copy(self, target: FakeArray, source: FakeArray) -> None:
         """As in `Memory`."""
         self.stream.put(HOST.copy, self._own(target), self._own(source))

@@ -22,7 +22,7 @@ from numpy_dist.ir.views import view_of
 from numpy_dist.layout.views import storage_region
 
 if TYPE_CHECKING:
-    from numpy_dist.backends.memory import Array
+    from numpy_dist.backends.memory import Array, Memory
 
 T = TypeVar("T")
 
@@ -182,10 +182,19 @@ def shard_for_library(x: Handle) -> Array:
     if memory.library is None or not memory.library.takes(x._array.dtype):
         return shard(x)
     if is_sharded(x):
-        return _shard(x)
+        return _for_library(_shard(x), memory)
     block = memory.empty(x._array.shape, x._array.dtype)
     memory.upload(block, plain(x))
     return block
+
+
+def _for_library(block: Array, memory: Memory) -> Array:
+    """An array of a device as its library can work on it: itself, or a copy."""
+    if memory.is_aligned(block):
+        return block
+    made = memory.empty(block.shape, block.dtype)
+    memory.copy(made, block)
+    return made
 
 
 def lies_on_device(block: object) -> bool:
@@ -206,8 +215,12 @@ def writing(x: Any, library: bool = False) -> Iterator[Array]:
     _end_walk(x._storage)
     if not x._storage.origin:
         came_in(x._storage)
-    if memory.on_host or library:
+    if memory.on_host or library and memory.is_aligned(block):
         yield block
+    elif library:
+        values = memory.empty(block.shape, block.dtype)
+        yield values
+        memory.copy(block, values)
     else:
         values = np.empty(block.shape, block.dtype)
         yield values
@@ -229,8 +242,13 @@ def rewriting(x: Any, library: bool = False) -> Iterator[Array]:
     storage.fresh = ()  # what other ranks have of it is out of date
     storage.rewritten += 1
     storage.drop_spare()
-    if memory.on_host or library:
+    if memory.on_host:
         yield block
+    elif library:
+        values = _for_library(block, memory)
+        yield values
+        if values is not block:
+            memory.copy(block, values)
     else:
         values = memory.download(block)
         yield values

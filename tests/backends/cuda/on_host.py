@@ -67,5 +67,6 @@ def _starting(library: ctypes.CDLL) -> Launch:
     def launch(kernel: DeviceKernel, words: np.ndarray, grid: tuple[int, int]) -> None:
         call = getattr(library, f"run_{kernel.name}")
         call(ctypes.c_void_p(words.ctypes.data), ctypes.c_longlong(grid[0]), ctypes.c_longlong(grid[1]))
+        assert not ctypes.c_longlong.in_dll(library, "nd_misaligned").value, "a device would raise: misaligned address"
 
     return launch

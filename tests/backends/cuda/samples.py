@@ -123,6 +123,15 @@ def shapes() -> dict[str, tuple[Loop, list[np.ndarray]]]:
     add("strided and reversed", w.shape, [Step(op_of(np.add), (random(60, 40)[::-2, ::2], random(20, 30).T), (w,))], w)
     f, h = np.asfortranarray(random(33, 44)), np.empty((33, 44), order="F")
     add("Fortran order", f.shape, [Step(op_of(np.multiply), (f, np.float64(3)), (h,))], h)
+    records = np.zeros(50, [("count", "i4"), ("weight", "f8"), ("wave", "c16"), ("flag", "?"), ("half", "f2")])
+    records["weight"], records["wave"] = random(50), random(50) + 1j
+    double = np.empty(50)
+    steps = [Step(op_of(np.multiply), (records["weight"], 2.0), (double,)),
+             Step(op_of(np.add), (records["wave"], records["weight"]), (records["wave"],)),
+             Step(op_of(np.negative), (records["half"],), (records["half"],))]  # fmt: skip
+    add("packed records", (50,), steps, double, records["wave"], records["half"])
+    total = np.empty((1,))
+    add("reduced: packed records", (25,), [ReduceStep(op_of(np.add), records["weight"][::2], total, (0,))], total)
     one = np.empty(())
     add("no axes", (), [Step(op_of(np.add), (np.array(2.0), 1.5), (one,))], one)
     narrow = np.empty((5000, 2), np.float32)

@@ -199,6 +199,41 @@ def test_strided_arrays_of_any_dtype_are_uploaded(launched, tmp_path):
     assert on_device(1, on_rank) == [True]
 
 
+RECORDS = np.zeros(41, [("number", "i4"), ("weight", "f8"), ("name", "U3"), ("day", "M8[D]")])
+RECORDS["number"], RECORDS["weight"] = np.arange(41) % 7, np.random.default_rng(5).standard_normal(41)
+
+
+def with_fields(array: Any) -> list[Any]:
+    """What is done with fields of packed records, most of whose elements lie at odd addresses."""
+    x = array(RECORDS)
+    weight = x["weight"]
+    made = [np.sort(weight), np.cumsum(weight), weight[weight > 0], weight[x["number"]], np.nonzero(weight > 0)[0]]
+    made += [weight * 2 + x["number"], weight.sum(), np.maximum(weight, 0).max(), weight[::-2].copy()]
+    weight *= 3
+    weight[x["number"]] = np.arange(41.0)
+    weight[weight > 30] = -1
+    x["number"][...] = weight.astype("f4")
+    x["day"][5:] = np.datetime64("2026-11-27")
+    return [*made, weight, x["number"], x["day"], x["name"][::-1].copy(), x[::-3].copy()]
+
+
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_fields_of_packed_records(ranks, launched, tmp_path):
+    """A device reads numbers at multiples of their size only: else the process loses it."""
+    build(launched, tmp_path)
+
+    def on_rank() -> list[Any]:
+        return [x.gather() if isinstance(x, numpy_dist.DistArray) else x for x in with_fields(numpy_dist.asarray)]
+
+    wanted = with_fields(np.array)
+    for found in on_device(ranks, on_rank):
+        for position, (got, expected) in enumerate(zip(found, wanted, strict=True)):
+            if expected.dtype.kind == "f":
+                np.testing.assert_allclose(got, expected, rtol=1e-12, atol=1e-12, err_msg=f"result {position}")
+            else:
+                np.testing.assert_array_equal(got, expected, err_msg=f"result {position}")
+
+
 def test_the_library_is_asked(launched, tmp_path):
     """Each of its operations at several ranks, and random numbers by the kernel."""
     build(launched, tmp_path)
@@ -286,7 +321,8 @@ _CALLED_OF_ALL = {
 def test_names():
     """CuPy has what the backend uses; it can be imported without a device."""
     cupy = importlib.import_module("cupy")
-    for name in ("ndarray", "empty", "is_available", "get_default_memory_pool", "RawModule", "cuda.alloc",
+    for name in ("ndarray", "empty", "is_available", "get_default_memory_pool", "cuda.Module", "cuda.alloc",
+                 "cuda.compiler.compile_using_nvrtc", "cuda.Module.load", "cuda.Module.get_function", "cuda.Function",
                  "cuda.Device", "cuda.get_current_stream", "cuda.alloc_pinned_memory", "cuda.runtime.memGetInfo",
                  "cuda.runtime.getDeviceCount", "cuda.Stream",
                  "cuda.Event", "cuda.UnownedMemory", "cuda.MemoryPointer", "cuda.runtime.malloc",
