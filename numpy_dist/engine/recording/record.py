@@ -626,7 +626,8 @@ def can_raise(op: Op, kinds: tuple, dtypes: tuple[np.dtype, ...]) -> bool:
     `kinds` are dtypes (or Python's types) of the inputs, `dtypes` those of the outputs.
     """
     if times_overflow() and (units := {np.datetime_data(x) for x in (*kinds, *dtypes) if _is_time(x)}):
-        return len(units) > 1 or op.name in ("add", "subtract", "multiply")
+        if len(units) > 1 or op.name in ("add", "subtract", "multiply"):
+            return True
     if op is COPY:
         source, target = getattr(kinds[0], "kind", ""), dtypes[0].kind
         if "V" in (source, target):
