@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -74,6 +75,9 @@ class DeviceForm:
         Their kinds.
     packed : frozenset of int
         The operands whose elements lie at any addresses, not at multiples of their alignment.
+    steps : tuple of int or None
+        For each operand how many bytes its elements are apart along the inner axis: 0, or as many as they have; None
+        for any other number, which is an argument of the kernel.
     small : bool
         Whether numbers of elements fit 32 bits.
     """
@@ -86,6 +90,7 @@ class DeviceForm:
     folds: tuple[DeviceFold, ...] = ()
     small: bool = True
     packed: frozenset[int] = frozenset()
+    steps: tuple[int | None, ...] = ()
 
 
 @dataclass
@@ -153,7 +158,9 @@ def typed_scalar(value: object, dtype: np.dtype) -> np.ndarray:
         return np.array(value, dtype) if type(value) is int else np.array(value).astype(dtype)
 
 
-def lower(graph: Graph, ndim: int, small: bool, packed: frozenset[int] = frozenset()) -> DeviceLowered:
+def lower(
+    graph: Graph, ndim: int, small: bool, packed: frozenset[int] = frozenset(), strides: Sequence[int] = ()
+) -> DeviceLowered:
     """The form and the arguments of a loop.
 
     Parameters
@@ -161,12 +168,14 @@ def lower(graph: Graph, ndim: int, small: bool, packed: frozenset[int] = frozens
     graph : Graph
     ndim, small, packed
         As in `DeviceForm`.
+    strides : sequence of int
+        Of each operand along the inner axis; default: any.
 
     Raises
     ------
     Unsupported
     """
-    return _CudaLowering(graph).result(ndim, small, packed)
+    return _CudaLowering(graph).result(ndim, small, packed, strides)
 
 
 class _CudaLowering:
@@ -182,7 +191,7 @@ class _CudaLowering:
         self.neutrals: list[np.ndarray] = []
         self.reductions: list[ReduceStep] = []
 
-    def result(self, ndim: int, small: bool, packed: frozenset[int]) -> DeviceLowered:
+    def result(self, ndim: int, small: bool, packed: frozenset[int], strides: Sequence[int]) -> DeviceLowered:
         graph = self.graph
         for node in graph.nodes:
             if isinstance(node, OperationNode):
@@ -191,7 +200,11 @@ class _CudaLowering:
                 self._reduction(node)
         stores = tuple((k, ref, kind_of(graph.arrays[k].dtype)) for k, ref in sorted(graph.stores.items()))
         kinds, scalars = tuple(kind_of(x.dtype) for x in graph.arrays), tuple(kind_of(x.dtype) for x in self.scalars)
-        form = DeviceForm(ndim, kinds, scalars, tuple(self.nodes), stores, tuple(self.folds), small, packed)
+        steps = tuple(
+            stride if stride in (0, x.dtype.itemsize) else None
+            for x, stride in zip(graph.arrays, strides or [-1] * len(graph.arrays), strict=True)
+        )
+        form = DeviceForm(ndim, kinds, scalars, tuple(self.nodes), stores, tuple(self.folds), small, packed, steps)
         return DeviceLowered(
             form, graph.arrays, self.scalars, self.scalar_places, graph.tree, self.neutrals, self.reductions
         )

@@ -20,9 +20,12 @@ from numpy_dist.backends.summation import Leading, Tree
 if TYPE_CHECKING:
     from numpy_dist.backends.memory import Array
 
-SPAN = 8192  # elements of one result that a block folds
+SPAN = 8192  # elements of one result that a block folds, at least
+MOST_PARTS = 8192  # of one result, where blocks fold: their results are folded by one
 ROWS = 64  # elements of one result that a thread folds
 MANY = 1 << 17  # results that keep a device busy with a thread each
+BLOCKS = 4096  # that keep a device busy
+MOST_ROWS = 4  # that a thread walks down
 _MOST_X, _MOST_Y = (1 << 31) - 1, 65535
 
 # Starts a kernel with the words of its argument block on a grid of blocks.
@@ -51,7 +54,8 @@ def run(loop: Loop, memory: Memory, array_type: type, launch: Launch) -> DeviceR
     graph = build(turned, is_array, place_of)
     space = merged(turned.shape, [x.strides for x in graph.arrays])
     packed = frozenset(k for k, x in enumerate(graph.arrays) if not is_aligned(memory.address(x), x))
-    lowered = lower(graph, len(space.shape), prod(turned.shape) < 1 << 31, packed)
+    inner = [strides[-1] for strides in space.strides]
+    lowered = lower(graph, len(space.shape), prod(turned.shape) < 1 << 31, packed, inner)
     kernel = generate(lowered.form)
     words = _words(kernel, lowered, space, memory)
     numbers = {id(x): number for number, x in enumerate(arrays_of(turned, is_array))}
@@ -133,9 +137,12 @@ class DeviceRepeat:
         if self._tree is None:
             rows, inner = prod(space.shape[:-1]), space.shape[-1]
             shift = max(5, min(8, (inner - 1).bit_length()))
-            words[number["rows"]], words[number["shift"]] = rows, shift
-            above = THREADS >> shift
-            return min(-(-inner >> shift), _MOST_X), min(-(-rows // above), _MOST_Y)
+            along, above = self._kernel.elements << shift, THREADS >> shift
+            across = min(-(-inner // along), _MOST_X)
+            # Neighbouring rows are one block's, as far as there are blocks enough: what both read lies near.
+            chunk = max(1, min(MOST_ROWS, rows * across // (above * BLOCKS)))
+            words[number["rows"]], words[number["shift"]], words[number["chunk"]] = rows, shift, chunk
+            return across, min(-(-rows // (above * chunk)), _MOST_Y)
         outer, length, inner, span, shared = parts_of(self._tree)
         parts = -(-length // span)
         given = {"outer": outer, "length": length, "inner": inner, "span": span, "parts": parts, "shared": shared}
@@ -203,5 +210,8 @@ def parts_of(tree: Tree) -> tuple[int, int, int, int, bool]:
     else:
         outer, length, inner = tree.results, tree.length, 1
     if inner == 1 and length > ROWS:
-        return outer, length, inner, SPAN, True
+        span = SPAN
+        while span * MOST_PARTS < length:
+            span *= 2
+        return outer, length, inner, span, True
     return outer, length, inner, length if outer * inner >= MANY else ROWS, False

@@ -22,18 +22,19 @@ class KernelLauncher:
     """Starts kernels on the current stream; each is loaded, or compiled, at its first start."""
 
     def __init__(self) -> None:
-        self._functions: dict[str, cupy.cuda.Function] = {}
+        self._functions: dict[str, tuple[cupy.cuda.Function, np.dtype]] = {}
         self._store: Store | None = None
 
     def __call__(self, kernel: DeviceKernel, words: np.ndarray, grid: tuple[int, int]) -> None:
         """Start a kernel with the words of its argument block."""
-        function = self._functions.get(kernel.name)
-        if function is None:
+        found = self._functions.get(kernel.name)
+        if found is None:
             module = cupy.cuda.Module()
             module.load(self._code(kernel))
-            function = self._functions[kernel.name] = module.get_function(kernel.name)
-        block = words.view(np.dtype([("w", np.int64, len(words))]))  # one argument, passed by value
-        function((*grid, 1), (THREADS, 1, 1), (block,))
+            block = np.dtype([("w", np.int64, len(words))])  # one argument, passed by value
+            found = self._functions[kernel.name] = module.get_function(kernel.name), block
+        function, block = found
+        function((*grid, 1), (THREADS, 1, 1), (np.ndarray(1, block, words),))
 
     def _code(self, kernel: DeviceKernel) -> bytes:
         """The kernel's code for the current device."""
