@@ -98,6 +98,9 @@ class Memory(Protocol):
     def empty(self, shape: Sequence[int], dtype: np.dtype) -> Array:
         """An array of its own, not initialised."""
 
+    def taken_over(self, array: Array) -> Array | None:
+        """All memory of an array that its library has made, as a block; None where it is a view, or not in C order."""
+
     def holds(self, x: object) -> bool:
         """Whether something is an array of a device, of this memory's kind."""
 
@@ -150,6 +153,9 @@ class HostMemory:
     def empty(self, shape: Sequence[int], dtype: np.dtype) -> np.ndarray:
         """As in `Memory`."""
         return np.empty(shape, dtype)
+
+    def taken_over(self, array: np.ndarray) -> None:
+        """As in `Memory`: algorithms ask for memory of the pool (`engine.data.scratch`)."""
 
     def holds(self, x: object) -> bool:
         """As in `Memory`."""

@@ -72,9 +72,7 @@ class CupyMemory:
                 f"which {pool.used_bytes()} are in use, with a limit of {pool.get_limit() or 'none'}"
             )
             raise
-        block = DeviceAllocation((nbytes,), np.uint8, pointer)
-        block.address = pointer.ptr
-        return block
+        return self._block(nbytes, pointer)
 
     def array(
         self, block: cupy.ndarray, shape: Sequence[int], dtype: np.dtype, offset: int = 0, strides: Strides = None
@@ -87,6 +85,17 @@ class CupyMemory:
     def empty(self, shape: Sequence[int], dtype: np.dtype) -> cupy.ndarray:
         """As in `Memory`. CuPy itself makes arrays of numbers only."""
         return cupy.ndarray(tuple(shape), dtype, cupy.cuda.alloc(math.prod(shape) * dtype.itemsize))
+
+    def taken_over(self, array: cupy.ndarray) -> DeviceAllocation | None:
+        """As in `Memory`."""
+        whole = type(array) is cupy.ndarray and array.base is None and array.flags.c_contiguous
+        return self._block(array.size * array.itemsize, array.data) if whole and array.size else None
+
+    @staticmethod
+    def _block(nbytes: int, pointer: cupy.cuda.MemoryPointer) -> DeviceAllocation:
+        block = DeviceAllocation((nbytes,), np.uint8, pointer)
+        block.address = pointer.ptr
+        return block
 
     def holds(self, x: object) -> bool:
         """As in `Memory`."""

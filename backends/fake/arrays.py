@@ -249,9 +249,13 @@ class FakeBlock(FakeArray):
 
     __slots__ = ("address",)
 
-    def __init__(self, nbytes: int, stream: FakeStream) -> None:
+    def __init__(self, nbytes: int, stream: FakeStream, values: np.ndarray | None = None) -> None:
         kept = stream.free.get(nbytes)
-        super().__init__(kept.pop() if kept else np.empty(nbytes, np.uint8), stream)
+        if values is not None:
+            memory = values.reshape(-1).view(np.uint8)
+        else:
+            memory = kept.pop() if kept else np.empty(nbytes, np.uint8)
+        super().__init__(memory, stream)
         self.address = self._hidden.ctypes.data
 
     def __del__(self) -> None:

@@ -60,6 +60,13 @@ class FakeMemory:
         """As in `Memory`."""
         return self.array(self.allocate(math.prod(shape) * dtype.itemsize), shape, dtype)
 
+    def taken_over(self, array: FakeArray) -> FakeBlock | None:
+        """As in `Memory`."""
+        values = hidden(array)
+        if type(array) is not FakeArray or array.base is not None or not values.flags.c_contiguous or not values.size:
+            return None
+        return FakeBlock(values.nbytes, self.stream, values)
+
     def holds(self, x: object) -> bool:
         """As in `Memory`."""
         return isinstance(x, FakeArray)

@@ -73,7 +73,7 @@ def along(
     rest = layout if keepdims else layout.drop_axes([axis])
     if keepdims and extent != a.shape[axis]:
         rest = rest.with_shape([extent if i == axis else n for i, n in enumerate(rest.shape)])
-    return engine.from_local(made, rest.insert_axes(range(front), lead) if front else rest)
+    return engine.from_local(made, rest.insert_axes(range(front), lead) if front else rest, new=True)
 
 
 def whole_along(x: H, axis: int) -> tuple[H, Layout]:

@@ -61,7 +61,7 @@ def _scan_shards(ufunc: np.ufunc, a: engine.Handle, axis: int, kind: np.dtype, a
         with events_reported("accumulate"):
             comm = engine.runtime().comm
             made = scans.accumulate(ufunc, block, layout, axis, kind, comm, scratch.empty)
-        return engine.from_local(made, layout)
+        return engine.from_local(made, layout, new=True)
 
 
 def _in_order(ufunc: np.ufunc, a: engine.Handle, layout: Layout, axis: int, kind: np.dtype) -> engine.Handle:

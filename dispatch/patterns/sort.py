@@ -32,7 +32,7 @@ def sort_line(a: H, options: Keywords) -> H:
     if device is not None:
         layout = row_layout(a)
         part, counts = on_device.sort(blocks((engine.aligned(a, layout), layout), library=True)[0], device)
-        return engine.from_local(part, cut_at(counts, layout))
+        return engine.from_local(part, cut_at(counts, layout), new=True)
     with engine.Scratch() as scratch:
         part, counts, layout = sorted_part(a, options, scratch)
         return engine.from_local(part, cut_at(counts, layout))
@@ -78,7 +78,7 @@ def argsort_line(a: H, options: Keywords) -> H:
     first = first_position(layout)
     if device is not None:
         _, positions, counts = on_device.argsort(block, first, device)
-        return engine.from_local(positions, cut_at(counts, layout))
+        return engine.from_local(positions, cut_at(counts, layout), new=True)
     with engine.Scratch() as scratch:
         positions, counts = sample_sort.positions_in_order(block, first, engine.runtime().comm, scratch)
         return engine.from_local(positions, cut_at(counts, layout))

@@ -283,7 +283,7 @@ def _assembled(everyone: list[Told], results: list[np.ndarray], layout: Layout, 
             order = list(range(len(shape) - 1))
             order.insert(axis, len(shape) - 1)
             its = its.transpose(order)
-        made.append(engine.from_local(block, its))
+        made.append(engine.from_local(block, its, new=True))
     if reports[0].kind is None:
         return made[0]
     return rebuild(reports[0].kind, made)

@@ -42,7 +42,7 @@ def fetch(picked: Picked) -> engine.Handle:
     if device is not None:
         block, _, points = rows(np.reshape(picked.view, picked.shape), library=True)
         found = on_device.pick(block, points, device.own(wanted, np.intp), device)
-        result = engine.from_local(found, order.insert_axes(range(1, 1 + len(rest)), rest))
+        result = engine.from_local(found, order.insert_axes(range(1, 1 + len(rest)), rest), new=True)
     elif engine.is_sharded(picked.view):
         block, _, points = rows(np.reshape(picked.view, picked.shape))
         with engine.Scratch() as scratch:

@@ -153,20 +153,25 @@ def from_filler(
     return handle
 
 
-def from_local(block: np.ndarray, layout: Layout) -> Any:
+def from_local(block: np.ndarray, layout: Layout, new: bool = False) -> Any:
     """A handle of blocks that the ranks have: this rank's box of `layout`. Not collective.
 
-    The block is copied, unless it is all of an array that a `Scratch` has made: then its memory is taken over.
+    The block is copied, unless it is all of an array that a `Scratch` has made, or an array of a device that is `new`,
+    which nobody else has: then its memory is taken over.
     The order of such arrays is not compared between ranks: some may have made one when all of them decline a way.
     """
     handle = make_storage(layout.shape, block.dtype, layout)
     box = layout.box(runtime().rank)
     if box is not None and tuple(hi - lo for lo, hi in box) != block.shape:
         raise ValueError(f"this rank's box of the layout is {box}, but the block has shape {block.shape}")
-    memory = pool_block(block)
+    if new and not isinstance(block, np.ndarray):
+        memory = runtime().backend.memory.taken_over(block)
+    else:
+        memory = pool_block(block)
     if box is None or memory is None:
         return _fill(handle, lambda box: block, None, in_order=False)
-    memory.scratch.release(memory)
+    if isinstance(block, np.ndarray):
+        memory.scratch.release(memory)
     came_in(handle._storage, in_order=False)
     handle._storage.adopt(box, memory)
     return handle
