@@ -1,4 +1,4 @@
-"""The ways between devices, by CuPy: what `backends.device_transports` builds on. Nothing here has run on a device."""
+"""The ways between devices, by CuPy: what `backends.device_transports` builds on."""
 
 from __future__ import annotations
 
