@@ -247,7 +247,7 @@ def rewriting(x: Any, library: bool = False) -> Iterator[Array]:
     elif library:
         values = _for_library(block, memory)
         yield values
-        if values is not block:
+        if not memory.is_aligned(block):
             memory.copy(block, values)
     else:
         values = memory.download(block)
