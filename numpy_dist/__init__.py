@@ -53,6 +53,8 @@ _OWN: dict[str, str] = {
     **dict.fromkeys(("from_dask", "from_xarray", "to_dask"), "numpy_dist.interop.lazy_arrays"),
     "plugins": "numpy_dist.dispatch.core.plugins",
     "report": "numpy_dist.dispatch.core.report",
+    "show_layout": "numpy_dist.distarray.pictures",
+    "wait": "numpy_dist.waiting",
     "__array_api_version__": "numpy",
     "__array_namespace_info__": "numpy_dist.standard",
 }

@@ -333,6 +333,12 @@ class DistArray(Operators, Indexing, Methods, Refusals):
 
         return formatting.array_repr(self)
 
+    def _repr_html_(self) -> str:
+        """What notebooks show: the layout as a picture. Not collective, and nothing is executed."""
+        from numpy_dist.distarray import pictures
+
+        return pictures.array_html(self)
+
     def __str__(self) -> str:
         from numpy_dist.distarray import formatting
 

@@ -9,6 +9,7 @@ from numpy_dist.engine.data.elements import element
 from numpy_dist.engine.data.event_reporting import events_reported, reported_together
 from numpy_dist.engine.data.gather import (
     agreed,
+    corner,
     gather,
     item,
     lies_on_device,
@@ -85,6 +86,7 @@ __all__ = [
     "budget",
     "check_budget",
     "copy",
+    "corner",
     "counters",
     "default_layout",
     "default_shard",

@@ -188,6 +188,26 @@ def shard_for_library(x: Handle) -> Array:
     return block
 
 
+def corner(x: Any, extent: int) -> np.ndarray | None:
+    """The first elements along each axis of this rank's part of `x`, at most `extent`; None where it has none.
+
+    Not collective: nothing is executed. So it is None, too, where something is pending that writes the array.
+    """
+    if not is_sharded(x):
+        return plain(x)[(slice(extent),) * x._array.ndim]
+    rt, storage = runtime(), x._storage
+    there = storage.memory is not None and not storage.lost and storage.walk is None
+    if not there or not rt.program.is_settled(storage) or rt.program.is_deferred(storage):
+        return None
+    view = view_of(storage.layout, storage.dtype.itemsize, x._array)
+    box = None if view.exact_layout is None else view.exact_layout.box(rt.rank)
+    if box is None or view.vmap is None:
+        return None
+    low = tuple((lo, min(hi, lo + extent)) for lo, hi in box)
+    place = window(storage.dtype.itemsize, storage.low, storage.extent, None, view.vmap, low, x._array.dtype)
+    return np.array(rt.backend.memory.download(place.over(storage.memory, rt.backend.memory)))
+
+
 def _for_library(block: Array, memory: Memory) -> Array:
     """An array of a device as its library can work on it: itself, or a copy."""
     if memory.is_aligned(block):

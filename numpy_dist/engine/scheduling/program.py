@@ -229,6 +229,10 @@ class Program:
             return False
         return not pending or storage.last_write < pending[0].serial
 
+    def is_deferred(self, storage: Storage) -> bool:
+        """Whether a statement writes a storage that waits until somebody reads it."""
+        return self._deferred.makes(storage)
+
     def is_read(self, storage: Storage) -> bool:
         """Whether something that is pending reads a storage, or something is in progress."""
         pending = self._pending
