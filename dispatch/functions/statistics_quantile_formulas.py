@@ -249,8 +249,10 @@ def _at(a: DistArray, places: list[int]) -> np.ndarray:
     layout = exact_layout(a)
     (block,) = blocks((engine.aligned(a, layout), layout), library=True)
     device, rt = engine.device(a.dtype), engine.runtime()
-    own = (block if device is None else device.flat(block)).reshape(-1)
+    own = (block if device is None or block.ndim == 1 else device.flat(block)).reshape(-1)
     own = own if layout.primary(rt.rank) else own[:0]
+    if device is not None and rt.size == 1:
+        return Ordered.of(own, device).picked(np.array(places, np.intp))
     elements = Unordered(own) if device is None else Ordered.of(own, device)
     return select_of(elements, places, a.dtype, rt.comm)
 

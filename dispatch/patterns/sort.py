@@ -77,7 +77,7 @@ def argsort_line(a: H, options: Keywords) -> H:
     (block,) = blocks((engine.aligned(a, layout), layout), library=device is not None)
     first = first_position(layout)
     if device is not None:
-        _, positions, counts = on_device.argsort(block, first, device)
+        positions, counts = on_device.positions_in_order(block, first, device)
         return engine.from_local(positions, cut_at(counts, layout), new=True)
     with engine.Scratch() as scratch:
         positions, counts = sample_sort.positions_in_order(block, first, engine.runtime().comm, scratch)

@@ -29,12 +29,20 @@ def sort(block: Array, device: Device) -> tuple[Array, list[int]]:
     return device.library.sort(joined, 0) if joined.size else joined, counts
 
 
+def positions_in_order(block: Array, first: int, device: Device) -> tuple[Array, list[int]]:
+    """As `sample_sort.positions_in_order`, of numbers that are not complex."""
+    if device.size == 1 and block.size:
+        return device.library.argsort(block, 0), [len(block)]
+    _, positions, counts = argsort(block, first, device)
+    return positions, counts
+
+
 def argsort(block: Array, first: int, device: Device) -> tuple[Array, Array, list[int]]:
     """As `sample_sort.argsort`, of numbers that are not complex."""
     values, positions = _in_order(block, device)
-    positions = positions + first
     if device.size == 1:
         return values, positions, [len(values)]
+    positions = positions + first
     ends = _ends(values, device)
     parts, counts = _swapped(values, ends, device)
     places, _ = _swapped(positions, ends, device)
