@@ -316,6 +316,18 @@ class Settings:
 NAMES = tuple(name for name, value in vars(Settings).items() if isinstance(value, Setting))
 
 
+def _described(name: str) -> str:
+    setting = vars(Settings)[name]
+    default = "a folder for caches in the home folder" if name == "CACHE_DIR" else repr(setting.default)
+    return f"    {name}\n        {setting.documentation} Default: {default}."
+
+
+if Settings.__doc__ is not None:  # there is none under -OO
+    _before, _section, _after = Settings.__doc__.partition("\n    Raises\n")
+    _listed = "\n".join(map(_described, NAMES))
+    Settings.__doc__ = f"{_before}\n    Attributes\n    ----------\n{_listed}\n{_section}{_after}"
+
+
 class SettingsBlock:
     """What ``config(NAME=value)`` returns. It may be entered again, also while it is entered."""
 

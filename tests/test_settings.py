@@ -3,6 +3,7 @@
 import contextvars
 import os
 import pickle
+import pydoc
 import subprocess
 import sys
 import threading
@@ -196,3 +197,13 @@ except KeyError:
 def test_settings_that_come_too_late_warn():
     done = subprocess.run([sys.executable, "-c", LATE], capture_output=True, timeout=120)
     assert done.returncode == 0, done.stderr.decode()
+
+
+def test_help_describes_every_setting():
+    """``help(numpy_dist.config)``: what each is for, and its default."""
+    text = pydoc.plain(pydoc.render_doc(config))
+    for name in NAMES:
+        setting = vars(Settings)[name]
+        described = text.partition(f" |  {name}\n")[2].partition("\n")[0]
+        assert setting.documentation in described and "Default: " in described, name
+    assert text.index("Attributes") < text.index("Raises")
