@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 
 _BLOCK = 1 << 16  # elements that a cache holds, and LAPACK goes through again and again
+_ZERO = 16 * float(np.finfo(float).eps)
 
 
 def _qr(rows: np.ndarray, comm: Communicator) -> tuple[np.ndarray, np.ndarray]:
@@ -115,16 +116,25 @@ def factors(rows: np.ndarray, first: int, comm: Communicator) -> tuple[np.ndarra
         top = np.zeros((n, n), basis.dtype)
         for where, part in tops:
             top[where : where + len(part)] = part
-        signs = _signs(top)
+        assert whole is not None
+        signs = _signs(top, whole)
     signs, triangle = comm.bcast((signs, whole))
-    return basis * signs, np.triu(signs[:, None] * triangle)
+    basis = basis * signs
+    own = np.arange(first, min(first + len(rows), n))
+    basis[own - first, own] += 0.0  # LAPACK subtracts there, which gives no negative zero
+    return basis, np.triu(signs[:, None] * triangle)
 
 
-def _signs(top: np.ndarray) -> np.ndarray:
-    """Those that LAPACK gives to columns of which these are the first rows, and all are orthonormal."""
+def _signs(top: np.ndarray, triangle: np.ndarray) -> np.ndarray:
+    """Those that LAPACK gives to columns of which these are the first rows, and all are orthonormal.
+
+    A pivot that is 0 but for rounding is one that is 0 for LAPACK, as where a matrix of integers begins with 0: then
+    the triangle's diagonal is negative.
+    """
     top, signs = top.copy(), np.ones(len(top))
     for j in range(len(top)):
-        signs[j] = -1.0 if top[j, j].real >= 0 else 1.0
+        decides = top[j, j] if abs(top[j, j]) > _ZERO else triangle[j, j]
+        signs[j] = -1.0 if decides.real >= 0 else 1.0
         pivot = top[j, j] - signs[j]
         top[j + 1 :, j] /= pivot
         top[j + 1 :, j + 1 :] -= np.outer(top[j + 1 :, j], top[j, j + 1 :])

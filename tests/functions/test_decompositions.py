@@ -45,6 +45,19 @@ def _rectangle(kind: str, shape: tuple[int, int]) -> np.ndarray:
     return (rng.standard_normal(shape) + (1j * rng.standard_normal(shape) if kind in "FD" else 0)).astype(kind)
 
 
+@pytest.mark.parametrize("columns", [1, 2, 3])
+@pytest.mark.parametrize("seed", range(8))
+def test_orthogonal_factors_where_a_matrix_begins_with_zero(columns: int, seed: int) -> None:
+    """LAPACK's sign does not follow from such a pivot, and its zero has the sign of a difference."""
+    a = np.random.default_rng(seed).integers(-2, 3, (12, columns))
+    a[0, 0], a[5:8] = 0, np.array([3, 1, -2]).reshape(3, 1) ** np.arange(1, columns + 1)
+    ours, theirs = np.linalg.qr(nd.asarray(a, split=0)), np.linalg.qr(a)
+    _close(ours.Q, theirs.Q)
+    _close(ours.R, theirs.R)
+    zero = _gathered(ours.Q)[0, 0]
+    assert zero == 0 and not np.signbit(zero)
+
+
 @pytest.mark.parametrize("kind", "fD")
 @pytest.mark.parametrize("name", SHAPES)
 def test_orthogonal_factors(name: str, kind: str) -> None:
