@@ -316,16 +316,17 @@ class Settings:
 NAMES = tuple(name for name, value in vars(Settings).items() if isinstance(value, Setting))
 
 
-def _described(name: str) -> str:
+def _described(name: str, indent: str) -> str:
     setting = vars(Settings)[name]
     default = "a folder for caches in the home folder" if name == "CACHE_DIR" else repr(setting.default)
-    return f"    {name}\n        {setting.documentation} Default: {default}."
+    return f"{indent}{name}\n{indent}    {setting.documentation} Default: {default}."
 
 
-if Settings.__doc__ is not None:  # there is none under -OO
-    _before, _section, _after = Settings.__doc__.partition("\n    Raises\n")
-    _listed = "\n".join(map(_described, NAMES))
-    Settings.__doc__ = f"{_before}\n    Attributes\n    ----------\n{_listed}\n{_section}{_after}"
+if Settings.__doc__ is not None:  # there is none under -OO; Python 3.13 takes the indentation away
+    _indent = "    " if "\n    Raises\n" in Settings.__doc__ else ""
+    _before, _section, _after = Settings.__doc__.partition(f"\n{_indent}Raises\n")
+    _lines = [f"{_indent}Attributes", f"{_indent}----------", *(_described(name, _indent) for name in NAMES)]
+    Settings.__doc__ = _before + "\n" + "\n".join(_lines) + "\n" + _section + _after
 
 
 class SettingsBlock:
