@@ -119,10 +119,13 @@ def factors(rows: np.ndarray, first: int, comm: Communicator) -> tuple[np.ndarra
         assert whole is not None
         signs = _signs(top, whole)
     signs, triangle = comm.bcast((signs, whole))
-    basis = basis * signs
+    basis, triangle = basis * signs, np.triu(signs[:, None] * triangle)
+    if basis.dtype.kind == "f" and n and triangle[0, 0]:
+        zeros = rows[:, 0] == 0
+        basis[zeros, 0] = rows[zeros, 0] / triangle[0, 0]  # with the signs of LAPACK's quotients
     own = np.arange(first, min(first + len(rows), n))
     basis[own - first, own] += 0.0  # LAPACK subtracts there, which gives no negative zero
-    return basis, np.triu(signs[:, None] * triangle)
+    return basis, triangle
 
 
 def _signs(top: np.ndarray, triangle: np.ndarray) -> np.ndarray:
