@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -43,7 +43,6 @@ def interpret(loop: Loop, memory: Memory, array_type: type[Array]) -> None:
         return copies[key]
 
     overwritten = _overwritten(loop, array_type, key_of)
-
     steps: list[Step | ReduceStep] = []
     written: list[tuple[Array, np.ndarray]] = []
     for s in loop.steps:
@@ -57,12 +56,15 @@ def interpret(loop: Loop, memory: Memory, array_type: type[Array]) -> None:
             steps.append(ReduceStep(s.op, here(s.source), partial, s.axes, here(s.where), s.label))
     try:
         Interpreter().run(Loop(loop.shape, steps, loop.report, loop.watched))
-    except Exception:  # NumPy has written what came before it
-        written = [(x, copy) for x, copy in written if key_of(x) not in overwritten]
+    except BaseException:  # what came before it has been written; of the rest there is nothing to upload
+        _upload([(x, copy) for x, copy in written if key_of(x) not in overwritten], memory)
         raise
-    finally:
-        for x, copy in written:
-            memory.upload(x, copy)
+    _upload(written, memory)
+
+
+def _upload(written: Sequence[tuple[Array, np.ndarray]], memory: Memory) -> None:
+    for x, copy in written:
+        memory.upload(x, copy)
 
 
 def _copied(s: Step | ReduceStep, array_type: type[Array]) -> tuple[Array, Array] | None:
