@@ -13,7 +13,7 @@ import numpy_dist
 from numpy_dist import engine
 from numpy_dist.engine.planning import group
 from numpy_dist.engine.planning.fuse import MOST_IN_A_LOOP
-from numpy_dist.engine.scheduling import schedule
+from numpy_dist.engine.scheduling import program, schedule
 from numpy_dist.engine.scheduling.periods import SHORTEST as SHORTEST_PERIOD
 from numpy_dist.engine.scheduling.program import MOST_STATEMENTS
 
@@ -294,3 +294,39 @@ def test_memory_is_constant(ranks: int, steps: int, planned: Planned) -> None:
         assert max(pending) <= 3 * (SHORTEST_PERIOD + 7)
         assert max(sites) <= 7
         assert all(p == plans[1] for p in plans[2:])
+
+
+@RANKS
+@pytest.mark.parametrize("steps_held_back", [1, 2])
+def test_periods_of_large_results_are_short(
+    ranks: int, steps_held_back: int, planned: Planned, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A loop over large arrays is cut where a step begins, not where too many bytes are pending."""
+    step_bytes = 4 * 12 * 9 * 8
+    monkeypatch.setattr(program, "LARGE", steps_held_back * step_bytes // ranks)
+    monkeypatch.setattr(program, "MOST_BYTES", (2 * steps_held_back + 1) * step_bytes // ranks)
+    for counters in _run(ranks, _body(4), 8, 24, planned):
+        assert counters.loops == counters.writes == 24 // steps_held_back  # one array a period is stored
+
+
+@RANKS
+@pytest.mark.parametrize("room", [0, 1 << 30])
+def test_results_may_be_pending_where_there_is_memory(ranks: int, room: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(program, "MOST_BYTES", 3 * 12 * 9 * 8 // ranks)
+    monkeypatch.setattr(program, "share_of_memory", lambda runtime: room)
+
+    def on_rank() -> tuple[int, int, bool]:
+        x, y = _start(numpy_dist.asarray)
+        counters = engine.runtime().counters
+        counters.reset()
+        a = x * 2 + 1
+        b = np.sqrt(a * y)
+        c = b - a
+        equal = np.array_equal(c.gather(), np.sqrt((x.gather() * 2 + 1) * y.gather()) - (x.gather() * 2 + 1))
+        return counters.loops, counters.writes, equal
+
+    for outcome in run_tier(ranks, "never", "/nonexistent", on_rank):
+        loops, writes, equal = outcome.result
+        assert equal
+        assert loops == (1 if room else 2)
+        assert writes == (3 if room else 4)

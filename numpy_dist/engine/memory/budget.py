@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from functools import lru_cache
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from numpy_dist.engine.memory.limits import Limits
 from numpy_dist.errors import GatherError
 from numpy_dist.layout.layout import Layout
 from numpy_dist.layout.regions import box_shape
 from numpy_dist.settings import config
+
+if TYPE_CHECKING:
+    from numpy_dist.backends.memory import Room
 
 
 def budget(runtime: Any) -> int:
@@ -24,13 +27,29 @@ def budget(runtime: Any) -> int:
     known: dict[int, int] = runtime.budgets
     found = known.get(given)
     if found is None:
-        found = given or Limits().room().available // 2 // max(1, runtime.comm.node_size)
-        if runtime.size > 1:  # as a message of one length, which does not tell how much there is
-            found = int(min(runtime.comm.allgather(float(found))))
+        found = _least(runtime, given or _share(runtime, Limits().room()))
         if len(known) >= _MOST_BUDGETS:
             known.clear()
         known[given] = found
     return found
+
+
+def share_of_memory(runtime: Any) -> int:
+    """Half of what is available where shards lie, over the local ranks; the least of any rank. Collective."""
+    room = runtime.backend.memory.room or Limits().room
+    return _least(runtime, _share(runtime, room()))
+
+
+def _share(runtime: Any, room: Room) -> int:
+    """Half of what is available, over the local ranks."""
+    return room.available // 2 // max(1, runtime.comm.node_size)
+
+
+def _least(runtime: Any, nbytes: int) -> int:
+    """The minimum over the ranks."""
+    if runtime.size == 1:
+        return nbytes
+    return int(min(runtime.comm.allgather(float(nbytes))))  # a message of one length, whatever the number
 
 
 _MOST_BUDGETS = 64

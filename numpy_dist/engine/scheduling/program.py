@@ -16,11 +16,12 @@ from numpy_dist.comm.supervision.signals import Postponed
 from numpy_dist.engine.events import floating
 from numpy_dist.engine.events.filters import CONTEXT_AWARE, Filters, current_filters
 from numpy_dist.engine.events.sites import LATEST, search, site_of
+from numpy_dist.engine.memory.budget import share_of_memory
 from numpy_dist.engine.memory.storage import Storage
 from numpy_dist.engine.scheduling.deferred import Deferred
 from numpy_dist.engine.scheduling.execution import Execution
 from numpy_dist.engine.scheduling.lost import cannot_run, propagate, reason
-from numpy_dist.engine.scheduling.periods import Periods
+from numpy_dist.engine.scheduling.periods import LARGE, LARGE_ON_DEVICE, Periods
 from numpy_dist.engine.scheduling.schedule import SCHEDULES, Description, find_schedule, is_of_values
 from numpy_dist.errors import LostValueError
 from numpy_dist.ir.statements import Statement, is_part
@@ -28,7 +29,7 @@ from numpy_dist.ir.statements import Statement, is_part
 _getframe, _capsule = sys._getframe, floating.capsule  # saves look-ups for each statement
 MOST_STATEMENTS = 256
 MOST_FILTERS = 512  # whose events may be still unreported: for more, the oldest that are left stand in
-MOST_BYTES = 1 << 33  # bytes of results, for each rank, that a pending program may hold back
+MOST_BYTES = 1 << 33  # bytes of results, for each rank, that may be pending wherever there is less memory than that
 PATIENCE = 16  # small statements in a row that are recorded since those before them are pending
 WORTH_POSTPONING = 1 << 20  # bytes of results, in all: programs that take long enough for signals to come meanwhile
 
@@ -112,10 +113,11 @@ class Program:
         self._call: tuple[int, set[floating.Event]] = (-1, set())  # the last of several statements; what was told of it
         self._shared: list[floating.Event] = []  # of all ranks, to be reported once the program has been executed
         self.reported_together = ReportedTogether(self)
-        self._bytes = 0
-        self._most_bytes = MOST_BYTES * runtime.size
+        self._bytes = self._bytes_done = 0  # of results that were ever recorded, and of those that are not pending
+        self._most_bytes = self._bound = MOST_BYTES * runtime.size  # pending ones, and when that is reached
+        self._knows_room = False
         self.recorded = 0
-        self._periods = Periods()
+        self._periods = Periods((LARGE if runtime.backend.memory.on_host else LARGE_ON_DEVICE) * runtime.size)
         self._filters = Filters(0)
         self._numbered = {0: self._filters}
         self._seen = floating.look(self._filters)
@@ -180,7 +182,7 @@ class Program:
         periods = self._periods
         if site not in periods.sites:
             periods.sites.add(site)
-        elif periods.begins(site, serial):
+        elif periods.begins(site, serial, self._bytes):
             self._next_period(serial)
         # The error state: the one of the last statement, if nothing has changed since.
         capsule, filters, count, first, state = self._seen
@@ -211,7 +213,7 @@ class Program:
             elif state.eager:
                 self.run()
                 self.tell()
-            elif len(pending) >= MOST_STATEMENTS or self._bytes >= self._most_bytes:
+            elif len(pending) >= MOST_STATEMENTS or (self._bytes >= self._bound and not self._has_room()):
                 self.run()
             elif begin_walk is not None:
                 self.run()
@@ -221,6 +223,18 @@ class Program:
         except BaseException:
             self._withdraw(statement)
             raise
+
+    def _has_room(self) -> bool:
+        """Whether more results may be pending than were thought to; collective when it is asked for the first time.
+
+        Most of them are never stored. Statements that are cut from those that use their results store them.
+        """
+        if self._knows_room:
+            return False
+        self._knows_room = True
+        self._most_bytes = max(self._most_bytes, share_of_memory(self._runtime) * self._runtime.size)
+        self._bound = self._bytes_done + self._most_bytes
+        return self._bytes < self._bound
 
     def is_settled(self, storage: Storage) -> bool:
         """Whether all has been done that writes a storage, and nothing is in progress."""
@@ -342,7 +356,7 @@ class Program:
         """
         if self._pending:
             self._execute(through, reader, may_raise)
-            self._periods.interrupt(self.recorded)
+            self._periods.interrupt(self.recorded, self._bytes)
             self._waiting = None
         if self._runtime.size == 1:
             self.tell()
@@ -353,7 +367,7 @@ class Program:
                 signals.executing()
                 self._perform(through, reader, may_raise)
             return
-        if self._bytes < WORTH_POSTPONING:
+        if self._bytes - self._bytes_done < WORTH_POSTPONING:
             self._perform(through, reader, may_raise)
             return
         with Postponed() as signals:
@@ -425,7 +439,8 @@ class Program:
     def _replace(self, statements: Iterable[Statement]) -> None:
         """Have these pending, and nothing in execution."""
         pending = PendingStatements(statements)
-        self._bytes = sum([out.storage.nbytes for s in pending for out in s.outputs])
+        self._bytes_done = self._bytes - sum([out.storage.nbytes for s in pending for out in s.outputs])
+        self._bound = self._bytes_done + self._most_bytes
         self._pending = pending
 
     def _give_up(self, count: int, error: BaseException) -> None:
@@ -452,7 +467,7 @@ class Program:
         rest = [statement for statement in pending if statement is not None]
         self._deferred.recover(rest)
         self._belated = self._ahead = self._waiting = None
-        self._periods.interrupt(self.recorded)
+        self._periods.interrupt(self.recorded, self._bytes)
         self._replace(rest)
 
     def _settle(self) -> None:
