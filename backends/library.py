@@ -177,8 +177,14 @@ class ModuleLibrary:
         return self._module.asarray(np.ascontiguousarray(values))
 
     def sort(self, x: Array, axis: int) -> Array | None:
-        """As in `Library`."""
-        return self._module.sort(self._one_nan(x), axis) if x.size and x.ndim <= MOST_SORTED else None
+        """As in `Library`; a negative NaN is found where it would be sorted to, in front."""
+        if not x.size or x.ndim > MOST_SORTED:
+            return None
+        made = self._module.sort(x, axis)
+        if x.dtype.kind != "f":
+            return made
+        first = made[(slice(None),) * (axis % x.ndim) + (slice(1),)]
+        return made if bool(self._module.all(first == first)) else self._module.sort(self._one_nan(x), axis)
 
     def argsort(self, x: Array, axis: int) -> Array | None:
         """As in `Library`: CuPy sorts stably."""

@@ -88,8 +88,10 @@ class CupyMemory:
 
     def taken_over(self, array: cupy.ndarray) -> DeviceAllocation | None:
         """As in `Memory`."""
-        whole = type(array) is cupy.ndarray and array.base is None and array.flags.c_contiguous
-        return self._block(array.size * array.itemsize, array.data) if whole and array.size else None
+        owner = array if array.base is None else array.base
+        whole = type(array) is type(owner) is cupy.ndarray and array.flags.c_contiguous
+        whole = whole and array.data.ptr == owner.data.ptr and array.nbytes == owner.nbytes  # some are seen reshaped
+        return self._block(array.nbytes, array.data) if whole and array.size else None
 
     @staticmethod
     def _block(nbytes: int, pointer: cupy.cuda.MemoryPointer) -> DeviceAllocation:

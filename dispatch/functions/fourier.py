@@ -7,7 +7,9 @@ line that is longer than a rank wants to hold is done in four steps.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from math import isqrt
+from types import NoneType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -73,6 +75,16 @@ def irfft(
     return _transform(np.fft.irfft, a, n, axis, norm, out)
 
 
+def _sample(
+    function: Callable[..., np.ndarray], length: int, dtype: np.dtype, n: int | None, norm: str | None
+) -> np.ndarray:
+    """The transform of no lines: it has the result's dtype and length, and raises NumPy's errors."""
+    return function(np.zeros((0, length), dtype), n, -1, norm)
+
+
+_described = lru_cache(maxsize=256)(_sample)
+
+
 def _transform(
     function: Callable[..., np.ndarray], a: Any, n: int | None, axis: int, norm: str | None, out: Any
 ) -> object:
@@ -81,7 +93,8 @@ def _transform(
     if n is None and not -a.ndim <= axis < a.ndim:
         engine.numpy_error(function, (a, n, axis))
     axis = normalize_axis_index(axis, a.ndim)
-    sample = function(np.zeros((0, a.shape[axis]), a.dtype), n, -1, norm)  # NumPy's errors and dtype
+    described = type(n) in (int, NoneType) and type(norm) in (str, NoneType)  # of a type that hashes as it compares
+    sample = (_described if described else _sample)(function, a.shape[axis], a.dtype, n, norm)
     if out is not None:
         shape = (*a.shape[:axis], sample.shape[1], *a.shape[axis + 1 :])
         if tuple(out.shape) != shape or not np.can_cast(sample.dtype, out.dtype, "same_kind"):

@@ -126,6 +126,8 @@ def along_axis(
     With ``order="K"`` the result has the operand's memory order.
     """
     axes = copy_axes("K", a._array) if order == "K" else None
+    if axes is None and axis == a.ndim - 1:
+        return on_stacks(function, [a], 1, name=name, order="C", library=library)
     if axes is None:
         return on_stacks(function, [np.moveaxis(a, axis, -1)], 1, name=name, order="C", axis=axis, library=library)
     place = axes.index(axis)
