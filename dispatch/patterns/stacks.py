@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -195,12 +196,19 @@ def _division(handles: Sequence[engine.Handle], depths: list[int], stack: Shape)
         and all(a < count for a in layout.cut_axes)
         and not any(isinstance(what, Pinned) for what in layout.dims)
     ):
-        return layout.drop_axes(range(count, x.ndim)) if depth else layout
+        return _of_stack(layout, count) if depth else layout
     layout = engine.default_layout(stack)
     # Ranks with copies would compute the same items.
     return engine.default_layout(stack, split=int(np.argmax(stack))) if layout.has_copies else layout
 
 
+@lru_cache(maxsize=1024)
+def _of_stack(layout: Layout, ndim: int) -> Layout:
+    """The layout of the leading axes."""
+    return layout.drop_axes(range(ndim, layout.ndim))
+
+
+@lru_cache(maxsize=1024)
 def _share(layout: Layout, shape: Shape, depth: int) -> Layout:
     """The layout of an operand, or of a result, of a stack that is divided so."""
     lead = layout.ndim - (len(shape) - depth)
