@@ -123,6 +123,28 @@ class Repeat(Protocol):
         """
 
 
+class TextReader(Protocol):
+    """Reads numbers from text.
+
+    A backend that can has one as its `text_reader`. What it does not know, or is not ready for yet, is left to NumPy.
+    """
+
+    def rows(self, text: bytes, delimiter: str | None) -> np.ndarray | None:
+        """The numbers of a text of lines that have the same number of them, as doubles; each as Python's `float`.
+
+        Parameters
+        ----------
+        text : bytes
+        delimiter : str, optional
+            One character between two numbers; default: blanks.
+
+        Returns
+        -------
+        ndarray or None
+            A row for each line that is not empty; None where it is anything but plain decimal numbers.
+        """
+
+
 class Mover(Protocol):
     """Moves elements one by one, where NumPy has no function or a slow one.
 

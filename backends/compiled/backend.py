@@ -25,12 +25,14 @@ from numpy_dist.backends.compiled.kernel_files import kernel_file
 from numpy_dist.backends.compiled.repair import repair
 from numpy_dist.backends.compiled.routines import KernelMover
 from numpy_dist.backends.compiled.source import generate
+from numpy_dist.backends.compiled.text_reader import KernelTextReader
 from numpy_dist.backends.compiled.threads import ThreadPool
 from numpy_dist.backends.compiled.threads_count import cpus, thread_count
 from numpy_dist.backends.graph import UnfitScalar, Unsupported
 from numpy_dist.backends.interpreter import Interpreter
 from numpy_dist.backends.memory import HOST
 from numpy_dist.backends.summation import fold_chunks
+from numpy_dist.frames import stack_level
 from numpy_dist.settings import config
 
 # Seconds that a loop may be interpreted before its kernel is asked for. Compiling it takes another process ten to
@@ -99,6 +101,7 @@ class Compiled:
         self._tiers: dict[Form, Tier] = {}
         self._routines: dict[str, Tier] = {}
         self.mover = KernelMover(self._routine)
+        self.text_reader = KernelTextReader(self._routine)
 
     def run(self, loop: Loop) -> CompiledRepeat | None:
         """Execute a loop (see `backends.base.Loop`)."""
@@ -246,7 +249,7 @@ class Compiled:
     def _warn(self) -> None:
         said = self.compiler.warning()
         if said is not None:
-            warnings.warn(said, RuntimeWarning, stacklevel=2)
+            warnings.warn(said, RuntimeWarning, stacklevel=stack_level(ours=True))
 
 
 class CompiledRepeat:

@@ -6,25 +6,29 @@ import functools
 import os
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextvars import copy_context
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import DTypeLike
 
 from numpy_dist import engine
+from numpy_dist.comm.supervision.signals import Postponed
 from numpy_dist.dispatch.core.registry import implements
 from numpy_dist.dispatch.functions.array_creation_from_data import by_every_rank, from_local, ingest
 from numpy_dist.dispatch.patterns.creation import OURS, Shape, chosen_layout, elsewhere, is_replicated, permuted
+from numpy_dist.dispatch.patterns.threads import run_together
 from numpy_dist.files.npy import ArrayInFile, array_of_bytes, array_of_npy
 from numpy_dist.files.npz import member_reader
 from numpy_dist.files.reading import Reader, agreed
-from numpy_dist.files.texts import can_be_divided, line_ranges, lines_as_file
+from numpy_dist.files.texts import can_be_divided, line_pieces, line_ranges, lines_as_file
 
 if TYPE_CHECKING:
     from typing import IO
 
     from numpy._typing import _SupportsArrayFunc
 
+    from numpy_dist.backends.base import TextReader
     from numpy_dist.distarray.array import DistArray
     from numpy_dist.layout.layout import Layout
     from numpy_dist.layout.mesh import Mesh
@@ -158,13 +162,23 @@ def loadtxt(
     plain = not elsewhere(like) and isinstance(fname, str | os.PathLike) and max_rows is None and quotechar is None
     if plain and kind is not None and kind.kind in "biufcmM" and ndmin in (0, 1, 2) and encoding != "bytes":
         parse = functools.partial(
-            np.loadtxt, dtype=kind, comments=comments, delimiter=delimiter, converters=converters, usecols=usecols
+            np.loadtxt,
+            dtype=kind,
+            comments=comments,
+            delimiter=delimiter,
+            converters=converters,
+            usecols=usecols,
+            ndmin=2,
+            encoding=encoding,
         )
-        rows = _parsed_in_parts(fname, skiprows, encoding, parse)
+        simple = kind == np.float64 and kind.isnative and converters is None and usecols is None
+        read = _number_reader(comments, delimiter) if simple else None
+        rows = _parsed_in_parts(fname, skiprows, encoding, parse, read)
         if rows is not None:
             made = rows[:, 0] if rows.shape[1] == 1 and ndmin < 2 else rows
             layout = chosen_layout(made.shape, split, mesh) or engine.runtime().default_layout(made.shape)
-            made = engine.copy(made, layout=layout)
+            if made is not rows or engine.layout_of(made) != layout:
+                made = engine.copy(made, layout=layout)
             return made.T if unpack else made
     return _loadtxt_by_every_rank(
         fname,
@@ -185,10 +199,78 @@ def loadtxt(
     )
 
 
-def _parsed_in_parts(path: Any, skipped: Any, encoding: str | None, parse: Callable[..., np.ndarray]) -> Any:
-    """The rows of a large text, of which each rank has parsed some (collective); None where every rank reads it."""
+_NUMERIC = frozenset("0123456789+-.eE \t\r\n")
+_PIECE = 1 << 23  # bytes of text that a thread reads at once
+
+Parse = Callable[[str], np.ndarray]
+"""The rows of a file of whole lines."""
+Read = Callable[[bytes], np.ndarray | None]
+"""The rows of a text of whole lines; None where only NumPy can tell."""
+
+
+def _number_reader(comments: object, delimiter: object) -> Read | None:
+    """What reads plain numbers quicker than NumPy does; None if there is nothing, or numbers may be comments."""
+    reader: TextReader | None = getattr(engine.runtime().backend, "text_reader", None)
+    words = [] if comments is None else [comments] if isinstance(comments, str) else comments
+    if reader is None or not (isinstance(words, Sequence) and all(isinstance(word, str) for word in words)):
+        return None
+    if delimiter is not None and (not isinstance(delimiter, str) or len(delimiter) != 1 or not delimiter.isascii()):
+        return None
+    if delimiter is not None and delimiter in _NUMERIC - {"\t"}:
+        return None
+    if any(_NUMERIC.union(delimiter or "").intersection(word) for word in words):
+        return None
+    return functools.partial(reader.rows, delimiter=delimiter)
+
+
+def _rows_of_lines(
+    path: Any, span: tuple[int, int], parse: Parse, read: Read | None, empty: Callable[..., np.ndarray]
+) -> np.ndarray:
+    """The rows in a range of the bytes of a text, parsed by all threads of the rank; `empty` makes their memory."""
+    if read is None:
+        with lines_as_file(path, span) as lines:
+            return parse(lines)
+    pieces = line_pieces(path, span, _PIECE)
+    threads = min(getattr(engine.runtime().backend, "threads", 1), len(pieces))
+    found: dict[int, np.ndarray] = {}
+
+    def work(first: int) -> None:
+        for number in range(first, len(pieces), threads):
+            start, stop = pieces[number]
+            with open(path, "rb", buffering=0) as file:
+                file.seek(start)
+                text = file.read(stop - start)
+            if len(text) < stop - start:
+                raise OSError(f"{os.fspath(path)} has become shorter while it was read")
+            rows = read(text)
+            if rows is None:
+                with lines_as_file(path, (start, stop)) as lines:
+                    rows = parse(lines)
+            found[number] = rows
+
+    with Postponed():
+        run_together([functools.partial(copy_context().run, work, first) for first in range(threads)])
+    parts = [found[number] for number in range(len(pieces)) if len(found[number])] or [found[0]]
+    if len({part.shape[1] for part in parts}) > 1:
+        raise ValueError("lines of several lengths")  # NumPy says which
+    return np.concatenate(parts, out=empty((sum(map(len, parts)), parts[0].shape[1])))
+
+
+def _parsed_in_parts(path: Any, skipped: Any, encoding: str | None, parse: Parse, read: Read | None) -> Any:
+    """The rows of a large text, of which each rank has parsed some (collective); None where every rank reads it.
+
+    Parameters
+    ----------
+    path : str or path-like
+    skipped : int
+        Lines at the beginning.
+    encoding : str, optional
+    parse : callable
+    read : callable, optional
+        As far as it can it is asked in place of `parse`.
+    """
     comm = engine.runtime().comm
-    if comm.size == 1:
+    if comm.size == 1 and read is None:
         return None
 
     def look() -> tuple[int, list[tuple[int, int]] | None] | None:
@@ -202,18 +284,19 @@ def _parsed_in_parts(path: Any, skipped: Any, encoding: str | None, parse: Calla
     if found is None or found[1] is None:
         return None
     part: np.ndarray | None = None
-    try:
-        with lines_as_file(path, found[1][comm.rank]) as lines, warnings.catch_warnings():
-            warnings.simplefilter("error")
-            warnings.filterwarnings("ignore", "loadtxt: input contained no data")
-            part = parse(lines, ndmin=2, encoding=encoding)
-    except Exception as error:  # NumPy tells it of the whole file, where it can number the rows
-        del error
-    told = comm.allgather(None if part is None else part.shape)
-    widths = {shape[1] for shape in told if shape is not None and shape[0]}
-    if part is None or None in told or len(widths) != 1 or sum(shape[0] for shape in told) < 2:
-        return None
-    return from_local(part if len(part) else part.reshape(0, *widths))
+    with engine.Scratch() as scratch:
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                warnings.filterwarnings("ignore", "loadtxt: input contained no data")
+                part = _rows_of_lines(path, found[1][comm.rank], parse, read, scratch.empty)
+        except Exception as error:  # NumPy tells it of the whole file, where it can number the rows
+            del error
+        told = comm.allgather(None if part is None else part.shape)
+        widths = {shape[1] for shape in told if shape is not None and shape[0]}
+        if part is None or None in told or len(widths) != 1 or sum(shape[0] for shape in told) < 2:
+            return None
+        return from_local(part if len(part) else part.reshape(0, *widths))
 
 
 genfromtxt = by_every_rank(__name__, np.genfromtxt)

@@ -50,11 +50,11 @@ def in_parts(
         made[part] = function(block[part])
 
     with Postponed():  # the threads have the memory until all have ended
-        _run([partial(copy_context().run, compute, part) for part in parts])
+        run_together([partial(copy_context().run, compute, part) for part in parts])
     return made
 
 
-def _run(tasks: Sequence[Callable[[], object]]) -> None:
+def run_together(tasks: Sequence[Callable[[], object]]) -> None:
     """Run the first task on this thread, each other one on a thread of its own, and raise the first one's error.
 
     Threads are made for each call: pools have locks in Python's code, which an exception from a signal's handler leaves

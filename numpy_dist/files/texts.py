@@ -12,7 +12,7 @@ from contextlib import contextmanager
 
 from numpy_dist.files.npy import Path
 
-__all__ = ["can_be_divided", "line_ranges", "lines_as_file"]
+__all__ = ["can_be_divided", "line_pieces", "line_ranges", "lines_as_file"]
 
 # Encodings in which the byte of a line feed is nothing but a line feed.
 _PLAIN = frozenset({"ascii", "utf-8", "iso8859-1", "iso8859-15", "cp1252"})
@@ -63,6 +63,21 @@ def line_ranges(path: Path, skipped: int, parts: int) -> list[tuple[int, int]] |
         for part in range(1, parts):
             edges.append(_line_start(file, max(edges[-1], first + (size - first) * part // parts), first, size))
     return list(zip(edges, [*edges[1:], size], strict=True))
+
+
+def line_pieces(path: Path, span: tuple[int, int], nbytes: int) -> list[tuple[int, int]]:
+    """The ranges of bytes, of whole lines and about so many of them each, into which a range of a text is divided.
+
+    Raises
+    ------
+    OSError
+    """
+    first, stop = span
+    edges = [first]
+    with open(path, "rb") as file:
+        while edges[-1] + nbytes < stop:
+            edges.append(_line_start(file, edges[-1] + nbytes, first, stop))
+    return list(zip(edges, [*edges[1:], stop], strict=True))
 
 
 def _line_start(file: io.BufferedReader, place: int, first: int, size: int) -> int:

@@ -117,16 +117,45 @@ def test_parts_are_parsed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     path = tmp_path / "x"
     path.write_text(TABLE)
     opened: list[tuple[int, int]] = []
-    original = nd.loadtxt.__globals__["lines_as_file"]
+    original = nd.loadtxt.__globals__["_rows_of_lines"]
 
-    def noting(path: Path, span: tuple[int, int]) -> Any:
+    def noting(path: Path, span: tuple[int, int], *more: Any) -> Any:
         opened.append(span)
-        return original(path, span)
+        return original(path, span, *more)
 
-    monkeypatch.setitem(nd.loadtxt.__globals__, "lines_as_file", noting)
+    monkeypatch.setitem(nd.loadtxt.__globals__, "_rows_of_lines", noting)
     run_simulated(3, loaded, path, {})
     lengths = [hi - lo for lo, hi in opened]
     assert len(lengths) == 3 and sum(lengths) == len(TABLE) and max(lengths) < len(TABLE) / 2
+
+
+@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_pieces_are_read_by_threads(name: str, ranks: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pieces that a reader of numbers declines are NumPy's; what comes of all of them is what NumPy reads."""
+    text, options = FILES[name]
+    path = tmp_path / "x"
+    path.write_text(text, options.get("encoding"))
+    expected = outcome(np.loadtxt, path, options)
+    read: list[bool] = []
+
+    class Reader:
+        @staticmethod
+        def rows(text: bytes, delimiter: str | None) -> np.ndarray | None:
+            known = bool(text.strip()) and text.replace(b" ", b",").count(b",") == 2 * text.count(b"\n") and len(read) % 3
+            read.append(bool(known))
+            return np.loadtxt(text.decode().splitlines(), delimiter=delimiter, ndmin=2) if known else None
+
+    def on_rank() -> Any:
+        backend: Any = nd.engine.runtime().backend
+        monkeypatch.setattr(backend, "text_reader", Reader, raising=False)
+        monkeypatch.setattr(backend, "threads", 2, raising=False)
+        return loaded(path, options)
+
+    monkeypatch.setitem(nd.loadtxt.__globals__, "_PIECE", 100)
+    assert run_simulated(ranks, on_rank) == [expected] * ranks
+    if name in ("spaces", "commas", "unpacked"):
+        assert any(read) and not all(read)
 
 
 def test_a_part_that_cannot_be_read_is_not_taken_for_less(tmp_path: Path) -> None:
