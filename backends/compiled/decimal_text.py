@@ -6,6 +6,9 @@ five, which tells the double in all but a few cases (Lemire, "Number parsing at 
 Practice and Experience 2021). The few, and whatever is no plain number, are left to NumPy.
 """
 
+# mypy: ignore-errors
+# Numba finds the types.
+
 from __future__ import annotations
 
 from llvmlite import ir
@@ -25,10 +28,10 @@ _HEAD = 55  # bits of the product that decide, if they are not all ones below: t
 
 
 @intrinsic
-def _high_product(typingctx, a, b):  # type: ignore[no-untyped-def]
+def _high_product(typingctx, a, b):
     """The upper 64 bits of a product."""
 
-    def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
+    def codegen(context, builder, signature, args):
         wide = builder.mul(*(builder.zext(x, _WIDE) for x in args))
         return builder.trunc(builder.lshr(wide, _WIDE(64)), _WORD)
 
@@ -36,30 +39,30 @@ def _high_product(typingctx, a, b):  # type: ignore[no-untyped-def]
 
 
 @intrinsic
-def _leading_zeros(typingctx, a):  # type: ignore[no-untyped-def]
+def _leading_zeros(typingctx, a):
     """How many bits are 0 before the first one that is 1."""
 
-    def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
+    def codegen(context, builder, signature, args):
         return builder.ctlz(args[0], ir.IntType(1)(1))
 
     return types.uint64(types.uint64), codegen
 
 
 @intrinsic
-def _bits_of_double(typingctx, x):  # type: ignore[no-untyped-def]
+def _bits_of_double(typingctx, x):
     """The bits of a double."""
 
-    def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
+    def codegen(context, builder, signature, args):
         return builder.bitcast(args[0], _WORD)
 
     return types.uint64(types.float64), codegen
 
 
 @intrinsic
-def _load_double(typingctx, address, index):  # type: ignore[no-untyped-def]
+def _load_double(typingctx, address, index):
     """An element of a table of doubles."""
 
-    def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
+    def codegen(context, builder, signature, args):
         pointer = builder.inttoptr(args[0], ir.DoubleType().as_pointer())
         return builder.load(builder.gep(pointer, [args[1]]), align=8)
 
@@ -67,7 +70,7 @@ def _load_double(typingctx, address, index):  # type: ignore[no-untyped-def]
 
 
 @njit(error_model="numpy", inline="always")
-def bits_of(w, power, tables):  # type: ignore[no-untyped-def]
+def bits_of(w, power, tables):
     """The bits of the double nearest to ``w * 10**power``; `_LEFT` for what is left to NumPy.
 
     `tables` is the address of the doubles 10**0 to 10**22, and of the pairs of words of the powers of five.
@@ -109,18 +112,18 @@ def bits_of(w, power, tables):  # type: ignore[no-untyped-def]
 
 
 @njit(error_model="numpy", inline="always")
-def _is_digit(c):  # type: ignore[no-untyped-def]
+def _is_digit(c):
     return 48 <= c <= 57
 
 
 @njit(error_model="numpy", inline="always")
-def _at(text, at, last):  # type: ignore[no-untyped-def]
+def _at(text, at, last):
     """A byte, -1 behind the last."""
     return int64(load_u1(text, at)) if at < last else -1
 
 
 @njit(error_model="numpy", inline="always")
-def read_number(text, at, last, tables):  # type: ignore[no-untyped-def]
+def read_number(text, at, last, tables):
     """The bits of the number that begins at a place, and the place behind it, or -1 for what is left to NumPy."""
     c = _at(text, at, last)
     negative = c == 45
@@ -179,7 +182,7 @@ def read_number(text, at, last, tables):  # type: ignore[no-untyped-def]
 
 
 @njit(error_model="numpy", inline="always")
-def read_rows(block, first, last):  # type: ignore[no-untyped-def]
+def read_rows(block, first, last):
     """The rows of numbers in the bytes from `first` to `last` of a text; 0, or 1 where NumPy has to read them.
 
     The words of the block: the addresses of the text, of the result and of the tables; the delimiter, 0 for blanks;
