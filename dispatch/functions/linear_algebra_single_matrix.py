@@ -245,7 +245,7 @@ def least_squares(a: DistArray, b: DistArray, cutoff: float) -> tuple[DistArray,
         left, sizes, right = np.linalg.svd(a, full_matrices=False)
     except np.linalg.LinAlgError:
         raise np.linalg.LinAlgError("SVD did not converge in Linear Least Squares") from None
-    values = np.asarray(engine.plain(sizes))
+    values = engine.gather(sizes)  # some ways of finding them leave them on the ranks
     inverse, large = _inverses(values, cutoff)
     solution = right.mT.conj() @ (inverse[:, None] * (left.mT.conj() @ b))
     rest = engine.wrap(np.zeros(0))
@@ -257,7 +257,7 @@ def least_squares(a: DistArray, b: DistArray, cutoff: float) -> tuple[DistArray,
 def pseudo_inverse(a: DistArray, cutoff: float, hermitian: bool) -> DistArray:
     """``numpy.linalg.pinv``. Collective, as `singular`, and a product."""
     left, sizes, right = np.linalg.svd(np.conj(a), full_matrices=False, hermitian=hermitian)
-    inverse, _ = _inverses(np.asarray(engine.plain(sizes)), cutoff)
+    inverse, _ = _inverses(engine.gather(sizes), cutoff)
     return right.mT @ (inverse[:, None] * left.mT)
 
 

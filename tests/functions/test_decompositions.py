@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import numpy_dist as nd
+from numpy_dist.conformance.fuzz.interpreter import replay
 from numpy_dist.parallel import spectra
 from numpy_dist.spmd_testing import forbid_gathers
 
@@ -191,3 +192,12 @@ def test_a_system_without_unknowns() -> None:
         ours = np.linalg.lstsq(nd.asarray(np.zeros((4, 0))), nd.asarray(np.ones((4, 2))))
     theirs = np.linalg.lstsq(np.zeros((4, 0)), np.ones((4, 2)))
     assert [np.shape(part) for part in ours] == [np.shape(part) for part in theirs] and ours[2] == theirs[2]
+
+
+def test_systems_whose_singular_values_stay_on_the_ranks() -> None:
+    """A copy that nobody has asked for yet may come to lie as a tall matrix does, and its singular values with it."""
+    statements = [
+        "check(np.linalg.lstsq(array(a(6, 3), 1), array(a(6))), 16384)",
+        "check(np.linalg.pinv(array(a(6, 3), 1)), 16384)",
+    ]
+    assert replay(statements, MIN_SHARD_BYTES=0, AT_ONCE=1 << 20) == 0
