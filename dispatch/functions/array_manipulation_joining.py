@@ -87,7 +87,7 @@ def _allocate(
         return engine.empty(shape, dtype, layout=layout)
     inverse = sorted(range(len(order)), key=order.__getitem__)
     made = engine.empty([shape[a] for a in order], dtype, layout=layout.transpose(tuple(order)))
-    return made._view(np.ndarray.transpose, inverse)
+    return engine.as_made(made._view(np.ndarray.transpose, inverse))
 
 
 def joined_order(arrays: Sequence[np.ndarray]) -> list[int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import numpy_dist as nd
 from tests.functions.harness import PRESENTATIONS, check
 
 rng = np.random.default_rng(4)
@@ -28,6 +29,14 @@ def test_concatenate():
     check(lambda x: np.concatenate([x]), A, ranks=(2,), ways=FEW)
     check(lambda x: np.concatenate(x), A, ranks=(2,), ways=("default", "last"))
     check(lambda x: np.concatenate([x.T, x.T]), A, ranks=(2,), ways=("first",))
+
+
+def test_what_is_joined_owns_its_memory():
+    with nd.config(MIN_SHARD_BYTES=0):
+        for matrix in (A, np.asfortranarray(A)):
+            ours, theirs = np.stack([nd.asarray(matrix)]), np.stack([matrix])
+            assert ours.flags.owndata and theirs.flags.owndata
+            assert ours.strides == theirs.strides and ours.base is None
 
 
 def test_stacks():
