@@ -9,11 +9,13 @@ closed in the order of their numbers, or in the opposite one: of two pipes, one 
 from __future__ import annotations
 
 import os
+import resource
 import select
 import signal
 import socket
 import sys
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
@@ -44,12 +46,15 @@ class Death(NamedTuple):
         The signal that ended it, if that is known.
     failed : bool
         Whether it had failed before, told so, and could be ended by no other means.
+    host : str
+        Where it was, if that is another host (`distant_ranks`).
     """
 
     rank: int
     pid: int
     number: int | None
     failed: bool = False
+    host: str = ""
 
 
 def enter(descriptor: int, rank: int) -> Callable[..., None]:
@@ -63,7 +68,8 @@ def enter(descriptor: int, rank: int) -> Callable[..., None]:
     watched, answer = os.pipe()
     pipes = [os.pipe() for _ in range(2)]  # their other ends stay open as long as this process lives
     sent = [answer, *(reading for reading, _ in pipes)]
-    fcntl.fcntl(pipes[1][1], fcntl.F_DUPFD_CLOEXEC, _HIGH)
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    fcntl.fcntl(pipes[1][1], fcntl.F_DUPFD_CLOEXEC, _HIGH if most < 0 else min(_HIGH, most // 2))  # -1: no limit
     os.close(pipes[1][1])
     try:
         sent.append(os.pidfd_open(pid))
@@ -99,16 +105,19 @@ class RollCall(threading.Thread):
     ----------
     for_ranks : socket.socket
         For the ranks; to be closed once they have been started.
+    left_at : float
+        When the first of them has told that it ends by itself, by the monotonic clock.
     """
 
     def __init__(self, ranks: int) -> None:
         super().__init__(daemon=True)
         self._socket, self.for_ranks = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._expected = ranks
+        self.left_at = float("inf")
         self._ranks: dict[int, int] = {}  # by process
         self._left: set[int] = set()
         self._failed: set[int] = set()
-        self._ended: dict[int, None] = {}  # processes in the order in which they ended
+        self._ended: dict[int, float] = {}  # when each process has ended, in that order
         self._handles: dict[int, int] = {}  # for processes, by process
         self._statuses: dict[int, int | None] = {}  # by process, as known at its end
         self._watched: dict[int, int] = {}  # processes by each of their descriptors
@@ -135,6 +144,10 @@ class RollCall(threading.Thread):
         # It kills by SIGKILL; who has failed, or died of another signal, was before.
         return min(deaths, key=lambda death: death.number == signal.SIGKILL and not death.failed, default=None)
 
+    def when(self, death: Death) -> float:
+        """When a rank's end was known here, by the monotonic clock."""
+        return self._ended[death.pid]
+
     def _death(self, pid: int) -> Death | None:
         """How a process was ended; None where it has left or ended with a code."""
         if pid in self._failed:
@@ -149,7 +162,7 @@ class RollCall(threading.Thread):
         """One of the descriptors tells that its process has ended."""
         self._poll.unregister(descriptor)
         pid = self._watched.pop(descriptor)
-        self._ended[pid] = None
+        self._ended.setdefault(pid, time.monotonic())
         if descriptor == self._handles[pid]:
             self._statuses[pid] = _status_of_zombie(pid)
         else:
@@ -164,6 +177,7 @@ class RollCall(threading.Thread):
         pid, *rank = map(int, message.split())
         if not rank:
             (self._left if pid > 0 else self._failed).add(abs(pid))
+            self.left_at = min(self.left_at, time.monotonic())
             return
         answer, *watched = descriptors
         self._ranks[pid], self._handles[pid] = rank[0], watched[-1]

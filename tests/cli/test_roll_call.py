@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -211,6 +212,21 @@ def test_a_rank_does_not_wait_for_a_launcher_that_is_gone(roll: RollCall) -> Non
     leave()
     leave(os.getpid())
     set_output(0, 1, True)(os.getpid())  # where there is no launcher
+
+
+def test_ranks_enter_where_few_files_may_be_open(roll: RollCall) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (200, hard))
+    try:
+        started = Ranks(roll, 1)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    roll.start()
+    try:
+        assert started.hear(0) == "entered"
+    finally:
+        started.kill(0)
+        started.processes[0].communicate()
 
 
 def test_what_is_said_of_a_death(capsys: pytest.CaptureFixture[str]) -> None:
