@@ -144,6 +144,7 @@ case(np.einsum_path, "ij,jk,kl->il", a(3, 4), a(4, 5), a(5, 2), optimize="optima
 case(np.kron, a(2, 3), a(3, 2))
 case(np.cross, a(4, 3), a(4, 3))
 case(np.cross, a(3), a(3))
+case(np.cross, a(2), a(2))
 case(np.cross, a(3, 4), a(3, 4), axis=0)
 case(np.cross, a(4), a(4))
 case(np.linalg.cross, a(4, 3), a(4, 3))

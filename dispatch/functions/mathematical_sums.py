@@ -111,7 +111,7 @@ def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axi
     a, b = as_handle(a), as_handle(b)
     if a.ndim == b.ndim == 1 and all(k in (-1, 0, None) for k in (axisa, axisb, axis)):
         # As a row: NumPy's source asks for 0-d arrays in a way (`out=...`) that those who override it are not told.
-        return _cross(a[None], b[None])[0]
+        return _cross(a[None], b[None])[0, ...]
     return _cross(a, b, axisa, axisb, axisc, axis)
 
 
