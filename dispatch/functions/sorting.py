@@ -54,7 +54,8 @@ def sort(
     options = _options(kind, order, stable, descending)
     a, axis = _arguments(np.sort, a, axis, options)
     if a.ndim == 1:
-        return sort_line(a, options)
+        with engine.activity("sorting", a.nbytes):
+            return sort_line(a, options)
     memory = copy_axes("K", a._array)
     if memory is None:
         return _sorted_rows(a, axis, options)
@@ -96,7 +97,8 @@ def argsort(
     options = _options(kind, order, stable, descending)
     a, axis = _arguments(np.argsort, a, axis, options)
     if a.ndim == 1:
-        return argsort_line(a, options)
+        with engine.activity("sorting", a.nbytes):
+            return argsort_line(a, options)
     if long_rows(a, axis):
         return row_by_row(lambda row: argsort_line(row, options), a, axis)
     return _each_row("argsort", np.argsort, a, axis, options)

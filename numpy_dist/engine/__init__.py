@@ -4,6 +4,7 @@ The layers above use what is imported here and nothing else of the engine.
 """
 
 import numpy_dist.engine.data.meta_access  # noqa: F401  (is called with the first runtime)
+from numpy_dist.engine.data.activities import activity, progressed
 from numpy_dist.engine.data.device import Device, device
 from numpy_dist.engine.data.elements import element
 from numpy_dist.engine.data.event_reporting import events_reported, reported_together
@@ -79,6 +80,7 @@ __all__ = [
     "Scratch",
     "Unrecordable",
     "Unshardable",
+    "activity",
     "aligned",
     "as_made",
     "assign",
@@ -129,6 +131,7 @@ __all__ = [
     "stream",
     "parts_in_order",
     "plain",
+    "progressed",
     "reducible",
     "reduction",
     "register_handle_class",

@@ -56,6 +56,8 @@ class Runtime:
         What is told of every group that is executed (see `listing`).
     execution : Execution or None
         How far the execution has come that is in progress.
+    activities : list of Activity
+        What takes long and goes on, the outermost first (`engine.data.activities`).
     flags : set
         Floating-point events of this rank that were not yet reported (they travel with the next collective).
     """
@@ -78,6 +80,7 @@ class Runtime:
         self.handed_out = False
         self.execution: Execution | None = None
         self.listings: list[object] = []
+        self.activities: list[Any] = []
         self.thread = threading.get_ident()
         self.budgets: dict[int, int] = {}
         self.ledger: Any = None

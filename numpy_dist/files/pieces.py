@@ -9,7 +9,7 @@ from math import prod
 
 import numpy as np
 
-from numpy_dist.engine import parts_in_order
+from numpy_dist.engine import parts_in_order, progressed
 from numpy_dist.layout.regions import Box
 from numpy_dist.layout.runs import run_length, runs
 
@@ -83,6 +83,7 @@ def write_box(
     for part, key in _parts(box, block):
         data, done = bytes_of(np.ascontiguousarray(block[key])), 0
         seen(part, data)
+        progressed(len(data))
         count = run_length(shape, part) * block.itemsize
         for first in runs(shape, part):
             write_all(descriptor, data[done : done + count], offset + first * block.itemsize)
@@ -116,6 +117,7 @@ def read_box(descriptor: int, offset: int, shape: Sequence[int], box: Box, block
             into = whole[done + start : done + min(start + _CHUNK, count)]
             if read_all(descriptor, into, offset + first * block.itemsize + start) < len(into):
                 raise EOFError
+            progressed(len(into))
         done += count
 
 
@@ -133,6 +135,7 @@ def _read_rows(descriptor: int, offset: int, shape: Sequence[int], box: Box, blo
         found = rows[: min(step, hi - start)]
         if read_all(descriptor, bytes_of(found), offset + start * inner) < found.nbytes:
             raise EOFError
+        progressed(block[start - lo : start - lo + len(found)].nbytes)
         block[start - lo : start - lo + len(found)] = found[(slice(None), *within)]
 
 

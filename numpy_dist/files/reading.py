@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
+from numpy_dist import engine
 from numpy_dist.comm.portable import agree, first_error, portable_error
 from numpy_dist.files.npy import ArrayInFile, Path
 from numpy_dist.files.pieces import read_box
@@ -102,7 +103,9 @@ class Reader:
             try:
                 if hasattr(os, "posix_fadvise"):
                     os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_SEQUENTIAL)
-                read_box(descriptor, self.array.offset, self.array.order, box, block)
+                name = os.path.basename(os.fsdecode(self._path))
+                with engine.activity(f"reading {name}", block.nbytes, stepwise=True):
+                    read_box(descriptor, self.array.offset, self.array.order, box, block)
             finally:
                 os.close(descriptor)
         except EOFError:

@@ -184,7 +184,9 @@ def _write(
                     with target.replacement.open() as file:
                         on_rank_0(file, read)
 
-                engine.stream(arrays, write)
+                total = sum(x._array.nbytes for x in arrays)
+                with engine.activity(f"writing {_name(path)}", total, stepwise=True):
+                    engine.stream(arrays, write)
             synchronised = descriptor >= 0 and target.replacement is None
             on_every_rank(comm, path, functools.partial(os.fsync, descriptor) if synchronised else None)
             on_root(target.commit, comm, _ROOT)
@@ -283,7 +285,8 @@ def _write_parts(comm: Communicator, descriptor: int, offset: int, x: Any, path:
     if share is not None and (comm.size == 1 or in_long_runs(share.boxes, x.shape, x.dtype.itemsize)):
         box, block = share.boxes[comm.rank], share.block
         if box is not None:
-            on_every_rank(comm, path, lambda: write_box(descriptor, offset, x.shape, box, block))
+            with engine.activity(f"writing {_name(path)}", block.nbytes, stepwise=True):
+                on_every_rank(comm, path, lambda: write_box(descriptor, offset, x.shape, box, block))
         else:
             on_every_rank(comm, path, None)
         return
@@ -297,6 +300,10 @@ def _write_parts(comm: Communicator, descriptor: int, offset: int, x: Any, path:
             work = functools.partial(write_all, descriptor, bytes_of(np.ascontiguousarray(piece)), place)
         on_every_rank(comm, path, work)
         place += view._array.nbytes
+
+
+def _name(path: Path) -> str:
+    return os.path.basename(os.fsdecode(os.fspath(path)))
 
 
 def on_every_rank(comm: Communicator, path: Path, work: Callable[[], None] | None) -> None:

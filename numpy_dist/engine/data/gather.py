@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from numpy_dist.comm.divergence.checks import UNLIKE
+from numpy_dist.engine.data.activities import activity
 from numpy_dist.engine.data.ingest import came_in
 from numpy_dist.engine.executing.transfer import fetch_array
 from numpy_dist.engine.memory.budget import check_budget
@@ -60,7 +61,8 @@ def _gather(rt: Runtime, x: Any, root: int | None) -> np.ndarray | None:
         rt.counters.gathers += 1
         rt.counters.gathered_bytes += array.nbytes
     roots = range(rt.size) if root is None else (root,)
-    result = assemble(rt, x._storage, array, roots)
+    with activity("gathering", array.nbytes):
+        result = assemble(rt, x._storage, array, roots)
     if rt.size > 1:
         rt.program.tell()
     return result

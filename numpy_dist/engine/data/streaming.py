@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from numpy_dist.comm.portable import portable_error, restored
+from numpy_dist.engine.data.activities import progressed
 from numpy_dist.engine.data.gather import gather, note_reads, shard
 from numpy_dist.engine.memory.handle import is_sharded, plain, ref_of
 from numpy_dist.engine.runtime import runtime
@@ -71,6 +72,7 @@ def stream(arrays: Sequence[Handle], write: Callable[[Read], None], everywhere: 
 
     def piece(n: int, key: tuple, root: int | None) -> Any:
         view = arrays[n]._view(structure.index, key)
+        progressed(view._array.nbytes)
         # Where the array is not sharded, a gather is a copy on every rank.
         return gather(view, root if is_sharded(view) else None)
 
