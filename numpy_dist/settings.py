@@ -147,6 +147,11 @@ def _directory(name: str, value: object) -> str:
     return os.path.abspath(os.path.expanduser(os.fspath(value)))
 
 
+def _folder(name: str, value: object) -> str:
+    """A parser for a folder, or none."""
+    return "" if value == "" else _directory(name, value)
+
+
 def _default_cache() -> str:
     base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
     return os.path.join(base, "numpy_dist")
@@ -224,9 +229,9 @@ class Settings:
     touched); such blocks nest, and win over the process-wide value. The environment variable ``NUMPY_DIST_NAME`` gives
     the value that a process starts with. All ranks must have the same values.
 
-    BACKEND, NUM_THREADS, CACHE_DIR, CACHE_SIZE, COMPILE, COMPILE_AFTER and TRANSPORT are read when a rank starts, with
-    its first distributed array. Another value that is set later, or a block in which no rank has started, gets a
-    `SettingWarning`.
+    BACKEND, NUM_THREADS, CACHE_DIR, CACHE_SIZE, COMPILE, COMPILE_AFTER, TRANSPORT and PROFILE are read when a rank
+    starts, with its first distributed array. Another value that is set later, or a block in which no rank has started,
+    gets a `SettingWarning`.
 
     Raises
     ------
@@ -261,10 +266,14 @@ class Settings:
         _seconds, 60.0, "Seconds (60 at most) after a script's end in which what it asked for is compiled; 0: none."
     )
     TRANSPORT = StartSetting(_one_of("auto", "mpi-gpu", "nccl", "ipc", "host"), "auto", "How shards on GPUs travel.")
+    PROFILE = StartSetting(_folder, "", "The folder of a profile of the whole program; empty: there is none.")
     MEMORY_BUDGET = Setting(_bytes, 0, "The bytes that a gather may take on one rank; 0: worked out from free memory.")
     CHECK = Setting(_one_of("off", "on"), "off", "Whether ranks compare what they do, and replicated inputs.")
     TIMEOUT = Setting(_seconds, 0.0, "Seconds of waiting after which it is printed where every rank is; 0: never.")
     ON_TIMEOUT = Setting(_one_of("report", "end"), "report", "Whether the job ends after that is printed.")
+    TRACEBACK = Setting(
+        _one_of("short", "full"), "short", "Whether the report of an error that ends a job shows numpy_dist's lines."
+    )
 
     _values: dict[str, Any]
 

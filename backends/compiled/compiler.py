@@ -7,7 +7,7 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from numpy_dist.backends import store as stores
@@ -41,7 +41,14 @@ class Compiler:
         Bytes that the cache may take.
     after : float
         For how many seconds what was requested is compiled on when this process has ended (see `Child`).
+
+    Attributes
+    ----------
+    observer : callable or None
+        Told of each kernel that has come or failed: for how many seconds it was wanted, and why it failed, or "".
     """
+
+    observer: Callable[[float, str], None] | None = None
 
     def __init__(self, directory: str, limit: int, after: float = 0.0) -> None:
         self._directory = directory
@@ -225,12 +232,20 @@ class Compiler:
             self._fail(source, str(problem))
             return None
         self._addresses[source] = found
+        self._tell(source, "")
         self._forget(source)
         return found
 
     def _fail(self, source: str, reason: str) -> None:
         self._failures[source] = reason
+        self._tell(source, reason)
         self._forget(source)
+
+    def _tell(self, source: str, failure: str) -> None:
+        """Tell whoever listens of a kernel that was wanted, and has come or failed."""
+        since = self._since.get(source)
+        if self.observer is not None and since is not None:
+            self.observer(time.monotonic() - since, failure)
 
     def _forget(self, source: str) -> None:
         self._wanted.pop(source, None)

@@ -6,7 +6,7 @@ Two ranks that computed the same thing would be wrong: eigenvectors of two LAPAC
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -72,7 +72,9 @@ def call(function: Function, args: Arguments, kwargs: Keywords, reason: str) -> 
     policy.permit(name, reason, gathered_bytes(sharded, unread), action)
     written = targets.writes(function, args, kwargs)
     run = _on_every_rank if everywhere else _on_one_rank
-    with Noted(args, kwargs, written, function not in targets.FILE_WRITERS):
+    recorder = engine.runtime().recorder
+    watched = nullcontext() if recorder is None else recorder.function(name)
+    with watched, Noted(args, kwargs, written, function not in targets.FILE_WRITERS):
         return run(function, args, kwargs, handles, written, unread)
 
 

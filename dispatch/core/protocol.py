@@ -169,6 +169,10 @@ def _noted(
             return rule.function(*given, **kwargs)
     written = writes() if several else ()
     together = engine.reported_together() if targets.outputs(function, args, kwargs) else nullcontext()
+    recorder = engine.runtime().recorder
+    if recorder is not None:
+        with recorder.function(name_of(function)), Noted(args, kwargs, written, texts), together:
+            return rule.function(*given, **kwargs)
     with Noted(args, kwargs, written, texts), together:
         return rule.function(*given, **kwargs)
 

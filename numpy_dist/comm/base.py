@@ -127,6 +127,8 @@ class Communicator(ABC):
         Whether messages may lie in the memory of CUDA devices.
     max_message : int
         Bytes in one message of the transport; larger ones travel in chunks (MPI counts may be 32-bit).
+    observer : Recorder or None
+        What is told of collectives and messages while there is a profile (`profiling.recorder`).
     """
 
     name: str
@@ -135,6 +137,7 @@ class Communicator(ABC):
     native: Any = None
     refuse_gathers: bool = False
     takes_device_memory: bool = False
+    observer: Any = None
     _devices: Sequence[int] = ()
     max_message: int = 1 << 30
 
@@ -192,12 +195,12 @@ class Communicator(ABC):
     def allgather(self, obj: object) -> list[Any]:
         """Return the objects of all ranks, in rank order, on every rank (pickled, also this rank's own)."""
         self._begin_collective("allgather")
-        return [pickle.loads(payload) for payload in self._allgather_payloads(_dumps(obj))]
+        return self._ended([pickle.loads(payload) for payload in self._allgather_payloads(_dumps(obj))])
 
     def bcast(self, obj: object = None, root: int = 0) -> Any:
         """Return `root`'s object on every rank."""
         self._begin_collective("bcast", root)
-        return pickle.loads(self._bcast_payload(_dumps(obj) if self.rank == root else None, root))
+        return self._ended(pickle.loads(self._bcast_payload(_dumps(obj) if self.rank == root else None, root)))
 
     def gather(self, obj: T, root: int = 0) -> list[T] | None:
         """Return the objects of all ranks, in rank order, on `root`; None on the others."""
@@ -213,9 +216,11 @@ class Communicator(ABC):
         elif self.rank in large:
             self._start(*self._chunked([(root, _as_bytes(payload), 0)], []), _OBJECT_TAG).wait()
         if self.rank != root:
-            return None
+            return self._ended(None)
         inline[root] = payload
-        return [_loads(buffers[rank]) if rank in buffers else pickle.loads(inline[rank]) for rank in range(self.size)]
+        return self._ended(
+            [_loads(buffers[rank]) if rank in buffers else pickle.loads(inline[rank]) for rank in range(self.size)]
+        )
 
     def scatter(self, objects: Sequence[T] | None, root: int = 0) -> T:
         """Return ``objects[rank]`` of the sequence that `root` passes (the others pass None)."""
@@ -234,16 +239,17 @@ class Communicator(ABC):
             self.counters.bytes += sum(data.nbytes for _, data, _ in sends)
             if sends:
                 self._start(*self._chunked(sends, []), _OBJECT_TAG).wait()
-            return pickle.loads(payloads[root])
+            return self._ended(pickle.loads(payloads[root]))
         buffer = np.empty(lengths[self.rank], np.uint8)
         self._start(*self._chunked([], [(root, buffer, 0)]), _OBJECT_TAG).wait()
-        return _loads(buffer)
+        return self._ended(_loads(buffer))
 
     def barrier(self) -> None:
         """Return when every rank has called it."""
         self._begin_collective("barrier")
         if self.size > 1:
             self._allgather_slots(b"")
+        self._ended(None)
 
     # -- arrays ------------------------------------------------------------------------------------------------------
 
@@ -256,7 +262,7 @@ class Communicator(ABC):
         self._begin_collective("allgather_array")
         array = np.asarray(array)
         if array.dtype.hasobject:
-            return [pickle.loads(payload) for payload in self._allgather_payloads(_dumps(array))]
+            return self._ended([pickle.loads(payload) for payload in self._allgather_payloads(_dumps(array))])
         array = np.asarray(array, order="C")
         dtype: np.dtype | str = array.dtype if array.dtype.names or array.dtype.subdtype else array.dtype.str
         data = _flat_bytes(array)
@@ -275,7 +281,7 @@ class Communicator(ABC):
                 _flat_bytes(result)[...] = source
             results.append(result)
             start += length
-        return results
+        return self._ended(results)
 
     def start_exchange(
         self, sends: Sequence[tuple[int, np.ndarray]], receives: Sequence[tuple[int, np.ndarray]], tag: int = 0
@@ -351,7 +357,8 @@ class Communicator(ABC):
             return _Nothing()
         self.counters.messages += len(out)
         self.counters.bytes += sum(a.nbytes for _, a, _ in out)
-        return self._start(*self._chunked(out, into), tag)
+        pending = self._start(*self._chunked(out, into), tag)
+        return pending if self.observer is None else self.observer.started(pending, out, into, tag)
 
     def exchange(
         self, sends: Sequence[tuple[int, np.ndarray]], receives: Sequence[tuple[int, np.ndarray]], tag: int = 0
@@ -365,9 +372,17 @@ class Communicator(ABC):
         if os.getpid() != self._pid:
             self._refuse()
         details = "" if root is None else f"root {self._check_rank(root)}"
+        if self.observer is not None:
+            self.observer.collective_began(kind, -1 if root is None else root)
         self.counters.collectives += 1
         if self.checks is not None:
             self.checks.begin(kind, details)
+
+    def _ended(self, result: T) -> T:
+        """What a collective returns that has come to its end."""
+        if self.observer is not None:
+            self.observer.collective_ended()
+        return result
 
     def _refuse(self) -> None:
         if not self._pid:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextvars
+import importlib
 import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -56,6 +57,8 @@ class Runtime:
         What is told of every group that is executed (see `listing`).
     execution : Execution or None
         How far the execution has come that is in progress.
+    recorder : Recorder or None
+        What is told of executions, plans and gathers while there is a profile (`profiling.recorder`).
     activities : list of Activity
         What takes long and goes on, the outermost first (`engine.data.activities`).
     flags : set
@@ -80,6 +83,7 @@ class Runtime:
         self.handed_out = False
         self.execution: Execution | None = None
         self.listings: list[object] = []
+        self.recorder: Any = None
         self.activities: list[Any] = []
         self.thread = threading.get_ident()
         self.budgets: dict[int, int] = {}
@@ -88,6 +92,8 @@ class Runtime:
         self._prepare: Callable[[], None] | None = getattr(self.backend, "prepare", None)
         for listener in STARTED:
             listener(self)
+        if config.PROFILE:  # by name: profiles are no lower layer
+            importlib.import_module("numpy_dist.profiling.session").begin(self)
 
     @property
     def transport(self) -> Transport:

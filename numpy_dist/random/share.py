@@ -21,6 +21,7 @@ import numpy as np
 
 from numpy_dist import engine
 from numpy_dist.comm.divergence.diagnosis import PAGE
+from numpy_dist.engine.data.ingest import leaves_out
 from numpy_dist.errors import DivergenceError
 from numpy_dist.layout.default import default_layout
 from numpy_dist.layout.layout import Layout
@@ -108,7 +109,9 @@ def make(draw: Draw, front: Front, shape: tuple[int, ...], split_it: bool = True
     drawn_from = _compared(front)
     # Written straight into the new array's memory: nothing was recorded that could read it.
     made = engine.empty(shape, draw.dtype, layout=layout)
-    if not (split_it and _made_on_device(draw, front, made, layout)):
+    if leaves_out(made.nbytes // runtime.size):
+        pass  # nothing is computed
+    elif not (split_it and _made_on_device(draw, front, made, layout)):
         with engine.writing(made) as block:
             if runtime.size == 1:
                 draw.fill(front, block.reshape(-1))

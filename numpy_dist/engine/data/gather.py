@@ -61,8 +61,12 @@ def _gather(rt: Runtime, x: Any, root: int | None) -> np.ndarray | None:
         rt.counters.gathers += 1
         rt.counters.gathered_bytes += array.nbytes
     roots = range(rt.size) if root is None else (root,)
+    recorder = rt.recorder
+    begun = 0 if recorder is None else recorder.now
     with activity("gathering", array.nbytes):
         result = assemble(rt, x._storage, array, roots)
+    if recorder is not None:
+        recorder.gathered(begun, array.nbytes, root)
     if rt.size > 1:
         rt.program.tell()
     return result

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -79,11 +80,29 @@ def _fill(
     box = storage.layout.box(runtime().rank)
     if box is not None:
         storage.allocate(box)
+        if leaves_out(storage.memory.size):
+            return handle
         user_box = box if axes is None else tuple(box[i] for i in sorted(range(len(axes)), key=axes.__getitem__))
-        block = block_of(user_box)
+        with _recorded():
+            block = block_of(user_box)
         memory, block = storage.pool.memory, block if axes is None else block.transpose(axes)
         (memory.upload if isinstance(block, np.ndarray) else memory.copy)(storage.array(), block)
     return handle
+
+
+MOST_UNCOMPUTED = 1 << 24
+"""Bytes of a rank's part up to which values come in where nothing is computed; so small indices are right there."""
+
+
+def leaves_out(nbytes: int) -> bool:
+    """Whether a part of so many bytes keeps whatever is in memory: some programs that are counted do not fit here."""
+    return nbytes > MOST_UNCOMPUTED and not runtime().computes
+
+
+def _recorded() -> AbstractContextManager[None]:
+    """A block in which this rank makes its part of an array, for a profile."""
+    recorder = runtime().recorder
+    return nullcontext() if recorder is None else recorder.function("making an array")
 
 
 def cut_out(array: Any, box: Box) -> np.ndarray:
@@ -144,12 +163,15 @@ def from_filler(
     if box is not None:
         storage.allocate(box)
         memory = storage.pool.memory
-        if memory.on_host:
-            fill(box, storage.array())
-        else:
-            block = np.empty(storage.extent, dtype)
-            fill(box, block)
-            memory.upload(storage.array(), block)
+        if leaves_out(storage.memory.size):
+            return handle
+        with _recorded():
+            if memory.on_host:
+                fill(box, storage.array())
+            else:
+                block = np.empty(storage.extent, dtype)
+                fill(box, block)
+                memory.upload(storage.array(), block)
     return handle
 
 

@@ -101,11 +101,13 @@ class Prepared:
             perform(work, action)
 
 
-def prepared(group: GroupPlan, runtime: object, statements: list[Statement], storages: list[Storage]) -> Prepared:
+def prepared(group: GroupPlan, runtime: Any, statements: list[Statement], storages: list[Storage]) -> Prepared:
     """The plan of a group for the present states of its storages, made if there is none."""
     key = group.facts(storages)
     found = group.prepared.get(key)
     if found is None:
+        recorder = runtime.recorder
+        begun = 0 if recorder is None else recorder.now
         states = States({slot: state_of(storages[slot]) for slot in group.slots})
         plan = group.plan(statements, {id(storages[slot]): slot for slot in group.slots}, states)
         for tell in PLANNED:
@@ -113,6 +115,8 @@ def prepared(group: GroupPlan, runtime: object, statements: list[Statement], sto
         if len(group.prepared) >= _MOST_PREPARED:
             del group.prepared[next(iter(group.prepared))]
         found = group.prepared[key] = Prepared(plan, statements)
+        if recorder is not None:
+            recorder.planned(begun, statements)
     return found
 
 

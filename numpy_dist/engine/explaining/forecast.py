@@ -70,7 +70,8 @@ def forecast(runtime: Runtime, group: GroupPlan, statements: list[Statement], ou
     states = States({slot: outlines[slot].state for slot in group.slots})
     kept = group.prepared.get(facts)
     plan = group.plan(statements, slots, states) if kept is None else kept.plan
-    reads, writes = _touched(group, runtime.rank, statements, slots, states)
+    wanted = {slot: states[slot].wanted for slot in group.slots}
+    reads, writes = touched(group, runtime.rank, statements, slots, wanted)
     counted = dict.fromkeys(COUNTS, 0) | counts(plan)
     for action in plan.of(Fetch, RefreshHalo):
         _count(counted, messages(action, outlines[action.slot])[0])
@@ -120,10 +121,18 @@ def _collective_bytes(boxes: Sequence[Box | None], me: int, dtype: np.dtype) -> 
     return nbytes + len(pickle.dumps((dtype.str, (0,) if part is None else part.shape, None), protocol=5))
 
 
-def _touched(
-    group: GroupPlan, rank: int, statements: list[Statement], slots: dict[int, int], states: States
+def touched(
+    group: GroupPlan, rank: int, statements: list[Statement], slots: dict[int, int], wanted: dict[int, bool]
 ) -> tuple[dict[int, int], dict[int, int]]:
-    """Bytes by slot that the loop reads and writes, each cell once."""
+    """Bytes by slot that a group's loop reads and writes, each cell once.
+
+    Parameters
+    ----------
+    slots : dict of int to int
+        By the ids of the statements' storages.
+    wanted : dict of int to bool
+        By slot, whether a handle wants the values.
+    """
     if group.box is None:
         return {}, {}
     reads: dict[tuple, tuple[Ref, Layout | BoxList]] = {}
@@ -136,7 +145,7 @@ def _touched(
         if not isinstance(statement, Reduction):
             for out, new in zip(statement.outputs, statement.creates, strict=True):  # type: ignore[attr-defined]
                 slot = slots[id(out.storage)]
-                stored = not (new and is_contracted(group, slot, states[slot].wanted))
+                stored = not (new and is_contracted(group, slot, wanted[slot]))
                 key = cell_key(slot, out, origin)
                 writes.setdefault(key, (out, statement.space) if stored else None)
     return _bytes_by_slot(rank, reads), _bytes_by_slot(rank, {key: ref for key, ref in writes.items() if ref})

@@ -54,7 +54,11 @@ class Execution:
         The plans of prepared groups, by number.
     versions : list of (int, Storage, Block)
         The memory that new versions have replaced, and by which group's plan.
+    recorder : Recorder or None
+        What is told of groups that are done, while there is a profile (`profiling.recorder`).
     """
+
+    recorder: Any = None
 
     def __init__(
         self,
@@ -72,6 +76,8 @@ class Execution:
 
     def finish(self, number: int) -> None:
         """Take note that so many groups are done."""
+        if self.recorder is not None:
+            self.recorder.ran(self, number)
         self.done = number
         if self.versions:
             self.versions = []

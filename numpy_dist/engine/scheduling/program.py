@@ -382,6 +382,8 @@ class Program:
         count = len(pending) if through is None or not pending else _number_through(pending, through)
         if not count:
             return
+        recorder = self._runtime.recorder
+        begun = 0 if recorder is None else recorder.now
         todo, rest = pending[:count], pending[count:]
         if self._checks is not None:
             self._checks.executing(todo)
@@ -396,6 +398,8 @@ class Program:
             if self._deferred.statements:
                 self._run_deferred(description.slots, later)
             schedule = find_schedule(self._runtime, todo, description, later)
+            if recorder is not None:
+                recorder.found_schedule(begun, schedule)
             if self._checks is not None:
                 self._checks.journal.uses(description.parts, schedule.pattern_of(description), description.storages)
             if through is not None:
@@ -423,6 +427,7 @@ class Program:
         """Execute statements by their schedule."""
         runtime, checks = self._runtime, self._checks
         runtime.execution = execution
+        execution.recorder = runtime.recorder
         if checks is not None:
             checks.journal.executes = True
         try:
@@ -491,6 +496,12 @@ class Program:
             self._recover(KeyboardInterrupt("an exception"))
         if self._lost:
             self._propagate()
+
+    def lose(self, storages: Iterable[Storage], why: str) -> None:
+        """Take note that storages of another runtime have no values, so that all that reads them says so."""
+        for storage in storages:
+            storage.lost, storage.walk, storage.window = why, None, None
+            self._lost.append(weakref.ref(storage))
 
     def _propagate(self) -> None:
         """Leave out statements that read lost values, whose results are lost, too."""

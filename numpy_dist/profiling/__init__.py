@@ -1,0 +1,1 @@
+"""Profiles of array programs: what each rank did when, as a trace, as a page, and in words."""

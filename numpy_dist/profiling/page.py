@@ -1,0 +1,266 @@
+"""A profile as one HTML page that needs nothing else: no network, no files beside it. Pure functions."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from html import escape
+from typing import Any
+
+from numpy_dist.profiling.analysis import KINDS, SHARES, LineCost, Profiled, ProfileSpan, sent_bytes, waiting_matrix
+from numpy_dist.profiling.timeline import SCRIPT
+from numpy_dist.profiling.words import bytes_word, file_word, line_word, percent, time_word
+
+MOST_LINES = 10
+_MOST_TIERS = 3  # of one line
+MOST_DRAWN = 60_000  # spans in the page: of more, those that are too short to be seen are drawn together
+_COLOURS = {
+    "loop": "#3b7dd8",
+    "function": "#7a5bc4",
+    "gather": "#c2185b",
+    "planning": "#e0a100",
+    "collective": "#d9534f",
+    "messages": "#e8833a",
+}
+_SHARE_COLOURS = dict(zip(SHARES, ("#3b7dd8", "#d9534f", "#e8833a", "#e0a100", "#d8d8d8"), strict=True))
+_STYLE = """
+body { font: 14px/1.45 system-ui, sans-serif; margin: 1.5em auto; max-width: 78em; padding: 0 1em; color: #222; }
+h1 { font-size: 1.4em; } h2 { font-size: 1.1em; margin-top: 2em; }
+table { border-collapse: collapse; } td, th { border-bottom: 1px solid #ddd; padding: .2em .7em; text-align: left; }
+td.n, th.n { text-align: right; white-space: nowrap; } code { font-size: 93%; white-space: pre-wrap; }
+canvas { width: 100%; display: block; border: 1px solid #ccc; cursor: crosshair; }
+#told { min-height: 4.5em; background: #f6f6f6; padding: .5em .8em; white-space: pre-wrap; }
+.key { display: inline-block; width: .8em; height: .8em; margin: 0 .3em 0 1em; }
+.bar { display: flex; height: 1.3em; width: 100%; min-width: 24em; }
+.bar span { display: block; height: 100%; }
+.small { color: #666; font-size: 90%; } svg { width: 100%; height: 12em; border: 1px solid #ccc; }
+"""
+
+
+def page_of(found: Profiled, advice: Sequence[str]) -> str:
+    """The page.
+
+    Parameters
+    ----------
+    found : Profiled
+    advice : sequence of str
+        Its first section.
+    """
+    head = found.logs[0].header
+    title = f"Profile of {head.command or 'a program'}"
+    ranks = f"{found.size} rank{'s' * (found.size != 1)}"
+    parts = [
+        f"<!doctype html><html lang=en><head><meta charset=utf-8><title>{escape(title)}</title>",
+        f"<style>{_STYLE}</style></head><body>",
+        f"<h1>{escape(title)}</h1>",
+        f"<p>{ranks}, backend {escape(head.backend)}, {time_word(found.length)} from the first record to the last.</p>",
+        "<h2>Advice</h2><ul id=advice>",
+        *(f"<li>{escape(text)}</li>" for text in advice),
+        "</ul>",
+        *_timeline(found),
+        *_lines(found),
+        *_imbalance(found),
+        *_matrix(found, "Bytes from rank to rank", _sent(found), bytes_word, _SENT_NOTE),
+        *_matrix(found, "Waiting for ranks that came later", waiting_matrix(found), time_word, _WAIT_NOTE),
+        *_memory(found),
+        *_script(found),
+        "</body></html>\n",
+    ]
+    return "\n".join(parts)
+
+
+# -- the timeline -----------------------------------------------------------------------------------------------------
+
+
+def _timeline(found: Profiled) -> Iterator[str]:
+    yield "<h2>Timeline</h2><p>"
+    yield "<button id=in>zoom in</button> <button id=out>zoom out</button> <button id=all>all</button>"
+    yield "".join(f"<span class=key style='background:{_COLOURS[kind]}'></span>{kind}" for kind in KINDS)
+    yield "</p><canvas id=timeline></canvas>"
+    yield "<p id=told>The wheel zooms, dragging moves, a click tells what was done there.</p>"
+
+
+def thinned(spans: Sequence[ProfileSpan], shortest: int) -> list[tuple[int, int, int, int, int]]:
+    """What is drawn of a rank: begin, end, depth, the kind's number and the span's, which is -1 for several together.
+
+    Neighbours of one kind and depth that are shorter than `shortest`, and no further apart, become one.
+    """
+    depths: list[int] = []
+    drawn: list[tuple[int, int, int, int, int]] = []
+    latest: dict[tuple[int, int], int] = {}  # what was drawn last of each depth and kind
+    for number, span in enumerate(spans):
+        depth = 0 if span.within < 0 else depths[span.within] + 1
+        depths.append(depth)
+        kind = KINDS.index(span.kind)
+        if span.end - span.begin < shortest:
+            place = latest.get((depth, kind))
+            if place is not None and span.begin - drawn[place][1] < shortest:
+                begin, end, *_ = drawn[place]
+                drawn[place] = begin, max(end, span.end), depth, kind, -1
+                continue
+            latest[depth, kind] = len(drawn)
+        drawn.append((span.begin, span.end, depth, kind, number))
+    return drawn
+
+
+def _script(found: Profiled) -> Iterator[str]:
+    """What is drawn, as data, and what draws it."""
+    count = sum(map(len, found.spans.values()))
+    shortest, drawn = 0, {rank: thinned(spans, 0) for rank, spans in found.spans.items()}
+    while sum(map(len, drawn.values())) > MOST_DRAWN and shortest < found.length:
+        shortest = max(2 * shortest, found.length // 20_000, 1)
+        drawn = {rank: thinned(spans, shortest) for rank, spans in found.spans.items()}
+    late = {(wait.rank, wait.span): wait for wait in found.late}
+    names: dict[str, int] = {}
+    rows = []
+    for log in found.logs:
+        spans, row = found.spans[log.rank], []
+        for begin, end, depth, kind, number in drawn[log.rank]:
+            text = "several, each too short to be seen"
+            if number >= 0:
+                wait = late.get((log.rank, number))
+                waits = "" if wait is None else f"; of this {time_word(wait.end - wait.begin)} for rank {wait.late}"
+                text = _described(spans[number], found) + waits
+            row.append([begin, end - begin, depth, kind, names.setdefault(text, len(names))])
+        rows.append({"rank": log.rank, "spans": row})
+    data: dict[str, Any] = {
+        "length": found.length,
+        "kinds": list(KINDS),
+        "colours": [_COLOURS[kind] for kind in KINDS],
+        "texts": list(names),
+        "ranks": rows,
+        "count": count,
+    }
+    text = json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")
+    yield f"<script type='application/json' id=data>{text}</script>"
+    yield f"<script>{SCRIPT}</script>"
+
+
+def _described(span: ProfileSpan, found: Profiled) -> str:
+    text = span.name
+    if span.lines:
+        text += " | " + ", ".join(line_word(line, found.folder) for line in span.lines)
+    if span.nbytes:
+        text += f" | {bytes_word(span.nbytes)}"
+    if span.detail and span.detail not in span.name:
+        text += f" | {span.detail}"
+    return text
+
+
+# -- tables -----------------------------------------------------------------------------------------------------------
+
+
+def _lines(found: Profiled) -> Iterator[str]:
+    whole = found.length * len(found.logs)
+    yield f"<h2>The {MOST_LINES} most expensive lines</h2>"
+    yield "<table id=lines><tr><th>line<th><th class=n>time<th class=n>share<th class=n>communication"
+    yield "<th class=n>runs<th class=n>bytes<th class=n>GB/s<th>by</tr>"
+    for cost in found.costs[:MOST_LINES]:
+        yield "<tr>" + _line_row(cost, found, whole) + "</tr>"
+    yield "</table><p class=small>Time of all ranks together: in loops and functions, and in communication (waits "
+    yield "included). Statements of several lines that run as one loop share its time and its bytes by their number. "
+    yield "Bytes are those that loops read and write, each cell once a loop; GB/s of one rank while they run.</p>"
+
+
+def _line_row(cost: LineCost, found: Profiled, whole: int) -> str:
+    name, number = cost.line
+    rate = f"{cost.nbytes / cost.looping:.2f}" if cost.looping and cost.nbytes else ""
+    tiers = sorted(cost.tiers.items(), key=lambda item: -item[1])
+    words = [word for tier, _ in tiers for word in tier.split("; ") if not word.startswith("nothing: ")]
+    by = "; ".join(list(dict.fromkeys(words))[:_MOST_TIERS])
+    numbers = (
+        time_word(cost.total),
+        percent(cost.total, whole),
+        time_word(cost.communicating) if cost.communicating else "",
+        f"{cost.runs:,}",
+        bytes_word(cost.nbytes) if cost.nbytes else "",
+        rate,
+    )
+    cells = "".join(f"<td class=n>{text}" for text in numbers)
+    place = escape(f"{file_word(name, found.folder)}:{number}")
+    return f"<td>{place}<td><code>{escape(cost.text)}</code>{cells}<td>{escape(by)}"
+
+
+def _imbalance(found: Profiled) -> Iterator[str]:
+    yield "<h2>What each rank was busy with</h2><p>"
+    yield "".join(f"<span class=key style='background:{_SHARE_COLOURS[name]}'></span>{name}" for name in SHARES)
+    yield "</p><table id=shares><tr><th>rank<th style='width:40%'>"
+    yield "".join(f"<th class=n>{name}" for name in SHARES) + "</tr>"
+    for rank, its in found.shares.items():
+        pieces = [(name, 100 * its[name] / found.length) for name in SHARES]
+        bar = "".join(
+            f"<span style='width:{part:.3f}%;background:{_SHARE_COLOURS[name]}'></span>" for name, part in pieces
+        )
+        numbers = "".join(f"<td class=n>{time_word(its[name])} ({percent(its[name], found.length)})" for name in SHARES)
+        yield f"<tr><td>{rank}<td><div class=bar>{bar}</div>{numbers}</tr>"
+    yield "</table><p class=small>Waiting: for a rank that had not come yet. Communicating: the rest of collectives, "
+    yield "messages and gathers. Outside: no array program runs on the rank, but Python, files, or small arrays.</p>"
+
+
+_SENT_NOTE = "Rows send, columns receive. What a rank gives to a collective counts for each rank that gets it."
+_WAIT_NOTE = (
+    "Rows wait, columns are waited for: the part of each wait in which the other rank had not begun its side. "
+    "The rest of a wait is the transfer."
+)
+
+
+def _sent(found: Profiled) -> dict[tuple[int, int], int]:
+    return sent_bytes(found)
+
+
+def _matrix(found: Profiled, title: str, matrix: dict[tuple[int, int], int], word: Any, note: str) -> Iterator[str]:
+    if found.size == 1 or not matrix:
+        return
+    most = max(matrix.values())
+    names = title.split()[0].lower()
+    yield f"<h2>{title}</h2><table id={names}><tr><th>"
+    yield "".join(f"<th class=n>{rank}" for rank in range(found.size)) + "</tr>"
+    for rank in range(found.size):
+        cells = []
+        for other in range(found.size):
+            value = matrix.get((rank, other), 0)
+            shade = f" style='background:rgba(59,125,216,{0.55 * value / most:.2f})'" if value else ""
+            cells.append(f"<td class=n{shade}>{word(value) if value else ''}")
+        yield f"<tr><th>{rank}{''.join(cells)}</tr>"
+    yield f"</table><p class=small>{note}</p>"
+
+
+def _memory(found: Profiled) -> Iterator[str]:
+    logs = [log for log in found.logs if log.memory]
+    if not logs:
+        return
+    most = max(max(use.held + use.free for use in log.memory) for log in logs) or 1
+    yield "<h2>Memory</h2><p>"
+    yield "".join(
+        f"<span class=key style='background:{_hue(n, len(logs))}'></span>rank {log.rank}" for n, log in enumerate(logs)
+    )
+    yield "</p><svg id=memory viewBox='0 0 1000 200' preserveAspectRatio=none>"
+    for number, log in enumerate(logs):
+        points = " ".join(_steps([(use.at, use.held) for use in log.memory], found.length, most))
+        colour = _hue(number, len(logs))
+        yield f"<polyline fill=none vector-effect=non-scaling-stroke stroke='{colour}' points='{points}'>"
+        yield f"<title>rank {log.rank}</title></polyline>"
+    peaks = ", ".join(f"rank {log.rank}: {bytes_word(max(use.held for use in log.memory))}" for log in logs)
+    yield f"</svg><p class=small>Bytes that arrays hold on each rank over time; the top is {bytes_word(most)}, the "
+    yield f"most together with what is kept for reuse. The most that was seen: {peaks}.</p>"
+
+
+def _hue(number: int, count: int) -> str:
+    """A colour of its own for each rank."""
+    return f"hsl({(210 + 360 * number // count) % 360} 65% 45%)"
+
+
+_MOST_STEPS = 2000
+
+
+def _steps(uses: Sequence[tuple[int, int]], length: int, most: int) -> Iterator[str]:
+    """Points of a curve in steps; of very many, the highest of each stretch."""
+    stretch = max(1, -(-len(uses) // _MOST_STEPS))
+    height = 0
+    for first in range(0, len(uses), stretch):
+        at, held = max(uses[first : first + stretch], key=lambda use: use[1])
+        x = 1000 * at / length
+        yield f"{x:.2f},{200 - 195 * height / most:.1f}"
+        height = held
+        yield f"{x:.2f},{200 - 195 * height / most:.1f}"
+    yield f"1000,{200 - 195 * height / most:.1f}"
