@@ -88,8 +88,18 @@ def _replacements() -> dict[int, tuple[object, object]]:
     return {id(old): (old, new) for old, new in found}
 
 
-def namespace_builtins(base: types.ModuleType | dict[str, Any] = builtins) -> dict[str, Any]:
-    """The builtins for code whose own ``import numpy`` (not that of what it imports) is to give `numpy_dist`."""
+def namespace_builtins(
+    base: types.ModuleType | dict[str, Any] = builtins, given: types.ModuleType = numpy_dist
+) -> dict[str, Any]:
+    """The builtins for code whose own ``import numpy`` (not that of what it imports) is to give `numpy_dist`.
+
+    Parameters
+    ----------
+    base : module or dict
+        The builtins that it has.
+    given : module
+        What it gets in NumPy's place.
+    """
     original = base["__import__"] if isinstance(base, dict) else base.__import__
 
     def import_(
@@ -104,7 +114,7 @@ def namespace_builtins(base: types.ModuleType | dict[str, Any] = builtins) -> di
             return module
         # `import numpy.random as r` gets the top package here, `from numpy.random import rand` the module.
         if module is np:
-            return numpy_dist
+            return given
         replaced = _replacements().get(id(module)) if module in (np.random, np.fft) else None
         return module if replaced is None else replaced[1]
 

@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
+import os
 import sys
-from types import FrameType
+from collections.abc import Iterator
+from functools import cache
+from types import FrameType, TracebackType
 from typing import NamedTuple
 
-__all__ = ["UserLine", "call_site", "is_internal", "stack_level", "user_call", "user_frame"]
+__all__ = [
+    "UserLine",
+    "call_site",
+    "calling_frame",
+    "hide_internal",
+    "is_installed",
+    "is_internal",
+    "stack_level",
+    "user_call",
+    "user_frame",
+]
 
 # What runs ours and NumPy's code, too.
 _INTERNAL = ("numpy_dist", "numpy", "threading", "contextvars", "warnings", "_py_warnings")
@@ -69,15 +82,112 @@ def user_frame(depth: int = 1) -> FrameType:
     return user_call(sys._getframe(depth))[0]
 
 
+def calling_frame(frame: FrameType) -> FrameType:
+    """The innermost frame that is no installed library's, from a user's frame outwards; that frame if all are.
+
+    A warning of ours is about the program, which cannot change a line of SciPy. NumPy's own name whoever calls NumPy.
+
+    Parameters
+    ----------
+    frame : frame
+        As `user_frame` gives it.
+    """
+    found: FrameType | None = frame
+    while found is not None:
+        if not (is_internal(found) or _is_library(found)):
+            return found
+        found = found.f_back
+    return frame
+
+
+def is_installed(filename: str) -> bool:
+    """Whether a file belongs to an installed library, or to Python's own."""
+    if filename.startswith(_libraries()):
+        return True
+    return not {"site-packages", "dist-packages"}.isdisjoint(filename.split(os.sep))  # of another environment
+
+
+def _is_library(frame: FrameType) -> bool:
+    if str(frame.f_globals.get("__name__", "")).startswith(_USER_PARTS):
+        return False
+    return is_installed(frame.f_code.co_filename)
+
+
+@cache
+def _libraries() -> tuple[str, ...]:
+    """The folders that packages are installed to, and that of Python's library, which other folders lie beside."""
+    import site  # what follows is wanted for a warning only
+    import sysconfig
+
+    paths = [sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")]
+    paths += [*site.getsitepackages(), site.getusersitepackages()]
+    return tuple({os.path.join(path, "") for path in paths if path} | {os.path.dirname(__file__) + os.sep})
+
+
 def call_site() -> UserLine:
     """Where the user's code called."""
     frame = user_frame(2)
     return UserLine(frame.f_code.co_filename, frame.f_lineno)
 
 
-def stack_level() -> int:
-    """The ``stacklevel`` with which a warning, issued by the caller of this function, shows the user's line."""
-    level, frame = 1, sys._getframe(1)
-    while frame.f_back is not None and is_internal(frame):
+def stack_level(ours: bool = False) -> int:
+    """The ``stacklevel`` with which a warning, issued by the caller of this function, shows the user's line.
+
+    Parameters
+    ----------
+    ours : bool
+        Whether it is a warning of ours, for `calling_frame`, and not one of NumPy's that we issue in its place.
+    """
+    frame = sys._getframe(1)
+    target = user_call(frame)[0]
+    if ours:
+        target = calling_frame(target)
+    level = 1
+    while frame is not target and frame.f_back is not None:
         level, frame = level + 1, frame.f_back
     return level
+
+
+def hide_internal(error: BaseException) -> int:
+    """Take this package's lines out of the traceback of an error that is to be shown, and of those that it came of.
+
+    Parameters
+    ----------
+    error : BaseException
+        A traceback of which nothing would be left stays as it is.
+
+    Returns
+    -------
+    int
+        How many lines were taken out.
+    """
+    hidden = 0
+    met: dict[int, BaseException] = {}
+    ahead: list[BaseException | None] = [error]
+    while ahead:
+        found = ahead.pop()
+        if found is None or id(found) in met:
+            continue
+        met[id(found)] = found
+        ahead += [found.__cause__, found.__context__, *getattr(found, "exceptions", ())]
+        lines = list(_lines(found.__traceback__))
+        kept = [line for line in lines if not _is_own(line.tb_frame)]
+        if kept and len(kept) < len(lines):
+            hidden += len(lines) - len(kept)
+            trace: TracebackType | None = None
+            for line in reversed(kept):
+                trace = TracebackType(trace, line.tb_frame, line.tb_lasti, line.tb_lineno)
+            found.__traceback__ = trace
+    return hidden
+
+
+def _lines(trace: TracebackType | None) -> Iterator[TracebackType]:
+    while trace is not None:
+        yield trace
+        trace = trace.tb_next
+
+
+def _is_own(frame: FrameType) -> bool:
+    """Whether a frame runs code of this package, which is not NumPy's."""
+    module = str(frame.f_globals.get("__name__", ""))
+    return module.partition(".")[0] == "numpy_dist" and not module.startswith(_USER_PARTS)

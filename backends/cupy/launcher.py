@@ -15,6 +15,7 @@ import numpy as np
 
 from numpy_dist.backends.cuda.source import OPTIONS, THREADS, DeviceKernel
 from numpy_dist.backends.store import Store, describe_problem
+from numpy_dist.frames import stack_level
 from numpy_dist.settings import config
 
 
@@ -48,9 +49,10 @@ class KernelLauncher:
             try:
                 store.write(key, code)
             except OSError as problem:
-                warnings.warn(describe_problem(store.directory, problem), RuntimeWarning, stacklevel=2)
+                told = describe_problem(store.directory, problem)
+                warnings.warn(told, RuntimeWarning, stacklevel=stack_level(ours=True))
         if said := store.refusal():
-            warnings.warn(said, RuntimeWarning, stacklevel=2)
+            warnings.warn(said, RuntimeWarning, stacklevel=stack_level(ours=True))
         return code
 
     def _opened(self) -> Store:
@@ -58,5 +60,5 @@ class KernelLauncher:
         if self._store is None:
             self._store, said = Store.open(config.CACHE_DIR, config.CACHE_SIZE)
             if said is not None:
-                warnings.warn(said, RuntimeWarning, stacklevel=2)
+                warnings.warn(said, RuntimeWarning, stacklevel=stack_level(ours=True))
         return self._store

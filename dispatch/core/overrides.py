@@ -152,8 +152,13 @@ def implements(
 
     Raises
     ------
-    TypeError: the signatures differ (the message shows both), or the function cannot be overridden.
-    OverrideWarning (a warning): it clashes with another package's (same function and priority, no condition).
+    TypeError
+        If the signatures differ (the message shows both), or the function cannot be overridden.
+
+    Warns
+    -----
+    OverrideWarning
+        If it clashes with another package's: of the same function and priority, and without a condition.
     """
     if not functions:
         raise TypeError("implements takes the functions that are implemented: @numpy_dist.implements(np.sum)")

@@ -16,6 +16,7 @@ from numpy_dist import settings
 from numpy_dist.dispatch.core import entries, overrides, registry
 from numpy_dist.dispatch.core.keys import Key
 from numpy_dist.errors import OverrideWarning
+from numpy_dist.frames import stack_level
 from numpy_dist.settings import config
 
 GROUP = "numpy_dist.overrides"
@@ -157,7 +158,7 @@ def _load(plugin: Plugin, point: importlib.metadata.EntryPoint) -> None:
             f"the plug-in {plugin.name!r} of {plugin.distribution} ({plugin.value}) cannot be loaded: {plugin.error}; "
             f"its overrides are not there. NUMPY_DIST_PLUGINS=-{plugin.name} switches it off",
             OverrideWarning,
-            stacklevel=2,
+            stacklevel=stack_level(ours=True),
         )
 
 
@@ -198,7 +199,7 @@ def _changed() -> None:
             warnings.warn(
                 f"PLUGINS names {word!r}, and there is no such plug-in; there are {', '.join(names)}",
                 OverrideWarning,
-                stacklevel=2,
+                stacklevel=stack_level(ours=True),
             )
     for key, rule in registry.outside():
         if rule.why_off is not None and rule.why_off() is None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from numpy_dist import engine
 from numpy_dist.errors import ElementLoopWarning, FallbackError, FallbackWarning, GatherError
-from numpy_dist.frames import UserLine, user_frame
+from numpy_dist.frames import UserLine, calling_frame, user_frame
 from numpy_dist.settings import config
 
 if TYPE_CHECKING:
@@ -130,19 +130,24 @@ def permit(name: str, reason: str, nbytes: int, action: str, advice: str = ADVIC
     frame = user_frame(2)
     site = UserLine(frame.f_code.co_filename, frame.f_lineno)
     policy = config.FALLBACK
+    caller = calling_frame(frame) if policy != "silent" else frame
+    line = UserLine(caller.f_code.co_filename, caller.f_lineno)
+    where = f"{line}" if line == site else f"{line} (by {site})"
 
     def what() -> str:
-        return f"{name} at {site} gathers {format_bytes(nbytes)} to {action}: {reason}"
+        return f"{name} at {where} gathers {format_bytes(nbytes)} to {action}: {reason}"
 
     if policy == "error":
         raise FallbackError(f"{what()}. numpy_dist.config.FALLBACK is 'error'; {advice}.")
-    check_budget(name, nbytes, site)
+    check_budget(name, nbytes, where)
     account = ledger()
-    key = (name, site)
+    key = (name, line)
     if policy == "warn" and key not in account.warned:
-        _warn(f"{what()}; {advice}.", frame)
+        _warn(f"{what()}; {advice}.", caller)
         account.warned.add(key)
     _book(account.gathered, name, site, reason, nbytes)
+    if (recorder := engine.runtime().recorder) is not None:
+        recorder.notice("gathered", name, reason, nbytes, site)
 
 
 def _book(account: dict[tuple[str, UserLine], Gathered], name: str, site: UserLine, reason: str, nbytes: int) -> None:
@@ -186,19 +191,27 @@ def replicate(name: str, reason: str, nbytes: int, chosen: bool = False) -> None
         permit(name, reason, nbytes, action="copy the whole array to every rank")
         return
     frame = user_frame(2)
-    _book(ledger().replicated, name, UserLine(frame.f_code.co_filename, frame.f_lineno), reason, nbytes)
+    site = UserLine(frame.f_code.co_filename, frame.f_lineno)
+    _book(ledger().replicated, name, site, reason, nbytes)
+    if (recorder := engine.runtime().recorder) is not None:
+        recorder.notice("replicated", name, reason, nbytes, site)
 
 
 def warn_of_loop(reads: int) -> None:
     """Tell the user, once for each line, that a loop reads a sharded array element by element."""
     frame = user_frame(2)
     site = UserLine(frame.f_code.co_filename, frame.f_lineno)
-    account, key = ledger(), ("element", site)
+    if (recorder := engine.runtime().recorder) is not None:
+        recorder.notice("elements", "a loop", "it reads elements one by one", reads, site)
+    frame = calling_frame(frame)
+    line = UserLine(frame.f_code.co_filename, frame.f_lineno)
+    where = f"{line}" if line == site else f"{line} (by {site})"
+    account, key = ledger(), ("element", line)
     if config.FALLBACK == "silent" or key in account.warned:
         return
     account.warned.add(key)
     _warn(
-        f"{site} has read {reads} elements of a sharded array one by one: every rank goes through the whole loop, and "
+        f"{where} has read {reads} elements of a sharded array one by one: every rank goes through the whole loop, and "
         "waits for blocks of the array; functions of whole arrays do not, and x.gather() gives an ordinary array to "
         "loop over",
         frame,
@@ -218,11 +231,11 @@ def _warn(text: str, frame: FrameType, category: type[Warning] = FallbackWarning
     )
 
 
-def check_budget(name: str, nbytes: int, site: UserLine) -> None:
+def check_budget(name: str, nbytes: int, where: str) -> None:
     """Raise `GatherError` if `nbytes` are more than one rank may get (the first call is collective)."""
     allowed = engine.budget(engine.runtime())
     if nbytes > allowed:
         raise GatherError(
-            f"{name} at {site} would gather {nbytes} bytes ({format_bytes(nbytes)}) on one rank, and the memory budget "
-            f"is {allowed} bytes ({format_bytes(allowed)}); numpy_dist.config.MEMORY_BUDGET sets it"
+            f"{name} at {where} would gather {nbytes} bytes ({format_bytes(nbytes)}) on one rank, and the memory "
+            f"budget is {allowed} bytes ({format_bytes(allowed)}); numpy_dist.config.MEMORY_BUDGET sets it"
         )

@@ -22,6 +22,7 @@ from numpy_dist.errors import CheckpointError, CheckpointWarning
 from numpy_dist.files.npy import ArrayInFile, array_of_npy
 from numpy_dist.files.pieces import bytes_of
 from numpy_dist.files.reading import Reader, agreed
+from numpy_dist.frames import stack_level
 from numpy_dist.layout.regions import Box
 
 __all__ = ["latest", "restore", "steps"]
@@ -71,7 +72,7 @@ def restore(folder: Folder, step: int | None = None) -> Any:
             warnings.warn(
                 f"{problem}; the checkpoint of step {content['step']} ({path.name}) is taken instead",
                 CheckpointWarning,
-                stacklevel=2,
+                stacklevel=stack_level(ours=True),
             )
         return state
     if problem is None and step is not None:

@@ -12,7 +12,7 @@ from numpy_dist.comm.divergence import fingerprint
 from numpy_dist.comm.divergence.diagnosis import PAGE, divergence_error, unlike_error
 from numpy_dist.comm.divergence.journal import CALL, DRAW, Journal, Origin
 from numpy_dist.errors import DivergenceWarning
-from numpy_dist.frames import user_call
+from numpy_dist.frames import stack_level
 from numpy_dist.ir.views import View
 from numpy_dist.settings import MIRRORS, config
 
@@ -168,18 +168,8 @@ class Checks:
             f"the ranks are not alike:\n{differences.text}\nThey may round differently; numbers that Python gets from "
             f"arrays (float(x), bool(x), x.item()) are rank 0's. See {PAGE}.",
             DivergenceWarning,
-            stacklevel=_user_level(),
+            stacklevel=stack_level(ours=True),
         )
-
-
-def _user_level() -> int:
-    """The stack level of the user's line, counted from the caller."""
-    frame = sys._getframe(1)
-    target, _ = user_call(frame)
-    level = 1
-    while frame is not target and frame.f_back is not None:
-        level, frame = level + 1, frame.f_back
-    return level
 
 
 def _look_at_setting() -> None:
