@@ -23,13 +23,17 @@ from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
-import hypothesis
 import pytest
 
 from numpy_dist.argument_types import Function
 from numpy_dist.comm import detect, devices, launchers
 from numpy_dist.engine import lazily_recorded
 from numpy_dist.spmd_testing import Agreement, watchdog
+
+try:
+    import hypothesis
+except ModuleNotFoundError:  # tests need not have examples made up
+    hypothesis = None  # type: ignore[assignment]
 
 SELECTION_VARIABLE = "NUMPY_DIST_TEST_SELECTION"
 SPMD_ENVIRONMENT = {
@@ -64,20 +68,21 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "spmd: the file is also run under several MPI ranks")
     config.addinivalue_line("markers", "gpu: needs a CUDA device")
     config.addinivalue_line("markers", "long: many more examples; run where -m long asks for it")
-    hypothesis.settings.register_profile("shared-cores", deadline=None)
-    # On all ranks alike: nothing that depends on time or on a database of earlier failures.
-    hypothesis.settings.register_profile(
-        "spmd",
-        deadline=None,
-        derandomize=True,
-        database=None,
-        report_multiple_bugs=False,
-        suppress_health_check=list(hypothesis.HealthCheck),
-    )
-    if launchers.launched_ranks(os.environ) is None:
-        hypothesis.settings.load_profile("shared-cores")
+    is_rank = launchers.launched_ranks(os.environ) is not None
+    if hypothesis is not None:
+        hypothesis.settings.register_profile("shared-cores", deadline=None)
+        # On all ranks alike: nothing that depends on time or on a database of earlier failures.
+        hypothesis.settings.register_profile(
+            "spmd",
+            deadline=None,
+            derandomize=True,
+            database=None,
+            report_multiple_bugs=False,
+            suppress_health_check=list(hypothesis.HealthCheck),
+        )
+        hypothesis.settings.load_profile("spmd" if is_rank else "shared-cores")
+    if not is_rank:
         return
-    hypothesis.settings.load_profile("spmd")
     inner = InnerRun(config)
     config.stash[inner_key] = inner
     config.pluginmanager.register(inner, "spmd-inner-run")
@@ -95,7 +100,8 @@ def pytest_collection_modifyitems(session: pytest.Session, config: pytest.Config
     on_gpu = [item for item in items if item.get_closest_marker("gpu")]  # not by keywords: folders are among them
     has_gpu = bool(on_gpu) and devices.usable() > 0
     for item in items:
-        if "long" in item.keywords and "long" not in config.option.markexpr:
+        # Not by keywords: folders are among them.
+        if item.get_closest_marker("long") and "long" not in config.option.markexpr:
             item.add_marker(pytest.mark.skip(reason="long: ask for it with -m long"))
     for item in () if has_gpu else on_gpu:
         item.add_marker(pytest.mark.skip(reason="no CUDA device"))
@@ -269,7 +275,7 @@ class InnerRun:
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
         self._agree_on_examples(item)
-        seconds = _test_seconds(self.config) * (LONG_FACTOR if "long" in item.keywords else 1)
+        seconds = _test_seconds(self.config) * (LONG_FACTOR if item.get_closest_marker("long") else 1)
         with watchdog(seconds, item.nodeid, self._real_stderr):
             return (yield)
 

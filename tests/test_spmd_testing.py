@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 import shutil
 import subprocess
 import sys
@@ -225,3 +227,24 @@ def test_a_crash_is_a_failure(tmp_path: Path) -> None:
     result = pytest_on(tmp_path, content, "--ranks", "2")
     assert result.returncode == 1
     assert "2 ranks: no report; exit code" in result.stdout
+
+
+PAGE = Path(__file__).parents[1] / "docs/testing-your-code.md"
+WITHOUT = 'raise ModuleNotFoundError("No module named {0!r}", name={0!r})\n'
+
+
+@pytest.mark.slow
+def test_the_example_of_the_page_needs_no_hypothesis(tmp_path: Path) -> None:
+    if detect.find_mpiexec() is None:
+        pytest.skip("there is no mpiexec")
+    for content in re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL):
+        (tmp_path / content.splitlines()[0].removeprefix("# ")).write_text(content)
+    hidden = tmp_path / "hidden"
+    hidden.mkdir()
+    (hidden / "hypothesis.py").write_text(WITHOUT.format("hypothesis"))
+    # Its own plug-in would be loaded, on the ranks, too.
+    environment = os.environ | {"PYTHONPATH": str(hidden), "PYTEST_ADDOPTS": "-p no:hypothesispytest"}
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--rootdir={tmp_path}", str(tmp_path)]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stdout
+    assert "2 ranks: 3 passed" in done.stdout and "4 passed" in done.stdout
