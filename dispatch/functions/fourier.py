@@ -168,7 +168,7 @@ def _of_length(a: DistArray, n: int) -> Any:
 def _hermitian(half: DistArray, n: int) -> Any:
     """The whole spectrum of real values from its first half."""
     middle = half[1 : (n + 1) // 2]
-    parts = [np.real(half[:1]), middle, np.conjugate(middle[::-1])]
+    parts: list[Any] = [np.real(half[:1]), middle, np.conjugate(middle[::-1])]
     if n % 2 == 0 and n > 1:
         parts.insert(2, np.real(half[n // 2 :]))
     return np.concatenate(parts)

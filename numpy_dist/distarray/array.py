@@ -8,7 +8,7 @@ import operator
 import sys
 from collections.abc import Callable, Iterable
 from types import GenericAlias, ModuleType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -18,7 +18,7 @@ from numpy_dist.argument_types import Function, Keywords, Shape
 from numpy_dist.dispatch.core import fallback, outcome, protocol
 from numpy_dist.distarray.flags import Flags
 from numpy_dist.distarray.indexing import Indexing
-from numpy_dist.distarray.interface import NEEDS_MEMORY, Refusals
+from numpy_dist.distarray.interface import NEEDS_MEMORY, Refusals, refuse_as_labels
 from numpy_dist.distarray.methods import Methods
 from numpy_dist.distarray.operators import Operators, numpy_stand_in
 from numpy_dist.ir import structure
@@ -62,6 +62,8 @@ class DistArray(Operators, Indexing, Methods, Refusals):
         return protocol.array_function(DistArray, func, types, args, kwargs)
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> np.ndarray:
+        if self._array.dtype.kind == "b":
+            refuse_as_labels()
         if self._storage is None:
             return np.array(self._array, dtype=dtype, copy=copy)
         if copy is False:
@@ -260,6 +262,10 @@ class DistArray(Operators, Indexing, Methods, Refusals):
         """The communicator of the array's ranks."""
         return engine.runtime().comm
 
+    @overload
+    def gather(self, root: None = None) -> np.ndarray: ...
+    @overload
+    def gather(self, root: int) -> np.ndarray | None: ...
     def gather(self, root: int | None = None) -> np.ndarray | None:
         """The whole array as an ndarray of its own (collective).
 

@@ -23,6 +23,7 @@ from numpy_dist.dispatch.core import fallback, policy, registry
 from numpy_dist.distarray import operators
 from numpy_dist.distarray.array import AS_STRIDED, DistArray
 from numpy_dist.distarray.indexing import BASIC, apart
+from numpy_dist.distarray.interface import refuse_as_labels
 from numpy_dist.distarray.operators import call_name, event_name
 from numpy_dist.engine.data import walks, watch, windows
 from numpy_dist.engine.data.watch import capsule as _capsule
@@ -164,7 +165,7 @@ def _binary(
 def _power(power: Callable[[AtHand, object], object]) -> Function:
     """``**`` as `pow` calls it, which may give a third argument."""
 
-    def method(self: AtHand, other: object, modulo: object = None) -> object:
+    def method(self: AtHand, other: Any, modulo: object = None) -> object:
         return power(self, other) if modulo is None else DistArray.__pow__(hand_over(self), other, modulo)
 
     method.__name__ = method.__qualname__ = "__pow__"
@@ -266,6 +267,8 @@ class AtHand(DistArray):
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> np.ndarray:
         if sys._getframe(1).f_code is AS_STRIDED:
             return np.lib.stride_tricks.as_strided(hand_over(self))
+        if self._real.dtype.kind == "b":
+            refuse_as_labels()
         if copy is False or not self._window.readable:
             return DistArray.__array__(hand_over(self), dtype, copy)
         fallback.announce_gather(self)
@@ -286,15 +289,15 @@ class AtHand(DistArray):
             return DistArray.__array_function__(self, func, types, args, kwargs)
         return DistArray.__array_function__(hand_over(self), func, types, args, kwargs)
 
-    def __matmul__(self, other: object) -> Any:
+    def __matmul__(self, other: Any) -> Any:
         made = _product("matmul", self, other) if is_ours(np.matmul) else None
         return DistArray.__matmul__(hand_over(self), other) if made is None else made
 
-    def __rmatmul__(self, other: object) -> Any:
+    def __rmatmul__(self, other: Any) -> Any:
         made = _product("matmul", other, self) if is_ours(np.matmul) else None
         return DistArray.__rmatmul__(hand_over(self), other) if made is None else made
 
-    def dot(self, b: object, out: object = None) -> Any:
+    def dot(self, b: Any, out: object = None) -> Any:
         """Product with another array (as `numpy.dot`)."""
         made = _product("dot", self, b) if out is None and is_ours(np.dot) else None
         return DistArray.dot(hand_over(self), b, out) if made is None else made

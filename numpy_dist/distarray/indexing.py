@@ -6,7 +6,7 @@ import operator
 from collections.abc import Iterator
 from contextlib import suppress
 from types import EllipsisType, NoneType
-from typing import Any, Self
+from typing import Any, Self, SupportsIndex, overload
 
 import numpy as np
 
@@ -180,6 +180,14 @@ class Indexing(engine.Handle):
 
     __slots__ = ()
 
+    @overload
+    def __getitem__(
+        self, key: engine.Handle | np.ndarray | slice | EllipsisType | list[Any] | str | None
+    ) -> Self: ...
+    @overload
+    def __getitem__(self, key: SupportsIndex | tuple[SupportsIndex, ...]) -> Any: ...
+    @overload
+    def __getitem__(self, key: tuple[Any, ...]) -> Self: ...
     def __getitem__(self, key: Any) -> Any:
         kind = type(key)
         if self._storage is not None:

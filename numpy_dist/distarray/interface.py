@@ -6,8 +6,9 @@ place, `NEEDS_MEMORY` what only replicated arrays have. The tests compare these 
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from numpy_dist.errors import UnsupportedError
 
@@ -59,11 +60,39 @@ def _method(name: str) -> Callable[..., NoReturn]:
     return refuse
 
 
+def refuse_as_labels() -> None:
+    """Raise where pandas reads an array of bools as labels or positions, since masks are ndarrays for it.
+
+    Raises
+    ------
+    TypeError
+        If the caller's caller is what pandas looks labels or positions up by.
+    """
+    frame = sys._getframe(2)
+    name, back = frame.f_code.co_name, frame.f_back
+    if name == "take" or (name == "asarray_tuplesafe" and back is not None and back.f_code.co_name != "__new__"):
+        if str(frame.f_globals.get("__name__")).startswith("pandas."):
+            raise TypeError(
+                "pandas takes a DistArray of bools for labels or positions, and only ndarrays for masks: write "
+                "frame[mask.gather()] in place of frame[mask]"
+            )
+
+
+def _described_for_pillow(self: Any) -> dict[str, Any]:
+    """Missing, since the data are not at one address; but Pillow has no other way to learn of shape and dtype.
+
+    It takes the elements from ``tobytes`` where there are strides.
+    """
+    if sys._getframe(1).f_globals.get("__name__") != "PIL.Image":
+        raise AttributeError(f"a DistArray has no '__array_interface__': {PROTOCOLS['__array_interface__']}")
+    return {"version": 3, "shape": self.shape, "typestr": self.dtype.str, "strides": self.strides}
+
+
 class Refusals:
     """What cannot be used, and says so."""
 
     __slots__ = ()
 
-    __array_interface__ = _protocol("__array_interface__")
+    __array_interface__ = property(_described_for_pillow, doc=_described_for_pillow.__doc__)
     __array_struct__ = _protocol("__array_struct__")
     __setstate__ = _method("__setstate__")

@@ -9,13 +9,13 @@ import os
 import pickle
 from collections.abc import Callable
 from math import prod
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, SupportsIndex
 
 import numpy as np
-from numpy.typing import DTypeLike
+from numpy.typing import ArrayLike, DTypeLike
 
 from numpy_dist import engine
-from numpy_dist.argument_types import Axis, Function, Keywords
+from numpy_dist.argument_types import Axes, Axis, Function, Keywords
 from numpy_dist.comm.portable import on_root
 from numpy_dist.dispatch.core import fallback, protocol
 from numpy_dist.distarray.operators import numpy_stand_in, wrap, wrap_of
@@ -118,37 +118,223 @@ class Methods(engine.Handle):
     gather: Function
     base: Any
 
-    all = _method("all", np.all)
-    any = _method("any", np.any)
-    argmax = _method("argmax", np.argmax)
-    argmin = _method("argmin", np.argmin)
-    argpartition = _method("argpartition", np.argpartition)
-    argsort = _method("argsort", np.argsort)
-    cumprod = _method("cumprod", np.cumprod)
-    cumsum = _method("cumsum", np.cumsum)
-    dot = _method("dot", np.dot)
-    max = _method("max", np.max)
-    mean = _method("mean", np.mean)
-    min = _method("min", np.min)
-    nonzero = _method("nonzero", np.nonzero)
-    prod = _method("prod", np.prod)
-    ravel = _method("ravel", np.ravel)
-    repeat = _method("repeat", np.repeat)
-    round = _method("round", np.round)
-    searchsorted = _method("searchsorted", np.searchsorted)
-    std = _spread_method("std", np.std)
-    sum = _method("sum", np.sum)
-    take = _method("take", np.take)
-    trace = _method("trace", np.trace)
-    var = _spread_method("var", np.var)
+    if TYPE_CHECKING:  # how the methods of the table are seen by type checkers and editors
 
-    diagonal = _view_method("diagonal")
-    getfield = _view_method("getfield")
-    squeeze = _view_method("squeeze")
-    transpose = _view_method("transpose")
+        def all(self, axis: Axes = None, out: Any = None, keepdims: bool = False, *, where: ArrayLike = True) -> Any:
+            """Whether all elements are true, along axes (as `numpy.all`)."""
+            ...
 
-    partition = _in_place_method("partition", np.partition, 1)
-    sort = _in_place_method("sort", np.sort, 0)
+        def any(self, axis: Axes = None, out: Any = None, keepdims: bool = False, *, where: ArrayLike = True) -> Any:
+            """Whether any element is true, along axes (as `numpy.any`)."""
+            ...
+
+        def argmax(self, axis: Axis = None, out: Any = None, *, keepdims: bool = False) -> Any:
+            """Positions of the largest elements (as `numpy.argmax`)."""
+            ...
+
+        def argmin(self, axis: Axis = None, out: Any = None, *, keepdims: bool = False) -> Any:
+            """Positions of the smallest elements (as `numpy.argmin`)."""
+            ...
+
+        def argpartition(self, kth: ArrayLike, axis: Axis = -1, kind: str = "introselect", order: Any = None) -> Self:
+            """Positions that would partition the array (as `numpy.argpartition`)."""
+            ...
+
+        def argsort(self, axis: Axis = -1, kind: Any = None, order: Any = None, *, stable: bool | None = None) -> Self:
+            """Positions that would sort the array (as `numpy.argsort`)."""
+            ...
+
+        def cumprod(self, axis: Axis = None, dtype: DTypeLike | None = None, out: Any = None) -> Self:
+            """Running products (as `numpy.cumprod`)."""
+            ...
+
+        def cumsum(self, axis: Axis = None, dtype: DTypeLike | None = None, out: Any = None) -> Self:
+            """Running sums (as `numpy.cumsum`)."""
+            ...
+
+        def dot(self, b: ArrayLike, out: Any = None) -> Any:
+            """Product with another array (as `numpy.dot`)."""
+            ...
+
+        def max(
+            self, axis: Axes = None, out: Any = None, keepdims: bool = ..., initial: Any = ..., where: ArrayLike = ...
+        ) -> Any:
+            """Largest element, along axes (as `numpy.max`)."""
+            ...
+
+        def mean(
+            self,
+            axis: Axes = None,
+            dtype: DTypeLike | None = None,
+            out: Any = None,
+            keepdims: bool = ...,
+            *,
+            where: ArrayLike = ...,
+        ) -> Any:
+            """Mean, along axes (as `numpy.mean`)."""
+            ...
+
+        def min(
+            self, axis: Axes = None, out: Any = None, keepdims: bool = ..., initial: Any = ..., where: ArrayLike = ...
+        ) -> Any:
+            """Smallest element, along axes (as `numpy.min`)."""
+            ...
+
+        def nonzero(self) -> tuple[Self, ...]:
+            """Positions of the elements that are not zero, by axis (as `numpy.nonzero`)."""
+            ...
+
+        def prod(
+            self,
+            axis: Axes = None,
+            dtype: DTypeLike | None = None,
+            out: Any = None,
+            keepdims: bool = ...,
+            initial: Any = ...,
+            where: ArrayLike = ...,
+        ) -> Any:
+            """Product of the elements, along axes (as `numpy.prod`)."""
+            ...
+
+        def ravel(self, order: Literal["K", "A", "C", "F"] | None = "C") -> Self:
+            """The array with one axis: a view where NumPy returns one (as `numpy.ravel`)."""
+            ...
+
+        def repeat(self, repeats: ArrayLike, axis: Axis = None) -> Self:
+            """Each element several times (as `numpy.repeat`)."""
+            ...
+
+        def round(self, decimals: SupportsIndex = 0, out: Any = None) -> Self:
+            """Rounded elements (as `numpy.round`)."""
+            ...
+
+        def searchsorted(
+            self, v: ArrayLike, side: Literal["left", "right"] = "left", sorter: ArrayLike | None = None
+        ) -> Any:
+            """Where values belong in the sorted array (as `numpy.searchsorted`)."""
+            ...
+
+        def std(
+            self,
+            axis: Axes = None,
+            dtype: DTypeLike | None = None,
+            out: Any = None,
+            ddof: float = 0,
+            keepdims: bool = ...,
+            *,
+            where: ArrayLike = ...,
+            mean: Any = ...,
+        ) -> Any:
+            """Standard deviation, along axes (as `numpy.std`)."""
+            ...
+
+        def sum(
+            self,
+            axis: Axes = None,
+            dtype: DTypeLike | None = None,
+            out: Any = None,
+            keepdims: bool = ...,
+            initial: Any = ...,
+            where: ArrayLike = ...,
+        ) -> Any:
+            """Sum of the elements, along axes (as `numpy.sum`)."""
+            ...
+
+        def take(
+            self,
+            indices: ArrayLike,
+            axis: Axis = None,
+            out: Any = None,
+            mode: Literal["raise", "wrap", "clip"] = "raise",
+        ) -> Any:
+            """Elements at positions along an axis (as `numpy.take`)."""
+            ...
+
+        def trace(
+            self,
+            offset: SupportsIndex = 0,
+            axis1: SupportsIndex = 0,
+            axis2: SupportsIndex = 1,
+            dtype: DTypeLike | None = None,
+            out: Any = None,
+        ) -> Any:
+            """Sum along diagonals (as `numpy.trace`)."""
+            ...
+
+        def var(
+            self,
+            axis: Axes = None,
+            dtype: DTypeLike | None = None,
+            out: Any = None,
+            ddof: float = 0,
+            keepdims: bool = ...,
+            *,
+            where: ArrayLike = ...,
+            mean: Any = ...,
+        ) -> Any:
+            """Variance, along axes (as `numpy.var`)."""
+            ...
+
+        def diagonal(self, offset: SupportsIndex = 0, axis1: SupportsIndex = 0, axis2: SupportsIndex = 1) -> Self:
+            """View of diagonals (as `numpy.diagonal`)."""
+            ...
+
+        def getfield(self, dtype: DTypeLike | None, offset: SupportsIndex = 0) -> Self:
+            """View of a field given by dtype and offset."""
+            ...
+
+        def squeeze(self, axis: Axes = None) -> Self:
+            """View without axes of length one (as `numpy.squeeze`)."""
+            ...
+
+        def transpose(self, *axes: Axes) -> Self:
+            """View with the axes in another order (as `numpy.transpose`)."""
+            ...
+
+        def partition(
+            self, kth: ArrayLike, axis: SupportsIndex = -1, kind: str = "introselect", order: Any = None
+        ) -> None:
+            """Partition in place (as ndarray.partition)."""
+            ...
+
+        def sort(
+            self, axis: SupportsIndex = -1, kind: Any = None, order: Any = None, *, stable: bool | None = None
+        ) -> None:
+            """Sort in place (as ndarray.sort)."""
+            ...
+
+    else:
+        all = _method("all", np.all)
+        any = _method("any", np.any)
+        argmax = _method("argmax", np.argmax)
+        argmin = _method("argmin", np.argmin)
+        argpartition = _method("argpartition", np.argpartition)
+        argsort = _method("argsort", np.argsort)
+        cumprod = _method("cumprod", np.cumprod)
+        cumsum = _method("cumsum", np.cumsum)
+        dot = _method("dot", np.dot)
+        max = _method("max", np.max)
+        mean = _method("mean", np.mean)
+        min = _method("min", np.min)
+        nonzero = _method("nonzero", np.nonzero)
+        prod = _method("prod", np.prod)
+        ravel = _method("ravel", np.ravel)
+        repeat = _method("repeat", np.repeat)
+        round = _method("round", np.round)
+        searchsorted = _method("searchsorted", np.searchsorted)
+        std = _spread_method("std", np.std)
+        sum = _method("sum", np.sum)
+        take = _method("take", np.take)
+        trace = _method("trace", np.trace)
+        var = _spread_method("var", np.var)
+
+        diagonal = _view_method("diagonal")
+        getfield = _view_method("getfield")
+        squeeze = _view_method("squeeze")
+        transpose = _view_method("transpose")
+
+        partition = _in_place_method("partition", np.partition, 1)
+        sort = _in_place_method("sort", np.sort, 0)
 
     def astype(
         self, dtype: DTypeLike | None, order: Any = "K", casting: Any = "unsafe", subok: bool = True, copy: bool = True
@@ -192,7 +378,7 @@ class Methods(engine.Handle):
         """Elements of the arrays that this array's numbers choose; several arguments are the arrays, as of ndarray."""
         return call(np.choose, self, (choices[0] if len(choices) == 1 else choices,), {"out": out, "mode": mode})
 
-    def clip(self, min: object = None, max: object = None, out: object = None, **kwargs: object) -> Any:
+    def clip(self, min: object = None, max: object = None, out: object = None, **kwargs: object) -> Self:
         """Limit the values to an interval (as `numpy.clip`)."""
         return call(np.clip, self, (min, max), {"out": out, **kwargs})
 
@@ -201,7 +387,7 @@ class Methods(engine.Handle):
         cls = type(self)
         return protocol.array_function(cls, np.compress, (cls,), (condition, self), {"axis": axis, "out": out})
 
-    def conj(self, *args: object, **kwargs: object) -> Any:
+    def conj(self, *args: object, **kwargs: object) -> Self:
         """Complex conjugate; real arrays are returned as they are."""
         kind = self._array.dtype.kind
         if kind not in "biufcO":
@@ -260,7 +446,7 @@ class Methods(engine.Handle):
         """Set elements by flat index (as `numpy.put`)."""
         call(np.put, self, (indices, values), {"mode": mode})
 
-    def reshape(self, *shape: Any, order: str | None = "C", copy: object = None) -> Any:
+    def reshape(self, *shape: Any, order: str | None = "C", copy: object = None) -> Self:
         """The array in another shape: a view where NumPy returns one (as `numpy.reshape`)."""
         options = {"order": order} if copy is None else {"order": order, "copy": copy}
         if self._storage is None:

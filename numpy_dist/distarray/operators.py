@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -17,7 +17,13 @@ from numpy_dist.ir.ops import UFUNC_OPS, Op, op_of
 from numpy_dist.ir.rules import broadcast_shapes
 
 if TYPE_CHECKING:
+    from datetime import date, timedelta
+
+    from numpy.typing import ArrayLike
+
     from numpy_dist.dispatch.core.keys import Key
+
+    Operand = ArrayLike | date | timedelta
 
 Operator = Callable[[engine.Handle, object], Any]
 """A method of two operands."""
@@ -327,36 +333,86 @@ class Operators(engine.Handle):
 
     __slots__ = ()
 
-    __add__, __radd__, __iadd__ = _arithmetic("add", np.add)
-    __sub__, __rsub__, __isub__ = _arithmetic("sub", np.subtract)
-    __mul__, __rmul__, __imul__ = _arithmetic("mul", np.multiply)
-    __truediv__, __rtruediv__, __itruediv__ = _arithmetic("truediv", np.true_divide)
-    __floordiv__, __rfloordiv__, __ifloordiv__ = _arithmetic("floordiv", np.floor_divide)
-    __mod__, __rmod__, __imod__ = _arithmetic("mod", np.remainder)
-    __and__, __rand__, __iand__ = _arithmetic("and_", np.bitwise_and)
-    __or__, __ror__, __ior__ = _arithmetic("or_", np.bitwise_or)
-    __xor__, __rxor__, __ixor__ = _arithmetic("xor", np.bitwise_xor)
-    __lshift__, __rlshift__, __ilshift__ = _arithmetic("lshift", np.left_shift)
-    __rshift__, __rrshift__, __irshift__ = _arithmetic("rshift", np.right_shift)
-    __divmod__ = _binary(divmod, np.divmod)
-    __rdivmod__ = _reflected(divmod, np.divmod)
-    __lt__ = _binary(operator.lt, np.less)
-    __le__ = _binary(operator.le, np.less_equal)
-    __gt__ = _binary(operator.gt, np.greater)
-    __ge__ = _binary(operator.ge, np.greater_equal)
-    __eq__ = _equality(operator.eq, np.equal)  # type: ignore[assignment]
-    __ne__ = _equality(operator.ne, np.not_equal)  # type: ignore[assignment]
-    __hash__ = None  # type: ignore[assignment]
-    __neg__ = _unary(operator.neg, np.negative)
-    __pos__ = _unary(operator.pos, np.positive)
-    __abs__ = _unary(operator.abs, np.absolute)
-    __invert__ = _unary(operator.invert, np.invert)
+    if TYPE_CHECKING:  # how the operators below are seen by type checkers
+
+        def __add__(self, other: Operand) -> Self: ...
+        def __radd__(self, other: Operand) -> Self: ...
+        def __iadd__(self, other: Operand) -> Self: ...
+        def __sub__(self, other: Operand) -> Self: ...
+        def __rsub__(self, other: Operand) -> Self: ...
+        def __isub__(self, other: Operand) -> Self: ...
+        def __mul__(self, other: Operand) -> Self: ...
+        def __rmul__(self, other: Operand) -> Self: ...
+        def __imul__(self, other: Operand) -> Self: ...
+        def __truediv__(self, other: Operand) -> Self: ...
+        def __rtruediv__(self, other: Operand) -> Self: ...
+        def __itruediv__(self, other: Operand) -> Self: ...
+        def __floordiv__(self, other: Operand) -> Self: ...
+        def __rfloordiv__(self, other: Operand) -> Self: ...
+        def __ifloordiv__(self, other: Operand) -> Self: ...
+        def __mod__(self, other: Operand) -> Self: ...
+        def __rmod__(self, other: Operand) -> Self: ...
+        def __imod__(self, other: Operand) -> Self: ...
+        def __and__(self, other: Operand) -> Self: ...
+        def __rand__(self, other: Operand) -> Self: ...
+        def __iand__(self, other: Operand) -> Self: ...
+        def __or__(self, other: Operand) -> Self: ...
+        def __ror__(self, other: Operand) -> Self: ...
+        def __ior__(self, other: Operand) -> Self: ...
+        def __xor__(self, other: Operand) -> Self: ...
+        def __rxor__(self, other: Operand) -> Self: ...
+        def __ixor__(self, other: Operand) -> Self: ...
+        def __lshift__(self, other: Operand) -> Self: ...
+        def __rlshift__(self, other: Operand) -> Self: ...
+        def __ilshift__(self, other: Operand) -> Self: ...
+        def __rshift__(self, other: Operand) -> Self: ...
+        def __rrshift__(self, other: Operand) -> Self: ...
+        def __irshift__(self, other: Operand) -> Self: ...
+        def __divmod__(self, other: Operand) -> tuple[Self, Self]: ...
+        def __rdivmod__(self, other: Operand) -> tuple[Self, Self]: ...
+        def __lt__(self, other: Operand) -> Self: ...
+        def __le__(self, other: Operand) -> Self: ...
+        def __gt__(self, other: Operand) -> Self: ...
+        def __ge__(self, other: Operand) -> Self: ...
+        def __eq__(self, other: object) -> Self: ...  # type: ignore[override]
+        def __ne__(self, other: object) -> Self: ...  # type: ignore[override]
+        __hash__ = None  # type: ignore[assignment]
+        def __neg__(self) -> Self: ...
+        def __pos__(self) -> Self: ...
+        def __abs__(self) -> Self: ...
+        def __invert__(self) -> Self: ...
+        def __rpow__(self, other: Operand) -> Self: ...
+    else:
+        __add__, __radd__, __iadd__ = _arithmetic("add", np.add)
+        __sub__, __rsub__, __isub__ = _arithmetic("sub", np.subtract)
+        __mul__, __rmul__, __imul__ = _arithmetic("mul", np.multiply)
+        __truediv__, __rtruediv__, __itruediv__ = _arithmetic("truediv", np.true_divide)
+        __floordiv__, __rfloordiv__, __ifloordiv__ = _arithmetic("floordiv", np.floor_divide)
+        __mod__, __rmod__, __imod__ = _arithmetic("mod", np.remainder)
+        __and__, __rand__, __iand__ = _arithmetic("and_", np.bitwise_and)
+        __or__, __ror__, __ior__ = _arithmetic("or_", np.bitwise_or)
+        __xor__, __rxor__, __ixor__ = _arithmetic("xor", np.bitwise_xor)
+        __lshift__, __rlshift__, __ilshift__ = _arithmetic("lshift", np.left_shift)
+        __rshift__, __rrshift__, __irshift__ = _arithmetic("rshift", np.right_shift)
+        __divmod__ = _binary(divmod, np.divmod)
+        __rdivmod__ = _reflected(divmod, np.divmod)
+        __lt__ = _binary(operator.lt, np.less)
+        __le__ = _binary(operator.le, np.less_equal)
+        __gt__ = _binary(operator.gt, np.greater)
+        __ge__ = _binary(operator.ge, np.greater_equal)
+        __eq__ = _equality(operator.eq, np.equal)
+        __ne__ = _equality(operator.ne, np.not_equal)
+        __hash__ = None
+        __neg__ = _unary(operator.neg, np.negative)
+        __pos__ = _unary(operator.pos, np.positive)
+        __abs__ = _unary(operator.abs, np.absolute)
+        __invert__ = _unary(operator.invert, np.invert)
+        __rpow__ = _reflected(operator.pow, np.power)
 
     _power = staticmethod(_binary(operator.pow, np.power))
     _power_in_place = staticmethod(_in_place(operator.ipow, np.power))
-    __rpow__ = _reflected(operator.pow, np.power)
 
-    def __pow__(self, other: object, modulo: object = None) -> Any:
+    def __pow__(self, other: Operand, modulo: object = None) -> Self:
         if modulo is not None:
             return NotImplemented
         if self._storage is not None:
@@ -365,20 +421,20 @@ class Operators(engine.Handle):
                 return _elementwise(ufunc, (self,))
         return self._power(self, other)
 
-    def __ipow__(self, other: object) -> Any:  # type: ignore[misc]
+    def __ipow__(self, other: Operand) -> Self:  # type: ignore[misc]
         ufunc = fast_power(self._array, other, True) if self._storage is not None else None
         if ufunc is None:
             return self._power_in_place(self, other)
         _elementwise(ufunc, (self,), out=(self,))
         return self
 
-    def __matmul__(self, other: object) -> Any:
+    def __matmul__(self, other: Operand) -> Self:
         return self._matmul(other, self, other)
 
-    def __rmatmul__(self, other: object) -> Any:
+    def __rmatmul__(self, other: Operand) -> Self:
         return self._matmul(other, other, self)
 
-    def __imatmul__(self, other: object) -> Any:
+    def __imatmul__(self, other: Operand) -> Self:
         value = _operand_in_place(other)
         if value is NotImplemented:
             return NotImplemented
@@ -396,7 +452,7 @@ class Operators(engine.Handle):
         engine.assign(self, made, casting="same_kind")
         return self
 
-    def _matmul(self, other: object, left: Any, right: Any) -> object:
+    def _matmul(self, other: object, left: Any, right: Any) -> Any:
         value = _operand(other)
         if value is NotImplemented:
             return NotImplemented

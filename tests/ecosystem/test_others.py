@@ -136,3 +136,33 @@ def test_pickle_and_copy():
     for made in (copy.copy(x), copy.deepcopy({"x": x})["x"]):
         made[0] = 0
         assert isinstance(made, nd.DistArray) and np.array_equal(x.gather(), VALUES)
+
+
+@pytest.mark.parametrize("split", [0, None])
+def test_pillow_makes_images(split):
+    images = pytest.importorskip("PIL.Image")
+    pixels = np.arange(12 * 10 * 3, dtype="u1").reshape(12, 10, 3)
+    x = nd.asarray(pixels, split=split) if split is not None else nd.asarray(pixels)
+    for part, numpys in ((x, pixels), (x[::2, ::-1] + 1, pixels[::2, ::-1] + 1), (x[..., 0], pixels[..., 0])):
+        assert np.array_equal(np.asarray(images.fromarray(part)), numpys)
+    assert not hasattr(x, "__array_interface__")  # elsewhere: NumPy would look there for an address
+
+
+def test_pandas_takes_masks_that_are_ndarrays():
+    pandas = pytest.importorskip("pandas")
+    x = nd.asarray(np.arange(20.0), split=0)
+    frame = pandas.DataFrame({"a": np.arange(20.0)})
+    series = frame["a"]
+    mask = x > 12
+    reads = [lambda: frame[mask], lambda: frame.loc[mask], lambda: series[mask], lambda: series.loc[mask]]
+    reads += [lambda: frame.iloc[mask], lambda: series.iloc[mask]]  # would be the elements 0 and 1
+    for read in reads:
+        with pytest.raises(TypeError, match=r"write frame\[mask.gather\(\)\]"):
+            read()
+    with pytest.raises(TypeError, match="takes a DistArray of bools for labels"):
+        frame.loc[mask, "a"] = 0.0
+    assert frame[mask.gather()].shape == (7, 1)
+    assert np.array_equal(np.asarray(mask.gather()), np.asarray(series > 12))
+    with nd.config(FALLBACK="silent"):
+        assert series.where(mask).count() == 7
+        assert list(pandas.Index(mask)) == list(mask.gather())  # not a search for labels
