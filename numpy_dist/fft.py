@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from numpy import fft as _numpys
 
 from numpy_dist.dispatch.functions.fourier import fftfreq, rfftfreq
+
+if TYPE_CHECKING:  # where editors find docstrings; the types are in fft.pyi
+    from numpy.fft import *  # noqa: F403
 
 __all__ = [*_numpys.__all__]  # noqa: PLE0604 - NumPy's
 

@@ -119,6 +119,8 @@ def test_the_wheel_is_complete(built: tuple[Path, Path], source: Path) -> None:
     for package in folders_with_packages():
         assert f"{package.replace('.', '/')}/__init__.py" in names
     assert "numpy_dist/py.typed" in names
+    stubs = {path.relative_to(ROOT).as_posix() for path in (ROOT / "numpy_dist").rglob("*.pyi")}
+    assert "numpy_dist/__init__.pyi" in stubs <= names
     assert {name.split("/")[0] for name in names if ".dist-info/" not in name} == {"numpy_dist"}
 
 

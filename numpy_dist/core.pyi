@@ -1,0 +1,3 @@
+"""`numpy.core`. Made by `python -m numpy_dist.conformance.stubs`."""
+
+from numpy.core import *  # noqa: F403
