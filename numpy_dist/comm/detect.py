@@ -16,7 +16,16 @@ from numpy_dist.comm.single import SingleCommunicator
 from numpy_dist.comm.supervision.exits import ExitGuard
 from numpy_dist.errors import LauncherError
 
-__all__ = ["current", "find_mpiexec", "get_communicator", "rank_local", "run_guarded", "watch_exits"]
+__all__ = [
+    "current",
+    "find_mpiexec",
+    "get_communicator",
+    "on_rank_zero",
+    "rank_local",
+    "run_guarded",
+    "started",
+    "watch_exits",
+]
 
 Result = TypeVar("Result")
 
@@ -43,6 +52,40 @@ def get_communicator() -> Communicator:
     if _process_wide is None:
         _process_wide = _make()
     return _process_wide
+
+
+def started() -> Communicator | None:
+    """The communicator of the running context, if there is one already; not collective."""
+    return current.get() or _process_wide
+
+
+def on_rank_zero() -> bool:
+    """Whether this is rank 0, or the only rank: for what is to be shown or logged once.
+
+    Not collective, and loads no MPI library; but where the launcher does not tell its processes their ranks, the first
+    call starts MPI, as the first array does. What communicates must stay outside of a branch on it: the other ranks
+    would be waited for.
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> import numpy_dist
+    >>> total = float(numpy_dist.ones(1000).sum())  # on every rank
+    >>> if numpy_dist.on_rank_zero():
+    ...     print(total)
+    1000.0
+    """
+    communicator = started()
+    if communicator is None:
+        launched = launchers.launched_ranks(os.environ) is not None or launchers.speaks_pmix(os.environ)
+        rank = launchers.launched_rank(os.environ) if launched else None
+        if rank is not None:
+            return rank == 0
+        communicator = get_communicator()
+    return communicator.rank == 0
 
 
 def _make() -> Communicator:

@@ -10,8 +10,10 @@ from pathlib import Path
 __all__ = [
     "END_VARIABLE",
     "LAUNCHER_VARIABLES",
+    "PROGRESS_VARIABLE",
     "close_sockets_to_children",
     "hide_from_children",
+    "launched_rank",
     "launched_ranks",
     "mark_process",
     "only_pmix",
@@ -29,6 +31,16 @@ LAUNCHER_VARIABLES = (
     "SLURM_STEP_NUM_TASKS",
     "MPI_LOCALNRANKS",
 )
+# The rank, of the same launchers.
+_RANK_VARIABLES = (
+    "PMI_RANK",
+    "OMPI_COMM_WORLD_RANK",
+    "PMIX_RANK",
+    "MV2_COMM_WORLD_RANK",
+    "JSM_NAMESPACE_RANK",
+    "FLUX_TASK_RANK",
+    "SLURM_PROCID",
+)
 # PMIx tells each process its rank; the number of ranks is to be asked of MPI.
 _PMIX_VARIABLE = "PMIX_RANK"
 _PMI_VARIABLES = ("PMI_FD", "PMI_PORT", "PMI_RANK")
@@ -40,6 +52,7 @@ _PIPE_VARIABLES = ("PMI_FD", "HYDI_CONTROL_FD")
 
 # When a job is to save and to end, in seconds since the epoch, by the clock of rank 0's machine.
 END_VARIABLE = "NUMPY_DIST_END"
+PROGRESS_VARIABLE = "NUMPY_DIST_PROGRESS"  # "on": bars of what takes long, on rank 0 (`progress_bars`)
 
 # The process that is a rank, for children that it starts before the variables are hidden.
 _MARK = "_NUMPY_DIST_RANK_PROCESS"
@@ -54,6 +67,12 @@ def launched_ranks(environment: Mapping[str, str]) -> tuple[str, int] | None:
         if text.isdecimal() and int(text) > 1:
             return variable, int(text)
     return None
+
+
+def launched_rank(environment: Mapping[str, str]) -> int | None:
+    """The number that the launcher has given to this process; None where it does not say."""
+    texts = (environment.get(name, "") for name in _RANK_VARIABLES)
+    return next((int(text) for text in texts if text.isdecimal()), None)
 
 
 def speaks_pmix(environment: Mapping[str, str]) -> bool:

@@ -27,6 +27,7 @@ from numpy_dist.comm.divergence.positions import Waiting, caller_line
 from numpy_dist.comm.launchers import only_pmix
 from numpy_dist.comm.shared_memory import unlink_segments, unlink_topologies
 from numpy_dist.comm.supervision.deadlock import Deadlocks, Need, Wanted
+from numpy_dist.comm.supervision.debugging import OpenDebuggers
 from numpy_dist.comm.supervision.exits import EndNotice, ExitGuard
 from numpy_dist.comm.supervision.pipes import wait_until_read
 from numpy_dist.comm.supervision.watchdog import Watchdog
@@ -38,7 +39,16 @@ if "mpi4py.MPI" not in sys.modules:
     mpi4py.rc.initialize, mpi4py.rc.finalize = False, True
 import mpi4py.MPI as MPI
 
-__all__ = ["MpiCommunicator", "at_finalize", "can_start", "library_version", "start", "world_is_parallel"]
+__all__ = [
+    "MpiCommunicator",
+    "Progress",
+    "all_complete",
+    "at_finalize",
+    "can_start",
+    "library_version",
+    "start",
+    "world_is_parallel",
+]
 
 # Tests of a request before the core is yielded, and seconds of waiting before the rank sleeps between tests.
 _SPINS_BEFORE_YIELD = 32
@@ -82,6 +92,12 @@ def library_version() -> str:
     """The name and version of the MPI library that mpi4py has loaded."""
     lines = MPI.Get_library_version().replace("\x00", "").strip().splitlines()
     return " ".join(lines[0].split()) if lines else "unknown MPI library"
+
+
+Progress = tuple[bool, int, dict[tuple[int, int], int], dict[tuple[int, int], int], bool]
+"""Of a rank: whether it has announced its end, how many collectives and messages to and from each rank and tag there
+were, and whether all of them are complete.
+"""
 
 
 class _Wait:
@@ -134,8 +150,9 @@ class _Wait:
             self._look_for_deadlock(now - self._since)
         time.sleep(_SLEEP_SECONDS)
         if self._timeout and now - self._since > self._timeout and not communicator.is_watched:
-            communicator.report_position(self._where, now - self._since)
-            self._timeout = 0.0
+            if communicator.debuggers.waited(self._since) > self._timeout:
+                communicator.report_position(self._where, now - self._since)
+                self._timeout = 0.0
 
     def _look_for_deadlock(self, waited: float) -> None:
         """Ask other ranks what they wait for, and answer those that ask."""
@@ -326,6 +343,7 @@ class MpiCommunicator(Communicator):
         self._notices: list[tuple[MPI.Request, bytes]] = []
         self._guard = guard
         self.waiting: Waiting | None = None
+        self.debuggers = OpenDebuggers(self)
         self._watchdog: Watchdog | None = None
         self._posts: list[tuple[MPI.Request, bytes]] = []
         self._post_lock = threading.Lock()
@@ -417,17 +435,17 @@ class MpiCommunicator(Communicator):
         messages of another communicator, as MPI gives the same identity out again.
         """
         new = MpiCommunicator(self._guard)
-        states = new.allgather(
-            (self._announced, self._collectives, dict(self.sent), dict(self.posted), not self.active)
-        )
+        checks, new.checks = new.checks, None  # what follows is not the program's
+        states = new.allgather(self.progress())
         announced = {rank for rank, state in enumerate(states) if state[0]} - {self.rank}
         while not announced <= self.ended.keys():
             self.look_for_notices()
         new.barrier()
+        new.checks = checks
         if self._watchdog is not None:
             self._watchdog.stop()
         self._control.Free()
-        if _all_complete(states):
+        if all_complete(states):
             self.native.Free()
         return new
 
@@ -471,24 +489,47 @@ class MpiCommunicator(Communicator):
         for rank in range(self.size):
             if rank == self.rank:
                 continue
-            notice = EndNotice(
-                rank=self.rank,
-                code=code,
-                reason=reason,
-                failed=failed,
-                exits=exits,
-                claims=claims,
-                collectives=self._collectives,
-                sent={tag: n for (other, tag), n in self.sent.items() if other == rank},
-                posted={tag: n for (other, tag), n in self.posted.items() if other == rank},
-                operations=told,
-                marks=self.marks.latest(rank),
-                decides=fingerprint.deciding() if told else {},
-                standing=self._standing,
-                started=({}, {}) if self._standing is None else self._started,
-            )
+            notice = self.notice_to(rank, code, reason, failed, exits, claims, told)
             buffer = pickle.dumps(notice, protocol=5)
             self._notices.append((self._control.Isend([buffer, MPI.BYTE], rank, _NOTICE_TAG), buffer))
+
+    def notice_to(
+        self,
+        rank: int,
+        code: int,
+        reason: str,
+        failed: bool,
+        exits: bool = False,
+        claims: bool = False,
+        operations: bytes = b"",
+    ) -> EndNotice:
+        """What another rank is to know if this one does nothing more; not collective, and sends nothing."""
+        return EndNotice(
+            rank=self.rank,
+            code=code,
+            reason=reason,
+            failed=failed,
+            exits=exits,
+            claims=claims,
+            collectives=self._collectives,
+            sent={tag: n for (other, tag), n in self.sent.items() if other == rank},
+            posted={tag: n for (other, tag), n in self.posted.items() if other == rank},
+            operations=operations,
+            marks=self.marks.latest(rank),
+            decides=fingerprint.deciding() if operations else {},
+            standing=self._standing,
+            started=({}, {}) if self._standing is None else self._started,
+        )
+
+    def progress(self) -> Progress:
+        """How far this rank has come, to be compared by `all_complete`; not collective."""
+        return self._announced, self._collectives, dict(self.sent), dict(self.posted), not self.active
+
+    def withdraw(self) -> None:
+        """Take back what ranks have announced of their ends, on all of them: they go on. No notice is on its way."""
+        self._announced, self._standing, self.ended, self._later = False, None, {}, []
+        if self._guard is not None:
+            self._guard.withdraw()
 
     def all_have_ended(self) -> bool:
         """Whether every rank has come to its end, and their notices are here.
@@ -503,6 +544,8 @@ class MpiCommunicator(Communicator):
         self.look_for_notices()
         if self.deadlocks is not None:
             self.deadlocks.drain()
+        if not self.is_watched:  # else its thread does so
+            self.debuggers.drain()
         request, told = self._end
         # Notices may come later than the ends that they announce, but they do come.
         return bool(request.Test()) and all(rank in self.ended or rank == self.rank for rank, n in enumerate(told) if n)
@@ -570,6 +613,8 @@ class MpiCommunicator(Communicator):
         sys.stdout.flush()
         sys.stderr.flush()
         wait_until_read()
+        if self._guard is not None:
+            self._guard.at_last()
         MPI.COMM_WORLD.Abort(code)
 
     # -- the watchdog ------------------------------------------------------------------------------------------------
@@ -629,9 +674,7 @@ class MpiCommunicator(Communicator):
         sys.stderr.flush()
 
 
-def _all_complete(
-    states: Sequence[tuple[bool, int, dict[tuple[int, int], int], dict[tuple[int, int], int], bool]],
-) -> bool:
+def all_complete(states: Sequence[Progress]) -> bool:
     """Whether all ranks have completed the same collectives, and all messages that were sent."""
     met = _all_met({rank: (state[2], state[3]) for rank, state in enumerate(states)})
     return met and len({state[1] for state in states}) == 1 and all(state[4] for state in states)

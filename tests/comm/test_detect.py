@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from numpy_dist.comm import detect, launchers
+from numpy_dist.comm.simulated import run_simulated
 
 CODE = """
 import sys
@@ -147,3 +148,38 @@ def test_operations_under_mpi(nranks: int) -> None:
     )
     assert result.returncode == 0, result.stderr
     assert result.stdout.count("checks passed") == nranks
+
+
+ON_RANK_ZERO = """
+import sys
+import numpy_dist
+print(numpy_dist.on_rank_zero(), "mpi4py" in sys.modules)
+"""
+
+
+@pytest.mark.parametrize(
+    ("variables", "told"),
+    [
+        ({}, "True False"),
+        ({"PMI_SIZE": "3", "PMI_RANK": "0"}, "True False"),
+        ({"PMI_SIZE": "3", "PMI_RANK": "2"}, "False False"),
+        ({"OMPI_COMM_WORLD_SIZE": "2", "OMPI_COMM_WORLD_RANK": "1"}, "False False"),
+        ({"SLURM_PROCID": "1"}, "True False"),  # of a job's batch script, say
+    ],
+)
+def test_rank_0_is_known_from_the_launcher(variables: dict[str, str], told: str) -> None:
+    # `os._exit` is numpy_dist's own on a rank: nobody is to join MPI at the end.
+    code = "import os; leave = os._exit\n" + ON_RANK_ZERO + "sys.stdout.flush(); leave(0)"
+    environment = {**clean_environment(), **variables}
+    result = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=60)
+    assert result.stdout.strip() == told, result.stderr
+
+
+def test_rank_0_is_known_from_the_communicator() -> None:
+    assert run_simulated(3, detect.on_rank_zero) == [True, False, False]
+
+
+def test_what_launchers_call_a_rank() -> None:
+    assert launchers.launched_rank({"PMI_RANK": "3", "SLURM_PROCID": "5"}) == 3
+    assert launchers.launched_rank({"FLUX_TASK_RANK": "1", "PMI_RANK": ""}) == 1
+    assert launchers.launched_rank({"PMI_RANK": "text"}) is None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import sys
+import time
 from collections.abc import Iterator
 from types import FrameType
 from typing import Any
@@ -203,3 +204,24 @@ def test_a_handler_that_returns_is_called_on_every_rank_once(comm: Any, monkeypa
 
 def test_a_program_that_is_launched_is_not_within_the_library() -> None:
     assert not detect.run_guarded(lambda: signals._is_within(sys._getframe()))
+
+
+def test_with_patience_the_users_own_code_waits_for_all_ranks(comm: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(comm.signals, "patience_outside", 1.0)
+    x = numpy_dist.asarray(np.arange(60.0))
+    signal.raise_signal(NUMBER)  # nothing is raised here
+    with pytest.raises(Planted):
+        float(np.sqrt(x)[4])
+    assert float(np.sqrt(x)[4]) == 2.0
+    signal.raise_signal(NUMBER)
+    comm.signals.forget(1_000)
+    assert float(np.sqrt(x)[9]) == 3.0
+
+
+def test_patience_has_an_end(comm: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(comm.signals, "patience_outside", 0.05)
+    signal.raise_signal(NUMBER)
+    with pytest.raises(Planted):
+        for _ in range(1_000):
+            time.sleep(0.01)
+    assert _all_alike(comm, 0)

@@ -16,6 +16,7 @@ import pytest
 from numpy_dist.comm.divergence.journal import JournalEntry
 from numpy_dist.comm.divergence.positions import Position, Waiting, stack_of
 from numpy_dist.comm.supervision import watchdog
+from numpy_dist.comm.supervision.debugging import OpenDebuggers
 from numpy_dist.comm.supervision.watchdog import ANSWER_TAG, ASK_TAG, Watchdog, report
 from tests.comm.test_exits import SECONDS, TOLD, Runner, run  # noqa: F401 - a fixture
 
@@ -91,6 +92,7 @@ class FakeMail:
     def __init__(self, post: Post, rank: int, size: int) -> None:
         self.rank, self.size, self.checks = rank, size, None
         self._post = post
+        self.debuggers = OpenDebuggers(self)
         self.aborted: list[int] = []
 
     @property

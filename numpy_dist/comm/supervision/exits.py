@@ -23,13 +23,16 @@ from itertools import takewhile
 from types import FrameType, TracebackType
 from typing import NoReturn, Protocol
 
+from numpy_dist.comm import launchers
 from numpy_dist.comm.divergence.positions import caller_line
 from numpy_dist.comm.supervision import system_exit
 from numpy_dist.comm.supervision.last_resort import LastResort
 from numpy_dist.comm.supervision.signals import AgreedSignals
 from numpy_dist.errors import LauncherError, RankError
+from numpy_dist.frames import hide_internal
+from numpy_dist.settings import config
 
-__all__ = ["EndNotice", "ExitGuard", "exit_code", "program_part"]
+__all__ = ["EndNotice", "ExitGuard", "exit_code", "program_part", "shorten"]
 
 # A normal end is announced only if the others have not ended too within this time: usually all end together.
 _QUIET_SECONDS = 0.05
@@ -108,6 +111,18 @@ def program_part(trace: TracebackType | None) -> TracebackType | None:
             part = rest.tb_next
         rest = rest.tb_next
     return part
+
+
+def shorten(error: BaseException) -> str:
+    """Take this package's lines out of the traceback of an error that ends the program, unless TRACEBACK is "full".
+
+    Returns
+    -------
+    str
+        A line that says so; empty where nothing was taken out.
+    """
+    hidden = hide_internal(error) if config.TRACEBACK == "short" else 0
+    return f"({hidden} lines inside numpy_dist are left out; NUMPY_DIST_TRACEBACK=full shows them)\n" if hidden else ""
 
 
 def others_text(rank: int, size: int, mine: EndNotice | None, notices: dict[int, EndNotice], all_ended: bool) -> str:
@@ -233,8 +248,12 @@ class ExitGuard:
         code = _INTERRUPTED if issubclass(kind, KeyboardInterrupt) else self._code_of(value)
         trace = program_part(trace)
         value = value.with_traceback(trace)
-        text = "".join(traceback.format_exception(kind, value, trace))
-        self._end_failed(code, value, text, lambda: self._print_exception(kind, value, trace))
+        left_out = ""
+        if self._previous_hook is sys.__excepthook__:  # a hook of the user's gets all
+            left_out = shorten(value)
+            trace = value.__traceback__
+        text = "".join(traceback.format_exception(kind, value, trace)) + left_out
+        self._end_failed(code, value, text, lambda: self._print_exception(kind, value, trace, left_out))
 
     def _exit(self, status: object = None, /) -> None:
         # SystemExit passes by the hook, and is gone when atexit runs: note here who asked for it.
@@ -465,14 +484,17 @@ class ExitGuard:
         """This rank's number, from its launcher if there is no communicator."""
         if self._communicator is not None:
             return str(self._communicator.rank)
-        return next((os.environ[name] for name in _RANK_VARIABLES if name in os.environ), "?")
+        rank = launchers.launched_rank(os.environ)
+        return "?" if rank is None else str(rank)
 
     def _prefixed(self, text: str) -> str:
         return f"[rank {self._told_rank()}] {text}"
 
-    def _print_exception(self, kind: type[BaseException], value: BaseException, trace: TracebackType | None) -> None:
+    def _print_exception(
+        self, kind: type[BaseException], value: BaseException, trace: TracebackType | None, left_out: str
+    ) -> None:
         if self._previous_hook is sys.__excepthook__:
-            self.write("".join(traceback.format_exception(kind, value, trace)))
+            self.write("".join(traceback.format_exception(kind, value, trace)) + left_out)
             return
         self.write("")
         self._previous_hook(kind, value, trace)
@@ -482,7 +504,3 @@ class ExitGuard:
         sys.stdout.flush()
         sys.stderr.write(self._prefixed(text))
         sys.stderr.flush()
-
-
-# What launchers call the number of a rank, where no communicator can be asked.
-_RANK_VARIABLES = ("PMI_RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "MV2_COMM_WORLD_RANK", "SLURM_PROCID")

@@ -113,9 +113,16 @@ class AgreedSignals:
     same one: a Ctrl-C reaches the ranks one after the other. A signal on which ranks do not agree for `PATIENCE`
     seconds is handled by the rank that has met it; the others learn of that as they do of any error. No handler
     interrupts the end of a program (`close`).
+
+    Attributes
+    ----------
+    patience_outside : float
+        For so many seconds a signal that comes in the user's own code waits for a place of all ranks, too; 0: it is
+        handled at once.
     """
 
     def __init__(self) -> None:
+        self.patience_outside = 0.0
         self._channel: Channel | None = None
         self._depth = 0
         self._noted: dict[int, tuple[float, FrameType | None]] = {}  # by number: when, and what was interrupted
@@ -172,24 +179,34 @@ class AgreedSignals:
             return False
         if time.monotonic() < self._late.pop(number, 0.0):
             return True
-        if not self._depth and not _is_within(frame):
+        patience = PATIENCE if self._depth or _is_within(frame) else self.patience_outside
+        if not patience:
             return False
         if self._closed:
             return True
         now = time.monotonic()
         since, _ = self._noted.setdefault(number, (now, frame))
-        if now - since >= PATIENCE:
+        if now - since >= patience:
             del self._noted[number]
             return False
         if now == since:
-            _thread.start_new_thread(self._remind, (number, since))
+            _thread.start_new_thread(self._remind, (number, since, patience))
         return True
 
-    def _remind(self, number: int, since: float) -> None:
+    def _remind(self, number: int, since: float, patience: float) -> None:
         """Send a signal to the main thread again, if ranks have not agreed on it."""
-        time.sleep(PATIENCE)
-        if self._noted.get(number, (0.0, None))[0] == since and isinstance(_signal.getsignal(number), _Noting):
-            signal.pthread_kill(threading.main_thread().ident or 0, number)
+        for seconds in (patience, PATIENCE - patience):  # where it came in the user's code, the rank may wait by now
+            time.sleep(seconds)
+            if self._noted.get(number, (0.0, None))[0] == since and isinstance(_signal.getsignal(number), _Noting):
+                signal.pthread_kill(threading.main_thread().ident or 0, number)
+
+    def forget(self, round: int) -> None:
+        """Leave out the signals that were not handled yet, on all ranks, and go on with a round that is new to all."""
+        self._noted.clear()
+        self._late.clear()
+        self._agreed.clear()
+        self._told.clear()
+        self._round = round
 
     # -- in collectives ----------------------------------------------------------------------------------------------
 
@@ -285,7 +302,13 @@ class _Noting:
 
 
 # What runs programs.
-_OUTSIDE = ("numpy_dist.cli", "numpy_dist.conformance", "numpy_dist.spmd_plugin", "numpy_dist.spmd_testing")
+_OUTSIDE = (
+    "numpy_dist.cli",
+    "numpy_dist.conformance",
+    "numpy_dist.notebook",
+    "numpy_dist.spmd_plugin",
+    "numpy_dist.spmd_testing",
+)
 
 
 def _is_within(frame: FrameType | None) -> bool:

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Protocol
 from numpy_dist.comm.divergence.diagnosis import describe
 from numpy_dist.comm.divergence.journal import JournalEntry
 from numpy_dist.comm.divergence.positions import Position, Waiting, called_function, line_of, stack_of
+from numpy_dist.comm.supervision.debugging import OpenDebuggers
 from numpy_dist.frames import user_call
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ class WatchdogMail(Protocol):
     size: int
     checks: Checks | None
     waiting: Waiting | None
+    debuggers: OpenDebuggers
 
     def post(self, rank: int, tag: int, message: bytes) -> None: ...
     def poll(self, tag: int) -> tuple[int, bytes] | None: ...
@@ -105,7 +107,7 @@ class Watchdog:
             waiting = self._mail.waiting
             if waiting is None or waiting is self._told or not waiting.timeout:
                 continue
-            if time.monotonic() - waiting.since >= waiting.timeout:
+            if self._mail.debuggers.waited(waiting.since) >= waiting.timeout:
                 self._told = waiting
                 self._tell(waiting)
 
