@@ -46,7 +46,8 @@ EXTRAS = {
 GPU_DEVICE = "/dev/nvidiactl"
 
 
-def _version(package: str) -> str | None:
+def version(package: str) -> str | None:
+    """The version of an installed package; None where there is none."""
     try:
         return metadata.version(package)
     except metadata.PackageNotFoundError:
@@ -120,11 +121,11 @@ def collect() -> dict[str, Any]:
     total, available = machine.memory()
     cores = machine.cores()
     return {
-        "numpy_dist": _version("numpy-dist"),
+        "numpy_dist": version("numpy-dist"),
         "python": platform.python_version(),
         "executable": sys.executable,
         "system": platform.platform(),
-        "packages": {name: version for name in PACKAGES if (version := _version(name))},
+        "packages": {name: found for name in PACKAGES if (found := version(name))},
         "cores": cores,
         "memory": {"total": total, "available": available, "shared": machine.free_bytes("/dev/shm")},
         "ranks": cores if mpi["launcher"] else 1,
