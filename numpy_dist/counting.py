@@ -142,7 +142,7 @@ def count_program(
     >>> counts[0].loops, counts[0].messages, counts[32].messages, counts.most("bytes")
     (1, 1, 2, 16)
     """
-    chosen = _representatives(ranks) if only is None else sorted({int(rank) for rank in only})
+    chosen = representatives(ranks) if only is None else sorted({int(rank) for rank in only})
     outside = [rank for rank in chosen if not 0 <= rank < ranks]
     if outside:
         raise ValueError(f"there is no rank {outside[0]} of {ranks}")
@@ -235,7 +235,7 @@ class _Zeros(Pool):
         return block
 
 
-def _representatives(ranks: int) -> list[int]:
+def representatives(ranks: int) -> list[int]:
     """All of a few ranks; of many those that differ in their neighbours on the default meshes."""
     if ranks <= ALL_RANKS:
         return list(range(ranks))

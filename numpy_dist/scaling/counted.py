@@ -1,0 +1,197 @@
+"""Counts of a planned job, as plain data: what each rank that was looked at does, by the user's lines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, fields
+
+from numpy_dist.frames import UserLine
+
+
+@dataclass
+class LineCounts:
+    """What a line of the program makes one rank do.
+
+    Attributes
+    ----------
+    loops : int
+        Fused loops; each counts at the line of its last statement.
+    loop_bytes : int
+        Bytes that they read and write, each cell once a loop.
+    functions, function_bytes : int
+        Functions that are no loops, and this rank's part of the bytes of their arguments.
+    flops : int
+        This rank's part of the floating-point operations of matrix products.
+    messages, bytes : int
+        Messages to other ranks, and bytes sent in them and contributed to collectives.
+    received_messages, received_bytes : int
+        Messages from other ranks.
+    collectives, collective_bytes : int
+        Collective operations, and the bytes that this rank contributes to them.
+    gathers, gathered_bytes : int
+        Arrays that come whole to one rank or to all.
+    """
+
+    loops: int = 0
+    loop_bytes: int = 0
+    functions: int = 0
+    function_bytes: int = 0
+    flops: int = 0
+    messages: int = 0
+    bytes: int = 0
+    received_messages: int = 0
+    received_bytes: int = 0
+    collectives: int = 0
+    collective_bytes: int = 0
+    gathers: int = 0
+    gathered_bytes: int = 0
+
+    def add(self, **counts: int) -> None:
+        """Add to these counts."""
+        for name, count in counts.items():
+            setattr(self, name, getattr(self, name) + count)
+
+
+COUNT_NAMES = tuple(count.name for count in fields(LineCounts))
+
+
+@dataclass(frozen=True)
+class HeldArray:
+    """Allocations that are alike, when memory was at its peak.
+
+    Attributes
+    ----------
+    line : UserLine
+        Where the values were computed, or where the array came in.
+    text : str
+        That line.
+    what : str
+        The array's dtype and shape (the global one), or what else the memory is for.
+    nbytes : int
+        Of all of them together, on this rank.
+    count : int
+        How many there are.
+    """
+
+    line: UserLine
+    text: str
+    what: str
+    nbytes: int
+    count: int = 1
+
+
+@dataclass(frozen=True)
+class AssumedValue:
+    """A line at which a value went to Python that nobody has computed.
+
+    Attributes
+    ----------
+    line : UserLine
+    text : str
+    assumed : int
+        How many values were assumed.
+    taken : int
+        How many came from a small run.
+    """
+
+    line: UserLine
+    text: str
+    assumed: int
+    taken: int = 0
+
+
+@dataclass
+class RankPlan:
+    """What one rank does in the program.
+
+    Attributes
+    ----------
+    rank : int
+    statements : int
+        Statements recorded.
+    peak : int
+        Most bytes of arrays that it holds at once (`Pool.peak`).
+    messages, bytes, collectives : int
+        As the communicator counts them.
+    lines : dict of UserLine to LineCounts
+    texts : dict of UserLine to str
+    held : list of HeldArray
+        What is held at the peak, the largest first.
+    largest_exchange : int
+        Most bytes of messages that are under way at once, sent and received: they lie beside the arrays.
+    largest_gather : int
+        Bytes of the largest array that is gathered.
+    values : list of AssumedValue
+    ending : str
+        How the program has ended, where that was not at its end.
+    """
+
+    rank: int
+    statements: int = 0
+    peak: int = 0
+    messages: int = 0
+    bytes: int = 0
+    collectives: int = 0
+    lines: dict[UserLine, LineCounts] = field(default_factory=dict)
+    texts: dict[UserLine, str] = field(default_factory=dict)
+    held: list[HeldArray] = field(default_factory=list)
+    largest_exchange: int = 0
+    largest_gather: int = 0
+    values: list[AssumedValue] = field(default_factory=list)
+    ending: str = ""
+
+    @property
+    def totals(self) -> LineCounts:
+        """The counts of all lines."""
+        made = LineCounts()
+        for counts in self.lines.values():
+            made.add(**vars(counts))
+        return made
+
+
+@dataclass
+class JobPlan:
+    """What a job of a number of ranks does.
+
+    Attributes
+    ----------
+    size : int
+        The number of ranks.
+    ranks : list of RankPlan
+        Those that were looked at.
+    """
+
+    size: int
+    ranks: list[RankPlan]
+
+    @property
+    def fullest(self) -> RankPlan:
+        """The rank that takes the most memory."""
+        return max(self.ranks, key=lambda rank: rank.peak)
+
+    @property
+    def texts(self) -> dict[UserLine, str]:
+        """The texts of all lines."""
+        return {line: text for rank in self.ranks for line, text in rank.texts.items()}
+
+    def most_by_line(self) -> dict[UserLine, LineCounts]:
+        """For each line the largest count of any rank, each count by itself."""
+        found: dict[UserLine, LineCounts] = {}
+        for rank in self.ranks:
+            for line, counts in rank.lines.items():
+                most = found.setdefault(line, LineCounts())
+                for name in COUNT_NAMES:
+                    setattr(most, name, max(getattr(most, name), getattr(counts, name)))
+        return found
+
+
+def merged(held: Iterable[HeldArray]) -> list[HeldArray]:
+    """Allocations of the same line and kind as one, the largest first."""
+    found: dict[tuple[UserLine, str], HeldArray] = {}
+    for each in held:
+        key = each.line, each.what
+        if key in found:
+            same = found[key]
+            each = HeldArray(each.line, each.text, each.what, each.nbytes + same.nbytes, each.count + same.count)
+        found[key] = each
+    return sorted(found.values(), key=lambda each: -each.nbytes)

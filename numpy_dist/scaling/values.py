@@ -1,0 +1,136 @@
+"""Values that a program asks for: noted in a small run that computes them, and given again where nothing is computed.
+
+Both are done by the memory of a rank, which is asked to `download` what goes to Python.
+"""
+
+from __future__ import annotations
+
+import math
+import mmap
+import sys
+from collections import Counter, deque
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from numpy_dist.backends.memory import Block, HostMemory
+from numpy_dist.frames import UserLine
+
+Values = Mapping[UserLine, Sequence[Any]]
+"""By line, what a program has got there, in order."""
+
+MOST_COPIED = 1 << 24
+"""Bytes up to which copies are made though nothing is computed; larger ones would take the pages of a whole share."""
+_NO_RESERVE = getattr(mmap, "MAP_NORESERVE", 0x4000 if sys.platform == "linux" else 0)
+_SMALL_BLOCK = 1 << 16
+
+
+def unreal_bytes(nbytes: int) -> np.ndarray:
+    """So many zeros; large ones take neither memory nor a promise of the system's before they are written to."""
+    if nbytes <= _SMALL_BLOCK:
+        return np.zeros(nbytes, np.uint8)
+    pages = mmap.mmap(-1, nbytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NO_RESERVE)
+    return np.frombuffer(pages, np.uint8)
+
+
+def is_spread(array: np.ndarray) -> bool:
+    """Whether an array lies, with what is between its elements, on more pages than copies may take."""
+    span = sum((n - 1) * abs(stride) for n, stride in zip(array.shape, array.strides, strict=True))
+    return array.size > 0 and span + array.itemsize > MOST_COPIED
+
+
+class NotingMemory(HostMemory):
+    """The host's memory, in which the values are noted that go to Python as scalars.
+
+    Parameters
+    ----------
+    here : callable
+        The user's line, or None where the engine itself asks.
+    """
+
+    def __init__(self, here: Callable[[], UserLine | None]) -> None:
+        self.values: dict[UserLine, list[Any]] = {}
+        self._here = here
+
+    def download(self, source: np.ndarray) -> np.ndarray:
+        """As in `Memory`."""
+        if source.size == 1 and (line := self._here()) is not None:
+            self.values.setdefault(line, []).append(source.reshape(())[()])
+        return source
+
+
+class RoomOfRank(NamedTuple):
+    """Bytes of a rank's memory in all, and those that can still be had."""
+
+    total: int
+    available: int
+
+
+class UnrealMemory(HostMemory):
+    """Memory whose pages are not there before somebody writes to them, and in which little is ever written.
+
+    Parameters
+    ----------
+    here : callable
+        The user's line, or None where the engine itself asks.
+    values : Values
+        What is given to the program at each line, in order; then what is in memory.
+    nbytes : int
+        How much memory the rank is told that there is.
+
+    Attributes
+    ----------
+    assumed, taken : Counter
+        By line, how many values were given that nobody has computed, and how many were taken from `values`.
+    """
+
+    def __init__(self, here: Callable[[], UserLine | None], values: Values, nbytes: int) -> None:
+        self.room = lambda: RoomOfRank(nbytes, nbytes)
+        self.assumed: Counter[UserLine] = Counter()
+        self.taken: Counter[UserLine] = Counter()
+        self._values = {line: deque(found) for line, found in values.items()}
+        self._here = here
+
+    def allocate(self, nbytes: int) -> Block:
+        """As in `Memory`; zeros."""
+        block = unreal_bytes(nbytes).view(Block)
+        block.address = block.ctypes.data
+        return block
+
+    def empty(self, shape: Sequence[int], dtype: np.dtype) -> np.ndarray:
+        """As in `Memory`; zeros."""
+        return unreal_bytes(math.prod(shape) * dtype.itemsize).view(dtype).reshape(shape)
+
+    def message(self, nbytes: int) -> np.ndarray:
+        """As in `Memory`; zeros."""
+        return unreal_bytes(nbytes)
+
+    def copy(self, target: np.ndarray, source: np.ndarray) -> None:
+        """As in `Memory`, for what is small."""
+        if not is_spread(target) and not is_spread(source):
+            super().copy(target, source)
+
+    def pack(self, messages: Sequence[Sequence[np.ndarray]], dtype: np.dtype) -> list[np.ndarray]:
+        """As in `Memory`; large messages are zeros."""
+        made = []
+        for parts in messages:
+            unread = any(map(is_spread, parts))
+            made += [unreal_bytes(sum(part.nbytes for part in parts))] if unread else super().pack([parts], dtype)
+        return made
+
+    def unpack(self, messages: Sequence[np.ndarray], parts: Sequence[Sequence[np.ndarray]], dtype: np.dtype) -> None:
+        """As in `Memory`, for what is small."""
+        small = [number for number, targets in enumerate(parts) if not any(map(is_spread, targets))]
+        super().unpack([messages[number] for number in small], [parts[number] for number in small], dtype)
+
+    def download(self, source: np.ndarray) -> np.ndarray:
+        """As in `Memory`; a scalar that goes to Python is the next one of its line."""
+        if source.size != 1 or (line := self._here()) is None:
+            return source
+        waiting = self._values.get(line)
+        if not waiting:
+            self.assumed[line] += 1
+            return source
+        self.taken[line] += 1
+        return np.full(source.shape, waiting.popleft(), source.dtype)

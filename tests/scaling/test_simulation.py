@@ -1,0 +1,132 @@
+"""Ranks that are planned alone do what ranks of a real job do: memory, messages, bytes, collectives, by line."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import numpy_dist
+from numpy_dist import engine
+from numpy_dist.comm.simulated import run_simulated
+from numpy_dist.scaling.simulation import PlanningError, plan_job, plan_rank, small_run
+from numpy_dist.settings import config
+
+
+def stencil() -> Any:
+    grid = numpy_dist.zeros((60, 60))
+    for _ in range(3):
+        grid[1:-1, 1:-1] = (grid[:-2, 1:-1] + grid[2:, 1:-1] + grid[1:-1, :-2] + grid[1:-1, 2:]) / 4
+    return grid
+
+
+def reductions() -> Any:
+    x = numpy_dist.linspace(0.0, 1.0, 3000).reshape(60, 50)
+    centred = x - x.mean(axis=0)
+    return centred, float(centred.max())
+
+
+def gathering() -> Any:
+    x = numpy_dist.ones((40, 50)) * 2.0
+    return (x + x.reshape(50, 40).T).gather(), x @ x.T
+
+
+def _really(program: Any) -> dict[str, int]:
+    result = program()
+    engine.flush()
+    rt = engine.runtime()
+    del result
+    return {"peak": rt.pool.peak, **vars(rt.comm.counters)}
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 4])
+@pytest.mark.parametrize("program", [stencil, reductions, gathering])
+def test_a_plan_is_what_happens(program, ranks):
+    with config(MIN_SHARD_BYTES=0, AT_ONCE=0, BACKEND="numpy"):
+        expected = run_simulated(ranks, _really, program)
+        broadcasts: dict[int, list] = {}
+        planned = [plan_rank(program, rank, ranks, broadcasts) for rank in range(ranks)]
+    assert [rank.ending for rank in planned] == [""] * ranks
+    names = "peak", "messages", "bytes", "collectives"
+    assert [{name: getattr(rank, name) for name in names} for rank in planned] == expected
+    for rank in planned:  # lines have all of it
+        totals = rank.totals
+        assert (totals.messages, totals.bytes, totals.collectives) == (rank.messages, rank.bytes, rank.collectives)
+        assert sum(held.nbytes for held in rank.held) == rank.peak > 0
+
+
+def test_lines() -> None:
+    with config(MIN_SHARD_BYTES=0):
+        rank = plan_rank(stencil, 1, 4)
+        gathered = plan_rank(gathering, 0, 3)
+    (sending,) = [line for line, counts in rank.lines.items() if counts.messages]
+    assert rank.texts[sending].startswith("grid[1:-1, 1:-1] = (grid[:-2") and rank.lines[sending].messages == 3 * 2
+    assert {held.text.partition(" =")[0] for held in rank.held} <= {"grid", "grid[1:-1, 1:-1]"}
+    (line,) = [line for line, counts in gathered.lines.items() if counts.gathers]
+    assert ".gather()" in gathered.texts[line] and gathered.lines[line].gathered_bytes == 2000 * 8
+    assert gathered.largest_gather == 2000 * 8
+    assert sum(counts.flops for counts in gathered.lines.values()) == 2 * 40 * 50 * 40 // 3
+
+
+def test_arrays_that_no_machine_has() -> None:
+    def program() -> Any:
+        x = numpy_dist.arange(10**13) * 2.0  # 80 TB
+        y = numpy_dist.ones((10**6, 10**6))
+        y[1:] += y[:-1]
+        return x, y
+
+    rank = plan_rank(program, 7, 16)
+    assert rank.ending == "" and rank.peak >= 2 * 10**13 * 8 // 16
+    assert plan_rank(program, 0, 1).peak >= 10**13 * 8
+
+
+def test_values_are_assumed_or_those_of_a_small_run() -> None:
+    def program(n: int) -> list[float]:
+        x = numpy_dist.ones(n)
+        seen = []
+        for step in range(3):
+            seen.append(float((x * step).max()))
+        return seen
+
+    values = small_run(lambda: program(100))
+    assert list(values.values()) == [[0.0, 1.0, 2.0]]
+    seen: list[float] = []
+    with config(MIN_SHARD_BYTES=0):
+        assumed = plan_rank(lambda: seen.extend(program(1000)), 1, 3, value=5.0)
+        taken = plan_rank(lambda: seen.extend(program(1000)), 1, 3, values={k: v[:2] for k, v in values.items()})
+    assert seen == [5.0, 5.0, 5.0, 0.0, 1.0, 0.0]
+    ((line, _, count, none),) = [(v.line, v.text, v.assumed, v.taken) for v in assumed.values]
+    assert (count, none) == (3, 0) and line in values
+    assert [(v.assumed, v.taken) for v in taken.values] == [(1, 2)]
+
+
+def test_endings(tmp_path) -> None:
+    kept = tmp_path / "kept.txt"
+    kept.write_text("worth something")
+
+    def overwrites() -> None:
+        numpy_dist.ones(100_000).sum()
+        kept.write_text("nothing")
+
+    def divides() -> float:
+        return 1 / float(numpy_dist.ones(100_000).sum())
+
+    (rank,) = plan_job(overwrites, 1).ranks
+    assert "a plan writes no files" in rank.ending and kept.read_text() == "worth something" and rank.statements
+    ends = [rank.ending for rank in plan_job(divides, 3).ranks]
+    assert len(ends) == 3 and all("test_simulation.py" in end and "ZeroDivisionError" in end for end in ends)
+    (rank,) = plan_job(lambda: np.sort(numpy_dist.ones((4 * 10**6, 10**6)), axis=None), 1).ranks
+    assert "would really run here" in rank.ending
+    (rank,) = plan_job(lambda: exit(3), 1).ranks
+    assert "exit code 3" in rank.ending
+    with pytest.raises(PlanningError, match="small run"):
+        small_run(lambda: 1 / 0)
+
+
+def test_the_program_around_is_left_alone() -> None:
+    rt = engine.runtime()
+    plan_rank(stencil, 2, 5)
+    assert engine.runtime() is rt and rt.recorder is None
+    job = plan_job(stencil, 100, only=[3, 99])
+    assert [rank.rank for rank in job.ranks] == [3, 99] and rt.comm.observer is None
