@@ -1,0 +1,206 @@
+"""Progress bars: what they show of a program, when they appear, and that they are silent where nobody looks."""
+
+from __future__ import annotations
+
+import fcntl
+import io
+import os
+import struct
+import subprocess
+import sys
+import termios
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import numpy_dist
+from numpy_dist import engine, progress_bars
+from numpy_dist.progress_bars import Drawn, Sight, look_at
+
+LOOP = Sight(None, "array program", " statements", 0, None, 0)
+
+
+class Bar:
+    """What tqdm would be asked for."""
+
+    def __init__(self, **options: Any) -> None:
+        self.options, self.n, self.postfix, self.closed = options, options["initial"], "", False
+
+    def update(self, count: int) -> bool:
+        self.n += count
+        return bool(count)
+
+    def refresh(self) -> None:
+        pass
+
+    def set_postfix_str(self, text: str, refresh: bool) -> None:
+        self.postfix = text
+
+    def close(self) -> None:
+        self.closed = True
+
+
+@pytest.fixture
+def bars() -> list[Bar]:
+    return []
+
+
+@pytest.fixture
+def drawn(bars: list[Bar]) -> Drawn:
+    def make(**options: Any) -> Bar:
+        bars.append(Bar(**options))
+        return bars[-1]
+
+    return Drawn(make)
+
+
+def test_what_is_short_has_no_bar(drawn: Drawn, bars: list[Bar]) -> None:
+    for now in range(5):
+        drawn.update(Sight(object(), "sorting", "B", 0, 100, 0), float(now))
+    assert not bars
+
+
+def test_a_file_has_a_bar_of_its_bytes(drawn: Drawn, bars: list[Bar]) -> None:
+    activity = object()
+    for now, done in enumerate([0, 20, 50, 90]):
+        drawn.update(Sight(activity, "writing x.npy", "B", done, 100, 0), float(now))
+    (bar,) = bars
+    assert bar.options == {"desc": "writing x.npy", "total": 100, "unit": "B", "initial": 20}
+    assert bar.n == 90 and not bar.closed
+    drawn.update(LOOP, 4.0)
+    assert bar.closed
+
+
+def test_a_loop_counts_its_statements(drawn: Drawn, bars: list[Bar]) -> None:
+    for now in range(4):
+        drawn.update(LOOP._replace(done=100 * now, sent=now * 7_000_000), float(now))
+    (bar,) = bars
+    assert bar.n == 300 and bar.options["total"] is None
+    assert bar.postfix == "21 MB sent"
+
+
+def test_a_program_that_records_nothing_has_no_bar(drawn: Drawn, bars: list[Bar]) -> None:
+    for now in range(9):
+        drawn.update(LOOP._replace(done=5), float(now))
+    assert not bars
+
+
+def test_what_only_ends_shows_the_time(drawn: Drawn, bars: list[Bar]) -> None:
+    activity = object()
+    for now in range(3):
+        drawn.update(Sight(activity, "gathering 800 MB", "", 0, None, 0), float(now))
+    assert bars[0].options["bar_format"] == "{desc}: {elapsed}"
+
+
+@pytest.mark.spmd
+def test_ranks_tell_what_they_are_busy_with(tmp_path_factory: pytest.TempPathFactory) -> None:
+    seen: dict[str, tuple[int, int | None]] = {}
+    runtime, end = engine.runtime(), threading.Event()
+    x = numpy_dist.asarray(np.arange(9_000_000.0))  # three ranks have 24 MB each
+    np.sort(x[::-1].copy())
+
+    def look() -> None:
+        while not end.is_set():
+            sight = look_at(runtime)
+            if sight.activity is not None:
+                most = max(sight.done, seen.get(sight.what, (0, 0))[0])
+                seen[sight.what] = most, sight.total
+            time.sleep(0.0005)
+
+    path = runtime.comm.bcast(tmp_path_factory.getbasetemp() / "progress.npy")
+    thread = threading.Thread(target=look)
+    thread.start()
+    try:
+        for _ in range(3):
+            np.save(path, x)
+            numpy_dist.load(path)
+            np.sort(x[::-1].copy())
+            np.gradient(x).gather()
+    finally:
+        end.set()
+        thread.join()
+    for _ in range(2):  # two barriers: nobody removes what others still write
+        runtime.comm.barrier()
+    assert {"writing progress.npy", "reading progress.npy", "sorting 72 MB"} <= set(seen)
+    assert seen["writing progress.npy"][1] == x.local.nbytes
+    assert seen["writing progress.npy"][0] > 0
+    if runtime.size > 1:
+        assert "gathering 72 MB" in seen
+    assert not runtime.activities
+
+
+def test_small_work_is_no_activity() -> None:
+    with engine.activity("sorting", 1000):
+        assert engine.runtime().activities == []
+
+
+def test_an_error_ends_an_activity() -> None:
+    with pytest.raises(KeyError), engine.activity("sorting", 1 << 30):
+        raise KeyError
+    assert engine.runtime().activities == []
+
+
+def test_bars_of_tqdm(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("tqdm")
+    monkeypatch.setattr(progress_bars, "_PATIENCE", 0.0)
+    monkeypatch.setattr(progress_bars, "_LOOK", 0.01)
+    stream = io.StringIO()
+    with numpy_dist.progress(stream):
+        with engine.activity("gathering", 1 << 30):
+            time.sleep(0.1)
+        with engine.activity("reading x.npy", 1 << 30, stepwise=True):
+            for _ in range(10):
+                engine.progressed(1 << 26)
+                time.sleep(0.02)
+    text = stream.getvalue()
+    assert "gathering 1,074 MB: 00:00" in text
+    assert "reading x.npy: " in text and "/1.07G [" in text
+    assert text.endswith("\r") and not any(t.name == "numpy_dist progress" for t in threading.enumerate())
+
+
+def test_it_is_silent_where_nobody_looks(tmp_path: Path) -> None:
+    pytest.importorskip("tqdm")
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import time, numpy_dist\n"
+        "from numpy_dist import engine, progress_bars\n"
+        "progress_bars._PATIENCE = 0.0\n"
+        "x = numpy_dist.ones(100_000)\n"
+        "with engine.activity('sorting', 1 << 30):\n"
+        "    time.sleep(0.6)\n"
+    )
+    environment = os.environ | {"NUMPY_DIST_PROGRESS": "on"}
+    done = subprocess.run([sys.executable, script], env=environment, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_a_terminal_shows_the_bar_of_a_whole_script(tmp_path: Path) -> None:
+    pytest.importorskip("tqdm")
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import time, numpy_dist\n"
+        "from numpy_dist import engine, progress_bars\n"
+        "progress_bars._PATIENCE = 0.0\n"
+        "x = numpy_dist.ones(100_000)\n"
+        "with engine.activity('sorting', 1 << 30):\n"
+        "    time.sleep(1.0)\n"
+    )
+    ours, theirs = os.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    environment = os.environ | {"NUMPY_DIST_PROGRESS": "on"}
+    process = subprocess.Popen([sys.executable, script], env=environment, stderr=theirs, stdout=subprocess.DEVNULL)
+    os.close(theirs)
+    text = b""
+    try:
+        while True:
+            text += os.read(ours, 4096)
+    except OSError:  # how Linux tells that the other end is closed
+        pass
+    finally:
+        os.close(ours)
+    assert process.wait(30) == 0
+    assert b"sorting 1,074 MB" in text and text.endswith(b"\r")
