@@ -8,12 +8,17 @@ from __future__ import annotations
 
 import importlib
 import os as _os
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as _numpy
 
 from numpy_dist import submodules as _submodules
 from numpy_dist.comm import launchers as _launchers
+
+if TYPE_CHECKING:  # where editors find docstrings; the types are in __init__.pyi
+    from numpy import *  # noqa: F403
+
+    from numpy_dist.creation import *  # noqa: F403
 
 __version__ = "0.1.0"
 
@@ -51,7 +56,10 @@ _OWN: dict[str, str] = {
     "dispatchable": "numpy_dist.dispatch.core.entries",
     **dict.fromkeys(("StoredArray", "StoredArrays", "open", "save"), "numpy_dist.formats"),
     **dict.fromkeys(("from_dask", "from_xarray", "to_dask"), "numpy_dist.interop.lazy_arrays"),
+    "on_rank_zero": "numpy_dist.comm.detect",
     "plugins": "numpy_dist.dispatch.core.plugins",
+    "profile": "numpy_dist.profiling.session",
+    "progress": "numpy_dist.progress_bars",
     "report": "numpy_dist.dispatch.core.report",
     "show_layout": "numpy_dist.distarray.pictures",
     "wait": "numpy_dist.waiting",
@@ -67,6 +75,9 @@ if _launchers.launched_ranks(_os.environ) is not None:
     from numpy_dist.comm import detect as _detect
 
     _detect.watch_exits()
+
+if _os.environ.get(_launchers.PROGRESS_VARIABLE):
+    from numpy_dist import progress_bars as _progress_bars  # noqa: F401 - it begins with the first array
 
 
 def __getattr__(name: str) -> Any:

@@ -12,10 +12,11 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import FrameType
 
-from numpy_dist.cli import machine, processes, streams
+from numpy_dist.cli import hosts, machine, processes, streams
+from numpy_dist.cli.distant_ranks import DistantRanks, first_death
 from numpy_dist.cli.library import Launcher, find_launchers, find_library, matching_launcher, outside_jobs
 from numpy_dist.cli.roll_call import AVAILABLE, Death, RollCall
 
@@ -27,7 +28,10 @@ THREAD_VARIABLES = (
     "NUMPY_DIST_NUM_THREADS",
 )
 SHARED_MEMORY = "/dev/shm"
-SHARED_MEMORY_PER_RANK = 8 << 20  # MPICH takes about 5 MB of it for each rank
+SHARED_MEMORY_PER_RANK = 12 << 20  # of which MPICH 5.0.2 is seen to need less; with 8 to 10 MiB it crashed
+SILENCE = 60.0  # seconds without an answer after which another host is lost; the timeout, where it is shorter
+LEAST_SILENCE = 5.0
+GARBLED = 255  # Hydra's exit code where its helpers on several hosts disagree about the end of a job
 GRACE = 5.0  # seconds for the ranks to end by themselves once a signal has been passed on
 LOOK = 1.0  # seconds between two looks at what is running
 LEFT_BEHIND = 1.0  # seconds after the last rank's end, until what it left running is ended as well
@@ -35,7 +39,11 @@ LEFT_BEHIND = 1.0  # seconds after the last rank's end, until what it left runni
 
 @dataclass(frozen=True)
 class Job:
-    """What `numpy-dist run` was asked for; `command` is the script or `-m module`, with its arguments."""
+    """What `numpy-dist run` was asked for; `command` is the script or `-m module`, with its arguments.
+
+    With `survives` the other ranks go on when one is killed (MPICH's launcher, on Linux). `hosts` are those that were
+    named; where none were, the launcher finds them.
+    """
 
     ranks: int
     command: tuple[str, ...]
@@ -43,6 +51,9 @@ class Job:
     timeout: float | None = None
     all_output: bool = False
     patch: bool = False
+    debug: int | None = None
+    survives: bool = False
+    hosts: tuple[hosts.Place, ...] = ()
     environment: dict[str, str] = field(default_factory=lambda: dict(os.environ))
 
 
@@ -51,6 +62,7 @@ def job_environment(job: Job, cores: int) -> dict[str, str]:
     environment = outside_jobs(job.environment)
     nodes = environment.get("SLURM_JOB_NUM_NODES", "1")
     local_ranks = -(-job.ranks // max(1, int(nodes) if nodes.isdigit() else 1))
+    local_ranks = max((place.slots or 1 for place in job.hosts), default=local_ranks)
     threads = str(max(1, cores // local_ranks))
     for name in THREAD_VARIABLES:
         environment.setdefault(name, threads)
@@ -65,6 +77,7 @@ def job_environment(job: Job, cores: int) -> dict[str, str]:
 def _runner(job: Job, streams: str | None = None) -> list[str]:
     options = ["--all-output"] if job.all_output else []
     options += ["--patch"] if job.patch else []
+    options += [f"--debug={job.debug}"] if job.debug is not None else []
     options += ["--streams", streams] if streams else []
     # -P: the folder that the user stands in must not come before the standard library while the runner starts.
     return [sys.executable, "-P", "-m", "numpy_dist.cli.runner", *options, "--", *job.command]
@@ -87,7 +100,11 @@ def mpi_command(job: Job, launcher: Launcher, environment: dict[str, str], strea
         if free is not None and free < SHARED_MEMORY_PER_RANK * job.ranks:
             environment.setdefault("UCX_POSIX_DIR", tempfile.gettempdir())
         environment.setdefault("MPIR_CVAR_SUPPRESS_ABORT_MESSAGE", "1")  # the traceback says more
-    return [launcher.path, *options, "-n", str(job.ranks), *_runner(job, streams)]
+    if job.hosts:
+        options += ["--host" if launcher.family == "openmpi" else "-hosts", hosts.written(job.hosts)]
+    kept = job.survives and launcher.family == "mpich" and sys.platform.startswith("linux")
+    keeper = [sys.executable, "-I", "-S", os.path.join(os.path.dirname(__file__), "keeper.py")] if kept else []
+    return [launcher.path, *options, "-n", str(job.ranks), *keeper, *_runner(job, streams)]
 
 
 class Signals:
@@ -160,8 +177,11 @@ class Signals:
 class Watch:
     """Waits for `mpiexec`; it is ended where it does not follow a signal or where only leftovers keep it."""
 
-    def __init__(self, process: subprocess.Popen[bytes], signals: Signals) -> None:
+    def __init__(
+        self, process: subprocess.Popen[bytes], signals: Signals, distant: DistantRanks | None = None
+    ) -> None:
         self.process = process
+        self._distant = distant
         self.signals = signals
         self._alone_since = float("inf")
 
@@ -173,7 +193,7 @@ class Watch:
                 return self.process.wait(0.1)
             except subprocess.TimeoutExpired:
                 now = time.monotonic()
-            if now > self.signals.deadline:
+            if now > self.signals.deadline or (self._distant is not None and self._distant.silent):
                 processes.send([self.process.pid], signal.SIGTERM)
                 processes.end_all()
                 return self.process.wait()
@@ -208,10 +228,30 @@ def _explain_death(number: int, first: Death | None) -> None:
         print(f"numpy-dist: rank {first.rank} failed (see above) before all ranks had started MPI", file=sys.stderr)
         return
     who = "a rank" if first is None else f"rank {first.rank} (process {first.pid})"
+    if first is not None and first.host:
+        what = "was lost: it was killed or has crashed, or its host went down"
+        print(f"numpy-dist: {who} on host {first.host} {what}", file=sys.stderr)
+        return
     text = f"numpy-dist: {who} was ended by signal {number} ({signal.strsignal(number)})"
     if number == signal.SIGKILL:
         text += "; where nobody sent it, the system was out of memory"
     print(text, file=sys.stderr)
+
+
+def _explain_silence(silent: dict[int, str]) -> None:
+    """Say which hosts do not answer any more."""
+    for host in dict.fromkeys(silent.values()):
+        ranks = ", ".join(str(rank) for rank in sorted(silent) if silent[rank] == host)
+        print(f"numpy-dist: host {host} does not answer any more; it ran rank {ranks}", file=sys.stderr)
+
+
+def _open_standard_files() -> None:
+    """Have files for stdin, stdout and stderr where they are closed: other files would get their numbers."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # it gets the lowest number
 
 
 def run(job: Job) -> int:
@@ -222,17 +262,28 @@ def run(job: Job) -> int:
     LauncherError
         Where several ranks are asked for and there is no MPI library, or no `mpiexec` that fits it.
     """
+    if job.hosts:
+        job = replace(job, hosts=tuple(hosts.divided(job.hosts, job.ranks)))
     environment = job_environment(job, machine.cores())
-    if job.ranks == 1:
+    others = [place.name for place in job.hosts if not hosts.is_here(place.name)]
+    starts_here = not job.hosts or job.hosts[0].name not in others
+    if job.ranks == 1 and starts_here:
         sys.stdout.flush()
         sys.stderr.flush()
         command = _runner(job)
         os.execve(command[0], command, environment)
     launcher = matching_launcher(find_library(), find_launchers())
     processes.adopt_orphans()
-    # MPICH's mpiexec hands these down; rank 0, and not mpiexec, then reads our stdin.
+    _open_standard_files()
+    # MPICH's mpiexec hands these down; rank 0, and not mpiexec, then reads our stdin, unless it is on another host.
     files = [os.dup(0), os.dup(1), os.dup(2)] if launcher.family == "mpich" else []
-    roll = RollCall(job.ranks) if files and AVAILABLE else None
+    elsewhere = sum(place.slots or 0 for place in job.hosts if place.name in others)
+    roll = RollCall(job.ranks - elsewhere) if files and AVAILABLE else None
+    distant = None
+    if others:
+        distant = DistantRanks(others, min(SILENCE, max(job.timeout or SILENCE, LEAST_SILENCE)))
+        distant.describe(environment)
+        distant.start()
     if roll is not None:
         files.append(roll.for_ranks.detach())
     command = mpi_command(job, launcher, environment, streams.describe_files(files) if files else None)
@@ -240,7 +291,7 @@ def run(job: Job) -> int:
         process = subprocess.Popen(
             command,
             env=environment,
-            stdin=subprocess.DEVNULL if files else None,
+            stdin=subprocess.DEVNULL if files and starts_here else None,
             stdout=subprocess.PIPE,
             pass_fds=files,
             start_new_session=True,
@@ -254,15 +305,21 @@ def run(job: Job) -> int:
         output = streams.Filter(process.stdout)
         output.start()
         signals.attach(process)
-        watch = Watch(process, signals)
+        watch = Watch(process, signals, distant)
         try:
             code = watch.wait()
         finally:
             processes.end_all()
         output.join(GRACE)
     death = None if signals.first is not None else output.death()
+    ask = death is not None or (distant is not None and signals.first is None and code != 0)
+    first = first_death(roll, distant) if ask else None
+    if ask and distant is not None and distant.silent:
+        _explain_silence(distant.silent)
+        return 128 + signal.SIGKILL
+    if death is None and code == GARBLED and first is not None:
+        death = signal.SIGKILL
     if death is not None:
-        first = None if roll is None else roll.first()
         # What mpiexec tells is mixed with the signal by which it has ended the other ranks.
         death = (first.number if first is not None else None) or death
         if death:

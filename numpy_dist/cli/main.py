@@ -9,17 +9,26 @@ import sys
 import time
 from collections.abc import Sequence
 from importlib import metadata
+from pathlib import Path
 
-from numpy_dist.cli import cache, launcher, report, restarting
-from numpy_dist.comm.launchers import END_VARIABLE
+from numpy_dist.cli import cache, completion, hosts, kernels, launcher, profiles, report, restarting
+from numpy_dist.comm.launchers import END_VARIABLE, PROGRESS_VARIABLE
 from numpy_dist.errors import LauncherError
 from numpy_dist.settings import config
 
-RUN_OPTIONS_WITH_VALUE = ("-n", "--ranks", "--backend", "--timeout", "--restart", "--max-time")
+RUN_OPTIONS_WITH_VALUE = (
+    *("-n", "--ranks", "--backend", "--timeout", "--restart", "--max-time", "--debug", "--hosts", "--hostfile"),
+    "--profile",
+)
 
 
-def split_command(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Split what follows `run` or `cache warm` into our options and the script (or `-m module`) with its arguments."""
+def split_command(
+    arguments: Sequence[str], with_value: Sequence[str] = RUN_OPTIONS_WITH_VALUE
+) -> tuple[list[str], list[str]]:
+    """Split what follows `run`, `plan` or `cache warm` into our options and the script (or `-m module`).
+
+    What follows the script are its own arguments, which stay with it.
+    """
     position = 0
     while position < len(arguments):
         word = arguments[position]
@@ -27,7 +36,7 @@ def split_command(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
             return list(arguments[:position]), list(arguments[position + 1 :])
         if word == "-m" or not word.startswith("-"):
             break
-        position += 2 if word in RUN_OPTIONS_WITH_VALUE else 1
+        position += 2 if word in with_value else 1
     return list(arguments[:position]), list(arguments[position:])
 
 
@@ -44,6 +53,12 @@ def _at_least_one(text: str) -> int:
 def _count(text: str) -> int:
     if not text.isdecimal():
         raise argparse.ArgumentTypeError(f"{text} is not a number of times")
+    return int(text)
+
+
+def _rank(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text} is not the number of a rank")
     return int(text)
 
 
@@ -71,6 +86,20 @@ def _duration(text: str) -> float:
     return _seconds(text[:-1]) * unit if unit else _seconds(text)
 
 
+def _hosts(text: str) -> list[hosts.Place]:
+    try:
+        return hosts.parse_hosts(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def _hostfile(text: str) -> list[hosts.Place]:
+    try:
+        return hosts.parse_hostfile(Path(text))
+    except (OSError, ValueError) as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
 def _add_ranks(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-n", "--ranks", type=_at_least_one, default=1, metavar="N", help="number of ranks (default: 1)"
@@ -81,7 +110,8 @@ def build_parser() -> tuple[argparse.ArgumentParser, argparse.ArgumentParser, ar
     """The parser, and those of `run` and `cache warm` (for errors about scripts, which argparse cannot see)."""
     parser = argparse.ArgumentParser(prog="numpy-dist", description="Runs NumPy programs on several ranks.")
     parser.add_argument("--version", action="version", version=f"numpy-dist {metadata.version('numpy-dist')}")
-    commands = parser.add_subparsers(dest="task", required=True, metavar="{run,conformance,info,cache}")
+    tasks = "{run,plan,conformance,info,doctor,kernel,cache,profile,completion}"
+    commands = parser.add_subparsers(dest="task", required=True, metavar=tasks)
     run = commands.add_parser(
         "run",
         allow_abbrev=False,  # `split_command` must know which words have values
@@ -91,6 +121,15 @@ def build_parser() -> tuple[argparse.ArgumentParser, argparse.ArgumentParser, ar
         description="Runs a script on N ranks. Shows what rank 0 prints, and the errors of every rank with its number.",
     )
     _add_ranks(run)
+    where = run.add_mutually_exclusive_group()
+    where.add_argument("--hosts", type=_hosts, metavar="A,B:2", help="run on these hosts; host:2 takes two ranks")
+    where.add_argument(
+        "--hostfile",
+        dest="hosts",
+        type=_hostfile,
+        metavar="FILE",
+        help="run on the hosts of a file, one a line, as host:2 or host slots=2",
+    )
     run.add_argument("--backend", type=backend, help="sets NUMPY_DIST_BACKEND")
     run.add_argument(
         "--timeout",
@@ -115,14 +154,32 @@ def build_parser() -> tuple[argparse.ArgumentParser, argparse.ArgumentParser, ar
     )
     run.add_argument("--all-output", action="store_true", help="show what every rank prints, with its number")
     run.add_argument(
+        "--debug",
+        type=_rank,
+        metavar="RANK",
+        help="the rank on which breakpoint() opens the debugger (default: 0), and which reads standard input",
+    )
+    run.add_argument("--profile", metavar="FOLDER", help="write a profile of all ranks there (sets NUMPY_DIST_PROFILE)")
+    run.add_argument("--progress", action="store_true", help="show bars of what takes long (needs the package tqdm)")
+    run.add_argument(
         "--patch",
         action="store_true",
-        help="give the script numpy_dist where it imports numpy; what it imports keeps its NumPy",
+        help="give the script and the modules beside it (of -m: its package) numpy_dist where they import numpy; "
+        "what is installed keeps its NumPy",
     )
-    # Its options stand with the suite, which is imported where it is wanted.
+    # Their options stand with what is imported where it is wanted.
+    commands.add_parser("plan", add_help=False, help="tell what a script would take on many ranks, without running it")
     commands.add_parser("conformance", add_help=False, help="compare every function with NumPy, on 1 to 4 ranks")
     info = commands.add_parser("info", help="show what this machine offers, and what is missing")
     info.add_argument("--json", action="store_true", help="print JSON")
+    doctor = commands.add_parser("doctor", help="examine installation and machine, and tell how to mend what is amiss")
+    doctor.add_argument("--json", action="store_true", help="print JSON")
+    doctor.add_argument("--quick", action="store_true", help="leave out what takes more than a second")
+    kernels.add_to(commands.add_parser("kernel", help="notebooks whose cells run on several ranks"), _add_ranks)
+    profiles.add_to(commands.add_parser("profile", help="make the page of a profile from the logs of its ranks"))
+    commands.add_parser("completion", help="print what makes a shell complete these options").add_argument(
+        "shell", choices=completion.SHELLS
+    )
     kept = commands.add_parser("cache", help="show, make or clear the compiled kernels that are kept on disk")
     actions = kept.add_subparsers(dest="action", required=True, metavar="{info,warm,clear}")
     actions.add_parser("info", help="show what they take").add_argument(
@@ -155,6 +212,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser, run_parser, warm_parser = build_parser()
     if arguments[:1] == ["conformance"]:
         return _conformance(arguments[1:])
+    if arguments[:1] == ["plan"]:
+        from numpy_dist.cli import planning
+
+        return planning.main(*split_command(arguments[1:], planning.OPTIONS_WITH_VALUE))
     if arguments[:2] == ["cache", "warm"]:
         own, command = split_command(arguments[2:])
         options = parser.parse_args(["cache", "warm", *own])
@@ -162,24 +223,53 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return cache.warm(options.ranks, command)
     if arguments[:1] != ["run"]:
         options = parser.parse_args(arguments)
+        if options.task == "kernel":
+            return kernels.run(options)
+        if options.task == "completion":
+            return completion.show(options.shell, parser, (run_parser, warm_parser))
+        if options.task == "profile":
+            return profiles.merge(options.folder)
         if options.task == "cache":
             return cache.clear() if options.action == "clear" else cache.show(as_json=options.json)
+        if options.task == "doctor":
+            from numpy_dist.cli.doctor import command as examination
+
+            return examination.show(options.json, options.quick)
         return report.show(as_json=options.json)
     own, command = split_command(arguments[1:])
     options = parser.parse_args(["run", *own])
     _check_command(run_parser, command)
+    if options.debug is not None and options.debug >= options.ranks:
+        run_parser.error(f"argument --debug: there is no rank {options.debug} of {options.ranks}; they count from 0")
+    if options.progress:
+        os.environ[PROGRESS_VARIABLE] = "on"
+    if options.profile is not None:
+        try:
+            profiles.begin(options.profile)
+        except OSError as problem:
+            run_parser.error(f"argument --profile: {problem}")
     if options.max_time is not None:
         os.environ.setdefault(END_VARIABLE, repr(time.time() + options.max_time))  # of a first start, for all others
     if options.restart:
         return restarting.run([*own, "--restart", "0", "--", *command], options.restart)
     job = launcher.Job(
-        options.ranks, tuple(command), options.backend, options.timeout, options.all_output, options.patch
+        options.ranks,
+        tuple(command),
+        options.backend,
+        options.timeout,
+        options.all_output,
+        options.patch,
+        options.debug,
+        hosts=tuple(options.hosts or ()),
     )
     try:
-        return launcher.run(job)
+        code = launcher.run(job)
     except LauncherError as problem:
         print(f"numpy-dist: {problem}", file=sys.stderr)
         return 2
+    if options.profile is not None:
+        profiles.end()
+    return code
 
 
 def _conformance(arguments: Sequence[str]) -> int:

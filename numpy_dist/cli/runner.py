@@ -1,7 +1,7 @@
 """One rank of a job that `numpy-dist run` started: runs the user's script as `python script.py` would.
 
-``python -m numpy_dist.cli.runner [--all-output] [--patch] -- script.py [argument ...]``, or ``-- -m module [argument
-...]``.
+``python -m numpy_dist.cli.runner [--all-output] [--patch] [--debug=RANK] -- script.py [argument ...]``, or ``-- -m
+module [argument ...]``.
 """
 
 from __future__ import annotations
@@ -35,15 +35,6 @@ def rank_and_size() -> tuple[int, int]:
     return 0, 1
 
 
-def _patched_builtins() -> types.ModuleType:
-    """The builtins of a script to which ``import numpy`` is to give `numpy_dist`; not of the modules it imports."""
-    from numpy_dist.binding import namespace_builtins
-
-    made = types.ModuleType(builtins.__name__, builtins.__doc__)
-    vars(made).update(namespace_builtins())
-    return made
-
-
 def _script(path: str, names: types.ModuleType) -> tuple[Function, *tuple[object, ...]]:
     if os.path.isdir(path) or path.endswith((".zip", ".pyz")):
         return runpy.run_path, path, {"__builtins__": names}, "__main__"  # it sets sys.path itself
@@ -63,23 +54,41 @@ def prepare(command: Sequence[str], patch: bool = False) -> tuple[Function, *tup
     """Set `sys.argv`, `sys.path` and `__main__` as Python does for `command`; returns the function
     that runs it, and its arguments.
 
-    With `patch` the NumPy that the script or module imports is `numpy_dist`.
+    With `patch` the NumPy that the user's own modules import is `numpy_dist` (see `patching`).
     """
-    names = _patched_builtins() if patch else builtins
+    names = builtins
     if command[0] == "-m":
-        module = command[1]
         sys.argv = list(command[1:])
         if not os.environ.get("PYTHONSAFEPATH"):
             sys.path.insert(0, os.getcwd())
-        return runpy.run_module, module, {"__builtins__": names}, "__main__", True
-    sys.argv = list(command)
+    else:
+        sys.argv = list(command)
+    if patch:
+        from numpy_dist.cli import patching
+
+        names = patching.begin(command)
+    if command[0] == "-m":
+        return runpy.run_module, command[1], {"__builtins__": names}, "__main__", True
     return _script(command[0], names)
 
 
 def _show(kind: type[BaseException], value: BaseException, trace: types.TracebackType | None) -> None:
     """Print a traceback as Python would have done without the runner."""
-    trace = exits.program_part(trace)
-    sys.__excepthook__(kind, value.with_traceback(trace), trace)
+    left_out = exits.shorten(value.with_traceback(exits.program_part(trace)))
+    sys.__excepthook__(kind, value, value.__traceback__)
+    if left_out:
+        print(left_out, end="", file=sys.stderr)
+
+
+def _set_breakpoint(rank: int, debugged: int) -> None:
+    """Have `breakpoint()` debug one rank of several (see `debugger`)."""
+
+    def enter(*arguments: object, **keywords: object) -> object:
+        from numpy_dist.cli import debugger
+
+        return debugger.enter(sys._getframe(1), rank, debugged, arguments, keywords)
+
+    sys.breakpointhook = enter
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -88,10 +97,13 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("--all-output", action="store_true")
     parser.add_argument("--streams")
     parser.add_argument("--patch", action="store_true")
+    parser.add_argument("--debug", type=int, default=0)
     position = list(arguments).index("--")
     options = parser.parse_args(arguments[:position])
     rank, size = rank_and_size()
-    leave = set_output(rank, size, options.all_output, options.streams)
+    leave = set_output(rank, size, options.all_output, options.streams, options.debug)
+    if size > 1:
+        _set_breakpoint(rank, options.debug)
     faulthandler.enable()
     guard = detect.watch_exits() if size > 1 else None
     if guard is not None:

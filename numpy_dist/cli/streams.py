@@ -14,10 +14,11 @@ import signal
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import IO
 
-from numpy_dist.cli import roll_call
+from numpy_dist.cli import distant_ranks, roll_call
 
 # What Hydra writes to stdout when a job does not end by itself.
 _BANNER = re.compile(
@@ -73,13 +74,18 @@ def handed_down(description: str) -> list[int] | None:
     return found
 
 
-def _adopt(description: str, rank: int) -> Callable[..., None]:
-    files = handed_down(description)
+def _adopt(description: str, rank: int, reader: int) -> Callable[..., None]:
+    files, known = handed_down(description), os.environ.pop(distant_ranks.VARIABLE, "")
+    if rank != (0 if files is None else reader):
+        # Where there are several hosts, theirs may be a pipe that nobody ever closes.
+        nothing = os.open(os.devnull, os.O_RDONLY)
+        os.dup2(nothing, 0)
+        os.close(nothing)
     if files is None:
-        return _nothing
+        return distant_ranks.connect(known, rank) or _nothing
     standard, others = files[:3], files[3:]
     for target, source in enumerate(standard):
-        if rank == 0 or target > 0:
+        if rank == reader or target > 0:
             os.dup2(source, target)
     for source in standard:
         os.close(source)
@@ -94,16 +100,18 @@ def _say_nothing(*arguments: object, **keywords: object) -> None:
     """In place of `warnings.showwarning`."""
 
 
-def set_output(rank: int, size: int, all_output: bool, description: str | None = None) -> Callable[..., None]:
+def set_output(
+    rank: int, size: int, all_output: bool, description: str | None = None, debugged: int = 0
+) -> Callable[..., None]:
     """Set this rank's streams: rank 0 prints and warns; every rank's errors bear its number.
 
-    With `all_output` every rank prints and warns. `description` is what the launcher's `describe_files` gave: stdin,
-    stdout, stderr and the socket of its `RollCall`. Returns what is to be called when the rank ends by itself (see
-    `roll_call.enter`).
+    With `all_output` every rank prints and warns. `debugged` is the rank that reads stdin, and prints while it is
+    debugged (see `shown`). `description` is what the launcher's `describe_files` gave: stdin, stdout, stderr and the
+    socket of its `RollCall`. Returns what is to be called when the rank ends by itself (see `roll_call.enter`).
     """
     if size == 1:
         return _nothing
-    leave = _nothing if description is None else _adopt(description, rank)
+    leave = _nothing if description is None else _adopt(description, rank, debugged)
     sys.stderr = RankStream(2, rank)
     if all_output:
         sys.stdout = RankStream(1, rank)
@@ -111,11 +119,43 @@ def set_output(rank: int, size: int, all_output: bool, description: str | None =
         if isinstance(sys.stdout, io.TextIOWrapper):
             sys.stdout.reconfigure(line_buffering=True)
     else:
+        if rank == debugged:
+            global _hidden
+            _hidden = os.dup(1)
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, 1)  # for C libraries and child processes as well
         os.close(nowhere)
         warnings.showwarning = _say_nothing
     return leave
+
+
+_hidden: int | None = None
+"""What stdout was of a rank that does not print, but may be debugged."""
+
+
+def shows_terminal() -> bool:
+    """Whether this rank can show its user something at a terminal, within `shown`."""
+    try:
+        return os.isatty(1 if _hidden is None else _hidden)
+    except OSError:  # it is closed
+        return False
+
+
+@contextmanager
+def shown() -> Iterator[None]:
+    """A block in which what this rank prints is shown, if it is the one to be debugged."""
+    if _hidden is None:
+        yield
+        return
+    sys.stdout.flush()
+    silent = os.dup(1)
+    os.dup2(_hidden, 1)
+    try:
+        yield
+    finally:
+        sys.stdout.flush()
+        os.dup2(silent, 1)
+        os.close(silent)
 
 
 class Filter(threading.Thread):

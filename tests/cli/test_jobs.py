@@ -149,6 +149,15 @@ def test_a_module_runs_too(run: Run, tmp_path: Path) -> None:
     assert done.stdout == "__main__ package ['-n', '3', 'script.py']\n"
 
 
+HELPER = """
+import sys
+import numpy as np
+
+VERSION = sys.modules["numpy"].__version__
+
+def make():
+    return np.zeros(3)
+"""
 PATCHED = """
 import sys
 import numpy as np
@@ -164,7 +173,8 @@ def inside():
 
 assert type(__builtins__).__name__ == "module" and __name__ == "__main__"
 made = [np.zeros(9), zeros(9), inside(), npr.default_rng(1).random(9), fftfreq(9), np.linspace(0, 1, 9)]
-print([type(x).__name__ for x in made], type(helper.make()).__name__, linalg.norm(np.arange(3.0)) == 5 ** 0.5)
+made.append(helper.make())
+print([type(x).__name__ for x in made], np.__version__ == helper.VERSION, linalg.norm(np.arange(3.0)) == 5 ** 0.5)
 x = np.arange(10**6, dtype=float)
 print((x[1:] - x[:-1]).sum(), x.layout.mesh.size, sys.argv)
 """
@@ -173,7 +183,7 @@ print((x[1:] - x[:-1]).sum(), x.layout.mesh.size, sys.argv)
 @pytest.mark.parametrize("how", ["script", "module", "folder"])
 @pytest.mark.parametrize("ranks", [1, 2])
 def test_patched_scripts(mpi: None, environment: dict[str, str], tmp_path: Path, ranks: int, how: str) -> None:
-    (tmp_path / "helper.py").write_text("import numpy as np\n\ndef make():\n    return np.zeros(3)\n")
+    (tmp_path / "helper.py").write_text(HELPER)
     if how == "folder":
         (tmp_path / "app").mkdir()
         (tmp_path / "helper.py").rename(tmp_path / "app/helper.py")
@@ -184,7 +194,7 @@ def test_patched_scripts(mpi: None, environment: dict[str, str], tmp_path: Path,
     done = subprocess.run(command, **options)
     assert done.returncode == 0, done.stderr
     first, second = done.stdout.splitlines()
-    assert first == f"{['DistArray'] * 6} ndarray True"
+    assert first == f"{['DistArray'] * 7} True True"
     assert second.startswith(f"999999.0 {ranks} ") and second.endswith("'word']")
     without = subprocess.run([word for word in command if word != "--patch"], **options)
     assert without.returncode and "has no attribute 'layout'" in without.stderr
