@@ -1,0 +1,147 @@
+"""The page: complete in itself, well-formed, and it shows what the logs say; a browser draws it, where there is one."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from numpy_dist.profiling.advice import advise
+from numpy_dist.profiling.analysis import COMMUNICATION, LOOP, Profiled, ProfileSpan, profiled
+from numpy_dist.profiling.log import log_of
+from numpy_dist.profiling.page import page_of, thinned
+from numpy_dist.profiling.timeline import SCRIPT
+from tests.profiling.hand_made import header, logs, records
+
+_ALONE = ("meta", "th", "td", "tr", "li", "p")  # whose end need not be written
+
+
+class Reader(HTMLParser):
+    """What is in a page: words by the id of what they stand in, attributes, and whether elements nest."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[tuple[str, str]] = []
+        self.words: dict[str, str] = {}
+        self.attributes: list[tuple[str, str]] = []
+        self.feed(text)
+        self.close()
+        assert not self.open
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = {name: value or "" for name, value in attrs}
+        self.attributes += given.items()
+        if tag not in _ALONE:
+            self.open.append((tag, given.get("id", "")))
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag not in _ALONE:
+            assert self.open.pop()[0] == tag
+
+    def handle_data(self, data: str) -> None:
+        for _, name in self.open:
+            if name:
+                self.words[name] = self.words.get(name, "") + data + " "
+
+
+@pytest.fixture
+def found() -> Profiled:
+    return profiled(logs())
+
+
+@pytest.fixture
+def page(found: Profiled) -> str:
+    return page_of(found, advise(found))
+
+
+def test_it_needs_nothing_else(page: str) -> None:
+    assert not re.search(r"https?:|//[a-z]|@import|url\(", page)
+    assert not {name for name, _ in Reader(page).attributes} & {"src", "href"}
+
+
+def test_it_shows_source_lines_and_advice(page: str) -> None:
+    words = Reader(page).words
+    assert "y = f(x) < 1" in words["lines"] and "print('</script><b>')" in words["lines"]
+    assert "a.py:12" in words["lines"] and "B<.py:7" in words["lines"]
+    assert "rank 1 waits for rank 0" in words["advice"] and "800 MB" in words["advice"]
+    assert words["bytes"].split() == ["0", "1", "0", "850", "bytes", "1", "850", "bytes"]
+    assert words["waiting"].split() == ["0", "1", "0", "1", "49", "ms"]
+    assert "49 ms (49 %)" in words["shares"]
+
+
+def test_what_is_drawn(page: str, found: Profiled) -> None:
+    data = json.loads(Reader(page).words["data"])
+    assert data["length"] == found.length and [row["rank"] for row in data["ranks"]] == [0, 1]
+    drawn = data["ranks"][1]["spans"]
+    assert [(begin, begin + length) for begin, length, *_ in drawn] == [(s.begin, s.end) for s in found.spans[1]]
+    texts = [data["texts"][span[4]] for span in drawn]
+    assert "messages with rank 0 | line 12 of a.py | 800 bytes; of this 39 ms for rank 0" in texts
+
+
+def test_a_page_of_one_rank() -> None:
+    alone = profiled([log_of(header(0, 1), records(0)[:8])])
+    words = Reader(page_of(alone, advise(alone))).words
+    assert "bytes" not in words and "a.py:12" in words["lines"]
+
+
+def test_what_is_too_short_is_drawn_together() -> None:
+    def span(begin: int, end: int, kind: str = LOOP, within: int = -1) -> ProfileSpan:
+        return ProfileSpan(begin, end, kind, "", {}, 0, within)
+
+    short = [span(n, n + 1) for n in range(0, 100, 2)]
+    assert thinned(short, 0) == [(n, n + 1, 0, 0, k) for k, n in enumerate(range(0, 100, 2))]
+    assert thinned(short, 5) == [(0, 99, 0, 0, -1)]
+    apart = [span(0, 1), span(50, 51), span(60, 90), span(61, 62, COMMUNICATION[0], within=2), span(91, 92)]
+    assert [part[:3] for part in thinned(apart, 5)] == [(0, 1, 0), (50, 51, 0), (60, 90, 0), (61, 62, 1), (91, 92, 0)]
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="there is no node")
+def test_the_script_can_be_read(tmp_path: Path) -> None:
+    (tmp_path / "timeline.js").write_text(SCRIPT)
+    node: Any = shutil.which("node")
+    done = subprocess.run([node, "--check", tmp_path / "timeline.js"], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.slow
+def test_a_browser_draws_it_zooms_and_tells(page: str, tmp_path: Path) -> None:
+    """With the package playwright, and its chromium, or the one that the variable CHROMIUM names."""
+    api = pytest.importorskip("playwright.sync_api")
+    (tmp_path / "profile.html").write_text(page)
+    with api.sync_playwright() as playwright:
+        try:
+            browser = playwright.chromium.launch(
+                executable_path=os.environ.get("CHROMIUM"), args=["--no-sandbox", "--single-process", "--no-zygote"]
+            )
+        except api.Error as problem:
+            pytest.skip(f"there is no browser: {problem}")
+        view = browser.new_page(viewport={"width": 1200, "height": 900})
+        errors: list[object] = []
+        view.on("pageerror", lambda error: errors.append(error))
+        requests: list[str] = []
+        view.on("request", lambda request: requests.append(request.url))
+        view.goto((tmp_path / "profile.html").as_uri())
+        box = view.locator("#timeline").bounding_box()
+        assert box["height"] > 60
+        width = box["width"] - 64
+        # In the middle of the first loop of rank 0, in the topmost row.
+        view.mouse.click(box["x"] + 64 + 0.30 * width, box["y"] + 26)
+        told = view.locator("#told").inner_text()
+        assert told.startswith("rank 0, loop, from 2 ms for 58 ms") and "sin, less, add | line 12 of a.py" in told
+        view.click("#in")  # the middle half of the time is seen: 25 to 75 ms
+        view.mouse.click(box["x"] + 64 + 0.80 * width, box["y"] + 26)
+        assert view.locator("#told").inner_text().startswith("rank 0, loop, from 60 ms for 10 ms")
+        view.click("#all")
+        view.mouse.click(box["x"] + 64 + 0.90 * width, box["y"] + 26)
+        assert view.locator("#told").inner_text().startswith("Nothing there")
+        view.mouse.move(box["x"] + 64 + 0.3 * width, box["y"] + 26)
+        view.mouse.wheel(0, -300)
+        assert not errors and len(requests) == 1
+        browser.close()
