@@ -9,11 +9,12 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
+from types import FrameType
 
 import numpy as np
 
 from numpy_dist import settings
-from numpy_dist.dispatch.core import entries, overrides, registry
+from numpy_dist.dispatch.core import entries, overrides, policy, registry
 from numpy_dist.dispatch.core.keys import Key
 from numpy_dist.errors import OverrideWarning
 from numpy_dist.frames import stack_level
@@ -128,6 +129,20 @@ def _is_needed(plugin: Plugin) -> bool:
 
 
 _points: list[importlib.metadata.EntryPoint] = []
+
+
+def _hint(frame: FrameType) -> str:
+    """Of a plug-in that comes along, is off, and is about the library that asks for an ndarray."""
+    package = str(frame.f_globals.get("__name__", "")).partition(".")[0]
+    if package not in COMING_ALONG or permission_of(package, config.PLUGINS) == "all":
+        return ""
+    return (
+        f"the plug-in {package!r}, which is off, has functions of {package} that work on shards "
+        f"(NUMPY_DIST_PLUGINS={package} switches it on); "
+    )
+
+
+policy.HINTS.append(_hint)
 
 
 def _plugin(point: importlib.metadata.EntryPoint) -> Plugin:

@@ -10,6 +10,7 @@ Everything here is decided from metadata before anything is communicated, on eve
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from types import FrameType
 from typing import TYPE_CHECKING
@@ -47,6 +48,9 @@ class Gathered:
     count: int = 0
     bytes: int = 0
 
+
+HINTS: list[Callable[[FrameType], str]] = []
+"""What is given the frame that asked for a gather, and says how that is avoided; nothing where it does not know."""
 
 ADVICE = "numpy_dist.explain tells more, and config.FALLBACK what happens here (warn, error or silent)"
 
@@ -137,13 +141,16 @@ def permit(name: str, reason: str, nbytes: int, action: str, advice: str = ADVIC
     def what() -> str:
         return f"{name} at {where} gathers {format_bytes(nbytes)} to {action}: {reason}"
 
+    def hints() -> str:
+        return "".join([hint(frame) for hint in HINTS])
+
     if policy == "error":
-        raise FallbackError(f"{what()}. numpy_dist.config.FALLBACK is 'error'; {advice}.")
+        raise FallbackError(f"{what()}. numpy_dist.config.FALLBACK is 'error'; {hints()}{advice}.")
     check_budget(name, nbytes, where)
     account = ledger()
     key = (name, line)
     if policy == "warn" and key not in account.warned:
-        _warn(f"{what()}; {advice}.", caller)
+        _warn(f"{what()}; {hints()}{advice}.", caller)
         account.warned.add(key)
     _book(account.gathered, name, site, reason, nbytes)
     if (recorder := engine.runtime().recorder) is not None:

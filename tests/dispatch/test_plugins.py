@@ -5,8 +5,10 @@ import re
 import subprocess
 import sys
 import textwrap
+import warnings
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import numpy_dist as nd
@@ -182,3 +184,15 @@ def test_ranks_with_different_plugins_or_overrides_must_not_go_on():
         assert found.deciding and not found.numbers
         assert found.text == f"  {part}: rank 0, 2: a=a:register; rank 1: "
     assert fingerprint.compare([{"NumPy": "2.3"}, {"NumPy": "2.4"}]).numbers
+
+
+def test_a_gather_by_a_library_names_the_plugin_that_is_off():
+    ndimage = pytest.importorskip("scipy.ndimage")
+    with nd.config(MIN_SHARD_BYTES=0, AT_ONCE=0), warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        x = nd.arange(100.0).reshape(10, 10)
+        ndimage.white_tophat(x, 3)
+        np.asarray(x)
+    texts = [str(warning.message) for warning in told]
+    assert ["the plug-in 'scipy', which is off" in text for text in texts] == [True] * (len(texts) - 1) + [False]
+    assert len(texts) > 1
