@@ -20,7 +20,9 @@ PATIENCE = 300.0
 # Imports every module of the installation, and prints where the package lies and how many modules there are.
 IMPORT_ALL = """
 import importlib, pkgutil, pathlib, numpy_dist
-OPTIONAL = ("numpy_dist.backends.cupy", "numpy_dist.comm.mpi", "numpy_dist.conformance", "numpy_dist.__main__")
+OPTIONAL = (
+    "numpy_dist.backends.cupy", "numpy_dist.comm.mpi", "numpy_dist.conformance", "numpy_dist.notebook.", "numpy_dist.__main__"
+)
 names = [module.name for module in pkgutil.walk_packages(numpy_dist.__path__, "numpy_dist.")]
 for name in names:
     if not name.startswith(OPTIONAL):
