@@ -21,7 +21,8 @@ PATIENCE = 300.0
 IMPORT_ALL = """
 import importlib, pkgutil, pathlib, numpy_dist
 OPTIONAL = (
-    "numpy_dist.backends.cupy", "numpy_dist.comm.mpi", "numpy_dist.conformance", "numpy_dist.notebook.", "numpy_dist.__main__"
+    *("numpy_dist.backends.cupy", "numpy_dist.comm.mpi", "numpy_dist.conformance", "numpy_dist.notebook."),
+    "numpy_dist.__main__",
 )
 names = [module.name for module in pkgutil.walk_packages(numpy_dist.__path__, "numpy_dist.")]
 for name in names:
