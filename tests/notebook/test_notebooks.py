@@ -105,7 +105,7 @@ def kernel_manager(folder: str, ranks: int) -> KernelManager:
     return KernelManager(kernel_name=f"numpy-dist-{ranks}", kernel_spec_manager=specs)
 
 
-@pytest.fixture(scope="module", params=[1, 2, 3])
+@pytest.fixture(scope="module", params=[1, pytest.param(2, marks=pytest.mark.long), 3])
 def notebook(request: pytest.FixtureRequest, kernel_folder: str) -> Iterator[Notebook]:
     """One for all tests at a number of ranks."""
     made = Notebook(kernel_manager(kernel_folder, request.param), request.param)
