@@ -212,7 +212,7 @@ def _number_reader(comments: object, delimiter: object) -> Read | None:
     """What reads plain numbers quicker than NumPy does; None if there is nothing, or numbers may be comments."""
     reader: TextReader | None = getattr(engine.runtime().backend, "text_reader", None)
     words = [] if comments is None else [comments] if isinstance(comments, str) else comments
-    if reader is None or not (isinstance(words, Sequence) and all(isinstance(word, str) for word in words)):
+    if reader is None or not (isinstance(words, Sequence) and all(isinstance(word, str) and word for word in words)):
         return None
     if delimiter is not None and (not isinstance(delimiter, str) or len(delimiter) != 1 or not delimiter.isascii()):
         return None
@@ -277,8 +277,8 @@ def _parsed_in_parts(path: Any, skipped: Any, encoding: str | None, parse: Parse
         if not os.path.isfile(path) or not can_be_divided(path, encoding):
             return None
         size = os.stat(path).st_size
-        worth = engine.default_shard(size) and isinstance(skipped, int)
-        return size, line_ranges(path, max(skipped, 0), comm.size) if worth else None
+        worth = engine.default_shard(size) and type(skipped) is int and skipped >= 0  # others are NumPy's to refuse
+        return size, line_ranges(path, skipped, comm.size) if worth else None
 
     found = agreed(comm, path, look)
     if found is None or found[1] is None:

@@ -56,7 +56,10 @@ def line_ranges(path: Path, skipped: int, parts: int) -> list[tuple[int, int]] |
         size = file.seek(0, io.SEEK_END)
         file.seek(0)
         for _ in range(skipped):
-            if b"\r" in file.readline().removesuffix(b"\n").removesuffix(b"\r"):
+            line = file.readline()
+            if not line:
+                break
+            if b"\r" in line.removesuffix(b"\n").removesuffix(b"\r"):
                 return None
         first = file.tell()
         edges = [first]

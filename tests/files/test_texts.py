@@ -41,6 +41,7 @@ FILES: dict[str, tuple[str, dict[str, Any]]] = {
     "quotes": ('"1" "2"\n' * 20, {"quotechar": '"'}),
     "one row": ("1 2 3" + "\n# no row" * 30, {}),
     "old line ends": (TABLE.replace("\n", "\r"), {"skiprows": 1}),
+    "more rows than there are": (TABLE, {"skiprows": 10**12}),
 }
 
 
@@ -88,6 +89,27 @@ def test_numpys_errors_and_warnings(text: str, tmp_path: Path) -> None:
     expected = outcome(np.loadtxt, path, {})
     for ranks in (1, 3):
         assert run_simulated(ranks, loaded, path, {}) == [expected] * ranks
+
+
+@pytest.mark.parametrize("options", [{"comments": ""}, {"comments": ["#", ""]}, {"skiprows": -1}, {"skiprows": True}])
+def test_what_numpy_refuses(options: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where something else than NumPy could read the numbers."""
+    path = tmp_path / "x.txt"
+    path.write_text(TABLE)
+    expected = outcome(np.loadtxt, path, options)
+    assert isinstance(expected[0], type), expected
+
+    class Reader:
+        @staticmethod
+        def rows(text: bytes, delimiter: str | None) -> np.ndarray:
+            return np.loadtxt(text.decode().splitlines(), delimiter=delimiter, ndmin=2)
+
+    def on_rank() -> Any:
+        monkeypatch.setattr(nd.engine.runtime().backend, "text_reader", Reader, raising=False)
+        return loaded(path, options)
+
+    for ranks in (1, 3):
+        assert run_simulated(ranks, on_rank) == [expected] * ranks
 
 
 def test_compressed_texts_and_none(tmp_path: Path) -> None:
