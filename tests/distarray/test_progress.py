@@ -21,6 +21,14 @@ import numpy_dist
 from numpy_dist import engine, progress_bars
 from numpy_dist.progress_bars import Drawn, Sight, look_at
 
+SORTING = """import time, numpy_dist
+from numpy_dist import engine, progress_bars
+
+progress_bars._PATIENCE = 0.0
+x = numpy_dist.ones(100_000)
+with engine.activity("sorting", 1 << 30):
+    time.sleep(1.0)
+"""
 LOOP = Sight(None, "array program", " statements", 0, None, 0)
 
 
@@ -59,15 +67,15 @@ def drawn(bars: list[Bar]) -> Drawn:
 
 
 def test_what_is_short_has_no_bar(drawn: Drawn, bars: list[Bar]) -> None:
-    for now in range(5):
-        drawn.update(Sight(object(), "sorting", "B", 0, 100, 0), float(now))
+    for second in range(5):
+        drawn.update(Sight(object(), "sorting", "B", 0, 100, 0), float(second))
     assert not bars
 
 
 def test_a_file_has_a_bar_of_its_bytes(drawn: Drawn, bars: list[Bar]) -> None:
     activity = object()
-    for now, done in enumerate([0, 20, 50, 90]):
-        drawn.update(Sight(activity, "writing x.npy", "B", done, 100, 0), float(now))
+    for second, done in enumerate([0, 20, 50, 90]):
+        drawn.update(Sight(activity, "writing x.npy", "B", done, 100, 0), float(second))
     (bar,) = bars
     assert bar.options == {"desc": "writing x.npy", "total": 100, "unit": "B", "initial": 20}
     assert bar.n == 90 and not bar.closed
@@ -76,23 +84,23 @@ def test_a_file_has_a_bar_of_its_bytes(drawn: Drawn, bars: list[Bar]) -> None:
 
 
 def test_a_loop_counts_its_statements(drawn: Drawn, bars: list[Bar]) -> None:
-    for now in range(4):
-        drawn.update(LOOP._replace(done=100 * now, sent=now * 7_000_000), float(now))
+    for second in range(4):
+        drawn.update(LOOP._replace(done=100 * second, sent=second * 7_000_000), float(second))
     (bar,) = bars
     assert bar.n == 300 and bar.options["total"] is None
     assert bar.postfix == "21 MB sent"
 
 
 def test_a_program_that_records_nothing_has_no_bar(drawn: Drawn, bars: list[Bar]) -> None:
-    for now in range(9):
-        drawn.update(LOOP._replace(done=5), float(now))
+    for second in range(9):
+        drawn.update(LOOP._replace(done=5), float(second))
     assert not bars
 
 
 def test_what_only_ends_shows_the_time(drawn: Drawn, bars: list[Bar]) -> None:
     activity = object()
-    for now in range(3):
-        drawn.update(Sight(activity, "gathering 800 MB", "", 0, None, 0), float(now))
+    for second in range(3):
+        drawn.update(Sight(activity, "gathering 800 MB", "", 0, None, 0), float(second))
     assert bars[0].options["bar_format"] == "{desc}: {elapsed}"
 
 
@@ -165,14 +173,7 @@ def test_bars_of_tqdm(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_it_is_silent_where_nobody_looks(tmp_path: Path) -> None:
     pytest.importorskip("tqdm")
     script = tmp_path / "script.py"
-    script.write_text(
-        "import time, numpy_dist\n"
-        "from numpy_dist import engine, progress_bars\n"
-        "progress_bars._PATIENCE = 0.0\n"
-        "x = numpy_dist.ones(100_000)\n"
-        "with engine.activity('sorting', 1 << 30):\n"
-        "    time.sleep(0.6)\n"
-    )
+    script.write_text(SORTING)
     environment = os.environ | {"NUMPY_DIST_PROGRESS": "on"}
     done = subprocess.run([sys.executable, script], env=environment, capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
@@ -181,14 +182,7 @@ def test_it_is_silent_where_nobody_looks(tmp_path: Path) -> None:
 def test_a_terminal_shows_the_bar_of_a_whole_script(tmp_path: Path) -> None:
     pytest.importorskip("tqdm")
     script = tmp_path / "script.py"
-    script.write_text(
-        "import time, numpy_dist\n"
-        "from numpy_dist import engine, progress_bars\n"
-        "progress_bars._PATIENCE = 0.0\n"
-        "x = numpy_dist.ones(100_000)\n"
-        "with engine.activity('sorting', 1 << 30):\n"
-        "    time.sleep(1.0)\n"
-    )
+    script.write_text(SORTING)
     ours, theirs = os.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
     environment = os.environ | {"NUMPY_DIST_PROGRESS": "on"}
