@@ -77,7 +77,8 @@ def test_a_run_of_a_file(tmp_path, ranks):
     assert "foreign_tests::test_hangs: hung" in output and "in test_hangs" in output
     # All but the two that are left out, or that no duck passes, and the three above.
     assert output.splitlines()[-len(left_out.FILES) - 1].split()[1:] == "10 1 9 6 66.7 0 2".split(), output
-    again, output = run(tmp_path, *words, "--ranks", str(ranks), "--at-least", "60", seconds=600)
+    words = ["--numpy", "--files", "foreign_tests", "--tests", "agrees or crashes", "--ranks", str(ranks)]
+    again, output = run(tmp_path, *words, "--at-least", "60", seconds=600)
     assert again == 1 and "crashed" in output, "crashes count, whatever the score"
 
 

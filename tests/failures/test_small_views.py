@@ -21,7 +21,7 @@ DEFAULT = config.MIN_SHARD_BYTES
     ("ranks", "limit", "cases"),
     [
         (1, 0, 1),
-        (3, DEFAULT, 1),
+        pytest.param(3, DEFAULT, 1, marks=pytest.mark.long),
         pytest.param(1, DEFAULT, 4, marks=pytest.mark.long),
         pytest.param(3, 0, 4, marks=pytest.mark.long),
     ],
