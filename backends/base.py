@@ -74,7 +74,8 @@ class Loop:
     memo : dict
         The same for all loops that differ in their memory and in the values of scalars only: backends keep there what
         they have worked out. ``memo["siblings"]``, if it is there, are the memos of the loops that run whenever this
-        one does, each on another part of the same arrays.
+        one does, each on another part of the same arrays. ``memo["slow"]`` is put there once by a backend that cannot
+        do the loop well: for how long it has run, and why it is slow, in words.
     """
 
     shape: tuple[int, ...]

@@ -75,18 +75,18 @@ class DistArrays(Adapter):
         engine.runtime().program.tell()  # what is reported with the next collective, now
 
     def settings(self) -> AbstractContextManager[object]:
-        return config(MIN_SHARD_BYTES=0, FALLBACK="error")
+        return config(MIN_SHARD_BYTES=0, FALLBACK="error", ADVICE="off")
 
     def holds(self, dtype: np.dtype) -> bool:
         return engine.shardable(dtype)
 
     def foreign_tests(self) -> AbstractContextManager[object]:
-        return config(MIN_SHARD_BYTES=0, FALLBACK="silent")
+        return config(MIN_SHARD_BYTES=0, FALLBACK="silent", ADVICE="off")
 
     @contextmanager
     def watched(self, may_gather: bool, may_move: bool) -> Iterator[None]:
         with ExitStack() as stack:
-            stack.enter_context(config(MIN_SHARD_BYTES=0, FALLBACK="warn" if may_gather else "error"))
+            stack.enter_context(config(MIN_SHARD_BYTES=0, FALLBACK="warn" if may_gather else "error", ADVICE="off"))
             stack.enter_context(engine.lazily_recorded())  # `finish` executes, and then the recorder is read
             fallback.forget()
             if not may_move:

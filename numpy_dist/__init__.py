@@ -30,8 +30,8 @@ _CREATION = (
     "vander zeros zeros_like"
 )
 _ERRORS = (
-    "CheckpointError CheckpointWarning DivergenceError FallbackError FallbackWarning GatherError LauncherError "
-    "OverrideError OverrideWarning RankError SettingWarning UnsupportedError"
+    "AdviceWarning CheckpointError CheckpointWarning DivergenceError FallbackError FallbackWarning GatherError "
+    "LauncherError OverrideError OverrideWarning RankError SettingWarning UnsupportedError"
 )
 _AUTHORING = "axis_local elementwise map_blocks map_overlap reduction"
 _OVERRIDES = "implements overrides overriding withdraw"

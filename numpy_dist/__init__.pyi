@@ -133,6 +133,11 @@ class _Settings:
     @PLUGINS.setter
     def PLUGINS(self, value: str) -> None: ...
     @property
+    def ADVICE(self) -> str:
+        'Whether a running program is told, once a line, what makes it slow.'
+    @ADVICE.setter
+    def ADVICE(self, value: Literal['on', 'off'] | _bool) -> None: ...
+    @property
     def REPORT(self) -> str:
         'Whether it is counted, and told at exit, what ran where.'
     @REPORT.setter
@@ -192,7 +197,7 @@ class _Settings:
         "Whether the report of an error that ends a job shows numpy_dist's lines."
     @TRACEBACK.setter
     def TRACEBACK(self, value: Literal['short', 'full']) -> None: ...
-    def __call__(self, *, BACKEND: str = ..., FALLBACK: Literal['warn', 'error', 'silent'] = ..., MIN_SHARD_BYTES: int | str = ..., AT_ONCE: int | str = ..., NUM_THREADS: int | str = ..., PLUGINS: str = ..., REPORT: Literal['off', 'on'] | _bool = ..., CACHE_DIR: str | os.PathLike[str] = ..., CACHE_SIZE: int | str = ..., COMPILE: Literal['auto', 'first', 'never'] = ..., COMPILE_AFTER: float | str = ..., TRANSPORT: Literal['auto', 'mpi-gpu', 'nccl', 'ipc', 'host'] = ..., PROFILE: str | os.PathLike[str] = ..., MEMORY_BUDGET: int | str = ..., CHECK: Literal['off', 'on'] | _bool = ..., TIMEOUT: float | str = ..., ON_TIMEOUT: Literal['report', 'end'] = ..., TRACEBACK: Literal['short', 'full'] = ...) -> SettingsBlock:
+    def __call__(self, *, BACKEND: str = ..., FALLBACK: Literal['warn', 'error', 'silent'] = ..., MIN_SHARD_BYTES: int | str = ..., AT_ONCE: int | str = ..., NUM_THREADS: int | str = ..., PLUGINS: str = ..., ADVICE: Literal['on', 'off'] | _bool = ..., REPORT: Literal['off', 'on'] | _bool = ..., CACHE_DIR: str | os.PathLike[str] = ..., CACHE_SIZE: int | str = ..., COMPILE: Literal['auto', 'first', 'never'] = ..., COMPILE_AFTER: float | str = ..., TRANSPORT: Literal['auto', 'mpi-gpu', 'nccl', 'ipc', 'host'] = ..., PROFILE: str | os.PathLike[str] = ..., MEMORY_BUDGET: int | str = ..., CHECK: Literal['off', 'on'] | _bool = ..., TIMEOUT: float | str = ..., ON_TIMEOUT: Literal['report', 'end'] = ..., TRACEBACK: Literal['short', 'full'] = ...) -> SettingsBlock:
         """A context manager inside which the given settings have the given values."""
     def snapshot(self) -> dict[str, object]:
         """The value of every setting, as the running context sees it."""
@@ -212,6 +217,7 @@ class _OpenGrid:
     @overload
     def __getitem__(self, key: tuple[slice, ...]) -> tuple[DistArray, ...]: ...
 
+from numpy_dist.errors import AdviceWarning as AdviceWarning
 from numpy_dist.errors import CheckpointError as CheckpointError
 from numpy_dist.errors import CheckpointWarning as CheckpointWarning
 from numpy_dist.errors import DivergenceError as DivergenceError
@@ -1438,6 +1444,7 @@ def __dir__() -> list[str]: ...
 def public_names() -> set[str]: ...
 
 __all__ = [
+    'AdviceWarning',
     'CheckpointError',
     'CheckpointWarning',
     'DistArray',

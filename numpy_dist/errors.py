@@ -7,6 +7,7 @@ array can run into.
 from __future__ import annotations
 
 __all__ = [
+    "AdviceWarning",
     "CheckpointError",
     "CheckpointWarning",
     "CommunicationRefused",
@@ -32,6 +33,13 @@ class FallbackWarning(UserWarning):
 
 class ElementLoopWarning(UserWarning):
     """A loop reads a sharded array element by element; issued once for each line, unless ``FALLBACK`` is ``silent``."""
+
+
+class AdviceWarning(UserWarning):
+    """Something makes the program slow; issued once for each line, on rank 0, where ``ADVICE`` is ``on``; never raised.
+
+    Where a warning filter would make an error of it, it is a line on standard error.
+    """
 
 
 class FallbackError(RuntimeError):

@@ -258,6 +258,7 @@ class Settings:
     )
     NUM_THREADS = StartSetting(_count, 0, "Threads for each rank; 0: as many as the rank may use.")
     PLUGINS = Setting(_plugins, "own", "Which plug-ins are on: own, all, none, and names, or names with a minus.")
+    ADVICE = Setting(_one_of("on", "off"), "on", "Whether a running program is told, once a line, what makes it slow.")
     REPORT = Setting(_one_of("off", "on"), "off", "Whether it is counted, and told at exit, what ran where.")
     CACHE_DIR = StartSetting(_directory, _default_cache(), "Where compiled kernels are kept.")
     CACHE_SIZE = StartSetting(_bytes, 256 << 20, "The bytes that compiled kernels may take there.")

@@ -41,6 +41,7 @@ SPMD_ENVIRONMENT = {
     "NUMPY_DIST_NUM_THREADS": "1",
     "NUMPY_DIST_MIN_SHARD_BYTES": "0",
     "NUMPY_DIST_TIMEOUT": "60",
+    "NUMPY_DIST_ADVICE": "off",  # how fast tests are is not what they look at
     # Sets of strings iterate alike on all ranks.
     "PYTHONHASHSEED": "0",
     # Open MPI's launcher refuses the superuser and more ranks than cores unless told.

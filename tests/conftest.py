@@ -15,12 +15,15 @@ from numpy_dist.comm import launchers
 from numpy_dist.dispatch.core import registry
 from numpy_dist.engine.executing.prepared import PLANNED
 from numpy_dist.engine.planning.grammar import faults
+from numpy_dist.settings import config
 
 pytest_plugins = ["numpy_dist.spmd_plugin"]
 
 # A shell ignores the interrupt in what it runs in the background, and children inherit that; some tests send it.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+config.ADVICE = "off"  # how fast tests are depends on the machine, and warnings are what many look at
 
 registry.load()  # now: modules that are loaded within a test would keep what it has replaced
 

@@ -41,13 +41,16 @@ ASK_SECONDS = 0.01
 # What a loop has cost that is asked for when the script ends, and the share of all such loops' time that may be left.
 LEAST_SECONDS = 0.001
 LEFT = 0.05
+# What a loop has cost that no kernel is possible for, when the user is told.
+SLOW_SECONDS = 1.0
 
 
 @dataclass
 class Tier:
     """What is known of a form: its kernel or why it has none, and the time it has spent in the interpreter.
 
-    `ask` is the time from which on the compiler is to be told (again).
+    `ask` is the time from which on the compiler is to be told (again), and `told` whether the user knows that there
+    will be no kernel.
     """
 
     kernel: Kernel | None = None
@@ -56,6 +59,7 @@ class Tier:
     ask: float = ASK_SECONDS
     requested: bool = False
     address: int | None = None
+    told: bool = False
 
 
 _MOST_TIERS = 2048
@@ -182,6 +186,9 @@ class Compiled:
         if tier.kernel is None:
             assert tier.reason is not None
             self.reasons[tier.reason] = self.reasons.get(tier.reason, 0) + 1
+            if tier.seconds >= SLOW_SECONDS and not tier.told:
+                tier.told = True
+                loop.memo["slow"] = f"{tier.seconds:.1f} s so far: {tier.reason}"
         elif self.when == "auto" and tier.seconds >= tier.ask:
             self._request(tier)
             for memo in loop.memo.get("siblings", ()):

@@ -16,6 +16,7 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 from numpy_dist import engine
+from numpy_dist.advice import advise
 from numpy_dist.errors import ElementLoopWarning, FallbackError, FallbackWarning, GatherError
 from numpy_dist.frames import UserLine, calling_frame, user_frame
 from numpy_dist.settings import config
@@ -223,6 +224,38 @@ def warn_of_loop(reads: int) -> None:
         "loop over",
         frame,
         ElementLoopWarning,
+    )
+
+
+LARGE_GATHER = 1 << 30
+"""Bytes of a gather that was asked for and is worth a word: there is most often another way."""
+
+
+def advise_of_gather(nbytes: int, root: int | None) -> None:
+    """Tell, once for each line, that the program has asked for a large gather; of others `permit` has told.
+
+    Not collective: rank 0 tells.
+
+    Parameters
+    ----------
+    nbytes : int
+        What was gathered.
+    root : int or None
+        The only rank that has got it.
+    """
+    rt = engine.runtime()
+    if rt.rank or rt.size == 1 or not rt.computes:
+        return
+    frame = calling_frame(user_frame(2))
+    line = UserLine(frame.f_code.co_filename, frame.f_lineno)
+    whom, other = "every rank", "x.gather(root=0) brings it to one rank only, and numpy.save "
+    if root is not None:
+        whom, other = f"rank {root}", "numpy.save "
+    advise(
+        "gather",
+        line,
+        f"{line} gathers {format_bytes(nbytes)} to {whom}, as it asks for: {other}writes it without a gather",
+        "docs/guide/memory.md",
     )
 
 

@@ -30,6 +30,7 @@ from numpy_dist.comm.supervision.deadlock import Deadlocks, Need, Wanted
 from numpy_dist.comm.supervision.debugging import OpenDebuggers
 from numpy_dist.comm.supervision.exits import EndNotice, ExitGuard
 from numpy_dist.comm.supervision.pipes import wait_until_read
+from numpy_dist.comm.supervision.waits import WaitAccount
 from numpy_dist.comm.supervision.watchdog import Watchdog
 from numpy_dist.errors import DivergenceError, RankError
 from numpy_dist.settings import config
@@ -117,7 +118,8 @@ class _Wait:
         self._found: Wanted | None = None
         self._next_look = _SECONDS_BETWEEN_QUESTIONS
         self._spins = 0
-        self._since = 0.0
+        self._since = 0.0  # 0: it has not taken long enough to look at a clock
+        self._now = 0.0
         self._timeout = 0.0
 
     def until(self, done: Callable[[], bool]) -> None:
@@ -125,6 +127,8 @@ class _Wait:
         try:
             while not done():
                 self._pause()
+            if self._since and self._communicator.waits.add(self._since, self._now):
+                self._communicator.tell_of_waits(self._now)
         finally:
             self._communicator.waiting = None
 
@@ -137,7 +141,7 @@ class _Wait:
             communicator.raise_if_missing(self._missing, self._where)
         if self._spins < _SPINS_BEFORE_YIELD:
             return
-        now = time.monotonic()
+        now = self._now = time.monotonic()
         if not self._since:
             self._since, self._timeout = now, float(config.TIMEOUT)
             communicator.waiting = Waiting(
@@ -343,6 +347,7 @@ class MpiCommunicator(Communicator):
         self._notices: list[tuple[MPI.Request, bytes]] = []
         self._guard = guard
         self.waiting: Waiting | None = None
+        self.waits = WaitAccount(self.rank, time.monotonic())
         self.debuggers = OpenDebuggers(self)
         self._watchdog: Watchdog | None = None
         self._posts: list[tuple[MPI.Request, bytes]] = []
@@ -655,6 +660,13 @@ class MpiCommunicator(Communicator):
             return len(ranks) == self.size
 
         _Wait(self, where, lambda notice: notice.rank not in ranks, lambda: Wanted(where)).until(done)
+
+    def tell_of_waits(self, now: float) -> None:
+        """Tell that most of some seconds was waited, unless it was for somebody who debugs."""
+        if self.debuggers.waited(self.waits.begun) < now - self.waits.begun:
+            self.waits.begin(now)
+        else:
+            self.waits.tell(now)
 
     def contradicts(self, need: Need, rank: int) -> bool:
         """Whether this rank has sent something else than another one waits for, in its place."""

@@ -15,7 +15,7 @@ from numpy.typing import DTypeLike
 
 from numpy_dist import engine
 from numpy_dist.argument_types import Function, Keywords, Shape
-from numpy_dist.dispatch.core import fallback, outcome, protocol
+from numpy_dist.dispatch.core import fallback, outcome, policy, protocol
 from numpy_dist.distarray.flags import Flags
 from numpy_dist.distarray.indexing import Indexing
 from numpy_dist.distarray.interface import NEEDS_MEMORY, Refusals, refuse_as_labels
@@ -279,7 +279,11 @@ class DistArray(Operators, Indexing, Methods, Refusals):
         GatherError
             Where it is larger than the memory budget.
         """
-        return engine.gather(self, root)
+        values: np.ndarray | None = engine.gather(self, root)
+        nbytes = self.nbytes if values is None else values.nbytes
+        if nbytes >= policy.LARGE_GATHER:
+            policy.advise_of_gather(nbytes, root)
+        return values
 
     def redistribute(
         self, layout: Layout | None = None, *, split: int | None = None, mesh: tuple[int, ...] | Mesh | None = None

@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from numpy_dist.advice import advise
 from numpy_dist.backends.base import Loop, ReduceStep, Step, Temp, arrays_of
 from numpy_dist.engine.events import floating
+from numpy_dist.engine.events.sites import resolve
 from numpy_dist.engine.executing.transfer import Fetched
 from numpy_dist.engine.memory.storage import Storage
 from numpy_dist.engine.planning.actions import ASIDE, FETCHED, MEMORY, OLD, Body, Operand
+from numpy_dist.frames import UserLine
 from numpy_dist.ir.statements import Reduction, Statement
 from numpy_dist.layout.regions import Box
 
@@ -111,8 +114,24 @@ class Part:
         repeat = work.runtime.backend.run(loop)
         if repeat is not None and self.repeat is None:
             self._keep(repeat, loop, arrays)
+        elif repeat is None and "slow" in self.memo:
+            self._advise(work, str(self.memo.pop("slow")))
         work.later += [(arrays[target], arrays[source]) for target, source in self._body.copies]
         return [step.partial for step in loop.steps if isinstance(step, ReduceStep)]
+
+    def _advise(self, work: Work, told: str) -> None:
+        """Tell that no kernel is possible for this loop, which has taken long."""
+        if work.runtime.rank:
+            return
+        found = [resolve(work.statements[number].site) for number in self._body.numbers]
+        lines = list(dict.fromkeys(UserLine(line.filename, line.line) for line in found))
+        others = f" and {len(lines) - 1} more lines" if len(lines) > 1 else ""
+        advise(
+            "kernel",
+            lines[0],
+            f"the loop of {lines[0]}{others} is interpreted, as no kernel is possible for it, {told}",
+            "docs/guide/performance.md, Kernels",
+        )
 
     def _keep(self, repeat: Repeat, loop: Loop, arrays: list[np.ndarray]) -> None:
         """Remember how to run the loop again, if all that it touches lies in storages."""
