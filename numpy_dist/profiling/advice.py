@@ -55,16 +55,29 @@ def missing_ranks(found: Profiled) -> Iterator[Finding]:
     without = [rank for rank in range(found.size) if rank not in here]
     if without:
         yield Finding(float("inf"), f"There is no log of {ranks_text(without)}; who waits for whom is not known.")
-    for log in found.logs:
-        if log.end is None:
+    cut_off = [log for log in found.logs if log.end is None]
+    if len(cut_off) > _MOST_OF_A_KIND:
+        ends = [log.last for log in cut_off]
+        yield Finding(
+            float("inf"),
+            f"{sentence(ranks_text([log.rank for log in cut_off]))} did not come to the end of the profile: their logs "
+            f"end after {time_word(min(ends))} to {time_word(max(ends))}, and what they were in at that moment is not "
+            "in them.",
+        )
+    else:
+        for log in cut_off:
             yield Finding(
                 float("inf"),
                 f"Rank {log.rank} did not come to the end of the profile: its log ends after {time_word(log.last)}, "
                 "and what it was in at that moment is not in it.",
             )
-        elif log.end.left_out:
-            text = f"The log of rank {log.rank} is full: {log.end.left_out:,} records were left out."
-            yield Finding(float("inf"), text)
+    full = [(log.rank, log.end.left_out) for log in found.logs if log.end is not None and log.end.left_out]
+    if len(full) > _MOST_OF_A_KIND:
+        text = f"The logs of {ranks_text([rank for rank, _ in full])} are full: {sum(n for _, n in full):,} records"
+        yield Finding(float("inf"), f"{text} were left out.")
+    else:
+        for rank, left_out in full:
+            yield Finding(float("inf"), f"The log of rank {rank} is full: {left_out:,} records were left out.")
 
 
 def fallbacks(found: Profiled) -> Iterator[Finding]:
@@ -130,13 +143,18 @@ def element_loops(found: Profiled) -> Iterator[Finding]:
 
 def waiting(found: Profiled) -> Iterator[Finding]:
     """Ranks that wait for one that comes late, and what that one does meanwhile."""
-    matrix = waiting_matrix(found)
-    for late in range(found.size):
-        those = [log.rank for log in found.logs if matrix.get((log.rank, late), 0) >= MUCH * found.length]
-        if not those:
-            continue
-        waits = [wait for wait in found.late if wait.late == late and wait.rank in those]
-        time = sum(wait.end - wait.begin for wait in waits)
+    waiting_for: defaultdict[int, dict[int, int]] = defaultdict(dict)
+    for (rank, late), time in sorted(waiting_matrix(found).items()):
+        if time >= MUCH * found.length:
+            waiting_for[late][rank] = time
+    ordered = sorted(waiting_for.items(), key=lambda item: -sum(item[1].values()))[:_MOST_OF_A_KIND]
+    of_pair: defaultdict[tuple[int, int], list[LateWait]] = defaultdict(list)
+    for wait in found.late:
+        of_pair[wait.rank, wait.late].append(wait)
+    for late, times in ordered:
+        those = list(times)
+        waits = [wait for rank in those for wait in of_pair[rank, late]]
+        time = sum(times.values())
         share = percent(time, found.length * len(those))
         verb = "waits" if len(those) == 1 else "wait"
         text = f"{share} of the time {ranks_text(those)} {verb} for rank {late}"

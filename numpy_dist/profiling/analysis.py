@@ -266,12 +266,17 @@ def _nested(flat: list[ProfileSpan]) -> list[ProfileSpan]:
 
 
 def ranks_text(ranks: Sequence[int]) -> str:
-    """Some ranks: "rank 0", "ranks 1 to 3", "ranks 0, 2"."""
+    """Some ranks in rising order: "rank 0", "ranks 1 to 3", "ranks 0, 2", "ranks 0 to 14, 16 to 63"."""
     if len(ranks) == 1:
         return f"rank {ranks[0]}"
-    if len(ranks) > 2 and list(ranks) == list(range(ranks[0], ranks[-1] + 1)):
-        return f"ranks {ranks[0]} to {ranks[-1]}"
-    return "ranks " + ", ".join(map(str, ranks))
+    runs: list[list[int]] = []
+    for rank in ranks:
+        if runs and rank == runs[-1][-1] + 1:
+            runs[-1].append(rank)
+        else:
+            runs.append([rank])
+    words = [f"{run[0]} to {run[-1]}" if len(run) > 2 else ", ".join(map(str, run)) for run in runs]
+    return "ranks " + ", ".join(words)
 
 
 # -- who waits for whom -----------------------------------------------------------------------------------------------
@@ -357,12 +362,15 @@ SHARES = (COMPUTING, WAITING, SENDING, PLANNED, OUTSIDE)
 
 def _shares(found: Profiled) -> dict[int, dict[str, int]]:
     made = {}
+    waited: defaultdict[int, int] = defaultdict(int)
+    for wait in found.late:
+        waited[wait.rank] += wait.end - wait.begin
     for log in found.logs:
         its = dict.fromkeys(SHARES, 0)
         for span in found.spans[log.rank]:
             name = SENDING if span.kind in (*COMMUNICATION, GATHER) else PLANNED if span.kind == PLANNING else COMPUTING
             its[name] += span.own
-        late = sum(wait.end - wait.begin for wait in found.late if wait.rank == log.rank)
+        late = waited[log.rank]
         its[WAITING], its[SENDING] = late, max(0, its[SENDING] - late)
         its[OUTSIDE] = max(0, found.length - sum(its.values()))
         made[log.rank] = its
@@ -398,17 +406,18 @@ def sent_bytes(found: Profiled) -> dict[tuple[int, int], int]:
     """Bytes from rank to rank. What a rank gives to a collective counts for each rank that gets it."""
     total: defaultdict[tuple[int, int], int] = defaultdict(int)
     for log in found.logs:
-        me, others = log.rank, [rank for rank in range(found.size) if rank != log.rank]
+        me, everyone = log.rank, 0
         for start in log.starts:
             for rank, nbytes in start.sends:
                 total[me, rank] += nbytes
         for call in log.collectives:
-            if call.kind == "gather":
-                targets = [call.root] if call.root != me else []
-            else:
-                targets = others
-            for rank in targets:
-                total[me, rank] += call.sent // (len(targets) if call.kind == "scatter" else 1)
+            if call.kind != "gather":
+                everyone += call.sent // (max(1, found.size - 1) if call.kind == "scatter" else 1)
+            elif call.root != me:
+                total[me, call.root] += call.sent
+        for rank in range(found.size):
+            if rank != me:
+                total[me, rank] += everyone
     return {key: nbytes for key, nbytes in total.items() if nbytes}
 
 
@@ -445,7 +454,8 @@ def meanwhile(found: Profiled, waits: Iterable[LateWait]) -> dict[tuple[int, int
         Nanoseconds by the rank, the number of its span, and whether it was in that span; else it ran code outside of
         numpy_dist after it, where -1 stands for no span.
     """
-    pieces = {rank: own_pieces(its) for rank, its in found.spans.items()}
+    waits = list(waits)
+    pieces = {rank: own_pieces(found.spans[rank]) for rank in {wait.late for wait in waits}}
     begins = {rank: [piece[0] for piece in its] for rank, its in pieces.items()}
     total: defaultdict[tuple[int, int, bool], int] = defaultdict(int)
     for wait in waits:

@@ -10,10 +10,10 @@ from pathlib import Path
 from numpy_dist.profiling.advice import advise
 from numpy_dist.profiling.analysis import profiled
 from numpy_dist.profiling.log import RankLog, read_log
-from numpy_dist.profiling.page import page_of
+from numpy_dist.profiling.page import TRACE, page_of
 from numpy_dist.profiling.trace import trace_text
 
-TRACE, PAGE = "trace.json", "profile.html"
+PAGE = "profile.html"
 _LOG = re.compile(r"rank-(\d+)\.jsonl")
 _TAIL = 4096  # bytes in which the last line of a log lies
 

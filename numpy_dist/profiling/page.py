@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from html import escape
 from typing import Any
 
 from numpy_dist.profiling.analysis import KINDS, SHARES, LineCost, Profiled, ProfileSpan, sent_bytes, waiting_matrix
+from numpy_dist.profiling.groups import MOST_ROWS, drawn_together, neighbours, rows_of, standing_out
 from numpy_dist.profiling.timeline import SCRIPT
 from numpy_dist.profiling.words import bytes_word, file_word, line_word, percent, time_word
 
 MOST_LINES = 10
+TRACE = "trace.json"  # beside the page
 _MOST_TIERS = 3  # of one line
 MOST_DRAWN = 60_000  # spans in the page: of more, those that are too short to be seen are drawn together
 _COLOURS = {
@@ -78,6 +81,10 @@ def _timeline(found: Profiled) -> Iterator[str]:
     yield "".join(f"<span class=key style='background:{_COLOURS[kind]}'></span>{kind}" for kind in KINDS)
     yield "</p><canvas id=timeline></canvas>"
     yield "<p id=told>The wheel zooms, dragging moves, a click tells what was done there.</p>"
+    if found.size > MOST_ROWS:
+        yield "<p class=small>First the ranks that stand out: those that compute most and least, wait most, are waited "
+        yield "for most, or did not come to the end. Then all ranks in groups: a stretch has the colour of what took "
+        yield f"most of their time. All single ranks are in {TRACE}.</p>"
 
 
 def thinned(spans: Sequence[ProfileSpan], shortest: int) -> list[tuple[int, int, int, int, int]]:
@@ -106,23 +113,31 @@ def thinned(spans: Sequence[ProfileSpan], shortest: int) -> list[tuple[int, int,
 def _script(found: Profiled) -> Iterator[str]:
     """What is drawn, as data, and what draws it."""
     count = sum(map(len, found.spans.values()))
-    shortest, drawn = 0, {rank: thinned(spans, 0) for rank, spans in found.spans.items()}
+    shown = rows_of(found)
+    alone = {row.ranks[0]: found.spans[row.ranks[0]] for row in shown if row.is_single}
+    shortest, drawn = 0, {rank: thinned(spans, 0) for rank, spans in alone.items()}
     while sum(map(len, drawn.values())) > MOST_DRAWN and shortest < found.length:
         shortest = max(2 * shortest, found.length // 20_000, 1)
-        drawn = {rank: thinned(spans, shortest) for rank, spans in found.spans.items()}
+        drawn = {rank: thinned(spans, shortest) for rank, spans in alone.items()}
     late = {(wait.rank, wait.span): wait for wait in found.late}
     names: dict[str, int] = {}
     rows = []
-    for log in found.logs:
-        spans, row = found.spans[log.rank], []
-        for begin, end, depth, kind, number in drawn[log.rank]:
+    for group in shown:
+        row: list[list[int]] = []
+        rows.append({"name": group.name, "label": group.name if group.is_single else group.label, "spans": row})
+        if not group.is_single:
+            for begin, end, kind, text in drawn_together(found, group.ranks):
+                row.append([begin, end - begin, 0, kind, names.setdefault(text, len(names))])
+            continue
+        rank = group.ranks[0]
+        spans = found.spans[rank]
+        for begin, end, depth, kind, number in drawn[rank]:
             text = "several, each too short to be seen"
             if number >= 0:
-                wait = late.get((log.rank, number))
+                wait = late.get((rank, number))
                 waits = "" if wait is None else f"; of this {time_word(wait.end - wait.begin)} for rank {wait.late}"
                 text = _described(spans[number], found) + waits
             row.append([begin, end - begin, depth, kind, names.setdefault(text, len(names))])
-        rows.append({"rank": log.rank, "spans": row})
     data: dict[str, Any] = {
         "length": found.length,
         "kinds": list(KINDS),
@@ -186,15 +201,17 @@ def _imbalance(found: Profiled) -> Iterator[str]:
     yield "".join(f"<span class=key style='background:{_SHARE_COLOURS[name]}'></span>{name}" for name in SHARES)
     yield "</p><table id=shares><tr><th>rank<th style='width:40%'>"
     yield "".join(f"<th class=n>{name}" for name in SHARES) + "</tr>"
-    for rank, its in found.shares.items():
+    for row in rows_of(found):
+        its = {name: sum(found.shares[rank][name] for rank in row.ranks) / len(row.ranks) for name in SHARES}
         pieces = [(name, 100 * its[name] / found.length) for name in SHARES]
         bar = "".join(
             f"<span style='width:{part:.3f}%;background:{_SHARE_COLOURS[name]}'></span>" for name, part in pieces
         )
         numbers = "".join(f"<td class=n>{time_word(its[name])} ({percent(its[name], found.length)})" for name in SHARES)
-        yield f"<tr><td>{rank}<td><div class=bar>{bar}</div>{numbers}</tr>"
+        yield f"<tr><td>{row.label}<td><div class=bar>{bar}</div>{numbers}</tr>"
     yield "</table><p class=small>Waiting: for a rank that had not come yet. Communicating: the rest of collectives, "
-    yield "messages and gathers. Outside: no array program runs on the rank, but Python, files, or small arrays.</p>"
+    yield "messages and gathers. Outside: no array program runs on the rank, but Python, files, or small arrays."
+    yield f"{' Several ranks: the mean.' if found.size > MOST_ROWS else ''}</p>"
 
 
 _SENT_NOTE = "Rows send, columns receive. What a rank gives to a collective counts for each rank that gets it."
@@ -204,6 +221,9 @@ _WAIT_NOTE = (
 )
 
 
+_GROUPS_NOTE = " Ranks are put together in groups: a cell is the sum, and what a group does within itself is in it."
+
+
 def _sent(found: Profiled) -> dict[tuple[int, int], int]:
     return sent_bytes(found)
 
@@ -211,18 +231,23 @@ def _sent(found: Profiled) -> dict[tuple[int, int], int]:
 def _matrix(found: Profiled, title: str, matrix: dict[tuple[int, int], int], word: Any, note: str) -> Iterator[str]:
     if found.size == 1 or not matrix:
         return
-    most = max(matrix.values())
+    groups = neighbours(found.size)
+    place = {rank: number for number, group in enumerate(groups) for rank in group.ranks}
+    total: defaultdict[tuple[int, int], int] = defaultdict(int)
+    for (rank, other), value in matrix.items():
+        total[place[rank], place[other]] += value
+    most = max(total.values())
     names = title.split()[0].lower()
     yield f"<h2>{title}</h2><table id={names}><tr><th>"
-    yield "".join(f"<th class=n>{rank}" for rank in range(found.size)) + "</tr>"
-    for rank in range(found.size):
+    yield "".join(f"<th class=n>{group.label}" for group in groups) + "</tr>"
+    for number, group in enumerate(groups):
         cells = []
-        for other in range(found.size):
-            value = matrix.get((rank, other), 0)
+        for other in range(len(groups)):
+            value = total.get((number, other), 0)
             shade = f" style='background:rgba(59,125,216,{0.55 * value / most:.2f})'" if value else ""
             cells.append(f"<td class=n{shade}>{word(value) if value else ''}")
-        yield f"<tr><th>{rank}{''.join(cells)}</tr>"
-    yield f"</table><p class=small>{note}</p>"
+        yield f"<tr><th>{group.label}{''.join(cells)}</tr>"
+    yield f"</table><p class=small>{note}{_GROUPS_NOTE if found.size > MOST_ROWS else ''}</p>"
 
 
 def _memory(found: Profiled) -> Iterator[str]:
@@ -230,6 +255,10 @@ def _memory(found: Profiled) -> Iterator[str]:
     if not logs:
         return
     most = max(max(use.held + use.free for use in log.memory) for log in logs) or 1
+    if len(logs) > MOST_ROWS:  # those that stand out, and that hold most and least
+        by_peak = sorted(logs, key=lambda log: max(use.held for use in log.memory))
+        chosen = {*standing_out(found), *(log.rank for log in (*by_peak[:2], *by_peak[-4:]))}
+        logs = [log for log in logs if log.rank in chosen]
     yield "<h2>Memory</h2><p>"
     yield "".join(
         f"<span class=key style='background:{_hue(n, len(logs))}'></span>rank {log.rank}" for n, log in enumerate(logs)

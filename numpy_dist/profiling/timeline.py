@@ -12,7 +12,7 @@ const rows = [];  // of each rank: where it is drawn, and how deep its spans lie
 let height = TOP;
 for (const rank of data.ranks) {
   const depth = 1 + Math.max(0, ...new Set(rank.spans.map(span => span[2])));
-  rows.push({rank: rank.rank, spans: rank.spans, top: height});
+  rows.push({name: rank.name, label: rank.label, spans: rank.spans, top: height});
   height += depth * ROW + GAP;
 }
 
@@ -38,7 +38,7 @@ function draw() {
   drawTimes();
   for (const row of rows) {
     context.fillStyle = "#222";
-    context.fillText("rank " + row.rank, 4, row.top + ROW / 2);
+    context.fillText(row.label, 4, row.top + ROW / 2);
     for (const span of row.spans) drawSpan(row, span);
   }
 }
@@ -97,9 +97,9 @@ function tell(found) {
   chosen = found && found[1];
   if (found) {
     const [row, span] = found;
-    told.textContent = `rank ${row.rank}, ${data.kinds[span[3]]}, from ${words(span[0])} for ${words(span[1])}\n` +
+    told.textContent = `${row.name}, ${data.kinds[span[3]]}, from ${words(span[0])} for ${words(span[1])}\n` +
       data.texts[span[4]];
-  } else told.textContent = "Nothing there: no array program ran on the rank.";
+  } else told.textContent = "Nothing there: no array program ran there.";
   draw();
 }
 

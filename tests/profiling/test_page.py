@@ -78,7 +78,7 @@ def test_it_shows_source_lines_and_advice(page: str) -> None:
 
 def test_what_is_drawn(page: str, found: Profiled) -> None:
     data = json.loads(Reader(page).words["data"])
-    assert data["length"] == found.length and [row["rank"] for row in data["ranks"]] == [0, 1]
+    assert data["length"] == found.length and [row["name"] for row in data["ranks"]] == ["rank 0", "rank 1"]
     drawn = data["ranks"][1]["spans"]
     assert [(begin, begin + length) for begin, length, *_ in drawn] == [(s.begin, s.end) for s in found.spans[1]]
     texts = [data["texts"][span[4]] for span in drawn]
