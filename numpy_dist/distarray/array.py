@@ -280,9 +280,8 @@ class DistArray(Operators, Indexing, Methods, Refusals):
             Where it is larger than the memory budget.
         """
         values: np.ndarray | None = engine.gather(self, root)
-        nbytes = self.nbytes if values is None else values.nbytes
-        if nbytes >= policy.LARGE_GATHER:
-            policy.advise_of_gather(nbytes, root)
+        if (self.nbytes if values is None else values.nbytes) >= policy.LARGE_GATHER:
+            policy.advise_of_gather(self.nbytes, root)
         return values
 
     def redistribute(

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 from numpy_dist.engine.runtime import current
 
-_LONG = 1 << 24  # bytes: less is over before anybody could look
+WORTH_TELLING = 1 << 24
+"""Bytes: less is over before anybody could look."""
 
 
 class Activity:
@@ -34,21 +35,25 @@ class Activity:
         self.begun = time.monotonic()
 
 
-@contextmanager
-def activity(what: str, total: int, stepwise: bool = False) -> Iterator[None]:
+_NOTHING: AbstractContextManager[None] = nullcontext()
+
+
+def activity(what: str, total: int, stepwise: bool = False) -> AbstractContextManager[None]:
     """A block in which this rank is busy with so many bytes. Not collective; blocks nest, the outermost is told of.
 
     Other threads of the user's, which have no runtime, tell of nothing.
     """
-    found = current.get()
-    if total < _LONG or found is None:
-        yield
-        return
-    found.activities.append(Activity(what, total, stepwise))
+    found = None if total < WORTH_TELLING else current.get()
+    return _NOTHING if found is None else _going_on(found.activities, Activity(what, total, stepwise))
+
+
+@contextmanager
+def _going_on(activities: list[Activity], told: Activity) -> Iterator[None]:
+    activities.append(told)
     try:
         yield
     finally:
-        found.activities.pop()
+        activities.pop()
 
 
 def progressed(nbytes: int) -> None:

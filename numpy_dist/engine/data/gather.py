@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from numpy_dist.comm.divergence.checks import UNLIKE
-from numpy_dist.engine.data.activities import activity
+from numpy_dist.engine.data.activities import WORTH_TELLING, activity
 from numpy_dist.engine.data.ingest import came_in
 from numpy_dist.engine.executing.transfer import fetch_array
 from numpy_dist.engine.memory.budget import check_budget
@@ -63,8 +63,11 @@ def _gather(rt: Runtime, x: Any, root: int | None) -> np.ndarray | None:
     roots = range(rt.size) if root is None else (root,)
     recorder = rt.recorder
     begun = 0 if recorder is None else recorder.now
-    with activity("gathering", array.nbytes):
+    if array.nbytes < WORTH_TELLING:
         result = assemble(rt, x._storage, array, roots)
+    else:
+        with activity("gathering", array.nbytes):
+            result = assemble(rt, x._storage, array, roots)
     if recorder is not None:
         recorder.gathered(begun, array.nbytes, root)
     if rt.size > 1:
