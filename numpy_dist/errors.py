@@ -23,6 +23,7 @@ __all__ = [
     "OverrideWarning",
     "RankError",
     "SettingWarning",
+    "ThinningWarning",
     "UnsupportedError",
 ]
 
@@ -40,6 +41,10 @@ class AdviceWarning(UserWarning):
 
     Where a warning filter would make an error of it, it is a line on standard error.
     """
+
+
+class ThinningWarning(UserWarning):
+    """A plot shows less than all of an array; issued once for each line, unless ``FALLBACK`` is ``silent``."""
 
 
 class FallbackError(RuntimeError):

@@ -25,6 +25,7 @@ GROUP = "numpy_dist.overrides"
 COMING_ALONG = {
     "autograd": "numpy_dist.interop.autograd_boxes:register",
     "einops": "numpy_dist.interop.einops_backend:register",
+    "matplotlib": "numpy_dist.interop.matplotlib_axes:register",
     "scipy": "numpy_dist.interop.scipy_functions:register",
 }
 

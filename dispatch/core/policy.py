@@ -211,20 +211,41 @@ def warn_of_loop(reads: int) -> None:
     site = UserLine(frame.f_code.co_filename, frame.f_lineno)
     if (recorder := engine.runtime().recorder) is not None:
         recorder.notice("elements", "a loop", "it reads elements one by one", reads, site)
+    hints = "".join([hint(frame) for hint in HINTS])
+    _warn_at(
+        frame,
+        "element",
+        f"has read {reads} elements of a sharded array one by one: every rank goes through the whole loop, and "
+        f"waits for blocks of the array; {hints}functions of whole arrays do not, and x.gather() gives an ordinary "
+        "array to loop over",
+        ElementLoopWarning,
+    )
+
+
+def warn_once(name: str, text: str, category: type[Warning]) -> None:
+    """Tell the user something about a line of the program, once for each line and name, unless ``FALLBACK`` is silent.
+
+    Parameters
+    ----------
+    name : str
+        Of what is told.
+    text : str
+        What follows the line, as its predicate ("plots 3 of 9 points").
+    category : type
+    """
+    _warn_at(user_frame(2), name, text, category)
+
+
+def _warn_at(frame: FrameType, name: str, text: str, category: type[Warning]) -> None:
+    site = UserLine(frame.f_code.co_filename, frame.f_lineno)
     frame = calling_frame(frame)
     line = UserLine(frame.f_code.co_filename, frame.f_lineno)
     where = f"{line}" if line == site else f"{line} (by {site})"
-    account, key = ledger(), ("element", line)
+    account, key = ledger(), (name, line)
     if config.FALLBACK == "silent" or key in account.warned:
         return
     account.warned.add(key)
-    _warn(
-        f"{where} has read {reads} elements of a sharded array one by one: every rank goes through the whole loop, and "
-        "waits for blocks of the array; functions of whole arrays do not, and x.gather() gives an ordinary array to "
-        "loop over",
-        frame,
-        ElementLoopWarning,
-    )
+    _warn(f"{where} {text}", frame, category)
 
 
 LARGE_GATHER = 1 << 30

@@ -1,0 +1,249 @@
+"""The plug-in ``matplotlib``: lines and images are thinned before they are gathered, histograms are counted on shards.
+
+Matplotlib makes its axes by the registry of projections. The plug-in enters a class of its own there as
+``"rectilinear"``, the usual axes; so it concerns axes that are made after it was switched on.
+
+A line keeps the first, the last, the least and the greatest point of each of some thousand buckets, after the
+aggregation M4 of U. Jugel, Z. Jerzak, G. Hackenbroich and V. Markl, M4: A Visualization-Oriented Time Series Data
+Aggregation, Proceedings of the VLDB Endowment 7 (2014). Theirs are the columns of pixels; ours are of equal numbers of
+points, which is the same where x grows evenly.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib import projections
+from matplotlib.axes import Axes
+from matplotlib.colors import Normalize
+
+from numpy_dist import engine
+from numpy_dist.dispatch.core import policy
+from numpy_dist.dispatch.core.plugins import permission_of
+from numpy_dist.errors import ThinningWarning
+from numpy_dist.settings import config
+
+LONGEST_LINE = 1_000_000
+"""Points of a line that is drawn as it is."""
+FEWEST_BUCKETS = 4096
+"""Of a longer line; a figure that is wider than half of this has two for each of its pixels."""
+LARGEST_IMAGE = 2048
+"""Rows and columns of an image that is drawn as it is, or twice the figure's pixels, if that is more."""
+_PER_OCTAVE = 512  # buckets, where x is not drawn to a linear scale
+
+
+class DistAxes(Axes):
+    """Matplotlib's usual axes, whose `plot`, `imshow` and `hist` take large distributed arrays (collective).
+
+    Every rank makes the same call, and draws the same. What has no distributed array in it is Matplotlib's.
+    """
+
+    name = "rectilinear"
+
+    def plot(self, *args: Any, **kwargs: Any) -> list[Any]:
+        """Lines, as ``Axes.plot`` draws them; of more than `LONGEST_LINE` points, those that can be seen.
+
+        Communicates the points that are drawn, and for those of longer lines their positions.
+        """
+        if kwargs.get("data") is not None or not _concerns(args):
+            return super().plot(*args, **kwargs)
+        lines: list[Any] = []
+        for pair, more in _pairs(args):
+            length = len(pair[-1]) if np.ndim(pair[-1]) else 0
+            shaped = all(np.ndim(a) in (1, 2) and len(a) == length for a in pair)
+            if not shaped or length <= LONGEST_LINE:
+                lines += super().plot(*map(_gathered, pair), *more, **kwargs)
+                continue
+            if len(pair) == 1:
+                pair = [np.arange(length), *pair]
+            seen = self._seen(pair)
+            drawn = super().plot(*[_taken(a, seen) for a in pair], *more, **kwargs)
+            if drawn and all(line.get_linestyle() == "None" for line in drawn):  # markers: a cloud, not an outline
+                seen = np.arange(0, length, -(-length // LONGEST_LINE))
+                for n, line in enumerate(drawn):
+                    line.set_data(*[_taken(a if a.ndim == 1 else a[:, n % a.shape[1]], seen) for a in pair])
+                self.relim()
+                self.autoscale_view()
+            policy.warn_once(
+                "matplotlib.plot",
+                f"plots {len(seen):,} of {length:,} points, those that can be seen at this size; draw a part of "
+                "the array to look closer",
+                ThinningWarning,
+            )
+            lines += drawn
+        return lines
+
+    def _seen(self, pair: Sequence[Any]) -> np.ndarray:
+        """The positions of the points that a line of one or more columns keeps."""
+        length = len(pair[-1])
+        columns = [a if a.ndim == 1 else a[:, n] for a in map(_array, pair) for n in range(a[:1].size)]
+        if self.get_xscale() == "linear":
+            pieces = [(0, length, max(FEWEST_BUCKETS, 2 * math.ceil(self.figure.bbox.width)))]
+        else:  # each half of what is left has the same width in a logarithmic scale
+            edges = [length]
+            while edges[-1] > 2 * _PER_OCTAVE:
+                edges.append(edges[-1] // 2)
+            pieces = [(lo, hi, _PER_OCTAVE) for hi, lo in zip(edges, [*edges[1:], 0], strict=True)]
+        uneven = [column for column in columns if not _grows_evenly(column)]
+        return np.unique(np.concatenate([_extremes(column, *piece) for column in uneven for piece in pieces]))
+
+    def imshow(self, X: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N803
+        """An image, as ``Axes.imshow`` draws it; a larger one than `LARGEST_IMAGE` by the means of its blocks.
+
+        With the interpolations ``"nearest"`` and ``"none"`` one element stands for a block. Colours are those of the
+        whole image. Communicates what is drawn.
+        """
+        if kwargs.get("data") is not None or not _concerns((X,)):
+            return super().imshow(X, *args, **kwargs)
+        most = [max(LARGEST_IMAGE, 2 * math.ceil(n)) for n in (self.figure.bbox.height, self.figure.bbox.width)]
+        steps = [-(-n // limit) for n, limit in zip(X.shape[:2], most, strict=False)]
+        if X.ndim not in (2, 3) or X.dtype.kind not in "biuf" or max(steps) <= 1:
+            return super().imshow(_gathered(X), *args, **kwargs)
+        rows, columns = [n // step for n, step in zip(X.shape[:2], steps, strict=True)]
+        whole = X[: rows * steps[0], : columns * steps[1]]
+        if X.ndim == 2:
+            _fix_colours(X, args, kwargs)
+        if kwargs.get("interpolation") in ("nearest", "none"):
+            how, drawn = "one element for each block", whole[:: steps[0], :: steps[1]]
+        else:
+            how, blocks = "the means of blocks", whole.reshape(rows, steps[0], columns, steps[1], *X.shape[2:])
+            drawn = blocks.mean(axis=(1, 3))
+            if X.ndim == 3 and X.dtype.kind in "iu":
+                drawn = np.rint(drawn).astype(X.dtype)
+        kwargs["extent"] = self._extent(X, whole, kwargs)
+        policy.warn_once(
+            "matplotlib.imshow",
+            f"draws {how} of {steps[0]} x {steps[1]} elements of an image of {X.shape[0]:,} x {X.shape[1]:,}; "
+            "draw a part of the array to look closer",
+            ThinningWarning,
+        )
+        return super().imshow(_gathered(drawn), *args, **kwargs)
+
+    def _extent(self, image: Any, whole: Any, kwargs: dict[str, Any]) -> tuple[float, float, float, float]:
+        """Where the blocks lie that are whole, in the coordinates of the image."""
+        import matplotlib
+
+        upper = (kwargs.get("origin") or matplotlib.rcParams["image.origin"]) == "upper"
+        height, width = image.shape[:2]
+        given = kwargs.get("extent")
+        if given is None:
+            given = (-0.5, width - 0.5, height - 0.5, -0.5) if upper else (-0.5, width - 0.5, -0.5, height - 0.5)
+        left, right, bottom, top = given
+        right = left + (right - left) * whole.shape[1] / width
+        if upper:
+            bottom = top + (bottom - top) * whole.shape[0] / height
+        else:
+            top = bottom + (top - bottom) * whole.shape[0] / height
+        return left, right, bottom, top
+
+    def hist(self, x: Any, bins: Any = None, **kwargs: Any) -> Any:
+        """A histogram, as ``Axes.hist`` draws it, whose elements are counted where they lie: nothing is gathered.
+
+        Communicates the counts.
+        """
+        sets = list(x) if isinstance(x, list | tuple) else [x]
+        weights = kwargs.get("weights")
+        weighed = [None] * len(sets) if weights is None else [weights] if len(sets) == 1 else list(weights)
+        ours = _concerns(sets) or _concerns(weighed)
+        if kwargs.get("data") is not None or not ours or any(np.ndim(a) != 1 for a in sets):
+            return super().hist(x, bins, **kwargs)
+        if bins is None:
+            import matplotlib
+
+            bins = matplotlib.rcParams["hist.bins"]
+        kwargs.pop("weights", None)
+        bounds = kwargs.pop("range", None)
+        full = [a for a in sets if len(a)]
+        if bounds is None and full:  # NaNs do not count
+            least, most = min(float(np.nanmin(a)) for a in full), max(float(np.nanmax(a)) for a in full)
+            bounds = (least, most) if least <= most else None
+        if np.ndim(bins) == 0 and len(sets) > 1:
+            together = np.concatenate(sets) if isinstance(bins, str) else np.array(bounds or (0.0, 1.0))
+            bins = np.histogram_bin_edges(together, bins, bounds)
+        counts = []
+        for values, weight in zip(sets, weighed, strict=True):
+            count, bins = np.histogram(values, bins, bounds, weights=weight)
+            counts.append(_gathered(count))
+        edges = _gathered(bins)
+        drawn, counted = [edges[:-1]] * len(sets), counts
+        if not isinstance(x, list | tuple):
+            return super().hist(edges[:-1], edges, weights=counts[0], **kwargs)
+        return super().hist(drawn, edges, weights=counted, **kwargs)
+
+
+def _concerns(args: Sequence[Any]) -> bool:
+    """Whether the plug-in is on, and one of these is a distributed array."""
+    return permission_of("matplotlib", config.PLUGINS) == "all" and any([engine.is_handle(a) for a in args])
+
+
+def _array(a: Any) -> Any:
+    return a if engine.is_handle(a) else np.asarray(a)
+
+
+def _gathered(a: Any) -> Any:
+    return a.gather() if engine.is_handle(a) else a
+
+
+def _taken(a: Any, positions: np.ndarray) -> Any:
+    return _gathered(_array(a)[positions])
+
+
+def _pairs(args: Sequence[Any]) -> list[tuple[list[Any], list[str]]]:
+    """The arrays of each line, one or two, with its format, by the rules of ``Axes.plot``."""
+    found, rest = [], list(args)
+    while rest:
+        arrays = rest[:1] if len(rest) < 2 or isinstance(rest[1], str) else rest[:2]
+        rest = rest[len(arrays) :]
+        form = [rest.pop(0)] if rest and isinstance(rest[0], str) else []
+        found.append(([_array(a) for a in arrays], form))
+    return found
+
+
+def _grows_evenly(column: Any) -> bool:
+    """Whether these are the positions themselves, which have no extremes but their ends."""
+    return isinstance(column, np.ndarray) and column.dtype.kind == "i" and bool((np.diff(column) == 1).all())
+
+
+def _extremes(column: Any, begin: int, end: int, buckets: int) -> np.ndarray:
+    """The positions of the first, last, least and greatest elements of each bucket of ``column[begin:end]``."""
+    size = max(1, (end - begin) // buckets)
+    count = (end - begin) // size
+    edge = begin + count * size
+    starts = np.arange(begin, edge, size)
+    found = [starts, starts + size - 1, _of_rows(column[begin:edge].reshape(count, size), starts)]
+    if edge < end:
+        found += [np.array([edge, end - 1]), _of_rows(column[edge:end].reshape(1, end - edge), np.array([edge]))]
+    return np.concatenate(found)
+
+
+def _of_rows(rows: Any, starts: np.ndarray) -> np.ndarray:
+    """The positions of the least and the greatest element of each row; NaNs only of rows of NaNs."""
+    if rows.dtype.kind == "f":
+        missing = np.isnan(rows)
+        low, high = np.where(missing, np.inf, rows), np.where(missing, -np.inf, rows)
+    else:
+        low = high = rows
+    return np.concatenate([starts + _gathered(low.argmin(axis=1)), starts + _gathered(high.argmax(axis=1))])
+
+
+def _fix_colours(image: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
+    """Give the ends of the colour scale, which means would narrow, by the whole image, where the user gives none."""
+    if kwargs.get("colorizer") is not None or not image.size:
+        return
+    norm = args[1] if len(args) > 1 else kwargs.get("norm")
+    finite = np.where(np.isfinite(image), image, np.nan) if image.dtype.kind == "f" else image
+    ends = [float(np.nanmin(finite)), float(np.nanmax(finite))]
+    if isinstance(norm, Normalize):
+        norm.autoscale_None(np.array(ends))
+        return
+    for name, value in zip(("vmin", "vmax"), ends, strict=True):
+        if kwargs.get(name) is None and not math.isnan(value):
+            kwargs[name] = value
+
+
+def register() -> None:
+    """Let Matplotlib make its usual axes of the class above."""
+    projections.register_projection(DistAxes)
