@@ -111,14 +111,20 @@ def fuzz(options: argparse.Namespace) -> int:
     return int(failed)
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Run `numpy-dist conformance` with these arguments; returns the exit code."""
+def build_parser() -> argparse.ArgumentParser:
+    """The command's parser."""
     parser = argparse.ArgumentParser(
         prog="numpy-dist conformance",
         parents=[rank_options.parser()],
         description="Compares every function with NumPy: values, dtypes, views, errors and warnings.",
     )
     add_options(parser)
+    return parser
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run `numpy-dist conformance` with these arguments; returns the exit code."""
+    parser = build_parser()
     options = parser.parse_args(arguments)
     if options.fuzz and not options.seed.isdecimal():
         parser.error(f"--fuzz takes a number as its --seed, not {options.seed!r}")

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 __all__ = ["SHELLS", "show"]
 
 SHELLS = ("bash", "zsh", "fish")
 _GET = "pip install 'numpy-dist[completion]'"
-_FILES, _FOLDERS = ("--hostfile",), ("--profile", "--prefix")
+_FILES = ("--hostfile", "--machine", "--measure", "--report")
+_FOLDERS = ("--profile", "--prefix", "--results")
 
 
-def show(shell: str, parser: argparse.ArgumentParser, of_scripts: Iterable[argparse.ArgumentParser] = ()) -> int:
+def show(
+    shell: str,
+    parser: argparse.ArgumentParser,
+    of_scripts: Iterable[argparse.ArgumentParser] = (),
+    elsewhere: Mapping[str, argparse.ArgumentParser] | None = None,
+) -> int:
     """Print the script for a shell; returns the exit code.
 
     Parameters
@@ -24,6 +30,8 @@ def show(shell: str, parser: argparse.ArgumentParser, of_scripts: Iterable[argpa
         That of the command. It must not be used any more: what files complete is added to it.
     of_scripts : iterable of argparse.ArgumentParser
         Its parsers that are followed by a script.
+    elsewhere : mapping of str to argparse.ArgumentParser, optional
+        The parsers of commands that the command's own knows by name only, since they parse their words themselves.
     """
     try:
         import shtab
@@ -35,6 +43,9 @@ def show(shell: str, parser: argparse.ArgumentParser, of_scripts: Iterable[argpa
         return 2
     for each in of_scripts:
         each.add_argument("script", nargs="?", help="script")
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            action.choices.update(elsewhere or {})
     for action in _actions(parser):
         if action.dest == "script" or set(_FILES) & set(action.option_strings):
             action.complete = shtab.FILE  # type: ignore[attr-defined]

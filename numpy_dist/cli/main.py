@@ -226,7 +226,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.task == "kernel":
             return kernels.run(options)
         if options.task == "completion":
-            return completion.show(options.shell, parser, (run_parser, warm_parser))
+            return _completion(options.shell, parser, run_parser, warm_parser)
         if options.task == "profile":
             return profiles.merge(options.folder)
         if options.task == "cache":
@@ -270,6 +270,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.profile is not None:
         profiles.end()
     return code
+
+
+def _completion(shell: str, parser: argparse.ArgumentParser, *of_scripts: argparse.ArgumentParser) -> int:
+    from numpy_dist.cli import planning
+
+    suite = importlib.import_module("numpy_dist.conformance.command")  # by name, as below
+    elsewhere = {"plan": planning.build_parser(), "conformance": suite.build_parser()}
+    return completion.show(shell, parser, (*of_scripts, elsewhere["plan"]), elsewhere)
 
 
 def _conformance(arguments: Sequence[str]) -> int:

@@ -33,6 +33,13 @@ def test_there_is_a_script_for_each_shell(shell: str, capsys: pytest.CaptureFixt
         ("numpy-dist cache wa", ["warm"]),
         ("numpy-dist completion fi", ["fish"]),
         ("numpy-dist run scr", ["script.py"]),
+        ("numpy-dist plan --per", ["--per-machine"]),
+        ("numpy-dist plan -n 64 scr", ["script.py"]),
+        ("numpy-dist plan --machine scr", ["script.py"]),
+        ("numpy-dist conformance --at", ["--at-least"]),
+        ("numpy-dist conformance --fu", ["--functions", "--fuzz"]),
+        ("numpy-dist conformance --tiers ne", ["never"]),
+        ("numpy-dist conformance --report scr", ["script.py"]),
     ],
 )
 def test_bash_completes(line: str, found: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -48,7 +55,7 @@ def test_bash_completes(line: str, found: list[str], tmp_path: Path, capsys: pyt
         "name=$(complete -p numpy-dist | sed 's/.*-F \\([^ ]*\\).*/\\1/'); $name; printf '%s\\n' \"${COMPREPLY[@]}\""
     )
     done = subprocess.run([bash, "-c", ask], cwd=tmp_path, capture_output=True, text=True, timeout=20, check=True)
-    assert done.stdout.split() == found, done.stderr
+    assert sorted(done.stdout.split()) == found, done.stderr
 
 
 def test_without_the_package_it_is_said_what_to_install(
