@@ -14,6 +14,7 @@ from numpy_dist.cli import launcher
 from numpy_dist.errors import LauncherError
 
 _LOOK_SECONDS = 1.0
+_ASKED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)  # by which Jupyter ends a kernel
 _PARENT_VARIABLE = "JPY_PARENT_PID"  # by which a kernel knows Jupyter; the parent of a rank is another process
 
 
@@ -72,10 +73,15 @@ def start(ranks: int, connection_file: str) -> int:
         threading.Thread(target=_end_without, args=(os.getppid(),), daemon=True).start()
     command = ("-m", "numpy_dist.notebook", "-f", connection_file)
     try:
-        return launcher.run(launcher.Job(ranks, command, survives=True, environment=environment))
+        code = launcher.run(launcher.Job(ranks, command, survives=True, environment=environment))
     except LauncherError as problem:
         print(f"numpy-dist: {problem}", file=sys.stderr)
         return 2
+    if code > 128 and code - 128 not in _ASKED:
+        from numpy_dist.notebook import last_words
+
+        last_words.publish(connection_file)
+    return code
 
 
 def _end_without(parent: int) -> None:

@@ -19,6 +19,7 @@ from traitlets import Type
 from numpy_dist.errors import RankError
 from numpy_dist.notebook.channel import RootHub, leave_soon
 from numpy_dist.notebook.interrupts import CellInterrupt
+from numpy_dist.notebook.last_words import forget_request, note_request
 from numpy_dist.notebook.rank_shell import QUIET_SECONDS
 from numpy_dist.notebook.settling import (
     PARTED,
@@ -137,6 +138,7 @@ class RootKernel(IPythonKernel):
             return self._failed("RankError", self._death())
         shell = self.shell
         shell.error, shell.kept = None, []
+        note_request(self.parent.abs_connection_file, self.get_parent("shell")["header"])
         with self._running("cell", code=code, silent=silent, store_history=store_history):
             try:
                 reply = await super().do_execute(code, silent, store_history, {}, allow_stdin, **others)
@@ -151,6 +153,7 @@ class RootKernel(IPythonKernel):
             with self._running("expressions", expressions=user_expressions):
                 reply["user_expressions"] = shell.user_expressions(user_expressions)
             await self._finish(None)
+        forget_request(self.parent.abs_connection_file)
         return reply
 
     async def do_complete(self, code: str, cursor_pos: int | None) -> dict[str, Any]:
@@ -322,6 +325,7 @@ class RootKernel(IPythonKernel):
         """Have all ranks end, this one in a moment if it does not by itself; may be called again."""
         if self.hub.leaving:
             return
+        forget_request(self.parent.abs_connection_file)
         self.hub.leave()
         if dead := self.hub.dead:
             leave_soon(_REPLY_SECONDS, [self.hub.keepers[rank] for rank in dead])

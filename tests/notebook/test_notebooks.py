@@ -252,6 +252,30 @@ def test_a_killed_rank(several: Notebook) -> None:
     assert several.value("import numpy_dist as np\nfloat(np.arange(200_000.0).sum())") == SUM
 
 
+def test_a_killed_kernel(several: Notebook) -> None:
+    before, root = several.processes, int(several.value("os.getpid()"))
+    request = several.client.execute("comm.barrier()\nif comm.rank == 0:\n    os.kill(os.getpid(), 9)\nfloat(x.sum())")
+    found: list[str] = []
+    while True:
+        message = several.client.get_iopub_msg(timeout=SECONDS)
+        if message["parent_header"].get("msg_id") != request:
+            continue
+        if message["msg_type"] == "error":
+            found.append(f"{message['content']['ename']}: {message['content']['evalue']}")
+        if message["content"].get("execution_state") == "idle":
+            break
+    (error,) = found
+    assert error.startswith(f"RankError: rank 0 (process {root}), which is the kernel, has died")
+    assert "Restart the kernel" in error
+    deadline = time.monotonic() + SECONDS
+    while several.manager.is_alive() or set(before) & alive():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    several.manager.restart_kernel()
+    several.client.wait_for_ready(timeout=SECONDS)
+    assert several.value("import numpy_dist as np\nfloat(np.arange(200_000.0).sum())") == SUM
+
+
 def test_shutdown_leaves_no_process(notebook: Notebook) -> None:
     before = set(notebook.processes)
     assert len(before) >= notebook.ranks
