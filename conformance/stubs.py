@@ -140,6 +140,11 @@ def wait(array: _T, /) -> _T: ...
 def wait(*arrays: _T) -> tuple[_T, ...]: ...
 """,
 }
+# What gives a number of all elements, and an array along axes.
+_REDUCTIONS = (
+    *("all amax amin any argmax argmin count_nonzero max mean median min prod ptp std sum var".split()),
+    *("nanargmax nanargmin nanmax nanmean nanmedian nanmin nanprod nanstd nansum nanvar".split()),
+)
 _TUPLES = ("diag_indices", "mask_indices", "tril_indices", "triu_indices")
 _OTHERS = {"load": "Any", "genfromtxt": "Any", "fromfunction": "_T"}
 _OBJECTS = {"c_": "_Concatenator", "r_": "_Concatenator", "mgrid": "_MeshGrid", "ogrid": "_OpenGrid"}
@@ -180,6 +185,8 @@ def function(where: str, name: str) -> str:
         strict = any(ARRAY in types and LIKE not in types for types in merged.values())
         return _line(name, signature, merged, {}, _text(returned)) if strict else _numpys(where, name)
     first = [p for p in arrays if signature.parameters[p].default is inspect.Parameter.empty]
+    if where == "numpy" and name in _REDUCTIONS:
+        return _reductions(name, signature, merged, first)
     results = {p: _result(variants, p) for p in first}
     return _overloads(name, signature, merged, {p: result for p, result in results.items() if result != "Any"}, first)
 
@@ -198,6 +205,24 @@ def _overloads(
         p, result = next(iter(results.items()))
         texts.append(_line(name, signature, merged, {p: "NDArray[Any]"}, _plain(result, "NDArray[Any]")))
     texts.append(_line(name, signature, merged, {}, "Any"))
+    return "".join(f"@overload\n{text}" for text in texts)
+
+
+def _reductions(name: str, signature: inspect.Signature, merged: dict[str, Types], arrays: list[str]) -> str:
+    """An array along axes and with `keepdims`; else what may be a number. Arrays of one axis are not told apart."""
+    array = {arrays[0]: "DistArray"}
+    axis, keepdims = signature.parameters["axis"], signature.parameters["keepdims"]
+    given = axis.replace(default=inspect.Parameter.empty)
+    along = signature.replace(parameters=[given if p is axis else p for p in signature.parameters.values()])
+    listed = list(signature.parameters.values())
+    place = listed.index(keepdims)
+    kept = [p.replace(kind=p.KEYWORD_ONLY) if n >= place else p for n, p in enumerate(listed)]
+    keeping = _line(name, signature.replace(parameters=kept), merged, array, "DistArray")
+    texts = [
+        _line(name, along, {**merged, "axis": merged["axis"] - {"None"}}, array, "DistArray"),
+        re.sub(r"keepdims: bool = [^,)]*", "keepdims: Literal[True]", keeping),
+        _line(name, signature, merged, {}, "Any"),
+    ]
     return "".join(f"@overload\n{text}" for text in texts)
 
 

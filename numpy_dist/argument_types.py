@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, SupportsIndex
 
-__all__ = ["Arguments", "Axes", "Axis", "Function", "Keywords", "Shape"]
+__all__ = ["Arguments", "Axes", "Axis", "Function", "Keywords", "Shape", "SomeAxes"]
 
 Axis = SupportsIndex | None
 """One axis, or that of the flattened array."""
 
-Axes = SupportsIndex | Sequence[SupportsIndex] | None
+SomeAxes = SupportsIndex | Sequence[SupportsIndex]
+"""One axis or several."""
+
+Axes = SomeAxes | None
 """One axis or several, or all of them."""
 
 Shape = SupportsIndex | Sequence[SupportsIndex]

@@ -9,13 +9,13 @@ import os
 import pickle
 from collections.abc import Callable
 from math import prod
-from typing import TYPE_CHECKING, Any, Literal, Self, SupportsIndex
+from typing import TYPE_CHECKING, Any, Literal, Self, SupportsIndex, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from numpy_dist import engine
-from numpy_dist.argument_types import Axes, Axis, Function, Keywords
+from numpy_dist.argument_types import Axes, Axis, Function, Keywords, SomeAxes
 from numpy_dist.comm.portable import on_root
 from numpy_dist.dispatch.core import fallback, protocol
 from numpy_dist.distarray.operators import numpy_stand_in, wrap, wrap_of
@@ -120,18 +120,50 @@ class Methods(engine.Handle):
 
     if TYPE_CHECKING:  # how the methods of the table are seen by type checkers and editors
 
+        @overload
+        def all(self, axis: SomeAxes, out: Any = None, keepdims: bool = False, *, where: ArrayLike = True) -> Self: ...
+
+        @overload
+        def all(
+            self, axis: Axes = None, out: Any = None, *, keepdims: Literal[True], where: ArrayLike = True
+        ) -> Self: ...
+
+        @overload
         def all(self, axis: Axes = None, out: Any = None, keepdims: bool = False, *, where: ArrayLike = True) -> Any:
             """Whether all elements are true, along axes (as `numpy.all`)."""
             ...
 
+        @overload
+        def any(self, axis: SomeAxes, out: Any = None, keepdims: bool = False, *, where: ArrayLike = True) -> Self: ...
+
+        @overload
+        def any(
+            self, axis: Axes = None, out: Any = None, *, keepdims: Literal[True], where: ArrayLike = True
+        ) -> Self: ...
+
+        @overload
         def any(self, axis: Axes = None, out: Any = None, keepdims: bool = False, *, where: ArrayLike = True) -> Any:
             """Whether any element is true, along axes (as `numpy.any`)."""
             ...
 
+        @overload
+        def argmax(self, axis: SupportsIndex, out: Any = None, *, keepdims: bool = False) -> Self: ...
+
+        @overload
+        def argmax(self, axis: Axis = None, out: Any = None, *, keepdims: Literal[True]) -> Self: ...
+
+        @overload
         def argmax(self, axis: Axis = None, out: Any = None, *, keepdims: bool = False) -> Any:
             """Positions of the largest elements (as `numpy.argmax`)."""
             ...
 
+        @overload
+        def argmin(self, axis: SupportsIndex, out: Any = None, *, keepdims: bool = False) -> Self: ...
+
+        @overload
+        def argmin(self, axis: Axis = None, out: Any = None, *, keepdims: Literal[True]) -> Self: ...
+
+        @overload
         def argmin(self, axis: Axis = None, out: Any = None, *, keepdims: bool = False) -> Any:
             """Positions of the smallest elements (as `numpy.argmin`)."""
             ...
@@ -156,12 +188,52 @@ class Methods(engine.Handle):
             """Product with another array (as `numpy.dot`)."""
             ...
 
+        @overload
+        def max(
+            self, axis: SomeAxes, out: Any = None, keepdims: bool = ..., initial: Any = ..., where: ArrayLike = ...
+        ) -> Self: ...
+
+        @overload
+        def max(
+            self,
+            axis: Axes = None,
+            out: Any = None,
+            *,
+            keepdims: Literal[True],
+            initial: Any = ...,
+            where: ArrayLike = ...,
+        ) -> Self: ...
+
+        @overload
         def max(
             self, axis: Axes = None, out: Any = None, keepdims: bool = ..., initial: Any = ..., where: ArrayLike = ...
         ) -> Any:
             """Largest element, along axes (as `numpy.max`)."""
             ...
 
+        @overload
+        def mean(
+            self,
+            axis: SomeAxes,
+            dtype: DTypeLike | None = None,
+            out: Any = None,
+            keepdims: bool = ...,
+            *,
+            where: ArrayLike = ...,
+        ) -> Self: ...
+
+        @overload
+        def mean(
+            self,
+            axis: Axes = None,
+            dtype: DTypeLike | None = None,
+            out: Any = None,
+            *,
+            keepdims: Literal[True],
+            where: ArrayLike = ...,
+        ) -> Self: ...
+
+        @overload
         def mean(
             self,
             axis: Axes = None,
@@ -174,6 +246,23 @@ class Methods(engine.Handle):
             """Mean, along axes (as `numpy.mean`)."""
             ...
 
+        @overload
+        def min(
+            self, axis: SomeAxes, out: Any = None, keepdims: bool = ..., initial: Any = ..., where: ArrayLike = ...
+        ) -> Self: ...
+
+        @overload
+        def min(
+            self,
+            axis: Axes = None,
+            out: Any = None,
+            *,
+            keepdims: Literal[True],
+            initial: Any = ...,
+            where: ArrayLike = ...,
+        ) -> Self: ...
+
+        @overload
         def min(
             self, axis: Axes = None, out: Any = None, keepdims: bool = ..., initial: Any = ..., where: ArrayLike = ...
         ) -> Any:
@@ -184,6 +273,30 @@ class Methods(engine.Handle):
             """Positions of the elements that are not zero, by axis (as `numpy.nonzero`)."""
             ...
 
+        @overload
+        def prod(
+            self,
+            axis: SomeAxes,
+            dtype: DTypeLike | None = None,
+            out: Any = None,
+            keepdims: bool = ...,
+            initial: Any = ...,
+            where: ArrayLike = ...,
+        ) -> Self: ...
+
+        @overload
+        def prod(
+            self,
+            axis: Axes = None,
+            dtype: DTypeLike | None = None,
+            out: Any = None,
+            *,
+            keepdims: Literal[True],
+            initial: Any = ...,
+            where: ArrayLike = ...,
+        ) -> Self: ...
+
+        @overload
         def prod(
             self,
             axis: Axes = None,
@@ -214,6 +327,33 @@ class Methods(engine.Handle):
             """Where values belong in the sorted array (as `numpy.searchsorted`)."""
             ...
 
+        @overload
+        def std(
+            self,
+            axis: SomeAxes,
+            dtype: DTypeLike | None = None,
+            out: Any = None,
+            ddof: float = 0,
+            keepdims: bool = ...,
+            *,
+            where: ArrayLike = ...,
+            mean: Any = ...,
+        ) -> Self: ...
+
+        @overload
+        def std(
+            self,
+            axis: Axes = None,
+            dtype: DTypeLike | None = None,
+            out: Any = None,
+            ddof: float = 0,
+            *,
+            keepdims: Literal[True],
+            where: ArrayLike = ...,
+            mean: Any = ...,
+        ) -> Self: ...
+
+        @overload
         def std(
             self,
             axis: Axes = None,
@@ -228,6 +368,30 @@ class Methods(engine.Handle):
             """Standard deviation, along axes (as `numpy.std`)."""
             ...
 
+        @overload
+        def sum(
+            self,
+            axis: SomeAxes,
+            dtype: DTypeLike | None = None,
+            out: Any = None,
+            keepdims: bool = ...,
+            initial: Any = ...,
+            where: ArrayLike = ...,
+        ) -> Self: ...
+
+        @overload
+        def sum(
+            self,
+            axis: Axes = None,
+            dtype: DTypeLike | None = None,
+            out: Any = None,
+            *,
+            keepdims: Literal[True],
+            initial: Any = ...,
+            where: ArrayLike = ...,
+        ) -> Self: ...
+
+        @overload
         def sum(
             self,
             axis: Axes = None,
@@ -261,6 +425,33 @@ class Methods(engine.Handle):
             """Sum along diagonals (as `numpy.trace`)."""
             ...
 
+        @overload
+        def var(
+            self,
+            axis: SomeAxes,
+            dtype: DTypeLike | None = None,
+            out: Any = None,
+            ddof: float = 0,
+            keepdims: bool = ...,
+            *,
+            where: ArrayLike = ...,
+            mean: Any = ...,
+        ) -> Self: ...
+
+        @overload
+        def var(
+            self,
+            axis: Axes = None,
+            dtype: DTypeLike | None = None,
+            out: Any = None,
+            ddof: float = 0,
+            *,
+            keepdims: Literal[True],
+            where: ArrayLike = ...,
+            mean: Any = ...,
+        ) -> Self: ...
+
+        @overload
         def var(
             self,
             axis: Axes = None,

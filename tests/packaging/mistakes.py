@@ -13,7 +13,10 @@ numpy_dist.linspace(0, 1, points=5)  # mypy: call-overload
 numpy_dist.zeros((3, 4), spilt=0)  # mypy: call-arg
 numpy_dist.zeros("many")  # mypy: arg-type
 x.gathr()  # mypy: attr-defined
-x.sum(axes=0)  # mypy: call-arg
+x.sum(axes=0)  # mypy: call-overload
+x.sum(axis=0).gathr()  # mypy: attr-defined
+numpy_dist.mean(x, axis=1).gathr()  # mypy: attr-defined
+x.max(keepdims=True).gathr()  # mypy: attr-defined
 x.reshape(3, 4, ordre="C")  # mypy: call-arg
 whole: int = x.gather()  # mypy: assignment
 maybe: np.ndarray = x.gather(root=0)  # mypy: assignment

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, assert_type
 
 import numpy
 from numpy.typing import NDArray
@@ -140,6 +140,35 @@ def reductions(x: DistArray) -> dict[str, float]:
     }
 
 
+def reductions_along_axes(x: DistArray) -> DistArray:
+    """Arrays along axes and with `keepdims`, numbers otherwise."""
+    assert_type(x.sum(axis=0), DistArray)
+    assert_type(x.mean(0), DistArray)
+    assert_type(x.argmax(axis=1), DistArray)
+    assert_type(x.std(axis=(0, 1), ddof=1, keepdims=True), DistArray)
+    assert_type(x.any(keepdims=True), DistArray)
+    assert_type(np.sum(x, axis=-1), DistArray)
+    assert_type(np.max(x, 0), DistArray)
+    assert_type(np.nanmean(x, axis=0, dtype=float), DistArray)
+    assert_type(np.median(x, axis=1, keepdims=True), DistArray)
+    assert_type(np.var(x, keepdims=True), DistArray)
+    assert_type(np.count_nonzero(x, axis=0), DistArray)
+    assert_type(np.argmin(x, axis=0, out=np.zeros(x.shape[1], dtype=int)), DistArray)
+    total: float = x.sum()
+    most: float = np.max(x)
+    place: int = x.argmax()
+    count: int = np.count_nonzero(x > 0)
+    true: bool = bool(np.all(x == x)) and bool(x.any())
+    of_ndarray: float = np.mean(numpy.ones(3))
+    either: Either = numpy.ones((2, 2))
+    columns = np.sum(either, axis=0)
+    axis: int | None = None if x.ndim > 1 else 0
+    unknown = x.sum(axis=axis)
+    assert place >= 0 and count >= 0 and true and float(unknown) == total and len(columns) == 2
+    (share,) = {float(value) for value in x.sum(axis=0) / x.sum(axis=0)}
+    return (x - x.mean(axis=0)) / x.std(axis=0, keepdims=True) * share + total / most + of_ndarray
+
+
 def functions(x: DistArray) -> DistArray:
     """Functions of arrays give arrays."""
     y: DistArray = np.sin(x) + np.cos(x, where=x > 0, out=np.zeros_like(x))
@@ -258,7 +287,8 @@ def main() -> None:
     assert isinstance(standardized(x), DistArray) and isinstance(standardized(x.gather()), numpy.ndarray)
     indexing(x.copy())
     energy(x), apply(softmax, x), creation()
-    arithmetic(square, numpy.ones((4, 4))), reductions(x), functions(np.arange(8.0).reshape(4, 2))
+    arithmetic(square, numpy.ones((4, 4))), reductions(x), reductions_along_axes(x + 1)
+    functions(np.arange(8.0).reshape(4, 2))
     algebra(square, square[0]), spectra(x[:, 0]), samples(), particular(x), report()
     with tempfile.TemporaryDirectory() as folder:
         files(x, Path(folder))
