@@ -88,6 +88,14 @@ def _described_for_pillow(self: Any) -> dict[str, Any]:
     return {"version": 3, "shape": self.shape, "typestr": self.dtype.str, "strides": self.strides}
 
 
+def _asked_by_pandas(self: Any) -> NoReturn:
+    """Missing; of a key of two axes that is no ndarray, pandas asks for the dtypes of a frame's blocks."""
+    raise AttributeError(
+        "a DistArray has no '_blk_dtypes'; pandas takes only ndarrays and frames of bools for masks: write "
+        "frame[mask.gather()] = value in place of frame[mask] = value"
+    )
+
+
 class Refusals:
     """What cannot be used, and says so."""
 
@@ -95,4 +103,5 @@ class Refusals:
 
     __array_interface__ = property(_described_for_pillow, doc=_described_for_pillow.__doc__)
     __array_struct__ = _protocol("__array_struct__")
+    _blk_dtypes = property(_asked_by_pandas, doc=_asked_by_pandas.__doc__)
     __setstate__ = _method("__setstate__")

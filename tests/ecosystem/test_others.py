@@ -161,6 +161,11 @@ def test_pandas_takes_masks_that_are_ndarrays():
             read()
     with pytest.raises(TypeError, match="takes a DistArray of bools for labels"):
         frame.loc[mask, "a"] = 0.0
+    with pytest.raises(AttributeError, match=r"write frame\[mask.gather\(\)\] = value"):
+        frame[mask[:, None]] = 0.0
+    with pytest.raises(TypeError, match="unhashable type: 'DistArray'"):  # docs/troubleshooting.md has it by this text
+        frame[mask] = 0.0
+    assert frame["a"].tolist() == list(range(20))
     assert frame[mask.gather()].shape == (7, 1)
     assert np.array_equal(np.asarray(mask.gather()), np.asarray(series > 12))
     with nd.config(FALLBACK="silent"):
