@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -39,7 +40,7 @@ highlight_language = "none"
 
 html_theme = "pydata_sphinx_theme"
 html_title = f"numpy_dist {release}"
-html_theme_options = {
+html_theme_options: dict[str, Any] = {
     "logo": {"text": html_title},
     "navbar_align": "left",
     "navigation_with_keys": False,
@@ -48,6 +49,16 @@ html_theme_options = {
     "footer_start": ["copyright"],
     "footer_end": [],
 }
+# One of several versions (docs/versions.py); a site of its own has no switcher.
+if of_several := os.environ.get("NUMPY_DIST_DOCS_VERSION"):
+    html_theme_options |= {
+        "switcher": {
+            "json_url": f"{os.environ['NUMPY_DIST_DOCS_BASE']}versions.json",
+            "version_match": of_several,
+        },
+        "check_switcher": False,  # it is written when all versions are built
+        "navbar_end": ["version-switcher", "theme-switcher", "navbar-icon-links"],
+    }
 html_show_sourcelink = False
 html_copy_source = False
 html_domain_indices = False
