@@ -129,7 +129,11 @@ class Methods(engine.Handle):
         ) -> Self: ...
 
         @overload
-        def all(self, axis: Axes = None, out: Any = None, keepdims: bool = False, *, where: ArrayLike = True) -> Any:
+        def all(
+            self, axis: Axes = None, out: Any = None, keepdims: bool = False, *, where: ArrayLike = True
+        ) -> Any: ...
+
+        def all(self, *args: Any, **kwargs: Any) -> Any:
             """Whether all elements are true, along axes (as `numpy.all`)."""
             ...
 
@@ -142,7 +146,11 @@ class Methods(engine.Handle):
         ) -> Self: ...
 
         @overload
-        def any(self, axis: Axes = None, out: Any = None, keepdims: bool = False, *, where: ArrayLike = True) -> Any:
+        def any(
+            self, axis: Axes = None, out: Any = None, keepdims: bool = False, *, where: ArrayLike = True
+        ) -> Any: ...
+
+        def any(self, *args: Any, **kwargs: Any) -> Any:
             """Whether any element is true, along axes (as `numpy.any`)."""
             ...
 
@@ -153,7 +161,9 @@ class Methods(engine.Handle):
         def argmax(self, axis: Axis = None, out: Any = None, *, keepdims: Literal[True]) -> Self: ...
 
         @overload
-        def argmax(self, axis: Axis = None, out: Any = None, *, keepdims: bool = False) -> Any:
+        def argmax(self, axis: Axis = None, out: Any = None, *, keepdims: bool = False) -> Any: ...
+
+        def argmax(self, *args: Any, **kwargs: Any) -> Any:
             """Positions of the largest elements (as `numpy.argmax`)."""
             ...
 
@@ -164,7 +174,9 @@ class Methods(engine.Handle):
         def argmin(self, axis: Axis = None, out: Any = None, *, keepdims: Literal[True]) -> Self: ...
 
         @overload
-        def argmin(self, axis: Axis = None, out: Any = None, *, keepdims: bool = False) -> Any:
+        def argmin(self, axis: Axis = None, out: Any = None, *, keepdims: bool = False) -> Any: ...
+
+        def argmin(self, *args: Any, **kwargs: Any) -> Any:
             """Positions of the smallest elements (as `numpy.argmin`)."""
             ...
 
@@ -207,7 +219,9 @@ class Methods(engine.Handle):
         @overload
         def max(
             self, axis: Axes = None, out: Any = None, keepdims: bool = ..., initial: Any = ..., where: ArrayLike = ...
-        ) -> Any:
+        ) -> Any: ...
+
+        def max(self, *args: Any, **kwargs: Any) -> Any:
             """Largest element, along axes (as `numpy.max`)."""
             ...
 
@@ -242,7 +256,9 @@ class Methods(engine.Handle):
             keepdims: bool = ...,
             *,
             where: ArrayLike = ...,
-        ) -> Any:
+        ) -> Any: ...
+
+        def mean(self, *args: Any, **kwargs: Any) -> Any:
             """Mean, along axes (as `numpy.mean`)."""
             ...
 
@@ -265,7 +281,9 @@ class Methods(engine.Handle):
         @overload
         def min(
             self, axis: Axes = None, out: Any = None, keepdims: bool = ..., initial: Any = ..., where: ArrayLike = ...
-        ) -> Any:
+        ) -> Any: ...
+
+        def min(self, *args: Any, **kwargs: Any) -> Any:
             """Smallest element, along axes (as `numpy.min`)."""
             ...
 
@@ -305,7 +323,9 @@ class Methods(engine.Handle):
             keepdims: bool = ...,
             initial: Any = ...,
             where: ArrayLike = ...,
-        ) -> Any:
+        ) -> Any: ...
+
+        def prod(self, *args: Any, **kwargs: Any) -> Any:
             """Product of the elements, along axes (as `numpy.prod`)."""
             ...
 
@@ -364,7 +384,9 @@ class Methods(engine.Handle):
             *,
             where: ArrayLike = ...,
             mean: Any = ...,
-        ) -> Any:
+        ) -> Any: ...
+
+        def std(self, *args: Any, **kwargs: Any) -> Any:
             """Standard deviation, along axes (as `numpy.std`)."""
             ...
 
@@ -400,7 +422,9 @@ class Methods(engine.Handle):
             keepdims: bool = ...,
             initial: Any = ...,
             where: ArrayLike = ...,
-        ) -> Any:
+        ) -> Any: ...
+
+        def sum(self, *args: Any, **kwargs: Any) -> Any:
             """Sum of the elements, along axes (as `numpy.sum`)."""
             ...
 
@@ -462,7 +486,9 @@ class Methods(engine.Handle):
             *,
             where: ArrayLike = ...,
             mean: Any = ...,
-        ) -> Any:
+        ) -> Any: ...
+
+        def var(self, *args: Any, **kwargs: Any) -> Any:
             """Variance, along axes (as `numpy.var`)."""
             ...
 

@@ -92,7 +92,10 @@ def test_every_method_of_the_table_is_typed() -> None:
     """What type checkers are told of the methods of `Methods` is what ndarray's take."""
     (cls,) = (node for node in ast.parse(inspect.getsource(Methods)).body if isinstance(node, ast.ClassDef))
     (block,) = (node for node in cls.body if isinstance(node, ast.If))
-    typed = {node.name: parameters(node.args) for node in block.body if isinstance(node, ast.FunctionDef)}
+    typed: dict[str, set[str]] = {}
+    for node in block.body:
+        if isinstance(node, ast.FunctionDef):  # of several overloads, what any of them takes
+            typed.setdefault(node.name, set()).update(parameters(node.args))
     made = {ast.unparse(node.targets[0]) for node in block.orelse if isinstance(node, ast.Assign)}
     assert set(typed) == made
     for name, found in typed.items():
