@@ -23,6 +23,8 @@ import numpy as np
 import numpy_dist
 from numpy_dist import checkpoint, engine
 
+MEASURED = ("files", "archives", "texts", "formats", "stencil")
+
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -30,15 +32,23 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--folder", help="where (default: that of temporary files)")
     parser.add_argument("--steps", type=int, default=60, help="of the stencil that saves every tenth")
+    parser.add_argument("--only", nargs="+", choices=MEASURED, default=MEASURED, help="what is measured")
     parser.add_argument("--size", type=int, default=4000, help="of the stencil, along each axis")
     options = parser.parse_args()
     comm = engine.runtime().comm
     with tempfile.TemporaryDirectory(dir=options.folder) as temporary:
         folder = Path(comm.bcast(temporary))
-        rows = files(folder, int(options.gib * 2**27), options.rounds)
-        rows += texts(folder, int(options.gib * 2**20), options.rounds)
-        rows += formats(folder, int(options.gib * 2**27), options.rounds)
-        rows += stencil(folder, options.size, options.steps, options.rounds)
+        count, rows = int(options.gib * 2**27), []
+        if "files" in options.only:
+            rows += files(folder, count, options.rounds)
+        if "archives" in options.only:
+            rows += archives(folder, count, options.rounds)
+        if "texts" in options.only:
+            rows += texts(folder, int(options.gib * 2**20), options.rounds)
+        if "formats" in options.only:
+            rows += formats(folder, count, options.rounds)
+        if "stencil" in options.only:
+            rows += stencil(folder, options.size, options.steps, options.rounds)
         comm.barrier()
     if comm.rank == 0:
         print(f"{comm.size} ranks; {options.gib} GiB; medians of {options.rounds} rounds, in turn")
@@ -70,6 +80,29 @@ def files(folder: Path, count: int, rounds: int) -> list[str]:
         "numpy_dist": lambda: numpy_dist.load(ours),
     }
     return table("save", writing, rounds, folder) + table("load", reading, rounds, folder)
+
+
+def archives(folder: Path, count: int, rounds: int) -> list[str]:
+    """Archives of three arrays of so many numbers together, and a compressed one of a ninth of them, with two digits each."""
+    values = np.random.default_rng(0).random((count // 3072, 1024))
+    few = np.round(values[: len(values) // 3 + 1], 2)
+    x, y = numpy_dist.asarray(values, split=0), numpy_dist.asarray(few, split=0)
+    found = []
+    for save, theirs, ours in ((np.savez, values, x), (np.savez_compressed, few, y)):
+        name, members = save.__name__, ("a", "b", "c") if save is np.savez else ("a",)
+
+        def save_numpys(save=save, theirs=theirs, members=members) -> None:  # type: ignore[no-untyped-def]
+            save(folder / "numpys.npz", **dict.fromkeys(members, theirs))
+            synchronise(folder / "numpys.npz")
+
+        candidates: dict[str, Callable[[], object]] = {
+            "NumPy": save_numpys,
+            "numpy_dist": lambda save=save, ours=ours, members=members: save(  # type: ignore[misc]
+                folder / "ours.npz", **dict.fromkeys(members, ours)
+            ),
+        }
+        found += table(name, candidates, rounds, folder)
+    return found
 
 
 def table(name: str, candidates: dict[str, Callable[[], object]], rounds: int, folder: Path) -> list[str]:

@@ -17,11 +17,11 @@ from numpy_dist.comm.supervision.signals import Postponed
 from numpy_dist.dispatch.core.registry import implements
 from numpy_dist.dispatch.functions.array_creation_from_data import by_every_rank, from_local, ingest
 from numpy_dist.dispatch.patterns.creation import OURS, Shape, chosen_layout, elsewhere, is_replicated, permuted
-from numpy_dist.dispatch.patterns.threads import run_together
 from numpy_dist.files.npy import ArrayInFile, array_of_bytes, array_of_npy
 from numpy_dist.files.npz import member_reader
 from numpy_dist.files.reading import Reader, agreed
 from numpy_dist.files.texts import can_be_divided, line_pieces, line_ranges, lines_as_file
+from numpy_dist.parallel.threads import run_together
 
 if TYPE_CHECKING:
     from typing import IO

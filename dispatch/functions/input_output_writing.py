@@ -1,7 +1,7 @@
 """Output to files, which are complete or as they were before (`numpy_dist.files`).
 
-Each rank writes its part of ``.npy`` files, and some of the pieces of a text. Archives are written by rank 0, which
-gets the values piece by piece, so that no rank needs memory for all; so are files that are open already. A file in
+Each rank writes its part of ``.npy`` files and of archives, and some of the pieces of a text. Files that are open
+already are written by rank 0, which gets the values piece by piece, so that no rank needs memory for all. A file in
 memory is each rank's own.
 """
 
@@ -24,6 +24,7 @@ from numpy_dist import engine
 from numpy_dist.argument_types import Arguments, Keywords
 from numpy_dist.dispatch.core import operands, targets
 from numpy_dist.dispatch.core.registry import decline, implements
+from numpy_dist.files.archives import Member, PlainMember, ShardedMember, stream_archive, write_archive
 from numpy_dist.files.npy import header_of
 from numpy_dist.files.texts import can_be_divided
 from numpy_dist.files.writing import in_file_order, write_array, write_on_root, write_pieces
@@ -97,20 +98,18 @@ def _savez(
         kwds[f"arr_{i}"] = value
     if any(not engine.is_handle(value) and operands.find_handles((value,), {}) for value in kwds.values()):
         decline("lists of distributed arrays")
-    arrays = {name: in_file_order(value)[0] for name, value in kwds.items() if engine.is_sharded(value)}
-    headers = {name: _header(kwds[name]) for name in arrays}
-    numbers = {name: number for number, name in enumerate(arrays)}
-
-    def write(opened: Any, read: engine.Read) -> None:
-        with zipfile.ZipFile(opened, mode="w", compression=compression, allowZip64=True) as archive:
-            for name, value in kwds.items():
-                with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
-                    if name in arrays:
-                        _write(member, headers[name], arrays[name], numbers[name], read)
-                    else:
-                        np.lib.format.write_array(member, _plain(value), allow_pickle=allow_pickle)
-
-    _stream(function, file, ".npz", list(arrays.values()), write)
+    headers = {name: _header(value) for name, value in kwds.items() if engine.is_sharded(value)}
+    members: dict[str, Member] = {
+        f"{name}.npy": ShardedMember(headers[name], in_file_order(value)[0])
+        if name in headers
+        else PlainMember(_plain(value), allow_pickle)
+        for name, value in kwds.items()
+    }
+    if not hasattr(file, "write"):
+        write_archive(_with(".npz", file), members, compression)
+        return
+    arrays = [value.elements for value in members.values() if isinstance(value, ShardedMember)]
+    _stream(function, file, ".npz", arrays, functools.partial(stream_archive, members, compression))
 
 
 def _register(function: Callable[..., None], compression: int) -> None:

@@ -6,8 +6,7 @@ state; warnings would come from lines of the threads: functions that give some a
 
 from __future__ import annotations
 
-import _thread
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextvars import copy_context
 from functools import partial
 
@@ -15,6 +14,7 @@ import numpy as np
 
 from numpy_dist import engine
 from numpy_dist.comm.supervision.signals import Postponed
+from numpy_dist.parallel.threads import run_together
 
 FEW = 1 << 15
 """Elements that are not worth a thread."""
@@ -52,37 +52,3 @@ def in_parts(
     with Postponed():  # the threads have the memory until all have ended
         run_together([partial(copy_context().run, compute, part) for part in parts])
     return made
-
-
-def run_together(tasks: Sequence[Callable[[], object]]) -> None:
-    """Run the first task on this thread, each other one on a thread of its own, and raise the first one's error.
-
-    Threads are made for each call: pools have locks in Python's code, which an exception from a signal's handler leaves
-    closed, and take nothing on while the interpreter ends.
-    """
-    errors: dict[int, BaseException] = {}
-
-    def run(number: int, ended: _thread.LockType | None = None) -> None:
-        try:
-            tasks[number]()
-        except BaseException as error:  # raised below
-            errors[number] = error
-        finally:
-            if ended is not None:
-                ended.release()
-
-    running = []
-    for number in range(1, len(tasks)):
-        ended = _thread.allocate_lock()
-        ended.acquire()
-        try:
-            _thread.start_new_thread(run, (number, ended))
-        except RuntimeError:  # the interpreter ends, or the system has no more threads
-            run(number)
-        else:
-            running.append(ended)
-    run(0)
-    for ended in running:
-        ended.acquire()
-    if errors:
-        raise errors[min(errors)]

@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -21,11 +21,22 @@ from numpy_dist.comm.portable import agree, on_root
 from numpy_dist.files.pieces import bytes_of, in_long_runs, write_all, write_box
 from numpy_dist.files.replacement import Replacement, named_as, replacing
 from numpy_dist.ir import structure
+from numpy_dist.layout.runs import run_length, runs
 
 if TYPE_CHECKING:
     from numpy_dist.comm.base import Communicator
+    from numpy_dist.layout.regions import Box
 
-__all__ = ["Path", "in_file_order", "on_every_rank", "write_array", "write_on_root", "write_pieces"]
+__all__ = [
+    "Path",
+    "in_file_order",
+    "on_every_rank",
+    "write_array",
+    "write_file",
+    "write_on_root",
+    "write_parts",
+    "write_pieces",
+]
 
 Path = str | bytes | os.PathLike[str]
 _ROOT = 0
@@ -84,14 +95,14 @@ def write_array(path: Path, header: bytes, x: Any) -> None:
 
     def by_all(descriptor: int) -> None:
         if nbytes:
-            _write_parts(comm, descriptor, len(header), x, path)
+            write_parts(comm, descriptor, len(header), x, path)
 
     def on_rank_0(file: IO[bytes], read: engine.Read) -> None:
         file.write(header)
         for key in engine.parts_in_order(x.shape, x.dtype.itemsize):
             file.write(read(0, key).tobytes())
 
-    _write(comm, path, header, len(header) + nbytes, by_all, [x], on_rank_0)
+    write_file(comm, path, header, len(header) + nbytes, by_all, [x], on_rank_0)
 
 
 def write_pieces(path: Path, x: Any, keys: list[tuple], text_of: Callable[[int, np.ndarray], bytes]) -> None:
@@ -141,10 +152,10 @@ def write_pieces(path: Path, x: Any, keys: list[tuple], text_of: Callable[[int, 
         for number, key in enumerate(keys):
             file.write(text_of(number, read(0, key)))
 
-    _write(comm, path, b"", 0, by_all, [x], on_rank_0)
+    write_file(comm, path, b"", 0, by_all, [x], on_rank_0)
 
 
-def _write(
+def write_file(
     comm: Communicator,
     path: Path,
     header: bytes,
@@ -280,26 +291,68 @@ def _opened(where: str, identity: tuple[int, int]) -> int:
     return -1
 
 
-def _write_parts(comm: Communicator, descriptor: int, offset: int, x: Any, path: Path) -> None:
+def write_parts(
+    comm: Communicator,
+    descriptor: int,
+    offset: int,
+    x: Any,
+    path: Path,
+    seen: Callable[[int, memoryview], object] | None = None,
+) -> None:
+    """Write the elements of an array in C order into a file that all ranks see, each rank some of them (collective).
+
+    Parameters
+    ----------
+    comm : Communicator
+    descriptor : int
+        Of the file.
+    offset : int
+        Bytes before the first element.
+    x : DistArray
+    path : str, bytes or path-like
+        The file's name in errors.
+    seen : callable, optional
+        ``seen(place, data)`` gets each run of bytes that this rank writes, and how many bytes of the array lie before
+        it; ascending.
+
+    Raises
+    ------
+    OSError
+        On every rank, naming the path and the rank that has met it.
+    """
     share = engine.share(x)
     if share is not None and (comm.size == 1 or in_long_runs(share.boxes, x.shape, x.dtype.itemsize)):
         box, block = share.boxes[comm.rank], share.block
         if box is not None:
+            told = () if seen is None else (functools.partial(_seen_in_box, seen, x.shape, x.dtype.itemsize),)
             with engine.activity(f"writing {_name(path)}", block.nbytes, stepwise=True):
-                on_every_rank(comm, path, lambda: write_box(descriptor, offset, x.shape, box, block))
+                on_every_rank(comm, path, lambda: write_box(descriptor, offset, x.shape, box, block, *told))
         else:
             on_every_rank(comm, path, None)
         return
-    place = offset
+
+    def put(place: int, piece: np.ndarray) -> None:
+        data = bytes_of(np.ascontiguousarray(piece))
+        if seen is not None:
+            seen(place, data)
+        write_all(descriptor, data, offset + place)
+
+    place = 0
     for number, key in enumerate(engine.parts_in_order(x.shape, x.dtype.itemsize)):
         view = x._view(structure.index, key)
         writer = number % comm.size
         piece = engine.gather(view, writer)
-        work = None
-        if comm.rank == writer:
-            work = functools.partial(write_all, descriptor, bytes_of(np.ascontiguousarray(piece)), place)
-        on_every_rank(comm, path, work)
+        on_every_rank(comm, path, functools.partial(put, place, piece) if comm.rank == writer else None)
         place += view._array.nbytes
+
+
+def _seen_in_box(
+    seen: Callable[[int, memoryview], object], shape: Sequence[int], itemsize: int, part: Box, data: memoryview
+) -> None:
+    """Hand out the runs of a box of an array, as `write_box` writes them."""
+    count = run_length(shape, part) * itemsize
+    for number, first in enumerate(runs(shape, part)):
+        seen(first * itemsize, data[number * count : (number + 1) * count])
 
 
 def _name(path: Path) -> str:
