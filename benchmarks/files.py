@@ -83,7 +83,7 @@ def files(folder: Path, count: int, rounds: int) -> list[str]:
 
 
 def archives(folder: Path, count: int, rounds: int) -> list[str]:
-    """Archives of three arrays of so many numbers together, and a compressed one of a ninth of them, with two digits each."""
+    """Archives of three arrays of so many numbers together, and a compressed one of few, of two digits."""
     values = np.random.default_rng(0).random((count // 3072, 1024))
     few = np.round(values[: len(values) // 3 + 1], 2)
     x, y = numpy_dist.asarray(values, split=0), numpy_dist.asarray(few, split=0)

@@ -1,18 +1,23 @@
-"""HDF5, and NetCDF-4, which is HDF5: datasets of any group, read by `h5py`; rank 0 writes."""
+"""HDF5, and NetCDF-4, which is HDF5: datasets of any group, read by `h5py`; elements are written by all ranks."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
 from numpy_dist import engine
-from numpy_dist.files.writing import write_on_root
+from numpy_dist.comm.portable import on_root
+from numpy_dist.files.replacement import named_as
+from numpy_dist.files.writing import write_file, write_parts
 from numpy_dist.formats.source import StoredMetadata, library
 from numpy_dist.layout.regions import Box
 
 __all__ = ["Hdf5File", "write"]
+
+_AS_IN_MEMORY = frozenset("biufcS")  # kinds of dtypes whose elements a dataset has as memory does
 
 
 class _Dataset:
@@ -60,15 +65,76 @@ class Hdf5File:
 
 
 def write(path: str, arrays: Mapping[str, Any]) -> None:
-    """Write distributed arrays as datasets (collective): rank 0 writes what it gets piece by piece."""
-    given = list(arrays.values())
+    """Write distributed arrays as datasets (collective).
 
-    def fill(file: Any, read: engine.Read) -> None:
+    Rank 0 makes the file with room for all by `h5py`, which tells where the elements of each array are to lie; then
+    each rank writes its part there. What is stored otherwise than it lies in memory is written by rank 0 alone, which
+    gets it piece by piece; so is everything where not all ranks see rank 0's file.
+    """
+    comm = engine.runtime().comm
+
+    def by_all(descriptor: int) -> None:
+        def make() -> dict[str, int]:
+            h5py = library("h5py", "HDF5")
+            try:
+                with _opened(descriptor) as file, h5py.File(file, "w") as made:
+                    return _with_room(h5py, made, arrays)
+            except OSError as error:
+                raise named_as(error, path) from error
+
+        places = on_root(make, comm)
+        for name, place in places.items():
+            write_parts(comm, descriptor, place, arrays[name], path)
+        others = {name: x for name, x in arrays.items() if name not in places and engine.is_sharded(x) and x.size}
+        if not others:
+            return
+
+        def fill(read: engine.Read) -> None:
+            h5py = library("h5py", "HDF5")
+            with _opened(descriptor) as file, h5py.File(file, "r+") as made:
+                for number, (name, x) in enumerate(others.items()):
+                    _put(made[name], number, x, read)
+
+        engine.stream(list(others.values()), fill)
+
+    def on_rank_0(file: IO[bytes], read: engine.Read) -> None:
         h5py = library("h5py", "HDF5")
-        with h5py.File(file, "w") as opened:
+        with h5py.File(file, "w") as made:
             for number, (name, x) in enumerate(arrays.items()):
-                dataset = opened.create_dataset(name, x.shape, x.dtype)
-                for key in engine.parts_in_order(x.shape, x.dtype.itemsize):
-                    dataset[key if key else ...] = read(number, key)
+                _put(made.create_dataset(name, x.shape, x.dtype), number, x, read)
 
-    write_on_root(path, given, fill)
+    write_file(comm, path, b"", 0, by_all, list(arrays.values()), on_rank_0)
+
+
+def _opened(descriptor: int) -> IO[bytes]:
+    return os.fdopen(os.dup(descriptor), "r+b")
+
+
+def _with_room(h5py: Any, made: Any, arrays: Mapping[str, Any]) -> dict[str, int]:
+    """Make the datasets of a file, with the values that every rank has, and room for the elements of the others.
+
+    Returns
+    -------
+    dict of str to int
+        Where the elements of an array begin, if they are stored as they lie in memory.
+    """
+    places: dict[str, int] = {}
+    for name, x in arrays.items():
+        how = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        how.set_alloc_time(h5py.h5d.ALLOC_TIME_EARLY)
+        how.set_fill_time(h5py.h5d.FILL_TIME_NEVER)
+        dataset = made.create_dataset(name, x.shape, x.dtype, dcpl=how)
+        if not engine.is_sharded(x):
+            dataset[...] = engine.plain(x)
+            continue
+        place = dataset.id.get_offset()
+        fits = dataset.dtype == x.dtype and dataset.id.get_storage_size() == x._array.nbytes
+        if x.dtype.kind in _AS_IN_MEMORY and place is not None and fits and x.size:
+            places[name] = place
+    return places
+
+
+def _put(dataset: Any, number: int, x: Any, read: engine.Read) -> None:
+    """Fill a dataset with the values of the array of a number, piece by piece."""
+    for key in engine.parts_in_order(x.shape, x.dtype.itemsize):
+        dataset[key if key else ...] = read(number, key)

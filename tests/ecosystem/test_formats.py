@@ -173,6 +173,21 @@ def test_the_libraries_read_what_is_saved(suffix, tmp_path):
             np.testing.assert_array_equal(plain(x[...]), given[name])
 
 
+def test_datasets_of_every_kind(tmp_path):
+    """Those that lie in the file as in memory, which each rank writes its part of, and others."""
+    kinds = ["?", "i1", ">u2", "f2", ">f8", "g", "c8", ">c16", "S3", [("a", "u1"), ("b", ">f4")]]
+    given = {
+        str(number): np.arange(1, 241).astype("i8").astype(kind).reshape(12, 20) for number, kind in enumerate(kinds)
+    }
+    given["turned"] = np.arange(6000.0).reshape(2, 50, 60).transpose(2, 0, 1)
+    nd.save(tmp_path / "x.h5", {name: nd.asarray(x) for name, x in given.items()})
+    found = read_by_library(tmp_path / "x.h5")
+    assert list(found) == sorted(given)
+    for name, x in given.items():
+        assert found[name].dtype == x.dtype
+        np.testing.assert_array_equal(found[name], x)
+
+
 def read_by_library(path):
     """The arrays of a file, as the format's own library reads them."""
     if path.suffix == ".zarr":

@@ -17,20 +17,24 @@ import pytest
 import numpy_dist as nd
 from numpy_dist.files import archives, pieces, replacement, writing
 from numpy_dist.files.replacement import Replacement, replacing
+from numpy_dist.formats import hdf5
 from numpy_dist.spmd_testing import run_simulated
 from tests.files.failing import failing_calls
 
 streaming = importlib.import_module("numpy_dist.engine.data.streaming")  # the package has a function of this name
 NEW = np.arange(3000.0).reshape(60, 50)
+RECORDS = np.zeros(9, "i4,f8")  # which no rank but 0 writes
 SAVERS: dict[str, Callable[[Path, Any], None]] = {
     "save": lambda path, x: np.save(path, x),
     "columns": lambda path, x: np.save(path, nd.asarray(x, split=1)),
     "savez": lambda path, x: np.savez(path, x=x, z=[1, 2]),
     "savez_compressed": lambda path, x: np.savez_compressed(path, x=x, z=[1, 2]),
+    "hdf5": lambda path, x: nd.save(path, {"x": x, "y": nd.asarray(RECORDS), "z": np.ones(3)}),
     "savetxt": lambda path, x: np.savetxt(path, x),
     "tofile": lambda path, x: x.tofile(path),
     "dump": lambda path, x: x.dump(path),
 }
+SUFFIXES = {"save": "x.npy", "columns": "x.npy", "savez": "x.npz", "savez_compressed": "x.npz", "hdf5": "x.h5"}
 
 
 @pytest.fixture(params=["unnamed", "named"])
@@ -52,7 +56,12 @@ def outcome(save: Callable[[Path, Any], None], path: Path) -> str:
 
 
 def contents(path: Path) -> Any:
-    """The bytes of a file; of an archive those of its members: one rank compresses otherwise than several."""
+    """The bytes of a file; of an archive or HDF5 file what is in it: one rank writes another file than several."""
+    if path.suffix == ".h5" and path.read_bytes() != b"old":
+        import h5py
+
+        with h5py.File(path) as file:
+            return {name: file[name][...].tolist() for name in file}
     if not zipfile.is_zipfile(path):
         return path.read_bytes()
     with zipfile.ZipFile(path) as archive:
@@ -67,13 +76,15 @@ def test_a_call_that_fails_leaves_the_old_file(
 ) -> None:
     monkeypatch.setattr(streaming, "PIECE_BYTES", 8000)
     monkeypatch.setattr(archives, "_PIECE", 8000)
-    path = tmp_path / ("x.npz" if "savez" in saver else "x.npy" if saver in ("save", "columns") else "x")
+    if saver == "hdf5":
+        pytest.importorskip("h5py")
+    path = tmp_path / SUFFIXES.get(saver, "x")
     assert run_simulated(ranks, outcome, SAVERS[saver], path) == [""] * ranks
     complete = contents(path)
     seen = set()
     for which in range(1, 200):
         path.write_bytes(b"old")
-        with failing_calls(which, replacement, pieces, writing) as failing:
+        with failing_calls(which, replacement, pieces, writing, hdf5) as failing:
             told = run_simulated(ranks, outcome, SAVERS[saver], path)
         assert [file.name for file in tmp_path.iterdir()] == [path.name]
         assert len(set(told)) == 1, (failing.failed, told)
