@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import os
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -175,11 +176,7 @@ def loadtxt(
         read = _number_reader(comments, delimiter) if simple else None
         rows = _parsed_in_parts(fname, skiprows, encoding, parse, read)
         if rows is not None:
-            made = rows[:, 0] if rows.shape[1] == 1 and ndmin < 2 else rows
-            layout = chosen_layout(made.shape, split, mesh) or engine.runtime().default_layout(made.shape)
-            if made is not rows or engine.layout_of(made) != layout:
-                made = engine.copy(made, layout=layout)
-            return made.T if unpack else made
+            return _as_asked_for(rows, ndmin, unpack, split, mesh)
     return _loadtxt_by_every_rank(
         fname,
         dtype,
@@ -197,6 +194,17 @@ def loadtxt(
         split=split,
         mesh=mesh,
     )
+
+
+def _as_asked_for(
+    rows: Any, ndmin: int, unpack: bool | None, split: int | None, mesh: Mesh | Sequence[int] | None
+) -> Any:
+    """The rows of a text with the axes and the layout that a caller wants."""
+    made = rows[:, 0] if rows.shape[1] == 1 and ndmin < 2 else rows
+    layout = chosen_layout(made.shape, split, mesh) or engine.runtime().default_layout(made.shape)
+    if made is not rows or engine.layout_of(made) != layout:
+        made = engine.copy(made, layout=layout)
+    return made.T if unpack else made
 
 
 _NUMERIC = frozenset("0123456789+-.eE \t\r\n")
@@ -299,7 +307,40 @@ def _parsed_in_parts(path: Any, skipped: Any, encoding: str | None, parse: Parse
         return from_local(part if len(part) else part.reshape(0, *widths))
 
 
-genfromtxt = by_every_rank(__name__, np.genfromtxt)
+_genfromtxt_by_every_rank = by_every_rank(__name__, np.genfromtxt)
+_GENFROMTXT = inspect.signature(np.genfromtxt)
+# What may be given for lines to be parsed apart from others; None is the default of all else that may be None.
+_OF_LINES = frozenset({"fname", "dtype", "comments", "delimiter", "skip_header", "unpack", "encoding", "ndmin"})
+
+
+@implements(np.genfromtxt, replicated=True)
+@functools.wraps(np.genfromtxt)
+def genfromtxt(
+    *args: Any,
+    like: _SupportsArrayFunc | None = None,
+    split: int | None = None,
+    mesh: Mesh | Sequence[int] | None = None,
+    **kwargs: Any,
+) -> Any:
+    """As `numpy.genfromtxt`; each rank parses its part of the lines of a large file of numbers (collective).
+
+    That is what it does with float64 and the arguments that say how lines are divided, where missing values are NaN;
+    every rank reads all of other files, and of what NumPy complains about.
+    """
+    given = {} if elsewhere(like) else _GENFROMTXT.bind(*args, **kwargs).arguments
+    if given and all(name in _OF_LINES or value is None for name, value in given.items()):
+        options = {name: given.get(name, _GENFROMTXT.parameters[name].default) for name in _OF_LINES}
+        fname, comments, delimiter, ndmin = (options[name] for name in ("fname", "comments", "delimiter", "ndmin"))
+        numbers = options["dtype"] in (float, np.float64) and (comments is None or isinstance(comments, str))
+        if numbers and isinstance(fname, str | os.PathLike) and ndmin in (0, 1, 2) and options["encoding"] != "bytes":
+            parse = functools.partial(
+                np.genfromtxt, comments=comments, delimiter=delimiter, encoding=options["encoding"], ndmin=2
+            )
+            read = _number_reader(comments, delimiter)
+            rows = _parsed_in_parts(fname, options["skip_header"], options["encoding"], parse, read)
+            if rows is not None:
+                return _as_asked_for(rows, ndmin, options["unpack"], split, mesh)
+    return _genfromtxt_by_every_rank(*args, like=like, split=split, mesh=mesh, **kwargs)
 
 
 @implements(np.fromfile, varies=OURS, replicated=True)

@@ -45,6 +45,33 @@ FILES: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 
+MISSING = "\n".join(f"{i},{i / 7:.17g},{'' if i % 5 else -i * 1e-3!r}" for i in range(60)) + "\n"
+GENERATED: dict[str, tuple[str, dict[str, Any]]] = {
+    "spaces": (TABLE, {}),
+    "carriage returns": (TABLE.replace("\n", "\r\n"), {"skip_header": 2}),
+    "commas": (TABLE.replace(" ", ","), {"delimiter": ",", "names": None}),
+    "missing": (MISSING, {"delimiter": ","}),
+    "words": (TABLE.replace("3 ", "three ").replace("0.", "nan0."), {"dtype": np.float64}),
+    "comments": (TABLE.replace("\n", " # of this line\n# of its own\n\n"), {}),
+    "all comments at the end": (TABLE + "# nothing\n" * 400, {}),
+    "skipped rows": ("a b c\n" + TABLE, {"skip_header": 1, "unpack": True}),
+    "one column": ("\n".join(map(str, range(90))), {}),
+    "one column of a matrix": ("\n".join(map(str, range(90))), {"ndmin": 2}),
+    "fixed width": ("123456\n" * 90, {"delimiter": 2}),
+    "names": ("a b c\n" + TABLE, {"names": True}),
+    "another dtype": (TABLE, {"dtype": np.float32}),
+    "any dtype": (TABLE, {"dtype": None}),
+    "filled": (MISSING, {"delimiter": ",", "filling_values": -1}),
+    "footer": (TABLE + "a b\n", {"skip_footer": 1}),
+    "one row": ("1 2 3\n", {}),
+    "empty": ("# nothing\n" * 90, {}),
+    "too short a line": (TABLE + "1 2\n" + TABLE, {}),
+    "other lines behind": (TABLE + "1 2\n" * 90, {}),
+    "more rows than there are": (TABLE, {"skip_header": 999}),
+    "latin": (TABLE + "# é\n", {"encoding": "latin1"}),
+}
+
+
 def outcome(load: Any, path: Path, options: dict[str, Any]) -> Any:
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
@@ -56,9 +83,9 @@ def outcome(load: Any, path: Path, options: dict[str, Any]) -> Any:
     return [(x.dtype, x.shape, x.tolist()) for x in parts], [str(warning.message) for warning in told]
 
 
-def loaded(path: Path, options: dict[str, Any]) -> Any:
+def loaded(path: Path, options: dict[str, Any], load: Any = None) -> Any:
     with nd.config(MIN_SHARD_BYTES=0, FALLBACK="error"):
-        return outcome(nd.loadtxt, path, options)
+        return outcome(load or nd.loadtxt, path, options)
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -70,6 +97,37 @@ def test_numpys_values(name: str, tmp_path: Path) -> None:
     assert isinstance(expected[0], list), expected
     for ranks in (1, 2, 3, 7):
         assert run_simulated(ranks, loaded, path, options) == [expected] * ranks
+
+
+@pytest.mark.parametrize("name", GENERATED)
+@pytest.mark.parametrize("reading", [True, False])
+def test_genfromtxt(name: str, reading: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """NumPy's values, errors and warnings, whoever parses the numbers."""
+    text, options = GENERATED[name]
+    path = tmp_path / "x.txt"
+    path.write_bytes(text.encode(options.get("encoding", "utf-8")))
+    expected = repr(outcome(np.genfromtxt, path, options))
+    monkeypatch.setitem(nd.loadtxt.__globals__, "_PIECE", 300)
+    read: list[bool] = []
+
+    class Reader:
+        @staticmethod
+        def rows(text: bytes, delimiter: str | None) -> np.ndarray | None:
+            try:
+                made = np.loadtxt(text.decode().splitlines(), delimiter=delimiter, comments=None, ndmin=2)
+            except ValueError:
+                made = None
+            read.append(made is not None)
+            return made
+
+    def on_rank() -> Any:
+        backend: Any = nd.engine.runtime().backend
+        monkeypatch.setattr(backend, "text_reader", Reader if reading else None, raising=False)
+        return repr(loaded(path, options, nd.genfromtxt))
+
+    for ranks in (1, 2, 3):
+        assert run_simulated(ranks, on_rank) == [expected] * ranks
+    assert any(read) or not reading or name not in ("spaces", "commas", "one column", "skipped rows")
 
 
 @pytest.mark.parametrize(
