@@ -23,12 +23,13 @@ from numpy_dist.engine.data import windows
 from numpy_dist.engine.data.watch import watched
 from numpy_dist.engine.memory.handle import SHUT
 from numpy_dist.files.replacement import replacing
-from numpy_dist.files.writing import write_array, write_on_root
+from numpy_dist.files.writing import write_array, write_pieces
 from numpy_dist.ir import structure
 from numpy_dist.ir.meta_arrays import is_writeable
 from numpy_dist.ir.rules import memory_order, only_asking
 
 _NOTHING = contextlib.nullcontext()
+_TEXT_PIECE = 1 << 21  # bytes of the elements of which a rank makes text at once
 
 
 def call(function: Function, x: engine.Handle, args: tuple, kwargs: Keywords) -> Any:
@@ -736,25 +737,33 @@ class Methods(engine.Handle):
     def tofile(self, fid: Any, /, sep: str = "", format: str = "%s") -> None:
         """The values, written to a file (as ndarray.tofile).
 
-        By each rank its part where the file is given by name, and is then complete or as it was before; as text, and to
-        an open file, by rank 0, which gets them piece by piece.
+        By each rank its part, or some of the pieces of a text, where the file is given by name, and is then complete or
+        as it was before; to an open file, by rank 0, which gets them piece by piece.
         """
         named = isinstance(fid, str | bytes | os.PathLike)
         if named and not sep and engine.shardable(self._array.dtype):
             write_array(fid, b"", self)
             return
 
-        def write(file: Any, read: engine.Read) -> None:
-            for number, key in enumerate(engine.parts_in_order(self._array.shape, self._array.itemsize)):
-                file.write(sep.encode() if number else b"") if sep else None
-                read(0, key).tofile(file, sep, format)
+        def text_of(number: int, piece: np.ndarray) -> bytes:
+            import tempfile
+
+            with tempfile.TemporaryFile() as file:  # NumPy makes text for files of the system only
+                piece.tofile(file, sep, format)
+                file.seek(0)
+                return (sep.encode() if number else b"") + file.read()
+
+        def write(read: engine.Read) -> None:
+            for key in engine.parts_in_order(self._array.shape, self._array.itemsize):
+                read(0, key).tofile(fid, sep, format)
 
         if self._storage is None or (sep and not named):
             self._write_once(fid if named else None, lambda a, file: a.tofile(file or fid, sep, format))
         elif named:
-            write_on_root(fid, [self], write)
+            keys = list(engine.parts_in_order(self._array.shape, self._array.itemsize, limit=_TEXT_PIECE))
+            write_pieces(fid, self, keys, text_of)
         else:
-            engine.stream([self], lambda read: write(fid, read))
+            engine.stream([self], write)
 
     def _write_once(self, path: Any, write: Callable[[np.ndarray, Any], None]) -> None:
         """Let rank 0 write the gathered values; an error there is raised on every rank.

@@ -14,6 +14,7 @@ import pytest
 import numpy_dist as nd
 from numpy_dist import engine
 from numpy_dist.dispatch.functions import input_output_writing
+from numpy_dist.distarray import methods
 from numpy_dist.files import archives
 from numpy_dist.spmd_testing import run_simulated
 
@@ -39,6 +40,7 @@ SAVERS = {
     "savetxt, another format": lambda path, x: np.savetxt(path, x, "%d %d"),
     "tofile": lambda path, x: x.tofile(path),
     "tofile as text": lambda path, x: x.tofile(path, ", "),
+    "tofile in another format": lambda path, x: x.tofile(path, " ", "%d"),
 }
 
 
@@ -54,6 +56,7 @@ def small_pieces(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
     monkeypatch.setattr(streaming, "PIECE_BYTES", 100)
     monkeypatch.setattr(input_output_writing, "_TEXT_PIECE", 100)
+    monkeypatch.setattr(methods, "_TEXT_PIECE", 100)
     monkeypatch.setattr(archives, "_PIECE", 100)
     monkeypatch.setattr(archives, "_BLOCK", 40)
     monkeypatch.setattr(streaming, "gather", noted)
