@@ -160,7 +160,22 @@ def texts(folder: Path, rows: int, rounds: int) -> list[str]:
         "NumPy": lambda: np.loadtxt(numpys),
         "numpy_dist": lambda: numpy_dist.loadtxt(ours),
     }
-    return table("savetxt", writing, rounds, folder) + table("loadtxt", reading, rounds, folder)
+    generating: dict[str, Callable[[], object]] = {
+        "NumPy": lambda: np.genfromtxt(numpys),
+        "numpy_dist": lambda: numpy_dist.genfromtxt(ours),
+    }
+
+    def words_numpys() -> None:
+        values.tofile(numpys, " ")
+        synchronise(numpys)
+
+    wording: dict[str, Callable[[], object]] = {"NumPy": words_numpys, "numpy_dist": lambda: x.tofile(ours, " ")}
+    return (
+        table("savetxt", writing, rounds, folder)
+        + table("loadtxt", reading, rounds, folder)
+        + table("genfromtxt", generating, rounds, folder)
+        + table("tofile, as text", wording, rounds, folder)
+    )
 
 
 def formats(folder: Path, count: int, rounds: int) -> list[str]:
