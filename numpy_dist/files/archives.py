@@ -96,13 +96,13 @@ def write_archive(path: Path, members: Mapping[str, Member], compression: int) -
     """
     comm = engine.runtime().comm
     sharded = [value for value in members.values() if isinstance(value, ShardedMember)]
-    plain: dict[str, _Measured] = {}
+    plain: dict[str, _MeasuredMember] = {}
     if compression == zipfile.ZIP_STORED:
 
-        def lay_out() -> _Plan:
+        def lay_out() -> _ArchivePlan:
             for name, value in members.items():
                 if isinstance(value, PlainMember):
-                    plain[name] = _Measured(value)
+                    plain[name] = _MeasuredMember(value)
             return _plan(members, plain)
 
         plan = on_root(lay_out, comm)
@@ -139,7 +139,7 @@ def stream_archive(members: Mapping[str, Member], compression: int, file: IO[byt
                     opened.write(read(number, key).tobytes())
 
 
-class _Measured:
+class _MeasuredMember:
     """A plain member with the length and the CRC-32 of its bytes."""
 
     def __init__(self, value: PlainMember) -> None:
@@ -150,12 +150,12 @@ class _Measured:
             self.write: Callable[[Any], object] = lambda file: file.write(data)
         else:
             self.write = value.write
-        tally = _Tally()
+        tally = _ArchiveTally()
         self.write(tally)
         self.nbytes, self.crc = tally.nbytes, tally.crc
 
 
-class _Tally:
+class _ArchiveTally:
     """A file that keeps nothing but the length and the CRC-32 of what is written."""
 
     def __init__(self) -> None:
@@ -165,7 +165,7 @@ class _Tally:
         self.nbytes, self.crc = self.nbytes + len(data), zlib.crc32(data, self.crc)
 
 
-class _Placed:
+class _FileAtPlace:
     """A file whose bytes go to a place of another one."""
 
     def __init__(self, descriptor: int, place: int) -> None:
@@ -176,7 +176,7 @@ class _Placed:
         self.place += len(data)
 
 
-class _Plan(NamedTuple):
+class _ArchivePlan(NamedTuple):
     """Where everything lies in an archive that is not compressed.
 
     Attributes
@@ -194,7 +194,7 @@ class _Plan(NamedTuple):
     directory_size: int
 
 
-def _plan(members: Mapping[str, Member], plain: Mapping[str, _Measured]) -> _Plan:
+def _plan(members: Mapping[str, Member], plain: Mapping[str, _MeasuredMember]) -> _ArchivePlan:
     place, infos = 0, []
     places, bodies = {}, {}
     for name, value in members.items():
@@ -208,15 +208,15 @@ def _plan(members: Mapping[str, Member], plain: Mapping[str, _Measured]) -> _Pla
         info.compress_size = info.file_size
         place = bodies[name] + info.file_size
         infos.append(info)
-    return _Plan(places, bodies, place, len(directory(infos, place)))
+    return _ArchivePlan(places, bodies, place, len(directory(infos, place)))
 
 
 def _write_stored(
     comm: Communicator,
     path: Path,
     members: Mapping[str, Member],
-    plain: Mapping[str, _Measured],
-    plan: _Plan,
+    plain: Mapping[str, _MeasuredMember],
+    plan: _ArchivePlan,
     descriptor: int,
 ) -> None:
     contributions = {}
@@ -234,7 +234,7 @@ def _write_stored(
         for name, value in members.items():
             info = member(name, zipfile.ZIP_STORED)
             info.header_offset = plan.places[name]
-            body = _Placed(descriptor, plan.bodies[name])
+            body = _FileAtPlace(descriptor, plan.bodies[name])
             if isinstance(value, ShardedMember):
                 nbytes = value.elements._array.nbytes
                 info.file_size = len(value.header) + nbytes
@@ -279,7 +279,7 @@ def _deflate_plain(
     """Length, compressed length and CRC-32 of a member that rank 0 writes (collective)."""
 
     def write() -> tuple[int, int, int]:
-        out = _Deflating(_Placed(descriptor, place))
+        out = _Deflating(_FileAtPlace(descriptor, place))
         value.write(out)
         return out.end()
 
@@ -288,10 +288,10 @@ def _deflate_plain(
     return comm.bcast(result[0] if result else None, 0)
 
 
-class _Deflating(_Tally):
+class _Deflating(_ArchiveTally):
     """A file that writes into another one what it compresses."""
 
-    def __init__(self, file: _Placed) -> None:
+    def __init__(self, file: _FileAtPlace) -> None:
         super().__init__()
         self._file, self._begin, self._compressor = file, file.place, _compressor()
 
@@ -335,7 +335,7 @@ def _deflate_sharded(
         start = place + sum(compressed for _, compressed, _ in told[: comm.rank])
 
         def put(start: int = start, blocks: Sequence[bytes] = blocks) -> None:
-            out = _Placed(descriptor, start)
+            out = _FileAtPlace(descriptor, start)
             for block in blocks:
                 out.write(block)
 
