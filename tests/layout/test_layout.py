@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable
-from itertools import product
+from collections.abc import Callable, Sequence
+from itertools import pairwise, product
 from math import prod
 
 import numpy as np
 import pytest
+from hypothesis import given
 from hypothesis import strategies as st
 
 from numpy_dist.layout import (
@@ -22,6 +23,7 @@ from numpy_dist.layout import (
     default_points,
     replicated_layout,
 )
+from numpy_dist.layout.default import reweighted
 from numpy_dist.layout.regions import (
     Region,
     bounding_box,
@@ -43,6 +45,7 @@ from numpy_dist.layout.regions import (
     shift_box,
     subtract_box,
 )
+from numpy_dist.layout.weights import weighted_points
 
 from .strategies import box_mask, layouts, quick_and_long, shapes
 
@@ -316,3 +319,81 @@ def test_default_examples() -> None:
     assert default_layout((3,), 5).is_replicated
     assert default_layout((2,) * 12, 1024).mesh.shape == (2,) * 10
     assert full_box((2, 3)) == ((0, 2), (0, 3))
+
+
+# -- ranks that are not alike ----------------------------------------------------------------------------------------
+
+WEIGHTS = st.lists(st.sampled_from([0.25, 1.0, 1.5, 3.0, 100.0]), min_size=1, max_size=6)
+
+
+@given(st.integers(0, 300), WEIGHTS)
+def test_weighted_points_are_within_one_index_of_the_shares(n: int, weights: list[float]) -> None:
+    points = weighted_points(n, weights)
+    sizes = [b - a for a, b in pairwise(points)]
+    assert points[0] == 0 and points[-1] == n and min(sizes) >= (n >= len(weights))
+    if n * min(weights) >= 2 * sum(weights):  # nobody had to be given an index
+        assert all(
+            abs(size - n * weight / sum(weights)) <= 1 + 1e-9 for size, weight in zip(sizes, weights, strict=True)
+        )
+
+
+def test_layouts_follow_weights() -> None:
+    assert default_layout((100, 10), 3, weights=(2, 1, 1)).dims == (Cut(0, (0, 50, 75, 100)),)
+    assert default_layout((10, 100), 3, weights=(2, 1, 1)).dims == (Cut(1, (0, 50, 75, 100)),)
+    assert default_layout((8, 90), 2, split=0, weights=(1, 3)).dims == (Cut(0, (0, 2, 8)),)
+    # Two nodes of which one is twice as fast: rows of the mesh can follow it.
+    two = default_layout((90, 90), 4, weights=(2, 2, 1, 1))
+    assert two.mesh.shape == (2, 2) and two.dims == (Cut(0, (0, 60, 90)), Cut(1, (0, 45, 90)))
+    # No cuts in two directions can follow these.
+    assert default_layout((90, 90), 4, weights=(6, 1, 1, 1)).dims == (Cut(0, (0, 60, 70, 80, 90)),)
+    # Two ranks hold the same: their weights count together.
+    copied = default_layout((3, 1), 6, weights=(1, 1, 1, 1, 1, 2))
+    assert copied.dims == (Cut(0, (0, 1, 2, 3)), Copies())
+    assert default_layout((100,), 1, weights=(3, 4)) == default_layout((100,), 1)
+    assert default_layout((7, 7), 3, weights=(5, 5, 5)) == default_layout((7, 7), 3)
+    with pytest.raises(ValueError, match="2 weights for 3 ranks"):
+        default_layout((100,), 3, weights=(1, 2))
+
+
+def test_reweighted_layouts_keep_the_cut_axes() -> None:
+    columns = default_layout((40, 9), 2, split=1)
+    assert reweighted(columns, (1, 2)).dims == (Cut(1, (0, 3, 9)),)
+    assert reweighted(reweighted(columns, (1, 2)), ()) == columns
+    grid = default_layout((90, 90), 4)
+    assert reweighted(grid, (2, 2, 1, 1)).dims == (Cut(0, (0, 60, 90)), Cut(1, (0, 45, 90)))
+    assert reweighted(grid, (6, 1, 1, 1)).mesh.shape == (4,)
+
+
+def crossing(layout: Layout, nodes: Sequence[int]) -> int:
+    """How many elements have a neighbour of the next index, along any axis, on another node."""
+    owner = np.empty(layout.shape, int)
+    for rank in range(layout.size):
+        box = layout.box(rank)
+        assert box is not None
+        owner[tuple(slice(*interval) for interval in box)] = nodes[rank]
+    return sum(np.count_nonzero(np.diff(owner, axis=axis)) for axis in range(layout.ndim))
+
+
+@pytest.mark.parametrize(("nodes", "each"), [(2, 4), (4, 2), (2, 3), (3, 2), (2, 8), (4, 4)])
+def test_meshes_put_neighbours_on_one_node(nodes: int, each: int) -> None:
+    places = [node for node in range(nodes) for _ in range(each)]
+    shape = (240, 240)
+    found = default_layout(shape, nodes * each, nodes=places)
+    others = [default_layout(shape, nodes * each, mesh=(n, nodes * each // n)) for n in (1, 2, 3, 4, 6, 8)
+              if nodes * each % n == 0]  # fmt: skip
+    costs = {layout.mesh.shape: total_crossing(layout) + 3 * crossing(layout, places) for layout in others}
+    assert total_crossing(found) + 3 * crossing(found, places) == min(costs.values())
+    assert crossing(found, places) <= crossing(default_layout(shape, nodes * each), places)
+
+
+def total_crossing(layout: Layout) -> int:
+    """As `crossing`, on another rank."""
+    return crossing(layout, range(layout.size))
+
+
+def test_nodes_with_pairs_of_ranks_take_another_mesh() -> None:
+    pairs = (0, 0, 1, 1, 2, 2, 3, 3)
+    assert default_layout((240, 240), 8).mesh.shape == (4, 2)
+    found = default_layout((240, 240), 8, nodes=pairs)
+    assert found.mesh.shape == (2, 4) and crossing(found, pairs) == 480
+    assert crossing(default_layout((240, 240), 8), pairs) == 720
