@@ -111,6 +111,8 @@ class Communicator(ABC):
         How many of the ranks run on this machine.
     node_rank : int
         The number of this rank among those.
+    nodes : tuple of int
+        The number of the machine of each rank, in the order of their first ranks; empty where there is one.
     native : object
         The mpi4py communicator, for the user's own messages; None where there is none.
     counters : TrafficCounters
@@ -134,6 +136,7 @@ class Communicator(ABC):
     name: str
     node_size: int = 1
     node_rank: int = 0
+    nodes: tuple[int, ...] = ()
     native: Any = None
     refuse_gathers: bool = False
     takes_device_memory: bool = False

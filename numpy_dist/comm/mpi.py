@@ -336,6 +336,8 @@ class MpiCommunicator(Communicator):
         node = world.Split_type(MPI.COMM_TYPE_SHARED)
         self.node_size = node.Get_size()
         self.node_rank = node.Get_rank()
+        if self.node_size < self.size:
+            self.nodes = self._numbered_nodes(node)
         node.Free()
         self.takes_device_memory = devices.go_into_messages(MPI.__file__)
         self._devices = self._told_by_all(devices.usable())
@@ -364,16 +366,21 @@ class MpiCommunicator(Communicator):
     @staticmethod
     def _duplicate(world: MPI.Intracomm) -> MPI.Intracomm:
         communicator, request = world.Idup()
-        while not request.Test():
-            os.sched_yield()
+        _complete(request)
         return communicator
+
+    def _numbered_nodes(self, node: MPI.Intracomm) -> tuple[int, ...]:
+        """The number of the node of each rank, for ranks on several nodes; `node` has those of this one."""
+        first, firsts = np.array([self.rank], np.int64), np.empty(self.size, np.int64)
+        _complete(node.Ibcast(first, 0))
+        _complete(self.native.Iallgather(first, firsts))
+        number = {int(rank): place for place, rank in enumerate(np.unique(firsts))}
+        return tuple(number[int(rank)] for rank in firsts)
 
     def _told_by_all(self, number: int) -> list[int]:
         """A small number of each rank."""
         numbers = bytearray(self.size)
-        request = self.native.Iallgather(bytes([min(number, 255)]), numbers)
-        while not request.Test():
-            os.sched_yield()
+        _complete(self.native.Iallgather(bytes([min(number, 255)]), numbers))
         return list(numbers)
 
     # -- operations on bytes -----------------------------------------------------------------------------------------
@@ -684,6 +691,12 @@ class MpiCommunicator(Communicator):
         text = f"has waited {seconds:.0f} s in {where} (collective {self._collectives})\n{stack}"
         sys.stderr.write(f"[rank {self.rank}] {text}")
         sys.stderr.flush()
+
+
+def _complete(request: MPI.Request) -> None:
+    """Wait for what all ranks do as they start."""
+    while not request.Test():
+        os.sched_yield()
 
 
 def all_complete(states: Sequence[Progress]) -> bool:
