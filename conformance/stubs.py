@@ -374,6 +374,7 @@ def own(name: str, module: str) -> str:
 
 
 _SETTING_TYPES = {"_count": "int | str", "_bytes": "int | str", "_at_once": "int | str", "_seconds": "float | str"}
+_SETTING_TYPES["_weights"] = "Sequence[float] | str"
 _SETTING_TYPES |= dict.fromkeys(("_directory", "_folder"), "str | os.PathLike[str]")
 
 
@@ -392,7 +393,7 @@ def settings_class() -> str:
     lines = ["class _Settings:\n"]
     for name in NAMES:
         setting = vars(Settings)[name]
-        read = "int | str" if name == "AT_ONCE" else type(setting.default).__name__
+        read = {"AT_ONCE": "int | str", "WEIGHTS": "tuple[float, ...]"}.get(name, type(setting.default).__name__)
         lines += [
             f"    @property\n    def {name}(self) -> {read}:\n        {setting.documentation!r}\n",
             f"    @{name}.setter\n    def {name}(self, value: {_setting_type(name)}) -> None: ...\n",

@@ -60,6 +60,7 @@ _OWN: dict[str, str] = {
     "plugins": "numpy_dist.dispatch.core.plugins",
     "profile": "numpy_dist.profiling.session",
     "progress": "numpy_dist.progress_bars",
+    "rebalance": "numpy_dist.rebalancing",
     "report": "numpy_dist.dispatch.core.report",
     "show_layout": "numpy_dist.distarray.pictures",
     "wait": "numpy_dist.waiting",

@@ -138,6 +138,11 @@ class _Settings:
     @ADVICE.setter
     def ADVICE(self, value: Literal['on', 'off'] | _bool) -> None: ...
     @property
+    def WEIGHTS(self) -> tuple[float, ...]:
+        'How much each rank gets of new arrays, beside the others; empty: all get equally much.'
+    @WEIGHTS.setter
+    def WEIGHTS(self, value: Sequence[float] | str) -> None: ...
+    @property
     def REPORT(self) -> str:
         'Whether it is counted, and told at exit, what ran where.'
     @REPORT.setter
@@ -197,7 +202,7 @@ class _Settings:
         "Whether the report of an error that ends a job shows numpy_dist's lines."
     @TRACEBACK.setter
     def TRACEBACK(self, value: Literal['short', 'full']) -> None: ...
-    def __call__(self, *, BACKEND: str = ..., FALLBACK: Literal['warn', 'error', 'silent'] = ..., MIN_SHARD_BYTES: int | str = ..., AT_ONCE: int | str = ..., NUM_THREADS: int | str = ..., PLUGINS: str = ..., ADVICE: Literal['on', 'off'] | _bool = ..., REPORT: Literal['off', 'on'] | _bool = ..., CACHE_DIR: str | os.PathLike[str] = ..., CACHE_SIZE: int | str = ..., COMPILE: Literal['auto', 'first', 'never'] = ..., COMPILE_AFTER: float | str = ..., TRANSPORT: Literal['auto', 'mpi-gpu', 'nccl', 'ipc', 'host'] = ..., PROFILE: str | os.PathLike[str] = ..., MEMORY_BUDGET: int | str = ..., CHECK: Literal['off', 'on'] | _bool = ..., TIMEOUT: float | str = ..., ON_TIMEOUT: Literal['report', 'end'] = ..., TRACEBACK: Literal['short', 'full'] = ...) -> SettingsBlock:
+    def __call__(self, *, BACKEND: str = ..., FALLBACK: Literal['warn', 'error', 'silent'] = ..., MIN_SHARD_BYTES: int | str = ..., AT_ONCE: int | str = ..., NUM_THREADS: int | str = ..., PLUGINS: str = ..., ADVICE: Literal['on', 'off'] | _bool = ..., WEIGHTS: Sequence[float] | str = ..., REPORT: Literal['off', 'on'] | _bool = ..., CACHE_DIR: str | os.PathLike[str] = ..., CACHE_SIZE: int | str = ..., COMPILE: Literal['auto', 'first', 'never'] = ..., COMPILE_AFTER: float | str = ..., TRANSPORT: Literal['auto', 'mpi-gpu', 'nccl', 'ipc', 'host'] = ..., PROFILE: str | os.PathLike[str] = ..., MEMORY_BUDGET: int | str = ..., CHECK: Literal['off', 'on'] | _bool = ..., TIMEOUT: float | str = ..., ON_TIMEOUT: Literal['report', 'end'] = ..., TRACEBACK: Literal['short', 'full'] = ...) -> SettingsBlock:
         """A context manager inside which the given settings have the given values."""
     def snapshot(self) -> dict[str, object]:
         """The value of every setting, as the running context sees it."""
@@ -1240,6 +1245,7 @@ def real_if_close(a: DistArray, tol: float = 100) -> DistArray: ...
 def real_if_close(a: NDArray[Any], tol: float = 100) -> NDArray[Any]: ...
 @overload
 def real_if_close(a: ArrayLike, tol: float = 100) -> Any: ...
+from numpy_dist.rebalancing import rebalance as rebalance
 from numpy import recarray as recarray
 reciprocal: _Ufunc1To1
 from numpy import record as record
@@ -1992,6 +1998,7 @@ __all__ = [
     'ravel_multi_index',
     'real',
     'real_if_close',
+    'rebalance',
     'rec',
     'recarray',
     'reciprocal',

@@ -116,6 +116,19 @@ def _seconds(name: str, value: Any) -> float:
     return number
 
 
+def _weights(name: str, value: Any) -> tuple[float, ...]:
+    """A parser for one positive number for each rank; the empty tuple where all are equal, or there are none."""
+    allowed = "a positive number for each rank, as a sequence or as a text like '2,1,1'; empty: all are equal"
+    words = value.replace(",", " ").split() if isinstance(value, str) else value
+    try:
+        found = tuple(math.nan if isinstance(word, bool) else float(word) for word in words)
+    except (TypeError, ValueError):
+        found = (math.nan,)
+    if not all(0 < weight < math.inf for weight in found):
+        _refuse(name, value, allowed)
+    return found if len(set(found)) > 1 else ()
+
+
 def _plugins(name: str, value: object) -> str:
     """A parser for what plug-ins may do: words, and names of plug-ins with or without a minus, between commas."""
     words = [word.strip() for word in value.split(",")] if isinstance(value, str) else []
@@ -259,6 +272,9 @@ class Settings:
     NUM_THREADS = StartSetting(_count, 0, "Threads for each rank; 0: as many as the rank may use.")
     PLUGINS = Setting(_plugins, "own", "Which plug-ins are on: own, all, none, and names, or names with a minus.")
     ADVICE = Setting(_one_of("on", "off"), "on", "Whether a running program is told, once a line, what makes it slow.")
+    WEIGHTS: Setting[tuple[float, ...]] = Setting(
+        _weights, (), "How much each rank gets of new arrays, beside the others; empty: all get equally much."
+    )
     REPORT = Setting(_one_of("off", "on"), "off", "Whether it is counted, and told at exit, what ran where.")
     CACHE_DIR = StartSetting(_directory, _default_cache(), "Where compiled kernels are kept.")
     CACHE_SIZE = StartSetting(_bytes, 256 << 20, "The bytes that compiled kernels may take there.")

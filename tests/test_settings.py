@@ -18,7 +18,7 @@ def test_the_names_are_the_documented_ones():
     assert set(NAMES) == {
         "BACKEND", "FALLBACK", "MIN_SHARD_BYTES", "NUM_THREADS", "CACHE_DIR", "COMPILE", "TRANSPORT", "MEMORY_BUDGET",
         "CHECK", "TIMEOUT", "ON_TIMEOUT", "TRACEBACK", "CACHE_SIZE", "PLUGINS", "REPORT", "AT_ONCE", "COMPILE_AFTER",
-        "PROFILE", "ADVICE",
+        "PROFILE", "ADVICE", "WEIGHTS",
     }  # fmt: skip
 
 
@@ -29,6 +29,16 @@ def test_defaults():
     assert (fresh.CHECK, fresh.TIMEOUT, fresh.ON_TIMEOUT) == ("off", 0.0, "report")
     assert os.path.isabs(fresh.CACHE_DIR)
     assert fresh.CACHE_SIZE == 256 * 2**20
+
+
+def test_weights():
+    assert Settings({"NUMPY_DIST_WEIGHTS": "2, 1,1"}).WEIGHTS == (2.0, 1.0, 1.0)
+    assert Settings({"NUMPY_DIST_WEIGHTS": "1,1"}).WEIGHTS == Settings({}).WEIGHTS == ()
+    with config(WEIGHTS=[1, 0.5]) as settings:
+        assert settings.WEIGHTS == (1.0, 0.5)
+    for wrong in ("1,0", "a", [1, -1], [True], 3, "nan,1"):
+        with pytest.raises(ValueError, match="WEIGHTS=.*positive number for each rank"):
+            config(WEIGHTS=wrong)
 
 
 def test_environment():

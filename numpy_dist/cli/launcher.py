@@ -54,6 +54,7 @@ class Job:
     debug: int | None = None
     survives: bool = False
     hosts: tuple[hosts.Place, ...] = ()
+    weights: str | None = None
     environment: dict[str, str] = field(default_factory=lambda: dict(os.environ))
 
 
@@ -69,6 +70,8 @@ def job_environment(job: Job, cores: int) -> dict[str, str]:
     environment.setdefault("PYTHONHASHSEED", "0")
     if job.backend is not None:
         environment["NUMPY_DIST_BACKEND"] = job.backend
+    if job.weights is not None:
+        environment["NUMPY_DIST_WEIGHTS"] = job.weights
     if job.timeout is not None:
         environment["NUMPY_DIST_TIMEOUT"] = f"{job.timeout:g}"
     return environment

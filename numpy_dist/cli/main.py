@@ -18,7 +18,7 @@ from numpy_dist.settings import config
 
 RUN_OPTIONS_WITH_VALUE = (
     *("-n", "--ranks", "--backend", "--timeout", "--restart", "--max-time", "--debug", "--hosts", "--hostfile"),
-    "--profile",
+    *("--profile", "--weights"),
 )
 
 
@@ -86,6 +86,14 @@ def _duration(text: str) -> float:
     return _seconds(text[:-1]) * unit if unit else _seconds(text)
 
 
+def _weights(text: str) -> str:
+    try:
+        config(WEIGHTS=text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    return text
+
+
 def _hosts(text: str) -> list[hosts.Place]:
     try:
         return hosts.parse_hosts(text)
@@ -129,6 +137,13 @@ def build_parser() -> tuple[argparse.ArgumentParser, argparse.ArgumentParser, ar
         type=_hostfile,
         metavar="FILE",
         help="run on the hosts of a file, one a line, as host:2 or host slots=2",
+    )
+    run.add_argument(
+        "--weights",
+        type=_weights,
+        metavar="W,W",
+        help="how much each rank gets of new arrays, beside the others: 2,1,1 gives rank 0 half (sets "
+        "NUMPY_DIST_WEIGHTS)",
     )
     run.add_argument("--backend", type=backend, help="sets NUMPY_DIST_BACKEND")
     run.add_argument(
@@ -206,6 +221,14 @@ def _check_command(parser: argparse.ArgumentParser, command: Sequence[str]) -> N
         parser.error(f"no such script: {command[0]}")
 
 
+def _check_ranks(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
+    """End with an error where an option of `run` does not fit the number of ranks."""
+    if options.debug is not None and options.debug >= options.ranks:
+        parser.error(f"argument --debug: there is no rank {options.debug} of {options.ranks}; they count from 0")
+    if options.weights is not None and len(options.weights.replace(",", " ").split()) != options.ranks:
+        parser.error(f"argument --weights: {options.weights} are not the weights of {options.ranks} ranks")
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run `numpy-dist` with the given arguments (default: those of the command line); returns the exit code."""
     arguments = sys.argv[1:] if arguments is None else list(arguments)
@@ -239,8 +262,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     own, command = split_command(arguments[1:])
     options = parser.parse_args(["run", *own])
     _check_command(run_parser, command)
-    if options.debug is not None and options.debug >= options.ranks:
-        run_parser.error(f"argument --debug: there is no rank {options.debug} of {options.ranks}; they count from 0")
+    _check_ranks(run_parser, options)
     if options.progress:
         os.environ[PROGRESS_VARIABLE] = "on"
     if options.profile is not None:
@@ -261,6 +283,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         options.patch,
         options.debug,
         hosts=tuple(options.hosts or ()),
+        weights=options.weights,
     )
     try:
         code = launcher.run(job)

@@ -120,7 +120,12 @@ class Runtime:
         if self._prepare is not None:
             prepare, self._prepare = self._prepare, None  # loops are to be expected
             prepare()
-        return plan_default_layout(tuple(shape), self.size, allow_empty=config.MIN_SHARD_BYTES == 0, **choice)
+        return plan_default_layout(
+            tuple(shape),
+            self.size,
+            allow_empty=config.MIN_SHARD_BYTES == 0,
+            **{"weights": config.WEIGHTS, "nodes": self.comm.nodes, **choice},
+        )
 
 
 def runtime() -> Runtime:

@@ -23,7 +23,6 @@ from numpy_dist import engine
 from numpy_dist.comm.divergence.diagnosis import PAGE
 from numpy_dist.engine.data.ingest import leaves_out
 from numpy_dist.errors import DivergenceError
-from numpy_dist.layout.default import default_layout
 from numpy_dist.layout.layout import Layout
 from numpy_dist.random import split
 from numpy_dist.random.draws import CHUNK, Draw, Front
@@ -41,7 +40,7 @@ def layout_of_shape(shape: tuple[int, ...]) -> Layout | None:
     """The layout of a new random array; None where no axis is as long as there are ranks."""
     size = engine.runtime().size
     axis = next((axis for axis, extent in enumerate(shape) if extent >= size), None)
-    return None if axis is None or 0 in shape else default_layout(shape, size, split=axis)
+    return None if axis is None or 0 in shape else engine.default_layout(shape, split=axis)
 
 
 def is_small(shape: tuple[int, ...], dtype: npt.DTypeLike) -> bool:

@@ -29,7 +29,7 @@ __all__ = [
 Fingerprint = dict[str, str]
 
 # Settings by which ranks decide what they communicate. Others may differ: threads, folders, when to compile.
-_DECIDING = ("AT_ONCE", "BACKEND", "CHECK", "FALLBACK", "MIN_SHARD_BYTES", "PLUGINS", "TRANSPORT")
+_DECIDING = ("AT_ONCE", "BACKEND", "CHECK", "FALLBACK", "MIN_SHARD_BYTES", "PLUGINS", "TRANSPORT", "WEIGHTS")
 # Environment variables that change what NumPy and its libraries compute.
 _VARIABLES = ("NPY_", "OPENBLAS_", "MKL_", "BLIS_", "OMP_", "VECLIB_", "PYTHONHASHSEED", "PYTHONOPTIMIZE")
 # Beginnings of the names of those parts by which ranks decide what they communicate.
