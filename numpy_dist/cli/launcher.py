@@ -42,7 +42,8 @@ class Job:
     """What `numpy-dist run` was asked for; `command` is the script or `-m module`, with its arguments.
 
     With `survives` the other ranks go on when one is killed (MPICH's launcher, on Linux). `hosts` are those that were
-    named; where none were, the launcher finds them.
+    named; where none were, the launcher finds them. With `bind` each rank is bound to its share of its machine's
+    processors (`binder`).
     """
 
     ranks: int
@@ -55,18 +56,24 @@ class Job:
     survives: bool = False
     hosts: tuple[hosts.Place, ...] = ()
     weights: str | None = None
+    bind: bool = False
     environment: dict[str, str] = field(default_factory=lambda: dict(os.environ))
+
+
+def _local_ranks(job: Job) -> int:
+    """How many ranks a machine has at most."""
+    nodes = job.environment.get("SLURM_JOB_NUM_NODES", "1")
+    evenly = -(-job.ranks // max(1, int(nodes) if nodes.isdigit() else 1))
+    return max((place.slots or 1 for place in job.hosts), default=evenly)
 
 
 def job_environment(job: Job, cores: int) -> dict[str, str]:
     """The environment of every rank: settings, threads for its share of the cores, one order of sets."""
     environment = outside_jobs(job.environment)
-    nodes = environment.get("SLURM_JOB_NUM_NODES", "1")
-    local_ranks = -(-job.ranks // max(1, int(nodes) if nodes.isdigit() else 1))
-    local_ranks = max((place.slots or 1 for place in job.hosts), default=local_ranks)
-    threads = str(max(1, cores // local_ranks))
-    for name in THREAD_VARIABLES:
-        environment.setdefault(name, threads)
+    threads = str(max(1, cores // _local_ranks(job)))
+    if not job.bind or job.ranks == 1:  # else each rank has as many as it has processors
+        for name in THREAD_VARIABLES:
+            environment.setdefault(name, threads)
     environment.setdefault("PYTHONHASHSEED", "0")
     if job.backend is not None:
         environment["NUMPY_DIST_BACKEND"] = job.backend
@@ -83,7 +90,17 @@ def _runner(job: Job, streams: str | None = None) -> list[str]:
     options += [f"--debug={job.debug}"] if job.debug is not None else []
     options += ["--streams", streams] if streams else []
     # -P: the folder that the user stands in must not come before the standard library while the runner starts.
-    return [sys.executable, "-P", "-m", "numpy_dist.cli.runner", *options, "--", *job.command]
+    return [*_binder(job), sys.executable, "-P", "-m", "numpy_dist.cli.runner", *options, "--", *job.command]
+
+
+def _binder(job: Job) -> list[str]:
+    """What stands before a rank's command where ranks are to be bound."""
+    if not job.bind or job.ranks == 1:
+        return []
+    cores, processors = machine.cores(), len(os.sched_getaffinity(0))
+    most = max(1, cores // _local_ranks(job)) if cores < processors else processors  # a quota is for all ranks together
+    limits = [f"--most={most}", f"--variables={','.join(THREAD_VARIABLES)}"]
+    return [sys.executable, "-I", "-S", os.path.join(os.path.dirname(__file__), "binder.py"), *limits, "--"]
 
 
 def mpi_command(job: Job, launcher: Launcher, environment: dict[str, str], streams: str | None = None) -> list[str]:

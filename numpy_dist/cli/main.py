@@ -18,7 +18,7 @@ from numpy_dist.settings import config
 
 RUN_OPTIONS_WITH_VALUE = (
     *("-n", "--ranks", "--backend", "--timeout", "--restart", "--max-time", "--debug", "--hosts", "--hostfile"),
-    *("--profile", "--weights"),
+    *("--profile", "--weights", "--bind"),
 )
 
 
@@ -139,6 +139,13 @@ def build_parser() -> tuple[argparse.ArgumentParser, argparse.ArgumentParser, ar
         help="run on the hosts of a file, one a line, as host:2 or host slots=2",
     )
     run.add_argument(
+        "--bind",
+        choices=("none", "auto"),
+        default="none",
+        help="auto: bind each rank and its threads to its share of its machine's processors, by memory domains and "
+        "cores; none (the default): leave that to MPI and the scheduler",
+    )
+    run.add_argument(
         "--weights",
         type=_weights,
         metavar="W,W",
@@ -227,6 +234,8 @@ def _check_ranks(parser: argparse.ArgumentParser, options: argparse.Namespace) -
         parser.error(f"argument --debug: there is no rank {options.debug} of {options.ranks}; they count from 0")
     if options.weights is not None and len(options.weights.replace(",", " ").split()) != options.ranks:
         parser.error(f"argument --weights: {options.weights} are not the weights of {options.ranks} ranks")
+    if options.bind != "none" and not hasattr(os, "sched_setaffinity"):
+        parser.error("argument --bind: this system cannot bind processes to processors")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -284,6 +293,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         options.debug,
         hosts=tuple(options.hosts or ()),
         weights=options.weights,
+        bind=options.bind == "auto",
     )
     try:
         code = launcher.run(job)

@@ -109,6 +109,7 @@ JUDGED: list[tuple[Callable[[Any], list[SystemFinding]], Any, str, str]] = [
     (processors.affinity, replace(CORES, allowed=2, group=4), "doubtful", "the control group has 4"),
     (processors.affinity, replace(CORES, allowed=4, group=4), "good", "the control group has 4"),
     (processors.affinity, replace(CORES, allowed=4, scheduler="SLURM_JOB_ID"), "good", "SLURM_JOB_ID"),
+    (processors.affinity, replace(CORES, allowed=4, bound="0-3"), "good", "bound to 0-3 (--bind=auto)"),
     (processors.quota, CORES, "good", "none"),
     (processors.quota, replace(CORES, quota=8.0), "good", "time of 8 cores"),
     (processors.quota, replace(CORES, quota=2.5), "doubtful", "time of 2.5 cores for 8 cores"),

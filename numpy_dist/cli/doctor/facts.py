@@ -127,6 +127,8 @@ class CoreFacts:
         How many cores' time the control groups give.
     scheduler : str or None
         The variable by which a scheduler says that this is a job of its own.
+    bound : str or None
+        The processors to which `numpy-dist run --bind=auto` has bound this rank.
     """
 
     machine: int
@@ -134,6 +136,7 @@ class CoreFacts:
     group: int | None = None
     quota: float | None = None
     scheduler: str | None = None
+    bound: str | None = None
 
 
 @dataclass(frozen=True)

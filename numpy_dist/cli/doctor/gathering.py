@@ -22,7 +22,7 @@ from numpy_dist.backends import trust
 from numpy_dist.backends.base import has_numba
 from numpy_dist.backends.compiled.threads_count import cpu_quota
 from numpy_dist.backends.store import Store
-from numpy_dist.cli import launcher, machine, report
+from numpy_dist.cli import binder, launcher, machine, report
 from numpy_dist.cli.doctor.children import ask
 from numpy_dist.cli.doctor.facts import (
     BlasFacts,
@@ -248,7 +248,8 @@ def cores(root: Path = Path("/sys/fs/cgroup"), membership: Path = Path("/proc/se
     count = os.cpu_count() or 1
     allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else count
     scheduler = next((name for name in _SCHEDULERS if os.environ.get(name)), None)
-    return CoreFacts(count, allowed, _cores_of_group(root, membership), cpu_quota(root, membership), scheduler)
+    group, limit = _cores_of_group(root, membership), cpu_quota(root, membership)
+    return CoreFacts(count, allowed, group, limit, scheduler, os.environ.get(binder.BOUND))
 
 
 # -- files and clocks -------------------------------------------------------------------------------------------------

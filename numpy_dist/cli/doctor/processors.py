@@ -52,6 +52,8 @@ def affinity(facts: CoreFacts) -> list[SystemFinding]:
         seen += f"; the control group has {facts.group}"
     if facts.allowed >= own:
         return [good(name, seen)]
+    if facts.bound is not None:
+        return [good(name, f"{seen}: this rank is bound to {facts.bound} (--bind=auto)")]
     if facts.scheduler is not None:
         return [good(name, f"{seen}, as a scheduler gave them ({facts.scheduler} is set)")]
     return [doubtful(name, f"{seen}: all ranks share these", f"taskset -cp 0-{facts.machine - 1} $$ (in this shell)")]
