@@ -18,6 +18,7 @@ from types import FrameType
 from numpy_dist.cli import hosts, machine, processes, streams
 from numpy_dist.cli.distant_ranks import DistantRanks, first_death
 from numpy_dist.cli.library import Launcher, find_launchers, find_library, matching_launcher, outside_jobs
+from numpy_dist.cli.merging import Merger, patience
 from numpy_dist.cli.roll_call import AVAILABLE, Death, RollCall
 
 THREAD_VARIABLES = (
@@ -43,7 +44,7 @@ class Job:
 
     With `survives` the other ranks go on when one is killed (MPICH's launcher, on Linux). `hosts` are those that were
     named; where none were, the launcher finds them. With `bind` each rank is bound to its share of its machine's
-    processors (`binder`).
+    processors (`binder`). With `merge` equal lines of several ranks are shown once (`merging`).
     """
 
     ranks: int
@@ -57,6 +58,7 @@ class Job:
     hosts: tuple[hosts.Place, ...] = ()
     weights: str | None = None
     bind: bool = False
+    merge: bool = False
     environment: dict[str, str] = field(default_factory=lambda: dict(os.environ))
 
 
@@ -274,6 +276,15 @@ def _open_standard_files() -> None:
             os.open(os.devnull, os.O_RDWR)  # it gets the lowest number
 
 
+def _mergers(job: Job) -> dict[int, Merger]:
+    """By the number of a standard file of ranks, what merges lines that they write there."""
+    if not job.merge:
+        return {}
+    seconds = patience(_local_ranks(job), machine.cores())
+    targets = {1: sys.stdout.buffer, 2: sys.stderr.buffer} if job.all_output else {2: sys.stderr.buffer}
+    return {number: Merger(job.ranks, seconds, target) for number, target in targets.items()}
+
+
 def run(job: Job) -> int:
     """Run the job and return its exit code; with one rank this process becomes the script.
 
@@ -297,6 +308,10 @@ def run(job: Job) -> int:
     _open_standard_files()
     # MPICH's mpiexec hands these down; rank 0, and not mpiexec, then reads our stdin, unless it is on another host.
     files = [os.dup(0), os.dup(1), os.dup(2)] if launcher.family == "mpich" else []
+    mergers = _mergers(job)
+    for number, merger in mergers.items():
+        if files:
+            os.dup2(merger.for_ranks.fileno(), files[number])
     elsewhere = sum(place.slots or 0 for place in job.hosts if place.name in others)
     roll = RollCall(job.ranks - elsewhere) if files and AVAILABLE else None
     distant = None
@@ -313,16 +328,19 @@ def run(job: Job) -> int:
             env=environment,
             stdin=subprocess.DEVNULL if files and starts_here else None,
             stdout=subprocess.PIPE,
+            stderr=mergers[2].for_ranks if mergers else None,
             pass_fds=files,
             start_new_session=True,
             preexec_fn=processes.end_with_parent,
         )
         for descriptor in files:
             os.close(descriptor)
+        for merger in mergers.values():
+            merger.start()
         if roll is not None:
             roll.start()
         assert process.stdout is not None
-        output = streams.Filter(process.stdout)
+        output = streams.Filter(process.stdout, mergers[1].for_ranks if 1 in mergers else None)
         output.start()
         signals.attach(process)
         watch = Watch(process, signals, distant)
@@ -331,6 +349,8 @@ def run(job: Job) -> int:
         finally:
             processes.end_all()
         output.join(GRACE)
+        for merger in mergers.values():
+            merger.end(GRACE)
     death = None if signals.first is not None else output.death()
     ask = death is not None or (distant is not None and signals.first is None and code != 0)
     first = first_death(roll, distant) if ask else None

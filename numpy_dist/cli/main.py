@@ -176,6 +176,11 @@ def build_parser() -> tuple[argparse.ArgumentParser, argparse.ArgumentParser, ar
     )
     run.add_argument("--all-output", action="store_true", help="show what every rank prints, with its number")
     run.add_argument(
+        "--merge-output",
+        action="store_true",
+        help="show equal lines of several ranks once, with the ranks: errors and, with --all-output, what ranks print",
+    )
+    run.add_argument(
         "--debug",
         type=_rank,
         metavar="RANK",
@@ -294,6 +299,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         hosts=tuple(options.hosts or ()),
         weights=options.weights,
         bind=options.bind == "auto",
+        merge=options.merge_output,
     )
     try:
         code = launcher.run(job)

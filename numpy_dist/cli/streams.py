@@ -159,11 +159,11 @@ def shown() -> Iterator[None]:
 
 
 class Filter(threading.Thread):
-    """Copies the stdout of `mpiexec` to ours, without its banners, and keeps those for `deaths`."""
+    """Copies the stdout of `mpiexec` to ours, or another file, without its banners, and keeps those for `deaths`."""
 
-    def __init__(self, source: IO[bytes]) -> None:
+    def __init__(self, source: IO[bytes], target: IO[bytes] | None = None) -> None:
         super().__init__(daemon=True)
-        self._source = source
+        self._source, self._target = source, sys.stdout.buffer if target is None else target
         self._banners: list[str] = []
 
     def run(self) -> None:
@@ -173,8 +173,8 @@ class Filter(threading.Thread):
             if _BANNER.match(text):
                 self._banners.append(text)
             elif text or not self._banners:
-                sys.stdout.buffer.write(line)
-                sys.stdout.buffer.flush()
+                self._target.write(line)
+                self._target.flush()
 
     def death(self) -> int | None:
         """The signal that ended a rank, as far as `mpiexec` said that there was one; 0 if it is not clear which.

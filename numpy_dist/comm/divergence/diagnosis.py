@@ -8,6 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from numpy_dist.comm.divergence import fingerprint
 from numpy_dist.comm.divergence.journal import DRAW, JournalEntry
+from numpy_dist.comm.divergence.ranks_in_words import ranks_in_words
 from numpy_dist.errors import DivergenceError
 
 __all__ = ["NOT_THE_SAME", "PAGE", "deadlock_error", "describe", "divergence_error", "first_difference", "unlike_error"]
@@ -132,7 +133,7 @@ def describe(histories: Histories, ended: Mapping[int, str] | None = None, behin
             f"The first difference after operation {remembered} (what was before is forgotten) is in {number + 1}:"
         )
     for text, ranks in _by_text(sides, ended or {}).items():
-        lines.append(f"  rank {', '.join(map(str, ranks))}: {text}")
+        lines.append(f"  rank {ranks_in_words(ranks)}: {text}")
     before = _operation(next(iter(histories.values())), number - 1)
     if before is not None:
         lines.append(f"  before it, on every rank: {before}")

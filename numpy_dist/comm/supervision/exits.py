@@ -25,6 +25,7 @@ from typing import NoReturn, Protocol
 
 from numpy_dist.comm import launchers
 from numpy_dist.comm.divergence.positions import caller_line
+from numpy_dist.comm.divergence.ranks_in_words import ranks_in_words
 from numpy_dist.comm.supervision import system_exit
 from numpy_dist.comm.supervision.last_resort import LastResort
 from numpy_dist.comm.supervision.signals import AgreedSignals
@@ -151,7 +152,7 @@ def others_text(rank: int, size: int, mine: EndNotice | None, notices: dict[int,
         else:
             what = notice.reason.removeprefix("it ") if not notice.failed or notice.follows else notice.reason
         by_what.setdefault(what, []).append(other)
-    lines = [f"  rank {', '.join(map(str, ranks))}: {what}\n" for what, ranks in by_what.items()]
+    lines = [f"  rank {ranks_in_words(ranks)}: {what}\n" for what, ranks in by_what.items()]
     return "The other ranks meanwhile:\n" + "".join(lines) if lines else ""
 
 
