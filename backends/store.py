@@ -21,6 +21,8 @@ import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
 
 from numpy_dist.backends import trust
 from numpy_dist.backends.jobs import started
@@ -51,15 +53,26 @@ def unseal(data: bytes, name: str) -> bytes | None:
     return content if data == seal(content, name) else None
 
 
+@lru_cache(maxsize=1)
+def this_machine() -> str:
+    """A name for where numbers of processes mean the same: machines and containers may share a hostname."""
+    name = socket.gethostname()
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        return f"{name}-{boot[:8]}-{os.stat('/proc/self/ns/pid').st_ino}"
+    except OSError:  # no Linux
+        return name
+
+
 def describe_owner(pid: int) -> str:
     """What a lock of this process says."""
-    return f"{socket.gethostname()} {pid} {started(pid)}"
+    return f"{this_machine()} {pid} {started(pid)}"
 
 
 def _alive(owner: str, age: float) -> bool:
     """Whether the owner of a lock of that age lives still."""
     words = owner.split()
-    if len(words) != 3 or not words[1].isdecimal() or words[0] != socket.gethostname():
+    if len(words) != 3 or not words[1].isdecimal() or words[0] != this_machine():
         return age < _LOCK_SECONDS  # another machine's, or being written just now
     pid = int(words[1])
     with contextlib.suppress(PermissionError):  # another user's

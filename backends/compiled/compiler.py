@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import socket
 import threading
 import time
 from collections.abc import Callable, Iterable
@@ -278,7 +277,7 @@ class Compiler:
     @staticmethod
     def _leader() -> tuple[str, str]:
         """The lock of the process that has a child on this machine, and this process as its owner."""
-        return "leader-" + socket.gethostname(), stores.describe_owner(os.getpid())
+        return "leader-" + stores.this_machine(), stores.describe_owner(os.getpid())
 
     def _leads(self) -> bool:
         """Whether this process has a child, or is the one of this machine that may start one at once."""

@@ -326,11 +326,20 @@ def test_kernels_of_a_read_only_directory_are_used(tmp_path, monkeypatch):
 def test_a_lock_that_says_nothing_of_ours_is_void_in_time(store, said):
     store.prepare()
     with open(path(store, KEY, stores.LOCK), "wb") as file:
-        file.write(said.replace(b"here", stores.socket.gethostname().encode()))
+        file.write(said.replace(b"here", stores.this_machine().encode()))
     os.utime(path(store, KEY, stores.LOCK), (0, 1000))
     assert not store.locked(KEY)
     assert store.lock(KEY, stores.describe_owner(os.getpid()))
     assert os.listdir(store.directory) == [KEY + stores.LOCK]
+
+
+def test_a_machine_of_the_same_name_is_another_one(store):
+    """Its processes cannot be asked, so that the lock holds for its time; a number here may be anybody's."""
+    there = f"{stores.this_machine()}0 {os.getpid()} 1"
+    assert store.lock(KEY, there) and store.locked(KEY)
+    os.utime(path(store, KEY, stores.LOCK), (0, 1000))
+    assert not store.locked(KEY)
+    assert stores.this_machine().startswith(stores.socket.gethostname())
 
 
 @pytest.mark.parametrize("suffix", [stores.KERNEL, stores.LOCK])

@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -199,7 +198,7 @@ def test_processes_compile_each_kernel_once(tmp_path):
 
 def test_another_rank_leaves_it_to_the_one_that_leads(tmp_path, monkeypatch):
     monkeypatch.setattr(compilers, "_LEADER_SECONDS", 60.0)
-    store, leader = stores.Store(str(tmp_path), LIMIT), "leader-" + socket.gethostname()
+    store, leader = stores.Store(str(tmp_path), LIMIT), "leader-" + stores.this_machine()
     store.lock(leader, stores.describe_owner(os.getppid()))
     follower = Compiler(str(tmp_path), LIMIT)
     follower.request(add_one())
@@ -218,7 +217,7 @@ def test_another_rank_leaves_it_to_the_one_that_leads(tmp_path, monkeypatch):
 
 
 def test_a_leader_that_does_nothing_is_not_waited_for(compiler, tmp_path):
-    leader = "leader-" + socket.gethostname()
+    leader = "leader-" + stores.this_machine()
     compiler._open().lock(leader, stores.describe_owner(os.getppid()))
     assert adds_one(compiler.compile(add_one()))
 
