@@ -397,3 +397,11 @@ def test_nodes_with_pairs_of_ranks_take_another_mesh() -> None:
     found = default_layout((240, 240), 8, nodes=pairs)
     assert found.mesh.shape == (2, 4) and crossing(found, pairs) == 480
     assert crossing(default_layout((240, 240), 8), pairs) == 720
+
+
+def test_ranks_that_are_dealt_out_to_nodes_take_a_mesh_whose_columns_are_nodes() -> None:
+    dealt = (0, 1) * 4
+    found = default_layout((240, 240), 8, nodes=dealt)
+    assert found.mesh.shape == (4, 2) and crossing(found, dealt) == 240
+    three = default_layout((240, 240), 6, nodes=(0, 1, 2) * 2)
+    assert three.mesh.shape == (2, 3) and crossing(three, (0, 1, 2) * 2) == 480

@@ -11,7 +11,7 @@ import numpy as np
 from numpy_dist.comm.divergence.checks import UNLIKE
 from numpy_dist.engine.data.activities import WORTH_TELLING, activity
 from numpy_dist.engine.data.ingest import came_in
-from numpy_dist.engine.executing.transfer import fetch_array
+from numpy_dist.engine.executing.transfer import Fetched, fetch_array, fetch_on_all
 from numpy_dist.engine.memory.budget import check_budget
 from numpy_dist.engine.memory.handle import Handle, is_sharded, plain, ref_of
 from numpy_dist.engine.memory.storage import Storage
@@ -94,8 +94,11 @@ def assemble(rt: Runtime, storage: Storage, array: np.ndarray, roots: Sequence[i
         source, low = storage.part(region), storage.low
         if not any(low):
             return _read(storage, array, source)
-    fetched, finish = fetch_array(rt, storage, wanted)
-    finish()
+    if len(roots) == rt.size > 1:
+        fetched: Fetched | None = fetch_on_all(rt, storage, region)
+    else:
+        fetched, finish = fetch_array(rt, storage, wanted)
+        finish()
     if fetched is None:
         return None
     if whole:

@@ -103,6 +103,10 @@ def widen(storage: Storage, action: Widen) -> None:
     storage.pool.give(old)
 
 
+# Bytes below which every rank fetches what it wants itself: a message more takes longer than they do on the network.
+_HANDED_ON = 1 << 16
+
+
 class Fetched(NamedTuple):
     """An array that was fetched, the block that it lies in, and the region that it holds."""
 
@@ -125,6 +129,31 @@ def fetch_array(runtime: Any, storage: Storage, wanted: Wanted) -> tuple[Fetched
         return None, start_fetch(runtime, storage, wanted, storage.part)
     fetched, part = _target(storage, mine[0])
     return fetched, start_fetch(runtime, storage, wanted, part)
+
+
+def fetch_on_all(runtime: Any, storage: Storage, region: Region) -> Fetched:
+    """Fetch a region into an array on every rank, and wait for it.
+
+    Where ranks run on several nodes, one of each node gets it, and hands it on: so it crosses the network once for a
+    node, and not for each of its ranks.
+    """
+    nodes = runtime.comm.nodes
+    by_node = bool(nodes) and storage.pool.memory.on_host and _count([region]) * storage.dtype.itemsize >= _HANDED_ON
+    heads = [nodes.index(node) for node in nodes] if by_node else list(range(runtime.size))
+    mine = heads[runtime.rank]
+    fetched, finish = fetch_array(runtime, storage, tuple((region,) if n == h else () for n, h in enumerate(heads)))
+    finish()
+    if not by_node:
+        assert fetched is not None
+        return fetched
+    if fetched is None:
+        fetched, _ = _target(storage, region)
+    target = fetched.array
+    mates = [rank for rank, head in enumerate(heads) if head == runtime.rank != rank]
+    nbytes = _count([region]) * storage.dtype.itemsize
+    receives = [] if mine == runtime.rank else [(mine, nbytes, lambda: [target])]
+    runtime.transport.start([(rank, [target]) for rank in mates], receives, storage.dtype)()
+    return fetched
 
 
 def fetch(runtime: object, storage: Storage, action: Fetch) -> tuple[Fetched | None, Callable[[], None]]:
