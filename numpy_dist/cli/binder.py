@@ -105,11 +105,15 @@ def bind(most: int, variables: Iterable[str]) -> None:
     if place is None:
         sys.stderr.write("numpy-dist: --bind=auto: the launcher does not number the ranks of a machine: not bound\n")
         return
-    cpus = share(domains(os.sched_getaffinity(0)), *place)
+    rank, ranks = place
+    machine = domains(os.sched_getaffinity(0))
+    cpus = share(machine, rank, ranks)
+    # What libraries compute may depend on their threads, so that all ranks give them as many.
+    fewest = min(len(share(machine, other, ranks)) for other in range(ranks))
     os.sched_setaffinity(0, cpus)
     os.environ[BOUND] = written(cpus)
     for name in variables:
-        os.environ.setdefault(name, str(min(len(cpus), most)))
+        os.environ.setdefault(name, str(min(len(cpus) if name.startswith("NUMPY_DIST_") else fewest, most)))
 
 
 def main(arguments: list[str]) -> None:

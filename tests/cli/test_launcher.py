@@ -58,6 +58,8 @@ def test_settings_and_hash_seed_reach_the_ranks() -> None:
     environment = launcher.job_environment(job, 2)
     assert environment["NUMPY_DIST_BACKEND"] == "numpy"
     assert environment["NUMPY_DIST_TIMEOUT"] == "2.5"
+    weighted = launcher.job_environment(Job(2, ("a.py",), weights="2,1", environment={}), 2)
+    assert weighted["NUMPY_DIST_WEIGHTS"] == "2,1" and "NUMPY_DIST_WEIGHTS" not in environment
     assert environment["PYTHONHASHSEED"] == "0"
 
 
@@ -248,3 +250,17 @@ def test_what_is_missing_comes_with_a_remedy(monkeypatch: pytest.MonkeyPatch) ->
     assert [line for line in lines if "several ranks: no library. Do this." in line]
     for extra in ("cuda12", "io", "examples"):
         assert any(f"numpy-dist[{extra}]" in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("--weights=2,1", "2,1 are not the weights of 3 ranks"),
+        ("--weights 1,0,1", "a positive number for each rank"),
+        ("--bind=cores", "invalid choice"),
+    ],
+)
+def test_options_that_do_not_fit_are_refused(words: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main.main(["run", "-n", "3", *words.split(), __file__])
+    assert said in capsys.readouterr().err
