@@ -369,7 +369,7 @@ class MpiCommunicator(Communicator):
         _complete(request)
         return communicator
 
-    def _numbered_nodes(self, node: MPI.Intracomm) -> tuple[int, ...]:
+    def _numbered_nodes(self, node: MPI.Comm) -> tuple[int, ...]:
         """The number of the node of each rank, for ranks on several nodes; `node` has those of this one."""
         first, firsts = np.array([self.rank], np.int64), np.empty(self.size, np.int64)
         _complete(node.Ibcast(first, 0))

@@ -25,13 +25,13 @@ _TOLERANCE = Fraction(21, 20)
 class _Ranks(NamedTuple):
     """What is known of the ranks: how many there are, their weights, and the node of each."""
 
-    count: int
+    size: int
     weights: tuple[float, ...] = ()
     nodes: tuple[int, ...] = ()
 
     def grouped(self, copies: int) -> _Ranks:
         """Each `copies` ranks that follow each other as one."""
-        starts = range(0, self.count, copies)
+        starts = range(0, self.size, copies)
         weights = tuple(sum(self.weights[start : start + copies]) for start in starts) if self.weights else ()
         return _Ranks(len(starts), weights, self.nodes[::copies])
 
@@ -108,7 +108,7 @@ def reweighted(layout: Layout, weights: Sequence[float]) -> Layout:
 def _default_layout(
     shape: tuple[int, ...], ranks: _Ranks, split: int | None, mesh: tuple[int, ...] | None, allow_empty: bool
 ) -> Layout:
-    nranks = ranks.count
+    nranks = ranks.size
     if nranks < 1:
         raise ValueError(f"nranks must be at least 1, not {nranks}")
     if ranks.weights and len(ranks.weights) != nranks:
@@ -155,7 +155,7 @@ def _points(n: int, shares: tuple[float, ...]) -> tuple[int, ...]:
 
 def _partly_copied(shape: tuple[int, ...], ranks: _Ranks) -> Layout:
     """As many cuts as fit without an empty shard, and copies for the other ranks."""
-    nranks = ranks.count
+    nranks = ranks.size
     for count in sorted((d for d in range(2, nranks) if nranks % d == 0), reverse=True):
         groups = ranks.grouped(nranks // count)
         parts = _best_parts(shape, groups, False)
@@ -168,7 +168,7 @@ def _best_parts(shape: tuple[int, ...], ranks: _Ranks, allow_empty: bool) -> tup
     """The number of parts of each axis, None when nothing fits."""
     fitting = _search(shape, ranks, fits=True)
     if fitting is None:
-        fitting = _greedy(shape, ranks.count)
+        fitting = _greedy(shape, ranks.size)
     if fitting is not None or not allow_empty:
         return fitting
     return _search(shape, ranks, fits=False)
@@ -178,7 +178,7 @@ def _search(shape: tuple[int, ...], ranks: _Ranks, fits: bool) -> tuple[int, ...
     longest = sorted(range(len(shape)), key=lambda axis: (-shape[axis], axis))[:_SEARCHED_AXES]
     axes = sorted(longest)
     best: tuple[tuple[int, Fraction, int, tuple[int, ...]], tuple[int, ...]] | None = None
-    for factors in _factorisations(ranks.count, len(axes)):
+    for factors in _factorisations(ranks.size, len(axes)):
         if fits and any(factor > 1 and factor > shape[axis] for axis, factor in zip(axes, factors, strict=True)):
             continue
         parts = [1] * len(shape)
@@ -199,18 +199,18 @@ def _cost(shape: Sequence[int], parts: Sequence[int], ranks: _Ranks) -> int:
     if not ranks.nodes:
         return surface
     # In parts of an element, so that it is an integer: a face of a shard is so much of the surface along its axis.
-    across, stride = 0, ranks.count
+    across, stride = 0, ranks.size
     for axis, count in enumerate(parts):
         stride //= count
         if count == 1:
             continue
         pairs = sum(
             ranks.nodes[rank] != ranks.nodes[rank + stride]
-            for rank in range(ranks.count - stride)
+            for rank in range(ranks.size - stride)
             if rank // stride % count < count - 1
         )
         across += pairs * count * prod(n for other, n in enumerate(shape) if other != axis)
-    return surface * ranks.count + (_ACROSS_NODES - 1) * across
+    return surface * ranks.size + (_ACROSS_NODES - 1) * across
 
 
 def _surface(shape: Sequence[int], parts: Sequence[int]) -> int:
