@@ -337,7 +337,7 @@ class _Refusing:
         self._comm = comm
 
     def __getattr__(self, name: str) -> object:
-        if name in ("rank", "size", "name", "node_size"):
+        if name in ("rank", "size", "name", "node_size", "nodes"):
             return getattr(self._comm, name)
         _refuse()
 
