@@ -99,8 +99,9 @@ def _binder(job: Job) -> list[str]:
     """What stands before a rank's command where ranks are to be bound."""
     if not job.bind or job.ranks == 1:
         return []
-    cores, processors = machine.cores(), len(os.sched_getaffinity(0))
-    most = max(1, cores // _local_ranks(job)) if cores < processors else processors  # a quota is for all ranks together
+    cores = machine.cores()
+    limited = cores < len(os.sched_getaffinity(0))  # by a quota, which all ranks share
+    most = max(1, cores // _local_ranks(job)) if limited else sys.maxsize
     limits = [f"--most={most}", f"--variables={','.join(THREAD_VARIABLES)}"]
     return [sys.executable, "-I", "-S", os.path.join(os.path.dirname(__file__), "binder.py"), *limits, "--"]
 
