@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
 from math import prod
+from typing import Any
 
 import numpy as np
 
@@ -13,11 +16,12 @@ from numpy_dist.engine import parts_in_order, progressed
 from numpy_dist.layout.regions import Box
 from numpy_dist.layout.runs import run_length, runs
 
-__all__ = ["bytes_of", "in_long_runs", "read_box", "write_all", "write_box"]
+__all__ = ["bytes_of", "in_long_runs", "read_box", "write_all", "write_box", "write_piece"]
 
 _LONG = 1 << 15  # bytes of a run that is worth a call of the system
 _FEW = 1 << 10  # runs of which each may have a call of its own, however short they are
 _CHUNK = 1 << 24  # bytes that are read at once
+_BEGIN = 2  # SYNC_FILE_RANGE_WRITE
 
 
 def bytes_of(block: np.ndarray) -> memoryview:
@@ -44,6 +48,32 @@ def write_all(descriptor: int, data: bytes | memoryview, place: int) -> None:
         if not written:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         view, place = view[written:], place + written
+
+
+def write_piece(descriptor: int, data: bytes | memoryview, place: int) -> None:
+    """Write some megabytes at a place of a file, as `write_all`, and let the system begin to put them on the disk."""
+    write_all(descriptor, data, place)
+    _begin_write_back(descriptor, place, len(data))
+
+
+def _begin_write_back(descriptor: int, place: int, nbytes: int) -> None:
+    """Let the system begin to put a range of a file on the disk, where it can be told to.
+
+    Without this nothing goes to the disk before the end, when `fsync` finds all of it to be done; the disk's time is
+    then added to that of the copies into the page cache. It is a hint: what goes wrong is what `fsync` will report.
+    """
+    begin = _sync_file_range()
+    if begin is not None:
+        begin(descriptor, place, nbytes, _BEGIN)
+
+
+@cache
+def _sync_file_range() -> Any:
+    """The call of Linux's C library; None elsewhere."""
+    found = getattr(ctypes.CDLL(None), "sync_file_range", None)
+    if found is not None:
+        found.argtypes = [ctypes.c_int, ctypes.c_int64, ctypes.c_int64, ctypes.c_uint]
+    return found
 
 
 def read_all(descriptor: int, into: memoryview, place: int) -> int:
@@ -85,9 +115,12 @@ def write_box(
         seen(part, data)
         progressed(len(data))
         count = run_length(shape, part) * block.itemsize
-        for first in runs(shape, part):
-            write_all(descriptor, data[done : done + count], offset + first * block.itemsize)
+        places = [offset + first * block.itemsize for first in runs(shape, part)]
+        for place in places:
+            write_all(descriptor, data[done : done + count], place)
             done += count
+        if count >= _LONG:  # pages of short runs have more to come, of other ranks
+            _begin_write_back(descriptor, places[0], places[-1] + count - places[0])
 
 
 def read_box(descriptor: int, offset: int, shape: Sequence[int], box: Box, block: np.ndarray) -> None:

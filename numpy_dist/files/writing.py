@@ -18,7 +18,7 @@ import numpy as np
 
 from numpy_dist import engine
 from numpy_dist.comm.portable import agree, on_root
-from numpy_dist.files.pieces import bytes_of, in_long_runs, write_all, write_box
+from numpy_dist.files.pieces import bytes_of, in_long_runs, write_all, write_box, write_piece
 from numpy_dist.files.replacement import Replacement, named_as, replacing
 from numpy_dist.ir import structure
 from numpy_dist.layout.runs import run_length, runs
@@ -145,7 +145,7 @@ def write_pieces(path: Path, x: Any, keys: list[tuple], text_of: Callable[[int, 
             agree(failure, comm)
             lengths = comm.allgather(len(text))
             start = place + sum(lengths[: comm.rank])
-            on_every_rank(comm, path, functools.partial(write_all, descriptor, text, start) if text else None)
+            on_every_rank(comm, path, functools.partial(write_piece, descriptor, text, start) if text else None)
             place += sum(lengths)
 
     def on_rank_0(file: IO[bytes], read: engine.Read) -> None:
@@ -335,7 +335,7 @@ def write_parts(
         data = bytes_of(np.ascontiguousarray(piece))
         if seen is not None:
             seen(place, data)
-        write_all(descriptor, data, offset + place)
+        write_piece(descriptor, data, offset + place)
 
     place = 0
     for number, key in enumerate(engine.parts_in_order(x.shape, x.dtype.itemsize)):

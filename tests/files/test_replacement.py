@@ -165,3 +165,30 @@ def test_ranks_that_do_not_see_the_file_leave_it_to_rank_0(tmp_path: Path, monke
 
     run_simulated(3, body)
     assert (np.load(tmp_path / "x.npy") == NEW).all()
+
+
+@pytest.mark.parametrize(("split", "few"), [(0, 1000), (1, 1000), (1, 0)])  # rows, runs of columns, pieces
+def test_the_disk_begins_before_all_is_written(
+    split: int, few: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(streaming, "PIECE_BYTES", 8000)
+    monkeypatch.setattr(pieces, "_FEW", few)
+    monkeypatch.setattr(pieces, "_LONG", 100 if few else 1000)  # a run of columns has 200 bytes
+    order: list[Any] = []
+
+    def begin(descriptor: int, *what: int) -> int:
+        order.append(what)
+        return -1  # it is a hint
+
+    monkeypatch.setattr(pieces, "_sync_file_range", lambda: begin)
+    monkeypatch.setattr(os, "fsync", lambda descriptor: order.append("fsync"))
+    path = tmp_path / "x.npy"
+
+    def save(path: Path, x: Any) -> None:
+        np.save(path, nd.asarray(x, split=split))
+
+    assert run_simulated(2, outcome, save, path) == ["", ""]
+    begun = order[: order.index("fsync")]
+    covered = {byte for place, nbytes, flag in begun for byte in range(place, place + nbytes) if flag == 2}
+    assert covered == set(range(path.stat().st_size - NEW.nbytes, path.stat().st_size))
+    assert (np.load(path) == NEW).all()
