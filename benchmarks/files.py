@@ -33,22 +33,20 @@ def main() -> None:
     parser.add_argument("--folder", help="where (default: that of temporary files)")
     parser.add_argument("--steps", type=int, default=60, help="of the stencil that saves every tenth")
     parser.add_argument("--only", nargs="+", choices=MEASURED, default=MEASURED, help="what is measured")
-    parser.add_argument("--size", type=int, default=4000, help="of the stencil, along each axis")
+    parser.add_argument("--size", type=int, default=2048, help="of the stencil, along each axis")
+    parser.add_argument("--sweeps", default="1,4,16", help="of its steps")
     options = parser.parse_args()
     comm = engine.runtime().comm
     with tempfile.TemporaryDirectory(dir=options.folder) as temporary:
         folder = Path(comm.bcast(temporary))
-        count, rows = int(options.gib * 2**27), []
-        if "files" in options.only:
-            rows += files(folder, count, options.rounds)
-        if "archives" in options.only:
-            rows += archives(folder, count, options.rounds)
-        if "texts" in options.only:
-            rows += texts(folder, int(options.gib * 2**20), options.rounds)
-        if "formats" in options.only:
-            rows += formats(folder, count, options.rounds)
-        if "stencil" in options.only:
-            rows += stencil(folder, options.size, options.steps, options.rounds)
+        rows = []
+        for name, measure, unit in (
+            ("files", files, 2**27), ("archives", archives, 2**27), ("texts", texts, 2**20), ("formats", formats, 2**27)
+        ):  # fmt: skip
+            if name in options.only:
+                rows += measure(folder, int(options.gib * unit), options.rounds)
+        for sweeps in options.sweeps.split(",") if "stencil" in options.only else ():
+            rows += stencil(folder, options.size, int(sweeps), options.steps, options.rounds)
         comm.barrier()
     if comm.rank == 0:
         print(f"{comm.size} ranks; {options.gib} GiB; medians of {options.rounds} rounds, in turn")
@@ -224,31 +222,57 @@ def formats(folder: Path, count: int, rounds: int) -> list[str]:
     return found
 
 
-def stencil(folder: Path, size: int, steps: int, rounds: int) -> list[str]:
-    """What a checkpoint every ten steps, in the background, costs a stencil."""
+def stencil(folder: Path, size: int, work: int, steps: int, rounds: int) -> list[str]:
+    """What a checkpoint every ten steps, in the background, costs a stencil whose steps have `work` sweeps each.
+
+    Beside the ratios stands what the disk would have to write a second for all of them, and what it writes: that of
+    checkpoints that are waited for.
+    """
+    comm = engine.runtime().comm
     u = numpy_dist.zeros((size, size), split=0)
     u[0] = 1.0
+    done = 0
 
-    def run(save: bool) -> float:
-        comm = engine.runtime().comm
+    def run(if_busy: str) -> float:
+        nonlocal done
         comm.barrier()
         begin = time.perf_counter()
         for step in range(steps):
-            u[1:-1, 1:-1] = 0.25 * (u[2:, 1:-1] + u[:-2, 1:-1] + u[1:-1, 2:] + u[1:-1, :-2])
-            if save and step % 10 == 9:
-                checkpoint.save(folder / "checkpoints", {"u": u, "step": step}, step=step, background=True)
+            for _ in range(work):
+                u[1:-1, 1:-1] = 0.25 * (u[2:, 1:-1] + u[:-2, 1:-1] + u[1:-1, 2:] + u[1:-1, :-2])
+            if if_busy and step % 10 == 9:
+                state = {"u": u, "step": step}
+                done += checkpoint.save(folder / "run", state, step=step, background=True, if_busy=if_busy)  # type: ignore[arg-type]
         engine.force(u)
         took = time.perf_counter() - begin
         checkpoint.wait()
         return took
 
-    run(False)
-    pairs = [(run(False), run(True)) for _ in range(rounds)]
-    ratio = statistics.median(b / a for a, b in pairs)
-    plain, saving = (statistics.median(column) for column in zip(*pairs, strict=True))
+    def write() -> float:
+        u[0, 0] += 1.0
+        engine.force(u)
+        begin = time.perf_counter()
+        checkpoint.save(folder / "run", {"u": u}, step=0)
+        return u.nbytes / (time.perf_counter() - begin)
+
+    run("wait")
+    times: dict[str, list[float]] = {"": [], "wait": [], "skip": []}
+    saved, speeds = [], []
+    for _ in range(rounds):
+        for if_busy, column in times.items():
+            done = 0
+            column.append(run(if_busy))
+        saved.append(done)
+        speeds.append(write())
+    ratios = {
+        name: statistics.median(b / a for a, b in zip(times[""], column, strict=True)) for name, column in times.items()
+    }
+    took, asked = statistics.median(times[""]) / steps, steps // 10
     return [
-        f"stencil {size}^2, {steps} steps: {plain:.3f} s; with a checkpoint every 10 steps in the background "
-        f"{saving:.3f} s: {ratio:.2f} times as long"
+        f"stencil {size}^2, {work} sweeps a step, {1000 * took:.1f} ms a step, a checkpoint of {u.nbytes / 1e6:.0f} MB "
+        f"every 10 steps ({u.nbytes / took / 1e7:.0f} MB/s; those waited for: {statistics.median(speeds) / 1e6:.0f} "
+        f"MB/s): {ratios['wait']:.2f} times as long; those that find the disk busy skipped (written "
+        f"{statistics.median(saved):.0f} of {asked}): {ratios['skip']:.2f} times"
     ]
 
 

@@ -21,7 +21,8 @@ __all__ = ["DATA", "Manifest", "clean", "manifests", "read_manifest", "step_path
 
 DATA = "data"
 Manifest = dict[str, Any]
-_FORMAT = "numpy_dist checkpoint, version 1"
+_FORMAT = "numpy_dist checkpoint, version 2"
+_READ = (_FORMAT, "numpy_dist checkpoint, version 1")  # which names no checksums of arrays: they are CRC-32
 
 
 def step_path(folder: Path, step: int) -> Path:
@@ -51,7 +52,7 @@ def read_manifest(path: Path) -> Manifest:
     try:
         found = json.loads(path.read_bytes())
         content = found["content"]
-        if found["format"] != _FORMAT:
+        if found["format"] not in _READ:
             raise CheckpointError(f"{path} is of another version: {found['format']!r}")
         if zlib.crc32(_packed(content)) != found["crc32"]:
             raise CheckpointError(f"{path} is damaged: its checksum is another one")

@@ -5,13 +5,14 @@ from __future__ import annotations
 import warnings
 import zipfile
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from numpy_dist import engine
+from numpy_dist.checkpoint.checksum import CHECKSUMS
 from numpy_dist.checkpoint.folder import DATA, Manifest, manifests, step_path
 from numpy_dist.checkpoint.saving import Folder, wait
 from numpy_dist.checkpoint.tree import decode
@@ -128,7 +129,8 @@ def _arrays(folder: Path, content: Manifest) -> list[Any]:
             if stored is None or list(stored.shape) != list(entry["shape"]):
                 raise CheckpointError(f"{path} is damaged: it is no file of an array of shape {entry['shape']}")
             pieces = [(tuple(map(tuple, box)), checksum) for box, checksum in entry["pieces"]]
-            found.append(read_array(_Checking(path, stored, pieces), entry["split"]))
+            checksum = CHECKSUMS[entry.get("checksum", "crc32")]  # the first version of the format names none
+            found.append(read_array(_Checking(path, stored, pieces, checksum), entry["split"]))
         except (OSError, ValueError) as error:
             raise CheckpointError(f"{path} is damaged or not there: {error}") from error
     return found
@@ -153,9 +155,15 @@ def _plain(folder: Path, content: Manifest) -> dict[str, np.ndarray]:
 class _Checking(Reader):
     """A reader that compares checksums: of pieces within what ranks have read, and of all others, dealt out to them."""
 
-    def __init__(self, path: Path, array: ArrayInFile, pieces: Sequence[tuple[Any, int]]) -> None:
+    def __init__(
+        self,
+        path: Path,
+        array: ArrayInFile,
+        pieces: Sequence[tuple[Any, int]],
+        checksum: Callable[[memoryview], int],
+    ) -> None:
         super().__init__(path, array)
-        self._pieces, self._name = pieces, path
+        self._pieces, self._name, self._checksum = pieces, path, checksum
         self._seen: list[int] = []
 
     def fill(self, box: Box, block: np.ndarray) -> None:
@@ -177,5 +185,5 @@ class _Checking(Reader):
         super().finish(comm)
 
     def _compare(self, block: np.ndarray, piece: Box, checksum: int) -> None:
-        if self.failure is None and zlib.crc32(bytes_of(np.ascontiguousarray(block))) != checksum:
+        if self.failure is None and self._checksum(bytes_of(np.ascontiguousarray(block))) != checksum:
             self.failure = CheckpointError(f"{self._name}: the checksum of the elements {piece} is another one")

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from numpy_dist import engine
 from numpy_dist.checkpoint.folder import DATA, Manifest, manifests
-from numpy_dist.checkpoint.snapshot import part_of
+from numpy_dist.checkpoint.snapshot import copied, part_of
 from numpy_dist.checkpoint.tree import encode
 from numpy_dist.checkpoint.writer import RankPart, Writing
 from numpy_dist.comm.base import Communicator
@@ -29,6 +30,7 @@ class _Session:
 
     def __init__(self) -> None:
         self.writing: Writing | None = None
+        self.memory = contextlib.ExitStack()  # of the copies that are being written; the pool's
         self.folder: Path | None = None
         self.known: dict[engine.Stamp, dict[str, Any]] = {}
         self.next: dict[engine.Stamp, dict[str, Any]] = {}
@@ -38,8 +40,13 @@ class _Session:
         writing, self.writing = self.writing, None
         if writing is not None:
             self.known, known = {}, self.next
-            writing.wait(comm)
+            with self.memory:
+                writing.wait(comm)
             self.known = known
+
+    def is_busy(self, comm: Communicator) -> bool:
+        """Whether a checkpoint is still being written, on any rank (collective, one allgather)."""
+        return any(comm.allgather(self.writing is not None and self.writing.is_going_on))
 
     def end(self) -> None:
         if self.writing is not None:
@@ -58,7 +65,15 @@ def _session(comm: Communicator) -> _Session:
     return found
 
 
-def save(folder: Folder, state: object, *, step: int, keep: int | None = 3, background: bool = False) -> None:
+def save(
+    folder: Folder,
+    state: object,
+    *,
+    step: int,
+    keep: int | None = 3,
+    background: bool = False,
+    if_busy: Literal["wait", "skip"] = "wait",
+) -> bool:
     """Save a checkpoint: all of it, or, whatever happens, nothing (collective).
 
     Each rank writes its parts of distributed arrays. An array that has not been written to since the last checkpoint in
@@ -79,6 +94,13 @@ def save(folder: Folder, state: object, *, step: int, keep: int | None = 3, back
     background : bool
         Return when this rank's parts are copied; threads write them. The next `save`, `restore` or `wait`, or the end
         of the program, waits until they have, and the former raise what went wrong.
+    if_busy : {"wait", "skip"}
+        What to do while the last checkpoint in the background is still being written: wait for it, or save nothing.
+
+    Returns
+    -------
+    bool
+        Whether the state is saved, or being saved; False, on every rank, where ``if_busy="skip"`` has skipped it.
 
     Raises
     ------
@@ -89,6 +111,10 @@ def save(folder: Folder, state: object, *, step: int, keep: int | None = 3, back
     """
     comm = engine.runtime().comm
     session = _session(comm)
+    if if_busy not in ("wait", "skip"):
+        raise ValueError(f"if_busy={if_busy!r} is neither 'wait' nor 'skip'")
+    if if_busy == "skip" and session.is_busy(comm):
+        return False
     session.wait(comm)
     if keep is not None and keep < 1:
         raise ValueError(f"keep={keep}: at least one checkpoint is kept; keep=None keeps all")
@@ -120,7 +146,7 @@ def save(folder: Folder, state: object, *, step: int, keep: int | None = 3, back
         if stamp is not None and engine.stamp(x) == stamp:
             session.next[stamp] = entry
     if background:
-        parts = _copied(comm, parts)
+        parts = _copied(comm, session, parts)
     content: Manifest = {
         "step": int(step),
         "sequence": sequence,
@@ -130,9 +156,10 @@ def save(folder: Folder, state: object, *, step: int, keep: int | None = 3, back
         "plain": f"{prefix}.npz" if plain else None,
         "files": sorted({entry["file"] for entry in entries}),
     }
-    session.writing = Writing(comm, where, content, parts, plain, prefix, keep)
+    session.writing = Writing(comm, where, content, parts, plain, prefix, keep, background)
     if not background:
         session.wait(comm)
+    return True
 
 
 def wait() -> None:
@@ -168,14 +195,20 @@ def _encoded(comm: Communicator, state: object) -> tuple[Any, list[Any]]:
     return found
 
 
-def _copied(comm: Communicator, parts: list[RankPart]) -> list[RankPart]:
+def _copied(comm: Communicator, session: _Session, parts: list[RankPart]) -> list[RankPart]:
     """The parts with blocks that the program does not change; what one rank has no memory for is told on all."""
     failure: Exception | None = None
+    scratch = session.memory.enter_context(engine.Scratch())
     try:
-        parts = [part._replace(block=np.array(part.block, order="C")) for part in parts]
+        parts = [copied(part, scratch) for part in parts]
     except MemoryError as error:
         failure = error
-    agree(failure, comm)
+    try:
+        agree(failure, comm)
+    except BaseException:
+        parts = []
+        session.memory.close()
+        raise
     return parts
 
 

@@ -1,16 +1,20 @@
-"""Snapshots: what each rank writes of the arrays of a state."""
+"""Snapshots: what each rank writes of the arrays of a state, and copies of it that the program does not change."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from numpy_dist import engine
-from numpy_dist.checkpoint.writer import RankPart
+from numpy_dist.checkpoint.writer import CHECKSUM, RankPart
+from numpy_dist.files.direct import memory_for
 from numpy_dist.files.npy import header_of
 from numpy_dist.files.pieces import in_long_runs
 from numpy_dist.files.writing import in_file_order
+from numpy_dist.layout.runs import runs
 
-__all__ = ["part_of"]
+__all__ = ["copied", "part_of"]
 
 
 def part_of(x: Any, name: str) -> tuple[RankPart, dict[str, Any], Any]:
@@ -43,5 +47,18 @@ def part_of(x: Any, name: str) -> tuple[RankPart, dict[str, Any], Any]:
     cut = () if layout is None else layout.cut_axes
     split = cut[0] if len(cut) == 1 else None
     entry = {"file": name, "member": None, "shape": x.shape, "split": split, "pieces": None}
+    entry["checksum"] = CHECKSUM
     box, header = share.boxes[engine.runtime().rank], header_of(x.shape, x.dtype, fortran)
     return RankPart(name, header, ordered.shape, x.dtype, box, share.block), entry, made
+
+
+def copied(part: RankPart, scratch: engine.Scratch) -> RankPart:
+    """A part with a block of its own, in memory of the pool, from which the disk can fetch it (`files.direct`)."""
+    if part.box is None or not part.block.size:
+        return part
+    first = next(iter(runs(part.shape, part.box)))
+    place = len(part.header) + first * part.dtype.itemsize
+    memory = memory_for(place, part.block.nbytes, lambda nbytes: scratch.empty(nbytes, np.uint8))
+    block = np.ndarray(part.block.shape, part.dtype, buffer=memory.data)
+    np.copyto(block, part.block)
+    return part._replace(block=block)

@@ -8,21 +8,23 @@ by threads while the program goes on.
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import os
 import sys
 import threading
 import time
-import zlib
 from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from numpy_dist.checkpoint.checksum import CHECKSUMS
 from numpy_dist.checkpoint.folder import DATA, Manifest, clean, write_manifest
 from numpy_dist.comm.portable import portable_error, restored
 from numpy_dist.errors import CheckpointError
+from numpy_dist.files.direct import open_direct, write_direct
 from numpy_dist.files.pieces import write_all, write_box
 from numpy_dist.files.replacement import replacing, sync_folder
 from numpy_dist.layout.regions import Box
@@ -30,7 +32,10 @@ from numpy_dist.layout.regions import Box
 if TYPE_CHECKING:
     from numpy_dist.comm.base import Communicator
 
-__all__ = ["RankPart", "Writing"]
+__all__ = ["CHECKSUM", "RankPart", "Writing"]
+
+CHECKSUM = "sums"
+"""What new checkpoints have, of `CHECKSUMS`."""
 
 _PAUSE = 0.01  # seconds between two looks for reports
 _PATIENCE = 10.0  # seconds for which a program that ends waits for reports
@@ -78,6 +83,9 @@ class Writing:
         Of the names of its files.
     keep : int or None
         As for `clean`.
+    background : bool
+        Whether the program goes on meanwhile, which is to have the processor; the blocks are then copies that nobody
+        changes.
     """
 
     def __init__(
@@ -89,16 +97,23 @@ class Writing:
         plain: list[np.ndarray],
         prefix: str,
         keep: int | None,
+        background: bool,
     ) -> None:
         self.content, self.folder = content, folder
         self._rank, self._size = comm.rank, comm.size
         self._parts, self._plain, self._prefix, self._keep = parts, plain, prefix, keep
+        self._background = background
         self._error: Exception | None = None
         self._written = threading.Event()  # this rank's parts are on the disk, or cannot be
         self._given_up = ""  # why there is nothing to wait for any more
         self._deadline = float("inf")
         self._thread = threading.Thread(target=self._run, name="numpy_dist checkpoint", daemon=True)
         self._thread.start()
+
+    @property
+    def is_going_on(self) -> bool:
+        """Whether this rank still writes, or rank 0 has not yet completed the checkpoint; this rank's own view."""
+        return self._thread.is_alive()
 
     def wait(self, comm: Communicator) -> None:
         """Return when the checkpoint is complete, or raise why it cannot be, on every rank (collective)."""
@@ -149,23 +164,28 @@ class Writing:
     def _write(self, part: RankPart) -> list[tuple[Box, int]]:
         """Write this rank's part of an array; the checksums of its pieces."""
         found: list[tuple[Box, int]] = []
-        descriptor = os.open(self.folder / DATA / part.name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        path, checksum = self.folder / DATA / part.name, CHECKSUMS[CHECKSUM]
+        descriptor, direct = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666), -1
         try:
             os.ftruncate(descriptor, len(part.header) + prod(part.shape) * part.dtype.itemsize)
             if self._rank == 0:
                 write_all(descriptor, part.header, 0)
             if part.box is not None:
+                direct = open_direct(path) if self._background else -1
                 write_box(
                     descriptor,
                     len(part.header),
                     part.shape,
                     part.box,
                     part.block,
-                    lambda box, data: found.append((box, zlib.crc32(data))),
+                    lambda box, data: found.append((box, checksum(data))),
+                    functools.partial(write_direct, direct),
                 )
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
+            if direct >= 0:
+                os.close(direct)
         return found
 
     def _write_plain(self) -> None:

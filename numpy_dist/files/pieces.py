@@ -94,6 +94,7 @@ def write_box(
     box: Box,
     block: np.ndarray,
     seen: Callable[[Box, memoryview], object] = lambda part, data: None,
+    write: Callable[[int, memoryview, int], object] = write_all,
 ) -> None:
     """Write the elements of a box at their places of a file.
 
@@ -109,6 +110,8 @@ def write_box(
         The elements of the box, with any strides.
     seen : callable, optional
         Gets each part that is written, as a box, with its bytes in C order.
+    write : callable, optional
+        Writes a run: ``write(descriptor, data, place)``.
     """
     for part, key in _parts(box, block):
         data, done = bytes_of(np.ascontiguousarray(block[key])), 0
@@ -117,7 +120,7 @@ def write_box(
         count = run_length(shape, part) * block.itemsize
         places = [offset + first * block.itemsize for first in runs(shape, part)]
         for place in places:
-            write_all(descriptor, data[done : done + count], place)
+            write(descriptor, data[done : done + count], place)
             done += count
         if count >= _LONG:  # pages of short runs have more to come, of other ranks
             _begin_write_back(descriptor, places[0], places[-1] + count - places[0])

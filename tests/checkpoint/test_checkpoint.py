@@ -14,7 +14,7 @@ import numpy_dist as nd
 from numpy_dist import checkpoint, engine
 from numpy_dist.checkpoint import folder as folders
 from numpy_dist.checkpoint import writer
-from numpy_dist.files import pieces, replacement
+from numpy_dist.files import direct, pieces, replacement
 from numpy_dist.spmd_testing import run_simulated
 from tests.files.failing import failing_calls
 
@@ -163,6 +163,69 @@ def test_what_the_program_does_meanwhile_is_not_saved(tmp_path: Path, monkeypatc
     on_ranks(3, body)
 
 
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_a_busy_disk_may_be_left_alone(ranks: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    go_on = threading.Event()
+    write = writer.write_box
+
+    def late(*args: Any) -> None:
+        assert go_on.wait(20)
+        write(*args)
+
+    monkeypatch.setattr(writer, "write_box", late)
+
+    def body() -> list[bool]:
+        x, saved = nd.asarray(PLAIN["rows"]), []
+        for step in (1, 2):
+            saved.append(checkpoint.save(tmp_path, {"x": x}, step=step, background=True, if_busy="skip"))
+            x += 1
+        engine.runtime().comm.barrier()
+        go_on.set()
+        checkpoint.wait()
+        saved.append(checkpoint.save(tmp_path, {"x": x}, step=3, background=True, if_busy="skip"))
+        checkpoint.wait()
+        assert checkpoint.steps(tmp_path) == [1, 3]
+        np.testing.assert_array_equal(checkpoint.restore(tmp_path, 1)["x"].gather(), PLAIN["rows"])
+        np.testing.assert_array_equal(checkpoint.restore(tmp_path, 3)["x"].gather(), PLAIN["rows"] + 2)
+        return saved
+
+    assert on_ranks(ranks, body) == [[True, False, True]] * ranks
+
+
+def test_the_memory_of_copies_is_used_again(tmp_path: Path) -> None:
+    def body() -> None:
+        x = nd.asarray(PLAIN["rows"])
+        pool = engine.runtime().pool
+        held = []
+        for step in range(4):
+            x += 1
+            engine.force(x)
+            checkpoint.save(tmp_path, {"x": x}, step=step, background=True)
+            checkpoint.wait()
+            held.append((pool.held, pool.free))
+        assert len(set(held)) == 1 and pool.free > PLAIN["rows"].nbytes / 2
+
+    on_ranks(2, body)
+
+
+def test_the_first_version_of_the_format_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    old = "numpy_dist checkpoint, version 1"
+    monkeypatch.setattr(folders, "_FORMAT", old)
+    monkeypatch.setattr(writer, "CHECKSUM", "crc32")
+    on_ranks(3, save, tmp_path, 7)
+    path = folders.step_path(tmp_path, 7)
+    content = folders.read_manifest(path)
+    for entry in content["arrays"]:
+        entry.pop("checksum", None)
+    folders.write_manifest(tmp_path, content)
+    monkeypatch.undo()
+    assert old.encode() in path.read_bytes()
+    assert on_ranks(2, check, tmp_path) == [7] * 2
+    damaged(tmp_path / "data" / content["arrays"][0]["file"], "one bit")
+    with pytest.raises(nd.CheckpointError, match="checksum"):
+        on_ranks(2, check, tmp_path)
+
+
 def damaged(path: Path, how: str) -> None:
     data = bytearray(path.read_bytes())
     if how == "gone":
@@ -250,9 +313,9 @@ def test_what_waits_for_the_program_is_saved_where_it_comes_to_lie(tmp_path: Pat
 @pytest.mark.parametrize("ranks", [1, 3])
 def test_bad_arguments(ranks: int, tmp_path: Path) -> None:
     def body() -> None:
-        for step, keep in ((-1, 3), (1, 0)):
+        for wrong in ({"step": -1}, {"step": 1, "keep": 0}, {"step": 1, "if_busy": "no"}):
             with pytest.raises(ValueError):
-                checkpoint.save(tmp_path, 1, step=step, keep=keep)
+                checkpoint.save(tmp_path, 1, **wrong)  # type: ignore[arg-type]
         with pytest.raises(TypeError, match="state is a"):
             checkpoint.save(tmp_path, object(), step=1)
         (tmp_path / "file").write_bytes(b"")
@@ -279,7 +342,7 @@ def test_a_call_that_fails_leaves_the_old_checkpoint(ranks: int, background: boo
     on_ranks(ranks, save, tmp_path, 1)
     files = sorted(path.name for path in (tmp_path / "data").iterdir())
     for which in range(1, 100):
-        with failing_calls(which, replacement, pieces, writer) as failing:
+        with failing_calls(which, replacement, pieces, direct, writer) as failing:
             told = on_ranks(ranks, attempt)
         assert len(set(told)) == 1
         if not failing.failed:
