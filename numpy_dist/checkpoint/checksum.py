@@ -9,6 +9,7 @@ which memory is read, where zlib's CRC-32 of all bytes makes about one gigabyte 
 from __future__ import annotations
 
 import zlib
+from collections.abc import Callable
 
 import numpy as np
 
@@ -31,5 +32,5 @@ def sums_crc32(data: memoryview) -> int:
     return zlib.crc32(data[words.nbytes :], zlib.crc32(rows, zlib.crc32(columns)))  # type: ignore[arg-type]
 
 
-CHECKSUMS = {"crc32": zlib.crc32, "sums": sums_crc32}
+CHECKSUMS: dict[str, Callable[[memoryview], int]] = {"crc32": zlib.crc32, "sums": sums_crc32}
 """By the names that manifests give them; ``crc32`` is that of the first version of the format."""

@@ -127,6 +127,8 @@ class Writing:
             if error is not None:
                 self._given_up = f"rank {rank} could not write its part"
         self._thread.join()
+        if self._given_up and self._rank == 0:
+            clean(self.folder, None)  # other ranks may have made files after rank 0 had looked for them
         failure = self._error
         outcome = comm.bcast(portable_error(failure), 0)
         first = next((restored(error) for error in (*told, outcome) if error is not None), None)
