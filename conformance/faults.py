@@ -291,13 +291,17 @@ def real_rows(folder: Path, positions: int = 3, examples: Sequence[str] = tuple(
 
 # -- the table -------------------------------------------------------------------------------------------------------
 
+_BY_HAND = "## Files\n", "## Communication, loops and memory\n\n"
+"""Where the part of the page begins and ends that no run of this module makes: its rows are tests of their own."""
+
 _HEAD = """# Faults that were injected
 
-Made by `python -m numpy_dist.conformance.faults` on {date}, with numpy_dist {version}, Python {python}, NumPy {numpy},
-on {cores} cores, in {minutes:.0f} minutes. In each run one rank fails at one of its calls: a communication or the run
-of a loop, or, for failed allocations, a request for memory. On simulated ranks at {which} call, in real jobs
-(`mpiexec`, and `numpy-dist run`) at the first, the last and one between them. Of the examples from cavity.py on, whose
-calls are much alike, about {of_programs} calls for each row on simulated ranks, and one of these three in real jobs.
+{by_hand}Made by `python -m numpy_dist.conformance.faults` on {date}, with numpy_dist {version}, Python {python},
+NumPy {numpy}, on {cores} cores, in {minutes:.0f} minutes. In each run one rank fails at one of its calls: a
+communication or the run of a loop, or, for failed allocations, a request for memory. On simulated ranks at {which}
+call, in real jobs (`mpiexec`, and `numpy-dist run`) at the first, the last and one between them. Of the examples from
+cavity.py on, whose calls are much alike, about {of_programs} calls for each row on simulated ranks, and one of these
+three in real jobs.
 
 A fault *ended well* if the rank that failed ended with the planted error and the others with nothing else than
 `RankError`; a real job also within ten seconds, with one traceback (none after SIGKILL), an exit code other than 0, and
@@ -310,10 +314,17 @@ no process, shared memory or file left behind. Seconds are those of the longest 
 """
 
 
-def table(rows: Sequence[FaultRow], minutes: float, every: int) -> str:
+def written_by_hand(page: str) -> str:
+    """The part of the page that stays as it is; empty where it has none."""
+    start, stop = (page.find(heading) for heading in _BY_HAND)
+    return page[start : stop + len(_BY_HAND[1])] if 0 <= start < stop else ""
+
+
+def table(rows: Sequence[FaultRow], minutes: float, every: int, by_hand: str = "") -> str:
     """The page."""
     faults, problems = sum(row.faults for row in rows), sum(len(row.problems) for row in rows)
     text = _HEAD.format(
+        by_hand=by_hand,
         date=datetime.date.today().isoformat(),
         version=numpy_dist.__version__,
         python=platform.python_version(),
@@ -350,11 +361,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(row.where, row.example, row.ranks, row.kind, row.faults, f"{row.seconds:.1f} s", *row.problems[:1])
             sys.stdout.flush()
             rows.append(row)
-    text = table(rows, (time.monotonic() - begun) / 60, options.sample)
+    page = Path(options.output)
+    by_hand = written_by_hand(page.read_text()) if page.is_file() else ""
+    text = table(rows, (time.monotonic() - begun) / 60, options.sample, by_hand)
     if options.output == "-":
         print(text)
     else:
-        Path(options.output).write_text(text)
+        page.write_text(text)
     return 1 if any(row.problems for row in rows) else 0
 
 
