@@ -70,7 +70,7 @@ def forbid_gathers() -> Iterator[Communicator]:
 
 
 # What a communicator does to communicate; each call is a place where `inject` may act.
-_OPERATIONS = ("_allgather_fixed", "_allgather_parts", "_bcast_into", "_start")
+_OPERATIONS = ("_allgather_fixed", "_allgather_parts", "_alltoall_fixed", "_sum_numbers", "_bcast_into", "_start")
 COMMUNICATION, BACKEND, ALLOCATION = "communication", "backend", "allocation"
 
 

@@ -1,8 +1,8 @@
 """What every communicator does, and the few operations that a backend supplies.
 
 Pickling, the sizes of messages, chunks of very large ones, self-messages and counting are written here once. A backend
-supplies a few operations on bytes: an allgather of equal slots, an allgather of unequal parts, a broadcast into a
-buffer, and the start of point-to-point messages.
+supplies a few operations on bytes: an allgather of equal slots, an allgather of unequal parts, equal parts from each
+to each (all-to-all), sums of integers, a broadcast into a buffer, and the start of point-to-point messages.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import accumulate
 from struct import Struct
 from typing import Any, NoReturn, TypeVar
 
@@ -174,6 +175,14 @@ class Communicator(ABC):
         """The parts of all ranks, of the given sizes, one after the other; not more than `max_message` in all."""
 
     @abstractmethod
+    def _alltoall_fixed(self, parts: Bytes) -> Bytes:
+        """Of equal parts, one for each rank, those that all ranks have for this one, in rank order."""
+
+    @abstractmethod
+    def _sum_numbers(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The sums of the ranks' numbers, on every rank."""
+
+    @abstractmethod
     def _bcast_into(self, buffer: Bytes, root: int) -> None:
         """Fill `buffer` on all ranks with that of `root`; not more than `max_message`."""
 
@@ -285,6 +294,40 @@ class Communicator(ABC):
             results.append(result)
             start += length
         return self._ended(results)
+
+    def alltoall(self, numbers: np.ndarray) -> np.ndarray:
+        """Return the numbers that all ranks have for this one, in rank order.
+
+        A table of such numbers for all pairs of ranks, as an allgather brings it, has the square of the ranks' number.
+
+        Parameters
+        ----------
+        numbers : ndarray of int64, shape (size, ...)
+            What this rank has for each rank; of one shape on all of them.
+
+        Returns
+        -------
+        ndarray of int64, of the same shape
+        """
+        self._begin_collective("alltoall")
+        given = np.ascontiguousarray(numbers, np.int64)
+        if len(given) != self.size:
+            raise ValueError(f"alltoall: numbers for {len(given)} ranks, of {self.size}")
+        if self.size == 1:
+            return self._ended(given.copy())
+        self.counters.bytes += given.nbytes
+        self._allgather_slots(b"")
+        return self._ended(self._alltoall_fixed(_flat_bytes(given)).view(np.int64).reshape(given.shape))
+
+    def allsum(self, numbers: np.ndarray) -> np.ndarray:
+        """Return the sums of the ranks' numbers, int64 and of one shape on all of them, on every rank."""
+        self._begin_collective("allsum")
+        given = np.ascontiguousarray(numbers, np.int64)
+        if self.size == 1:
+            return self._ended(given.copy())
+        self.counters.bytes += given.nbytes
+        self._allgather_slots(b"")
+        return self._ended(self._sum_numbers(given))
 
     def start_exchange(
         self, sends: Sequence[tuple[int, np.ndarray]], receives: Sequence[tuple[int, np.ndarray]], tag: int = 0
@@ -478,7 +521,7 @@ class Communicator(ABC):
         # Rounds in which each rank contributes an equal share of what one operation may carry.
         share = max(self.max_message // self.size, 1)
         result = np.empty(sum(sizes), np.uint8)
-        starts = [sum(sizes[:r]) for r in range(self.size)]
+        starts = list(accumulate(sizes[:-1], initial=0))
         for done in range(0, max(sizes), share):
             now = [min(max(n - done, 0), share) for n in sizes]
             gathered, position = self._allgather_parts(part[done : done + share], now), 0

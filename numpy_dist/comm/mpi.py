@@ -17,6 +17,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 import mpi4py
 import numpy as np
+from numpy.typing import NDArray
 
 from numpy_dist.comm import devices
 from numpy_dist.comm.base import PROGRAM_TAG, Bytes, Communicator, Message, PendingExchange
@@ -397,6 +398,18 @@ class MpiCommunicator(Communicator):
             starts.append(starts[-1] + size)
         target = [result, (list(sizes), starts[:-1]), MPI.BYTE]
         self._collective("allgather", lambda: self.native.Iallgatherv([part, MPI.BYTE], target), (part, result))
+        return result
+
+    def _alltoall_fixed(self, parts: Bytes) -> Bytes:
+        result = np.empty_like(parts)
+        start = self.native.Ialltoall
+        self._collective("alltoall", lambda: start([parts, MPI.BYTE], [result, MPI.BYTE]), (parts, result))
+        return result
+
+    def _sum_numbers(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+        result = np.empty_like(numbers)
+        start = self.native.Iallreduce
+        self._collective("allsum", lambda: start(numbers, result), (numbers, result))
         return result
 
     def _bcast_into(self, buffer: Bytes, root: int) -> None:

@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from numpy_dist.comm import detect
 from numpy_dist.comm.base import Bytes, Communicator, Message, PendingExchange
@@ -240,6 +241,14 @@ class SimulatedCommunicator(Communicator):
 
     def _allgather_parts(self, part: Bytes, sizes: Sequence[int]) -> Bytes:
         return np.concatenate(self._collective("allgather", part.copy()))
+
+    def _alltoall_fixed(self, parts: Bytes) -> Bytes:
+        each = parts.size // self.size
+        given = self._collective("alltoall", parts.copy())
+        return np.concatenate([part[self.rank * each : (self.rank + 1) * each] for part in given])
+
+    def _sum_numbers(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+        return np.sum(self._collective("allsum", numbers.copy()), axis=0)
 
     def _bcast_into(self, buffer: Bytes, root: int) -> None:
         buffer[...] = self._collective(f"bcast from rank {root}", buffer.copy())[root]

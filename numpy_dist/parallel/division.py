@@ -165,23 +165,21 @@ class Delivery:
 
     Parameters
     ----------
-    table : list of list of int
-        How many elements each rank has for each rank.
+    counts : list of int
+        How many elements this rank has for each rank.
+    arriving : list of int
+        How many elements each rank has for this one.
     comm : Communicator
     space : Workspace
 
     Attributes
     ----------
     arriving : list of int
-        How many elements each rank has for this one.
-    total : list of int
-        How many elements each rank gets.
+        As above.
     """
 
-    def __init__(self, table: list[list[int]], comm: Communicator, space: Workspace) -> None:
-        self._counts, self._comm, self._space = table[comm.rank], comm, space
-        self.arriving = [row[comm.rank] for row in table]
-        self.total = [sum(column) for column in zip(*table, strict=True)]
+    def __init__(self, counts: list[int], arriving: list[int], comm: Communicator, space: Workspace) -> None:
+        self._counts, self.arriving, self._comm, self._space = counts, arriving, comm, space
         self._sends: list[tuple[int, np.ndarray]] = []
         self._receives: list[tuple[int, np.ndarray]] = []
 

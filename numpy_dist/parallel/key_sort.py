@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from numpy_dist.parallel.counts import arriving_and_totals
+
 if TYPE_CHECKING:
     from numpy_dist.comm.base import Communicator
 
@@ -53,10 +55,9 @@ def sort(arrays: Sequence[np.ndarray], columns: Columns, comm: Communicator) -> 
 
 def _exchanged(arrays: list[np.ndarray], ends: list[int], comm: Communicator) -> tuple[list[np.ndarray], list[int]]:
     """Send each rank its piece of sorted rows; and how many each gets."""
-    table = comm.allgather([stop - start for start, stop in pairwise(ends)])
+    here, counts = arriving_and_totals([stop - start for start, stop in pairwise(ends)], comm)
     me = comm.rank
-    counts = [sum(row[rank] for row in table) for rank in range(comm.size)]
-    starts = list(accumulate((row[me] for row in table), initial=0))
+    starts = list(accumulate(here, initial=0))
     made, sends, receives = [], [], []
     for array in arrays:
         target = np.empty((counts[me], *array.shape[1:]), array.dtype)

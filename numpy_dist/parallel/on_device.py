@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from numpy_dist.parallel.counts import arriving_and_totals
 from numpy_dist.parallel.key_sort import ends_of
 
 Array = Any  # of a device
@@ -75,20 +76,20 @@ def _ends(values: Array, device: Device) -> list[int]:
 def _swapped(rows: Array, ends: Sequence[int], device: Device) -> tuple[list[Array], list[int]]:
     """What all ranks have for this one, if ``rows[ends[r]:ends[r + 1]]`` are for rank ``r``; and how many each gets."""
     me = device.rank
-    table = device.allgather([stop - start for start, stop in pairwise(ends)])
+    arriving, totals = arriving_and_totals([stop - start for start, stop in pairwise(ends)], device)
     pieces, sends, receives = [], [], []
-    for rank, row in enumerate(table):
+    for rank, count in enumerate(arriving):
         piece = rows[ends[rank] : ends[rank + 1]]
         if rank == me:
             pieces.append(piece)
             continue
-        pieces.append(device.empty((row[me], *rows.shape[1:]), rows.dtype))
+        pieces.append(device.empty((count, *rows.shape[1:]), rows.dtype))
         if piece.size:
             sends.append((rank, piece))
         if pieces[-1].size:
             receives.append((rank, pieces[-1]))
     device.transfer(sends, receives)
-    return pieces, [sum(column) for column in zip(*table, strict=True)]
+    return pieces, totals
 
 
 # -- rows by positions ------------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from numpy_dist.parallel.counts import arriving
 from numpy_dist.parallel.division import ELEMENTS, PLAIN, Delivery, Division, Workspace, part_of
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ def pick(
 ) -> np.ndarray:
     """The rows at some positions.
 
-    Collective: one allgather of counts; between any two ranks up to two messages, or one with all rows of a rank.
+    Collective: one exchange of counts; between any two ranks up to two messages, or one with all rows of a rank.
 
     Parameters
     ----------
@@ -56,10 +57,9 @@ def pick(
     times = TIMES_SMALL if int(np.prod(rest)) * block.itemsize <= SMALL else TIMES
     takes_all = 0 < total - (points[me + 1] - points[me]) <= times * len(wanted)
     routes = Routes(points, wanted[:0] if takes_all else wanted, block.itemsize if block.ndim == 1 else 0, space)
-    told = comm.allgather((takes_all, routes.counts))
-    table = [counts for _, counts in told]
-    eager = {rank for rank, (takes, _) in enumerate(told) if takes and rank != me}
-    asking = Delivery(table, comm, space)
+    told = arriving([2 * count + takes_all for count in routes.counts], comm)
+    eager = {rank for rank, number in enumerate(told) if number % 2 and rank != me}
+    asking = Delivery(routes.counts, [number // 2 for number in told], comm, space)
     requests, targets = asking.buffers(np.uint32 if total < 1 << 32 else np.int64)
     routes.place([lambda start, stop: wanted[start:stop].astype(requests.dtype)], [targets])
     found = space.empty((len(wanted), *rest), block.dtype)
@@ -73,7 +73,7 @@ def pick(
     asking.exchange()
     if takes_all and not (space.mover and space.mover.rows(rows, 0, wanted, found, back=True)):
         np.take(rows, wanted, axis=0, out=found, mode="clip")
-    answering = Delivery([list(column) for column in zip(*table, strict=True)], comm, space)
+    answering = Delivery(asking.arriving, routes.counts, comm, space)
     answers, replies = answering.buffers(block.dtype, rest)
     lows = np.concatenate([[0], np.cumsum(asking.arriving)]).tolist()
     for rank, (lo, hi) in enumerate(pairwise(lows)):
@@ -215,7 +215,7 @@ def route(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Values for rows at some positions, brought to the owners.
 
-    Collective: one allgather of counts, and up to two messages between any two ranks.
+    Collective: one exchange of counts, and up to two messages between any two ranks.
 
     Parameters
     ----------
@@ -228,7 +228,7 @@ def route(
         What is for this rank: for any row, in the order of the ranks' values.
     """
     routes = Routes(points, positions, values.itemsize if values.ndim == 1 else 0, space)
-    delivery = Delivery(comm.allgather(routes.counts), comm, space)
+    delivery = Delivery(routes.counts, arriving(routes.counts, comm), comm, space)
     small = np.dtype(np.uint32 if points[-1] < 1 << 32 else np.int64)
     where, places = delivery.buffers(small)
     what, rows = delivery.buffers(values.dtype, values.shape[1:])

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from numpy_dist.parallel.counts import arriving
+
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
@@ -23,7 +25,7 @@ def ask(
 ) -> np.ndarray:
     """What the owners answer to this rank's values, in their order.
 
-    Collective: one allgather of counts, and two messages between any two ranks that have to do with each other.
+    Collective: one exchange of counts, and two messages between any two ranks that have to do with each other.
 
     Parameters
     ----------
@@ -38,14 +40,14 @@ def ask(
     order = np.argsort(owners, kind="stable")
     sent = values[order]
     ends = np.searchsorted(owners[order], np.arange(comm.size + 1))
-    table = comm.allgather([int(stop - start) for start, stop in pairwise(ends)])
+    asked = [int(stop - start) for start, stop in pairwise(ends)]
     pieces = [slice(start, stop) for start, stop in pairwise(ends)]
-    counts = [table[rank][me] for rank in range(comm.size)]
+    counts = arriving(asked, comm)
     places = [slice(stop - count, stop) for count, stop in zip(counts, np.cumsum(counts), strict=True)]
     questions = np.empty(sum(counts), values.dtype)
     others = [rank for rank in range(comm.size) if rank != me]
     comm.transfer(
-        [(rank, sent[pieces[rank]]) for rank in others if table[me][rank]],
+        [(rank, sent[pieces[rank]]) for rank in others if asked[rank]],
         [(rank, questions[places[rank]]) for rank in others if counts[rank]],
     )
     questions[places[me]] = sent[pieces[me]]
@@ -53,7 +55,7 @@ def ask(
     found = np.empty(len(values), dtype)
     comm.transfer(
         [(rank, answers[places[rank]]) for rank in others if counts[rank]],
-        [(rank, found[pieces[rank]]) for rank in others if table[me][rank]],
+        [(rank, found[pieces[rank]]) for rank in others if asked[rank]],
     )
     found[pieces[me]] = answers[places[me]]
     result = np.empty_like(found)

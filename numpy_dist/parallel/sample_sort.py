@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from numpy_dist.parallel.counts import arriving_and_totals
 from numpy_dist.parallel.division import PLAIN, Delivery, Division, Workspace, offsets, part_of
 from numpy_dist.parallel.packed_order import labels_in_order
 from numpy_dist.parallel.selection import select
@@ -54,12 +55,11 @@ def sort(block: np.ndarray, kind: object, comm: Communicator, space: Workspace =
         part, counts = space.empty(len(block), block.dtype), [len(block)]
         part[...] = block
     else:
-        division, table = _divided(block, comm)
-        delivery = Delivery(table, comm, space)
+        division, arriving, counts = _divided(block, comm)
+        delivery = Delivery(division.counts, arriving, comm, space)
         part, targets = delivery.buffers(block.dtype)
         division.place([part_of(block)], [targets], space.mover)
         delivery.exchange()
-        counts = delivery.total
     part.sort(kind=_quickest(block.dtype, kind))
     return part, counts
 
@@ -104,8 +104,8 @@ def _exchanged(
     """The elements between two splitters and the positions that they had, ascending."""
     if comm.size == 1:
         return block, np.arange(first, first + len(block)), [len(block)]
-    division, table = _divided(block, comm)
-    delivery = Delivery(table, comm, space)
+    division, arriving, totals = _divided(block, comm)
+    delivery = Delivery(division.counts, arriving, comm, space)
     values, targets = delivery.buffers(block.dtype)
     firsts = comm.allgather((first, len(block)))
     small = np.uint32 if max(length for _, length in firsts) < 1 << 32 else np.int64
@@ -113,9 +113,9 @@ def _exchanged(
     division.place([part_of(block), offsets(small)], [targets, numbers], space.mover)
     delivery.exchange()
     positions = places.astype(np.int64)
-    for (start, _), (lo, hi) in zip(firsts, pairwise(accumulate(delivery.arriving, initial=0)), strict=True):
+    for (start, _), (lo, hi) in zip(firsts, pairwise(accumulate(arriving, initial=0)), strict=True):
         positions[lo:hi] += start
-    return values, positions, delivery.total
+    return values, positions, totals
 
 
 @dataclass
@@ -165,17 +165,16 @@ class _Splitters:
         return ~(tile < value) if equal else ~(tile <= value)
 
 
-def _divided(block: np.ndarray, comm: Communicator) -> tuple[Division, list[list[int]]]:
-    """This rank's elements divided by splitters between the shares of all ranks; and how many each has for each."""
+def _divided(block: np.ndarray, comm: Communicator) -> tuple[Division, list[int], list[int]]:
+    """This rank's elements divided by splitters; how many each rank has for this one, and how many each gets."""
     lengths, splitters = _sampled(block, comm)
     division = Division(splitters.owners(block, comm.rank), len(block), comm.size)
-    table = comm.allgather(division.counts)
-    most = max(sum(column) for column in zip(*table, strict=True))
-    if block.dtype.kind in "biufmM" and (most - 1) * 8 * comm.size > sum(lengths) * 9:
+    arriving, totals = arriving_and_totals(division.counts, comm)
+    if block.dtype.kind in "biufmM" and (max(totals) - 1) * 8 * comm.size > sum(lengths) * 9:
         splitters = _exact(block, lengths, comm)
         division = Division(splitters.owners(block, comm.rank), len(block), comm.size)
-        table = comm.allgather(division.counts)
-    return division, table
+        arriving, totals = arriving_and_totals(division.counts, comm)
+    return division, arriving, totals
 
 
 def _sampled(block: np.ndarray, comm: Communicator) -> tuple[list[int], _Splitters]:
@@ -213,7 +212,7 @@ def _weighted(values: np.ndarray, weights: np.ndarray, wanted: np.ndarray) -> li
 
 
 def _exact(block: np.ndarray, lengths: list[int], comm: Communicator) -> _Splitters:
-    """The splitters between shares of equal size (collective: see `selection`, and one allgather)."""
+    """The splitters between shares of equal size (collective: see `selection`, an all-to-all and an allgather)."""
     total = sum(lengths)
     wanted = [number * total // comm.size for number in range(1, comm.size)]
     values = select(block, wanted, comm)
@@ -224,14 +223,16 @@ def _exact(block: np.ndarray, lengths: list[int], comm: Communicator) -> _Splitt
             mine.append((int(np.count_nonzero(~same)), int(np.count_nonzero(same))))
         else:
             mine.append((int(np.count_nonzero(block < value)), int(np.count_nonzero(block == value))))
-    table = comm.allgather(mine)
+    told = np.array([*mine, (0, 0)], np.int64)  # one more than there are splitters, so that each rank decides on one
+    below, equal = comm.alltoall(told).T
+    decided = (0, 0)
+    if comm.rank < len(wanted):
+        left = wanted[comm.rank] - int(below.sum())  # of the equal elements, so many are in shares before
+        reached = np.cumsum(equal)
+        owner = int(np.searchsorted(reached, left, "right"))
+        decided = owner, left - int(reached[owner] - equal[owner])
     ranks, places = [], []
-    for number, (value, place) in enumerate(zip(values, wanted, strict=True)):
-        left = place - sum(row[number][0] for row in table)  # of the equal elements, so many are in shares before
-        owner = 0
-        while left >= table[owner][number][1]:
-            left -= table[owner][number][1]
-            owner += 1
+    for value, (owner, left) in zip(values, comm.allgather(decided), strict=False):
         ranks.append(owner)
         places.append(0)
         if owner == comm.rank:

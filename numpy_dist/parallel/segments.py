@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from numpy_dist.parallel import ordered
+from numpy_dist.parallel.counts import arriving
 from numpy_dist.parallel.updates import route
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ def share_out(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The segments of which this rank holds a part: their numbers, ascending, starts and stops.
 
-    Collective: one allgather of counts and up to one message between any two ranks. A rank gets three integers for
+    Collective: one exchange of counts and up to one message between any two ranks. A rank gets three integers for
     each segment that meets its part, so that many segments that each go over many ranks (descending indices) are many
     on each; they take as many reductions.
 
@@ -36,9 +37,9 @@ def share_out(
     for low, high in zip(points[:-1], points[1:], strict=True):
         here = (starts < high) & (stops > low) if low < high else np.zeros(len(starts), bool)
         told.append(np.stack([numbers[here], starts[here], stops[here]]))
-    table = comm.allgather([part.shape[1] for part in told])
+    counts = arriving([part.shape[1] for part in told], comm)
     me = comm.rank
-    arrived = [told[me] if r == me else np.empty((3, table[r][me]), numbers.dtype) for r in range(comm.size)]
+    arrived = [told[me] if r == me else np.empty((3, counts[r]), numbers.dtype) for r in range(comm.size)]
     comm.transfer(
         [(r, np.ascontiguousarray(part)) for r, part in enumerate(told) if r != me and part.shape[1]],
         [(r, part) for r, part in enumerate(arrived) if r != me and part.shape[1]],

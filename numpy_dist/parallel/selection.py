@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from numpy_dist.parallel.counts import summed
 from numpy_dist.parallel.extremes import TILE, extremes_of, extremes_of_tiles
 
 if TYPE_CHECKING:
@@ -118,10 +119,11 @@ def _round(regions: list[_Region], found: dict[int, np.generic], comm: Communica
     _look(regions, found, comm)
     regions = [region for region in regions if region.edges]
     swept = [region.block.swept(region.edges, region.likely) for region in regions]
-    counts = comm.allgather([numbers for numbers, _ in swept])
-    smaller = []
-    for index, (region, (_, kept)) in enumerate(zip(regions, swept, strict=True)):
-        below = [sum(column) for column in zip(*(each[index] for each in counts), strict=True)]
+    sums = summed([number for numbers, _ in swept for number in numbers], comm)
+    smaller, start = [], 0
+    for region, (numbers, kept) in zip(regions, swept, strict=True):
+        below = sums[start : start + len(numbers)]
+        start += len(numbers)
         by_interval: dict[int, dict[int, int]] = {}
         for place, inner in region.places.items():
             step = int(np.searchsorted(below, inner, "right"))  # even: in an interval; odd: at an edge

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from numpy_dist.parallel.counts import arriving
 from numpy_dist.parallel.picking import by_owner
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ def route(
 ) -> tuple[np.ndarray, list[np.ndarray], list[int]]:
     """The updates of this rank's elements.
 
-    Collective: one allgather of counts, and a few messages between any two ranks that have updates for one another.
+    Collective: one exchange of counts, and a few messages between any two ranks that have updates for one another.
 
     Parameters
     ----------
@@ -41,17 +42,18 @@ def route(
     """
     order, ends = by_owner(positions, points)
     outgoing = [array[order] for array in (positions, *values)]
-    table = comm.allgather([int(stop - start) for start, stop in pairwise(ends)])
+    given = [int(stop - start) for start, stop in pairwise(ends)]
+    counts = arriving(given, comm)
     me = comm.rank
     arrived: list[list[np.ndarray]] = [[] for _ in outgoing]
     sends, receives = [], []
     for rank in range(comm.size):
-        part, count = slice(ends[rank], ends[rank + 1]), table[rank][me]
+        part, count = slice(ends[rank], ends[rank + 1]), counts[rank]
         if rank == me:
             for parts, array in zip(arrived, outgoing, strict=True):
                 parts.append(array[part])
             continue
-        if table[me][rank]:
+        if given[rank]:
             sends += [(rank, np.ascontiguousarray(array[part])) for array in outgoing]
         if count:
             for parts, array in zip(arrived, outgoing, strict=True):
@@ -59,4 +61,4 @@ def route(
                 receives.append((rank, parts[-1]))
     comm.transfer(sends, receives)
     joined = [np.concatenate(parts) for parts in arrived]
-    return joined[0], joined[1:], [row[me] for row in table]
+    return joined[0], joined[1:], counts

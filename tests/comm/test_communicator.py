@@ -47,6 +47,18 @@ def same(result: np.ndarray, expected: np.ndarray) -> bool:
 
 
 @check
+def alltoall_numbers() -> None:
+    comm = get_communicator()
+    ranks = np.arange(comm.size)
+    np.testing.assert_array_equal(comm.alltoall(100 * comm.rank + ranks), 100 * ranks + comm.rank)
+    pairs = np.stack([comm.rank * ranks, -ranks], axis=1)
+    np.testing.assert_array_equal(comm.alltoall(pairs), np.stack([comm.rank * ranks, 0 * ranks - comm.rank], axis=1))
+    np.testing.assert_array_equal(comm.allsum(pairs), np.stack([ranks * ranks.sum(), -comm.size * ranks], axis=1))
+    with pytest.raises(ValueError, match="numbers for"):
+        comm.alltoall(np.zeros(comm.size + 1))
+
+
+@check
 def allgather_objects() -> None:
     comm = get_communicator()
     assert comm.allgather({"rank": comm.rank}) == [{"rank": r} for r in range(comm.size)]

@@ -27,7 +27,8 @@ class Device:
 
     def __init__(self, rt: Runtime, library: Library) -> None:
         self._runtime, self._memory, self.library = rt, rt.backend.memory, library
-        self.rank, self.size, self.allgather = rt.rank, rt.size, rt.comm.allgather
+        self.rank, self.size = rt.rank, rt.size
+        self.allgather, self.alltoall = rt.comm.allgather, rt.comm.alltoall
 
     def empty(self, shape: int | tuple[int, ...], dtype: DTypeLike) -> Array:
         """An array of the device, not initialised."""
