@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -108,7 +108,7 @@ class MeshProduct:
         """How many steps there are; in each a rank has a message to each mate, and one to each that needs its rows."""
         return self._mesh.shape[0] * len(range(0, self._mesh.shape[1], self._together))
 
-    @property
+    @cached_property  # of all ranks' bounds, and asked for with each pair of ranks
     def _together(self) -> int:
         """How many ranks' rows are multiplied at a time."""
         width = max((high - low for low, high in self._right_bounds), default=0)
