@@ -163,9 +163,13 @@ class Network:
 
     def vanish(self, name: str) -> None:
         """Have a host end without a word to the others, as by a power cut."""
-        self._ip("link", "set", self._port(name), "down")
+        self.disconnect(name)
         self.hosts[name].process.kill()
         self.hosts[name].process.wait()
+
+    def disconnect(self, name: str) -> None:
+        """Take a host off the network; what runs there goes on."""
+        self._ip("link", "set", self._port(name), "down")
 
     def _make(self) -> None:
         own = os.stat("/proc/self/ns/net").st_ino
