@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -130,3 +132,22 @@ def test_the_program_around_is_left_alone() -> None:
     assert engine.runtime() is rt and rt.recorder is None
     job = plan_job(stencil, 100, only=[3, 99])
     assert [rank.rank for rank in job.ranks] == [3, 99] and rt.comm.observer is None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["stencil", "shallow"])
+def test_examples_on_a_thousand_ranks(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ranks at corners, on edges and inside have their own part only, and messages to neighbours."""
+    monkeypatch.syspath_prepend(Path(__file__).resolve().parents[2] / "examples")
+    functions = importlib.import_module(f"{name}_functions")
+
+    def program() -> Any:
+        grids = [numpy_dist.ones((640, 640)) for _ in range(3)]
+        return functions.relax(grids[0], 2) if name == "stencil" else functions.waves(*grids, 2)
+
+    with config(MIN_SHARD_BYTES=0):
+        job = plan_job(program, 1024, only=[0, 16, 528, 1023])
+    share, grids = 640 * 640 * 8 // 1024, 3
+    assert [rank.ending for rank in job.ranks] == [""] * 4
+    assert share <= job.fullest.peak <= 12 * grids * share
+    assert 0 < max(rank.messages for rank in job.ranks) < 1023  # not one to each of the others
