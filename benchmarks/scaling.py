@@ -34,7 +34,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "examples"))
 Work = Callable[[], Any]
 
 
-class Case(NamedTuple):
+class ScalingCase(NamedTuple):
     """A program of which a rank has so much, prepared for a number of ranks' worth of it.
 
     Parameters
@@ -241,12 +241,12 @@ def product_by_hand(amount: float) -> Work:
 
 
 CASES = {
-    "stencil": Case(stencil, "cells", stencil_by_hand),
-    "shallow": Case(shallow, "cells"),
-    "gradients": Case(gradients, "unknowns"),
-    "sort": Case(sort, "elements", sort_by_hand),
-    "product": Case(product, "flops", product_by_hand),
-    "regression": Case(regression, "samples"),
+    "stencil": ScalingCase(stencil, "cells", stencil_by_hand),
+    "shallow": ScalingCase(shallow, "cells"),
+    "gradients": ScalingCase(gradients, "unknowns"),
+    "sort": ScalingCase(sort, "elements", sort_by_hand),
+    "product": ScalingCase(product, "flops", product_by_hand),
+    "regression": ScalingCase(regression, "samples"),
 }
 
 
