@@ -209,7 +209,7 @@ class SimulatedCommunicator(Communicator):
         world.communicators[rank] = self
         self._collectives = 0
 
-    def _collective(self, kind: str, part: bytes | Bytes) -> list[Any]:
+    def _collective(self, kind: str, part: bytes | np.ndarray) -> list[Any]:
         """Wait until every rank has contributed to this rank's next collective; all parts in rank order."""
         world = self._world
         ordinal = self._collectives
