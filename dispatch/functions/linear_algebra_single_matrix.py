@@ -195,7 +195,7 @@ def singular(a: DistArray, full: bool, vectors: bool) -> object:
         raise np.linalg.LinAlgError(_NO_SINGULAR_VALUES)
     if np.isinf(scale):
         columns.values[...] = 0
-    values, left, right = spectra.svd(columns, vectors, full)
+    values, left, right = spectra.svd(columns, vectors, full, adjoint=wide)
     found = engine.wrap(engine.agreed(values * (np.nan if np.isinf(scale) else scale)).astype(like.S.dtype))
     if left is None or right is None:
         return found

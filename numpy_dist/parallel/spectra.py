@@ -206,7 +206,7 @@ def _hermitian(a: Columns) -> Columns:
 
 
 def svd(
-    a: Columns, vectors: bool = True, full: bool = False, largest: int = 0
+    a: Columns, vectors: bool = True, full: bool = False, largest: int = 0, adjoint: bool = False
 ) -> tuple[np.ndarray, Columns | None, Columns | None]:
     """Singular values and vectors of a matrix: from the polar decomposition of its QR's triangle.
 
@@ -225,6 +225,8 @@ def svd(
         Whether m left ones are wanted, and not n.
     largest : int
         As of `eigh`.
+    adjoint : bool
+        Whether it is the adjoint of the matrix that LAPACK would decompose, whose phases are those of the latter.
 
     Returns
     -------
@@ -236,7 +238,7 @@ def svd(
     """
     (m, n), comm = a.shape, a.comm
     if m <= (largest or SMALL):
-        return _svd_on_one_rank(a, vectors, full)
+        return _svd_on_one_rank(a, vectors, full, adjoint)
     rows, columns = _by_size(a)
     reflections = Reflections(_permuted(a, rows, columns))
     reflections.reduce()
@@ -264,15 +266,18 @@ def svd(
     return np.abs(values), left, right
 
 
-def _svd_on_one_rank(a: Columns, vectors: bool, full: bool) -> tuple[np.ndarray, Columns | None, Columns | None]:
+def _svd_on_one_rank(
+    a: Columns, vectors: bool, full: bool, adjoint: bool
+) -> tuple[np.ndarray, Columns | None, Columns | None]:
     """What LAPACK finds on rank 0."""
     (m, n), whole = a.shape, a.on(0)
     left = right = found = None
     if whole is not None:
+        whole = whole.conj().T if adjoint else whole
         with contextlib.suppress(np.linalg.LinAlgError):  # which all ranks raise
             if vectors:
                 left, found, right = np.linalg.svd(whole, full_matrices=full)
-                right = right.conj().T
+                left, right = (right.conj().T, left) if adjoint else (left, right.conj().T)
             else:
                 found = np.linalg.svd(whole, compute_uv=False)
     values = a.comm.bcast(found)

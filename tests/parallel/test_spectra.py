@@ -96,6 +96,19 @@ def test_eigenvectors(name: str) -> None:
     assert as_near(*left_over, n)
 
 
+@pytest.mark.parametrize("kind", "dD")
+def test_phases_of_small_matrices_are_those_of_lapack(kind: str) -> None:
+    """Also where the adjoint is decomposed, since the matrix is wide."""
+    for m, n in ((7, 4), (4, 7), (5, 5)):
+        matrix = matrix_of(kind, m, n)
+        wide = m < n
+        _, left, right = svd(dealt(matrix.conj().T if wide else matrix, 5), full=True, adjoint=wide)
+        assert left is not None and right is not None
+        theirs = np.linalg.svd(matrix)
+        first, second = (right, left) if wide else (left, right)
+        assert np.array_equal(whole(first), theirs.U) and np.array_equal(whole(second), theirs.Vh.conj().T)
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_singular_vectors(name: str) -> None:
     check_singular_vectors(MATRICES[name])
