@@ -104,7 +104,12 @@ class Columns:
 
     def indices(self) -> np.ndarray:
         """Which columns of the matrix this rank has."""
-        return _indices(self, self.comm.rank)
+        return self.indices_of(self.comm.rank)
+
+    def indices_of(self, rank: int) -> np.ndarray:
+        """Which columns of the matrix a rank has."""
+        theirs = [np.arange(panel.start, panel.stop) for panel in self.panels if panel.owner == rank]
+        return np.concatenate(theirs or [np.arange(0)])
 
     def add_to_diagonal(self, value: complex, row: int = 0) -> None:
         """Add a value on the diagonal that begins in the first column of a row."""
@@ -155,7 +160,7 @@ class Columns:
         others = [rank for rank in range(comm.size) if rank != comm.rank]
         # Rows of this rank's columns lie beside each other, where they are received.
         receives = [(rank, columns.values[slice(*bounds[rank])]) for rank in others]
-        sends = [(rank, rows.take(_indices(columns, rank), axis=1)) for rank in others]
+        sends = [(rank, rows.take(columns.indices_of(rank), axis=1)) for rank in others]
         comm.transfer([message for message in sends if message[1].size], [m for m in receives if m[1].size])
         return columns
 
@@ -189,7 +194,7 @@ class Columns:
         if comm.rank != root:
             comm.transfer([(root, self.values)] if self.values.size else [], [])
             return None
-        made, held = np.empty(self.shape, self.values.dtype), [_indices(self, rank) for rank in range(comm.size)]
+        made, held = np.empty(self.shape, self.values.dtype), [self.indices_of(rank) for rank in range(comm.size)]
         parts = [np.empty((self.shape[0], len(which)), made.dtype) for which in held]
         parts[root] = self.values
         comm.transfer([], [(rank, part) for rank, part in enumerate(parts) if rank != root and part.size])
@@ -203,7 +208,7 @@ class Columns:
         if matrix is None:
             comm.transfer([], [(root, self.values)] if self.values.size else [])
             return
-        parts = [np.ascontiguousarray(matrix[:, _indices(self, rank)]) for rank in range(comm.size)]
+        parts = [np.ascontiguousarray(matrix[:, self.indices_of(rank)]) for rank in range(comm.size)]
         comm.transfer([(rank, part) for rank, part in enumerate(parts) if rank != root and part.size], [])
         self.values[...] = parts[root]
 
@@ -213,9 +218,9 @@ class Columns:
         mine = made.indices()
         sends, receives = [], []
         for rank in range(comm.size):
-            theirs = _indices(made, rank)
+            theirs = made.indices_of(rank)
             part = np.ascontiguousarray(self.values[theirs].conj().T)  # (this rank's columns, theirs)
-            target = _indices(self, rank)
+            target = self.indices_of(rank)
             if rank == comm.rank:
                 made.values[target] = part
                 continue
@@ -225,7 +230,7 @@ class Columns:
                 receives.append((rank, np.empty((len(target), len(mine)), made.values.dtype)))
         comm.transfer(sends, receives)
         for rank, part in receives:
-            made.values[_indices(self, rank)] = part
+            made.values[self.indices_of(rank)] = part
         return made
 
     # -- panels on every rank ----------------------------------------------------------------------------------------
@@ -297,12 +302,6 @@ class Columns:
             some = panels[number : number + step]
             which = np.concatenate([np.arange(panel.start, panel.stop) for panel in some])
             yield self.values[:, some[0].place : some[-1].place + some[-1].width], which
-
-
-def _indices(columns: Columns, rank: int) -> np.ndarray:
-    """Which columns of the matrix a rank has."""
-    theirs = [np.arange(panel.start, panel.stop) for panel in columns.panels if panel.owner == rank]
-    return np.concatenate(theirs or [np.arange(0)])
 
 
 class _PanelOnTheWay:

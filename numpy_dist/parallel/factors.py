@@ -7,7 +7,7 @@ factorization routines", J. Choi et al., Scientific Programming 1996), with a lo
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -169,6 +169,8 @@ class Reflections:
     stacked : bool
         Whether the last rows of the matrix, as many as columns, are a diagonal matrix: then the zeros that no
         reflection changes are left out.
+    first_row : int
+        In which row the vector of the first column's reflection begins.
 
     Attributes
     ----------
@@ -176,8 +178,8 @@ class Reflections:
         By the start of this rank's panels, LAPACK's factors of their reflections.
     """
 
-    def __init__(self, columns: Columns, stacked: bool = False) -> None:
-        self.columns = columns
+    def __init__(self, columns: Columns, stacked: bool = False, first_row: int = 0) -> None:
+        self.columns, self._first_row = columns, first_row
         self.taus: dict[int, np.ndarray] = {}
         self._triangles: dict[int, np.ndarray] = {}
         self._stacked = stacked
@@ -200,16 +202,32 @@ class Reflections:
         """The first columns of the orthogonal factor. Collective: each panel is sent to all."""
         made = self.columns.like((self.columns.shape[0], ncolumns))
         made.add_to_diagonal(1)
-        panels = [panel for panel in self.columns.panels if panel.stop <= self.columns.end]
-        for panel, factors in self.columns.sent(panels[::-1], self._kept, self._forms):
+        for panel, factors in self._sent():
             for chunk, _ in made.chunks([its for its in made.own if its.stop > panel.start]):
                 self._apply(panel, factors[0], factors[1], chunk)
         return made
 
+    def multiply(self, matrix: Columns) -> None:
+        """Multiply the orthogonal factor by a matrix, in place. Collective: each panel is sent to all."""
+        for panel, factors in self._sent():
+            for chunk in column_chunks(matrix.values):
+                self._apply(panel, factors[0], factors[1], chunk)
+
+    def take(self, panel: Panel, taus: np.ndarray) -> None:
+        """Take the reflections of a panel of this rank, whose vectors are in place already."""
+        self.taus[panel.start] = taus
+        self._triangles[panel.start] = _triangle(self._kept_vectors(panel), taus)
+
+    def _sent(self) -> Iterator[tuple[Panel, Values]]:
+        """The reflections of all panels, the last one first."""
+        panels = [panel for panel in self.columns.panels if panel.stop <= self.columns.end]
+        return self.columns.sent(panels[::-1], self._kept, self._forms)
+
     def _rows(self, panel: Panel) -> slice:
         """The rows that a panel's reflections change."""
         m, n = self.columns.shape
-        return slice(panel.start, m - n + panel.stop if self._stacked else m)
+        first = min(panel.start + self._first_row, m)
+        return slice(first, m - n + panel.stop if self._stacked else m)
 
     def _forms(self, panel: Panel) -> list[Form]:
         width, kind, rows = panel.width, self.columns.values.dtype, self._rows(panel)
@@ -226,7 +244,10 @@ class Reflections:
         return vectors, self._triangles[panel.start]
 
     def _kept(self, panel: Panel) -> Values:
-        return _vectors(self.columns.part(panel)[self._rows(panel)]), self._triangles[panel.start]
+        return self._kept_vectors(panel), self._triangles[panel.start]
+
+    def _kept_vectors(self, panel: Panel) -> np.ndarray:
+        return _vectors(self.columns.part(panel)[self._rows(panel)])
 
     def _apply_adjoint(self, panel: Panel, factors: Values, chunk: np.ndarray, _which: np.ndarray) -> None:
         self._apply(panel, factors[0], factors[1].conj().T, chunk)

@@ -1,60 +1,37 @@
 """Eigenvalues and singular values of one matrix whose columns are dealt out to the ranks.
 
-Spectral divide and conquer by the polar decomposition ("Stable and efficient spectral divide and conquer algorithms for
-the symmetric eigenvalue decomposition and the SVD", Y. Nakatsukasa and N. Higham, SIAM J. Sci. Comput. 2013): the
-unitary factor of ``A - s I`` tells the eigenvectors of smaller eigenvalues from the others, and in a basis of both the
-matrix falls apart into two. Blocks that a rank can hold are left to LAPACK, as many at a time as there are ranks.
+A Hermitian matrix is made tridiagonal by reflections (`parallel.tridiagonal`), the tridiagonal one is decomposed by
+divide and conquer (`parallel.cuppen`), and its eigenvectors are multiplied by the reflections. Singular values and
+vectors are those of the Hermitian factor of the polar decomposition (`parallel.polar`).
 """
 
 from __future__ import annotations
 
 import contextlib
-import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
 
+from numpy_dist.parallel import cuppen, tridiagonal
 from numpy_dist.parallel.column_products import multiply, multiply_adjoint
 from numpy_dist.parallel.columns import Columns, even_bounds
 from numpy_dist.parallel.factors import Reflections
-from numpy_dist.parallel.polar import EPS, norm_bound, unitary_factor
+from numpy_dist.parallel.polar import EPS, unitary_factor
 
-SMALL = 256  # the order of blocks that one rank treats in any case
-_ASIDE = 1e-7 / math.e  # times the norm: how far a shift is from numbers that may well be eigenvalues
-_NEAREST = 1e-12  # to which a shift may come to an eigenvalue, compared to the norm
-_TOLERANCE = 10.0  # times the order and the precision: what is left out of a matrix in two blocks, compared to the norm
-_LOST = 1e-6  # singular values that are not one, at most
-
-
-@dataclass
-class _Leaf:
-    """A block that one rank treats."""
-
-    matrix: Columns
-
-
-@dataclass
-class _Split:
-    """A matrix that is block diagonal in a basis: the first `count` columns belong to `lower`."""
-
-    basis: Columns
-    count: int
-    lower: _Leaf | _Split
-    upper: _Leaf | _Split
+SMALL = 256  # the order of matrices that one rank treats
 
 
 def eigh(
     a: Columns,
     vectors: bool = True,
-    largest: int = 0,
     bounds: Sequence[tuple[int, int]] | None = None,
     uplo: Literal["L", "U"] = "L",
 ) -> tuple[np.ndarray, np.ndarray | None]:
     """Eigenvalues and eigenvectors of a Hermitian matrix.
 
-    Collective: the matrix is sent to all, panel by panel, some twenty times for each time that it is divided.
+    Collective: the matrix is sent to all, panel by panel, once, and once more if eigenvectors are wanted; for each
+    column a message goes from each rank to each.
 
     Parameters
     ----------
@@ -62,13 +39,10 @@ def eigh(
         Of double precision, both triangles, with finite elements, none too large to be squared; is overwritten.
     vectors : bool
         Whether eigenvectors are wanted.
-    largest : int, optional
-        The order of blocks that one rank treats; by default such that each rank treats about as many elements as it
-        has of the matrix, and at least `SMALL`.
     bounds : sequence of (int, int), optional
         Which rows of the matrix of eigenvectors each rank gets; by default they are divided evenly.
     uplo : {"L", "U"}
-        Which triangle LAPACK reads, on which signs and phases of eigenvectors may depend.
+        Which triangle LAPACK reads, which decides signs and phases of eigenvectors.
 
     Returns
     -------
@@ -77,124 +51,53 @@ def eigh(
     rows : ndarray, (r, n)
         This rank's rows of the matrix of eigenvectors; None unless wanted.
     """
-    n, comm = a.shape[0], a.comm
-    largest = largest or max(SMALL, math.isqrt(n * n // comm.size))
-    tree = _divided(a, norm_bound(a), largest)
-    leaves = list(_leaves(tree))
-    blocks = {number: leaf.matrix.on(number % comm.size) for number, leaf in enumerate(leaves)}
-    found = {number: _of_block(block, vectors, uplo) for number, block in blocks.items() if block is not None}
-    told: dict[int, np.ndarray | None] = {}
-    for part in comm.allgather({number: values for number, (values, _) in found.items()}):
-        told |= part
-    values = np.concatenate([_converged(told[number]) for number in range(len(leaves))])
-    order = np.argsort(values, kind="stable")
+    n, comm, even = a.shape[0], a.comm, even_bounds(a.shape[0], a.comm.size)
+    if n <= SMALL:
+        return _eigh_on_one_rank(a, vectors, bounds or even, uplo)
+    backwards = uplo == "U"  # LAPACK begins with the last column
+    order = slice(None, None, -1 if backwards else 1)
+    a = _in_panels(a, tridiagonal.WIDTH, order)
+    diagonal, beside, reflections = tridiagonal.reduced(a)
+    diagonal, beside = diagonal[order], beside[order]
     if not vectors:
-        return values[order], None
-    for number, leaf in enumerate(leaves):
-        leaf.matrix.set(found[number][1] if number in found else None, number % comm.size)
-    rows = _assembled(tree).rows(bounds or even_bounds(n, comm.size))
-    return values[order], rows[:, order]
+        return cuppen.eigenvalues(diagonal, beside, comm), None
+    values, rows = cuppen.eigen(diagonal, beside, even, comm)
+    basis = Columns.dealt(rows.astype(a.values.dtype), even, comm, a.width)
+    del rows
+    if backwards:
+        basis.values = basis.values[::-1].copy()
+    reflections.multiply(basis)
+    basis.values = basis.values[order]
+    return values, basis.rows(bounds or even)
 
 
-def _of_block(
-    block: np.ndarray, vectors: bool, uplo: Literal["L", "U"]
-) -> tuple[np.ndarray | None, np.ndarray | None]:
-    """LAPACK's eigenvalues, None where it finds none, and eigenvectors, if they are wanted."""
-    try:
-        return np.linalg.eigh(block, uplo) if vectors else (np.linalg.eigvalsh(block, uplo), None)
-    except np.linalg.LinAlgError:
-        return None, None
+def _in_panels(a: Columns, width: int, order: slice) -> Columns:
+    """The matrix in panels of at most this many columns, rows and columns in another order. Collective."""
+    if a.width <= width and order.step == 1:
+        return a
+    bounds = even_bounds(a.shape[0], a.comm.size)
+    a.values = np.ascontiguousarray(a.values[order])
+    return Columns.dealt(a.rows(bounds)[:, order], bounds, a.comm, min(a.width, width))
 
 
-def _converged(values: np.ndarray | None) -> np.ndarray:
+def _eigh_on_one_rank(
+    a: Columns, vectors: bool, bounds: Sequence[tuple[int, int]], uplo: Literal["L", "U"]
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """What LAPACK finds on rank 0."""
+    whole, found, basis = a.on(0), None, None
+    if whole is not None:
+        with contextlib.suppress(np.linalg.LinAlgError):  # which all ranks raise
+            if vectors:
+                found, basis = np.linalg.eigh(whole, uplo)
+            else:
+                found = np.linalg.eigvalsh(whole, uplo)
+    values = a.comm.bcast(found)
     if values is None:
         raise np.linalg.LinAlgError("Eigenvalues did not converge")  # NumPy's words
-    return values
-
-
-def _leaves(tree: _Leaf | _Split) -> Iterator[_Leaf]:
-    if isinstance(tree, _Leaf):
-        yield tree
-    else:
-        yield from _leaves(tree.lower)
-        yield from _leaves(tree.upper)
-
-
-def _assembled(tree: _Leaf | _Split) -> Columns:
-    """The eigenvectors of a matrix, once the leaves have those of theirs."""
-    if isinstance(tree, _Leaf):
-        return tree.matrix
-    n, comm, bounds = tree.basis.shape[0], tree.basis.comm, even_bounds(tree.basis.shape[0], tree.basis.comm.size)
-    lower = multiply(tree.basis, _assembled(tree.lower), 0, tree.count).rows(bounds)
-    upper = multiply(tree.basis, _assembled(tree.upper), tree.count, n).rows(bounds)
-    return Columns.dealt(np.concatenate([lower, upper], axis=1), bounds, comm)
-
-
-def _divided(a: Columns, norm: float, largest: int) -> _Leaf | _Split:
-    """A matrix in blocks; `norm` is that of the matrix in which all of them are."""
-    n = a.shape[0]
-    if n <= largest:
-        return _Leaf(a)
-    for shift in _shifts(a):
-        shifted = a.copy()
-        shifted.add_to_diagonal(-shift)
-        if norm_bound(shifted) <= EPS * norm:
-            break  # a multiple of the identity
-        factor, lost = unitary_factor(shifted, _NEAREST)
-        if lost > _LOST:
-            continue  # the shift is an eigenvalue
-        below = _projector(factor)
-        count = round(below.trace())
-        if 0 < count < n:
-            basis = _basis(below, count)
-            inner = multiply_adjoint(basis, multiply(a, basis))
-            if _below(inner, count) > _TOLERANCE * n * EPS * norm:
-                continue
-            lower, upper = (_hermitian(inner.block(*its)) for its in ((0, count), (count, n)))
-            return _Split(basis, count, _divided(lower, norm, largest), _divided(upper, norm, largest))
-    return _Leaf(a)
-
-
-def _below(inner: Columns, count: int) -> float:
-    """The norm of what stands below a block of the first `count` columns. Collective: an allgather."""
-    below = inner.values[count:, inner.indices() < count]
-    return math.sqrt(sum(inner.comm.allgather(float(np.vdot(below, below).real))))
-
-
-def _shifts(a: Columns) -> Iterator[float]:
-    """Numbers that may have eigenvalues on both sides: of the diagonal's elements, the median and the mean."""
-    diagonal, centre = a.diagonal().real, a.copy()
-    median, mean = a.comm.bcast((float(np.median(diagonal)), float(diagonal.mean())))  # rank 0's: others may round
-    centre.add_to_diagonal(-median)
-    aside = _ASIDE * norm_bound(centre)
-    for shift in (median, mean):
-        yield shift + aside
-        yield shift - aside
-
-
-def _projector(factor: Columns) -> Columns:
-    """The orthogonal projector on the eigenvectors to which a unitary factor gives -1."""
-    factor = _hermitian(factor)
-    factor.values *= -0.5
-    factor.add_to_diagonal(0.5)
-    return factor
-
-
-def _basis(projector: Columns, count: int) -> Columns:
-    """An orthonormal basis of which the first `count` columns span what a projector leaves.
-
-    From a projection of random numbers, which are the same in each run, and another one of what they span.
-    """
-    n = projector.shape[0]
-    some = Columns((n, count), projector.values.dtype, projector.comm)
-    for panel in some.own:
-        drawn = np.random.default_rng((n, panel.start)).standard_normal((n, panel.width))
-        some.part(panel)[...] = drawn
-    for last in (False, True):
-        reflections = Reflections(multiply(projector, some))
-        reflections.reduce()
-        some = reflections.basis(n if last else count)
-    return some
+    if not vectors:
+        return values, None
+    a.set(basis, 0)
+    return values, a.rows(bounds)
 
 
 def _hermitian(a: Columns) -> Columns:
@@ -206,7 +109,7 @@ def _hermitian(a: Columns) -> Columns:
 
 
 def svd(
-    a: Columns, vectors: bool = True, full: bool = False, largest: int = 0, adjoint: bool = False
+    a: Columns, vectors: bool = True, full: bool = False, adjoint: bool = False
 ) -> tuple[np.ndarray, Columns | None, Columns | None]:
     """Singular values and vectors of a matrix: from the polar decomposition of its QR's triangle.
 
@@ -223,8 +126,6 @@ def svd(
         Whether singular vectors are wanted.
     full : bool
         Whether m left ones are wanted, and not n.
-    largest : int
-        As of `eigh`.
     adjoint : bool
         Whether it is the adjoint of the matrix that LAPACK would decompose, whose phases are those of the latter.
 
@@ -237,7 +138,7 @@ def svd(
         Right singular vectors, not conjugated; both None unless wanted.
     """
     (m, n), comm = a.shape, a.comm
-    if m <= (largest or SMALL):
+    if m <= SMALL:
         return _svd_on_one_rank(a, vectors, full, adjoint)
     rows, columns = _by_size(a)
     reflections = Reflections(_permuted(a, rows, columns))
@@ -245,7 +146,7 @@ def svd(
     triangle = a.like((n, n))
     triangle.values[...] = reflections.upper()
     factor, lost = unitary_factor(triangle.adjoint())
-    values, found = eigh(_hermitian(multiply(factor, triangle)), vectors, largest)
+    values, found = eigh(_hermitian(multiply(factor, triangle)), vectors)
     order = np.argsort(-np.abs(values), kind="stable")
     values = values[order]
     if found is None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Literal
 
 import numpy as np
 import pytest
 import scipy.linalg
 
 from numpy_dist.comm.detect import get_communicator
-from numpy_dist.parallel import tall
+from numpy_dist.parallel import cuppen, spectra, tall
 from numpy_dist.parallel.columns import even_bounds
 from numpy_dist.parallel.polar import EPS, unitary_factor
 from numpy_dist.parallel.spectra import eigh, svd
@@ -20,7 +21,14 @@ pytestmark = pytest.mark.spmd(ranks=(1, 3))
 N = 36
 
 
-def spectra() -> Iterator[tuple[str, np.ndarray]]:
+@pytest.fixture(autouse=True)
+def _small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Matrices of these tests are the ranks' together, and divided several times."""
+    monkeypatch.setattr(spectra, "SMALL", 1)
+    monkeypatch.setattr(cuppen, "SMALLEST", 9)
+
+
+def some_spectra() -> Iterator[tuple[str, np.ndarray]]:
     """Eigenvalues that LAPACK's own tests have, too."""
     rng = np.random.default_rng(1)
     yield "random", rng.standard_normal(N)
@@ -46,13 +54,16 @@ def symmetric_part(matrix: np.ndarray) -> np.ndarray:
     return (matrix + matrix.T) / 2
 
 
-MATRICES = {f"{name}, {kind}": hermitian(values, kind) for kind in "dD" for name, values in spectra()} | {
+MATRICES = {f"{name}, {kind}": hermitian(values, kind) for kind in "dD" for name, values in some_spectra()} | {
     "identity": np.eye(N),
     "zeros": np.zeros((N, N)),
     "diagonal": np.diag(np.arange(N) % 4 * 1.0),
     "ones": np.ones((N, N)),
     "Hilbert": scipy.linalg.hilbert(N),
     "Wilkinson": np.diag(np.abs(np.arange(N) - N / 2)) + np.eye(N, k=1) + np.eye(N, k=-1),
+    "glued": scipy.linalg.block_diag(*(np.diag([2.0, 1, 0, 1, 2, 3]) + np.eye(6, k=1) + np.eye(6, k=-1),) * 6)
+    + np.diag(np.tile(np.r_[np.zeros(5), 1e-9], 6)[:-1], 1)
+    + np.diag(np.tile(np.r_[np.zeros(5), 1e-9], 6)[:-1], -1),
     "no diagonal": np.eye(N, k=1) + np.eye(N, k=-1),
     "blocks": np.kron(np.eye(N // 3), np.ones((3, 3))),
     "Vandermonde": symmetric_part(np.vander(np.linspace(0, 1, N))),
@@ -82,8 +93,8 @@ def test_eigenvectors(name: str) -> None:
     theirs, vectors = np.linalg.eigh(matrix)
 
     comm = get_communicator()
-    ours, rows = eigh(dealt(matrix, 5), largest=10)
-    only, none = eigh(dealt(matrix, 5), vectors=False, largest=10)
+    ours, rows = eigh(dealt(matrix, 5))
+    only, none = eigh(dealt(matrix, 5), vectors=False)
     assert rows is not None and none is None
     found = np.concatenate(comm.allgather(rows))
     for theirs_values, theirs_only in comm.allgather((ours, only)):
@@ -96,9 +107,26 @@ def test_eigenvectors(name: str) -> None:
     assert as_near(*left_over, n)
 
 
+@pytest.mark.parametrize("uplo", ["L", "U"])
 @pytest.mark.parametrize("kind", "dD")
-def test_phases_of_small_matrices_are_those_of_lapack(kind: str) -> None:
+def test_signs_and_phases_are_those_of_lapack(
+    kind: str, uplo: Literal["L", "U"], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same reduction, and the same parts."""
+    monkeypatch.setattr(cuppen, "SMALLEST", 25)
+    matrix = matrix_of(kind, 110, 110)
+    matrix += matrix.conj().T
+    theirs = np.linalg.eigh(matrix, uplo).eigenvectors
+    _, rows = eigh(dealt(matrix, 5), uplo=uplo)
+    assert rows is not None
+    ours = np.concatenate(get_communicator().allgather(rows))
+    assert np.abs(ours - theirs).max() <= 1e-11
+
+
+@pytest.mark.parametrize("kind", "dD")
+def test_phases_of_small_matrices_are_those_of_lapack(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where the adjoint is decomposed, since the matrix is wide."""
+    monkeypatch.setattr(spectra, "SMALL", 9)
     for m, n in ((7, 4), (4, 7), (5, 5)):
         matrix = matrix_of(kind, m, n)
         wide = m < n
@@ -133,11 +161,11 @@ def check_singular_vectors(matrix: np.ndarray) -> None:
 
     found = []
     for complete in (False, True):
-        values, left, right = svd(dealt(matrix, 5), full=complete, largest=10)
+        values, left, right = svd(dealt(matrix, 5), full=complete)
         assert left is not None and right is not None
         found += [values, whole(left), whole(right)]
     values, left, right, same, full, also = found
-    only = svd(dealt(matrix, 5), vectors=False, largest=10)[0]
+    only = svd(dealt(matrix, 5), vectors=False)[0]
     assert left.shape == (m, n) and full.shape == (m, m) and right.shape == (n, n)
     assert np.array_equal(values, same) and np.array_equal(right, also) and np.all(np.diff(values) <= 0)
     for ours in (values, only):
