@@ -123,6 +123,12 @@ def eigenvalues(diagonal: np.ndarray, beside: np.ndarray, comm: Communicator) ->
     return found
 
 
+def _nothing(its: _Range) -> _Part:
+    """What stands for a part of another rank where that is only counted, and does not tell (`comm.counting`)."""
+    zeros = np.zeros(its.stop - its.first)
+    return _Part(zeros, zeros, zeros, np.zeros((len(zeros), len(zeros)), order="F"))
+
+
 class _Solver:
     """The parts of a matrix, level by level: those of one rank first, and then those that several ranks hold."""
 
@@ -185,13 +191,14 @@ class _Solver:
             part = self._parts[its]
             rows = part.rows if len(self._members(its)) > 1 else part.rows[:0]
             told[its] = _Part(part.values, part.top, part.bottom, rows)
-        for found in self._comm.allgather(told):
-            for its, part in found.items():
-                if len(self._members(its)) > 1:
-                    part.rows = part.rows[slice(*self._held(its))]
-                    self._parts[its] = part
-                elif its not in self._parts:
-                    self._parts[its] = part
+        found = self._comm.allgather(told)
+        for its in wanted:
+            members = self._members(its)
+            if members == [self._comm.rank] or its in together:
+                continue
+            part = found[members[0]].get(its) or _nothing(its)
+            part.rows = part.rows[slice(*self._held(its))]
+            self._parts[its] = part
 
     def _join_alone(self, its: _Range) -> None:
         """A part whose rows are all this rank's."""
@@ -215,7 +222,12 @@ class _Solver:
                 mine[its] = found, secular.products(joint.d, found, share[0])
         told = self._comm.allgather(mine)
         for its, joint in joints.items():
-            parts = [told[member][its] for member in self._members(its)]
+            members = self._members(its)
+            shares = even_bounds(len(joint.d), len(members))
+            parts = [
+                told[member].get(its) or (secular.nothing(high - low), np.ones(len(joint.d)))
+                for member, (low, high) in zip(members, shares, strict=True)
+            ]
             roots = secular.Roots(
                 np.concatenate([found.origins for found, _ in parts]),
                 np.concatenate([found.offsets for found, _ in parts]),
@@ -278,7 +290,7 @@ class _Solver:
                 for some, taking, part in halves:
                     if len(part):
                         made[some, places[which]] = part @ vectors[taking]
-        return _Part(values[order], made[:0], made[:0], made)
+        return _Part(values[order], np.zeros(len(order)), np.zeros(len(order)), made)
 
 
 def _without_negligible(values: np.ndarray, z: np.ndarray, beside: float, n1: int) -> _Joint:

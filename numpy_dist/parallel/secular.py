@@ -60,8 +60,13 @@ def roots(d: np.ndarray, z: np.ndarray, rho: float, first: int, stop: int) -> Ro
     """
     found = [_roots(d, z, rho, some) for some in _chunks(first, stop, len(d))]
     if not found:
-        return Roots(np.zeros(0, np.intp), np.zeros(0))
+        return nothing(0)
     return Roots(np.concatenate([one.origins for one in found]), np.concatenate([one.offsets for one in found]))
+
+
+def nothing(count: int) -> Roots:
+    """What stands for roots that nobody has found."""
+    return Roots(np.zeros(count, np.intp), np.zeros(count))
 
 
 def _chunks(first: int, stop: int, length: int) -> Iterator[np.ndarray]:
