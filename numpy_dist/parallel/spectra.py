@@ -77,7 +77,9 @@ def _in_panels(a: Columns, width: int, order: slice) -> Columns:
         return a
     bounds = even_bounds(a.shape[0], a.comm.size)
     a.values = np.ascontiguousarray(a.values[order])
-    return Columns.dealt(a.rows(bounds)[:, order], bounds, a.comm, min(a.width, width))
+    rows = a.rows(bounds)[:, order]
+    a.values = a.values[:, :0].copy()  # the caller keeps it, but not the memory
+    return Columns.dealt(rows, bounds, a.comm, min(a.width, width))
 
 
 def _eigh_on_one_rank(
