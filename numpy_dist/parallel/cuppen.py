@@ -158,7 +158,7 @@ class _Solver:
         for level in self._levels[-2::-1]:
             together = [its for its in level if len(self._members(its)) > 1]
             if together:
-                self._join(together, last=level is self._levels[0])
+                self._join(together, last=len(level) == 1)
         whole = self._parts[self._levels[0][0]]
         return whole.values, whole.rows
 
