@@ -291,7 +291,7 @@ def real_rows(folder: Path, positions: int = 3, examples: Sequence[str] = tuple(
 
 # -- the table -------------------------------------------------------------------------------------------------------
 
-_BY_HAND = "## Files\n", "## Communication, loops and memory\n\n"
+_BY_HAND = "## Files\n", "## On one machine\n\n"
 """Where the part of the page begins and ends that no run of this module makes: its rows are tests of their own."""
 
 _HEAD = """# Faults that were injected

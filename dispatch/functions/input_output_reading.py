@@ -314,7 +314,7 @@ _OF_LINES = frozenset({"fname", "dtype", "comments", "delimiter", "skip_header",
 
 
 @implements(np.genfromtxt, replicated=True)
-@functools.wraps(np.genfromtxt)
+@functools.wraps(np.genfromtxt, assigned=())  # it is of this module
 def genfromtxt(
     *args: Any,
     like: _SupportsArrayFunc | None = None,
