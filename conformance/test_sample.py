@@ -1,4 +1,4 @@
-"""A sixth of the cases, of each function at least one, at three ranks, for the default run of the tests."""
+"""A sixth of the cases, of each function at least one, at one and three ranks, for the default run of the tests."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy_dist.conformance import known_differences
 from numpy_dist.conformance.checking.oracle import check
 from numpy_dist.conformance.suite import groups
 
-pytestmark = pytest.mark.spmd(ranks=(3,))
+pytestmark = pytest.mark.spmd(ranks=(1, 3))
 ONE_OF = 6
 
 
