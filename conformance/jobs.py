@@ -69,7 +69,8 @@ def run(arguments: Sequence[str], folder: Path, settings: Mapping[str, str] | No
     mark = f"{os.getpid()}-{time.monotonic_ns()}"
     shared, files = _shared(), set(folder.iterdir())
     environment = {name: value for name, value in os.environ.items() if not name.startswith(_OURS)}
-    environment |= {"OMP_NUM_THREADS": "1", "JOB_MARK": mark, "TMPDIR": str(folder), **(settings or {})}
+    environment |= {"OMP_NUM_THREADS": "1", "JOB_MARK": mark, "TMPDIR": str(folder)}
+    environment |= {"NUMPY_DIST_ADVICE": "off", **(settings or {})}  # what a job writes is looked at
     begun, hung = time.monotonic(), False
     with tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as errors:
         # Files, not pipes: a process that is left behind must not keep us waiting for the end of a pipe.

@@ -24,6 +24,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 config.ADVICE = "off"  # how fast tests are depends on the machine, and warnings are what many look at
+os.environ["NUMPY_DIST_ADVICE"] = "off"  # in the jobs that they start, too
 
 registry.load()  # now: modules that are loaded within a test would keep what it has replaced
 

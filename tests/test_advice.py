@@ -179,7 +179,8 @@ for _ in range(12):
 
 
 @pytest.mark.slow
-def test_a_job_with_a_late_rank(mpi: None, run: Run) -> None:  # noqa: F811
+def test_a_job_with_a_late_rank(mpi: None, environment: dict[str, str], run: Run) -> None:  # noqa: F811
+    environment["NUMPY_DIST_ADVICE"] = "on"
     done = run("-n 2", LATE)
     assert done.returncode == 0, done.stderr
     (line,) = [line for line in done.stderr.splitlines() if "has waited" in line]

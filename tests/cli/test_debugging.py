@@ -25,7 +25,7 @@ x = np.asarray(range(100_000), split=0)
 total = float(x.sum())
 y = x + 1
 breakpoint()
-print("rank", x.comm.rank, "difference", float(y.sum()) - total)
+print(f"rank {x.comm.rank} difference {float(y.sum()) - total}")
 breakpoint()
 """
 PROMPT = "(Pdb) "

@@ -127,6 +127,7 @@ def environment(shared: Path) -> dict[str, str]:
         "PYTHONPATH": str(Path(__file__).resolve().parents[2]),
         "NUMPY_DIST_MIN_SHARD_BYTES": "0",
         "NUMPY_DIST_COMPILE": "never",
+        "NUMPY_DIST_ADVICE": "off",
         "UCX_LOG_LEVEL": "error",
     }
 
