@@ -138,7 +138,8 @@ def test_what_has_not_changed_is_not_written_again(tmp_path: Path) -> None:
     on_ranks(3, body)
 
 
-def test_what_the_program_does_meanwhile_is_not_saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def writing_waits(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
+    """Let all writing of parts wait for an event."""
     go_on = threading.Event()
     write = writer.write_box
 
@@ -147,6 +148,11 @@ def test_what_the_program_does_meanwhile_is_not_saved(tmp_path: Path, monkeypatc
         write(*args)
 
     monkeypatch.setattr(writer, "write_box", late)
+    return go_on
+
+
+def test_what_the_program_does_meanwhile_is_not_saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    go_on = writing_waits(monkeypatch)
 
     def body() -> None:
         x, plain = nd.asarray(PLAIN["rows"]), np.arange(3)
@@ -165,14 +171,7 @@ def test_what_the_program_does_meanwhile_is_not_saved(tmp_path: Path, monkeypatc
 
 @pytest.mark.parametrize("ranks", [1, 3])
 def test_a_busy_disk_may_be_left_alone(ranks: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    go_on = threading.Event()
-    write = writer.write_box
-
-    def late(*args: Any) -> None:
-        assert go_on.wait(20)
-        write(*args)
-
-    monkeypatch.setattr(writer, "write_box", late)
+    go_on = writing_waits(monkeypatch)
 
     def body() -> list[bool]:
         x, saved = nd.asarray(PLAIN["rows"]), []

@@ -182,13 +182,10 @@ else:
 
 
 @pytest.mark.slow
-@both_ways
 @pytest.mark.parametrize("fault", ["killed", "limit"])
-@pytest.mark.parametrize("named", [False, True])
+@pytest.mark.parametrize(("way", "named"), [("file", False), ("file", True), ("checkpoint", False)])
 def test_jobs(way: str, fault: str, named: bool, tmp_path: Path) -> None:
     """A rank that is killed in the middle of its part, and a limit of the kernel."""
-    if named and way == "checkpoint":
-        pytest.skip("its files always have names")
     folder = tmp_path / "folder"
     folder.mkdir()
     WAYS[way][1](folder)
