@@ -2,9 +2,11 @@
 
     numpy-dist run -n 2 benchmarks/files.py --gib 1 --folder /scratch
 
-Every candidate writes to a new file and waits until it is on the disk, as numpy_dist does. What is read is in the page
-cache: each reader finds it there. Candidates take turns; each figure is the median of the rounds, and a ratio that of
-the ratios within a round. Other ranks sleep while rank 0 measures NumPy or dd.
+Every candidate writes a new file, waits until it is on the disk and puts it in the place of the last one, as numpy_dist
+does: one that overwrote its file would reuse the pages of the page cache that the last contents had, where the others
+need new ones, which a virtual machine may first have to get from its host (0.2 to 2 seconds for 1 GiB). What is read is
+in the page cache: each reader finds it there. Candidates take turns; each figure is the median of the rounds, and a
+ratio that of the ratios within a round. Other ranks sleep while rank 0 measures NumPy or dd.
 """
 
 from __future__ import annotations
@@ -54,31 +56,48 @@ def main() -> None:
 
 
 def files(folder: Path, count: int, rounds: int) -> list[str]:
-    """Saving and loading an array of so many numbers."""
+    """Saving an array of so many numbers, and, when that is gone, loading it."""
+    return saved(folder, count, rounds) + loaded(folder, count, rounds)
+
+
+def saved(folder: Path, count: int, rounds: int) -> list[str]:
+    """Saving an array of so many numbers; the files stay, with the names of their writers."""
     values = np.arange(float(count if engine.runtime().rank == 0 else 0))  # NumPy's; other ranks have their parts only
     x = numpy_dist.arange(float(count), split=0)
     engine.force(x)
-    numpys, ours, dd = folder / "numpys.npy", folder / "ours.npy", folder / "dd"
+    new = folder / "new"
 
     def save_numpys() -> None:
-        with open(numpys, "wb") as file:
+        with open(new, "wb") as file:
             np.save(file, values)
             file.flush()
             os.fsync(file.fileno())
+        os.replace(new, folder / "numpys.npy")
 
-    megabytes = str(8 * count >> 24)
-    copy = ["dd", "bs=16M", f"count={megabytes}", "status=none"]
-    writing: dict[str, Callable[[], object]] = {
-        "dd": lambda: subprocess.run([*copy, "if=/dev/zero", f"of={dd}", "conv=fsync"], check=True),
+    def save_dd() -> None:
+        copy = ["dd", "bs=16M", f"count={8 * count >> 24}", "if=/dev/zero", f"of={new}", "conv=fsync", "status=none"]
+        subprocess.run(copy, check=True)
+        os.replace(new, folder / "dd")
+
+    candidates: dict[str, Callable[[], object]] = {
+        "dd": save_dd,
         "NumPy": save_numpys,
-        "numpy_dist": lambda: np.save(ours, x),
+        "numpy_dist": lambda: np.save(folder / "ours.npy", x),
     }
-    reading: dict[str, Callable[[], object]] = {
-        "dd": lambda: subprocess.run([*copy, f"if={numpys}", "of=/dev/null"], check=True),
+    return table("save", candidates, rounds, folder)
+
+
+def loaded(folder: Path, count: int, rounds: int) -> list[str]:
+    """Loading what was saved; dd has one buffer of 16 MiB to read into, the others new memory for all of it."""
+    numpys, copy = folder / "numpys.npy", ["dd", "bs=16M", f"count={8 * count >> 24}", "of=/dev/null", "status=none"]
+    if engine.runtime().rank == 0:
+        (folder / "dd").unlink()
+    candidates: dict[str, Callable[[], object]] = {
+        "dd": lambda: subprocess.run([*copy, f"if={numpys}"], check=True),
         "NumPy": lambda: np.load(numpys),
-        "numpy_dist": lambda: numpy_dist.load(ours),
+        "numpy_dist": lambda: numpy_dist.load(folder / "ours.npy"),
     }
-    return table("save", writing, rounds, folder) + table("load", reading, rounds, folder)
+    return table("load", candidates, rounds, folder)
 
 
 def archives(folder: Path, count: int, rounds: int) -> list[str]:
