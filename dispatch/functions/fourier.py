@@ -23,7 +23,7 @@ from numpy_dist.dispatch.functions.array_creation_by_numpy import created
 from numpy_dist.dispatch.patterns.arguments import as_handle
 from numpy_dist.dispatch.patterns.numpy_source import adopt
 from numpy_dist.dispatch.patterns.stacks import along_axis
-from numpy_dist.dispatch.patterns.threads import in_parts
+from numpy_dist.dispatch.patterns.threads import FEW, in_parts
 from numpy_dist.layout.regions import Box
 
 if TYPE_CHECKING:
@@ -108,6 +108,8 @@ def _transform(
         return function(lines, n, -1, norm, None if same else np.empty((*lines.shape[:-1], sample.shape[1]), kind))
 
     def in_threads(lines: np.ndarray) -> np.ndarray:
+        if 0 < lines.size < 2 * FEW:  # too few for two threads
+            return function(lines, n, -1, norm, scratch.empty((*lines.shape[:-1], sample.shape[1]), kind))
         return in_parts(transformed, lines, lines.ndim - 1, scratch.empty)
 
     def lines_of(lines: object) -> Array:

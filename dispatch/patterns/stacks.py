@@ -7,6 +7,8 @@ Needs: items that are not cut (a redistribution); operands are broadcast and ali
 with all of its items. One allgather of errors, warnings and dtypes, so that results may depend on values (the width of
 texts, real or complex numbers). The result is divided as the stack is. A single matrix has other ways:
 `patterns.matrices`.
+
+The only rank of a job has all items: it calls the function on them where they lie, if they are few.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -34,9 +36,12 @@ from numpy_dist.layout.layout import Copies, Cut, Layout, Pinned
 
 if TYPE_CHECKING:
     from numpy_dist.comm.portable import PortableError
-    from numpy_dist.dispatch.patterns.structural import H
 
 Shape = tuple[int, ...]
+Items = TypeVar("Items", engine.Handle, np.ndarray)
+
+_IN_CACHE = 1 << 22
+"""Bytes that NumPy reads as fast as they come, however they lie; more are brought into the order of items before."""
 
 
 @dataclass
@@ -102,13 +107,40 @@ def on_stacks(
         decline("a single item cannot be divided between the ranks")
     axes = None
     if order == "K":
-        axes = memory_axes([_stack_of(x._array, depth) for x, depth in zip(handles, depths, strict=True)], stack)
+        described = [_stack_of(engine.metadata(x), depth) for x, depth in zip(handles, depths, strict=True)]
+        axes = memory_axes(described, stack)
+    here = _of_only_rank(handles)
+    if here is None:
+        return _in_order(function, handles, depths, stack, axes, name, axis, first, library)
+    return _each(
+        _in_order(function, here, depths, stack, axes, name, axis, first, library),
+        lambda x: engine.from_only_rank(x, None if axes is None else (*axes, *range(len(axes), x.ndim))),
+    )
+
+
+def _in_order(
+    function: Function,
+    arrays: Sequence[Items],
+    depths: list[int],
+    stack: Shape,
+    axes: tuple[int, ...] | None,
+    name: str,
+    axis: int,
+    first: list[np.dtype] | None,
+    library: bool,
+) -> Any:
+    """The results of a stack whose axes are brought into this order meanwhile; ndarrays, if these are given."""
     if axes is None:
-        return _run(function, handles, depths, stack, name, axis, first, library)
-    handles = [_permuted(x, axes, depth) for x, depth in zip(handles, depths, strict=True)]
-    found = _run(function, handles, depths, tuple(stack[a] for a in axes), name, axis, first, library)
+        return _run(function, arrays, depths, stack, name, axis, first, library)
+    arrays = [_permuted(x, axes, depth) for x, depth in zip(arrays, depths, strict=True)]
+    found = _run(function, arrays, depths, tuple(stack[a] for a in axes), name, axis, first, library)
     back = np.argsort(axes).tolist()
-    return _each(found, lambda x: engine.as_made(_permuted(x, back, x.ndim - len(stack))))
+
+    def in_place(x: Any) -> object:
+        x = _permuted(x, back, x.ndim - len(stack))
+        return engine.as_made(x) if engine.is_handle(x) else x
+
+    return _each(found, in_place)
 
 
 def _handles(operands: Sequence[object]) -> list[engine.Handle]:
@@ -126,15 +158,32 @@ def along_axis(
 
     With ``order="K"`` the result has the operand's memory order.
     """
-    axes = copy_axes("K", a._array) if order == "K" else None
-    if axes is None and axis == a.ndim - 1:
-        return on_stacks(function, [a], 1, name=name, order="C", library=library)
-    if axes is None:
-        return on_stacks(function, [np.moveaxis(a, axis, -1)], 1, name=name, order="C", axis=axis, library=library)
-    place = axes.index(axis)
-    a = np.moveaxis(_permuted(a, axes, 0), place, -1)
-    found = on_stacks(function, [a], 1, name=name, order="C", axis=place, library=library)
-    return _each(found, lambda x: _permuted(x, np.argsort(axes).tolist(), 0))
+    (handle,) = _handles([a])
+    if handle.ndim == 1:
+        decline("a single item cannot be divided between the ranks")
+    axes = copy_axes("K", engine.metadata(handle)) if order == "K" else None
+    here = _of_only_rank([handle])
+    if here is None:
+        return _lines(function, handle, axis, axes, name, library)
+    return _each(_lines(function, here[0], axis, axes, name, library), lambda x: engine.from_only_rank(x, axes))
+
+
+def _lines(function: Function, a: Any, axis: int, axes: tuple[int, ...] | None, name: str, library: bool) -> Any:
+    """The results for the lines along an axis of an array whose axes are brought into this order meanwhile."""
+    place = axis if axes is None else axes.index(axis)
+    a = np.moveaxis(a if axes is None else _permuted(a, axes, 0), place, -1)
+    found = _run(function, [a], [1], tuple(a.shape[:-1]), name, -1 if place == a.ndim - 1 else place, None, library)
+    return found if axes is None else _each(found, lambda x: _permuted(x, np.argsort(axes).tolist(), 0))
+
+
+def _of_only_rank(handles: Sequence[engine.Handle]) -> list[np.ndarray] | None:
+    """The operands where they lie, if there is one rank, which has them on its host, and they are not large."""
+    rt = engine.runtime()
+    if rt.size > 1 or not engine.has_ndarrays(rt) or sum(engine.metadata(x).nbytes for x in handles) > _IN_CACHE:
+        return None
+    engine.force(*(x for x in handles if not engine.is_at_hand(x)))  # all, before the memory of any is looked at
+    found = [engine.in_memory(x) for x in handles]
+    return None if any(x is None for x in found) else found  # type: ignore[return-value]
 
 
 def _stack_of(array: np.ndarray, depth: int) -> np.ndarray:
@@ -143,23 +192,24 @@ def _stack_of(array: np.ndarray, depth: int) -> np.ndarray:
     return as_strided(array, array.shape[:count], array.strides[:count], writeable=False)
 
 
-def _permuted(x: H, axes: Sequence[int], depth: int) -> H:
+def _permuted(x: Items, axes: Sequence[int], depth: int) -> Items:
     """A view whose stack has its axes in this order (it gets as many as there are)."""
-    missing = len(axes) - (x.ndim - depth)
-    return x._view(structure.index, (None,) * missing)._view(
-        np.ndarray.transpose, (*axes, *range(len(axes), len(axes) + depth))
-    )
+    new = (None,) * (len(axes) - (x.ndim - depth))
+    order = (*axes, *range(len(axes), len(axes) + depth))
+    if isinstance(x, np.ndarray):
+        return x[new].transpose(order)
+    return x._view(structure.index, new)._view(np.ndarray.transpose, order)
 
 
-def _each(found: Any, function: Callable[[engine.Handle], object]) -> object:
-    if engine.is_handle(found):
+def _each(found: Any, function: Callable[[Any], object]) -> object:
+    if isinstance(found, engine.Handle | np.ndarray):
         return function(found)
     return rebuild(type(found), [function(x) for x in found])
 
 
 def _run(
     function: Function,
-    handles: Sequence[engine.Handle],
+    handles: Sequence[Any],
     depths: list[int],
     stack: Shape,
     name: str,
@@ -167,6 +217,8 @@ def _run(
     first: list[np.dtype] | None,
     library: bool,
 ) -> object:
+    if isinstance(handles[0], np.ndarray):
+        return _run_on_only_rank(function, handles, len(stack), name, axis, first)
     layout = _division(handles, depths, stack)
     layouts = [_share(layout, tuple(x.shape), depth) for x, depth in zip(handles, depths, strict=True)]
     pairs = [(engine.aligned(x, its), its) for x, its in zip(handles, layouts, strict=True)]
@@ -183,6 +235,23 @@ def _run(
     if first is not None and holders:
         _follow_first(everyone, layout)
     return _assembled(everyone, results if holders else [], layout, axis)
+
+
+def _run_on_only_rank(
+    function: Function,
+    arrays: Sequence[np.ndarray],
+    depth: int,
+    name: str,
+    axis: int,
+    first: list[np.dtype] | None,
+) -> object:
+    told, results = _computed(function, list(arrays), depth, name)
+    _raise_and_warn([told], [0])
+    if first:
+        results = [results[0].astype(first[-1], copy=False)]
+    if axis != -1:
+        results = [np.moveaxis(x, -1, axis) for x in results]
+    return results[0] if told.kind is None else rebuild(told.kind, results)
 
 
 def _division(handles: Sequence[engine.Handle], depths: list[int], stack: Shape) -> Layout:

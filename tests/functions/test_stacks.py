@@ -7,8 +7,10 @@ import warnings
 import numpy as np
 import pytest
 
+import numpy_dist
 from numpy_dist import engine
 from numpy_dist.dispatch.core.registry import Declined
+from numpy_dist.dispatch.patterns import stacks
 from numpy_dist.dispatch.patterns.stacks import on_stacks
 from numpy_dist.settings import config
 from numpy_dist.spmd_testing import forbid_gathers, run_simulated
@@ -147,3 +149,25 @@ def test_stacks_are_broadcast():
 def test_a_single_item_is_declined():
     with config(MIN_SHARD_BYTES=0), pytest.raises(Declined, match="single"):
         on_stacks(np.linalg.inv, [engine.from_global(np.eye(3))], 2, name="inv")
+
+
+@pytest.mark.parametrize("limit", [0, 1 << 22], ids=["copied", "where they lie"])
+def test_the_only_rank_computes_where_items_lie(limit, monkeypatch):
+    monkeypatch.setattr(stacks, "_IN_CACHE", limit)
+    cube, wide = CUBE.transpose(2, 0, 1), STACK.transpose(1, 2, 0).copy("F").transpose(2, 0, 1)
+    calls = (
+        (lambda x: np.fft.fft(x, axis=1), cube),
+        (lambda x: np.sort(x, axis=0), cube),
+        (lambda x: np.apply_along_axis(lambda line: line[::-1], 1, x), cube),
+        (np.linalg.inv, wide),
+        (lambda x: np.linalg.eigh(x + x.mT), wide),
+        (lambda x: np.strings.upper(x), np.array([["a", "bc"], ["d", "e"], ["", "f"]]).T),
+    )
+    with config(MIN_SHARD_BYTES=0, AT_ONCE="off"):
+        for call, values in calls:
+            x = numpy_dist.asarray(values)
+            found, expected = call(x), call(values)
+            x[...] = x.dtype.type(1)  # no result looks at it
+            for mine, numpys in zip(found, expected, strict=True) if isinstance(found, tuple) else ((found, expected),):
+                assert (mine.dtype, mine.strides) == (numpys.dtype, numpys.strides)
+                assert np.array_equal(mine.gather(), numpys)

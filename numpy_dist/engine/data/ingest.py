@@ -130,6 +130,26 @@ def from_global(array: np.ndarray, layout: Layout | None = None, compared: bool 
     return _fill(make_storage(array.shape, array.dtype, layout, axes), lambda box: cut_out(array, box), axes, sample)
 
 
+def from_only_rank(array: np.ndarray, axes: tuple[int, ...] | None = None) -> Any:
+    """A handle of an ndarray that the only rank has made, with its `axes` from outermost to innermost in memory.
+
+    None for C order. Memory of a `Scratch` is taken over where it is in this order; other memory is copied.
+    """
+    ordered = array if axes is None else array.transpose(axes)
+    if array.ndim == 0 or not shardable(array.dtype) or not default_shard(array.nbytes):
+        ordered = ordered.copy("C")
+        return replicated(ordered if axes is None else ordered.transpose(np.argsort(axes)))
+    handle = make_storage(array.shape, array.dtype, runtime().default_layout(array.shape), axes)
+    memory = pool_block(ordered)
+    if memory is None:
+        return _fill(handle, lambda box: array, axes, in_order=False)
+    storage = handle._storage
+    came_in(storage, in_order=False)
+    memory.scratch.release(memory)
+    storage.adopt(storage.layout.box(0), memory)
+    return handle
+
+
 def from_reader(
     reader: Callable[[Box], np.ndarray],
     shape: Sequence[int],

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from numpy_dist.backends.base import Chainable, Loop
+from numpy_dist.backends.base import Loop
 from numpy_dist.engine.executing.part import Work
 from numpy_dist.engine.executing.prepared import Prepared, execute
 from numpy_dist.engine.memory.storage import Storage
@@ -76,7 +76,7 @@ class Chain:
     def _may_wait(self, chosen: Prepared) -> bool:
         """Whether a loop can be run later than it is prepared, and row by row."""
         plan = chosen.plan
-        if len(chosen.parts) != 1 or plan.of(NewVersion) or not isinstance(chosen.parts[0].repeat, Chainable):
+        if len(chosen.parts) != 1 or plan.of(NewVersion) or not hasattr(chosen.parts[0].repeat, "chain"):
             return False
         (part,) = chosen.parts
         return part.repeat.has_rows(part.shape[0]) and all(a.donor in self._aligned for a in plan.of(Donate))
