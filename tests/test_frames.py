@@ -56,9 +56,7 @@ def test_levels_of_the_stack(ours: bool, filename: str) -> None:
 
 def test_warnings_of_gathers_name_the_program_and_the_library() -> None:
     call = library(
-        "def call(x, fallback):\n"
-        "    fallback(np.cumsum, (x,), {}, 'why')\n"
-        "    fallback(np.cumsum, (x,), {}, 'why')\n"
+        "def call(x, fallback):\n    fallback(np.cumsum, (x,), {}, 'why')\n    fallback(np.cumsum, (x,), {}, 'why')\n"
     )
     fallback.forget()
     with config(MIN_SHARD_BYTES=0), warnings.catch_warnings(record=True) as caught:
@@ -71,6 +69,16 @@ def test_warnings_of_gathers_name_the_program_and_the_library() -> None:
     assert told == [(FallbackWarning, __file__)] * 2  # once for each line of the program
     assert f"numpy.cumsum at {__file__}:{caught[0].lineno} (by {LIBRARY}:2) gathers" in str(caught[0].message)
     assert caught[1].lineno == caught[0].lineno + 1
+
+
+@pytest.mark.parametrize("folder", ["", "~"])
+def test_the_line_of_a_library_is_told_whichever_name_comes_first(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(globals(), "LIBRARY", str(Path("/", folder, "site-packages", "module.py")))
+    call = library("def call(x, fallback): fallback(np.cumsum, (x,), {}, 'why')\n")
+    fallback.forget()
+    with config(MIN_SHARD_BYTES=0), pytest.warns(FallbackWarning) as caught:
+        call(nd.arange(12.0), fallback.call)
+    assert f"at {__file__}:{caught[0].lineno} (by {LIBRARY}:1) gathers" in str(caught[0].message)
 
 
 def test_numpys_own_warnings_name_whoever_calls_numpy() -> None:

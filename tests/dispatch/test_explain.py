@@ -56,6 +56,20 @@ def test_rules(table):
     assert square.kind == "parallel" and square.rule.endswith("unwrap") and square.gathered_bytes == 0
 
 
+def test_after_a_rule_that_is_off_the_next_one_is_asked(table):
+    @implements(np.unwrap, kind="parallel")
+    def unwrap(p, discont=None, axis=-1, *, period=6.283185307179586): ...
+
+    @implements(np.unwrap, kind="composed")
+    def unwrap_by_others(p, discont=None, axis=-1, *, period=6.283185307179586): ...
+
+    first, second = table[np.unwrap].rules
+    first.why_off = lambda: "off today"
+    told = nd.explain(np.unwrap, nd.asarray(np.arange(6.0)))
+    assert (told.kind, told.rule) == (second.kind, second.described)
+    assert f"not the {first.kind} rule {first.described}: off today" in str(told)
+
+
 def test_declared_and_refused(table):
     x = nd.asarray(np.arange(6.0))
     declare(np.unwrap, kind="gathered", reason="phases are global", source=__name__)

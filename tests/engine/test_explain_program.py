@@ -39,6 +39,15 @@ def _on_ranks(ranks: int, function: Any, *args: Any, **settings: Any) -> list[An
         return run_simulated(ranks, function, *args)
 
 
+def _list_few_buffers() -> str:
+    x = numpy_dist.asarray(np.arange(1.0, 7.0))
+    with numpy_dist.explain_program() as listing:
+        y = 2 * x + 1
+        total = float(((y - 3) / x).sum())
+        (5 * y - total).gather()
+    return str(listing)
+
+
 # -- what is said ----------------------------------------------------------------------------------------------------
 
 
@@ -48,6 +57,16 @@ def _list_stencil(steps: int) -> str:
         for _ in range(steps):
             _stencil(grid)
     return str(listing)
+
+
+def test_results_that_are_contracted_take_no_name_of_a_buffer():
+    [told] = _on_ranks(1, _list_few_buffers, BACKEND="numpy")
+    assert re.findall(r"^  (b\d+) .* (\d+) bytes$", told, re.MULTILINE) == [
+        ("b0", "48"),
+        ("b1", "48"),
+        ("b2", "8"),
+        ("b3", "48"),
+    ]
 
 
 def test_the_stencil_reads_like_its_source():

@@ -5,8 +5,12 @@ from __future__ import annotations
 import textwrap
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import numpy_dist as nd
+from numpy_dist import engine
+from numpy_dist.engine.data import walks
 from tests.failures import jobs
 
 PREAMBLE = """
@@ -221,6 +225,15 @@ def test_boundary_rows_between_sweeps_are_no_walk(tmp_path):
     assert x._storage.walk.copy is None and engine.counters().gathers == 0
     """
     same(script, tmp_path, 2)
+
+
+def test_a_copy_that_was_hardly_used_comes_later_the_next_time():
+    walk = walks.Walk(engine.runtime(), needed=4)
+    storage = nd.asarray(np.zeros((5, 6)))._storage
+    for steps, needed in ((3, 8), (8, 8), (9, 8), (7, 16)):
+        walk.copy, walk.steps = np.zeros((5, 6)), steps
+        walk.end(storage)
+        assert (walk.copy, walk.steps, walk.needed) == (None, 0, needed)
 
 
 def test_no_copy_is_made_where_gathers_are_errors(tmp_path):
