@@ -121,6 +121,21 @@ def test_only_halos_leave_the_device(ranks):
         assert 0 < down <= halos * rows * 8000 and 0 < up <= halos * rows * 8000
 
 
+@pytest.mark.parametrize("new", [False, True])
+def test_a_block_of_the_device_is_copied_unless_nobody_else_has_it(new):
+    def on_rank() -> list[float]:
+        runtime: Any = engine.runtime()
+        block = runtime.backend.memory.empty((6,), np.dtype(float))
+        block[...] = 0.0
+        block = block + 1.0  # the library's own memory, none of the pool
+        options = {"new": True} if new else {}
+        handle = engine.from_local(block, engine.default_layout((6,)), **options)
+        block[...] = 2.0
+        return engine.gather(handle).tolist()
+
+    assert on_device(1, on_rank) == [[2.0 if new else 1.0] * 6]
+
+
 def test_a_fence_that_is_missing_is_seen(monkeypatch):
     """The proof that this file can fail: without the engine's fence, other bytes travel."""
     grid = np.random.default_rng(1).random((23, 17))

@@ -13,6 +13,7 @@ from numpy_dist import engine
 from numpy_dist.backends.compiled import chained
 from numpy_dist.engine.memory.pool import Pool
 from numpy_dist.engine.planning.links import MOST, Link, chains_of
+from numpy_dist.settings import config
 
 from .random_programs import random_rows
 from .test_random_programs import _run as run_random_program
@@ -204,6 +205,14 @@ def _link(written: set[int], touched: dict[int, Any], rows: tuple[int, int] = (0
     return Link(rows, {slot: {where} for slot, where in touched.items()}, written)
 
 
+def test_sums_of_which_several_ranks_had_copies_are_linked_on_one() -> None:
+    with config(MIN_SHARD_BYTES=0):
+        x = numpy_dist.asarray(np.ones((4, 5)), split=1)
+        with numpy_dist.explain_program() as listing:
+            ((x - x.sum(axis=1, keepdims=True)) * 3).gather()
+    assert "1 copies" in str(listing) and str(listing).count("follows   the loop before") == 1
+
+
 def test_chains_of_links() -> None:
     first, second = _link({1}, {0: ROWS, 1: ROWS}), _link({2}, {0: ROWS, 1: ROWS, 2: ROWS})
     assert [c[:2] for c in chains_of([first, second])] == [(0, 2)]
@@ -223,4 +232,3 @@ def test_only_what_is_written_must_be_aligned() -> None:
 def test_chains_are_bounded() -> None:
     links = [_link({k + 1}, {k: ROWS, k + 1: ROWS}) for k in range(2 * MOST + 1)]
     assert [c[:2] for c in chains_of(links)] == [(0, MOST), (MOST, 2 * MOST)]
-

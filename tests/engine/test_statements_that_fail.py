@@ -56,6 +56,22 @@ def test_other_arrays_have_their_values(fault, monkeypatch):
     assert float(y.sum()) == 200_000.0
 
 
+def test_an_assigned_part_makes_the_rest_no_less_lost(monkeypatch):
+    _failing(monkeypatch)
+    y = np.cbrt(numpy_dist.asarray(np.arange(100_000.0)))
+    with pytest.raises(ERRORS):
+        y.gather()
+    for part in (slice(50_000), slice(3, 3), slice(None, None, 2)):
+        y[part] = 2.0
+        with pytest.raises(LostValueError):
+            y.gather()
+    y[::-1] = 2.0
+    with pytest.raises(LostValueError):  # it is not seen that these are all
+        y.gather()
+    y[:] = 2.0
+    assert float(y.sum()) == 200_000.0
+
+
 def test_an_update_that_fails_leaves_no_doubtful_values(monkeypatch):
     _failing(monkeypatch)
     x = numpy_dist.asarray(np.arange(100_000.0))
