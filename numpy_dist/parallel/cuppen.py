@@ -272,18 +272,20 @@ class _Solver:
         rows = np.zeros((upper + len(right.rows), len(values)), order="F")
         rows[:upper, :n1], rows[upper:, n1:] = left.rows, right.rows
         del left, right
-        made = np.empty_like(rows)
+        k, shape, halves = len(joint.d), rows.shape, []
         if len(rows):
             for i, j, c, s in joint.rotations:
                 first = rows[:, i].copy()
                 rows[:, i] = c * first + s * rows[:, j]
                 rows[:, j] = c * rows[:, j] - s * first
-            k = len(joint.d)
-            made[:, places[k:]] = rows[:, joint.left_out]
-            halves = []
             for some, there in ((slice(0, upper), joint.in_left), (slice(upper, None), joint.in_right)):
                 taking = np.flatnonzero(there[joint.kept])
                 halves.append((some, taking, np.asfortranarray(rows[some][:, joint.kept[taking]])))
+        unchanged = rows[:, joint.left_out]
+        del rows  # before there is memory for what is made of it
+        made = np.empty(shape, order="F")
+        if len(made):
+            made[:, places[k:]] = unchanged
             for low in range(0, k, _CHUNK):
                 which = slice(low, min(low + _CHUNK, k))
                 vectors = secular.vectors(joint.d, z, roots, which)
@@ -291,6 +293,21 @@ class _Solver:
                     if len(part):
                         made[some, places[which]] = part @ vectors[taking]
         return _Part(values[order], np.zeros(len(order)), np.zeros(len(order)), made)
+
+
+def _ascending(values: np.ndarray, limit: float) -> list[int]:
+    """The order of values, where those that differ by rounding only stay as they stand.
+
+    Of two parts with the same eigenvalues it is the first one's that comes first, as in LAPACK where they are equal to
+    the last digit: an eigenvector's sign follows from that.
+    """
+    order = np.argsort(values, kind="stable").tolist()
+    first = 0
+    for stop in range(1, len(order) + 1):
+        if stop == len(order) or values[order[stop]] - values[order[first]] > limit:
+            order[first:stop] = sorted(order[first:stop])
+            first = stop
+    return order
 
 
 def _without_negligible(values: np.ndarray, z: np.ndarray, beside: float, n1: int) -> _Joint:
@@ -301,10 +318,10 @@ def _without_negligible(values: np.ndarray, z: np.ndarray, beside: float, n1: in
         z[n1:] *= -1
     rho = abs(2 * beside)
     in_left, in_right = np.arange(n) < n1, np.arange(n) >= n1
-    order = np.argsort(values, kind="stable").tolist()
     d, weights = values.tolist(), z.tolist()
     most = float(np.abs(z).max())
     limit = _NEGLIGIBLE * secular.EPS * max(float(np.abs(values).max()), most)
+    order = _ascending(values, limit)
     kept: list[int] = []
     left_out: list[int] = []
     rotations: list[tuple[int, int, float, float]] = []
