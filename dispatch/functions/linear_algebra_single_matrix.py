@@ -159,7 +159,7 @@ def _first_row(layout: Layout) -> int:
 def eigen(a: DistArray, uplo: str, vectors: bool) -> object:
     """``numpy.linalg.eigh`` and ``eigvalsh``. Collective, as `spectra.eigh`."""
     like = np.linalg.eigh(np.zeros((1, 1), a.dtype))
-    columns = columns_of(a, np.result_type(like.eigenvectors.dtype, np.double))
+    columns = columns_of(a, np.result_type(like.eigenvectors.dtype, np.double), spectra.panel_width(len(a), engine.runtime().size))
     lower = uplo.upper() == "L"
     take_triangle(columns, lower)
     values, basis = eigen_of(columns, lower, vectors)
@@ -223,9 +223,10 @@ def _scaled(columns: Columns) -> float:
     largest = float(np.max(sizes))
     if not np.isfinite(largest) or not largest:
         return largest or 1.0
-    scale = float(np.exp2(np.floor(np.log2(largest))))
-    columns.values /= scale
-    return scale
+    exponent = int(np.floor(np.log2(largest)))
+    for part in (exponent // 2, exponent - exponent // 2):  # of the smallest numbers the reciprocal would overflow
+        columns.values *= 2.0**-part
+    return 2.0**exponent
 
 
 def take_triangle(columns: Columns, lower: bool) -> None:
@@ -233,10 +234,8 @@ def take_triangle(columns: Columns, lower: bool) -> None:
     rows, which = np.arange(columns.shape[0])[:, None], columns.indices()
     values, diagonal = columns.values, (which, np.arange(len(which)))
     values[(rows < which) if lower else (rows > which)] = 0
-    values[diagonal] = values[diagonal].real
-    other = columns.adjoint().values
-    other[diagonal] = 0
-    values += other
+    values[diagonal] = values[diagonal].real / 2
+    columns.add_adjoint()
 
 
 def least_squares(a: DistArray, b: DistArray, cutoff: float) -> tuple[DistArray, DistArray, int, DistArray]:

@@ -24,10 +24,10 @@ def rows_of(a: Any, kind: np.dtype) -> tuple[np.ndarray, Layout]:
     return held.reshape(-1, a.shape[1]).astype(kind, copy=False), layout
 
 
-def columns_of(a: Any, kind: np.dtype) -> Columns:
-    """The columns of a matrix on each rank, for overwriting."""
+def columns_of(a: Any, kind: np.dtype, width: int = 0) -> Columns:
+    """The columns of a matrix on each rank, for overwriting; panels are of this width, if any is given."""
     rows, layout = rows_of(a, kind)
-    return Columns.dealt(rows, row_bounds(layout), engine.runtime().comm)
+    return Columns.dealt(rows, row_bounds(layout), engine.runtime().comm, width)
 
 
 def array_of(columns: Columns, kind: np.dtype) -> Any:

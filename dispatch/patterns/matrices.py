@@ -60,8 +60,9 @@ def of_stacks(
         decline("an array that is no matrix")
     if how == "stacks":
         return on_stacks(local, operands, items, name=name, library=True)
-    first, *others = (np.zeros(x.shape, x.dtype) for x in operands)
-    local(first[None][:0], *others)  # NumPy's errors
+    first, *others = operands  # of which nobody may have the memory
+    nothing = (np.broadcast_to(np.zeros((), x.dtype), x.shape) for x in others)
+    local(np.empty((0, *first.shape), first.dtype), *nothing)  # NumPy's errors
     if how == "alone":
         return alone(local, name, operands)
     if how == "replicated":

@@ -7,6 +7,7 @@ by itself and sends the factors to all; what is left of the matrix is divided ev
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
@@ -20,7 +21,9 @@ if TYPE_CHECKING:
 PANEL = 128  # columns that are factored together, at most
 _LEAST = 16  # and at least, where the matrix has as many
 _TURNS = 4  # times that each rank is dealt a panel, at least, where panels are not at their smallest
-_CHUNK = 512  # columns that are updated together: what bounds the memory of a product
+_CHUNK = 256  # columns that are updated together: what bounds the memory of a product
+_ROUNDS = 4  # in which a large matrix is sent from each rank to each, at most: what bounds the memory of messages
+_ROUND = 1 << 20  # bytes of a rank's that are one round's, at least
 
 Form = tuple[tuple[int, ...], np.dtype]
 Values = Sequence[np.ndarray]
@@ -137,6 +140,16 @@ class Columns:
         made.values[...] = self.values
         return made
 
+    def some_rows(self, low: int, high: int) -> Columns:
+        """Some rows of the matrix, in the same memory."""
+        made = copy.copy(self)
+        made.shape, made.values = (high - low, self.shape[1]), self.values[low:high]
+        return made
+
+    def release(self) -> None:
+        """Give up the memory, where somebody else still has the object."""
+        self.values = self.values[:, :0].copy()
+
     def like(self, shape: tuple[int, int] | None = None) -> Columns:
         """Zeros in as many columns, or in more or fewer, of the same panels as far as there are some."""
         shape = shape or self.shape
@@ -156,28 +169,42 @@ class Columns:
             Which rows each rank holds: the first one, and the one behind the last; each row stands once.
         """
         columns = cls((max(high for _, high in bounds), rows.shape[1]), rows.dtype, comm, width)
-        columns.values[slice(*bounds[comm.rank])] = rows[:, columns.indices()]
+        mine = bounds[comm.rank]
+        columns.values[slice(*mine)] = rows[:, columns.indices()]
         others = [rank for rank in range(comm.size) if rank != comm.rank]
-        # Rows of this rank's columns lie beside each other, where they are received.
-        receives = [(rank, columns.values[slice(*bounds[rank])]) for rank in others]
-        sends = [(rank, rows.take(columns.indices_of(rank), axis=1)) for rank in others]
-        comm.transfer([message for message in sends if message[1].size], [m for m in receives if m[1].size])
+        for pieces in columns._in_rounds(bounds):
+            # Rows of this rank's columns lie beside each other, where they are received.
+            receives = [(rank, columns.values[slice(*pieces[rank])]) for rank in others]
+            some = rows[slice(*(at - mine[0] for at in pieces[comm.rank]))]
+            sends = [(rank, some.take(columns.indices_of(rank), axis=1)) for rank in others]
+            comm.transfer([m for m in sends if m[1].size], [m for m in receives if m[1].size])
         return columns
+
+    def _in_rounds(self, bounds: Sequence[tuple[int, int]]) -> list[list[tuple[int, int]]]:
+        """Each rank's part of something, some of it at a time."""
+        nbytes = self.shape[0] * self.shape[1] * self.values.itemsize // self.comm.size
+        count = max(min(nbytes // _ROUND, _ROUNDS), 1)
+        return [
+            [(low + (high - low) * i // count, low + (high - low) * (i + 1) // count) for low, high in bounds]
+            for i in range(count)
+        ]
 
     def rows(self, bounds: Sequence[tuple[int, int]]) -> np.ndarray:
         """This rank's rows of the matrix, (r, n). Collective: a message from each rank to each."""
         comm, mine = self.comm, bounds[self.comm.rank]
         made = np.empty((mine[1] - mine[0], self.shape[1]), self.values.dtype)
-        parts = []
-        for rank in range(comm.size):
-            held = sum(panel.width for panel in self.panels if panel.owner == rank)
-            parts.append(self.values[slice(*mine)] if rank == comm.rank else np.empty((len(made), held), made.dtype))
+        held = [sum(panel.width for panel in self.panels if panel.owner == rank) for rank in range(comm.size)]
         others = [rank for rank in range(comm.size) if rank != comm.rank]
-        sends = [(rank, np.ascontiguousarray(self.values[slice(*bounds[rank])])) for rank in others]
-        receives = [(rank, parts[rank]) for rank in others if parts[rank].size]
-        comm.transfer([(rank, part) for rank, part in sends if part.size], receives)
-        for panel in self.panels:
-            made[:, panel.start : panel.stop] = parts[panel.owner][:, panel.place : panel.place + panel.width]
+        for pieces in self._in_rounds(bounds):
+            low, high = pieces[comm.rank]
+            parts = {rank: np.empty((high - low, held[rank]), made.dtype) for rank in others}
+            sends = [(rank, np.ascontiguousarray(self.values[slice(*pieces[rank])])) for rank in others]
+            receives = [(rank, part) for rank, part in parts.items() if part.size]
+            comm.transfer([(rank, part) for rank, part in sends if part.size], receives)
+            parts[comm.rank] = self.values[low:high]
+            some = made[low - mine[0] : high - mine[0]]
+            for panel in self.panels:
+                some[:, panel.start : panel.stop] = parts[panel.owner][:, panel.place : panel.place + panel.width]
         return made
 
     def block(self, low: int, high: int) -> Columns:
@@ -215,23 +242,47 @@ class Columns:
     def adjoint(self) -> Columns:
         """The columns of the conjugate transpose. Collective: a message from each rank to each."""
         comm, made = self.comm, Columns(self.shape[::-1], self.values.dtype, self.comm, self.width, self.end)
-        mine = made.indices()
-        sends, receives = [], []
-        for rank in range(comm.size):
-            theirs = made.indices_of(rank)
-            part = np.ascontiguousarray(self.values[theirs].conj().T)  # (this rank's columns, theirs)
-            target = self.indices_of(rank)
-            if rank == comm.rank:
-                made.values[target] = part
-                continue
-            if part.size:
-                sends.append((rank, part))
-            if len(target) * len(mine):
-                receives.append((rank, np.empty((len(target), len(mine)), made.values.dtype)))
-        comm.transfer(sends, receives)
-        for rank, part in receives:
-            made.values[self.indices_of(rank)] = part
+        held = [self.indices_of(rank) for rank in range(comm.size)]
+        wanted = [made.indices_of(rank) for rank in range(comm.size)]
+        for pieces in self._in_rounds([(0, len(which)) for which in held]):
+            targets = [which[slice(*piece)] for which, piece in zip(held, pieces, strict=True)]
+            sends, receives = [], []
+            mine = self.values[:, slice(*pieces[comm.rank])]
+            for rank, target in enumerate(targets):
+                part = np.ascontiguousarray(mine[wanted[rank]].conj().T)  # (some of this rank's columns, theirs)
+                if rank == comm.rank:
+                    made.values[target] = part
+                    continue
+                if part.size:
+                    sends.append((rank, part))
+                if len(target) * len(wanted[comm.rank]):
+                    receives.append((rank, np.empty((len(target), len(wanted[comm.rank])), made.values.dtype)))
+            comm.transfer(sends, receives)
+            for rank, part in receives:
+                made.values[targets[rank]] = part
         return made
+
+    def add_adjoint(self) -> None:
+        """Add the conjugate transpose of a square matrix to it. Collective: a message from each rank to each."""
+        comm, held = self.comm, [self.indices_of(rank) for rank in range(self.comm.size)]
+        mine = held[comm.rank]
+        self.values[mine] += self.values[mine].conj().T
+        for pieces in self._in_rounds([(0, len(which)) for which in held]):
+            # Of each pair of ranks, what stands in some columns of the second one, and in the same rows of the first.
+            blocks, sends, receives = {}, [], []
+            for rank in range(comm.size):
+                some = slice(*pieces[max(rank, comm.rank)])
+                rows, columns = (held[rank][some], slice(None)) if rank > comm.rank else (held[rank], some)
+                block = self.values[rows, columns]
+                if rank == comm.rank or not block.size:
+                    continue
+                blocks[rank] = rows, columns
+                sends.append((rank, np.ascontiguousarray(block)))
+                receives.append((rank, np.empty(block.shape[::-1], block.dtype)))
+            comm.transfer(sends, receives)
+            for rank, part in receives:
+                rows, columns = blocks[rank]
+                self.values[rows, columns] += part.conj().T
 
     # -- panels on every rank ----------------------------------------------------------------------------------------
 

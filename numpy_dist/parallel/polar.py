@@ -41,14 +41,8 @@ def unitary_factor(x: Columns, least: float = EPS) -> tuple[Columns, float]:
     norm = norm_bound(x)
     if norm:
         x.values /= norm
-    adjoint = x.adjoint()
     for a, b, c in _weights(least):
-        if c > _ILL:
-            x = _by_qr(x, a, b, c)
-            adjoint = x.adjoint()
-        else:
-            adjoint = _by_cholesky(x, adjoint, a, b, c)
-            x = adjoint.adjoint()
+        x = _by_qr(x, a, b, c) if c > _ILL else _by_cholesky(x, a, b, c)
     squares = sum(x.comm.allgather(float(np.vdot(x.values, x.values).real)))
     return x, x.shape[0] - squares
 
@@ -80,27 +74,34 @@ def _weights(least: float) -> Iterator[tuple[float, float, float]]:
 def _by_qr(x: Columns, a: float, b: float, c: float) -> Columns:
     n = x.shape[0]
     stacked = Columns((2 * n, n), x.values.dtype, x.comm, x.width, n)  # large rows first, for the sake of small ones
-    stacked.values[:n] = math.sqrt(c) * x.values
+    np.multiply(x.values, math.sqrt(c), out=stacked.values[:n])
     stacked.add_to_diagonal(1, n)
     reflections = Reflections(stacked, stacked=True)
     reflections.reduce()
     basis = reflections.basis(n)
-    upper, lower = x.like(), x.like()
-    upper.values[...], lower.values[...] = basis.values[:n], basis.values[n:]
+    del stacked, reflections
+    upper, lower = basis.some_rows(0, n), basis.some_rows(n, 2 * n)
     made = multiply(upper, lower.adjoint())
+    del basis, upper, lower
     made.values *= (a - b / c) / math.sqrt(c)
-    made.values += b / c * x.values
+    x.values *= b / c
+    made.values += x.values
+    x.release()
     return made
 
 
-def _by_cholesky(x: Columns, adjoint: Columns, a: float, b: float, c: float) -> Columns:
-    """The step of the adjoint."""
+def _by_cholesky(x: Columns, a: float, b: float, c: float) -> Columns:
+    """The step of the adjoint, whose adjoint it returns."""
     inner = gram(x)
     inner.values *= c
     inner.add_to_diagonal(1)
-    made = adjoint.copy()
+    made = x.adjoint()
     cholesky(inner, made.values)
     substitute(inner, made.values, lower=True, adjoint=True)
+    del inner
     made.values *= a - b / c
-    made.values += b / c * adjoint.values
+    made = made.adjoint()
+    x.values *= b / c
+    made.values += x.values
+    x.release()
     return made

@@ -15,11 +15,13 @@ import numpy as np
 
 from numpy_dist.parallel import cuppen, tridiagonal
 from numpy_dist.parallel.column_products import multiply, multiply_adjoint
-from numpy_dist.parallel.columns import Columns, even_bounds
+from numpy_dist.parallel.columns import Columns, even_bounds, width_of
 from numpy_dist.parallel.factors import Reflections
 from numpy_dist.parallel.polar import EPS, unitary_factor
 
 SMALL = 256  # the order of matrices that one rank treats
+_CHUNK = 64  # vectors that are looked at together
+_LARGE = 0.57  # times a vector's largest element: no fraction that elements of common matrices' vectors have
 
 
 def eigh(
@@ -62,13 +64,19 @@ def eigh(
     if not vectors:
         return cuppen.eigenvalues(diagonal, beside, comm), None
     values, rows = cuppen.eigen(diagonal, beside, even, comm)
-    basis = Columns.dealt(rows.astype(a.values.dtype), even, comm, a.width)
+    basis = Columns.dealt(rows.astype(a.values.dtype, copy=False), even, comm, a.width)
     del rows
     if backwards:
         basis.values = basis.values[::-1].copy()
     reflections.multiply(basis)
+    a.release()
     basis.values = basis.values[order]
     return values, basis.rows(bounds or even)
+
+
+def panel_width(n: int, size: int) -> int:
+    """The width of panels of a matrix of this order for which `eigh` need not deal it anew."""
+    return min(width_of(n, size), tridiagonal.WIDTH)
 
 
 def _in_panels(a: Columns, width: int, order: slice) -> Columns:
@@ -78,7 +86,7 @@ def _in_panels(a: Columns, width: int, order: slice) -> Columns:
     bounds = even_bounds(a.shape[0], a.comm.size)
     a.values = np.ascontiguousarray(a.values[order])
     rows = a.rows(bounds)[:, order]
-    a.values = a.values[:, :0].copy()  # the caller keeps it, but not the memory
+    a.release()
     return Columns.dealt(rows, bounds, a.comm, min(a.width, width))
 
 
@@ -104,10 +112,24 @@ def _eigh_on_one_rank(
 
 def _hermitian(a: Columns) -> Columns:
     """A matrix without what rounding has made of its symmetry."""
-    adjoint = a.adjoint()
-    a.values += adjoint.values
+    a.add_adjoint()
     a.values *= 0.5
     return a
+
+
+def _phases(vectors: np.ndarray) -> np.ndarray:
+    """By what each of some columns is to be multiplied so that its first element that is not small is positive.
+
+    Which element that is does not depend on rounding, unless one is as large as `_LARGE` tells to the last digit.
+    """
+    made = np.ones(vectors.shape[1], vectors.dtype)
+    for start in range(0, len(made), _CHUNK):
+        some = vectors[:, start : start + _CHUNK]
+        sizes = np.abs(some)
+        first = np.argmax(sizes >= _LARGE * sizes.max(axis=0), axis=0)
+        which = np.arange(len(first))
+        made[start : start + _CHUNK] = some[first, which].conj() / sizes[first, which]
+    return made
 
 
 def svd(
@@ -145,28 +167,46 @@ def svd(
     rows, columns = _by_size(a)
     reflections = Reflections(_permuted(a, rows, columns))
     reflections.reduce()
-    triangle = a.like((n, n))
-    triangle.values[...] = reflections.upper()
-    factor, lost = unitary_factor(triangle.adjoint())
-    values, found = eigh(_hermitian(multiply(factor, triangle)), vectors)
+    factor, lost = unitary_factor(_triangle(reflections).adjoint())
+    values, found = eigh(_hermitian(multiply(factor, _triangle(reflections))), vectors)
     order = np.argsort(-np.abs(values), kind="stable")
     values = values[order]
     if found is None:
         return np.abs(values), None, None
-    inner = Columns.dealt(found[:, order], even_bounds(n, comm.size), comm, a.width)
-    right = inner.like()
-    right.values[columns] = inner.values
+    found = found[:, order]
+    inner = Columns.dealt(found, even_bounds(n, comm.size), comm, a.width)
+    del found
     small = multiply_adjoint(factor, inner)
+    factor.release()
     small.values[:, (values < 0)[small.indices()]] *= -1
     if lost > 100 * n * EPS:
         small = _completed(small)
+    inner.values = _in_places(inner.values, columns)
     basis = reflections.basis(m if full else n)
+    reflections.columns.release()
     made = multiply(basis, small, 0, n)
-    left = basis.like()
     held = made.values.shape[1]
-    left.values[rows, :held] = made.values
-    left.values[rows, held:] = basis.values[:, held:]
-    return np.abs(values), left, right
+    basis.values[:, :held] = made.values
+    del made, small
+    basis.values = _in_places(basis.values, rows)
+    phases = _phases(basis.values[:, :held] if adjoint else inner.values)
+    basis.values[:, :held] *= phases
+    inner.values *= phases
+    return np.abs(values), basis, inner
+
+
+def _triangle(reflections: Reflections) -> Columns:
+    """That of a QR."""
+    made = reflections.columns.like((reflections.columns.end, reflections.columns.shape[1]))
+    made.values[...] = reflections.upper()
+    return made
+
+
+def _in_places(values: np.ndarray, places: np.ndarray) -> np.ndarray:
+    """Rows in the places where they are to be."""
+    made = np.empty_like(values)
+    made[places] = values
+    return made
 
 
 def _svd_on_one_rank(
@@ -206,9 +246,10 @@ def _by_size(a: Columns) -> tuple[np.ndarray, np.ndarray]:
 
 def _permuted(a: Columns, rows: np.ndarray, columns: np.ndarray) -> Columns:
     bounds = even_bounds(a.shape[0], a.comm.size)
-    moved = a.like()
-    moved.values[...] = a.values[rows]
-    return Columns.dealt(moved.rows(bounds)[:, columns], bounds, a.comm, a.width)
+    a.values = a.values[rows]
+    moved = a.rows(bounds)
+    a.release()
+    return Columns.dealt(moved[:, columns], bounds, a.comm, a.width)
 
 
 def _completed(left: Columns) -> Columns:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import tracemalloc
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
 import numpy_dist as nd
 from numpy_dist.conformance.fuzz.interpreter import replay
+from numpy_dist.dispatch.patterns import matrices
 from numpy_dist.parallel import spectra
 from numpy_dist.spmd_testing import forbid_gathers
 
@@ -201,3 +205,48 @@ def test_systems_whose_singular_values_stay_on_the_ranks() -> None:
         "check(np.linalg.pinv(array(a(6, 3), 1)), 16384)",
     ]
     assert replay(statements, MIN_SHARD_BYTES=0, AT_ONCE=1 << 20) == 0
+
+
+@pytest.mark.parametrize("kind", "dD")
+def test_the_smallest_numbers(kind: str) -> None:
+    """The reciprocal of such a number overflows."""
+    matrix = _rectangle(kind, (60, 60)) * 1e-310
+    with nd.config(MIN_SHARD_BYTES=0, FALLBACK="error"), forbid_gathers(), np.errstate(all="raise", under="ignore"):
+        ours, sizes = np.linalg.eigvalsh(nd.asarray(matrix)), np.linalg.svdvals(nd.asarray(matrix))
+    for found, theirs in ((ours, np.linalg.eigvalsh(matrix)), (sizes, np.linalg.svdvals(matrix))):
+        assert np.abs(_gathered(found) - theirs).max() <= 1e-323 * 60
+
+
+def test_nobody_has_the_memory_of_the_whole() -> None:
+    """NumPy's opinion of arguments is asked for with arrays that have none."""
+    peaks = []
+
+    def single(*operands: nd.DistArray) -> nd.DistArray:
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        return operands[0]
+
+    with nd.config(MIN_SHARD_BYTES=0):
+        x = nd.asarray(np.zeros((500, 500)))
+        tracemalloc.start()
+        try:
+            matrices.of_stacks(np.linalg.solve, np.linalg.solve, [x, x], [2, 2], single)
+        finally:
+            tracemalloc.stop()
+    assert len(peaks) == 1 and peaks[0] <= x.nbytes / 10
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("function", "most"), [(np.linalg.eigh, 8), (np.linalg.svd, 11)])
+def test_memory(function: Callable[..., object], most: float) -> None:
+    """In parts of the matrix that a rank has, with the part itself."""
+    rng = np.random.default_rng(1)
+    with nd.config(MIN_SHARD_BYTES=0, FALLBACK="error"), forbid_gathers():
+        x = nd.asarray(rng.standard_normal((700, 700)))
+        function(nd.asarray(rng.standard_normal((30, 30))))  # what is imported
+        tracemalloc.start()
+        try:
+            function(x)
+            peak = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+    assert peak <= (most - 1) * x.nbytes / 3
