@@ -22,7 +22,7 @@ from numpy_dist.dispatch.patterns.stacks import on_stacks
 from numpy_dist.engine import events_reported
 from numpy_dist.layout.layout import Cut, Layout
 from numpy_dist.layout.mesh import Mesh
-from numpy_dist.parallel.matmul import contracted, ring
+from numpy_dist.parallel.matmul import contracted, contracted_gram, ring
 from numpy_dist.parallel.mesh_product import MeshProduct, best_mesh
 from numpy_dist.parallel.row_gram import row_gram
 
@@ -320,6 +320,7 @@ def _matrices(a: Any, b: Any, dtype: np.dtype, name: str) -> DistArray:
     """The product of two matrices by the algorithm that moves the fewest elements (known from layouts alone).
 
     That with its own transpose is computed by halves, unless its inner extent is cut: then NumPy does so on each rank.
+    So is that with its adjoint, also where the inner extent is cut, as long as the conjugate has not been computed.
     """
     size = engine.runtime().size
     (m, k), n = a.shape, b.shape[1]
@@ -332,6 +333,11 @@ def _matrices(a: Any, b: Any, dtype: np.dtype, name: str) -> DistArray:
         lies_well = _is_cut(a, 0) is not None or (_is_cut(a, 1) is None and k <= m)
         if lies_well and k >= _FOR_PAIRS and engine.is_transpose(a, b):
             return _by_pairs(a, dtype, name)
+        if dtype.kind == "c" and a.dtype == b.dtype == dtype and (engine.is_adjoint(a, b) or engine.is_adjoint(b, a)):
+            if lies_well and k >= _FOR_PAIRS:
+                return _by_pairs(a, dtype, name, adjoint=True)
+            if costs[_by_contraction] <= min(costs.values()):
+                return _gram_by_contraction(a, b, dtype, name)
         costs[_by_blocks] = _moved(a, 0) + _moved(b, 0) + best_mesh(m, k, n, size)[1]
     return min(costs, key=lambda algorithm: costs[algorithm])(a, b, dtype, name)
 
@@ -432,12 +438,12 @@ def _by_blocks(a: DistArray, b: DistArray, dtype: np.dtype, name: str) -> DistAr
     return engine.from_local(product, rows.with_shape((m, n)))
 
 
-def _by_pairs(a: DistArray, dtype: np.dtype, name: str) -> DistArray:
-    """The product with its own transpose: what two ranks both need is computed once."""
+def _by_pairs(a: DistArray, dtype: np.dtype, name: str, adjoint: bool = False) -> DistArray:
+    """The product with its own transpose, or its adjoint: what two ranks both need is computed once."""
     rows = _along(a, 0)
     (left,) = blocks((engine.aligned(a, rows), rows))
     with events_reported(name):
-        product = row_gram(left.reshape(-1, a.shape[1]), row_bounds(rows), engine.runtime().comm)
+        product = row_gram(left.reshape(-1, a.shape[1]), row_bounds(rows), engine.runtime().comm, adjoint)
     return engine.from_local(product.astype(dtype, copy=False), rows.with_shape((a.shape[0], a.shape[0])))
 
 
@@ -451,11 +457,28 @@ def _by_contraction(a: DistArray, b: DistArray, dtype: np.dtype, name: str) -> D
     columns = _cut_layout(a.shape, 1, points)
     a, b = engine.aligned(a, columns), engine.aligned(b, rows)
     shape = (a.shape[0], b.shape[1])
-    large = engine.default_shard(prod(shape) * a.dtype.itemsize) and prod(shape) > 1
-    result = engine.default_layout(shape) if large else engine.runtime().replicated_layout(shape)
+    result = _layout_of_sum(shape, a.dtype)
     left, right = blocks((a, columns), (b, rows), library=a.dtype == b.dtype == dtype)
     with events_reported(name):
         product = contracted(left, right, rows, result, engine.runtime().comm).astype(dtype, copy=False)
+    return engine.from_local(product, result)
+
+
+def _layout_of_sum(shape: tuple[int, int], dtype: np.dtype) -> Layout:
+    large = engine.default_shard(prod(shape) * dtype.itemsize) and prod(shape) > 1
+    return engine.default_layout(shape) if large else engine.runtime().replicated_layout(shape)
+
+
+def _gram_by_contraction(a: DistArray, b: DistArray, dtype: np.dtype, name: str) -> DistArray:
+    """As `_by_contraction`, where one operand is the other one's adjoint, which need not be computed."""
+    of_rows = engine.is_adjoint(b, a)
+    x = b if of_rows else np.transpose(a)
+    rows, shape = _along(x, 0), (a.shape[0], b.shape[1])
+    x, result = engine.aligned(x, rows), _layout_of_sum(shape, dtype)
+    (held,) = blocks((x, rows))
+    with events_reported(name):
+        product = contracted_gram(held.reshape(-1, x.shape[1]), rows, result, engine.runtime().comm)
+        product = product if of_rows else np.conjugate(product)
     return engine.from_local(product, result)
 
 

@@ -159,7 +159,8 @@ def _first_row(layout: Layout) -> int:
 def eigen(a: DistArray, uplo: str, vectors: bool) -> object:
     """``numpy.linalg.eigh`` and ``eigvalsh``. Collective, as `spectra.eigh`."""
     like = np.linalg.eigh(np.zeros((1, 1), a.dtype))
-    columns = columns_of(a, np.result_type(like.eigenvectors.dtype, np.double), spectra.panel_width(len(a), engine.runtime().size))
+    width = spectra.panel_width(len(a), engine.runtime().size)
+    columns = columns_of(a, np.result_type(like.eigenvectors.dtype, np.double), width)
     lower = uplo.upper() == "L"
     take_triangle(columns, lower)
     values, basis = eigen_of(columns, lower, vectors)

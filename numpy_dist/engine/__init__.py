@@ -65,7 +65,15 @@ from numpy_dist.engine.recording.record import (
     wrap,
 )
 from numpy_dist.engine.recording.reduce import reducible, reduction
-from numpy_dist.engine.recording.state import counters, default_layout, flush, force, is_transpose, layout_of
+from numpy_dist.engine.recording.state import (
+    counters,
+    default_layout,
+    flush,
+    force,
+    is_adjoint,
+    is_transpose,
+    layout_of,
+)
 from numpy_dist.engine.runtime import Runtime, runtime
 from numpy_dist.ir.meta_arrays import Unrecordable, Unshardable, offset_of
 
@@ -114,6 +122,7 @@ __all__ = [
     "is_handle",
     "is_real_part",
     "is_sharded",
+    "is_adjoint",
     "is_transpose",
     "masked",
     "item",

@@ -14,6 +14,7 @@ import numpy as np
 from numpy_dist.backends.library import compute, on_host
 from numpy_dist.layout.layout import Layout
 from numpy_dist.parallel.combine import fold
+from numpy_dist.parallel.row_gram import gram
 
 if TYPE_CHECKING:
     from numpy_dist.backends.library import Array
@@ -96,11 +97,20 @@ def contracted(columns: np.ndarray, rows: np.ndarray, cut: Layout, result: Layou
     result : Layout
         Of the product.
     """
+    return _added(on_host(compute("matmul", np.matmul, columns, rows)), cut, result, comm)
+
+
+def contracted_gram(rows: np.ndarray, cut: Layout, result: Layout, comm: Communicator) -> np.ndarray:
+    """As `contracted`, of a complex matrix whose adjoint is the left operand: half of it is computed."""
+    return _added(np.conjugate(gram(rows.T)), cut, result, comm)
+
+
+def _added(part: np.ndarray, cut: Layout, result: Layout, comm: Communicator) -> np.ndarray:
+    """This rank's part of the sum of what all ranks have."""
     holders = []
     for rank in range(comm.size):
         low, high = _interval(cut, rank)
         holders.append(high > low)
     if not any(holders):
         holders[0] = True  # nothing to add up: the product of no columns is zero
-    part = on_host(compute("matmul", np.matmul, columns, rows))
     return fold(adder(part.dtype), part, holders, result, comm)

@@ -74,7 +74,7 @@ ALLOWED = {
         "numpy_error.stand_in": ASKED,
     },
     "numpy_dist/engine/recording/reduce.py": {"_append": HANDED},
-    "numpy_dist/engine/recording/state.py": {"is_transpose": HANDED},
+    "numpy_dist/engine/recording/state.py": {"is_adjoint": HANDED, "is_transpose": HANDED},
     "numpy_dist/engine/data/windows.py": {"hand_over": HANDED, "in_memory": HANDED, "open_window": HANDED},
     "numpy_dist/random/calls.py": {"made_into": HANDED},
     "dispatch/core/fallback.py": {"simple": ASKED},

@@ -9,8 +9,9 @@ import numpy_dist as nd
 from numpy_dist.comm.base import Communicator
 from numpy_dist.comm.detect import get_communicator
 from numpy_dist.dispatch.functions import linear_algebra
+from numpy_dist.parallel import matmul
 from numpy_dist.parallel.columns import even_bounds
-from numpy_dist.parallel.row_gram import row_gram
+from numpy_dist.parallel.row_gram import gram, row_gram
 from numpy_dist.spmd_testing import run_simulated
 
 
@@ -45,9 +46,9 @@ def test_an_array_and_its_transpose(size: int, monkeypatch: pytest.MonkeyPatch) 
     matrix, other = matrix_of("d", 90, 70), matrix_of("d", 90, 71)
     calls = []
 
-    def noted(rows: np.ndarray, bounds: list[tuple[int, int]], comm: Communicator) -> np.ndarray:
+    def noted(rows: np.ndarray, bounds: list[tuple[int, int]], comm: Communicator, adjoint: bool = False) -> np.ndarray:
         calls.append(comm.rank)
-        return row_gram(rows, bounds, comm)
+        return row_gram(rows, bounds, comm, adjoint)
 
     monkeypatch.setattr(linear_algebra, "row_gram", noted)
 
@@ -70,6 +71,68 @@ def test_an_array_and_its_transpose(size: int, monkeypatch: pytest.MonkeyPatch) 
             check(c[:, 1:], c.T[:70], other[:, 1:] @ other.T[:70])
             check(a[:, :6], a.T[:6], matrix[:, :6] @ matrix.T[:6])
             check(a.T, a, matrix.T @ matrix)
+
+    run_simulated(size, body)
+
+
+@pytest.mark.parametrize("kind", "FD")
+@pytest.mark.parametrize("size", (1, 2, 3, 4, 5))
+def test_products_with_the_adjoint(size: int, kind: str) -> None:
+    for shape in ((23, 17), (300, 5), (1, 40), (5, 0), (0, 3)):
+        matrix = matrix_of(kind, *shape)
+        bounds = even_bounds(shape[0], size)
+
+        def body(matrix: np.ndarray = matrix, bounds: list[tuple[int, int]] = bounds) -> None:
+            comm = get_communicator()
+            mine = slice(*bounds[comm.rank])
+            made = row_gram(matrix[mine], bounds, comm, adjoint=True)
+            expected = (matrix @ matrix.conj().T)[mine]
+            assert made.dtype == expected.dtype and np.array_equal(made, expected)
+
+        run_simulated(size, body)
+
+
+@pytest.mark.parametrize("split", (0, 1))
+@pytest.mark.parametrize("size", (2, 3))
+def test_an_array_and_its_adjoint(size: int, split: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only as long as the conjugate is that of the same elements; then no rank multiplies what it has twice."""
+    matrix = matrix_of("D", 90, 70) if split == 0 else matrix_of("D", 70, 90)
+    calls = []
+
+    def noted(rows: np.ndarray) -> np.ndarray:
+        calls.append(get_communicator().rank)
+        return gram(rows)
+
+    monkeypatch.setattr(matmul, "gram", noted)
+    monkeypatch.setattr("numpy_dist.parallel.row_gram.gram", noted)
+
+    def body() -> None:
+        comm = get_communicator()
+
+        def check(x: nd.DistArray, y: nd.DistArray, expected: np.ndarray, halved: bool) -> None:
+            comm.barrier()
+            before = calls.count(comm.rank)
+            made = x @ y
+            assert (calls.count(comm.rank) > before) == halved
+            assert np.array_equal(made.gather(), expected)
+
+        with nd.config(MIN_SHARD_BYTES=0, FALLBACK="error"):
+            a, other = nd.asarray(matrix, split=split), nd.asarray(matrix, split=split)
+            adjoint = matrix.conj().T
+            check(a, a.conj().T, matrix @ adjoint, halved=True)
+            check(a.conj().T, a, adjoint @ matrix, halved=True)
+            check(np.conj(a.T), a, adjoint @ matrix, halved=True)
+            check(a, other.conj().T, matrix @ adjoint, halved=False)
+            check(a.T, a, matrix.T @ matrix, halved=False)
+            check(a[1:], a.conj().T, matrix[1:] @ adjoint, halved=False)
+            check(a[::-1], a.conj().T, matrix[::-1] @ adjoint, halved=False)
+            kept = a.conj().T
+            a[3] = 7
+            changed = matrix.copy()
+            changed[3] = 7
+            check(a, kept, changed @ adjoint, halved=False)
+            check(kept, other, adjoint @ matrix, halved=False)
+            check(other, other.conj().T, matrix @ adjoint, halved=True)
 
     run_simulated(size, body)
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from numpy_dist.engine.memory.handle import Handle, is_sharded
 from numpy_dist.engine.runtime import runtime
 from numpy_dist.engine.scheduling.counters import EngineCounters
 from numpy_dist.ir.meta_arrays import offset_of
+from numpy_dist.ir.statements import Ref
 from numpy_dist.ir.views import view_of
 from numpy_dist.layout.layout import Layout
 
@@ -44,6 +47,30 @@ def is_transpose(x: Handle, y: Handle) -> bool:
     one, other = x._array, y._array
     same = offset_of(one) == offset_of(other)
     return same and one.shape == other.shape[::-1] and one.strides == other.strides[::-1]
+
+
+def is_adjoint(x: Handle, y: Handle) -> bool:
+    """Whether an array is the conjugate transpose of another one, and not computed yet; known from what is pending."""
+    storage, of = y._storage, x._storage
+    if storage is None or of is None:
+        return False
+    made = next((s for s in runtime().program.pending if s.serial == storage.last_write), None)
+    if made is None or made.op.ufunc is not np.conjugate or made.where is not None:
+        return False
+    (source,), (out,) = made.inputs, made.outputs
+    if type(source) is not Ref or source.storage is not of or of.last_write >= made.serial:
+        return False
+    for conjugate, plain in ((out.array, source.array), (out.array.T, source.array.T)):
+        if _is_same_view(conjugate, y._array):
+            return _is_same_view(plain.T, x._array)
+    return False
+
+
+def _is_same_view(one: np.ndarray, other: np.ndarray) -> bool:
+    """Whether views of one storage are the same."""
+    if one.dtype != other.dtype or offset_of(one) != offset_of(other):
+        return False
+    return one.shape == other.shape and one.strides == other.strides
 
 
 def default_layout(shape: Sequence[int], itemsize: int = 1, **choice: object) -> Layout:
