@@ -45,17 +45,20 @@ def on_blocks(function: Function, calls: Callable[[], object] | None, what: str)
         On every rank what the first rank's call raised, with a note that names rank and function.
     """
     result, failure, metadata = None, None, None
-    if calls is not None:
-        try:
-            with events_reported(what):
-                result = calls()
+    try:
+        with events_reported(what):  # on every rank, since they may tell each other of events at its end
+            try:
+                result = None if calls is None else calls()
+            except Exception as error:  # every rank raises it
+                failure = error
+        if failure is None and calls is not None:
             if not isinstance(result, np.ndarray | np.generic):
                 result = np.asarray(result)
             if result.dtype.hasobject:
                 raise OverrideError(f"it returned {type(result).__name__} of Python objects in place of numbers")
             metadata = (result.shape, result.dtype)
-        except Exception as error:  # every rank raises it
-            failure = error
+    except Exception as error:  # as above; of an event, where the user wants it to be an error
+        failure = failure or error
     return result, everyones(metadata, failure, function, what)
 
 

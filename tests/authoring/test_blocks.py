@@ -91,6 +91,24 @@ def test_ranks_without_elements_are_not_asked_unless_none_has_any():
 
 
 @spmd(2, 3)
+def test_events_that_are_told_at_once():
+    """Ranks tell each other of them: those that have no block, and one whose call fails, too."""
+
+    def fails(block, box):
+        if box[0][0] == 0:
+            raise ZeroDivisionError("not here")
+        return block
+
+    with np.errstate(all="raise"):
+        made = nd.map_blocks(lambda block: 2 * block, nd.asarray(np.ones((1, 7)), split=0))
+        assert made.shape == (1, 7)
+        with pytest.raises(ZeroDivisionError, match="not here"):
+            nd.map_blocks(fails, nd.asarray(np.arange(12.0)))
+        with pytest.raises(FloatingPointError, match="overflow"):
+            nd.map_blocks(np.exp, nd.asarray(np.arange(0.0, 12000.0, 1000)))
+
+
+@spmd(2, 3)
 def test_an_error_on_one_rank_is_raised_on_all():
     x = nd.asarray(np.arange(12.0))
 
