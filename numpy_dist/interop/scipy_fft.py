@@ -22,6 +22,9 @@ _NUMPYS = frozenset(
 )
 # Transforms along one axis that only SciPy has, and those along several that are made of them.
 _ALONG_AXIS = frozenset("dct idct dst idst".split())
+# By which of NumPy's the transforms of Hermitian arrays along several axes are computed.
+_OF_HERMITIAN = {"hfft2": np.fft.irfft2, "hfftn": np.fft.irfftn, "ihfft2": np.fft.rfft2, "ihfftn": np.fft.rfftn}
+_OTHER_NORM = {None: "forward", "backward": "forward", "ortho": "ortho", "forward": "backward"}
 _ALONG_AXES = {"dctn": "dct", "idctn": "idct", "dstn": "dst", "idstn": "idst"}
 
 
@@ -38,6 +41,13 @@ class FFTBackend:
             return NotImplemented
         name = method.__name__
         options = {key: value for key, value in kwargs.items() if key not in ("overwrite_x", "workers", "plan")}
+        if name.endswith("n") and options.get("axes") is None and np.iterable(options.get("s")):
+            options["axes"] = range(-len(options["s"]), 0)  # which NumPy would warn of
+        if name in _OF_HERMITIAN and len(args) <= 1 and options.get("norm") in _OTHER_NORM:
+            transform, norm = _OF_HERMITIAN[name], _OTHER_NORM[options.pop("norm", None)]
+            if name.startswith("i"):
+                return np.conjugate(transform(*args, **options, norm=norm))
+            return transform(np.conjugate(args[0]), **options, norm=norm)
         if name in _NUMPYS and len(args) <= 4:
             return getattr(np.fft, name)(*args, **options)
         if name in _ALONG_AXIS and len(args) <= 1:

@@ -322,7 +322,7 @@ def _solved(
 def lu_factor(a: DistArray, overwrite_a: bool = False, check_finite: bool = True) -> Any:
     a = as_handle(a)
     if a.ndim < 2:
-        engine.numpy_error(scipy.linalg.lu_factor, (a,))
+        decline("an array that is no matrix")
 
     def single(a: DistArray) -> tuple[Any, Any]:
         kind = _kind(scipy.linalg.lu_factor, a)

@@ -122,7 +122,7 @@ def test_convolutions_that_are_left_to_scipy():
 
 
 @pytest.mark.parametrize(
-    "name", ["fft", "ifft", "rfft", "ihfft", "fft2", "fftn", "rfftn", "dct", "idct", "dst", "dctn", "idstn"]
+    "name", "fft ifft rfft ihfft fft2 fftn rfftn hfft2 hfftn ihfft2 ihfftn dct idct dst dctn idstn".split()
 )
 def test_transforms(name):
     same(getattr(scipy.fft, name))
@@ -132,6 +132,8 @@ def test_options_of_transforms():
     same(lambda x: scipy.fft.fft(x, axis=0, norm="ortho", workers=1, overwrite_x=True))
     same(lambda x: scipy.fft.dct(x, type=3, axis=0, norm="ortho"))
     same(lambda x: scipy.fft.rfft(x, 8, axis=1))
+    same(lambda x: scipy.fft.hfftn(x, s=(4, 6), norm="forward"))
+    same(lambda x: scipy.fft.ihfft2(x, norm="ortho", axes=(1, 0)))
     same(lambda x: scipy.fft.fft(x), VALUES.astype("f4"), atol=1e-5)
     with nd.config(PLUGINS="own"), pytest.raises(nd.FallbackError):
         scipy.fft.fft(nd.asarray(VALUES))
