@@ -72,7 +72,8 @@ def sign_and_logarithm(a: DistArray) -> tuple[np.inexact, np.floating]:
         return rebuild(type(like), [kind(0), real(-np.inf)])
     sizes, swaps = np.abs(found.diagonal), np.count_nonzero(found.pivots != np.arange(len(found.pivots)))
     with np.errstate(invalid="ignore"):  # infinity by infinity is NaN in NumPy's, too
-        sign = np.multiply.reduce(found.diagonal / sizes, initial=-1 if swaps % 2 else 1)
+        signs = found.diagonal / sizes if sizes.dtype != found.diagonal.dtype else np.where(found.diagonal < 0, -1.0, 1)
+        sign = np.multiply.reduce(signs, initial=-1 if swaps % 2 else 1)
         return rebuild(type(like), engine.agreed([kind(sign), real(np.log(sizes).sum())]))
 
 
@@ -246,8 +247,9 @@ def least_squares(a: DistArray, b: DistArray, cutoff: float) -> tuple[DistArray,
     except np.linalg.LinAlgError:
         raise np.linalg.LinAlgError("SVD did not converge in Linear Least Squares") from None
     values = engine.gather(sizes)  # some ways of finding them leave them on the ranks
-    inverse, large = _inverses(values, cutoff)
-    solution = right.mT.conj() @ (inverse[:, None] * (left.mT.conj() @ b))
+    large = values > cutoff * values.max(initial=0)
+    divisors = np.where(large, values, np.inf)  # the reciprocals of the smallest numbers would overflow
+    solution = right.mT.conj() @ ((left.mT.conj() @ b) / divisors[:, None])
     rest = engine.wrap(np.zeros(0))
     if large.all() and a.shape[0] > a.shape[1]:
         rest = np.square(np.abs(b - a @ solution)).sum(axis=0)
@@ -257,11 +259,7 @@ def least_squares(a: DistArray, b: DistArray, cutoff: float) -> tuple[DistArray,
 def pseudo_inverse(a: DistArray, cutoff: float, hermitian: bool) -> DistArray:
     """``numpy.linalg.pinv``. Collective, as `singular`, and a product."""
     left, sizes, right = np.linalg.svd(np.conj(a), full_matrices=False, hermitian=hermitian)
-    inverse, _ = _inverses(engine.gather(sizes), cutoff)
-    return right.mT @ (inverse[:, None] * left.mT)
-
-
-def _inverses(values: np.ndarray, cutoff: float) -> tuple[np.ndarray, np.ndarray]:
-    """Those of singular values that are large enough, zero for the others; and which ones are."""
+    values = engine.gather(sizes)
     large = values > cutoff * values.max(initial=0)
-    return np.divide(1, values, out=np.zeros_like(values), where=large), large
+    inverse = np.divide(1, values, out=np.zeros_like(values), where=large)
+    return right.mT @ (inverse[:, None] * left.mT)

@@ -250,3 +250,21 @@ def test_memory(function: Callable[..., object], most: float) -> None:
         finally:
             tracemalloc.stop()
     assert peak <= (most - 1) * x.nbytes / 3
+
+
+def test_what_is_no_number_has_no_sign() -> None:
+    """NumPy counts the negative elements of the triangle's diagonal."""
+    matrix = _rectangle("d", (60, 60)) + 100 * np.eye(60)
+    matrix[59, 59] = np.nan
+    with nd.config(MIN_SHARD_BYTES=0, FALLBACK="error"), np.errstate(invalid="ignore"):
+        sign, logarithm = np.linalg.slogdet(nd.asarray(matrix))
+        theirs = np.linalg.slogdet(matrix)
+    assert sign == theirs.sign and np.isnan(logarithm) and np.isnan(theirs.logabsdet)
+
+
+def test_systems_of_the_smallest_numbers() -> None:
+    matrix = (_rectangle("d", (60, 60)) + 100 * np.eye(60)) * 1e-311
+    right = 1e-311 * np.arange(60.0)
+    with nd.config(MIN_SHARD_BYTES=0, FALLBACK="error"), np.errstate(all="raise", under="ignore"):
+        ours = np.linalg.lstsq(nd.asarray(matrix), nd.asarray(right))[0]
+    assert np.abs(_gathered(ours) - np.linalg.solve(matrix * 2.0**1000, right * 2.0**1000)).max() <= 1e-8
