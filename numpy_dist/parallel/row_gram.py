@@ -1,8 +1,8 @@
 """The product of a matrix and its own transpose or adjoint, of which what is there twice is computed once.
 
-It is symmetric, or Hermitian: a rank multiplies its rows with those of the ranks that come after it, half way round, and
-sends each of them the transpose or the adjoint of what has come of it. Where two ranks are opposite each other, each
-takes half of the rows.
+It is symmetric, or Hermitian: a rank multiplies its rows with those of the ranks that come after it, half way round,
+and sends each of them the transpose or the adjoint of what has come of it. Where two ranks are opposite each other,
+each takes half of the rows.
 """
 
 from __future__ import annotations
