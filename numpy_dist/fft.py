@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from numpy import fft as _numpys
 
+from numpy_dist import distarray as distarray  # arrays that are made here are DistArrays
 from numpy_dist.dispatch.functions.fourier import fftfreq, rfftfreq
 
 if TYPE_CHECKING:  # where editors find docstrings; the types are in fft.pyi

@@ -215,3 +215,27 @@ def test_a_star_leaves_pythons_open():
     names = {}
     exec("from numpy_dist import *", names)
     assert "open" not in names and names["save"] is nd.save and "open" in dir(nd)
+
+
+FIRST = {
+    "open": "nd.open(path)[...]",
+    "restore": "checkpoint.restore(folder)",
+    "from_dask": "nd.from_dask(dask_array.ones((300, 200)))",
+    "fft": "nd.fft.fftfreq(100_000)",
+    "map_blocks": "nd.map_blocks(np.sin, np.ones((300, 200)))",
+}
+
+
+@pytest.mark.parametrize("name", FIRST)
+def test_the_first_array_of_a_program_is_a_distarray(name: str, tmp_path: Path) -> None:
+    pytest.importorskip("dask")
+    np.save(tmp_path / "x.npy", np.ones((300, 200)))
+    if name == "restore":
+        nd.checkpoint.save(tmp_path / "run", nd.ones((300, 200)), step=1)
+    imports = {"restore": "from numpy_dist import checkpoint", "from_dask": "import dask.array as dask_array"}
+    code = (
+        f"import numpy as np, numpy_dist as nd\n{imports.get(name, '')}\n"
+        f"path, folder = {str(tmp_path / 'x.npy')!r}, {str(tmp_path / 'run')!r}\n"
+        f"made = {FIRST[name]}\nassert isinstance(made, nd.DistArray), type(made)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)

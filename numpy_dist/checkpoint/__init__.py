@@ -11,6 +11,7 @@ What may be in a state, what lies where in the folder, and what happens when: do
 
 from __future__ import annotations
 
+from numpy_dist import distarray as distarray  # arrays that are made here are DistArrays
 from numpy_dist.checkpoint.ending import should_end
 from numpy_dist.checkpoint.restoring import latest, restore, steps
 from numpy_dist.checkpoint.saving import save, wait

@@ -9,6 +9,7 @@ See docs/files.md.
 
 from __future__ import annotations
 
+from numpy_dist import distarray as distarray  # arrays that are made here are DistArrays
 from numpy_dist.formats.opening import open
 from numpy_dist.formats.saving import save
 from numpy_dist.formats.stored import StoredArray, StoredArrays
