@@ -8,7 +8,7 @@ import os
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import copy_context
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -99,14 +99,34 @@ def load(
     **kwargs: Any,
 ) -> Any:
     """As `numpy.load`; each rank reads only its part of an ``.npy`` file that is given by name (collective)."""
+    comm, named = engine.runtime().comm, isinstance(file, str | bytes | os.PathLike)
     if mmap_mode is None and isinstance(file, str | os.PathLike):
-        found = agreed(engine.runtime().comm, file, functools.partial(array_of_npy, file))
+        found = agreed(comm, file, functools.partial(array_of_npy, file))
         if found is not None and not is_replicated(found.shape, found.dtype, None):
             return read_array(Reader(file, found), None)
-    made = np.load(file, mmap_mode, *args, **kwargs)
+    made: Any = None
+
+    def look() -> str:
+        nonlocal made
+        made = np.load(file, mmap_mode, *args, **kwargs)
+        return _described(made)
+
+    if named:
+        agreed(comm, file, look)  # type: ignore[arg-type]
+    else:
+        look()
     if isinstance(made, np.lib.npyio.NpzFile):
         return NpzFile(made, os.fspath(file) if isinstance(file, str | os.PathLike) else None)
     return ingest(made, None, None, None, None, None) if isinstance(made, np.ndarray) else made
+
+
+def _described(made: Any) -> str:
+    """What all ranks must find alike in a file, in words."""
+    if isinstance(made, np.ndarray):
+        return f"an array of shape {made.shape}, {made.dtype}"
+    if isinstance(made, np.lib.npyio.NpzFile):
+        return f"an archive of {', '.join(made.files) or 'nothing'}"
+    return f"an object of {type(made).__name__}"
 
 
 def read_array(reader: Reader, split: int | None, mesh: Mesh | Sequence[int] | None = None) -> Any:
@@ -264,6 +284,16 @@ def _rows_of_lines(
     return np.concatenate(parts, out=empty((sum(map(len, parts)), parts[0].shape[1])))
 
 
+class _Text(NamedTuple):
+    """A text that all ranks must see alike: its bytes, and the ranges of them that are theirs, if it is divided."""
+
+    nbytes: int
+    ranges: list[tuple[int, int]] | None
+
+    def __str__(self) -> str:
+        return f"a text of {self.nbytes} bytes"
+
+
 def _parsed_in_parts(path: Any, skipped: Any, encoding: str | None, parse: Parse, read: Read | None) -> Any:
     """The rows of a large text, of which each rank has parsed some (collective); None where every rank reads it.
 
@@ -281,15 +311,20 @@ def _parsed_in_parts(path: Any, skipped: Any, encoding: str | None, parse: Parse
     if comm.size == 1 and read is None:
         return None
 
-    def look() -> tuple[int, list[tuple[int, int]] | None] | None:
-        if not os.path.isfile(path) or not can_be_divided(path, encoding):
+    def look() -> _Text | None:
+        if not can_be_divided(path, encoding):
             return None
         size = os.stat(path).st_size
-        worth = engine.default_shard(size) and type(skipped) is int and skipped >= 0  # others are NumPy's to refuse
-        return size, line_ranges(path, skipped, comm.size) if worth else None
+        worth = os.path.isfile(path) and engine.default_shard(size) and type(skipped) is int and skipped >= 0
+        return _Text(size, line_ranges(path, skipped, comm.size) if worth else None)  # others are NumPy's to refuse
 
-    found = agreed(comm, path, look)
-    if found is None or found[1] is None:
+    try:
+        found = agreed(comm, path, look)
+    except FileNotFoundError as error:
+        if getattr(error, "__notes__", None):  # other ranks see it
+            raise
+        return None  # NumPy says it
+    if found is None or found.ranges is None:
         return None
     part: np.ndarray | None = None
     with engine.Scratch() as scratch:
@@ -297,7 +332,7 @@ def _parsed_in_parts(path: Any, skipped: Any, encoding: str | None, parse: Parse
             with warnings.catch_warnings():
                 warnings.simplefilter("error")
                 warnings.filterwarnings("ignore", "loadtxt: input contained no data")
-                part = _rows_of_lines(path, found[1][comm.rank], parse, read, scratch.empty)
+                part = _rows_of_lines(path, found.ranges[comm.rank], parse, read, scratch.empty)
         except Exception as error:  # NumPy tells it of the whole file, where it can number the rows
             del error
         told = comm.allgather(None if part is None else part.shape)

@@ -16,7 +16,7 @@ from numpy_dist.engine import parts_in_order, progressed
 from numpy_dist.layout.regions import Box
 from numpy_dist.layout.runs import run_length, runs
 
-__all__ = ["bytes_of", "in_long_runs", "read_box", "write_all", "write_box", "write_piece"]
+__all__ = ["bytes_of", "in_long_runs", "read_all", "read_box", "write_all", "write_box", "write_piece"]
 
 _LONG = 1 << 15  # bytes of a run that is worth a call of the system
 _FEW = 1 << 10  # runs of which each may have a call of its own, however short they are

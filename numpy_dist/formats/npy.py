@@ -37,6 +37,11 @@ class NpyFile:
     def __init__(self, path: str) -> None:
         found = array_of_npy(path)
         if found is None:
+            with open(path, "rb") as file:
+                version = np.lib.format.read_magic(file)
+            if version > (2, 0):
+                np.load(path)  # NumPy refuses what it does not know
+                raise ValueError(f"{path} has version {version} of the format: numpy_dist.load(path) reads it")
             raise ValueError(f"{path} holds Python objects: numpy_dist.load(path, allow_pickle=True) reads it")
         self.sources = {"": _NpyArray(Reader(path, found))}
 

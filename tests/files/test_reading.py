@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -191,4 +192,58 @@ def test_an_archive_that_has_other_members_for_one_rank(tmp_path: Path) -> None:
     np.savez(tmp_path / "x.npz", x=ARRAYS["rows"])
     np.savez(tmp_path / "y.npz", y=ARRAYS["rows"])
     texts = told(lambda rank: nd.load(tmp_path / ("y.npz" if rank == 1 else "x.npz"))["x"], 3)
-    assert all("is not the same for all ranks" in text and "rank 1 None" in text for text in texts)
+    assert all("is not the same for all ranks" in text and "rank 1 an archive of y" in text for text in texts)
+
+
+@pytest.mark.parametrize("file", ["gone", "shorter", "another dtype"])
+def test_a_memory_map_that_is_not_the_same_for_all_ranks(file: str, tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", ARRAYS["rows"])
+    if file == "shorter":
+        (tmp_path / "y.npy").write_bytes((tmp_path / "x.npy").read_bytes()[:-9])
+    if file == "another dtype":
+        np.save(tmp_path / "y.npy", ARRAYS["rows"].astype(">f8"))
+    texts = told(lambda rank: nd.load(tmp_path / ("y.npy" if rank == 1 else "x.npy"), mmap_mode="r"), 3)
+    assert len({text.replace("y.npy", "x.npy") for text in texts}) == 1 and "rank 1" in texts[0]
+
+
+def test_an_archive_that_is_cut_off_for_one_rank(tmp_path: Path) -> None:
+    np.savez(tmp_path / "x.npz", ARRAYS["rows"])
+    (tmp_path / "y.npz").write_bytes((tmp_path / "x.npz").read_bytes()[:-9])
+    texts = told(lambda rank: nd.load(tmp_path / ("y.npz" if rank == 1 else "x.npz"))["arr_0"], 3)
+    assert len(set(texts)) == 1 and "BadZipFile" in texts[0] and "rank 1 has met this" in texts[0]
+
+
+@pytest.mark.parametrize("read", [nd.loadtxt, nd.genfromtxt])
+def test_a_text_that_is_gone_for_one_rank(read: Callable[[Path], Any], tmp_path: Path) -> None:
+    np.savetxt(tmp_path / "x.txt", ARRAYS["rows"])
+    texts = told(lambda rank: read(tmp_path / ("y.txt" if rank == 1 else "x.txt")), 3)
+    assert len(set(texts)) == 1 and "FileNotFoundError" in texts[0] and "rank 1 has met this" in texts[0]
+    gone = told(lambda rank: read(tmp_path / "y.txt"), 3)
+    with pytest.raises(FileNotFoundError) as caught:
+        {nd.loadtxt: np.loadtxt, nd.genfromtxt: np.genfromtxt}[read](tmp_path / "y.txt")
+    assert set(gone) == {f"FileNotFoundError: {caught.value}"}
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_a_member_that_is_not_as_it_was_written(order: Any, ranks: int, tmp_path: Path) -> None:
+    path, array = tmp_path / "x.npz", np.arange(3000.0).reshape(50, 60, order=order)
+    np.savez(path, x=array)
+    data = bytearray(path.read_bytes())
+    data[data.index(array.tobytes("A")) + 20_000] ^= 1
+    path.write_bytes(data)
+    texts = told(lambda rank: nd.load(path)["x"], ranks)
+    with pytest.raises(zipfile.BadZipFile) as caught, np.load(path) as archive:
+        archive["x"]
+    assert len(set(texts)) == 1 and texts[0].startswith(f"BadZipFile: {caught.value}\n") and str(path) in texts[0]
+
+
+def test_versions_of_the_format(tmp_path: Path) -> None:
+    path = tmp_path / "x.npy"
+    np.lib.format.write_array(path.open("wb"), np.zeros(3, [("中", "f8")]), (3, 0))
+    with pytest.raises(ValueError, match=r"version \(3, 0\).*numpy_dist\.load\(path\) reads it"):
+        nd.open(path)
+    assert nd.load(path).shape == (3,)
+    path.write_bytes(path.read_bytes().replace(b"NUMPY\3", b"NUMPY\4"))
+    with pytest.raises(ValueError, match=r"we only support format version"):
+        nd.open(path)
