@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import operator
 import os
 from pathlib import Path
 from typing import Any, Literal
@@ -222,12 +223,12 @@ def _prepared(comm: Communicator, folder: Folder, step: int) -> tuple[Path, str,
     """
 
     def prepare() -> tuple[Path, str, int]:
-        if step < 0:
+        if operator.index(step) < 0:
             raise ValueError(f"step={step} is negative")
         where = Path(folder).resolve()
         (where / DATA).mkdir(parents=True, exist_ok=True)
         sequence = 1 + max((what["sequence"] for _, what in manifests(where) if isinstance(what, dict)), default=0)
-        return where, f"{step:012d}-{os.urandom(4).hex()}", sequence
+        return where, f"{operator.index(step):012d}-{os.urandom(4).hex()}", sequence
 
     made = on_root(prepare, comm)
     seen = (made[0] / DATA).is_dir()

@@ -58,6 +58,7 @@ class _Encoder:
     def __init__(self) -> None:
         self.arrays: list[Any] = []
         self._numbers: dict[int, int] = {}
+        self._sources: dict[int, tuple[int, object]] = {}  # of random bits, which keeps their identities taken
 
     def tree(self, value: Any, place: str) -> Any:
         kind = type(value)
@@ -82,15 +83,24 @@ class _Encoder:
         return [self.tree(value, f"{place}[{i}]") for i, value in enumerate(values)]
 
     def _object(self, value: Any, kind: type, place: str) -> Any:
-        if isinstance(value, np.random.Generator | np.random.RandomState):
+        if isinstance(value, np.random.Generator | np.random.RandomState | np.random.BitGenerator):
+            source = value.bit_generator if isinstance(value, np.random.Generator) else value
+            if id(source) in self._sources:
+                return {"random": [_name(kind), self._sources[id(source)][0]]}
+            self._sources[id(source)] = len(self._sources), source
             return {"random": [_name(kind), self.tree(_random_state(value), place)]}
         if isinstance(value, enum.Enum):
+            _refuse_unless_found(kind, place)
+            if value.name not in kind.__members__:  # several flags, or none
+                return {"flags": [_name(kind), self.tree(value.value, place)]}
             return {"enum": [_name(kind), value.name]}
-        if dataclasses.is_dataclass(value):
+        if dataclasses.is_dataclass(value) and not isinstance(value, type):
+            _refuse_unless_found(kind, place)
             names = [field.name for field in dataclasses.fields(value)]
             fields = [[name, self.tree(getattr(value, name), f"{place}.{name}")] for name in names]
             return {"dataclass": [_name(kind), fields]}
         if isinstance(value, tuple) and hasattr(kind, "_fields"):
+            _refuse_unless_found(kind, place)
             return {"namedtuple": [_name(kind), self._items(value, place)]}
         if isinstance(value, np.generic) and not isinstance(value, np.object_):
             return {"scalar": self._numbered(np.asarray(value), place)}
@@ -114,6 +124,7 @@ class _Encoder:
 class _Decoder:
     def __init__(self, arrays: list[Any]) -> None:
         self._arrays = arrays
+        self._sources: list[dict[Any, Any]] = []  # of random bits: what draws from them, by its class
 
     def value(self, tree: Any) -> Any:
         if type(tree) in _PLAIN or type(tree) is float:
@@ -139,9 +150,11 @@ class _Decoder:
 
     def _object(self, name: str, kind: Any, content: Any) -> Any:
         if name == "random":
-            return _random_again(kind, self.value(content))
+            return self._random(kind, self.value(content))
         if name == "enum":
             return kind[content]
+        if name == "flags":
+            return kind(self.value(content))
         if name == "namedtuple":
             return kind._make(self.value(content))
         if name == "dataclass":
@@ -151,9 +164,40 @@ class _Decoder:
             return made
         raise ValueError(f"a checkpoint has a value of the kind {name!r}, which this version does not know")
 
+    def _random(self, kind: Any, state: Any) -> Any:
+        """A generator of a state, or of the source of bits of this number, which another one draws from, too."""
+        if not isinstance(state, int):
+            made = _random_again(kind, state)
+            self._sources.append({kind: made})
+            return made
+        drawing = self._sources[state]
+        if kind not in drawing:
+            first = next(iter(drawing.values()))
+            bits = first.bit_generator if isinstance(first, np.random.Generator) else first
+            drawing[kind] = kind(bits) if issubclass(kind, np.random.Generator) else bits
+        return drawing[kind]
+
 
 def _name(kind: type) -> str:
     return f"{kind.__module__}:{kind.__qualname__}"
+
+
+def _refuse_unless_found(kind: type, place: str) -> None:
+    """Refuse what could not be restored.
+
+    Raises
+    ------
+    Unsaveable
+    """
+    try:
+        found = _found(_name(kind)) is kind
+    except ValueError:
+        found = False
+    if not found:
+        raise Unsaveable(
+            f"{place} is a {kind.__module__}.{kind.__qualname__}, and no class is found by this name: it could not be "
+            "restored. Define it at the top level of a module"
+        )
 
 
 def _found(name: str) -> Any:
@@ -175,7 +219,7 @@ def _random_state(generator: Any) -> dict[str, Any]:
     """All that decides what a generator will draw, and what its `spawn` makes."""
     if isinstance(generator, np.random.RandomState):
         return generator.get_state(legacy=False)  # type: ignore[return-value]
-    bit_generator = generator.bit_generator
+    bit_generator = generator.bit_generator if isinstance(generator, np.random.Generator) else generator
     seeds = bit_generator.seed_seq
     state = {"state": bit_generator.state, "seeds": None}
     if isinstance(seeds, np.random.SeedSequence):
@@ -191,4 +235,4 @@ def _random_again(kind: Any, state: Any) -> Any:
     seeds = None if state["seeds"] is None else np.random.SeedSequence(**state["seeds"])
     bit_generator = getattr(np.random, state["state"]["bit_generator"])(seeds)
     bit_generator.state = state["state"]
-    return kind(bit_generator)
+    return kind(bit_generator) if issubclass(kind, np.random.Generator) else bit_generator

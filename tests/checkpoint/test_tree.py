@@ -27,6 +27,11 @@ class Colour(enum.Enum):
     RED = "red"
 
 
+class Ways(enum.Flag):
+    READ = enum.auto()
+    WRITE = enum.auto()
+
+
 Pair = collections.namedtuple("Pair", "left right")
 STATES: list[Any] = [
     None,
@@ -41,6 +46,7 @@ STATES: list[Any] = [
     {"a": 1, 2: "b", (3, None): {}},
     Particle([1], "y"),
     Colour.RED,
+    [Ways.READ, Ways.READ | Ways.WRITE, Ways(0)],
     Pair(1, [2]),
     np.float32(2.5),
     np.datetime64("2001-02-03"),
@@ -93,6 +99,31 @@ def test_generators_go_on(make: Any) -> None:
         generator.spawn(2)
         found = again(generator)
         assert found.spawn(1)[0].integers(1 << 60) == generator.spawn(1)[0].integers(1 << 60)
+
+
+def test_what_draws_from_the_same_bits_does_so_again() -> None:
+    generator, other = np.random.default_rng(3), np.random.default_rng(3)
+    bits = generator.bit_generator
+    state = [generator, bits, [generator, other], np.random.Generator(bits), np.random.Philox(4)]
+    found = again(state)
+    assert found[0] is found[2][0] and found[0].bit_generator is found[1] is found[3].bit_generator
+    assert found[2][1].bit_generator is not found[1]
+    for ours, theirs in ((found[0], generator), (found[3], generator), (found[2][1], other)):
+        assert ours.random() == theirs.random()
+    assert found[4].random_raw() == state[4].random_raw() and again(bits).random_raw() == bits.random_raw()
+
+
+def test_classes_that_would_not_be_found_again() -> None:
+    @dataclasses.dataclass
+    class Local:
+        x: int
+
+    local = collections.namedtuple("Nowhere", "x")
+    for state in (Local(1), local(1), enum.Enum("Nothing", "A").A):
+        with pytest.raises(TypeError, match=r"^state is a .*could not be restored"):
+            encode(state)
+    with pytest.raises(TypeError, match=r"^state is a builtins\.type"):
+        encode(Particle)
 
 
 class Other:
