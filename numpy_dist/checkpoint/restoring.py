@@ -6,6 +6,7 @@ import warnings
 import zipfile
 import zlib
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -125,7 +126,7 @@ def _arrays(folder: Path, content: Manifest) -> list[Any]:
             found.append(ingest(array, None, None, None, None, None) if entry["distributed"] else array)
             continue
         try:
-            stored = agreed(comm, path, lambda path=path: array_of_npy(path))  # type: ignore[misc]
+            stored = agreed(comm, path, partial(_look, path, entry.get("header")))
             if stored is None or list(stored.shape) != list(entry["shape"]):
                 raise CheckpointError(f"{path} is damaged: it is no file of an array of shape {entry['shape']}")
             pieces = [(tuple(map(tuple, box)), checksum) for box, checksum in entry["pieces"]]
@@ -134,6 +135,21 @@ def _arrays(folder: Path, content: Manifest) -> list[Any]:
         except (OSError, ValueError) as error:
             raise CheckpointError(f"{path} is damaged or not there: {error}") from error
     return found
+
+
+def _look(path: Path, header: tuple[int, int] | None) -> ArrayInFile | None:
+    """What the header of an array's file says, if it is as it was written: older checkpoints do not tell.
+
+    Raises
+    ------
+    CheckpointError
+        Or OSError, or ValueError.
+    """
+    if header is not None:
+        with path.open("rb") as file:
+            if zlib.crc32(file.read(header[0])) != header[1]:
+                raise CheckpointError(f"{path} is damaged: its header is another one")
+    return array_of_npy(path)
 
 
 def _plain(folder: Path, content: Manifest) -> dict[str, np.ndarray]:

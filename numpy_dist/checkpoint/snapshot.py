@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from typing import Any
 
 import numpy as np
@@ -47,8 +48,8 @@ def part_of(x: Any, name: str) -> tuple[RankPart, dict[str, Any], Any]:
     cut = () if layout is None else layout.cut_axes
     split = cut[0] if len(cut) == 1 else None
     entry = {"file": name, "member": None, "shape": x.shape, "split": split, "pieces": None}
-    entry["checksum"] = CHECKSUM
     box, header = share.boxes[engine.runtime().rank], header_of(x.shape, x.dtype, fortran)
+    entry |= {"checksum": CHECKSUM, "header": [len(header), zlib.crc32(header)]}
     return RankPart(name, header, ordered.shape, x.dtype, box, share.block), entry, made
 
 

@@ -14,6 +14,8 @@ import numpy_dist as nd
 from numpy_dist import checkpoint, engine
 from numpy_dist.checkpoint import folder as folders
 from numpy_dist.checkpoint import writer
+from numpy_dist.comm.detect import get_communicator
+from numpy_dist.errors import CheckpointWarning
 from numpy_dist.files import direct, pieces, replacement
 from numpy_dist.spmd_testing import run_simulated
 from tests.files.failing import failing_calls
@@ -358,3 +360,29 @@ def test_a_call_that_fails_leaves_the_old_checkpoint(ranks: int, background: boo
         assert len(list((tmp_path / "data").iterdir())) == len(files)
     else:
         raise AssertionError("no end of calls")
+
+
+@pytest.mark.parametrize("place", [20, 21], ids=["a quotation mark", "the byte order"])
+def test_a_header_that_is_not_as_it_was_written(place: int, tmp_path: Path) -> None:
+    def body() -> None:
+        for step in (1, 2):
+            checkpoint.save(tmp_path, nd.arange(60.0) + step, step=step)
+        comm = get_communicator()
+        if comm.rank == 0:
+            (file,) = (tmp_path / "data").glob("000000000002-*.npy")
+            data = bytearray(file.read_bytes())
+            data[place] ^= 2  # < becomes >
+            file.write_bytes(data)
+        comm.allgather(None)
+        with pytest.warns(CheckpointWarning, match="header"):
+            found = checkpoint.restore(tmp_path)
+        assert found[0] == 1
+
+    on_ranks(1, body)
+    on_ranks(2, body)
+
+
+@pytest.mark.parametrize("step", [1.5, "1", None])
+def test_steps_are_whole_numbers(step: Any, tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match="cannot be interpreted as an integer"):
+        checkpoint.save(tmp_path, 1, step=step)
