@@ -193,5 +193,9 @@ def replacing(
                 with opened(binary) as file:
                     yield file
         replacement.commit()
+    except OSError as error:
+        if error.filename is not None:
+            raise
+        raise named_as(error, replacement.path) from error
     finally:
         replacement.discard()

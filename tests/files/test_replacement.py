@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
 import os
 import stat
@@ -192,3 +193,9 @@ def test_the_disk_begins_before_all_is_written(
     covered = {byte for place, nbytes, flag in begun for byte in range(place, place + nbytes) if flag == 2}
     assert covered == set(range(path.stat().st_size - NEW.nbytes, path.stat().st_size))
     assert (np.load(path) == NEW).all()
+
+
+def test_an_error_of_the_writer_names_the_file(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match=r"No space left on device: '.*x'") as caught, replacing(tmp_path / "x"):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    assert caught.value.errno == errno.ENOSPC and not list(tmp_path.iterdir())
