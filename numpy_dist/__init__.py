@@ -55,7 +55,7 @@ _OWN: dict[str, str] = {
     "decline": "numpy_dist.dispatch.core.registry",
     "dispatchable": "numpy_dist.dispatch.core.entries",
     **dict.fromkeys(("StoredArray", "StoredArrays", "open", "save"), "numpy_dist.formats"),
-    **dict.fromkeys(("from_dask", "from_xarray", "to_dask"), "numpy_dist.interop.lazy_arrays"),
+    **dict.fromkeys(("from_dask", "from_xarray", "to_dask", "to_xarray"), "numpy_dist.interop.lazy_arrays"),
     "on_rank_zero": "numpy_dist.comm.detect",
     "plugins": "numpy_dist.dispatch.core.plugins",
     "profile": "numpy_dist.profiling.session",

@@ -1453,6 +1453,7 @@ def tile(A: NDArray[Any], reps: ArrayLike) -> NDArray[Any]: ...
 def tile(A: ArrayLike, reps: ArrayLike) -> Any: ...
 from numpy import timedelta64 as timedelta64
 from numpy_dist.interop.lazy_arrays import to_dask as to_dask
+from numpy_dist.interop.lazy_arrays import to_xarray as to_xarray
 def trace(a: ArrayLike, offset: SupportsIndex = 0, axis1: SupportsIndex = 0, axis2: SupportsIndex = 1, dtype: DTypeLike | None = None, out: _Array | None = None) -> Any: ...
 @overload
 def transpose(a: DistArray, axes: Shape | None = None) -> DistArray: ...
@@ -2071,6 +2072,7 @@ __all__ = [
     'tile',
     'timedelta64',
     'to_dask',
+    'to_xarray',
     'trace',
     'transpose',
     'trapezoid',

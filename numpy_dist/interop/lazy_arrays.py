@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from itertools import pairwise, product
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from numpy_dist import engine
+from numpy_dist.creation import asarray
 from numpy_dist.formats.source import StoredMetadata
 from numpy_dist.formats.stored import StoredArray
 from numpy_dist.layout.regions import Box
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from numpy_dist.distarray import DistArray
     from numpy_dist.layout.mesh import Mesh
 
-__all__ = ["from_dask", "from_xarray", "to_dask"]
+__all__ = ["from_dask", "from_xarray", "to_dask", "to_xarray"]
 
 
 class _Lazy:
@@ -106,7 +107,7 @@ def from_xarray(x: Any, split: int | None = None, mesh: Mesh | Sequence[int] | N
     Parameters
     ----------
     x : xarray.DataArray or xarray.Dataset
-        The same on every rank.
+        The same on every rank. Distributed arrays in it stay, or are divided as `split` and `mesh` say.
     split, mesh : optional
         As for `numpy_dist.asarray`.
 
@@ -117,5 +118,32 @@ def from_xarray(x: Any, split: int | None = None, mesh: Mesh | Sequence[int] | N
     if hasattr(x, "data_vars"):
         return x.assign({name: from_xarray(array, split, mesh) for name, array in x.data_vars.items()})
     variable = x.variable
+    held = getattr(variable, "_data", None)  # its public name reads what is in a file
+    if engine.is_handle(held):
+        return x.copy(data=asarray(held, split=split, mesh=mesh))
     source = _Lazy(lambda key: variable[key].values, tuple(variable.shape), np.dtype(variable.dtype))
     return x.copy(data=StoredArray("a DataArray", str(x.name), source).__distarray__(split, mesh))
+
+
+def to_xarray(
+    x: DistArray,
+    dims: Sequence[Hashable] | None = None,
+    coords: Mapping[Any, Any] | None = None,
+    name: Hashable | None = None,
+    attrs: Mapping[Any, Any] | None = None,
+) -> Any:
+    """The DataArray whose values are a distributed array, which stays where it is. Not collective.
+
+    Parameters
+    ----------
+    x : DistArray
+        Not copied: the DataArray sees later writes to it.
+    dims, coords, name, attrs : optional
+        As for `xarray.DataArray`.
+
+    Returns
+    -------
+    xarray.DataArray
+        Its ``data`` is `x`.
+    """
+    return importlib.import_module("xarray").DataArray(x, coords=coords, dims=dims, name=name, attrs=attrs)

@@ -338,6 +338,18 @@ def test_datasets_of_xarray(tmp_path):
     np.testing.assert_array_equal(plain(nd.from_xarray(data.t, split=1).data), MATRIX)
 
 
+def test_an_array_of_xarray_and_back(tmp_path):
+    pytest.importorskip("xarray")
+    x = nd.asarray(MATRIX)
+    array = nd.to_xarray(x, ("y", "x"), {"x": np.arange(MATRIX.shape[1])}, "t", {"unit": "m"})
+    assert array.data is x and array.name == "t" and array.attrs == {"unit": "m"}
+    back = nd.from_xarray(array.isel(y=slice(2, None)))
+    assert isinstance(back.data, nd.DistArray) and back.dims == ("y", "x")
+    np.testing.assert_array_equal(plain(back.data), MATRIX[2:])
+    assert nd.from_xarray(array, split=1).data.layout.cut_axes == (1,)
+    np.testing.assert_array_equal(plain(nd.from_xarray(array.to_dataset(), split=1).t.data), MATRIX)
+
+
 def test_arrays_of_dask():
     array = pytest.importorskip("dask.array")
     x = array.from_array(MATRIX, chunks=(7, 6)) * 2
