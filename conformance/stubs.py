@@ -393,7 +393,7 @@ def settings_class() -> str:
     lines = ["class _Settings:\n"]
     for name in NAMES:
         setting = vars(Settings)[name]
-        read = {"AT_ONCE": "int | str", "WEIGHTS": "tuple[float, ...]"}.get(name, type(setting.default).__name__)
+        read = {"AT_ONCE": "int | str", "WEIGHTS": "tuple[float, ...] | str"}.get(name, type(setting.default).__name__)
         lines += [
             f"    @property\n    def {name}(self) -> {read}:\n        {setting.documentation!r}\n",
             f"    @{name}.setter\n    def {name}(self, value: {_setting_type(name)}) -> None: ...\n",

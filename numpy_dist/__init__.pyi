@@ -138,8 +138,8 @@ class _Settings:
     @ADVICE.setter
     def ADVICE(self, value: Literal['on', 'off'] | _bool) -> None: ...
     @property
-    def WEIGHTS(self) -> tuple[float, ...]:
-        'How much each rank gets of new arrays, beside the others; empty: all get equally much.'
+    def WEIGHTS(self) -> tuple[float, ...] | str:
+        'How much each rank gets of new arrays, beside the others; measured: as its speed is; empty: all equally much.'
     @WEIGHTS.setter
     def WEIGHTS(self, value: Sequence[float] | str) -> None: ...
     @property

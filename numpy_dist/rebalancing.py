@@ -20,7 +20,9 @@ def rebalance(array: DistArray, weights: Sequence[float] | str | None = None) ->
     array : DistArray
     weights : sequence of float, or str, optional
         A positive number for each rank, beside those of the others: with ``(2, 1, 1)`` rank 0 has half of the array.
-        All ranks must give the same. By default those of the setting WEIGHTS; where it is empty, cuts are even.
+        All ranks must give the same. ``"measured"``: the speed of each rank is measured now, for less than a second;
+        with that setting, new arrays follow it from now on. By default those of the setting WEIGHTS; where it is empty,
+        cuts are even.
 
     Returns
     -------
@@ -38,6 +40,7 @@ def rebalance(array: DistArray, weights: Sequence[float] | str | None = None) ->
     Notes
     -----
     It is recorded, as `DistArray.redistribute` is: ranks exchange what they need of each other when values are wanted.
+    Measuring is collective.
 
     Examples
     --------
@@ -48,15 +51,21 @@ def rebalance(array: DistArray, weights: Sequence[float] | str | None = None) ->
     """
     if not isinstance(array, DistArray):
         raise TypeError(f"rebalance takes a DistArray, not {type(array).__name__}")
-    if weights is None:
-        shares = config.WEIGHTS
-    else:
-        with config(WEIGHTS=weights) as settings:
-            shares = settings.WEIGHTS
-        given = weights.replace(",", " ").split() if isinstance(weights, str) else weights
-        if len(given) != engine.runtime().size:
-            raise ValueError(f"there are {len(given)} weights for {engine.runtime().size} ranks")
+    rt = engine.runtime()
     layout = array.layout
+    shares = rt.weights if weights is None else _given(weights, rt)
     if layout is None or layout.is_replicated:
-        layout = engine.runtime().default_layout(array.shape, weights=shares)
+        layout = rt.default_layout(array.shape, weights=shares)
     return engine.copy(array, layout=reweighted(layout, shares))
+
+
+def _given(weights: Sequence[float] | str, rt: engine.Runtime) -> tuple[float, ...]:
+    """Weights that somebody has given, or wants to have measured."""
+    with config(WEIGHTS=weights) as settings:
+        shares = settings.WEIGHTS
+    if isinstance(shares, str):
+        return rt.measure_weights()
+    count = len(weights.replace(",", " ").split() if isinstance(weights, str) else weights)
+    if count != rt.size:
+        raise ValueError(f"there are {count} weights for {rt.size} ranks")
+    return shares

@@ -27,6 +27,7 @@ _SIZE = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*")
 # What the `with config(...)` blocks around the running code have set, innermost merged over outer; None outside of all.
 _nested: contextvars.ContextVar[Keywords | None] = contextvars.ContextVar("numpy_dist_config", default=None)
 
+MEASURED = "measured"
 _BACKENDS = ("auto", "numpy", "numba", "cupy", "null", "fake")
 
 LISTENERS: dict[str, Callable[[], None]] = {}
@@ -116,9 +117,11 @@ def _seconds(name: str, value: Any) -> float:
     return number
 
 
-def _weights(name: str, value: Any) -> tuple[float, ...]:
+def _weights(name: str, value: Any) -> tuple[float, ...] | str:
     """A parser for one positive number for each rank; the empty tuple where all are equal, or there are none."""
-    allowed = "a positive number for each rank, as a sequence or as a text like '2,1,1'; empty: all are equal"
+    allowed = "a positive number for each rank, as a sequence or a text like '2,1,1', or 'measured'; empty: all are equal"
+    if isinstance(value, str) and value.strip().lower() == MEASURED:
+        return MEASURED
     words = value.replace(",", " ").split() if isinstance(value, str) else value
     try:
         found = tuple(math.nan if isinstance(word, bool) else float(word) for word in words)
@@ -272,8 +275,10 @@ class Settings:
     NUM_THREADS = StartSetting(_count, 0, "Threads for each rank; 0: as many as the rank may use.")
     PLUGINS = Setting(_plugins, "own", "Which plug-ins are on: own, all, none, and names, or names with a minus.")
     ADVICE = Setting(_one_of("on", "off"), "on", "Whether a running program is told, once a line, what makes it slow.")
-    WEIGHTS: Setting[tuple[float, ...]] = Setting(
-        _weights, (), "How much each rank gets of new arrays, beside the others; empty: all get equally much."
+    WEIGHTS: Setting[tuple[float, ...] | str] = Setting(
+        _weights,
+        (),
+        "How much each rank gets of new arrays, beside the others; measured: as its speed is; empty: all equally much.",
     )
     REPORT = Setting(_one_of("off", "on"), "off", "Whether it is counted, and told at exit, what ran where.")
     CACHE_DIR = StartSetting(_directory, _default_cache(), "Where compiled kernels are kept.")

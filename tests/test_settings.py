@@ -34,6 +34,7 @@ def test_defaults():
 def test_weights():
     assert Settings({"NUMPY_DIST_WEIGHTS": "2, 1,1"}).WEIGHTS == (2.0, 1.0, 1.0)
     assert Settings({"NUMPY_DIST_WEIGHTS": "1,1"}).WEIGHTS == Settings({}).WEIGHTS == ()
+    assert Settings({"NUMPY_DIST_WEIGHTS": " Measured"}).WEIGHTS == "measured"
     with config(WEIGHTS=[1, 0.5]) as settings:
         assert settings.WEIGHTS == (1.0, 0.5)
     for wrong in ("1,0", "a", [1, -1], [True], 3, "nan,1"):

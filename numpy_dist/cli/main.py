@@ -14,7 +14,7 @@ from pathlib import Path
 from numpy_dist.cli import cache, completion, hosts, kernels, launcher, profiles, report, restarting
 from numpy_dist.comm.launchers import END_VARIABLE, PROGRESS_VARIABLE
 from numpy_dist.errors import LauncherError
-from numpy_dist.settings import config
+from numpy_dist.settings import MEASURED, config
 
 RUN_OPTIONS_WITH_VALUE = (
     *("-n", "--ranks", "--backend", "--timeout", "--restart", "--max-time", "--debug", "--hosts", "--hostfile"),
@@ -88,10 +88,10 @@ def _duration(text: str) -> float:
 
 def _weights(text: str) -> str:
     try:
-        config(WEIGHTS=text)
+        with config(WEIGHTS=text) as settings:
+            return MEASURED if settings.WEIGHTS == MEASURED else text
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
-    return text
 
 
 def _hosts(text: str) -> list[hosts.Place]:
@@ -148,9 +148,9 @@ def build_parser() -> tuple[argparse.ArgumentParser, argparse.ArgumentParser, ar
     run.add_argument(
         "--weights",
         type=_weights,
-        metavar="W,W",
-        help="how much each rank gets of new arrays, beside the others: 2,1,1 gives rank 0 half (sets "
-        "NUMPY_DIST_WEIGHTS)",
+        metavar="W,W|measured",
+        help="how much each rank gets of new arrays, beside the others: 2,1,1 gives rank 0 half; measured: as much as "
+        "its speed says, which is measured at the start (sets NUMPY_DIST_WEIGHTS)",
     )
     run.add_argument("--backend", type=backend, help="sets NUMPY_DIST_BACKEND")
     run.add_argument(
@@ -237,7 +237,8 @@ def _check_ranks(parser: argparse.ArgumentParser, options: argparse.Namespace) -
     """End with an error where an option of `run` does not fit the number of ranks."""
     if options.debug is not None and options.debug >= options.ranks:
         parser.error(f"argument --debug: there is no rank {options.debug} of {options.ranks}; they count from 0")
-    if options.weights is not None and len(options.weights.replace(",", " ").split()) != options.ranks:
+    text = options.weights
+    if text not in (None, MEASURED) and len(text.replace(",", " ").split()) != options.ranks:
         parser.error(f"argument --weights: {options.weights} are not the weights of {options.ranks} ranks")
     if options.bind != "none" and not hasattr(os, "sched_setaffinity"):
         parser.error("argument --bind: this system cannot bind processes to processors")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextvars
 import importlib
+import sys
 import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,7 @@ from numpy_dist.engine.scheduling.counters import EngineCounters
 from numpy_dist.layout.default import default_layout as plan_default_layout
 from numpy_dist.layout.layout import Layout, replicated_layout
 from numpy_dist.layout.mesh import Mesh
+from numpy_dist.layout.weights import speed_weights
 from numpy_dist.settings import config
 
 if TYPE_CHECKING:
@@ -89,6 +91,7 @@ class Runtime:
         self.budgets: dict[int, int] = {}
         self.ledger: Any = None
         self._transport: Transport | None = None
+        self._measured: tuple[float, ...] | None = None
         self._prepare: Callable[[], None] | None = getattr(self.backend, "prepare", None)
         for listener in STARTED:
             listener(self)
@@ -107,6 +110,30 @@ class Runtime:
         return self._transport
 
     @property
+    def weights(self) -> tuple[float, ...]:
+        """How much each rank gets of new arrays; where that is to be measured, the first use is collective."""
+        given = config.WEIGHTS
+        if isinstance(given, tuple):
+            return given
+        return self.measure_weights() if self._measured is None else self._measured
+
+    def measure_weights(self) -> tuple[float, ...]:
+        """Measure how fast the ranks are now, and make weights of that (see `parallel.rank_speeds`). Collective.
+
+        There are none for a rank that computes nothing, and rank 0 tells of what is found.
+        """
+        self._measured = ()
+        if self.computes and self.size > 1:
+            from numpy_dist.parallel.rank_speeds import rank_speeds  # where somebody asks for it
+
+            speeds = rank_speeds(self.comm, self.backend.memory, getattr(self.backend, "threads", 1))
+            self._measured = speed_weights(speeds)
+            if self.rank == 0:
+                found = ",".join(f"{weight:g}" for weight in self._measured) or "all ranks are equally fast"
+                print(f"numpy-dist: weights as measured: {found}", file=sys.stderr)
+        return self._measured
+
+    @property
     def flat_mesh(self) -> Mesh:
         """All ranks in a row."""
         return Mesh((self.size,))
@@ -120,11 +147,13 @@ class Runtime:
         if self._prepare is not None:
             prepare, self._prepare = self._prepare, None  # loops are to be expected
             prepare()
+        if "weights" not in choice:
+            choice["weights"] = self.weights
         return plan_default_layout(
             tuple(shape),
             self.size,
             allow_empty=config.MIN_SHARD_BYTES == 0,
-            **{"weights": config.WEIGHTS, "nodes": self.comm.nodes, **choice},
+            **{"nodes": self.comm.nodes, **choice},
         )
 
 

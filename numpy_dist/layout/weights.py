@@ -7,7 +7,10 @@ from fractions import Fraction
 from itertools import accumulate
 from math import prod
 
-__all__ = ["misfit", "slab_weights", "weighted_points"]
+__all__ = ["misfit", "slab_weights", "speed_weights", "weighted_points"]
+
+_ALIKE = 1.25  # speeds that differ by at most this factor are taken for one: measurements differ as much
+_STEPS = 4  # of a weight, in which the slowest rank has 1
 
 
 def weighted_points(n: int, weights: Sequence[float]) -> tuple[int, ...]:
@@ -64,3 +67,23 @@ def misfit(extents: tuple[int, ...], weights: Sequence[float]) -> Fraction:
         )
         worst = max(worst, share * total / Fraction(weight))
     return worst
+
+
+def speed_weights(speeds: Sequence[float]) -> tuple[float, ...]:
+    """Return weights of ranks that are as fast as measured, without the noise; empty where all are equally fast.
+
+    From the fastest on, ranks of about the same speed get the same weight, that of the one in their middle, in quarters
+    of the slowest ranks' weight.
+    """
+    order = sorted(range(len(speeds)), key=lambda rank: -speeds[rank])
+    alike: list[list[int]] = []
+    for rank in order:
+        if not alike or speeds[alike[-1][0]] > _ALIKE * speeds[rank]:
+            alike.append([])
+        alike[-1].append(rank)
+    middle = [speeds[ranks[len(ranks) // 2]] for ranks in alike]
+    found = [0.0] * len(speeds)
+    for ranks, speed in zip(alike, middle, strict=True):
+        for rank in ranks:
+            found[rank] = round(speed / middle[-1] * _STEPS) / _STEPS
+    return tuple(found) if len(set(found)) > 1 else ()

@@ -148,3 +148,14 @@ def test_ranks_with_other_weights_are_told() -> None:
     with pytest.raises(Exception, match="setting WEIGHTS: rank 0: .*; rank 1: ") as raised:
         run_simulated(2, run)
     assert not isinstance(raised.value, RankError)
+
+
+def test_a_rank_that_cannot_measure_fails_on_all() -> None:
+    def run() -> None:
+        rt = engine.runtime()
+        if rt.rank == 1:
+            rt.backend.threads = 0  # of no rank
+        with nd.config(MIN_SHARD_BYTES=0, WEIGHTS="measured"), pytest.raises(ZeroDivisionError):
+            nd.zeros(100)
+
+    run_simulated(2, run)

@@ -45,7 +45,7 @@ from numpy_dist.layout.regions import (
     shift_box,
     subtract_box,
 )
-from numpy_dist.layout.weights import weighted_points
+from numpy_dist.layout.weights import speed_weights, weighted_points
 
 from .strategies import box_mask, layouts, quick_and_long, shapes
 
@@ -335,6 +335,23 @@ def test_weighted_points_are_within_one_index_of_the_shares(n: int, weights: lis
         assert all(
             abs(size - n * weight / sum(weights)) <= 1 + 1e-9 for size, weight in zip(sizes, weights, strict=True)
         )
+
+
+def test_weights_of_speeds_are_without_noise() -> None:
+    assert speed_weights([100.0]) == speed_weights([]) == ()
+    assert speed_weights([100.0, 93.0, 110.0, 98.0]) == ()
+    assert speed_weights([205.0, 100.0, 108.0]) == (2.0, 1.0, 1.0)
+    assert speed_weights([33.0, 1000.0, 30.0, 950.0]) == (1.0, 31.75, 1.0, 31.75)
+    # A rank between two kinds does not make one kind of them.
+    assert len(set(speed_weights([100.0, 78.0, 60.0]))) == 3
+
+
+@given(st.lists(st.floats(1e-3, 1e9), min_size=1, max_size=9))
+def test_weights_of_speeds_are_in_their_order(speeds: list[float]) -> None:
+    found = speed_weights(speeds) or (1.0,) * len(speeds)
+    assert len(found) == len(speeds) and min(found) == 1
+    for (slow, less), (fast, more) in pairwise(sorted(zip(speeds, found, strict=True))):
+        assert less <= more and (fast > 1.25 * slow) <= (less < more or fast == slow)
 
 
 def test_layouts_follow_weights() -> None:
