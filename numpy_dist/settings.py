@@ -119,7 +119,7 @@ def _seconds(name: str, value: Any) -> float:
 
 def _weights(name: str, value: Any) -> tuple[float, ...] | str:
     """A parser for one positive number for each rank; the empty tuple where all are equal, or there are none."""
-    allowed = "a positive number for each rank, as a sequence or a text like '2,1,1', or 'measured'; empty: all are equal"
+    allowed = "a positive number for each rank, as a sequence or a text like '2,1,1', or 'measured'; empty: all alike"
     if isinstance(value, str) and value.strip().lower() == MEASURED:
         return MEASURED
     words = value.replace(",", " ").split() if isinstance(value, str) else value

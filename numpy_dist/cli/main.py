@@ -202,6 +202,9 @@ def build_parser() -> tuple[argparse.ArgumentParser, argparse.ArgumentParser, ar
     doctor = commands.add_parser("doctor", help="examine installation and machine, and tell how to mend what is amiss")
     doctor.add_argument("--json", action="store_true", help="print JSON")
     doctor.add_argument("--quick", action="store_true", help="leave out what takes more than a second")
+    doctor.add_argument(
+        "--measure", metavar="FILE", help="measure this machine instead, for numpy-dist plan --machine FILE"
+    )
     kernels.add_to(commands.add_parser("kernel", help="notebooks whose cells run on several ranks"), _add_ranks)
     profiles.add_to(commands.add_parser("profile", help="make the page of a profile from the logs of its ranks"))
     commands.add_parser("completion", help="print what makes a shell complete these options").add_argument(
@@ -270,6 +273,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.task == "cache":
             return cache.clear() if options.action == "clear" else cache.show(as_json=options.json)
         if options.task == "doctor":
+            if options.measure is not None:
+                from numpy_dist.cli import planning
+
+                return planning.main(["--measure", options.measure], [])
             from numpy_dist.cli.doctor import command as examination
 
             return examination.show(options.json, options.quick)

@@ -116,9 +116,20 @@ def _measured(path: str) -> MachineSpeeds:
     machine = measure()
     save_speeds(machine, path)
     print(f"Measured here, and written to {path}:")
-    for name, number in dataclasses.asdict(machine).items():
-        print(f"  {name:<18}  {number:.4g}" if isinstance(number, float) else f"  {name:<18}  {number}")
+    for name, found in dataclasses.asdict(machine).items():
+        print(f"  {name:<18}  {_told(found)}")
     return machine
+
+
+def _told(found: object) -> str:
+    """A number of a machine, or several."""
+    if isinstance(found, float):
+        return f"{found:.4g}"
+    if isinstance(found, dict):
+        return ", ".join(f"{name} {rate:.3g}" for name, rate in found.items())
+    if isinstance(found, tuple):
+        return ", ".join(f"{nbytes:.2g} B: {speed:.3g}" for nbytes, speed in found)
+    return str(found)
 
 
 def _program(command: Sequence[str], patch: bool) -> Callable[[], object]:

@@ -14,6 +14,7 @@ rank, piece by piece, and each keeps its part: correct, with the memory of a sha
 from __future__ import annotations
 
 import zlib
+from contextlib import nullcontext
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -108,14 +109,15 @@ def make(draw: Draw, front: Front, shape: tuple[int, ...], split_it: bool = True
     drawn_from = _compared(front)
     # Written straight into the new array's memory: nothing was recorded that could read it.
     made = engine.empty(shape, draw.dtype, layout=layout)
-    if leaves_out(made.nbytes // runtime.size):
-        pass  # nothing is computed
-    elif not (split_it and _made_on_device(draw, front, made, layout)):
-        with engine.writing(made) as block:
-            if runtime.size == 1:
-                draw.fill(front, block.reshape(-1))
-            else:
-                _fill(draw, front, Cuts(layout, block), split_it)
+    with nullcontext() if runtime.recorder is None else runtime.recorder.function("random numbers"):
+        if leaves_out(made.nbytes // runtime.size):
+            pass  # nothing is computed
+        elif not (split_it and _made_on_device(draw, front, made, layout)):
+            with engine.writing(made) as block:
+                if runtime.size == 1:
+                    draw.fill(front, block.reshape(-1))
+                else:
+                    _fill(draw, front, Cuts(layout, block), split_it)
     _note(drawn_from)
     return made
 

@@ -2,10 +2,49 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
+from typing import NamedTuple
 
 from numpy_dist.frames import UserLine
+
+
+class LoopWork(NamedTuple):
+    """What one fused loop does on a rank.
+
+    Attributes
+    ----------
+    nbytes : int
+        It reads and writes, each cell once.
+    operations : tuple of (str, int)
+        NumPy's names of its operations ("a reduction" for any), and how many results of 8 bytes each of them gives; of
+        a reduction, how many elements it reads.
+    """
+
+    nbytes: int
+    operations: tuple[tuple[str, int], ...]
+
+
+class FunctionWork(NamedTuple):
+    """What one call of a function that is no loop does on a rank.
+
+    Attributes
+    ----------
+    name : str
+    nbytes : int
+        This rank's part of its arguments.
+    kind : str
+        "product", "sort", "fft", "random" or "copy", or empty: nothing is known of what such functions take.
+    amount : int
+        Of a product, its floating-point operations; of a sort, comparisons, as ``n log2 n``; of a transform,
+        operations, as ``5 n log2 n``; of random numbers, how many; of a copy, bytes.
+    """
+
+    name: str
+    nbytes: int
+    kind: str = ""
+    amount: int = 0
 
 
 @dataclass
@@ -30,6 +69,10 @@ class LineCounts:
         Collective operations, and the bytes that this rank contributes to them.
     gathers, gathered_bytes : int
         Arrays that come whole to one rank or to all.
+    values : int
+        Numbers that go to Python, which waits for them.
+    work : Counter of LoopWork and FunctionWork
+        The loops and functions one by one, alike ones counted.
     """
 
     loops: int = 0
@@ -45,14 +88,21 @@ class LineCounts:
     collective_bytes: int = 0
     gathers: int = 0
     gathered_bytes: int = 0
+    values: int = 0
+    work: Counter[LoopWork | FunctionWork] = field(default_factory=Counter)
 
     def add(self, **counts: int) -> None:
         """Add to these counts."""
         for name, count in counts.items():
             setattr(self, name, getattr(self, name) + count)
 
+    def add_all(self, others: LineCounts) -> None:
+        """Add all counts of other lines."""
+        self.add(**{name: getattr(others, name) for name in COUNT_NAMES})
+        self.work.update(others.work)
 
-COUNT_NAMES = tuple(count.name for count in fields(LineCounts))
+
+COUNT_NAMES = tuple(count.name for count in fields(LineCounts) if count.name != "work")
 
 
 @dataclass(frozen=True)
@@ -145,8 +195,17 @@ class RankPlan:
         """The counts of all lines."""
         made = LineCounts()
         for counts in self.lines.values():
-            made.add(**vars(counts))
+            made.add_all(counts)
         return made
+
+    @property
+    def not_modelled(self) -> Counter[str]:
+        """Functions of which nothing is known but how large their arguments are, and how often they were called."""
+        found: Counter[str] = Counter()
+        for work, count in self.totals.work.items():
+            if isinstance(work, FunctionWork) and not work.kind:
+                found[work.name] += count
+        return found
 
 
 @dataclass

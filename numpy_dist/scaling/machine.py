@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import asdict, dataclass, fields
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
+from math import log
+from typing import Any
 
 FORMAT = 1
 
@@ -21,7 +25,7 @@ class MachineSpeeds:
     copy_bandwidth : float
         Bytes that a copy reads and writes in a second, on all cores of the machine.
     kernel_bandwidth : float
-        Bytes that an element-wise loop reads and writes in a second, on all cores.
+        Bytes that an element-wise loop reads and writes in a second, on all cores, if it is larger than all caches.
     flops : float
         Floating-point operations of a matrix product in a second, on all cores.
     latency : float
@@ -34,6 +38,21 @@ class MachineSpeeds:
         Bytes of a machine. The engine executes sooner, and refuses gathers, where memory is short.
     ranks_per_machine : int
         How many ranks share these cores, where the job has as many.
+    sort_rate, transform_flops, random_rate : float
+        Of a sort on all cores, comparisons in a second, counted as ``n log2 n``; of Fourier transforms, operations,
+        counted as ``5 n log2 n``; random numbers.
+    collective_seconds : float
+        Seconds of Python for a collective, beside its latency.
+    loop_seconds, value_seconds, function_seconds : float
+        Seconds of Python for a loop, beside its statements; for a number that goes to Python; for a call of a function
+        that is no loop, whatever its size.
+    bandwidths : sequence of (float, float)
+        Bytes that a loop reads and writes, ascending, and how many it does in a second, on all cores: small ones stay
+        in caches. Between them it is interpolated; beyond the last one, and where there are none, it is
+        `kernel_bandwidth`.
+    operation_rates : dict of str to float
+        By NumPy's names, results of 8 bytes in a second, on all cores, where nothing but the operation counts.
+        Operations that are not in it take no time beside what they read and write.
     """
 
     name: str = "default"
@@ -45,6 +64,26 @@ class MachineSpeeds:
     statement_seconds: float = 10e-6
     memory: float = 256e9
     ranks_per_machine: int = 1
+    sort_rate: float = 2e9
+    transform_flops: float = 20e9
+    random_rate: float = 2e9
+    collective_seconds: float = 50e-6
+    loop_seconds: float = 5e-6
+    value_seconds: float = 50e-6
+    function_seconds: float = 100e-6
+    bandwidths: Sequence[tuple[float, float]] = ()
+    operation_rates: Mapping[str, float] = field(default_factory=dict)
+
+    def bandwidth(self, nbytes: float) -> float:
+        """Bytes in a second of loops on all cores that read and write so many together."""
+        curve = self.bandwidths
+        if not curve or nbytes >= curve[-1][0]:
+            return self.kernel_bandwidth if not curve or nbytes > curve[-1][0] else curve[-1][1]
+        position = bisect_left(curve, (nbytes, 0.0))
+        if position == 0:
+            return curve[0][1]
+        (low, slow), (high, fast) = curve[position - 1], curve[position]
+        return slow * (fast / slow) ** (log(nbytes / low) / log(high / low))
 
     def share(self, size: int) -> int:
         """How many ranks of a job of this size share a machine."""
@@ -83,13 +122,51 @@ def load_speeds(path: str | os.PathLike[str]) -> MachineSpeeds:
             raise ValueError(f"{os.fspath(path)} is no machine file: {error}") from None
     if not isinstance(found, dict) or found.pop("machine", None) != FORMAT:
         raise ValueError(f"{os.fspath(path)} is no machine file of format {FORMAT}")
+    return speeds_of(found, os.fspath(path))
+
+
+def speeds_of(found: dict[str, Any], source: str) -> MachineSpeeds:
+    """The machine of which these numbers are told, by name; `source` is told in errors.
+
+    Raises
+    ------
+    ValueError
+    """
     names = {each.name for each in fields(MachineSpeeds)}
     if unknown := sorted(set(found) - names):
-        raise ValueError(f"{os.fspath(path)}: {unknown[0]} is none of a machine's speeds, which are {sorted(names)}")
+        raise ValueError(f"{source}: {unknown[0]} is none of a machine's speeds, which are {sorted(names)}")
     for name, value in found.items():
-        number = isinstance(value, (int, float)) and not isinstance(value, bool)
-        if name != "name" and not (number and 0 < value < float("inf")):
-            raise ValueError(f"{os.fspath(path)}: {name} is {value!r}, and must be a number above 0")
+        if name in _READERS:
+            try:
+                found[name] = _READERS[name](value)
+            except (AttributeError, TypeError, ValueError):
+                raise ValueError(f"{source}: {name} is {value!r}, and must be {_WANTED[name]}") from None
+        elif name != "name" and not _is_speed(value):
+            raise ValueError(f"{source}: {name} is {value!r}, and must be a number above 0")
     if "ranks_per_machine" in found:
         found["ranks_per_machine"] = int(found["ranks_per_machine"])
     return MachineSpeeds(**found)
+
+
+def _is_speed(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value < float("inf")
+
+
+def _curve(value: Any) -> tuple[tuple[float, float], ...]:
+    found = tuple((nbytes, speed) for nbytes, speed in value)
+    if not all(_is_speed(number) for pair in found for number in pair) or list(found) != sorted(dict(found).items()):
+        raise ValueError
+    return found
+
+
+def _rates(value: Any) -> dict[str, float]:
+    if not all(isinstance(name, str) and _is_speed(rate) for name, rate in value.items()):
+        raise ValueError
+    return dict(value)
+
+
+_READERS = {"bandwidths": _curve, "operation_rates": _rates}
+_WANTED = {
+    "bandwidths": "pairs of bytes and bytes a second, ascending",
+    "operation_rates": "numbers above 0 by names of operations",
+}

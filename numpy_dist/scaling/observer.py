@@ -5,9 +5,11 @@ from __future__ import annotations
 import linecache
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from numpy_dist.engine.events.sites import resolve
 from numpy_dist.engine.explaining.forecast import touched
@@ -15,10 +17,13 @@ from numpy_dist.engine.memory.handle import is_handle, metadata
 from numpy_dist.engine.memory.limits import Limits
 from numpy_dist.engine.planning.actions import Combine, Donate, Fetch, RefreshHalo
 from numpy_dist.frames import UserLine, user_frame
-from numpy_dist.ir.statements import Statement
-from numpy_dist.scaling.counted import LineCounts
+from numpy_dist.ir.statements import Reduction, Statement
+from numpy_dist.layout.regions import box_size
+from numpy_dist.scaling.counted import FunctionWork, LineCounts, LoopWork
 
 if TYPE_CHECKING:
+    from types import FrameType
+
     from numpy_dist.comm.base import Message, PendingExchange
     from numpy_dist.engine.events.sites import CallSite
     from numpy_dist.engine.memory.storage import Storage
@@ -28,6 +33,9 @@ if TYPE_CHECKING:
 
 MOST_FLOPS = 2e11  # of one product that is really computed here: some seconds to a minute
 _PRODUCTS = ("matmul", "dot", "vdot", "inner", "vecdot", "matvec", "vecmat")
+_SORTS = frozenset("sort argsort unique unique_values unique_counts unique_inverse unique_all".split())
+_TRANSFORMS = {"fft": 1, "ifft": 1, "rfft": 1, "irfft": 1, "hfft": 1, "ihfft": 1, "fft2": 2, "ifft2": 2, "rfft2": 2}
+_TRANSFORMS |= {"irfft2": 2, "fftn": 0, "ifftn": 0, "rfftn": 0, "irfftn": 0}  # how many of the last axes; 0: all
 _MOST_KNOWN = 4096
 
 
@@ -64,7 +72,7 @@ class PlanObserver:
         self._executing = False
         self._met = (-1, 0, 0)  # the present loop's number, and how many of its transfers and collectives were started
         self._collective: tuple[UserLine, int] = (UserLine("", 0), 0)  # its line, and bytes before it
-        self._touched: dict[tuple[int, tuple[CallSite, ...]], tuple[Any, int]] = {}
+        self._touched: dict[tuple[int, tuple[CallSite, ...]], tuple[Any, LoopWork]] = {}
 
     # -- lines --------------------------------------------------------------------------------------------------------
 
@@ -120,14 +128,17 @@ class PlanObserver:
             group, plan = execution.schedule.groups[done], execution.plans[done]
             statements = [execution.statements[position] for position in group.positions]
             line = self.line_of(statements[-1])
-            self.counts(line).add(loops=1, loop_bytes=self._touched_bytes(group, plan, statements, execution))
+            work = self._work(group, plan, statements, execution)
+            counts = self.counts(line)
+            counts.add(loops=1, loop_bytes=work.nbytes)
+            counts.work[work] += 1
             if self.pool is not None:
                 for action in plan.of(Donate):
                     storage = execution.storages[action.slot]
                     self.pool.relabel(storage.memory, storage, self._writer(statements, storage) or line)
         self._executing = False
 
-    def _touched_bytes(self, group: GroupPlan, plan: Any, statements: list[Statement], execution: Execution) -> int:
+    def _work(self, group: GroupPlan, plan: Any, statements: list[Statement], execution: Execution) -> LoopWork:
         sites = tuple([statement.site for statement in statements])
         known = self._touched.get((id(plan), sites))
         if known is None:
@@ -136,7 +147,8 @@ class PlanObserver:
             slots = {id(execution.storages[slot]): slot for slot in group.slots}
             stored = {slot: execution.storages[slot].wanted for slot in group.slots}
             reads, writes = touched(group, self._runtime.rank, statements, slots, stored)
-            known = plan, sum(reads.values()) + sum(writes.values())
+            nbytes = sum(reads.values()) + sum(writes.values())
+            known = plan, LoopWork(nbytes, operations_of(statements, self._runtime.rank))
             self._touched[id(plan), sites] = known  # with the plan, so that its id stays its own
         return known[1]
 
@@ -238,20 +250,82 @@ class PlanObserver:
         ------
         TooLargeToPlan
         """
-        arguments = sys._getframe(1).f_locals.get("args", ())  # of the dispatcher
+        caller = sys._getframe(1)
+        arguments, keywords = caller.f_locals.get("args", ()), caller.f_locals.get("kwargs", {})  # of the dispatcher
         given = [metadata(x) for x in arguments if is_handle(x)] if isinstance(arguments, tuple) else []
         line, size = self.here(), self._runtime.size
-        nbytes = sum(array.nbytes for array in given) // size
-        flops = product_flops(name, [array.shape for array in given]) // size
+        shapes = [np.shape(x) for x in arguments if is_handle(x) or isinstance(x, np.ndarray)]
+        work = _work_of_making(name, caller, size) or function_work(name, given, keywords, size, shapes)
+        flops = work.amount if work.kind == "product" else 0
         room = Limits().room().available
-        if nbytes > room or flops > MOST_FLOPS:
-            much = f"{nbytes:,} bytes" if nbytes > room else f"{flops:.1e} operations"
+        if work.nbytes > room or flops > MOST_FLOPS:
+            much = f"{work.nbytes:,} bytes" if work.nbytes > room else f"{flops:.1e} operations"
             raise TooLargeToPlan(
                 f"{line}: {name} is no loop: it would really run here, with {much} on rank {self._runtime.rank}. Plan "
                 "with more ranks, or with a smaller problem on as many ranks"
             )
-        self.counts(line).add(functions=1, function_bytes=nbytes, flops=flops)
+        counts = self.counts(line)
+        counts.add(functions=1, function_bytes=work.nbytes, flops=flops)
+        counts.work[work] += 1
         return nullcontext()
+
+
+def operations_of(statements: Sequence[Statement], rank: int) -> tuple[tuple[str, int], ...]:
+    """Names of the operations of a loop, and how many results of 8 bytes each of them gives on a rank."""
+    found: dict[str, int] = {}
+    for statement in statements:
+        box = statement.space.box(rank)
+        if box is not None:
+            size = max(ref.array.dtype.itemsize for ref in (*statement.outputs, *statement.reads()))
+            name = "a reduction" if isinstance(statement, Reduction) else statement.op.name
+            found[name] = found.get(name, 0) + box_size(box) * size // 8
+    return tuple(sorted(found.items()))
+
+
+def function_work(
+    name: str,
+    given: Sequence[np.ndarray],
+    keywords: Mapping[str, Any],
+    size: int,
+    shapes: Sequence[tuple[int, ...]] | None = None,
+) -> FunctionWork:
+    """What is known of a call of a function that is no loop.
+
+    Parameters
+    ----------
+    name : str
+    given : sequence of ndarray
+        Arrays like its distributed arguments, whole ones.
+    keywords : mapping
+        Of the call.
+    size : int
+        The number of ranks, among which the work is taken to be dealt out evenly.
+    shapes : sequence of tuple, optional
+        Of all its array arguments, also of those that every rank has; default: of `given`.
+    """
+    nbytes, word = sum(array.nbytes for array in given) // size, name.rpartition(".")[2]
+    if flops := product_flops(name, [array.shape for array in given] if shapes is None else shapes):
+        return FunctionWork(name, nbytes, "product", flops // size)
+    if not given or not given[0].ndim:
+        return FunctionWork(name, nbytes)
+    shape, elements = given[0].shape, given[0].size // size
+    if word in _SORTS:
+        length = given[0].size if word.startswith("unique") or keywords.get("axis", -1) is None else shape[-1]
+        return FunctionWork(name, nbytes, "sort", int(elements * math.log2(max(2, length))))
+    if ".fft." in name and word in _TRANSFORMS:
+        axes = _TRANSFORMS[word] or given[0].ndim
+        return FunctionWork(name, nbytes, "fft", int(5 * elements * sum(math.log2(max(2, n)) for n in shape[-axes:])))
+    return FunctionWork(name, nbytes)
+
+
+def _work_of_making(name: str, caller: FrameType, size: int) -> FunctionWork | None:
+    """What is known of the making of an array; None where no array is made."""
+    if name == "random numbers":
+        kind = "random" if caller.f_locals["draw"].bounds is not None else ""
+        return FunctionWork(name, 0, kind, math.prod(caller.f_locals["shape"]) // size)
+    if name == "making an array" and caller.f_back is not None:
+        return FunctionWork(name, 0, "copy", 2 * caller.f_back.f_locals["storage"].memory.size)
+    return None
 
 
 def product_flops(name: str, shapes: Sequence[tuple[int, ...]]) -> int:

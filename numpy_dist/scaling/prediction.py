@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from statistics import median
 
 from numpy_dist.comm.base import SLOT_BYTES
-from numpy_dist.scaling.counted import JobPlan, LineCounts, RankPlan
+from numpy_dist.scaling.counted import JobPlan, LineCounts, LoopWork, RankPlan
 from numpy_dist.scaling.machine import MachineSpeeds
 
 UNEVEN = 1.25  # the busiest rank's time, in parts of the median, from which on that limits the job
@@ -20,18 +20,24 @@ class PredictedSeconds:
     ----------
     memory : float
         Loops and other functions read and write memory.
+    operations : float
+        Loops whose operations take longer than their reading and writing: exponentials, for example.
     arithmetic : float
         Matrix products.
+    functions : float
+        Sorts, Fourier transforms, random numbers.
     latency : float
         Messages and collectives, whatever their sizes.
     bandwidth : float
         Bytes on the network.
     interpreter : float
-        Statements are recorded and scheduled.
+        Statements are recorded and scheduled, functions called, collectives joined, and numbers handed to Python.
     """
 
     memory: float = 0.0
+    operations: float = 0.0
     arithmetic: float = 0.0
+    functions: float = 0.0
     latency: float = 0.0
     bandwidth: float = 0.0
     interpreter: float = 0.0
@@ -39,7 +45,7 @@ class PredictedSeconds:
     @property
     def total(self) -> float:
         """All of it: nothing is taken to happen at the same time."""
-        return self.memory + self.arithmetic + self.latency + self.bandwidth + self.interpreter
+        return sum(getattr(self, part.name) for part in fields(self))
 
     def parts(self) -> list[tuple[str, float]]:
         """Names and seconds, the largest first."""
@@ -78,7 +84,7 @@ def rounds(size: int) -> int:
 
 
 def predict_counts(counts: LineCounts, size: int, machine: MachineSpeeds) -> PredictedSeconds:
-    """Seconds of what some lines make one rank do, without the interpreter's.
+    """Seconds of what some lines make one rank do, without the interpreter's for statements.
 
     Parameters
     ----------
@@ -92,33 +98,69 @@ def predict_counts(counts: LineCounts, size: int, machine: MachineSpeeds) -> Pre
     Of messages in both directions the larger direction counts. A collective has ``ceil(log2(size))`` rounds, and brings
     each rank what all others contribute, at least a slot of each; of a gather it brings the whole array besides what
     its messages do, which are counted anyhow. Ranks on one machine share its memory and cores, and not the network.
+    A loop takes as long as its memory or its operations do, whichever is more. Loops and functions that are counted,
+    but not one by one in `work`, are taken for large ones.
     """
     sharing = machine.share(size)
-    memory = counts.loop_bytes / machine.kernel_bandwidth + counts.function_bytes / machine.copy_bandwidth
+    work = _work_seconds(counts, sharing, machine)
     messages = max(counts.messages, counts.received_messages)
     contributed = counts.collective_bytes
     sent = counts.bytes - contributed
     slots = counts.collectives * SLOT_BYTES
     collected = max(contributed, slots) * (size - 1) if size > 1 else 0
     return PredictedSeconds(
-        memory=sharing * memory,
-        arithmetic=sharing * counts.flops / machine.flops,
+        **work,
         latency=machine.latency * (messages + counts.collectives * rounds(size)),
         bandwidth=(max(sent, counts.received_bytes) + collected) / machine.network_bandwidth,
+        interpreter=counts.loops * machine.loop_seconds
+        + counts.functions * machine.function_seconds
+        + counts.values * machine.value_seconds
+        + counts.collectives * machine.collective_seconds * (size > 1),
     )
+
+
+def _work_seconds(counts: LineCounts, sharing: int, machine: MachineSpeeds) -> dict[str, float]:
+    """Seconds of loops and functions, by what takes them."""
+    found = dict.fromkeys(("memory", "operations", "arithmetic", "functions"), 0.0)
+    loop_bytes, function_bytes, flops = counts.loop_bytes, counts.function_bytes, counts.flops
+    for work, count in counts.work.items():
+        if isinstance(work, LoopWork):
+            loop_bytes -= count * work.nbytes
+            memory = work.nbytes / machine.bandwidth(work.nbytes * sharing)
+            rates = machine.operation_rates
+            operations = sum(amount / rates[name] for name, amount in work.operations if name in rates)
+            found["memory" if memory >= operations else "operations"] += count * max(memory, operations)
+        else:
+            part, rate = {
+                "product": ("arithmetic", machine.flops),
+                "sort": ("functions", machine.sort_rate),
+                "fft": ("functions", machine.transform_flops),
+                "random": ("functions", machine.random_rate),
+                "copy": ("memory", machine.copy_bandwidth),
+            }.get(work.kind, ("memory", 0.0))
+            if rate:
+                function_bytes -= count * work.nbytes
+                flops -= count * work.amount if work.kind == "product" else 0
+                seconds = work.amount / rate
+                if work.kind == "product":  # of a matrix and a vector memory takes longer
+                    seconds = max(seconds, work.nbytes / machine.copy_bandwidth)
+                found[part] += count * seconds
+    found["memory"] += loop_bytes / machine.kernel_bandwidth + function_bytes / machine.copy_bandwidth
+    found["arithmetic"] += flops / machine.flops
+    return {part: sharing * seconds for part, seconds in found.items()}
 
 
 def predict_rank(rank: RankPlan, size: int, machine: MachineSpeeds) -> PredictedSeconds:
     """Seconds of a rank."""
     found = predict_counts(rank.totals, size, machine)
-    return PredictedSeconds(
-        found.memory, found.arithmetic, found.latency, found.bandwidth, rank.statements * machine.statement_seconds
-    )
+    return replace(found, interpreter=found.interpreter + rank.statements * machine.statement_seconds)
 
 
 _LIMITS = {
     "memory": "memory bandwidth",
+    "operations": "arithmetic of loops",
     "arithmetic": "arithmetic of matrix products",
+    "functions": "sorts, transforms and random numbers",
     "latency": "network latency",
     "bandwidth": "network bandwidth",
     "interpreter": "the interpreter, which records statements: the arrays are small for so many ranks",

@@ -121,6 +121,8 @@ def _plan_rank(
     found.lines, found.texts, found.held = observer.lines, observer.texts, pool.held_at_peak
     found.largest_exchange, found.largest_gather = observer.largest_exchange, observer.largest_gather
     lines = dict.fromkeys((*memory.assumed, *memory.taken))
+    for line in lines:
+        observer.counts(line).add(values=memory.assumed[line] + memory.taken[line])
     found.values = [AssumedValue(line, observer.text(line), memory.assumed[line], memory.taken[line]) for line in lines]
     found.ending = ending
     return found

@@ -14,7 +14,9 @@ MOST_LINES, MOST_HELD = 12, 6
 
 _PARTS = {
     "memory": "memory",
+    "operations": "operations",
     "arithmetic": "matrix products",
+    "functions": "sorts and transforms",
     "latency": "network latency",
     "bandwidth": "network bandwidth",
     "interpreter": "interpreter",
@@ -148,6 +150,10 @@ def _time_lines(job: JobPlan, machine: MachineSpeeds, prediction: Prediction) ->
     ]
     lines += [f"           {row}" for row in table(rows, left=2)] if rows else []
     lines.append(f"limited by {prediction.limit}")
+    if missing := rank.not_modelled:
+        calls = ", ".join(f"{name} ({count:,})" for name, count in missing.most_common(MOST_HELD))
+        calls += f", and {len(missing) - MOST_HELD} more" if len(missing) > MOST_HELD else ""
+        lines.append(f"not modelled: {calls}: only the reading of their arguments is in the time")
     functions = sum(counts.functions for counts in rank.lines.values())
     if functions:
         lines.append(

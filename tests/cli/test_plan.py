@@ -111,9 +111,11 @@ def test_plain_numpy_and_modules(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_measuring(tmp_path: Path) -> None:
-    done = plan(tmp_path, "--measure", "machine.json")
+    command = [sys.executable, "-m", "numpy_dist", "doctor", "--measure", "machine.json"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=400)
     assert done.returncode == 0, done.stderr
     found = json.loads((tmp_path / "machine.json").read_text())
     assert found["copy_bandwidth"] > 1e7 and 0 < found["latency"] < 10 and found["statement_seconds"] < 1
+    assert len(found["bandwidths"]) > 2 and found["operation_rates"]["exp"] < found["operation_rates"]["add"]
     done = plan(tmp_path, "-n", "2", "--machine", "machine.json", "--per-machine", "2", "heat.py")
     assert done.returncode == 0 and f"speeds of machine {found['name']!r}" in done.stdout

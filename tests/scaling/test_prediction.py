@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
 import pytest
 
 from numpy_dist.frames import UserLine
-from numpy_dist.scaling.counted import HeldArray, JobPlan, LineCounts, RankPlan, merged
+from numpy_dist.scaling.counted import FunctionWork, HeldArray, JobPlan, LineCounts, LoopWork, RankPlan, merged
 from numpy_dist.scaling.machine import MachineSpeeds, load_speeds, save_speeds
+from numpy_dist.scaling.observer import function_work
 from numpy_dist.scaling.prediction import predict, predict_counts, rounds
 from numpy_dist.scaling.text import job_lines, seconds_text, size_text, summary_lines
 
 LINE, OTHER = UserLine("script.py", 3), UserLine("script.py", 7)
-MACHINE = MachineSpeeds("made up", 100.0, 50.0, 10.0, 2.0, 4.0, 0.25, 1e4)
+# Python takes no time on it but for statements.
+NOTHING = dict.fromkeys(("collective_seconds", "loop_seconds", "value_seconds", "function_seconds"), 0.0)
+MACHINE = MachineSpeeds("made up", 100.0, 50.0, 10.0, 2.0, 4.0, 0.25, 1e4, **NOTHING)
 
 
 def rank_of(number: int = 0, statements: int = 0, **counts: int) -> RankPlan:
@@ -37,7 +45,7 @@ def test_a_collective_brings_a_slot_of_each_rank() -> None:
 
 
 def test_ranks_on_one_machine_share_its_memory() -> None:
-    shared = MachineSpeeds("made up", 100.0, 50.0, 10.0, 2.0, 4.0, 0.25, 1e4, 4)
+    shared = MachineSpeeds("made up", 100.0, 50.0, 10.0, 2.0, 4.0, 0.25, 1e4, 4, **NOTHING)
     counts = LineCounts(loop_bytes=100, flops=10, messages=1)
     alone, two, eight = (predict_counts(counts, size, shared) for size in (1, 2, 8))
     assert (alone.memory, two.memory, eight.memory) == (2.0, 4.0, 8.0)
@@ -102,8 +110,10 @@ def test_text() -> None:
 
 def test_machine_files(tmp_path) -> None:
     path = tmp_path / "machine.json"
-    save_speeds(MACHINE, path)
-    assert load_speeds(path) == MACHINE
+    whole = replace(MACHINE, **dict.fromkeys(NOTHING, 1.0), bandwidths=((1.0, 9.0), (2.0, 8.0)))
+    whole = replace(whole, operation_rates={"exp": 3.0})
+    save_speeds(whole, path)
+    assert load_speeds(path) == whole
     good = path.read_text()
     for text, words in [
         ("{", "no machine file"),
@@ -111,7 +121,50 @@ def test_machine_files(tmp_path) -> None:
         (good.replace('"latency": 2.0', '"latency": 0'), "latency is 0"),
         (good.replace('"latency": 2.0', '"latency": true'), "latency is True"),
         (good.replace('"latency"', '"lag"'), "lag is none of a machine's speeds"),
+        (good.replace('"exp": 3.0', '"exp": -3.0'), "operation_rates is .*numbers above 0 by names"),
+        (re.sub(r'"operation_rates": {[^}]*}', '"operation_rates": 3', good), "operation_rates is 3"),
+        (re.sub(r'"bandwidths": .*?]\s*]', '"bandwidths": [[2, 8], [1, 9]]', good, flags=re.S), "bandwidths is .*ascending"),
+        (re.sub(r'"bandwidths": .*?]\s*]', '"bandwidths": [3]', good, flags=re.S), "bandwidths is .*pairs of bytes"),
     ]:
         path.write_text(text)
         with pytest.raises(ValueError, match=words):
             load_speeds(path)
+
+
+def test_bandwidths_of_caches() -> None:
+    machine = replace(MACHINE, bandwidths=((100.0, 800.0), (10_000.0, 200.0)))
+    assert [machine.bandwidth(n) for n in (1, 100, 1000, 10_000, 10_001)] == [800.0, 800.0, 400.0, 200.0, 50.0]
+    counts = LineCounts(loops=2, loop_bytes=200, work=Counter({LoopWork(100, ()): 2}))
+    assert predict_counts(counts, 1, machine).memory == 2 * 100 / 800
+    # Ten ranks share the cache, and its bandwidth.
+    shared = predict_counts(counts, 10, replace(machine, ranks_per_machine=10))
+    assert shared.memory == pytest.approx(10 * 2 * 100 / 400)
+
+
+def test_a_loop_takes_what_limits_it() -> None:
+    machine = replace(MACHINE, operation_rates={"exp": 4.0, "add": 1000.0})
+    light, heavy = LoopWork(100, (("add", 100), ("copysign", 99))), LoopWork(100, (("add", 100), ("exp", 100)))
+    found = predict_counts(LineCounts(loops=2, loop_bytes=200, work=Counter([light, heavy])), 1, machine)
+    assert (found.memory, found.operations, found.total) == (100 / 50, 100 / 4 + 100 / 1000, 27.1)
+
+
+def test_functions_have_speeds_of_their_own() -> None:
+    machine = replace(MACHINE, sort_rate=5.0, transform_flops=7.0, random_rate=2.0, function_seconds=1.0)
+    x = np.empty((64, 16))
+    works = [
+        function_work("numpy.sort", [x], {}, 2),
+        function_work("numpy.fft.fft2", [x], {}, 2),
+        function_work("numpy.matmul", [x], {}, 2, [(64, 16), (16,)]),
+        FunctionWork("random numbers", 0, "random", 10),
+        function_work("numpy.linalg.svd", [x], {}, 2),
+    ]
+    assert [work.amount for work in works[:3]] == [512 * 4, 5 * 512 * 10, 64 * 16 * 2 // 2]
+    amounts = {"functions": 5, "function_bytes": 4 * x.nbytes // 2, "flops": works[2].amount}
+    found = predict_counts(LineCounts(**amounts, work=Counter(works)), 2, machine)
+    assert found.functions == pytest.approx(works[0].amount / 5 + works[1].amount / 7 + 10 / 2)
+    assert found.arithmetic == works[2].amount / 10 and found.interpreter == 5.0
+    assert found.memory == x.nbytes / 2 / 100, "what is not known reads its arguments"
+    rank = RankPlan(0, lines={LINE: LineCounts(**amounts, work=Counter(works))}, texts={LINE: "y = svd(x)"})
+    assert rank.not_modelled == {"numpy.linalg.svd": 1}
+    (told,) = [line for line in job_lines(JobPlan(1, [rank]), machine) if line.startswith("not modelled")]
+    assert "numpy.linalg.svd (1)" in told

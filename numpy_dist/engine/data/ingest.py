@@ -80,10 +80,10 @@ def _fill(
     box = storage.layout.box(runtime().rank)
     if box is not None:
         storage.allocate(box)
-        if leaves_out(storage.memory.size):
-            return handle
         user_box = box if axes is None else tuple(box[i] for i in sorted(range(len(axes)), key=axes.__getitem__))
         with _recorded():
+            if leaves_out(storage.memory.size):
+                return handle
             block = block_of(user_box)
         memory, block = storage.pool.memory, block if axes is None else block.transpose(axes)
         (memory.upload if isinstance(block, np.ndarray) else memory.copy)(storage.array(), block)
@@ -183,9 +183,9 @@ def from_filler(
     if box is not None:
         storage.allocate(box)
         memory = storage.pool.memory
-        if leaves_out(storage.memory.size):
-            return handle
         with _recorded():
+            if leaves_out(storage.memory.size):
+                return handle
             if memory.on_host:
                 fill(box, storage.array())
             else:
