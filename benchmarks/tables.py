@@ -105,8 +105,6 @@ PATHS: dict[str, Program] = {
     "checks": checks,
     "journal": journal,
 }
-# Messages hold zeros, positions that only the first rank has; of an FFT's few lines most ranks have none.
-CORNER_ONLY = ("put", "FFT", "FFT of two axes")
 
 
 def rank_at(where: str, ranks: int) -> int:
@@ -171,7 +169,7 @@ def main() -> None:
     head = [f"{'':18}", f"{'rank':>7}", *(f"{f'{n:,} ranks':>22}" for n in sizes), "  exponents: time, memory"]
     print(*head, flush=True)
     for name in given.only.split(",") if given.only else PATHS:
-        for where in ["corner"] if name in CORNER_ONLY else given.where.split(","):
+        for where in given.where.split(","):
             cells, figures = [], []
             for size in sizes:
                 rank = rank_at(where, size)

@@ -91,6 +91,13 @@ def _listed(ranks: list[int]) -> str:
     return ", ".join(shown if len(shown) <= 6 else [*shown[:4], "...", shown[-1]])
 
 
+NO_MATRIX = (
+    "Nothing is computed where a program is only counted or planned: a matrix holds what was in memory, of which this "
+    "function makes nothing. Leave the call out, or give it a matrix of its own, as numpy_dist.eye(n)"
+)
+"""What is to be said of an error that says that a matrix has no inverse, or that something does not converge."""
+
+
 def count_program(
     function: Callable[..., object], *args: object, ranks: int, only: Iterable[int] | None = None, value: float = 0.0
 ) -> ProgramCounts:
@@ -185,7 +192,11 @@ def _count_rank(comm: CountingCommunicator, value: float, function: Callable[...
         rt.counters.reset()
         comm.counters.reset()
         try:
-            result = function(*given)  # held: what it returns is wanted
+            try:
+                result = function(*given)  # held: what it returns is wanted
+            except np.linalg.LinAlgError as error:
+                error.add_note(NO_MATRIX)
+                raise
             rt.program.run()
         except Exception as error:
             error.add_note(f"raised as rank {comm.rank} of {comm.size} was counted")

@@ -192,6 +192,11 @@ def _stack_of(array: np.ndarray, depth: int) -> np.ndarray:
     return as_strided(array, array.shape[:count], array.strides[:count], writeable=False)
 
 
+def _item(x: engine.Handle, depth: int, count: int) -> np.ndarray:
+    """An item of zeros, in a stack of one."""
+    return np.zeros((*(1,) * count, *x.shape[x.ndim - depth :]), x.dtype)
+
+
 def _permuted(x: Items, axes: Sequence[int], depth: int) -> Items:
     """A view whose stack has its axes in this order (it gets as many as there are)."""
     new = (None,) * (len(axes) - (x.ndim - depth))
@@ -228,6 +233,9 @@ def _run(
         held = [np.empty(x.shape, x.dtype) for x in handles]
     mine = not holders or engine.runtime().rank in holders
     told, results = _computed(function, held if mine else None, len(stack), name)
+    if not mine and not engine.runtime().computes:  # all others are taken to tell what this rank tells
+        items = [_item(x, depth, len(stack)) for x, depth in zip(handles, depths, strict=True)]
+        told, _ = _computed(function, items, len(stack), name)
     if first and told.results:
         told.results = [(first[-1], told.results[0][1])]
     everyone = engine.runtime().comm.allgather(told)

@@ -158,7 +158,8 @@ def _store(picked: Picked, wanted: np.ndarray, values: np.ndarray) -> bool:
     with engine.Scratch() as scratch:
         where, what = picking.route(cut.points, wanted, values, comm, scratch)
         with engine.rewriting(view) as block:
-            picking.store(block, cut.points[comm.rank], where, what, scratch)
+            if engine.runtime().computes:  # else positions are what nobody has sent
+                picking.store(block, cut.points[comm.rank], where, what, scratch)
     return True
 
 

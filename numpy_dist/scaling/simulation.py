@@ -12,12 +12,14 @@ import traceback
 from collections.abc import Callable, Mapping, Sequence
 from typing import IO, Any
 
+import numpy as np
+
 from numpy_dist import engine
 from numpy_dist.comm import detect
 from numpy_dist.comm.base import Bytes, Message, PendingExchange
 from numpy_dist.comm.counting import Broadcasts, CountingCommunicator
 from numpy_dist.comm.single import SingleCommunicator
-from numpy_dist.counting import representatives
+from numpy_dist.counting import NO_MATRIX, representatives
 from numpy_dist.frames import UserLine, is_internal
 from numpy_dist.scaling.counted import AssumedValue, JobPlan, RankPlan
 from numpy_dist.scaling.machine import MachineSpeeds
@@ -107,7 +109,7 @@ def _plan_rank(
 ) -> RankPlan:
     detect.reset_rank_local()
     detect.current.set(comm)
-    with config(BACKEND="null", MEMORY_BUDGET=config.MEMORY_BUDGET or nbytes // 2):
+    with config(BACKEND="null"):
         rt = engine.runtime()
         observer = PlanObserver(rt)
         memory = UnrealMemory(observer.asking_line, values, nbytes)
@@ -142,7 +144,8 @@ def _run(program: Callable[[], object], rt: engine.Runtime) -> tuple[str, object
     except TooLargeToPlan as problem:
         return str(problem), None
     except Exception as error:  # the user's program may raise anything; what it did before is told
-        return f"{_error_line(error)}: {type(error).__name__}: {error}", None
+        note = f". {NO_MATRIX}" if isinstance(error, np.linalg.LinAlgError) else ""
+        return f"{_error_line(error)}: {type(error).__name__}: {error}{note}", None
     return "", result
 
 

@@ -34,6 +34,11 @@ def gathering() -> Any:
     return (x + x.reshape(50, 40).T).gather(), x @ x.T
 
 
+def multiplied() -> Any:
+    x = numpy_dist.linspace(0.0, 1.0, 600).reshape(60, 10)
+    return x @ numpy_dist.ones(10), x.T @ x[:, 0]
+
+
 def _really(program: Any) -> dict[str, int]:
     result = program()
     engine.flush()
@@ -43,7 +48,7 @@ def _really(program: Any) -> dict[str, int]:
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 4])
-@pytest.mark.parametrize("program", [stencil, reductions, gathering])
+@pytest.mark.parametrize("program", [stencil, reductions, gathering, multiplied])
 def test_a_plan_is_what_happens(program, ranks):
     with config(MIN_SHARD_BYTES=0, AT_ONCE=0, BACKEND="numpy"):
         expected = run_simulated(ranks, _really, program)
@@ -151,3 +156,31 @@ def test_examples_on_a_thousand_ranks(name: str, monkeypatch: pytest.MonkeyPatch
     assert [rank.ending for rank in job.ranks] == [""] * 4
     assert share <= job.fullest.peak <= 12 * grids * share
     assert 0 < max(rank.messages for rank in job.ranks) < 1023  # not one to each of the others
+
+
+def test_inner_ranks_have_what_nobody_has_sent() -> None:
+    """Positions in messages are zeros, and of few lines most ranks have none."""
+
+    def put() -> Any:
+        x = numpy_dist.arange(1024) * 1.0
+        x[numpy_dist.arange(1024)[::-1].copy()] = 2.0
+        return x
+
+    def transform() -> Any:
+        return np.fft.fft(numpy_dist.arange(40.0).reshape(2, 20))
+
+    with config(MIN_SHARD_BYTES=0, AT_ONCE=0):
+        for program in (put, transform):
+            planned = [plan_rank(program, rank, 16) for rank in (0, 10, 15)]
+            assert [rank.ending for rank in planned] == [""] * 3 and planned[1].messages > 0
+
+
+def test_matrices_without_values_are_told() -> None:
+    def program() -> Any:
+        return np.linalg.svd(numpy_dist.asarray(np.full((400, 8), np.nan)))
+
+    with config(MIN_SHARD_BYTES=0):
+        assert "did not converge. Nothing is computed" in plan_rank(program, 0, 4).ending
+        with pytest.raises(np.linalg.LinAlgError) as raised:
+            numpy_dist.count_program(program, ranks=4)
+    assert "Leave the call out" in raised.value.__notes__[0]

@@ -27,7 +27,9 @@ def budget(runtime: Any) -> int:
     known: dict[int, int] = runtime.budgets
     found = known.get(given)
     if found is None:
-        found = _least(runtime, given or _share(runtime, Limits().room()))
+        memory = runtime.backend.memory  # a plan's tells of the memory of a machine that is not here
+        room = (memory.room if memory.on_host else None) or Limits().room
+        found = _least(runtime, given or _share(runtime, room()))
         if len(known) >= _MOST_BUDGETS:
             known.clear()
         known[given] = found
