@@ -17,6 +17,9 @@ import threading
 import time
 from collections.abc import Callable, MutableMapping, Sequence
 
+if sys.platform != "win32":
+    import fcntl
+
 from numpy_dist.cli.roll_call import Death, RollCall
 
 __all__ = ["VARIABLE", "DistantRanks", "connect", "first_death"]
@@ -27,6 +30,7 @@ _TOLD_SECONDS = 3.0  # until it is known here that ranks have ended
 _PROBES = 4
 _LEAVE, _FAILED = b"leave\n", b"failed\n"
 _MOST_BYTES = 1024
+_LAUNCHERS_SOCKET = "PMI_FD"
 _DISCARD = 9  # a port: nothing is sent
 
 
@@ -197,6 +201,7 @@ def connect(description: str, rank: int) -> Callable[..., None] | None:
         break
     else:
         return None
+    _close_first(connection)
     threading.Thread(target=_watch, args=(connection, rank), name="numpy_dist launcher", daemon=True).start()
 
     def leave(failed: int | None = None) -> None:
@@ -207,6 +212,23 @@ def connect(description: str, rank: int) -> Callable[..., None] | None:
                 return
 
     return leave
+
+
+def _close_first(connection: socket.socket) -> None:
+    """Have the system close the connection before the socket by which MPICH's launcher notices the end of a process.
+
+    Files of a process that is killed are closed in the order of their numbers. The launcher kills the other ranks of the
+    host as soon as it knows: their connections could be closed before that of the rank that was first.
+    """
+    text = os.environ.get(_LAUNCHERS_SOCKET, "")
+    if not text.isdecimal() or int(text) > connection.fileno():
+        return
+    try:
+        moved = fcntl.fcntl(int(text), fcntl.F_DUPFD_CLOEXEC, connection.fileno() + 1)
+    except OSError:  # it is closed, or no more files can be opened
+        return
+    os.close(int(text))
+    os.environ[_LAUNCHERS_SOCKET] = str(moved)  # MPI has not been started
 
 
 def _watch(connection: socket.socket, rank: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import socket
 import subprocess
@@ -128,6 +129,23 @@ def test_the_first_rank_that_is_lost() -> None:
     first.communicate()
     assert first_death(None, ranks.launcher) == Death(3, second.pid, None, host=socket.gethostname())
     assert not ranks.launcher.silent
+
+
+def test_a_rank_that_is_killed_is_known_here_before_mpiexec_knows() -> None:
+    """Files are closed in the order of their numbers; by one of them mpiexec knows that a process has ended."""
+    mpiexecs, other = socket.socketpair()
+    connection, launchers = socket.socketpair()
+    before = mpiexecs.detach()
+    with other, connection, launchers, mock.patch.dict(os.environ, PMI_FD=str(before)):
+        assert before < connection.fileno()
+        distant_ranks._close_first(connection)
+        after = int(os.environ["PMI_FD"])
+        with pytest.raises(OSError):
+            os.fstat(before)
+        assert after > connection.fileno() and os.write(after, b"cmd") == 3 == len(other.recv(9))
+        distant_ranks._close_first(connection)  # it stays where it is right
+        assert int(os.environ["PMI_FD"]) == after
+        os.close(after)
 
 
 @pytest.mark.parametrize("here_first", [True, False])
