@@ -1,4 +1,4 @@
-"""Weak and strong scaling of six programs, in the job that starts this script, beside mpi4py by hand.
+"""Weak and strong scaling of six programs, in the job that starts this script, beside other libraries.
 
 Each job adds its figures to a file; the report compares the numbers of ranks in it:
 
@@ -10,12 +10,15 @@ Weak: as much for each rank at any number of ranks. Strong: what one rank has of
 is the fastest of some rounds, in which the candidates take turns; a round takes as long as its slowest rank. Rates are
 those of one rank; efficiency is its rate relative to that at the fewest ranks in the file: ranks must have as many
 threads at any number of them (NUMPY_DIST_NUM_THREADS and OMP_NUM_THREADS). The programs are those of examples/, in
-plain NumPy; what is written by hand uses NumPy and mpi4py. SCALING_SIZE=0.1 makes all of them smaller.
+plain NumPy; what is written by hand uses NumPy and mpi4py. On one rank Dask is beside the stencil, the product and the
+regression, on as many threads, and cuPyNumeric beside all; each where it is installed. SCALING_SIZE=0.1 makes all of
+them smaller.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import json
 import math
 import os
@@ -40,16 +43,20 @@ class ScalingCase(NamedTuple):
     Parameters
     ----------
     prepare : callable
-        ``prepare(amount)`` makes the data of so many ranks' work, and returns the work and how many units it has.
+        ``prepare(amount, library)`` makes the data of so many ranks' work with `numpy_dist`, or another library that
+        has NumPy's functions, and returns the work and how many units it has.
     unit : str
         What is counted, of which a rate is so many in a second.
     by_hand : callable or None
         ``by_hand(amount)`` the same with mpi4py.
+    with_dask : callable or None
+        ``with_dask(amount)`` the same with Dask's arrays, on the threads of one process.
     """
 
-    prepare: Callable[[float], tuple[Work, float]]
+    prepare: Callable[[float, Any], tuple[Work, float]]
     unit: str
     by_hand: Callable[[float], Work] | None = None
+    with_dask: Callable[[float], Work] | None = None
 
 
 @dataclass
@@ -75,29 +82,25 @@ def _side(amount: float, cells: float = CELLS) -> int:
     return max(8, round(math.sqrt(cells * SCALE * amount)))
 
 
-# -- numpy_dist ------------------------------------------------------------------------------------------------------
+# -- in NumPy's functions ---------------------------------------------------------------------------------------------
 
 
-def stencil(amount: float) -> tuple[Work, float]:
+def stencil(amount: float, nd: Any) -> tuple[Work, float]:
     """A plate of a million cells on each rank, ten steps."""
     from stencil_functions import relax
 
-    import numpy_dist
-
     side = _side(amount)
     def work() -> Any:
-        grid = numpy_dist.zeros((side, side))
+        grid = nd.zeros((side, side))
         grid[0] = 100.0
         return relax(grid, STEPS)
 
     return work, side * side * STEPS
 
 
-def shallow(amount: float) -> tuple[Work, float]:
+def shallow(amount: float, nd: Any) -> tuple[Work, float]:
     """Waves on a quarter of a million cells, ten steps."""
     from shallow_functions import waves
-
-    import numpy_dist as nd
 
     side = _side(amount, CELLS / 4)
 
@@ -109,42 +112,34 @@ def shallow(amount: float) -> tuple[Work, float]:
     return work, side * side * STEPS
 
 
-def gradients(amount: float) -> tuple[Work, float]:
+def gradients(amount: float, nd: Any) -> tuple[Work, float]:
     """Conjugate gradients on half a million unknowns, ten steps."""
     from gradients_functions import solve
 
-    import numpy_dist
-
     side = _side(amount, CELLS / 2)
-    return lambda: solve(numpy_dist.ones((side, side)), STEPS), side * side * STEPS
+    return lambda: solve(nd.ones((side, side)), STEPS), side * side * STEPS
 
 
-def sort(amount: float) -> tuple[Work, float]:
+def sort(amount: float, nd: Any) -> tuple[Work, float]:
     """Two million random numbers."""
-    import numpy_dist
-
     count = round(2 * CELLS * SCALE * amount)
-    given = numpy_dist.random.default_rng(1).random(count)
-    return lambda: np.sort(given), count
+    given = nd.random.default_rng(1).random(count)
+    return lambda: nd.sort(given), count
 
 
-def product(amount: float) -> tuple[Work, float]:
+def product(amount: float, nd: Any) -> tuple[Work, float]:
     """Square matrices of a quarter of a million elements on each rank: work grows faster than the ranks."""
-    import numpy_dist
-
     side = _side(amount, CELLS / 4)
-    a, b = (numpy_dist.random.default_rng(seed).random((side, side)) for seed in (1, 2))
+    a, b = (nd.random.default_rng(seed).random((side, side)) for seed in (1, 2))
     return lambda: a @ b, 2.0 * side**3
 
 
-def regression(amount: float) -> tuple[Work, float]:
+def regression(amount: float, nd: Any) -> tuple[Work, float]:
     """Logistic regression on a hundred thousand samples of 20 features, ten steps."""
     from regression_functions import fit
 
-    import numpy_dist
-
     count = round(CELLS / 10 * SCALE * amount)
-    features = numpy_dist.random.default_rng(1).standard_normal((count, 20))
+    features = nd.random.default_rng(1).standard_normal((count, 20))
     answers = (features[:, 0] > 0) * 1.0
     return lambda: fit(features, answers, STEPS)["loss"], count * STEPS
 
@@ -240,21 +235,94 @@ def product_by_hand(amount: float) -> Work:
     return work
 
 
+# -- with Dask -------------------------------------------------------------------------------------------------------
+
+
+def _chunks(side: int) -> tuple[int, int]:
+    """Rows for each thread."""
+    return max(1, -(-side // _threads())), side
+
+
+def _threads() -> int:
+    return int(os.environ.get("NUMPY_DIST_NUM_THREADS", "0")) or len(os.sched_getaffinity(0))
+
+
+def stencil_with_dask(amount: float) -> Work:
+    """Overlapping blocks of rows, one step after the other."""
+    import dask.array as da
+
+    side = _side(amount)
+
+    def step(x: np.ndarray) -> np.ndarray:
+        made = x.copy()
+        made[1:-1, 1:-1] = 0.2 * (x[1:-1, 1:-1] + x[:-2, 1:-1] + x[2:, 1:-1] + x[1:-1, :-2] + x[1:-1, 2:])
+        return made
+
+    def fixed(x: np.ndarray) -> np.ndarray:
+        x[0] = 100.0
+        return x
+
+    def work() -> np.ndarray:
+        plate = np.zeros((side, side))
+        grid = da.from_array(fixed(plate), chunks=_chunks(side))
+        for _ in range(STEPS):
+            inner = grid.map_overlap(step, depth=(1, 0), boundary="none")
+            grid = da.concatenate([grid[:1], inner[1:-1], grid[-1:]]).rechunk(_chunks(side))
+        return grid.compute(scheduler="threads", num_workers=_threads())
+
+    return work
+
+
+def product_with_dask(amount: float) -> Work:
+    """Blocks of rows of the left operand, the right one in one piece."""
+    import dask.array as da
+
+    side = _side(amount, CELLS / 4)
+    a, b = (np.random.default_rng(seed).random((side, side)) for seed in (1, 2))
+    left, right = da.from_array(a, chunks=_chunks(side)), da.from_array(b, chunks=(side, side))
+    return lambda: (left @ right).compute(scheduler="threads", num_workers=_threads())
+
+
+def regression_with_dask(amount: float) -> Work:
+    """Blocks of samples; each step is computed before the next one."""
+    import dask.array as da
+
+    count = round(CELLS / 10 * SCALE * amount)
+    given = np.random.default_rng(1).standard_normal((count, 20))
+    features = da.from_array(given, chunks=(_chunks(count)[0], 20))
+    answers = da.from_array((given[:, 0] > 0) * 1.0, chunks=_chunks(count)[0])
+
+    def work() -> Any:
+        weights = np.zeros(20)
+        for _ in range(STEPS):
+            error = 1 / (1 + da.exp(-(features @ weights))) - answers
+            slope = (features.T @ error).compute(scheduler="threads", num_workers=_threads())
+            weights = weights - 0.5 / count * slope
+        return weights
+
+    return work
+
+
 CASES = {
-    "stencil": ScalingCase(stencil, "cells", stencil_by_hand),
+    "stencil": ScalingCase(stencil, "cells", stencil_by_hand, stencil_with_dask),
     "shallow": ScalingCase(shallow, "cells"),
     "gradients": ScalingCase(gradients, "unknowns"),
     "sort": ScalingCase(sort, "elements", sort_by_hand),
-    "product": ScalingCase(product, "flops", product_by_hand),
-    "regression": ScalingCase(regression, "samples"),
+    "product": ScalingCase(product, "flops", product_by_hand, product_with_dask),
+    "regression": ScalingCase(regression, "samples", None, regression_with_dask),
 }
 
 
 # -- in a job --------------------------------------------------------------------------------------------------------
 
 
+def _installed(name: str) -> bool:
+    return importlib.util.find_spec(name) is not None
+
+
 def measure(only: list[str], scalings: list[str], rounds: int) -> list[Figure]:
     """The figures of this job; the same on every rank. Collective."""
+    import numpy_dist
     from numpy_dist import engine
 
     comm = engine.runtime().comm
@@ -262,10 +330,14 @@ def measure(only: list[str], scalings: list[str], rounds: int) -> list[Figure]:
     for scaling in scalings:
         for name in only:
             case, amount = CASES[name], comm.size if scaling == "weak" else 1.0
-            work, units = case.prepare(amount)
+            work, units = case.prepare(amount, numpy_dist)
             candidates = {"numpy_dist": work}
-            if case.by_hand is not None:
+            if case.by_hand is not None and _installed("mpi4py"):
                 candidates["mpi4py"] = case.by_hand(amount)
+            if case.with_dask is not None and comm.size == 1 and _installed("dask"):
+                candidates["Dask"] = case.with_dask(amount)
+            if comm.size == 1 and _installed("cupynumeric"):  # it starts processes of its own
+                candidates["cuPyNumeric"] = case.prepare(amount, importlib.import_module("cupynumeric"))[0]
             taken: dict[str, list[float]] = {library: [] for library in candidates}
             for turn in range(-2, rounds):  # the first two make kernels, and are not counted
                 for library, act in candidates.items():
@@ -303,28 +375,41 @@ def report(figures: list[Figure]) -> list[str]:
     return lines
 
 
+_STYLES = {"numpy_dist": "-o", "mpi4py": "--x", "Dask": ":s", "cuPyNumeric": "-.^"}
+
+
 def plot(figures: list[Figure], path: str) -> None:
-    """A picture of the efficiencies, where matplotlib is installed."""
+    """A picture of rates and efficiencies, where matplotlib is installed: a colour is a program, a style a library."""
     import matplotlib
 
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
     panels = sorted({figure.scaling for figure in figures})
-    picture, axes = pyplot.subplots(1, len(panels), figsize=(6 * len(panels), 4), squeeze=False)
-    for axis, scaling in zip(axes[0], panels, strict=True):
+    programs = list(dict.fromkeys(figure.program for figure in figures))
+    every = sorted({figure.ranks for figure in figures})
+    picture, axes = pyplot.subplots(2, len(panels), figsize=(6 * len(panels), 8), squeeze=False, sharex=True)
+    for column, scaling in enumerate(panels):
+        above, below = axes[:, column]
         for program, library in sorted({(f.program, f.library) for f in figures if f.scaling == scaling}):
-            of = {f.ranks: f.rate for f in figures if (f.scaling, f.program, f.library) == (scaling, program, library)}
-            ranks = sorted(of)
-            style = "-o" if library == "numpy_dist" else "--x"
-            axis.plot(ranks, [of[n] / of[ranks[0]] for n in ranks], style, label=f"{program}, {library}")
-        axis.set(title=f"{scaling} scaling", xlabel="ranks", ylabel="efficiency", xscale="log", ylim=(0, None))
-        axis.legend(fontsize=7)
+            of = {f.ranks: f for f in figures if (f.scaling, f.program, f.library) == (scaling, program, library)}
+            ranks, color = sorted(of), f"C{programs.index(program)}"
+            rates, style = [of[n].rate for n in ranks], _STYLES.get(library, "-.d")
+            label = f"{program} ({of[ranks[0]].unit}), {library}"
+            above.plot(ranks, rates, style, color=color, label=label)
+            if len(ranks) > 1:
+                below.plot(ranks, [rate / rates[0] for rate in rates], style, color=color)
+        above.set(title=f"{scaling} scaling", ylabel="a second and rank", yscale="log")
+        below.set(xlabel="ranks", ylabel="efficiency", xscale="log", ylim=(0, None))
+        below.set_xticks(every, [str(n) for n in every])
+        below.minorticks_off()
+    axes[0, -1].legend(fontsize=7, loc="upper left", bbox_to_anchor=(1, 1))
     picture.savefig(path, bbox_inches="tight")
 
 
 def predict(only: list[str], scalings: list[str], sizes: list[int], machine: str | None) -> list[Figure]:
     """What the formulas of `numpy-dist plan` say of jobs that nobody has run."""
+    import numpy_dist
     from numpy_dist.scaling import prediction
     from numpy_dist.scaling.machine import MachineSpeeds, load_speeds
     from numpy_dist.scaling.simulation import plan_job
@@ -337,7 +422,7 @@ def predict(only: list[str], scalings: list[str], sizes: list[int], machine: str
                 amount = size if scaling == "weak" else 1.0
 
                 def program(name: str = name, amount: float = amount) -> Any:
-                    return CASES[name].prepare(amount)[0]()
+                    return CASES[name].prepare(amount, numpy_dist)[0]()
 
                 side = _side(amount, CELLS if name == "stencil" else CELLS / 2 if name == "gradients" else CELLS / 4)
                 units = side * side * STEPS

@@ -72,7 +72,8 @@ def measure() -> MachineSpeeds:
         If one of them fails; the message is its own.
     """
     settings = {"NUMPY_DIST_COMPILE": "first", "NUMPY_DIST_COMPILE_AFTER": "0"}
-    module, found = ["-m", "numpy_dist.cli.measuring"], {}
+    module = ["-m", "numpy_dist.cli.measuring"]
+    found: dict[str, Any] = {}
     for command in (module, ["-m", "numpy_dist", "run", "-n", "2", "--", *module]):
         answer = ask(command, PATIENCE, **settings)
         if answer.problem is not None:
@@ -95,7 +96,8 @@ class SpeedMeter:
         """Seconds of the middle one of the rounds after the first two, which compile and take memory."""
         work()
         work()
-        found, end = [], time.perf_counter() + SECONDS
+        found: list[float] = []
+        end = time.perf_counter() + SECONDS
         while len(found) < ROUNDS or time.perf_counter() < end:
             begin = self.clock()
             work()
@@ -168,12 +170,12 @@ class SpeedMeter:
 
             return self.typical(work)
 
-        found = {}
+        found: dict[str, float] = {}
         for name, (operation, repeats, alike) in OPERATIONS.items():
             seconds = of(operation, repeats, x, y)
             rate = repeats * ELEMENTS / max(seconds - of(operation, repeats, few, least), 0.1 * seconds)
             found |= dict.fromkeys((name, *alike.split()), rate)
-        whole, part = (self.typical(lambda source=source: float(source.sum())) for source in (x, few))
+        whole, part = self.typical(lambda: float(x.sum())), self.typical(lambda: float(few.sum()))
         return found | {"a reduction": ELEMENTS / max(whole - part, 0.1 * whole)}
 
     def function(self) -> float:
