@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as _numpy
 
+from numpy_dist import importing as _importing
 from numpy_dist import submodules as _submodules
 from numpy_dist.comm import launchers as _launchers
 
@@ -70,6 +71,7 @@ _OWN: dict[str, str] = {
 
 
 _submodules.install()
+_importing.install()
 
 if _launchers.launched_ranks(_os.environ) is not None:
     # A rank that fails before its first array must not leave the others waiting for it.

@@ -21,13 +21,17 @@ from numpy_dist.frames import stack_level
 from numpy_dist.settings import config
 
 GROUP = "numpy_dist.overrides"
-# Those that come along. They override other packages' functions only, so they are not even loaded before they are on.
+# Those that come along. They override other packages' functions only, and import these when they are on.
 COMING_ALONG = {
     "autograd": "numpy_dist.interop.autograd_boxes:register",
     "einops": "numpy_dist.interop.einops_backend:register",
-    "matplotlib": "numpy_dist.interop.matplotlib_axes:register",
+    "matplotlib": "numpy_dist.importing:install",
+    "pandas": "numpy_dist.importing:install",
     "scipy": "numpy_dist.interop.scipy_functions:register",
 }
+# Of these, those that are on unless ``PLUGINS`` says otherwise: without them `hist` reads element by element, and masks
+# of frames are errors.
+ON_FROM_THE_START = ("matplotlib", "pandas")
 
 
 @dataclass
@@ -94,10 +98,12 @@ def plugins() -> Plugins:
 @cache
 def permission_of(name: str, setting: str) -> str:
     """What a plug-in may override by the setting ``PLUGINS``: "all", "own" (its package's functions) or "none"."""
-    permission = "own"
+    usual = permission = "all" if name in ON_FROM_THE_START else "own"
     for word in setting.split(","):
-        if word in ("own", "all", "none"):
+        if word in ("all", "none"):
             permission = word
+        elif word == "own":
+            permission = usual
     for word in setting.split(","):
         if word == name:
             permission = "all"

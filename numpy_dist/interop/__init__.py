@@ -1,1 +1,1 @@
-"""Other libraries on distributed arrays: plug-ins that come along, off until ``PLUGINS`` names them."""
+"""Other libraries on distributed arrays: plug-ins that come along, of which `PLUGINS` says which are on."""

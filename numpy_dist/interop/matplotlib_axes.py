@@ -1,7 +1,8 @@
 """The plug-in ``matplotlib``: lines and images are thinned before they are gathered, histograms are counted on shards.
 
-Matplotlib makes its axes by the registry of projections. The plug-in enters a class of its own there as
-``"rectilinear"``, the usual axes; so it concerns axes that are made after it was switched on.
+It is on unless ``PLUGINS`` says otherwise. `plot_hooks` calls these functions in place of methods of Matplotlib's usual
+axes and of seaborn's functions, where an argument is a distributed array; `own` is the library's. They are collective:
+every rank makes the same call, and draws the same.
 
 A line keeps the first, the last, the least and the greatest point of each of some thousand buckets, after the
 aggregation M4 of U. Jugel, Z. Jerzak, G. Hackenbroich and V. Markl, M4: A Visualization-Oriented Time Series Data
@@ -12,19 +13,21 @@ points, which is the same where x grows evenly.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from matplotlib import projections
 from matplotlib.axes import Axes
 from matplotlib.colors import Normalize
 
 from numpy_dist import engine
+from numpy_dist.argument_types import Keywords
 from numpy_dist.dispatch.core import policy
 from numpy_dist.dispatch.core.plugins import permission_of
 from numpy_dist.errors import ThinningWarning
 from numpy_dist.settings import config
+
+Own = Callable[..., Any]
 
 LONGEST_LINE = 1_000_000
 """Points of a line that is drawn as it is."""
@@ -32,155 +35,247 @@ FEWEST_BUCKETS = 4096
 """Of a longer line; a figure that is wider than half of this has two for each of its pixels."""
 LARGEST_IMAGE = 2048
 """Rows and columns of an image that is drawn as it is, or twice the figure's pixels, if that is more."""
+OFF = "NUMPY_DIST_PLUGINS=-matplotlib gathers and draws all of it"
+_MOST_SETS = 100  # of a list; the histogram of more has a distributed array among the first, or is Matplotlib's
 _PER_OCTAVE = 512  # buckets, where x is not drawn to a linear scale
 
 
-class DistAxes(Axes):
-    """Matplotlib's usual axes, whose `plot`, `imshow` and `hist` take large distributed arrays (collective).
+def plot(own: Own, axes: Axes, *args: Any, **kwargs: Any) -> list[Any]:
+    """Lines, as ``Axes.plot`` draws them; of more than `LONGEST_LINE` points, those that can be seen.
 
-    Every rank makes the same call, and draws the same. What has no distributed array in it is Matplotlib's.
+    Communicates the points that are drawn, and for those of longer lines their positions.
     """
-
-    name = "rectilinear"
-
-    def plot(self, *args: Any, **kwargs: Any) -> list[Any]:
-        """Lines, as ``Axes.plot`` draws them; of more than `LONGEST_LINE` points, those that can be seen.
-
-        Communicates the points that are drawn, and for those of longer lines their positions.
-        """
-        if kwargs.get("data") is not None or not _concerns(args):
-            return super().plot(*args, **kwargs)
-        lines: list[Any] = []
-        for pair, more in _pairs(args):
-            length = len(pair[-1]) if np.ndim(pair[-1]) else 0
-            shaped = all(np.ndim(a) in (1, 2) and len(a) == length for a in pair)
-            if not shaped or length <= LONGEST_LINE:
-                lines += super().plot(*map(_gathered, pair), *more, **kwargs)
-                continue
-            if len(pair) == 1:
-                pair = [np.arange(length), *pair]
-            seen = self._seen(pair)
-            drawn = super().plot(*[_taken(a, seen) for a in pair], *more, **kwargs)
-            if drawn and all(line.get_linestyle() == "None" for line in drawn):  # markers: a cloud, not an outline
-                seen = np.arange(0, length, -(-length // LONGEST_LINE))
-                for n, line in enumerate(drawn):
-                    line.set_data(*[_taken(a if a.ndim == 1 else a[:, n % a.shape[1]], seen) for a in pair])
-                self.relim()
-                self.autoscale_view()
-            policy.warn_once(
-                "matplotlib.plot",
-                f"plots {len(seen):,} of {length:,} points, those that can be seen at this size; draw a part of "
-                "the array to look closer",
-                ThinningWarning,
-            )
-            lines += drawn
-        return lines
-
-    def _seen(self, pair: Sequence[Any]) -> np.ndarray:
-        """The positions of the points that a line of one or more columns keeps."""
-        length = len(pair[-1])
-        columns = [a if a.ndim == 1 else a[:, n] for a in map(_array, pair) for n in range(a[:1].size)]
-        if self.get_xscale() == "linear":
-            pieces = [(0, length, max(FEWEST_BUCKETS, 2 * math.ceil(self.figure.bbox.width)))]
-        else:  # each half of what is left has the same width in a logarithmic scale
-            edges = [length]
-            while edges[-1] > 2 * _PER_OCTAVE:
-                edges.append(edges[-1] // 2)
-            pieces = [(lo, hi, _PER_OCTAVE) for hi, lo in zip(edges, [*edges[1:], 0], strict=True)]
-        uneven = [column for column in columns if not _grows_evenly(column)]
-        return np.unique(np.concatenate([_extremes(column, *piece) for column in uneven for piece in pieces]))
-
-    def imshow(self, X: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N803
-        """An image, as ``Axes.imshow`` draws it; a larger one than `LARGEST_IMAGE` by the means of its blocks.
-
-        With the interpolations ``"nearest"`` and ``"none"`` one element stands for a block. Colours are those of the
-        whole image. Communicates what is drawn.
-        """
-        if kwargs.get("data") is not None or not _concerns((X,)):
-            return super().imshow(X, *args, **kwargs)
-        most = [max(LARGEST_IMAGE, 2 * math.ceil(n)) for n in (self.figure.bbox.height, self.figure.bbox.width)]
-        steps = [-(-n // limit) for n, limit in zip(X.shape[:2], most, strict=False)]
-        if X.ndim not in (2, 3) or X.dtype.kind not in "biuf" or max(steps) <= 1:
-            return super().imshow(_gathered(X), *args, **kwargs)
-        rows, columns = [n // step for n, step in zip(X.shape[:2], steps, strict=True)]
-        whole = X[: rows * steps[0], : columns * steps[1]]
-        if X.ndim == 2:
-            _fix_colours(X, args, kwargs)
-        if kwargs.get("interpolation") in ("nearest", "none"):
-            how, drawn = "one element for each block", whole[:: steps[0], :: steps[1]]
-        else:
-            how, blocks = "the means of blocks", whole.reshape(rows, steps[0], columns, steps[1], *X.shape[2:])
-            drawn = blocks.mean(axis=(1, 3))
-            if X.ndim == 3 and X.dtype.kind in "iu":
-                drawn = np.rint(drawn).astype(X.dtype)
-        kwargs["extent"] = self._extent(X, whole, kwargs)
+    lines: list[Any] = []
+    for pair, more in _pairs(args):
+        length = len(pair[-1]) if np.ndim(pair[-1]) else 0
+        shaped = all(np.ndim(a) in (1, 2) and len(a) == length for a in pair)
+        if not shaped or length <= LONGEST_LINE:
+            lines += own(axes, *map(_gathered, pair), *more, **kwargs)
+            continue
+        if len(pair) == 1:
+            pair = [np.arange(length), *pair]
+        seen = _seen(axes, pair)
+        drawn = own(axes, *[_taken(a, seen) for a in pair], *more, **kwargs)
+        if drawn and all(line.get_linestyle() == "None" for line in drawn):  # markers: a cloud, not an outline
+            seen = np.arange(0, length, -(-length // LONGEST_LINE))
+            for n, line in enumerate(drawn):
+                line.set_data(*[_taken(a if a.ndim == 1 else a[:, n % a.shape[1]], seen) for a in pair])
+            axes.relim()
+            axes.autoscale_view()
         policy.warn_once(
-            "matplotlib.imshow",
-            f"draws {how} of {steps[0]} x {steps[1]} elements of an image of {X.shape[0]:,} x {X.shape[1]:,}; "
-            "draw a part of the array to look closer",
+            "matplotlib.plot",
+            f"plots {len(seen):,} of {length:,} points, those that can be seen at this size; draw a part of "
+            f"the array to look closer ({OFF})",
             ThinningWarning,
         )
-        return super().imshow(_gathered(drawn), *args, **kwargs)
+        lines += drawn
+    return lines
 
-    def _extent(self, image: Any, whole: Any, kwargs: dict[str, Any]) -> tuple[float, float, float, float]:
-        """Where the blocks lie that are whole, in the coordinates of the image."""
+
+def _seen(axes: Axes, pair: Sequence[Any]) -> np.ndarray:
+    """The positions of the points that a line of one or more columns keeps."""
+    length = len(pair[-1])
+    columns = [a if a.ndim == 1 else a[:, n] for a in map(_array, pair) for n in range(a[:1].size)]
+    if axes.get_xscale() == "linear":
+        pieces = [(0, length, max(FEWEST_BUCKETS, 2 * math.ceil(axes.figure.bbox.width)))]
+    else:  # each half of what is left has the same width in a logarithmic scale
+        edges = [length]
+        while edges[-1] > 2 * _PER_OCTAVE:
+            edges.append(edges[-1] // 2)
+        pieces = [(lo, hi, _PER_OCTAVE) for hi, lo in zip(edges, [*edges[1:], 0], strict=True)]
+    uneven = [column for column in columns if not _grows_evenly(column)]
+    return np.unique(np.concatenate([_extremes(column, *piece) for column in uneven for piece in pieces]))
+
+
+def imshow(own: Own, axes: Axes, X: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N803
+    """An image, as ``Axes.imshow`` draws it; a larger one than `LARGEST_IMAGE` by the means of its blocks.
+
+    With the interpolations ``"nearest"`` and ``"none"`` one element stands for a block. Colours are those of the
+    whole image. Communicates what is drawn.
+    """
+    if not engine.is_handle(X):
+        return own(axes, X, *args, **kwargs)
+    most = [max(LARGEST_IMAGE, 2 * math.ceil(n)) for n in (axes.figure.bbox.height, axes.figure.bbox.width)]
+    steps = [-(-n // limit) for n, limit in zip(X.shape[:2], most, strict=False)]
+    if X.ndim not in (2, 3) or X.dtype.kind not in "biuf" or max(steps) <= 1:
+        return own(axes, _gathered(X), *args, **kwargs)
+    rows, columns = [n // step for n, step in zip(X.shape[:2], steps, strict=True)]
+    whole = X[: rows * steps[0], : columns * steps[1]]
+    if X.ndim == 2:
+        _fix_colours(X, args, kwargs)
+    if kwargs.get("interpolation") in ("nearest", "none"):
+        how, drawn = "one element for each block", whole[:: steps[0], :: steps[1]]
+    else:
+        how, blocks = "the means of blocks", whole.reshape(rows, steps[0], columns, steps[1], *X.shape[2:])
+        drawn = blocks.mean(axis=(1, 3))
+        if X.ndim == 3 and X.dtype.kind in "iu":
+            drawn = np.rint(drawn).astype(X.dtype)
+    kwargs["extent"] = _extent(X, whole, kwargs)
+    _warn_of_blocks("matplotlib.imshow", how, steps, X.shape)
+    return own(axes, _gathered(drawn), *args, **kwargs)
+
+
+def _extent(image: Any, whole: Any, kwargs: dict[str, Any]) -> tuple[float, float, float, float]:
+    """Where the blocks lie that are whole, in the coordinates of the image."""
+    import matplotlib
+
+    upper = (kwargs.get("origin") or matplotlib.rcParams["image.origin"]) == "upper"
+    height, width = image.shape[:2]
+    given = kwargs.get("extent")
+    if given is None:
+        given = (-0.5, width - 0.5, height - 0.5, -0.5) if upper else (-0.5, width - 0.5, -0.5, height - 0.5)
+    left, right, bottom, top = given
+    right = left + (right - left) * whole.shape[1] / width
+    if upper:
+        bottom = top + (bottom - top) * whole.shape[0] / height
+    else:
+        top = bottom + (top - bottom) * whole.shape[0] / height
+    return left, right, bottom, top
+
+
+def hist(own: Own, axes: Axes, x: Any, bins: Any = None, **kwargs: Any) -> Any:
+    """A histogram, as ``Axes.hist`` draws it, whose elements are counted where they lie: nothing is gathered.
+
+    Communicates the counts.
+    """
+    weights: Any = kwargs.get("weights")
+    if engine.is_handle(x) and x.ndim == 2:  # its columns are sets of their own
+        x = [x[:, n] for n in range(x.shape[1])]
+        weights = [weights[:, n] for n in range(len(x))] if np.ndim(weights) == 2 else weights
+    sets = list(x) if isinstance(x, list | tuple) else [x]
+    if weights is None:
+        weighed: list[Any] = [None] * len(sets)
+    else:
+        weighed = list(weights) if isinstance(weights, list | tuple) and np.ndim(weights[0]) else [weights]
+    if any(np.ndim(a) != 1 for a in sets) or len(weighed) != len(sets):
+        return own(axes, _gathered(x), bins, **kwargs)
+    if bins is None:
         import matplotlib
 
-        upper = (kwargs.get("origin") or matplotlib.rcParams["image.origin"]) == "upper"
-        height, width = image.shape[:2]
-        given = kwargs.get("extent")
-        if given is None:
-            given = (-0.5, width - 0.5, height - 0.5, -0.5) if upper else (-0.5, width - 0.5, -0.5, height - 0.5)
-        left, right, bottom, top = given
-        right = left + (right - left) * whole.shape[1] / width
-        if upper:
-            bottom = top + (bottom - top) * whole.shape[0] / height
-        else:
-            top = bottom + (top - bottom) * whole.shape[0] / height
-        return left, right, bottom, top
-
-    def hist(self, x: Any, bins: Any = None, **kwargs: Any) -> Any:
-        """A histogram, as ``Axes.hist`` draws it, whose elements are counted where they lie: nothing is gathered.
-
-        Communicates the counts.
-        """
-        sets = list(x) if isinstance(x, list | tuple) else [x]
-        weights = kwargs.get("weights")
-        weighed = [None] * len(sets) if weights is None else [weights] if len(sets) == 1 else list(weights)
-        ours = _concerns(sets) or _concerns(weighed)
-        if kwargs.get("data") is not None or not ours or any(np.ndim(a) != 1 for a in sets):
-            return super().hist(x, bins, **kwargs)
-        if bins is None:
-            import matplotlib
-
-            bins = matplotlib.rcParams["hist.bins"]
-        kwargs.pop("weights", None)
-        bounds = kwargs.pop("range", None)
-        full = [a for a in sets if len(a)]
-        if bounds is None and full:  # NaNs do not count
-            least, most = min(float(np.nanmin(a)) for a in full), max(float(np.nanmax(a)) for a in full)
-            bounds = (least, most) if least <= most else None
-        if np.ndim(bins) == 0 and len(sets) > 1:
-            together = np.concatenate(sets) if isinstance(bins, str) else np.array(bounds or (0.0, 1.0))
-            bins = np.histogram_bin_edges(together, bins, bounds)
-        counts = []
-        for values, weight in zip(sets, weighed, strict=True):
-            count, bins = np.histogram(values, bins, bounds, weights=weight)
-            counts.append(_gathered(count))
-        edges = _gathered(bins)
-        drawn, counted = [edges[:-1]] * len(sets), counts
-        if not isinstance(x, list | tuple):
-            return super().hist(edges[:-1], edges, weights=counts[0], **kwargs)
-        return super().hist(drawn, edges, weights=counted, **kwargs)
+        bins = matplotlib.rcParams["hist.bins"]
+    kwargs.pop("weights", None)
+    bounds = kwargs.pop("range", None)
+    full = [a for a in sets if len(a)]
+    if bounds is None and full:  # NaNs do not count
+        least, most = min(float(np.nanmin(a)) for a in full), max(float(np.nanmax(a)) for a in full)
+        bounds = (least, most) if least <= most else None
+    if np.ndim(bins) == 0 and len(sets) > 1:
+        together = np.concatenate(sets) if isinstance(bins, str) else np.array(bounds or (0.0, 1.0))
+        bins = np.histogram_bin_edges(together, bins, bounds)
+    counts = []
+    for values, weight in zip(sets, weighed, strict=True):
+        count, bins = np.histogram(values, bins, bounds, weights=weight)
+        counts.append(_gathered(count))
+    edges = _gathered(bins)
+    drawn, counted = [edges[:-1]] * len(sets), counts
+    if not isinstance(x, list | tuple):
+        return own(axes, edges[:-1], edges, weights=counts[0], **kwargs)
+    return own(axes, drawn, edges, weights=counted, **kwargs)
 
 
-def _concerns(args: Sequence[Any]) -> bool:
-    """Whether the plug-in is on, and one of these is a distributed array."""
-    return permission_of("matplotlib", config.PLUGINS) == "all" and any([engine.is_handle(a) for a in args])
+def scatter(own: Own, axes: Axes, *args: Any, **kwargs: Any) -> Any:
+    """Points, as ``Axes.scatter`` draws them; of more than `LONGEST_LINE`, as many, evenly (collective)."""
+    given, named = _thinned("matplotlib.scatter", args, kwargs)
+    return own(axes, *given, **named)
+
+
+def boxplot(own: Own, axes: Axes, *args: Any, **kwargs: Any) -> Any:
+    """What ``Axes.boxplot`` draws of gathered arrays: it would read them element by element (collective)."""
+    return own(axes, *map(_gathered_inside, args), **{name: _gathered_inside(a) for name, a in kwargs.items()})
+
+
+violinplot = boxplot
+
+
+def seaborn_plot(own: Own, *args: Any, **kwargs: Any) -> Any:
+    """What a function of seaborn's draws; of arrays of more than `LONGEST_LINE` elements, a part (collective).
+
+    The part has elements at equal distances, which are the same of all arrays.
+    """
+    given, named = _thinned(f"seaborn.{own.__name__}", args, kwargs)
+    return own(*given, **named)
+
+
+def seaborn_histplot(own: Own, *args: Any, **kwargs: Any) -> Any:
+    """What ``seaborn.histplot`` draws; one large array is counted where it lies, exactly (collective).
+
+    Communicates the counts. What needs more than counts in bins of equal width is done as `seaborn_plot` does it.
+    """
+    names = ("data", "x", "y")
+    given = dict(zip(("data",), args, strict=False)) | kwargs
+    arrays = [name for name in names if given.get(name) is not None]
+    counted = {"bins", "binrange", "stat", "cumulative", "common_norm", "element", "fill", "shrink", "color", "ax"}
+    single = len(arrays) == 1 and engine.is_handle(given[arrays[0]]) and given[arrays[0]].ndim == 1
+    if len(args) > 1 or not single or not given.keys() - set(names) <= counted | {"legend", "alpha", "label"}:
+        return seaborn_plot(own, *args, **kwargs)
+    values = given.pop(arrays[0])
+    if values.size <= LONGEST_LINE or values.dtype.kind not in "iuf":
+        return own(**given, **{arrays[0]: _gathered(values)})
+    bounds = given.pop("binrange", None) or (float(np.nanmin(values)), float(np.nanmax(values)))
+    bins = given.pop("bins", "auto")
+    if isinstance(bins, str):  # NumPy's estimators know no NaNs
+        values = values[np.isfinite(values)]
+    count, edges = map(_gathered, np.histogram(values, bins, bounds))
+    axis = "y" if arrays[0] == "y" else "x"
+    # A list, since seaborn compares it with a text.
+    return own(**given, **{axis: (edges[:-1] + edges[1:]) / 2}, weights=count, bins=edges.tolist())
+
+
+def seaborn_heatmap(own: Own, data: Any, *args: Any, **kwargs: Any) -> Any:
+    """What ``seaborn.heatmap`` draws; of more than `LARGEST_IMAGE` rows or columns the means of blocks (collective)."""
+    if not engine.is_handle(data) or data.ndim != 2 or data.dtype.kind not in "biuf":
+        return own(_gathered(data), *args, **kwargs)
+    steps = [-(-n // LARGEST_IMAGE) for n in data.shape]
+    if max(steps) > 1:
+        rows, columns = [n // step for n, step in zip(data.shape, steps, strict=True)]
+        whole = data[: rows * steps[0], : columns * steps[1]]
+        _warn_of_blocks("seaborn.heatmap", "the means of blocks", steps, data.shape)
+        data = whole.reshape(rows, steps[0], columns, steps[1]).mean(axis=(1, 3))
+    return own(_gathered(data), *args, **kwargs)
+
+
+def _warn_of_blocks(name: str, how: str, steps: Sequence[int], shape: Sequence[int]) -> None:
+    policy.warn_once(
+        name,
+        f"draws {how} of {steps[0]} x {steps[1]} elements of an image of {shape[0]:,} x {shape[1]:,}; "
+        f"draw a part of the array to look closer ({OFF})",
+        ThinningWarning,
+    )
+
+
+def _thinned(name: str, args: Sequence[Any], kwargs: Keywords) -> tuple[list[Any], Keywords]:
+    """Gathered arguments, of which those that are as long as the longest distributed one are thinned alike."""
+    given = [*args, *kwargs.values()]
+    length = max([a.shape[0] for a in given if engine.is_handle(a) and a.ndim], default=0)
+    step = -(-length // LONGEST_LINE) if length else 1
+
+    def of(a: Any) -> Any:
+        long = step > 1 and np.ndim(a) and not isinstance(a, str) and hasattr(a, "shape") and len(a) == length
+        return _gathered(a[::step] if long else a)
+
+    if step > 1:
+        policy.warn_once(
+            name,
+            f"draws one of each {step} of the {length:,} elements, which is also what it counts ({OFF})",
+            ThinningWarning,
+        )
+    return [of(a) for a in args], {key: of(a) for key, a in kwargs.items()}
+
+
+def _gathered_inside(a: Any) -> Any:
+    return [_gathered(one) for one in a] if isinstance(a, list | tuple) else _gathered(a)
+
+
+def concerns(args: Sequence[Any], kwargs: Keywords) -> bool:
+    """Whether one of these, or in a list among these, is a distributed array, and the plug-in is on."""
+    given = [*args, *kwargs.values()]
+    inside = [a for some in given if isinstance(some, list | tuple) for a in some[:_MOST_SETS]]
+    ours = any([engine.is_handle(a) for a in (*given, *inside)])
+    return ours and permission_of("matplotlib", config.PLUGINS) == "all"
 
 
 def _array(a: Any) -> Any:
-    return a if engine.is_handle(a) else np.asarray(a)
+    return a if engine.is_handle(a) else np.asanyarray(a)
 
 
 def _gathered(a: Any) -> Any:
@@ -242,8 +337,3 @@ def _fix_colours(image: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Non
     for name, value in zip(("vmin", "vmax"), ends, strict=True):
         if kwargs.get(name) is None and not math.isnan(value):
             kwargs[name] = value
-
-
-def register() -> None:
-    """Let Matplotlib make its usual axes of the class above."""
-    projections.register_projection(DistAxes)

@@ -1,5 +1,8 @@
-"""Matplotlib: the plug-in thins lines and images so that the picture stays, and counts elements where they lie."""
+"""Matplotlib and seaborn: lines, images and clouds are thinned so that the picture stays, histograms are exact."""
 
+import os
+import subprocess
+import sys
 import warnings
 
 import numpy as np
@@ -10,7 +13,6 @@ from numpy_dist.dispatch.core import policy
 
 pytestmark = pytest.mark.spmd
 NEEDS = ("matplotlib",)
-PLUGINS = "matplotlib"
 N = 1_200_007
 
 
@@ -51,11 +53,10 @@ def wiggly(n):
 
 
 def plain_axes():
-    """Axes of Matplotlib's own."""
-    from matplotlib.axes import Axes
+    """Axes that are given NumPy's arrays only."""
     from matplotlib.figure import Figure
 
-    return Figure(figsize=(6, 4), dpi=50).add_subplot(axes_class=Axes)
+    return Figure(figsize=(6, 4), dpi=50).add_subplot()
 
 
 @pytest.mark.slow
@@ -182,32 +183,120 @@ def test_histograms_are_exact_and_only_counts_are_gathered(axes, options, monkey
 def test_pyplot_has_these_axes_and_the_plug_in_can_be_off():
     from matplotlib import pyplot
 
-    from numpy_dist.interop.matplotlib_axes import DistAxes
-
     pyplot.switch_backend("agg")
     values = wiggly(N)
     try:
         with pytest.warns(nd.errors.ThinningWarning):
             (line,) = pyplot.plot(nd.asarray(values))
-        assert isinstance(pyplot.gca(), DistAxes) and len(line.get_ydata()) < N // 10
-        with nd.config(PLUGINS="own"), pytest.raises(nd.FallbackError, match="the plug-in 'matplotlib', which is off"):
+        assert len(line.get_ydata()) < N // 10
+        off = "the plug-in 'matplotlib', which is off"
+        with nd.config(PLUGINS="-matplotlib"), pytest.raises(nd.FallbackError, match=off):
             pyplot.plot(nd.asarray(values))
     finally:
         pyplot.close("all")
 
 
 @pytest.mark.slow
-def test_seaborn_by_an_explicit_gather_or_with_the_warning():
+def test_seaborn_by_an_explicit_gather_or_without():
     seaborn = pytest.importorskip("seaborn")
     from matplotlib.figure import Figure
 
     values = wiggly(300)
     x = nd.asarray(values)
-    with pytest.raises(nd.FallbackError):
+    with nd.config(PLUGINS="none"), pytest.raises(nd.FallbackError):
         seaborn.histplot(x=x, ax=Figure().add_subplot())
-    with nd.config(FALLBACK="warn"), pytest.warns(nd.FallbackWarning):
-        drawn = seaborn.histplot(x=x, bins=10, ax=Figure().add_subplot())
+    drawn = seaborn.histplot(x=x, bins=10, ax=Figure().add_subplot())
     counts = [bar.get_height() for bar in drawn.patches]
     assert counts == np.histogram(values, 10)[0].tolist()
     again = seaborn.lineplot(x=np.arange(300), y=x.gather(), ax=Figure().add_subplot())
     assert np.array_equal(again.lines[0].get_ydata(), values)
+
+
+def test_clouds_are_thinned_and_boxes_are_of_all_elements(axes, lower, monkeypatch):
+    values = wiggly(20_001)
+    x, y = nd.asarray(np.arange(20_001.0)), nd.asarray(values)
+    with pytest.warns(nd.errors.ThinningWarning, match="one of each 5 of the 20,001 elements"):
+        cloud = axes.scatter(x, y, c=values, s=3)
+    assert np.array_equal(cloud.get_offsets(), np.stack([np.arange(0, 20_001, 5), values[::5]], axis=1))
+    assert np.array_equal(cloud.get_array(), values[::5])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # nothing is read element by element
+        drawn = axes.boxplot([y, x[:100]])
+    assert drawn["medians"][0].get_ydata()[0] == np.median(values)
+
+
+def test_histograms_of_columns(axes):
+    values = wiggly(3000).reshape(-1, 3)
+    expected = plain_axes().hist(values, 5)
+    count, edges, _ = axes.hist(nd.asarray(values), 5)
+    np.testing.assert_allclose(count, expected[0])
+    np.testing.assert_allclose(edges, expected[1])
+
+
+@pytest.mark.slow
+def test_axes_made_before_the_first_array_and_axes_of_other_kinds(lower):
+    """Matplotlib may come before numpy_dist; polar axes and those of three dimensions are left alone."""
+    script = (
+        "import sys, warnings; warnings.simplefilter('ignore')\n"
+        "{first}\n"
+        "from matplotlib.figure import Figure\n"
+        "axes = Figure().add_subplot()\n"
+        "{second}\n"
+        "y = nd.zeros(2_000_000)\n"
+        "assert len(axes.plot(y)[0].get_ydata()) < 20_000\n"
+        "assert type(axes).__module__.startswith('matplotlib')\n"
+    )
+    come, ours = "import matplotlib.axes", "import numpy_dist as nd; assert 'numpy_dist.interop.matplotlib_axes' not in"
+    for first, second in ((come, f"{ours} sys.modules"), (f"{ours} sys.modules", "")):
+        if nd.zeros(1).comm.rank == 0:
+            environ = {key: value for key, value in os.environ.items() if not key.startswith(("PMI", "MPI", "HYDRA"))}
+            command = [sys.executable, "-c", script.format(first=first, second=second)]
+            subprocess.run(command, check=True, timeout=60, env=environ)
+    from matplotlib.figure import Figure
+
+    values = wiggly(20_001)
+    with nd.config(FALLBACK="warn"), pytest.warns(nd.FallbackWarning):
+        (line,) = Figure().add_subplot(projection="polar").plot(nd.asarray(values))
+    assert len(line.get_ydata()) == 20_001
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("options", [{}, {"bins": 7, "stat": "density"}, {"binrange": (-0.5, 0.5), "y": True}], ids=str)
+def test_seaborn_counts_a_large_array_where_it_lies(lower, options, monkeypatch):
+    seaborn = pytest.importorskip("seaborn")
+    values = wiggly(20_001)
+    name = "y" if options.pop("y", False) else "x"
+
+    def sizes(which):
+        drawn = seaborn.histplot(**{name: which}, ax=plain_axes(), **options)
+        return [(bar.get_x(), bar.get_y(), bar.get_width(), bar.get_height()) for bar in drawn.patches]
+
+    expected, array = sizes(values), nd.asarray(values)
+    monkeypatch.setattr(nd.DistArray, "gather", few_thousand(nd.DistArray.gather))
+    np.testing.assert_allclose(sizes(array), expected)
+
+
+def few_thousand(gather):
+    """`gather` of less than the whole."""
+
+    def refuse(x, *args):
+        assert x.size < 20_000
+        return gather(x, *args)
+
+    return refuse
+
+
+@pytest.mark.slow
+def test_seaborn_draws_a_part_and_says_so(lower):
+    seaborn = pytest.importorskip("seaborn")
+    values = wiggly(20_001)
+    with pytest.warns(nd.errors.ThinningWarning, match="one of each 5 of the 20,001 elements") as said:
+        drawn = seaborn.lineplot(x=np.arange(20_001), y=nd.asarray(values), errorbar=None, ax=plain_axes())
+    assert said[0].filename == __file__
+    assert np.array_equal(drawn.lines[0].get_ydata(), values[::5])
+    image = np.add.outer(np.arange(150.0), np.arange(90.0))
+    with pytest.warns(nd.errors.ThinningWarning, match="blocks of 3 x 2"):
+        drawn = seaborn.heatmap(nd.asarray(image), ax=plain_axes())
+    np.testing.assert_allclose(
+        drawn.collections[0].get_array().reshape(50, 45), image.reshape(50, 3, 45, 2).mean(axis=(1, 3))
+    )

@@ -1,0 +1,90 @@
+"""Libraries that are waited for: what is put in front of their functions, when somebody else imports them."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import importlib.util
+import sys
+from collections.abc import Callable, Sequence
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any
+
+WAITED_FOR = {
+    "matplotlib.axes": "numpy_dist.interop.plot_hooks:take_over_axes",
+    "pandas": "numpy_dist.interop.pandas_masks:take_over",
+    "seaborn": "numpy_dist.interop.plot_hooks:take_over_seaborn",
+}
+"""By the name of a module: the function that is given the module, as ``module:function``."""
+_ARRAYS = "numpy_dist.distarray"  # nobody has a distributed array before this module is imported
+
+
+def install() -> None:
+    """Call the functions of `WAITED_FOR`, now where the module has been imported, and else as soon as it is.
+
+    A second time changes nothing.
+    """
+    for name in WAITED_FOR:
+        if name in sys.modules:
+            _came(sys.modules[name])
+        elif not any(isinstance(finder, ImportWatch) and finder.name == name for finder in sys.meta_path):
+            sys.meta_path.insert(0, ImportWatch(name))  # type: ignore[arg-type]
+
+
+def _came(module: ModuleType) -> None:
+    where, _, function = WAITED_FOR[module.__name__].partition(":")
+    getattr(importlib.import_module(where), function)(module)
+
+
+class ImportWatch:
+    """A finder of one module, which it finds by the others, and then is told when it has been executed.
+
+    Parameters
+    ----------
+    name : str
+        The module's.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
+        """The specification of the module, as the other finders have it; None for any other module."""
+        if name != self.name:
+            return None
+        if self in sys.meta_path:
+            sys.meta_path.remove(self)  # type: ignore[arg-type]
+        spec = importlib.util.find_spec(name)
+        if spec is not None and spec.loader is not None:
+            execute = spec.loader.exec_module
+
+            def exec_module(module: ModuleType) -> None:
+                execute(module)
+                _came(module)
+
+            spec.loader.exec_module = exec_module  # type: ignore[method-assign]
+        return spec
+
+
+def put_before(owner: Any, name: str, call: Callable[..., Any]) -> None:
+    """Let another function stand before one of a library's, where that one is there; a second time does nothing.
+
+    Parameters
+    ----------
+    owner : module or type
+    name : str
+        Under which it has the function.
+    call : callable
+        Is given the function itself and its arguments, once there may be distributed arrays.
+    """
+    own = getattr(owner, name, None)
+    if own is None or hasattr(own, "numpy_dist_own"):
+        return
+
+    @functools.wraps(own)
+    def entry(*args: Any, **kwargs: Any) -> Any:
+        return call(own, *args, **kwargs) if _ARRAYS in sys.modules else own(*args, **kwargs)
+
+    setattr(entry, "numpy_dist_own", own)  # noqa: B010 - a function has no such attribute for type checkers
+    setattr(owner, name, entry)
