@@ -171,7 +171,7 @@ def _noted(
     together = engine.reported_together() if targets.outputs(function, args, kwargs) else nullcontext()
     recorder = engine.runtime().recorder
     if recorder is not None:
-        with recorder.function(name_of(function)), Noted(args, kwargs, written, texts), together:
+        with recorder.call(name_of(function), function, args, kwargs), Noted(args, kwargs, written, texts), together:
             return rule.function(*given, **kwargs)
     with Noted(args, kwargs, written, texts), together:
         return rule.function(*given, **kwargs)

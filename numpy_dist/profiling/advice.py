@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator
+from math import prod
 from typing import NamedTuple
 
 from numpy_dist.profiling.analysis import (
@@ -16,10 +17,12 @@ from numpy_dist.profiling.analysis import (
     LateWait,
     Line,
     Profiled,
+    line_traffic,
     meanwhile,
     ranks_text,
     waiting_matrix,
 )
+from numpy_dist.profiling.log import AxisUse
 from numpy_dist.profiling.words import bytes_word, line_word, percent, sentence, time_word, times_word
 
 MUCH = 0.1  # of the time: what takes less is not worth a word
@@ -191,6 +194,41 @@ def _doing(found: Profiled, waits: list[LateWait], late: int) -> str:
     return f"Rank {late} meanwhile {what} ({percent(total[what], sum(total.values()))} of that time)."
 
 
+def cuts(found: Profiled) -> Iterator[Finding]:
+    """Arrays that are cut along an axis along which lines work, where there is one along which none does."""
+    log = found.logs[0]
+    traffic = line_traffic(found)
+    of_axes: defaultdict[int, list[tuple[AxisUse, Line]]] = defaultdict(list)
+    for use in log.uses:
+        where = log.lines[use.line]
+        of_axes[len(use.shape)].append((use, (where.filename, where.line)))
+    for its in of_axes.values():
+        largest = max((use.shape for use, _ in its), key=prod)
+        alike = [(use, line) for use, line in its if 2 * prod(use.shape) >= prod(largest)]
+        why = {line for use, line in alike if not set(use.along).isdisjoint(use.cut)}
+        # Where elements travel for another reason than the lines' axes, nothing can be said.
+        if any(not use.known and traffic.get(line) and line not in why for use, line in alike):
+            continue
+        worked = {axis for use, _ in alike for axis in use.along}
+        free = [axis for axis, length in enumerate(largest) if axis not in worked and length >= found.size]
+        bad = sorted({axis for use, line in alike if line in why for axis in use.cut if axis in worked})
+        lines = sorted(line for line in why if traffic.get(line))
+        nbytes = sum(traffic[line] for line in lines)
+        time = sum(cost.communicating for cost in found.costs if cost.line in lines)
+        if free and bad and (nbytes >= _LARGE or time >= MUCH * _whole(found)):
+            words = ", ".join(line_word(line, found.folder) for line in lines[:3]) + ", ..." * (len(lines) > 3)
+            cut = " and ".join(map(str, bad))
+            both = any(free[0] in use.cut and not set(bad).isdisjoint(use.cut) for use, _ in alike)
+            instead = f"axis {free[0]} {'only' if both else f'instead of axis {cut}'}"
+            yield Finding(
+                time,
+                f"{sentence(words)} {'send' if len(lines) > 1 else 'sends'} {bytes_word(nbytes)} "
+                f"({percent(time, _whole(found))} of the time) along axis {cut} of arrays of shape {tuple(largest)}, "
+                f"which is cut, and no line works along axis {free[0]}: cut {instead} "
+                f"(split={free[0]} where arrays are made, or x.redistribute(split={free[0]}) once).",
+            )
+
+
 def imbalance(found: Profiled) -> Iterator[Finding]:
     """A rank that computes more than the others."""
     times = {rank: its[COMPUTING] for rank, its in found.shares.items()}
@@ -297,6 +335,7 @@ LOOKS: tuple[Callable[[Profiled], Iterator[Finding]], ...] = (
     asked_gathers,
     element_loops,
     waiting,
+    cuts,
     imbalance,
     interpreted,
     planning,

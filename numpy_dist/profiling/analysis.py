@@ -180,7 +180,8 @@ def _shifted(log: RankLog, by: int) -> RankLog:
             return record._replace(at=record.at + by)
         return record._replace(begin=record.begin + by, end=record.end + by)
 
-    made = RankLog(log.header._replace(clock=log.header.clock + by), log.lines, log.loops, last=log.last + by)
+    header = log.header._replace(clock=log.header.clock + by)
+    made = RankLog(header, log.lines, log.loops, uses=log.uses, last=log.last + by)
     for record in _records(log):
         made.add(moved(record))
     return made
@@ -419,6 +420,17 @@ def sent_bytes(found: Profiled) -> dict[tuple[int, int], int]:
             if rank != me:
                 total[me, rank] += everyone
     return {key: nbytes for key, nbytes in total.items() if nbytes}
+
+
+def line_traffic(found: Profiled) -> dict[Line, int]:
+    """Bytes that lines have sent, all ranks together; what is given to a collective, once for each other rank."""
+    total: defaultdict[Line, float] = defaultdict(float)
+    for span in _all(found.spans):
+        if span.kind in COMMUNICATION:
+            copies = found.size - 1 if span.kind == COLLECTIVE else 1
+            for line, part in span.lines.items():
+                total[line] += part * span.nbytes * copies
+    return {line: round(nbytes) for line, nbytes in total.items()}
 
 
 def own_pieces(spans: Sequence[ProfileSpan]) -> list[tuple[int, int, int]]:

@@ -146,6 +146,27 @@ class MemoryUse(NamedTuple):
     free: int
 
 
+class AxisUse(NamedTuple):
+    """Along which axes a line works on arrays, once for each line, shape and cut.
+
+    Attributes
+    ----------
+    shape, cut : sequence of int
+        The arrays' shape, and the axes that are cut.
+    along : sequence of int
+        Axes along which elements come together: neighbours in a loop, what is reduced, scanned or sorted.
+    known : bool
+        Whether that is all; otherwise it may be any axis.
+    line : int
+    """
+
+    shape: Sequence[int]
+    cut: Sequence[int]
+    along: Sequence[int]
+    known: bool
+    line: int
+
+
 class LogEnd(NamedTuple):
     """The profile has ended: what the communicator has counted meanwhile, the pool's peak, and what was left out."""
 
@@ -170,6 +191,7 @@ Record = (
     | FunctionRun
     | Notice
     | MemoryUse
+    | AxisUse
     | LogEnd
 )
 # The first word of each line of a file.
@@ -186,6 +208,7 @@ WORDS: dict[str, Any] = {
     "function": FunctionRun,
     "notice": Notice,
     "memory": MemoryUse,
+    "axes": AxisUse,
     "end": LogEnd,
 }
 _WORD_OF = {kind: word for word, kind in WORDS.items()}
@@ -232,6 +255,8 @@ class RankLog:
         Descriptions by number.
     runs, plannings, collectives, starts, waits, compiles, gathers, functions, notices, memory
         What happened, in the order in which it ended.
+    uses : list of AxisUse
+        Along which axes lines work.
     end : LogEnd or None
         None where the rank has not come to the end of its profile.
     last : int
@@ -251,6 +276,7 @@ class RankLog:
     functions: list[FunctionRun] = field(default_factory=list)
     notices: list[Notice] = field(default_factory=list)
     memory: list[MemoryUse] = field(default_factory=list)
+    uses: list[AxisUse] = field(default_factory=list)
     end: LogEnd | None = None
     last: int = 0
 
@@ -266,6 +292,9 @@ class RankLog:
             return
         if isinstance(record, LoopDescription):
             self.loops[record.number] = record
+            return
+        if isinstance(record, AxisUse):
+            self.uses.append(record)
             return
         if isinstance(record, LogEnd):
             self.end = record

@@ -13,13 +13,16 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from numpy_dist.argument_types import Keywords
 from numpy_dist.comm.base import PendingExchange
 from numpy_dist.engine.explaining.forecast import touched
 from numpy_dist.engine.planning.actions import Plan
 from numpy_dist.engine.planning.group import GroupPlan
 from numpy_dist.frames import UserLine, user_frame
 from numpy_dist.ir.statements import Statement
+from numpy_dist.profiling.axes import loop_axes, of_function
 from numpy_dist.profiling.log import (
+    AxisUse,
     CollectiveRun,
     CompileRun,
     ExchangeStart,
@@ -77,6 +80,7 @@ class Recorder:
         self._sites: dict[CallSite, int] = {}
         self._bytes: dict[tuple[int, tuple[CallSite, ...]], tuple[Plan, int, int]] = {}
         self._loops: dict[tuple, int] = {}
+        self._uses: set[AxisUse] = set()
         self._memory = (-1, -1)
 
     def _add(self, record: Record) -> None:
@@ -133,6 +137,11 @@ class Recorder:
                 self._bytes.clear()
             found = _bytes_of(group, statements, execution.storages, self._runtime.rank)
             known = self._bytes[id(plan), sites] = (plan, *found)  # the plan, so that its id stays its own
+            moved = [*group.fetches, *[halo for halo, _ in group.halos]]
+            travelling = {id(execution.storages[transfer.slot]) for transfer in moved}
+            for statement in statements:
+                for use in loop_axes(statement, travelling):
+                    self._use(*use, self._line_of(statement.site))
         _, reads, writes = known
         lines = tuple([self._line_of(site) for site in sites])
         operations = ", ".join([statement.op.name for statement in statements])
@@ -150,6 +159,12 @@ class Recorder:
         parts = [part for kept in group.prepared.values() if kept.plan is plan for part in kept.parts]
         found = dict.fromkeys(self._runtime.backend.tier(part.memo) for part in parts)
         return "; ".join(dict.fromkeys(_NOT_YET if tier.startswith(_NOT_YET) else tier for tier in found))
+
+    def _use(self, shape: Sequence[int], cut: Sequence[int], along: Sequence[int], known: bool, line: int) -> None:
+        use = AxisUse(tuple(shape), tuple(cut), tuple(along), known, line)
+        if use not in self._uses and len(self._uses) < _MOST_KNOWN:
+            self._uses.add(use)
+            self.records.append(use)
 
     # -- the user's lines ---------------------------------------------------------------------------------------------
 
@@ -199,6 +214,13 @@ class Recorder:
         self._add(ExchangeWait(begin, clock(), number))
 
     # -- everything else ----------------------------------------------------------------------------------------------
+
+    def call(self, name: str, function: Any, args: Sequence[Any], kwargs: Keywords) -> RecordedBlock:
+        """A block in which a function runs that is no loop, of which the arguments are known."""
+        if self._runtime.size > 1:
+            for use in of_function(function, args, kwargs):
+                self._use(*use, self._here())
+        return self.function(name)
 
     def function(self, name: str) -> RecordedBlock:
         """A block in which a function runs that is no loop."""

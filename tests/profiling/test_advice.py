@@ -8,6 +8,7 @@ from numpy_dist.profiling import advice
 from numpy_dist.profiling.advice import advise
 from numpy_dist.profiling.analysis import Profiled, profiled
 from numpy_dist.profiling.log import (
+    AxisUse,
     CollectiveRun,
     GatherRun,
     LogEnd,
@@ -135,3 +136,35 @@ def test_every_look_is_listed() -> None:
     looks = {name for name, value in vars(advice).items() if getattr(value, "__module__", "") == advice.__name__}
     listed = {look.__name__ for look in advice.LOOKS}
     assert {name for name in looks if not name.startswith("_")} - {"advise", "Finding"} == listed
+
+
+def uses(*others: Record, cut: tuple[int, ...] = (1,), sent: int = 1 << 24) -> list[str]:
+    """What is told of cuts where line 12 of two ranks sends bytes along axis 1, and others do what they do."""
+    its: list[Record] = [
+        CollectiveRun(at(1), at(20), "alltoall", -1, sent, 0),
+        AxisUse((600, 500), cut, (1,), True, 0),
+        AxisUse((600, 499), cut, (), True, 0),
+        *others,
+    ]
+    return [text for text in advise(job(its, its)) if "is cut" in text]
+
+
+def test_another_axis_to_cut() -> None:
+    assert uses() == [
+        "Line 12 of a.py sends 34 MB (19 % of the time) along axis 1 of arrays of shape (600, 500), which is cut, and "
+        "no line works along axis 0: cut axis 0 instead of axis 1 (split=0 where arrays are made, or "
+        "x.redistribute(split=0) once)."
+    ]
+    (text,) = uses(cut=(0, 1))
+    assert "no line works along axis 0: cut axis 0 only (split=0" in text
+    assert not uses(AxisUse((600, 500), (1,), (0,), True, 1))  # then the other line would send
+    assert not uses(AxisUse((599, 500), (1,), (0, 1), True, 1))
+    assert not uses(cut=(0,))
+    assert uses(AxisUse((600, 500), (1,), (), False, 1))  # whatever it does, it sends nothing
+    sends = CollectiveRun(at(30), at(31), "alltoall", -1, 800, 1)
+    assert not uses(AxisUse((600, 500), (1,), (), False, 1), sends)
+    assert uses(AxisUse((500,), (0,), (0,), True, 1), sends)  # of another kind
+    assert uses(AxisUse((600, 1), (0,), (0,), True, 1), sends)
+    small: list[Record] = [*loop(0, 90), CollectiveRun(at(95), at(96), "alltoall", -1, 50, 0)]
+    small.append(AxisUse((600, 500), (1,), (1,), True, 0))
+    assert not [text for text in advise(job(small, small)) if "is cut" in text]

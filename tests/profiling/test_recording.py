@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Callable
 from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import numpy_dist
 from numpy_dist import engine
 from numpy_dist.backends.compiled import chained
 from numpy_dist.comm.simulated import run_simulated
+from numpy_dist.profiling import advice as advices
 from numpy_dist.profiling import folder as folders
 from numpy_dist.profiling import recorder as recorders
 from numpy_dist.profiling.analysis import profiled, sent_bytes
@@ -261,3 +263,45 @@ def test_the_setting_records_simulated_ranks_from_their_first_array(tmp_path: Pa
         function(recording)
     assert "reduction" in (tmp_path / "profile.html").read_text()
     assert all(rt.recorder is None for rt in found)
+
+
+def along_rows(split: int) -> float:
+    """Neighbours, sorts and sums along axis 1."""
+    x = numpy_dist.fromfunction(lambda i, j: np.sin(7.0 * i + j), (400, 300)).redistribute(split=split)
+    for _ in range(3):
+        y = x[:, 1:] - x[:, :-1]
+        x = np.cumsum(np.sort(x, axis=1), axis=1) / 300.0
+    return float(x.sum(axis=1).max()) + float(y.sum())
+
+
+@pytest.mark.parametrize("ranks", [2, 4])
+def test_to_cut_the_axis_that_is_advised_saves_messages(ranks: int, tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setattr(advices, "_LARGE", 1 << 18)
+    told, sent, values = [], [], []
+    for split in (1, 0):
+        folder = tmp_path / str(split)
+        values += run_simulated(ranks, partial(profile_of, folder, partial(along_rows, split)))
+        found = profiled(folders.read_logs(str(folder)))
+        told.append([text for text in advices.advise(found) if "is cut, and" in text])
+        sent.append(sum(sent_bytes(found).values()))
+    assert "no line works along axis 0: cut axis 0 " in told[0][0] and not told[1]
+    # to cut it anew is what is left, once
+    assert sent[1] < sent[0] / 2
+    np.testing.assert_allclose([value for value, _ in values], values[0][0])
+
+
+def test_which_axes_lines_work_along(tmp_path: Path) -> None:
+    def work() -> None:
+        x = numpy_dist.ones((40, 30), split=1)
+        y = x[1:] * x[:-1]  # rows
+        y.sum()  # all
+        y.max(axis=1)  # columns
+
+    run_simulated(2, lambda: profile_of(tmp_path, work))
+    log = folders.read_logs(str(tmp_path))[0]
+    found: dict[int, set[tuple[int, ...]]] = {}
+    for use in log.uses:
+        found.setdefault(log.lines[use.line].line, set()).add(tuple(use.along))
+    assert found[line_of("rows")] == {(0,), ()}
+    assert found[line_of("all")] == {()}
+    assert (1,) in found[line_of("columns")] and (0,) not in found[line_of("columns")]
