@@ -30,9 +30,10 @@ _STYLE = """
 body { font: 14px/1.45 system-ui, sans-serif; margin: 1.5em auto; max-width: 78em; padding: 0 1em; color: #222; }
 h1 { font-size: 1.4em; } h2 { font-size: 1.1em; margin-top: 2em; }
 table { border-collapse: collapse; } td, th { border-bottom: 1px solid #ddd; padding: .2em .7em; text-align: left; }
-td.n, th.n { text-align: right; white-space: nowrap; } code { font-size: 93%; white-space: pre-wrap; }
+th, td.n { white-space: nowrap; } td.n, th.n { text-align: right; } code { font-size: 93%; white-space: pre-wrap; }
 canvas { width: 100%; display: block; border: 1px solid #ccc; cursor: crosshair; }
 #told { min-height: 4.5em; background: #f6f6f6; padding: .5em .8em; white-space: pre-wrap; }
+#told { position: sticky; bottom: 0; border-top: 1px solid #ccc; }
 .key { display: inline-block; width: .8em; height: .8em; margin: 0 .3em 0 1em; }
 .bar { display: flex; height: 1.3em; width: 100%; min-width: 24em; }
 .bar span { display: block; height: 100%; }
