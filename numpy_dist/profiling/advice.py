@@ -323,6 +323,9 @@ def expensive_line(found: Profiled) -> Iterator[Finding]:
     rate = ""
     if first.looping and first.nbytes:
         rate = f", its loops move {first.nbytes / first.looping:.2g} GB/s on each rank"
+        if found.copy_speed:
+            moved = percent(first.nbytes / first.looping, found.copy_speed / 1e9)
+            rate += f", {moved} of what a copy does there ({found.copy_speed / 1e9:.2g} GB/s)"
     where = line_word(first.line, found.folder)
     yield Finding(
         first.total, f"{sentence(where)} takes {percent(first.total, _whole(found))} of the time of all ranks{rate}."

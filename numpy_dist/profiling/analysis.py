@@ -139,6 +139,12 @@ class Profiled:
         return self.logs[0].header.folder
 
     @cached_property
+    def copy_speed(self) -> float:
+        """Bytes per second that a copy reads and writes on a rank: the median of ranks; 0 where it was not measured."""
+        speeds = sorted(log.copy_speed for log in self.logs if log.copy_speed)
+        return speeds[len(speeds) // 2] if speeds else 0.0
+
+    @cached_property
     def costs(self) -> list[LineCost]:
         """What the user's lines have cost, the most expensive first."""
         return _line_costs(self)
@@ -181,7 +187,7 @@ def _shifted(log: RankLog, by: int) -> RankLog:
         return record._replace(begin=record.begin + by, end=record.end + by)
 
     header = log.header._replace(clock=log.header.clock + by)
-    made = RankLog(header, log.lines, log.loops, uses=log.uses, last=log.last + by)
+    made = RankLog(header, log.lines, log.loops, uses=log.uses, copy_speed=log.copy_speed, last=log.last + by)
     for record in _records(log):
         made.add(moved(record))
     return made

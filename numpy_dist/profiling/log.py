@@ -167,6 +167,12 @@ class AxisUse(NamedTuple):
     line: int
 
 
+class MemorySpeed(NamedTuple):
+    """Bytes per second that a copy on the rank's threads reads and writes, when the profile begins."""
+
+    copy: float
+
+
 class LogEnd(NamedTuple):
     """The profile has ended: what the communicator has counted meanwhile, the pool's peak, and what was left out."""
 
@@ -192,6 +198,7 @@ Record = (
     | Notice
     | MemoryUse
     | AxisUse
+    | MemorySpeed
     | LogEnd
 )
 # The first word of each line of a file.
@@ -209,6 +216,7 @@ WORDS: dict[str, Any] = {
     "notice": Notice,
     "memory": MemoryUse,
     "axes": AxisUse,
+    "speed": MemorySpeed,
     "end": LogEnd,
 }
 _WORD_OF = {kind: word for word, kind in WORDS.items()}
@@ -257,6 +265,8 @@ class RankLog:
         What happened, in the order in which it ended.
     uses : list of AxisUse
         Along which axes lines work.
+    copy_speed : float
+        Bytes per second; 0 where it was not measured.
     end : LogEnd or None
         None where the rank has not come to the end of its profile.
     last : int
@@ -277,6 +287,7 @@ class RankLog:
     notices: list[Notice] = field(default_factory=list)
     memory: list[MemoryUse] = field(default_factory=list)
     uses: list[AxisUse] = field(default_factory=list)
+    copy_speed: float = 0.0
     end: LogEnd | None = None
     last: int = 0
 
@@ -295,6 +306,9 @@ class RankLog:
             return
         if isinstance(record, AxisUse):
             self.uses.append(record)
+            return
+        if isinstance(record, MemorySpeed):
+            self.copy_speed = record.copy
             return
         if isinstance(record, LogEnd):
             self.end = record

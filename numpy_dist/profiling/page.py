@@ -170,12 +170,16 @@ def _lines(found: Profiled) -> Iterator[str]:
     whole = found.length * len(found.logs)
     yield f"<h2>The {MOST_LINES} most expensive lines</h2>"
     yield "<table id=lines><tr><th>line<th><th class=n>time<th class=n>share<th class=n>communication"
-    yield "<th class=n>runs<th class=n>bytes<th class=n>GB/s<th>by</tr>"
+    yield "<th class=n>runs<th class=n>bytes<th class=n>GB/s<th class=n>of a copy<th>by</tr>"
     for cost in found.costs[:MOST_LINES]:
         yield "<tr>" + _line_row(cost, found, whole) + "</tr>"
     yield "</table><p class=small>Time of all ranks together: in loops and functions, and in communication (waits "
     yield "included). Statements of several lines that run as one loop share its time and its bytes by their number. "
-    yield "Bytes are those that loops read and write, each cell once a loop; GB/s of one rank while they run.</p>"
+    yield "Bytes are those that loops read and write, each cell once a loop; GB/s of one rank while they run"
+    if found.copy_speed:
+        yield f", and how much that is of what a copy reads and writes on a rank, {found.copy_speed / 1e9:.1f} GB/s "
+        yield "(measured before the profile began; more than all of it comes from caches)"
+    yield ".</p>"
 
 
 def _line_row(cost: LineCost, found: Profiled, whole: int) -> str:
@@ -191,6 +195,7 @@ def _line_row(cost: LineCost, found: Profiled, whole: int) -> str:
         f"{cost.runs:,}",
         bytes_word(cost.nbytes) if cost.nbytes else "",
         rate,
+        percent(cost.nbytes / cost.looping, found.copy_speed / 1e9) if rate and found.copy_speed else "",
     )
     cells = "".join(f"<td class=n>{text}" for text in numbers)
     place = escape(f"{file_word(name, found.folder)}:{number}")

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, Self
 from numpy_dist.comm.portable import agree, on_root
 from numpy_dist.engine.runtime import runtime
 from numpy_dist.profiling import folder as folders
-from numpy_dist.profiling.log import FORMAT, LogEnd, LogHeader, to_line
+from numpy_dist.profiling.copy_speed import copy_speed
+from numpy_dist.profiling.log import FORMAT, LogEnd, LogHeader, MemorySpeed, to_line
 from numpy_dist.profiling.recorder import Recorder, clock
 from numpy_dist.settings import PREFIX, config
 
@@ -129,6 +130,9 @@ class Recording:
 
     def __init__(self, runtime: Runtime, folder: str) -> None:
         self.runtime, self.folder = runtime, folder
+        speed: list[MemorySpeed] = []  # measured before the clock of the profile begins
+        if runtime.backend.memory.on_host and runtime.computes:
+            speed.append(MemorySpeed(copy_speed(getattr(runtime.backend, "threads", 1))))
         self.recorder = Recorder(runtime)
         self._pid = os.getpid()
         self._ended = threading.Event()
@@ -142,7 +146,7 @@ class Recording:
             folders.prepare(folder, runtime.size)
         self._file = open(folders.log_path(folder, runtime.rank), "w", encoding="utf-8")
         try:
-            self._write(to_line(_header(runtime)))
+            self._write(to_line(_header(runtime)) + "".join(map(to_line, speed)))
         except OSError:
             self._file.close()
             raise

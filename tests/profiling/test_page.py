@@ -15,7 +15,7 @@ import pytest
 
 from numpy_dist.profiling.advice import advise
 from numpy_dist.profiling.analysis import COMMUNICATION, LOOP, Profiled, ProfileSpan, profiled
-from numpy_dist.profiling.log import log_of
+from numpy_dist.profiling.log import MemorySpeed, log_of
 from numpy_dist.profiling.page import page_of, thinned
 from numpy_dist.profiling.timeline import SCRIPT
 from tests.profiling.hand_made import header, logs, records
@@ -152,3 +152,13 @@ def test_a_browser_draws_it_zooms_and_tells(page: str, tmp_path: Path) -> None:
         view.mouse.wheel(0, -300)
         assert not errors and len(requests) == 1
         browser.close()
+
+
+def test_what_loops_achieve_of_a_copy() -> None:
+    found = profiled([log_of(header(rank), [MemorySpeed(2e8 * (rank + 1)), *records(rank)]) for rank in range(2)])
+    words = Reader(page_of(found, [])).words
+    cost = found.costs[0]
+    assert found.copy_speed == 4e8
+    rate = cost.nbytes / cost.looping
+    assert f"{rate:.2f} {100 * rate / 0.4:.0f} %" in " ".join(words["lines"].split())
+    assert f"{100 * rate / 0.4:.0f} % of what a copy does there (0.4 GB/s)" in " ".join(advise(found))

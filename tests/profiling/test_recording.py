@@ -305,3 +305,10 @@ def test_which_axes_lines_work_along(tmp_path: Path) -> None:
     assert found[line_of("rows")] == {(0,), ()}
     assert found[line_of("all")] == {()}
     assert (1,) in found[line_of("columns")] and (0,) not in found[line_of("columns")]
+
+
+def test_the_speed_of_a_copy_is_measured_once(tmp_path: Path) -> None:
+    profile_of(tmp_path / "one")
+    profile_of(tmp_path / "two")
+    speeds = [folders.read_logs(str(tmp_path / name))[0].copy_speed for name in ("one", "two")]
+    assert speeds[0] == speeds[1] and 1e8 < speeds[0] < 1e13
