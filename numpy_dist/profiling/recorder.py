@@ -8,6 +8,7 @@ small tuples (`log`) to `records`; somebody else takes them away and writes them
 from __future__ import annotations
 
 import linecache
+import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
 
 MOST_RECORDS = 500_000  # of one rank: a page of more could not be looked at
 _MOST_KNOWN = 4096  # loops whose bytes are known
+_WORTH_TELLING = 100_000  # nanoseconds of a garbage collection
 _NOT_YET = "numpy: not yet compiled"
 
 clock = time.perf_counter_ns
@@ -81,6 +83,8 @@ class Recorder:
         self._bytes: dict[tuple[int, tuple[CallSite, ...]], tuple[Plan, int, int]] = {}
         self._loops: dict[tuple, int] = {}
         self._uses: set[AxisUse] = set()
+        self._thread = threading.get_ident()  # the rank's, where spans nest
+        self._garbage = (0, 0)
         self._memory = (-1, -1)
 
     def _add(self, record: Record) -> None:
@@ -231,6 +235,17 @@ class Recorder:
             self._look_at_memory(end)
 
         return RecordedBlock(ended)
+
+    def collected(self, phase: str, facts: dict[str, int]) -> None:
+        """Python's garbage collector begins or ends (see `gc.callbacks`), on any thread."""
+        if phase == "start":
+            self._garbage = threading.get_ident(), clock()
+            return
+        thread, begin = self._garbage
+        end = clock()
+        if thread == threading.get_ident() == self._thread and end - begin >= _WORTH_TELLING:
+            name = f"garbage collection (generation {facts['generation']})"
+            self._add(FunctionRun(begin, end, name, self._here()))
 
     def gathered(self, begin: int, nbytes: int, root: int | None) -> None:
         """An array was gathered since `begin`, to one rank or to all."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import gc
 import os
 import socket
 import sys
@@ -162,6 +163,7 @@ class Recording:
         compiler = getattr(rt.backend, "compiler", None)
         if compiler is not None and compiler.observer is None:
             compiler.observer = recorder.compiled
+        gc.callbacks.append(recorder.collected)
         self._thread.start()
 
     def discard(self) -> None:
@@ -174,6 +176,8 @@ class Recording:
         if self._ended.is_set() or os.getpid() != self._pid:
             return self._problem
         rt, recorder = self.runtime, self.recorder
+        if recorder.collected in gc.callbacks:
+            gc.callbacks.remove(recorder.collected)
         rt.recorder, rt.comm.observer = self._before
         compiler = getattr(rt.backend, "compiler", None)
         if compiler is not None and compiler.observer == recorder.compiled:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 from collections.abc import Callable
@@ -312,3 +313,13 @@ def test_the_speed_of_a_copy_is_measured_once(tmp_path: Path) -> None:
     profile_of(tmp_path / "two")
     speeds = [folders.read_logs(str(tmp_path / name))[0].copy_speed for name in ("one", "two")]
     assert speeds[0] == speeds[1] and 1e8 < speeds[0] < 1e13
+
+
+def test_garbage_collections(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setattr(recorders, "_WORTH_TELLING", 0)
+    before = list(gc.callbacks)
+    profile_of(tmp_path, lambda: gc.collect())  # garbage
+    assert gc.callbacks == before
+    log = folders.read_logs(str(tmp_path))[0]
+    runs = [run for run in log.functions if run.function == "garbage collection (generation 2)"]
+    assert line_of("garbage") in {log.lines[run.line].line for run in runs}
