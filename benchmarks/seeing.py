@@ -48,17 +48,16 @@ ASKING = (
     "engine.executing.part",
     "engine.data.ingest",
     "engine.data.gather",
-    "distarray.array",
     "comm.base",
     "comm.mpi",
     "dispatch.core.protocol",
     "dispatch.core.fallback",
-    "dispatch.core.policy",
 )
 WORDS = {
     **dict.fromkeys(("recorder", "observer", "active"), "ask"),
+    "told": "ask",
     "slow": "look up",
-    **dict.fromkeys(("LARGE_GATHER", "WORTH_TELLING"), "compare"),
+    "FEW": "compare",
     "activity": "block",
 }
 IN_WAITS = "_communicator.waits.add"
@@ -128,12 +127,10 @@ def unit_costs() -> dict[str, float]:
     account = WaitAccount(0, 0.0)
     empty = ("pass", {})
 
-    class Limits:
-        LARGE_GATHER = 1 << 30
-
     values = np.ones(30)
     lines = {
         "ask": [
+            ("told = asked.recorder is not None", {"asked": Asked()}),
             ("recorder = asked.recorder", {"asked": Asked()}),
             ("if asked.recorder is not None: asked.recorder.now", {"asked": Asked()}),
         ],
@@ -144,8 +141,8 @@ def unit_costs() -> dict[str, float]:
         "look up": [("if 'slow' in memo: pass", {"memo": {"tier": None}})],
         "compare": [
             (
-                "if (0 if values is None else values.nbytes) >= policy.LARGE_GATHER: pass",
-                {"values": values, "policy": Limits},
+                "told = told or values.size >= FEW",
+                {"values": values, "FEW": 4096, "told": False},
             )
         ],
         "block": [("with activity('gathering', 8): pass", {"activity": activity})],

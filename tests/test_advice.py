@@ -93,6 +93,7 @@ def test_large_gathers_that_were_asked_for(
 ) -> None:
     assert policy.LARGE_GATHER == 1 << 30
     monkeypatch.setattr(policy, "LARGE_GATHER", 8000)
+    monkeypatch.setattr("numpy_dist.engine.data.gather.FEW", 0)
     (text,) = gathers(2, lambda x: x.gather(), caught)
     assert f"{__file__}:" in text and "gathers 7.8 KiB to every rank" in text and "docs/guide/memory.md" in text
     (_, text) = gathers(2, lambda x: x.gather(root=1), caught)
@@ -105,6 +106,7 @@ def test_gathers_that_have_warned_give_no_advice(
     caught: list[warnings.WarningMessage], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(policy, "LARGE_GATHER", 1)
+    monkeypatch.setattr("numpy_dist.engine.data.gather.FEW", 0)
     assert not gathers(2, np.asarray, caught)
     assert not gathers(2, lambda x: np.apply_along_axis(lambda row: row[:2], 0, x), caught)
     assert len({(w.lineno, str(w.message)) for w in caught if w.category is FallbackWarning}) == 2

@@ -253,7 +253,7 @@ LARGE_GATHER = 1 << 30
 
 
 def advise_of_gather(nbytes: int, root: int | None) -> None:
-    """Tell, once for each line, that the program has asked for a large gather; of others `permit` has told.
+    """Tell, once for each line, that the program has asked for a gather, if it is large; of others `permit` has told.
 
     Not collective: rank 0 tells.
 
@@ -265,7 +265,7 @@ def advise_of_gather(nbytes: int, root: int | None) -> None:
         The only rank that has got it.
     """
     rt = engine.runtime()
-    if rt.rank or rt.size == 1 or not rt.computes:
+    if nbytes < LARGE_GATHER or rt.rank or rt.size == 1 or not rt.computes:
         return
     frame = calling_frame(user_frame(2))
     line = UserLine(frame.f_code.co_filename, frame.f_lineno)

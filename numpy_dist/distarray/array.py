@@ -279,9 +279,7 @@ class DistArray(Operators, Indexing, Methods, Refusals):
         GatherError
             Where it is larger than the memory budget.
         """
-        values: np.ndarray | None = engine.gather(self, root)
-        if (self.nbytes if values is None else values.nbytes) >= policy.LARGE_GATHER:
-            policy.advise_of_gather(self.nbytes, root)
+        values: np.ndarray | None = engine.gather(self, root, policy.advise_of_gather)
         return values
 
     def redistribute(

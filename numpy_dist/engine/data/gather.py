@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from numpy_dist.comm.divergence.checks import UNLIKE
-from numpy_dist.engine.data.activities import WORTH_TELLING, activity
+from numpy_dist.engine.data.activities import activity
 from numpy_dist.engine.data.ingest import came_in
 from numpy_dist.engine.executing.transfer import Fetched, fetch_array, fetch_on_all
 from numpy_dist.engine.memory.budget import check_budget
@@ -28,7 +28,11 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-def gather(x: object, root: int | None = None) -> Any:
+FEW = 4096
+"""Elements that nobody is told of, unless there is a profile: fewer are there before anybody could look."""
+
+
+def gather(x: object, root: int | None = None, large: Callable[[int, int | None], None] | None = None) -> Any:
     """The values of `x` as an ndarray. Collective for sharded arrays: executes the program and gathers.
 
     Parameters
@@ -36,6 +40,8 @@ def gather(x: object, root: int | None = None) -> Any:
     x : handle
     root : int, optional
         Gather to this rank only; others get None.
+    large : callable, optional
+        Is told the bytes of a sharded array of several ranks that has not `FEW` elements, and the root.
 
     Raises
     ------
@@ -47,13 +53,17 @@ def gather(x: object, root: int | None = None) -> Any:
     rt = runtime()
     rt.comm.signals.install()
     with rt.comm.signals:
-        return _gather(rt, x, root)
+        return _gather(rt, x, root, large)
 
 
-def _gather(rt: Runtime, x: Any, root: int | None) -> np.ndarray | None:
+def _gather(
+    rt: Runtime, x: Any, root: int | None, large: Callable[[int, int | None], None] | None = None
+) -> np.ndarray | None:
     array = x._array
     rt.program.force(x._storage)
+    told = rt.recorder is not None
     if array.size > 1 and rt.size > 1:
+        told = told or array.size >= FEW
         if getattr(rt.comm, "refuse_gathers", False):
             raise CommunicationRefused(f"a gather of an array of shape {array.shape}, {array.dtype}, was refused")
         check_budget(rt, array.nbytes, f"gathering an array of shape {array.shape}, {array.dtype}")
@@ -61,17 +71,27 @@ def _gather(rt: Runtime, x: Any, root: int | None) -> np.ndarray | None:
         rt.counters.gathers += 1
         rt.counters.gathered_bytes += array.nbytes
     roots = range(rt.size) if root is None else (root,)
-    recorder = rt.recorder
-    begun = 0 if recorder is None else recorder.now
-    if array.nbytes < WORTH_TELLING:
-        result = assemble(rt, x._storage, array, roots)
+    if told:
+        result = _assemble_and_tell(rt, x._storage, array, roots, root)
+        if large is not None:
+            large(array.nbytes, root)
     else:
-        with activity("gathering", array.nbytes):
-            result = assemble(rt, x._storage, array, roots)
-    if recorder is not None:
-        recorder.gathered(begun, array.nbytes, root)
+        result = assemble(rt, x._storage, array, roots)
     if rt.size > 1:
         rt.program.tell()
+    return result
+
+
+def _assemble_and_tell(
+    rt: Runtime, storage: Storage, array: np.ndarray, roots: Sequence[int], root: int | None
+) -> np.ndarray | None:
+    """`assemble`, of which progress bars and profiles are told."""
+    recorder = rt.recorder
+    begun = 0 if recorder is None else recorder.now
+    with activity("gathering", array.nbytes):
+        result = assemble(rt, storage, array, roots)
+    if recorder is not None:
+        recorder.gathered(begun, array.nbytes, root)
     return result
 
 
