@@ -205,7 +205,7 @@ case(np.matmul, a(3, 4), 2.0)
 case(np.matmul, a(0, 4), a(4, 0), tolerance=BLAS)
 
 # Text, and floating-point errors as exceptions.
-case(A.__repr__, a(40, 60, dtype="i4"), via=repr, materialises=True)
+case(A.__repr__, a(40, 60, dtype="i4"), via=lambda x: repr(x).partition("(")[2].split(), materialises=True)
 case(A.__repr__, a(0, 3), via=repr, materialises=True)
 case(A.__repr__, a(3, dtype="f4"), via=lambda x: f"{x!r} {x}", materialises=True)
 

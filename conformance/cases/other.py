@@ -95,7 +95,7 @@ case(np.result_type, a(3, dtype="i1"), a(3, dtype="u1"), "f2")
 case(np.min_scalar_type, a(3))
 
 case(np.array_repr, a(6, 5), materialises=True)
-case(np.array_repr, a(40, 50, dtype="i4"), materialises=True)
+case(np.array_repr, a(40, 50, dtype="i4"), via=lambda x: np.array_repr(x).partition("(")[2].split(), materialises=True)
 case(np.array_repr, a(6, dtype="f4"), precision=3, materialises=True)
 case(np.array_str, a(6, 5), materialises=True)
 case(np.array_str, a(2000), materialises=True)

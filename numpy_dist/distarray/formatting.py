@@ -12,7 +12,11 @@ from numpy_dist.ir import structure
 
 
 def array_repr(x: Any, max_line_width: Any = None, precision: Any = None, suppress_small: Any = None) -> str:
-    """What `numpy.array_repr` says of the gathered array (collective; where NumPy prints the edges, only they move)."""
+    """What `numpy.array_repr` says of the gathered array (collective; where NumPy prints the edges, only they move).
+
+    Where it prints the edges of a sharded array the text begins with ``DistArray(``, as NumPy names subclasses: nobody
+    can evaluate such a text, and doctests seldom have one. What is printed whole reads as NumPy's.
+    """
     options: Any = np.get_printoptions()
     override = options.get("override_repr")
     if override is not None:
@@ -21,18 +25,19 @@ def array_repr(x: Any, max_line_width: Any = None, precision: Any = None, suppre
     if not summarised:
         return np.array_repr(shown, max_line_width, precision, suppress_small)
     width = options["linewidth"] if max_line_width is None else max_line_width
+    begin = "DistArray(" if engine.is_sharded(x) else "array("
     text = np.array2string(
-        shown, width, precision, suppress_small, ", ", "array(", threshold=0, edgeitems=options["edgeitems"], suffix=")"
+        shown, width, precision, suppress_small, ", ", begin, threshold=0, edgeitems=options["edgeitems"], suffix=")"
     )
     extras = _extras(x)
     if not extras:
-        return f"array({text})"
-    text, tail = f"array({text},", ", ".join(extras) + ")"
+        return f"{begin}{text})"
+    text, tail = f"{begin}{text},", ", ".join(extras) + ")"
     if options["legacy"] == "1.13":
         breaks = issubclass(x.dtype.type, np.flexible)
     else:
         breaks = len(text) - (text.rfind("\n") + 1) + len(tail) + 1 > width
-    return text + ("\n      " if breaks else " ") + tail
+    return text + ("\n" + " " * len(begin) if breaks else " ") + tail
 
 
 def array_str(x: object, max_line_width: Any = None, precision: Any = None, suppress_small: Any = None) -> str:
