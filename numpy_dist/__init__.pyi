@@ -129,7 +129,7 @@ class _Settings:
     def NUM_THREADS(self, value: int | str) -> None: ...
     @property
     def PLUGINS(self) -> str:
-        'Which plug-ins are on: own, all, none, and names, or names with a minus.'
+        'Which plug-ins are on: own (and matplotlib, pandas), all, none, names, names with a minus.'
     @PLUGINS.setter
     def PLUGINS(self, value: str) -> None: ...
     @property

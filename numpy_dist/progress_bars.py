@@ -48,6 +48,8 @@ def progress(stream: Any = None) -> Progress:
     ------
     ImportError
         Without tqdm.
+    TypeError
+        If it is given a loop.
 
     Examples
     --------
@@ -55,6 +57,12 @@ def progress(stream: Any = None) -> Progress:
     >>> with np.progress():
     ...     total = np.ones(100_000).sum()
     """
+    if stream is not None and not hasattr(stream, "write"):
+        raise TypeError(
+            f"progress() draws to a file, not to a {type(stream).__name__}: write `with numpy_dist.progress():` around a "
+            "loop, which shows what goes on in it; for a bar of its rounds there is tqdm (docs/troubleshooting.md: "
+            "once for each rank)"
+        )
     return Progress(stream)
 
 

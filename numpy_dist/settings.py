@@ -273,7 +273,9 @@ class Settings:
         _at_once, "auto", "Arrays and parts of fewer bytes are worked on at once; auto: MIN_SHARD_BYTES; 0: none."
     )
     NUM_THREADS = StartSetting(_count, 0, "Threads for each rank; 0: as many as the rank may use.")
-    PLUGINS = Setting(_plugins, "own", "Which plug-ins are on: own, all, none, and names, or names with a minus.")
+    PLUGINS = Setting(
+        _plugins, "own", "Which plug-ins are on: own (and matplotlib, pandas), all, none, names, names with a minus."
+    )
     ADVICE = Setting(_one_of("on", "off"), "on", "Whether a running program is told, once a line, what makes it slow.")
     WEIGHTS: Setting[tuple[float, ...] | str] = Setting(
         _weights,

@@ -198,3 +198,8 @@ def test_a_terminal_shows_the_bar_of_a_whole_script(tmp_path: Path) -> None:
         os.close(ours)
     assert process.wait(30) == 0
     assert b"sorting 1,074 MB" in text and text.endswith(b"\r")
+
+
+def test_a_loop_is_no_file() -> None:
+    with pytest.raises(TypeError, match=r"write `with numpy_dist.progress\(\):` around a loop"):
+        numpy_dist.progress(range(3))
