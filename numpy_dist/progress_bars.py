@@ -59,8 +59,8 @@ def progress(stream: Any = None) -> Progress:
     """
     if stream is not None and not hasattr(stream, "write"):
         raise TypeError(
-            f"progress() draws to a file, not to a {type(stream).__name__}: write `with numpy_dist.progress():` around a "
-            "loop, which shows what goes on in it; for a bar of its rounds there is tqdm (docs/troubleshooting.md: "
+            f"progress() draws to a file, not to a {type(stream).__name__}: write `with numpy_dist.progress():` around "
+            "a loop, which shows what goes on in it; for a bar of its rounds there is tqdm (docs/troubleshooting.md: "
             "once for each rank)"
         )
     return Progress(stream)

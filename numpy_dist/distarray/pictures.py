@@ -62,9 +62,10 @@ class LayoutPicture:
 
 
 def picture_of(layout: Layout) -> LayoutPicture:
-    """The picture of a layout, along its first two axes that are cut, and otherwise along its last ones."""
+    """The picture of a layout, along its first two axes that are cut, and otherwise along its longest ones."""
     cut = [what.axis for what in layout.dims if isinstance(what, Cut)]
     others = [axis for axis in reversed(range(len(layout.shape))) if axis not in cut]
+    others.sort(key=lambda axis: -layout.shape[axis])  # of equal ones the last
     axes = tuple(sorted([*dict.fromkeys(cut), *others][:2]))
     found: dict[tuple[tuple[int, int], ...], list[int]] = {}
     for rank in range(layout.size):

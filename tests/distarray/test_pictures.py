@@ -32,6 +32,11 @@ def test_every_rank_has_a_block(shape, split):
     assert len(rectangles(x._repr_html_())) == ranks
 
 
+def test_beside_the_cut_axis_the_longest_is_drawn():
+    assert pictures.picture_of(numpy_dist.zeros((60, 100, 4), split=0).layout).axes == (0, 1)
+    assert pictures.picture_of(numpy_dist.zeros((60, 4, 4), split=2).layout).axes == (0, 2)
+
+
 def test_copies_are_one_block():
     mesh = numpy_dist.zeros((6, 6), split=0).layout.mesh
     layout = engine.runtime().replicated_layout((6, 6))
