@@ -141,7 +141,7 @@ def unit_costs() -> dict[str, float]:
         "look up": [("if 'slow' in memo: pass", {"memo": {"tier": None}})],
         "compare": [
             (
-                "told = told or values.size >= FEW",
+                "found = told or values.size >= FEW",
                 {"values": values, "FEW": 4096, "told": False},
             )
         ],
