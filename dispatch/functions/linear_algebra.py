@@ -472,7 +472,7 @@ def _layout_of_sum(shape: tuple[int, int], dtype: np.dtype) -> Layout:
 def _gram_by_contraction(a: DistArray, b: DistArray, dtype: np.dtype, name: str) -> DistArray:
     """As `_by_contraction`, where one operand is the other one's adjoint, which need not be computed."""
     of_rows = engine.is_adjoint(b, a)
-    x = b if of_rows else np.transpose(a)
+    x: Any = b if of_rows else np.transpose(a)
     rows, shape = _along(x, 0), (a.shape[0], b.shape[1])
     x, result = engine.aligned(x, rows), _layout_of_sum(shape, dtype)
     (held,) = blocks((x, rows))

@@ -6,7 +6,7 @@ double precision, as in NumPy.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -72,7 +72,10 @@ def sign_and_logarithm(a: DistArray) -> tuple[np.inexact, np.floating]:
         return rebuild(type(like), [kind(0), real(-np.inf)])
     sizes, swaps = np.abs(found.diagonal), np.count_nonzero(found.pivots != np.arange(len(found.pivots)))
     with np.errstate(invalid="ignore"):  # infinity by infinity is NaN in NumPy's, too
-        signs = found.diagonal / sizes if sizes.dtype != found.diagonal.dtype else np.where(found.diagonal < 0, -1.0, 1)
+        if found.diagonal.dtype.kind == "c":  # NumPy's quotient of complex numbers overflows with the smallest
+            signs = found.diagonal.real / sizes + 1j * (found.diagonal.imag / sizes)
+        else:
+            signs = np.where(found.diagonal < 0, -1.0, 1.0)
         sign = np.multiply.reduce(signs, initial=-1 if swaps % 2 else 1)
         return rebuild(type(like), engine.agreed([kind(sign), real(np.log(sizes).sum())]))
 
@@ -249,7 +252,7 @@ def least_squares(a: DistArray, b: DistArray, cutoff: float) -> tuple[DistArray,
     values = engine.gather(sizes)  # some ways of finding them leave them on the ranks
     large = values > cutoff * values.max(initial=0)
     divisors = np.where(large, values, np.inf)  # the reciprocals of the smallest numbers would overflow
-    solution = right.mT.conj() @ ((left.mT.conj() @ b) / divisors[:, None])
+    solution: Any = right.mT.conj() @ ((left.mT.conj() @ b) / divisors[:, None])
     rest = engine.wrap(np.zeros(0))
     if large.all() and a.shape[0] > a.shape[1]:
         rest = np.square(np.abs(b - a @ solution)).sum(axis=0)

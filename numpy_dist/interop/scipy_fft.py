@@ -23,7 +23,12 @@ _NUMPYS = frozenset(
 # Transforms along one axis that only SciPy has, and those along several that are made of them.
 _ALONG_AXIS = frozenset("dct idct dst idst".split())
 # By which of NumPy's the transforms of Hermitian arrays along several axes are computed.
-_OF_HERMITIAN = {"hfft2": np.fft.irfft2, "hfftn": np.fft.irfftn, "ihfft2": np.fft.rfft2, "ihfftn": np.fft.rfftn}
+_OF_HERMITIAN: dict[str, Function] = {
+    "hfft2": np.fft.irfft2,
+    "hfftn": np.fft.irfftn,
+    "ihfft2": np.fft.rfft2,
+    "ihfftn": np.fft.rfftn,
+}
 _OTHER_NORM = {None: "forward", "backward": "forward", "ortho": "ortho", "forward": "backward"}
 _ALONG_AXES = {"dctn": "dct", "idctn": "idct", "dstn": "dst", "idstn": "idst"}
 

@@ -213,6 +213,8 @@ def test_the_smallest_numbers(kind: str) -> None:
     matrix = _rectangle(kind, (60, 60)) * 1e-310
     with nd.config(MIN_SHARD_BYTES=0, FALLBACK="error"), forbid_gathers(), np.errstate(all="raise", under="ignore"):
         ours, sizes = np.linalg.eigvalsh(nd.asarray(matrix)), np.linalg.svdvals(nd.asarray(matrix))
+        sign = np.linalg.slogdet(nd.asarray(matrix)).sign
+    assert abs(abs(sign) - 1) <= 1e-12
     for found, theirs in ((ours, np.linalg.eigvalsh(matrix)), (sizes, np.linalg.svdvals(matrix))):
         assert np.abs(_gathered(found) - theirs).max() <= 1e-323 * 60
 
