@@ -377,6 +377,10 @@ class DistArray(Operators, Indexing, Methods, Refusals):
             raise BufferError(NEEDS_MEMORY["__dlpack__"])
         return self._array.__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device, copy=copy)
 
+    def __arrow_array__(self, type: object = None) -> Any:
+        """The values as an array of Arrow, for `pyarrow.array` (gathers); without it that asks for one at a time."""
+        return importlib.import_module("pyarrow").array(np.asarray(self), type=type)
+
 
 def _part(x: DistArray, name: str, value: Any) -> np.ndarray:
     """What becomes of a value that is assigned to ``x.real`` or ``x.imag``: NumPy's casts, warnings and errors."""

@@ -11,6 +11,7 @@ import functools
 import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ from numpy_dist.layout.regions import Box
 __all__ = ["ZarrFolder", "chunks_of", "is_zarr", "write"]
 
 _CHUNK = 1 << 23  # bytes of a chunk
+_PIECE = 1 << 24  # bytes that are read at once, where chunks are not larger
 _LEAST = 1 << 16  # bytes of a chunk that is worth a file
 
 
@@ -39,8 +41,25 @@ class _ZarrArray:
         return dict(self._stored.attrs)
 
     def read(self, box: Box, into: np.ndarray) -> None:
-        if into.size:
-            into[...] = self._stored[tuple(slice(lo, hi) for lo, hi in box)]
+        if not into.size:
+            return
+        chunks = getattr(self._stored, "shards", None) or self._stored.chunks
+        for piece in _whole_chunks(box, chunks, into.itemsize):  # zarr makes an array of what it reads
+            within = tuple(slice(a - lo, b - lo) for (lo, _), (a, b) in zip(box, piece, strict=True))
+            into[(*within, ...)] = self._stored[tuple(slice(lo, hi) for lo, hi in piece)]
+
+
+def _whole_chunks(box: Box, chunks: Sequence[int], itemsize: int) -> Iterator[Box]:
+    """Boxes that make up a box, of some megabytes each if chunks are smaller; chunks are cut where the box is only."""
+    if prod(hi - lo for lo, hi in box) * itemsize > _PIECE:
+        for axis, ((lo, hi), chunk) in enumerate(zip(box, chunks, strict=True)):
+            middle = (lo + hi) // 2 // chunk * chunk
+            middle = middle if middle > lo else middle + chunk
+            if middle < hi:
+                for part in ((lo, middle), (middle, hi)):
+                    yield from _whole_chunks((*box[:axis], part, *box[axis + 1 :]), chunks, itemsize)
+                return
+    yield box
 
 
 class ZarrFolder:

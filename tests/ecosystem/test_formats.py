@@ -322,6 +322,32 @@ def test_chunks_that_are_damaged(tmp_path):
     np.testing.assert_array_equal(plain(file["u"][10:]), MATRIX[10:])
 
 
+def test_zarr_is_read_in_pieces_of_whole_chunks(tmp_path, monkeypatch):
+    zarr = pytest.importorskip("zarr")
+    from numpy_dist.formats import zarr as source
+
+    monkeypatch.setattr(source, "_PIECE", 4 * 5 * 6 * 8)
+    array, chunks = np.random.default_rng(0).random((23, 31, 7)), (4, 5, 6)
+
+    def make():
+        stored = zarr.create(array.shape, chunks=chunks, dtype=array.dtype, store=str(tmp_path / "x.zarr"))
+        stored[...] = array
+
+    on_rank_0(make)
+    box = ((2, 23), (0, 31), (1, 3))
+    pieces = list(source._whole_chunks(box, chunks, 8))
+    assert len(pieces) > 10
+    seen = np.zeros(array.shape, int)
+    for piece in pieces:
+        seen[tuple(slice(*span) for span in piece)] += 1
+        for (lo, _), (first, _), size in zip(piece, box, chunks, strict=True):
+            assert lo == first or lo % size == 0
+    assert seen[2:23, :, 1:3].all() and seen.sum() == 21 * 31 * 2
+    stored = nd.open(tmp_path / "x.zarr")
+    np.testing.assert_array_equal(plain(stored[2:, :, 1:]), array[2:, :, 1:])
+    np.testing.assert_array_equal(plain(nd.asarray(stored, split=1)), array)
+
+
 def test_datasets_of_xarray(tmp_path):
     xarray = pytest.importorskip("xarray")
     data = xarray.Dataset(
@@ -348,6 +374,14 @@ def test_an_array_of_xarray_and_back(tmp_path):
     np.testing.assert_array_equal(plain(back.data), MATRIX[2:])
     assert nd.from_xarray(array, split=1).data.layout.cut_axes == (1,)
     np.testing.assert_array_equal(plain(nd.from_xarray(array.to_dataset(), split=1).t.data), MATRIX)
+
+
+def test_an_array_of_arrow_is_made_by_one_gather():
+    pyarrow = pytest.importorskip("pyarrow")
+    x = nd.asarray(MATRIX).ravel()
+    with nd.config(FALLBACK="warn"), pytest.warns(nd.FallbackWarning, match="gathers"):
+        made = pyarrow.array(x, type=pyarrow.float32())
+    assert made.to_numpy().tolist() == MATRIX.ravel().astype("f4").tolist()
 
 
 def test_arrays_of_dask():
