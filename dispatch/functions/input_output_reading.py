@@ -284,7 +284,7 @@ def _rows_of_lines(
     return np.concatenate(parts, out=empty((sum(map(len, parts)), parts[0].shape[1])))
 
 
-class _Text(NamedTuple):
+class _DividedText(NamedTuple):
     """A text that all ranks must see alike: its bytes, and the ranges of them that are theirs, if it is divided."""
 
     nbytes: int
@@ -311,12 +311,13 @@ def _parsed_in_parts(path: Any, skipped: Any, encoding: str | None, parse: Parse
     if comm.size == 1 and read is None:
         return None
 
-    def look() -> _Text | None:
+    def look() -> _DividedText | None:
         if not can_be_divided(path, encoding):
             return None
         size = os.stat(path).st_size
         worth = os.path.isfile(path) and engine.default_shard(size) and type(skipped) is int and skipped >= 0
-        return _Text(size, line_ranges(path, skipped, comm.size) if worth else None)  # others are NumPy's to refuse
+        # What is not worth it, or has lines skipped in another way, is NumPy's to read or to refuse.
+        return _DividedText(size, line_ranges(path, skipped, comm.size) if worth else None)
 
     try:
         found = agreed(comm, path, look)

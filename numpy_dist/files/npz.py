@@ -60,10 +60,10 @@ def member_reader(path: str, archive: zipfile.ZipFile, member: str) -> Reader | 
     first = info.header_offset + _LOCAL_HEADER + name_and_more
     start = first + found.offset
     there = min((size - start) // found.dtype.itemsize, found.there)
-    return _Checking(path, info, first, found._replace(offset=start, there=there))
+    return _StoredMember(path, info, first, found._replace(offset=start, there=there))
 
 
-class _Checking(Reader):
+class _StoredMember(Reader):
     """A reader of a member that is not compressed: all ranks together compare the checksum that the archive has of it.
 
     Parameters
