@@ -1,0 +1,94 @@
+"""Jobs whose hosts come from a scheduler: its variables as it sets them, and a stand-in for Slurm's `srun`.
+
+Neither scheduler is here. What is tested is that MPICH's launcher and `numpy-dist run` find the hosts by what such a job
+has: PBS's file of nodes, and Slurm's variables with an `srun` that starts a command on each node of a list.
+"""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from numpy_dist.cli import library
+from tests.hosts.conftest import HostJobs
+
+pytestmark = pytest.mark.slow
+
+SCRIPT = """
+import socket
+import numpy as np
+import numpy_dist as nd
+from numpy_dist import engine
+x = nd.arange(4000.0)
+center = x[1:-1] * 2 - x[:-2] - x[2:]
+comm = engine.runtime().comm
+where = comm.allgather(socket.gethostname())
+if comm.rank == 0:
+    print(*where, comm.nodes, float(x.sum()) == 3999 * 2000, flush=True)
+else:
+    float(x.sum())
+assert not center.any()
+"""
+EXPECTED = "a a b b (0, 0, 1, 1) True"
+
+# As Hydra calls it: srun [--nodelist a,b] -N 2 -n 2 --input none COMMAND...; each node has a number.
+SRUN = f"""#!{sys.executable}
+import os, subprocess, sys
+words, nodes = sys.argv[1:], os.environ["SLURM_JOB_NODELIST"].split(",")
+while words[0].startswith("-"):
+    name, value, *words = words
+    if name == "--nodelist":
+        nodes = value.split(",")
+shell = os.path.join(os.environ["HOME"], "shell")
+started = [
+    subprocess.Popen([shell, node, "env", f"SLURM_NODEID={{number}}", *words]) for number, node in enumerate(nodes)
+]
+sys.exit(max([process.wait() for process in started]))
+"""
+
+
+@pytest.fixture
+def mpiexec() -> str:
+    return library.matching_launcher(library.find_library(), library.find_launchers()).path
+
+
+def batch(jobs: HostJobs, lines: str, variables: dict[str, str]) -> str:
+    """Run a scheduler's script on the first host of a job; what it prints."""
+    (jobs.folder / "script.py").write_text(SCRIPT)
+    (jobs.folder / "job.sh").write_text(lines)
+    environment = {name: value for name, value in jobs.environment.items() if not name.startswith("HYDRA_")}
+    process = jobs.network["a"].start(["sh", "-e", "job.sh"], jobs.folder, environment | variables)
+    jobs._started.append(process)
+    code, output, errors = jobs.end(process)
+    assert code == 0, errors
+    return output.strip()
+
+
+@pytest.mark.parametrize("way", ["mpiexec -n 4 -f $PBS_NODEFILE {python}", "{python} -m numpy_dist run -n 4"])
+def test_pbs(jobs: HostJobs, mpiexec: str, way: str) -> None:
+    nodes = jobs.folder / "nodes"
+    nodes.write_text("a\na\nb\nb\n")
+    variables = {"PBS_NODEFILE": str(nodes), "PBS_O_WORKDIR": str(jobs.folder), "PBS_JOBID": "7.server", "PBS_NP": "4"}
+    # Sites without PBS's own way to start processes: MPICH's launcher takes ssh.
+    variables |= {name: value for name, value in jobs.environment.items() if name.startswith("HYDRA_")}
+    command = way.format(python=shlex.quote(sys.executable)).replace("mpiexec", shlex.quote(mpiexec), 1)
+    assert batch(jobs, f"cd $PBS_O_WORKDIR\n{command} script.py\n", variables) == EXPECTED
+
+
+@pytest.mark.parametrize("way", ["mpiexec -n 4 {python}", "{python} -m numpy_dist run -n 4"])
+def test_slurm(jobs: HostJobs, mpiexec: str, way: str) -> None:
+    srun = jobs.folder / "bin" / "srun"
+    srun.parent.mkdir()
+    srun.write_text(SRUN)
+    srun.chmod(0o755)
+    variables = {
+        "PATH": f"{srun.parent}:{jobs.environment['PATH']}",
+        **{"SLURM_JOB_ID": "7", "SLURM_JOBID": "7", "SLURM_NODELIST": "a,b", "SLURM_JOB_NODELIST": "a,b"},
+        **{"SLURM_NNODES": "2", "SLURM_JOB_NUM_NODES": "2", "SLURM_NTASKS": "4", "SLURM_TASKS_PER_NODE": "2(x2)"},
+    }
+    command = way.format(python=shlex.quote(sys.executable)).replace("mpiexec", shlex.quote(mpiexec), 1)
+    assert batch(jobs, f"{command} script.py\n", variables) == EXPECTED
