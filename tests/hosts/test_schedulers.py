@@ -7,9 +7,7 @@ has: PBS's file of nodes, and Slurm's variables with an `srun` that starts a com
 from __future__ import annotations
 
 import shlex
-import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -45,7 +43,8 @@ while words[0].startswith("-"):
         nodes = value.split(",")
 shell = os.path.join(os.environ["HOME"], "shell")
 started = [
-    subprocess.Popen([shell, node, "env", f"SLURM_NODEID={{number}}", *words]) for number, node in enumerate(nodes)
+    subprocess.Popen([shell, node, "env", f"SLURM_NODEID={{number}}", *words], stdin=subprocess.DEVNULL)
+    for number, node in enumerate(nodes)
 ]
 sys.exit(max([process.wait() for process in started]))
 """
