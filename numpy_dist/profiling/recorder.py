@@ -141,7 +141,7 @@ class Recorder:
                 self._bytes.clear()
             found = _bytes_of(group, statements, execution.storages, self._runtime.rank)
             known = self._bytes[id(plan), sites] = (plan, *found)  # the plan, so that its id stays its own
-            moved = [*group.fetches, *[halo for halo, _ in group.halos]]
+            moved: list[Any] = [*group.fetches, *[halo for halo, _ in group.halos]]
             travelling = {id(execution.storages[transfer.slot]) for transfer in moved}
             for statement in statements:
                 for use in loop_axes(statement, travelling):
