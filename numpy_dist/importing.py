@@ -6,6 +6,7 @@ import functools
 import importlib
 import importlib.util
 import sys
+import threading
 from collections.abc import Callable, Sequence
 from importlib.machinery import ModuleSpec
 from types import ModuleType
@@ -48,19 +49,25 @@ class ImportWatch:
 
     def __init__(self, name: str) -> None:
         self.name = name
+        self._asking: set[int] = set()  # threads that ask the other finders by now
 
     def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
         """The specification of the module, as the other finders have it; None for any other module."""
-        if name != self.name:
+        thread = threading.get_ident()
+        if name != self.name or thread in self._asking:
             return None
-        if self in sys.meta_path:
-            sys.meta_path.remove(self)  # type: ignore[arg-type]
-        spec = importlib.util.find_spec(name)
+        self._asking.add(thread)
+        try:
+            spec = importlib.util.find_spec(name)
+        finally:
+            self._asking.discard(thread)
         if spec is not None and spec.loader is not None:
             execute = spec.loader.exec_module
 
             def exec_module(module: ModuleType) -> None:
                 execute(module)
+                if self in sys.meta_path:  # not before: others may only ask whether the module is there
+                    sys.meta_path.remove(self)  # type: ignore[arg-type]
                 _came(module)
 
             spec.loader.exec_module = exec_module  # type: ignore[method-assign]

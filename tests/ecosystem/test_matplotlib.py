@@ -247,7 +247,8 @@ def test_axes_made_before_the_first_array_and_axes_of_other_kinds(lower):
         "assert type(axes).__module__.startswith('matplotlib')\n"
     )
     come, ours = "import matplotlib.axes", "import numpy_dist as nd; assert 'numpy_dist.interop.matplotlib_axes' not in"
-    for first, second in ((come, f"{ours} sys.modules"), (f"{ours} sys.modules", "")):
+    asks = "import importlib.util; importlib.util.find_spec('matplotlib.axes')"
+    for first, second in ((come, f"{ours} sys.modules"), (f"{ours} sys.modules\n{asks}", "")):
         if nd.zeros(1).comm.rank == 0:
             environ = {key: value for key, value in os.environ.items() if not key.startswith(("PMI", "MPI", "HYDRA"))}
             command = [sys.executable, "-c", script.format(first=first, second=second)]
