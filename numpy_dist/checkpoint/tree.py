@@ -91,7 +91,7 @@ class _Encoder:
             return {"random": [_name(kind), self.tree(_random_state(value), place)]}
         if isinstance(value, enum.Enum):
             _refuse_unless_found(kind, place)
-            if value.name not in kind.__members__:  # several flags, or none
+            if value.name not in type(value).__members__:  # several flags, or none
                 return {"flags": [_name(kind), self.tree(value.value, place)]}
             return {"enum": [_name(kind), value.name]}
         if dataclasses.is_dataclass(value) and not isinstance(value, type):

@@ -45,8 +45,8 @@ class _ZarrArray:
             return
         chunks = getattr(self._stored, "shards", None) or self._stored.chunks
         for piece in _whole_chunks(box, chunks, into.itemsize):  # zarr makes an array of what it reads
-            within = tuple(slice(a - lo, b - lo) for (lo, _), (a, b) in zip(box, piece, strict=True))
-            into[(*within, ...)] = self._stored[tuple(slice(lo, hi) for lo, hi in piece)]
+            within: Any = *(slice(a - lo, b - lo) for (lo, _), (a, b) in zip(box, piece, strict=True)), ...
+            into[within] = self._stored[tuple(slice(lo, hi) for lo, hi in piece)]
 
 
 def _whole_chunks(box: Box, chunks: Sequence[int], itemsize: int) -> Iterator[Box]:
