@@ -217,8 +217,8 @@ def connect(description: str, rank: int) -> Callable[..., None] | None:
 def _close_first(connection: socket.socket) -> None:
     """Have the system close the connection before the socket by which MPICH's launcher notices the end of a process.
 
-    Files of a process that is killed are closed in the order of their numbers. The launcher kills the other ranks of
-    the host as soon as it knows: their connections could be closed before that of the rank that was first.
+    Files of a process that is killed are closed in the order of their numbers. The launcher kills other ranks of the
+    host as soon as it knows: their connections could be closed before that of the rank that was first.
     """
     text = os.environ.get(_LAUNCHERS_SOCKET, "")
     if not text.isdecimal() or int(text) > connection.fileno():

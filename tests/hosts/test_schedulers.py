@@ -1,6 +1,6 @@
 """Jobs whose hosts come from a scheduler: its variables as it sets them, and a stand-in for Slurm's `srun`.
 
-Neither scheduler is here. What is tested is that MPICH's launcher and `numpy-dist run` find the hosts by what such a job
+No scheduler is here. What is tested is that MPICH's launcher and `numpy-dist run` find the hosts by what such a job
 has: PBS's file of nodes, and Slurm's variables with an `srun` that starts a command on each node of a list.
 """
 
