@@ -179,11 +179,15 @@ def _lines(function: Function, a: Any, axis: int, axes: tuple[int, ...] | None, 
 def _of_only_rank(handles: Sequence[engine.Handle]) -> list[np.ndarray] | None:
     """The operands where they lie, if there is one rank, which has them on its host, and they are not large."""
     rt = engine.runtime()
-    if rt.size > 1 or not engine.has_ndarrays(rt) or sum(engine.metadata(x).nbytes for x in handles) > _IN_CACHE:
+    if rt.size > 1 or not rt.backend.memory.on_host or sum(engine.metadata(x).nbytes for x in handles) > _IN_CACHE:
         return None
     engine.force(*(x for x in handles if not engine.is_at_hand(x)))  # all, before the memory of any is looked at
-    found = [engine.in_memory(x) for x in handles]
-    return None if any(x is None for x in found) else found  # type: ignore[return-value]
+    if rt.computes:
+        found = [engine.in_memory(x) for x in handles]
+        return None if any(x is None for x in found) else found  # type: ignore[return-value]
+    if any(engine.is_sharded(x) and engine.layout_of(x) is None for x in handles):
+        return None
+    return [engine.shard(x) for x in handles]  # a plan: what it takes as if there were values
 
 
 def _stack_of(array: np.ndarray, depth: int) -> np.ndarray:
@@ -238,7 +242,8 @@ def _run(
         told, _ = _computed(function, items, len(stack), name)
     if first and told.results:
         told.results = [(first[-1], told.results[0][1])]
-    everyone = engine.runtime().comm.allgather(told)
+    comm = engine.runtime().comm
+    everyone = comm.allgather(told) if comm.size > 1 else [told]
     _raise_and_warn(everyone, holders or range(1))
     if first is not None and holders:
         _follow_first(everyone, layout)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from numpy_dist.argument_types import Arguments, Keywords
 from numpy_dist.engine.events.sites import resolve
 from numpy_dist.engine.explaining.forecast import touched
 from numpy_dist.engine.memory.handle import is_handle, metadata
@@ -251,7 +252,15 @@ class PlanObserver:
         TooLargeToPlan
         """
         caller = sys._getframe(1)
-        arguments, keywords = caller.f_locals.get("args", ()), caller.f_locals.get("kwargs", {})  # of the dispatcher
+        return self._planned(name, caller.f_locals.get("args", ()), caller.f_locals.get("kwargs", {}), caller)
+
+    def call(self, name: str, function: object, args: Arguments, kwargs: Keywords) -> AbstractContextManager[None]:
+        """As `function`, of one whose arguments are known."""
+        return self._planned(name, args, kwargs, sys._getframe(1))
+
+    def _planned(
+        self, name: str, arguments: Arguments, keywords: Keywords, caller: FrameType
+    ) -> AbstractContextManager[None]:
         given = [metadata(x) for x in arguments if is_handle(x)] if isinstance(arguments, tuple) else []
         line, size = self.here(), self._runtime.size
         shapes = [np.shape(x) for x in arguments if is_handle(x) or isinstance(x, np.ndarray)]

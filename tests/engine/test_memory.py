@@ -110,7 +110,8 @@ def test_the_budget_is_half_of_a_ranks_share(monkeypatch, system):
     system.group("job", max=gib(8), current=gib(0))
     files = system.folder / "meminfo", system.root, system.folder / "membership"
     monkeypatch.setattr(memory, "Limits", lambda: Limits(*files))
-    rank = SimpleNamespace(size=1, comm=SimpleNamespace(node_size=4), budgets={})
+    backend = SimpleNamespace(memory=HOST)
+    rank = SimpleNamespace(size=1, comm=SimpleNamespace(node_size=4), budgets={}, backend=backend)
     assert memory.budget(rank) == gib(1)
 
 
