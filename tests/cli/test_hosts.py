@@ -116,6 +116,10 @@ class Ranks:
             text=True,
         )
         assert process.stdout is not None and process.stdout.readline() == "True\n"
+        deadline = time.monotonic() + 60
+        while all(known.rank != rank for known in list(self.launcher._ranks.values())):
+            assert time.monotonic() < deadline
+            time.sleep(0.001)
         return process
 
 

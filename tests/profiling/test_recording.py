@@ -268,7 +268,7 @@ def test_the_setting_records_simulated_ranks_from_their_first_array(tmp_path: Pa
 
 def along_rows(split: int) -> float:
     """Neighbours, sorts and sums along axis 1."""
-    x = numpy_dist.fromfunction(lambda i, j: np.sin(7.0 * i + j), (400, 300)).redistribute(split=split)
+    x = numpy_dist.asarray(np.sin(np.add.outer(7.0 * np.arange(400), np.arange(300))), split=split)
     for _ in range(3):
         y = x[:, 1:] - x[:, :-1]
         x = np.cumsum(np.sort(x, axis=1), axis=1) / 300.0
@@ -286,7 +286,6 @@ def test_to_cut_the_axis_that_is_advised_saves_messages(ranks: int, tmp_path: Pa
         told.append([text for text in advices.advise(found) if "is cut, and" in text])
         sent.append(sum(sent_bytes(found).values()))
     assert "no line works along axis 0: cut axis 0 " in told[0][0] and not told[1]
-    # to cut it anew is what is left, once
     assert sent[1] < sent[0] / 2
     np.testing.assert_allclose([value for value, _ in values], values[0][0])
 
