@@ -50,9 +50,9 @@ def small_pieces(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     seen: list[int] = []
     gather = streaming.gather
 
-    def noted(x: Any, root: int | None = None) -> Any:
+    def noted(x: Any, *how: Any) -> Any:
         seen.append(x._array.nbytes)
-        return gather(x, root)
+        return gather(x, *how)
 
     monkeypatch.setattr(streaming, "PIECE_BYTES", 100)
     monkeypatch.setattr(input_output_writing, "_TEXT_PIECE", 100)

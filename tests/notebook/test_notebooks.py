@@ -140,7 +140,7 @@ def test_a_computation_and_what_is_shown_of_it(notebook: Notebook) -> None:
     assert [kind for kind, _ in outputs] == ["stream", "execute_result"]
     assert outputs[0][1]["text"] == "once\n"
     data = outputs[1][1]["data"]
-    assert data["text/plain"].startswith("array([0.00000e+00, 1.00000e+00")
+    assert data["text/plain"].startswith("DistArray([0.00000e+00, 1.00000e+00")
     assert "DistArray" in data["text/html"]
     assert notebook.value("float(_.max()), len(In) == _ih.__len__()") == "(199999.0, True)"
 
