@@ -16,8 +16,8 @@ from typing import Any
 
 __all__ = ["forget_request", "note_request", "publish"]
 
-_SECONDS = 3.0  # for windows to find the socket again
-_LINGER_MILLISECONDS = 500
+_SECONDS = 10.0  # for windows to find the socket again, on a busy machine
+_LINGER_MILLISECONDS = 5000
 
 
 def _file(connection_file: str) -> Path:

@@ -54,7 +54,7 @@ Named.__name__ = "DistArray"
 
 def test_the_repr_of_a_large_array_says_what_it_is():
     x = nd.zeros(100_000)
-    assert repr(x) == "DistArray([0., 0., 0., ..., 0., 0., 0.], shape=(100000,))"
+    assert repr(x) == repr(np.zeros(100_000).view(Named)) and repr(x).startswith("DistArray([0., 0., 0., ..., ")
     assert str(x) == "[0. 0. 0. ... 0. 0. 0.]" and f"{x}" == str(x)
     assert repr(x[:3]) == "array([0., 0., 0.])"  # as in doctests
     assert repr(nd.zeros(2000)).startswith("array(")  # on every rank
