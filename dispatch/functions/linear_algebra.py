@@ -333,11 +333,13 @@ def _matrices(a: Any, b: Any, dtype: np.dtype, name: str) -> DistArray:
         lies_well = _is_cut(a, 0) is not None or (_is_cut(a, 1) is None and k <= m)
         if lies_well and k >= _FOR_PAIRS and engine.is_transpose(a, b):
             return _by_pairs(a, dtype, name)
-        if dtype.kind == "c" and a.dtype == b.dtype == dtype and (engine.is_adjoint(a, b) or engine.is_adjoint(b, a)):
-            if lies_well and k >= _FOR_PAIRS:
-                return _by_pairs(a, dtype, name, adjoint=True)
-            if costs[_by_contraction] <= min(costs.values()):
-                return _gram_by_contraction(a, b, dtype, name)
+        if dtype.kind == "c" and a.dtype == b.dtype == dtype:
+            of_rows = engine.is_adjoint(b, a)
+            if of_rows or engine.is_adjoint(a, b):
+                if lies_well and k >= _FOR_PAIRS:
+                    return _by_pairs(a, dtype, name, adjoint=True)
+                if costs[_by_contraction] <= min(costs.values()):
+                    return _gram_by_contraction(a, b, of_rows, dtype, name)
         costs[_by_blocks] = _moved(a, 0) + _moved(b, 0) + best_mesh(m, k, n, size)[1]
     return min(costs, key=lambda algorithm: costs[algorithm])(a, b, dtype, name)
 
@@ -469,9 +471,11 @@ def _layout_of_sum(shape: tuple[int, int], dtype: np.dtype) -> Layout:
     return engine.default_layout(shape) if large else engine.runtime().replicated_layout(shape)
 
 
-def _gram_by_contraction(a: DistArray, b: DistArray, dtype: np.dtype, name: str) -> DistArray:
-    """As `_by_contraction`, where one operand is the other one's adjoint, which need not be computed."""
-    of_rows = engine.is_adjoint(b, a)
+def _gram_by_contraction(a: DistArray, b: DistArray, of_rows: bool, dtype: np.dtype, name: str) -> DistArray:
+    """As `_by_contraction`, where the left operand (`of_rows`) or the right one is the adjoint of the other one.
+
+    The adjoint need not be computed.
+    """
     x: Any = b if of_rows else np.transpose(a)
     rows, shape = _along(x, 0), (a.shape[0], b.shape[1])
     x, result = engine.aligned(x, rows), _layout_of_sum(shape, dtype)

@@ -50,7 +50,11 @@ def is_transpose(x: Handle, y: Handle) -> bool:
 
 
 def is_adjoint(x: Handle, y: Handle) -> bool:
-    """Whether an array is the conjugate transpose of another one, and not computed yet; known from what is pending."""
+    """Whether an array is the conjugate transpose of another one, and not computed yet.
+
+    Known from what is pending, which is the same on all ranks: one that executes by itself has diverged, and is told so
+    where ranks meet next (`comm.divergence.journal`).
+    """
     storage, of = y._storage, x._storage
     if storage is None or of is None:
         return False
