@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 
 import numpy_dist as nd
+from numpy_dist import engine
 from numpy_dist.comm.base import Communicator
 from numpy_dist.comm.detect import get_communicator
 from numpy_dist.dispatch.functions import linear_algebra
@@ -40,6 +43,18 @@ def test_products(size: int, shape: tuple[int, int], kind: str) -> None:
         run_simulated(size, body)
 
 
+def check_product(
+    calls: list[int], x: nd.DistArray, y: nd.DistArray, expected: np.ndarray, halved: bool = False
+) -> None:
+    """Compare a product, and whether this rank is among the `calls` of what computes half of one."""
+    comm = get_communicator()
+    comm.barrier()
+    before = calls.count(comm.rank)
+    made = x @ y
+    assert (calls.count(comm.rank) > before) == halved
+    assert np.array_equal(made.gather(), expected)
+
+
 @pytest.mark.parametrize("size", (2, 3))
 def test_an_array_and_its_transpose(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Only of the same memory: a copy that is equal, and another view of it, are other matrices."""
@@ -53,15 +68,7 @@ def test_an_array_and_its_transpose(size: int, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(linear_algebra, "row_gram", noted)
 
     def body() -> None:
-        comm = get_communicator()
-
-        def check(x: nd.DistArray, y: nd.DistArray, expected: np.ndarray, halved: bool = False) -> None:
-            comm.barrier()
-            before = calls.count(comm.rank)
-            made = x @ y
-            assert (calls.count(comm.rank) > before) == halved
-            assert np.array_equal(made.gather(), expected)
-
+        check = partial(check_product, calls)
         with nd.config(MIN_SHARD_BYTES=0, FALLBACK="error"):
             a, b, c = nd.asarray(matrix), nd.asarray(matrix), nd.asarray(other)
             check(a, a.T, matrix @ matrix.T, halved=True)
@@ -107,15 +114,7 @@ def test_an_array_and_its_adjoint(size: int, split: int, monkeypatch: pytest.Mon
     monkeypatch.setattr("numpy_dist.parallel.row_gram.gram", noted)
 
     def body() -> None:
-        comm = get_communicator()
-
-        def check(x: nd.DistArray, y: nd.DistArray, expected: np.ndarray, halved: bool) -> None:
-            comm.barrier()
-            before = calls.count(comm.rank)
-            made = x @ y
-            assert (calls.count(comm.rank) > before) == halved
-            assert np.array_equal(made.gather(), expected)
-
+        check = partial(check_product, calls)
         with nd.config(MIN_SHARD_BYTES=0, FALLBACK="error"):
             a, other = nd.asarray(matrix, split=split), nd.asarray(matrix, split=split)
             adjoint = matrix.conj().T
@@ -133,6 +132,9 @@ def test_an_array_and_its_adjoint(size: int, split: int, monkeypatch: pytest.Mon
             check(a, kept, changed @ adjoint, halved=False)
             check(kept, other, adjoint @ matrix, halved=False)
             check(other, other.conj().T, matrix @ adjoint, halved=True)
+            seen = other.conj().T
+            engine.force(seen)
+            check(other, seen, matrix @ adjoint, halved=False)
 
     run_simulated(size, body)
 
