@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 
 import pytest
 
@@ -11,18 +10,27 @@ from tests.cli.test_jobs import Run, environment, mpi, run
 
 __all__ = ["environment", "mpi", "run"]
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="processes cannot be bound to processors"),
-]
+pytestmark = pytest.mark.slow
 
 # Both ranks are on one processor, and so get as much of it as each other, whatever else this machine does; but for one
-# that lets a child of its own go first. (Priorities alone would not do: sessions may be scheduled as groups.)
+# that lets a child of its own go first. (Priorities alone would not do: sessions may be scheduled as groups.) Where the
+# system binds no processes, it has a child for each processor.
 SCRIPT = """
 import json, os, subprocess, sys
-os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+binds = hasattr(os, "sched_setaffinity")
+if binds:
+    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
 import numpy_dist as nd
 from numpy_dist import engine
+
+def busy():
+    words = [sys.executable, "-ISc", "while True: pass"]
+    return [subprocess.Popen(words) for _ in range(1 if binds else os.cpu_count())]
+
+def end(children):
+    for child in children:
+        child.kill()
+        child.wait()
 
 def share(x):
     points = x.layout.dims[0].points
@@ -30,25 +38,23 @@ def share(x):
 
 slow, other, rank = int(sys.argv[1]), int(sys.argv[2]), engine.runtime().rank
 if rank == slow:
-    child = subprocess.Popen([sys.executable, "-ISc", "while True: pass"])
+    children = busy()
     os.nice(5)
 try:
     x = nd.arange(120_000)
     found = [share(x)]
 finally:
     if rank == slow:
-        child.kill()
-        child.wait()
+        end(children)
 if rank == other:
-    child = subprocess.Popen([sys.executable, "-ISc", "while True: pass"])
+    children = busy()
     os.nice(8)
 try:
     moved = nd.rebalance(x, "measured")
     found += [share(moved), share(nd.zeros(120_000)), bool((moved == x).all())]
 finally:
     if rank == other:
-        child.kill()
-        child.wait()
+        end(children)
 print(json.dumps(found))
 """
 
