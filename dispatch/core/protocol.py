@@ -196,7 +196,7 @@ def _as_view(result: Any, args: Arguments, kwargs: Keywords, ours: bool) -> obje
     for each in result if type(result) in (list, tuple) else (result,):
         if not isinstance(each, engine.Handle) or each is given or engine.is_at_hand(each) or each._storage is None:
             continue
-        if isinstance(given, engine.Handle) and given._storage is each._storage:
+        if isinstance(given, engine.Handle) and engine.lies_in(given, each._storage):
             given._owned(each)
         elif ours and hasattr(each, "_owner"):
             if all(x._storage is not each._storage for x in operands.find_handles(args, kwargs)):

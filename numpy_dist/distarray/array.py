@@ -21,6 +21,7 @@ from numpy_dist.distarray.indexing import Indexing
 from numpy_dist.distarray.interface import NEEDS_MEMORY, Refusals, refuse_as_labels
 from numpy_dist.distarray.methods import Methods
 from numpy_dist.distarray.operators import Operators, numpy_stand_in
+from numpy_dist.engine.data import windows
 from numpy_dist.ir import structure
 from numpy_dist.layout.layout import Layout
 from numpy_dist.layout.mesh import Mesh
@@ -59,6 +60,8 @@ class DistArray(Operators, Indexing, Methods, Refusals):
     def __array_function__(
         self, func: Function, types: Iterable[type], args: tuple, kwargs: Keywords
     ) -> Any:
+        if windows.eager and (made := windows.routed(func, args, kwargs)) is not None:
+            return made
         return protocol.array_function(DistArray, func, types, args, kwargs)
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> np.ndarray:

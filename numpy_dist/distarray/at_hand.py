@@ -51,6 +51,14 @@ COMPOSED: set[Function] = set()
 """Functions that are made of others, each of which may be at once."""
 
 
+def routed(function: Function, args: tuple, kwargs: Keywords) -> object:
+    """A function whose arguments come near, where the program is eager; None where the engine has to do it."""
+    route = ROUTES.get(function)
+    if route is None or not all(map(windows.come_near, args)):
+        return None
+    return route(args, kwargs)
+
+
 def _handed_over(name: str) -> property:
     """An attribute that only arrays of the engine's have."""
     slot = _slot[name]
@@ -93,12 +101,13 @@ def elements(x: Any, kind: type) -> Any:
 def _is_small(a: np.ndarray, b: np.ndarray) -> bool:
     """Whether what two arrays are broadcast to is small; errors of shapes are NumPy's to tell."""
     if a.shape == b.shape:
-        return a.nbytes < windows.limit
-    try:
-        count = np.broadcast(a, b).size
-    except ValueError:
-        return True
-    return count * max(a.itemsize, b.itemsize) < windows.limit
+        nbytes = a.nbytes
+    else:
+        try:
+            nbytes = np.broadcast(a, b).size * max(a.itemsize, b.itemsize)
+        except ValueError:
+            return True
+    return nbytes < windows.usual or windows.permits(nbytes)
 
 
 def _ascending(array: object) -> Any:
@@ -363,13 +372,25 @@ AtHand.__name__ = AtHand.__qualname__ = DistArray.__name__
 AtHand.__module__ = DistArray.__module__
 
 
-def view_at_hand(x: object, part: np.ndarray, window: windows.Window) -> AtHand:
+def view_at_hand(x: Any, part: np.ndarray, window: windows.Window) -> AtHand:
     """The array at hand of a view of another one."""
     made: AtHand = _new(AtHand)
     made._real, made._window = part, window
-    if window.whole is not None and part.nbytes == window.whole.nbytes:
-        _keep_owner(made, window.first())
+    whole = window.whole
+    if whole is not None:
+        if part.nbytes == whole.nbytes:
+            _keep_owner(made, window.first())
+    elif part.nbytes == x._real.nbytes:
+        _keep_owner(made, _owner_of(x))
     return made
+
+
+def _owner_of(x: Any) -> object:
+    """What a view of all of an array is a view of."""
+    try:
+        return _slot["_owner"].__get__(x)
+    except AttributeError:
+        return x
 
 
 _keep_owner = _slot["_owner"].__set__
@@ -440,6 +461,7 @@ def _selected(x: Handle, key: object) -> object:
         return part
     if part.base is real or (part.base is not None and part.base is real.base):
         return None  # an index that selects a view after all
+    windows.asked_for(real.nbytes)
     return new_memory(part) if part.nbytes < windows.limit else None
 
 
@@ -628,7 +650,9 @@ def _target(call: _UfuncCall, kwargs: Keywords) -> AtHand | None:
     if "out" not in kwargs or kwargs.keys() - _OUT or kwargs.get("casting", "unsafe") not in _CASTINGS:
         return None
     (target,) = kwargs["out"]
-    if type(target) is not AtHand or call.prepared is not None or target._real.dtype.char not in _WRITTEN:
+    if type(target) is not AtHand or target._real.dtype.char not in _WRITTEN:
+        return None
+    if call.prepared is not None and call.prepared(target._real) is not target._real:
         return None
     window = target._window
     return target if window.readable and (window.writeable or windows.may_be_written(window)) else None
@@ -698,4 +722,4 @@ def _announce_copy(nbytes: int) -> bool:
 
 
 walks.register_policy(_announce_copy)
-windows.register_at_hand(AtHand, assign, _selected, _computed)
+windows.register_at_hand(AtHand, assign, _selected, _computed, routed)

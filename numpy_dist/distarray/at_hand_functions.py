@@ -65,7 +65,10 @@ def _folded(
         return None
     if function is np.mean:
         made = mean_of(made, real.size)
-    return near(made) if type(made) is _ndarray else made
+    if type(made) is _ndarray:
+        return near(made)
+    windows.asked_for(real.nbytes)
+    return made
 
 
 def _folding(name: str, function: Function) -> Function:

@@ -34,6 +34,8 @@ _TEXT_PIECE = 1 << 21  # bytes of the elements of which a rank makes text at onc
 
 def call(function: Function, x: engine.Handle, args: tuple, kwargs: Keywords) -> Any:
     """Run the registry's record of a NumPy function with `x` as its first argument."""
+    if windows.eager and (made := windows.routed(function, (x, *args), kwargs)) is not None:
+        return made
     return protocol.array_function(type(x), function, (type(x),), (x, *args), kwargs)
 
 

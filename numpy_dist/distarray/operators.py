@@ -12,7 +12,7 @@ import numpy as np
 from numpy_dist import engine
 from numpy_dist.argument_types import Function, Keywords
 from numpy_dist.dispatch.core import fallback, protocol, registry
-from numpy_dist.engine.data import watch
+from numpy_dist.engine.data import watch, windows
 from numpy_dist.ir.ops import UFUNC_OPS, Op, op_of
 from numpy_dist.ir.rules import broadcast_shapes
 
@@ -192,6 +192,8 @@ def _in_place(operation: Function, ufunc: np.ufunc) -> Operator:
 
     def in_place(self: engine.Handle, other: Any) -> object:
         if self._storage is not None:
+            if windows.eager and windows.computed_eagerly(ufunc, (self, other), self) is not None:
+                return self
             target = _target_of(self)
             if target is not None and _replay(op, (self, other), target) is not None:
                 return self
@@ -484,6 +486,9 @@ def _replay_into(op: Op, inputs: tuple, kwargs: Keywords) -> object:
     if len(kwargs) > 1 or "out" not in kwargs:
         return None
     out = kwargs["out"][0]
+    if windows.eager and op.ufunc is not None and engine.is_handle(out):
+        if windows.computed_eagerly(op.ufunc, inputs, out) is not None:
+            return out
     target = _target_of(out) if engine.is_sharded(out) else None
     return None if target is None or _replay(op, inputs, target, None, 3) is None else out
 

@@ -84,8 +84,6 @@ def folded_along(
         return None
     outer, length, inner, shape = fold
     floating = elements.dtype.kind == "f"
-    if floating and ufunc is not np.add and elements.size > TILE_ELEMENTS:
-        return None  # of zeros of both signs, NumPy takes one or the other, depending on how many it looks at
     rows = elements.reshape((outer, length) if inner == 1 else (outer, length, inner))
     if not rows.flags.c_contiguous:
         rows = rows.copy()
@@ -93,6 +91,8 @@ def folded_along(
         made = watch.watched(_in_tree, "reduce", ufunc, rows)
     else:
         made = ufunc.reduce(rows, 1)
+    if floating and ufunc is not np.add and elements.size > TILE_ELEMENTS and not made.all():
+        return None  # of zeros of both signs, NumPy takes one or the other, depending on how many it looks at
     return made.reshape(shape) if shape else made.reshape(())[()]
 
 

@@ -27,6 +27,7 @@ from numpy_dist.engine.memory import handle as handles
 from numpy_dist.engine.memory.handle import Handle
 from numpy_dist.engine.memory.storage import Storage
 from numpy_dist.engine.runtime import Runtime, runtime
+from numpy_dist.engine.scheduling.eagerness import register_limit
 from numpy_dist.engine.scheduling.program import register_walks
 from numpy_dist.ir.meta_arrays import is_writeable, offset_of, placed
 from numpy_dist.ir.statements import Ref
@@ -47,13 +48,42 @@ limit = 0
 """Arrays with fewer bytes than this are worked on at once; read by every index expression."""
 
 
+usual = 0
+"""What the limit is unless it is lifted (`engine.scheduling.eagerness`)."""
+
+eager = False
+"""Whether it is lifted: then operators look whether whole arrays are seen through windows; read by each of them."""
+
+
 def _set_limit() -> None:
-    global limit
-    limit = config.MIN_SHARD_BYTES if config.AT_ONCE == "auto" else int(config.AT_ONCE)
+    global limit, usual, eager
+    limit = usual = config.MIN_SHARD_BYTES if config.AT_ONCE == "auto" else int(config.AT_ONCE)
+    eager = False
+
+
+def _lift(most: int | None) -> None:
+    global limit, eager
+    eager = most is not None and config.AT_ONCE == "auto" and 0 < usual < most
+    limit = most if most is not None and eager else usual
 
 
 settings.MIRRORS["AT_ONCE"] = settings.MIRRORS["MIN_SHARD_BYTES"] = _set_limit
+register_limit(_lift)
 _set_limit()
+
+
+def permits(nbytes: int) -> bool:
+    """Whether a result of so many bytes is made at once, by NumPy."""
+    if nbytes < usual or not eager:
+        return nbytes < limit
+    eagerness = runtime().program.eagerness
+    return eagerness is not None and eagerness.permits(nbytes)
+
+
+def asked_for(nbytes: int) -> None:
+    """Take note that a value of an array of so many bytes, which is seen through a window, goes to Python."""
+    if eager and nbytes >= usual and (eagerness := runtime().program.eagerness) is not None:
+        eagerness.asked()
 
 
 class Window:
@@ -123,12 +153,16 @@ computed: Callable[[np.ufunc, tuple, Keywords], object]
 """A call of a ufunc on elements that are seen through windows; None if they are not, or it is the engine's."""
 
 
+routed: Callable[[Function, tuple, Keywords], object]
+"""A function of arrays that come near; None where the engine has to do it."""
+
+
 def register_at_hand(
-    kind: type[Handle], assigning: Callable[..., bool], picking: Function, computing: Function
+    kind: type[Handle], assigning: Callable[..., bool], picking: Function, computing: Function, routing: Function
 ) -> None:
-    """Set the class of arrays that are seen through windows, what assigns to and picks elements, and what computes."""
-    global class_at_hand, assign, picked, computed
-    class_at_hand, assign, picked, computed = kind, assigning, picking, computing
+    """Set the class of arrays that are seen through windows, and what is called for them (see above)."""
+    global class_at_hand, assign, picked, computed, routed
+    class_at_hand, assign, picked, computed, routed = kind, assigning, picking, computing, routing
 
 
 def at_hand(array: np.ndarray, window: Window) -> Any:
@@ -148,6 +182,11 @@ def is_at_hand(x: object) -> bool:
     return type(x) is class_at_hand
 
 
+def lies_in(x: Handle, storage: Storage) -> bool:
+    """Whether an array is a view over a storage; it is not handed over by being asked."""
+    return (x._window.storage if type(x) is class_at_hand else x._storage) is storage
+
+
 def elements_at_hand(x: object) -> np.ndarray | None:
     """The elements of an array at hand of which NumPy's results are the engine's; None for all others."""
     if type(x) is class_at_hand and x._window.readable and x._real.dtype.char in KINDS:
@@ -165,6 +204,23 @@ def can_open(x: Handle, used: bool = True) -> bool:
     if open_window(x, used) is not None:
         return True
     return runtime().size == 1 and runtime().program.has_lingered(limit) and open_window(x) is not None
+
+
+def come_near(x: Any) -> bool:
+    """Whether an operand is at hand, or no array; where the program is eager, whole sharded arrays come near."""
+    if not isinstance(x, Handle) or type(x) is class_at_hand or x._storage is None:
+        return True
+    if x._array.nbytes >= limit or runtime().size > 1 or not (x._window.readable or open_window(x) is not None):
+        return False
+    x.__class__ = class_at_hand
+    return True
+
+
+def computed_eagerly(ufunc: np.ufunc, inputs: tuple, target: Handle | None = None) -> object:
+    """A ufunc of operands of which one is sharded, where the program is eager; None where the engine has to do it."""
+    if not (all(map(come_near, inputs)) and (target is None or come_near(target))):
+        return None
+    return computed(ufunc, inputs, {} if target is None else {"out": (target,)})
 
 
 def open_window(x: Handle, used: bool = True) -> Window | None:

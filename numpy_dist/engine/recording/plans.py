@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import DTypeLike
 
+from numpy_dist.engine.data import windows
 from numpy_dist.engine.memory import handle as handles
 from numpy_dist.engine.memory.handle import SHUT, Handle, metadata, ref_of
 from numpy_dist.engine.memory.storage import Storage, Token
@@ -221,6 +222,10 @@ def replay(
     depth : int
         How many frames up the user's is, at least: 2 where an operator calls, whose caller is the user.
     """
+    if windows.eager and target is None and result_dtype is None and op.ufunc is not None:
+        made = windows.computed_eagerly(op.ufunc, inputs)
+        if made is not None:
+            return made
     # What the statement reads (three operands at most, the last one in `third`), and what of them is in the key.
     cls = handles._handle_class
     nothing: object = None

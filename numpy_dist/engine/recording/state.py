@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from numpy_dist.engine.data import windows
 from numpy_dist.engine.memory.handle import Handle, is_sharded
 from numpy_dist.engine.runtime import runtime
 from numpy_dist.engine.scheduling.counters import EngineCounters
@@ -23,7 +24,9 @@ def counters() -> EngineCounters:
 def force(*handles: Handle) -> None:
     """Execute the pending program as far as these arrays need it."""
     for x in handles:
-        if is_sharded(x):
+        if type(x) is windows.class_at_hand and x._window.readable:
+            windows.asked_for(x.nbytes)
+        elif is_sharded(x):
             runtime().program.force(x._storage)  # type: ignore[arg-type]
 
 

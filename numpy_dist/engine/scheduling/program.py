@@ -19,6 +19,7 @@ from numpy_dist.engine.events.sites import LATEST, search, site_of
 from numpy_dist.engine.memory.budget import share_of_memory
 from numpy_dist.engine.memory.storage import Storage
 from numpy_dist.engine.scheduling.deferred import Deferred
+from numpy_dist.engine.scheduling.eagerness import Eagerness
 from numpy_dist.engine.scheduling.execution import Execution
 from numpy_dist.engine.scheduling.lost import cannot_run, propagate, reason
 from numpy_dist.engine.scheduling.periods import LARGE, LARGE_ON_DEVICE, Periods
@@ -103,6 +104,8 @@ class Program:
         The context of a call that computes and then writes an output.
     watches : bool
         Whether windows were ever opened, which statements shut (`engine.data.windows`).
+    eagerness : Eagerness or None
+        What decides whether middle-sized arrays are worked on at once; None with several ranks, and on a device.
     """
 
     def __init__(self, runtime: Any) -> None:
@@ -132,6 +135,8 @@ class Program:
         self.watches = False
         self._many = runtime.size > 1
         self._missed = 0  # how often small work could not be done at once
+        eager = runtime.size == 1 and runtime.backend.memory.on_host and runtime.computes
+        self.eagerness = Eagerness(getattr(runtime.backend, "threads", 1)) if eager else None
 
     @property
     def pending(self) -> Sequence[Statement]:
@@ -355,6 +360,8 @@ class Program:
             Whether the program is a single statement whose values can raise.
         """
         if self._pending:
+            if through is not None and self.eagerness is not None and self._pending.execution is None:
+                self.eagerness.executing(self._pending, self._bytes - self._bytes_done)
             self._execute(through, reader, may_raise)
             self._periods.interrupt(self.recorded, self._bytes)
             self._waiting = None

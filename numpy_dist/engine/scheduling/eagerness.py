@@ -1,0 +1,106 @@
+"""Eager execution of programs that ask for values of middle-sized arrays after a few statements.
+
+Executing what is pending costs a rank some 80 microseconds, however little it is. A program whose arrays have some
+hundred kilobytes, and which asks for a value after every few statements, is served sooner by NumPy, one statement at a
+time. One process that sees such a program lifts the limit below which arrays are worked on at once
+(`engine.data.windows`), and lowers it again when statements on such arrays follow one another without a value being
+asked for: sweeps, which pay when they are fused. Both follow from what the program does, and from no clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from numpy_dist.ir.statements import Statement
+
+MOST = 1 << 20
+"""Bytes below which an array may be worked on at once."""
+PATIENCE = 8
+"""Executions in a row that were not worth it before the first change; twice as many each time that sweeps came next."""
+_MOST_PATIENCE = 1024
+_SHARE = 16
+"""Statements among which those of costly operations are counted; in longer programs they hardly decide."""
+
+# Microseconds, as orders of magnitude: an execution; each of its statements; a thousand bytes of a result by NumPy.
+_EXECUTION, _STATEMENT, _KILOBYTE = 80.0, 4.0, 0.067
+_COSTLY = 8  # times the work of an addition
+_COSTLY_NAMES = frozenset(
+    "exp exp2 expm1 log log2 log10 log1p sin cos tan arcsin arccos arctan arctan2 sinh cosh tanh arcsinh arccosh"
+    " arctanh power float_power cbrt hypot logaddexp logaddexp2 remainder fmod divmod floor_divide".split()
+)
+
+
+_change: Callable[[int | None], None]
+
+
+def register_limit(change: Callable[[int | None], None]) -> None:
+    """Set what lifts the limit: ``change(limit)``, in bytes; None: to what it usually is."""
+    global _change
+    _change = change
+
+
+class Eagerness:
+    """What a process has seen of its program.
+
+    Parameters
+    ----------
+    threads : int
+        On which loops are executed.
+
+    Attributes
+    ----------
+    lifted : bool
+        Whether the limit is lifted.
+    """
+
+    def __init__(self, threads: int) -> None:
+        self._share = 1 - 1 / (1.5 * threads)  # of NumPy's time, that fused loops are thought to save
+        self.lifted = False
+        self._poor = 0  # executions in a row that were not worth it
+        self._patience = PATIENCE
+        self._saved = 0.0  # microseconds that loops would have saved since a value was asked for
+
+    def executing(self, statements: Sequence[Statement], nbytes: int) -> None:
+        """Take note that somebody asks for a value, for which statements are executed.
+
+        Parameters
+        ----------
+        nbytes : int
+            Of all their results.
+        """
+        count = len(statements)
+        size = nbytes / count
+        work = count
+        if count <= _SHARE:
+            work += (_COSTLY - 1) * sum(s.op.name in _COSTLY_NAMES for s in statements)
+        if size >= MOST or self._saving(work * size) > _EXECUTION + _STATEMENT * count:
+            self._poor = 0
+            return
+        self._poor += 1
+        if self._poor >= self._patience:
+            self.lifted, self._saved = True, 0.0
+            _change(MOST)
+
+    def permits(self, nbytes: int) -> bool:
+        """Whether a statement with a result of so many bytes, above the usual limit, is done at once."""
+        if not self.lifted or nbytes >= MOST:
+            return False
+        self._saved += self._saving(nbytes) - _STATEMENT
+        if self._saved <= 2 * _EXECUTION:  # twice, lest programs in between go to and fro
+            return True
+        self.end()
+        self._patience = min(2 * self._patience, _MOST_PATIENCE)
+        return False
+
+    def end(self) -> None:
+        """Let the limit be what it usually is."""
+        self.lifted, self._poor = False, 0
+        _change(None)
+
+    def asked(self) -> None:
+        """Take note that somebody asks for a value of an array that is worked on at once."""
+        self._saved = 0.0
+
+    def _saving(self, nbytes: float) -> float:
+        """Microseconds that fused loops are thought to save where NumPy makes results of so many bytes."""
+        return nbytes * 1e-3 * _KILOBYTE * self._share

@@ -1,0 +1,189 @@
+"""Programs that ask for values of middle-sized arrays after a few statements: NumPy computes them, with all bits."""
+
+from __future__ import annotations
+
+import warnings
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import numpy_dist
+from numpy_dist import engine
+from numpy_dist.comm.simulated import run_simulated
+from numpy_dist.conformance import known_differences
+from numpy_dist.conformance.adapter import use
+from numpy_dist.conformance.checking.oracle import check
+from numpy_dist.conformance.suite import groups
+from numpy_dist.distarray.at_hand import AtHand
+from numpy_dist.engine.data import windows
+from numpy_dist.engine.scheduling import eagerness
+from numpy_dist.engine.scheduling.eagerness import MOST, PATIENCE, Eagerness
+from numpy_dist.settings import config
+from tests.distarray.at_hand_arrays import LIMIT
+from tests.distarray.eager_arrays import EagerArrays, eager
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", groups())
+def test_sharded_arrays_of_an_eager_program_have_numpys_results(name: str) -> None:
+    adapter = EagerArrays()
+    with use(adapter), eager(LIMIT, LIMIT):
+        for case in groups()[name]:
+            known = adapter.differences()
+            found = [text for text in check(case) if not known_differences.matching(case, text, known)]
+            assert not found, "\n".join(found)
+
+
+def _statements(count: int, name: str = "add") -> list[Any]:
+    return [SimpleNamespace(op=SimpleNamespace(name=name))] * count
+
+
+@pytest.fixture
+def changes(monkeypatch: pytest.MonkeyPatch) -> list[int | None]:
+    made: list[int | None] = []
+    monkeypatch.setattr(eagerness, "_change", made.append)
+    return made
+
+
+def test_the_limit_is_lifted_when_executions_were_not_worth_it(changes: list[int | None]) -> None:
+    seen = Eagerness(threads=2)
+    for _ in range(PATIENCE - 1):
+        seen.executing(_statements(2), 2 * 300_000)
+    assert not changes
+    seen.executing(_statements(2), 2 * 300_000)
+    assert changes == [MOST]
+    assert seen.lifted
+
+
+@pytest.mark.parametrize(
+    ("count", "nbytes", "name"),
+    [(1, MOST, "add"), (40, 300_000, "add"), (4, 300_000, "exp"), (8, 800_000, "add")],
+    ids=["large", "many", "costly", "much work"],
+)
+def test_the_limit_stays_where_loops_pay(changes: list[int | None], count: int, nbytes: int, name: str) -> None:
+    seen = Eagerness(threads=2)
+    for _ in range(4 * PATIENCE):
+        for _ in range(PATIENCE - 1):
+            seen.executing(_statements(1), 300_000)
+        seen.executing(_statements(count, name), count * nbytes)
+    assert not changes
+
+
+def test_sweeps_end_it_and_values_that_are_asked_for_do_not(changes: list[int | None]) -> None:
+    seen = Eagerness(threads=2)
+    for _ in range(PATIENCE):
+        seen.executing(_statements(1), 300_000)
+    for _ in range(100):
+        assert seen.permits(600_000)
+        assert seen.permits(600_000)
+        seen.asked()
+    assert not seen.permits(MOST)
+    assert seen.lifted
+    swept = 0
+    while seen.permits(600_000):
+        swept += 1
+    assert 2 <= swept < 20
+    assert changes == [MOST, None]
+    for _ in range(2 * PATIENCE - 1):  # sweeps may come again: twice as many
+        seen.executing(_statements(1), 300_000)
+    assert changes == [MOST, None]
+    seen.executing(_statements(1), 300_000)
+    assert changes == [MOST, None, MOST]
+
+
+SHAPE = (200, 200)
+
+
+def _until_close(a: Any, b: Any, steps: int) -> list[float]:
+    found = []
+    for _ in range(steps):
+        c = a * 0.75 + b
+        found.append(float(np.max(c)))
+        a[:, 1:] -= 0.125 * c[:, :-1]
+    return found
+
+
+def _sweep(a: Any, steps: int) -> None:
+    for _ in range(steps):
+        a[1:-1, 1:-1] = 0.25 * (a[:-2, 1:-1] + a[2:, 1:-1] + a[1:-1, :-2] + a[1:-1, 2:])
+
+
+def test_a_program_becomes_eager_and_ceases_to_be() -> None:
+    x, y = np.random.default_rng(1).random((2, *SHAPE))
+    with config(MIN_SHARD_BYTES=1 << 18, AT_ONCE="auto"):
+        a, b = numpy_dist.asarray(x.copy()), numpy_dist.asarray(y)
+        kept, part = a, a[10:150]
+        assert not windows.eager
+        found = _until_close(a, b, 30)
+        assert windows.eager
+        assert windows.limit == MOST
+        assert type(a + b) is AtHand
+        assert found == _until_close(x, y, 30)
+        _sweep(a, 20)
+        assert not windows.eager
+        assert windows.limit == 1 << 18
+        _sweep(x, 20)
+        np.testing.assert_array_equal(kept.gather(), x)
+        np.testing.assert_array_equal(part.gather(), x[10:150])
+        assert kept is a
+        assert part.base is a
+
+
+def test_settings_end_it() -> None:
+    with config(MIN_SHARD_BYTES=1 << 18, AT_ONCE="auto"):
+        a, b = (numpy_dist.asarray(np.ones(SHAPE)) for _ in range(2))
+        _until_close(a, b, 30)
+        assert windows.eager
+        with config(AT_ONCE=1 << 18):
+            assert not windows.eager
+            assert windows.limit == 1 << 18
+            _until_close(a, b, 30)
+            assert not windows.eager
+            assert type(a + b) is not AtHand
+
+
+def test_several_ranks_are_not_eager() -> None:
+    def program() -> bool:
+        with config(MIN_SHARD_BYTES=1 << 18, AT_ONCE="auto"):
+            a, b = (numpy_dist.asarray(np.ones(SHAPE)) for _ in range(2))
+            _until_close(a, b, 30)
+            return windows.eager or engine.runtime().program.eagerness is not None
+
+    assert not any(run_simulated(2, program))
+
+
+def test_pending_statements_and_read_only_arrays_stay_as_they_are() -> None:
+    x = np.random.default_rng(2).random(SHAPE)
+    with config(MIN_SHARD_BYTES=1 << 18, AT_ONCE="auto"):
+        a, b = numpy_dist.asarray(x.copy()), numpy_dist.asarray(np.ones(SHAPE))
+        _until_close(numpy_dist.asarray(x.copy()), b, 30)
+        assert windows.eager
+        a[1:] = a[:-1] * 2  # not at hand yet, and pending
+        c = a + b
+        a += c
+        b.setflags(write=False)
+        with pytest.raises(ValueError, match="read-only"):
+            b += a
+        d = np.sqrt(a, out=c)
+        y = x.copy()
+        y[1:] = y[:-1] * 2
+        y += y + 1
+        assert d is c
+        np.testing.assert_array_equal(a.gather(), y)
+        np.testing.assert_array_equal(c.gather(), np.sqrt(y))
+
+
+def test_warnings_name_the_users_line() -> None:
+    with config(MIN_SHARD_BYTES=1 << 18, AT_ONCE="auto"):
+        a, b = (numpy_dist.asarray(np.ones(SHAPE)) for _ in range(2))
+        _until_close(a, b, 30)
+        zeros = numpy_dist.asarray(np.zeros(SHAPE))
+        with warnings.catch_warnings(record=True) as found:
+            warnings.simplefilter("always")
+            made = a / zeros
+            made += zeros
+        assert [(w.category, w.filename, "divide by zero" in str(w.message)) for w in found] == [
+            (RuntimeWarning, __file__, True)
+        ]
