@@ -62,7 +62,16 @@ def tile(A: DistArray, reps: Any) -> object:
     return _repeated(np.broadcast_to(apart, spread), shape)
 
 
-@implements(np.repeat, kind="composed", alone=True)
+_LARGE = 1 << 20
+"""Bytes from which a result of `repeat` is a statement in one process, too: what NumPy makes would be copied."""
+
+
+def _is_numpys(a: Any, repeats: ArrayLike, axis: int | None = None) -> bool:
+    """Whether NumPy repeats elements in one process: some more often than others, or few."""
+    return np.size(repeats) != 1 or not isinstance(repeats, int) or as_handle(a).nbytes * repeats < _LARGE
+
+
+@implements(np.repeat, kind="composed", alone=_is_numpys)
 def repeat(a: Any, repeats: ArrayLike, axis: int | None = None) -> object:
     a = as_handle(a)
     if np.ndim(repeats) > 1:
