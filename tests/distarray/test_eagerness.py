@@ -36,8 +36,9 @@ def test_sharded_arrays_of_an_eager_program_have_numpys_results(name: str) -> No
             assert not found, "\n".join(found)
 
 
-def _statements(count: int, name: str = "add") -> list[Any]:
-    return [SimpleNamespace(op=SimpleNamespace(name=name))] * count
+def _statements(count: int, nbytes: int = 300_000, name: str = "add") -> list[Any]:
+    out = SimpleNamespace(array=SimpleNamespace(nbytes=nbytes))
+    return [SimpleNamespace(op=SimpleNamespace(name=name), outputs=(out,))] * count
 
 
 @pytest.fixture
@@ -67,7 +68,7 @@ def test_the_limit_stays_where_loops_pay(changes: list[int | None], count: int, 
     for _ in range(4 * PATIENCE):
         for _ in range(PATIENCE - 1):
             seen.executing(_statements(1), 300_000)
-        seen.executing(_statements(count, name), count * nbytes)
+        seen.executing(_statements(count, nbytes, name), count * nbytes)
     assert not changes
 
 

@@ -98,6 +98,8 @@ def reduced(
     ufunc: np.ufunc, elements: np.ndarray, axis: Axes, keepdims: bool
 ) -> np.ndarray | np.generic | None:
     """Elements reduced to a scalar or along axes as the summation tree has it; None where the engine has to do it."""
+    if not keepdims and axis is None and elements.ndim > 1 and elements.flags.c_contiguous:
+        elements = elements.reshape(-1)
     if elements.ndim == 1 and not keepdims and (axis is None or (type(axis) is int and axis in (0, -1))):
         return folded(ufunc, elements) if elements.strides[0] > 0 else None
     return folded_along(ufunc, elements, axis, keepdims)

@@ -13,13 +13,13 @@ from collections.abc import Callable, Sequence
 
 from numpy_dist.ir.statements import Statement
 
-MOST = 1 << 20
+MOST = 1 << 21
 """Bytes below which an array may be worked on at once."""
 PATIENCE = 8
 """Executions in a row that were not worth it before the first change; twice as many each time that sweeps came next."""
 _MOST_PATIENCE = 1024
-_SHARE = 16
-"""Statements among which those of costly operations are counted; in longer programs they hardly decide."""
+_FEW = 16
+"""Statements that are looked at one by one; more of them rarely are few enough."""
 
 # Microseconds, as orders of magnitude: an execution; each of its statements; a thousand bytes of a result by NumPy.
 _EXECUTION, _STATEMENT, _KILOBYTE = 80.0, 4.0, 0.067
@@ -66,14 +66,15 @@ class Eagerness:
         Parameters
         ----------
         nbytes : int
-            Of all their results.
+            Of the arrays that they write.
         """
         count = len(statements)
-        size = nbytes / count
-        work = count
-        if count <= _SHARE:
-            work += (_COSTLY - 1) * sum(s.op.name in _COSTLY_NAMES for s in statements)
-        if size >= MOST or self._saving(work * size) > _EXECUTION + _STATEMENT * count:
+        large = nbytes >= MOST * count
+        if count <= _FEW:
+            nbytes = sum(
+                s.outputs[0].array.nbytes * (_COSTLY if s.op.name in _COSTLY_NAMES else 1) for s in statements
+            )
+        if large or self._saving(nbytes) > _EXECUTION + _STATEMENT * count:
             self._poor = 0
             return
         self._poor += 1
