@@ -135,6 +135,8 @@ def _binary(
             return _left_to_engine(name)(hand_over(self), other)
         mine, kind = self._real, type(other)
         if kind in NUMBERS:
+            if windows.eager and not windows.permits(mine.nbytes, name):
+                return _left_to_engine(name)(hand_over(self), other)
             theirs = other
         else:
             if kind is AtHand and other._window.readable:
@@ -281,6 +283,7 @@ class AtHand(DistArray):
         if copy is False or not self._window.readable:
             return DistArray.__array__(hand_over(self), dtype, copy)
         fallback.announce_gather(self)
+        windows.asked_for(self._real.nbytes)
         array = self._real.copy("K")
         return array if dtype is None else array.astype(dtype, copy=False)
 
@@ -338,6 +341,8 @@ class AtHand(DistArray):
         if kind in BASIC or (kind is tuple and _are_basic(map(type, key))):
             part = self._real[key]
             if type(part) is not _ndarray:
+                if windows.eager:
+                    windows.asked_for(self._real.nbytes)
                 return part
             if window is FREE:
                 window = windows.family(self)
@@ -632,6 +637,8 @@ def _computed(ufunc: np.ufunc, inputs: tuple, kwargs: Keywords) -> object:
                 return None
         values.append(x if prepared is None else prepared(x))
     told: str | Callable[..., str] = name
+    if windows.eager and not windows.permits(max((x.nbytes for x in values if type(x) is _ndarray), default=0), name):
+        return None
     if len(values) == 2:
         a, b = values
         if type(a) is not type(b):

@@ -72,18 +72,18 @@ register_limit(_lift)
 _set_limit()
 
 
-def permits(nbytes: int) -> bool:
-    """Whether a result of so many bytes is made at once, by NumPy."""
+def permits(nbytes: int, name: str = "") -> bool:
+    """Whether a result of so many bytes is made at once, by NumPy; `name` is that of the operation."""
     if nbytes < usual or not eager:
         return nbytes < limit
     eagerness = runtime().program.eagerness
-    return eagerness is not None and eagerness.permits(nbytes)
+    return eagerness is not None and eagerness.permits(nbytes, name)
 
 
 def asked_for(nbytes: int) -> None:
     """Take note that a value of an array of so many bytes, which is seen through a window, goes to Python."""
     if eager and nbytes >= usual and (eagerness := runtime().program.eagerness) is not None:
-        eagerness.asked()
+        eagerness.saved = 0.0
 
 
 class Window:

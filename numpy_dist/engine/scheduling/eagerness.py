@@ -23,6 +23,7 @@ _FEW = 16
 
 # Microseconds, as orders of magnitude: an execution; each of its statements; a thousand bytes of a result by NumPy.
 _EXECUTION, _STATEMENT, _KILOBYTE = 80.0, 4.0, 0.067
+_SLACK = 1.25  # of an execution, lest programs in between go to and fro
 _COSTLY = 8  # times the work of an addition
 _COSTLY_NAMES = frozenset(
     "exp exp2 expm1 log log2 log10 log1p sin cos tan arcsin arccos arctan arctan2 sinh cosh tanh arcsinh arccosh"
@@ -51,6 +52,8 @@ class Eagerness:
     ----------
     lifted : bool
         Whether the limit is lifted.
+    saved : float
+        Microseconds that fused loops would have saved since somebody asked for a value.
     """
 
     def __init__(self, threads: int) -> None:
@@ -58,7 +61,7 @@ class Eagerness:
         self.lifted = False
         self._poor = 0  # executions in a row that were not worth it
         self._patience = PATIENCE
-        self._saved = 0.0  # microseconds that loops would have saved since a value was asked for
+        self.saved = 0.0
 
     def executing(self, statements: Sequence[Statement], nbytes: int) -> None:
         """Take note that somebody asks for a value, for which statements are executed.
@@ -79,15 +82,15 @@ class Eagerness:
             return
         self._poor += 1
         if self._poor >= self._patience:
-            self.lifted, self._saved = True, 0.0
+            self.lifted, self.saved = True, 0.0
             _change(MOST)
 
-    def permits(self, nbytes: int) -> bool:
-        """Whether a statement with a result of so many bytes, above the usual limit, is done at once."""
+    def permits(self, nbytes: int, name: str) -> bool:
+        """Whether an operation on so many bytes, which are above the usual limit, is done at once."""
         if not self.lifted or nbytes >= MOST:
             return False
-        self._saved += self._saving(nbytes) - _STATEMENT
-        if self._saved <= 2 * _EXECUTION:  # twice, lest programs in between go to and fro
+        self.saved += self._saving(nbytes * (_COSTLY if name in _COSTLY_NAMES else 1)) - _STATEMENT
+        if self.saved <= _SLACK * _EXECUTION:
             return True
         self.end()
         self._patience = min(2 * self._patience, _MOST_PATIENCE)
@@ -97,10 +100,6 @@ class Eagerness:
         """Let the limit be what it usually is."""
         self.lifted, self._poor = False, 0
         _change(None)
-
-    def asked(self) -> None:
-        """Take note that somebody asks for a value of an array that is worked on at once."""
-        self._saved = 0.0
 
     def _saving(self, nbytes: float) -> float:
         """Microseconds that fused loops are thought to save where NumPy makes results of so many bytes."""

@@ -339,6 +339,8 @@ class Program:
             self._settle()
         if storage.walk is not None:
             storage.walk.write_back(storage)
+        if self.eagerness is not None:
+            self.eagerness.saved = 0.0
         if self._pending and storage.last_write >= self._pending[0].serial:
             self.run(storage.last_write)
         elif self._deferred.makes(storage):
