@@ -26,11 +26,12 @@ def install() -> None:
 
     A second time changes nothing.
     """
-    for name in WAITED_FOR:
-        if name in sys.modules:
-            _came(sys.modules[name])
-        elif not any(isinstance(finder, ImportWatch) and finder.name == name for finder in sys.meta_path):
-            sys.meta_path.insert(0, ImportWatch(name))  # type: ignore[arg-type]
+    there = [name for name in WAITED_FOR if name in sys.modules]
+    for name in there:
+        _came(sys.modules[name])
+    missing = set(WAITED_FOR).difference(there)
+    if missing and not any(isinstance(finder, ImportWatch) for finder in sys.meta_path):
+        sys.meta_path.insert(0, ImportWatch(missing))  # type: ignore[arg-type]
 
 
 def _came(module: ModuleType) -> None:
@@ -39,34 +40,36 @@ def _came(module: ModuleType) -> None:
 
 
 class ImportWatch:
-    """A finder of one module, which it finds by the others, and then is told when it has been executed.
+    """A finder of some modules, which it finds by the others, and then is told when they have been executed.
+
+    It is the only one, and leaves `sys.meta_path` with the last of them.
 
     Parameters
     ----------
-    name : str
-        The module's.
+    names : set of str
+        The modules'.
     """
 
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self._asking: set[int] = set()  # threads that ask the other finders by now
+    def __init__(self, names: set[str]) -> None:
+        self.names = names
+        self._asking: set[tuple[str, int]] = set()  # threads that ask the other finders for a module by now
 
     def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
-        """The specification of the module, as the other finders have it; None for any other module."""
-        thread = threading.get_ident()
-        if name != self.name or thread in self._asking:
+        """The specification of such a module, as the other finders have it; None for any other one."""
+        if name not in self.names or (asking := (name, threading.get_ident())) in self._asking:
             return None
-        self._asking.add(thread)
+        self._asking.add(asking)
         try:
             spec = importlib.util.find_spec(name)
         finally:
-            self._asking.discard(thread)
+            self._asking.discard(asking)
         if spec is not None and spec.loader is not None:
             execute = spec.loader.exec_module
 
             def exec_module(module: ModuleType) -> None:
                 execute(module)
-                if self in sys.meta_path:  # not before: others may only ask whether the module is there
+                self.names.discard(name)  # not before: others may only ask whether the module is there
+                if not self.names and self in sys.meta_path:
                     sys.meta_path.remove(self)  # type: ignore[arg-type]
                 _came(module)
 
