@@ -12,6 +12,7 @@ from numpy_dist.engine.data.gather import (
     agreed,
     corner,
     gather,
+    have_recorder,
     item,
     lies_on_device,
     local,

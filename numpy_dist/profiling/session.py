@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from numpy_dist.comm.portable import agree, on_root
+from numpy_dist.engine.data.gather import have_recorder
 from numpy_dist.engine.runtime import runtime
 from numpy_dist.profiling import folder as folders
 from numpy_dist.profiling.copy_speed import copy_speed
@@ -158,8 +159,8 @@ class Recording:
         rt, recorder = self.runtime, self.recorder
         counters = rt.comm.counters
         self._counts = counters.messages, counters.bytes, counters.collectives
-        self._before = rt.recorder, rt.comm.observer
-        rt.recorder = rt.comm.observer = recorder
+        self._before = have_recorder(rt, recorder), rt.comm.observer
+        rt.comm.observer = recorder
         compiler = getattr(rt.backend, "compiler", None)
         if compiler is not None and compiler.observer is None:
             compiler.observer = recorder.compiled
@@ -178,7 +179,8 @@ class Recording:
         rt, recorder = self.runtime, self.recorder
         if recorder.collected in gc.callbacks:
             gc.callbacks.remove(recorder.collected)
-        rt.recorder, rt.comm.observer = self._before
+        before, rt.comm.observer = self._before
+        have_recorder(rt, before)
         compiler = getattr(rt.backend, "compiler", None)
         if compiler is not None and compiler.observer == recorder.compiled:
             compiler.observer = None

@@ -116,8 +116,10 @@ def _plan_rank(
         backend: Any = rt.backend
         backend.value, backend.memory = value, memory
         pool = rt.pool = observer.pool = AttributedPool(memory, observer)
-        rt.recorder = comm.observer = observer
+        comm.observer = observer
+        engine.have_recorder(rt, observer)
         ending, result = _run(program, rt)
+        engine.have_recorder(rt, None)
         found = RankPlan(comm.rank, rt.counters.statements, pool.peak, **vars(comm.counters))
         del result
     found.lines, found.texts, found.held = observer.lines, observer.texts, pool.held_at_peak
@@ -233,8 +235,9 @@ def _noted_values(program: Callable[[], object]) -> tuple[dict[UserLine, list[An
         memory = NotingMemory(observer.asking_line)
         backend: Any = rt.backend
         backend.memory = rt.pool.memory = memory
-        rt.recorder = observer
+        engine.have_recorder(rt, observer)
         ending, _ = _run(program, rt)
+        engine.have_recorder(rt, None)
     return memory.values, ending
 
 

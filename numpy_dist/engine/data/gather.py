@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -61,9 +62,9 @@ def _gather(
 ) -> np.ndarray | None:
     array = x._array
     rt.program.force(x._storage)
-    told = rt.recorder is not None
+    told = False
     if array.size > 1 and rt.size > 1:
-        told = told or array.size >= FEW
+        told = array.size >= FEW
         if getattr(rt.comm, "refuse_gathers", False):
             raise CommunicationRefused(f"a gather of an array of shape {array.shape}, {array.dtype}, was refused")
         check_budget(rt, array.nbytes, f"gathering an array of shape {array.shape}, {array.dtype}")
@@ -72,18 +73,18 @@ def _gather(
         rt.counters.gathered_bytes += array.nbytes
     roots = range(rt.size) if root is None else (root,)
     if told:
-        result = _assemble_and_tell(rt, x._storage, array, roots, root)
+        result = _assemble_and_tell(rt, x._storage, array, roots)
         if large is not None:
             large(array.nbytes, root)
     else:
-        result = assemble(rt, x._storage, array, roots)
+        result = _assemble_few(rt, x._storage, array, roots)
     if rt.size > 1:
         rt.program.tell()
     return result
 
 
 def _assemble_and_tell(
-    rt: Runtime, storage: Storage, array: np.ndarray, roots: Sequence[int], root: int | None
+    rt: Runtime, storage: Storage, array: np.ndarray, roots: Sequence[int]
 ) -> np.ndarray | None:
     """`assemble`, of which progress bars and profiles are told."""
     recorder = rt.recorder
@@ -91,7 +92,7 @@ def _assemble_and_tell(
     with activity("gathering", array.nbytes):
         result = assemble(rt, storage, array, roots)
     if recorder is not None:
-        recorder.gathered(begun, array.nbytes, root)
+        recorder.gathered(begun, array.nbytes, None if len(roots) == rt.size else roots[0])
     return result
 
 
@@ -136,6 +137,22 @@ def _read(storage: Storage, array: np.ndarray, source: Array) -> np.ndarray:
     memory = np.ascontiguousarray(storage.pool.memory.download(source)).reshape(-1).view(np.uint8)
     view = np.ndarray(array.shape, array.dtype, buffer=memory, offset=offset_of(array), strides=array.strides)
     return storage.pool.attempt(lambda: np.array(view, copy=True, order="K"))
+
+
+_assemble_few = assemble
+"""How few elements, or those that one process has anyway, are gathered: nobody asks whether there is a profile."""
+_recorded = 0  # runtimes that have a recorder
+_counting = threading.Lock()
+
+
+def have_recorder(rt: Runtime, recorder: Any) -> Any:
+    """Have a recorder told of what a rank does (`profiling.recorder`), or nobody; returns who was told until now."""
+    global _assemble_few, _recorded
+    with _counting:
+        before, rt.recorder = rt.recorder, recorder
+        _recorded += (recorder is not None) - (before is not None)
+        _assemble_few = _assemble_and_tell if _recorded else assemble
+    return before
 
 
 def note_reads(arrays: Iterable[Any]) -> None:

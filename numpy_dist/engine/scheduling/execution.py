@@ -54,11 +54,7 @@ class Execution:
         The plans of prepared groups, by number.
     versions : list of (int, Storage, Block)
         The memory that new versions have replaced, and by which group's plan.
-    recorder : Recorder or None
-        What is told of groups that are done, while there is a profile (`profiling.recorder`).
     """
-
-    recorder: Any = None
 
     def __init__(
         self,
@@ -76,8 +72,6 @@ class Execution:
 
     def finish(self, number: int) -> None:
         """Take note that so many groups are done."""
-        if self.recorder is not None:
-            self.recorder.ran(self, number)
         self.done = number
         if self.versions:
             self.versions = []
@@ -150,3 +144,29 @@ class Execution:
         for number in numbers:
             for position in self.schedule.groups[number].positions:
                 self.statements[position] = nothing
+
+
+class RecordedExecution(Execution):
+    """An execution of which somebody is told (`Runtime.recorder`); others do not ask whether anybody is.
+
+    Attributes
+    ----------
+    recorder : Recorder
+        Is told when a loop begins, and when loops are done (`profiling.recorder`).
+    """
+
+    def __init__(self, recorder: Any, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self.recorder = recorder
+        recorder.begin_loop()
+
+    def finish(self, number: int) -> None:
+        """As in the base class."""
+        self.recorder.ran(self, number)
+        super().finish(number)
+
+    def pause(self) -> None:
+        """As in the base class."""
+        super().pause()
+        if self.done < len(self.schedule.groups):
+            self.recorder.begin_loop()

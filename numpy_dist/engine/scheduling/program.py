@@ -20,7 +20,7 @@ from numpy_dist.engine.memory.budget import share_of_memory
 from numpy_dist.engine.memory.storage import Storage
 from numpy_dist.engine.scheduling.deferred import Deferred
 from numpy_dist.engine.scheduling.eagerness import Eagerness
-from numpy_dist.engine.scheduling.execution import Execution
+from numpy_dist.engine.scheduling.execution import Execution, RecordedExecution
 from numpy_dist.engine.scheduling.lost import cannot_run, propagate, reason
 from numpy_dist.engine.scheduling.periods import LARGE, LARGE_ON_DEVICE, Periods
 from numpy_dist.engine.scheduling.schedule import SCHEDULES, Description, find_schedule, is_of_values
@@ -416,7 +416,12 @@ class Program:
                 if found or self._deferred.statements:
                     self._deferred.defer(found)
             del todo, rest  # what is done gives its memory back
-            execution = Execution(schedule, pending, description.storages, may_raise, signals)
+            if recorder is None:
+                execution = Execution(schedule, pending, description.storages, may_raise, signals)
+            else:
+                execution = RecordedExecution(
+                    recorder, schedule, pending, description.storages, may_raise, signals
+                )
             del description
             pending.taken = count
             pending.execution = execution
@@ -436,7 +441,6 @@ class Program:
         """Execute statements by their schedule."""
         runtime, checks = self._runtime, self._checks
         runtime.execution = execution
-        execution.recorder = runtime.recorder
         if checks is not None:
             checks.journal.executes = True
         try:
@@ -546,7 +550,8 @@ class Program:
         if statements:
             description = Description(statements)
             schedule = find_schedule(runtime, statements, description, {number for ids in used for number in ids})
-            self._belated = Execution(schedule, statements, description.storages)
+            recorder, what = runtime.recorder, (schedule, statements, description.storages)
+            self._belated = Execution(*what) if recorder is None else RecordedExecution(recorder, *what)
             self._follow(self._belated)
         deferred.clear()
         self._belated = None

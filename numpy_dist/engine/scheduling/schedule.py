@@ -96,11 +96,8 @@ class Schedule:
         execution = runtime.execution
         for slot, layout in self.layouts:
             storages[slot].layout, storages[slot].moved = layout, True
-        recorder = execution.recorder
         number = 0
         while number < len(self.groups):
-            if recorder is not None:
-                recorder.begin_loop()
             chain = None if runtime.listings else self.chains.get(number)
             if chain is None:
                 group = self.groups[number]
