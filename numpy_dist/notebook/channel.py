@@ -340,16 +340,16 @@ class RankLink:
         """The program's communicator, as it is now."""
         return self.ends.comm
 
-    def finish(self, outcome: CellOutcome) -> None:
-        """Tell rank 0 how the request went."""
-        self._send(Finished(self.serial, outcome))
+    def finish(self, serial: int, outcome: CellOutcome) -> None:
+        """Tell rank 0 how a request went."""
+        self._send(Finished(serial, outcome))
 
-    def finished(self, reason: str, failed: bool, operations: bytes = b"") -> None:
-        """Tell the others that this rank does nothing more in this request."""
+    def finished(self, serial: int, reason: str, failed: bool, operations: bytes = b"") -> None:
+        """Tell the others that this rank does nothing more in a request; by now the next one may have come."""
         for rank in range(self.comm.size):
             if rank != self.comm.rank:
                 notice = self.comm.notice_to(rank, 1, reason, failed, operations=operations)
-                self._send(FinishNotice(self.serial, rank, notice))
+                self._send(FinishNotice(serial, rank, notice))
 
     def share(self, kind: str, work: Callable[[], Any]) -> Any:
         """What `work` gives on rank 0, or raises there, also after an interrupt; it is not called here."""

@@ -210,8 +210,8 @@ def _take_part(requests: RankRequests, link: RankLink, request: SharedRequest, i
     link.armed.set()
     error = _perform(requests, request)
     outcome = outcome_of(link.comm, error, shell.last_traceback)
-    link.finish(outcome)
-    over = _wait(link, outcome)
+    link.finish(request.serial, outcome)
+    over = _wait(link, request.serial, outcome)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if over is not None:
         link.ends.clear()
@@ -227,16 +227,16 @@ def _perform(requests: RankRequests, request: SharedRequest) -> BaseException | 
         return raised
 
 
-def _wait(link: RankLink, outcome: CellOutcome) -> CellOver | None:
+def _wait(link: RankLink, serial: int, outcome: CellOutcome) -> CellOver | None:
     """Wait until all ranks have finished, and answer those that have not; None where the notebook ends."""
     begun, told = time.monotonic(), False
     while link.todo.empty():
         if not told and (outcome.failed or time.monotonic() - begun > QUIET_SECONDS):
             told = True
             if outcome.failed:
-                link.finished(outcome.error, True)
+                link.finished(serial, outcome.error, True)
             else:
-                link.finished("it has finished the cell", False, operations_of(link.comm))
+                link.finished(serial, "it has finished the cell", False, operations_of(link.comm))
         link.comm.look_for_notices()
         time.sleep(_POLL_SECONDS)
     message = link.todo.get()
