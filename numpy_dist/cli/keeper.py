@@ -15,17 +15,20 @@ _PR_SET_PDEATHSIG = 1
 
 
 def keep(command: list[str]) -> int:
-    """Run a program; returns its exit code, and never if it was ended by a signal."""
+    """Run a program; returns its exit code, and never if it was ended by a signal.
+
+    A rank that was killed is left a zombie, by which the launcher learns of the signal, however late it looks.
+    """
     libc = ctypes.CDLL(None)
     child = os.fork()
     if not child:
         libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         os.execv(command[0], command)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    status = os.waitpid(child, 0)[1]
-    while os.WIFSIGNALED(status):  # whoever ends the job ends this process
+    ended = os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
+    while ended is None or ended.si_code != os.CLD_EXITED:  # whoever ends the job ends this process
         signal.pause()
-    return os.WEXITSTATUS(status)
+    return os.WEXITSTATUS(os.waitpid(child, 0)[1])
 
 
 if __name__ == "__main__":

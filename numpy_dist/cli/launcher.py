@@ -353,13 +353,17 @@ def run(job: Job) -> int:
         for merger in mergers.values():
             merger.end(GRACE)
     death = None if signals.first is not None else output.death()
-    ask = death is not None or (distant is not None and signals.first is None and code != 0)
+    # Of ranks whose places are kept mpiexec may tell nothing: it learns of their neighbours, which end by a code.
+    silent = distant is not None or job.survives
+    ask = death is not None or (silent and signals.first is None and code != 0)
     first = first_death(roll, distant) if ask else None
     if ask and distant is not None and distant.silent:
         _explain_silence(distant.silent)
         return 128 + signal.SIGKILL
     if death is None and code == GARBLED and first is not None:
         death = signal.SIGKILL
+    if death is None and job.survives and first is not None:
+        death = first.number
     if death is not None:
         # What mpiexec tells is mixed with the signal by which it has ended the other ranks.
         death = (first.number if first is not None else None) or death
