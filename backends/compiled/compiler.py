@@ -6,8 +6,8 @@ import math
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Protocol
 
 from numpy_dist.backends import store as stores
 from numpy_dist.backends.compiled import keys
@@ -28,6 +28,16 @@ class CompileError(RuntimeError):
     """A kernel cannot be compiled; the message says why."""
 
 
+class CompileObserver(Protocol):
+    """Who is told of kernels that are compiled."""
+
+    def compiled(self, seconds: float, failure: str) -> object:
+        """A kernel has come that was wanted for some time, or has failed, for the reason that is given."""
+
+    def child_compiled(self, pid: int, begin: int, end: int) -> object:
+        """The child with this number compiled one between two times of `time.perf_counter_ns`."""
+
+
 class Compiler:
     """Kernels by source. It may be used by several threads, and is of no use after `close`.
 
@@ -43,11 +53,11 @@ class Compiler:
 
     Attributes
     ----------
-    observer : callable or None
-        Told of each kernel that has come or failed: for how many seconds it was wanted, and why it failed, or "".
+    observer : CompileObserver or None
+        Told of kernels that were wanted.
     """
 
-    observer: Callable[[float, str], None] | None = None
+    observer: CompileObserver | None = None
 
     def __init__(self, directory: str, limit: int, after: float = 0.0) -> None:
         self._directory = directory
@@ -168,6 +178,11 @@ class Compiler:
         """Why a kernel cannot be compiled; None where that is not known."""
         return self._failures.get(source)
 
+    def look(self) -> None:
+        """Hear what the child has done, of which the `observer` is told; returns at once."""
+        with self._lock:
+            self._listen()
+
     def warning(self) -> str | None:
         """What a user should know about the cache; said once, then None."""
         with self._lock:
@@ -244,7 +259,7 @@ class Compiler:
         """Tell whoever listens of a kernel that was wanted, and has come or failed."""
         since = self._since.get(source)
         if self.observer is not None and since is not None:
-            self.observer(time.monotonic() - since, failure)
+            self.observer.compiled(time.monotonic() - since, failure)
 
     def _forget(self, source: str) -> None:
         self._wanted.pop(source, None)
@@ -328,6 +343,8 @@ class Compiler:
             self._begun = None
             self._deaths = 0
             self._compiled += 1
+            if self.observer is not None and "times" in answer:
+                self.observer.child_compiled(child.pid, *map(int, answer["times"].split()))
             source = self._submitted.pop(answer["key"], None)
             if source is None:
                 continue

@@ -38,7 +38,10 @@ BUSY = 384  # whether a launch is under way
 PARKED = 512  # how many workers have parked
 CLOSED = 640  # from here on nobody writes while threads work
 WORKERS, ACQUIRE, RELEASE, YIELD, SPINS = 648, 656, 664, 672, 680
+CLOCK = 688  # the address of `clock_gettime` while somebody wants to know when workers work, else 0
 SLOTS, SLOT, LOCK = 768, 128, 8  # for each worker: whether it has parked, and its lock
+# What a worker did in the present launch, by that clock, in nanoseconds; and room for two times of the clock.
+RANGES, BEGIN, END_OF_WORK, AT_WORK, TIMES = 16, 24, 32, 40, 48
 
 ADDRESS, BLOCK, UNITS, GRAIN, COUNT, STOPS = 0, 8, 16, 24, 32, 40  # of a request
 
@@ -94,6 +97,16 @@ def call_yield(typing: object, address: object) -> tuple[object, Callable[..., i
 
 
 @intrinsic
+def call_clock(typing: object, address: object, place: object) -> tuple[object, Callable[..., ir.Value]]:
+    """``int (*)(int, struct timespec *)``: `clock_gettime`, of the monotonic clock."""
+
+    def generate(context: object, builder: ir.IRBuilder, signature: object, words: list[ir.Value]) -> ir.Value:
+        return _called(builder, words[0], _INT, [_INT(1), words[1]])
+
+    return types.int32(types.int64, types.int64), generate
+
+
+@intrinsic
 def exchange(typing: object, address: object, value: object) -> tuple[object, Callable[..., ir.Value]]:
     """Store a word at an address; returns what was there before (acquire and release)."""
 
@@ -122,9 +135,34 @@ def tickets_left(word):
 
 
 @_inlined
-def take_part(state, taken):
-    """Compute ranges until no ticket is left; returns how many. `taken` is what is added to the tickets for each."""
+def time_of(place):
+    """The nanoseconds of a time that the clock has put at an address."""
+    return load_atomic(place) * 1_000_000_000 + load_atomic(place + 8)
+
+
+@_inlined
+def note(slot):
+    """Add a range to what the worker of a slot did, whose begin and end the clock has put there."""
+    begin, end = time_of(slot + TIMES), time_of(slot + TIMES + 16)
+    ranges = load_atomic(slot + RANGES)
+    if ranges == 0:
+        store_atomic(slot + BEGIN, begin)
+        store_atomic(slot + AT_WORK, 0)
+    store_atomic(slot + RANGES, ranges + 1)
+    store_atomic(slot + END_OF_WORK, end)
+    store_atomic(slot + AT_WORK, load_atomic(slot + AT_WORK) + end - begin)
+
+
+@_inlined
+def take_part(state, taken, slot):
+    """Compute ranges until no ticket is left; returns how many.
+
+    `taken` is what is added to the tickets for each, and `slot` the worker's, or 0.
+    """
     done = 0
+    clock = 0
+    if slot != 0:
+        clock = load_atomic(state + CLOCK)
     word = fetch_add(state + TICKETS, taken)
     while tickets_left(word) > 0:
         request = load_atomic(state + REQUEST)
@@ -134,7 +172,12 @@ def take_part(state, taken):
         number = (word >> 32) if taken == FRONT else (word & END) - 1
         first = (number - NONE) * grain
         last = min(first + grain, units)
+        if clock != 0:
+            call_clock(clock, slot + TIMES)
         stop = call_kernel(load_atomic(request + ADDRESS), block, first, last)
+        if clock != 0:
+            call_clock(clock, slot + TIMES + 16)
+            note(slot)
         if stop != 0:
             place = request + STOPS + 16 * fetch_add(request + COUNT, 1)
             store_atomic(place, stop - 1)
@@ -174,7 +217,7 @@ def launch(state, request):
     if parked > 0:
         awake = load_atomic(state + WORKERS) - parked
         wake(state, min(tickets - 1 - awake, AWAKENED))
-    others = tickets - take_part(state, FRONT)
+    others = tickets - take_part(state, FRONT, 0)
     spins = load_atomic(state + SPINS) // HURRY
     while load_atomic(state + DONE) < others:
         if spins > 0:
@@ -219,7 +262,7 @@ def work(state, slot):
     """The life of a worker."""
     while load_atomic(state + CLOSED) == 0:
         if spin(state, load_atomic(state + SPINS)):
-            done = take_part(state, -1)
+            done = take_part(state, -1, slot)
             if done > 0:
                 fetch_add(state + DONE, done)
         else:

@@ -21,7 +21,9 @@ __all__ = ["ThreadPool"]
 KERNEL = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
 
 # Offsets in bytes, as in launch.py, which the main process does not import (it would import Numba).
-_CONSTANTS, _SLOTS, _SLOT, _LOCK, _ALIGNMENT = 648, 768, 128, 8, 128
+_CONSTANTS, _CLOCK, _SLOTS, _SLOT, _LOCK, _ALIGNMENT = 648, 688, 768, 128, 8, 128
+_NOTED = struct.Struct("=4q")
+_NOTED_AT = 16  # in a slot
 _CLOSE = -1
 _DESCRIPTION = struct.Struct("=5q")
 _STOPS = _DESCRIPTION.size
@@ -42,6 +44,10 @@ class KernelProvider(Protocol):
     def request(self, source: str) -> object: ...
 
     def address(self, source: str) -> int | None: ...
+
+
+WorkerWatch = Callable[[int, int, int, int, int], None]
+"""Is told of a worker in a launch: its number, when it began and ended, how long it worked (in ns), its ranges."""
 
 
 def launch_source() -> str:
@@ -72,13 +78,14 @@ class Shared:
     state : int
         The address of the words that `launch` works with.
     function : callable
-        The kernel of `launch`.
+        The kernel of `launch`; while somebody watches, a function that calls it.
     """
 
     def __init__(self, workers: int, address: int) -> None:
         self.memory = ctypes.create_string_buffer(_SLOTS + _SLOT * workers + _ALIGNMENT)
         self.state = -(-ctypes.addressof(self.memory) // _ALIGNMENT) * _ALIGNMENT
-        self.function = KERNEL(address)
+        self.kernel: Callable[[int, int, int], int] = KERNEL(address)
+        self.function = self.kernel
         self.threads: list[threading.Thread] = []
         self.workers = workers
         self.process = os.getpid()
@@ -113,6 +120,30 @@ class Shared:
             times.append(time.perf_counter() - begin)
         return max(1, int(SPIN_SECONDS / min(times) * turns))
 
+    def watch(self, told: WorkerWatch | None) -> None:
+        """Have somebody told of what workers do in each launch, from now on; or nobody."""
+        if not sys.platform.startswith("linux"):  # Python's clock is another one
+            return
+        kernel = self.kernel
+        if told is None:
+            self.function = kernel
+            self.store(_CLOCK, 0)
+            return
+
+        def launch(state: int, request: int, role: int) -> int:
+            found = kernel(state, request, role)
+            if request and found >= 0:  # all ranges are done: no worker writes to its slot
+                for slot in range(self.workers):
+                    place = self.state + _SLOTS + _SLOT * slot + _NOTED_AT
+                    ranges, begin, end, busy = _NOTED.unpack(ctypes.string_at(place, _NOTED.size))
+                    if ranges:
+                        ctypes.memset(place, 0, 8)
+                        told(slot, begin, end, busy, ranges)
+            return found
+
+        self.store(_CLOCK, _address(ctypes.CDLL(None).clock_gettime))
+        self.function = launch
+
     def start(self, pin: bool) -> None:
         """Start the workers, or as many as the system lets us have."""
         cpus = spare_cpus(self.workers) if pin else [None] * self.workers
@@ -134,7 +165,7 @@ class Shared:
                 os.sched_setaffinity(0, (cpu,))  # 0 is this thread alone
             except OSError as error:
                 print(f"numpy_dist: worker {slot} is not pinned to cpu {cpu}: {error}", file=sys.stderr)
-        self.function(self.state, 0, slot)
+        self.kernel(self.state, 0, slot)
 
     def close(self) -> None:
         """End the workers, as `weakref.finalize` does too when the pool is collected, or the interpreter ends."""
@@ -186,6 +217,7 @@ class ThreadPool:
         self._functions: dict[int, Callable[[int, int, int], int]] = {}
         self._starting = threading.RLock()
         self._asked = 0.0  # when there last was work for several threads
+        self._told: WorkerWatch | None = None
         if not self._alone:
             compiler.accompany(launch_source())
         _pools.add(self)
@@ -226,6 +258,16 @@ class ThreadPool:
         found = request.stops(stops) if stops > 0 else []
         self._requests.append(request)
         return found if stops >= 0 else self._run_alone(address, block, units, grain)  # another thread is launching
+
+    def watch(self, told: WorkerWatch | None) -> None:
+        """Have somebody told of what each worker does in a launch, once it is over; or nobody.
+
+        Nothing is asked in a launch of which nobody is told.
+        """
+        with self._starting:
+            self._told = told
+            if self._shared is not None:
+                self._shared.watch(told)
 
     def awake(self) -> bool:
         """Whether workers are probably awake, so that even little work may be divided; the caller has some."""
@@ -277,6 +319,8 @@ class ThreadPool:
                 # Also at the end of the interpreter, while threads may still be joined.
                 self._finalizer = weakref.finalize(self, shared.close)
                 shared.start(self._pin)
+                if self._told is not None:
+                    shared.watch(self._told)
                 self._shared = shared
         return self._shared is not None
 

@@ -251,6 +251,7 @@ class Worker:
 
     def _serve(self, key: str, source: str) -> None:
         assert self._store is not None
+        begun = time.perf_counter_ns()
         self._say({"key": key, "status": "begun"})
         answer = {"key": key, "status": "done"}
         try:
@@ -270,7 +271,7 @@ class Worker:
         except OSError as problem:
             answer |= {"status": "unwritable", "reason": str(problem)}
         self._store.unlock(key, self._owner)
-        self._say(answer)
+        self._say(answer | {"times": f"{begun} {time.perf_counter_ns()}"})
         self._held.discard(key)
 
     def _say(self, answer: dict[str, str]) -> None:

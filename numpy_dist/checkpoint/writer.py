@@ -28,6 +28,7 @@ from numpy_dist.files.direct import open_direct, write_direct
 from numpy_dist.files.pieces import write_all, write_box
 from numpy_dist.files.replacement import replacing, sync_folder
 from numpy_dist.layout.regions import Box
+from numpy_dist.parallel.threads import watched
 
 if TYPE_CHECKING:
     from numpy_dist.comm.base import Communicator
@@ -107,7 +108,8 @@ class Writing:
         self._written = threading.Event()  # this rank's parts are on the disk, or cannot be
         self._given_up = ""  # why there is nothing to wait for any more
         self._deadline = float("inf")
-        self._thread = threading.Thread(target=self._run, name="numpy_dist checkpoint", daemon=True)
+        work = watched("checkpoint", f"writing of step {content['step']}", self._run)
+        self._thread = threading.Thread(target=work, name="numpy_dist checkpoint", daemon=True)
         self._thread.start()
 
     @property

@@ -117,6 +117,7 @@ __all__ = [
     "from_root",
     "full",
     "gather",
+    "have_recorder",
     "has_ndarrays",
     "in_memory",
     "is_at_hand",

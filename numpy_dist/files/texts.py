@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from numpy_dist.files.npy import Path
+from numpy_dist.parallel.threads import watched
 
 __all__ = ["can_be_divided", "line_pieces", "line_ranges", "lines_as_file"]
 
@@ -118,7 +119,7 @@ def lines_as_file(path: Path, span: tuple[int, int]) -> Iterator[str]:
         except OSError as error:
             failures.append(error)
 
-    thread = threading.Thread(target=fill, name="numpy_dist text")
+    thread = threading.Thread(target=watched("text", "reading of a text", fill), name="numpy_dist text")
     thread.start()
     try:
         yield f"/dev/fd/{receiving}"

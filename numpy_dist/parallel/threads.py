@@ -3,9 +3,46 @@
 from __future__ import annotations
 
 import _thread
+import time
 from collections.abc import Callable, Sequence
+from contextvars import ContextVar
+from typing import TypeVar
 
-__all__ = ["run_together"]
+__all__ = ["run_together", "thread_watch", "watched"]
+
+T = TypeVar("T")
+
+ThreadWatch = Callable[[str, str], Callable[[int, int | None], None]]
+thread_watch: ContextVar[ThreadWatch | None] = ContextVar("thread_watch", default=None)
+"""Who is told of the rank's other threads: of a thread's name and what it is to do, and is then given what to call when
+it begins (with the time, and None) and when it has ended (with both times)."""
+
+
+def watched(thread: str, what: str, task: Callable[[], T]) -> Callable[[], T]:
+    """A task for another thread of the rank; a profile, where there is one, is told when it began and ended.
+
+    Parameters
+    ----------
+    thread : str
+        What the thread is called; another one that is called so has ended before.
+    what : str
+        What it does.
+    task : callable
+    """
+    asked = thread_watch.get()
+    if asked is None:
+        return task
+    tell = asked(thread, what)
+
+    def run() -> T:
+        begin = time.perf_counter_ns()
+        tell(begin, None)
+        try:
+            return task()
+        finally:
+            tell(begin, time.perf_counter_ns())
+
+    return run
 
 
 def run_together(tasks: Sequence[Callable[[], object]]) -> None:
@@ -15,6 +52,9 @@ def run_together(tasks: Sequence[Callable[[], object]]) -> None:
     closed, and take nothing on while the interpreter ends.
     """
     errors: dict[int, BaseException] = {}
+    if thread_watch.get() is not None:
+        what = "its part of a function"
+        tasks = [tasks[0], *(watched(f"helper {n}", what, task) for n, task in enumerate(tasks[1:], 1))]
 
     def run(number: int, ended: _thread.LockType | None = None) -> None:
         try:

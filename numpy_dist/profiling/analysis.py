@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from numpy_dist.profiling.log import RankLog, Record
+from numpy_dist.profiling.log import RankLog, Record, ThreadRun
 
 Line = tuple[str, int]
 """A file and a number: the same on all ranks."""
@@ -145,6 +145,11 @@ class Profiled:
         return speeds[len(speeds) // 2] if speeds else 0.0
 
     @cached_property
+    def threads(self) -> dict[int, dict[str, list[ThreadRun]]]:
+        """What other threads of each rank did, by their names."""
+        return {log.rank: threads_of(log) for log in self.logs}
+
+    @cached_property
     def costs(self) -> list[LineCost]:
         """What the user's lines have cost, the most expensive first."""
         return _line_costs(self)
@@ -153,6 +158,27 @@ class Profiled:
     def shares(self) -> dict[int, dict[str, int]]:
         """How each rank has spent the whole time: nanoseconds by `SHARES`, which add up to it."""
         return _shares(self)
+
+
+_THREADS = ("worker", "helper", "compiler", "checkpoint", "text", "log")
+
+
+def threads_of(log: RankLog) -> dict[str, list[ThreadRun]]:
+    """What each other thread of a rank did, by its name: those that compute first."""
+    found: defaultdict[str, list[ThreadRun]] = defaultdict(list)
+    for run in log.threads:
+        found[run.thread].append(run)
+
+    def place(name: str) -> tuple[int, int, str]:
+        kind, _, number = name.partition(" ")
+        return _THREADS.index(kind) if kind in _THREADS else len(_THREADS), int(number or 0), name
+
+    return {name: sorted(found[name]) for name in sorted(found, key=place)}
+
+
+def thread_work(log: RankLog, run: ThreadRun) -> str:
+    """What another thread did, in words."""
+    return run.what or (log.loops[run.loop].operations if run.loop >= 0 else "ranges of a function")
 
 
 def profiled(logs: Sequence[RankLog]) -> Profiled:
@@ -184,7 +210,8 @@ def _shifted(log: RankLog, by: int) -> RankLog:
     def moved(record: Any) -> Any:
         if hasattr(record, "at"):
             return record._replace(at=record.at + by)
-        return record._replace(begin=record.begin + by, end=record.end + by)
+        # What was wanted before the profile began is seen from there.
+        return record._replace(begin=max(0, record.begin + by), end=record.end + by)
 
     header = log.header._replace(clock=log.header.clock + by)
     made = RankLog(header, log.lines, log.loops, uses=log.uses, copy_speed=log.copy_speed, last=log.last + by)
@@ -202,6 +229,7 @@ def _records(log: RankLog) -> Iterator[Record]:
     yield from log.compiles
     yield from log.gathers
     yield from log.functions
+    yield from log.threads
     yield from log.notices
     yield from log.memory
     if log.end is not None:

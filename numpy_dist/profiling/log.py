@@ -119,6 +119,36 @@ class FunctionRun(NamedTuple):
     line: int
 
 
+class ThreadRun(NamedTuple):
+    """Another thread of the rank, or a process that compiles for it, was at work.
+
+    Attributes
+    ----------
+    begin, end : int
+    thread : str
+        What it is called: "worker 0", "checkpoint".
+    what : str
+        What it did; "" for ranges of a loop.
+    loop : int
+        The loop, or the first of several that ran together; -1 for none.
+    line : int
+        Of the user's code, -1 where it is not known.
+    busy : int
+        Nanoseconds of these in which it worked; the rest it waited for more to do.
+    ranges : int
+        How many ranges of the loop it has computed.
+    """
+
+    begin: int
+    end: int
+    thread: str
+    what: str
+    loop: int
+    line: int
+    busy: int
+    ranges: int
+
+
 class Notice(NamedTuple):
     """What nobody asked for: an array was gathered or replicated, or a loop reads elements one by one.
 
@@ -195,6 +225,7 @@ Record = (
     | CompileRun
     | GatherRun
     | FunctionRun
+    | ThreadRun
     | Notice
     | MemoryUse
     | AxisUse
@@ -213,6 +244,7 @@ WORDS: dict[str, Any] = {
     "compile": CompileRun,
     "gather": GatherRun,
     "function": FunctionRun,
+    "thread": ThreadRun,
     "notice": Notice,
     "memory": MemoryUse,
     "axes": AxisUse,
@@ -220,7 +252,7 @@ WORDS: dict[str, Any] = {
     "end": LogEnd,
 }
 _WORD_OF = {kind: word for word, kind in WORDS.items()}
-FORMAT = 1
+FORMAT = 2
 
 
 class LogHeader(NamedTuple):
@@ -261,7 +293,7 @@ class RankLog:
     header : LogHeader
     lines, loops : dict
         Descriptions by number.
-    runs, plannings, collectives, starts, waits, compiles, gathers, functions, notices, memory
+    runs, plannings, collectives, starts, waits, compiles, gathers, functions, threads, notices, memory
         What happened, in the order in which it ended.
     uses : list of AxisUse
         Along which axes lines work.
@@ -284,6 +316,7 @@ class RankLog:
     compiles: list[CompileRun] = field(default_factory=list)
     gathers: list[GatherRun] = field(default_factory=list)
     functions: list[FunctionRun] = field(default_factory=list)
+    threads: list[ThreadRun] = field(default_factory=list)
     notices: list[Notice] = field(default_factory=list)
     memory: list[MemoryUse] = field(default_factory=list)
     uses: list[AxisUse] = field(default_factory=list)
@@ -327,6 +360,7 @@ _LISTS: dict[type, str] = {
     CompileRun: "compiles",
     GatherRun: "gathers",
     FunctionRun: "functions",
+    ThreadRun: "threads",
     Notice: "notices",
     MemoryUse: "memory",
 }

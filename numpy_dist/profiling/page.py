@@ -8,7 +8,17 @@ from collections.abc import Iterator, Sequence
 from html import escape
 from typing import Any
 
-from numpy_dist.profiling.analysis import KINDS, SHARES, LineCost, Profiled, ProfileSpan, sent_bytes, waiting_matrix
+from numpy_dist.profiling.analysis import (
+    KINDS,
+    LOOP,
+    SHARES,
+    LineCost,
+    Profiled,
+    ProfileSpan,
+    sent_bytes,
+    thread_work,
+    waiting_matrix,
+)
 from numpy_dist.profiling.groups import MOST_ROWS, drawn_together, neighbours, rows_of, standing_out
 from numpy_dist.profiling.timeline import SCRIPT
 from numpy_dist.profiling.words import bytes_word, file_word, line_word, percent, time_word
@@ -24,7 +34,10 @@ _COLOURS = {
     "planning": "#e0a100",
     "collective": "#d9534f",
     "messages": "#e8833a",
+    "thread": "#7fb2ee",
+    "other work": "#8a9a8f",
 }
+_THREAD_KINDS = ("thread", "other work")
 _SHARE_COLOURS = dict(zip(SHARES, ("#3b7dd8", "#d9534f", "#e8833a", "#e0a100", "#d8d8d8"), strict=True))
 _STYLE = """
 body { font: 14px/1.45 system-ui, sans-serif; margin: 1.5em auto; max-width: 78em; padding: 0 1em; color: #222; }
@@ -64,6 +77,7 @@ def page_of(found: Profiled, advice: Sequence[str]) -> str:
         *_timeline(found),
         *_lines(found),
         *_imbalance(found),
+        *_threads(found),
         *_matrix(found, "Bytes from rank to rank", _sent(found), bytes_word, _SENT_NOTE),
         *_matrix(found, "Waiting for ranks that came later", waiting_matrix(found), time_word, _WAIT_NOTE),
         *_memory(found),
@@ -79,7 +93,8 @@ def page_of(found: Profiled, advice: Sequence[str]) -> str:
 def _timeline(found: Profiled) -> Iterator[str]:
     yield "<h2>Timeline</h2><p>"
     yield "<button id=in>zoom in</button> <button id=out>zoom out</button> <button id=all>all</button>"
-    yield "".join(f"<span class=key style='background:{_COLOURS[kind]}'></span>{kind}" for kind in KINDS)
+    kinds = (*KINDS, *_THREAD_KINDS) if any(found.threads.values()) else KINDS
+    yield "".join(f"<span class=key style='background:{_COLOURS[kind]}'></span>{kind}" for kind in kinds)
     yield "</p><canvas id=timeline></canvas>"
     yield "<p id=told>The wheel zooms, dragging moves, a click tells what was done there.</p>"
     if found.size > MOST_ROWS:
@@ -123,9 +138,13 @@ def _script(found: Profiled) -> Iterator[str]:
     late = {(wait.rank, wait.span): wait for wait in found.late}
     names: dict[str, int] = {}
     rows = []
+    with_threads = sum(len(drawn_threads(found, rank)) for rank in alone) <= MOST_THREADS
     for group in shown:
         row: list[list[int]] = []
         rows.append({"name": group.name, "label": group.name if group.is_single else group.label, "spans": row})
+        if group.is_single:
+            most = None if with_threads else 0
+            rows += _thread_rows(found, group.ranks[0], names, most)
         if not group.is_single:
             for begin, end, kind, text in drawn_together(found, group.ranks):
                 row.append([begin, end - begin, 0, kind, names.setdefault(text, len(names))])
@@ -141,8 +160,8 @@ def _script(found: Profiled) -> Iterator[str]:
             row.append([begin, end - begin, depth, kind, names.setdefault(text, len(names))])
     data: dict[str, Any] = {
         "length": found.length,
-        "kinds": list(KINDS),
-        "colours": [_COLOURS[kind] for kind in KINDS],
+        "kinds": [*KINDS, *_THREAD_KINDS],
+        "colours": [_COLOURS[kind] for kind in (*KINDS, *_THREAD_KINDS)],
         "texts": list(names),
         "ranks": rows,
         "count": count,
@@ -150,6 +169,47 @@ def _script(found: Profiled) -> Iterator[str]:
     text = json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")
     yield f"<script type='application/json' id=data>{text}</script>"
     yield f"<script>{SCRIPT}</script>"
+
+
+MOST_THREADS = 64  # rows of other threads; of more ranks the table below has to do
+_MOST_WORKERS = 8  # rows of one rank's; of more, those that were busiest and least busy
+_MOST_RUNS = 5_000  # of one thread: of more, those that are short are drawn together
+
+
+def drawn_threads(found: Profiled, rank: int) -> list[str]:
+    """The names of a rank's threads that have a row."""
+    names = found.threads[rank]
+    workers = [name for name in names if name.startswith("worker ")]
+    if len(workers) <= _MOST_WORKERS:
+        return list(names)
+    busy = {name: sum(run.busy for run in names[name]) for name in workers}
+    shown = {max(workers, key=lambda name: busy[name]), min(workers, key=lambda name: busy[name])}
+    return [name for name in names if name not in busy or name in shown]
+
+
+def _thread_rows(found: Profiled, rank: int, names: dict[str, int], most: int | None) -> Iterator[dict[str, Any]]:
+    """The rows of a rank's other threads, below its own."""
+    log = next(log for log in found.logs if log.rank == rank)
+    for thread in drawn_threads(found, rank)[:most]:
+        drawn: list[list[int]] = []
+        runs = found.threads[rank][thread]
+        shortest = found.length // 2_000 if len(runs) > _MOST_RUNS else 0
+        kind = len(KINDS) + (thread.partition(" ")[0] not in ("worker", "helper"))
+        for run in runs:
+            if shortest and drawn and run.end - run.begin < shortest:
+                last = drawn[-1]
+                if run.begin - last[0] - last[1] < shortest and last[1] < 4 * shortest:
+                    last[1] = max(last[1], run.end - last[0])
+                    last[4] = names.setdefault("several, each too short to be seen", len(names))
+                    continue
+            text = thread_work(log, run)
+            if run.line >= 0:
+                source = log.lines[run.line]
+                text += " | " + line_word((source.filename, source.line), found.folder)
+            if run.ranges:
+                text += f" | {run.ranges} ranges, busy for {time_word(run.busy)}"
+            drawn.append([run.begin, run.end - run.begin, 0, kind, names.setdefault(text, len(names))])
+        yield {"name": f"rank {rank}, {thread}", "label": thread, "spans": drawn}
 
 
 def _described(span: ProfileSpan, found: Profiled) -> str:
@@ -218,6 +278,34 @@ def _imbalance(found: Profiled) -> Iterator[str]:
     yield "</table><p class=small>Waiting: for a rank that had not come yet. Communicating: the rest of collectives, "
     yield "messages and gathers. Outside: no array program runs on the rank, but Python, files, or small arrays."
     yield f"{' Several ranks: the mean.' if found.size > MOST_ROWS else ''}</p>"
+
+
+_MOST_THREAD_LINES = 40
+
+
+def _threads(found: Profiled) -> Iterator[str]:
+    """The table of other threads, the busiest first."""
+    rows = []
+    for rank, threads in found.threads.items():
+        # A worker takes part in loops: how much of their time it worked.
+        loops = sum(span.end - span.begin for span in found.spans[rank] if span.kind == LOOP)
+        for name, runs in threads.items():
+            busy = sum(run.busy for run in runs)
+            share = percent(busy, loops) if loops and name.startswith("worker ") else ""
+            rows.append((busy, rank, name, len(runs), share))
+    if not rows:
+        return
+    yield "<h2>Other threads</h2><table id=threads><tr><th>rank<th>thread<th class=n>busy<th class=n>of the profile"
+    yield "<th class=n>of the rank's loops<th class=n>times</tr>"
+    for busy, rank, name, times, share in sorted(rows, key=lambda row: -row[0])[:_MOST_THREAD_LINES]:
+        cells = "".join(f"<td class=n>{text}" for text in (time_word(busy), percent(busy, found.length), share, times))
+        yield f"<tr><td>{rank}<td>{escape(name)}{cells}</tr>"
+    yield "</table><p class=small>Workers compute ranges of loops beside the rank's own thread, helpers parts of "
+    yield "functions; a compiler is a process that compiles the rank's kernels. Threads of NumPy's libraries (BLAS), "
+    yield "and those that only wait, are not seen."
+    if len(rows) > _MOST_THREAD_LINES:
+        yield f" These are the {_MOST_THREAD_LINES} busiest of {len(rows)}; all are in {TRACE}."
+    yield "</p>"
 
 
 _SENT_NOTE = "Rows send, columns receive. What a rank gives to a collective counts for each rank that gets it."

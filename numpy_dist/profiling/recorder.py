@@ -19,7 +19,7 @@ from numpy_dist.comm.base import PendingExchange
 from numpy_dist.engine.explaining.forecast import touched
 from numpy_dist.engine.planning.actions import Plan
 from numpy_dist.engine.planning.group import GroupPlan
-from numpy_dist.frames import UserLine, user_frame
+from numpy_dist.frames import UserLine, calling_frame, user_frame
 from numpy_dist.ir.statements import Statement
 from numpy_dist.profiling.axes import loop_axes, of_function
 from numpy_dist.profiling.log import (
@@ -37,6 +37,7 @@ from numpy_dist.profiling.log import (
     PlanningRun,
     Record,
     SourceText,
+    ThreadRun,
 )
 
 if TYPE_CHECKING:
@@ -86,6 +87,9 @@ class Recorder:
         self._thread = threading.get_ident()  # the rank's, where spans nest
         self._garbage = (0, 0)
         self._memory = (-1, -1)
+        self._workers: dict[int, list[int]] = {}  # what they did in the present loop: begin, end, busy, ranges
+        self._at_work: dict[object, ThreadRun] = {}  # other threads, while they are
+        self._thread_count = 0
 
     def _add(self, record: Record) -> None:
         if self._count < MOST_RECORDS:
@@ -112,6 +116,8 @@ class Recorder:
 
     def begin_loop(self) -> None:
         """A loop begins, or a chain."""
+        if self._workers:  # of launches that were no loop's
+            self._end_workers(-1, -1)
         self._begun = clock()
 
     def ran(self, execution: Execution, number: int) -> None:
@@ -126,7 +132,11 @@ class Recorder:
         if not memory.on_host:
             memory.fence()  # devices work on; their time is the loop's
         end = clock()
-        self._add(LoopRun(self._begun, end, [self._loop(execution, n) for n in done]))
+        loops = [self._loop(execution, n) for n in done]
+        self._add(LoopRun(self._begun, end, loops))
+        if self._workers:
+            line = self._line_of(execution.statements[execution.schedule.groups[done[0]].positions[0]].site)
+            self._end_workers(loops[0], line)
         self._look_at_memory(end)
         self._begun = clock()  # what this has taken is nobody's
 
@@ -169,6 +179,62 @@ class Recorder:
         if use not in self._uses and len(self._uses) < _MOST_KNOWN:
             self._uses.add(use)
             self.records.append(use)
+
+    # -- other threads, of which each has a count of its own, so that many of them leave room for the rest -------------
+
+    def _add_thread(self, record: ThreadRun) -> None:
+        if self._thread_count < MOST_RECORDS:
+            self._thread_count += 1
+            self.records.append(record)
+        else:
+            self.left_out += 1
+
+    def worker_ran(self, number: int, begin: int, end: int, busy: int, ranges: int) -> None:
+        """A worker of the rank's pool has computed ranges of a launch, which is over."""
+        known = self._workers.get(number)
+        if known is None:
+            self._workers[number] = [begin, end, busy, ranges]
+        else:
+            known[1] = end
+            known[2] += busy
+            known[3] += ranges
+
+    def _end_workers(self, loop: int, line: int) -> None:
+        for number, (begin, end, busy, ranges) in self._workers.items():
+            self._add_thread(ThreadRun(begin, end, f"worker {number}", "", loop, line, busy, ranges))
+        self._workers.clear()
+
+    def other_thread(self, thread: str, what: str) -> Callable[[int, int | None], None]:
+        """This thread has work for another one (see `parallel.threads.thread_watch`)."""
+        frame, key = calling_frame(user_frame(1)), object()  # not a line of Python's own library
+        line = self._line(UserLine(frame.f_code.co_filename, frame.f_lineno))
+        del frame  # it keeps the arrays of its locals
+
+        def tell(begin: int, end: int | None) -> None:
+            if end is None:
+                self._at_work[key] = ThreadRun(begin, begin, thread, what, -1, line, 0, 0)
+            elif self._at_work.pop(key, None) is not None:
+                self._add_thread(ThreadRun(begin, end, thread, what, -1, line, end - begin, 0))
+
+        return tell
+
+    def child_compiled(self, pid: int, begin: int, end: int) -> None:
+        """A process has compiled a kernel for this one (see `backends.compiled.compiler`)."""
+        self._add_thread(ThreadRun(begin, end, "compiler", f"a kernel, in process {pid}", -1, -1, end - begin, 0))
+
+    def wrote(self, begin: int) -> None:
+        """The profile's own thread has written what was recorded, since `begin`."""
+        end = clock()
+        if end - begin >= _WORTH_TELLING:
+            self._add_thread(ThreadRun(begin, end, "log", "writing of the profile's log", -1, -1, end - begin, 0))
+
+    def end_threads(self) -> None:
+        """The profile ends: what other threads still do has a part in it."""
+        end = clock()
+        for key in list(self._at_work):
+            run = self._at_work.pop(key, None)
+            if run is not None:
+                self._add_thread(run._replace(end=end, busy=end - run.begin, what=f"{run.what}, and was not done"))
 
     # -- the user's lines ---------------------------------------------------------------------------------------------
 
@@ -232,6 +298,8 @@ class Recorder:
         def ended(begin: int) -> None:
             end = clock()
             self._add(FunctionRun(begin, end, name, self._here()))
+            if self._workers:
+                self._end_workers(-1, self._here())
             self._look_at_memory(end)
 
         return RecordedBlock(ended)

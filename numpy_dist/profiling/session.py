@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Self
 from numpy_dist.comm.portable import agree, on_root
 from numpy_dist.engine.data.gather import have_recorder
 from numpy_dist.engine.runtime import runtime
+from numpy_dist.parallel.threads import thread_watch
 from numpy_dist.profiling import folder as folders
 from numpy_dist.profiling.copy_speed import copy_speed
 from numpy_dist.profiling.log import FORMAT, LogEnd, LogHeader, MemorySpeed, to_line
@@ -163,7 +164,9 @@ class Recording:
         rt.comm.observer = recorder
         compiler = getattr(rt.backend, "compiler", None)
         if compiler is not None and compiler.observer is None:
-            compiler.observer = recorder.compiled
+            compiler.observer = recorder
+        _watch_workers(rt, recorder.worker_ran)
+        thread_watch.set(recorder.other_thread)
         gc.callbacks.append(recorder.collected)
         self._thread.start()
 
@@ -182,8 +185,13 @@ class Recording:
         before, rt.comm.observer = self._before
         have_recorder(rt, before)
         compiler = getattr(rt.backend, "compiler", None)
-        if compiler is not None and compiler.observer == recorder.compiled:
+        if compiler is not None and compiler.observer is recorder:
+            compiler.look()
             compiler.observer = None
+        outer = before.worker_ran if isinstance(before, Recorder) else None
+        _watch_workers(rt, outer)
+        thread_watch.set(before.other_thread if isinstance(before, Recorder) else None)
+        recorder.end_threads()
         self._ended.set()
         self._thread.join()
         counters = rt.comm.counters
@@ -207,17 +215,26 @@ class Recording:
         if self._problem is not None:
             records.clear()
             return
-        lines = []
+        lines, begun = [], clock()
         while records:
             lines.append(to_line(records.popleft()))
         try:
             self._write("".join(lines))
         except OSError as problem:
             self._problem = problem
+        if not self._ended.is_set():
+            self.recorder.wrote(begun)
 
     def _write(self, text: str) -> None:
         self._file.write(text)
         self._file.flush()
+
+
+def _watch_workers(rt: Runtime, told: Any) -> None:
+    """Have somebody told of the threads that run the rank's kernels, where there are such threads; or nobody."""
+    watch = getattr(getattr(rt.backend, "pool", None), "watch", None)
+    if watch is not None:
+        watch(told)
 
 
 def _header(rt: Runtime) -> LogHeader:

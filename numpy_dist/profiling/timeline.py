@@ -5,7 +5,7 @@ SCRIPT = r"""
 const data = JSON.parse(document.getElementById("data").textContent);
 const canvas = document.getElementById("timeline"), told = document.getElementById("told");
 const context = canvas.getContext("2d");
-const ROW = 15, LEFT = 64, TOP = 20, GAP = 8, LEAST = 1000;
+const ROW = 15, LEFT = 76, TOP = 20, GAP = 8, LEAST = 1000;
 let begin = 0, length = data.length, chosen = null, dragged = null;
 
 const rows = [];  // of each rank: where it is drawn, and how deep its spans lie

@@ -1,6 +1,7 @@
 """A profile in the trace-event format, which Perfetto and chrome://tracing show. A pure function.
 
-Each rank is a process (pid); what it does is its first thread, kernels that it waits to be compiled are the second.
+Each rank is a process (pid); what it does is its first thread, kernels that it waits to be compiled are the second, and
+its other threads follow.
 """
 
 from __future__ import annotations
@@ -10,12 +11,12 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
-from numpy_dist.profiling.analysis import LOOP, LateWait, Profiled, ProfileSpan, matched_messages
+from numpy_dist.profiling.analysis import LOOP, LateWait, Profiled, ProfileSpan, matched_messages, thread_work
 from numpy_dist.profiling.log import RankLog
 from numpy_dist.profiling.words import file_word
 
 MOST_ARROWS = 20_000  # of messages: more are no help
-_MAIN, _COMPILING = 0, 1
+_MAIN, _COMPILING, _OTHERS = 0, 1, 2
 
 Event = dict[str, Any]
 
@@ -34,6 +35,7 @@ def trace_events(found: Profiled) -> Iterator[Event]:
         yield from _names(log)
         for number, span in enumerate(found.spans[log.rank]):
             yield _complete(log.rank, span, late.get((log.rank, number)), found.folder)
+        yield from _other_threads(log, found)
         for notice in log.notices:
             args = {"function": notice.function, "reason": notice.reason, "amount": notice.amount}
             name = f"{notice.how}: {notice.function}"
@@ -59,7 +61,22 @@ def _names(log: RankLog) -> Iterator[Event]:
     yield _event("M", log.rank, "process_sort_index", 0, args={"sort_index": log.rank})
     yield _event("M", log.rank, "thread_name", 0, args={"name": "program"})
     if log.compiles:
-        yield _event("M", log.rank, "thread_name", 0, tid=_COMPILING, args={"name": "compiling"})
+        yield _event("M", log.rank, "thread_name", 0, tid=_COMPILING, args={"name": "kernels that are wanted"})
+
+
+def _other_threads(log: RankLog, found: Profiled) -> Iterator[Event]:
+    for number, (name, runs) in enumerate(found.threads[log.rank].items(), _OTHERS):
+        yield _event("M", log.rank, "thread_name", 0, tid=number, args={"name": name})
+        for run in runs:
+            args: Event = {"busy": run.busy / 1000}
+            if run.line >= 0:
+                source = log.lines[run.line]
+                args["lines"] = [f"{file_word(source.filename, found.folder)}:{source.line}"]
+            if run.ranges:
+                args["ranges"] = run.ranges
+            duration = (run.end - run.begin) / 1000
+            what = thread_work(log, run)
+            yield _event("X", log.rank, what, run.begin, tid=number, dur=duration, cat="thread", args=args)
 
 
 def _complete(rank: int, span: ProfileSpan, late: LateWait | None, folder: str) -> Event:

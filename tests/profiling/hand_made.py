@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from numpy_dist.profiling.log import (
+    FORMAT,
     CollectiveRun,
     CompileRun,
     ExchangeStart,
@@ -21,6 +22,7 @@ from numpy_dist.profiling.log import (
     RankLog,
     Record,
     SourceText,
+    ThreadRun,
     log_of,
 )
 
@@ -30,7 +32,8 @@ A, B = "/home/me/work/a.py", "/home/me/work/B<.py"
 
 
 def header(rank: int, size: int = 2, clock: int = START, wall: int = 77, machine: str = "one") -> LogHeader:
-    return LogHeader(1, rank, size, clock, wall, machine, "host", "numba", "/home/me/work", "a.py --x", 4000 + rank)
+    where = "host", "numba", "/home/me/work", "a.py --x"
+    return LogHeader(FORMAT, rank, size, clock, wall, machine, *where, 4000 + rank)
 
 
 LINES: list[Record] = [
@@ -70,6 +73,18 @@ def records(rank: int) -> list[Record]:
 
 def logs() -> list[RankLog]:
     return [log_of(header(rank), records(rank)) for rank in range(2)]
+
+
+def threads(workers: int = 1) -> list[Record]:
+    """Workers that take part in the first loop, each a millisecond less than the one before, and a checkpoint."""
+    return [
+        *(ThreadRun(at(3), at(20), f"worker {n}", "", 0, 0, (16 - n) * MS, 4) for n in range(workers)),
+        ThreadRun(at(40), at(90), "checkpoint", "writing of step 5", -1, 2, 50 * MS, 0),
+    ]
+
+
+def logs_with_threads(workers: int = 1) -> list[RankLog]:
+    return [log_of(header(rank), [*records(rank), *threads(workers)]) for rank in range(2)]
 
 
 def without(kinds: type | tuple[type, ...], log: Iterable[Record]) -> list[Record]:

@@ -18,7 +18,7 @@ from numpy_dist.profiling.analysis import COMMUNICATION, LOOP, Profiled, Profile
 from numpy_dist.profiling.log import MemorySpeed, log_of
 from numpy_dist.profiling.page import page_of, thinned
 from numpy_dist.profiling.timeline import SCRIPT
-from tests.profiling.hand_made import header, logs, records
+from tests.profiling.hand_made import header, logs, logs_with_threads, records
 
 _ALONE = ("meta", "th", "td", "tr", "li", "p")  # whose end need not be written
 
@@ -85,6 +85,27 @@ def test_what_is_drawn(page: str, found: Profiled) -> None:
     assert "messages with rank 0 | line 12 of a.py | 800 bytes; of this 39 ms for rank 0" in texts
 
 
+def test_other_threads_have_rows_and_a_table() -> None:
+    found = profiled(logs_with_threads(2))
+    words = Reader(page_of(found, [])).words
+    data = json.loads(words["data"])
+    assert [row["name"] for row in data["ranks"]] == [
+        name for rank in (0, 1) for name in (f"rank {rank}", *(f"rank {rank}, {t}" for t in found.threads[rank]))
+    ]
+    ((begin, length, depth, kind, text),) = data["ranks"][1]["spans"]
+    assert (begin, length, depth, data["kinds"][kind]) == (3_000_000, 17_000_000, 0, "thread")
+    assert data["texts"][text] == "sin, less, add | line 12 of a.py | 4 ranges, busy for 16 ms"
+    table = " ".join(words["threads"].split())
+    assert "0 worker 0 16 ms 16 %" in table and "1 checkpoint 50 ms 50 % 1" in table
+
+
+def test_many_workers_of_a_rank_have_two_rows() -> None:
+    found = profiled(logs_with_threads(12))
+    data = json.loads(Reader(page_of(found, [])).words["data"])
+    names = [row["name"] for row in data["ranks"]]
+    assert names[:4] == ["rank 0", "rank 0, worker 0", "rank 0, worker 11", "rank 0, checkpoint"]
+
+
 def test_a_page_of_one_rank() -> None:
     alone = profiled([log_of(header(0, 1), records(0)[:8])])
     words = Reader(page_of(alone, advise(alone))).words
@@ -118,13 +139,13 @@ CHROMIUM_FLAGS = (
 
 
 @pytest.mark.slow
-def test_a_browser_draws_it_zooms_and_tells(page: str, tmp_path: Path) -> None:
+def test_a_browser_draws_it_zooms_and_tells(tmp_path: Path) -> None:
     """With the package playwright, and Debian's chromium or the one that the variable CHROMIUM names."""
     api = pytest.importorskip("playwright.sync_api")
     chromium = os.environ.get("CHROMIUM") or shutil.which("chromium")
     if chromium is None:
         pytest.skip("there is no chromium, and the variable CHROMIUM names none")
-    (tmp_path / "profile.html").write_text(page)
+    (tmp_path / "profile.html").write_text(page_of(profiled(logs_with_threads()), []))
     with api.sync_playwright() as playwright:
         browser = playwright.chromium.launch_persistent_context(
             tmp_path / "user", executable_path=chromium, args=CHROMIUM_FLAGS, viewport={"width": 1200, "height": 900}
@@ -137,17 +158,21 @@ def test_a_browser_draws_it_zooms_and_tells(page: str, tmp_path: Path) -> None:
         view.goto((tmp_path / "profile.html").as_uri())
         box = view.locator("#timeline").bounding_box()
         assert box["height"] > 60
-        width = box["width"] - 64
+        left = 76  # as in `timeline`
+        width = box["width"] - left
         # In the middle of the first loop of rank 0, in the topmost row.
-        view.mouse.click(box["x"] + 64 + 0.30 * width, box["y"] + 26)
+        view.mouse.click(box["x"] + left + 0.30 * width, box["y"] + 26)
         told = view.locator("#told").inner_text()
         assert told.startswith("rank 0, loop, from 2 ms for 58 ms") and "sin, less, add | line 12 of a.py" in told
         view.click("#in")  # the middle half of the time is seen: 25 to 75 ms
-        view.mouse.click(box["x"] + 64 + 0.80 * width, box["y"] + 26)
+        view.mouse.click(box["x"] + left + 0.80 * width, box["y"] + 26)
         assert view.locator("#told").inner_text().startswith("rank 0, loop, from 60 ms for 10 ms")
         view.click("#all")
-        view.mouse.click(box["x"] + 64 + 0.90 * width, box["y"] + 26)
+        view.mouse.click(box["x"] + left + 0.90 * width, box["y"] + 26)
         assert view.locator("#told").inner_text().startswith("Nothing there")
+        view.mouse.click(box["x"] + left + 0.10 * width, box["y"] + 20 + 2 * 15 + 8 + 7)  # the worker's row
+        told = view.locator("#told").inner_text()
+        assert told.startswith("rank 0, worker 0, thread, from 3 ms for 17 ms") and "busy for 16 ms" in told
         view.mouse.move(box["x"] + 64 + 0.3 * width, box["y"] + 26)
         view.mouse.wheel(0, -300)
         assert not errors and len(requests) == 1

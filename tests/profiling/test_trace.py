@@ -7,7 +7,7 @@ from collections import defaultdict
 
 from numpy_dist.profiling.analysis import profiled
 from numpy_dist.profiling.trace import trace_events, trace_text
-from tests.profiling.hand_made import logs
+from tests.profiling.hand_made import logs, logs_with_threads
 
 
 def test_it_is_valid_and_says_all() -> None:
@@ -58,3 +58,17 @@ def test_memory_kernels_and_arrows() -> None:
     assert [e["ts"] for e in events if e["ph"] in "be" and e["pid"] == 0] == [3000, 30000]
     arrows = [(e["ph"], e["pid"], e["id"], e["ts"]) for e in events if e["ph"] in "sf"]
     assert ("s", 0, 0, 60000) in arrows and ("f", 1, 0, 61000) in arrows and len(arrows) == 4
+
+
+def test_other_threads() -> None:
+    events = list(trace_events(profiled(logs_with_threads(2))))
+    names = {(e["pid"], e["tid"]): e["args"]["name"] for e in events if e["name"] == "thread_name"}
+    assert [names[1, tid] for tid in range(5)] == [
+        "program", "kernels that are wanted", "worker 0", "worker 1", "checkpoint",
+    ]  # fmt: skip
+    assert {e["cat"] for e in events if e["ph"] == "X" and e["tid"] > 1} == {"thread"}
+    worker = next(e for e in events if e["ph"] == "X" and (e["pid"], e["tid"]) == (1, 3))
+    assert (worker["name"], worker["ts"], worker["dur"]) == ("sin, less, add", 3000, 17000)
+    assert worker["args"] == {"busy": 15000, "lines": ["a.py:12"], "ranges": 4}
+    saved = next(e for e in events if e["name"] == "writing of step 5")
+    assert saved["args"] == {"busy": 50000, "lines": ["B<.py:7"]}

@@ -83,9 +83,7 @@ def _gather(
     return result
 
 
-def _assemble_and_tell(
-    rt: Runtime, storage: Storage, array: np.ndarray, roots: Sequence[int]
-) -> np.ndarray | None:
+def _assemble_and_tell(rt: Runtime, storage: Storage, array: np.ndarray, roots: Sequence[int]) -> np.ndarray | None:
     """`assemble`, of which progress bars and profiles are told."""
     recorder = rt.recorder
     begun = 0 if recorder is None else recorder.now

@@ -419,9 +419,7 @@ class Program:
             if recorder is None:
                 execution = Execution(schedule, pending, description.storages, may_raise, signals)
             else:
-                execution = RecordedExecution(
-                    recorder, schedule, pending, description.storages, may_raise, signals
-                )
+                execution = RecordedExecution(recorder, schedule, pending, description.storages, may_raise, signals)
             del description
             pending.taken = count
             pending.execution = execution

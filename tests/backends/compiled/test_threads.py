@@ -131,6 +131,29 @@ def test_each_unit_is_done_once_in_every_launch(pool, compiler):
     assert pool.threads == pool.count
 
 
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="elsewhere Python's clock is another one")
+def test_who_watches_is_told_what_workers_did(compiler):
+    kernel = compiler.compile(MEET)
+    pool = ThreadPool(2, compiler)
+    told: list[tuple[int, ...]] = []
+
+    def launch() -> tuple[int, int]:
+        words = np.array([0, 2, 0])
+        begin = time.perf_counter_ns()
+        assert pool.run(kernel, words.ctypes.data, 2, 1) == [] and words[2] == 0  # both threads took a range
+        return begin, time.perf_counter_ns()
+
+    pool.watch(lambda *what: told.append(what))  # before there are workers
+    for turn in range(3):
+        begin, end = launch()
+        number, first, last, busy, ranges = told[turn]
+        assert (number, ranges) == (0, 1) and begin <= first <= last <= end and busy == last - first
+    pool.watch(None)
+    launch()
+    assert len(told) == 3
+    pool.close()
+
+
 def test_threads_see_what_was_written_before_and_leave_what_they_write(pool, compiler):
     kernel = compiler.compile(COUNT)
     values = np.zeros(40, "i8")
