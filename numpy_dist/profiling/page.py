@@ -235,11 +235,12 @@ def _lines(found: Profiled) -> Iterator[str]:
         yield "<tr>" + _line_row(cost, found, whole) + "</tr>"
     yield "</table><p class=small>Time of all ranks together: in loops and functions, and in communication (waits "
     yield "included). Statements of several lines that run as one loop share its time and its bytes by their number. "
-    yield "Bytes are those that loops read and write, each cell once a loop; GB/s of one rank while they run"
-    if found.copy_speed:
-        yield f", and how much that is of what a copy reads and writes on a rank, {found.copy_speed / 1e9:.1f} GB/s "
-        yield "(measured before the profile began; more than all of it comes from caches)"
-    yield ".</p>"
+    copy = (
+        f", and how much that is of what a copy reads and writes on a rank, {found.copy_speed / 1e9:.1f} GB/s "
+        "(measured before the profile began; more than all of it comes from caches)"
+    )
+    yield "Bytes are those that loops read and write, each cell once a loop; GB/s of one rank while they "
+    yield f"run{copy if found.copy_speed else ''}.</p>"
 
 
 def _line_row(cost: LineCost, found: Profiled, whole: int) -> str:

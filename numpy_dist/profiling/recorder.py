@@ -206,9 +206,7 @@ class Recorder:
 
     def other_thread(self, thread: str, what: str) -> Callable[[int, int | None], None]:
         """This thread has work for another one (see `parallel.threads.thread_watch`)."""
-        frame, key = calling_frame(user_frame(1)), object()  # not a line of Python's own library
-        line = self._line(UserLine(frame.f_code.co_filename, frame.f_lineno))
-        del frame  # it keeps the arrays of its locals
+        line, key = self._here(), object()
 
         def tell(begin: int, end: int | None) -> None:
             if end is None:
@@ -255,8 +253,8 @@ class Recorder:
         return number
 
     def _here(self) -> int:
-        """The user's line that is being executed."""
-        frame = user_frame(1)
+        """The user's line that is being executed: not one of an installed library, which he cannot change."""
+        frame = calling_frame(user_frame(1))
         return self._line(UserLine(frame.f_code.co_filename, frame.f_lineno))
 
     # -- communication: told by `comm.base` ---------------------------------------------------------------------------

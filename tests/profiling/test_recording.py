@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import heapq
 import json
 import os
 from collections.abc import Callable
@@ -322,3 +323,20 @@ def test_garbage_collections(tmp_path: Path, monkeypatch: Any) -> None:
     log = folders.read_logs(str(tmp_path))[0]
     runs = [run for run in log.functions if run.function == "garbage collection (generation 2)"]
     assert line_of("garbage") in {log.lines[run.line].line for run in runs}
+
+
+class Gathers:
+    """What a module of Python's is given, and calls."""
+
+    def __init__(self, x: Any) -> None:
+        self.gather = partial(x.__class__.gather, x)
+
+
+def test_lines_are_the_users_and_not_those_of_libraries(tmp_path: Path) -> None:
+    """What a module of Python's calls belongs to who called that."""
+    x = numpy_dist.linspace(0.0, 1.0, 4000)
+    with numpy_dist.profile(tmp_path):
+        heapq.nsmallest(1, [0], key=Gathers(x).gather)  # through heapq
+    (log,) = folders.read_logs(str(tmp_path))
+    assert {line.filename for line in log.lines.values()} == {HERE}
+    assert line_of("through heapq") in described(log)["gathers"]

@@ -416,10 +416,12 @@ class Program:
                 if found or self._deferred.statements:
                     self._deferred.defer(found)
             del todo, rest  # what is done gives its memory back
-            if recorder is None:
-                execution = Execution(schedule, pending, description.storages, may_raise, signals)
+            if recorder is not None:
+                execution: Execution = RecordedExecution(
+                    recorder, schedule, pending, description.storages, may_raise, signals
+                )
             else:
-                execution = RecordedExecution(recorder, schedule, pending, description.storages, may_raise, signals)
+                execution = Execution(schedule, pending, description.storages, may_raise, signals)
             del description
             pending.taken = count
             pending.execution = execution
