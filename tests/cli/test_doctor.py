@@ -195,6 +195,10 @@ JUDGED: list[tuple[Callable[[Any], list[SystemFinding]], Any, str, str]] = [
     (speed.stencil, replace(STENCIL, stencil=6e9), "doubtful", "24% of a copy's"),
     (speed.stencil, replace(STENCIL, stencil=6e9, backend="numpy"), "doubtful", "pip install numba"),
     (speed.stencil, StencilFacts(problem="MemoryError"), "bad", "MemoryError"),
+    (speed.stencil, StencilFacts(problem="MemoryError", load=9.0), "bad", "MemoryError"),
+    (speed.stencil, StencilFacts(problem="no answer within 10 s", load=0.5), "bad", "cache clear"),
+    (speed.stencil, StencilFacts(problem="no answer within 10 s", load=7.6), "doubtful", "while 8 programs"),
+    (speed.ping, PingFacts(problem="no answer within 8 s", load=7.6), "doubtful", "while 8 programs wanted each core"),
 ]
 
 

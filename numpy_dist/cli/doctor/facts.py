@@ -225,22 +225,30 @@ class ClockFacts:
 
 @dataclass(frozen=True)
 class PingFacts:
-    """Messages between two ranks: seconds for a short one, bytes per second of a long one; or why there are none."""
+    """Messages between two ranks: seconds for a short one, bytes per second of a long one; or why there are none.
+
+    `load` is how many programs have wanted each core in the last minute.
+    """
 
     latency: float = 0.0
     bandwidth: float = 0.0
     problem: str | None = None
+    load: float = 0.0
 
 
 @dataclass(frozen=True)
 class StencilFacts:
-    """A stencil beside a copy of the same array, both on all threads, in bytes per second; or why there are none."""
+    """A stencil beside a copy of the same array, both on all threads, in bytes per second; or why there are none.
+
+    `load` is as in `PingFacts`.
+    """
 
     stencil: float = 0.0
     copy: float = 0.0
     threads: int = 0
     backend: str = ""
     problem: str | None = None
+    load: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -292,7 +292,7 @@ def ping() -> PingFacts:
     module = "numpy_dist.cli.doctor.ping"
     answer = ask(["-m", "numpy_dist", "run", "-n", "2", "--", "-m", module], PING_PATIENCE)
     said = _said(answer)
-    return PingFacts(problem=answer.problem or _SILENT) if said is None else PingFacts(**said)
+    return PingFacts(problem=answer.problem or _SILENT, load=_load()) if said is None else PingFacts(**said)
 
 
 def stencil() -> StencilFacts:
@@ -301,4 +301,9 @@ def stencil() -> StencilFacts:
     settings = {"NUMPY_DIST_BACKEND": backend, "NUMPY_DIST_COMPILE": "first", "NUMPY_DIST_COMPILE_AFTER": "0"}
     answer = ask(["-m", "numpy_dist.cli.doctor.stencil"], STENCIL_PATIENCE, **settings)
     said = _said(answer)
-    return StencilFacts(problem=answer.problem or _SILENT) if said is None else StencilFacts(**said)
+    return StencilFacts(problem=answer.problem or _SILENT, load=_load()) if said is None else StencilFacts(**said)
+
+
+def _load() -> float:
+    """How many programs have wanted each core in the last minute."""
+    return os.getloadavg()[0] / machine.cores()

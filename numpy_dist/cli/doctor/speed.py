@@ -13,11 +13,24 @@ LATENCY, BANDWIDTH = 1e-3, 0.5e9
 # A copy may write past the caches, which makes two streams of memory of the stencil's three: two thirds, and half of
 # that for what else a machine does. One array operation after the other takes 13 streams, and so less than a sixth.
 SHARE = 1 / 3
+# Programs for each core, of which the doctor's are one: from here on what needs a second may take ten.
+CROWDED = 2.0
+_LATE = "no answer within "  # as `children` says it
+
+
+def _crowded(name: str, problem: str, load: float) -> list[SystemFinding]:
+    """Not an installation's fault: whoever gives no answer in time, where others have the cores."""
+    if not problem.startswith(_LATE) or load < CROWDED:
+        return []
+    mend = "run it again with less on the cores; uptime shows the load"
+    return [doubtful(name, f"{problem}, while {load:.0f} programs wanted each core", mend)]
 
 
 def ping(facts: PingFacts) -> list[SystemFinding]:
     """Whether two ranks start, and how fast their messages are."""
     name = "two ranks"
+    if facts.problem is not None and (found := _crowded(name, facts.problem, facts.load)):
+        return found
     if facts.problem is not None:
         mend = "what is bad above; python -m numpy_dist run -n 2 -m numpy_dist.cli.doctor.ping shows all messages"
         return [bad(name, facts.problem.removesuffix(GET_ONE).rstrip(". "), mend)]
@@ -34,6 +47,8 @@ def ping(facts: PingFacts) -> list[SystemFinding]:
 def stencil(facts: StencilFacts) -> list[SystemFinding]:
     """Whether a loop that does little more than read and write is about as fast as a copy."""
     name = "stencil"
+    if facts.problem is not None and (found := _crowded(name, facts.problem, facts.load)):
+        return found
     if facts.problem is not None:
         mend = "numpy-dist cache clear; python -m numpy_dist.cli.doctor.stencil shows all messages"
         return [bad(name, facts.problem, mend)]
