@@ -85,7 +85,7 @@ class Shared:
         self.memory = ctypes.create_string_buffer(_SLOTS + _SLOT * workers + _ALIGNMENT)
         self.state = -(-ctypes.addressof(self.memory) // _ALIGNMENT) * _ALIGNMENT
         self.kernel: Callable[[int, int, int], int] = KERNEL(address)
-        self.function = self.kernel
+        self.function: Callable[[int, int, int], int] = self.kernel
         self.threads: list[threading.Thread] = []
         self.workers = workers
         self.process = os.getpid()
