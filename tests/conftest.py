@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import zlib
 from typing import Any
 
@@ -22,6 +23,10 @@ pytest_plugins = ["numpy_dist.spmd_plugin"]
 # A shell ignores the interrupt in what it runs in the background, and children inherit that; some tests send it.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# Else each of hundreds of processes compiles all that it imports, also the tests' assertions, which pytest rewrites.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 config.ADVICE = "off"  # how fast tests are depends on the machine, and warnings are what many look at
 os.environ["NUMPY_DIST_ADVICE"] = "off"  # in the jobs that they start, too
