@@ -7,6 +7,7 @@ ones that do not overlap.
 
 from __future__ import annotations
 
+import functools
 import importlib
 import importlib.util
 import re
@@ -129,6 +130,7 @@ def of_backend(name: str) -> tuple[Difference, ...]:
     return getattr(_module_of(name), "DIFFERENCES", ())
 
 
+@functools.cache
 def _module_of(backend: str) -> ModuleType | None:
     module = f"{__name__}.of_{backend}"
     return None if importlib.util.find_spec(module) is None else importlib.import_module(module)
