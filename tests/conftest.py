@@ -79,5 +79,9 @@ def same_draws(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) 
 
 @pytest.fixture(scope="session")
 def kernel_cache(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A cache of kernels for the whole session: each is compiled once."""
-    return str(tmp_path_factory.mktemp("kernels"))
+    """A cache of kernels for the whole run, all of its workers: each is compiled once."""
+    folder = tmp_path_factory.getbasetemp()
+    if os.environ.get("PYTEST_XDIST_WORKER"):
+        folder = folder.parent
+    (folder / "kernels").mkdir(mode=0o700, exist_ok=True)
+    return str(folder / "kernels")
