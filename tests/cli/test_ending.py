@@ -67,8 +67,8 @@ def steps(process: subprocess.Popen[str]) -> int:
     return int(output.split("saved")[1])
 
 
-@pytest.mark.parametrize("number", [signal.SIGUSR1, signal.SIGTERM])
-@pytest.mark.parametrize("options", ["-n 1", "-n 3", "-n 2 --restart=2"])
+@pytest.mark.parametrize("number", [pytest.param(signal.SIGUSR1, marks=pytest.mark.slow), signal.SIGTERM])
+@pytest.mark.parametrize("options", [pytest.param("-n 1", marks=pytest.mark.slow), "-n 3", "-n 2 --restart=2"])
 def test_a_signal_to_the_launcher(started, options: str, number: int) -> None:
     process = started(*options.split())
     assert process.stdout.readline().startswith("begun")
@@ -80,19 +80,21 @@ def test_a_signal_to_the_launcher(started, options: str, number: int) -> None:
     assert steps(again) > saved > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ranks", [1, 2])
 @pytest.mark.parametrize("name", ["SIGUSR1", "SIGTERM"])
 def test_a_signal_to_one_rank(started, ranks: int, name: str) -> None:
     assert steps(started("-n", str(ranks), sends=name)) in range(5, 8)
 
 
-@pytest.mark.parametrize("ranks", [1, 2])
+@pytest.mark.parametrize("ranks", [pytest.param(1, marks=pytest.mark.slow), 2])
 def test_the_time_that_was_given(started, ranks: int) -> None:
     begin = time.monotonic()
     assert steps(started("-n", str(ranks), "--max-time", "4", "--restart=1")) >= 0  # none, if importing takes so long
     assert 4 <= time.monotonic() - begin < 30
 
 
+@pytest.mark.slow
 def test_a_signal_that_comes_before_the_ranks_can_handle_it(started) -> None:
     process = started("-n", "2")
     deadline = time.monotonic() + 30
@@ -102,6 +104,7 @@ def test_a_signal_that_comes_before_the_ranks_can_handle_it(started) -> None:
     steps(process)
 
 
+@pytest.mark.slow
 def test_a_second_signal_ends_the_job(started) -> None:
     process = started("-n", "2")
     assert process.stdout.readline().startswith("begun")
@@ -119,6 +122,7 @@ def test_a_second_signal_ends_the_job(started) -> None:
     assert not any(os.path.exists(f"/proc/{pid}") for pid in below)
 
 
+@pytest.mark.slow
 def test_a_lost_rank_ends_the_others(started) -> None:
     process = started("-n", "2", sends="SIGKILL")
     begin = time.monotonic()

@@ -32,7 +32,7 @@ def test_codes() -> None:
     assert [lost_by(code) for code in (128, 255, 130, 143, -2, -15)] == [0] * 6
 
 
-@pytest.mark.parametrize("ranks", [1, 2])
+@pytest.mark.parametrize("ranks", [pytest.param(1, marks=pytest.mark.slow), 2])
 def test_a_job_that_has_lost_a_rank_is_started_again(ranks: int, tmp_path: Path) -> None:
     kill = "if start < 2: os.kill(os.getpid(), signal.SIGSEGV if start else signal.SIGKILL)"
     process = launched(tmp_path, kill, "-n", str(ranks), "--restart", "3")
@@ -43,6 +43,7 @@ def test_a_job_that_has_lost_a_rank_is_started_again(ranks: int, tmp_path: Path)
     assert len(told) == 2 and "signal 9" in told[0] and "(2 of 3)" in told[1]
 
 
+@pytest.mark.slow
 def test_not_more_often_than_was_asked_for(tmp_path: Path) -> None:
     process = launched(tmp_path, "os.kill(os.getpid(), signal.SIGKILL)", "--restart=1")
     output, errors = process.communicate(timeout=60)
@@ -51,12 +52,14 @@ def test_not_more_often_than_was_asked_for(tmp_path: Path) -> None:
     assert errors.count("is started again") == 1
 
 
+@pytest.mark.slow
 def test_an_error_is_no_reason(tmp_path: Path) -> None:
     process = launched(tmp_path, "sys.exit(3)", "--restart=2")
     output, errors = process.communicate(timeout=60)
     assert process.returncode == 3 and output.splitlines() == ["start 0 -x --restart=5"] and "again" not in errors
 
 
+@pytest.mark.slow
 def test_an_interrupt_ends_it(tmp_path: Path) -> None:
     process = launched(tmp_path, "import time; time.sleep(60)", "--restart=2")
     assert process.stdout is not None and process.stdout.readline().startswith("start 0")

@@ -106,6 +106,7 @@ def test_an_exception_on_one_rank(run: Runner) -> None:
     assert_failed(job, f"[rank 1] {HEADER}", "ValueError: planted", code=1)
 
 
+@pytest.mark.slow
 def test_an_exception_on_every_rank(run: Runner) -> None:
     # Of those that fail at the same time the lowest reports; here one may be much earlier than the others.
     job = run("raise ValueError(f'planted {rank}')")
@@ -118,6 +119,7 @@ def test_an_exception_while_the_others_compute(run: Runner) -> None:
     assert_failed(job, f"[rank 0] {HEADER}", "ValueError: planted")
 
 
+@pytest.mark.slow
 def test_an_exception_while_others_send_and_receive(run: Runner) -> None:
     script = """
         if rank == 0: raise ValueError('planted')
@@ -157,6 +159,7 @@ def test_a_system_exit_that_is_raised(run: Runner, end: str, others: str) -> Non
     assert_failed(job, f"[rank 1] {HEADER}", "SystemExit: 3", "script.py", code=3)
 
 
+@pytest.mark.slow
 def test_a_system_exit_without_a_code_is_a_normal_end(run: Runner) -> None:
     job = run("if rank == 1: raise SystemExit\ntime.sleep(0.5)\nprint('end')", nranks=2)
     assert (job.code, job.text, job.errors) == (0, "end", "")
@@ -164,12 +167,14 @@ def test_a_system_exit_without_a_code_is_a_normal_end(run: Runner) -> None:
     assert_failed(job, "RankError: rank 1 has ended (it left by SystemExit)", code=1)
 
 
+@pytest.mark.slow
 def test_a_rank_that_waited_in_vain_ends_with_the_code_of_the_other(run: Runner) -> None:
     # Launchers mix the codes of all ranks, bit by bit.
     job = run("if rank == 1: sys.exit(4)\ncomm.allgather(1)", nranks=3)
     assert_failed(job, f"[rank 1] {HEADER}", "rank 0, 2: waited for rank 1 in allgather", code=4)
 
 
+@pytest.mark.slow
 def test_an_exit_that_was_caught_is_none(run: Runner) -> None:
     script = """
         try:
@@ -183,6 +188,7 @@ def test_an_exit_that_was_caught_is_none(run: Runner) -> None:
     assert (job.code, job.text, job.errors) == (0, "endend", "")
 
 
+@pytest.mark.slow
 def test_a_keyboard_interrupt_on_one_rank(run: Runner) -> None:
     script = "if rank == 1:\n    os.kill(os.getpid(), signal.SIGINT)\n    time.sleep(9)\ncomm.barrier()"
     assert_failed(run(script), f"[rank 1] {HEADER}", "KeyboardInterrupt", code=130)
@@ -193,16 +199,19 @@ def test_control_c(run: Runner) -> None:
     assert job.code != 0 and job.seconds < SECONDS
 
 
+@pytest.mark.slow
 def test_a_normal_end_while_others_wait(run: Runner) -> None:
     job = run("if rank == 0: sys.exit()\ncomm.allgather(1)")
     assert_failed(job, "RankError: rank 0 has ended", "in allgather, called from", "script.py", code=1)
 
 
+@pytest.mark.slow
 def test_mpi_is_finalised_while_others_wait(run: Runner) -> None:
     job = run("from mpi4py import MPI\nif rank == 0: MPI.Finalize()\nelse: comm.allgather(1)", nranks=2)
     assert_failed(job, "RankError: rank 0 has ended (it has called MPI.Finalize())", "script.py", code=1)
 
 
+@pytest.mark.slow
 def test_what_comes_after_mpi_was_finalised_is_refused(run: Runner) -> None:
     script = """
         from mpi4py import MPI
@@ -234,6 +243,7 @@ def test_an_early_end_without_further_communication_is_legal(run: Runner) -> Non
     assert (job.code, job.output, job.errors) == (0, "received False\n", "")
 
 
+@pytest.mark.slow
 def test_a_loop_until_a_message_is_here_is_a_wait(run: Runner) -> None:
     script = """
         if rank == 0:
@@ -245,6 +255,7 @@ def test_a_loop_until_a_message_is_here_is_a_wait(run: Runner) -> None:
     assert "rank 1 has ended (it ran to its end), and rank 0 waits for it in messages with ranks [1]" in job.errors
 
 
+@pytest.mark.slow
 def test_the_program_may_handle_it(run: Runner) -> None:
     script = """
         from numpy_dist.errors import RankError
@@ -261,6 +272,7 @@ def test_the_program_may_handle_it(run: Runner) -> None:
     assert (job.code, job.text, job.errors) == (0, "0000", "")
 
 
+@pytest.mark.slow
 def test_a_collective_that_the_ended_rank_took_part_in_completes(run: Runner) -> None:
     script = """
         data = comm.allgather_array(np.full(300_000, float(rank)))
@@ -296,6 +308,7 @@ def test_a_process_that_dies(run: Runner) -> None:
     assert_failed(job, f"[rank 1] {HEADER}", "os._exit(7)", "rank 0: waited for rank 1 in allgather", code=7)
 
 
+@pytest.mark.slow
 def test_another_hook_shows_the_exception(run: Runner) -> None:
     script = (
         "sys.excepthook = lambda *a: print('hook:', a[1])\nif rank == 1: raise ValueError('planted')\ncomm.barrier()"
@@ -305,6 +318,7 @@ def test_another_hook_shows_the_exception(run: Runner) -> None:
     assert job.output.count("hook: planted") == 1 and HEADER not in job.errors
 
 
+@pytest.mark.slow
 def test_a_hook_from_before_is_called(run: Runner) -> None:
     hook = "sys.excepthook = lambda *a: print('hook:', a[1])\nfrom numpy_dist.comm import detect\n"
     hook += "detect._guard._previous_hook = sys.excepthook\nsys.excepthook = detect._guard._hook\n"
@@ -312,6 +326,7 @@ def test_a_hook_from_before_is_called(run: Runner) -> None:
     assert job.code != 0 and job.output == "hook: planted\n" and job.errors.startswith("[rank 1] ")
 
 
+@pytest.mark.slow
 def test_showing_an_exception_is_no_end(run: Runner) -> None:
     script = """
         if rank == 1:
@@ -329,11 +344,13 @@ def test_showing_an_exception_is_no_end(run: Runner) -> None:
 # -- before the first communication ----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_an_exception_before_the_first_use(run: Runner) -> None:
     script = "if rank == 1: raise ValueError('planted')\nget_communicator().barrier()"
     assert_failed(run(script, preamble=WITHOUT_COMMUNICATOR), f"[rank 1] {HEADER}", "ValueError: planted", code=1)
 
 
+@pytest.mark.slow
 def test_an_exception_on_every_rank_before_the_first_use(run: Runner) -> None:
     job = run("raise ValueError('planted')", preamble=WITHOUT_COMMUNICATOR)
     assert_failed(job, f"[rank 0] {HEADER}", "ValueError: planted", code=1)
@@ -346,6 +363,7 @@ def test_an_exception_before_the_first_use_while_the_others_compute(run: Runner)
     assert_failed(job, f"[rank 1] {HEADER}", "ValueError: planted")
 
 
+@pytest.mark.slow
 def test_exits_before_the_first_use(run: Runner) -> None:
     script = "if rank == 1: sys.exit(CODE)\nget_communicator().barrier()"
     job = run(script.replace("CODE", "4"), nranks=2, preamble=WITHOUT_COMMUNICATOR)
@@ -354,11 +372,13 @@ def test_exits_before_the_first_use(run: Runner) -> None:
     assert_failed(job, f"[rank 0] {HEADER}", "RankError: rank 1 has ended")
 
 
+@pytest.mark.slow
 def test_a_program_that_never_communicates(run: Runner) -> None:
     job = run("print('end')", nranks=2, preamble=WITHOUT_COMMUNICATOR)
     assert (job.code, job.text, job.errors) == (0, "endend", "")
 
 
+@pytest.mark.slow
 def test_a_launcher_that_does_not_fit(run: Runner) -> None:
     # Without its pipe, the library takes each process for a program of its own.
     job = run("os.environ.pop('PMI_FD')\nget_communicator()", preamble=WITHOUT_COMMUNICATOR)
@@ -368,6 +388,7 @@ def test_a_launcher_that_does_not_fit(run: Runner) -> None:
 # -- children --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("preamble", [WITH_COMMUNICATOR, WITHOUT_COMMUNICATOR], ids=["after", "before"])
 def test_children_are_programs_of_one_rank(run: Runner, preamble: str) -> None:
     script = """
@@ -379,6 +400,7 @@ def test_children_are_programs_of_one_rank(run: Runner, preamble: str) -> None:
     assert (job.code, job.text, job.errors) == (0, "singlesingle", "")
 
 
+@pytest.mark.slow
 def test_a_forked_child_cannot_communicate(run: Runner) -> None:
     script = """
         import warnings
