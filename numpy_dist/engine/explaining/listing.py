@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from numpy_dist.engine.runtime import Runtime
 
 _ENGINE = tuple(field.name for field in fields(EngineCounters))
-_COMM = tuple(name for name in COUNTS if name not in _ENGINE)
 _WORDS = {
     "statements": "statements recorded",
     "loops": "loops",
