@@ -72,7 +72,7 @@ class DistArrays(Adapter):
     def finish(self, *arrays: DistArray) -> None:
         engine.force(*arrays)
         engine.flush()
-        engine.runtime().program.tell()  # what is reported with the next collective, now
+        engine.runtime().events.tell()  # what is reported with the next collective, now
 
     def settings(self) -> AbstractContextManager[object]:
         return config(MIN_SHARD_BYTES=0, FALLBACK="error", ADVICE="off")

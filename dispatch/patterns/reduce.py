@@ -75,7 +75,7 @@ def in_order(
         found = found._view(np.expand_dims, tuple(axes))
     if found.ndim:
         return found
-    engine.runtime().program.tell()  # a number is there: so must its warnings be
+    engine.runtime().events.tell()  # a number is there: so must its warnings be
     return engine.item(found)
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from numpy_dist.backends.transport import ByHost, Transport
 from numpy_dist.comm import detect
+from numpy_dist.engine.events.reporting import EventReports
 from numpy_dist.engine.memory.pool import Pool
 from numpy_dist.engine.scheduling.counters import EngineCounters
 from numpy_dist.layout.default import default_layout as plan_default_layout
@@ -21,7 +22,6 @@ from numpy_dist.settings import config
 
 if TYPE_CHECKING:
     from numpy_dist.comm.base import Communicator
-    from numpy_dist.engine.events.floating import Event
     from numpy_dist.engine.scheduling.execution import Execution
 
 current: contextvars.ContextVar[Runtime | None] = detect.rank_local(
@@ -47,6 +47,8 @@ class Runtime:
         The communicator's.
     program : Program
         Statements that were recorded and not yet executed.
+    events : EventReports
+        Floating-point events that were not yet reported.
     computes : bool
         Whether the backend computes values, and does not only count.
     handed_out : bool
@@ -63,8 +65,6 @@ class Runtime:
         What is told of executions, plans and gathers while there is a profile (`profiling.recorder`).
     activities : list of Activity
         What takes long and goes on, the outermost first (`engine.data.activities`).
-    flags : set
-        Floating-point events of this rank that were not yet reported (they travel with the next collective).
     """
 
     def __init__(self, comm: Communicator) -> None:
@@ -80,8 +80,8 @@ class Runtime:
         self.computes: bool = getattr(self.backend, "computes", True)
         self.pool = Pool(room=self.backend.memory.room, failed=comm.fail, memory=self.backend.memory)
         self.counters = EngineCounters()
+        self.events = EventReports(self)
         self.program = Program(self)
-        self.flags: set[Event] = set()
         self.handed_out = False
         self.execution: Execution | None = None
         self.listings: list[object] = []

@@ -181,7 +181,7 @@ def _forget() -> None:
     views.forget_parts()
     for cached in caches().values():
         cached.cache_clear()
-    engine.runtime().program._filters.states.clear()
+    engine.runtime().events._filters.states.clear()
     engine.runtime().pool.clear()
     checks = engine.runtime().comm.checks
     if checks is not None:  # which know the last `KEPT` operations

@@ -68,7 +68,7 @@ def _forget_what_functions_returned() -> None:
 def _forget_objects() -> None:
     """What is told apart by identity comes as another object the next time."""
     meta_arrays._META_ARRAYS.clear()
-    engine.runtime().program._filters.states.clear()
+    engine.runtime().events._filters.states.clear()
 
 
 def _change_the_error_state() -> None:

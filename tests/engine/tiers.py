@@ -34,7 +34,7 @@ def run_tier(ranks: int, when: str, cache: str, function: Callable[..., Any], *a
                 warnings.simplefilter("always")
                 result = function(*args)
                 engine.flush()
-                engine.runtime().program.tell()
+                engine.runtime().events.tell()
             counts = getattr(backend, "counts", {"numba": 0, "numpy": 0})
             return Outcome(result, messages(caught), counts, getattr(backend, "reasons", {}))
 

@@ -98,7 +98,7 @@ def test_warnings_of_one_rank_are_everybodys():
             huge = STACK.copy()
             huge[7] *= 1e200
             engine.force(np.linalg.det(split(huge, 0)))
-            engine.runtime().program.tell()
+            engine.runtime().events.tell()
         assert [str(w.message) for w in caught] == ["overflow encountered in det"]
 
     run_simulated(4, on_each_rank)

@@ -7,9 +7,9 @@ from types import TracebackType
 import numpy as np
 
 from numpy_dist.engine.events import floating
+from numpy_dist.engine.events.reporting import ReportedTogether
 from numpy_dist.engine.events.sites import user_site
 from numpy_dist.engine.runtime import runtime
-from numpy_dist.engine.scheduling.program import ReportedTogether
 
 
 class events_reported:  # used as a statement, like numpy.errstate
@@ -29,13 +29,13 @@ class events_reported:  # used as a statement, like numpy.errstate
 
     def __init__(self, name: str, alike: bool = False) -> None:
         self._name, self._runtime, self._alike = name, runtime(), alike
-        self._state, self._site = self._runtime.program.error_state(), user_site(1)
+        self._state, self._site = self._runtime.events.error_state(), user_site(1)
         self._errstate = np.errstate(all="call", call=self._note)
 
     def _note(self, kind: str, flag: int) -> None:
         serial = self._runtime.counters.statements
         met = floating.event(serial, kind, self._name, self._state, self._site)
-        self._runtime.program.note(met, self._alike)
+        self._runtime.events.note(met, self._alike)
 
     def __enter__(self) -> None:
         self._errstate.__enter__()
@@ -44,16 +44,16 @@ class events_reported:  # used as a statement, like numpy.errstate
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self._errstate.__exit__(kind, error, traceback)
-        program = self._runtime.program
-        program.unreported |= not self._alike  # also where nothing is watched: ranks may differ in their error states
+        events = self._runtime.events
+        events.unreported |= not self._alike  # also where nothing is watched: ranks may differ in their error states
         if error is not None:
             return
         if self._runtime.size == 1 or self._state.eager:
-            program.tell()
+            events.tell()
         elif self._alike:
-            program.tell_before_value()
+            events.tell_before_value()
 
 
 def reported_together() -> ReportedTogether:
     """The context of a call that computes and then writes an output: its events are reported behind it."""
-    return runtime().program.reported_together
+    return runtime().events.together

@@ -79,7 +79,7 @@ def _gather(
     else:
         result = _assemble_few(rt, x._storage, array, roots)
     if rt.size > 1:
-        rt.program.tell()
+        rt.events.tell()
     return result
 
 
@@ -184,7 +184,7 @@ def _item(x: Any) -> object:
         storage = x._storage
         whole = storage.layout.is_replicated and storage.layout.nelements == 1
         if whole and x._array.size == 1 and x._array.dtype == storage.dtype:
-            rt.program.tell_before_value()
+            rt.events.tell_before_value()
             return rt.backend.memory.download(storage.array()).reshape(())[()]
         values = _gather(rt, x, None)
         assert values is not None

@@ -176,5 +176,5 @@ def share(x: Handle) -> Share | None:
         )
         block = shard(x)
         if rt.size > 1:
-            rt.program.tell()
+            rt.events.tell()
     return Share(boxes, block)

@@ -163,7 +163,7 @@ def copy_of(rt: Runtime, storage: Storage) -> np.ndarray | None:
         rt.program.force(storage)
         rt.pool.relieve(storage.nbytes)
         copy = np.ascontiguousarray(assemble(rt, storage, storage.meta_array(), range(rt.size)))
-        rt.program.tell()
+        rt.events.tell()
     if storage.memory is None:
         box = storage.layout.box(rt.rank)
         if box is not None:

@@ -69,8 +69,8 @@ def _gather_all(
 ) -> list[tuple[Box, np.ndarray]]:
     nbytes = max((_count(b) for b in boxes if b is not None), default=0) * dtype.itemsize
     if nbytes <= SMALL:
-        received = runtime.comm.allgather((partial, tuple(runtime.flags)))
-        runtime.program.share([flags for _, flags in received])
+        received = runtime.comm.allgather((partial, tuple(runtime.events.met)))
+        runtime.events.share([met for _, met in received])
         parts = [p for p, _ in received]
     else:
         parts = runtime.comm.allgather_array(np.empty(0, dtype) if partial is None else partial)
@@ -122,7 +122,7 @@ def _folded(
 
     def hook(kind: str, flag: int) -> None:
         met = floating.event(statement.serial, kind, "reduce", statement.errstate, statement.site)
-        runtime.program.note(met, alike=statement.outputs[0].storage.layout.is_replicated)
+        runtime.events.note(met, alike=statement.outputs[0].storage.layout.is_replicated)
 
     with np.errstate(all="call", call=hook):
         for box, part in pieces:  # contributors to one element cover the same box

@@ -198,6 +198,6 @@ def reporter(runtime: Any, statements: list[Statement]) -> Callable[[int, str], 
         name = "reduce" if isinstance(statement, Reduction) else statement.op.name
         met = floating.event(statement.serial, kind, name, statement.errstate, statement.site)
         same = not isinstance(statement, Reduction) and statement.outputs[0].storage.layout.is_replicated
-        runtime.program.note(met, alike=same)
+        runtime.events.note(met, alike=same)
 
     return report

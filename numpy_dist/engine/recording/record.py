@@ -300,7 +300,7 @@ def _record(
             _shape(op, operands, outs, where, options)  # its errors come first
             for _ in filter(None, lost):
                 warn_of_real_part()
-            with told_as(op.name, rt.program.begin_call()):
+            with told_as(op.name, rt.events.begin_call()):
                 return _by_way_of_new_arrays(rt, op, operands, outs, where, options, order)
     bounds = bounds_of(op, operands, loop)
     if bounds and not within(bounds, operands):
@@ -414,9 +414,9 @@ def narrowed(value: complex, kind: np.dtype) -> Any:
     with np.errstate(all="ignore"):
         found = wide.astype(kind)[()]
     if np.isinf(found) and not np.isinf(wide):
-        program = runtime().program
-        met = event(0, "overflow", "cast", program.error_state(), user_site(1))
-        program.report(() if met is None else (met,))
+        events = runtime().events
+        met = event(0, "overflow", "cast", events.error_state(), user_site(1))
+        events.report(() if met is None else (met,))
     return found
 
 
@@ -435,7 +435,7 @@ def _by_way_of_new_arrays(
     arrays = [x._array if isinstance(x, Handle) else x for x in (*inputs, *outs) if isinstance(x, Handle | np.ndarray)]
     if order == "K" and order_axes(order, arrays, broadcast_shapes(*(x.shape for x in arrays))) is None:
         order = "C"  # the given outputs have a say in the memory order of new ones
-    with rt.program.reported_together:
+    with rt.events.together:
         found = _record(rt, op, inputs, (None,) * op.nout, where, options, order, None)
         made = found if op.nout > 1 else (found,)
         for target, value in zip(outs, made, strict=True):
@@ -585,7 +585,7 @@ def _write_elsewhere(
         _append_copy(rt, trial, storage)
         moved = trial._seen_as(o._array)
         targets.append(moved)
-    with rt.program.reported_together:
+    with rt.events.together:
         results = _record(rt, op, operands, tuple(targets), where, options, order, result_dtype)
         for o, moved in zip(outs, targets, strict=True):
             if o is not moved:

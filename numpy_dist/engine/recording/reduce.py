@@ -157,7 +157,7 @@ def reduction(
         array = metadata(x)
     if start.get("initial") is not None:
         start = {"initial": _as_element(start["initial"], kind)}
-    with nullcontext() if out is None else runtime().program.reported_together:
+    with nullcontext() if out is None else runtime().events.together:
         if ufunc is np.add and kind.kind in "fc" and array.ndim and (parts := _negative_zeros(start.get("initial"))):
             made = reduction(ufunc, x, axis, kind, None, True, where=where)
             _keep_signs(made, np.astype(x, kind, copy=False), axes, where, parts)

@@ -14,7 +14,7 @@ from typing import Any, cast
 from numpy_dist.comm.portable import first_error, portable_error
 from numpy_dist.comm.supervision.signals import Postponed
 from numpy_dist.engine.events import floating
-from numpy_dist.engine.events.filters import CONTEXT_AWARE, Filters, current_filters
+from numpy_dist.engine.events.filters import CONTEXT_AWARE, current_filters
 from numpy_dist.engine.events.sites import LATEST, search, site_of
 from numpy_dist.engine.memory.budget import share_of_memory
 from numpy_dist.engine.memory.storage import Storage
@@ -29,7 +29,6 @@ from numpy_dist.ir.statements import Statement, is_part
 
 _getframe, _capsule = sys._getframe, floating.capsule  # saves look-ups for each statement
 MOST_STATEMENTS = 256
-MOST_FILTERS = 512  # whose events may be still unreported: for more, the oldest that are left stand in
 MOST_BYTES = 1 << 33  # bytes of results, for each rank, that may be pending wherever there is less memory than that
 PATIENCE = 16  # small statements in a row that are recorded since those before them are pending
 WORTH_POSTPONING = 1 << 20  # bytes of results, in all: programs that take long enough for signals to come meanwhile
@@ -52,32 +51,6 @@ class PendingStatements(list[Statement]):
     taken = 0
 
 
-class ReportedTogether:
-    """A context, to be nested at will, whose events are reported behind it.
-
-    An error that the user's error state makes of an event then leaves the outputs of a call of several statements
-    written, as NumPy's loops do. A call that has failed in another way raises no second error for its events.
-    """
-
-    __slots__ = ("_first", "_program", "depth")
-
-    def __init__(self, program: Program) -> None:
-        self._program = program
-        self.depth = 0
-
-    def __enter__(self) -> None:
-        if not self.depth:
-            self._first = self._program.recorded
-        self.depth += 1
-
-    def __exit__(self, kind: object, error: object, traceback: object) -> None:
-        self.depth -= 1
-        if error is None:
-            self._program.report_shared()
-        elif not self.depth:
-            self._program.forget_errors(since=self._first)
-
-
 class Program:
     """Statements in program order.
 
@@ -96,12 +69,6 @@ class Program:
     ----------
     recorded : int
         The number of statements that were ever recorded; the serial of the next one.
-    unreported : bool
-        Whether ranks may have met events since they last agreed on them, in what they computed themselves (`noted`).
-    alike : set
-        Events that every rank has met since then, where all of them compute the same.
-    reported_together : ReportedTogether
-        The context of a call that computes and then writes an output.
     watches : bool
         Whether windows were ever opened, which statements shut (`engine.data.windows`).
     eagerness : Eagerness or None
@@ -110,20 +77,14 @@ class Program:
 
     def __init__(self, runtime: Any) -> None:
         self._runtime = runtime
-        self.unreported = False
-        self.alike: set[floating.Event] = set()
         self._pending = PendingStatements()
-        self._call: tuple[int, set[floating.Event]] = (-1, set())  # the last of several statements; what was told of it
-        self._shared: list[floating.Event] = []  # of all ranks, to be reported once the program has been executed
-        self.reported_together = ReportedTogether(self)
         self._bytes = self._bytes_done = 0  # of results that were ever recorded, and of those that are not pending
         self._most_bytes = self._bound = MOST_BYTES * runtime.size  # pending ones, and when that is reached
         self._knows_room = False
         self.recorded = 0
         self._periods = Periods((LARGE if runtime.backend.memory.on_host else LARGE_ON_DEVICE) * runtime.size)
-        self._filters = Filters(0)
-        self._numbered = {0: self._filters}
-        self._seen = floating.look(self._filters)
+        self._events = runtime.events
+        self._seen: floating.Seen = self._events.look()
         self._deferred = Deferred()
         self._belated: Execution | None = None  # of what was deferred
         self._checks = runtime.comm.checks
@@ -142,6 +103,11 @@ class Program:
     def pending(self) -> Sequence[Statement]:
         """What is pending, and not in execution, in program order."""
         return self._pending[self._pending.taken :]
+
+    @property
+    def is_executing(self) -> bool:
+        """Whether something is in execution, or was left there by an exception."""
+        return self._pending.execution is not None
 
     @property
     def place(self) -> tuple[int, ...] | None:
@@ -198,7 +164,8 @@ class Program:
             or len(filters) != count
             or (count and filters[0] is not first)
         ):
-            state = self.error_state()
+            self._seen = self._events.look()
+            state = self._seen[4]
         statement.errstate = state
         for out in statement.outputs:
             storage = out.storage
@@ -217,7 +184,7 @@ class Program:
                 self._run_agreed()
             elif state.eager:
                 self.run()
-                self.tell()
+                self._events.tell()
             elif len(pending) >= MOST_STATEMENTS or (self._bytes >= self._bound and not self._has_room()):
                 self.run()
             elif begin_walk is not None:
@@ -288,23 +255,13 @@ class Program:
         if self._pending and self._pending[-1] is statement:
             self._pending.pop()
 
-    def error_state(self) -> floating.ErrorState:
-        """The error state here and now. To be asked for on every rank, since it numbers the filters."""
-        if not self._filters.in_force():
-            number = self._filters.number + 1
-            self._filters = self._numbered[number] = Filters(number)
-            if len(self._numbered) > MOST_FILTERS:
-                del self._numbered[next(iter(self._numbered))]
-        self._seen = floating.look(self._filters)
-        return self._seen[4]
-
     def _next_period(self, serial: int) -> None:
         """A period begins with the statement of this serial: execute the one before the last."""
         waiting = self._waiting
         if waiting is not None:
             self._execute(waiting - 1)
             if self._runtime.size == 1:
-                self.tell()
+                self._events.tell()
         self._waiting = serial
 
     def _run_agreed(self) -> None:
@@ -320,12 +277,12 @@ class Program:
             if not is_of_values(raised):
                 raise
             error = raised
-        comm, mine = self._runtime.comm, (portable_error(error), tuple(self._runtime.flags))
+        comm, mine = self._runtime.comm, (portable_error(error), tuple(self._events.met))
         told = comm.allgather(mine) if self._runtime.size > 1 else [mine]
         found = first_error((error for error, _ in told), comm.rank, error)
         if found is not None:
             raise found[1]
-        self.share([events for _, events in told])
+        self._events.share([events for _, events in told])
 
     def force(self, storage: Storage) -> None:
         """Execute the program through the last statement that writes a storage.
@@ -368,7 +325,7 @@ class Program:
             self._periods.interrupt(self.recorded, self._bytes)
             self._waiting = None
         if self._runtime.size == 1:
-            self.tell()
+            self._events.tell()
 
     def _execute(self, through: int | None, reader: Statement | None = None, may_raise: bool = False) -> None:
         if self._runtime.size > 1:
@@ -435,7 +392,7 @@ class Program:
             self._recover(error)
             raise
         pending.execution = None  # they refer to each other, and would wait for the garbage collector
-        self.report_shared()
+        self._events.report_shared()
 
     def _follow(self, execution: Execution) -> None:
         """Execute statements by their schedule."""
@@ -555,73 +512,6 @@ class Program:
             self._follow(self._belated)
         deferred.clear()
         self._belated = None
-
-    def tell(self) -> None:
-        """Agree on the floating-point events so far and report them; collective."""
-        memory = self._runtime.backend.memory
-        if memory.late_events:
-            memory.fence()
-        if self._runtime.size == 1 and not self._runtime.flags:
-            self.unreported = False
-            return
-        mine = tuple(self._runtime.flags)
-        self.share(self._runtime.comm.allgather(mine) if self._runtime.size > 1 else [mine])
-
-    def tell_before_value(self) -> None:
-        """Report events, for a value goes to Python. Collective only if ranks may have met different ones."""
-        memory = self._runtime.backend.memory
-        if memory.late_events:
-            memory.fence()
-        if self.unreported:
-            self.tell()
-        elif self.alike:
-            events = set(self.alike)
-            self._runtime.flags -= events
-            self.alike.clear()
-            self._shared += events
-            self.report_shared()
-
-    def note(self, event: floating.Event | None, alike: bool) -> None:
-        """Keep an event until ranks agree on events; `alike` tells whether all of them meet it."""
-        if event is not None:
-            self._runtime.flags.add(event)
-            if alike:
-                self.alike.add(event)
-
-    def share(self, flags: Sequence[Sequence[floating.Event]]) -> None:
-        """Report the events of all ranks, which a collective brought along: one sequence for each rank.
-
-        While a program is executed they wait until it has been: reporting may raise.
-        """
-        self._runtime.flags.clear()
-        self.alike.clear()
-        self.unreported = False
-        self._shared += [event for part in flags for event in part]
-        if self._pending.execution is None:
-            self.report_shared()
-
-    def report_shared(self) -> None:
-        """Report the events that all ranks have been told of, unless a call goes on that reports them when it ends."""
-        if self._shared and not self.reported_together.depth:
-            events, self._shared = self._shared, []
-            self.report(events)
-
-    def forget_errors(self, since: int) -> None:
-        """Raise nothing for the events of statements from a serial on."""
-        self._shared = [event for event in self._shared if event[0] < since or event[3] != "raise"]
-
-    def begin_call(self) -> int:
-        """The serial of a call of which several statements follow, for `told_as`: each of its events is told once."""
-        self._call = self.recorded, set()
-        return self.recorded
-
-    def report(self, events: Iterable[floating.Event]) -> None:
-        """Report events now, under the filters of their statements (see `floating.report`)."""
-        serial, told = self._call
-        events = [event for event in events if event not in told]
-        told.update(event for event in events if event[0] == serial)
-        oldest = next(iter(self._numbered.values()))
-        floating.report(events, lambda number: self._numbered.get(number, oldest))
 
 
 Begin = Callable[[], object]
