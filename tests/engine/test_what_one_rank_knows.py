@@ -122,6 +122,36 @@ def test_random_programs_are_the_same_on_a_rank_that_is_disturbed(what: str, mon
                 np.testing.assert_array_equal(a, b)
 
 
+def _cuts(disturbed: int | None) -> list[tuple[int, int]]:
+    """How many statements this rank has recorded, and how many of them wait, after each statement of a loop.
+
+    Some come from code that is made anew in each step, whose address the next one may get, and others recur.
+    """
+    program, rank = engine.runtime().program, get_communicator().rank
+    told: list[tuple[int, int]] = []
+    with config(MIN_SHARD_BYTES=0):
+        x = numpy_dist.asarray(np.linspace(0, 1, 40))
+        for k in range(60):
+            names: dict[str, Any] = {}
+            exec("def step(x):\n    y = x * 0.5\n    return y + x", names)
+            x = names["step"](x)
+            for n in range(k % 5):
+                x = x * 0.5 + n
+                told.append((program.recorded, len(program.pending)))
+            names.clear()  # or the function would wait for a collection
+            if rank == disturbed:
+                _forget_sites()
+    return told
+
+
+def test_programs_are_cut_alike_on_a_rank_that_has_forgotten_its_call_sites(monkeypatch: pytest.MonkeyPatch) -> None:
+    alone = run_simulated(1, _cuts, None)[0]
+    assert len(alone) == 120 and 0 < len({recorded - waits for recorded, waits in alone}) < 12
+    assert run_simulated(RANKS, _cuts, 1) == [alone] * RANKS
+    monkeypatch.setattr(sites, "_MOST", 8)
+    assert run_simulated(RANKS, _cuts, None) == [alone] * RANKS
+
+
 def test_views_that_are_in_use_stay_the_views_of_their_kind(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(views, "_MOST", 4)
     with config(MIN_SHARD_BYTES=0):
