@@ -151,7 +151,12 @@ def test_what_a_walk_has_written_is_seen(tmp_path):
     same(looks, tmp_path, 3)
 
 
-@pytest.mark.parametrize("what", sorted(DIVERGING))
+OFTEN = ("other values", "another part from the end")  # the others, each of which is a job, with the slow tests
+
+
+@pytest.mark.parametrize(
+    "what", [pytest.param(what, marks=() if what in OFTEN else pytest.mark.slow) for what in sorted(DIVERGING)]
+)
 def test_ranks_that_do_other_things(tmp_path, what):
     script = f"{PREAMBLE}{WALK}{DIVERGING[what]}\nprint('sum', x.sum())"
     job = jobs.run("mpiexec", script, tmp_path)
