@@ -198,12 +198,13 @@ def test_nothing_but_tables_keeps_what_programs_have_made(name: str) -> None:
     with config(MIN_SHARD_BYTES=0, FALLBACK="silent"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         counts = []
-        for turn in range(3):
+        for turn in range(4):
             _run(name, turn * calls, (turn + 1) * calls)
             _forget()
             counts.append(len(gc.get_objects()))
-    # Some objects may be made once; one for each call would be 60 more each time.
-    assert counts[2] - counts[1] < calls // 2, counts
+    # Some objects may be made once, as for a kernel that has been compiled meanwhile; one a call would be 60 more each
+    # time.
+    assert min(counts[2] - counts[1], counts[3] - counts[2]) < calls // 2, counts
 
 
 WITHOUT_BOUND = {  # of those with arguments
