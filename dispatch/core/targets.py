@@ -135,6 +135,9 @@ def writes(function: Callable[..., object], args: Arguments, kwargs: Keywords) -
             name = sometimes if applies(args, kwargs) else None
         if name is not None:
             found.append(args[0] if args else kwargs.get(name))
+        elif function is np.apply_along_axis:  # its function gets views of the array
+            arr = args[2] if len(args) > 2 else kwargs.get("arr")
+            found += [arr] if hasattr(arr, "flags") and arr.flags.writeable else []
         elif getattr(function, "__name__", None) == "recursive_fill_fields":  # of a module that is imported late
             found.append(args[1] if len(args) > 1 else kwargs.get("output"))
     return list({id(item): item for item in found if item is not None}.values())

@@ -45,7 +45,10 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Function | complex], *ar
 
 @implements(np.apply_along_axis, kind="axis-local")
 def apply_along_axis(func1d: Function, axis: int, arr: Any, *args: object, **kwargs: object) -> object:
-    """The function is called on each rank for the lines that it holds, with ndarrays."""
+    """The function is called on each rank for the lines that it holds, with ndarrays.
+
+    As NumPy's, it may write into its line, which is the array's, and return the same buffer each time.
+    """
     arr = as_handle(arr)
     axis = normalize_axis_index(axis, arr.ndim)
     lines = np.moveaxis(arr, axis, -1)
@@ -53,16 +56,34 @@ def apply_along_axis(func1d: Function, axis: int, arr: Any, *args: object, **kwa
         np.apply_along_axis(func1d, axis, np.empty(arr.shape))  # NumPy's error
 
     first: list[np.dtype] = []
+    wrote: list[bool] = []
+    rewritten: list[np.ndarray] = []  # this rank's lines, if some were written into
+
+    def call(block: np.ndarray, index: tuple[int, ...]) -> np.ndarray:
+        line, before = block[index].copy(), block[index].tobytes()
+        line.flags.writeable = arr.flags.writeable
+        made = np.array(func1d(line, *args, **kwargs))
+        if line.tobytes() != before:
+            if not wrote:
+                wrote.append(True)
+                rewritten.append(block.copy())
+            rewritten[0][index] = line
+        return made
 
     def local(block: np.ndarray) -> np.ndarray:
-        made = [np.asarray(func1d(block[index], *args, **kwargs)) for index in np.ndindex(block.shape[:-1])]
+        made = [call(block, index) for index in np.ndindex(block.shape[:-1])]
         found = np.empty((len(made), *made[0].shape), np.result_type(*made))
         for index, each in enumerate(made):
             found[index] = each
         first.append(made[0].dtype)
         return found.reshape(block.shape[:-1] + made[0].shape)
 
-    found = on_stacks(local, [lines], 1, name="apply_along_axis", order="C", first=first)
+    def written(block: np.ndarray) -> np.ndarray:
+        return rewritten[0] if rewritten else block
+
+    found = on_stacks(local, [lines], 1, name="apply_along_axis", order="C", first=first, wrote=wrote)
+    if any(wrote):
+        engine.assign(lines, on_stacks(written, [lines], 1, name="apply_along_axis", order="C"))
     depth = found.ndim - lines.ndim + 1
     places = list(range(lines.ndim - 1, found.ndim))
     return np.moveaxis(found, places, list(range(axis, axis + depth)))

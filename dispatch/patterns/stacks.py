@@ -52,6 +52,7 @@ class Told:
     warnings: list[tuple[type[Warning], Warning | str]] = field(default_factory=list)
     kind: type | None = None  # of several results
     results: list[tuple[np.dtype, Shape]] | None = None  # dtype and the shape of an item; None without items
+    wrote: bool = False  # into its items
 
 
 def on_stacks(
@@ -64,6 +65,7 @@ def on_stacks(
     axis: int = -1,
     first: list[np.dtype] | None = None,
     library: bool = False,
+    wrote: list[bool] | None = None,
 ) -> Any:
     """``function(*operands)`` for a function that treats all items of a stack alike.
 
@@ -86,9 +88,10 @@ def on_stacks(
         Where in the results the last axis is to be.
     first : list of dtype, optional
         If the first item decides the dtype, not all items together: `function` appends that of this rank's first.
-
     library : bool
         Whether `function` also takes arrays of a device (`backends.library.compute`).
+    wrote : list of bool, optional
+        `function` appends True if it would write into its items; then this says whether it would on any rank.
 
     Raises
     ------
@@ -111,9 +114,9 @@ def on_stacks(
         axes = memory_axes(described, stack)
     here = _of_only_rank(handles)
     if here is None:
-        return _in_order(function, handles, depths, stack, axes, name, axis, first, library)
+        return _in_order(function, handles, depths, stack, axes, name, axis, first, library, wrote)
     return _each(
-        _in_order(function, here, depths, stack, axes, name, axis, first, library),
+        _in_order(function, here, depths, stack, axes, name, axis, first, library, wrote),
         lambda x: engine.from_only_rank(x, None if axes is None else (*axes, *range(len(axes), x.ndim))),
     )
 
@@ -128,12 +131,13 @@ def _in_order(
     axis: int,
     first: list[np.dtype] | None,
     library: bool,
+    wrote: list[bool] | None,
 ) -> Any:
     """The results of a stack whose axes are brought into this order meanwhile; ndarrays, if these are given."""
     if axes is None:
-        return _run(function, arrays, depths, stack, name, axis, first, library)
+        return _run(function, arrays, depths, stack, name, axis, first, library, wrote)
     arrays = [_permuted(x, axes, depth) for x, depth in zip(arrays, depths, strict=True)]
-    found = _run(function, arrays, depths, tuple(stack[a] for a in axes), name, axis, first, library)
+    found = _run(function, arrays, depths, tuple(stack[a] for a in axes), name, axis, first, library, wrote)
     back = np.argsort(axes).tolist()
 
     def in_place(x: Any) -> object:
@@ -225,6 +229,7 @@ def _run(
     axis: int,
     first: list[np.dtype] | None,
     library: bool,
+    wrote: list[bool] | None = None,
 ) -> object:
     if isinstance(handles[0], np.ndarray):
         return _run_on_only_rank(function, handles, len(stack), name, axis, first)
@@ -242,8 +247,11 @@ def _run(
         told, _ = _computed(function, items, len(stack), name)
     if first and told.results:
         told.results = [(first[-1], told.results[0][1])]
+    told.wrote = bool(wrote)
     comm = engine.runtime().comm
     everyone = comm.allgather(told) if comm.size > 1 else [told]
+    if wrote is not None:
+        wrote[:] = [any(each.wrote for each in everyone)]
     _raise_and_warn(everyone, holders or range(1))
     if first is not None and holders:
         _follow_first(everyone, layout)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import warnings
 
 import numpy as np
@@ -149,6 +150,51 @@ def test_stacks_are_broadcast():
 def test_a_single_item_is_declined():
     with config(MIN_SHARD_BYTES=0), pytest.raises(Declined, match="single"):
         on_stacks(np.linalg.inv, [engine.from_global(np.eye(3))], 2, name="inv")
+
+
+@pytest.mark.parametrize("ranks", [1, 3])
+@pytest.mark.parametrize("limit", [0, 1 << 22], ids=["copied", "where they lie"])
+def test_a_function_of_lines_may_write_into_them(ranks, limit, monkeypatch):
+    monkeypatch.setattr(stacks, "_IN_CACHE", limit)
+
+    def in_place(line):
+        line.sort()
+        return line[::-1]
+
+    def on_rank():
+        with config(MIN_SHARD_BYTES=0, AT_ONCE="off", FALLBACK="silent"):
+            for values in (CUBE.T, CUBE[0, 0]):
+                for axis in range(values.ndim):
+                    for way in ("irregular", "flipped"):
+                        expected, x = values.copy(), PRESENTATIONS[way](values)
+                        engine.gather(x[1:] - x[:-1])  # neighbours have its halos
+                        made = np.apply_along_axis(in_place, axis, x)
+                        assert np.array_equal(engine.gather(made), np.apply_along_axis(in_place, axis, expected))
+                        assert np.array_equal(engine.gather(x), expected)
+                        assert np.array_equal(engine.gather(x[1:] - x[:-1]), expected[1:] - expected[:-1])
+            x = engine.from_global(CUBE)
+            x.flags.writeable = False
+            with pytest.raises(ValueError, match="read-only"):
+                np.apply_along_axis(in_place, 1, x)
+
+    run_simulated(ranks, on_rank)
+
+
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_a_function_of_lines_may_return_one_buffer(ranks):
+    buffer = threading.local()  # simulated ranks are threads
+
+    def doubled(line):
+        buffer.values = getattr(buffer, "values", np.zeros(len(line)))
+        np.multiply(line, 2, out=buffer.values)
+        return buffer.values
+
+    def on_rank():
+        with config(MIN_SHARD_BYTES=0, AT_ONCE="off"):
+            return engine.gather(np.apply_along_axis(doubled, 1, engine.from_global(CUBE)))
+
+    for found in run_simulated(ranks, on_rank):
+        assert np.array_equal(found, CUBE * 2)
 
 
 @pytest.mark.parametrize("limit", [0, 1 << 22], ids=["copied", "where they lie"])
