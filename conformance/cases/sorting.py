@@ -182,3 +182,6 @@ if NUMPY_VERSION >= (2, 5):
     for _kwargs in ({"descending": True}, {"descending": True, "axis": 0}, {"descending": True, "stable": True}):
         case(np.sort, a(6, 5, values="distinct"), **_kwargs)
         case(np.argsort, a(6, 5, values="distinct"), **_kwargs)
+case(np.argmax, a(5), out=of(0.0))
+case(np.argmin, a(5, 4), 0, out=a(3, values="zeros"))
+case(np.argmax, a(5, 4), 0, out=a(4, dtype="f4", values="zeros"))

@@ -257,12 +257,11 @@ def _result_shape(
         if keepdims:
             shape = tuple(m if i == axis else n for i, (n, m) in enumerate(zip(a.shape, small.shape, strict=True)))
     if out is not None:
-        if not np.can_cast(out.dtype, np.intp, "safe"):
-            raise TypeError(
-                f"Cannot cast array data from {out.dtype!r} to {np.dtype(np.intp)!r} according to the rule 'safe'"
-            )
         if tuple(out.shape) != shape:
             raise ValueError(f"output array does not match result of np.{choose.__name__}.")
+        if not np.can_cast(out.dtype, np.intp, "safe"):
+            what, wanted = "array data" if shape else "scalar", np.dtype(np.intp)
+            raise TypeError(f"Cannot cast {what} from {out.dtype!r} to {wanted!r} according to the rule 'safe'")
     return shape
 
 
