@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 
-from numpy_dist.conformance.fuzz import blocks, borrowed
+from numpy_dist.conformance.fuzz import blocks, borrowed, writing
 from numpy_dist.conformance.fuzz.program import RandomProgram
 from numpy_dist.conformance.fuzz.statements import KINDS, new
 from numpy_dist.conformance.fuzz.writer import Writer
@@ -16,7 +16,7 @@ ONE_IN_BIG = 12
 
 @functools.cache
 def _kinds() -> tuple[list, list[float]]:
-    assert blocks and borrowed  # their kinds are registered by importing them
+    assert blocks and borrowed and writing  # their kinds are registered by importing them
     return list(KINDS), list(KINDS.values())
 
 

@@ -20,7 +20,7 @@ __all__ = ["ORDERS", "Writer", "distinct", "exact", "has_nan", "ordered"]
 
 T = TypeVar("T")
 DTYPES = {"f8": 8, "i8": 4, "i4": 2, "f4": 3, "?": 2, "c16": 2, "i1": 1, "u1": 1, "f2": 1, "u4": 1, "c8": 1, "u8": 1}
-OTHERS = {"M8[D]": 2, "m8[s]": 2, "U3": 2, "S2": 1, "x:f8,n:i4": 2}
+OTHERS = {"M8[D]": 2, "m8[s]": 2, "U3": 2, "S2": 1, "x:f8,n:i4": 2, "x:>f8,n:i1,m:i4": 2, ">f8": 1, ">i4": 1, "g": 1}
 VALUES = {"whole": 6, "mixed": 2, "special": 2, "nans": 1, "ones": 1, "zeros": 1, "distinct": 1, "bits": 1}
 # Of zeros of either sign they take the one or the other, as vectors or the rest of them come upon it.
 _EXTREME = re.compile(r"maximum|minimum|fmax|fmin|clip|ptp|\b(?:nan|a)?(?:max|min)\(")
