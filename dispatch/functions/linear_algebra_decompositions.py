@@ -228,7 +228,8 @@ def svd(a: DistArray, full_matrices: object = True, compute_uv: object = True, h
             return single_matrix.singular_of_hermitian(a, bool(compute_uv))
         return single_matrix.singular(a, bool(full_matrices), bool(compute_uv))
 
-    return of_each(np.linalg.svd, a, full_matrices, compute_uv, hermitian, single=single)
+    normalize = single_matrix.normalize_singular if compute_uv else None
+    return of_each(np.linalg.svd, a, full_matrices, compute_uv, hermitian, single=single, normalize=normalize)
 
 
 @implements(np.linalg.eig, kind="axis-local", outlook=_AT_ONE)
@@ -243,7 +244,8 @@ def eigvals(a: object) -> DistArray:
 
 @implements(np.linalg.eigh, kind="parallel", outlook=_TOGETHER)
 def eigh(a: object, UPLO: str = "L") -> tuple[DistArray, DistArray]:
-    return of_each(np.linalg.eigh, a, UPLO, single=functools.partial(single_matrix.eigen, uplo=UPLO, vectors=True))
+    single = functools.partial(single_matrix.eigen, uplo=UPLO, vectors=True)
+    return of_each(np.linalg.eigh, a, UPLO, single=single, normalize=single_matrix.normalize_eigen)
 
 
 @implements(np.linalg.eigvalsh, kind="parallel", outlook=_TOGETHER)

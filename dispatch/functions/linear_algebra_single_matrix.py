@@ -20,10 +20,10 @@ from numpy_dist.dispatch.patterns.dealt_columns import (
     rows_of,
     solution_of,
 )
-from numpy_dist.dispatch.patterns.matrices import agreed
+from numpy_dist.dispatch.patterns.matrices import agreed, follows_rule_of_phases
 from numpy_dist.engine import events_reported
 from numpy_dist.layout.layout import Layout
-from numpy_dist.parallel import spectra, tall
+from numpy_dist.parallel import phases, spectra, tall
 from numpy_dist.parallel.columns import Columns
 from numpy_dist.parallel.factors import Reflections, cholesky, eliminate
 from numpy_dist.parallel.substitution import substitute
@@ -146,7 +146,9 @@ def tall_singular(a: DistArray) -> object:
     like = np.linalg.svd(np.zeros((1, 1), a.dtype))
     rows, layout = rows_of(a, np.result_type(like.U.dtype, np.double))
     basis, triangle = tall.factors(rows, _first_row(layout), engine.runtime().comm)
-    left, values, right = agreed(lambda: np.linalg.svd(triangle))
+    left, values, right = found = agreed(lambda: np.linalg.svd(triangle))
+    if follows_rule_of_phases([a]):
+        normalize_singular(found)
     made = engine.from_local((basis @ left).astype(like.U.dtype, copy=False), layout)
     found = [engine.wrap(x.astype(its.dtype, copy=False)) for x, its in ((values, like.S), (right, like.Vh))]
     return rebuild(type(like), [made, *found])
@@ -178,7 +180,7 @@ def eigen(a: DistArray, uplo: str, vectors: bool) -> object:
 def eigen_of(columns: Columns, lower: bool, vectors: bool) -> tuple[np.ndarray, DistArray | None]:
     """Eigenvalues of a Hermitian matrix, on every rank, and eigenvectors. Collective, as `spectra.eigh`.
 
-    `lower` tells of which triangle LAPACK would reduce it, which decides signs.
+    `lower` tells which triangle LAPACK would read, which decides phases of small matrices' vectors.
     """
     scale = _scaled(columns)
     if not np.isfinite(scale):
@@ -186,6 +188,20 @@ def eigen_of(columns: Columns, lower: bool, vectors: bool) -> tuple[np.ndarray, 
     layout = engine.default_layout(columns.shape, split=0)
     values, rows = spectra.eigh(columns, vectors, bounds=row_bounds(layout), uplo="L" if lower else "U")
     return engine.agreed(values * scale), None if rows is None else engine.from_local(rows, layout)
+
+
+def normalize_eigen(found: Any) -> None:
+    """Give LAPACK's eigenvectors the phases of those that `eigen` finds, in place."""
+    values, vectors = found
+    if np.isfinite(values).all():  # what NumPy makes of NaN stays
+        vectors *= phases.phases_of(vectors)
+
+
+def normalize_singular(found: Any) -> None:
+    """Give LAPACK's singular vectors the phases of those that `singular` finds, in place."""
+    left, values, right = found
+    if np.isfinite(values).all():
+        phases.normalize_singular(left, right, len(values))
 
 
 def singular(a: DistArray, full: bool, vectors: bool) -> object:
@@ -217,9 +233,10 @@ def singular_of_hermitian(a: DistArray, vectors: bool) -> object:
     if basis is None:
         return sizes
     left = np.take(basis, order, axis=1)
-    signs = np.copysign(1.0, values)[order].astype(left.dtype)
-    right = np.conj(np.transpose(left * signs))
-    return rebuild(type(np.linalg.svd(np.zeros((1, 1)))), [left, sizes, right])
+    right = left * np.copysign(1.0, values)[order].astype(left.dtype)
+    if follows_rule_of_phases([a]):
+        left, right = right, left  # of which the phases are known
+    return rebuild(type(np.linalg.svd(np.zeros((1, 1)))), [left, sizes, np.conj(np.transpose(right))])
 
 
 def _scaled(columns: Columns) -> float:

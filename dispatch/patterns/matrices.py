@@ -24,6 +24,7 @@ from numpy_dist.dispatch.patterns.blocks import blocks
 from numpy_dist.dispatch.patterns.replicate import known
 from numpy_dist.dispatch.patterns.stacks import on_stacks
 from numpy_dist.engine import events_reported
+from numpy_dist.parallel import spectra
 from numpy_dist.settings import config
 
 SINGLE = "a single matrix"
@@ -32,9 +33,19 @@ Single = Function
 Treatment = Literal["refused", "alone", "plain", "replicated", "single", "gathered", "stacks"]
 
 
-def of_each(function: Function, a: object, *args: object, single: Single | None = None, **kwargs: object) -> Any:
-    """A function of one matrix, for each in a stack (collective); `single` is the same of one that is sharded."""
-    return of_stacks(local_of(function, *args, **kwargs), function, [as_handle(a)], [2], single)
+def of_each(
+    function: Function,
+    a: object,
+    *args: object,
+    single: Single | None = None,
+    normalize: Callable[[Any], None] | None = None,
+    **kwargs: object,
+) -> Any:
+    """A function of one matrix, for each in a stack (collective); `single` is the same of one that is sharded.
+
+    `normalize` gives vectors that LAPACK has found the phases that `single` gives them, in place.
+    """
+    return of_stacks(local_of(function, *args, **kwargs), function, [as_handle(a)], [2], single, normalize)
 
 
 def local_of(function: Function, *args: object, **kwargs: object) -> Function:
@@ -51,9 +62,12 @@ def of_stacks(
     operands: list[engine.Handle],
     items: list[int],
     single: Single | None = None,
+    normalize: Callable[[Any], None] | None = None,
 ) -> Any:
     """`local` on stacks of matrices; of several ranks, `single` on one matrix, unless it is wrong already."""
     name = function.__name__
+    if normalize is not None and follows_rule_of_phases(operands):
+        local = _normalized(local, normalize)
     how = treatment(operands, items, single is not None)
     if how == "refused":
         local(*(np.zeros(x.shape, x.dtype) for x in operands))  # NumPy's error
@@ -65,7 +79,7 @@ def of_stacks(
     local(np.empty((0, *first.shape), first.dtype), *nothing)  # NumPy's errors
     if how == "alone":
         return alone(local, name, operands)
-    if how == "replicated":
+    if how == "replicated" or how == "plain" and normalize is not None and follows_rule_of_phases(operands):
         return on_every_rank(local, function, operands, chosen=single is not None)
     if single is None or how != "single":
         decline(SINGLE)
@@ -88,10 +102,34 @@ def treatment(operands: list[engine.Handle], items: list[int], together: bool, w
         return "alone"
     if not any(engine.is_sharded(x) for x in operands):
         return "plain"  # every rank has what NumPy needs
-    most = config.MIN_SHARD_BYTES * (_KNOWN if together and config.FALLBACK != "error" else 1)
-    if widened * max(x.nbytes for x in operands) <= most:
+    if widened * max(x.nbytes for x in operands) <= _most_replicated(together):
         return "replicated"
     return "single" if together else "gathered"
+
+
+def _most_replicated(together: bool) -> int:
+    """The bytes of a matrix that comes to every rank, at most."""
+    return config.MIN_SHARD_BYTES * (_KNOWN if together and config.FALLBACK != "error" else 1)
+
+
+def follows_rule_of_phases(operands: list[engine.Handle]) -> bool:
+    """Whether eigenvectors or singular vectors have the phases of `parallel.phases`, and not LAPACK's.
+
+    Those of matrices that many ranks would treat together: known from metadata that are the same at any number of them.
+    """
+    if any(x.ndim != 2 for x in operands) or max(operands[0].shape) <= spectra.SMALL:
+        return False
+    return max(x.nbytes for x in operands) > _most_replicated(True)
+
+
+def _normalized(local: Function, normalize: Callable[[Any], None]) -> Function:
+    def normalized(*parts: Any) -> Any:
+        made = local(*parts)
+        if all(part.ndim == 2 for part in parts):  # not a stack of none, which is asked for NumPy's errors
+            normalize(made)
+        return made
+
+    return normalized
 
 
 def outlook_of(kind: str, operands: list[engine.Handle], items: list[int], together: bool, widened: int = 1) -> Outlook:

@@ -28,6 +28,7 @@ from numpy_dist.interop.matrix_exponential import expm
 from numpy_dist.parallel import factors
 from numpy_dist.parallel.column_products import multiply, multiply_adjoint
 from numpy_dist.parallel.columns import Columns
+from numpy_dist.parallel.phases import phases_of
 from numpy_dist.parallel.substitution import substitute
 
 if TYPE_CHECKING:
@@ -84,7 +85,10 @@ def _of_matrices(
     how = matrices.treatment(operands, [2] * len(operands), together=True)
 
     def local(*parts: Any) -> Any:
-        return function(*map(on_host, parts), check_finite=check_finite, **options)
+        made = function(*map(on_host, parts), check_finite=check_finite, **options)
+        if function is scipy.linalg.eigh and isinstance(made, tuple) and matrices.follows_rule_of_phases(operands):
+            single_matrix.normalize_eigen(made)
+        return made
 
     if how == "alone":
         return matrices.alone(local, function.__name__, operands)
@@ -254,6 +258,8 @@ def _generalized(a: DistArray, b: DistArray, lower: bool, vectors: bool, type: i
         columns = multiply(factor, columns)
     else:
         substitute(factor, columns.values, lower=True, adjoint=True)
+    if matrices.follows_rule_of_phases([a, b]):
+        columns.values *= phases_of(columns.values)
     return found, dealt_columns.array_of(columns, kind)
 
 

@@ -17,11 +17,10 @@ from numpy_dist.parallel import cuppen, tridiagonal
 from numpy_dist.parallel.column_products import multiply, multiply_adjoint
 from numpy_dist.parallel.columns import Columns, even_bounds, width_of
 from numpy_dist.parallel.factors import Reflections
+from numpy_dist.parallel.phases import phases_of
 from numpy_dist.parallel.polar import EPS, unitary_factor
 
 SMALL = 256  # the order of matrices that one rank treats
-_CHUNK = 64  # vectors that are looked at together
-_LARGE = 0.57  # times a vector's largest element: no fraction that elements of common matrices' vectors have
 
 
 def eigh(
@@ -44,7 +43,8 @@ def eigh(
     bounds : sequence of (int, int), optional
         Which rows of the matrix of eigenvectors each rank gets; by default they are divided evenly.
     uplo : {"L", "U"}
-        Which triangle LAPACK reads, which decides signs and phases of eigenvectors.
+        Which triangle LAPACK reads where the order is at most `SMALL`: it decides phases, which are those of
+        `parallel.phases` otherwise.
 
     Returns
     -------
@@ -56,21 +56,16 @@ def eigh(
     n, comm, even = a.shape[0], a.comm, even_bounds(a.shape[0], a.comm.size)
     if n <= SMALL:
         return _eigh_on_one_rank(a, vectors, bounds or even, uplo)
-    backwards = uplo == "U"  # LAPACK begins with the last column
-    order = slice(None, None, -1 if backwards else 1)
-    a = _in_panels(a, tridiagonal.WIDTH, order)
+    a = _in_panels(a, tridiagonal.WIDTH)
     diagonal, beside, reflections = tridiagonal.reduced(a)
-    diagonal, beside = diagonal[order], beside[order]
     if not vectors:
         return cuppen.eigenvalues(diagonal, beside, comm), None
     values, rows = cuppen.eigen(diagonal, beside, even, comm)
     basis = Columns.dealt(rows.astype(a.values.dtype, copy=False), even, comm, a.width)
     del rows
-    if backwards:
-        basis.values = basis.values[::-1].copy()
     reflections.multiply(basis)
     a.release()
-    basis.values = basis.values[order]
+    basis.values *= phases_of(basis.values)
     return values, basis.rows(bounds or even)
 
 
@@ -79,15 +74,14 @@ def panel_width(n: int, size: int) -> int:
     return min(width_of(n, size), tridiagonal.WIDTH)
 
 
-def _in_panels(a: Columns, width: int, order: slice) -> Columns:
-    """The matrix in panels of at most this many columns, rows and columns in another order. Collective."""
-    if a.width <= width and order.step == 1:
+def _in_panels(a: Columns, width: int) -> Columns:
+    """The matrix in panels of at most this many columns. Collective."""
+    if a.width <= width:
         return a
     bounds = even_bounds(a.shape[0], a.comm.size)
-    a.values = np.ascontiguousarray(a.values[order])
-    rows = a.rows(bounds)[:, order]
+    rows = a.rows(bounds)
     a.release()
-    return Columns.dealt(rows, bounds, a.comm, min(a.width, width))
+    return Columns.dealt(rows, bounds, a.comm, width)
 
 
 def _eigh_on_one_rank(
@@ -117,21 +111,6 @@ def _hermitian(a: Columns) -> Columns:
     return a
 
 
-def _phases(vectors: np.ndarray) -> np.ndarray:
-    """By what each of some columns is to be multiplied so that its first element that is not small is positive.
-
-    Which element that is does not depend on rounding, unless one is as large as `_LARGE` tells to the last digit.
-    """
-    made = np.ones(vectors.shape[1], vectors.dtype)
-    for start in range(0, len(made), _CHUNK):
-        some = vectors[:, start : start + _CHUNK]
-        sizes = np.abs(some)
-        first = np.argmax(sizes >= _LARGE * sizes.max(axis=0), axis=0)
-        which = np.arange(len(first))
-        made[start : start + _CHUNK] = some[first, which].conj() / sizes[first, which]
-    return made
-
-
 def svd(
     a: Columns, vectors: bool = True, full: bool = False, adjoint: bool = False
 ) -> tuple[np.ndarray, Columns | None, Columns | None]:
@@ -151,7 +130,8 @@ def svd(
     full : bool
         Whether m left ones are wanted, and not n.
     adjoint : bool
-        Whether it is the adjoint of the matrix that LAPACK would decompose, whose phases are those of the latter.
+        Whether it is the adjoint of the matrix that LAPACK would decompose: phases are those of the latter's vectors
+        (`parallel.phases`; LAPACK's where m is at most `SMALL`).
 
     Returns
     -------
@@ -189,7 +169,7 @@ def svd(
     basis.values[:, :held] = made.values
     del made, small
     basis.values = _in_places(basis.values, rows)
-    phases = _phases(basis.values[:, :held] if adjoint else inner.values)
+    phases = phases_of(basis.values[:, :held] if adjoint else inner.values)
     basis.values[:, :held] *= phases
     inner.values *= phases
     return np.abs(values), basis, inner
