@@ -165,7 +165,7 @@ def _first_row(layout: Layout) -> int:
 def eigen(a: DistArray, uplo: str, vectors: bool) -> object:
     """``numpy.linalg.eigh`` and ``eigvalsh``. Collective, as `spectra.eigh`."""
     like = np.linalg.eigh(np.zeros((1, 1), a.dtype))
-    width = spectra.panel_width(len(a), engine.runtime().size)
+    width = spectra.panel_width(len(a), engine.runtime().size, vectors)
     columns = columns_of(a, np.result_type(like.eigenvectors.dtype, np.double), width)
     lower = uplo.upper() == "L"
     take_triangle(columns, lower)
@@ -208,7 +208,8 @@ def singular(a: DistArray, full: bool, vectors: bool) -> object:
     """``numpy.linalg.svd``. Collective, as `spectra.svd`."""
     like = np.linalg.svd(np.zeros((1, 1), a.dtype))
     kind = like.U.dtype
-    columns = columns_of(a, np.result_type(kind, np.double))
+    width = 0 if vectors else spectra.panel_width(a.shape[1], engine.runtime().size, False)
+    columns = columns_of(a, np.result_type(kind, np.double), width)
     wide = a.shape[0] < a.shape[1]
     columns = columns.adjoint() if wide else columns
     scale = _scaled(columns)

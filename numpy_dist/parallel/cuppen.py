@@ -109,20 +109,6 @@ def eigen(
     return _Solver(diagonal, beside, bounds, comm).solve()
 
 
-def eigenvalues(diagonal: np.ndarray, beside: np.ndarray, comm: Communicator) -> np.ndarray:
-    """Eigenvalues alone, ascending, on every rank: what LAPACK's `dsterf` finds on rank 0. Collective: a broadcast."""
-    from scipy.linalg.lapack import dsterf
-
-    found = None
-    if comm.rank == 0:
-        values, failed = dsterf(diagonal, beside) if len(diagonal) > 1 else (diagonal, 0)
-        found = None if failed else values
-    found = comm.bcast(found)
-    if found is None:
-        raise np.linalg.LinAlgError("Eigenvalues did not converge")  # NumPy's words
-    return found
-
-
 def _nothing(its: _Range) -> _Part:
     """What stands for a part of another rank where that is only counted, and does not tell (`comm.counting`)."""
     zeros = np.zeros(its.stop - its.first)
@@ -299,7 +285,7 @@ def _ascending(values: np.ndarray, limit: float) -> list[int]:
     """The order of values, where those that differ by rounding only stay as they stand.
 
     Of two parts with the same eigenvalues it is the first one's that comes first, as in LAPACK where they are equal to
-    the last digit: an eigenvector's sign follows from that.
+    the last digit.
     """
     order = np.argsort(values, kind="stable").tolist()
     first = 0

@@ -216,7 +216,7 @@ class Reflections:
     def take(self, panel: Panel, taus: np.ndarray) -> None:
         """Take the reflections of a panel of this rank, whose vectors are in place already."""
         self.taus[panel.start] = taus
-        self._triangles[panel.start] = _triangle(self._kept_vectors(panel), taus)
+        self._triangles[panel.start] = triangle_of(self._kept_vectors(panel), taus)
 
     def _sent(self) -> Iterator[tuple[Panel, Values]]:
         """The reflections of all panels, the last one first."""
@@ -239,15 +239,15 @@ class Reflections:
         part = self.columns.part(panel)[self._rows(panel)]
         (geqrf,) = get_lapack_funcs(("geqrf",), dtype=part.dtype)
         part[:], self.taus[panel.start], _, _ = geqrf(part)
-        vectors = _vectors(part)
-        self._triangles[panel.start] = _triangle(vectors, self.taus[panel.start])
+        vectors = vectors_of(part)
+        self._triangles[panel.start] = triangle_of(vectors, self.taus[panel.start])
         return vectors, self._triangles[panel.start]
 
     def _kept(self, panel: Panel) -> Values:
         return self._kept_vectors(panel), self._triangles[panel.start]
 
     def _kept_vectors(self, panel: Panel) -> np.ndarray:
-        return _vectors(self.columns.part(panel)[self._rows(panel)])
+        return vectors_of(self.columns.part(panel)[self._rows(panel)])
 
     def _apply_adjoint(self, panel: Panel, factors: Values, chunk: np.ndarray, _which: np.ndarray) -> None:
         self._apply(panel, factors[0], factors[1].conj().T, chunk)
@@ -258,15 +258,15 @@ class Reflections:
         chunk -= vectors @ (triangle @ (vectors.conj().T @ chunk))
 
 
-def _vectors(packed: np.ndarray) -> np.ndarray:
+def vectors_of(packed: np.ndarray) -> np.ndarray:
     """The vectors of reflections, of which LAPACK leaves out the ones on the diagonal."""
     vectors = np.tril(packed, -1)
     np.fill_diagonal(vectors, 1)
     return np.ascontiguousarray(vectors)
 
 
-def _triangle(vectors: np.ndarray, tau: np.ndarray) -> np.ndarray:
-    """T such that the product of the reflections is ``I - V T V^H``."""
+def triangle_of(vectors: np.ndarray, tau: np.ndarray) -> np.ndarray:
+    """T such that the product of reflections is ``I - V T V^H``."""
     inner = vectors.conj().T @ vectors
     made = np.zeros_like(inner)
     for j, factor in enumerate(tau):

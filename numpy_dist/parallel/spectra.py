@@ -1,8 +1,9 @@
 """Eigenvalues and singular values of one matrix whose columns are dealt out to the ranks.
 
-A Hermitian matrix is made tridiagonal by reflections (`parallel.tridiagonal`), the tridiagonal one is decomposed by
-divide and conquer (`parallel.cuppen`), and its eigenvectors are multiplied by the reflections. Singular values and
-vectors are those of the Hermitian factor of the polar decomposition (`parallel.polar`).
+Values alone are those of a band matrix to which reflections reduce the matrix (`parallel.band`). For eigenvectors a
+Hermitian matrix is made tridiagonal by reflections (`parallel.tridiagonal`), the tridiagonal one is decomposed by
+divide and conquer (`parallel.cuppen`), and its eigenvectors are multiplied by the reflections. Singular vectors are
+those of the Hermitian factor of the polar decomposition (`parallel.polar`).
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Literal
 
 import numpy as np
 
-from numpy_dist.parallel import cuppen, tridiagonal
+from numpy_dist.parallel import band, band_values, cuppen, tridiagonal
 from numpy_dist.parallel.column_products import multiply, multiply_adjoint
 from numpy_dist.parallel.columns import Columns, even_bounds, width_of
 from numpy_dist.parallel.factors import Reflections
@@ -31,8 +32,8 @@ def eigh(
 ) -> tuple[np.ndarray, np.ndarray | None]:
     """Eigenvalues and eigenvectors of a Hermitian matrix.
 
-    Collective: the matrix is sent to all, panel by panel, once, and once more if eigenvectors are wanted; for each
-    column a message goes from each rank to each.
+    Collective: the matrix is sent to all, panel by panel, once, and once more if eigenvectors are wanted. For each
+    column a message goes from each rank to each; without eigenvectors, for each panel.
 
     Parameters
     ----------
@@ -56,10 +57,10 @@ def eigh(
     n, comm, even = a.shape[0], a.comm, even_bounds(a.shape[0], a.comm.size)
     if n <= SMALL:
         return _eigh_on_one_rank(a, vectors, bounds or even, uplo)
-    a = _in_panels(a, tridiagonal.WIDTH)
-    diagonal, beside, reflections = tridiagonal.reduced(a)
+    a = _in_panels(a, _width(vectors))
     if not vectors:
-        return cuppen.eigenvalues(diagonal, beside, comm), None
+        return band_values.eigenvalues(band.hermitian_band(a), comm), None
+    diagonal, beside, reflections = tridiagonal.reduced(a)
     values, rows = cuppen.eigen(diagonal, beside, even, comm)
     basis = Columns.dealt(rows.astype(a.values.dtype, copy=False), even, comm, a.width)
     del rows
@@ -69,9 +70,14 @@ def eigh(
     return values, basis.rows(bounds or even)
 
 
-def panel_width(n: int, size: int) -> int:
-    """The width of panels of a matrix of this order for which `eigh` need not deal it anew."""
-    return min(width_of(n, size), tridiagonal.WIDTH)
+def panel_width(n: int, size: int, vectors: bool) -> int:
+    """The width of panels of a matrix with so many columns for which `eigh` or `svd` need not deal it anew."""
+    return min(width_of(n, size), _width(vectors))
+
+
+def _width(vectors: bool) -> int:
+    """Of panels, at most."""
+    return tridiagonal.WIDTH if vectors else band.WIDTH
 
 
 def _in_panels(a: Columns, width: int) -> Columns:
@@ -114,7 +120,7 @@ def _hermitian(a: Columns) -> Columns:
 def svd(
     a: Columns, vectors: bool = True, full: bool = False, adjoint: bool = False
 ) -> tuple[np.ndarray, Columns | None, Columns | None]:
-    """Singular values and vectors of a matrix: from the polar decomposition of its QR's triangle.
+    """Singular values of a matrix, by two stages, or its vectors, from the polar decomposition of its QR's triangle.
 
     Large rows and columns go first, and it is the triangle's adjoint that is decomposed: the iteration keeps all digits
     of the triangle's graded rows, but not of any matrix whose columns depend on each other.
@@ -144,6 +150,8 @@ def svd(
     (m, n), comm = a.shape, a.comm
     if m <= SMALL:
         return _svd_on_one_rank(a, vectors, full, adjoint)
+    if not vectors and band_values.has_singular_values(comm):
+        return _singular_values(a), None, None
     rows, columns = _by_size(a)
     reflections = Reflections(_permuted(a, rows, columns))
     reflections.reduce()
@@ -173,6 +181,16 @@ def svd(
     basis.values[:, :held] *= phases
     inner.values *= phases
     return np.abs(values), basis, inner
+
+
+def _singular_values(a: Columns) -> np.ndarray:
+    """Those of a matrix by two stages; where it is high, of its QR's triangle."""
+    if 3 * a.shape[0] > 5 * a.shape[1]:
+        reflections = Reflections(a)
+        reflections.reduce()
+        a = _triangle(reflections)
+        reflections.columns.release()
+    return band_values.singular_values(band.upper_band(_in_panels(a, _width(False))), a.comm)
 
 
 def _triangle(reflections: Reflections) -> Columns:

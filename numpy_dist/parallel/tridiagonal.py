@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from numpy_dist.parallel.column_exchange import ColumnExchange
 from numpy_dist.parallel.columns import Columns, Panel
 from numpy_dist.parallel.factors import Reflections
 
 WIDTH = 48  # columns of a panel, at most: more make the work within panels longer, which all ranks do
-_DIRECT = 8  # ranks, at most, of which each sends to each
 
 
 def reduced(a: Columns) -> tuple[np.ndarray, np.ndarray, Reflections]:
@@ -47,7 +47,7 @@ class _Reduction:
         self._a, self._n, self._kind = a, a.shape[0], a.values.dtype
         (self._larfg,) = get_lapack_funcs(("larfg",), dtype=self._kind)
         self._diagonal, self._beside = np.empty(self._n), np.empty(max(self._n - 1, 0))
-        self._exchanged = _Exchange(a)
+        self._exchanged = ColumnExchange(a)
         self._mine = a.indices()
 
     def run(self) -> tuple[np.ndarray, np.ndarray, Reflections]:
@@ -119,39 +119,3 @@ class _Reduction:
         for chunk, which in self._a.chunks([its for its in self._a.own if its.start >= stop]):
             rows = which - panel.start
             chunk[stop:] -= both @ np.concatenate([w[rows], v[rows]], axis=1).conj().T
-
-
-class _Exchange:
-    """Vectors of which each rank makes the elements of its own columns, and gets to know all of them.
-
-    Parameters
-    ----------
-    columns : Columns
-    """
-
-    def __init__(self, columns: Columns) -> None:
-        self._comm, self._kind = columns.comm, columns.values.dtype
-        self._extent = columns.shape[1]
-        self._of_rank = [columns.indices_of(rank) for rank in range(columns.comm.size)]
-
-    def whole(self, mine: np.ndarray, first: int) -> np.ndarray:
-        """All elements from number `first` on, of which each rank has those of its columns.
-
-        Collective: a message from each rank to each, or an allgather.
-        """
-        comm = self._comm
-        made = np.empty(self._extent - first, self._kind)
-        wanted = [which[np.searchsorted(which, first) :] - first for which in self._of_rank]
-        if comm.size > _DIRECT:
-            parts = comm.allgather_array(mine)
-        else:
-            mine = np.ascontiguousarray(mine)
-            parts = [mine if rank == comm.rank else np.empty(len(its), self._kind) for rank, its in enumerate(wanted)]
-            others = [rank for rank in range(comm.size) if rank != comm.rank]
-            comm.transfer(
-                [(rank, mine) for rank in others if mine.size],
-                [(rank, parts[rank]) for rank in others if parts[rank].size],
-            )
-        for which, part in zip(wanted, parts, strict=True):
-            made[which] = part
-        return made
