@@ -270,7 +270,12 @@ def cond(x: DistArray, p: float | Literal["fro", "nuc"] | None = None) -> object
     if values is not None:
         ratio = np.linalg.cond(np.diag(values), p)
         return ratio.dtype.type(np.inf) if np.isnan(ratio) and not np.isnan(values).any() else ratio
-    return of_each(np.linalg.cond, x, p, single=lambda x: _numpys_cond(x, p))
+    by_values = p is None or p in (2, -2)
+
+    def single(x: DistArray) -> object:
+        return _numpys_cond(x, p) if by_values else single_matrix.condition(x, p)
+
+    return of_each(np.linalg.cond, x, p, single=single)
 
 
 def _outlook_of_pinv(a: object, rcond: Any = None, hermitian: object = False, *, rtol: Any = None) -> Outlook:

@@ -183,10 +183,15 @@ def eigen_of(columns: Columns, lower: bool, vectors: bool) -> tuple[np.ndarray, 
     `lower` tells which triangle LAPACK would read, which decides phases of small matrices' vectors.
     """
     scale = _scaled(columns)
-    if not np.isfinite(scale):
-        raise np.linalg.LinAlgError(_NO_EIGENVALUES)
     layout = engine.default_layout(columns.shape, split=0)
-    values, rows = spectra.eigh(columns, vectors, bounds=row_bounds(layout), uplo="L" if lower else "U")
+    bounds = row_bounds(layout)
+    if not np.isfinite(scale):
+        if not vectors:
+            raise np.linalg.LinAlgError(_NO_EIGENVALUES)
+        low, high = bounds[engine.runtime().rank]  # with vectors, LAPACK finds NaN
+        undefined = np.full((high - low, columns.shape[1]), np.nan, columns.values.dtype)
+        return np.full(columns.shape[1], np.nan), engine.from_local(undefined, layout)
+    values, rows = spectra.eigh(columns, vectors, bounds=bounds, uplo="L" if lower else "U")
     return engine.agreed(values * scale), None if rows is None else engine.from_local(rows, layout)
 
 
@@ -213,7 +218,7 @@ def singular(a: DistArray, full: bool, vectors: bool) -> object:
     wide = a.shape[0] < a.shape[1]
     columns = columns.adjoint() if wide else columns
     scale = _scaled(columns)
-    if np.isnan(scale):
+    if np.isnan(scale) or np.isinf(scale) and vectors:
         raise np.linalg.LinAlgError(_NO_SINGULAR_VALUES)
     if np.isinf(scale):
         columns.values[...] = 0
@@ -259,6 +264,25 @@ def take_triangle(columns: Columns, lower: bool) -> None:
     values[(rows < which) if lower else (rows > which)] = 0
     values[diagonal] = values[diagonal].real / 2
     columns.add_adjoint()
+
+
+def condition(a: DistArray, order: Any) -> Any:
+    """``numpy.linalg.cond`` by norms other than those of singular values. Collective, as `inverse`, and two norms."""
+    like = np.linalg.cond(np.eye(1, dtype=a.dtype), order)  # or NumPy's error
+    if a.shape[0] != a.shape[1]:
+        engine.numpy_error(np.linalg.cond, (np.zeros((1, 2)), order))
+    found: Any
+    with np.errstate(all="ignore"):
+        size = np.linalg.norm(a, order)
+        try:
+            found = size * np.linalg.norm(inverse(engine.copy(a, dtype=np.result_type(a.dtype, np.double))), order)
+        except np.linalg.LinAlgError:
+            if order == "nuc":  # of NaN, which NumPy has for the inverse
+                raise np.linalg.LinAlgError(_NO_SINGULAR_VALUES) from None
+            found = np.nan
+        if np.isnan(found) and not np.isnan(a).any():
+            found = np.inf
+        return like.dtype.type(found)
 
 
 def least_squares(a: DistArray, b: DistArray, cutoff: float) -> tuple[DistArray, DistArray, int, DistArray]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tracemalloc
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -173,22 +174,48 @@ def test_hermitian_matrices() -> None:
 
 @pytest.mark.parametrize("number", [np.nan, np.inf])
 def test_what_is_not_finite(number: float) -> None:
-    """Eigenvalues raise NumPy's error, which NumPy raises in some cases only; so do singular values where it does."""
+    """Errors are NumPy's where it raises, and NaN is found where it finds NaN."""
     matrix = _rectangle("d", (60, 60))
     matrix[10, 20] = matrix[20, 10] = number
 
     with nd.config(MIN_SHARD_BYTES=0, FALLBACK="error"), forbid_gathers():
         x = nd.asarray(matrix)
-        for function in (np.linalg.eigh, np.linalg.eigvalsh):
-            with pytest.raises(np.linalg.LinAlgError, match="^Eigenvalues did not converge$"):
-                function(x)
-        if np.isinf(number):
-            assert np.isnan(_gathered(np.linalg.svdvals(x))).all()
-            return
+        with pytest.raises(np.linalg.LinAlgError, match="^Eigenvalues did not converge$"):
+            np.linalg.eigvalsh(x)
+        found = np.linalg.eigh(x)
         with pytest.raises(np.linalg.LinAlgError, match="^SVD did not converge$"):
             np.linalg.svd(x)
         with pytest.raises(np.linalg.LinAlgError, match="^SVD did not converge in Linear Least Squares$"):
             np.linalg.lstsq(x, x)
+        if np.isinf(number):
+            assert np.isnan(_gathered(np.linalg.svdvals(x))).all()
+        else:
+            with pytest.raises(np.linalg.LinAlgError, match="^SVD did not converge$"):
+                np.linalg.svdvals(x)
+    values, vectors = map(_gathered, found)
+    assert np.isnan(values).all() and np.isnan(vectors).all() and vectors.shape == matrix.shape
+
+
+@pytest.mark.parametrize("kind", "fDi")
+def test_condition_numbers_by_other_norms(kind: str) -> None:
+    matrix = (_rectangle("D" if kind == "D" else "d", (60, 60)) * 9).astype(kind)
+    deficient = np.diag(np.arange(60.0)).astype(kind)
+    orders: list[Any] = [1, -1, np.inf, -np.inf, "fro", "nuc"]
+    for order in orders:
+        for a in (matrix, deficient) if order != "nuc" else (matrix,):
+            with nd.config(MIN_SHARD_BYTES=0, FALLBACK="error"), forbid_gathers():
+                ours = np.linalg.cond(nd.asarray(a), order)
+            theirs = np.linalg.cond(a, order)
+            assert ours.dtype == theirs.dtype
+            assert np.isclose(ours, theirs, rtol=1e-3 if kind == "f" else 1e-9) or ours == theirs
+    unknown: Any = "other"
+    with nd.config(MIN_SHARD_BYTES=0, FALLBACK="error"):
+        for wrong, order in ((matrix, unknown), (matrix[:50], 1), (deficient, "nuc")):
+            with pytest.raises((ValueError, np.linalg.LinAlgError)) as theirs_error:
+                np.linalg.cond(wrong, order)
+            with pytest.raises(type(theirs_error.value)) as error:
+                np.linalg.cond(nd.asarray(wrong), order)
+            assert str(error.value) == str(theirs_error.value)
 
 
 def test_a_system_without_unknowns() -> None:
