@@ -139,6 +139,34 @@ def test_options_of_transforms():
         scipy.fft.fft(nd.asarray(VALUES))
 
 
+ONE_AXIS = [{}, {"n": 0}, {"n": 1}, {"n": 5}, {"axis": 0}, {"axis": 5}, {"norm": "bad"}, {"workers": 0}, {"n": 2.5}]
+LENGTHS = [{"s": (4, 3)}, {"s": 3, "axes": 0}, {"s": (-1, 2)}, {"s": (0, 2)}, {"s": (3,)}]
+AXES = [{}, {"axes": ()}, {"axes": (1, 1)}, *LENGTHS]
+
+
+@pytest.mark.parametrize("shape", [(0,), (1,), (4,), (0, 3), (2, 1), (1, 3), (5, 4)])
+@pytest.mark.parametrize("name", "fft ifft rfft irfft hfft ihfft dct idst".split())
+def test_unusual_arguments_of_transforms(name, shape):
+    """What SciPy makes of lines without elements, or of one, and what it says of wrong arguments."""
+    if len(shape) == 1 and name in ("dct", "idst"):
+        pytest.skip("a single line is gathered")
+    of_axes = name + ("2" if len(shape) == 2 and name[0] != "d" and name[1] != "d" else "n")
+    calls = [(name, options) for options in ONE_AXIS] + [(of_axes, options) for options in AXES]
+    x = np.random.default_rng(0).random(shape)
+    for name, options in calls:
+        function, error = getattr(scipy.fft, name), None
+        try:
+            function(x, **options)
+        except Exception as raised:
+            error = raised
+        if error is None:
+            same(lambda x, function=function, options=options: function(x, **options), x)
+            continue
+        with pytest.raises(type(error)) as ours:
+            function(nd.asarray(x), **options)
+        assert str(ours.value) == str(error)
+
+
 @pytest.mark.parametrize("name", ["cg", "bicgstab", "gmres"])
 def test_solvers(name):
     matrix = np.diag(np.arange(1.0, 31.0))
