@@ -125,16 +125,17 @@ def on_a_rank(path: str, name: str, size: int) -> None:
     if name not in ("argsort", "scatter") and not np.allclose(found, expected, rtol=1e-9):
         raise SystemExit(f"{case.title} on ranks differs from NumPy's")
     del expected, found
-    note(path, _memory(work, arguments))
+    note(path, memory_of(work, arguments))
     at_each_turn(path, work)
 
 
-def _memory(work: Callable[[], Any], arguments: list[Any]) -> tuple[int, int]:
+def memory_of(work: Callable[[], Any], arguments: list[Any]) -> tuple[int, int]:
     """The most bytes that a rank has at a time, its arguments included; and those of its arguments and results."""
     from numpy_dist import engine
 
     def held(arrays: list[Any]) -> int:
-        return sum(engine.shard(x).nbytes for x in arrays if engine.is_handle(x))
+        ours = sum(engine.shard(x).nbytes for x in arrays if engine.is_handle(x))
+        return ours + sum(x.nbytes for x in arrays if isinstance(x, np.ndarray))
 
     engine.runtime().pool.clear()
     inputs = held(arguments)
