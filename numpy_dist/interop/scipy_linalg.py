@@ -77,7 +77,12 @@ def _check(a: object, check_finite: bool) -> None:
 
 
 def _of_matrices(
-    function: Callable[..., Any], operands: list[Any], single: Callable[..., Any], check_finite: bool, **options: object
+    function: Callable[..., Any],
+    operands: list[Any],
+    single: Callable[..., Any],
+    check_finite: bool,
+    with_eigenvectors: bool = False,
+    **options: Any,
 ) -> Any:
     """SciPy's `function` of small matrices, and `single` of large ones that several ranks hold."""
     if any(x.ndim > 2 for x in operands):
@@ -86,7 +91,7 @@ def _of_matrices(
 
     def local(*parts: Any) -> Any:
         made = function(*map(on_host, parts), check_finite=check_finite, **options)
-        if function is scipy.linalg.eigh and isinstance(made, tuple) and matrices.follows_rule_of_phases(operands):
+        if with_eigenvectors and matrices.follows_rule_of_phases(operands):
             single_matrix.normalize_eigen(made)
         return made
 
@@ -180,9 +185,8 @@ def eigh(
         made = (np.linalg.eigvalsh if eigvals_only else np.linalg.eigh)(a, "L" if lower else "U")  # type: ignore[operator]
     else:
         single = functools.partial(_generalized, lower=lower, vectors=not eigvals_only, type=type)
-        made = _of_matrices(
-            scipy.linalg.eigh, operands, single, check_finite, lower=lower, eigvals_only=eigvals_only, type=type
-        )
+        chosen: dict[str, Any] = {"lower": lower, "eigvals_only": eigvals_only, "type": type}
+        made = _of_matrices(scipy.linalg.eigh, operands, single, check_finite, not eigvals_only, **chosen)
     if eigvals_only:
         return made[_subset(made, subset_by_index, subset_by_value)]
     values, basis = made
@@ -404,5 +408,5 @@ def solve_triangular(
 
         return _solved(_kind(scipy.linalg.solve_triangular, a, b), a, b, solve, conjugate=how == 1)
 
-    options = {"trans": trans, "lower": lower, "unit_diagonal": unit_diagonal}
+    options: dict[str, Any] = {"trans": trans, "lower": lower, "unit_diagonal": unit_diagonal}
     return _of_matrices(scipy.linalg.solve_triangular, [a, b], single, check_finite, **options)
