@@ -18,7 +18,7 @@ from numpy_dist.argument_types import Function, Keywords, Shape
 from numpy_dist.dispatch.core import fallback, outcome, policy, protocol
 from numpy_dist.distarray.flags import Flags
 from numpy_dist.distarray.indexing import Indexing
-from numpy_dist.distarray.interface import NEEDS_MEMORY, Refusals, refuse_as_labels
+from numpy_dist.distarray.interface import NEEDS_MEMORY, Refusals, refuse_as_bytes, refuse_as_labels
 from numpy_dist.distarray.methods import Methods
 from numpy_dist.distarray.operators import Operators, numpy_stand_in
 from numpy_dist.engine.data import windows
@@ -65,8 +65,11 @@ class DistArray(Operators, Indexing, Methods, Refusals):
         return protocol.array_function(DistArray, func, types, args, kwargs)
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> np.ndarray:
-        if self._array.dtype.kind == "b":
+        kind = self._array.dtype.kind
+        if kind == "b":
             refuse_as_labels()
+        elif kind == "U":
+            refuse_as_bytes()
         if self._storage is None:
             return np.array(self._array, dtype=dtype, copy=copy)
         if copy is False:

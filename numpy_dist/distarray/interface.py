@@ -10,6 +10,8 @@ import sys
 from collections.abc import Callable
 from typing import Any, NoReturn
 
+import numpy as np
+
 from numpy_dist.errors import UnsupportedError
 
 _USE_LOCAL = "x.local is this rank's part as an ndarray, and x.gather() the whole array"
@@ -76,6 +78,22 @@ def refuse_as_labels() -> None:
                 "pandas takes a DistArray of bools for labels or positions, and only ndarrays for masks: write "
                 "frame[mask.gather()] in place of frame[mask]"
             )
+
+
+def refuse_as_bytes() -> None:
+    """Raise where `numpy.char.array` takes text for bytes, which it does with all that is no ndarray.
+
+    Raises
+    ------
+    TypeError
+        If the caller's caller is that function, and was not told that it is text.
+    """
+    frame = sys._getframe(2)
+    if frame.f_code is np.char.array.__code__ and not frame.f_locals.get("unicode"):
+        raise TypeError(
+            "numpy.char.array would make bytes of the text in a DistArray: give it unicode=True, or x.gather(); the "
+            "functions of numpy.strings take the DistArray itself"
+        )
 
 
 def _described_for_pillow(self: Any) -> dict[str, Any]:

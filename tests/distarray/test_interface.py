@@ -312,3 +312,15 @@ def test_an_iterator_over_elements_that_are_not_contiguous_sees_later_writes():
     with nd.config(MIN_SHARD_BYTES=0):
         values = np.arange(12.0).reshape(3, 4)
         assert work(nd.asarray(values)) == work(values.copy())
+
+
+@pytest.mark.parametrize("name", ["array", "asarray"])
+def test_text_does_not_become_bytes(name: str) -> None:
+    x, make = np.array(["ab", "cde"]), getattr(np.char, name)
+    with nd.config(MIN_SHARD_BYTES=0, FALLBACK="silent"):
+        d = nd.asarray(x)
+        with pytest.raises(TypeError, match="unicode=True"):
+            make(d)
+        found = make(d, unicode=True)
+    assert found.dtype == x.dtype
+    assert found.tolist() == x.tolist()
