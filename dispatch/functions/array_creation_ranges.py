@@ -360,7 +360,7 @@ mgrid = MeshGrid()
 @implements(np.meshgrid, kind="structural")
 def meshgrid(
     *xi: object, copy: bool = True, sparse: bool = False, indexing: str = "xy"
-) -> tuple[DistArray | np.ndarray, ...]:
+) -> tuple[DistArray | np.ndarray, ...] | list[DistArray | np.ndarray]:
     if indexing not in ("xy", "ij"):
         raise ValueError("Valid values for `indexing` are 'xy' and 'ij'.")
     ndim = len(xi)
@@ -370,7 +370,7 @@ def meshgrid(
         axis = 1 - i if indexing == "xy" and ndim > 1 and i < 2 else i
         output.append(np.reshape(as_handle(x), (1,) * axis + (-1,) + (1,) * (ndim - axis - 1)))
     if not copy:
-        return tuple(output) if sparse else np.broadcast_arrays(*output)
+        return output if sparse else np.broadcast_arrays(*output)
     shape = broadcast_shapes(*(x.shape for x in output))
     # Views of `broadcast_arrays` warn whoever asks whether they are writeable: not the way to make copies.
     return tuple(engine.copy(x if sparse else np.broadcast_to(x, shape), order="C") for x in output)

@@ -47,3 +47,12 @@ def test_the_layout_that_was_asked_for():
                 assert made.layout == engine.default_layout((6, 5), split=0)
 
     run_simulated(3, program)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("copy", [False, True])
+def test_grids_come_in_the_container_that_numpy_gives(sparse: bool, copy: bool) -> None:
+    x = np.arange(3.0)
+    with config(MIN_SHARD_BYTES=0):
+        found = np.meshgrid(nd.asarray(x), nd.asarray(x), sparse=sparse, copy=copy)
+    assert type(found) is type(np.meshgrid(x, x, sparse=sparse, copy=copy))
