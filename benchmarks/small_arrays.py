@@ -99,6 +99,10 @@ STEPS = {
 """Steps of programs that ask for a value; where `AT_ONCE` is a number, they are executed as if they were fused."""
 
 
+WARM_SECONDS = 2.0
+"""How long a step is repeated before it is timed: kernels are there then, and the program is known."""
+
+
 def steps(quick: bool) -> list[Comparison]:
     """Steps that ask for a value of arrays of 0.3 to 2 MB, in one process."""
     import numpy as np
@@ -111,7 +115,8 @@ def steps(quick: bool) -> list[Comparison]:
         numpy, ours = {"np": np, "a": a, "b": b}, {"np": np, "a": numpy_dist.asarray(a), "b": numpy_dist.asarray(b)}
         for step, name in STEPS.items():
             code = compile(step, "<step>", "exec")
-            for _ in range(10 if quick else 100):  # so that kernels are there, and the program is known
+            begin = time.monotonic()
+            while time.monotonic() - begin < (0.1 if quick else WARM_SECONDS):
                 exec(code, ours)  # noqa: S102 - the same text runs on both kinds of arrays
             rows.append(
                 against_numpy(

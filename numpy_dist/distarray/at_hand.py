@@ -368,7 +368,7 @@ class AtHand(DistArray):
 
     def copy(self, order: object = "C") -> Self:
         """Copy of the array."""
-        if self._window.readable and order in ("C", "F", "A", "K"):
+        if self._window.readable and order in ("C", "F", "A", "K") and windows.permits(self._real.nbytes):
             return near(self._real.copy(order))
         return DistArray.copy(hand_over(self), order)
 
@@ -495,7 +495,7 @@ def assign(x: Handle, key: Any, value: Any) -> bool:
     if basic:
         part = real[key]
         if type(part) is _ndarray:
-            if part.nbytes >= windows.limit:
+            if not windows.permits(part.nbytes):
                 return False
             part[...] = value if given in NUMBERS else apart(value, part)
             return True

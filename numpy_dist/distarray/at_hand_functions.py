@@ -60,6 +60,8 @@ def _folded(
         return None
     if function is np.mean and real.dtype.char not in "fd":
         return None
+    if windows.eager and not windows.permits(real.nbytes):
+        return None
     made = reduced(_FOLDS[function], real, axis, keepdims)
     if made is None:
         return None

@@ -1,6 +1,6 @@
 """Eager execution of programs that ask for values of middle-sized arrays after a few statements.
 
-Executing what is pending costs a rank some 80 microseconds, however little it is. A program whose arrays have some
+Executing what is pending costs a rank some 130 microseconds, however little it is. A program whose arrays have some
 hundred kilobytes, and which asks for a value after every few statements, is served sooner by NumPy, one statement at a
 time. One process that sees such a program lifts the limit below which arrays are worked on at once
 (`engine.data.windows`), and lowers it again when statements on such arrays follow one another without a value being
@@ -21,9 +21,9 @@ _MOST_PATIENCE = 1024
 _FEW = 16
 """Statements that are looked at one by one; more of them rarely are few enough."""
 
-# Microseconds, as orders of magnitude: an execution; each of its statements; a thousand bytes of a result by NumPy.
-_EXECUTION, _STATEMENT, _KILOBYTE = 80.0, 4.0, 0.067
-_SLACK = 1.25  # of an execution, lest programs in between go to and fro
+# Microseconds, as orders of magnitude: an execution; each of its statements; a thousand bytes of a result by NumPy
+# (`benchmarks/small_arrays.py`).
+_EXECUTION, _STATEMENT, _KILOBYTE = 130.0, 10.0, 0.13
 _COSTLY = 8  # times the work of an addition
 _COSTLY_NAMES = frozenset(
     "exp exp2 expm1 log log2 log10 log1p sin cos tan arcsin arccos arctan arctan2 sinh cosh tanh arcsinh arccosh"
@@ -90,7 +90,7 @@ class Eagerness:
         if not self.lifted or nbytes >= MOST:
             return False
         self.saved += self._saving(nbytes * (_COSTLY if name in _COSTLY_NAMES else 1)) - _STATEMENT
-        if self.saved <= _SLACK * _EXECUTION:
+        if self.saved <= _EXECUTION:
             return True
         self.end()
         self._patience = min(2 * self._patience, _MOST_PATIENCE)
