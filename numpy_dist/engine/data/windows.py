@@ -210,7 +210,9 @@ def come_near(x: Any) -> bool:
     """Whether an operand is at hand, or no array; where the program is eager, whole sharded arrays come near."""
     if not isinstance(x, Handle) or type(x) is class_at_hand or x._storage is None:
         return True
-    if x._array.nbytes >= limit or runtime().size > 1 or not (x._window.readable or open_window(x) is not None):
+    if type(x) is not handles._handle_class or x._array.nbytes >= limit or runtime().size > 1:
+        return False
+    if not x._window.readable and open_window(x) is None:
         return False
     x.__class__ = class_at_hand
     return True
