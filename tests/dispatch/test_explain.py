@@ -36,11 +36,13 @@ def test_the_engine():
 
 
 def test_what_one_process_leaves_to_numpy():
-    explanation = nd.explain(np.repeat, nd.zeros(100_000), 2)
+    explanation = nd.explain(np.partition, nd.zeros(100_000), 2)
     assert explanation.kind == "composed" and "leaves it to NumPy" in str(explanation)
     few, many = np.zeros(10), nd.zeros(100_000)
     assert "leaves it to NumPy" in str(nd.explain(np.searchsorted, many, few))
     assert "leaves it to NumPy" not in str(nd.explain(np.searchsorted, many, many))
+    assert "leaves it to NumPy" in str(nd.explain(np.repeat, many, few))
+    assert "leaves it to NumPy" not in str(nd.explain(np.repeat, many, 2))
 
 
 def test_rules(table):

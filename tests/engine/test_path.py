@@ -71,7 +71,7 @@ def warm(cache: Path, ends: str = "itself") -> set[str]:
 
 
 # A limit is what was reached. It may be lowered, and is raised for a good reason only.
-@pytest.mark.parametrize("ends, most_cold, most_warm", [("itself", 42, 15), ("force", 43, 18)])
+@pytest.mark.parametrize("ends, most_cold, most_warm", [("itself", 42, 15), ("force", 44, 19)])
 def test_a_statement_enters_few_modules(ends: str, most_cold: int, most_warm: int, kernel_cache: str) -> None:
     found = cold(Path(kernel_cache), ends)
     assert len(found) <= most_cold, sorted(found)
