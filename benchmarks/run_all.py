@@ -14,6 +14,7 @@ from harness import AS_STARTED, HERE, Comparison, environment, save, table
 BENCHMARKS = (
     "startup",
     "small_arrays",
+    "steps",
     "stencil",
     "chains",
     "engine",
