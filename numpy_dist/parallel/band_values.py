@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from numpy_dist.comm.portable import on_root
+
 if TYPE_CHECKING:
     from numpy_dist.comm.base import Communicator
 
@@ -30,7 +32,7 @@ def eigenvalues(band: np.ndarray, comm: Communicator) -> np.ndarray:
     """
     from scipy.linalg import eigvals_banded
 
-    return _from_first(lambda: eigvals_banded(band, lower=True, overwrite_a_band=True, check_finite=False), comm)
+    return on_root(lambda: eigvals_banded(band, lower=True, overwrite_a_band=True, check_finite=False), comm)
 
 
 def singular_values(band: np.ndarray, comm: Communicator) -> np.ndarray:
@@ -44,7 +46,7 @@ def singular_values(band: np.ndarray, comm: Communicator) -> np.ndarray:
             raise np.linalg.LinAlgError("SVD did not converge")  # NumPy's words
         return diagonal
 
-    return _from_first(found, comm)
+    return on_root(found, comm)
 
 
 def has_singular_values(comm: Communicator) -> bool:
@@ -57,20 +59,6 @@ def has_singular_values(comm: Communicator) -> bool:
         for name, (_, integers) in _ARGUMENTS.items()
     )
     return bool(comm.bcast(here))
-
-
-def _from_first(compute: Callable[[], np.ndarray], comm: Communicator) -> np.ndarray:
-    found: np.ndarray | str | None = None
-    if comm.rank == 0:
-        try:
-            found = compute()
-        except np.linalg.LinAlgError as error:
-            found = str(error)
-    found = comm.bcast(found)
-    if isinstance(found, str):
-        raise np.linalg.LinAlgError(found)
-    assert found is not None
-    return found
 
 
 def _bidiagonal(band: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
