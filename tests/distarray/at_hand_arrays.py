@@ -32,6 +32,12 @@ class AtHandArrays(DistArrays):
     def is_sharded(self, x: Any) -> bool:
         return not windows.is_at_hand(x) and super().is_sharded(x)
 
+    def finish(self, *arrays: Any) -> None:
+        for x in arrays:
+            if windows.is_at_hand(x):
+                windows.hand_over(x)  # what is compared from now on are sharded arrays, which are gathered
+        super().finish(*arrays)
+
     def differences(self) -> tuple[Difference, ...]:
         return *super().differences(), Difference(np.ndarray.__eq__, "could not be broadcast together", ASKED_FIRST)
 
