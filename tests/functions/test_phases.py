@@ -105,15 +105,17 @@ def test_vectors_of_matrices_that_every_rank_may_have_are_those_of_numpy() -> No
 
 
 @pytest.mark.parametrize("number", [np.nan, np.inf])
-def test_what_numpy_makes_of_numbers_that_are_not_finite(number: float) -> None:
+def test_what_is_made_of_numbers_that_are_not_finite(number: float) -> None:
+    """One rank has what LAPACK makes of them, of which several say that nothing is defined."""
     matrix = symmetric("D", "random", 40)
     matrix[3, 5] = matrix[5, 3] = number
-    if get_communicator().size > 1:
-        pytest.skip("several ranks raise NumPy's error")
     theirs = np.linalg.eigh(matrix).eigenvectors
     with nd.config(MIN_SHARD_BYTES=0, FALLBACK="error"):
         (ours,) = gathered((np.linalg.eigh(nd.asarray(matrix)).eigenvectors,))
-    assert np.array_equal(ours, theirs, equal_nan=True)
+    if get_communicator().size == 1:
+        assert np.array_equal(ours, theirs, equal_nan=True)
+    else:
+        assert ours.shape == theirs.shape and np.isnan(ours).all()
 
 
 @pytest.mark.parametrize("problem", [1, 2, 3])

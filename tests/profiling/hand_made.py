@@ -28,11 +28,11 @@ from numpy_dist.profiling.log import (
 
 MS = 1_000_000
 START = 5_000 * MS
-A, B = "/home/me/work/a.py", "/home/me/work/B<.py"
+A, B = "/project/work/a.py", "/project/work/B<.py"
 
 
 def header(rank: int, size: int = 2, clock: int = START, wall: int = 77, machine: str = "one") -> LogHeader:
-    where = "host", "numba", "/home/me/work", "a.py --x"
+    where = "host", "numba", "/project/work", "a.py --x"
     return LogHeader(FORMAT, rank, size, clock, wall, machine, *where, 4000 + rank)
 
 

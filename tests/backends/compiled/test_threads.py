@@ -131,11 +131,11 @@ def test_each_unit_is_done_once_in_every_launch(pool, compiler):
     assert pool.threads == pool.count
 
 
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="elsewhere Python's clock is another one")
 def test_who_watches_is_told_what_workers_did(compiler):
     kernel = compiler.compile(MEET)
     pool = ThreadPool(2, compiler)
     told: list[tuple[int, ...]] = []
+    seen = sys.platform.startswith("linux")  # elsewhere Python's clock is another one
 
     def launch() -> tuple[int, int]:
         words = np.array([0, 2, 0])
@@ -146,11 +146,12 @@ def test_who_watches_is_told_what_workers_did(compiler):
     pool.watch(lambda *what: told.append(what))  # before there are workers
     for turn in range(3):
         begin, end = launch()
-        number, first, last, busy, ranges = told[turn]
-        assert (number, ranges) == (0, 1) and begin <= first <= last <= end and busy == last - first
+        for number, first, last, busy, ranges in told[turn:]:
+            assert (number, ranges) == (0, 1) and begin <= first <= last <= end and busy == last - first
+        assert len(told) == (turn + 1 if seen else 0)
     pool.watch(None)
     launch()
-    assert len(told) == 3
+    assert len(told) == (3 if seen else 0)
     pool.close()
 
 
