@@ -209,6 +209,36 @@ def add_options(parser: argparse.ArgumentParser, name: str) -> None:
     parser.add_argument("--save", action="store_true", help=f"also write them to results/{name}.json")
 
 
+def run_cases(
+    name: str,
+    about: str | None,
+    cases: Iterable[str],
+    measure: Callable[[str, bool], list[Comparison]],
+    counted: Callable[[], list[Comparison]],
+) -> None:
+    """Run a benchmark of named cases, which are computed by the backend that users get, compiled at once.
+
+    Parameters
+    ----------
+    name, about
+        Of the benchmark.
+    cases
+        The names; the user may ask for some.
+    measure
+        ``measure(case, quick)`` gives the rows of a case.
+    counted
+        Gives rows of plans that are counted, whatever the cases.
+    """
+    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
+    add_options(parser, name)
+    parser.add_argument("--only", nargs="+", choices=list(cases), default=list(cases), metavar="NAME")
+    options = parser.parse_args()
+    defaults = {"NUMPY_DIST_BACKEND": "auto", "NUMPY_DIST_COMPILE": "first"}  # the warm-up is short
+    os.environ.update({key: AS_STARTED.get(key, value) for key, value in defaults.items()})
+    rows = [row for case in options.only for row in measure(case, options.quick)]
+    show(name, rows + counted(), options)
+
+
 def show(name: str, rows: list[Comparison], options: argparse.Namespace) -> None:
     """Print the rows and write them, as the options say."""
     print(json.dumps([asdict(row) for row in rows]) if options.json else table(rows))

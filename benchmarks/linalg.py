@@ -6,7 +6,6 @@ python benchmarks/linalg.py [--quick] [--save] [--only product qr ...]
 A machine of two cores is meant, with nobody else on it.
 """
 
-import argparse
 import os
 import statistics
 import sys
@@ -172,20 +171,8 @@ def _row(title: str, numpys: Callable[[], Any], ours: Callable[[], Any], repeats
     return Comparison(title, middle["numpy"], middle["ours"], "ms", figure, "x NumPy's speed", goal)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    harness.add_options(parser, "linalg")
-    parser.add_argument("--only", nargs="+", choices=CASES, default=list(CASES), metavar="NAME")
-    options = parser.parse_args()
-    # The backend that users get; the warm-up is short.
-    defaults = {"NUMPY_DIST_BACKEND": "auto", "NUMPY_DIST_COMPILE": "first"}
-    os.environ.update({name: harness.AS_STARTED.get(name, value) for name, value in defaults.items()})
-    rows = [row for name in options.only for row in measure(name, options.quick)]
-    harness.show("linalg", rows + moving_counts.rows_of_products(), options)
-
-
 if __name__ == "__main__":
     if len(sys.argv) == 5 and not sys.argv[1].startswith("-"):
         on_a_rank(sys.argv[1], sys.argv[2], int(sys.argv[3]), plain=sys.argv[4] == "numpy")
     else:
-        main()
+        harness.run_cases("linalg", __doc__, CASES, measure, moving_counts.rows_of_products)

@@ -6,8 +6,6 @@ python benchmarks/moving.py [--quick] [--save] [--only sort median ...]
 NumPy has one thread, unless OMP_NUM_THREADS and OPENBLAS_NUM_THREADS say otherwise.
 """
 
-import argparse
-import os
 import statistics
 import sys
 from collections.abc import Callable
@@ -172,20 +170,8 @@ def measure(name: str, quick: bool) -> list[Comparison]:
     ]
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    harness.add_options(parser, "moving")
-    parser.add_argument("--only", nargs="+", choices=CASES, default=list(CASES), metavar="NAME")
-    options = parser.parse_args()
-    # The backend that users get; the warm-up is short.
-    defaults = {"NUMPY_DIST_BACKEND": "auto", "NUMPY_DIST_COMPILE": "first"}
-    os.environ.update({name: harness.AS_STARTED.get(name, value) for name, value in defaults.items()})
-    rows = [row for name in options.only for row in measure(name, options.quick)]
-    harness.show("moving", rows + moving_counts.rows(), options)
-
-
 if __name__ == "__main__":
     if len(sys.argv) == 4 and not sys.argv[1].startswith("-"):
         on_a_rank(sys.argv[1], sys.argv[2], int(sys.argv[3]))
     else:
-        main()
+        harness.run_cases("moving", __doc__, CASES, measure, moving_counts.rows)
