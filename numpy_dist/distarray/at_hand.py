@@ -495,7 +495,7 @@ def assign(x: Handle, key: Any, value: Any) -> bool:
     if basic:
         part = real[key]
         if type(part) is _ndarray:
-            if not windows.permits(part.nbytes):
+            if part.nbytes >= windows.usual and not windows.permits(part.nbytes):
                 return False
             part[...] = value if given in NUMBERS else apart(value, part)
             return True
