@@ -158,6 +158,17 @@ def test_several_ranks_are_not_eager() -> None:
     assert not any(run_simulated(2, program))
 
 
+def test_simulated_ranks_of_an_eager_process_have_the_usual_limit() -> None:
+    def limit_of_rank() -> tuple[bool, int]:
+        engine.runtime()
+        return windows.eager, windows.limit
+
+    with config(MIN_SHARD_BYTES=1 << 18, AT_ONCE="auto"):
+        _until_close(*(numpy_dist.asarray(np.ones(SHAPE)) for _ in range(2)), 30)
+        assert windows.eager
+        assert run_simulated(2, limit_of_rank) == [(False, 1 << 18)] * 2
+
+
 def test_pending_statements_and_read_only_arrays_stay_as_they_are() -> None:
     x = np.random.default_rng(2).random(SHAPE)
     with config(MIN_SHARD_BYTES=1 << 18, AT_ONCE="auto"):

@@ -40,6 +40,11 @@ def register_limit(change: Callable[[int | None], None]) -> None:
     _change = change
 
 
+def lower_limit() -> None:
+    """Let the limit be what it usually is, whatever a program of this process has seen: for several ranks."""
+    _change(None)
+
+
 class Eagerness:
     """What a process has seen of its program.
 
@@ -99,7 +104,7 @@ class Eagerness:
     def end(self) -> None:
         """Let the limit be what it usually is."""
         self.lifted, self._poor = False, 0
-        _change(None)
+        lower_limit()
 
     def _saving(self, nbytes: float) -> float:
         """Microseconds that fused loops are thought to save where NumPy makes results of so many bytes."""
