@@ -306,7 +306,7 @@ def test_the_second_run_of_a_short_script_is_compiled_from_its_first_statement_o
         said.append(done.stdout.split())
         wait(lambda: not [name for name in held(cache) if not name.startswith("leader")])
     assert int(said[0][1]) > 0
-    # What took less than a thousandth of a second is not asked for: the sum, on 2 ranks also what lies at the cut, of
-    # both statements together or of either.
-    assert int(said[1][0]) >= 10 and int(said[1][1]) <= {1: 1, 2: 3}[ranks]
+    # What took a thousandth of a second, or a twentieth of all loops' time, is not asked for: the sum, and on 2 ranks,
+    # where a busy machine makes the large loop slow, each of the ten small ones at the cut.
+    assert int(said[1][0]) >= 10 and int(said[1][1]) <= {1: 1, 2: 11}[ranks]
     assert said[0][2] == said[1][2]
