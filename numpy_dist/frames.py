@@ -102,7 +102,7 @@ def calling_frame(frame: FrameType) -> FrameType:
 
 def is_installed(filename: str) -> bool:
     """Whether a file belongs to an installed library, or to Python's own."""
-    if filename.startswith(_libraries()):
+    if filename.startswith(library_folders()):
         return True
     return not {"site-packages", "dist-packages"}.isdisjoint(filename.split(os.sep))  # of another environment
 
@@ -114,7 +114,7 @@ def _is_library(frame: FrameType) -> bool:
 
 
 @cache
-def _libraries() -> tuple[str, ...]:
+def library_folders() -> tuple[str, ...]:
     """The folders that packages are installed to, and that of Python's library, which other folders lie beside."""
     import site  # what follows is wanted for a warning only
     import sysconfig

@@ -40,7 +40,7 @@ def test_the_frame_of_the_program_is_found_behind_libraries() -> None:
 
 
 def test_without_a_program_it_is_the_nearest_frame(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(frames, "_libraries", lambda: ("/", "<"))
+    monkeypatch.setattr(frames, "library_folders", lambda: ("/", "<"))
     find = library("def call(): return frames.calling_frame(frames.user_frame())")
     assert find().f_code.co_filename == LIBRARY
 

@@ -19,7 +19,7 @@ from numpy_dist.comm.base import PendingExchange
 from numpy_dist.engine.explaining.forecast import touched
 from numpy_dist.engine.planning.actions import Plan
 from numpy_dist.engine.planning.group import GroupPlan
-from numpy_dist.frames import UserLine, calling_frame, user_frame
+from numpy_dist.frames import UserLine, calling_frame, library_folders, user_frame
 from numpy_dist.ir.statements import Statement
 from numpy_dist.profiling.axes import loop_axes, of_function
 from numpy_dist.profiling.log import (
@@ -90,6 +90,7 @@ class Recorder:
         self._workers: dict[int, list[int]] = {}  # what they did in the present loop: begin, end, busy, ranges
         self._at_work: dict[object, ThreadRun] = {}  # other threads, while they are
         self._thread_count = 0
+        library_folders()  # a garbage collection may ask for them while what they are found by is imported
 
     def _add(self, record: Record) -> None:
         if self._count < MOST_RECORDS:
