@@ -39,13 +39,12 @@ def begin(folder: str) -> None:
 
 
 def end() -> None:
-    """Say where the page of a job is that has ended; make it, where its ranks could not."""
+    """Make the page of a job that has ended, where none of its ranks could, who say where it is."""
     from numpy_dist.profiling import folder as folders
 
     folder = os.environ[VARIABLE]
-    if os.path.exists(os.path.join(folder, folders.PAGE)):
-        print(f"numpy-dist: the profile is in {os.path.join(folder, folders.PAGE)}", file=sys.stderr)
-    else:
+    page = os.path.join(folder, folders.PAGE)
+    if not os.path.exists(page) or os.path.getsize(page) == 0:  # the rank that was about to make it was killed
         merge(folder)
 
 

@@ -84,6 +84,26 @@ def write_results(folder: str) -> str:
     return _replace(folder, PAGE, page_of(found, advise(found)))
 
 
+def write_first_results(folder: str) -> str | None:
+    """`write_results`, by the first that asks: ranks that have all ended at once ask at the same time.
+
+    Returns
+    -------
+    str or None
+        None for all others.
+    """
+    path = os.path.join(folder, PAGE)
+    try:
+        open(path, "x").close()
+    except FileExistsError:
+        return None
+    try:
+        return write_results(folder)
+    except BaseException:
+        os.remove(path)
+        raise
+
+
 def _replace(folder: str, name: str, text: str) -> str:
     """Write a file as a whole: several ranks may do so at the same time, and write the same."""
     path = os.path.join(folder, name)

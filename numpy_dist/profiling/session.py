@@ -270,13 +270,10 @@ def _end_program(recording: Recording) -> None:
     problem, folder = recording.end(), recording.folder
     if os.getpid() != recording._pid:
         return
-    size = recording.runtime.size
     try:
         if problem is not None:
             raise problem
-        if folders.is_complete(folder, size):
-            page = folders.write_results(folder)
-            if size == 1:
-                print(f"numpy_dist: the profile is in {page}", file=sys.stderr)
+        if folders.is_complete(folder, recording.runtime.size) and (page := folders.write_first_results(folder)):
+            print(f"numpy_dist: the profile is in {page}", file=sys.stderr)
     except (OSError, ValueError) as error:
         print(f"numpy_dist: the profile of rank {recording.runtime.rank} is not complete: {error}", file=sys.stderr)

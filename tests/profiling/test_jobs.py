@@ -9,13 +9,15 @@ from pathlib import Path
 
 import pytest
 
+from numpy_dist.cli import library
 from numpy_dist.profiling import folder as folders
 from tests.cli.test_jobs import COMMAND, PATIENCE, Run, environment, mpi, run  # noqa: F401 - fixtures
 
 pytestmark = pytest.mark.slow
 
 LATE = """
-import sys, time
+import gc, sys, time
+gc.set_threshold(1)  # many collections, each of which is recorded wherever it comes
 import numpy_dist as np
 rank = np.asarray([1.0], split=0).comm.rank
 x = np.linspace(0.0, 1.0, 100_000)
@@ -31,13 +33,14 @@ sys.exit(int(sys.argv[1]) if len(sys.argv) > 1 else 0)
 def test_a_job_of_two_ranks(mpi: None, run: Run, tmp_path: Path) -> None:  # noqa: F811
     done = run("-n 2 --profile out", LATE)
     assert done.returncode == 0, done.stderr
-    assert f"the profile is in {tmp_path.resolve() / 'out' / 'profile.html'}" in done.stderr
+    assert done.stderr.count(f"the profile is in {tmp_path.resolve() / 'out' / 'profile.html'}") == 1
+    assert "Exception" not in done.stderr
     folder = tmp_path / "out"
     assert sorted(path.name for path in folder.iterdir()) == [
         "profile.html", "rank-00000.jsonl", "rank-00001.jsonl", "trace.json",
     ]  # fmt: skip
     page = (folder / "profile.html").read_text()
-    assert "rank 1 waits for rank 0, most of it at line 7 of script.py" in page
+    assert "rank 1 waits for rank 0, most of it at line 8 of script.py" in page
     assert "Rank 0 meanwhile runs code outside of numpy_dist after line " in page
     assert "y = x[1:] - x[:-1]" in page
     for log in folders.read_logs(str(folder)):
@@ -83,15 +86,17 @@ print(engine_runs)
 
 
 def test_the_environment_variable_and_merging_by_hand(
+    mpi: None,  # noqa: F811
     tmp_path: Path,
     environment: dict[str, str],  # noqa: F811
 ) -> None:
     script = "import numpy_dist as np; print(float((np.linspace(0, 1, 100_000) + 1).sum()))"
     environment["NUMPY_DIST_PROFILE"] = str(tmp_path / "out")
-    done = subprocess.run(
-        [sys.executable, "-c", script], env=environment, capture_output=True, text=True, timeout=PATIENCE
-    )
-    assert done.returncode == 0 and "the profile is in" in done.stderr
+    launcher = library.matching_launcher(library.find_library(), library.find_launchers())
+    for start in [launcher.path, "-n", "3"], []:
+        words = [*start, sys.executable, "-c", script]
+        done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=PATIENCE)
+        assert done.returncode == 0 and done.stderr.count("the profile is in") == 1
     page = tmp_path / "out" / "profile.html"
     before = page.read_text()
     page.unlink()
