@@ -15,6 +15,7 @@ import numpy as _numpy
 from numpy_dist import importing as _importing
 from numpy_dist import submodules as _submodules
 from numpy_dist.comm import launchers as _launchers
+from numpy_dist.comm.supervision import tracebacks as _tracebacks
 
 if TYPE_CHECKING:  # where editors find docstrings; the types are in __init__.pyi
     from numpy import *  # noqa: F403
@@ -78,6 +79,7 @@ if _launchers.launched_ranks(_os.environ) is not None:
     from numpy_dist.comm import detect as _detect
 
     _detect.watch_exits()
+_tracebacks.shorten_shown()
 
 if _os.environ.get(_launchers.PROGRESS_VARIABLE):
     from numpy_dist import progress_bars as _progress_bars  # noqa: F401 - it begins with the first array

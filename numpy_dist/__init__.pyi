@@ -199,7 +199,7 @@ class _Settings:
     def ON_TIMEOUT(self, value: Literal['report', 'end']) -> None: ...
     @property
     def TRACEBACK(self) -> str:
-        "Whether the report of an error that ends a job shows numpy_dist's lines."
+        "Whether the report of an error that is shown has numpy_dist's lines."
     @TRACEBACK.setter
     def TRACEBACK(self, value: Literal['short', 'full']) -> None: ...
     def __call__(self, *, BACKEND: str = ..., FALLBACK: Literal['warn', 'error', 'silent'] = ..., MIN_SHARD_BYTES: int | str = ..., AT_ONCE: int | str = ..., NUM_THREADS: int | str = ..., PLUGINS: str = ..., ADVICE: Literal['on', 'off'] | _bool = ..., WEIGHTS: Sequence[float] | str = ..., REPORT: Literal['off', 'on'] | _bool = ..., CACHE_DIR: str | os.PathLike[str] = ..., CACHE_SIZE: int | str = ..., COMPILE: Literal['auto', 'first', 'never'] = ..., COMPILE_AFTER: float | str = ..., TRANSPORT: Literal['auto', 'mpi-gpu', 'nccl', 'ipc', 'host'] = ..., PROFILE: str | os.PathLike[str] = ..., MEMORY_BUDGET: int | str = ..., CHECK: Literal['off', 'on'] | _bool = ..., TIMEOUT: float | str = ..., ON_TIMEOUT: Literal['report', 'end'] = ..., TRACEBACK: Literal['short', 'full'] = ...) -> SettingsBlock:

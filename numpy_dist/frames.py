@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator
 from functools import cache
 from types import FrameType, TracebackType
-from typing import NamedTuple
+from typing import NamedTuple, TypeGuard
 
 __all__ = [
     "UserLine",
@@ -151,6 +151,8 @@ def stack_level(ours: bool = False) -> int:
 def hide_internal(error: BaseException) -> int:
     """Take this package's lines out of the traceback of an error that is to be shown, and of those that it came of.
 
+    An error that was met and handled inside is not shown any more, where another one took its place.
+
     Parameters
     ----------
     error : BaseException
@@ -170,6 +172,8 @@ def hide_internal(error: BaseException) -> int:
             continue
         met[id(found)] = found
         ahead += [found.__cause__, found.__context__, *getattr(found, "exceptions", ())]
+        while _met_inside(found.__context__):
+            found.__context__ = found.__context__.__context__
         lines = list(_lines(found.__traceback__))
         kept = [line for line in lines if not _is_own(line.tb_frame)]
         if kept and len(kept) < len(lines):
@@ -185,6 +189,12 @@ def _lines(trace: TracebackType | None) -> Iterator[TracebackType]:
     while trace is not None:
         yield trace
         trace = trace.tb_next
+
+
+def _met_inside(error: BaseException | None) -> TypeGuard[BaseException]:
+    """Whether there is an error that was raised and caught by this package, none of the user's code between."""
+    frames = [line.tb_frame for line in _lines(error.__traceback__)] if error is not None else []
+    return bool(frames) and _is_own(frames[0]) and all(map(is_internal, frames))
 
 
 def _is_own(frame: FrameType) -> bool:

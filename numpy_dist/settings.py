@@ -296,7 +296,7 @@ class Settings:
     TIMEOUT = Setting(_seconds, 0.0, "Seconds of waiting after which it is printed where every rank is; 0: never.")
     ON_TIMEOUT = Setting(_one_of("report", "end"), "report", "Whether the job ends after that is printed.")
     TRACEBACK = Setting(
-        _one_of("short", "full"), "short", "Whether the report of an error that ends a job shows numpy_dist's lines."
+        _one_of("short", "full"), "short", "Whether the report of an error that is shown has numpy_dist's lines."
     )
 
     _values: dict[str, Any]

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from numpy_dist.argument_types import Function
 from numpy_dist.cli.streams import set_output
 from numpy_dist.comm import detect
-from numpy_dist.comm.supervision import exits
+from numpy_dist.comm.supervision import tracebacks
 
 # How the launchers of MPICH, Open MPI and their relatives tell a process its rank and the number of ranks.
 RANK_VARIABLES = (("PMI_RANK", "PMI_SIZE"), ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"))
@@ -72,14 +72,6 @@ def prepare(command: Sequence[str], patch: bool = False) -> tuple[Function, *tup
     return _script(command[0], names)
 
 
-def _show(kind: type[BaseException], value: BaseException, trace: types.TracebackType | None) -> None:
-    """Print a traceback as Python would have done without the runner."""
-    left_out = exits.shorten(value.with_traceback(exits.program_part(trace)))
-    sys.__excepthook__(kind, value, value.__traceback__)
-    if left_out:
-        print(left_out, end="", file=sys.stderr)
-
-
 def _set_breakpoint(rank: int, debugged: int) -> None:
     """Have `breakpoint()` debug one rank of several (see `debugger`)."""
 
@@ -109,7 +101,7 @@ def main(arguments: Sequence[str]) -> None:
     if guard is not None:
         guard.at_last = guard.at_kill = leave
     else:
-        sys.excepthook = _show
+        sys.excepthook = tracebacks.show
     detect.run_guarded(*prepare(arguments[position + 1 :], options.patch))
 
 

@@ -6,6 +6,7 @@ import os
 import sys
 
 from numpy_dist.comm import launchers
+from numpy_dist.comm.supervision.tracebacks import shorten_shown
 
 
 def main() -> None:
@@ -15,7 +16,10 @@ def main() -> None:
     if launchers.launched_ranks(os.environ) is None:
         from ipykernel.kernelapp import IPKernelApp
 
-        IPKernelApp.launch_instance()
+        application = IPKernelApp.instance()
+        application.initialize()
+        shorten_shown()
+        application.start()
         return
     from numpy_dist.comm.detect import get_communicator
     from numpy_dist.comm.mpi import MpiCommunicator
@@ -33,6 +37,7 @@ def main() -> None:
 
     application = RootApplication.instance(hub=side)
     application.initialize()
+    shorten_shown()
     side.rest()
     application.start()
     application.kernel.leave()  # the user may have said `exit`

@@ -23,6 +23,7 @@ from IPython.utils.tokenutil import token_at_cursor
 from traitlets import Any as AnyTrait
 from traitlets import Type
 
+from numpy_dist.comm.supervision.tracebacks import shorten_shown
 from numpy_dist.notebook.channel import Leave, RankLink, SharedRequest
 from numpy_dist.notebook.interrupts import CellInterrupt
 from numpy_dist.notebook.settling import PATIENCE_OUTSIDE, CellOutcome, CellOver, operations_of, outcome_of, settle
@@ -149,6 +150,7 @@ class RankApplication(BaseIPythonApplication, InteractiveShellApp):
             parent=self, profile_dir=self.profile_dir, user_ns=self.user_ns, link=self.link
         )
         self.shell.configurables.append(self)
+        shorten_shown()
 
 
 class RankRequests:

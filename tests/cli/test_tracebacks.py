@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import traceback
 
 import numpy as np
 import pytest
 
 import numpy_dist
-from numpy_dist.comm.supervision import exits
+from numpy_dist.comm.supervision.tracebacks import shorten
 from numpy_dist.frames import hide_internal
 from numpy_dist.settings import config
 from tests.cli.test_jobs import Run, environment, mpi, run  # noqa: F401 - fixtures
@@ -74,6 +76,28 @@ def test_a_traceback_of_own_lines_only_stays() -> None:
     assert hide_internal(error) == 0 and error.__traceback__ is None
 
 
+def test_an_error_that_was_met_inside_is_not_shown() -> None:
+    with config(MIN_SHARD_BYTES=0), pytest.raises(np.exceptions.AxisError) as caught:
+        numpy_dist.arange(12.0).sum(axis=5)
+    assert caught.value.__context__ is not None  # NumPy was asked for its own words
+    hide_internal(caught.value)
+    text = "".join(traceback.format_exception(caught.value))
+    assert text.count("Traceback") == 1 and "numpy_dist/" not in text
+
+
+def test_errors_that_the_program_has_met_are_shown() -> None:
+    try:
+        try:
+            {}["key"]
+        except KeyError:
+            with config(MIN_SHARD_BYTES=0):
+                numpy_dist.arange(12.0).sum(axis=5)
+    except np.exceptions.AxisError as error:
+        hide_internal(error)
+        text = "".join(traceback.format_exception(error))
+    assert "KeyError" in text and "numpy_dist/" not in text
+
+
 def test_an_error_that_came_of_itself_ends_the_search() -> None:
     first, second = ValueError(), KeyError()
     first.__context__, second.__context__ = second, first
@@ -85,9 +109,29 @@ def test_the_setting_shows_them() -> None:
         error = failing().__cause__
         assert error is not None
         before = reported(error)
-        assert exits.shorten(error) == "" and reported(error) == before
+        assert shorten(error) == "" and reported(error) == before
     with config(TRACEBACK="short"):
-        assert f"({len(before) - 2} lines inside numpy_dist are left out;" in exits.shorten(error)
+        assert f"({len(before) - 2} lines inside numpy_dist are left out;" in shorten(error)
+
+
+PROMPT = """
+import numpy_dist as np
+x = np.ones((600, 500))
+x.sum(axis=5)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("words", [["-c", PROMPT], ["-i"], ["-m", "IPython", "--simple-prompt", "--colors=NoColor"]])
+def test_python_and_ipython_without_a_launcher(words: list[str], environment: dict[str, str]) -> None:  # noqa: F811
+    given = {"input": PROMPT, "env": environment, "capture_output": True, "text": True, "timeout": 120}
+    done = subprocess.run([sys.executable, *words], **given)
+    assert (done.stdout + done.stderr).count("Traceback") == 1 and "in _axes" not in done.stdout + done.stderr
+    assert "AxisError: axis 5 is out of bounds for array of dimension 2" in done.stdout + done.stderr
+    assert "lines inside numpy_dist are left out; NUMPY_DIST_TRACEBACK=full shows them" in done.stdout + done.stderr
+    environment["NUMPY_DIST_TRACEBACK"] = "full"
+    done = subprocess.run([sys.executable, *words], **given)
+    assert "in _axes" in done.stdout + done.stderr and "left out" not in done.stdout + done.stderr
 
 
 @pytest.mark.slow

@@ -151,6 +151,13 @@ def test_an_error_on_all_ranks(notebook: Notebook) -> None:
     assert notebook.value("float((y - x).sum())") == "200000.0"
 
 
+def test_tracebacks_leave_our_lines_out(notebook: Notebook) -> None:
+    status, (shown,) = notebook.run("x.sum(axis=5)")
+    text = "\n".join(shown[1]["traceback"])
+    assert status == "error" and shown[1]["ename"] == "AxisError"
+    assert "lines inside numpy_dist are left out" in text and "in _axes" not in text
+
+
 def test_an_error_on_one_rank(several: Notebook) -> None:
     found = several.errors("if comm.rank == 1:\n    raise ValueError('only here')")
     assert found == ["ValueError: rank 1: ValueError: only here"]

@@ -29,11 +29,10 @@ from numpy_dist.comm.divergence.ranks_in_words import ranks_in_words
 from numpy_dist.comm.supervision import system_exit
 from numpy_dist.comm.supervision.last_resort import LastResort
 from numpy_dist.comm.supervision.signals import AgreedSignals
+from numpy_dist.comm.supervision.tracebacks import program_part, shorten, show
 from numpy_dist.errors import LauncherError, RankError
-from numpy_dist.frames import hide_internal
-from numpy_dist.settings import config
 
-__all__ = ["EndNotice", "ExitGuard", "exit_code", "program_part", "shorten"]
+__all__ = ["EndNotice", "ExitGuard", "exit_code"]
 
 # A normal end is announced only if the others have not ended too within this time: usually all end together.
 _QUIET_SECONDS = 0.05
@@ -102,28 +101,6 @@ class Ending(Protocol):
     def can_communicate(self) -> bool: ...
     def close(self) -> None: ...
     def abort(self, code: int) -> None: ...
-
-
-def program_part(trace: TracebackType | None) -> TracebackType | None:
-    """The part of a traceback below the frames of a launcher, which bear a local variable `_launcher_frame`."""
-    part = rest = trace
-    while rest is not None:
-        if "_launcher_frame" in rest.tb_frame.f_locals:
-            part = rest.tb_next
-        rest = rest.tb_next
-    return part
-
-
-def shorten(error: BaseException) -> str:
-    """Take this package's lines out of the traceback of an error that ends the program, unless TRACEBACK is "full".
-
-    Returns
-    -------
-    str
-        A line that says so; empty where nothing was taken out.
-    """
-    hidden = hide_internal(error) if config.TRACEBACK == "short" else 0
-    return f"({hidden} lines inside numpy_dist are left out; NUMPY_DIST_TRACEBACK=full shows them)\n" if hidden else ""
 
 
 def others_text(rank: int, size: int, mine: EndNotice | None, notices: dict[int, EndNotice], all_ended: bool) -> str:
@@ -214,7 +191,7 @@ class ExitGuard:
         if self._installed:
             return
         self._installed = True
-        self._previous_hook = sys.excepthook
+        self._previous_hook = sys.__excepthook__ if sys.excepthook is show else sys.excepthook
         self._previous_exit = sys.exit
         sys.excepthook = self._hook
         sys.exit = self._exit  # type: ignore[assignment]

@@ -313,7 +313,7 @@ _OUTSIDE = (
 
 def _is_within(frame: FrameType | None) -> bool:
     """Whether code of this library is being executed, or what it has called: not the program that it has launched."""
-    while frame is not None and "_launcher_frame" not in frame.f_code.co_varnames:  # as in `exits.program_part`
+    while frame is not None and "_launcher_frame" not in frame.f_code.co_varnames:  # as in `tracebacks.program_part`
         name = str(frame.f_globals.get("__name__", ""))
         if name.startswith("numpy_dist.") and not name.startswith(_OUTSIDE):
             return True
