@@ -2,7 +2,7 @@
 
 import sys
 
-from numpy_dist.cli.main import main
+from numpy_dist.cli.entry import main
 
 if __name__ == "__main__":
     sys.exit(main())

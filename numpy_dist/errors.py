@@ -116,6 +116,19 @@ class OverrideWarning(UserWarning):
     """Overrides clash, or a plug-in cannot be loaded."""
 
 
+class SettingError(ValueError):
+    """An environment variable has a value that its setting cannot have.
+
+    Attributes
+    ----------
+    variable : str
+    """
+
+    def __init__(self, variable: str, text: str) -> None:
+        super().__init__(f"environment variable {variable}: {text}")
+        self.variable = variable
+
+
 class SettingWarning(UserWarning):
     """A setting was given a value that nothing reads any more."""
 

@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import Any, Generic, NoReturn, TypeVar, overload
 
 from numpy_dist.argument_types import Keywords
-from numpy_dist.errors import SettingWarning
+from numpy_dist.errors import SettingError, SettingWarning
 
 __all__ = ["Settings", "config"]
 
@@ -311,7 +311,7 @@ class Settings:
                 # An empty variable is what a shell leaves where a variable was cleared: the same as none.
                 values[name] = setting.parse(name, text) if text.strip() else setting.default
             except ValueError as error:
-                raise ValueError(f"environment variable {PREFIX}{name}: {error}") from None
+                raise SettingError(PREFIX + name, str(error)) from None
         object.__setattr__(self, "_values", values)
 
     def __call__(self, **values: object) -> SettingsBlock:

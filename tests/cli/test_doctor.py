@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from importlib import util
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -29,6 +30,7 @@ from numpy_dist.cli.doctor import (
     mpi,
     processors,
     speed,
+    variables,
     versions,
 )
 from numpy_dist.cli.doctor.facts import (
@@ -42,6 +44,7 @@ from numpy_dist.cli.doctor.facts import (
     MPIFacts,
     PackageFacts,
     PingFacts,
+    SettingFacts,
     SharedMemoryFacts,
     StencilFacts,
     ThreadFacts,
@@ -94,6 +97,16 @@ JUDGED: list[tuple[Callable[[Any], list[SystemFinding]], Any, str, str]] = [
     (versions.packages, packages("2.0.2"), "bad", "numpy_dist wants >=2.1; mend: pip install 'numpy>=2.1,<2.6,>=1.22'"),
     (versions.packages, packages("2.6.0rc1"), "bad", "numba wants <2.6"),
     (versions.packages, packages(None), "bad", "not installed"),
+    (variables.settings, SettingFacts({}, {}, {}), "good", "as they come"),
+    (variables.settings, SettingFacts({}, {}, {"NUMPY_DIST_BACKEND": "numpy"}), "good", "NUMPY_DIST_BACKEND=numpy"),
+    (variables.settings, SettingFacts({"NUMPY_DIST_CHECK": "no"}, {}, {}), "bad", "no; mend: unset NUMPY_DIST_CHECK"),
+    (variables.settings, SettingFacts({}, {"NUMPY_DIST_X": "NUMPY_DIST_Y"}, {}), "doubtful", "export NUMPY_DIST_Y="),
+    (
+        variables.settings,
+        SettingFacts({}, {}, {"NUMPY_DIST_BACKEND": "cupy"}, "cupy"),
+        "bad",
+        "NUMPY_DIST_BACKEND=cupy, and cupy is not installed",
+    ),
     (processors.blas, BLAS, "good", "scipy-openblas 0.3.31, 4 threads on 4 cores"),
     (processors.blas, replace(BLAS, threads=None), "good", "does not tell"),
     (processors.blas, replace(BLAS, threads=9), "doubtful", "export OPENBLAS_NUM_THREADS=4"),
@@ -282,6 +295,33 @@ def test_variables_that_are_set(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="no affinity on this system")
+@pytest.mark.slow
+def test_settings_that_are_wrong(tmp_path: Path) -> None:
+    environment = os.environ | {
+        "NUMPY_DIST_CHECK": "maybe",
+        "NUMPY_DIST_NUM_THREADS": "many",
+        "NUMPY_DIST_NUMTHREADS": "3",
+        "NUMPY_DIST_BACKEND": "cupy",
+        "NUMPY_DIST_RESTART": "1",
+    }
+    words = [sys.executable, "-m", "numpy_dist"]
+    given = {"env": environment, "capture_output": True, "text": True, "timeout": 120}
+    done = subprocess.run([*words, "doctor", "--quick", "--json"], **given)
+    found = [entry for entry in json.loads(done.stdout)["findings"] if entry["name"] == "settings"]
+    assert done.returncode == 1 and done.stderr == ""
+    assert [(entry["state"], entry["seen"].partition(":")[0].partition(" ")[0]) for entry in found] == [
+        ("bad", "NUMPY_DIST_NUM_THREADS"),
+        ("bad", "NUMPY_DIST_CHECK"),
+        *([] if util.find_spec("cupy") else [("bad", "NUMPY_DIST_BACKEND=cupy,")]),
+        ("doubtful", "NUMPY_DIST_NUMTHREADS"),
+    ]
+    script = tmp_path / "script.py"
+    script.write_text("print(7)")
+    done = subprocess.run([*words, "run", str(script)], **given)
+    assert done.returncode == 2 and done.stdout == ""
+    assert done.stderr.startswith("numpy-dist: environment variable NUMPY_DIST_NUM_THREADS: NUM_THREADS='many'")
+
+
 def test_affinity(tmp_path: Path) -> None:
     if len(os.sched_getaffinity(0)) < 2:
         pytest.skip("needs two cores")

@@ -134,6 +134,14 @@ def test_python_and_ipython_without_a_launcher(words: list[str], environment: di
     assert "in _axes" in done.stdout + done.stderr and "left out" not in done.stdout + done.stderr
 
 
+def test_a_setting_that_cannot_be(environment: dict[str, str]) -> None:  # noqa: F811
+    environment["NUMPY_DIST_BACKEND"] = "nonsense"
+    words = [sys.executable, "-c", "import numpy_dist as np\nnp.ones(3)"]
+    done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=120)
+    assert done.stderr.count("Traceback") == 1
+    assert "SettingError: environment variable NUMPY_DIST_BACKEND" in done.stderr
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("ranks", [1, 2])
 def test_a_script_fails(mpi: None, run: Run, environment: dict[str, str], ranks: int) -> None:  # noqa: F811

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from numpy_dist.cli.doctor import cache, clock, gathering, gpu, limits, mpi, processors, speed, versions
+from numpy_dist.cli.doctor import cache, clock, gathering, gpu, limits, mpi, processors, speed, variables, versions
 from numpy_dist.cli.doctor.finding import SystemFinding, bad
 
 
@@ -36,6 +36,7 @@ class Diagnosis:
 
 DIAGNOSES = (
     Diagnosis("versions", gathering.versions, (versions.interpreter, versions.packages)),
+    Diagnosis("settings", gathering.settings, (variables.settings,)),
     Diagnosis("BLAS", gathering.blas, (processors.blas,)),
     Diagnosis("thread settings", gathering.threads, (processors.thread_settings,)),
     Diagnosis("cores", gathering.cores, (processors.affinity, processors.quota)),

@@ -25,6 +25,28 @@ class VersionFacts:
 
 
 @dataclass(frozen=True)
+class SettingFacts:
+    """Environment variables of numpy_dist's.
+
+    Attributes
+    ----------
+    set_aside : dict of str to str
+        Those that no setting can have the value of, and why.
+    misspelt : dict of str to str
+        Those that no setting reads, and the one that is meant.
+    given : dict of str to str
+        All others.
+    missing : str or None
+        The module that the backend needs which is asked for, where it is not installed.
+    """
+
+    set_aside: dict[str, str]
+    misspelt: dict[str, str]
+    given: dict[str, str]
+    missing: str | None = None
+
+
+@dataclass(frozen=True)
 class BlasFacts:
     """The BLAS library that NumPy was built with, its threads (None: it does not tell), and the cores to use."""
 

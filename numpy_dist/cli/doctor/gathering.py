@@ -12,6 +12,7 @@ import shutil
 import sys
 import tempfile
 import time
+from difflib import get_close_matches
 from importlib import metadata, util
 from pathlib import Path
 from typing import Any
@@ -36,14 +37,16 @@ from numpy_dist.cli.doctor.facts import (
     MPIFacts,
     PackageFacts,
     PingFacts,
+    SettingFacts,
     SharedMemoryFacts,
     StencilFacts,
     ThreadFacts,
     VersionFacts,
 )
+from numpy_dist.cli.entry import SET_ASIDE
 from numpy_dist.cli.library import Launcher, MPILibrary
 from numpy_dist.engine.memory.limits import Limits
-from numpy_dist.settings import config
+from numpy_dist.settings import NAMES, PREFIX, config
 
 # Seconds until a child is given up. A healthy one takes a third of it; with one that hangs the whole takes below 20.
 MPI_PATIENCE, GPU_PATIENCE, PING_PATIENCE, STENCIL_PATIENCE = 6.0, 10.0, 10.0, 10.0
@@ -61,6 +64,7 @@ _BLAS_THREADS = (
 _DEVICE_FILES = (report.GPU_DEVICE, "/dev/dxg")  # the second one is that of Windows' Linux
 _SCHEDULERS = ("SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "FLUX_JOB_ID", "COBALT_JOBID", "JOB_ID")
 _SLEEP = 0.05
+_NEAR = 0.75  # of how alike names are; those of other variables than settings are less
 _SILENT = "it ended without an answer"
 
 
@@ -119,6 +123,21 @@ def blas() -> BlasFacts:
     variables = tuple(name for name in launcher.THREAD_VARIABLES[:3] if os.environ.get(name))
     name, version = str(built.get("name", "")), str(built.get("version", ""))
     return BlasFacts(name, version, _blas_threads(), machine.cores(), variables)
+
+
+def settings() -> SettingFacts:
+    """The variables that begin with ``NUMPY_DIST_``."""
+    given = {name: text for name, text in os.environ.items() if name.startswith(PREFIX) and text.strip()}
+    misspelt = {}
+    for variable in given:
+        name = variable.removeprefix(PREFIX)
+        near = [] if name in NAMES else get_close_matches(name.upper(), NAMES, 1, _NEAR)
+        if near:
+            misspelt[variable] = PREFIX + near[0]
+    needed = report.BACKENDS.get(config.BACKEND, ("", None))[1]
+    missing = needed if needed is not None and util.find_spec(needed) is None else None
+    others = {name: text for name, text in given.items() if name not in misspelt}
+    return SettingFacts(dict(SET_ASIDE), misspelt, others, missing)
 
 
 def threads() -> ThreadFacts:

@@ -7,7 +7,6 @@ from types import TracebackType
 from typing import Any
 
 from numpy_dist.frames import hide_internal
-from numpy_dist.settings import config
 
 __all__ = ["program_part", "shorten", "shorten_shown", "show"]
 
@@ -30,7 +29,8 @@ def shorten(error: BaseException) -> str:
     str
         A line that says so; empty where nothing was taken out.
     """
-    hidden = hide_internal(error) if config.TRACEBACK == "short" else 0
+    settings = sys.modules.get("numpy_dist.settings")  # the error may be that it cannot be imported
+    hidden = 0 if settings is not None and settings.config.TRACEBACK == "full" else hide_internal(error)
     return f"({hidden} lines inside numpy_dist are left out; NUMPY_DIST_TRACEBACK=full shows them)\n" if hidden else ""
 
 
