@@ -22,6 +22,7 @@ __all__ = [
     "OverrideError",
     "OverrideWarning",
     "RankError",
+    "SettingError",
     "SettingWarning",
     "ThinningWarning",
     "UnsupportedError",
