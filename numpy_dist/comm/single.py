@@ -40,7 +40,7 @@ class SingleCommunicator(Communicator):
     def _start(self, sends: list[Message], receives: list[Message], tag: int) -> PendingExchange:
         raise AssertionError("with one rank there is nobody to send to")
 
-    def _refuse_fork(self) -> None:
+    def _refuse(self) -> None:
         # A forked child of a job with one rank is another job with one rank.
         self._pid = os.getpid()
 

@@ -183,3 +183,27 @@ def test_what_launchers_call_a_rank() -> None:
     assert launchers.launched_rank({"PMI_RANK": "3", "SLURM_PROCID": "5"}) == 3
     assert launchers.launched_rank({"FLUX_TASK_RANK": "1", "PMI_RANK": ""}) == 1
     assert launchers.launched_rank({"PMI_RANK": "text"}) is None
+
+
+FORK = """
+import os
+import numpy as np
+import numpy_dist
+
+x = numpy_dist.asarray(np.arange(400_000.0))
+float(x.sum())
+child = os.fork()
+found = float(np.median(x)), float(np.sort(x)[7])
+np.save(f"{os.getpid()}.npy", x)
+assert np.array_equal(np.load(f"{os.getpid()}.npy"), np.arange(400_000.0))
+print(found)
+if child:
+    assert os.waitpid(child, 0)[1] == 0
+"""
+
+
+def test_a_forked_child_of_one_rank_is_a_rank_of_its_own(tmp_path: Path) -> None:
+    words = [sys.executable, "-c", FORK]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == ["(199999.5, 7.0)"] * 2
