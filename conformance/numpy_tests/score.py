@@ -42,12 +42,6 @@ class Score(NamedTuple):
         """What is passed of what the duck array passes; 100 of nothing."""
         return 100 * self.passed / self.duck if self.duck else 100.0
 
-    @property
-    def unexplained(self) -> int:
-        """Tests that the duck array passes, and whose failure no table explains."""
-        return self.duck - self.passed - self.known
-
-
 def score_of(yardstick: Mapping[str, NumPyOutcome], found: Mapping[str, NumPyOutcome]) -> Score:
     """The score of a file, from the outcomes of its tests with the duck array and with the arrays under test."""
     run = [name for name, outcome in found.items() if outcome.outcome != "left out"]

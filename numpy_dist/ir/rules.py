@@ -116,11 +116,6 @@ def scalar_kind(value: object) -> np.dtype | type:
     return np.asarray(value).dtype
 
 
-def is_c_order(array: np.ndarray) -> bool:
-    """Whether an array's axes are in C order already, judged by strides as NumPy's iterator does."""
-    return array.flags.c_contiguous or array.ndim < 2
-
-
 def memory_axes(arrays: Sequence[np.ndarray], shape: tuple[int, ...]) -> tuple[int, ...] | None:
     """Axes of a result from outermost to innermost in memory (order="K"), or None for C order.
 

@@ -23,13 +23,6 @@ def full_box(shape: Sequence[int]) -> Box:
     return tuple((0, n) for n in shape)
 
 
-def empty_box(ndim: int) -> Box:
-    """Return a box without elements; with no axes there is none, so `ndim` must be positive."""
-    if ndim < 1:
-        raise ValueError("a box without axes has one element")
-    return ((0, 0),) * ndim
-
-
 def box_shape(box: Box) -> tuple[int, ...]:
     """Return the extent of each axis."""
     return tuple(hi - lo for lo, hi in box)
@@ -89,11 +82,6 @@ def subtract_box(box: Box, hole: Box) -> list[Box]:
     return pieces
 
 
-def shift_box(box: Box, offsets: Sequence[int]) -> Box:
-    """Return the box moved by an offset for each axis."""
-    return tuple((lo + offset, hi + offset) for (lo, hi), offset in zip(box, offsets, strict=True))
-
-
 # -- regions ---------------------------------------------------------------------------------------------------------
 
 
@@ -136,16 +124,6 @@ def region_of(box: Box) -> Region:
     return tuple(range(lo, hi) for lo, hi in box)
 
 
-def full_region(shape: Sequence[int]) -> Region:
-    """Return the region that covers the whole shape."""
-    return tuple(range(n) for n in shape)
-
-
-def region_shape(region: Region) -> tuple[int, ...]:
-    """Return the number of elements along each axis."""
-    return tuple(len(r) for r in region)
-
-
 def region_size(region: Region) -> int:
     """Return the number of elements."""
     return prod(len(r) for r in region)
@@ -164,18 +142,6 @@ def region_hull(region: Region) -> Box:
 def intersect_regions(first: Region, second: Region) -> Region:
     """Return the common part of two regions."""
     return tuple(intersect_ranges(a, b) for a, b in zip(first, second, strict=True))
-
-
-def clip_region(region: Region, box: Box) -> Region:
-    """Return the part of a region that lies in a box."""
-    return tuple(clip(r, lo, hi) for r, (lo, hi) in zip(region, box, strict=True))
-
-
-def region_slices(region: Region, origin: Sequence[int]) -> tuple[slice, ...]:
-    """Return the slices that select a region in an array whose element 0 has the global coordinates `origin`."""
-    return tuple(
-        slice(r[0] - o, r[-1] - o + 1, r.step) if r else slice(0, 0) for r, o in zip(region, origin, strict=True)
-    )
 
 
 def box_slices(box: Box, origin: Sequence[int]) -> tuple[slice, ...]:
