@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from types import FrameType
 
 from numpy_dist.cli import hosts, machine, processes, streams
+from numpy_dist.cli.complaints import Complaints
 from numpy_dist.cli.distant_ranks import DistantRanks, first_death
 from numpy_dist.cli.library import Launcher, find_launchers, find_library, matching_launcher, outside_jobs
 from numpy_dist.cli.merging import Merger, patience
@@ -323,13 +324,14 @@ def run(job: Job) -> int:
     if roll is not None:
         files.append(roll.for_ranks.detach())
     command = mpi_command(job, launcher, environment, streams.describe_files(files) if files else None)
+    merged = mergers[2].for_ranks if mergers else None
     with Signals() as signals:
         process = subprocess.Popen(
             command,
             env=environment,
             stdin=subprocess.DEVNULL if files and starts_here else None,
             stdout=subprocess.PIPE,
-            stderr=mergers[2].for_ranks if mergers else None,
+            stderr=subprocess.PIPE if launcher.family == "mpich" else merged,
             pass_fds=files,
             start_new_session=True,
             preexec_fn=processes.end_with_parent,
@@ -343,6 +345,10 @@ def run(job: Job) -> int:
         assert process.stdout is not None
         output = streams.Filter(process.stdout, mergers[1].for_ranks if 1 in mergers else None)
         output.start()
+        complaints = None
+        if process.stderr is not None:
+            complaints = Complaints(process.stderr, merged or sys.stderr.buffer)
+            complaints.start()
         signals.attach(process)
         watch = Watch(process, signals, distant)
         try:
@@ -350,16 +356,33 @@ def run(job: Job) -> int:
         finally:
             processes.end_all()
         output.join(GRACE)
+        if complaints is not None:
+            complaints.join(GRACE)
         for merger in mergers.values():
             merger.end(GRACE)
-    death = None if signals.first is not None else output.death()
+    ended, told = _outcome(job, code, signals.first, output.death(), roll, distant)
+    if complaints is not None and (not told or environment.get("NUMPY_DIST_TRACEBACK") == "full"):
+        complaints.show(sys.stderr.buffer)
+    return ended
+
+
+def _outcome(
+    job: Job, code: int, received: int | None, death: int | None, here: RollCall | None, distant: DistantRanks | None
+) -> tuple[int, bool]:
+    """The launcher's exit code, and whether it is known, and has been told, what has ended the job.
+
+    `code` is that of `mpiexec`, `received` the signal that the launcher got, and `death` the one that ended a rank, as
+    far as `mpiexec` tells.
+    """
+    if received is not None:
+        return exit_code(code, received, None), True
     # Of ranks whose places are kept mpiexec may tell nothing: it learns of their neighbours, which end by a code.
     silent = distant is not None or job.survives
-    ask = death is not None or (silent and signals.first is None and code != 0)
-    first = first_death(roll, distant) if ask else None
+    ask = death is not None or (silent and code != 0)
+    first = first_death(here, distant) if ask else None
     if ask and distant is not None and distant.silent:
         _explain_silence(distant.silent)
-        return 128 + signal.SIGKILL
+        return 128 + signal.SIGKILL, True
     if death is None and code == GARBLED and first is not None:
         death = signal.SIGKILL
     if death is None and job.survives and first is not None:
@@ -370,5 +393,5 @@ def run(job: Job) -> int:
         if death:
             _explain_death(death, first)
         if first is not None and first.failed:
-            return 1
-    return exit_code(code, signals.first, death or None)
+            return 1, True
+    return exit_code(code, None, death or None), bool(death)

@@ -168,13 +168,24 @@ class Filter(threading.Thread):
 
     def run(self) -> None:
         """Copy until `mpiexec` closes its stdout."""
+        blank = b""  # a blank line is the banner's, if one follows it
         for line in self._source:
             text = line.decode(errors="replace").rstrip()
             if _BANNER.match(text):
                 self._banners.append(text)
-            elif text or not self._banners:
-                self._target.write(line)
-                self._target.flush()
+                blank = b""
+            elif text:
+                self._write(blank + line)
+                blank = b""
+            elif not self._banners:
+                self._write(blank)
+                blank = line
+        self._write(blank)
+
+    def _write(self, text: bytes) -> None:
+        if text:
+            self._target.write(text)
+            self._target.flush()
 
     def death(self) -> int | None:
         """The signal that ended a rank, as far as `mpiexec` said that there was one; 0 if it is not clear which.

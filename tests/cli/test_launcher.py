@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 import stat
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from numpy_dist.cli import launcher, library, machine, main, processes, report, runner, streams
+from numpy_dist.cli.complaints import Complaints
 from numpy_dist.cli.launcher import THREAD_VARIABLES, Job
 from numpy_dist.cli.library import Launcher, MPILibrary
 from numpy_dist.errors import LauncherError
@@ -195,6 +199,46 @@ def test_banners_are_taken_out_and_deaths_read_from_them(
         copy.run()
     assert capfdbinary.readouterr().out == b"first\nlast\n"
     assert copy.death() == number
+
+
+def test_a_blank_line_that_is_no_banners_stays(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    reading, writing = os.pipe()
+    os.write(writing, b"first\n\n\nlast\n\n" + b"=" * 83 + b"\n=   PID 123 RUNNING AT host\n\n")
+    os.close(writing)
+    with os.fdopen(reading, "rb") as file:
+        streams.Filter(file).run()
+    assert capfdbinary.readouterr().out == b"first\n\n\nlast\n"
+
+
+def wait_until(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 10
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.001)
+
+
+def test_complaints_of_the_launcher_are_kept_aside() -> None:
+    """Whole lines, also those that come in pieces; bars and questions of ranks come at once."""
+    reading, writing = os.pipe()
+    complaint = b"[proxy:0@a] main (pmip.c:123): demux engine error\n"
+    shown, kept = io.BytesIO(), io.BytesIO()
+    with os.fdopen(reading, "rb") as file:
+        copy = Complaints(file, shown)
+        copy.start()
+
+        def comes(text: bytes, seen: bytes) -> None:
+            os.write(writing, text)
+            wait_until(lambda: shown.getvalue() == seen)
+
+        comes(b"10%", b"10%")
+        comes(b" 20%[mpiexec@a] is the user's\n[pro", b"10% 20%[mpiexec@a] is the user's\n")
+        comes(complaint[4:] + b"[rank 3] x", b"10% 20%[mpiexec@a] is the user's\n[rank 3] x")
+        comes(b"\n[proxy is the user's\n", b"10% 20%[mpiexec@a] is the user's\n[rank 3] x\n[proxy is the user's\n")
+        os.write(writing, b"[mpiexec@a] main: error")
+        os.close(writing)
+        copy.join()
+    copy.show(kept)
+    assert kept.getvalue() == complaint + b"[mpiexec@a] main: error\n"
 
 
 def test_descendants_are_found_and_ended() -> None:

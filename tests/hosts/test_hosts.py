@@ -169,6 +169,11 @@ def test_a_rank_on_the_other_host_fails(jobs: HostJobs) -> None:
     assert "numpy-dist:" not in errors and errors.count("Traceback") == 1
 
 
+def test_what_the_launcher_says_is_shown_where_nothing_else_explains(jobs: HostJobs) -> None:
+    code, _, errors = jobs.run("a", "-n 4 --hosts a,nowhere", "print(1)")
+    assert code and "nowhere" in errors and "[mpiexec@a]" in errors
+
+
 NAMED = "numpy-dist: rank {} (process "
 
 
@@ -177,6 +182,7 @@ def test_a_killed_rank_of_the_launchers_host_is_named(jobs: HostJobs) -> None:
     code, _, errors = jobs.run("a", "-n 4 --hosts a,b", script)
     (told,) = [line for line in errors.splitlines() if line.startswith("numpy-dist:")]
     assert code == 137 and told.startswith(NAMED.format(1)) and "was ended by signal 9" in told, errors
+    assert "HYD" not in errors  # what MPICH's launcher says of itself
 
 
 def test_a_job_that_has_lost_a_rank_on_another_host_is_started_again(jobs: HostJobs) -> None:
@@ -218,7 +224,7 @@ def test_a_host_vanishes(fragile_jobs: HostJobs) -> None:
     jobs.network.vanish("b")
     code, _, errors = jobs.end(process)
     assert code == 128 + signal.SIGKILL and time.monotonic() - begun < SOON
-    assert "numpy-dist: host b does not answer any more; it ran rank 2, 3\n" in errors
+    assert errors == "numpy-dist: host b does not answer any more; it ran rank 2, 3\n"
 
 
 def test_the_launchers_host_vanishes(fragile_jobs: HostJobs) -> None:
