@@ -426,7 +426,8 @@ def predict(only: list[str], scalings: list[str], sizes: list[int], machine: str
 
                 side = _side(amount, CELLS if name == "stencil" else CELLS / 2 if name == "gradients" else CELLS / 4)
                 units = side * side * STEPS
-                job = plan_job(program, size, value=1.0, memory=speeds.rank_memory(size))
+                place = {"memory": speeds.rank_memory(size), "nodes": speeds.nodes(size)}
+                job = plan_job(program, size, value=1.0, **place)
                 if any(rank.ending for rank in job.ranks):
                     print(f"{name} on {size} ranks: {next(r.ending for r in job.ranks if r.ending)}", file=sys.stderr)
                     continue

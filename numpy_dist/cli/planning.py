@@ -58,7 +58,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--machine", type=_machine, metavar="FILE", help="the speeds of the job's machines")
     parser.add_argument("--measure", metavar="FILE", help="measure this machine, write the file, and use it")
     parser.add_argument(
-        "--per-machine", type=_positive, metavar="K", help="how many ranks share a machine (default: the file's, or 1)"
+        "--per-machine", type=_positive, metavar="K", help="how many ranks share a machine, one after the other (default: the file's, or 1)"
     )
     parser.add_argument(
         "--value", type=float, default=0.0, metavar="X", help="what every reduction gives (default: 0)"
@@ -163,8 +163,8 @@ def _plan(options: argparse.Namespace, command: Sequence[str], machine: MachineS
             values = small_run(_program(small, options.patch), quiet)
         print(f"{' '.join(command)}: nothing is computed, and nothing is measured; speeds of machine {machine.name!r}")
         for size in options.ranks:
-            memory = machine.rank_memory(size)
-            job = plan_job(program, size, options.value, values, options.only, quiet, _progress, memory)
+            place = machine.rank_memory(size), machine.nodes(size)
+            job = plan_job(program, size, options.value, values, options.only, quiet, _progress, *place)
             _progress("")
             jobs.append(job)
             print("", *job_lines(job, machine), sep="\n", flush=True)

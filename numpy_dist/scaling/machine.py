@@ -89,6 +89,14 @@ class MachineSpeeds:
         """How many ranks of a job of this size share a machine."""
         return max(1, min(size, self.ranks_per_machine))
 
+    def nodes(self, size: int) -> tuple[int, ...]:
+        """The number of the machine of each rank, where they fill machines in their order; empty where none share one.
+
+        It is empty, too, where all are on one machine: in both cases no rank is nearer than another.
+        """
+        sharing = self.share(size)
+        return tuple(rank // sharing for rank in range(size)) if 1 < sharing < size else ()
+
     def rank_memory(self, size: int) -> int:
         """Bytes of memory for each rank of a job of this size."""
         return int(self.memory) // self.share(size)

@@ -79,6 +79,7 @@ def plan_rank(
     value: float = 0.0,
     values: Values | None = None,
     memory: int = int(MachineSpeeds.memory),
+    nodes: tuple[int, ...] = (),
 ) -> RankPlan:
     """What one rank does in a program, which is run here without data. Not collective.
 
@@ -94,6 +95,8 @@ def plan_rank(
         What goes to Python at each line, in order, before `value` does.
     memory : int
         Bytes of memory that the rank has: the engine's budgets are made of it, as on the rank's machine.
+    nodes : tuple of int
+        The number of the node of each rank; empty where all are on one. Meshes and gathers are made for them.
 
     Returns
     -------
@@ -101,6 +104,7 @@ def plan_rank(
         Where the program has raised an error its `ending` says so.
     """
     comm = UnrealCommunicator(rank, size, {} if broadcasts is None else broadcasts)
+    comm.nodes = nodes
     return contextvars.copy_context().run(_plan_rank, program, comm, value, values or {}, memory)
 
 
@@ -170,6 +174,7 @@ def plan_job(
     quiet: bool = True,
     progress: Callable[[str], None] = lambda text: None,
     memory: int = int(MachineSpeeds.memory),
+    nodes: tuple[int, ...] = (),
 ) -> JobPlan:
     """What a job of some ranks does in a program.
 
@@ -181,7 +186,7 @@ def plan_job(
     program : callable
     size : int
         The number of ranks.
-    value, values, memory
+    value, values, memory, nodes
         As in `plan_rank`.
     only : sequence of int, optional
         Which ranks are looked at; default: as in `counting.count_program`.
@@ -202,7 +207,7 @@ def plan_job(
     for number, rank in enumerate(every, 1):
         progress(f"{size:,} ranks: rank {rank}, {number} of {len(every)}")
         def rank_of_job(rank: int = rank) -> tuple[RankPlan, list[Bytes]]:
-            return plan_rank(program, rank, size, broadcasts, value, values, memory), broadcasts[rank]
+            return plan_rank(program, rank, size, broadcasts, value, values, memory, nodes), broadcasts[rank]
 
         found, broadcasts[rank] = in_child(rank_of_job, f"rank {rank} of {size}", quiet, errors=rank == 0)
         planned.append(found)

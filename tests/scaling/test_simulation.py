@@ -12,6 +12,7 @@ import pytest
 import numpy_dist
 from numpy_dist import engine
 from numpy_dist.comm.simulated import run_simulated
+from numpy_dist.scaling.machine import MachineSpeeds
 from numpy_dist.scaling.simulation import PlanningError, plan_job, plan_rank, small_run
 from numpy_dist.settings import config
 
@@ -74,6 +75,21 @@ def test_lines() -> None:
     assert ".gather()" in gathered.texts[line] and gathered.lines[line].gathered_bytes == 2000 * 8
     assert gathered.largest_gather == 2000 * 8
     assert sum(counts.flops for counts in gathered.lines.values()) == 2 * 40 * 50 * 40 // 3
+
+
+def test_ranks_that_share_nodes() -> None:
+    """A gather goes node by node, and a mesh puts neighbours on one; neither where a node has one rank, or all."""
+
+    def gathers() -> float:
+        return float(numpy_dist.zeros(40_000).gather()[0])
+
+    with config(MIN_SHARD_BYTES=0):
+        messages = {
+            k: plan_rank(gathers, 0, 8, nodes=MachineSpeeds(ranks_per_machine=k).nodes(8)).messages for k in (1, 4, 8)
+        }
+    # To the other node's first rank, and the whole array to three of its own; else to seven.
+    assert messages == {1: 7, 4: 4, 8: 7}
+    assert MachineSpeeds(ranks_per_machine=3).nodes(7) == (0, 0, 0, 1, 1, 1, 2)
 
 
 def test_arrays_that_no_machine_has() -> None:
