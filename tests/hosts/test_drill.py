@@ -1,19 +1,26 @@
 """Faults on two hosts, one after the other: each is found and named, all ranks end soon, and nothing stays anywhere.
 
-What docs/faults.md has of one machine, where the rank that fails is on another host than the launcher, or on its own.
-Two of the drill run with the tests marked slow; the others by hand:
+What docs/faults.md has of one machine, where the rank that fails is on another host than the launcher, or on its own;
+and of one example on 64 ranks of one machine. Two of the drill run with the tests marked slow; the others by hand:
 
-    python -m pytest -m long tests/hosts/test_drill.py
+    python -m pytest -s -m long tests/hosts/test_drill.py
 """
 
 from __future__ import annotations
 
+import os
 import signal
+import subprocess
+import sys
 import time
+from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
+from numpy_dist.conformance import faults
+from numpy_dist.conformance.jobs import JobEnd
+from numpy_dist.settings import config
 from tests.hosts.conftest import HostJobs
 from tests.hosts.namespaces import signal_inside
 from tests.hosts.test_hosts import PREAMBLE, SOON, WAITING
@@ -115,3 +122,61 @@ def test_a_hosts_interface_goes_down(fragile_jobs: HostJobs) -> None:
     code, _, errors = jobs.end(process)
     print(f"| interface of b down | other host | {code} | {time.monotonic() - begun:.1f} | |")
     assert code == 137 and "numpy-dist: host b does not answer any more; it ran rank 2, 3\n" in errors
+
+
+PLANTED = faults.EXAMPLES | faults.PROGRAMS
+
+
+def calls_of(example: str, ranks: int, victim: int, kind: str) -> int:
+    """How many calls a rank has at which it may fail, in a run of simulated ranks."""
+    path = faults.examples_folder() / example
+    with faults._as_script(path, PLANTED[example]), config(MIN_SHARD_BYTES=0, FALLBACK="error", BACKEND="numpy"):
+        calls, ends = faults._run_once(path, ranks, victim, -1, kind)
+    assert not any(ends)
+    return len(calls[victim])
+
+
+def planted(example: str, victim: int, position: int, kind: str) -> list[str]:
+    """The program in which a rank fails at one of its calls."""
+    path = str(faults.examples_folder() / example)
+    return ["-m", "numpy_dist.conformance.faults", "--fault", f"{victim}:{position}:{kind}", path, *PLANTED[example]]
+
+
+def told(place: str, example: str, kind: str, position: int, count: int, end: JobEnd) -> None:
+    """Print a row of the table."""
+    last = next((line for line in reversed(end.errors.splitlines()) if "rank" in line), "")
+    print(f"\n| {place} | {example} | {kind} | {position} of {count} | {end.seconds:.1f} | {end.code} | {last[:110]} |")
+    sys.stdout.flush()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind", faults.KINDS)
+@pytest.mark.parametrize("example", PLANTED)
+def test_a_fault_of_an_example(jobs: HostJobs, example: str, kind: str) -> None:
+    number = list(PLANTED).index(example) + list(faults.KINDS).index(kind)
+    victim = (3, 1, 2, 0)[number % 4]
+    count = calls_of(example, 4, victim, kind)
+    position = (count - 1) * (number % 3) // 2  # the first, one between, the last
+    jobs.environment["NUMPY_DIST_FALLBACK"] = "error"
+    begun = time.monotonic()
+    code, output, errors = jobs.run("a", "-n 4 --hosts a,b --all-output", planted(example, victim, position, kind))
+    end = JobEnd(code, output, errors, time.monotonic() - begun, [], False)
+    told(f"rank {victim} of two hosts", example, kind, position, count, end)
+    assert faults._judged_job(end, kind, 2 * SOON) is None and "HYD" not in errors
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind", faults.KINDS)
+def test_a_fault_among_64_ranks(tmp_path: Path, kind: str) -> None:
+    """Of the smallest example, on more ranks than there are cores."""
+    example, ranks, victim = "pi.py", 64, 37
+    count = calls_of(example, 4, 3, kind)  # as many on any number of ranks
+    position = (count - 1) // 2
+    words = [sys.executable, "-m", "numpy_dist", "run", "-n", str(ranks), *planted(example, victim, position, kind)]
+    environment = os.environ | {f"NUMPY_DIST_{name}": value for name, value in faults._SETTINGS.items()}
+    begun = time.monotonic()
+    done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=600)
+    end = JobEnd(done.returncode, done.stdout, done.stderr, time.monotonic() - begun, [], False)
+    told(f"rank {victim} of 64", example, kind, position, count, end)
+    assert faults._judged_job(end, kind, 600.0) is None
+    assert not list(tmp_path.iterdir()) and len(done.stderr.splitlines()) < 40
