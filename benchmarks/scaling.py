@@ -320,12 +320,24 @@ def _installed(name: str) -> bool:
     return importlib.util.find_spec(name) is not None
 
 
+def _usable(name: str) -> Any:
+    """A module; None where it is not installed, or cannot be used here, which is told."""
+    if not _installed(name):
+        return None
+    try:
+        return importlib.import_module(name)
+    except (ImportError, OSError) as problem:  # cuPyNumeric's wheels want NVIDIA's driver, for processors alone as well
+        print(f"not measured: {name} is installed, but {problem}", file=sys.stderr)
+        return None
+
+
 def measure(only: list[str], scalings: list[str], rounds: int) -> list[Figure]:
     """The figures of this job; the same on every rank. Collective."""
     import numpy_dist
     from numpy_dist import engine
 
     comm = engine.runtime().comm
+    cupynumeric = _usable("cupynumeric") if comm.size == 1 else None  # it starts processes of its own
     found = []
     for scaling in scalings:
         for name in only:
@@ -336,8 +348,8 @@ def measure(only: list[str], scalings: list[str], rounds: int) -> list[Figure]:
                 candidates["mpi4py"] = case.by_hand(amount)
             if case.with_dask is not None and comm.size == 1 and _installed("dask"):
                 candidates["Dask"] = case.with_dask(amount)
-            if comm.size == 1 and _installed("cupynumeric"):  # it starts processes of its own
-                candidates["cuPyNumeric"] = case.prepare(amount, importlib.import_module("cupynumeric"))[0]
+            if cupynumeric is not None:
+                candidates["cuPyNumeric"] = case.prepare(amount, cupynumeric)[0]
             taken: dict[str, list[float]] = {library: [] for library in candidates}
             for turn in range(-2, rounds):  # the first two make kernels, and are not counted
                 for library, act in candidates.items():
