@@ -30,6 +30,7 @@ SIDE = 1024  # of the matrices that are multiplied
 STEPS = 200  # of the statements whose arrays are small
 SIZES = [1 << shift for shift in range(18, 29, 2)]  # bytes that a loop reads and writes: 256 KiB to 256 MiB
 KEYS, SAMPLES, WAVES = 1 << 18, 1 << 20, 512  # that are sorted; random numbers; along each axis of a transform
+COLUMNS, ROW = 16, 4  # of tall matrices; elements of short rows
 LENGTH = 1 << 24  # of arrays that are copied
 ELEMENTS = 1 << 16  # whose operations are measured: they stay in the cache
 
@@ -107,6 +108,7 @@ class SpeedMeter:
     def python(self) -> dict[str, float]:
         """Of statements whose arrays are too small to matter, of loops besides, and of numbers that go to Python."""
         import numpy_dist
+        from numpy_dist import engine
 
         x, y = numpy_dist.zeros(64), numpy_dist.ones(64)
 
@@ -116,18 +118,29 @@ class SpeedMeter:
                 x[1:] += y[:-1]
             numpy_dist.wait(x)
 
-        def apart() -> None:  # what a statement reads was written by the one before, elsewhere
-            for _ in range(STEPS):
-                y[1:] -= x[:-1]
-                x[1:] += y[:-1]
-            numpy_dist.wait(x)
+        plate = numpy_dist.zeros((16, 16))
 
-        statement, loop = (self.typical(work) / (2 * STEPS) for work in (together, apart))
+        def apart() -> None:  # a step of a plate, and its edges: what a statement reads was written by the one before
+            for _ in range(STEPS // 10):
+                plate[1:-1, 1:-1] = (plate[1:-1, 2:] + plate[1:-1, :-2] + plate[2:, 1:-1] + plate[:-2, 1:-1]) / 4
+                plate[:, -1] = plate[:, -2]
+                plate[:, 0] = plate[:, 1]
+                plate[0] = plate[1]
+            numpy_dist.wait(plate)
+
+        statement = self.typical(together) / (2 * STEPS)
+        runtime = engine.runtime()
+        counts: dict[str, int] = getattr(runtime.backend, "counts", {})
+        before = runtime.counters.statements, sum(counts.values())
+        apart()
+        statements = runtime.counters.statements - before[0]
+        loops = sum(counts.values()) - before[1] or 4 * (STEPS // 10)  # where nobody counts them
+        loop = (self.typical(apart) - statements * statement) / loops
         value = self.typical(lambda: float(y.sum()))
         return {
             "statement_seconds": statement,
-            "loop_seconds": max(loop - statement, 1e-9),
-            "value_seconds": max(value - loop, 1e-9),
+            "loop_seconds": max(loop, 1e-9),
+            "value_seconds": max(value - loop - statement, 1e-9),
         }
 
     def stencil(self, side: int) -> float:
@@ -175,6 +188,18 @@ class SpeedMeter:
             seconds = of(operation, repeats, x, y)
             rate = repeats * ELEMENTS / max(seconds - of(operation, repeats, few, least), 0.1 * seconds)
             found |= dict.fromkeys((name, *alike.split()), rate)
+        rows, center = numpy_dist.asarray(np.linspace(0.1, 0.9, ELEMENTS).reshape(-1, ROW)), np.ones(ROW)
+        target = numpy_dist.zeros((ELEMENTS // ROW, ROW))
+
+        def in_rows(operand: Any) -> float:
+            def work() -> None:
+                target[:] = rows - operand
+                numpy_dist.wait(target)
+
+            return self.typical(work)
+
+        apart, together = in_rows(center), in_rows(0.5)
+        found["a row"] = ELEMENTS / ROW / max(apart - together, 0.01 * apart)
         whole, part = self.typical(lambda: float(x.sum())), self.typical(lambda: float(few.sum()))
         return found | {"a reduction": ELEMENTS / max(whole - part, 0.1 * whole)}
 
@@ -214,6 +239,21 @@ def main() -> None:
         print(json.dumps(found))
 
 
+def _functions() -> dict[str, tuple[float, Callable[[], object]]]:
+    """Functions that are no loops: how much each does, and a call of it."""
+    import numpy_dist
+
+    rows = SAMPLES // COLUMNS
+    tall, vector = numpy_dist.asarray(np.random.default_rng(1).random((rows, COLUMNS))), np.ones(COLUMNS)
+    short = numpy_dist.asarray(np.random.default_rng(1).random((SAMPLES // ROW, ROW)))
+    return {
+        "product_bandwidth": (8.0 * SAMPLES, lambda: tall @ vector),
+        "factor_flops": (2.0 * SAMPLES * COLUMNS, lambda: np.linalg.qr(tall)),
+        "making_rate": (SAMPLES, lambda: numpy_dist.linspace(0.0, 1.0, SAMPLES)),
+        "row_rate": (SAMPLES // ROW, lambda: np.argmin(short, axis=1)),
+    }
+
+
 def _alone() -> dict[str, Any]:
     import numpy_dist
     from numpy_dist.backends.compiled.threads_count import thread_count
@@ -247,6 +287,7 @@ def _alone() -> dict[str, Any]:
             "transform_flops": rate(5 * WAVES**2 * 2 * log2(WAVES), lambda: np.fft.fft2(waves)),
             "random_rate": rate(SAMPLES, lambda: generator.random(SAMPLES)),
             "operation_rates": meter.rates(),
+            **{name: rate(amount, work) for name, (amount, work) in _functions().items()},
         }
 
 

@@ -58,7 +58,10 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--machine", type=_machine, metavar="FILE", help="the speeds of the job's machines")
     parser.add_argument("--measure", metavar="FILE", help="measure this machine, write the file, and use it")
     parser.add_argument(
-        "--per-machine", type=_positive, metavar="K", help="how many ranks share a machine, one after the other (default: the file's, or 1)"
+        "--per-machine",
+        type=_positive,
+        metavar="K",
+        help="how many ranks share a machine, one after the other (default: the file's, or 1)",
     )
     parser.add_argument(
         "--value", type=float, default=0.0, metavar="X", help="what every reduction gives (default: 0)"

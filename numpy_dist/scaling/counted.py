@@ -19,7 +19,8 @@ class LoopWork(NamedTuple):
         It reads and writes, each cell once.
     operations : tuple of (str, int)
         NumPy's names of its operations ("a reduction" for any), and how many results of 8 bytes each of them gives; of
-        a reduction, how many elements it reads.
+        a reduction, how many elements it reads. "a row": how many rows it goes through one by one, where they are no
+        contiguous piece of memory together.
     """
 
     nbytes: int
@@ -35,10 +36,12 @@ class FunctionWork(NamedTuple):
     nbytes : int
         This rank's part of its arguments.
     kind : str
-        "product", "sort", "fft", "random" or "copy", or empty: nothing is known of what such functions take.
+        "product", "vector product", "tall", "rows", "sort", "fft", "random", "making" or "copy", or empty: nothing is
+        known of what such functions take.
     amount : int
-        Of a product, its floating-point operations; of a sort, comparisons, as ``n log2 n``; of a transform,
-        operations, as ``5 n log2 n``; of random numbers, how many; of a copy, bytes.
+        Of products and of decompositions of tall matrices, floating-point operations; of functions along rows, how many
+        there are; of arrays that are made of their indices, elements; of a sort, comparisons, as ``n log2 n``; of a
+        transform, operations, as ``5 n log2 n``; of random numbers, how many; of a copy, bytes.
     """
 
     name: str
@@ -55,6 +58,8 @@ class LineCounts:
     ----------
     loops : int
         Fused loops; each counts at the line of its last statement.
+    parts : int
+        Boxes in which these loops run, one after the other: edges, for example, apart from the inside.
     loop_bytes : int
         Bytes that they read and write, each cell once a loop.
     functions, function_bytes : int
@@ -76,6 +81,7 @@ class LineCounts:
     """
 
     loops: int = 0
+    parts: int = 0
     loop_bytes: int = 0
     functions: int = 0
     function_bytes: int = 0

@@ -41,11 +41,20 @@ class MachineSpeeds:
     sort_rate, transform_flops, random_rate : float
         Of a sort on all cores, comparisons in a second, counted as ``n log2 n``; of Fourier transforms, operations,
         counted as ``5 n log2 n``; random numbers.
+    product_bandwidth : float
+        Bytes in a second that a product of a matrix of few columns and a vector reads.
+    factor_flops : float
+        Operations in a second of decompositions of matrices with many rows and few columns, counted as twice the rows
+        times the square of the columns.
+    making_rate : float
+        Elements in a second of arrays that are made of their indices, as `linspace` does.
+    row_rate : float
+        Rows in a second of functions along short rows that are no loops, as `argmin`.
     collective_seconds : float
         Seconds of Python for a collective, beside its latency.
     loop_seconds, value_seconds, function_seconds : float
-        Seconds of Python for a loop, beside its statements; for a number that goes to Python; for a call of a function
-        that is no loop, whatever its size.
+        Seconds of Python for a loop in one box, beside its statements; for a number that goes to Python; for a call of
+        a function that is no loop, whatever its size.
     bandwidths : sequence of (float, float)
         Bytes that a loop reads and writes, ascending, and how many it does in a second, on all cores: small ones stay
         in caches. Between them it is interpolated; beyond the last one, and where there are none, it is
@@ -67,6 +76,10 @@ class MachineSpeeds:
     sort_rate: float = 2e9
     transform_flops: float = 20e9
     random_rate: float = 2e9
+    product_bandwidth: float = 60e9
+    factor_flops: float = 20e9
+    making_rate: float = 4e9
+    row_rate: float = 2e9
     collective_seconds: float = 50e-6
     loop_seconds: float = 5e-6
     value_seconds: float = 50e-6

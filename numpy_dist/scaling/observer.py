@@ -35,8 +35,11 @@ if TYPE_CHECKING:
 MOST_FLOPS = 2e11  # of one product that is really computed here: some seconds to a minute
 _PRODUCTS = ("matmul", "dot", "vdot", "inner", "vecdot", "matvec", "vecmat")
 _SORTS = frozenset("sort argsort unique unique_values unique_counts unique_inverse unique_all".split())
+_TALL = frozenset("lstsq qr svd svdvals pinv matrix_rank".split())
+_ALONG_ROWS = frozenset("argmin argmax nanargmin nanargmax".split())
 _TRANSFORMS = {"fft": 1, "ifft": 1, "rfft": 1, "irfft": 1, "hfft": 1, "ihfft": 1, "fft2": 2, "ifft2": 2, "rfft2": 2}
 _TRANSFORMS |= {"irfft2": 2, "fftn": 0, "ifftn": 0, "rfftn": 0, "irfftn": 0}  # how many of the last axes; 0: all
+_TALL_RATIO = 8  # rows for each column, from which on a matrix is taken for a tall one
 _MOST_KNOWN = 4096
 
 
@@ -71,6 +74,7 @@ class PlanObserver:
         self.pool: Any = None
         self._runtime = runtime
         self._executing = False
+        self._parts = 0  # that had run when the last loop had
         self._met = (-1, 0, 0)  # the present loop's number, and how many of its transfers and collectives were started
         self._collective: tuple[UserLine, int] = (UserLine("", 0), 0)  # its line, and bytes before it
         self._touched: dict[tuple[int, tuple[CallSite, ...]], tuple[Any, LoopWork]] = {}
@@ -137,6 +141,9 @@ class PlanObserver:
                 for action in plan.of(Donate):
                     storage = execution.storages[action.slot]
                     self.pool.relabel(storage.memory, storage, self._writer(statements, storage) or line)
+            parts = getattr(self._runtime.backend, "loops", 0)
+            counts.add(parts=parts - self._parts)
+            self._parts = parts
         self._executing = False
 
     def _work(self, group: GroupPlan, plan: Any, statements: list[Statement], execution: Execution) -> LoopWork:
@@ -265,7 +272,7 @@ class PlanObserver:
         line, size = self.here(), self._runtime.size
         shapes = [np.shape(x) for x in arguments if is_handle(x) or isinstance(x, np.ndarray)]
         work = _work_of_making(name, caller, size) or function_work(name, given, keywords, size, shapes)
-        flops = work.amount if work.kind == "product" else 0
+        flops = work.amount if work.kind in ("product", "vector product") else 0
         room = Limits().room().available
         if work.nbytes > room or flops > MOST_FLOPS:
             much = f"{work.nbytes:,} bytes" if work.nbytes > room else f"{flops:.1e} operations"
@@ -280,15 +287,32 @@ class PlanObserver:
 
 
 def operations_of(statements: Sequence[Statement], rank: int) -> tuple[tuple[str, int], ...]:
-    """Names of the operations of a loop, and how many results of 8 bytes each of them gives on a rank."""
+    """Names of the operations of a loop, and how many results of 8 bytes each of them gives on a rank.
+
+    "a row" is how often it begins a row that memory does not go on with: of operands that are parts of larger arrays,
+    or are the same for all rows, and of sums along rows.
+    """
     found: dict[str, int] = {}
+    rows = 0
     for statement in statements:
         box = statement.space.box(rank)
         if box is not None:
             size = max(ref.array.dtype.itemsize for ref in (*statement.outputs, *statement.reads()))
             name = "a reduction" if isinstance(statement, Reduction) else statement.op.name
             found[name] = found.get(name, 0) + box_size(box) * size // 8
+            if len(box) > 1 and _in_rows(statement):
+                rows = max(rows, box_size(box[:-1]))
+    if rows:
+        found["a row"] = rows
     return tuple(sorted(found.items()))
+
+
+def _in_rows(statement: Statement) -> bool:
+    """Whether the rows of a statement are not one piece of memory in all its operands."""
+    if isinstance(statement, Reduction):
+        return len(statement.axes) < len(statement.inputs[0].array.shape)
+    arrays = [ref.array for ref in (*statement.outputs, *statement.reads()) if ref.array.ndim]
+    return not all(array.flags.c_contiguous and array.shape == arrays[0].shape for array in arrays)
 
 
 def function_work(
@@ -313,11 +337,18 @@ def function_work(
         Of all its array arguments, also of those that every rank has; default: of `given`.
     """
     nbytes, word = sum(array.nbytes for array in given) // size, name.rpartition(".")[2]
-    if flops := product_flops(name, [array.shape for array in given] if shapes is None else shapes):
-        return FunctionWork(name, nbytes, "product", flops // size)
+    shapes = [array.shape for array in given] if shapes is None else shapes
+    if flops := product_flops(name, shapes):
+        kind = "product" if min(len(shape) for shape in shapes[:2]) > 1 else "vector product"
+        return FunctionWork(name, nbytes, kind, flops // size)
     if not given or not given[0].ndim:
         return FunctionWork(name, nbytes)
     shape, elements = given[0].shape, given[0].size // size
+    if word in _TALL and len(shape) == 2 and min(shape) * _TALL_RATIO <= max(shape):
+        return FunctionWork(name, nbytes, "tall", 2 * elements * min(shape))
+    axis = keywords.get("axis")
+    if word in _ALONG_ROWS and isinstance(axis, int) and axis % len(shape) == len(shape) - 1 and shape[-1]:
+        return FunctionWork(name, nbytes, "rows", elements // shape[-1])
     if word in _SORTS:
         length = given[0].size if word.startswith("unique") or keywords.get("axis", -1) is None else shape[-1]
         return FunctionWork(name, nbytes, "sort", int(elements * math.log2(max(2, length))))
@@ -333,7 +364,11 @@ def _work_of_making(name: str, caller: FrameType, size: int) -> FunctionWork | N
         kind = "random" if caller.f_locals["draw"].bounds is not None else ""
         return FunctionWork(name, 0, kind, math.prod(caller.f_locals["shape"]) // size)
     if name == "making an array" and caller.f_back is not None:
-        return FunctionWork(name, 0, "copy", 2 * caller.f_back.f_locals["storage"].memory.size)
+        made = caller.f_back.f_locals
+        storage, block_of = made["storage"], made.get("block_of")
+        if getattr(block_of, "__qualname__", "").startswith("from_"):  # of another array
+            return FunctionWork(name, 0, "copy", 2 * storage.memory.size)
+        return FunctionWork(name, 0, "making", storage.memory.size // storage.dtype.itemsize)
     return None
 
 

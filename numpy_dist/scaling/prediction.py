@@ -25,7 +25,7 @@ class PredictedSeconds:
     arithmetic : float
         Matrix products.
     functions : float
-        Sorts, Fourier transforms, random numbers.
+        Sorts, Fourier transforms, random numbers, decompositions, functions along rows, arrays that are made.
     latency : float
         Messages and collectives, whatever their sizes.
     bandwidth : float
@@ -112,7 +112,7 @@ def predict_counts(counts: LineCounts, size: int, machine: MachineSpeeds) -> Pre
         **work,
         latency=machine.latency * (messages + counts.collectives * rounds(size)),
         bandwidth=(max(sent, counts.received_bytes) + collected) / machine.network_bandwidth,
-        interpreter=counts.loops * machine.loop_seconds
+        interpreter=max(counts.loops, counts.parts) * machine.loop_seconds
         + counts.functions * machine.function_seconds
         + counts.values * machine.value_seconds
         + counts.collectives * machine.collective_seconds * (size > 1),
@@ -133,6 +133,10 @@ def _work_seconds(counts: LineCounts, sharing: int, machine: MachineSpeeds) -> d
         else:
             part, rate = {
                 "product": ("arithmetic", machine.flops),
+                "vector product": ("arithmetic", machine.flops),
+                "tall": ("functions", machine.factor_flops),
+                "rows": ("functions", machine.row_rate),
+                "making": ("functions", machine.making_rate),
                 "sort": ("functions", machine.sort_rate),
                 "fft": ("functions", machine.transform_flops),
                 "random": ("functions", machine.random_rate),
@@ -140,10 +144,14 @@ def _work_seconds(counts: LineCounts, sharing: int, machine: MachineSpeeds) -> d
             }.get(work.kind, ("memory", 0.0))
             if rate:
                 function_bytes -= count * work.nbytes
-                flops -= count * work.amount if work.kind == "product" else 0
+                flops -= count * work.amount if part == "arithmetic" else 0
                 seconds = work.amount / rate
-                if work.kind == "product":  # of a matrix and a vector memory takes longer
+                if work.kind == "product":
                     seconds = max(seconds, work.nbytes / machine.copy_bandwidth)
+                elif work.kind == "vector product":  # memory takes longer
+                    seconds = max(seconds, work.nbytes / machine.product_bandwidth)
+                elif work.kind == "rows":
+                    seconds += work.nbytes / machine.copy_bandwidth
                 found[part] += count * seconds
     found["memory"] += loop_bytes / machine.kernel_bandwidth + function_bytes / machine.copy_bandwidth
     found["arithmetic"] += flops / machine.flops
@@ -160,7 +168,7 @@ _LIMITS = {
     "memory": "memory bandwidth",
     "operations": "arithmetic of loops",
     "arithmetic": "arithmetic of matrix products",
-    "functions": "sorts, transforms and random numbers",
+    "functions": "functions that are no loops: sorts, transforms, decompositions, random numbers",
     "latency": "network latency",
     "bandwidth": "network bandwidth",
     "interpreter": "the interpreter, which records statements: the arrays are small for so many ranks",

@@ -168,3 +168,25 @@ def test_functions_have_speeds_of_their_own() -> None:
     assert rank.not_modelled == {"numpy.linalg.svd": 1}
     (told,) = [line for line in job_lines(JobPlan(1, [rank]), machine) if line.startswith("not modelled")]
     assert "numpy.linalg.svd (1)" in told
+
+
+def test_functions_of_tall_matrices_and_short_rows() -> None:
+    machine = replace(MACHINE, product_bandwidth=4.0, factor_flops=8.0, row_rate=2.0, making_rate=5.0)
+    x = np.empty((400, 4))
+    found = {
+        "vector product": (function_work("numpy.matmul", [x], {}, 2, [x.shape, (4,)]), x.nbytes / 2 / 4),
+        "tall": (function_work("numpy.linalg.lstsq", [x], {}, 2), 2 * 400 * 4**2 / 2 / 8),
+        "rows": (function_work("numpy.argmin", [x], {"axis": -1}, 2), 400 / 2 / 2 + x.nbytes / 2 / 100),
+        "making": (FunctionWork("making an array", 0, "making", 30), 30 / 5),
+    }
+    for kind, (work, seconds) in found.items():
+        counts = LineCounts(function_bytes=work.nbytes, work=Counter([work]))
+        counts.flops = work.amount if kind == "vector product" else 0
+        assert (work.kind, predict_counts(counts, 2, machine).total) == (kind, pytest.approx(seconds))
+    assert [function_work("numpy.argmin", [x], {"axis": axis}, 2).kind for axis in (0, None)] == ["", ""]
+    assert function_work("numpy.matmul", [x], {}, 2, [x.shape, (4, 4)]).kind == "product"
+
+
+def test_each_part_of_a_loop_takes_its_time() -> None:
+    machine = replace(MACHINE, loop_seconds=2.0)
+    assert [predict_counts(LineCounts(loops=3, parts=n), 1, machine).interpreter for n in (0, 7)] == [6.0, 14.0]

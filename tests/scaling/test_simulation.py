@@ -12,6 +12,7 @@ import pytest
 import numpy_dist
 from numpy_dist import engine
 from numpy_dist.comm.simulated import run_simulated
+from numpy_dist.scaling.counted import FunctionWork, LoopWork
 from numpy_dist.scaling.machine import MachineSpeeds
 from numpy_dist.scaling.simulation import PlanningError, plan_job, plan_rank, small_run
 from numpy_dist.settings import config
@@ -75,6 +76,25 @@ def test_lines() -> None:
     assert ".gather()" in gathered.texts[line] and gathered.lines[line].gathered_bytes == 2000 * 8
     assert gathered.largest_gather == 2000 * 8
     assert sum(counts.flops for counts in gathered.lines.values()) == 2 * 40 * 50 * 40 // 3
+
+
+def test_rows_and_parts_are_counted() -> None:
+    """Rows of loops, where memory does not go on from one to the next; edges, which are loops of their own."""
+
+    def program() -> object:
+        x, y = numpy_dist.ones((40, 5)), numpy_dist.zeros((40, 5))
+        y[:] = x - np.arange(5.0)
+        numpy_dist.wait(y)
+        plain = x + 1.0
+        numpy_dist.wait(plain)
+        return y, plain, np.argmin(y, axis=1)
+
+    with config(MIN_SHARD_BYTES=0):
+        rank, plate = plan_rank(program, 0, 2), plan_rank(stencil, 0, 1)
+    rows = [dict(work.operations).get("a row") for work in rank.totals.work if isinstance(work, LoopWork)]
+    assert rows.count(20) == 1 and rows.count(None) == len(rows) - 1, rows
+    assert "rows" in {work.kind for work in rank.totals.work if isinstance(work, FunctionWork)}
+    assert rank.not_modelled == {} and plate.totals.parts >= plate.totals.loops > 0
 
 
 def test_ranks_that_share_nodes() -> None:
