@@ -1,15 +1,18 @@
-"""Plans beside reality: what `numpy-dist plan` says of three examples on 1 and 2 ranks, and what runs of them do.
+"""Plans beside reality: what `numpy-dist plan` says of the examples on 1, 2 and 4 ranks, and what runs of them do.
 
 Memory (the pool's peak), messages, bytes and collectives must be the same, to the byte; the exit code says whether they
 are. Times are predictions for this machine, which is measured first, and are only shown: they depend on what else runs.
+On a machine that does nothing else, with one thread a rank:
 
-    python benchmarks/plan.py [--machine machine.json] [--rounds 3]
+    export NUMPY_DIST_NUM_THREADS=1 OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
+    python benchmarks/plan.py --wall --parts --rounds 7
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import subprocess
 import sys
@@ -26,7 +29,8 @@ if TYPE_CHECKING:
     from numpy_dist.scaling.prediction import Prediction
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
-RANKS = (1, 2)
+RANKS = (1, 2, 4)
+FACTOR = 1.5  # within which a predicted time is a good one
 COUNTS = ("peak", "messages", "bytes", "collectives")
 sys.path.insert(0, str(EXAMPLES))
 
@@ -171,7 +175,7 @@ PROGRAMS: dict[str, Callable[[], Any]] = {
 }
 
 
-def really(name: str, rounds: int, path: str) -> None:
+def really(name: str, rounds: int, path: str, wall_clock: bool) -> None:
     """Run a program on this rank, once for the counts and then for the time; rank 0 writes what all ranks say."""
     import time
 
@@ -179,7 +183,7 @@ def really(name: str, rounds: int, path: str) -> None:
     from numpy_dist.settings import config
 
     rt = engine.runtime()
-    alone = config.NUM_THREADS == 1
+    alone = config.NUM_THREADS == 1 and not wall_clock
     engine.flush()
     rt.comm.counters.reset()
     result = PROGRAMS[name]()
@@ -201,14 +205,14 @@ def really(name: str, rounds: int, path: str) -> None:
         Path(path).write_text(json.dumps(found), encoding="utf-8")
 
 
-def run_job(name: str, ranks: int, rounds: int) -> list[tuple[dict[str, int], float]]:
+def run_job(name: str, ranks: int, given: argparse.Namespace) -> list[tuple[dict[str, int], float]]:
     """What the ranks of a real job say."""
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "found.json")
-        arguments = [__file__, "--run", name, path, "--rounds", str(rounds)]
+        arguments = [__file__, "--run", name, path, "--rounds", str(given.rounds), *["--wall"] * given.wall]
         command = [sys.executable, "-m", "numpy_dist", "run", "-n", str(ranks), *arguments]
         # As the plan has it: nothing small is done at once by NumPy, and loops have their kernels from the start.
-        settings = {"NUMPY_DIST_AT_ONCE": "0", "NUMPY_DIST_COMPILE": "first"}
+        settings = {"NUMPY_DIST_AT_ONCE": "0", "NUMPY_DIST_COMPILE": "first", "NUMPY_DIST_ADVICE": "off"}
         subprocess.run(command, check=True, timeout=300, env=os.environ | settings)
         return json.loads(Path(path).read_text(encoding="utf-8"))
 
@@ -227,13 +231,15 @@ def main() -> int:
     parser.add_argument("--machine", help="a machine file, made by numpy-dist plan --measure (default: measure)")
     parser.add_argument("--rounds", type=int, default=3, help="of the timed program (default %(default)s)")
     parser.add_argument("--ranks", type=lambda text: [int(word) for word in text.split(",")], default=RANKS)
+    wall = "time by the clock, where nothing else runs: else processor time of one thread, waiting for ranks included"
+    parser.add_argument("--wall", action="store_true", help=wall)
     parser.add_argument("--shared", action="store_true", help="two ranks share what was measured: it is of all cores")
     parser.add_argument("--only", help="some of the programs (default: all)")
     parser.add_argument("--parts", action="store_true", help="show of what each prediction is the sum")
     parser.add_argument("--run", nargs=2, metavar=("NAME", "PATH"), help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.run:
-        really(given.run[0], given.rounds, given.run[1])
+        really(given.run[0], given.rounds, given.run[1], given.wall)
         return 0
 
     from numpy_dist.cli.measuring import measure
@@ -248,26 +254,34 @@ def main() -> int:
     form = "{:<8} {:>5}  {:>12} {:>12} {:>8} {:>10} {:>11}  {:>10} {:>10} {:>6}"
     print(form.format("program", "ranks", "peak, bytes", "really", "messages", "bytes", "collectives", "predicted",
                       "really", "ratio"))
-    alike = True
+    alike, cores, alone = True, len(os.sched_getaffinity(0)), os.environ.get("NUMPY_DIST_NUM_THREADS") == "1"
+    ratios: dict[int, list[float]] = {ranks: [] for ranks in given.ranks}
     for name in given.only.split(",") if given.only else PROGRAMS:
         program = PROGRAMS[name]
         values = small_run(program)
         for ranks in given.ranks:
             memory = machine.rank_memory(ranks)
-            job, found = plan_job(program, ranks, values=values, memory=memory), run_job(name, ranks, given.rounds)
+            job, found = plan_job(program, ranks, values=values, memory=memory), run_job(name, ranks, given)
             planned = [{word: getattr(rank, word) for word in COUNTS} for rank in job.ranks]
             same = [word for word in COUNTS if [p[word] for p in planned] == [f[word] for f, _ in found]]
             alike = alike and same == list(COUNTS)
-            predicted, seconds = predict(job, machine), max(time for _, time in found)
+            # What was measured is one core's where a rank has one thread: more ranks than cores take turns.
+            turns = -(-ranks // cores) if alone and given.wall else 1
+            speeds = replace(machine, ranks_per_machine=turns) if turns > 1 else machine
+            predicted, seconds = predict(job, speeds), max(time for _, time in found)
             prediction = predicted.seconds
             told = [f"{planned[0][word]:,}" + ("" if word in same else f" (really {found[0][0][word]:,})")
                     for word in COUNTS[1:]]
             times = f"{prediction * 1e3:.2f} ms", f"{seconds * 1e3:.2f} ms"
             ratio = f"{seconds / prediction:.2f}" if prediction else "-"
+            ratios[ranks].append(seconds / prediction if prediction else math.inf)
             peaks = f"{planned[0]['peak']:,}", f"{found[0][0]['peak']:,}"
             print(form.format(name, ranks, *peaks, *told, *times, ratio), flush=True)
             for note in _notes(job, predicted, given.parts):
                 print(f"          {note}", flush=True)
+    for ranks, found in ratios.items():
+        near = sum(1 / FACTOR <= ratio <= FACTOR for ratio in found)
+        print(f"On {ranks} ranks {near} of {len(found)} take as long as predicted, within a factor of {FACTOR}.")
     print("Counts of rank 0; " + ("those of all ranks are as planned." if alike else "NOT all ranks do as planned."))
     return 0 if alike else 1
 
