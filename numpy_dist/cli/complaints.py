@@ -13,8 +13,12 @@ from typing import IO
 
 __all__ = ["Complaints"]
 
-_BEGINNINGS = (b"[proxy:", b"[mpiexec@")
-_LINE = re.compile(rb"\[(?:proxy:[\d:]+|mpiexec)@[^\]\n]*\] ")
+_BEGINNINGS = (b"[proxy:", b"[mpiexec@", b"HYD")
+# Two of them that write at the same time may have their beginnings in one line, and the rest in others.
+_LINE = re.compile(
+    rb"\[(?:proxy:[\d:]+|mpiexec)@[^\]\n]*\] |HYD\w+ \(\S+\.c:\d+\): "
+    rb"|(?:assert \(!closed\) failed|callback returned error status|demux engine error waiting for event)$"
+)
 _PIECE = 1 << 16
 
 

@@ -3,11 +3,16 @@
 The launcher's system tells it how ranks on its own host end (`roll_call`); of those on other hosts `mpiexec` says
 little, and nothing at all of a host that has gone without a word. The connection of a rank that is killed is closed by
 its system; one to a host that does not answer any more is given up after some time (TCP's keep-alive).
+
+A rank that crashes tells the launcher where (`faulthandler`). When one is lost, others that wait for it may crash in
+the MPI library, and be known to have ended before it: such crashes are no beginnings.
 """
 
 from __future__ import annotations
 
+import faulthandler
 import os
+import re
 import secrets
 import selectors
 import signal
@@ -30,6 +35,9 @@ _TOLD_SECONDS = 3.0  # until it is known here that ranks have ended
 _PROBES = 4
 _LEAVE, _FAILED = b"leave\n", b"failed\n"
 _MOST_BYTES = 1024
+_MOST_LINES = 500  # of where a rank has crashed
+_TOGETHER = 2.0  # seconds within which ranks crash since another one is lost
+_IN_MPI = re.compile(r'File "[^"]*numpy_dist/comm/mpi\.py"')
 _LAUNCHERS_SOCKET = "PMI_FD"
 _DISCARD = 9  # a port: nothing is sent
 
@@ -75,6 +83,7 @@ class DistantRanks(threading.Thread):
         self._told: dict[int, bytes] = {}  # by descriptor: what has come, until it is a whole line
         self._connections: dict[int, socket.socket] = {}
         self._ranks: dict[int, Death] = {}  # by descriptor, while they live
+        self._crashes: dict[int, list[str]] = {}  # by descriptor, what has come of where they crash
         self._lost: list[tuple[float, Death]] = []
 
     def describe(self, environment: MutableMapping[str, str]) -> None:
@@ -125,13 +134,18 @@ class DistantRanks(threading.Thread):
                 if descriptor in self._ranks:
                     self._lost.append((time.monotonic(), self._ranks.pop(descriptor)._replace(failed=True)))
                 return False
+            if descriptor in self._ranks:
+                crash = self._crashes.setdefault(descriptor, [])
+                crash += [line.decode(errors="replace")] if len(crash) < _MOST_LINES else []
+                continue
             words = line.decode(errors="replace").split(" ", 3)
             if len(words) < 4 or not secrets.compare_digest(words[0].encode(), self._token.encode()):
                 return False
             self._ranks[descriptor] = Death(int(words[1]), int(words[2]), None, host=words[3])
         if not data and descriptor in self._ranks:
-            self._lost.append((time.monotonic(), self._ranks.pop(descriptor)))
-        return bool(data) and len(told) < _MOST_BYTES
+            crash = "\n".join(self._crashes.pop(descriptor, ()))
+            self._lost.append((time.monotonic(), self._ranks.pop(descriptor)._replace(crash=crash)))
+        return bool(data) and len(self._told[descriptor]) < _MOST_BYTES
 
     def first(self) -> tuple[float, Death] | None:
         """The first of these ranks that was lost, and when; to be called when the job has ended.
@@ -143,7 +157,27 @@ class DistantRanks(threading.Thread):
             time.sleep(0.01)
         with self._lock:
             self.silent.update((rank.rank, rank.host) for rank in self._ranks.values())
-            return self._lost[0] if self._lost else None
+            return first_lost(self._lost)
+
+    def crashed(self) -> list[Death]:
+        """The ranks that have told where they crash, in the order in which they were lost."""
+        with self._lock:
+            return [death for _, death in self._lost if death.crash]
+
+
+def first_lost(lost: Sequence[tuple[float, Death]]) -> tuple[float, Death] | None:
+    """The rank that was lost first, of several with their times in this order.
+
+    Not one that has crashed while it waited for others within MPI, if another one was lost at about the same time.
+    """
+    together = [each for each in lost if each[0] <= lost[0][0] + _TOGETHER]
+    return next((each for each in together if not _waited(each[1].crash)), together[0] if together else None)
+
+
+def _waited(crash: str) -> bool:
+    """Whether a rank has crashed where it waits for others: the innermost line is one of the MPI communicator's."""
+    innermost = next((line for line in crash.splitlines() if line.startswith("  File ")), "")
+    return _IN_MPI.search(innermost) is not None
 
 
 def first_death(here: RollCall | None, distant: DistantRanks | None) -> Death | None:
@@ -202,6 +236,7 @@ def connect(description: str, rank: int) -> Callable[..., None] | None:
     else:
         return None
     _close_first(connection)
+    faulthandler.enable(connection.fileno(), all_threads=False)  # the other threads wait for the launcher, mostly
     threading.Thread(target=_watch, args=(connection, rank), name="numpy_dist launcher", daemon=True).start()
 
     def leave(failed: int | None = None) -> None:

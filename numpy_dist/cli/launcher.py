@@ -253,13 +253,20 @@ def _explain_death(number: int, first: Death | None) -> None:
         return
     who = "a rank" if first is None else f"rank {first.rank} (process {first.pid})"
     if first is not None and first.host:
-        what = "was lost: it was killed or has crashed, or its host went down"
+        _show_crash(first)
+        what = "has crashed (see above)" if first.crash else "was lost: it was killed, or its host went down"
         print(f"numpy-dist: {who} on host {first.host} {what}", file=sys.stderr)
         return
     text = f"numpy-dist: {who} was ended by signal {number} ({signal.strsignal(number)})"
     if number == signal.SIGKILL:
         text += "; where nobody sent it, the system was out of memory"
     print(text, file=sys.stderr)
+
+
+def _show_crash(death: Death) -> None:
+    """Show where a rank on another host has crashed, as far as it has told."""
+    for line in death.crash.splitlines():
+        print(f"[rank {death.rank}] {line}", file=sys.stderr)
 
 
 def _explain_silence(silent: dict[int, str]) -> None:
@@ -361,8 +368,11 @@ def run(job: Job) -> int:
         for merger in mergers.values():
             merger.end(GRACE)
     ended, told = _outcome(job, code, signals.first, output.death(), roll, distant)
-    if complaints is not None and (not told or environment.get("NUMPY_DIST_TRACEBACK") == "full"):
-        complaints.show(sys.stderr.buffer)
+    if not told or environment.get("NUMPY_DIST_TRACEBACK") == "full":
+        if complaints is not None:
+            complaints.show(sys.stderr.buffer)
+        for death in () if distant is None else distant.crashed():
+            _show_crash(death)
     return ended
 
 

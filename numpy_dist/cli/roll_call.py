@@ -48,6 +48,8 @@ class Death(NamedTuple):
         Whether it had failed before, told so, and could be ended by no other means.
     host : str
         Where it was, if that is another host (`distant_ranks`).
+    crash : str
+        Where it was when it crashed, as far as it could tell; of ranks on other hosts.
     """
 
     rank: int
@@ -55,6 +57,7 @@ class Death(NamedTuple):
     number: int | None
     failed: bool = False
     host: str = ""
+    crash: str = ""
 
 
 def enter(descriptor: int, rank: int) -> Callable[..., None]:

@@ -96,7 +96,8 @@ def main(arguments: Sequence[str]) -> None:
     leave = set_output(rank, size, options.all_output, options.streams, options.debug)
     if size > 1:
         _set_breakpoint(rank, options.debug)
-    faulthandler.enable()
+    if not faulthandler.is_enabled():  # a rank on another host tells the launcher where it crashes
+        faulthandler.enable()
     guard = detect.watch_exits() if size > 1 else None
     if guard is not None:
         guard.at_last = guard.at_kill = leave

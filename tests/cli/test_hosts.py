@@ -95,6 +95,9 @@ if word == "leave\\n":
     leave()
 elif word == "fail\\n":
     leave(os.getpid())
+elif word == "crash\\n":
+    import ctypes
+    ctypes.string_at(0)
 """
 
 
@@ -133,6 +136,28 @@ def test_the_first_rank_that_is_lost() -> None:
     first.communicate()
     assert first_death(None, ranks.launcher) == Death(3, second.pid, None, host=socket.gethostname())
     assert not ranks.launcher.silent
+
+
+def test_where_a_rank_crashes_is_told() -> None:
+    ranks = Ranks()
+    process = ranks.start(2)
+    process.communicate("crash\n")
+    death = first_death(None, ranks.launcher)
+    assert death is not None and (death.rank, death.pid) == (2, process.pid)
+    assert death.crash.startswith("Fatal Python error: Segmentation fault\n")
+    assert '  File "<string>", line' in death.crash
+    assert ranks.launcher.crashed() == [death]
+
+
+def test_a_rank_that_crashes_as_it_waits_for_another_was_not_the_first() -> None:
+    """It may be known to have ended before the one that it has waited for."""
+    mpi, script = '  File "/x/numpy_dist/comm/mpi.py", line 9 in until\n', '  File "a.py", line 3 in <module>\n'
+    waiting, own = (f"Fatal Python error: Segmentation fault\n\n{text}" for text in (mpi + script, script + mpi))
+    waits, crashes, killed = Death(0, 10, None, crash=waiting), Death(1, 11, None, crash=own), Death(2, 12, None)
+    assert distant_ranks.first_lost([]) is None
+    assert distant_ranks.first_lost([(1.0, waits), (1.1, killed), (1.2, crashes)]) == (1.1, killed)
+    assert distant_ranks.first_lost([(1.0, waits), (1.1, crashes), (1.2, killed)]) == (1.1, crashes)
+    assert distant_ranks.first_lost([(1.0, waits), (9.0, killed)]) == (1.0, waits)
 
 
 def test_a_rank_that_is_killed_is_known_here_before_mpiexec_knows() -> None:

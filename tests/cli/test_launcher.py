@@ -234,11 +234,12 @@ def test_complaints_of_the_launcher_are_kept_aside() -> None:
         comes(b" 20%[mpiexec@a] is the user's\n[pro", b"10% 20%[mpiexec@a] is the user's\n")
         comes(complaint[4:] + b"[rank 3] x", b"10% 20%[mpiexec@a] is the user's\n[rank 3] x")
         comes(b"\n[proxy is the user's\n", b"10% 20%[mpiexec@a] is the user's\n[rank 3] x\n[proxy is the user's\n")
-        os.write(writing, b"[mpiexec@a] main: error")
+        interleaved = b"HYDT_dmxu_poll (/mpich/demux_poll.c:76): error\ncallback returned error status\n"
+        os.write(writing, interleaved + b"[mpiexec@a] main: error")
         os.close(writing)
         copy.join()
     copy.show(kept)
-    assert kept.getvalue() == complaint + b"[mpiexec@a] main: error\n"
+    assert kept.getvalue() == complaint + interleaved + b"[mpiexec@a] main: error\n"
 
 
 def test_descendants_are_found_and_ended() -> None:
