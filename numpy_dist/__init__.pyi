@@ -143,6 +143,11 @@ class _Settings:
     @WEIGHTS.setter
     def WEIGHTS(self, value: Sequence[float] | str) -> None: ...
     @property
+    def RANK_ORDER(self) -> str:
+        "Whether ranks have MPI's numbers, or go node by node; where they differ, rank 0's setting counts."
+    @RANK_ORDER.setter
+    def RANK_ORDER(self, value: Literal['mpi', 'node']) -> None: ...
+    @property
     def REPORT(self) -> str:
         'Whether it is counted, and told at exit, what ran where.'
     @REPORT.setter
@@ -202,7 +207,7 @@ class _Settings:
         "Whether the report of an error that is shown has numpy_dist's lines."
     @TRACEBACK.setter
     def TRACEBACK(self, value: Literal['short', 'full']) -> None: ...
-    def __call__(self, *, BACKEND: str = ..., FALLBACK: Literal['warn', 'error', 'silent'] = ..., MIN_SHARD_BYTES: int | str = ..., AT_ONCE: int | str = ..., NUM_THREADS: int | str = ..., PLUGINS: str = ..., ADVICE: Literal['on', 'off'] | _bool = ..., WEIGHTS: Sequence[float] | str = ..., REPORT: Literal['off', 'on'] | _bool = ..., CACHE_DIR: str | os.PathLike[str] = ..., CACHE_SIZE: int | str = ..., COMPILE: Literal['auto', 'first', 'never'] = ..., COMPILE_AFTER: float | str = ..., TRANSPORT: Literal['auto', 'mpi-gpu', 'nccl', 'ipc', 'host'] = ..., PROFILE: str | os.PathLike[str] = ..., MEMORY_BUDGET: int | str = ..., CHECK: Literal['off', 'on'] | _bool = ..., TIMEOUT: float | str = ..., ON_TIMEOUT: Literal['report', 'end'] = ..., TRACEBACK: Literal['short', 'full'] = ...) -> SettingsBlock:
+    def __call__(self, *, BACKEND: str = ..., FALLBACK: Literal['warn', 'error', 'silent'] = ..., MIN_SHARD_BYTES: int | str = ..., AT_ONCE: int | str = ..., NUM_THREADS: int | str = ..., PLUGINS: str = ..., ADVICE: Literal['on', 'off'] | _bool = ..., WEIGHTS: Sequence[float] | str = ..., RANK_ORDER: Literal['mpi', 'node'] = ..., REPORT: Literal['off', 'on'] | _bool = ..., CACHE_DIR: str | os.PathLike[str] = ..., CACHE_SIZE: int | str = ..., COMPILE: Literal['auto', 'first', 'never'] = ..., COMPILE_AFTER: float | str = ..., TRANSPORT: Literal['auto', 'mpi-gpu', 'nccl', 'ipc', 'host'] = ..., PROFILE: str | os.PathLike[str] = ..., MEMORY_BUDGET: int | str = ..., CHECK: Literal['off', 'on'] | _bool = ..., TIMEOUT: float | str = ..., ON_TIMEOUT: Literal['report', 'end'] = ..., TRACEBACK: Literal['short', 'full'] = ...) -> SettingsBlock:
         """A context manager inside which the given settings have the given values."""
     def snapshot(self) -> dict[str, object]:
         """The value of every setting, as the running context sees it."""

@@ -282,6 +282,11 @@ class Settings:
         (),
         "How much each rank gets of new arrays, beside the others; measured: as its speed is; empty: all equally much.",
     )
+    RANK_ORDER = StartSetting(
+        _one_of("mpi", "node"),
+        "mpi",
+        "Whether ranks have MPI's numbers, or go node by node; where they differ, rank 0's setting counts.",
+    )
     REPORT = Setting(_one_of("off", "on"), "off", "Whether it is counted, and told at exit, what ran where.")
     CACHE_DIR = StartSetting(_directory, _default_cache(), "Where compiled kernels are kept.")
     CACHE_SIZE = StartSetting(_bytes, 256 << 20, "The bytes that compiled kernels may take there.")

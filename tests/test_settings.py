@@ -18,7 +18,7 @@ def test_the_names_are_the_documented_ones():
     assert set(NAMES) == {
         "BACKEND", "FALLBACK", "MIN_SHARD_BYTES", "NUM_THREADS", "CACHE_DIR", "COMPILE", "TRANSPORT", "MEMORY_BUDGET",
         "CHECK", "TIMEOUT", "ON_TIMEOUT", "TRACEBACK", "CACHE_SIZE", "PLUGINS", "REPORT", "AT_ONCE", "COMPILE_AFTER",
-        "PROFILE", "ADVICE", "WEIGHTS",
+        "PROFILE", "ADVICE", "WEIGHTS", "RANK_ORDER",
     }  # fmt: skip
 
 

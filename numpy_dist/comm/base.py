@@ -13,7 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from struct import Struct
 from typing import Any, NoReturn, TypeVar
 
@@ -24,7 +24,7 @@ from numpy_dist.comm import devices
 from numpy_dist.comm.divergence.checks import Checks
 from numpy_dist.comm.supervision.signals import AgreedSignals
 
-__all__ = ["PROGRAM_TAG", "Communicator", "Message", "PendingExchange", "TrafficCounters"]
+__all__ = ["PROGRAM_TAG", "Communicator", "Message", "PendingExchange", "TrafficCounters", "dealt_out"]
 
 T = TypeVar("T")
 
@@ -551,6 +551,11 @@ class Communicator(ABC):
 _OBJECT_TAG = 32001
 PROGRAM_TAG = 32002
 _MOST_MARK = (1 << 64) - 1
+
+
+def dealt_out(nodes: Sequence[int]) -> bool:
+    """Whether ranks were dealt out to nodes one by one: neighbours, by their numbers, are not on one node."""
+    return any(before > after for before, after in pairwise(nodes))
 
 
 def _dumps(obj: object) -> bytes:

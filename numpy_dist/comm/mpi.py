@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from numpy_dist.comm import devices
-from numpy_dist.comm.base import PROGRAM_TAG, Bytes, Communicator, Message, PendingExchange
+from numpy_dist.comm.base import PROGRAM_TAG, Bytes, Communicator, Message, PendingExchange, dealt_out
 from numpy_dist.comm.divergence import fingerprint
 from numpy_dist.comm.divergence.diagnosis import NOT_THE_SAME, describe
 from numpy_dist.comm.divergence.journal import packed, unpacked
@@ -319,7 +319,18 @@ class MpiCommunicator(Communicator):
 
     def __init__(self, guard: ExitGuard | None = None) -> None:
         world = MPI.COMM_WORLD
-        super().__init__(world.Get_rank(), world.Get_size())
+        communicators = self._duplicate(world), self._duplicate(world)
+        node = world.Split_type(MPI.COMM_TYPE_SHARED)
+        nodes = _numbered_nodes(communicators[1], node) if node.Get_size() < world.Get_size() else ()
+        if dealt_out(nodes) and _told_by_first(communicators[1], config.RANK_ORDER == "node"):
+            ordered = world.Split(0, nodes[world.Get_rank()])  # those of one node keep their order
+            for before in communicators:
+                before.Free()
+            communicators = self._duplicate(ordered), self._duplicate(ordered)
+            ordered.Free()
+            nodes = tuple(sorted(nodes))
+        self._control, self.native = communicators
+        super().__init__(self.native.Get_rank(), self.native.Get_size())
         self.ended: dict[int, EndNotice] = {}
         # Messages that were started, by (rank, tag): a notice tells the other rank how many of them will ever come.
         self.sent: Counter[tuple[int, int]] = Counter()
@@ -332,13 +343,7 @@ class MpiCommunicator(Communicator):
         self._failure = ""  # what it was, and where
         self._started: tuple[dict[tuple[int, int], int], dict[tuple[int, int], int]] = ({}, {})
         self._later: list[EndNotice] = []  # what ranks have announced that had gone on after a failure
-        self._control = self._duplicate(world)
-        self.native = self._duplicate(world)
-        node = world.Split_type(MPI.COMM_TYPE_SHARED)
-        self.node_size = node.Get_size()
-        self.node_rank = node.Get_rank()
-        if self.node_size < self.size:
-            self.nodes = self._numbered_nodes(node)
+        self.node_size, self.node_rank, self.nodes = node.Get_size(), node.Get_rank(), nodes
         node.Free()
         self.takes_device_memory = devices.go_into_messages(MPI.__file__)
         self._devices = self._told_by_all(devices.usable())
@@ -369,14 +374,6 @@ class MpiCommunicator(Communicator):
         communicator, request = world.Idup()
         _complete(request)
         return communicator
-
-    def _numbered_nodes(self, node: MPI.Comm) -> tuple[int, ...]:
-        """The number of the node of each rank, for ranks on several nodes; `node` has those of this one."""
-        first, firsts = np.array([self.rank], np.int64), np.empty(self.size, np.int64)
-        _complete(node.Ibcast(first, 0))
-        _complete(self.native.Iallgather(first, firsts))
-        number = {int(rank): place for place, rank in enumerate(np.unique(firsts))}
-        return tuple(number[int(rank)] for rank in firsts)
 
     def _told_by_all(self, number: int) -> list[int]:
         """A small number of each rank."""
@@ -704,6 +701,25 @@ class MpiCommunicator(Communicator):
         text = f"has waited {seconds:.0f} s in {where} (collective {self._collectives})\n{stack}"
         sys.stderr.write(f"[rank {self.rank}] {text}")
         sys.stderr.flush()
+
+
+def _numbered_nodes(world: MPI.Intracomm, node: MPI.Intracomm) -> tuple[int, ...]:
+    """The number of the node of each rank, for ranks on several nodes; `node` has those of this one.
+
+    Nodes are numbered by their first ranks, so that of rank 0 is the first.
+    """
+    first, firsts = np.array([world.Get_rank()], np.int64), np.empty(world.Get_size(), np.int64)
+    _complete(node.Ibcast(first, 0))
+    _complete(world.Iallgather(first, firsts))
+    number = {int(rank): place for place, rank in enumerate(np.unique(firsts))}
+    return tuple(number[int(rank)] for rank in firsts)
+
+
+def _told_by_first(world: MPI.Intracomm, choice: bool) -> bool:
+    """What rank 0 has chosen: environments of ranks may differ."""
+    chosen = bytearray([choice])
+    _complete(world.Ibcast(chosen, 0))
+    return bool(chosen[0])
 
 
 def _complete(request: MPI.Request) -> None:

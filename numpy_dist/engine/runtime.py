@@ -9,11 +9,14 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from numpy_dist.advice import tell
 from numpy_dist.backends.transport import ByHost, Transport
 from numpy_dist.comm import detect
+from numpy_dist.comm.base import dealt_out
 from numpy_dist.engine.events.reporting import EventReports
 from numpy_dist.engine.memory.pool import Pool
 from numpy_dist.engine.scheduling.counters import EngineCounters
+from numpy_dist.frames import UserLine
 from numpy_dist.layout.default import default_layout as plan_default_layout
 from numpy_dist.layout.layout import Layout, replicated_layout
 from numpy_dist.layout.mesh import Mesh
@@ -28,6 +31,11 @@ current: contextvars.ContextVar[Runtime | None] = detect.rank_local(
     contextvars.ContextVar("numpy_dist_runtime", default=None)
 )
 _process: Runtime | None = None
+
+_DEALT_OUT = (
+    "ranks were dealt out to the hosts one by one, so that neighbouring parts of arrays are on different hosts: start "
+    "them in blocks (srun --distribution=block), or set NUMPY_DIST_RANK_ORDER=node, which numbers them host by host"
+)
 
 STARTED: list[Callable[[Runtime], None]] = []
 """What is called with each new runtime."""
@@ -179,6 +187,8 @@ def _make() -> Runtime:
     else:
         if _process is None or _process.comm is not comm:
             _process = Runtime(comm)
+            if comm.rank == 0 and dealt_out(comm.nodes):
+                tell("the order of ranks", UserLine("", 0), _DEALT_OUT, "docs/hosts.md")
         elif _process.thread != threading.get_ident():
             raise RuntimeError(
                 "numpy_dist was used from a second thread: one thread of a rank records and executes; "

@@ -91,3 +91,28 @@ def test_slurm(jobs: HostJobs, mpiexec: str, way: str) -> None:
     }
     command = way.format(python=shlex.quote(sys.executable)).replace("mpiexec", shlex.quote(mpiexec), 1)
     assert batch(jobs, f"{command} script.py\n", variables) == EXPECTED
+
+
+@pytest.mark.parametrize("order", ["mpi", "node"])
+def test_ranks_that_are_dealt_out_one_by_one(jobs: HostJobs, mpiexec: str, order: str) -> None:
+    """As by Slurm's --distribution=cyclic. Rank 0's setting counts, where the environments of hosts differ."""
+    (jobs.folder / "script.py").write_text(f"""
+import os
+os.environ["NUMPY_DIST_RANK_ORDER"] = {order!r} if os.environ["PMI_RANK"] == "0" else "mpi"
+{SCRIPT}
+places = comm.allgather((os.environ["WORLD"], comm.rank, comm.node_rank))
+if comm.rank == 0:
+    print(places)
+""".replace("import socket", "os.environ['WORLD'] = os.environ['PMI_RANK']\nimport socket"))
+    jobs.environment["NUMPY_DIST_ADVICE"] = "on"
+    words = [mpiexec, "-n", "4", "-ppn", "1", "-hosts", "a,b", sys.executable, "script.py"]
+    process = jobs.network["a"].start(words, jobs.folder, jobs.environment)
+    jobs._started.append(process)
+    code, output, errors = jobs.end(process)
+    assert code == 0, errors
+    told = "set NUMPY_DIST_RANK_ORDER=node"
+    if order == "mpi":
+        assert output.splitlines()[0] == "a b a b (0, 1, 0, 1) True" and errors.count(told) == 1
+    else:
+        assert output.splitlines()[0] == EXPECTED and told not in errors
+        assert output.splitlines()[1] == "[('0', 0, 0), ('2', 1, 1), ('1', 2, 0), ('3', 3, 1)]"
