@@ -21,6 +21,7 @@ from numpy_dist.cli.distant_ranks import DistantRanks, first_death
 from numpy_dist.cli.library import Launcher, find_launchers, find_library, matching_launcher, outside_jobs
 from numpy_dist.cli.merging import Merger, patience
 from numpy_dist.cli.roll_call import AVAILABLE, Death, RollCall
+from numpy_dist.comm.launchers import END_VARIABLE, NOW_VARIABLE
 
 THREAD_VARIABLES = (
     "OMP_NUM_THREADS",
@@ -82,6 +83,8 @@ def job_environment(job: Job, cores: int) -> dict[str, str]:
         environment["NUMPY_DIST_BACKEND"] = job.backend
     if job.weights is not None:
         environment["NUMPY_DIST_WEIGHTS"] = job.weights
+    if END_VARIABLE in environment:
+        environment[NOW_VARIABLE] = repr(time.time())
     if job.timeout is not None:
         environment["NUMPY_DIST_TIMEOUT"] = f"{job.timeout:g}"
     return environment

@@ -13,12 +13,13 @@ import io
 import os
 import runpy
 import sys
+import time
 import types
 from collections.abc import Sequence
 
 from numpy_dist.argument_types import Function
 from numpy_dist.cli.streams import set_output
-from numpy_dist.comm import detect
+from numpy_dist.comm import detect, launchers
 from numpy_dist.comm.supervision import tracebacks
 
 # How the launchers of MPICH, Open MPI and their relatives tell a process its rank and the number of ranks.
@@ -92,6 +93,7 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("--debug", type=int, default=0)
     position = list(arguments).index("--")
     options = parser.parse_args(arguments[:position])
+    launchers.move_end(os.environ, time.time())
     rank, size = rank_and_size()
     leave = set_output(rank, size, options.all_output, options.streams, options.debug)
     if size > 1:

@@ -10,12 +10,14 @@ from pathlib import Path
 __all__ = [
     "END_VARIABLE",
     "LAUNCHER_VARIABLES",
+    "NOW_VARIABLE",
     "PROGRESS_VARIABLE",
     "close_sockets_to_children",
     "hide_from_children",
     "launched_rank",
     "launched_ranks",
     "mark_process",
+    "move_end",
     "only_pmix",
     "speaks_pmix",
 ]
@@ -52,6 +54,7 @@ _PIPE_VARIABLES = ("PMI_FD", "HYDI_CONTROL_FD")
 
 # When a job is to save and to end, in seconds since the epoch, by the clock of rank 0's machine.
 END_VARIABLE = "NUMPY_DIST_END"
+NOW_VARIABLE = "_NUMPY_DIST_NOW"  # what the launcher's clock said then
 PROGRESS_VARIABLE = "NUMPY_DIST_PROGRESS"  # "on": bars of what takes long, on rank 0 (`progress_bars`)
 
 # The process that is a rank, for children that it starts before the variables are hidden.
@@ -124,6 +127,27 @@ def close_sockets_to_children(descriptors: Path = Path("/proc/self/fd")) -> None
                 os.set_inheritable(number, False)
         except OSError:  # it was the one of `listdir`
             continue
+
+
+# Seconds that a rank takes to start, at most, and by how much clocks that are kept right may differ.
+_LONGEST_START, _RIGHT = 600.0, 5.0
+
+
+def move_end(environment: MutableMapping[str, str], now: float) -> None:
+    """Have the end of the job by this machine's clock, where that is not what the launcher's clock says.
+
+    Parameters
+    ----------
+    environment : mutable mapping
+    now : float
+        What this machine's clock says, soon after the launcher has started this process.
+    """
+    end, told = environment.get(END_VARIABLE), environment.pop(NOW_VARIABLE, None)
+    if end is None or told is None:
+        return
+    ahead = now - float(told)
+    if not -_RIGHT <= ahead <= _LONGEST_START:
+        environment[END_VARIABLE] = repr(float(end) + ahead)
 
 
 def hide_from_children(environment: MutableMapping[str, str] = os.environ) -> None:

@@ -207,3 +207,11 @@ def test_a_forked_child_of_one_rank_is_a_rank_of_its_own(tmp_path: Path) -> None
     done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == ["(199999.5, 7.0)"] * 2
+
+
+@pytest.mark.parametrize("ahead, end", [(0.5, 100.0), (300.0, 100.0), (3600.0, 3700.0), (-3600.0, -3500.0)])
+def test_the_end_of_a_job_by_this_machines_clock(ahead: float, end: float) -> None:
+    """A start may take some time; what is more, or less than nothing, is another clock."""
+    environment = {launchers.END_VARIABLE: "100.0", launchers.NOW_VARIABLE: "50.0"}
+    launchers.move_end(environment, 50.0 + ahead)
+    assert environment == {launchers.END_VARIABLE: repr(end)}

@@ -253,6 +253,28 @@ comm.barrier()
     assert errors.count("Where every rank is:") == 1 and "has not answered" not in errors
 
 
+# A module that Python imports as it starts: there are no namespaces for this clock.
+CLOCKS = """
+import os, time
+if os.uname().nodename == "b":
+    real = time.time
+    time.time = lambda: real() + {ahead}
+"""
+
+
+@pytest.mark.parametrize(("ahead", "limit", "ends"), [(3600, "10m", False), (-3600, "0", True)])
+def test_the_end_of_a_job_where_a_clock_differs_by_an_hour(
+    jobs: HostJobs, ahead: int, limit: str, ends: bool
+) -> None:
+    """Rank 0 is on another host than the launcher."""
+    (jobs.folder / "sitecustomize.py").write_text(CLOCKS.format(ahead=ahead))
+    jobs.environment["PYTHONPATH"] += f":{jobs.folder}"
+    script = f"{PREAMBLE}\nfrom numpy_dist import checkpoint\ntimes = comm.allgather(time.time())\n"
+    script += "print(round((times[0] - times[1]) / 3600), checkpoint.should_end())"
+    code, output, errors = jobs.run("login", f"-n 2 --hosts b,a --max-time {limit}", script)
+    assert (code, output) == (0, f"{ahead // 3600} {ends}\n"), errors
+
+
 KERNELS = """
 import numpy as np
 import numpy_dist
