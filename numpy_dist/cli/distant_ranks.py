@@ -135,8 +135,8 @@ class DistantRanks(threading.Thread):
                     self._lost.append((time.monotonic(), self._ranks.pop(descriptor)._replace(failed=True)))
                 return False
             if descriptor in self._ranks:
-                crash = self._crashes.setdefault(descriptor, [])
-                crash += [line.decode(errors="replace")] if len(crash) < _MOST_LINES else []
+                lines_told = self._crashes.setdefault(descriptor, [])
+                lines_told += [line.decode(errors="replace")] if len(lines_told) < _MOST_LINES else []
                 continue
             words = line.decode(errors="replace").split(" ", 3)
             if len(words) < 4 or not secrets.compare_digest(words[0].encode(), self._token.encode()):

@@ -14,6 +14,7 @@ import time
 import traceback
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import cast
 
 import mpi4py
 import numpy as np
@@ -323,7 +324,8 @@ class MpiCommunicator(Communicator):
         node = world.Split_type(MPI.COMM_TYPE_SHARED)
         nodes = _numbered_nodes(communicators[1], node) if node.Get_size() < world.Get_size() else ()
         if dealt_out(nodes) and _told_by_first(communicators[1], config.RANK_ORDER == "node"):
-            ordered = world.Split(0, nodes[world.Get_rank()])  # those of one node keep their order
+            # Those of one node keep their order.
+            ordered = cast(MPI.Intracomm, world.Split(0, nodes[world.Get_rank()]))
             for before in communicators:
                 before.Free()
             communicators = self._duplicate(ordered), self._duplicate(ordered)
@@ -703,7 +705,7 @@ class MpiCommunicator(Communicator):
         sys.stderr.flush()
 
 
-def _numbered_nodes(world: MPI.Intracomm, node: MPI.Intracomm) -> tuple[int, ...]:
+def _numbered_nodes(world: MPI.Intracomm, node: MPI.Comm) -> tuple[int, ...]:
     """The number of the node of each rank, for ranks on several nodes; `node` has those of this one.
 
     Nodes are numbered by their first ranks, so that of rank 0 is the first.
