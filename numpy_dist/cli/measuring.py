@@ -60,12 +60,17 @@ OPERATIONS: dict[str, tuple[Callable[[Any], Any], int, str]] = {
 }
 
 
-def measure() -> MachineSpeeds:
+def measure(hosts: str = "") -> MachineSpeeds:
     """The speeds of this machine: children measure, one after the other, for half a minute.
 
     A copy and element-wise loops on all threads of one process, in memory and in caches, operations, a matrix product,
-    a sort, a transform, random numbers, small statements, and messages between two ranks on this machine, by the
-    communicator of every job.
+    a sort, a transform, random numbers, small statements, and messages between two ranks, by the communicator of every
+    job.
+
+    Parameters
+    ----------
+    hosts : str
+        Two hosts, as ``numpy-dist run --hosts`` takes them, on which these ranks are; default: on this machine.
 
     Raises
     ------
@@ -75,7 +80,8 @@ def measure() -> MachineSpeeds:
     settings = {"NUMPY_DIST_COMPILE": "first", "NUMPY_DIST_COMPILE_AFTER": "0"}
     module = ["-m", "numpy_dist.cli.measuring"]
     found: dict[str, Any] = {}
-    for command in (module, ["-m", "numpy_dist", "run", "-n", "2", "--", *module]):
+    where = ["--hosts", hosts] if hosts else []
+    for command in (module, ["-m", "numpy_dist", "run", "-n", "2", *where, "--", *module]):
         answer = ask(command, PATIENCE, **settings)
         if answer.problem is not None:
             raise LauncherError(f"this machine could not be measured: {answer.problem}")
@@ -275,6 +281,8 @@ def _alone() -> dict[str, Any]:
             seconds = meter.typical(work)
             return amount / max(seconds - function, 0.1 * seconds)
 
+        # First: what is freed later stays with the process, and new arrays then take no new pages.
+        functions = {name: rate(amount, work) for name, (amount, work) in _functions().items()}
         bandwidths = meter.bandwidths()
         return {
             "copy_bandwidth": 2 * source.nbytes / meter.typical(lambda: run_together(copies)),
@@ -287,7 +295,7 @@ def _alone() -> dict[str, Any]:
             "transform_flops": rate(5 * WAVES**2 * 2 * log2(WAVES), lambda: np.fft.fft2(waves)),
             "random_rate": rate(SAMPLES, lambda: generator.random(SAMPLES)),
             "operation_rates": meter.rates(),
-            **{name: rate(amount, work) for name, (amount, work) in _functions().items()},
+            **functions,
         }
 
 

@@ -58,6 +58,9 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--machine", type=_machine, metavar="FILE", help="the speeds of the job's machines")
     parser.add_argument("--measure", metavar="FILE", help="measure this machine, write the file, and use it")
     parser.add_argument(
+        "--hosts", default="", metavar="A,B", help="with --measure: measure messages between these two (default: here)"
+    )
+    parser.add_argument(
         "--per-machine",
         type=_positive,
         metavar="K",
@@ -95,7 +98,7 @@ def main(own: Sequence[str], command: Sequence[str]) -> int:
         if options.machine is not None:
             parser.error("argument --measure: not with --machine")
         try:
-            machine = _measured(options.measure)
+            machine = _measured(options.measure, options.hosts)
         except (LauncherError, OSError) as problem:
             print(f"numpy-dist: {problem}", file=sys.stderr)
             return 2
@@ -113,10 +116,10 @@ def main(own: Sequence[str], command: Sequence[str]) -> int:
     return _plan(options, command, machine)
 
 
-def _measured(path: str) -> MachineSpeeds:
+def _measured(path: str, hosts: str) -> MachineSpeeds:
     from numpy_dist.cli.measuring import measure
 
-    machine = measure()
+    machine = measure(hosts)
     save_speeds(machine, path)
     print(f"Measured here, and written to {path}:")
     for name, found in dataclasses.asdict(machine).items():
