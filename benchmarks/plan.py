@@ -6,6 +6,7 @@ On a machine that does nothing else, with one thread a rank:
 
     export NUMPY_DIST_NUM_THREADS=1 OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
     python benchmarks/plan.py --wall --parts --rounds 7
+    python benchmarks/plan_hosts.py --wall --parts --rounds 7    # on two emulated hosts; as root
 """
 
 from __future__ import annotations
@@ -151,6 +152,43 @@ def fit() -> Any:
     return fitted(times, np.sin(9 * times), 13)
 
 
+def layers() -> Any:
+    """Three layers of width 128, a batch of 20,000 rows."""
+    from layers_functions import forward
+
+    import numpy_dist
+
+    batch = numpy_dist.linspace(-1.0, 1.0, 20_000 * 128).reshape(20_000, 128)
+    return forward(batch, [np.linspace(-0.1, 0.1 * k, 128 * 128).reshape(128, 128) for k in (1, 2, 3)])
+
+
+def batches() -> Any:
+    """Row sums of three batches of 200 columns."""
+    from batches_functions import summed
+
+    import numpy_dist
+
+    return summed([numpy_dist.ones((20_000 // k, 200), split=0) for k in (1, 2, 3)])
+
+
+def images() -> Any:
+    """500 images of 96 x 96 pixels, half of them mirrored."""
+    from images_functions import prepare
+
+    import numpy_dist
+
+    return prepare(numpy_dist.ones((500, 96, 96, 3), np.uint8), numpy_dist.random.default_rng(7))
+
+
+def terrain() -> Any:
+    """A terrain of 800 x 1000 cells, 20 steps of smoothing."""
+    from terrain_functions import analyse
+
+    import numpy_dist
+
+    return analyse(numpy_dist.linspace(0.0, 500.0, 800_000).reshape(800, 1000), 90.0, 90.0, 20)
+
+
 def ordered() -> Any:
     """A sort of a million random numbers."""
     import numpy_dist
@@ -170,6 +208,7 @@ PROGRAMS: dict[str, Callable[[], Any]] = {
     program.__name__: program
     for program in (
         *(stencil, options, kmeans, shallow, gradients, life, cavity, poisson, regression, bodies, pi, fit),
+        *(layers, batches, images, terrain),
         *(ordered, products),
     )
 }
@@ -210,7 +249,8 @@ def run_job(name: str, ranks: int, given: argparse.Namespace) -> list[tuple[dict
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "found.json")
         arguments = [__file__, "--run", name, path, "--rounds", str(given.rounds), *["--wall"] * given.wall]
-        command = [sys.executable, "-m", "numpy_dist", "run", "-n", str(ranks), *arguments]
+        where = ["--hosts", given.hosts] if given.hosts and ranks > 1 else []
+        command = [sys.executable, "-m", "numpy_dist", "run", "-n", str(ranks), *where, *arguments]
         # As the plan has it: nothing small is done at once by NumPy, and loops have their kernels from the start.
         settings = {"NUMPY_DIST_AT_ONCE": "0", "NUMPY_DIST_COMPILE": "first", "NUMPY_DIST_ADVICE": "off"}
         subprocess.run(command, check=True, timeout=300, env=os.environ | settings)
@@ -234,6 +274,7 @@ def main() -> int:
     wall = "time by the clock, where nothing else runs: else processor time of one thread, waiting for ranks included"
     parser.add_argument("--wall", action="store_true", help=wall)
     parser.add_argument("--shared", action="store_true", help="two ranks share what was measured: it is of all cores")
+    parser.add_argument("--hosts", default="", help="two, as of numpy-dist run: ranks are divided among them")
     parser.add_argument("--only", help="some of the programs (default: all)")
     parser.add_argument("--parts", action="store_true", help="show of what each prediction is the sum")
     parser.add_argument("--run", nargs=2, metavar=("NAME", "PATH"), help=argparse.SUPPRESS)
@@ -247,7 +288,7 @@ def main() -> int:
     from numpy_dist.scaling.prediction import predict
     from numpy_dist.scaling.simulation import plan_job, small_run
 
-    machine = load_speeds(given.machine) if given.machine else measure()
+    machine = load_speeds(given.machine) if given.machine else measure(given.hosts)
     machine = replace(machine, ranks_per_machine=max(given.ranks) if given.shared else 1)
     print(f"kernels {machine.kernel_bandwidth / 1e9:.1f} GB/s, latency {machine.latency * 1e6:.1f} us, messages "
           f"{machine.network_bandwidth / 1e9:.1f} GB/s, a statement {machine.statement_seconds * 1e6:.0f} us")
@@ -260,8 +301,9 @@ def main() -> int:
         program = PROGRAMS[name]
         values = small_run(program)
         for ranks in given.ranks:
-            memory = machine.rank_memory(ranks)
-            job, found = plan_job(program, ranks, values=values, memory=memory), run_job(name, ranks, given)
+            place = replace(machine, ranks_per_machine=-(-ranks // 2) if given.hosts else ranks)
+            planned_for = {"values": values, "memory": place.rank_memory(ranks), "nodes": place.nodes(ranks)}
+            job, found = plan_job(program, ranks, **planned_for), run_job(name, ranks, given)
             planned = [{word: getattr(rank, word) for word in COUNTS} for rank in job.ranks]
             same = [word for word in COUNTS if [p[word] for p in planned] == [f[word] for f, _ in found]]
             alike = alike and same == list(COUNTS)
