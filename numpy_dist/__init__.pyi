@@ -977,7 +977,7 @@ def median(a: DistArray, axis: Shape, out: _Array | None = None, overwrite_input
 def median(a: DistArray, axis: Shape | None = None, out: _Array | None = None, overwrite_input: _bool = False, *, keepdims: Literal[True]) -> DistArray: ...
 @overload
 def median(a: ArrayLike | list[Any], axis: Shape | None = None, out: _Array | None = None, overwrite_input: _bool = False, keepdims: _bool = False) -> Any: ...
-from numpy import memmap as memmap
+from numpy_dist.files.memory_maps import memmap as memmap
 
 def meshgrid(
     *xi: ArrayLike, copy: _bool = True, sparse: _bool = False, indexing: Literal["xy", "ij"] = "xy"

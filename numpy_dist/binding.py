@@ -76,8 +76,9 @@ def _replacements() -> dict[int, tuple[object, object]]:
     import numpy_dist.creation as creation
     import numpy_dist.fft as fft
     import numpy_dist.random as random
+    from numpy_dist.files.memory_maps import memmap
 
-    found: list[tuple[object, object]] = [(np, numpy_dist), (np.random, random), (np.fft, fft)]
+    found: list[tuple[object, object]] = [(np, numpy_dist), (np.random, random), (np.fft, fft), (np.memmap, memmap)]
     found += [(getattr(np.fft, function.__name__), function) for function in fft.OWN]
     for name in creation.__all__:
         if hasattr(np, name):

@@ -84,6 +84,9 @@ def ingest(
     if not isinstance(obj, np.ndarray) and _can_be_sliced(obj):
         return _read(obj, tuple(obj.shape), np.dtype(obj.dtype), None, dtype, order, split, mesh)
     if isinstance(obj, np.memmap):
+        from numpy_dist.files.memory_maps import compare_maps
+
+        compare_maps(engine.runtime().comm, obj)
         return _read(obj, obj.shape, obj.dtype, obj, dtype, order, split, mesh)
     array = np.asarray(obj) if isinstance(obj, np.ndarray) else np.asarray(obj, dtype)
     if config.CHECK == "on":

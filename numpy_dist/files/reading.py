@@ -47,6 +47,9 @@ def agreed(comm: Communicator, path: Path, look: Callable[[], Found]) -> Found:
         if failure is not None:
             raise failure
         return found  # type: ignore[return-value]
+    name = os.fsdecode(path)
+    if failure is not None and name not in str(failure):
+        failure.add_note(f"in {name}")
     told = comm.allgather((portable_error(failure), found))
     first = first_error((problem for problem, _ in told), comm.rank, failure)
     if first is not None:

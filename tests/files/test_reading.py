@@ -124,7 +124,7 @@ def test_other_files_are_numpys(tmp_path: Path) -> None:
     texts = told(lambda rank: nd.load(tmp_path / "x.npy"), 2)
     with pytest.raises(ValueError) as caught:
         np.load(tmp_path / "x.npy")
-    assert texts == [f"ValueError: {caught.value}"] * 2
+    assert texts == [f"ValueError: {caught.value}\nin {tmp_path / 'x.npy'}"] * 2
 
 
 @pytest.mark.parametrize("name", ARRAYS)
@@ -247,3 +247,49 @@ def test_versions_of_the_format(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes().replace(b"NUMPY\3", b"NUMPY\4"))
     with pytest.raises(ValueError, match=r"we only support format version"):
         nd.open(path)
+
+
+@pytest.mark.parametrize("file", ["gone", "shorter", "shorter than asked for"])
+def test_numpys_memory_maps_are_made_by_all_ranks(file: str, tmp_path: Path) -> None:
+    ARRAYS["rows"].tofile(tmp_path / "x")
+    if file != "gone":
+        (tmp_path / "y").write_bytes((tmp_path / "x").read_bytes()[:-16])
+    shape = (240,) if file == "shorter than asked for" else None
+    texts = told(lambda rank: nd.memmap(tmp_path / ("y" if rank == 1 else "x"), float, "r", shape=shape), 3)
+    assert len({text.replace("/y ", "/x ") for text in texts}) == 1 and "rank 1" in texts[0]
+    with pytest.raises((OSError, ValueError)) as caught:
+        np.memmap(tmp_path / "y", float, "r", shape=(240,))
+    assert file == "shorter" or texts[0].startswith(f"{type(caught.value).__name__}: {caught.value}")
+    assert str(tmp_path) in texts[0]
+
+
+def test_a_memory_map_that_is_made_is_made_once(tmp_path: Path) -> None:
+    (tmp_path / "x").write_bytes(b"1" * 99)
+
+    def body() -> None:
+        comm = get_communicator()
+        made = nd.memmap(tmp_path / "x", "i8", "w+", shape=(50, 3))
+        assert type(made) is np.memmap and made.mode == "w+" and not made.any()
+        comm.barrier()
+        made[comm.rank] = comm.rank + 1
+        comm.barrier()
+        assert made[:, 0].tolist() == [1, 2, 3] + [0] * 47  # the other ranks' rows, too
+        assert isinstance(made, nd.memmap) and issubclass(np.memmap, nd.memmap) and not isinstance(1, nd.memmap)
+
+    run_simulated(3, body)
+
+
+def test_memory_maps_of_one_rank_are_compared_before_they_are_read(tmp_path: Path) -> None:
+    ARRAYS["rows"].tofile(tmp_path / "x")
+    (tmp_path / "y").write_bytes((tmp_path / "x").read_bytes()[:-16])
+    texts = told(lambda rank: nd.asarray(np.memmap(tmp_path / ("y" if rank == 1 else "x"), float, "r")), 3)
+    assert len(set(texts)) <= 2 and all("rank 1 an array of shape (238,)" in text for text in texts)
+
+    def cut_off(rank: int) -> None:
+        given = np.memmap(tmp_path / "x", float, "r")
+        get_communicator().barrier()
+        (tmp_path / "x").write_bytes(b"")  # to read the map now would end the process
+        nd.asarray(given[4:])
+
+    texts = told(cut_off, 3)
+    assert len(set(texts)) == 1 and "x has become shorter since it was mapped" in texts[0]
