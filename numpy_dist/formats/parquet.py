@@ -1,4 +1,7 @@
-"""Parquet: columns as arrays of one axis, read by `pyarrow`, group of rows by group of rows; rank 0 writes."""
+"""Parquet: columns as arrays of one axis, read by `pyarrow`, some rows after the others; rank 0 writes.
+
+A group of rows may be the whole file. A column of it is decoded from its beginning, but never all at once.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,9 @@ from numpy_dist.layout.regions import Box
 
 __all__ = ["ParquetFile", "write"]
 
-_ROWS = 1 << 20  # of a group
+_ROWS = 1 << 20  # of a group that is written
+_BATCH = 1 << 18  # rows that are decoded at once
+_BUFFER = 1 << 20  # bytes of a column that are read from the file at once
 
 
 class _Column:
@@ -31,13 +36,22 @@ class _Column:
     def read(self, box: Box, into: np.ndarray) -> None:
         ((lo, hi),) = box
         for group, start in enumerate(self._first[:-1]):
-            first, last = max(lo, start), min(hi, self._first[group + 1])
+            last = min(hi, self._first[group + 1])
+            if max(lo, start) < last:
+                self._read_group(group, start, lo, last, into)
+
+    def _read_group(self, group: int, start: int, lo: int, hi: int, into: np.ndarray) -> None:
+        """Read the rows before `hi` of a group that begins at row `start`; `into` begins at row `lo`."""
+        for batch in self._file.iter_batches(_BATCH, row_groups=[group], columns=[self._name]):
+            first, last = max(lo, start), min(hi, start + batch.num_rows)
             if first < last:
-                column = self._file.read_row_group(group, columns=[self._name]).column(0)
-                found = column.slice(first - start, last - first)
+                found = batch.column(0).slice(first - start, last - first)
                 if found.null_count and into.dtype.kind not in "fcmMO":
                     raise ValueError(f"column {self._name!r} has missing values that its file does not tell of")
-                into[first - lo : last - lo] = found.to_numpy()
+                into[first - lo : last - lo] = found.to_numpy(zero_copy_only=False)
+            start += batch.num_rows
+            if start >= hi:
+                return
 
 
 class ParquetFile:
@@ -48,7 +62,7 @@ class ParquetFile:
 
     def __init__(self, path: str) -> None:
         parquet = library("pyarrow.parquet", "Parquet")
-        self._file = parquet.ParquetFile(path)
+        self._file = parquet.ParquetFile(path, buffer_size=_BUFFER, pre_buffer=False)
         self.sources = {
             field.name: _Column(self._file, field.name, _dtype(field, _has_missing(self._file.metadata, field.name)))
             for field in self._file.schema_arrow

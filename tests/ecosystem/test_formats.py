@@ -131,9 +131,14 @@ def test_one_array(tmp_path):
         bool(x)
 
 
-def test_columns_of_parquet(tmp_path):
+@pytest.mark.parametrize("group", [11, 50])
+def test_columns_of_parquet(group, tmp_path, monkeypatch):
     import pyarrow
     import pyarrow.parquet
+
+    from numpy_dist.formats import parquet
+
+    monkeypatch.setattr(parquet, "_BATCH", 8)  # rows that are decoded at once, of groups of any length
 
     columns = {
         "real": np.arange(50.0),
@@ -143,7 +148,7 @@ def test_columns_of_parquet(tmp_path):
         "text": [str(i) for i in range(50)],
     }
     table = pyarrow.table(columns)
-    on_rank_0(lambda: pyarrow.parquet.write_table(table, tmp_path / "x.parquet", row_group_size=11))
+    on_rank_0(lambda: pyarrow.parquet.write_table(table, tmp_path / "x.parquet", row_group_size=group))
     table = pyarrow.parquet.read_table(tmp_path / "x.parquet")  # the format has no seconds
     with nd.open(tmp_path / "x.parquet") as file:
         assert list(file) == list(columns)
