@@ -6,8 +6,9 @@ import atexit
 import contextlib
 import operator
 import os
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -18,12 +19,14 @@ from numpy_dist.checkpoint.snapshot import copied, part_of
 from numpy_dist.checkpoint.tree import encode
 from numpy_dist.checkpoint.writer import RankPart, Writing
 from numpy_dist.comm.base import Communicator
-from numpy_dist.comm.portable import agree, on_root
+from numpy_dist.comm.portable import first_error, on_root, portable_error, restored
 from numpy_dist.errors import CheckpointError
 
 __all__ = ["Folder", "save", "wait"]
 
 Folder = str | os.PathLike[str]
+Result = TypeVar("Result")
+Told = TypeVar("Told")
 
 
 class _Session:
@@ -33,21 +36,71 @@ class _Session:
         self.writing: Writing | None = None
         self.memory = contextlib.ExitStack()  # of the copies that are being written; the pool's
         self.folder: Path | None = None
+        self.sequence = 0  # of the last checkpoint in this folder; rank 0's
         self.known: dict[engine.Stamp, dict[str, Any]] = {}
         self.next: dict[engine.Stamp, dict[str, Any]] = {}
 
     def wait(self, comm: Communicator) -> None:
         """Wait for the checkpoint that is being written (collective)."""
-        writing, self.writing = self.writing, None
-        if writing is not None:
-            self.known, known = {}, self.next
-            with self.memory:
-                writing.wait(comm)
-            self.known = known
+        if self.writing is not None:
+            self.finish(comm, self.tell(comm, portable_error(self.failure())), lambda: None)
 
-    def is_busy(self, comm: Communicator) -> bool:
-        """Whether a checkpoint is still being written, on any rank (collective, one allgather)."""
-        return any(comm.allgather(self.writing is not None and self.writing.is_going_on))
+    def failure(self) -> Exception | None:
+        """What this rank has met as it wrote its part of the checkpoint, when that is written. Not collective."""
+        return None if self.writing is None else self.writing.own_failure()
+
+    def tell(self, comm: Communicator, mine: Told) -> Sequence[Told]:
+        """What each rank has to say (collective, one allgather)."""
+        try:
+            return comm.allgather(mine)
+        except BaseException:
+            if self.writing is not None:
+                self.writing.give_up("ranks have ended")
+            raise
+
+    def finish(self, comm: Communicator, told: Sequence[Any], work: Callable[[], Result]) -> Result:
+        """End the checkpoint that is being written, if there is one, and then do something on rank 0 (collective).
+
+        Parameters
+        ----------
+        comm : Communicator
+        told : sequence
+            What each rank has met as it wrote its part, as `portable_error`.
+        work : callable
+            For rank 0, if the checkpoint is complete. All get its result, or its exception.
+
+        Raises
+        ------
+        CheckpointError
+            On every rank, if the checkpoint is not complete.
+        """
+        writing, self.writing = self.writing, None
+        known = self.known if writing is None else self.next
+        self.known = {}
+        with self.memory:
+            mine = None if writing is None else portable_error(writing.finish(told))
+
+            def finish() -> tuple[Any, Any, Any]:
+                if mine is not None or any(error is not None for error in told):
+                    return mine, None, None
+                try:
+                    return None, None, work()
+                except Exception as error:
+                    return None, portable_error(error), None
+
+            outcome, failure, result = on_root(finish, comm)
+        first = next((restored(error) for error in (*told, outcome) if error is not None), None)
+        if first is not None:
+            assert writing is not None
+            raise CheckpointError(writing.incomplete(first)) from first
+        self.known = known
+        if failure is not None:
+            raise restored(failure)
+        return result
+
+    def is_busy(self) -> bool:
+        """Whether a checkpoint is still being written, by this rank."""
+        return self.writing is not None and self.writing.is_going_on
 
     def end(self) -> None:
         if self.writing is not None:
@@ -93,8 +146,9 @@ def save(
     keep : int or None
         How many checkpoints stay, the newest; None for all.
     background : bool
-        Return when this rank's parts are copied; threads write them. The next `save`, `restore` or `wait`, or the end
-        of the program, waits until they have, and the former raise what went wrong.
+        Return when this rank's parts are copied; threads write them. Where there is no memory for a copy, the rank
+        writes first. The next `save`, `restore` or `wait`, or the end of the program, waits until all is written, and
+        the former raise what went wrong.
     if_busy : {"wait", "skip"}
         What to do while the last checkpoint in the background is still being written: wait for it, or save nothing.
 
@@ -114,18 +168,18 @@ def save(
     session = _session(comm)
     if if_busy not in ("wait", "skip"):
         raise ValueError(f"if_busy={if_busy!r} is neither 'wait' nor 'skip'")
-    if if_busy == "skip" and session.is_busy(comm):
-        return False
-    session.wait(comm)
     if keep is not None and keep < 1:
         raise ValueError(f"keep={keep}: at least one checkpoint is kept; keep=None keeps all")
-    tree, arrays = _encoded(comm, state)
-    where, prefix, sequence = _prepared(comm, folder, step)
+    begun = _begun(comm, session, folder, step, state, if_busy)
+    if begun is None:
+        return False
+    tree, arrays, (where, prefix, sequence) = begun
     if session.folder != where:
         session.folder, session.known = where, {}
+    session.sequence = sequence
     engine.flush()
     stamps = [engine.stamp(x) if _is_sharded(x) else None for x in arrays]
-    unchanged = _unchanged(comm, session, stamps, where)
+    unchanged = _unchanged(comm, session, stamps, where)  # and whether all see the folder
     session.next = {}
     entries: list[dict[str, Any]] = []
     parts: list[RankPart] = []
@@ -146,8 +200,7 @@ def save(
         entries.append(entry)
         if stamp is not None and engine.stamp(x) == stamp:
             session.next[stamp] = entry
-    if background:
-        parts = _copied(comm, session, parts)
+    are_copies = background and _copied(session, parts)
     content: Manifest = {
         "step": int(step),
         "sequence": sequence,
@@ -157,9 +210,11 @@ def save(
         "plain": f"{prefix}.npz" if plain else None,
         "files": sorted({entry["file"] for entry in entries}),
     }
-    session.writing = Writing(comm, where, content, parts, plain, prefix, keep, background)
+    session.writing = Writing(comm, where, content, parts, plain, prefix, keep, are_copies)
     if not background:
         session.wait(comm)
+    elif not are_copies:
+        session.writing.own_failure()  # before the program changes what is written
     return True
 
 
@@ -179,67 +234,90 @@ def _is_sharded(x: object) -> bool:
     return engine.is_handle(x) and engine.is_sharded(x)
 
 
-def _encoded(comm: Communicator, state: object) -> tuple[Any, list[Any]]:
-    """The tree of a state and its arrays; what one rank cannot save is told on all (collective)."""
-    found: tuple[Any, list[Any]] = None, []
-    failure: Exception | None = None
-    try:
-        found = encode(state)
-    except Exception as error:
-        failure = error
-    agree(failure, comm)
-    mine = [(_is_sharded(x), x.shape, x.dtype) for x in found[1]]
-    told = comm.allgather(mine)
-    other = next((rank for rank, theirs in enumerate(told) if theirs != told[0]), None)
-    if other is not None:
-        raise ValueError(f"the states of rank 0 and rank {other} have not the same arrays: they cannot be saved as one")
-    return found
+def _begun(
+    comm: Communicator, session: _Session, folder: Folder, step: int, state: object, if_busy: str
+) -> tuple[Any, list[Any], tuple[Path, str, int]] | None:
+    """Begin a checkpoint when the last one is complete (collective, one allgather and one broadcast).
 
+    Each collective makes ranks wait for each other, so they tell all at once what they have to say.
 
-def _copied(comm: Communicator, session: _Session, parts: list[RankPart]) -> list[RankPart]:
-    """The parts with blocks that the program does not change; what one rank has no memory for is told on all."""
-    failure: Exception | None = None
-    scratch = session.memory.enter_context(engine.Scratch())
-    try:
-        parts = [copied(part, scratch) for part in parts]
-    except MemoryError as error:
-        failure = error
-    try:
-        agree(failure, comm)
-    except BaseException:
-        parts = []
-        session.memory.close()
-        raise
-    return parts
-
-
-def _prepared(comm: Communicator, folder: Folder, step: int) -> tuple[Path, str, int]:
-    """The folder, the beginning of the names of new files, and the sequence number (collective).
+    Returns
+    -------
+    tuple or None
+        The tree of the state, its arrays, and what `_prepared` gives; None where the last one is still being written,
+        on any rank, and is not to be waited for.
 
     Raises
     ------
     CheckpointError
-        If not all ranks see the folder.
+        If the last one is not complete.
+    Exception
+        What one rank cannot save.
     """
+    tree, arrays, failure = None, [], None
+    try:
+        tree, arrays = encode(state)
+    except Exception as error:
+        failure = error
+    mine = [(_is_sharded(x), x.shape, x.dtype) for x in arrays]
+    busy = if_busy == "skip" and session.is_busy()
+    written = None if busy else portable_error(session.failure())
+    told = session.tell(comm, (busy, written, portable_error(failure), mine))
+    if any(rank_is_busy for rank_is_busy, *_ in told):
+        return None
+    failed = first_error((error for _, _, error, _ in told), comm.rank, failure)
+    other = next((rank for rank, (*_, theirs) in enumerate(told) if theirs != told[0][-1]), None)
 
-    def prepare() -> tuple[Path, str, int]:
-        if operator.index(step) < 0:
-            raise ValueError(f"step={step} is negative")
-        where = Path(folder).resolve()
-        (where / DATA).mkdir(parents=True, exist_ok=True)
-        sequence = 1 + max((what["sequence"] for _, what in manifests(where) if isinstance(what, dict)), default=0)
-        return where, f"{operator.index(step):012d}-{os.urandom(4).hex()}", sequence
+    def work() -> tuple[Path, str, int] | None:
+        return None if failed is not None or other is not None else _prepared(session, folder, step)
 
-    made = on_root(prepare, comm)
-    seen = (made[0] / DATA).is_dir()
-    agree(None if seen else CheckpointError(f"rank {comm.rank} does not see the folder {made[0]}"), comm)
-    return made
+    made = session.finish(comm, [error for _, error, _, _ in told], work)
+    if failed is not None:
+        raise failed[1]
+    if made is None:
+        raise ValueError(f"the states of rank 0 and rank {other} have not the same arrays: they cannot be saved as one")
+    return tree, arrays, made
+
+
+def _copied(session: _Session, parts: list[RankPart]) -> bool:
+    """Give parts blocks that the program does not change; False where this rank has no memory for them."""
+    scratch = session.memory.enter_context(engine.Scratch())
+    try:
+        parts[:] = [copied(part, scratch) for part in parts]
+    except MemoryError:
+        session.memory.close()
+        return False
+    except BaseException:
+        session.memory.close()
+        raise
+    return True
+
+
+def _prepared(session: _Session, folder: Folder, step: int) -> tuple[Path, str, int]:
+    """The folder, the beginning of the names of new files, and the sequence number; of rank 0."""
+    if operator.index(step) < 0:
+        raise ValueError(f"step={step} is negative")
+    where = Path(folder).resolve()
+    (where / DATA).mkdir(parents=True, exist_ok=True)
+    last = session.sequence
+    if session.folder != where:
+        last = max((what["sequence"] for _, what in manifests(where) if isinstance(what, dict)), default=0)
+    return where, f"{operator.index(step):012d}-{os.urandom(4).hex()}", last + 1
 
 
 def _unchanged(comm: Communicator, session: _Session, stamps: list[Any], folder: Path) -> list[bool]:
-    """Which arrays every rank knows to be as they were in the last checkpoint, whose files are there (collective)."""
+    """Which arrays every rank knows to be as they were in the last checkpoint, whose files are there (collective).
+
+    Raises
+    ------
+    CheckpointError
+        On every rank, if not all see the folder.
+    """
     mine = [
         stamp is not None and stamp in session.known and (folder / DATA / session.known[stamp]["file"]).exists()
         for stamp in stamps
     ]
-    return [all(told) for told in zip(*comm.allgather(mine), strict=True)]
+    told = comm.allgather(mine if (folder / DATA).is_dir() else None)
+    if None in told:
+        raise CheckpointError(f"rank {told.index(None)} does not see the folder {folder}")
+    return [all(flags) for flags in zip(*told, strict=True)]

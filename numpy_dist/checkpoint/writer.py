@@ -14,6 +14,7 @@ import os
 import sys
 import threading
 import time
+from collections.abc import Sequence
 from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -22,7 +23,6 @@ import numpy as np
 
 from numpy_dist.checkpoint.checksum import CHECKSUMS
 from numpy_dist.checkpoint.folder import DATA, Manifest, clean, write_manifest
-from numpy_dist.comm.portable import portable_error, restored
 from numpy_dist.errors import CheckpointError
 from numpy_dist.files.direct import open_direct, write_direct
 from numpy_dist.files.pieces import write_all, write_box
@@ -38,7 +38,7 @@ __all__ = ["CHECKSUM", "RankPart", "Writing"]
 CHECKSUM = "sums"
 """What new checkpoints have, of `CHECKSUMS`."""
 
-_PAUSE = 0.01  # seconds between two looks for reports
+_FIRST_PAUSE, _PAUSE = 0.0005, 0.01  # seconds between two looks for reports
 _PATIENCE = 10.0  # seconds for which a program that ends waits for reports
 
 
@@ -84,9 +84,9 @@ class Writing:
         Of the names of its files.
     keep : int or None
         As for `clean`.
-    background : bool
-        Whether the program goes on meanwhile, which is to have the processor; the blocks are then copies that nobody
-        changes.
+    are_copies : bool
+        Whether the blocks are copies that nobody changes, and the program goes on meanwhile, which is to have the
+        processor.
     """
 
     def __init__(
@@ -98,12 +98,12 @@ class Writing:
         plain: list[np.ndarray],
         prefix: str,
         keep: int | None,
-        background: bool,
+        are_copies: bool,
     ) -> None:
         self.content, self.folder = content, folder
         self._rank, self._size = comm.rank, comm.size
         self._parts, self._plain, self._prefix, self._keep = parts, plain, prefix, keep
-        self._background = background
+        self._are_copies = are_copies
         self._error: Exception | None = None
         self._written = threading.Event()  # this rank's parts are on the disk, or cannot be
         self._given_up = ""  # why there is nothing to wait for any more
@@ -117,27 +117,33 @@ class Writing:
         """Whether this rank still writes, or rank 0 has not yet completed the checkpoint; this rank's own view."""
         return self._thread.is_alive()
 
-    def wait(self, comm: Communicator) -> None:
-        """Return when the checkpoint is complete, or raise why it cannot be, on every rank (collective)."""
+    def own_failure(self) -> Exception | None:
+        """What this rank has met as it wrote its part; returns when that is on the disk, or cannot be."""
         self._written.wait()
-        try:
-            told = comm.allgather(portable_error(self._error))
-        except BaseException:
-            self._given_up = "ranks have ended"
-            raise
+        return self._error
+
+    def give_up(self, reason: str) -> None:
+        """Wait for the reports of other ranks no longer."""
+        self._given_up = reason
+
+    def finish(self, told: Sequence[object]) -> Exception | None:
+        """End the thread; what has kept this rank, or on rank 0 all of them, from being done.
+
+        Parameters
+        ----------
+        told : sequence
+            What each rank's `own_failure` was, None for none: rank 0 does not wait for those that have failed.
+        """
         for rank, error in enumerate(told):
             if error is not None:
-                self._given_up = f"rank {rank} could not write its part"
+                self.give_up(f"rank {rank} could not write its part")
         self._thread.join()
         if self._given_up and self._rank == 0:
             clean(self.folder, None)  # other ranks may have made files after rank 0 had looked for them
-        failure = self._error
-        outcome = comm.bcast(portable_error(failure), 0)
-        first = next((restored(error) for error in (*told, outcome) if error is not None), None)
-        if first is not None:
-            raise CheckpointError(self._incomplete(first)) from first
+        return self._error
 
-    def _incomplete(self, reason: Exception) -> str:
+    def incomplete(self, reason: Exception) -> str:
+        """What to say of a checkpoint that is not complete, for a reason."""
         return f"the checkpoint of step {self.content['step']} in {self.folder} is not complete: {reason}"
 
     def end(self) -> None:
@@ -145,7 +151,7 @@ class Writing:
         self._deadline = time.monotonic() + _PATIENCE
         self._thread.join()
         if self._error is not None:
-            print(f"numpy_dist: {self._incomplete(self._error)}", file=sys.stderr)
+            print(f"numpy_dist: {self.incomplete(self._error)}", file=sys.stderr)
 
     def _run(self) -> None:
         try:
@@ -175,7 +181,7 @@ class Writing:
             if self._rank == 0:
                 write_all(descriptor, part.header, 0)
             if part.box is not None:
-                direct = open_direct(path) if self._background else -1
+                direct = open_direct(path) if self._are_copies else -1
                 write_box(
                     descriptor,
                     len(part.header),
@@ -201,8 +207,10 @@ class Writing:
         return self.folder / DATA / f"{self._prefix}.rank-{rank}.json"
 
     def _report(self, pieces: list[list[tuple[Box, int]]]) -> None:
-        with replacing(self._report_path(self._rank)) as file:
-            file.write(json.dumps(pieces).encode())
+        path = self._report_path(self._rank)
+        new = path.with_suffix(".new")
+        new.write_text(json.dumps(pieces))  # a message: it need not outlive the machine
+        os.replace(new, path)
 
     def _complete(self, mine: list[list[tuple[Box, int]]]) -> None:
         """Write the manifest when all ranks have reported; without it nothing is left."""
@@ -224,9 +232,10 @@ class Writing:
             clean(self.folder, None if self._error is not None else self._keep)
 
     def _reported(self, rank: int) -> list[Any]:
-        path = self._report_path(rank)
+        path, pause = self._report_path(rank), _FIRST_PAUSE
         while not path.exists():
             if self._given_up or time.monotonic() > self._deadline:
                 raise CheckpointError(self._given_up or f"rank {rank} has not written its part")
-            time.sleep(_PAUSE)
+            time.sleep(pause)
+            pause = min(2 * pause, _PAUSE)
         return json.loads(path.read_bytes())
