@@ -200,6 +200,8 @@ def save(
         entries.append(entry)
         if stamp is not None and engine.stamp(x) == stamp:
             session.next[stamp] = entry
+    if parts:
+        engine.tell_events()
     are_copies = background and _copied(session, parts)
     content: Manifest = {
         "step": int(step),

@@ -21,7 +21,8 @@ __all__ = ["copied", "part_of"]
 def part_of(x: Any, name: str) -> tuple[RankPart, dict[str, Any], Any]:
     """This rank's part of a distributed array, and what the manifest says of the array (collective).
 
-    Where the parts of the ranks would be many short runs of a file, the array is redistributed by rows.
+    Floating-point events are for the caller to tell (`engine.tell_events`). Where the parts of the ranks would be many
+    short runs of a file, the array is redistributed by rows.
 
     Parameters
     ----------
@@ -39,10 +40,10 @@ def part_of(x: Any, name: str) -> tuple[RankPart, dict[str, Any], Any]:
         In whose memory the block lies: to be kept until then.
     """
     ordered, fortran = in_file_order(x)
-    made, share = ordered, engine.share(ordered)
+    made, share = ordered, engine.share(ordered, tells=False)
     if share is None or not in_long_runs(share.boxes, ordered.shape, x.dtype.itemsize):
         made = engine.copy(ordered, order="C", layout=engine.default_layout(ordered.shape, split=0))
-        share = engine.share(made)
+        share = engine.share(made, tells=False)
         assert share is not None
     layout = engine.layout_of(x)
     cut = () if layout is None else layout.cut_axes

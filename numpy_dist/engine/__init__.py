@@ -34,7 +34,7 @@ from numpy_dist.engine.data.ingest import (
 )
 from numpy_dist.engine.data.masked import masked
 from numpy_dist.engine.data.scratch import Scratch
-from numpy_dist.engine.data.streaming import Read, Share, Stamp, parts_in_order, share, stamp, stream
+from numpy_dist.engine.data.streaming import Read, Share, Stamp, parts_in_order, share, stamp, stream, tell_events
 from numpy_dist.engine.data.windows import has_ndarrays, in_memory, is_at_hand, lies_in
 from numpy_dist.engine.events.filters import lazily_recorded
 from numpy_dist.engine.events.floating import told_as
@@ -143,6 +143,7 @@ __all__ = [
     "numpy_error",
     "offset_of",
     "stream",
+    "tell_events",
     "parts_in_order",
     "plain",
     "progressed",

@@ -13,7 +13,7 @@ import pytest
 import numpy_dist as nd
 from numpy_dist import checkpoint, engine
 from numpy_dist.checkpoint import folder as folders
-from numpy_dist.checkpoint import writer
+from numpy_dist.checkpoint import saving, writer
 from numpy_dist.comm.detect import get_communicator
 from numpy_dist.errors import CheckpointWarning
 from numpy_dist.files import direct, pieces, replacement
@@ -386,3 +386,68 @@ def test_a_header_that_is_not_as_it_was_written(place: int, tmp_path: Path) -> N
 def test_steps_are_whole_numbers(step: Any, tmp_path: Path) -> None:
     with pytest.raises(TypeError, match="cannot be interpreted as an integer"):
         checkpoint.save(tmp_path, 1, step=step)
+
+
+def test_ranks_meet_four_times(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What ranks have to say is told at once: each collective makes them wait for each other."""
+
+    def body() -> list[str]:
+        calls: list[str] = []
+        x, y = nd.asarray(PLAIN["rows"]), nd.asarray(PLAIN["big end"])
+        checkpoint.save(tmp_path, {"x": x, "y": y}, step=1, background=True)
+        x += 1
+        y += 1
+        engine.force(x)
+        comm = engine.runtime().comm
+        for name in ("allgather", "bcast", "barrier"):
+            call = getattr(comm, name)
+
+            def counted(*args: Any, call: Any = call, name: str = name) -> Any:
+                calls.append(name)
+                return call(*args)
+
+            monkeypatch.setattr(comm, name, counted)
+        checkpoint.save(tmp_path, {"x": x, "y": y}, step=2, background=True)
+        met = list(calls)
+        checkpoint.wait()
+        return met
+
+    assert on_ranks(2, body) == [["allgather", "bcast", "allgather", "allgather"]] * 2
+
+
+@pytest.mark.parametrize("short", [(1,), (0, 1, 2)])
+def test_a_rank_without_memory_for_a_copy_writes_first(
+    short: tuple[int, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copied = saving.copied
+
+    def lacking(*args: Any) -> Any:
+        if engine.runtime().comm.rank in short:
+            raise MemoryError
+        return copied(*args)
+
+    monkeypatch.setattr(saving, "copied", lacking)
+
+    def body() -> None:
+        x = nd.asarray(PLAIN["rows"])
+        for step in (1, 2):
+            assert checkpoint.save(tmp_path, {"x": x}, step=step, background=True)
+            x += 1
+            engine.force(x)
+        checkpoint.wait()
+        for step in (1, 2):
+            np.testing.assert_array_equal(checkpoint.restore(tmp_path, step)["x"].gather(), PLAIN["rows"] + (step - 1))
+
+    on_ranks(3, body)
+
+
+def test_floating_point_events_are_told_before_anything_is_saved(tmp_path: Path) -> None:
+    def body() -> None:
+        x, y = nd.asarray(PLAIN["rows"]), nd.asarray(PLAIN["rows"])
+        with pytest.raises(FloatingPointError), np.errstate(invalid="raise"):
+            y /= x  # of which the first rank has a zero
+            checkpoint.save(tmp_path, {"x": x, "y": y}, step=1)
+        assert checkpoint.latest(tmp_path) is None
+        checkpoint.save(tmp_path, {"x": x}, step=2)
+
+    on_ranks(3, body)

@@ -153,10 +153,11 @@ def stamp(x: Handle) -> Stamp | None:
     return Stamp(weakref.ref(storage), storage.version, (view.offset, view.shape, view.strides, view.dtype.str))
 
 
-def share(x: Handle) -> Share | None:
+def share(x: Handle, tells: bool = True) -> Share | None:
     """Each rank's part of an array; None, alike on all ranks, where parts are no boxes.
 
-    Collective: executes the program, and tells of floating-point events.
+    Collective: executes the program, and tells of floating-point events; not with ``tells=False``, for whoever asks for
+    the parts of several arrays, and then calls `tell_events`.
     """
     rt = runtime()
     if not is_sharded(x):
@@ -175,6 +176,11 @@ def share(x: Handle) -> Share | None:
             for rank, box in enumerate(map(layout.box, range(rt.size)))
         )
         block = shard(x)
-        if rt.size > 1:
+        if rt.size > 1 and tells:
             rt.events.tell()
     return Share(boxes, block)
+
+
+def tell_events() -> None:
+    """Tell of the floating-point events of all that was executed (collective, one allgather)."""
+    runtime().events.tell()
