@@ -89,10 +89,14 @@ class _Session:
                     return None, portable_error(error), None
 
             outcome, failure, result = on_root(finish, comm)
-        first = next((restored(error) for error in (*told, outcome) if error is not None), None)
+        first = first_error((*told, outcome))  # rank 0's own look at the outcome comes last
         if first is not None:
             assert writing is not None
-            raise CheckpointError(writing.incomplete(first)) from first
+            rank, error = first
+            failed = CheckpointError(writing.incomplete(error))
+            if comm.size > 1:
+                failed.add_note(f"rank {rank % comm.size} has met this")
+            raise failed from error
         self.known = known
         if failure is not None:
             raise restored(failure)
@@ -256,7 +260,9 @@ def _begun(
     Exception
         What one rank cannot save.
     """
-    tree, arrays, failure = None, [], None
+    tree: Any = None
+    arrays: list[Any] = []
+    failure: Exception | None = None
     try:
         tree, arrays = encode(state)
     except Exception as error:
