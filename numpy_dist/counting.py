@@ -238,7 +238,7 @@ class _Zeros(Pool):
     def __init__(self) -> None:
         super().__init__(limit=0)
 
-    def take(self, nbytes: int) -> Block:
+    def take(self, nbytes: int, announces: bool = True) -> Block:
         self.held += nbytes
         self.peak = max(self.peak, self.held)
         block = np.zeros(nbytes, np.uint8).view(Block)

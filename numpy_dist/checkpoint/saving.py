@@ -289,7 +289,7 @@ def _begun(
 
 def _copied(session: _Session, parts: list[RankPart]) -> bool:
     """Give parts blocks that the program does not change; False where this rank has no memory for them."""
-    scratch = session.memory.enter_context(engine.Scratch())
+    scratch = session.memory.enter_context(engine.Scratch(announces=False))
     try:
         parts[:] = [copied(part, scratch) for part in parts]
     except MemoryError:

@@ -39,7 +39,7 @@ class AttributedPool(Pool):
         self._at_peak: list[tuple[int, _Label]] = []
         self._rises = False  # what is held is the most there ever was, and not yet noted
 
-    def take(self, nbytes: int) -> Block:
+    def take(self, nbytes: int, announces: bool = True) -> Block:
         """As in `Pool`."""
         block = self.memory.allocate(nbytes)
         self._labels[block.address] = nbytes, self._label(sys._getframe(1))

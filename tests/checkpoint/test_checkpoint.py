@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -452,3 +454,36 @@ def test_floating_point_events_are_told_before_anything_is_saved(tmp_path: Path)
         checkpoint.save(tmp_path, {"x": x}, step=2)
 
     on_ranks(3, body)
+
+
+LACKING = """
+import sys
+import numpy_dist as nd
+from numpy_dist import checkpoint, engine
+from numpy_dist.engine.memory import pool
+
+x = nd.ones((500, 1000))
+engine.force(x)
+make = pool.make_block
+
+def lacking(nbytes):
+    if x.comm.rank == 1 and nbytes > 1 << 20:
+        raise MemoryError("planted")
+    return make(nbytes)
+
+pool.make_block = lacking
+for step in range(3):
+    engine.runtime().pool.clear()
+    checkpoint.save(sys.argv[1], {"x": x, "step": step}, step=step, background=True)
+checkpoint.wait()
+print(checkpoint.steps(sys.argv[1]))
+"""
+
+
+@pytest.mark.slow
+def test_a_rank_of_a_job_without_memory_for_a_copy(tmp_path: Path) -> None:
+    """Other ranks are not told that it has none, which would end the job."""
+    (tmp_path / "script.py").write_text(LACKING)
+    command = [sys.executable, "-m", "numpy_dist", "run", "-n", "2", str(tmp_path / "script.py"), str(tmp_path / "run")]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert (ended.returncode, ended.stdout.strip()) == (0, "[0, 1, 2]"), ended.stderr

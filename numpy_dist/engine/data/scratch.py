@@ -20,9 +20,15 @@ class Scratch:
     """Arrays of the pool's memory, which all go back to it at the end of a ``with`` block; of the host's on a device.
 
     Those of which `from_local` makes a distributed array within the block are taken over by it, and not copied.
+
+    Parameters
+    ----------
+    announces : bool
+        Whether other ranks are told of memory that is not to be had; if not, the caller does without.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, announces: bool = True) -> None:
+        self._announces = announces
         self._blocks: dict[int, Block] = {}
         self._pool = runtime().pool
 
@@ -31,7 +37,7 @@ class Scratch:
         shape, kind = (shape,) if isinstance(shape, int) else tuple(shape), np.dtype(dtype)
         if not self._pool.memory.on_host:
             return np.empty(shape, kind)
-        block = self._pool.take(prod(shape) * kind.itemsize)
+        block = self._pool.take(prod(shape) * kind.itemsize, self._announces)
         self._blocks[id(block)] = block
         block.scratch = self
         return np.ndarray(shape, kind, buffer=block)

@@ -62,8 +62,11 @@ class Pool:
         self._next_look = 0.0
         self._short = False
 
-    def take(self, nbytes: int) -> Block:
-        """An allocation of exactly `nbytes`, not initialised."""
+    def take(self, nbytes: int, announces: bool = True) -> Block:
+        """An allocation of exactly `nbytes`, not initialised.
+
+        Without `announces`, other ranks are not told of memory that is not to be had: the caller does without.
+        """
         blocks = self._blocks.get(nbytes)
         if blocks:
             self.free -= nbytes + _OVERHEAD
@@ -73,7 +76,8 @@ class Pool:
         else:
             if self.free and nbytes >= _WATCHED:
                 self.relieve(nbytes)
-            block = self.attempt(make_block if self.memory.on_host else self.memory.allocate, nbytes)
+            attempt = self.attempt if announces else self._attempt
+            block = attempt(make_block if self.memory.on_host else self.memory.allocate, nbytes)
         held = self.held = self.held + nbytes
         if held > self.peak:
             self.peak = held
@@ -112,6 +116,14 @@ class Pool:
             With a note that tells what this rank holds; `failed` was called with it.
         """
         try:
+            return self._attempt(make, *arguments)
+        except MemoryError as error:
+            self.failed(error)
+            raise
+
+    def _attempt(self, make: Callable[..., T], *arguments: object) -> T:
+        """As `attempt`, but nobody is told."""
+        try:
             return make(*arguments)
         except MemoryError as error:
             failure = error
@@ -123,7 +135,6 @@ class Pool:
                 failure = error
         available = (self._room or Limits().room)().available
         failure.add_note(f"{self.held} bytes are in use by arrays of this rank, and {available} are available here")
-        self.failed(failure)
         raise failure
 
     def relieve(self, wanted: int = 0) -> bool:
