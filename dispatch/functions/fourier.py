@@ -23,7 +23,7 @@ from numpy_dist.dispatch.functions.array_creation_by_numpy import created
 from numpy_dist.dispatch.patterns.arguments import as_handle
 from numpy_dist.dispatch.patterns.numpy_source import adopt
 from numpy_dist.dispatch.patterns.stacks import along_axis
-from numpy_dist.dispatch.patterns.threads import FEW, in_parts
+from numpy_dist.dispatch.patterns.threads import FEW, into_pieces
 from numpy_dist.layout.regions import Box
 
 if TYPE_CHECKING:
@@ -101,16 +101,17 @@ def _transform(
             engine.numpy_error(function, (a, n, axis, norm), {"out": out})
 
     # NumPy computes in single precision only where its output is of single precision, too.
-    same = out is None or out.dtype == sample.dtype
-    kind = sample.dtype if same else np.result_type(sample.dtype, np.float64)
-
-    def transformed(lines: np.ndarray) -> np.ndarray:
-        return function(lines, n, -1, norm, None if same else np.empty((*lines.shape[:-1], sample.shape[1]), kind))
+    kind = sample.dtype if out is None or out.dtype == sample.dtype else np.result_type(sample.dtype, np.float64)
 
     def in_threads(lines: np.ndarray) -> np.ndarray:
         if 0 < lines.size < 2 * FEW:  # too few for two threads
             return function(lines, n, -1, norm, scratch.empty((*lines.shape[:-1], sample.shape[1]), kind))
-        return in_parts(transformed, lines, lines.ndim - 1, scratch.empty)
+        order = sorted(range(lines.ndim), key=lambda each: -abs(lines.strides[each]))  # as they lie in memory
+        block, place = lines.transpose(order), order.index(lines.ndim - 1)
+        extents = [sample.shape[1] if each == place else extent for each, extent in enumerate(block.shape)]
+        made = scratch.empty(tuple(extents), kind)
+        into_pieces(lambda some, its: function(some, n, place, norm, its), block, place, made)
+        return made.transpose(np.argsort(order))
 
     def lines_of(lines: object) -> Array:
         return compute("fft", in_threads, lines, name=function.__name__, args=(n, -1, norm))

@@ -155,9 +155,7 @@ def _handles(operands: Sequence[object]) -> list[engine.Handle]:
     return handles
 
 
-def along_axis(
-    function: Function, a: Any, axis: int, *, name: str, order: str = "K", library: bool = False
-) -> Any:
+def along_axis(function: Function, a: Any, axis: int, *, name: str, order: str = "K", library: bool = False) -> Any:
     """As `on_stacks`, of the lines of one array along an axis: `function` gets and returns them as the last axis.
 
     With ``order="K"`` the result has the operand's memory order.
@@ -175,7 +173,13 @@ def along_axis(
 def _lines(function: Function, a: Any, axis: int, axes: tuple[int, ...] | None, name: str, library: bool) -> Any:
     """The results for the lines along an axis of an array whose axes are brought into this order meanwhile."""
     place = axis if axes is None else axes.index(axis)
-    a = np.moveaxis(a if axes is None else _permuted(a, axes, 0), place, -1)
+    a = a if axes is None else _permuted(a, axes, 0)
+    if engine.is_sharded(a):  # lines that are cut are brought together in the order of axes in which they lie
+        moved = np.moveaxis(a, place, -1)
+        layout = _share(_division([moved], [1], tuple(moved.shape[:-1])), tuple(moved.shape), 1)
+        order = [*range(place), a.ndim - 1, *range(place, a.ndim - 1)]
+        a = engine.aligned(a, layout.transpose(order))
+    a = np.moveaxis(a, place, -1)
     found = _run(function, [a], [1], tuple(a.shape[:-1]), name, -1 if place == a.ndim - 1 else place, None, library)
     return found if axes is None else _each(found, lambda x: _permuted(x, np.argsort(axes).tolist(), 0))
 

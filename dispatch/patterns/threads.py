@@ -6,9 +6,11 @@ state; warnings would come from lines of the threads: functions that give some a
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextvars import copy_context
 from functools import partial
+from itertools import product
+from math import prod
 
 import numpy as np
 
@@ -18,6 +20,8 @@ from numpy_dist.parallel.threads import run_together
 
 FEW = 1 << 15
 """Elements that are not worth a thread."""
+_PIECE = 1 << 20  # bytes that a cache holds
+_CACHE_LINE = 64  # bytes
 
 
 def in_parts(
@@ -35,7 +39,7 @@ def in_parts(
     empty : callable
         As `numpy.empty`: makes the result.
     """
-    count = min(getattr(engine.runtime().backend, "threads", 1), block.size // FEW)
+    count = _threads_for(block)
     others = [other for other in range(block.ndim) if other != axis]
     cut = max(others, key=lambda other: (block.shape[other], -other), default=0)
     if count < 2 or not others or block.shape[cut] < count:
@@ -52,3 +56,64 @@ def in_parts(
     with Postponed():  # the threads have the memory until all have ended
         run_together([partial(copy_context().run, compute, part) for part in parts])
     return made
+
+
+def into_pieces(
+    function: Callable[[np.ndarray, np.ndarray], object], block: np.ndarray, axis: int, made: np.ndarray
+) -> None:
+    """Have a function of lines fill `made`, piece by piece, on all threads of the rank.
+
+    Parameters
+    ----------
+    function : callable
+        Of some lines along `axis` of the block and the same ones of `made`, which it writes.
+    block, made : ndarray
+        In C order, of the same extents but along `axis`. They may be the same memory.
+
+    Notes
+    -----
+    A piece is what a cache holds. Lines that lie across the memory are brought together there: read one by one they
+    would be in the way of each other, since addresses a power of two apart share few places of a cache.
+    """
+    if not block.size or not made.size:
+        made[...] = 0
+        return
+    across = prod(block.shape[axis + 1 :]) > 1
+    nbytes = max(block.shape[axis], made.shape[axis]) * max(block.itemsize, made.itemsize)
+    lines, count = block.size // block.shape[axis], max(_threads_for(block), 1)
+    most = max(_PIECE // nbytes, _CACHE_LINE // made.itemsize if across else 1)
+    pieces = _pieces(block.shape, axis, max(min(most, -(-lines // count)), 1))
+
+    def compute(mine: Sequence[tuple[slice, ...]]) -> None:
+        if not across:
+            for piece in mine:
+                function(block[piece], made[piece])
+            return
+        read, written = (np.empty(x[pieces[0]].size, x.dtype) for x in (block, made))  # none is larger
+        for piece in mine:
+            lines, results = block[piece], made[piece]
+            here, there = read[: lines.size].reshape(lines.shape), written[: results.size].reshape(results.shape)
+            here[...] = lines
+            function(here, there)
+            results[...] = there
+
+    count = min(count, len(pieces))
+    points = [len(pieces) * k // count for k in range(count + 1)]
+    shares = [pieces[low:high] for low, high in zip(points, points[1:], strict=False)]
+    with Postponed():  # the threads have the memory until all have ended
+        run_together([partial(copy_context().run, compute, mine) for mine in shares])
+
+
+def _threads_for(block: np.ndarray) -> int:
+    """How many threads a block is worth; 0 where it is not worth one."""
+    return min(getattr(engine.runtime().backend, "threads", 1), block.size // FEW)
+
+
+def _pieces(shape: tuple[int, ...], axis: int, most: int) -> list[tuple[slice, ...]]:
+    """Boxes of at most so many whole lines along an axis, as long as may be in memory."""
+    ranges: list[list[slice]] = []
+    for other in reversed(range(len(shape))):
+        extent = shape[other] if other == axis else min(shape[other], max(most, 1))
+        most = most if other == axis else most // extent
+        ranges.insert(0, [slice(low, min(low + extent, shape[other])) for low in range(0, shape[other], extent)])
+    return list(product(*ranges))

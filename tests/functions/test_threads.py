@@ -79,6 +79,29 @@ def test_parts_and_threads() -> None:
     assert len({thread for _, thread in parts}) > 1
 
 
+@pytest.mark.parametrize("shape", [(41, 60), (7, 5, 11), (3, 4, 1), (1, 30)])
+@pytest.mark.parametrize("nbytes", [1, 600, 1 << 20])
+@pytest.mark.usefixtures("three_threads")
+def test_pieces_cover_a_block(shape: tuple[int, ...], nbytes: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threads, "_PIECE", nbytes)
+    block = np.random.default_rng(0).standard_normal(shape)
+    for axis in range(len(shape)):
+        made, sizes = np.full(shape, np.nan), []
+
+        def running(lines: np.ndarray, results: np.ndarray, axis: int = axis, sizes: list[int] = sizes) -> None:
+            sizes.append(lines.nbytes)
+            np.cumsum(lines, axis, out=results)
+
+        threads.into_pieces(running, block, axis, made)
+        expected = np.cumsum(block, axis)
+        assert np.array_equal(made, expected) and sum(sizes) == block.nbytes
+        assert max(sizes) <= max(nbytes, 64 * shape[axis]), "what a cache holds, or a cache line of each row"
+        assert nbytes > block.nbytes or len(sizes) >= block.nbytes // max(nbytes, 64 * shape[axis])
+        again = block.copy()
+        threads.into_pieces(running, again, axis, again)
+        assert np.array_equal(again, expected)
+
+
 @pytest.mark.usefixtures("three_threads")
 def test_the_error_of_a_part_comes_when_all_have_ended() -> None:
     ended = []
