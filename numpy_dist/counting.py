@@ -137,7 +137,8 @@ def count_program(
     -----
     Values mean nothing here: computed arrays hold zeros or whatever was there, reductions give `value`, and so a loop
     ``while residual > tolerance`` ends at once; other ranks' parts of a collective are taken to be like this rank's.
-    Counts that depend on values (of masks, sorts, convergence) are then those of such a program.
+    Counts that depend on values (of masks, sorts, convergence) are then those of such a program. A matrix that all
+    ranks factor together is taken to be the identity.
 
     Examples
     --------

@@ -71,7 +71,8 @@ def sign_and_logarithm(a: DistArray) -> tuple[np.inexact, np.floating]:
     if found.singular:
         return rebuild(type(like), [kind(0), real(-np.inf)])
     sizes, swaps = np.abs(found.diagonal), np.count_nonzero(found.pivots != np.arange(len(found.pivots)))
-    with np.errstate(invalid="ignore"):  # infinity by infinity is NaN in NumPy's, too
+    # Infinity by infinity is NaN in NumPy's, too; of a matrix that is only counted there are zeros.
+    with np.errstate(invalid="ignore", divide="ignore"):
         if found.diagonal.dtype.kind == "c":  # NumPy's quotient of complex numbers overflows with the smallest
             signs = found.diagonal.real / sizes + 1j * (found.diagonal.imag / sizes)
         else:

@@ -27,7 +27,11 @@ def rows_of(a: Any, kind: np.dtype) -> tuple[np.ndarray, Layout]:
 def columns_of(a: Any, kind: np.dtype, width: int = 0) -> Columns:
     """The columns of a matrix on each rank, for overwriting; panels are of this width, if any is given."""
     rows, layout = rows_of(a, kind)
-    return Columns.dealt(rows, row_bounds(layout), engine.runtime().comm, width)
+    columns = Columns.dealt(rows, row_bounds(layout), engine.runtime().comm, width)
+    if not engine.runtime().computes:  # a plan, or counts: of the identity all functions make something
+        columns.values[...] = 0
+        columns.add_to_diagonal(1)
+    return columns
 
 
 def array_of(columns: Columns, kind: np.dtype) -> Any:

@@ -126,6 +126,8 @@ class Communicator(ABC):
         Those that came while ranks wait for each other.
     devices : sequence of int
         For each rank how many CUDA devices it could use by CuPy.
+    delivers : bool
+        Whether messages hold what others have sent; else zeros (`comm.counting`).
     takes_device_memory : bool
         Whether messages may lie in the memory of CUDA devices.
     max_message : int
@@ -140,6 +142,7 @@ class Communicator(ABC):
     nodes: tuple[int, ...] = ()
     native: Any = None
     refuse_gathers: bool = False
+    delivers: bool = True
     takes_device_memory: bool = False
     observer: Any = None
     _devices: Sequence[int] = ()

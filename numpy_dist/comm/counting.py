@@ -38,6 +38,7 @@ class CountingCommunicator(Communicator):
     """
 
     name = "simulated"
+    delivers = False
 
     def __init__(self, rank: int, size: int, broadcasts: Broadcasts) -> None:
         super().__init__(rank, size)

@@ -150,6 +150,10 @@ class Columns:
         """Give up the memory, where somebody else still has the object."""
         self.values = self.values[:, :0].copy()
 
+    def divisor(self, triangle: np.ndarray) -> np.ndarray:
+        """A panel's triangle, by which is divided; the identity where its owner has sent none (`comm.counting`)."""
+        return triangle if self.comm.delivers else np.eye(len(triangle), dtype=triangle.dtype)
+
     def like(self, shape: tuple[int, int] | None = None) -> Columns:
         """Zeros in as many columns, or in more or fewer, of the same panels as far as there are some."""
         shape = shape or self.shape

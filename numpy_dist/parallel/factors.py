@@ -145,7 +145,7 @@ def cholesky(columns: Columns, right: np.ndarray | None = None) -> int:
     def apply_to_right(panel: Panel, factors: Values) -> None:
         lower, width = factors[0], panel.width
         for chunk in column_chunks(None if right is None else right[panel.start :]):
-            chunk[:width] = trsm(1.0, lower[:width], chunk[:width], lower=1)
+            chunk[:width] = trsm(1.0, columns.divisor(lower[:width]), chunk[:width], lower=1)
             chunk[width:] -= lower[width:] @ chunk[:width]
 
     swept = columns.factored(factor, forms, apply, apply_to_right)

@@ -53,6 +53,6 @@ def substitute(
             mine = chunk[panel.start : panel.stop]
             if adjoint:
                 mine -= rest.conj().T @ chunk[others]
-            mine[...] = trsm(1.0, corner, mine, lower=lower, trans_a=2 if adjoint else 0, diag=unit)
+            mine[...] = trsm(1.0, columns.divisor(corner), mine, lower=lower, trans_a=2 if adjoint else 0, diag=unit)
             if not adjoint:
                 chunk[others] -= rest @ mine
