@@ -355,18 +355,22 @@ def _is_at_hand(x: DistArray) -> bool:
 def _of_one_rank(a: DistArray, b: DistArray, dtype: np.dtype, name: str) -> DistArray | np.generic:
     """NumPy's product of what the only rank has, as it lies there."""
     left, right = engine.shard(a), engine.shard(b)
-    with events_reported(name):
-        product = compute("matmul", _matmul_in(dtype), left, right)
-    if not isinstance(product, np.ndarray):
-        return product
-    if not engine.default_shard(product.nbytes):
-        return engine.replicated(product)
-    return engine.from_local(product, _cut_layout(product.shape, 0))
+    shape = (*a.shape[:-1], *b.shape[1:])
+    large = bool(shape) and engine.default_shard(prod(shape) * dtype.itemsize)
+    with engine.Scratch() as scratch:
+        out = scratch.empty(shape, dtype) if large else None  # in memory of the result's: no copy, no fresh pages
+        with events_reported(name):
+            product = compute("matmul", _matmul_in(dtype, out), left, right)
+        if not isinstance(product, np.ndarray):
+            return product
+        if not engine.default_shard(product.nbytes):
+            return engine.replicated(product)
+        return engine.from_local(product, _cut_layout(product.shape, 0))
 
 
-def _matmul_in(dtype: np.dtype) -> Function:
+def _matmul_in(dtype: np.dtype, out: np.ndarray | None = None) -> Function:
     """NumPy's product in the loop of a dtype."""
-    return lambda *operands: np.matmul(*operands, dtype=dtype, casting="unsafe")
+    return lambda *operands: np.matmul(*operands, out=out, dtype=dtype, casting="unsafe")
 
 
 def _is_cut(x: DistArray, axis: int) -> Cut | None:
@@ -396,11 +400,12 @@ def _along(x: DistArray, axis: int) -> Layout:
 
 def _by_rows(a: DistArray, b: DistArray, dtype: np.dtype, name: str) -> DistArray:
     """Rows stay, panels of the right operand go around."""
-    return engine.from_local(*_rows_of_product(a, b, dtype, name))
+    with engine.Scratch() as scratch:
+        return engine.from_local(*_rows_of_product(a, b, dtype, name, scratch))
 
 
-def _rows_of_product(a: Any, b: Any, dtype: np.dtype, name: str) -> tuple[np.ndarray, Layout]:
-    """This rank's rows of a product, and the product's layout."""
+def _rows_of_product(a: Any, b: Any, dtype: np.dtype, name: str, scratch: engine.Scratch) -> tuple[np.ndarray, Layout]:
+    """This rank's rows of a product, in memory of `scratch`, and the product's layout."""
     rows = _along(a, 0)
     a = engine.aligned(a, rows)
     result = rows.with_shape((a.shape[0], b.shape[1]))
@@ -409,7 +414,9 @@ def _rows_of_product(a: Any, b: Any, dtype: np.dtype, name: str) -> tuple[np.nda
         (left,) = blocks((a, rows), library=device is not None)
         with events_reported(name):
             right = engine.plain(b) if device is None else device.own(engine.plain(b))
-            product = compute("matmul", np.matmul, left, right)
+            kind = np.result_type(left, right)
+            out = scratch.empty((len(left), right.shape[1]), kind) if device is None and left.ndim == 2 else None
+            product = compute("matmul", lambda *operands: np.matmul(*operands, out=out), left, right)
             return product if product.dtype == dtype else product.astype(dtype), result
     panels = _along(b, 0)
     b = engine.aligned(b, panels)
@@ -417,14 +424,16 @@ def _rows_of_product(a: Any, b: Any, dtype: np.dtype, name: str) -> tuple[np.nda
     left, panel = blocks((a, rows), (b, panels), library=device is not None)
     with events_reported(name):
         if device is None:
-            return ring(left, panel, panels, engine.runtime().comm).astype(dtype, copy=False), result
+            product = ring(left, panel, panels, engine.runtime().comm, scratch.empty)
+            return product.astype(dtype, copy=False), result
         return ring(left, panel, panels, device, device.empty), result
 
 
 def _by_columns(a: DistArray, b: DistArray, dtype: np.dtype, name: str) -> DistArray:
     """Columns stay: the transposed product by rows, in NumPy's memory order all the same."""
-    block, layout = _rows_of_product(np.transpose(b), np.transpose(a), dtype, name)
-    return engine.from_local(block.transpose(), layout.transpose((1, 0)))
+    with engine.Scratch() as scratch:
+        block, layout = _rows_of_product(np.transpose(b), np.transpose(a), dtype, name, scratch)
+        return engine.from_local(block.transpose(), layout.transpose((1, 0)))
 
 
 def _by_blocks(a: DistArray, b: DistArray, dtype: np.dtype, name: str) -> DistArray:

@@ -131,8 +131,12 @@ def qr(
     if mode not in ("full", "r", "economic", "raw"):
         engine.numpy_error(scipy.linalg.qr, (a,), {"mode": mode})
     a = _matrix(scipy.linalg.qr, a, check_finite)
-    if pivoting or mode == "raw" or a.ndim > 2:
-        decline("pivoting" if pivoting else 'mode="raw"' if mode == "raw" else "stacks of matrices")
+    if pivoting or a.ndim > 2:
+        decline("pivoting" if pivoting else "stacks of matrices")
+    if mode == "raw":
+        found, taus = np.linalg.qr(a, "raw")
+        packed = np.transpose(found)
+        return (packed, taus), np.triu(packed[: min(a.shape)])
     if mode != "r":
         return tuple(np.linalg.qr(a, "complete" if mode == "full" else "reduced"))
     triangle, missing = np.linalg.qr(a, "r"), max(a.shape[0] - a.shape[1], 0)

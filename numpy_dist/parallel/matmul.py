@@ -42,7 +42,7 @@ def ring(
     comm : Communicator
         Of a device (`engine.device`), where the operands lie there.
     empty : callable
-        ``empty(shape, dtype)`` makes the memory of panels.
+        ``empty(shape, dtype)`` makes the memory of panels, and of the result on the host.
 
     Returns
     -------
@@ -55,9 +55,9 @@ def ring(
     """
     size, rank = comm.size, comm.rank
     columns = panel.shape[1]
-    add = adder(panel.dtype)
-    result: np.ndarray = np.zeros((rows.shape[0], columns), panel.dtype)
-    panel = np.ascontiguousarray(panel) if type(panel) is np.ndarray else panel
+    on_the_host = type(panel) is np.ndarray
+    total: _Sum | _SumOnDevice = (_Sum if on_the_host else _SumOnDevice)((len(rows), columns), panel.dtype, empty)
+    panel = np.ascontiguousarray(panel) if on_the_host else panel
     for step in range(size):
         owner = (rank + step) % size
         following = panel
@@ -68,14 +68,46 @@ def ring(
             sends = [((rank - 1) % size, panel)] if panel.size else []
             pending = comm.start_transfer(sends, [((rank + 1) % size, following)] if following.size else [])
         low, high = _interval(layout, owner)
-        if low < high and result.size:
-            product = compute("matmul", np.matmul, rows[:, low:high], panel)
-            fresh = type(result) is not type(product) or step == 0  # nothing has been added up yet
-            result = product if fresh else add(result, product, out=result)
+        if low < high and len(rows) and columns:
+            total.add_product(rows[:, low:high], panel)
         if pending is not None:
             pending.wait()
         panel = following
-    return result
+    return np.zeros((len(rows), columns), panel.dtype) if total.value is None else total.value
+
+
+class _Sum:
+    """Products of matrices, added up in memory of which `empty` makes what is needed: fresh pages cost more."""
+
+    def __init__(self, shape: tuple[int, int], dtype: np.dtype, empty: Callable[..., np.ndarray]) -> None:
+        self.value: np.ndarray | None = None
+        self._shape, self._dtype, self._empty = shape, dtype, empty
+        self._product: np.ndarray | None = None
+
+    def add_product(self, left: np.ndarray, right: np.ndarray) -> None:
+        if self.value is None:
+            self.value = np.matmul(left, right, out=self._empty(self._shape, self._dtype))
+            return
+        height = -(-len(left) // 2)  # which bounds the memory of a product
+        if self._product is None:
+            self._product = self._empty((height, self._shape[1]), self._dtype)
+        for low in range(0, len(left), height):
+            part = self.value[low : low + height]
+            product = np.matmul(left[low : low + height], right, out=self._product[: len(part)])
+            adder(self._dtype)(part, product, out=part)
+
+
+class _SumOnDevice:
+    """The same, where products are the library's of a device, or the host's where that declines."""
+
+    def __init__(self, shape: tuple[int, int], dtype: np.dtype, empty: Callable[..., Array]) -> None:
+        self.value: Any = None
+        self._dtype = dtype
+
+    def add_product(self, left: Array, right: Array) -> None:
+        product = compute("matmul", np.matmul, left, right)
+        fresh = type(self.value) is not type(product)  # nothing has been added up yet
+        self.value = product if fresh else adder(self._dtype)(self.value, product, out=self.value)
 
 
 def _interval(layout: Layout, rank: int) -> tuple[int, int]:
