@@ -111,3 +111,7 @@ def public_names() -> set[str]:
 
 def __dir__() -> list[str]:
     return sorted(public_names() | {name for name in globals() if name.startswith("__")})
+
+
+if _os.environ.get("NUMPY_DIST_PLUGINS", "own") != "own":  # before others import single functions of other libraries
+    importlib.import_module("numpy_dist.distarray")

@@ -30,7 +30,13 @@ _nested: contextvars.ContextVar[Keywords | None] = contextvars.ContextVar("numpy
 MEASURED = "measured"
 _BACKENDS = ("auto", "numpy", "numba", "cupy", "null", "fake")
 
-LISTENERS: dict[str, Callable[[], None]] = {}
+
+def _plugins_asked_for() -> None:
+    """Import the arrays, and with them plug-ins: later imports of single functions find those of the plug-ins."""
+    importlib.import_module("numpy_dist.distarray")
+
+
+LISTENERS: dict[str, Callable[[], None]] = {"PLUGINS": _plugins_asked_for}
 """By the name of a setting: what is called when it was set, or a block that sets it was entered."""
 
 MIRRORS: dict[str, Callable[[], None]] = {}

@@ -196,3 +196,18 @@ def test_a_gather_by_a_library_names_the_plugin_that_is_off():
     texts = [str(warning.message) for warning in told]
     assert ["the plug-in 'scipy', which is off" in text for text in texts] == [True] * (len(texts) - 1) + [False]
     assert len(texts) > 1
+
+
+@pytest.mark.parametrize("by", ["setting", "environment"])
+def test_single_functions_may_be_imported_before_there_is_an_array(by: str) -> None:
+    code = """
+    import numpy_dist as nd
+    {}
+    from scipy.linalg import qr
+    with nd.config(MIN_SHARD_BYTES=0, FALLBACK="error"):
+        print(type(qr(nd.eye(5))[0]).__name__)
+    """
+    code = textwrap.dedent(code).format("nd.config.PLUGINS = 'scipy'" if by == "setting" else "")
+    environ = os.environ | ({"NUMPY_DIST_PLUGINS": "scipy"} if by == "environment" else {})
+    done = subprocess.run([sys.executable, "-c", code], env=environ, capture_output=True, timeout=120, text=True)
+    assert done.stdout.strip() == "DistArray", done.stderr
