@@ -368,7 +368,7 @@ def _of_one_rank(a: DistArray, b: DistArray, dtype: np.dtype, name: str) -> Dist
         return engine.from_local(product, _cut_layout(product.shape, 0))
 
 
-def _matmul_in(dtype: np.dtype, out: np.ndarray | None = None) -> Function:
+def _matmul_in(dtype: np.dtype, out: Any = None) -> Function:
     """NumPy's product in the loop of a dtype."""
     return lambda *operands: np.matmul(*operands, out=out, dtype=dtype, casting="unsafe")
 
@@ -415,7 +415,8 @@ def _rows_of_product(a: Any, b: Any, dtype: np.dtype, name: str, scratch: engine
         with events_reported(name):
             right = engine.plain(b) if device is None else device.own(engine.plain(b))
             kind = np.result_type(left, right)
-            out = scratch.empty((len(left), right.shape[1]), kind) if device is None and left.ndim == 2 else None
+            on_the_host = device is None and left.ndim == 2  # (a rank without rows has no axis)
+            out: Any = scratch.empty((len(left), right.shape[1]), kind) if on_the_host else None
             product = compute("matmul", lambda *operands: np.matmul(*operands, out=out), left, right)
             return product if product.dtype == dtype else product.astype(dtype), result
     panels = _along(b, 0)

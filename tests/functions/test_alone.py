@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 import warnings
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 
 import numpy_dist
-from numpy_dist import config
+from numpy_dist import config, engine
 
 N = 300  # squared, more than MIN_SHARD_BYTES
 NUMBERS = np.random.default_rng(0).random((N, N))
@@ -173,3 +174,19 @@ def test_reductions_that_numpys_loops_for_some_processors_do_wrongly(ufunc: np.u
     assert np.allclose(ufunc.reduce(x, axis=1), expected)
     assert np.allclose(ufunc.reduceat(x, [0], axis=1)[:, 0], expected)
     assert np.allclose(ufunc.reduceat(x[0], [0], out=numpy_dist.zeros(1)), expected)
+
+
+@pytest.mark.parametrize("function", [np.matmul, lambda a, b: np.fft.fft(b, axis=0)], ids=["product", "transform"])
+def test_results_take_memory_that_was_in_use_before(function: Any) -> None:
+    with config(MIN_SHARD_BYTES=0):
+        a, b = (numpy_dist.asarray(np.random.default_rng(0).random((600, 600))) for _ in range(2))
+        function(a, b)
+        engine.flush()
+        tracemalloc.start()
+        try:
+            made = function(a, b)
+            engine.flush()
+            _, most = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+    assert most < made.nbytes / 2
