@@ -370,7 +370,7 @@ def _of_one_rank(a: DistArray, b: DistArray, dtype: np.dtype, name: str) -> Dist
 
 def _matmul_in(dtype: np.dtype, out: Any = None) -> Function:
     """NumPy's product in the loop of a dtype."""
-    return lambda *operands: np.matmul(*operands, out=out, dtype=dtype, casting="unsafe")
+    return lambda x, y: np.matmul(x, y, out=out, dtype=dtype, casting="unsafe")
 
 
 def _is_cut(x: DistArray, axis: int) -> Cut | None:
@@ -417,7 +417,7 @@ def _rows_of_product(a: Any, b: Any, dtype: np.dtype, name: str, scratch: engine
             kind = np.result_type(left, right)
             on_the_host = device is None and left.ndim == 2  # (a rank without rows has no axis)
             out: Any = scratch.empty((len(left), right.shape[1]), kind) if on_the_host else None
-            product = compute("matmul", lambda *operands: np.matmul(*operands, out=out), left, right)
+            product = compute("matmul", lambda x, y: np.matmul(x, y, out=out), left, right)
             return product if product.dtype == dtype else product.astype(dtype), result
     panels = _along(b, 0)
     b = engine.aligned(b, panels)

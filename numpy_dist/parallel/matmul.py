@@ -58,13 +58,16 @@ def ring(
     on_the_host = type(panel) is np.ndarray
     total: _Sum | _SumOnDevice = (_Sum if on_the_host else _SumOnDevice)((len(rows), columns), panel.dtype, empty)
     panel = np.ascontiguousarray(panel) if on_the_host else panel
+    extents = [high - low for low, high in (_interval(layout, other) for other in range(size))]
+    # On the host two panels take turns; a device's library frees them.
+    space = [empty((max(extents), columns), panel.dtype) for _ in range(min(size - 1, 2) if on_the_host else 0)]
     for step in range(size):
         owner = (rank + step) % size
         following = panel
         pending = None
         if step + 1 < size:
-            low, high = _interval(layout, (owner + 1) % size)
-            following = empty((high - low, columns), panel.dtype)
+            extent = extents[(owner + 1) % size]
+            following = space[step % len(space)][:extent] if space else empty((extent, columns), panel.dtype)
             sends = [((rank - 1) % size, panel)] if panel.size else []
             pending = comm.start_transfer(sends, [((rank + 1) % size, following)] if following.size else [])
         low, high = _interval(layout, owner)
