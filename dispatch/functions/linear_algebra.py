@@ -356,7 +356,8 @@ def _of_one_rank(a: DistArray, b: DistArray, dtype: np.dtype, name: str) -> Dist
     """NumPy's product of what the only rank has, as it lies there."""
     left, right = engine.shard(a), engine.shard(b)
     shape = (*a.shape[:-1], *b.shape[1:])
-    large = bool(shape) and engine.default_shard(prod(shape) * dtype.itemsize)
+    # A plan has no memory in which a product could lie.
+    large = bool(shape) and engine.runtime().computes and engine.default_shard(prod(shape) * dtype.itemsize)
     with engine.Scratch() as scratch:
         out = scratch.empty(shape, dtype) if large else None  # in memory of the result's: no copy, no fresh pages
         with events_reported(name):
