@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import os as _os
+from contextlib import suppress as _suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as _numpy
@@ -114,4 +115,7 @@ def __dir__() -> list[str]:
 
 
 if _os.environ.get("NUMPY_DIST_PLUGINS", "own") != "own":  # before others import single functions of other libraries
-    importlib.import_module("numpy_dist.distarray")
+    from numpy_dist.errors import SettingError as _SettingError
+
+    with _suppress(_SettingError):  # which the first array meets again
+        importlib.import_module("numpy_dist.distarray")
