@@ -8,7 +8,9 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 import pytest
@@ -101,6 +103,13 @@ elif word == "crash\\n":
 """
 
 
+def wait_until(condition: Callable[[], Any]) -> None:
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.001)
+
+
 class Ranks:
     """Processes that say that they are ranks."""
 
@@ -119,10 +128,7 @@ class Ranks:
             text=True,
         )
         assert process.stdout is not None and process.stdout.readline() == "True\n"
-        deadline = time.monotonic() + 60
-        while all(known.rank != rank for known in list(self.launcher._ranks.values())):
-            assert time.monotonic() < deadline
-            time.sleep(0.001)
+        wait_until(lambda: any(known.rank == rank for known in list(self.launcher._ranks.values())))
         return process
 
 
@@ -131,7 +137,7 @@ def test_the_first_rank_that_is_lost() -> None:
     first, second = ranks.start(2), ranks.start(3)
     second.kill()
     second.communicate()
-    time.sleep(0.1)
+    wait_until(lambda: ranks.launcher._lost)
     first.kill()
     first.communicate()
     assert first_death(None, ranks.launcher) == Death(3, second.pid, None, host=socket.gethostname())
@@ -198,7 +204,7 @@ def test_after_one_has_left_none_is_lost() -> None:
     ranks = Ranks()
     first, second = ranks.start(2), ranks.start(3)
     first.communicate("leave\n")
-    time.sleep(0.1)
+    wait_until(lambda: ranks.launcher.left_at < float("inf"))
     second.kill()
     second.communicate()
     assert first_death(None, ranks.launcher) is None
