@@ -57,7 +57,7 @@ def test_bash_completes(line: str, found: list[str], tmp_path: Path, capsys: pyt
         f"source ./completion.sh; COMP_WORDS=({line}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); "
         "name=$(complete -p numpy-dist | sed 's/.*-F \\([^ ]*\\).*/\\1/'); $name; printf '%s\\n' \"${COMPREPLY[@]}\""
     )
-    done = subprocess.run([bash, "-c", ask], cwd=tmp_path, capture_output=True, text=True, timeout=20, check=True)
+    done = subprocess.run([bash, "-c", ask], cwd=tmp_path, capture_output=True, text=True, timeout=100, check=True)
     assert sorted(done.stdout.split()) == found, done.stderr
 
 

@@ -14,7 +14,7 @@ from numpy_dist.cli import keeper, processes
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the keeper is for Linux")
 
 KEEPER = [sys.executable, "-I", "-S", str(Path(keeper.__file__)), sys.executable, "-I", "-S", "-c"]
-SECONDS = 20
+SECONDS = 60
 
 
 def until(what) -> None:
@@ -42,7 +42,7 @@ def test_it_stays_when_the_rank_is_killed() -> None:
 
 
 def test_the_rank_does_not_outlive_it() -> None:
-    kept = subprocess.Popen([*KEEPER, "import time; print('here', flush=True); time.sleep(60)"], stdout=subprocess.PIPE)
+    kept = subprocess.Popen([*KEEPER, "import time; print('here', flush=True); time.sleep(99)"], stdout=subprocess.PIPE)
     assert kept.stdout is not None and kept.stdout.readline() == b"here\n"
     (rank,) = processes.descendants(kept.pid)
     kept.kill()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -61,9 +60,8 @@ def test_an_error_is_no_reason(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_an_interrupt_ends_it(tmp_path: Path) -> None:
-    process = launched(tmp_path, "import time; time.sleep(60)", "--restart=2")
+    process = launched(tmp_path, "import time; time.sleep(100)", "--restart=2")
     assert process.stdout is not None and process.stdout.readline().startswith("start 0")
-    begin = time.monotonic()
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=60)
-    assert process.returncode in (130, 1) and time.monotonic() - begin < 30 and "is started again" not in errors
+    assert process.returncode in (130, 1) and "is started again" not in errors
