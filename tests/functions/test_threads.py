@@ -173,10 +173,11 @@ def test_signals_whose_handlers_raise_at_any_point() -> None:
 
     values = np.random.default_rng(0).random((400, 400))
     x, expected = nd.asarray(values), np.sort(values, 1)
-    for _ in range(2):
+    takes = 1.0
+    for _ in range(10):  # of which a busy machine interrupts some
         began = time.perf_counter()
         np.sort(x, axis=1)
-    takes = time.perf_counter() - began
+        takes = min(takes, time.perf_counter() - began)
     signal.signal(signal.SIGALRM, interrupt)
     random.seed(1)
     met = 0
@@ -210,6 +211,6 @@ def _run_script(script: str) -> str:
     """What a script prints that runs in a process of its own, with several threads."""
     command = [sys.executable, "-c", textwrap.dedent(script)]
     environment = {**os.environ, "NUMPY_DIST_NUM_THREADS": "3"}
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, env=environment)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, env=environment)
     assert done.returncode == 0, done.stderr
     return done.stdout
