@@ -102,7 +102,7 @@ print(compiler.address(source) is not None, compiler._child is None, "numba" in 
 
 def test_a_second_process_starts_no_child_and_imports_no_numba(warm):
     done = subprocess.run(
-        [sys.executable, "-c", WARM, warm], input=add_one(), capture_output=True, text=True, timeout=60
+        [sys.executable, "-c", WARM, warm], input=add_one(), capture_output=True, text=True, timeout=300
     )
     assert done.stdout == "True True False\n", done.stderr
 
@@ -150,14 +150,16 @@ def test_a_second_run_on_threads_compiles_nothing(tmp_path):
     for _ in range(2):
         command = [sys.executable, "-c", THREADS, str(tmp_path)]
         text = source("return 0")
-        done = subprocess.run(command, input=text, capture_output=True, text=True, timeout=120, check=True)
+        done = subprocess.run(command, input=text, capture_output=True, text=True, timeout=300, check=True)
         said.append(done.stdout)
     assert said == ["2 True\n", "2 False\n"]
 
 
 RANK = """
 import json, sys
+from numpy_dist.backends.compiled import compiler as compilers
 from numpy_dist.backends.compiled.compiler import Compiler
+compilers._LEADER_SECONDS = 60.0  # a child of a busy machine takes a kernel up late
 compiler = Compiler(sys.argv[1], 1 << 24)
 sources = json.load(sys.stdin)
 for source in sources:
@@ -188,10 +190,10 @@ def test_processes_compile_each_kernel_once(tmp_path):
             if name.endswith(stores.KERNEL):
                 seen.setdefault(name, set()).add(os.stat(tmp_path / name).st_ino)
         time.sleep(0.001)
-    out = [rank.communicate(timeout=60)[0].split() for rank in ranks]
+    out = [rank.communicate(timeout=300)[0].split() for rank in ranks]
     assert all(rank.returncode == 0 for rank in ranks)
     assert [warning for _, warning in out] == ["None"] * 4
-    assert sum(started == "True" for started, _ in out) < 4  # the others leave it to the first one for a while
+    assert sum(started == "True" for started, _ in out) == 1  # the others leave it to the first one for a while
     assert len(seen) == 3 and all(len(inodes) == 1 for inodes in seen.values())  # none was written twice
     assert {name.split(".")[-1] for name in os.listdir(tmp_path)} == {"kernel"}  # no locks are left
 
@@ -301,7 +303,7 @@ def test_where_nothing_can_be_written_what_is_there_is_used(warm, tmp_path, ther
             "def prepare(store):\n    raise OSError(30, 'read-only')\nStore.prepare = prepare\ncompiler = ",
         )
     command = [sys.executable, "-c", code, warm if there else str(tmp_path / "file" / "cache"), str(tmp_path / "file")]
-    done = subprocess.run(command, input=add_one(), capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command, input=add_one(), capture_output=True, text=True, timeout=300)
     found, warning, again = done.stdout.splitlines()
     assert found.split() == (["True", "False", "True"] if there else ["False", "True", "True"]), done.stderr
     assert "CACHE_DIR" in warning and "temporary folder" in warning and again == "None"
@@ -324,7 +326,7 @@ print(compiler.warning())
 def test_a_full_disk_ends_in_the_interpreter_with_one_warning(tmp_path):
     """A limit on the size of files stands for it; locks are smaller."""
     command = [sys.executable, "-c", FULL, str(tmp_path)]
-    done = subprocess.run(command, input=add_one(), capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, input=add_one(), capture_output=True, text=True, timeout=300)
     problem, warning, again = done.stdout.splitlines()
     assert "cannot be compiled here" in problem and "CACHE_DIR" in warning and again == "None", done.stderr
     assert not [name for name in os.listdir(tmp_path) if not name.endswith(stores.LOCK)]
@@ -443,7 +445,7 @@ def test_many_large_requests_do_not_block(compiler, monkeypatch, tmp_path):
     start = time.monotonic()
     for number in range(20):
         compiler.request(add_one(tag=str(number) + 20_000 * "x"))
-    assert time.monotonic() - start < 10
+    assert time.monotonic() - start < 100  # one that waits for the child to read waits for ten times as long
     monkeypatch.setattr(children.Child.close, "__defaults__", (0.1,))
 
 
@@ -451,10 +453,13 @@ def test_looking_is_cheap(compiler, warm):
     compiler._directory = warm
     text = add_one()
     compiler.compile(text)
-    start = time.perf_counter()
-    for _ in range(10_000):
-        compiler.address(text)
-    assert (time.perf_counter() - start) / 10_000 < 20e-6
+    seconds = []
+    for _ in range(10):
+        start = time.thread_time()  # without what others do on a busy machine
+        for _ in range(1000):
+            compiler.address(text)
+        seconds.append((time.thread_time() - start) / 1000)
+    assert min(seconds) < 20e-6
 
 
 @linux
@@ -495,7 +500,7 @@ compiler = Compiler(sys.argv[1], 1 << 24)
 for number in range(50):
     compiler.request(json.loads(sys.argv[2]) + str(number))
 if sys.argv[3] == "fork" and os.fork() == 0:
-    time.sleep(30)  # holds the pipe to the child
+    time.sleep(200)  # holds the pipe to the child
     os._exit(0)
 print(compiler._child.pid, flush=True)
 time.sleep(100)
@@ -512,7 +517,7 @@ def test_a_killed_parent_leaves_no_child(tmp_path, how):
         wait(lambda: any(name.endswith(stores.KERNEL) for name in os.listdir(tmp_path)))  # in the middle of the work
         assert alive(pid)
         parent.kill()
-        wait(lambda: not alive(pid), 10)
+        wait(lambda: not alive(pid))
     finally:
         os.killpg(parent.pid, signal.SIGKILL) if how == "fork" else parent.kill()
         parent.wait(60)

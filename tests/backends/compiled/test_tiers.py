@@ -190,7 +190,7 @@ def test_auto_interprets_first_and_compiles_what_takes_long(tmp_path: Path, reme
     memo: dict = {}
     loop, out, expected = _loop()
     text = None
-    end = time.monotonic() + 120
+    end = time.monotonic() + 300
     while not made.counts["numba"]:
         assert time.monotonic() < end
         loop, out, expected = _loop(memo=memo if remembered else None)
