@@ -5,12 +5,15 @@ from __future__ import annotations
 import fcntl
 import io
 import os
+import select
 import struct
 import subprocess
 import sys
 import termios
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +22,7 @@ import pytest
 
 import numpy_dist
 from numpy_dist import engine, progress_bars
+from numpy_dist.engine.data import activities
 from numpy_dist.progress_bars import Drawn, Sight, look_at
 
 SORTING = """import time, numpy_dist
@@ -27,8 +31,9 @@ from numpy_dist import engine, progress_bars
 progress_bars._PATIENCE = 0.0
 x = numpy_dist.ones(100_000)
 with engine.activity("sorting", 1 << 30):
-    time.sleep(1.0)
+    {what}
 """
+PATIENCE = 60.0
 LOOP = Sight(None, "array program", " statements", 0, None, 0)
 
 
@@ -105,32 +110,33 @@ def test_what_only_ends_shows_the_time(drawn: Drawn, bars: list[Bar]) -> None:
 
 
 @pytest.mark.spmd
-def test_ranks_tell_what_they_are_busy_with(tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_ranks_tell_what_they_are_busy_with(
+    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another thread looks as each activity ends; how often it would come to see one depends on the machine."""
     seen: dict[str, tuple[int, int | None]] = {}
-    runtime, end = engine.runtime(), threading.Event()
+    runtime = engine.runtime()
     x = numpy_dist.asarray(np.arange(9_000_000.0))  # three ranks have 24 MB each
-    np.sort(x[::-1].copy())
+    going_on = activities._going_on
 
     def look() -> None:
-        while not end.is_set():
-            sight = look_at(runtime)
-            if sight.activity is not None:
-                most = max(sight.done, seen.get(sight.what, (0, 0))[0])
-                seen[sight.what] = most, sight.total
-            time.sleep(0.0005)
+        sight = look_at(runtime)
+        seen[sight.what] = sight.done, sight.total
 
+    @contextmanager
+    def looked_at(*what: Any) -> Iterator[None]:
+        with going_on(*what):
+            yield
+            thread = threading.Thread(target=look)
+            thread.start()
+            thread.join()
+
+    monkeypatch.setattr(activities, "_going_on", looked_at)
     path = runtime.comm.bcast(tmp_path_factory.getbasetemp() / "progress.npy")
-    thread = threading.Thread(target=look)
-    thread.start()
-    try:
-        for _ in range(3):
-            np.save(path, x)
-            numpy_dist.load(path)
-            np.sort(x[::-1].copy())
-            np.gradient(x).gather()
-    finally:
-        end.set()
-        thread.join()
+    np.save(path, x)
+    numpy_dist.load(path)
+    np.sort(x[::-1].copy())
+    np.gradient(x).gather()
     for _ in range(2):  # two barriers: nobody removes what others still write
         runtime.comm.barrier()
     assert {"writing progress.npy", "reading progress.npy", "sorting 72 MB"} <= set(seen)
@@ -157,23 +163,29 @@ def test_bars_of_tqdm(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(progress_bars, "_PATIENCE", 0.0)
     monkeypatch.setattr(progress_bars, "_LOOK", 0.01)
     stream = io.StringIO()
+
+    def until(shown: str) -> None:
+        end = time.monotonic() + PATIENCE
+        while shown not in stream.getvalue():
+            assert time.monotonic() < end, stream.getvalue()
+            time.sleep(0.01)
+
     with numpy_dist.progress(stream):
         with engine.activity("gathering", 1 << 30):
-            time.sleep(0.1)
+            until("gathering 1,074 MB: 00:00")
         with engine.activity("reading x.npy", 1 << 30, stepwise=True):
+            until("reading x.npy:   0%")
             for _ in range(10):
                 engine.progressed(1 << 26)
-                time.sleep(0.02)
+            until("| 671M/1.07G [")
     text = stream.getvalue()
-    assert "gathering 1,074 MB: 00:00" in text
-    assert "reading x.npy: " in text and "/1.07G [" in text
     assert text.endswith("\r") and not any(t.name == "numpy_dist progress" for t in threading.enumerate())
 
 
 def test_it_is_silent_where_nobody_looks(tmp_path: Path) -> None:
     pytest.importorskip("tqdm")
     script = tmp_path / "script.py"
-    script.write_text(SORTING)
+    script.write_text(SORTING.format(what="time.sleep(1.0)"))
     environment = os.environ | {"NUMPY_DIST_PROGRESS": "on"}
     done = subprocess.run([sys.executable, script], env=environment, capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
@@ -182,21 +194,30 @@ def test_it_is_silent_where_nobody_looks(tmp_path: Path) -> None:
 def test_a_terminal_shows_the_bar_of_a_whole_script(tmp_path: Path) -> None:
     pytest.importorskip("tqdm")
     script = tmp_path / "script.py"
-    script.write_text(SORTING)
+    script.write_text(SORTING.format(what="input()"))
     ours, theirs = os.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
     environment = os.environ | {"NUMPY_DIST_PROGRESS": "on"}
-    process = subprocess.Popen([sys.executable, script], env=environment, stderr=theirs, stdout=subprocess.DEVNULL)
+    pipe = subprocess.PIPE
+    process = subprocess.Popen(
+        [sys.executable, script], env=environment, stdin=pipe, stderr=theirs, stdout=subprocess.DEVNULL
+    )
     os.close(theirs)
+    assert process.stdin is not None
     text = b""
     try:
-        while True:
+        while select.select([ours], [], [], PATIENCE)[0]:
             text += os.read(ours, 4096)
+            if b"sorting 1,074 MB" in text and not process.stdin.closed:
+                process.stdin.write(b"\n")  # which ends the activity
+                process.stdin.close()
     except OSError:  # how Linux tells that the other end is closed
-        pass
+        assert process.wait(PATIENCE) == 0
     finally:
         os.close(ours)
-    assert process.wait(30) == 0
+        process.kill()
+        process.wait()
+    assert process.returncode == 0
     assert b"sorting 1,074 MB" in text and text.endswith(b"\r")
 
 
