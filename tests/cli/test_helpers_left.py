@@ -1,6 +1,7 @@
 """A process that compiles is left to end by itself; the launcher ends everything else that a job leaves behind."""
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -37,7 +38,7 @@ def _alive(pid):
     return jobs.started(pid) not in ("?", "ended")
 
 
-@pytest.mark.parametrize("after", [6, 0])
+@pytest.mark.parametrize("after", [60, 0])
 def test_only_what_compiles_outlives_a_job(tmp_path, after):
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)
@@ -48,9 +49,10 @@ def test_only_what_compiles_outlives_a_job(tmp_path, after):
     done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     compiles, other = map(int, done.stdout.split())
-    assert not _alive(other)
-    assert _alive(compiles) == (after > 0)
     end = time.monotonic() + 20
-    while _alive(compiles):
+    while _alive(other) or (not after and _alive(compiles)):  # a killed process of a busy machine may take its time
         assert time.monotonic() < end
         time.sleep(0.05)
+    assert _alive(compiles) == (after > 0)
+    if after:  # tests/backends/compiled/test_outliving.py waits for its end
+        os.kill(compiles, signal.SIGKILL)
