@@ -592,12 +592,12 @@ def test_what_a_child_has_started_ends_with_it(monkeypatch: pytest.MonkeyPatch) 
     script = (
         "import signal, subprocess, sys, time\n"
         "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
-        "print(subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)']).pid, flush=True)\n"
-        "if len(sys.argv) > 1: time.sleep(60)\n"
+        "print(subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(200)']).pid, flush=True)\n"
+        "if len(sys.argv) > 1: time.sleep(200)\n"
     )
     answers = [children.ask(["-c", script, *more], seconds) for more, seconds in (((), 30.0), (("x",), 4.0))]
     assert [answer.problem for answer in answers] == [None, "no answer within 4 s"]
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while any(left := [_alive(int(answer.lines[0])) for answer in answers]) and time.monotonic() < deadline:
         time.sleep(0.01)
     assert not any(left)
@@ -679,12 +679,20 @@ def needs_mpi() -> None:
         pytest.skip(str(problem))
 
 
+# A healthy child takes a third of the time that it has, and on a busy machine so many times as much.
+PATIENT = """
+import sys
+from numpy_dist.cli.doctor import gathering
+from numpy_dist.cli.main import main
+gathering.MPI_PATIENCE = gathering.GPU_PATIENCE = gathering.PING_PATIENCE = gathering.STENCIL_PATIENCE = 90.0
+sys.exit(main(["doctor", "--json"]))
+"""
+
+
 @pytest.mark.slow
 @pytest.mark.usefixtures("own_environment", "needs_mpi")
 def test_nothing_is_bad_here() -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "numpy_dist", "doctor", "--json"], capture_output=True, text=True, timeout=60
-    )
+    done = subprocess.run([sys.executable, "-c", PATIENT], capture_output=True, text=True, timeout=400)
     said = json.loads(done.stdout)
     assert not [finding for finding in said["findings"] if finding["state"] == "bad"], said
     assert done.returncode == 0 and said["good"] >= 15
@@ -721,12 +729,25 @@ def ranks_that_hang(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("own_environment", "needs_mpi")
-def test_ranks_that_hang_are_ended(ranks_that_hang: Path) -> None:
-    answer = children.ask(["-m", "numpy_dist", "run", "-n", "2", str(ranks_that_hang)], 8.0)
-    assert answer.problem is not None and answer.problem.startswith("no answer within 8 s")
-    pids = [int(file.read_text()) for file in ranks_that_hang.parent.glob("rank-*")]
+def test_ranks_that_hang_are_ended(ranks_that_hang: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The time is over once they are there: how long that takes depends on the machine."""
+    wait, begun = subprocess.Popen.wait, []
+
+    def ended_when_all_are_there(child: subprocess.Popen[bytes], timeout: float | None = None) -> int:
+        if timeout != 77.0:
+            return wait(child, timeout)
+        deadline = time.monotonic() + 60
+        while len(begun) < 2 and time.monotonic() < deadline:
+            time.sleep(0.02)
+            begun[:] = filter(None, (file.read_text() for file in ranks_that_hang.parent.glob("rank-*")))
+        raise subprocess.TimeoutExpired(child.args, timeout)
+
+    monkeypatch.setattr(subprocess.Popen, "wait", ended_when_all_are_there)
+    answer = children.ask(["-m", "numpy_dist", "run", "-n", "2", str(ranks_that_hang)], 77.0)
+    assert answer.problem is not None and answer.problem.startswith("no answer within 77 s")
+    pids = [int(text) for text in begun]
     assert len(pids) == 2
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while any(left := [_alive(pid) for pid in pids]) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not any(left)
