@@ -17,7 +17,7 @@ from numpy_dist.cli import main
 from numpy_dist.comm.supervision.debugging import DEBUG_TAG, OpenDebuggers
 from tests.cli.test_jobs import Run, environment, mpi, run  # noqa: F401 - fixtures
 
-PATIENCE = 60.0
+PATIENCE = 120.0
 SCRIPT = """
 import numpy_dist as np
 
@@ -31,9 +31,15 @@ breakpoint()
 PROMPT = "(Pdb) "
 
 
-def at_terminal(folder: Path, environment: dict[str, str], options: str, *answers: str | float) -> tuple[str, int]:  # noqa: F811
+def at_terminal(
+    folder: Path,
+    environment: dict[str, str],  # noqa: F811
+    options: str,
+    *answers: str | float,
+    script: str = SCRIPT,
+) -> tuple[str, int]:
     """Run the script at a terminal, with answers to prompts (lines, or seconds to wait): what is seen, and the code."""
-    (folder / "script.py").write_text(SCRIPT)
+    (folder / "script.py").write_text(script)
     command = [sys.executable, "-m", "numpy_dist", "run", *options.split(), "script.py"]
     ours, theirs = pty.openpty()
     with subprocess.Popen(
@@ -65,11 +71,13 @@ def at_terminal(folder: Path, environment: dict[str, str], options: str, *answer
 
 @pytest.mark.slow
 def test_rank_0_debugs_for_as_long_as_the_user_likes(mpi: None, tmp_path: Path, environment: dict[str, str]) -> None:  # noqa: F811
-    hasty = environment | {"NUMPY_DIST_ON_TIMEOUT": "end"}
+    # From here on: the ranks of a busy machine start late.
+    limit = "; np.config.TIMEOUT = 2; np.config.ON_TIMEOUT = 'end'"
+    hasty = SCRIPT.replace("total = float(x.sum())", "total = float(x.sum())" + limit)
     seen, code = at_terminal(
         tmp_path,
-        hasty,
-        "-n 3 --timeout 1",
+        environment,
+        "-n 3",
         "p x.shape",
         3.0,
         "p [x, 3]",
@@ -79,6 +87,7 @@ def test_rank_0_debugs_for_as_long_as_the_user_likes(mpi: None, tmp_path: Path, 
         "w",
         "c",
         "c",
+        script=hasty,
     )
     assert code == 0, seen
     assert "Where every rank is" not in seen
