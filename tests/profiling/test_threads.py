@@ -82,9 +82,9 @@ def test_what_goes_on_when_a_profile_ends_has_its_part() -> None:
 PROGRAM = """
 import numpy_dist as np
 x = np.linspace(0.0, 1.0, 2_000_000)
-for _ in range(4):
+for _ in range(20):  # in some of them each worker gets a range, also on a busy machine
     x = np.sin(x) + 0.5
-float(x.sum())
+    float(x.sum())
 np.fft.fft(x.reshape(1000, 2000))
 """
 
