@@ -20,12 +20,13 @@ from numpy_dist.comm.supervision.debugging import OpenDebuggers
 from numpy_dist.comm.supervision.watchdog import ANSWER_TAG, ASK_TAG, Watchdog, report
 from tests.comm.test_exits import SECONDS, TOLD, Runner, run  # noqa: F401 - a fixture
 
-# The limit is set once all ranks are there and have done all once, which takes a busy machine longer than that.
+# A short limit is set once all ranks are there and have done all once, which takes a busy machine longer than that.
 PREAMBLE = """
 import threading
 import numpy_dist as nd
 from numpy_dist.comm.supervision import watchdog
 watchdog._ANSWER_SECONDS = 30.0
+nd.config.TIMEOUT = 1000
 x = nd.ones(100_000)
 rank = x.comm.rank
 x.comm.barrier()
