@@ -19,7 +19,7 @@ __all__ = ["HEADER", "JobEnd", "MostSeconds", "command", "run"]
 
 HEADER = "Traceback (most recent call last)"
 MostSeconds = 10.0  # within which a job ends once one rank has failed
-_PATIENCE = 60.0
+_PATIENCE = 120.0
 _SHARED_MEMORY = Path("/dev/shm")
 _OURS = ("NUMPY_DIST_", "PYTHONHASHSEED", "NUMBA_NUM", "PMI", "HYDRA", "MPI_LOCAL", "OMPI_", "_NUMPY_DIST")
 
@@ -111,7 +111,7 @@ def _mine(path: Path) -> bool:
         return False
 
 
-def _stays(name: str, patience: float = 5.0) -> bool:
+def _stays(name: str, patience: float = 20.0) -> bool:
     """Whether this shared memory stays, and nobody uses it: another job may be about to, or to remove it."""
     deadline = time.monotonic() + patience
     while (_SHARED_MEMORY / name).exists() and not _mapped(name):
@@ -132,7 +132,7 @@ def _mapped(name: str) -> bool:
     return False
 
 
-def _marked(mark: str, patience: float = 2.0) -> list[int]:
+def _marked(mark: str, patience: float = 20.0) -> list[int]:
     """The live processes that have a job's mark in their environment, once they have had time to end."""
     deadline = time.monotonic() + patience
     while True:

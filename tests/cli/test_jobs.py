@@ -19,8 +19,8 @@ from tests.comm.test_exits import TOLD
 
 pytestmark = pytest.mark.slow
 COMMAND = [sys.executable, "-m", "numpy_dist"]
-PATIENCE = 60.0  # seconds for a whole job, on a busy machine
-SOON = 50.0  # a busy machine takes its time; ranks that nobody ends would take longer
+PATIENCE = 120.0  # seconds for a whole job, on a busy machine
+SOON = 90.0  # a busy machine takes its time; ranks that nobody ends would take longer
 
 # What the scripts of these tests begin with.
 PREAMBLE = """

@@ -19,8 +19,8 @@ from numpy_dist.comm import detect
 from numpy_dist.comm.supervision.exits import exit_code
 from numpy_dist.errors import RankError
 
-SECONDS = 50.0  # a busy machine takes its time; ranks that nobody ends would take longer
-PATIENCE = 60.0
+SECONDS = 90.0  # a busy machine takes its time; ranks that nobody ends would take longer
+PATIENCE = 120.0
 HEADER = "Traceback (most recent call last)"
 
 PREAMBLE = """

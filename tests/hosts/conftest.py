@@ -14,7 +14,7 @@ from numpy_dist.cli import library, processes
 from numpy_dist.errors import LauncherError
 from tests.hosts.namespaces import SHELL, Host, Network, reason_against, signal_inside, wait_for
 
-PATIENCE = 60.0  # seconds for a whole job, on a busy machine
+PATIENCE = 120.0  # seconds for a whole job, on a busy machine
 
 
 class HostJobs:

@@ -28,7 +28,7 @@ TOOLS = ("ip", "mount", "nsenter", "sh", "unshare")
 INTERFACE = "eth0"
 CLOCK = 1_000_000  # seconds by which another clock is ahead
 OWN = "--net --uts --ipc --mount --pid --fork --kill-child".split()
-PATIENCE = 20.0
+PATIENCE = 60.0
 
 
 def reason_against() -> str | None:

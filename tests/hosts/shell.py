@@ -122,7 +122,7 @@ def _set_up(hostname: str, address: str, addresses: dict[str, str], shown: list[
         file.writelines(f"{where} {name}\n" for name, where in {"localhost": "127.0.0.1", **addresses}.items())
     _run("mount", "--bind", names, "/etc/hosts")
     os.unlink(names)
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while not os.path.exists("/sys/class/net/eth0"):
         if time.monotonic() > deadline:
             raise TimeoutError("no interface")

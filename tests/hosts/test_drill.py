@@ -69,7 +69,7 @@ FAULTS = {
     "failed allocation": Fault("np.ones(1 << 50)", {1}, "[rank {rank}] numpy"),
     "divergence": Fault("x = nd.sort(x)", {1}, "DivergenceError"),
     "stuck": Fault("time.sleep(1000)", {1}, "rank {rank}"),
-    "SIGTERM to a rank": Fault("os.kill(os.getpid(), signal.SIGTERM); time.sleep(30)", {143, 137}, "rank {rank}"),
+    "SIGTERM to a rank": Fault("os.kill(os.getpid(), signal.SIGTERM); time.sleep(100)", {143, 137}, "rank {rank}"),
 }
 RANKS = {"other host": 3, "launcher's host": 1}
 IN_CI = {("segmentation fault", "other host"), ("divergence", "other host")}

@@ -19,9 +19,9 @@ from jupyter_client.kernelspec import KernelSpecManager
 
 from numpy_dist.notebook import spec
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
-SECONDS = 40  # for anything, on a busy machine
+SECONDS = 120  # for anything, on a busy machine
 
 
 class Notebook:
@@ -254,7 +254,10 @@ def test_a_killed_rank(several: Notebook) -> None:
     before = several.processes[1:]
     several.manager.restart_kernel()
     several.client.wait_for_ready(timeout=SECONDS)
-    assert not set(before) & alive()
+    deadline = time.monotonic() + SECONDS
+    while left := set(before) & alive():
+        assert time.monotonic() < deadline, left
+        time.sleep(0.05)
     assert several.errors("x")[0].startswith("NameError")
     assert several.value("import numpy_dist as np\nfloat(np.arange(200_000.0).sum())") == SUM
 
