@@ -128,14 +128,20 @@ class FuzzJob:
         """The stacks of all ranks of a program that does not end, and what those that have ended it say."""
         waiting = [rank for rank, path in enumerate(paths) if not path.exists()]
         processes.send([self._pid(rank) for rank in waiting], signal.SIGUSR1)
-        time.sleep(0.5)
+        deadline = time.monotonic() + STARTING
+        while not all(self._stacks(rank) for rank in waiting) and time.monotonic() < deadline:
+            time.sleep(POLL)
+        time.sleep(0.5)  # until they are whole
         told = [f"rank {rank}: {self._answer(path)}" for rank, path in enumerate(paths) if path.exists()]
         return Problem(HANG, -1, "\n".join([f"ranks {waiting} hang after {seconds:.0f} s", *told, self._said()]))
+
+    def _stacks(self, rank: int) -> str:
+        return (self.folder / f"{rank}.stacks").read_text()
 
     def _said(self) -> str:
         """What the ranks have printed last, and their stacks."""
         texts = [(self.folder / "errors").read_text()[-3000:]]
         for rank in range(self.ranks):
-            stacks = (self.folder / f"{rank}.stacks").read_text()
+            stacks = self._stacks(rank)
             texts += [f"stacks of rank {rank}:\n{stacks[:3000]}"] if stacks else []
         return "\n".join(text for text in texts if text)
