@@ -8,6 +8,7 @@ import sys
 import zlib
 from typing import Any
 
+import hypothesis
 import numpy as np
 import pytest
 
@@ -34,6 +35,16 @@ os.environ["NUMPY_DIST_ADVICE"] = "off"  # in the jobs that they start, too
 registry.load()  # now: modules that are loaded within a test would keep what it has replaced
 
 MOST_WORKERS = 4
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_configure() -> None:
+    """Properties are tried on the same examples in each run, however busy the machine; ``-m long`` draws new ones."""
+    if launchers.launched_ranks(os.environ) is None:  # ranks have a profile of their own
+        quiet, of_plugin = [hypothesis.HealthCheck.too_slow], hypothesis.settings.get_profile("shared-cores")
+        profile = hypothesis.settings(of_plugin, derandomize=True, suppress_health_check=quiet)
+        hypothesis.settings.register_profile("reproducible", profile)
+        hypothesis.settings.load_profile("reproducible")
 
 
 @pytest.hookimpl(tryfirst=True)
