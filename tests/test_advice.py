@@ -183,5 +183,6 @@ def test_a_job_with_a_late_rank(mpi: None, environment: dict[str, str], run: Run
     environment["NUMPY_DIST_ADVICE"] = "on"
     done = run("-n 2", LATE)
     assert done.returncode == 0, done.stderr
-    (line,) = [line for line in done.stderr.splitlines() if "has waited" in line]
-    assert "rank 1 has waited for other ranks for " in line and "most of it at script.py:9" in line
+    # On a busy machine rank 1 may itself be late at first.
+    (line,) = [line for line in done.stderr.splitlines() if "rank 1 has waited for other ranks for " in line]
+    assert "most of it at script.py:9" in line
