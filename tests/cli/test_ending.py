@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -30,7 +32,7 @@ while not checkpoint.should_end():
     if not told and x.comm.rank == 0:
         told = True
         print("begun", os.getpid(), flush=True)
-    assert state["step"] < 2000
+    assert state["step"] < 5000
     if len(sys.argv) > 2 and state["step"] == 5 and x.comm.rank == x.comm.size - 1:
         os.kill(os.getpid(), getattr(signal, sys.argv[2]))
 checkpoint.save(folder, state, step=state["step"])
@@ -38,6 +40,9 @@ assert (state["x"].gather() == x.gather() + state["step"]).all()
 if x.comm.rank == 0:
     print("saved", state["step"], flush=True)
 """
+
+
+SOON = 90.0  # a busy machine takes its time; a job that nobody ends takes longer, and then fails
 
 
 @pytest.fixture
@@ -61,10 +66,31 @@ def started(tmp_path: Path):
 
 def steps(process: subprocess.Popen[str]) -> int:
     """Up to which step a job has saved that has ended in good order."""
-    output, errors = process.communicate(timeout=60)
+    output, errors = process.communicate(timeout=SOON)
     assert process.returncode == 0, errors
     assert errors == ""
     return int(output.split("saved")[1])
+
+
+def until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + SOON
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def is_stopped(pid: int) -> bool:
+    """Whether all threads of a process have stopped; until then one may take a signal."""
+    try:
+        return all("\nState:\tT" in path.read_text() for path in Path(f"/proc/{pid}/task").glob("*/status"))
+    except OSError:  # one of them has ended
+        return False
+
+
+def waits(number: int, pid: int) -> bool:
+    """Whether a signal has come to a process that is stopped."""
+    (pending,) = re.findall(r"ShdPnd:\s*(\w+)", Path(f"/proc/{pid}/status").read_text())
+    return bool(int(pending, 16) >> (number - 1) & 1)
 
 
 @pytest.mark.parametrize("number", [pytest.param(signal.SIGUSR1, marks=pytest.mark.slow), signal.SIGTERM])
@@ -91,15 +117,13 @@ def test_a_signal_to_one_rank(started, ranks: int, name: str) -> None:
 def test_the_time_that_was_given(started, ranks: int) -> None:
     begin = time.monotonic()
     assert steps(started("-n", str(ranks), "--max-time", "4", "--restart=1")) >= 0  # none, if importing takes so long
-    assert 4 <= time.monotonic() - begin < 30
+    assert 4 <= time.monotonic() - begin
 
 
 @pytest.mark.slow
 def test_a_signal_that_comes_before_the_ranks_can_handle_it(started) -> None:
     process = started("-n", "2")
-    deadline = time.monotonic() + 30
-    while signal.SIGUSR1 not in processes.handled(process.pid) and time.monotonic() < deadline:
-        time.sleep(0.01)
+    until(lambda: signal.SIGUSR1 in processes.handled(process.pid))
     process.send_signal(signal.SIGUSR1)
     steps(process)
 
@@ -108,26 +132,25 @@ def test_a_signal_that_comes_before_the_ranks_can_handle_it(started) -> None:
 def test_a_second_signal_ends_the_job(started) -> None:
     process = started("-n", "2")
     assert process.stdout.readline().startswith("begun")
-    below = list(processes.descendants(process.pid))
-    for rank in processes.ending_by_themselves(process.pid):
+    below = processes.descendants(process.pid)
+    ranks = [pid for pid in processes.ending_by_themselves(process.pid) if below[pid] != "mpiexec"]
+    assert len(ranks) == 2
+    for rank in ranks:
         os.kill(rank, signal.SIGSTOP)  # it does not come to its end
+    until(lambda: all(is_stopped(rank) for rank in ranks))
     process.send_signal(signal.SIGTERM)
-    time.sleep(0.3)
+    until(lambda: all(waits(signal.SIGTERM, rank) for rank in ranks))  # two that come together are one
     process.send_signal(signal.SIGTERM)
-    process.communicate(timeout=30)
+    process.communicate(timeout=SOON)
     assert process.returncode == 128 + signal.SIGTERM
-    deadline = time.monotonic() + 10
-    while any(os.path.exists(f"/proc/{pid}") for pid in below) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert not any(os.path.exists(f"/proc/{pid}") for pid in below)
+    until(lambda: not any(os.path.exists(f"/proc/{pid}") for pid in below))
 
 
 @pytest.mark.slow
 def test_a_lost_rank_ends_the_others(started) -> None:
     process = started("-n", "2", sends="SIGKILL")
-    begin = time.monotonic()
-    _, errors = process.communicate(timeout=60)
-    assert process.returncode == 128 + signal.SIGKILL and "signal 9" in errors and time.monotonic() - begin < 30
+    _, errors = process.communicate(timeout=SOON)
+    assert process.returncode == 128 + signal.SIGKILL and "signal 9" in errors
 
 
 def test_durations() -> None:
