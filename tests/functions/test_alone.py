@@ -179,7 +179,7 @@ def test_reductions_that_numpys_loops_for_some_processors_do_wrongly(ufunc: np.u
 @pytest.mark.parametrize("function", [np.matmul, lambda a, b: np.fft.fft(b, axis=0)], ids=["product", "transform"])
 def test_results_take_memory_that_was_in_use_before(function: Any) -> None:
     with config(MIN_SHARD_BYTES=0):
-        a, b = (numpy_dist.asarray(np.random.default_rng(0).random((600, 600))) for _ in range(2))
+        a, b = (numpy_dist.asarray(np.random.default_rng(0).random((1500, 1500))) for _ in range(2))
         function(a, b)
         engine.flush()
         tracemalloc.start()
