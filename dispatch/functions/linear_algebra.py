@@ -415,7 +415,7 @@ def _rows_of_product(a: Any, b: Any, dtype: np.dtype, name: str, scratch: engine
         (left,) = blocks((a, rows), library=device is not None)
         with events_reported(name):
             right = engine.plain(b) if device is None else device.own(engine.plain(b))
-            kind = np.result_type(left, right)
+            kind = np.result_type(left.dtype, right.dtype)
             on_the_host = device is None and left.ndim == 2  # (a rank without rows has no axis)
             out: Any = scratch.empty((len(left), right.shape[1]), kind) if on_the_host else None
             product = compute("matmul", lambda x, y: np.matmul(x, y, out=out), left, right)
