@@ -118,16 +118,11 @@ class OverrideWarning(UserWarning):
 
 
 class SettingError(ValueError):
-    """An environment variable has a value that its setting cannot have.
+    """An environment variable (the first argument) has a value that its setting cannot have (the second says why)."""
 
-    Attributes
-    ----------
-    variable : str
-    """
-
-    def __init__(self, variable: str, text: str) -> None:
-        super().__init__(f"environment variable {variable}: {text}")
-        self.variable = variable
+    def __str__(self) -> str:
+        variable, why = self.args
+        return f"environment variable {variable}: {why}"
 
 
 class SettingWarning(UserWarning):

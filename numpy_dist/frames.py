@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator
 from functools import cache
 from types import FrameType, TracebackType
-from typing import NamedTuple, TypeGuard
+from typing import NamedTuple
 
 __all__ = [
     "UserLine",
@@ -171,9 +171,8 @@ def hide_internal(error: BaseException) -> int:
         if found is None or id(found) in met:
             continue
         met[id(found)] = found
+        found.__context__ = _met_outside(found.__context__)
         ahead += [found.__cause__, found.__context__, *getattr(found, "exceptions", ())]
-        while _met_inside(found.__context__):
-            found.__context__ = found.__context__.__context__
         lines = list(_lines(found.__traceback__))
         kept = [line for line in lines if not _is_own(line.tb_frame)]
         if kept and len(kept) < len(lines):
@@ -191,9 +190,18 @@ def _lines(trace: TracebackType | None) -> Iterator[TracebackType]:
         trace = trace.tb_next
 
 
-def _met_inside(error: BaseException | None) -> TypeGuard[BaseException]:
-    """Whether there is an error that was raised and caught by this package, none of the user's code between."""
-    frames = [line.tb_frame for line in _lines(error.__traceback__)] if error is not None else []
+def _met_outside(error: BaseException | None) -> BaseException | None:
+    """The first of an error, and of those it was raised in the handling of, that not only this package has met."""
+    met: set[int] = set()
+    while error is not None and _met_inside(error) and id(error) not in met:
+        met.add(id(error))
+        error = error.__context__
+    return error
+
+
+def _met_inside(error: BaseException) -> bool:
+    """Whether an error was raised and caught by this package, none of the user's code between."""
+    frames = [line.tb_frame for line in _lines(error.__traceback__)]
     return bool(frames) and _is_own(frames[0]) and all(map(is_internal, frames))
 
 

@@ -22,6 +22,7 @@ def main() -> int:
             if sys.argv[1:2] != ["doctor"]:
                 print(f"numpy-dist: {error}", file=sys.stderr)
                 return 2
-            SET_ASIDE[error.variable] = str(error).partition(": ")[2]
-            del os.environ[error.variable]
+            variable, why = error.args
+            SET_ASIDE[variable] = why
+            del os.environ[variable]
     return importlib.import_module("numpy_dist.cli.main").main()

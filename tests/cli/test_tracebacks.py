@@ -114,6 +114,21 @@ def test_the_setting_shows_them() -> None:
         assert f"({len(before) - 2} lines inside numpy_dist are left out;" in shorten(error)
 
 
+def test_errors_met_inside_that_came_of_each_other_end_the_search() -> None:
+    met = []
+    for _ in range(2):
+        with config(MIN_SHARD_BYTES=0), pytest.raises(np.exceptions.AxisError) as caught:
+            numpy_dist.arange(12.0).sum(axis=5)
+        met.append(caught.value.__context__)
+    first, second = met
+    assert first is not None and second is not None
+    first.__context__, second.__context__ = second, first
+    shown = ValueError()
+    shown.__context__ = first
+    hide_internal(shown)
+    assert shown.__context__ is first
+
+
 PROMPT = """
 import numpy_dist as np
 x = np.ones((600, 500))

@@ -46,8 +46,8 @@ def shorten_shown() -> None:
     """From now on, errors that Python or IPython shows are shortened, but where a hook of the user's shows them."""
     if sys.excepthook is sys.__excepthook__:
         sys.excepthook = show
-    ipython = sys.modules.get("IPython")
-    shell = None if ipython is None else ipython.get_ipython()
+    get_ipython = getattr(sys.modules.get("IPython"), "get_ipython", None)  # it may be about to be imported
+    shell = None if get_ipython is None else get_ipython()
     if shell is not None and not shell.custom_exceptions:
         shell.set_custom_exc((BaseException,), _show_in_ipython)
 
