@@ -296,6 +296,8 @@ def asarray(
     ------
     DivergenceError
         With ``config.CHECK = "on"``, if the ranks pass different arrays (this makes the call collective).
+    ValueError
+        If the ranks have mapped different arrays, or a file that has become shorter: collective of memory maps.
     """
     if elsewhere(like):
         return np.asarray(a, dtype, order, device=device, copy=copy, like=like)
