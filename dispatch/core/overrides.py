@@ -158,7 +158,9 @@ def implements(
     Warns
     -----
     OverrideWarning
-        If it clashes with another package's: of the same function and priority, and without a condition.
+        If it clashes with another package's: of the same function and priority, and without a condition. If the
+        signatures differ while a plug-in is loaded, which may be older or newer than the library: the function is left
+        out, and what else the plug-in registers stays.
     """
     if not functions:
         raise TypeError("implements takes the functions that are implemented: @numpy_dist.implements(np.sum)")
@@ -172,7 +174,15 @@ def implements(
             raise TypeError(f"implements(...) decorates a function, not {function!r}")
         # All rules are made before one is entered: a signature that is refused must leave nothing behind.
         options = (kind, when, reason, priority, replicated, shape, varies)
-        for key, rule in [(key, _rule(function, key, *options)) for key in keys]:
+        try:
+            rules = [(key, _rule(function, key, *options)) for key in keys]
+        except signatures.SignatureError as error:
+            if not loading:
+                raise
+            text = f"the plug-in {loading[-1][0].name!r} leaves a function out: {error}"
+            warnings.warn(text, OverrideWarning, stacklevel=_level())
+            return function
+        for key, rule in rules:
             _enter(key, rule)
         return function
 

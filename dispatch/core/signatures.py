@@ -49,6 +49,10 @@ _OUT_POSITIONS: dict[Callable[..., object], int] = {
 }
 
 
+class SignatureError(TypeError):
+    """The signatures of an implementation and of what it implements differ."""
+
+
 def check(function: Callable[..., object], key: Key, varies: Iterable[str] = ()) -> frozenset[str]:
     """Compare an implementation's signature with that of what it implements.
 
@@ -66,7 +70,7 @@ def check(function: Callable[..., object], key: Key, varies: Iterable[str] = ())
 
     Raises
     ------
-    TypeError
+    SignatureError
         If the signatures differ; the message shows both.
     """
     if isinstance(key, tuple) or isinstance(key, np.ufunc) or key is np.ufunc:
@@ -82,7 +86,7 @@ def check(function: Callable[..., object], key: Key, varies: Iterable[str] = ())
     if NUMPY_VERSION > NEWEST_TESTED and name_of(key).startswith("numpy."):
         ignored |= {p.name for p in theirs if p.name not in known and p.default is not Parameter.empty}
     if not _same([p for p in theirs if p.name not in ignored], [p for p in ours if p.name not in ignored]):
-        raise TypeError(
+        raise SignatureError(
             f"{function.__module__}.{function.__qualname__} cannot implement {name_of(key)}: their signatures differ\n"
             f"    {_library(key)}: {inspect.signature(key)}\n"
             f"    implementation: {inspect.signature(function)}"
@@ -144,7 +148,7 @@ def _check_ufunc(function: Callable[..., object], key: Key) -> None:
     inputs = [p for p in parameters if p.name not in by_name and p.kind is not Parameter.VAR_KEYWORD]
     complete = takes_any or by_name.keys() == keywords.keys()
     if not (fits and complete and _inputs_fit(inputs, *_input_counts(ufunc, method))):
-        raise TypeError(
+        raise SignatureError(
             f"{function.__module__}.{function.__qualname__} cannot implement {name_of(key)}: their signatures differ\n"
             f"    NumPy {np.__version__}: {_describe(ufunc, method, keywords)}\n"
             f"    implementation: {inspect.signature(function)}"

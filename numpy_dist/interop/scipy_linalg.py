@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import inspect
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from numpy_dist.distarray import DistArray
 
 _TRANSPOSED = {"N": 0, "T": 1, "C": 2}
+NoValue = inspect.signature(scipy.linalg.qr).parameters["lwork"].default  # None before SciPy 1.18
 _DRIVERS = (None, "ev", "evd", "evr", "evx", "gv", "gvd", "gvx")
 
 
@@ -123,12 +124,14 @@ def _is_square(a: Any) -> bool:
 def qr(
     a: DistArray,
     overwrite_a: bool = False,
-    lwork: int | None = None,
+    lwork: object = NoValue,
     mode: str = "full",
     pivoting: bool = False,
     check_finite: bool = True,
 ) -> object:
-    if mode not in ("full", "r", "economic", "raw"):
+    if lwork is not NoValue:
+        _tell_of_lwork(lwork, as_handle(a).shape)
+    if mode not in ("full", "qr", "r", "economic", "raw"):
         engine.numpy_error(scipy.linalg.qr, (a,), {"mode": mode})
     a = _matrix(scipy.linalg.qr, a, check_finite)
     if pivoting or a.ndim > 2:
@@ -138,9 +141,18 @@ def qr(
         packed = np.transpose(found)
         return (packed, taus), np.triu(packed[: min(a.shape)])
     if mode != "r":
-        return tuple(np.linalg.qr(a, "complete" if mode == "full" else "reduced"))
+        return tuple(np.linalg.qr(a, "reduced" if mode == "economic" else "complete"))
     triangle, missing = np.linalg.qr(a, "r"), max(a.shape[0] - a.shape[1], 0)
     return (np.pad(triangle, ((0, missing), (0, 0))) if missing else triangle,)
+
+
+def _tell_of_lwork(lwork: object, shape: Sequence[int]) -> None:
+    """SciPy's errors and warnings of an argument that means nothing here, from a matrix without columns."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        scipy.linalg.qr(np.empty((*shape[:-1], 0)), lwork=lwork)
+    for warning in caught:
+        warnings.warn(warning.message, warning.category, stacklevel=stack_level())
 
 
 def svd(
@@ -284,10 +296,19 @@ def cholesky(a: DistArray, lower: bool = False, overwrite_a: bool = False, check
         columns = dealt_columns.columns_of(a, np.result_type(kind, np.double))
         columns = columns if lower else columns.adjoint()
         if order := factors.cholesky(columns):
-            raise np.linalg.LinAlgError(f"{order}-th leading minor of the array is not positive definite")
+            raise np.linalg.LinAlgError(_text_of_minor(order))
         return dealt_columns.array_of(columns if lower else columns.adjoint(), kind)
 
     return _of_matrices(scipy.linalg.cholesky, [a], single, check_finite, lower=lower)
+
+
+def _text_of_minor(order: int) -> str:
+    """SciPy's words for a leading minor that is not positive definite, from a matrix of one element."""
+    try:
+        scipy.linalg.cholesky(-np.eye(1))
+    except np.linalg.LinAlgError as error:
+        return str(error).replace("1", str(order), 1)
+    raise AssertionError("the matrix -1 is not positive definite")
 
 
 def cho_factor(

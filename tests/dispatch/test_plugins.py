@@ -150,6 +150,17 @@ def test_a_broken_one_is_named_and_the_others_work(tmp_path):
     assert run(tmp_path, ASK, NUMPY_DIST_PLUGINS="all,-broken").strip() == "own str"
 
 
+@pytest.mark.slow
+def test_a_function_that_another_version_has_otherwise_is_left_out(tmp_path):
+    other = "    @nd.implements(np.cumprod)\n    def cumprod(a, axis=None, sort=None):\n        return 'theirs'\n"
+    install(tmp_path, "images", f"{IMAGES}\n{other}")
+    text = run(tmp_path, ASK + "print(type(np.cumprod(x)).__name__)\n", NUMPY_DIST_PLUGINS="all")
+    assert text.startswith("own str\nDistArray\n")
+    assert "OverrideWarning: the plug-in 'images' leaves a function out: " in text
+    assert "images.register.<locals>.cumprod cannot implement numpy.cumprod: their signatures differ" in text
+    assert "cannot be loaded" not in text
+
+
 def test_they_are_loaded_in_the_order_of_their_names_and_lazily(tmp_path):
     for name in ("zebra", "apple", "mango"):
         install(tmp_path, name, f"print('{name}')\n", value=name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -60,7 +61,7 @@ def assert_same_error(function: Callable[..., Any], *operands: object) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("mode", ["full", "economic", "r"])
+@pytest.mark.parametrize("mode", ["full", "qr", "economic", "r"])
 @pytest.mark.parametrize("shape", [(N, N), (40, 17), (17, 40)])
 def test_qr(shape: tuple[int, int], mode: str, kind: str) -> None:
     compare(lambda a: sl.qr(a, mode=mode, overwrite_a=True), matrix_of(kind, *shape))
@@ -74,6 +75,18 @@ def test_packed_qr(shape: tuple[int, int], kind: str) -> None:
         return (*packed, triangle)
 
     compare(flat, matrix_of(kind, *shape))
+
+
+def test_a_workspace_is_told_about_as_scipy_tells() -> None:
+    matrix = matrix_of("d", N, N)
+    told = []
+    for a in (matrix, nd.asarray(matrix)):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            sl.qr(a, lwork=-1)
+        told.append([(warning.category, str(warning.message)) for warning in caught])
+    assert told[1] == told[0]
+    assert all(warning.filename == __file__ for warning in caught)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -187,7 +200,7 @@ def not_definite(order: int) -> np.ndarray:
 
 WRONG: Sequence[tuple[str | Callable[..., Any], Sequence[object]]] = [
     ("qr", (np.ones(5),)),
-    ("qr", (np.ones((5, 5)), False, None, "sideways")),
+    (lambda a: sl.qr(a, mode="sideways"), (np.ones((5, 5)),)),
     ("qr", (np.full((5, 5), np.nan),)),
     ("svd", (np.full((5, 5), np.inf),)),
     ("svd", (np.ones((5, 5)), True, True, False, True, "gesxx")),
