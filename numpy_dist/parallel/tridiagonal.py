@@ -97,8 +97,12 @@ class _Reduction:
 
     def _reflection(self, column: np.ndarray, vector: np.ndarray) -> tuple[float, complex]:
         """What a reflection that leaves only the first element makes of it, and its factor; sets its vector."""
-        first, rest, tau = self._larfg(len(column), column[0], column[1:])
-        vector[0], vector[1:] = 1, rest
+        count = len(column)
+        below = (
+            column[1:] if count > 1 else np.zeros(1, self._kind)
+        )  # LAPACK's wrapper wants an element that is not read
+        first, rest, tau = self._larfg(count, column[0], below)
+        vector[0], vector[1:] = 1, rest[: count - 1]
         return first.real, tau
 
     def _whole(self, panel: Panel) -> np.ndarray:
