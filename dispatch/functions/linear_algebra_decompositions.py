@@ -151,7 +151,7 @@ def _of_reduced_system(
 
 _TOGETHER = outlook_of_each("parallel", together=True)
 _AT_ONE = outlook_of_each("axis-local")
-_numpys_cond, _numpys_rank = numpy_source(np.linalg.cond), numpy_source(np.linalg.matrix_rank)
+_numpys_rank = numpy_source(np.linalg.matrix_rank)
 
 
 @implements(np.linalg.inv, kind="parallel", outlook=_TOGETHER)
@@ -264,16 +264,13 @@ _OUTLOOK_OF_COND = outlook_of_each("parallel", together=True, by_triangles=_cond
 @implements(np.linalg.cond, kind="parallel", outlook=_OUTLOOK_OF_COND)
 def cond(x: DistArray, p: float | Literal["fro", "nuc"] | None = None) -> object:
     x = as_handle(x)
-    values = _singular_values(x) if _cond_by_triangles(x, p) else None
-    if values is not None and np.isnan(values).any():
-        return values.dtype.type(np.nan if np.isnan(x).any() else np.inf)
-    if values is not None:
-        ratio = np.linalg.cond(np.diag(values), p)
-        return ratio.dtype.type(np.inf) if np.isnan(ratio) and not np.isnan(values).any() else ratio
-    by_values = p is None or p in (2, -2)
+    if _cond_by_triangles(x, p):
+        return single_matrix.condition_by_values(lambda: _singular_values(x), x, p)
 
     def single(x: DistArray) -> object:
-        return _numpys_cond(x, p) if by_values else single_matrix.condition(x, p)
+        if p is None or p in (2, -2):
+            return single_matrix.condition_by_values(lambda: engine.gather(np.linalg.svd(x, compute_uv=False)), x, p)
+        return single_matrix.condition_by_inverse(x, p)
 
     return of_each(np.linalg.cond, x, p, single=single)
 

@@ -6,6 +6,8 @@ double precision, as in NumPy.
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -210,6 +212,16 @@ def normalize_singular(found: Any) -> None:
         phases.normalize_singular(left, right, len(values))
 
 
+@functools.cache
+def _has_values_of_infinity() -> bool:
+    """Whether NumPy's LAPACK finds singular values, which are NaN, where the matrix has infinity; newer ones do not."""
+    try:
+        np.linalg.svd(np.diag([np.inf, 1.0]), compute_uv=False)
+    except np.linalg.LinAlgError:
+        return False
+    return True
+
+
 def singular(a: DistArray, full: bool, vectors: bool) -> object:
     """``numpy.linalg.svd``. Collective, as `spectra.svd`."""
     like = np.linalg.svd(np.zeros((1, 1), a.dtype))
@@ -219,7 +231,7 @@ def singular(a: DistArray, full: bool, vectors: bool) -> object:
     wide = a.shape[0] < a.shape[1]
     columns = columns.adjoint() if wide else columns
     scale = _scaled(columns)
-    if np.isnan(scale) or np.isinf(scale) and vectors:
+    if np.isnan(scale) or np.isinf(scale) and (vectors or not _has_values_of_infinity()):
         raise np.linalg.LinAlgError(_NO_SINGULAR_VALUES)
     if np.isinf(scale):
         columns.values[...] = 0
@@ -267,18 +279,41 @@ def take_triangle(columns: Columns, lower: bool) -> None:
     columns.add_adjoint()
 
 
-def condition(a: DistArray, order: Any) -> Any:
+@functools.cache
+def _has_condition_of_nan() -> bool:
+    """Whether this NumPy has a condition number where it finds no singular values; before 2.5.5 it raises."""
+    try:
+        np.linalg.cond(np.full((1, 1), np.nan))
+    except np.linalg.LinAlgError:
+        return False
+    return True
+
+
+def condition_by_values(find: Callable[[], np.ndarray], a: DistArray, order: object) -> np.floating:
+    """``numpy.linalg.cond`` by the singular values that `find` gives. Collective, as `find`."""
+    try:
+        values = find()
+    except np.linalg.LinAlgError:
+        if not _has_condition_of_nan():
+            raise
+        values = np.full(1, np.nan, np.linalg.cond(np.eye(1, dtype=a.dtype)).dtype)
+    with np.errstate(all="ignore"):
+        ratio: np.floating = values[-1] / values[0] if order == -2 else values[0] / values[-1]
+    return type(ratio)(np.inf) if np.isnan(ratio) and not np.isnan(a).any() else ratio
+
+
+def condition_by_inverse(a: DistArray, order: Any) -> Any:
     """``numpy.linalg.cond`` by norms other than those of singular values. Collective, as `inverse`, and two norms."""
     like = np.linalg.cond(np.eye(1, dtype=a.dtype), order)  # or NumPy's error
     if a.shape[0] != a.shape[1]:
         engine.numpy_error(np.linalg.cond, (np.zeros((1, 2)), order))
     found: Any
     with np.errstate(all="ignore"):
-        size = np.linalg.norm(a, order)
         try:
+            size = np.linalg.norm(a, order)
             found = size * np.linalg.norm(inverse(engine.copy(a, dtype=np.result_type(a.dtype, np.double))), order)
         except np.linalg.LinAlgError:
-            if order == "nuc":  # of NaN, which NumPy has for the inverse
+            if order == "nuc" and not _has_condition_of_nan():  # of NaN, which NumPy has for the inverse
                 raise np.linalg.LinAlgError(_NO_SINGULAR_VALUES) from None
             found = np.nan
         if np.isnan(found) and not np.isnan(a).any():

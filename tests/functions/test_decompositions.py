@@ -187,13 +187,25 @@ def test_what_is_not_finite(number: float) -> None:
             np.linalg.svd(x)
         with pytest.raises(np.linalg.LinAlgError, match="^SVD did not converge in Linear Least Squares$"):
             np.linalg.lstsq(x, x)
-        if np.isinf(number):
-            assert np.isnan(_gathered(np.linalg.svdvals(x))).all()
-        else:
-            with pytest.raises(np.linalg.LinAlgError, match="^SVD did not converge$"):
+        try:
+            theirs = np.linalg.svdvals(matrix)
+        except np.linalg.LinAlgError as error:
+            with pytest.raises(np.linalg.LinAlgError, match=f"^{error}$"):
                 np.linalg.svdvals(x)
+        else:
+            assert np.isinf(number) and np.isnan(theirs).all()
+            assert np.isnan(_gathered(np.linalg.svdvals(x))).all()
     values, vectors = map(_gathered, found)
     assert np.isnan(values).all() and np.isnan(vectors).all() and vectors.shape == matrix.shape
+
+
+def _told(function: Callable[..., Any], *args: object) -> Any:
+    """What a function gives without gathering; or the type and text of its error."""
+    with nd.config(MIN_SHARD_BYTES=0, FALLBACK="error"):
+        try:
+            return function(*args)
+        except (ValueError, np.linalg.LinAlgError) as error:
+            return type(error), str(error)
 
 
 @pytest.mark.parametrize("kind", "fDi")
@@ -209,13 +221,11 @@ def test_condition_numbers_by_other_norms(kind: str) -> None:
             assert ours.dtype == theirs.dtype
             assert np.isclose(ours, theirs, rtol=1e-3 if kind == "f" else 1e-9) or ours == theirs
     unknown: Any = "other"
-    with nd.config(MIN_SHARD_BYTES=0, FALLBACK="error"):
-        for wrong, order in ((matrix, unknown), (matrix[:50], 1), (deficient, "nuc")):
-            with pytest.raises((ValueError, np.linalg.LinAlgError)) as theirs_error:
-                np.linalg.cond(wrong, order)
-            with pytest.raises(type(theirs_error.value)) as error:
-                np.linalg.cond(nd.asarray(wrong), order)
-            assert str(error.value) == str(theirs_error.value)
+    for wrong, order in ((matrix, unknown), (matrix[:50], 1), (deficient, "nuc")):
+        theirs_made, ours_made = _told(np.linalg.cond, wrong, order), _told(np.linalg.cond, nd.asarray(wrong), order)
+        assert ours_made == theirs_made
+        # Before 2.5.5 NumPy does not find singular values of an inverse that there is not.
+        assert isinstance(theirs_made, tuple) or (order == "nuc" and np.isinf(theirs_made))
 
 
 def test_a_system_without_unknowns() -> None:
