@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
 from collections.abc import Callable, Iterable, Sequence
@@ -357,6 +358,12 @@ class MeshGrid:
 mgrid = MeshGrid()
 
 
+@functools.cache
+def _container_of_grids() -> type:
+    """What this NumPy puts views of open grids into: a list before 2.5."""
+    return type(np.meshgrid(copy=False, sparse=True))
+
+
 @implements(np.meshgrid, kind="structural")
 def meshgrid(
     *xi: object, copy: bool = True, sparse: bool = False, indexing: str = "xy"
@@ -370,7 +377,7 @@ def meshgrid(
         axis = 1 - i if indexing == "xy" and ndim > 1 and i < 2 else i
         output.append(np.reshape(as_handle(x), (1,) * axis + (-1,) + (1,) * (ndim - axis - 1)))
     if not copy:
-        return output if sparse else np.broadcast_arrays(*output)
+        return _container_of_grids()(output) if sparse else np.broadcast_arrays(*output)
     shape = broadcast_shapes(*(x.shape for x in output))
     # Views of `broadcast_arrays` warn whoever asks whether they are writeable: not the way to make copies.
     return tuple(engine.copy(x if sparse else np.broadcast_to(x, shape), order="C") for x in output)

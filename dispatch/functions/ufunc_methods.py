@@ -137,16 +137,29 @@ def _check_update(ufunc: np.ufunc, a: DistArray, indices: object, second: tuple[
     ------
     Exception
         NumPy's own, for a ufunc that cannot be used so, dtypes without a loop, and targets that are read-only. Of one
-        axis that is indexed by an array NumPy does not ask, and writes; here this is an error, too, but of no elements.
+        axis that is indexed by an array NumPy before 2.5.5 does not ask, and writes; here this is an error, too, but of
+        no elements.
     """
     writes = engine.may_write(a._array)
     if not writes and ufunc.nout == 1 and ufunc.signature is None and len(second) + 1 == ufunc.nin:
         if a.ndim != 1 or not isinstance(indices, list | np.ndarray) or np.size(indices):
-            raise ValueError("operand array with iterator write flag set is read-only")
+            raise ValueError(_said_of_read_only(np.ones((1, 1))))
+        if words := _said_of_read_only(np.ones(1)):
+            raise ValueError(words)
     few = np.ones(1, a.dtype)
     with np.errstate(all="ignore"):
         ufunc.at(few, np.zeros(0, np.intp), *(np.ones(0, x.dtype) for x in second))
     return writes
+
+
+def _said_of_read_only(target: np.ndarray) -> str:
+    """NumPy's words for an update of no elements of a target that may not be written; none where it does not ask."""
+    target.flags.writeable = False
+    try:
+        np.negative.at(target, [])
+    except ValueError as error:
+        return str(error)
+    return ""
 
 
 def _as_items(indices: object, a: DistArray) -> tuple[object, ...]:

@@ -6,6 +6,7 @@ where they can be, there is `numpy_dist.elementwise`.
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable
 
@@ -38,11 +39,18 @@ def _refuse(function: Callable[..., object], args: Arguments, kwargs: Keywords) 
         function(*(np.zeros(1, x.dtype) if engine.is_handle(x) else x for x in args), **kwargs)
 
 
+@functools.cache
+def _has_width_of_texts() -> bool:
+    """Whether NumPy cuts what replaces a part of texts, given as a list, to their width: before 2.5.5 it does."""
+    return np.strings.replace(np.array("a"), "a", "bb") == "b"
+
+
 def _alike(value: object, texts: object) -> object:
-    """What is sought or put in its place: NumPy takes a list for an array of the texts' dtype."""
+    """What is sought or put in its place: NumPy takes a list for an array of the texts' kind."""
     if hasattr(value, "dtype"):
         return value
-    return np.asanyarray(value).astype(texts.dtype if hasattr(texts, "dtype") else np.asanyarray(texts).dtype)
+    dtype = texts.dtype if hasattr(texts, "dtype") else np.asanyarray(texts).dtype
+    return np.asanyarray(value).astype(dtype if dtype.char == "T" or _has_width_of_texts() else dtype.char)
 
 
 def elementwise(module: str, function: Function, order: str, plain: tuple[str, ...] = ()) -> None:

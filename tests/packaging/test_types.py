@@ -77,6 +77,9 @@ def test_parameters_are_those_of_the_function(path: str) -> None:
     for node in ast.parse((stubs.FOLDER / path).read_text(encoding="utf-8")).body:
         if not isinstance(node, ast.FunctionDef) or node.name.startswith("_"):
             continue
+        if not hasattr(module, node.name):  # gone from a newer NumPy than that of the stubs
+            assert np.__version__[:3] != "2.4", node.name
+            continue
         try:
             signature = inspect.signature(getattr(module, node.name))
         except ValueError:  # written in C, without a signature
