@@ -5,10 +5,13 @@ several ranks, the sample of the conformance suite, and last the whole suite as 
 apart: by a test that failed, by a run that hangs, or that takes up the machine's memory. A stage that is over its limit
 of time has found nothing: the machine may be busy, and the next stage goes on. Those that nobody finds are printed as
 differences, and the exit code is 1 where fewer than `--at-least` percent were found. It is run by hand, in a clone of
-its own, since it changes files, and on Linux: 500 mutants take a night.
+its own, since it changes files, and on Linux: 500 mutants take a night. Where that is too long, what the first stages
+leave can be tried with files that are chosen by hand.
 
     python -m venv .mutants && .mutants/bin/pip install cosmic-ray==8.7.0
     .mutants/bin/python .ci/mutants.py --python .venv/bin/python --mutants 500 --seed 0
+    .mutants/bin/python .ci/mutants.py --python .venv/bin/python --mutants 500 --seed 0 --only 17,41 \
+        --tests "--ranks 1,2 tests/engine/test_recording.py"
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ import difflib
 import os
 import random
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -174,11 +178,13 @@ def of_module(relative: str) -> list[str]:
     return [str(file) for file in files if file.stem == f"test_{name}" or imports.search(file.read_text("utf-8"))]
 
 
-def commands(path: Path, python: str) -> dict[str, list[str]]:
-    """For each stage the command that runs its tests."""
+def commands(path: Path, python: str, chosen: str | None = None) -> dict[str, list[str]]:
+    """For each stage the command that runs its tests; one stage where they are chosen by hand."""
     relative = path.relative_to(ROOT).as_posix()
     folders = next(tests for top, tests in TESTS.items() if relative.startswith(top))
     pytest = [python, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "--spmd-timeout=300"]
+    if chosen is not None:
+        return {"chosen": [*pytest, "-m", "not slow", *shlex.split(chosen)]}
     found = {
         "package": [*pytest, "-m", "not slow", "--ranks", "1", *folders],
         "jobs": [*pytest, "-m", "spmd and not slow", "--ranks", "2,3", *folders],
@@ -189,16 +195,15 @@ def commands(path: Path, python: str) -> dict[str, list[str]]:
     return {"module": [*pytest, "-m", "not slow", "--ranks", "1", *files], **found} if files else found
 
 
-def stage_that_finds(path: Path, python: str, stages: list[str]) -> tuple[str | None, list[str]]:
+def stage_that_finds(stages: dict[str, list[str]]) -> tuple[str | None, list[str]]:
     """How the file as it is now is found, None where it is not; what else is to be told of it."""
     notes = []
-    for stage, words in commands(path, python).items():
-        if stage in stages:
-            ended, test = outcome(words, STAGES[stage])
-            if ended == "timed out":
-                notes.append(f"{stage} (timed out)")
-            elif ended != "passed":
-                return f"{stage} ({ended})", [*notes, test]
+    for stage, words in stages.items():
+        ended, test = outcome(words, STAGES.get(stage, STAGES["module"]))
+        if ended == "timed out":
+            notes.append(f"{stage} (timed out)")
+        elif ended != "passed":
+            return f"{stage} ({ended})", [*notes, test]
     return None, notes
 
 
@@ -215,6 +220,7 @@ def main() -> int:
     parser.add_argument("--only", help="numbers of the draw, such as 5-30,41: a run that was cut, or survivors again")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--stages", default=",".join(STAGES), help="those that run, of: %(default)s")
+    parser.add_argument("--tests", help="instead of the stages: the files of tests, and the options of pytest")
     parser.add_argument("--at-least", type=float, default=90.0, help="percent that must be found")
     options = parser.parse_args()
     stages = options.stages.split(",")
@@ -237,7 +243,8 @@ def main() -> int:
         begin = time.monotonic()
         try:
             path.write_text(after, "utf-8")
-            by, notes = stage_that_finds(path, options.python, stages)
+            words = commands(path, options.python, options.tests)
+            by, notes = stage_that_finds({stage: words[stage] for stage in words if options.tests or stage in stages})
         finally:
             path.write_text(before, "utf-8")
         ways[by or "NOT FOUND"] += 1
@@ -253,7 +260,7 @@ def main() -> int:
     tried = ways.total()
     share = 100 * (1 - len(survivors) / max(tried, 1))
     print(*(f"{count} {way}" for way, count in sorted(ways.items())), sep="\n")
-    print(f"{share:.1f} % of {tried} mutants found in the stages {', '.join(stages)}")
+    print(f"{share:.1f} % of {tried} mutants found by {options.tests or 'the stages ' + ', '.join(stages)}")
     return int(share < options.at_least)
 
 
