@@ -199,9 +199,14 @@ def _why_off(plugin: Plugin, key: Key) -> Callable[[], str | None]:
 
 
 def _owns(package: str, key: Key) -> bool:
-    """Whether a function belongs to a package (ufuncs do not know where they belong: its modules are searched)."""
+    """Whether a function belongs to a package.
+
+    Ufuncs do not know where they belong: its modules are searched, which may also have imported NumPy's own.
+    """
     target = key[0] if isinstance(key, tuple) else key
     if isinstance(target, np.ufunc):
+        if package != "numpy" and _owns("numpy", target):
+            return False
         for name, module in list(sys.modules.items()):
             if name == package or name.startswith(f"{package}."):
                 if any(value is target or getattr(value, "ufunc", None) is target for value in vars(module).values()):

@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 import textwrap
+import types
 import warnings
 from pathlib import Path
 
@@ -13,7 +14,7 @@ import pytest
 
 import numpy_dist as nd
 from numpy_dist.comm.divergence import fingerprint
-from numpy_dist.dispatch.core.plugins import permission_of
+from numpy_dist.dispatch.core.plugins import _owns, permission_of
 
 IMAGES = """
 import numpy as np
@@ -85,6 +86,25 @@ def test_permissions():
     assert [permission_of("a", s) for s in ("own", "all", "none", "a", "-a", "none,a", "all,-a", "b")] == [
         "own", "all", "none", "all", "none", "all", "none", "own",
     ]  # fmt: skip
+
+
+def test_what_a_package_owns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Functions of its modules, and ufuncs that these have, but not those that they have imported from NumPy."""
+    images, parts, more = (types.ModuleType(name) for name in ("images", "images.parts", "images_more"))
+    for module in (images, parts, more):
+        monkeypatch.setitem(sys.modules, module.__name__, module)
+    own, inner, foreign = (np.frompyfunc(abs, 1, 1) for _ in range(3))
+    vars(images).update(own=own, sqrt=np.sqrt, isalpha=np.strings.isalpha)
+    vars(parts).update(compiled=types.SimpleNamespace(ufunc=inner))  # as Numba's
+    vars(more).update(foreign=foreign)
+    blur = types.FunctionType((lambda a: a).__code__, {"__name__": "images.parts"})
+    spread = types.FunctionType((lambda a: a).__code__, {"__name__": "images_more"})
+    images.spread = spread
+    for key in (own, inner, (own, "reduce"), blur):
+        assert _owns("images", key)
+    for key in (foreign, np.sqrt, (np.sqrt, "reduce"), np.strings.isalpha, np.add, np.sum, spread):
+        assert not _owns("images", key)
+    assert _owns("numpy", np.sqrt) and _owns("numpy", np.sum)
 
 
 def test_it_can_be_switched_while_the_program_runs(tmp_path):
