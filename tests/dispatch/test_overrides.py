@@ -2,6 +2,7 @@
 
 import textwrap
 import types
+import warnings
 
 import numpy as np
 import pytest
@@ -278,10 +279,25 @@ def test_clashes_of_packages_are_reported():
     nd.implements(np.sum)(one.total)
     with pytest.warns(OverrideWarning, match=r"numpy.sum: other.parts.total \(package other\) is asked, and one"):
         nd.implements(np.sum)(other.total)
-    nd.withdraw(other.total)
-    nd.implements(np.sum, priority=1)(other.total)  # decided
     with pytest.raises(ValueError, match="not registered as an override of numpy.prod"):
         nd.withdraw(one.total, np.prod)
+
+
+def test_what_is_decided_or_asked_in_single_cases_is_no_clash():
+    names = ("lower", "first", "again", "higher", "never", "here")
+    lower, first, again, higher, never, here = (module("parts", **{name: sum_of(1.0)}) for name in names)
+    for made in (lower, higher, never, here):
+        (function,) = (value for value in vars(made).values() if isinstance(value, types.FunctionType))
+        function.__module__ = "other.parts"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", OverrideWarning)
+        nd.implements(np.sum, priority=-1)(lower.lower)
+        nd.implements(np.sum)(first.first)
+        nd.implements(np.sum)(again.again)  # of the same package
+        nd.implements(np.sum, priority=1)(higher.higher)
+        nd.implements(np.sum, when=lambda a, *rest, **more: False, reason="never")(never.never)
+        with nd.overriding(np.sum, here.here):
+            assert len(nd.overrides(np.sum)) == 6
 
 
 def test_what_is_defined_again_takes_the_place_of_the_old_one():
