@@ -89,6 +89,27 @@ def test_results_whose_users_are_elsewhere_stay() -> None:
     assert on_statements(record, check)
 
 
+def test_results_whose_users_disagree_stay() -> None:
+    def record(x: Any, y: Any) -> Any:
+        total = x[1:-1] + 1
+        y[:-2] = total
+        y[2:] = total
+
+    def check(statements: list[Statement], held: Any) -> Any:
+        first, *users = (statement.space for statement in statements)
+        propagate_layouts(statements, ())
+        return len({first, *users}), statements[0].space == first
+
+    assert on_statements(record, check) == (3, True)
+
+
+def test_results_that_are_used_by_parts_stay() -> None:
+    def record(x: Any, y: Any) -> Any:
+        y[2:] = (x[:-2] + 1)[::-1]
+
+    assert on_statements(record, _moved()) == ([False], [False])
+
+
 def test_results_do_not_move_far() -> None:
     far = MOST_CELLS + 1
 
