@@ -43,6 +43,7 @@ CALLS = {
 @pytest.mark.parametrize("group", CALLS)
 def test_views(group):
     """An array comes out, of which nothing was read (that would end the process), or NumPy's error."""
+    assert {operation for operation, *_ in CALLS[group]} <= structure.OPERATIONS
     for shape in SHAPES:
         for operation, *args in CALLS[group]:
             dtype = PAIR if operation is structure.fields else np.dtype("c16" if "imag" in args else "f8")
