@@ -404,5 +404,3 @@ def test_an_override_on_one_rank_only_is_an_error_on_two_real_ranks(tmp_path, be
         assert "rank 0" in job.text and "rank 1" in job.text
     else:
         assert "override of numpy.ptp: rank 0: __main__.ptp (package __main__); rank 1: not set" in job.text
-
-

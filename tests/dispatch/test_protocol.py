@@ -262,3 +262,11 @@ def test_loops_for_records_that_take_no_output_are_gathered():
     with nd.config(MIN_SHARD_BYTES=0, FALLBACK="silent"):
         found = add_triplet(nd.asarray(records), nd.asarray(records))
         np.testing.assert_array_equal(found.gather(), add_triplet(records, records))
+
+
+def test_arguments_that_hold_arrays_inside_of_others_are_not_flat():
+    x = nd.arange(3.0)
+    for values in ([], [1, "a", None, np.float64, np.add, 2.5, True], [x, np.dtype("f8"), np.ones(2)], [x, x.T]):
+        assert operands.all_flat(values)
+    for inside in ([x], (x, 1), {"a": x}, [], slice(x, None), object()):
+        assert not operands.all_flat([x, inside]) and not operands.all_flat([inside, 1])
