@@ -215,6 +215,18 @@ def test_a_result_and_its_views_share_memory_when_they_are_handed_over(large: An
         np.testing.assert_array_equal(x.gather(), expected)
 
 
+def test_views_of_what_was_handed_over_write_its_memory(large: Any) -> None:
+    result = large[2] + 1
+    part = result[4:9]
+    windows.hand_over(result)
+    assert type(part) is AtHand
+    part[1] = -1
+    expected = np.arange(2 * N, 3 * N) + 1.0
+    expected[5] = -1
+    np.testing.assert_array_equal(result.gather(), expected)
+    np.testing.assert_array_equal(part.gather(), expected[4:9])
+
+
 def test_the_array_lives_as_long_as_its_parts(large: Any) -> None:
     row = (large * 2.0)[1]
     float(row[0])
@@ -373,6 +385,24 @@ def test_reductions_along_axes_have_the_engines_bits(kind: str) -> None:
         assert kind is other
         assert (mine.shape, mine.dtype, mine.strides) == (theirs.shape, theirs.dtype, theirs.strides)
         assert mine.tobytes() == theirs.tobytes()
+
+
+@pytest.mark.parametrize("kind", "?bBhiqQfd")
+@pytest.mark.parametrize("ufunc", [np.add, np.maximum, np.logical_or, np.bitwise_xor], ids=lambda f: f.__name__)
+@pytest.mark.usefixtures("large")
+def test_reductions_to_a_dtype(kind: str, ufunc: np.ufunc) -> None:
+    values = (np.arange(8 * N * N) % 7).reshape(8 * N, N).astype(kind)
+    for dtype in "?bBhqfd":
+        row = nd.asarray(values)[2]
+        assert type(row) is AtHand
+        try:
+            expected = ufunc.reduce(values[2], dtype=dtype)
+        except TypeError as error:
+            with pytest.raises(type(error)):
+                ufunc.reduce(row, dtype=dtype)
+            continue
+        made = ufunc.reduce(row, dtype=dtype)
+        assert (made, made.dtype) == (expected, expected.dtype)
 
 
 def test_reductions_along_axes_record_nothing(large: Any) -> None:
