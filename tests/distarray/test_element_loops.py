@@ -91,6 +91,22 @@ def test_writes_between_reads_are_seen(ranks):
 
 
 @RANKS
+def test_parts_of_elements_are_read(ranks):
+    def check() -> None:
+        numbers = np.arange(40.0) + 1j * np.arange(40.0)[::-1]
+        pairs = np.zeros(40, [("first", "i4"), ("second", "f4")])
+        pairs["first"], pairs["second"] = np.arange(40), np.arange(40) / 8
+        for values, names in ((numbers, ("real", "imag")), (pairs, ("first", "second"))):
+            x = nd.asarray(values)
+            for name in names:
+                ours, theirs = (getattr(a, name) if values is numbers else a[name] for a in (x, values))
+                assert [ours[i] for i in range(40)] == theirs.tolist()
+            assert [x[i] for i in range(40)] == list(values)
+
+    _run(ranks, check)
+
+
+@RANKS
 def test_writes_through_local_memory_are_seen(ranks):
     def check() -> None:
         x = nd.asarray(np.zeros(50))
