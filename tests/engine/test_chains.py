@@ -12,7 +12,8 @@ import numpy_dist
 from numpy_dist import engine
 from numpy_dist.backends.compiled import chained
 from numpy_dist.engine.memory.pool import Pool
-from numpy_dist.engine.planning.links import MOST, Link, chains_of
+from numpy_dist.engine.planning.links import MOST, Link, _same, chains_of
+from numpy_dist.layout.regions import Box
 from numpy_dist.settings import config
 
 from .random_programs import random_rows
@@ -142,6 +143,22 @@ def test_random_rows_run_together(kernel_cache: str) -> None:
 
     together = [run_tier(1, "first", kernel_cache, work, random_rows(seed))[0].result for seed in range(9)]
     assert sum(count > 0 for count in together) >= 4
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "same"),
+    [
+        (((0, 3), (1, 2)), ((0, 3), (1, 2)), True),
+        (((0, 3), (1, 2)), ((0, 3), (1, 3)), False),
+        (((0, 3),), None, False),
+        (((0, 3),), ((3, 3),), False),
+        (((2, 2), (0, 5)), ((0, 4), (1, 1)), True),
+        (((2, 2),), None, True),
+        (None, None, True),
+    ],
+)
+def test_boxes_with_the_same_elements(a: Box | None, b: Box | None, same: bool) -> None:
+    assert _same(a, b) is _same(b, a) is same
 
 
 def test_what_is_not_aligned_is_not_run_together(kernel_cache: str) -> None:
