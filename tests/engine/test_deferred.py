@@ -91,6 +91,22 @@ def test_a_view_of_it_is_written(ranks: int) -> None:
 
 
 @RANKS
+def test_memory_of_what_it_reads_is_not_donated(ranks: int) -> None:
+    def on_rank() -> None:
+        x, y = _arrays()
+        more = x + 1
+        expected = more.gather() - y.gather()
+        difference = more - y
+        twice = more * 2
+        del more
+        assert float(difference.sum()) == expected.sum()
+        assert np.array_equal(difference.gather(), expected)
+        assert np.array_equal(twice.gather(), 2 * (x.gather() + 1))
+
+    _on_ranks(ranks, on_rank)
+
+
+@RANKS
 def test_a_call_site_learns(ranks: int) -> None:
     """Where the result was wanted once it is stored at once: no loop is run twice."""
 

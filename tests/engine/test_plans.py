@@ -87,8 +87,51 @@ def test_ndarrays_beside_sharded_arrays_and_copies_have_plans(ranks: int, monkey
     run_simulated(ranks, work, 1)
 
 
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_copies_with_orders_and_layouts_of_their_own_are_not_replayed(ranks: int) -> None:
+    def work() -> None:
+        values = np.arange(24.0).reshape(6, 4)
+        x = numpy_dist.asarray(values, split=0)
+        for ours, theirs in ((x, values), (x.T, values.T)):
+            for order in ("C", "K", "F", "A", "C"):
+                for _ in range(2):
+                    made, expected = ours.copy(order=order), theirs.copy(order=order)
+                    assert made.strides == expected.strides and made.layout == ours.layout
+                    np.testing.assert_array_equal(made.gather(), expected)
+            for split in (1, 0, 1):
+                made = ours.redistribute(split=split)
+                assert made.layout.cut_axes == (split,)
+                np.testing.assert_array_equal(made.gather(), theirs)
+
+    with numpy_dist.config(MIN_SHARD_BYTES=0, AT_ONCE=0):
+        run_simulated(ranks, work)
+
+
 def test_copies_that_lose_the_imaginary_part_warn_each_time() -> None:
     x = numpy_dist.asarray(np.full(20, 1 + 2j), split=0)
     for _ in range(3):
         with pytest.warns(np.exceptions.ComplexWarning):
             assert (x.astype(float).gather() == 1).all()
+
+
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_outputs_that_must_not_be_written_have_no_plans(ranks: int) -> None:
+    """Whether they are the same part of the same array as one that may be written, and was with the same plan."""
+
+    def work() -> None:
+        values = np.arange(20.0)
+        x, y = numpy_dist.asarray(values, split=0), numpy_dist.asarray(values[:8], split=0)
+        for number in range(3):
+            np.add(y, number, out=x[4:12])
+            x[4:12] += number
+            part = x[4:12]
+            part.flags.writeable = False
+            with pytest.raises(ValueError, match="output array is read-only"):
+                np.add(y, 7.0, out=part)
+            with pytest.raises(ValueError, match="output array is read-only"):
+                part += number
+            values[4:12] = np.arange(8.0) + 2 * number
+            np.testing.assert_array_equal(x.gather(), values)
+
+    with numpy_dist.config(MIN_SHARD_BYTES=0, AT_ONCE=0):
+        run_simulated(ranks, work)
