@@ -43,6 +43,14 @@ def test_frames_are_those_of_boxes(key, origin):
     assert found == (None if origin is None else Frame(layout, origin))
 
 
+@pytest.mark.parametrize("name", ["first", "second"])
+def test_parts_of_elements_have_no_frames(name):
+    array = np.empty((5, 6), [("first", "i4"), ("second", "i4")])
+    layout = Layout(array.shape, Mesh((1,)), (Cut(0, (0, 5)),))
+    assert frame_of(layout, _map(array, np.s_[1:])) == Frame(layout, (1, 0))
+    assert frame_of(layout, _map(array, name)) is None
+
+
 def test_a_framed_map_leads_to_the_same_cells():
     array = np.empty((5, 6))
     vmap = _map(array, np.s_[:-1, 1:])
