@@ -39,7 +39,7 @@ _LENGTH_BYTES = _MARK_BYTES = 8  # one number each, little-endian
 _LENGTH_BITS = 48  # above them the number of a signal
 _INLINE_BYTES = SLOT_BYTES - _LENGTH_BYTES - _MARK_BYTES
 # Array data that travels inside the slot, so that the dtype and shape beside it still fit.
-_INLINE_DATA_BYTES = 128
+INLINE_DATA_BYTES = 128
 
 _EMPTY: Bytes = np.empty(0, np.uint8)
 
@@ -281,7 +281,7 @@ class Communicator(ABC):
         array = np.asarray(array, order="C")
         dtype: np.dtype | str = array.dtype if array.dtype.names or array.dtype.subdtype else array.dtype.str
         data = _flat_bytes(array)
-        inline = data.tobytes() if data.size <= _INLINE_DATA_BYTES else None
+        inline = data.tobytes() if data.size <= INLINE_DATA_BYTES else None
         headers = [pickle.loads(p) for p in self._allgather_payloads(_dumps((dtype, array.shape, inline)))]
         dtypes = [np.dtype(header[0]) for header in headers]
         if any(other != dtypes[0] for other in dtypes):

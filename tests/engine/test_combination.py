@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from numpy_dist import engine
+from numpy_dist.comm.simulated import run_simulated
 from numpy_dist.engine.executing.combine import SMALL, _gather_all
-from numpy_dist.engine.explaining.forecast import partial_messages
+from numpy_dist.engine.explaining.forecast import _collective_bytes, partial_messages
 from numpy_dist.engine.planning.actions import Combine
 
 
@@ -59,3 +61,22 @@ def test_large_partial_results_travel_as_arrays(more: int, contributes: bool) ->
     assert [box for box, _ in pieces] == [box for box in boxes if box is not None]
     if partial is not None:
         assert all(np.array_equal(part, partial) for _, part in pieces)
+
+
+@pytest.mark.parametrize("more", [0, 1])
+@pytest.mark.parametrize("dtype", ["f8", "i2"])
+def test_bytes_of_collectives_are_known_beforehand(more: int, dtype: str) -> None:
+    """Also those of ranks that contribute little, or nothing."""
+
+    def on_rank() -> tuple[int, int]:
+        kind = np.dtype(dtype)
+        box = ((0, SMALL // kind.itemsize + more),)
+        runtime, boxes = engine.runtime(), (box, None, ((5, 21),))
+        own = boxes[runtime.rank]
+        partial = None if own is None else np.zeros(own[0][1] - own[0][0], kind)
+        before = runtime.comm.counters.bytes
+        _gather_all(runtime, partial, boxes, kind)
+        return runtime.comm.counters.bytes - before, _collective_bytes(boxes, runtime.rank, kind)
+
+    for sent, forecast in run_simulated(3, on_rank):
+        assert sent == forecast

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from numpy_dist.comm.base import INLINE_DATA_BYTES
 from numpy_dist.engine.executing.combine import SMALL
 from numpy_dist.engine.explaining.outlines import Outline
 from numpy_dist.engine.planning.actions import Combine, Fetch, Plan, RefreshHalo, counts
@@ -117,8 +118,9 @@ def _collective_bytes(boxes: Sequence[Box | None], me: int, dtype: np.dtype) -> 
     if max((box_size(box) for box in boxes if box is not None), default=0) * dtype.itemsize <= SMALL:
         small = None if part is None else np.zeros(part.shape, dtype)
         return len(pickle.dumps((small, ()), protocol=5))
-    nbytes = 0 if part is None else part.nbytes
-    return nbytes + len(pickle.dumps((dtype.str, (0,) if part is None else part.shape, None), protocol=5))
+    shape, nbytes = ((0,), 0) if part is None else (part.shape, part.nbytes)
+    inline = bytes(nbytes) if nbytes <= INLINE_DATA_BYTES else None  # see `allgather_array`
+    return (nbytes if inline is None else 0) + len(pickle.dumps((dtype.str, shape, inline), protocol=5))
 
 
 def touched(
