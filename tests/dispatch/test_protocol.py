@@ -8,6 +8,7 @@ import pytest
 
 import numpy_dist as nd
 from numpy_dist.dispatch.core import operands, protocol, registry
+from numpy_dist.dispatch.core.noting import words_of
 from numpy_dist.spmd_testing import forbid_gathers, spmd
 
 pytestmark = pytest.mark.usefixtures("tiny_shards")
@@ -270,3 +271,17 @@ def test_arguments_that_hold_arrays_inside_of_others_are_not_flat():
         assert operands.all_flat(values)
     for inside in ([x], (x, 1), {"a": x}, [], slice(x, None), object()):
         assert not operands.all_flat([x, inside]) and not operands.all_flat([inside, 1])
+
+
+def test_arguments_in_words():
+    """By which calls on several ranks are compared: all but what is written to, and by the names of keywords."""
+    written, scale = np.zeros(3), 2.5
+    words = words_of((1, written, "name"), {"axis": 0, "out": (written,), "size": 3, "where": True}, [written], True)
+    assert [word.partition("=")[0] for word in words[-3:]] == ["axis", "size", "where"]
+    assert len(words) == 5 and not any("out" in word for word in words)
+    changed = [
+        words_of((1, written, "name"), {"axis": 0, "size": 3, "where": True} | {name: scale}, [written], True)
+        for name in ("axis", "size", "where")
+    ]
+    assert all(other != words for other in changed)
+    assert words_of((), {"size": written}, [written], True) == []

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from numpy_dist.ir.meta_arrays import meta_array, offset_of
-from numpy_dist.ir.rules import loop_dtypes, memory_axes, order_axes, scalar_kind
+from numpy_dist.ir.rules import begins_in_output, loop_dtypes, memory_axes, order_axes, scalar_kind
 
 
 @st.composite
@@ -111,3 +111,19 @@ assert meta_arrays.offset_of(whole[7:, 1:]) == 8 * (7 * 1024 + 1)
 def test_there_are_no_meta_arrays_of_objects(dtype):
     with pytest.raises(TypeError, match="cannot be sharded"):
         meta_array((3,), np.dtype(dtype))
+
+
+@pytest.mark.parametrize(
+    ("kind", "out", "begins"),
+    [
+        ("i8", "i8", False), ("i8", "i4", True), ("i4", "i8", True), ("u8", "i8", True), ("i8", "f8", True),
+        ("u4", "c16", True), ("?", "f4", True), ("f8", "f4", False), ("f4", "f8", False), ("f8", "i8", True),
+        ("c8", "c16", False), ("f8", "c16", True), ("c16", "f8", True), ("M8[s]", "M8[ms]", True),
+    ],
+)  # fmt: skip
+def test_outputs_of_other_kinds_hold_the_first_element(kind: str, out: str, begins: bool) -> None:
+    dtypes = np.dtype(kind), np.dtype(out)
+    assert begins_in_output(np.maximum, *dtypes, np._NoValue) is begins
+    assert begins_in_output(np.add, *dtypes, None) is begins
+    assert not begins_in_output(np.add, *dtypes, np._NoValue)
+    assert not begins_in_output(np.maximum, *dtypes, 3)

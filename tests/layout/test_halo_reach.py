@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import strategies as st
 
 from numpy_dist.layout import Layout, decode, default_layout, ghost_blocks, owned_boxes, plan_fetch
-from numpy_dist.layout.alignment import HALO, Access, plan_access
+from numpy_dist.layout.alignment import DIRECT, FETCH, HALO, Access, _mode, plan_access
 from numpy_dist.layout.fetch import halo_reach
-from numpy_dist.layout.regions import Region, region_of
+from numpy_dist.layout.regions import Box, Region, region_of
 
 from .strategies import layouts, quick_and_long
 
@@ -66,6 +67,26 @@ def test_the_bound_is_the_longest_shard() -> None:
     assert halo_reach(default_layout((100, 90), 4, mesh=(4, 1))) == ((25, 25), (90, 90))
     assert halo_reach(default_layout((10, 90), 4, split=0)) == ((3, 3), (0, 0))
     assert halo_reach(default_layout((0, 9), 2, split=0)) == ((0, 0), (0, 0))
+
+
+@pytest.mark.parametrize(
+    ("own", "need", "mode"),
+    [
+        (((5, 8),), ((5, 8),), DIRECT),
+        (((5, 8),), ((6, 7),), DIRECT),
+        (((5, 8),), ((4, 8),), HALO),
+        (((5, 8),), ((5, 9),), HALO),
+        (((5, 8),), ((2, 11),), HALO),
+        (((5, 8),), ((1, 8),), FETCH),
+        (((5, 8),), ((5, 12),), FETCH),
+        (((5, 8), (0, 9)), ((4, 8), (0, 9)), HALO),
+        (((5, 8), (0, 1)), ((4, 8), (0, 3)), FETCH),
+        (None, ((0, 1),), FETCH),
+        ((), (), DIRECT),
+    ],
+)
+def test_halos_are_at_most_as_wide_as_what_a_rank_owns(own: Box | None, need: Box, mode: str) -> None:
+    assert _mode(own, need) == mode
 
 
 class Counted(tuple):

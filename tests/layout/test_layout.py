@@ -307,6 +307,7 @@ def test_default_examples() -> None:
     assert default_layout((4, 6, 7), 4, mesh=(2, 2)).dims == (Cut(0, (0, 2, 4)), Cut(1, (0, 3, 6)))
     assert default_layout((3,), 5, allow_empty=True).dims == (Cut(0, (0, 1, 2, 3, 3, 3)),)
     assert default_layout((1, 3), 4, allow_empty=True).dims == (Cut(1, (0, 1, 2, 3, 3)),)
+    assert default_layout((0, 8, 8), 4).dims == (Cut(1, (0, 2, 4, 6, 8)),)
     assert default_layout((3,), 6).dims == (Cut(0, (0, 1, 2, 3)), Copies())
     assert default_layout((3,), 5).is_replicated
     assert default_layout((2,) * 12, 1024).mesh.shape == (2,) * 10
