@@ -9,6 +9,7 @@ import pytest
 
 import numpy_dist
 from numpy_dist import engine
+from numpy_dist.engine.events import reporting
 from numpy_dist.layout.layout import Copies, Cut, Layout
 from numpy_dist.layout.mesh import Mesh
 
@@ -357,3 +358,13 @@ def test_the_cast_of_a_product_that_one_rank_has_is_told_to_all() -> None:
         engine.runtime().events.tell()
 
     assert [str(w.message) for w in _caught(work)] == ["overflow encountered in dot"]
+
+
+def test_filters_that_change_again_and_again_are_not_all_kept(monkeypatch):
+    monkeypatch.setattr(reporting, "MOST_FILTERS", 4)
+    events = reporting.EventReports(engine.runtime())
+    with warnings.catch_warnings():
+        for number in range(12):
+            warnings.filterwarnings("ignore", message=f"no message says {number}")
+            events.look()
+            assert list(events._numbered) == list(range(max(0, number - 2), number + 2))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import mmap
 import platform
 import signal
 import subprocess
@@ -9,6 +11,8 @@ import sys
 
 import numpy as np
 import pytest
+
+from numpy_dist.engine.data import meta_access
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux" or platform.machine() != "x86_64", reason="the handler is for one kind of processor"
@@ -85,3 +89,11 @@ def test_other_faults(touch):
     assert done.returncode == -signal.SIGSEGV
     assert done.stderr.startswith("Fatal Python error: Segmentation fault")
     assert "numpy_dist: internal error" not in done.stderr
+
+
+def test_systems_where_nobody_may_execute_what_he_has_written(monkeypatch):
+    kept, memory = list(meta_access._kept), ctypes.create_string_buffer(3 * mmap.PAGESIZE)
+    within_a_page = -(-ctypes.addressof(memory) // mmap.PAGESIZE) * mmap.PAGESIZE + 8  # which `mprotect` refuses
+    for page in (None, within_a_page):
+        monkeypatch.setattr(meta_access, "_page", lambda library, page=page: page)
+        assert not meta_access._install_handler() and meta_access._kept == kept

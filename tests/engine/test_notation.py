@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import numpy_dist
+from numpy_dist.comm.simulated import run_simulated
 from numpy_dist.engine.events.notation import view_text
 from numpy_dist.engine.memory.handle import ref_of
 from numpy_dist.settings import config
@@ -38,3 +39,18 @@ def test_a_view_in_the_loops_indices(dtype: Any, view: Callable[[Any], Any], tex
     with config(MIN_SHARD_BYTES=0, AT_ONCE=0):
         x = numpy_dist.asarray(np.zeros((4, 6), dtype), split=0)
         assert view_text("b0", ref_of(view(x))) == text
+
+
+def test_a_reshape_that_leaves_cut_axes_as_they_are() -> None:
+    def on_rank() -> list[str]:
+        x, z = (numpy_dist.asarray(np.zeros((3, 2, 4), kind), split=2).reshape(6, 4) for kind in ("i4", "c16"))
+        return [view_text("b0", ref_of(view)) for view in (x, x[::-1, 1], x.view("u4"), z.imag)]
+
+    with config(MIN_SHARD_BYTES=0, AT_ONCE=0):
+        for texts in run_simulated(2, on_rank):
+            assert texts == [
+                "b0.reshape(6, 4)[i, j]",
+                "b0.reshape(6, 4)[5-i, 1]",
+                "b0.bytes.reshape(6, 16)[i, 4*j].view(uint32)",
+                "b0.bytes.reshape(6, 64)[i, 16*j+8].view(float64)",
+            ]

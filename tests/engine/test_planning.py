@@ -6,17 +6,20 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pytest
 
 import numpy_dist
 from numpy_dist import engine
 from numpy_dist.comm.simulated import run_simulated
 from numpy_dist.engine.planning.donation import donations
-from numpy_dist.engine.planning.layout_propagation import MOST_CELLS, propagate_layouts
+from numpy_dist.engine.planning.layout_propagation import MOST_CELLS, _is_near, propagate_layouts
 from numpy_dist.engine.planning.local_planner import cell_key
 from numpy_dist.engine.planning.states import state_of
 from numpy_dist.engine.scheduling.deferred import MOST, deferrable
 from numpy_dist.engine.scheduling.schedule import Description
 from numpy_dist.ir.statements import Elementwise, Statement
+from numpy_dist.layout.layout import BoxList, Copies, Cut, Layout
+from numpy_dist.layout.mesh import Mesh
 from numpy_dist.settings import config
 
 N = 100
@@ -118,6 +121,30 @@ def test_results_do_not_move_far() -> None:
         y[far:] = total
 
     assert on_statements(record, _moved()) == ([False], [False])
+
+
+SQUARE, PAIRS = (N, N), Mesh((2, 2))
+ROWS, COLUMNS = Cut(0, (0, 50, N)), Cut(1, (0, 50, N))
+NEAR = Layout(SQUARE, PAIRS, (ROWS, COLUMNS))
+
+
+@pytest.mark.parametrize(
+    ("other", "near"),
+    [
+        (NEAR, True),
+        (Layout(SQUARE, PAIRS, (Cut(0, (0, 50 + MOST_CELLS, N)), COLUMNS)), True),
+        (Layout(SQUARE, PAIRS, (Cut(0, (0, 51 + MOST_CELLS, N)), COLUMNS)), False),
+        (Layout(SQUARE, PAIRS, (ROWS, Cut(1, (0, 49 - MOST_CELLS, N)))), False),
+        (Layout(SQUARE, PAIRS, (COLUMNS, ROWS)), False),  # other axes at the same points
+        (Layout(SQUARE, PAIRS, (Cut(0, (N, 50, 0)), COLUMNS)), False),  # backwards
+        (Layout(SQUARE, PAIRS, (ROWS, Copies())), False),
+        (Layout(SQUARE, Mesh((2,)), (ROWS,)), False),
+        (Layout((N, N + 1), PAIRS, (ROWS, Cut(1, (0, 50, N + 1)))), False),
+        (BoxList(SQUARE, (((0, N), (0, N)), None, None, None)), False),
+    ],
+)
+def test_layouts_are_near_that_cut_the_same_axes_at_nearly_the_same_points(other: Any, near: bool) -> None:
+    assert _is_near(NEAR, other) is _is_near(other, NEAR) is near
 
 
 # -- buffer donation -------------------------------------------------------------------------------------------------

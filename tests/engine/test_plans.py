@@ -11,6 +11,8 @@ import numpy_dist
 from numpy_dist.comm.simulated import run_simulated
 from numpy_dist.engine.recording import plans, record
 from numpy_dist.ir import statements, views
+from numpy_dist.layout.layout import Cut, Layout, Pinned
+from numpy_dist.layout.mesh import Mesh
 
 
 def test_plans_of_moving_boxes_are_bounded(monkeypatch):
@@ -135,3 +137,13 @@ def test_outputs_that_must_not_be_written_have_no_plans(ranks: int) -> None:
 
     with numpy_dist.config(MIN_SHARD_BYTES=0, AT_ONCE=0):
         run_simulated(ranks, work)
+
+
+def test_results_keep_the_layout_of_a_part_that_half_of_the_ranks_have() -> None:
+    points, pinned = (0, 4, 8), Pinned(1)
+    halves = Layout((8,), Mesh((2, 2)), (pinned, Cut(0, points)))
+    quarter = Layout((8,), Mesh((2, 2, 2)), (pinned, pinned, Cut(0, points)))
+    whole = Layout((8, 8), Mesh((2, 2)), (Cut(1, points), Cut(0, points)))
+    with numpy_dist.config(MIN_SHARD_BYTES=64):
+        assert [record._too_few(layout, layout.shape, 8) for layout in (whole, halves, quarter)] == [False, False, True]
+        assert not record._too_few(quarter, (8,), 4)  # too small to be sharded anew
