@@ -1,5 +1,6 @@
 """The report of what ran natively and what was gathered."""
 
+import dataclasses
 import subprocess
 import sys
 
@@ -9,6 +10,7 @@ import pytest
 import numpy_dist as nd
 from numpy_dist import engine
 from numpy_dist.dispatch.core import policy, report
+from numpy_dist.frames import UserLine
 from numpy_dist.spmd_testing import spmd
 from tests.failures import jobs
 
@@ -139,6 +141,15 @@ def test_what_ran_natively_by_line(counting):
     assert told["add", "elementwise"] == (3, here)
     assert told["numpy.cumsum", "parallel"] == (3, here + 1)
     assert told["add", "reduction"] == (1, here + 2)
+
+
+def test_lines_are_values():
+    site = UserLine("a.py", 3)
+    line = report.Line("sort", "gathered", 2, 100, site)
+    assert line == report.Line("sort", "gathered", 2, 100, UserLine("a.py", 3)) and len({line, line}) == 1
+    assert line != report.Line("sort", "gathered", 3, 100, site)
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        line.calls = 3
 
 
 def test_nothing_is_counted_unless_asked():
