@@ -65,7 +65,7 @@ def _gather(
     told = False
     if array.size > 1 and rt.size > 1:
         told = array.size >= FEW
-        if getattr(rt.comm, "refuse_gathers", False):
+        if rt.comm.refuse_gathers:
             raise CommunicationRefused(f"a gather of an array of shape {array.shape}, {array.dtype}, was refused")
         check_budget(rt, array.nbytes, f"gathering an array of shape {array.shape}, {array.dtype}")
         rt.pool.relieve(array.nbytes)

@@ -177,6 +177,6 @@ def _is_copied(rt: Runtime, storage: Storage) -> bool:
     """Whether such an array is copied at all: not if its memory was handed out, nor if each rank has its own values."""
     if storage.pinned or storage.layout.has_copies or rt.comm in UNLIKE:
         return False
-    if rt.comm.name == "simulated" or getattr(rt.comm, "refuse_gathers", False):  # settings of threads differ
+    if rt.comm.name == "simulated" or rt.comm.refuse_gathers:  # settings of threads differ
         return False
     return storage.nbytes <= MOST_BYTES
