@@ -1,5 +1,6 @@
 """Overrides from outside: what they reach, in which order, what goes wrong in them, and how they go."""
 
+import sys
 import textwrap
 import types
 import warnings
@@ -8,7 +9,7 @@ import numpy as np
 import pytest
 
 import numpy_dist as nd
-from numpy_dist.dispatch.core import registry
+from numpy_dist.dispatch.core import entries, registry
 from numpy_dist.errors import OverrideError, OverrideWarning
 from numpy_dist.spmd_testing import run_simulated, spmd
 from tests.failures import jobs
@@ -156,6 +157,24 @@ def test_functions_of_other_libraries():
     finally:
         nd.withdraw(gaussian_filter1d)
     assert ndimage.gaussian_filter1d is original
+
+
+def test_entries_stand_in_the_public_modules_of_a_package(monkeypatch):
+    def blur(image):
+        return image
+
+    def other(image):
+        return image
+
+    inner = module("pictures._filters", blur=blur)
+    package, public = module("pictures", blur=blur), module("pictures.filters", blur=blur)
+    unlike, without = module("pictures.legacy", blur=other), module("pictures.colours")
+    private, like = module("pictures.tests._tools", blur=blur), module("pictures_more", blur=blur)
+    blur.__module__ = inner.__name__
+    for each in (inner, package, public, unlike, without, private, like):
+        monkeypatch.setitem(sys.modules, each.__name__, each)
+    monkeypatch.setitem(sys.modules, "pictures.missing", None)  # as Python notes what cannot be imported
+    assert entries.places(blur) == [(package, "blur"), (inner, "blur"), (public, "blur")]
 
 
 def test_what_cannot_be_overridden_is_refused():

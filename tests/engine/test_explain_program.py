@@ -69,6 +69,23 @@ def test_results_that_are_contracted_take_no_name_of_a_buffer():
     ]
 
 
+def _list_temporaries() -> str:
+    x = numpy_dist.asarray(np.zeros(20))
+    held = x + 1
+    twice = (held * 2)[::-1] + x  # reads what nobody holds, in another loop
+    told = str(numpy_dist.explain_program())
+    assert held.shape == twice.shape
+    return told
+
+
+def test_temporaries_that_are_stored_are_told():
+    [told] = _on_ranks(1, _list_temporaries, BACKEND="numpy")
+    assert "\n      b2[i] = b1[i] * 2  # " in told
+    assert re.findall(r"^  stores +(.*)", told, re.MULTILINE) == [
+        "b2: nobody holds it any more, but other statements use it"
+    ]
+
+
 def test_the_stencil_reads_like_its_source():
     first, second = _on_ranks(2, _list_stencil, 3, BACKEND="numpy")
     assert first.splitlines()[0] == "Array program, executed, on rank 0 of 2"
