@@ -232,7 +232,8 @@ def main() -> int:
     chosen = draw.sample(sorted(found), min(options.mutants, len(found)))
     numbers = numbers_in(options.only) if options.only else set(range(1, len(chosen) + 1))
     print(f"{len(numbers)} of {len(found)} places", flush=True)
-    survivors = []
+    survivors: list[str] = []
+    untried: list[int] = []
     ways: Counter[str] = Counter()
     for number, (path, where) in enumerate(chosen, 1):
         name, occurrence = draw.choice(found[path, where])
@@ -241,14 +242,19 @@ def main() -> int:
         before = path.read_text("utf-8")
         after = mutate_code(before, plugins.get_operator(name)(), occurrence)
         begin = time.monotonic()
+        title = f"{path.relative_to(ROOT)}:{where[0]} {name.removeprefix('core/')}"
+        words = commands(path, options.python, options.tests)
+        words = {stage: words[stage] for stage in words if options.tests or stage in stages}
+        if not words:
+            untried.append(number)
+            print(f"{number}: {title}: NOT TRIED, no test is named after it", flush=True)
+            continue
         try:
             path.write_text(after, "utf-8")
-            words = commands(path, options.python, options.tests)
-            by, notes = stage_that_finds({stage: words[stage] for stage in words if options.tests or stage in stages})
+            by, notes = stage_that_finds(words)
         finally:
             path.write_text(before, "utf-8")
         ways[by or "NOT FOUND"] += 1
-        title = f"{path.relative_to(ROOT)}:{where[0]} {name.removeprefix('core/')}"
         told = ", ".join(filter(None, [*notes, by or "NOT FOUND"]))
         print(f"{number}: {title}: {told} ({time.monotonic() - begin:.0f} s)", flush=True)
         if by is None:
@@ -260,8 +266,10 @@ def main() -> int:
     tried = ways.total()
     share = 100 * (1 - len(survivors) / max(tried, 1))
     print(*(f"{count} {way}" for way, count in sorted(ways.items())), sep="\n")
+    if untried:
+        print(f"{len(untried)} NOT TRIED: {','.join(map(str, untried))}")
     print(f"{share:.1f} % of {tried} mutants found by {options.tests or 'the stages ' + ', '.join(stages)}")
-    return int(share < options.at_least)
+    return int(share < options.at_least or bool(untried))
 
 
 if __name__ == "__main__":
