@@ -631,3 +631,15 @@ def test_portable_outcomes():
 
 def test_ufuncs_that_numpy_has_are_known():
     assert len(overridable_ufuncs()) >= 100
+
+
+def test_what_is_written_by_the_only_process():
+    """In place, and into outputs; what else is an ndarray is left to the fallback, which says so."""
+    x, target, out = nd.arange(6.0), np.zeros(6), np.zeros(6)
+    assert fallback.alone(np.put, (x, [1, 4], [7.0, -1.0]), {}) is None
+    expected = np.array([0.0, 7.0, 2.0, 3.0, -1.0, 5.0])
+    assert np.array_equal(x.gather(), expected)
+    assert fallback.alone(np.copyto, (target, x), {}) is fallback.SLOW and not target.any()
+    assert fallback.alone(np.cumsum, (x,), {"out": out}) is out and np.array_equal(out, expected.cumsum())
+    other = nd.zeros(6)
+    assert fallback.alone(np.cumsum, (x,), {"out": other}) is other and np.array_equal(other.gather(), out)
