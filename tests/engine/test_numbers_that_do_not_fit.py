@@ -66,6 +66,16 @@ def test_numbers_where_casts_are_refused(casting, value):
     check(lambda x: np.add(x, value, out=x, casting=casting), np.arange(7.0), ranks=(2,))
 
 
+@pytest.mark.parametrize("value", [2.5, -1.5, 300.0, 1e300, np.nan, -np.inf, 2j, 2.5 - 1j, complex(np.nan, 1)], ids=str)
+def test_numbers_of_other_kinds_are_cast_where_that_is_asked_for(value):
+    a = np.arange(40.0)
+    for dtype in ("u1", "i8", "f4"):
+        options = {"dtype": dtype, "casting": "unsafe"}
+        for source in ("i2", "f8"):
+            check(lambda x, o=options: np.add(x, value, **o), a.astype(source), ranks=(1, 3))
+            check(lambda x, o=options: np.maximum(value, x, **o), a.astype(source), ranks=(1, 3))
+
+
 def test_they_are_refused_before_an_output_is():
     for kind in ("i1", "?", "S3"):
         for value in (10**400, 300):

@@ -288,6 +288,8 @@ def _record(
             assert op.ufunc is not None
             numpy_error(op.ufunc, operands, {"where": where, **options})  # which resolving dtypes does not find
     unsafe = options.get("casting") == "unsafe"
+    if unsafe and "signature" not in options:  # by which numbers would have to be of its dtypes
+        operands = [_of_kind(x, kind) for x, kind in zip(operands, loop, strict=False)]
     if op.ufunc is not None and not usual:
         _check_numbers(operands, loop)
     if op.ufunc is not None and (unsafe or where is not True):
@@ -364,6 +366,14 @@ def without_imaginary_part(x: Any, kind: np.dtype) -> Any:
     return x._view(structure.attribute, "real") if isinstance(x, Handle) else x.real
 
 
+def _of_kind(x: Any, kind: np.dtype) -> Any:
+    """A Python number of another kind than its loop's as a NumPy scalar of that, cast as an array of one number is."""
+    if type(x) is complex and kind.kind in "iuf":
+        warn_of_real_part()
+        x = x.real
+    return watched(np.float64(x).astype, "cast", kind) if type(x) is float and kind.kind in "iu" else x
+
+
 def _check_numbers(operands: Sequence[object], loop: tuple[np.dtype, ...]) -> None:
     """NumPy's error for Python's numbers that a loop of another kind, asked for by name, cannot take."""
     for x, kind in zip(operands, loop, strict=False):
@@ -371,9 +381,7 @@ def _check_numbers(operands: Sequence[object], loop: tuple[np.dtype, ...]) -> No
             np.empty(1, kind)[0] = x
 
 
-def _cast(
-    op: Op, operands: list, kinds: tuple, loop: tuple[np.dtype, ...], bounds: Bounds, options: Keywords
-) -> list:
+def _cast(op: Op, operands: list, kinds: tuple, loop: tuple[np.dtype, ...], bounds: Bounds, options: Keywords) -> list:
     """The operands, with infinity for Python's numbers that are too large for floats, of which NumPy warns at once.
 
     Raises
