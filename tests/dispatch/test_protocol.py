@@ -285,3 +285,19 @@ def test_arguments_in_words():
     ]
     assert all(other != words for other in changed)
     assert words_of((), {"size": written}, [written], True) == []
+
+
+@spmd(1, 3)
+@pytest.mark.parametrize(
+    ("call", "rest"),
+    [
+        (np.moveaxis, (0, 0)), (np.broadcast_to, ((2, 3),)), (np.transpose, ((0, 1),)), (np.reshape, ((2, 3),)),
+        (np.rot90, (4,)), (np.flip, ((),)), (np.expand_dims, ((),)), (np.expand_dims, (0,)), (np.swapaxes, (0, 1)),
+    ],
+)  # fmt: skip
+def test_views_have_the_first_argument_as_base(call, rest):
+    """Also those that look at all of it, as it does."""
+    x, plain = nd.arange(6.0).reshape(2, 3).copy(), np.arange(6.0).reshape(2, 3).copy()
+    assert call(plain, *rest).base is plain and call(x, *rest).base is x
+    for made in np.split(x, 1):
+        assert made.base is x

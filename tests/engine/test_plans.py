@@ -139,6 +139,17 @@ def test_outputs_that_must_not_be_written_have_no_plans(ranks: int) -> None:
         run_simulated(ranks, work)
 
 
+def test_results_on_the_way_to_an_output_have_no_plans() -> None:
+    x, y = (numpy_dist.asarray(np.arange(20.0) + n, split=0) for n in range(2))
+    real = numpy_dist.asarray(np.zeros(20, "f4"), split=0)
+    for _ in range(2):
+        with pytest.warns(np.exceptions.ComplexWarning):
+            np.add(x, y, out=real, dtype="c8", casting="unsafe")
+        total = x + y
+        assert total.dtype == np.float64 and (total.gather() == 2 * np.arange(20.0) + 1).all()
+        assert (real.gather() == total.gather()).all()
+
+
 def test_results_keep_the_layout_of_a_part_that_half_of_the_ranks_have() -> None:
     points, pinned = (0, 4, 8), Pinned(1)
     halves = Layout((8,), Mesh((2, 2)), (pinned, Cut(0, points)))
