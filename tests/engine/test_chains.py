@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 import numpy_dist
 from numpy_dist import engine
 from numpy_dist.backends.compiled import chained
+from numpy_dist.engine.executing.chain import Chain
 from numpy_dist.engine.memory.pool import Pool
 from numpy_dist.engine.planning.links import MOST, Link, _same, chains_of
 from numpy_dist.layout.regions import Box
@@ -249,3 +251,33 @@ def test_only_what_is_written_must_be_aligned() -> None:
 def test_chains_are_bounded() -> None:
     links = [_link({k + 1}, {k: ROWS, k + 1: ROWS}) for k in range(2 * MOST + 1)]
     assert [c[:2] for c in chains_of(links)] == [(0, MOST), (MOST, 2 * MOST)]
+
+
+class _Group:
+    """A group whose loop waits for no other, since its kernel has not all of its arguments, and that may fail."""
+
+    def __init__(self, number: int, error: type[BaseException] | None = None) -> None:
+        self.number, self.results, self.error = number, [], error
+        repeat = SimpleNamespace(chain=None, has_rows=lambda rows: True, fill=lambda: False)
+        self.parts = [SimpleNamespace(repeat=repeat, shape=(4,), arguments=lambda own, storages: ())]
+        self.plan, self.prepared = SimpleNamespace(of=lambda kind: ()), {(): self}
+
+    def facts(self, storages: Any) -> tuple:
+        return ()
+
+    def begin(self, work: Any, number: int) -> None:
+        if self.error is not None:
+            raise self.error
+
+    def end(self, work: Any) -> None:
+        pass
+
+
+def test_a_group_that_fails_is_not_finished_by_the_one_before() -> None:
+    for error in (MemoryError, KeyboardInterrupt):
+        finished: list[int] = []
+        runtime = SimpleNamespace(execution=SimpleNamespace(finish=finished.append))
+        groups: Any = [_Group(0), _Group(1), _Group(2, error)]
+        with pytest.raises(error):
+            Chain(groups, frozenset()).run(runtime, [[], [], []], [])
+        assert finished == [1, 2]
