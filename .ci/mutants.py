@@ -54,18 +54,27 @@ Place = tuple[Path, tuple[int, int]]
 
 
 def unmutated(code: str) -> list[tuple[tuple[int, int], tuple[int, int]]]:
-    """The ranges of annotations, which are not evaluated, and of what is for type checkers only."""
+    """The ranges of annotations, which are not evaluated, of what is for type checkers only, and of what is equivalent.
+
+    That is whether `zip` compares lengths that are equal, whether results are cached, and how many.
+    """
     found: list[ast.AST] = []
+    decorators: list[ast.expr] = []
     for node in ast.walk(ast.parse(code)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            decorators += [each for each in node.decorator_list if "lru_cache" in ast.unparse(each)]
         if isinstance(node, ast.arg | ast.AnnAssign) and node.annotation is not None:
             found.append(node.annotation)
         elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.returns is not None:
             found.append(node.returns)
+        elif isinstance(node, ast.keyword) and node.arg in ("strict", "maxsize"):
+            found.append(node.value)
         elif isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
             found.append(node)
         elif isinstance(node, ast.Assign) and isinstance(node.value, ast.BinOp | ast.Subscript) and _is_alias(node):
             found.append(node.value)
-    return [((x.lineno, x.col_offset), (x.end_lineno, x.end_col_offset)) for x in found]  # type: ignore[attr-defined]
+    ranges = [((x.lineno, x.col_offset), (x.end_lineno, x.end_col_offset)) for x in found]  # type: ignore[attr-defined]
+    return ranges + [((x.lineno, x.col_offset - 1), (x.lineno, x.col_offset)) for x in decorators]  # the sign before it
 
 
 def _is_alias(node: ast.Assign) -> bool:
