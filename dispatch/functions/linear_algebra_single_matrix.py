@@ -28,6 +28,7 @@ from numpy_dist.layout.layout import Layout
 from numpy_dist.parallel import phases, spectra, tall
 from numpy_dist.parallel.columns import Columns
 from numpy_dist.parallel.factors import Reflections, cholesky, eliminate
+from numpy_dist.parallel.pivoted import pivoted
 from numpy_dist.parallel.substitution import substitute
 
 if TYPE_CHECKING:
@@ -107,9 +108,25 @@ def orthogonal_factors(a: DistArray, mode: str) -> object:
     """``numpy.linalg.qr``. Collective: each panel is sent to all, twice where the orthogonal factor is wanted."""
     like = np.linalg.qr(np.zeros((1, 1), a.dtype))
     kind = like.R.dtype
-    columns = columns_of(a, np.result_type(kind, np.double))
-    reflections = Reflections(columns)
+    reflections = Reflections(columns_of(a, np.result_type(kind, np.double)))
     reflections.reduce()
+    made = factors_of(reflections, mode, kind)
+    return made[0] if mode == "r" else made if mode == "raw" else rebuild(type(like), list(made))
+
+
+def pivoted_factors(a: DistArray, mode: str) -> tuple[tuple[Any, ...], DistArray]:
+    """What `factors_of` makes of a matrix whose columns are permuted, and their order. Collective, as `pivoted`."""
+    kind = np.linalg.qr(np.zeros((1, 1), a.dtype)).R.dtype
+    reflections, order = pivoted(columns_of(a, np.result_type(kind, np.double)))
+    return factors_of(reflections, mode, kind), engine.wrap(order.astype(np.intc))
+
+
+def factors_of(reflections: Reflections, mode: str, kind: np.dtype) -> tuple[Any, ...]:
+    """What ``numpy.linalg.qr`` returns, as a tuple, of what reflections have left; they are given up.
+
+    Collective: a message from each rank to each, and each panel is sent to all for the orthogonal factor.
+    """
+    columns = reflections.columns
     if mode == "raw":
         return np.transpose(array_of(columns, kind)), _taus(reflections, kind)
     upper = columns.like((columns.end, columns.shape[1]))
@@ -119,9 +136,9 @@ def orthogonal_factors(a: DistArray, mode: str) -> object:
         upper.values[: columns.end] = reflections.upper()
     triangle = array_of(upper, kind)
     if mode == "r":
-        return triangle
+        return (triangle,)
     basis = reflections.basis(columns.shape[0] if mode == "complete" else columns.end)
-    return rebuild(type(like), [array_of(basis, kind), triangle])
+    return array_of(basis, kind), triangle
 
 
 def _taus(reflections: Reflections, kind: np.dtype) -> DistArray:

@@ -133,17 +133,37 @@ def qr(
         _tell_of_lwork(lwork, as_handle(a).shape)
     if mode not in ("full", "qr", "r", "economic", "raw"):
         engine.numpy_error(scipy.linalg.qr, (a,), {"mode": mode})
-    a = _matrix(scipy.linalg.qr, a, check_finite)
-    if pivoting or a.ndim > 2:
-        decline("pivoting" if pivoting else "stacks of matrices")
+    a = _matrix(scipy.linalg.qr, a, check_finite and not pivoting)
+    if a.ndim > 2:
+        decline("stacks of matrices")
+    if pivoting:
+        single = functools.partial(_pivoted, mode=mode)
+        return _of_matrices(scipy.linalg.qr, [a], single, check_finite, mode=mode, pivoting=True)
     if mode == "raw":
         found, taus = np.linalg.qr(a, "raw")
         packed = np.transpose(found)
         return (packed, taus), np.triu(packed[: min(a.shape)])
     if mode != "r":
         return tuple(np.linalg.qr(a, "reduced" if mode == "economic" else "complete"))
-    triangle, missing = np.linalg.qr(a, "r"), max(a.shape[0] - a.shape[1], 0)
-    return (np.pad(triangle, ((0, missing), (0, 0))) if missing else triangle,)
+    return (_with_zeros_below(np.linalg.qr(a, "r"), a.shape),)
+
+
+def _pivoted(a: DistArray, mode: str) -> tuple[Any, ...]:
+    """SciPy's tuple, of a large matrix. Collective, as `parallel.pivoted`."""
+    if mode == "raw":
+        (found, taus), order = single_matrix.pivoted_factors(a, "raw")
+        packed = np.transpose(found)
+        return (packed, taus), np.triu(packed[: min(a.shape)]), order
+    if mode != "r":
+        made, order = single_matrix.pivoted_factors(a, "reduced" if mode == "economic" else "complete")
+        return *made, order
+    (triangle,), order = single_matrix.pivoted_factors(a, "r")
+    return _with_zeros_below(triangle, a.shape), order
+
+
+def _with_zeros_below(triangle: Any, shape: Sequence[int]) -> Any:
+    missing = max(shape[0] - shape[1], 0)
+    return np.pad(triangle, ((0, missing), (0, 0))) if missing else triangle
 
 
 def _tell_of_lwork(lwork: object, shape: Sequence[int]) -> None:

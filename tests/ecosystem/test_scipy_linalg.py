@@ -77,6 +77,50 @@ def test_packed_qr(shape: tuple[int, int], kind: str) -> None:
     compare(flat, matrix_of(kind, *shape))
 
 
+PIVOTED = [(70, 70), (90, 40), (40, 90), (41, 1), (1, 41)]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("mode", ["full", "economic", "r", "raw"])
+@pytest.mark.parametrize("shape", PIVOTED)
+def test_pivoted_qr(shape: tuple[int, int], mode: str, kind: str) -> None:
+    def flat(a: Any) -> tuple:
+        made = sl.qr(a, mode=mode, pivoting=True)
+        return (*made[0], *made[1:]) if mode == "raw" else made
+
+    matrix = matrix_of(kind, *shape)
+    compare(flat, matrix)
+    compare(lambda a: flat(a.T), np.asfortranarray(matrix))
+
+
+def test_pivoted_qr_of_lengths_that_lose_their_digits() -> None:
+    rng = np.random.default_rng(0)
+    nearly_equal = np.ones((60, 60)) + 1e-9 * rng.standard_normal((60, 60))
+    graded = rng.standard_normal((60, 60)) * np.logspace(0, -30, 60)
+    huge = rng.standard_normal((60, 60)) * 1e200
+    deficient = rng.standard_normal((60, 5)) @ rng.standard_normal((5, 60))
+    for matrix in (nearly_equal, graded, graded.T, huge, deficient, np.zeros((60, 60)), np.eye(60)):
+        with forbid_gathers():
+            made = sl.qr(nd.asarray(matrix), pivoting=True)
+        basis, triangle, order = (x.gather() for x in made)
+        sizes = np.abs(triangle.diagonal())
+        assert sorted(order) == list(range(60))
+        assert np.all(sizes[1:] <= sizes[:-1] * (1 + 1e-12) + 1e-14 * sizes[0])
+        largest = np.abs(matrix).max(initial=0)
+        np.testing.assert_allclose(basis @ triangle, matrix[:, order], rtol=0, atol=1e-13 * largest)
+        np.testing.assert_allclose(basis.T @ basis, np.eye(60), atol=1e-13)
+        if matrix is not deficient:  # of which LAPACK permutes what rounding leaves
+            np.testing.assert_array_equal(order, sl.qr(matrix, pivoting=True)[2])
+
+
+def test_pivoted_qr_of_undefined_numbers() -> None:
+    matrix = matrix_of("d", 60, 60)
+    matrix[3, 7] = np.nan
+    assert_same_error(lambda a: sl.qr(a, pivoting=True), matrix)
+    _, triangle, order = sl.qr(nd.asarray(matrix), pivoting=True, check_finite=False)
+    assert np.isnan(triangle.gather()).any() and sorted(order.gather()) == list(range(60))
+
+
 def test_a_workspace_is_told_about_as_scipy_tells() -> None:
     matrix = matrix_of("d", N, N)
     told = []
@@ -245,9 +289,7 @@ def test_a_singular_matrix_has_factors() -> None:
 
 
 def test_what_is_left_to_scipy() -> None:
-    matrix = nd.asarray(matrix_of("d"))
     for call, text in [
-        (lambda: sl.qr(matrix, pivoting=True), "pivoting"),
         (lambda: sl.lu_factor(nd.asarray(np.ones((2, 5, 5)))), "stacks of matrices"),
         (lambda: sl.svdvals(nd.asarray(np.ones((5, 5), np.float16))), "matrices of dtype float16"),
     ]:
