@@ -190,7 +190,7 @@ def _whole_line(line: DistArray | np.ndarray, inverse: bool) -> Any:
     return _four_steps(line, rows, inverse)
 
 
-def _roots(parts: np.ndarray, n: int, inverse: bool, kind: np.dtype) -> np.ndarray:
+def roots_of_unity(parts: np.ndarray, n: int, inverse: bool, kind: np.dtype) -> np.ndarray:
     """Roots of unity for whole `parts` of `n`, nearly to the last digit: angles are brought into the first eighth."""
     real = np.result_type(np.zeros(0, kind).real.dtype, float)
     eighth, rest = np.divmod(8 * (parts % n), n)
@@ -219,7 +219,7 @@ def _four_steps(line: DistArray | np.ndarray, rows: int, inverse: bool) -> DistA
 
     def roots(box: Box) -> np.ndarray:
         (top, bottom), (left, right) = box
-        return _roots(np.outer(np.arange(top, bottom), np.arange(left, right)), n, inverse, kind)
+        return roots_of_unity(np.outer(np.arange(top, bottom), np.arange(left, right)), n, inverse, kind)
 
     matrix = matrix * engine.from_reader(roots, (rows, columns), kind, engine.layout_of(matrix))
     return np.reshape(np.transpose(function(matrix, None, 1, norm)), (n,))
@@ -238,7 +238,7 @@ def _chirps(line: DistArray | np.ndarray, inverse: bool) -> DistArray:
         ((low, high),) = box
         index = np.arange(low, high)
         index = np.minimum(index, long - index)  # the same from either end
-        return _roots(index * index, 2 * n, not inverse, kind)
+        return roots_of_unity(index * index, 2 * n, not inverse, kind)
 
     wave = engine.from_reader(chirp, (long,), kind, engine.default_layout((long,)))
     back = np.conjugate(wave[:n])

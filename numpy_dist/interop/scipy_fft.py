@@ -15,10 +15,12 @@ from typing import Any
 import numpy as np
 import scipy.fft
 
+from numpy_dist import engine
 from numpy_dist.argument_types import Arguments, Function, Keywords
 from numpy_dist.authoring import axis_local
 from numpy_dist.dispatch.core import operands
 from numpy_dist.dispatch.core.plugins import permission_of
+from numpy_dist.interop.trigonometric_lines import transformed
 from numpy_dist.settings import config
 
 # By which function of one axis the last axis is transformed, and by which the others. Those of Hermitian arrays are
@@ -56,12 +58,23 @@ class FFTBackend:
             return x
         if name in _TRIGONOMETRIC:
             options = {key: given[key] for key in ("type", "norm", "orthogonalize")}
+            if example.dtype.kind == "c" and _ignores_weights():
+                options["orthogonalize"] = None
+            if x.ndim == 1 and engine.runtime().size > 1:
+                return transformed(name, x, n=lengths[0], kind=example.dtype, **options)
             function = getattr(scipy.fft, name)
             for axis, n in zip(axes, lengths, strict=True):
                 x = axis_local(function, axis)(x, axis=axis, n=n, **options)
         else:
             x = _transformed(name, x, axes, lengths, given["norm"])
         return x if x.dtype == example.dtype else np.astype(x, example.dtype)
+
+
+@cache
+def _ignores_weights() -> bool:
+    """Whether SciPy's cosine and sine transforms of complex values do not look at `orthogonalize`."""
+    pair = np.ones(2, complex)
+    return bool(np.array_equal(scipy.fft.dct(pair, orthogonalize=True), scipy.fft.dct(pair)))
 
 
 @cache

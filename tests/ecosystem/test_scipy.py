@@ -148,13 +148,9 @@ AXES = [{}, {"axes": ()}, {"axes": (1, 1)}, *LENGTHS]
 
 LINES, MATRICES = [(0,), (1,), (4,)], [(0, 3), (2, 1), (1, 3), (5, 4)]
 TRANSFORMS = "fft ifft rfft irfft hfft ihfft".split()
-OF_MATRICES = ["dct", "idst"]  # one line of these is gathered
 
 
-@pytest.mark.parametrize(
-    ("name", "shape"),
-    [*product(TRANSFORMS, LINES + MATRICES), *product(OF_MATRICES, MATRICES)],
-)
+@pytest.mark.parametrize(("name", "shape"), [*product([*TRANSFORMS, "dct", "idst"], LINES + MATRICES)])
 def test_unusual_arguments_of_transforms(name, shape):
     """What SciPy makes of lines without elements, or of one, and what it says of wrong arguments."""
     of_axes = name + ("2" if len(shape) == 2 and name[0] != "d" and name[1] != "d" else "n")
@@ -172,6 +168,34 @@ def test_unusual_arguments_of_transforms(name, shape):
         with pytest.raises(type(error)) as ours:
             function(nd.asarray(x), **options)
         assert str(ours.value) == str(error)
+
+
+@pytest.mark.parametrize("kind", "fdFgi")
+@pytest.mark.parametrize("type", [1, 2, 3, 4])
+@pytest.mark.parametrize("name", "dct idct dst idst".split())
+def test_one_line_of_cosines_or_sines(name, type, kind):
+    function = getattr(scipy.fft, name)
+    rng = np.random.default_rng(0)
+    for n in (2, 3, 30, 31):
+        line = (9 * rng.standard_normal(n)).astype("d" if kind == "F" else kind)
+        line = (line + 1j * rng.standard_normal(n)).astype(kind) if kind == "F" else line
+        shorter = {"orthogonalize": True, "n": max(n // 2, 2)}
+        for options in ({}, {"norm": "ortho"}, {"norm": "forward", "n": n + 3}, shorter):
+            nearly_same(lambda x, options=options: function(x, type, **options), line)
+    nearly_same(lambda x: getattr(scipy.fft, name + "n")(x, type, orthogonalize=True), line)
+    nearly_same(lambda x: function(x[::-2], type), line)
+
+
+def nearly_same(call, line):
+    """As `same`, to some digits of the largest value."""
+    expected = call(line)
+    same(call, line, atol=20 * float(np.finfo(expected.dtype).eps * np.abs(expected).max()))
+
+
+@pytest.mark.parametrize("name", ["dctn", "idstn"])
+def test_weights_of_complex_cosines_or_sines(name):
+    function = getattr(scipy.fft, name)
+    same(lambda x: function(x, orthogonalize=True), VALUES + 1j, atol=1e-9)
 
 
 @pytest.mark.parametrize("name", ["cg", "bicgstab", "gmres"])
