@@ -66,7 +66,7 @@ def _solve(columns: Columns, right: np.ndarray) -> None:
     substitute(columns, right)
 
 
-def sign_and_logarithm(a: DistArray) -> tuple[np.inexact, np.floating]:
+def sign_and_logarithm(a: DistArray, name: str = "slogdet") -> tuple[np.inexact, np.floating]:
     """``numpy.linalg.slogdet``. Collective: each panel is sent to all."""
     like = np.linalg.slogdet(np.eye(1, dtype=a.dtype))
     kind, real = like.sign.dtype.type, like.logabsdet.dtype.type
@@ -81,12 +81,16 @@ def sign_and_logarithm(a: DistArray) -> tuple[np.inexact, np.floating]:
         else:
             signs = np.where(found.diagonal < 0, -1.0, 1.0)
         sign = np.multiply.reduce(signs, initial=-1 if swaps % 2 else 1)
-        return rebuild(type(like), engine.agreed([kind(sign), real(np.log(sizes).sum())]))
+        sign, logarithm = engine.agreed([kind(sign), real(np.log(sizes).sum())])
+    if np.isnan(logarithm):  # LAPACK's factors have met what NumPy tells of
+        with events_reported(name, alike=True):
+            np.subtract(np.inf, np.inf)
+    return rebuild(type(like), [sign, logarithm])
 
 
 def determinant(a: DistArray) -> np.inexact:
     """``numpy.linalg.det``: the exponential of a logarithm, as there. Collective, as `sign_and_logarithm`."""
-    sign, logarithm = sign_and_logarithm(a)
+    sign, logarithm = sign_and_logarithm(a, "det")
     with events_reported("det", alike=True):
         return sign * np.exp(logarithm)
 
