@@ -22,7 +22,7 @@ __all__ = [
 ]
 
 # What runs ours and NumPy's code, too.
-_INTERNAL = ("numpy_dist", "numpy", "threading", "contextvars", "warnings", "_py_warnings")
+_INTERNAL = ("numpy_dist", "numpy", "threading", "contextlib", "contextvars", "warnings", "_py_warnings")
 # Parts of these whose code is a user's.
 _USER_PARTS = ("numpy_dist.conformance", "numpy.conftest")
 # By file: whether its code is internal. Texts remember their hashes, so that a look is cheap.
