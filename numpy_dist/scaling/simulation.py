@@ -25,7 +25,7 @@ from numpy_dist.scaling.counted import AssumedValue, JobPlan, RankPlan
 from numpy_dist.scaling.machine import MachineSpeeds
 from numpy_dist.scaling.observer import PlanObserver, TooLargeToPlan
 from numpy_dist.scaling.pool import AttributedPool
-from numpy_dist.scaling.values import MOST_COPIED, NotingMemory, UnrealMemory, Values, unreal_bytes
+from numpy_dist.scaling.values import MOST_COPIED, EndlessLoop, NotingMemory, UnrealMemory, Values, unreal_bytes
 from numpy_dist.settings import config
 
 
@@ -147,7 +147,7 @@ def _run(program: Callable[[], object], rt: engine.Runtime) -> tuple[str, object
             code = ended.code
             return ("" if code in (None, 0) else f"the program has ended itself with exit code {code!r}"), None
         rt.program.run()
-    except TooLargeToPlan as problem:
+    except (TooLargeToPlan, EndlessLoop) as problem:
         return str(problem), None
     except Exception as error:  # the user's program may raise anything; what it did before is told
         note = f". {NO_MATRIX}" if isinstance(error, np.linalg.LinAlgError) else ""

@@ -22,6 +22,8 @@ Values = Mapping[UserLine, Sequence[Any]]
 
 MOST_COPIED = 1 << 24
 """Bytes up to which copies are made though nothing is computed; larger ones would take the pages of a whole share."""
+MOST_ASSUMED = 10_000
+"""Values that a line gets though nobody has computed them: a loop that they steer may never end."""
 _NO_RESERVE = getattr(mmap, "MAP_NORESERVE", 0x4000 if sys.platform == "linux" else 0)
 _SMALL_BLOCK = 1 << 16
 
@@ -38,6 +40,10 @@ def is_spread(array: np.ndarray) -> bool:
     """Whether an array lies, with what is between its elements, on more pages than copies may take."""
     span = sum((n - 1) * abs(stride) for n, stride in zip(array.shape, array.strides, strict=True))
     return array.size > 0 and span + array.itemsize > MOST_COPIED
+
+
+class EndlessLoop(RuntimeError):
+    """A line has asked for so many values that nobody has computed that its loop may never end."""
 
 
 class NotingMemory(HostMemory):
@@ -125,11 +131,22 @@ class UnrealMemory(HostMemory):
         super().unpack([messages[number] for number in small], [parts[number] for number in small], dtype)
 
     def download(self, source: np.ndarray) -> np.ndarray:
-        """As in `Memory`; a scalar that goes to Python is the next one of its line."""
+        """As in `Memory`; a scalar that goes to Python is the next one of its line.
+
+        Raises
+        ------
+        EndlessLoop
+        """
         if source.size != 1 or (line := self._here()) is None:
             return source
         waiting = self._values.get(line)
         if not waiting:
+            if self.assumed[line] >= MOST_ASSUMED:
+                raise EndlessLoop(
+                    f"{line}: {MOST_ASSUMED:,} values that nobody has computed went to Python here, and the loop may "
+                    "never end with them. Give the script fewer steps, or the plan other values: --value X, or "
+                    "--values 'ARGUMENTS OF A SMALL RUN'"
+                )
             self.assumed[line] += 1
             return source
         self.taken[line] += 1

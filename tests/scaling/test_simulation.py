@@ -12,6 +12,7 @@ import pytest
 import numpy_dist
 from numpy_dist import engine
 from numpy_dist.comm.simulated import run_simulated
+from numpy_dist.scaling import values
 from numpy_dist.scaling.counted import FunctionWork, LoopWork
 from numpy_dist.scaling.machine import MachineSpeeds
 from numpy_dist.scaling.simulation import PlanningError, plan_job, plan_rank, small_run
@@ -142,6 +143,30 @@ def test_values_are_assumed_or_those_of_a_small_run() -> None:
     ((line, _, count, none),) = [(v.line, v.text, v.assumed, v.taken) for v in assumed.values]
     assert (count, none) == (3, 0) and line in values
     assert [(v.assumed, v.taken) for v in taken.values] == [(1, 2)]
+
+
+def test_a_loop_that_assumed_values_never_end_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(values, "MOST_ASSUMED", 20)
+
+    def program() -> None:
+        x, total = numpy_dist.ones(100), 0.0
+        while total < 10:
+            total += float(x.sum())
+
+    with config(MIN_SHARD_BYTES=0):
+        rank = plan_rank(program, 1, 3)
+        assert plan_rank(program, 1, 3, value=5.0).ending == ""
+    assert "test_simulation.py" in rank.ending and ": 20 values that nobody has computed" in rank.ending
+    assert [each.assumed for each in rank.values] == [20]
+
+
+def test_what_is_drawn_is_held_by_the_line_that_draws() -> None:
+    def program() -> object:
+        return numpy_dist.random.default_rng(0).random((200, 50))
+
+    with config(MIN_SHARD_BYTES=0):
+        (held,) = plan_rank(program, 0, 1).held
+    assert held.line.filename == __file__ and "random((200, 50))" in held.text
 
 
 def test_endings(tmp_path) -> None:
