@@ -31,6 +31,7 @@ STEPS = 200  # of the statements whose arrays are small
 SIZES = [1 << shift for shift in range(18, 29, 2)]  # bytes that a loop reads and writes: 256 KiB to 256 MiB
 KEYS, SAMPLES, WAVES = 1 << 18, 1 << 20, 512  # that are sorted; random numbers; along each axis of a transform
 COLUMNS, ROW = 16, 4  # of tall matrices; elements of short rows
+TALLEST = 1 << 23  # elements of a tall matrix that no cache holds
 LENGTH = 1 << 24  # of arrays that are copied
 ELEMENTS = 1 << 16  # whose operations are measured: they stay in the cache
 
@@ -251,9 +252,10 @@ def _functions() -> dict[str, tuple[float, Callable[[], object]]]:
 
     rows = SAMPLES // COLUMNS
     tall, vector = numpy_dist.asarray(np.random.default_rng(1).random((rows, COLUMNS))), np.ones(COLUMNS)
+    tallest = numpy_dist.ones((TALLEST // COLUMNS, COLUMNS))
     short = numpy_dist.asarray(np.random.default_rng(1).random((SAMPLES // ROW, ROW)))
     return {
-        "product_bandwidth": (8.0 * SAMPLES, lambda: tall @ vector),
+        "product_bandwidth": (8.0 * TALLEST, lambda: tallest @ vector),
         "factor_flops": (2.0 * SAMPLES * COLUMNS, lambda: np.linalg.qr(tall)),
         "making_rate": (SAMPLES, lambda: numpy_dist.linspace(0.0, 1.0, SAMPLES)),
         "row_rate": (SAMPLES // ROW, lambda: np.argmin(short, axis=1)),

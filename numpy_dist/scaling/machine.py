@@ -42,7 +42,7 @@ class MachineSpeeds:
         Of a sort on all cores, comparisons in a second, counted as ``n log2 n``; of Fourier transforms, operations,
         counted as ``5 n log2 n``; random numbers.
     product_bandwidth : float
-        Bytes in a second that a product of a matrix of few columns and a vector reads.
+        Bytes in a second that a product of a matrix of few columns and a vector reads, where no cache holds the matrix.
     factor_flops : float
         Operations in a second of decompositions of matrices with many rows and few columns, counted as twice the rows
         times the square of the columns.

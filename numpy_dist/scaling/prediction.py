@@ -83,7 +83,7 @@ def rounds(size: int) -> int:
     return (size - 1).bit_length()
 
 
-def predict_counts(counts: LineCounts, size: int, machine: MachineSpeeds) -> PredictedSeconds:
+def predict_counts(counts: LineCounts, size: int, machine: MachineSpeeds, held: int = 0) -> PredictedSeconds:
     """Seconds of what some lines make one rank do, without the interpreter's for statements.
 
     Parameters
@@ -92,6 +92,8 @@ def predict_counts(counts: LineCounts, size: int, machine: MachineSpeeds) -> Pre
     size : int
         The number of ranks.
     machine : MachineSpeeds
+    held : int
+        Bytes of arrays that the rank works on: what a loop reads is still in a cache only where these fit in it.
 
     Notes
     -----
@@ -102,7 +104,7 @@ def predict_counts(counts: LineCounts, size: int, machine: MachineSpeeds) -> Pre
     but not one by one in `work`, are taken for large ones.
     """
     sharing = machine.share(size)
-    work = _work_seconds(counts, sharing, machine)
+    work = _work_seconds(counts, sharing, machine, held)
     messages = max(counts.messages, counts.received_messages)
     contributed = counts.collective_bytes
     sent = counts.bytes - contributed
@@ -119,14 +121,14 @@ def predict_counts(counts: LineCounts, size: int, machine: MachineSpeeds) -> Pre
     )
 
 
-def _work_seconds(counts: LineCounts, sharing: int, machine: MachineSpeeds) -> dict[str, float]:
+def _work_seconds(counts: LineCounts, sharing: int, machine: MachineSpeeds, held: int) -> dict[str, float]:
     """Seconds of loops and functions, by what takes them."""
     found = dict.fromkeys(("memory", "operations", "arithmetic", "functions"), 0.0)
     loop_bytes, function_bytes, flops = counts.loop_bytes, counts.function_bytes, counts.flops
     for work, count in counts.work.items():
         if isinstance(work, LoopWork):
             loop_bytes -= count * work.nbytes
-            memory = work.nbytes / machine.bandwidth(work.nbytes * sharing)
+            memory = work.nbytes / machine.bandwidth(max(work.nbytes, held) * sharing)
             rates = machine.operation_rates
             operations = sum(amount / rates[name] for name, amount in work.operations if name in rates)
             found["memory" if memory >= operations else "operations"] += count * max(memory, operations)
@@ -160,7 +162,7 @@ def _work_seconds(counts: LineCounts, sharing: int, machine: MachineSpeeds) -> d
 
 def predict_rank(rank: RankPlan, size: int, machine: MachineSpeeds) -> PredictedSeconds:
     """Seconds of a rank."""
-    found = predict_counts(rank.totals, size, machine)
+    found = predict_counts(rank.totals, size, machine, rank.peak)
     return replace(found, interpreter=found.interpreter + rank.statements * machine.statement_seconds)
 
 

@@ -141,7 +141,7 @@ def _time_lines(job: JobPlan, machine: MachineSpeeds, prediction: Prediction) ->
     slowest = f"{seconds_text(prediction.seconds)} on rank {prediction.rank}, the slowest"
     lines = [f"predicted  {slowest}: {where or 'nothing that is counted'}"]
     rank = next(rank for rank in job.ranks if rank.rank == prediction.rank)
-    costs = {line: predict_counts(counts, job.size, machine) for line, counts in rank.lines.items()}
+    costs = {line: predict_counts(counts, job.size, machine, rank.peak) for line, counts in rank.lines.items()}
     ordered = sorted(costs.items(), key=lambda pair: -pair[1].total)[:MOST_HELD]
     rows = [
         [seconds_text(cost.total), _PARTS[cost.parts()[0][0]], f"{line_text(line)}  {rank.texts[line]}"]

@@ -190,3 +190,12 @@ def test_functions_of_tall_matrices_and_short_rows() -> None:
 def test_each_part_of_a_loop_takes_its_time() -> None:
     machine = replace(MACHINE, loop_seconds=2.0)
     assert [predict_counts(LineCounts(loops=3, parts=n), 1, machine).interpreter for n in (0, 7)] == [6.0, 14.0]
+
+
+def test_loops_find_nothing_in_caches_that_the_arrays_of_a_rank_do_not_fit_in() -> None:
+    machine = replace(MACHINE, bandwidths=((100.0, 800.0), (10_000.0, 200.0)))
+    counts = LineCounts(loops=2, loop_bytes=200, work=Counter({LoopWork(100, ()): 2}))
+    found = [predict_counts(counts, 1, machine, held).memory for held in (100, 1000, 10_001)]
+    assert found == [2 * 100 / 800, 2 * 100 / 400, 2 * 100 / 50]
+    rank = RankPlan(0, peak=1000, lines={LINE: counts}, texts={LINE: "y = x + 1"})
+    assert predict(JobPlan(1, [rank]), machine).parts.memory == 2 * 100 / 400
