@@ -69,6 +69,8 @@ def _matrix(function: Callable[..., object], a: Any, check_finite: bool) -> Any:
     if a.dtype.kind not in "biufc" or a.dtype.char in "egG":
         decline(f"matrices of dtype {a.dtype}")
     _check(a, check_finite)
+    if a.dtype.kind in "biu":  # of which SciPy's results may have single precision, and NumPy's have not
+        a = engine.copy(a, dtype=_kind(function, a))
     return a
 
 
@@ -402,6 +404,8 @@ def lu_solve(
     lu = as_handle(lu)
     if lu.ndim > 2 or b.ndim > 2:
         decline("stacks of matrices")
+    if lu.ndim == 2 and b.ndim and 0 in lu.shape and lu.shape[0] == b.shape[0] and not _is_square(lu):
+        decline("an array without elements that is no matrix")
     if trans not in (0, 1, 2) or lu.ndim < 2 or b.ndim < 1 or lu.shape[0] != b.shape[0] or not _is_square(lu):
         engine.numpy_error(scipy.linalg.lu_solve, ((lu, piv), b, trans))
     pivots = few(as_handle(piv))

@@ -121,6 +121,24 @@ def test_pivoted_qr_of_undefined_numbers() -> None:
     assert np.isnan(triangle.gather()).any() and sorted(order.gather()) == list(range(60))
 
 
+@pytest.mark.parametrize("kind", "?bHil")
+@pytest.mark.parametrize("name", ["qr", "svd", "svdvals", "eigh", "eigvalsh"])
+def test_precision_of_integers_is_that_of_scipy(name: str, kind: str) -> None:
+    matrix = np.diag(np.arange(1, N + 1)).astype(kind)
+    dtypes = []
+    for a in (matrix, nd.asarray(matrix)):
+        made = getattr(sl, name)(a)
+        dtypes.append([part.dtype for part in made] if isinstance(made, tuple) else [made.dtype])
+    assert dtypes[1] == dtypes[0]
+
+
+def test_nothing_is_solved_by_factors_of_nothing() -> None:
+    factors = (np.zeros((0, 3)), np.zeros(0, int))
+    with nd.config(FALLBACK="silent"):
+        found = sl.lu_solve((nd.asarray(factors[0]), factors[1]), nd.asarray(np.zeros((0, 2))))
+    assert found.shape == sl.lu_solve(factors, np.zeros((0, 2))).shape
+
+
 def test_a_workspace_is_told_about_as_scipy_tells() -> None:
     matrix = matrix_of("d", N, N)
     told = []
