@@ -221,6 +221,7 @@ class TileSteps:
         ufunc, dtype, current, label = _ufunc(step), step.partial.dtype, self.current, step.label
         rest = None if where is None else neutral(ufunc, dtype)
         loses_parts = dtype.kind in "iuf"  # where elements are complex, which the user was warned of
+        truths = where is not None and dtype.kind == "b"
         axes = step.axes
 
         def tile(values: Values) -> Array:
@@ -228,6 +229,8 @@ class TileSteps:
             found = values[source]
             if loses_parts and found.dtype.kind == "c":
                 found = found.real
+            if truths and found.dtype.kind not in "biufc":  # no common dtype with the neutral one
+                found = found.astype(dtype)
             return found if where is None else np.where(values[where], found, rest)
 
         tree = tree_of(self._shape, axes)

@@ -224,3 +224,12 @@ def test_running_sums_have_one_axis():
             with pytest.raises(TypeError, match="'tuple' object cannot be interpreted as an integer"):
                 function(x, axis=(0,))
             np.testing.assert_array_equal(function(x, axis=np.int8(1)).gather(), function(A, axis=1))
+
+
+@pytest.mark.parametrize("kind", ["M8[s]", "m8[s]"])
+@pytest.mark.parametrize("function", [np.all, np.any, np.logical_xor.reduce])
+def test_truths_of_dates_under_a_mask(function, kind):
+    a = rng.integers(0, 2, (5, 8)).astype("i8").view(kind)
+    a[1, 2] = a[3] = "NaT"
+    check(lambda x, m: function(x, axis=0, where=m), a, M, ways=("default", "last"))
+    check(lambda x, m: function(x, axis=None, where=m), a, M, ways=("default", "transposed"))
