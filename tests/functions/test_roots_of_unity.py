@@ -7,7 +7,7 @@ from decimal import Decimal, localcontext
 import numpy as np
 import pytest
 
-from numpy_dist.dispatch.functions.fourier import _roots
+from numpy_dist.dispatch.functions.fourier import roots_of_unity
 
 PI = Decimal("3.14159265358979323846264338327950288419716939937510582097494")
 
@@ -28,7 +28,7 @@ def test_roots_are_exact_to_two_units(n: int, inverse: bool) -> None:
     with localcontext() as context:
         context.prec = 50
         for kind, unit in (("D", Decimal(2) ** -53), ("F", Decimal(2) ** -24)):
-            roots = _roots(parts, n, inverse, np.dtype(kind))
+            roots = roots_of_unity(parts, n, inverse, np.dtype(kind))
             assert roots.dtype == kind
             for part, root in zip(parts.tolist(), roots.tolist(), strict=True):
                 across, along = _sine_and_cosine((2 if inverse else -2) * PI * (part % n) / n)
@@ -37,4 +37,4 @@ def test_roots_are_exact_to_two_units(n: int, inverse: bool) -> None:
 
 
 def test_quarters_are_exact() -> None:
-    assert _roots(np.arange(4), 4, True, np.dtype("D")).tolist() == [1, 1j, -1, -1j]
+    assert roots_of_unity(np.arange(4), 4, True, np.dtype("D")).tolist() == [1, 1j, -1, -1j]
