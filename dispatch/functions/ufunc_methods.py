@@ -143,8 +143,8 @@ def _check_update(ufunc: np.ufunc, a: DistArray, indices: object, second: tuple[
     writes = engine.may_write(a._array)
     if not writes and ufunc.nout == 1 and ufunc.signature is None and len(second) + 1 == ufunc.nin:
         if a.ndim != 1 or not isinstance(indices, list | np.ndarray) or np.size(indices):
-            raise ValueError(_said_of_read_only(np.ones((1, 1))))
-        if words := _said_of_read_only(np.ones(1)):
+            raise ValueError(_said_of_read_only(np.ones((2, 2))))
+        if words := _said_of_read_only(np.ones(2)):
             raise ValueError(words)
     few = np.ones(1, a.dtype)
     with np.errstate(all="ignore"):
