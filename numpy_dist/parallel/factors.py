@@ -7,8 +7,8 @@ factorization routines", J. Choi et al., Scientific Programming 1996), with a lo
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -153,6 +153,13 @@ def cholesky(columns: Columns, right: np.ndarray | None = None) -> int:
 
 
 # -- QR --------------------------------------------------------------------------------------------------------------
+
+
+def reflection(larfg: Callable[..., tuple], column: np.ndarray) -> tuple[Any, np.ndarray, Any]:
+    """What LAPACK's `larfg` makes of a column: the first element, the rest of the reflection's vector, its factor."""
+    below = column[1:] if len(column) > 1 else np.zeros(1, column.dtype)  # SciPy's wrapper wants one that is not read
+    first, rest, tau = larfg(len(column), column[0], below)
+    return first, rest[: len(column) - 1], tau
 
 
 class Reflections:

@@ -16,7 +16,7 @@ from __future__ import annotations
 import numpy as np
 
 from numpy_dist.parallel.columns import Columns, Values, column_chunks
-from numpy_dist.parallel.factors import Reflections
+from numpy_dist.parallel.factors import Reflections, reflection
 
 _BLOCK = 32  # reflections that are applied together, at most
 
@@ -140,9 +140,7 @@ class _PivotedReduction:
             setattr(self, name, its[:last])
         found = self._values[row:, last]
         found -= vectors @ factors[:, last]
-        rest = found[1:] if len(found) > 1 else np.zeros(1, found.dtype)  # which is not read
-        first, rest, tau = self._larfg(len(found), found[0], rest)
-        found[0], found[1:] = first, rest[: len(found) - 1]
+        found[0], found[1:], tau = reflection(self._larfg, found)
         message[:-1], message[0], message[-1] = found, 1, tau
         comm.transfer([(rank, message) for rank in range(comm.size) if rank != comm.rank], [])
         return message[:-1], message[-1]

@@ -12,7 +12,7 @@ import numpy as np
 
 from numpy_dist.parallel.column_exchange import ColumnExchange
 from numpy_dist.parallel.columns import Columns, Panel
-from numpy_dist.parallel.factors import Reflections
+from numpy_dist.parallel.factors import Reflections, reflection
 
 WIDTH = 48  # columns of a panel, at most: more make the work within panels longer, which all ranks do
 
@@ -97,12 +97,8 @@ class _Reduction:
 
     def _reflection(self, column: np.ndarray, vector: np.ndarray) -> tuple[float, complex]:
         """What a reflection that leaves only the first element makes of it, and its factor; sets its vector."""
-        count = len(column)
-        below = (
-            column[1:] if count > 1 else np.zeros(1, self._kind)
-        )  # LAPACK's wrapper wants an element that is not read
-        first, rest, tau = self._larfg(count, column[0], below)
-        vector[0], vector[1:] = 1, rest[: count - 1]
+        first, vector[1:], tau = reflection(self._larfg, column)
+        vector[0] = 1
         return first.real, tau
 
     def _whole(self, panel: Panel) -> np.ndarray:
