@@ -252,7 +252,7 @@ def singular(a: DistArray, full: bool, vectors: bool) -> object:
     wide = a.shape[0] < a.shape[1]
     columns = columns.adjoint() if wide else columns
     scale = _scaled(columns)
-    if np.isnan(scale) or np.isinf(scale) and (vectors or not _has_values_of_infinity()):
+    if np.isnan(scale) or np.isinf(scale) and (vectors or not columns.comm.bcast(_has_values_of_infinity())):
         raise np.linalg.LinAlgError(_NO_SINGULAR_VALUES)
     if np.isinf(scale):
         columns.values[...] = 0
