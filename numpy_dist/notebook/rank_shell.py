@@ -9,6 +9,7 @@ import signal
 import sys
 import time
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 from ipykernel.compiler import XCachingCompiler
@@ -170,8 +171,11 @@ class RankRequests:
 
     def complete(self, code: str, position: int) -> None:
         """Look up names, which may ask objects for theirs."""
+        completer = self.shell.Completer
+        if completer.use_jedi:
+            _keep_parsed_sources_apart(self.shell.link.comm.rank)
         with provisionalcompleter():
-            list(rectify_completions(code, self.shell.Completer.completions(code, position)))
+            list(rectify_completions(code, completer.completions(code, position)))
 
     def inspect(self, code: str, position: int, detail: int) -> None:
         """Describe an object: its text may be that of a distributed array."""
@@ -179,6 +183,17 @@ class RankRequests:
             self.shell.object_inspect_mime(token_at_cursor(code, position), detail_level=detail)
         except KeyError:  # there is no such object
             return
+
+
+@lru_cache(maxsize=1)
+def _keep_parsed_sources_apart(rank: int) -> None:
+    """Have Jedi cache what it has parsed in a folder of this rank's.
+
+    It writes its files in place, and where it reads one that another process has begun to write, it finds no name.
+    """
+    import jedi  # takes its time, and not every notebook completes names
+
+    jedi.settings.cache_directory = os.path.join(jedi.settings.cache_directory, f"rank-{rank}")
 
 
 def run_rank(link: RankLink) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -27,9 +28,10 @@ SECONDS = 120  # for anything, on a busy machine
 class Notebook:
     """A kernel, and what a window does with it."""
 
-    def __init__(self, manager: KernelManager, ranks: int) -> None:
+    def __init__(self, manager: KernelManager, ranks: int, cache: Path) -> None:
         self.manager, self.ranks = manager, ranks
-        manager.start_kernel()
+        # of its own, since other notebooks are tested meanwhile, and Jedi's files are written in place
+        manager.start_kernel(env={**os.environ, "XDG_CACHE_HOME": str(cache)})
         self.client = manager.client()
         self.client.start_channels()
         self.client.wait_for_ready(timeout=SECONDS)
@@ -106,9 +108,11 @@ def kernel_manager(folder: str, ranks: int) -> KernelManager:
 
 
 @pytest.fixture(scope="module", params=[1, pytest.param(2, marks=pytest.mark.long), 3])
-def notebook(request: pytest.FixtureRequest, kernel_folder: str) -> Iterator[Notebook]:
+def notebook(
+    request: pytest.FixtureRequest, kernel_folder: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Notebook]:
     """One for all tests at a number of ranks."""
-    made = Notebook(kernel_manager(kernel_folder, request.param), request.param)
+    made = Notebook(kernel_manager(kernel_folder, request.param), request.param, tmp_path_factory.mktemp("cache"))
     yield made
     made.end()
 
@@ -219,6 +223,14 @@ def test_completion_and_inspection(notebook: Notebook) -> None:
     assert not notebook.reply(notebook.client.inspect("missing", 3))["found"]
     request = notebook.client.execute("", user_expressions={"mean": "float(x.mean())"})
     assert notebook.reply(request)["user_expressions"]["mean"]["data"]["text/plain"] == "99999.5"
+
+
+def test_ranks_do_not_read_what_others_parse(notebook: Notebook) -> None:
+    # Jedi writes its cache in place, and finds no names where it reads a file that is half written.
+    pytest.importorskip("jedi")
+    notebook.reply(notebook.client.complete("comm.allg"))
+    folders = "comm.allgather(__import__('jedi').settings.cache_directory)"
+    assert notebook.value(f"len(set({folders}))") == str(notebook.ranks)
 
 
 def test_a_plot_is_shown_once(notebook: Notebook) -> None:
