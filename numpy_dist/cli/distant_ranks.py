@@ -54,6 +54,9 @@ def _keep_alive(connection: socket.socket, seconds: float) -> None:
 class DistantRanks(threading.Thread):
     """The launcher's side.
 
+    A thread of its own listens to the ranks, unless a `RollCall` does so: it then knows which were lost first, of those
+    here and elsewhere.
+
     Parameters
     ----------
     names : sequence of str
@@ -85,6 +88,12 @@ class DistantRanks(threading.Thread):
         self._ranks: dict[int, Death] = {}  # by descriptor, while they live
         self._crashes: dict[int, list[str]] = {}  # by descriptor, what has come of where they crash
         self._lost: list[tuple[float, Death]] = []
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(self._socket, selectors.EVENT_READ)
+
+    def fileno(self) -> int:
+        """A descriptor that is ready to be read when ranks have something to say."""
+        return self._selector.fileno()  # type: ignore[attr-defined, no-any-return]
 
     def describe(self, environment: MutableMapping[str, str]) -> None:
         """Tell the ranks how to find this."""
@@ -93,24 +102,26 @@ class DistantRanks(threading.Thread):
 
     def run(self) -> None:
         """Listen to the ranks."""
-        selector = selectors.DefaultSelector()
-        selector.register(self._socket, selectors.EVENT_READ)
         while True:
-            for key, _ in selector.select():
-                descriptor = key.fd
-                with self._lock:
-                    if descriptor == self._socket.fileno():
-                        try:
-                            connection, _ = self._socket.accept()
-                        except OSError:  # no more files can be opened: the ranks that come now are not known
-                            selector.unregister(self._socket)
-                            continue
-                        _keep_alive(connection, self._patience)
-                        self._connections[connection.fileno()], self._told[connection.fileno()] = connection, b""
-                        selector.register(connection, selectors.EVENT_READ)
-                    elif not self._listen(descriptor):
-                        selector.unregister(descriptor)
-                        self._connections.pop(descriptor).close()
+            self.listen(None)
+
+    def listen(self, seconds: float | None = 0.0) -> None:
+        """Hear what ranks have to say, if need be after so many seconds (None: whenever)."""
+        for key, _ in self._selector.select(seconds):
+            descriptor = key.fd
+            with self._lock:
+                if descriptor == self._socket.fileno():
+                    try:
+                        connection, _ = self._socket.accept()
+                    except OSError:  # no more files can be opened: the ranks that come now are not known
+                        self._selector.unregister(self._socket)
+                        continue
+                    _keep_alive(connection, self._patience)
+                    self._connections[connection.fileno()], self._told[connection.fileno()] = connection, b""
+                    self._selector.register(connection, selectors.EVENT_READ)
+                elif not self._listen(descriptor):
+                    self._selector.unregister(descriptor)
+                    self._connections.pop(descriptor).close()
 
     def _listen(self, descriptor: int) -> bool:
         """Hear what a rank has to say; whether there may be more of it."""

@@ -325,12 +325,11 @@ def run(job: Job) -> int:
         if files:
             os.dup2(merger.for_ranks.fileno(), files[number])
     elsewhere = sum(place.slots or 0 for place in job.hosts if place.name in others)
-    roll = RollCall(job.ranks - elsewhere) if files and AVAILABLE else None
     distant = None
     if others:
         distant = DistantRanks(others, min(SILENCE, max(job.timeout or SILENCE, LEAST_SILENCE)))
         distant.describe(environment)
-        distant.start()
+    roll = RollCall(job.ranks - elsewhere, distant) if files and AVAILABLE else None
     if roll is not None:
         files.append(roll.for_ranks.detach())
     command = mpi_command(job, launcher, environment, streams.describe_files(files) if files else None)
@@ -350,8 +349,9 @@ def run(job: Job) -> int:
             os.close(descriptor)
         for merger in mergers.values():
             merger.start()
-        if roll is not None:
-            roll.start()
+        listener = roll or distant
+        if listener is not None:
+            listener.start()
         assert process.stdout is not None
         output = streams.Filter(process.stdout, mergers[1].for_ranks if 1 in mergers else None)
         output.start()

@@ -18,7 +18,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 if sys.platform.startswith("linux"):
     import fcntl
@@ -96,6 +96,16 @@ def enter(descriptor: int, rank: int) -> Callable[..., None]:
     return leave
 
 
+class Listener(Protocol):
+    """What else is heard by who watches ranks."""
+
+    def fileno(self) -> int:
+        """A descriptor that is ready when there is something to hear."""
+
+    def listen(self) -> None:
+        """Hear it."""
+
+
 class RollCall(threading.Thread):
     """The launcher's side.
 
@@ -103,6 +113,8 @@ class RollCall(threading.Thread):
     ----------
     ranks : int
         How many there will be.
+    others : Listener, optional
+        For ranks on other hosts, to which this listens, too: which were lost first is known by the system's order.
 
     Attributes
     ----------
@@ -112,8 +124,10 @@ class RollCall(threading.Thread):
         When the first of them has told that it ends by itself, by the monotonic clock.
     """
 
-    def __init__(self, ranks: int) -> None:
+    def __init__(self, ranks: int, others: Listener | None = None) -> None:
         super().__init__(daemon=True)
+        self._others = others
+        self._over = threading.Event()  # all ranks have ended
         self._socket, self.for_ranks = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._expected = ranks
         self.left_at = float("inf")
@@ -130,17 +144,23 @@ class RollCall(threading.Thread):
     def run(self) -> None:
         """Listen to the ranks, and watch their processes."""
         self._poll.register(self._socket, select.EPOLLIN)
-        while self._watched or self._socket.fileno() >= 0:
+        if self._others is not None:
+            self._poll.register(self._others, select.EPOLLIN)
+        while not self._over.is_set() or self._others is not None:
             # Of processes it tells in the order in which they ended, also when this thread comes late.
             for descriptor, _ in self._poll.poll():
-                if descriptor in self._watched:
+                if self._others is not None and descriptor == self._others.fileno():
+                    self._others.listen()
+                elif descriptor in self._watched:
                     self._end(descriptor)
                 else:
                     self._listen()
+            if not self._watched and self._socket.fileno() < 0:
+                self._over.set()
 
     def first(self) -> Death | None:
         """The first rank that was ended by a signal, or without leave; None where that is not known for certain."""
-        self.join(_PATIENCE)
+        self._over.wait(_PATIENCE)
         if self._late or len(set(self._ranks.values())) != self._expected:
             return None
         deaths = [death for death in map(self._death, self._ended) if death is not None]
