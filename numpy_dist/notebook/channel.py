@@ -16,7 +16,7 @@ import socket
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Client, Connection, Listener
@@ -128,40 +128,61 @@ def death_notice(rank: int, pid: int) -> EndNotice:
 
 
 class _Ends:
-    """The ends of other ranks that were noted in the communicator for the time of a request.
+    """The ends of other ranks that are noted in the communicator for the time of a request.
 
     Attributes
     ----------
     comm : MpiCommunicator
-        It may be replaced at the end of a request.
+        It may be replaced between two requests.
     """
 
     def __init__(self, comm: MpiCommunicator) -> None:
         self.comm = comm
         self._lock = threading.Lock()
-        self._over = 0
-        self._noted: dict[int, EndNotice] = {}
+        self._serial, self._goes_on = 0, False  # the last request that has begun here
+        self._noted: list[EndNotice] = []
+        self._early: list[tuple[int, EndNotice]] = []  # of requests that have not begun here
         self.dead: dict[int, int] = {}
 
     def note(self, serial: int, notice: EndNotice) -> None:
-        """Another rank does nothing more in a request, which may be over already."""
+        """Another rank does nothing more in a request, which may be over here already, or may not have begun."""
         with self._lock:
-            if serial > self._over:
-                self._noted[notice.rank] = notice
-                self.comm.ended.setdefault(notice.rank, notice)
+            if serial == self._serial and self._goes_on:
+                self._note(notice)
+            elif serial > self._serial:
+                self._early.append((serial, notice))
 
-    def over(self, serial: int) -> None:
-        """Take no more notices of this request."""
+    def begin(self, serial: int) -> None:
+        """A request begins here."""
         with self._lock:
-            self._over = serial
+            self._withdraw()
+            self._serial, self._goes_on = serial, True
+            early, self._early = self._early, []
+            for of, notice in early:
+                if of == serial:
+                    self._note(notice)
 
-    def clear(self) -> None:
-        """All ranks go on: they have not ended."""
+    def over(self) -> None:
+        """The request is over, on all ranks: they have not ended."""
         with self._lock:
-            for rank, notice in self._noted.items():
-                if self.comm.ended.get(rank) is notice:
-                    del self.comm.ended[rank]
-            self._noted.clear()
+            self._withdraw()
+            self._goes_on = False
+
+    def rest(self, notices: Iterable[EndNotice]) -> None:
+        """Until the next request begins other ranks do nothing."""
+        with self._lock:
+            for notice in notices:
+                self._note(notice)
+
+    def _note(self, notice: EndNotice) -> None:
+        self._noted.append(notice)
+        self.comm.ended.setdefault(notice.rank, notice)
+
+    def _withdraw(self) -> None:
+        for notice in self._noted:
+            if self.comm.ended.get(notice.rank) is notice:
+                del self.comm.ended[notice.rank]
+        self._noted.clear()
 
     def died(self, rank: int, pid: int) -> None:
         """A rank will never do anything again."""
@@ -221,8 +242,8 @@ class RootHub:
 
     def begin(self, kind: str, **arguments: Any) -> int:
         """Have the other ranks begin a request, which this rank begins now, too; returns its number."""
-        self.ends.clear()
         self.serial += 1
+        self.ends.begin(self.serial)
         self.outcomes, self.interrupted, self.active = {}, False, True
         self.tell(SharedRequest(self.serial, kind, arguments))
         return self.serial
@@ -270,8 +291,7 @@ class RootHub:
         """All ranks have finished: have them go on."""
         message = CellOver(self.serial, how, announced, self.interrupted)
         self.active = False
-        self.ends.over(self.serial)
-        self.ends.clear()
+        self.ends.over()
         self.tell(message)
         return message
 
@@ -279,10 +299,8 @@ class RootHub:
         """Until the next request the others wait: what would wait for them raises an error."""
         collectives = self.comm.progress()[1]
         reason = "it waits for the next cell: only what cells do, all ranks do"
-        for rank in self._connections:
-            if rank not in self.dead:
-                notice = EndNotice(rank, 0, reason, False, False, False, collectives)
-                self.ends.note(self.serial + 1, notice)
+        alive = [rank for rank in self._connections if rank not in self.dead]
+        self.ends.rest(EndNotice(rank, 0, reason, False, False, False, collectives) for rank in alive)
 
     def leave(self) -> None:
         """The notebook ends, on all ranks."""
@@ -410,11 +428,9 @@ class RankLink:
             if isinstance(message, SharedRequest):
                 self.armed.clear()
                 self.serial = message.serial
-            elif isinstance(message, CellOver):
-                self.ends.over(message.serial)
-            elif message.at_once:
-                posix._exit(0)
-            else:
+            elif isinstance(message, Leave):
+                if message.at_once:
+                    posix._exit(0)
                 leave_soon()
             self.todo.put(message)
 

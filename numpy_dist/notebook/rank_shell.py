@@ -224,6 +224,7 @@ def _take_part(requests: RankRequests, link: RankLink, request: SharedRequest, i
     shell.last_traceback = ()
     interrupt.install()
     link.comm.signals.install()
+    link.ends.begin(request.serial)
     link.armed.set()
     error = _perform(requests, request)
     outcome = outcome_of(link.comm, error, shell.last_traceback)
@@ -231,7 +232,7 @@ def _take_part(requests: RankRequests, link: RankLink, request: SharedRequest, i
     over = _wait(link, request.serial, outcome)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if over is not None:
-        link.ends.clear()
+        link.ends.over()
         link.ends.comm = settle(link.comm, over, "see the output of that cell")
 
 

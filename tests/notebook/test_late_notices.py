@@ -10,6 +10,7 @@ import pytest
 pytest.importorskip("ipykernel", reason="notebooks need ipykernel")
 pytest.importorskip("mpi4py.MPI", reason="there is no MPI library")
 
+from numpy_dist.comm.supervision.exits import EndNotice
 from numpy_dist.notebook import rank_shell
 from numpy_dist.notebook.channel import FinishNotice, RankLink, SharedRequest
 from numpy_dist.notebook.settling import AS_BEFORE, CellOver
@@ -62,3 +63,29 @@ def test_notices_are_of_the_cell_that_was_finished(monkeypatch: pytest.MonkeyPat
     assert isinstance(rank_shell._wait(link, request.serial, FINE), CellOver)
     notices = [message for message in wire.sent if isinstance(message, FinishNotice)]
     assert [(notice.serial, notice.to) for notice in notices] == [(4, 0), (4, 2)] and link.serial == 5
+
+
+def test_notices_hold_for_their_cell_alone() -> None:
+    """Those of the next cell may come while this one is not over here, and are not to take its notices' place."""
+    wire = Wire()
+    comm: Any = Ranks(wire)
+    link = RankLink(comm, wire)  # type: ignore[arg-type]
+    finished = [EndNotice(0, 1, f"cell {serial}", True, False, False, 0) for serial in range(7)]
+
+    def come(serial: int) -> None:
+        link._take(FinishNotice(serial, 1, finished[serial]))
+
+    link.ends.begin(4)
+    come(4)
+    come(5)
+    assert comm.ended == {0: finished[4]}
+    link.ends.over()
+    assert comm.ended == {}, "rank 0 is there to go on"
+    come(4)
+    come(5)
+    assert comm.ended == {}
+    link.ends.begin(5)
+    assert comm.ended == {0: finished[5]}
+    link.ends.over()
+    link.ends.begin(6)
+    assert comm.ended == {}
