@@ -30,10 +30,14 @@ _SMALL_BLOCK = 1 << 16
 
 def unreal_bytes(nbytes: int) -> np.ndarray:
     """So many zeros; large ones take neither memory nor a promise of the system's before they are written to."""
+    return np.ndarray(nbytes, np.uint8, _buffer(nbytes))
+
+
+def _buffer(nbytes: int) -> bytearray | mmap.mmap:
+    """The memory of `unreal_bytes`."""
     if nbytes <= _SMALL_BLOCK:
-        return np.zeros(nbytes, np.uint8)
-    pages = mmap.mmap(-1, nbytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NO_RESERVE)
-    return np.frombuffer(pages, np.uint8)
+        return bytearray(nbytes)
+    return mmap.mmap(-1, nbytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NO_RESERVE)
 
 
 def is_spread(array: np.ndarray) -> bool:
@@ -100,7 +104,8 @@ class UnrealMemory(HostMemory):
 
     def allocate(self, nbytes: int) -> Block:
         """As in `Memory`; zeros."""
-        block = unreal_bytes(nbytes).view(Block)
+        # Not a view of an array: that is what an array made of it would keep alive, in the place of the block.
+        block = np.ndarray.__new__(Block, nbytes, np.uint8, _buffer(nbytes))
         block.address = block.ctypes.data
         return block
 
