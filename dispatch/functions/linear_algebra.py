@@ -22,7 +22,9 @@ from numpy_dist.dispatch.patterns.stacks import on_stacks
 from numpy_dist.engine import events_reported
 from numpy_dist.layout.layout import Cut, Layout
 from numpy_dist.layout.mesh import Mesh
-from numpy_dist.parallel.matmul import contracted, contracted_gram, ring
+from numpy_dist.layout.regions import box_shape
+from numpy_dist.parallel.contraction import Contraction
+from numpy_dist.parallel.matmul import ring, ring_on_device
 from numpy_dist.parallel.mesh_product import MeshProduct, best_mesh
 from numpy_dist.parallel.row_gram import row_gram
 
@@ -325,8 +327,8 @@ def _matrices(a: Any, b: Any, dtype: np.dtype, name: str) -> DistArray:
     size = engine.runtime().size
     (m, k), n = a.shape, b.shape[1]
     costs = {
-        _by_rows: _moved(a, 0) + (k * n * (size - 1) if engine.is_sharded(b) else 0),
         _by_contraction: _moved(a, 1) + _moved(b, 0) + m * n * size,
+        _by_rows: _moved(a, 0) + (k * n * (size - 1) if engine.is_sharded(b) else 0),
         _by_columns: _moved(b, 1) + (m * k * (size - 1) if engine.is_sharded(a) else 0),
     }
     if engine.is_sharded(a) and engine.is_sharded(b) and engine.device(dtype) is None:
@@ -337,7 +339,8 @@ def _matrices(a: Any, b: Any, dtype: np.dtype, name: str) -> DistArray:
             of_rows = engine.is_adjoint(b, a)
             if of_rows or engine.is_adjoint(a, b):
                 if lies_well and k >= _FOR_PAIRS:
-                    return _by_pairs(a, dtype, name, adjoint=True)
+                    plain: Any = np.transpose(b) if of_rows else a
+                    return _by_pairs(plain, dtype, name, adjoint=True, conjugated=of_rows)
                 if costs[_by_contraction] <= min(costs.values()):
                     return _gram_by_contraction(a, b, of_rows, dtype, name)
         costs[_by_blocks] = _moved(a, 0) + _moved(b, 0) + best_mesh(m, k, n, size)[1]
@@ -399,43 +402,70 @@ def _along(x: DistArray, axis: int) -> Layout:
     return _cut_layout(x.shape, axis, None if cut is None else cut.points)
 
 
+def _most(m: int, k: int, n: int) -> int:
+    """How many elements a rank may have besides its shares of the operands and the product, about.
+
+    With them it is less than one and a half times the shares: messages may take as much again while they travel.
+    """
+    return (m * k + k * n + m * n) // (_SHARE * engine.runtime().size)
+
+
+_SHARE = 4
+
+
 def _by_rows(a: DistArray, b: DistArray, dtype: np.dtype, name: str) -> DistArray:
     """Rows stay, panels of the right operand go around."""
-    with engine.Scratch() as scratch:
-        return engine.from_local(*_rows_of_product(a, b, dtype, name, scratch))
-
-
-def _rows_of_product(a: Any, b: Any, dtype: np.dtype, name: str, scratch: engine.Scratch) -> tuple[np.ndarray, Layout]:
-    """This rank's rows of a product, in memory of `scratch`, and the product's layout."""
     rows = _along(a, 0)
-    a = engine.aligned(a, rows)
-    result = rows.with_shape((a.shape[0], b.shape[1]))
-    if not engine.is_sharded(b):
-        device = engine.device(a.dtype) if a.dtype == b.dtype == dtype else None
-        (left,) = blocks((a, rows), library=device is not None)
-        with events_reported(name):
-            right = engine.plain(b) if device is None else device.own(engine.plain(b))
-            kind = np.result_type(left.dtype, right.dtype)
-            on_the_host = device is None and left.ndim == 2  # (a rank without rows has no axis)
-            out: Any = scratch.empty((len(left), right.shape[1]), kind) if on_the_host else None
-            product = compute("matmul", lambda x, y: np.matmul(x, y, out=out), left, right)
-            return product if product.dtype == dtype else product.astype(dtype), result
-    panels = _along(b, 0)
-    b = engine.aligned(b, panels)
-    device = engine.device(a.dtype) if a.dtype == b.dtype == dtype and dtype.kind in "fc" else None
-    left, panel = blocks((a, rows), (b, panels), library=device is not None)
-    with events_reported(name):
-        if device is None:
-            product = ring(left, panel, panels, engine.runtime().comm, scratch.empty)
-            return product.astype(dtype, copy=False), result
-        return ring(left, panel, panels, device, device.empty), result
+    return _rows_of_product(a, b, rows, rows.with_shape((a.shape[0], b.shape[1])), dtype, name)
 
 
 def _by_columns(a: DistArray, b: DistArray, dtype: np.dtype, name: str) -> DistArray:
     """Columns stay: the transposed product by rows, in NumPy's memory order all the same."""
-    with engine.Scratch() as scratch:
-        block, layout = _rows_of_product(np.transpose(b), np.transpose(a), dtype, name, scratch)
-        return engine.from_local(block.transpose(), layout.transpose((1, 0)))
+    left: Any = np.transpose(b)
+    rows = _along(left, 0)
+    result = rows.with_shape((b.shape[1], a.shape[0])).transpose((1, 0))
+    return _rows_of_product(left, np.transpose(a), rows, result, dtype, name, transposed=True)
+
+
+def _rows_of_product(
+    a: Any, b: Any, rows: Layout, result: Layout, dtype: np.dtype, name: str, transposed: bool = False
+) -> DistArray:
+    """The product, or its transpose, of which each rank computes what its rows of the left operand make.
+
+    Parameters
+    ----------
+    rows, result : Layout
+        Of the left operand, and of what is returned.
+    """
+    a = engine.aligned(a, rows)
+    (m, k), n = a.shape, b.shape[1]
+    passed = engine.is_sharded(b)
+    for_device = a.dtype == b.dtype == dtype and (not passed or dtype.kind in "fc")
+    on_device = engine.device(dtype) if for_device else None
+    if passed:
+        of_columns = _is_cut(b, 0) is None and _is_cut(b, 1) is not None and on_device is None
+        panels = _along(b, 1 if of_columns else 0)
+        b = engine.aligned(b, panels)
+        left, panel = blocks((a, rows), (b, panels), library=on_device is not None)
+    else:
+        (left,) = blocks((a, rows), library=on_device is not None)
+    with engine.Scratch() as scratch, events_reported(name):
+        if on_device is not None:
+            if passed:
+                product = ring_on_device(left, panel, panels, on_device)
+            else:
+                product = compute("matmul", np.matmul, left, on_device.own(engine.plain(b)))
+            return engine.from_local(product.transpose() if transposed else product, result)
+        box = rows.box(engine.runtime().rank)
+        held = 0 if box is None else box[0][1] - box[0][0]
+        right = None if passed else engine.plain(b)
+        made = scratch.empty((n, held) if transposed else (held, n), np.result_type(a.dtype, b.dtype))
+        out, left = made.T if transposed else made, left.reshape(held, k)
+        if right is None:
+            ring(left, panel, panels, engine.runtime().comm, out, _most(m, k, n), scratch.empty)
+        else:
+            compute("matmul", lambda x, y: np.matmul(x, y, out=out), left, right)
+        return engine.from_local(made if made.dtype == dtype else made.astype(dtype), result)
 
 
 def _by_blocks(a: DistArray, b: DistArray, dtype: np.dtype, name: str) -> DistArray:
@@ -451,17 +481,24 @@ def _by_blocks(a: DistArray, b: DistArray, dtype: np.dtype, name: str) -> DistAr
     return engine.from_local(product, rows.with_shape((m, n)))
 
 
-def _by_pairs(a: DistArray, dtype: np.dtype, name: str, adjoint: bool = False) -> DistArray:
-    """The product with its own transpose, or its adjoint: what two ranks both need is computed once."""
-    rows = _along(a, 0)
+def _by_pairs(a: DistArray, dtype: np.dtype, name: str, adjoint: bool = False, conjugated: bool = False) -> DistArray:
+    """The product with its own transpose or its adjoint, or the conjugate: what two ranks need is computed once."""
+    rows, (m, k) = _along(a, 0), a.shape
+    result = rows.with_shape((m, m))
     (left,) = blocks((engine.aligned(a, rows), rows))
-    with events_reported(name):
-        product = row_gram(left.reshape(-1, a.shape[1]), row_bounds(rows), engine.runtime().comm, adjoint)
-    return engine.from_local(product.astype(dtype, copy=False), rows.with_shape((a.shape[0], a.shape[0])))
+    left = left.reshape(-1, k)
+    with engine.Scratch() as scratch, events_reported(name):
+        out = scratch.empty((len(left), m), left.dtype)
+        row_gram(left, row_bounds(rows), engine.runtime().comm, out, _most(m, k // 2, m), adjoint)
+        if conjugated:
+            np.conjugate(out, out=out)
+        return engine.from_local(out.astype(dtype, copy=False), result)
 
 
 def _by_contraction(a: DistArray, b: DistArray, dtype: np.dtype, name: str) -> DistArray:
     """Both operands are cut along the summed axis, at the same points; partial products are added up."""
+    if engine.device(dtype) is None and engine.is_sharded(b) and engine.is_transpose(b, a):
+        return _halved(b, False, False, dtype, name)
     rows = _along(b, 0)
     cut = _is_cut(a, 1)
     if cut is not None and (_is_cut(b, 0) is None or a.size > b.size):
@@ -469,17 +506,12 @@ def _by_contraction(a: DistArray, b: DistArray, dtype: np.dtype, name: str) -> D
     points = next(what.points for what in rows.dims if isinstance(what, Cut))
     columns = _cut_layout(a.shape, 1, points)
     a, b = engine.aligned(a, columns), engine.aligned(b, rows)
-    shape = (a.shape[0], b.shape[1])
-    result = _layout_of_sum(shape, a.dtype)
     left, right = blocks((a, columns), (b, rows), library=a.dtype == b.dtype == dtype)
-    with events_reported(name):
-        product = contracted(left, right, rows, result, engine.runtime().comm).astype(dtype, copy=False)
-    return engine.from_local(product, result)
-
-
-def _layout_of_sum(shape: tuple[int, int], dtype: np.dtype) -> Layout:
-    large = engine.default_shard(prod(shape) * dtype.itemsize) and prod(shape) > 1
-    return engine.default_layout(shape) if large else engine.runtime().replicated_layout(shape)
+    result = _layout_of_sum((a.shape[0], b.shape[1]), a.dtype)
+    with engine.Scratch() as scratch, events_reported(name):
+        contraction = _contraction(rows, a.shape[0], result, a.dtype, scratch)
+        contraction.product(left, right)
+        return engine.from_local(contraction.out.astype(dtype, copy=False), result)
 
 
 def _gram_by_contraction(a: DistArray, b: DistArray, of_rows: bool, dtype: np.dtype, name: str) -> DistArray:
@@ -488,13 +520,38 @@ def _gram_by_contraction(a: DistArray, b: DistArray, of_rows: bool, dtype: np.dt
     The adjoint need not be computed.
     """
     x: Any = b if of_rows else np.transpose(a)
-    rows, shape = _along(x, 0), (a.shape[0], b.shape[1])
-    x, result = engine.aligned(x, rows), _layout_of_sum(shape, dtype)
-    (held,) = blocks((x, rows))
-    with events_reported(name):
-        product = contracted_gram(held.reshape(-1, x.shape[1]), rows, result, engine.runtime().comm)
-        product = product if of_rows else np.conjugate(product)
-    return engine.from_local(product, result)
+    return _halved(x, True, not of_rows, dtype, name)
+
+
+def _halved(x: DistArray, adjoint: bool, conjugated: bool, dtype: np.dtype, name: str) -> DistArray:
+    """The product of the transpose or the adjoint of a matrix with the matrix, or the conjugate of it."""
+    rows, n = _along(x, 0), x.shape[1]
+    result = _layout_of_sum((n, n), dtype, halved=True)
+    (held,) = blocks((engine.aligned(x, rows), rows))
+    with engine.Scratch() as scratch, events_reported(name):
+        contraction = _contraction(rows, n, result, x.dtype, scratch)
+        contraction.gram(held.reshape(len(held), n), adjoint)
+        product = contraction.out
+        if conjugated:
+            np.conjugate(product, out=product)
+        return engine.from_local(product.astype(dtype, copy=False), result)
+
+
+def _contraction(rows: Layout, m: int, result: Layout, dtype: np.dtype, scratch: engine.Scratch) -> Contraction:
+    """What adds up products of m columns and these rows of operands."""
+    rank, (k, n) = engine.runtime().rank, rows.shape
+    box = result.box(rank)
+    out = scratch.empty((0,) if box is None else box_shape(box), dtype)
+    holders = [high > low for low, high in row_bounds(rows)]
+    return Contraction(holders, result, engine.runtime().comm, out, _most(m, k, n), scratch.empty)
+
+
+def _layout_of_sum(shape: tuple[int, int], dtype: np.dtype, halved: bool = False) -> Layout:
+    """The layout of a sum of products; that of which half is computed is cut between rows."""
+    large = engine.default_shard(prod(shape) * dtype.itemsize) and prod(shape) > 1
+    if not large:
+        return engine.runtime().replicated_layout(shape)
+    return engine.default_layout(shape, split=0) if halved else engine.default_layout(shape)
 
 
 def _stacks(a: DistArray, b: DistArray, dtype: np.dtype) -> DistArray:

@@ -1,20 +1,19 @@
 """Products of matrices whose shards are panels: nobody ever holds a whole operand that is cut.
 
-`ring` keeps the rows of the left operand where they are and passes the row panels of the right one around the ranks;
-`contracted` multiplies what the ranks hold along the summed axis and adds the partial products.
+`ring` keeps the rows of the left operand where they are and passes the panels of the right one around the ranks.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from numpy_dist.backends.library import compute, on_host
+from numpy_dist.backends.library import compute
 from numpy_dist.layout.layout import Layout
-from numpy_dist.parallel.combine import fold
-from numpy_dist.parallel.row_gram import gram
+from numpy_dist.parallel.pieces import pieces
 
 if TYPE_CHECKING:
     from numpy_dist.backends.library import Array
@@ -27,49 +26,105 @@ def adder(dtype: np.dtype) -> np.ufunc:
 
 
 def ring(
-    rows: np.ndarray, panel: np.ndarray, layout: Layout, comm: Any, empty: Callable[..., Array] = np.empty
-) -> np.ndarray:
-    """This rank's rows of a product.
+    rows: np.ndarray,
+    panel: np.ndarray,
+    layout: Layout,
+    comm: Communicator,
+    out: np.ndarray,
+    most: int,
+    empty: Callable[..., np.ndarray] = np.empty,
+) -> None:
+    """Compute this rank's rows of a product (collective).
 
     Parameters
     ----------
     rows : ndarray, (r, k)
         This rank's rows of the left operand, whole.
-    panel : ndarray, (k of this rank, n)
-        This rank's rows of the right operand.
+    panel : ndarray
+        This rank's rows of the right operand, or its columns.
     layout : Layout
-        Of the right operand, which is cut along its first axis only.
+        Of the right operand, which is cut along one axis only.
     comm : Communicator
-        Of a device (`engine.device`), where the operands lie there.
+    out : ndarray, (r, n)
+        Where they go.
+    most : int
+        How many elements a rank may have besides, about; the same on all ranks.
     empty : callable
-        ``empty(shape, dtype)`` makes the memory of panels, and of the result on the host.
-
-    Returns
-    -------
-    ndarray, (r, n)
+        ``empty(shape, dtype)`` makes the memory of panels, and of products that are added.
 
     Notes
     -----
-    Each step multiplies the panel at hand while the next one arrives, so that besides its own shards a rank holds two
-    panels. Every rank sends to its lower neighbour what it has received from its upper one.
+    Some columns of all panels go around, and then the next ones. Each step multiplies what is at hand while the next
+    panel arrives: every rank sends to its lower neighbour what it has received from its upper one. Products with rows
+    of the right operand are added up; those with columns, which are sent as rows, lie beside each other.
     """
     size, rank = comm.size, comm.rank
+    of_rows = layout.cut_of(0) is not None
+    bounds = [_interval(layout, other, 0 if of_rows else 1) for other in range(size)]
+    longest = max(high - low for low, high in bounds)
+    depth, extent = (longest, layout.shape[1]) if of_rows else (layout.shape[0], longest)
+    panels = min(size - 1, 2)  # that take turns
+    parts = pieces(extent, (panels + 1) * depth, most // 2)
+    widest = max(high - low for low, high in parts)
+    space = [empty((depth * widest,), panel.dtype) for _ in range(panels)]
+    products = _Products(out.dtype, (len(out), widest), most // 2, empty)
+    low, high = bounds[rank]
+    panel = panel.reshape((high - low, layout.shape[1]) if of_rows else (layout.shape[0], high - low))
+    for start, stop in parts:
+        total = _Sum(out[:, start:stop], products) if of_rows else None
+
+        def columns_of(owner: int, start: int = start, stop: int = stop) -> slice:
+            low, high = bounds[owner]
+            return slice(min(low + start, high), min(low + stop, high))
+
+        if of_rows:
+            held = np.ascontiguousarray(panel[:, start:stop])
+        else:
+            held = np.ascontiguousarray(panel[:, start:stop].T)
+        for step in range(size):
+            owner = (rank + step) % size
+            following, pending = held, None
+            if step + 1 < size:
+                low, high = bounds[(owner + 1) % size]
+                columns = columns_of((owner + 1) % size)
+                shape = (high - low, stop - start) if of_rows else (columns.stop - columns.start, depth)
+                following = space[step % panels][: shape[0] * shape[1]].reshape(shape)
+                sends = [((rank - 1) % size, held)] if held.size else []
+                pending = comm.start_transfer(sends, [((rank + 1) % size, following)] if following.size else [])
+            if total is None:
+                np.matmul(rows, held.T, out=out[:, columns_of(owner)])
+            elif held.size:
+                total.add_product(rows[:, slice(*bounds[owner])], held)
+            if pending is not None:
+                pending.wait()
+            held = following
+        if total is not None:
+            total.finish()
+
+
+def ring_on_device(rows: Array, panel: Array, layout: Layout, device: Any) -> Array:
+    """This rank's rows of a product of operands that lie on a device, as `ring` of rows whose panels are whole.
+
+    Parameters
+    ----------
+    rows, panel : array of the device
+    layout : Layout
+        Of the right operand, which is cut along its first axis only.
+    device : engine.Device
+        What sends arrays of the device, and makes them.
+    """
+    size, rank = device.size, device.rank
     columns = panel.shape[1]
-    on_the_host = type(panel) is np.ndarray
-    total: _Sum | _SumOnDevice = (_Sum if on_the_host else _SumOnDevice)((len(rows), columns), panel.dtype, empty)
-    panel = np.ascontiguousarray(panel) if on_the_host else panel
+    total = _SumOnDevice(panel.dtype)
     extents = [high - low for low, high in (_interval(layout, other) for other in range(size))]
-    # On the host two panels take turns; a device's library frees them.
-    space = [empty((max(extents), columns), panel.dtype) for _ in range(min(size - 1, 2) if on_the_host else 0)]
     for step in range(size):
         owner = (rank + step) % size
         following = panel
         pending = None
         if step + 1 < size:
-            extent = extents[(owner + 1) % size]
-            following = space[step % len(space)][:extent] if space else empty((extent, columns), panel.dtype)
+            following = device.empty((extents[(owner + 1) % size], columns), panel.dtype)
             sends = [((rank - 1) % size, panel)] if panel.size else []
-            pending = comm.start_transfer(sends, [((rank + 1) % size, following)] if following.size else [])
+            pending = device.start_transfer(sends, [((rank + 1) % size, following)] if following.size else [])
         low, high = _interval(layout, owner)
         if low < high and len(rows) and columns:
             total.add_product(rows[:, low:high], panel)
@@ -79,31 +134,50 @@ def ring(
     return np.zeros((len(rows), columns), panel.dtype) if total.value is None else total.value
 
 
-class _Sum:
-    """Products of matrices, added up in memory of which `empty` makes what is needed: fresh pages cost more."""
+class _Products:
+    """Memory for some rows of products that are added, at most `most` elements, taken when it is asked for."""
 
-    def __init__(self, shape: tuple[int, int], dtype: np.dtype, empty: Callable[..., np.ndarray]) -> None:
-        self.value: np.ndarray | None = None
-        self._shape, self._dtype, self._empty = shape, dtype, empty
-        self._product: np.ndarray | None = None
+    def __init__(self, dtype: np.dtype, shape: tuple[int, int], most: int, empty: Callable[..., np.ndarray]) -> None:
+        self.heights = pieces(shape[0], shape[1], most)
+        self._make = lambda: empty((max(high - low for low, high in self.heights) * shape[1],), dtype)
+
+    @cached_property
+    def _elements(self) -> np.ndarray:
+        return self._make()
+
+    def array(self, shape: tuple[int, int]) -> np.ndarray:
+        """Some of it, as an array."""
+        return self._elements[: shape[0] * shape[1]].reshape(shape)
+
+
+class _Sum:
+    """Products of matrices that are added up in `out`."""
+
+    def __init__(self, out: np.ndarray, space: _Products) -> None:
+        self._out, self._space, self._begun = out, space, False
 
     def add_product(self, left: np.ndarray, right: np.ndarray) -> None:
-        if self.value is None:
-            self.value = np.matmul(left, right, out=self._empty(self._shape, self._dtype))
+        out = self._out
+        if not out.size:
             return
-        height = -(-len(left) // 2)  # which bounds the memory of a product
-        if self._product is None:
-            self._product = self._empty((height, self._shape[1]), self._dtype)
-        for low in range(0, len(left), height):
-            part = self.value[low : low + height]
-            product = np.matmul(left[low : low + height], right, out=self._product[: len(part)])
-            adder(self._dtype)(part, product, out=part)
+        if not self._begun:
+            np.matmul(left, right, out=out)
+            self._begun = True
+            return
+        for low, high in self._space.heights:
+            product = np.matmul(left[low:high], right, out=self._space.array((high - low, out.shape[1])))
+            adder(out.dtype)(out[low:high], product, out=out[low:high])
+
+    def finish(self) -> None:
+        """Of no products the sum is zero."""
+        if not self._begun:
+            self._out[...] = 0
 
 
 class _SumOnDevice:
-    """The same, where products are the library's of a device, or the host's where that declines."""
+    """Products of matrices, added up, that are the library's of a device, or the host's where that declines."""
 
-    def __init__(self, shape: tuple[int, int], dtype: np.dtype, empty: Callable[..., Array]) -> None:
+    def __init__(self, dtype: np.dtype) -> None:
         self.value: Any = None
         self._dtype = dtype
 
@@ -113,39 +187,6 @@ class _SumOnDevice:
         self.value = product if fresh else adder(self._dtype)(self.value, product, out=self.value)
 
 
-def _interval(layout: Layout, rank: int) -> tuple[int, int]:
+def _interval(layout: Layout, rank: int, axis: int = 0) -> tuple[int, int]:
     box = layout.box(rank)
-    return (0, 0) if box is None else box[0]
-
-
-def contracted(columns: np.ndarray, rows: np.ndarray, cut: Layout, result: Layout, comm: Communicator) -> np.ndarray:
-    """This rank's part of a product whose summed axis is cut (collective).
-
-    Parameters
-    ----------
-    columns : ndarray, (m, k of this rank)
-        This rank's columns of the left operand.
-    rows : ndarray, (k of this rank, n)
-        The same rows of the right operand.
-    cut : Layout
-        Of the right operand, which is cut along its first axis only.
-    result : Layout
-        Of the product.
-    """
-    return _added(on_host(compute("matmul", np.matmul, columns, rows)), cut, result, comm)
-
-
-def contracted_gram(rows: np.ndarray, cut: Layout, result: Layout, comm: Communicator) -> np.ndarray:
-    """As `contracted`, of a complex matrix whose adjoint is the left operand: half of it is computed."""
-    return _added(np.conjugate(gram(rows.T)), cut, result, comm)
-
-
-def _added(part: np.ndarray, cut: Layout, result: Layout, comm: Communicator) -> np.ndarray:
-    """This rank's part of the sum of what all ranks have."""
-    holders = []
-    for rank in range(comm.size):
-        low, high = _interval(cut, rank)
-        holders.append(high > low)
-    if not any(holders):
-        holders[0] = True  # nothing to add up: the product of no columns is zero
-    return fold(adder(part.dtype), part, holders, result, comm)
+    return (0, 0) if box is None else box[axis]

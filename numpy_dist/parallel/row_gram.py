@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from numpy_dist.parallel.pieces import pieces
+
 if TYPE_CHECKING:
     from numpy_dist.comm.base import Communicator, PendingExchange
 
@@ -36,11 +38,16 @@ def gram(rows: np.ndarray) -> np.ndarray:
 
 
 def row_gram(
-    rows: np.ndarray, bounds: Sequence[tuple[int, int]], comm: Communicator, adjoint: bool = False
-) -> np.ndarray:
-    """This rank's rows of the product of a matrix and its transpose, or its adjoint.
+    rows: np.ndarray,
+    bounds: Sequence[tuple[int, int]],
+    comm: Communicator,
+    out: np.ndarray,
+    most: int,
+    adjoint: bool = False,
+) -> None:
+    """Compute this rank's rows of the product of a matrix and its transpose, or its adjoint.
 
-    Collective: rows of half of the other ranks come, one rank's at a time, and as many blocks of the result.
+    Collective: rows of half of the other ranks come, some at a time, and what others make of them is sent back.
 
     Parameters
     ----------
@@ -48,9 +55,14 @@ def row_gram(
         This rank's rows of the matrix.
     bounds : sequence of (int, int)
         Which rows each rank holds: the first one, and the one behind the last.
+    out : ndarray, (r, number of rows of all ranks)
+        Where they go.
+    most : int
+        How many elements a rank may have besides, about; the same on all ranks.
     """
-    size, rank = comm.size, comm.rank
+    size, rank, depth = comm.size, comm.rank, rows.shape[1]
     counts = [high - low for low, high in bounds]
+    longest = max(counts)
 
     def pair(first: int, step: int) -> tuple[slice, slice]:
         """Which rows of a rank it multiplies with which rows of the rank that comes so many after it."""
@@ -61,10 +73,23 @@ def row_gram(
         half = -(-counts[min(first, second)] // 2)
         return (slice(0, half), all_of_both[1]) if first < second else (all_of_both[0], slice(half, counts[second]))
 
-    def start(step: int) -> tuple[np.ndarray, PendingExchange]:
+    # Two panels come, one goes that has been copied, or a conjugate is made of one; a block has come of a panel, its
+    # transpose goes, and another one comes back.
+    parts = pieces(longest, 4 * depth + 3 * longest, most)
+    turns = [(step, part) for step in range(1, size // 2 + 1) for part in parts]
+
+    def met(first: int, turn: int) -> tuple[slice, slice]:
+        """As `pair`, of those rows of the other rank that are multiplied in a turn."""
+        step, (low, high) = turns[turn]
+        taken, whole = pair(first, step)
+        start = min(whole.start + low, whole.stop)
+        return taken, slice(start, min(whole.start + high, whole.stop))
+
+    def start(turn: int) -> tuple[np.ndarray, PendingExchange]:
         """Let the other's rows come, and send those that another needs."""
-        met, wanted = pair(rank, step)[1], pair((rank - step) % size, step)[1]
-        panel, part = np.empty((met.stop - met.start, rows.shape[1]), rows.dtype), rows[wanted]
+        step, _ = turns[turn]
+        mine, wanted = met(rank, turn)[1], met((rank - step) % size, turn)[1]
+        panel, part = np.empty((mine.stop - mine.start, depth), rows.dtype), np.ascontiguousarray(rows[wanted])
         return panel, comm.start_transfer(
             [((rank - step) % size, part)] if part.size else [], [((rank + step) % size, panel)] if panel.size else []
         )
@@ -72,23 +97,29 @@ def row_gram(
     def turned(part: np.ndarray) -> np.ndarray:
         return part.conj().T if adjoint else part.T
 
-    rows = np.ascontiguousarray(rows)
-    made = np.empty((len(rows), max(high for _, high in bounds)), rows.dtype)
-    following = start(1) if size > 1 else None
-    made[:, slice(*bounds[rank])] = gram(rows) if adjoint else np.matmul(rows, rows.T)  # NumPy's, too, is half of it
-    for step in range(1, size // 2 + 1):
+    following = start(0) if turns else None
+    own = out[:, slice(*bounds[rank])]
+    if adjoint:
+        for low, high in pieces(len(rows), 2 * depth + 3 * len(rows), most):
+            held, rest = rows[low:high], own[high:, low:high]
+            own[low:high, low:high] = gram(held)
+            np.matmul(rows[high:], held.conj().T, out=rest)
+            np.conjugate(rest.T, out=own[low:high, high:])
+    else:
+        np.matmul(rows, rows.T, out=own)  # NumPy's, too, is half of it
+    for turn, (step, _) in enumerate(turns):
         assert following is not None
         panel, pending = following
         pending.wait()
-        following = start(step + 1) if step < size // 2 else None
+        following = start(turn + 1) if turn + 1 < len(turns) else None
         after, before = (rank + step) % size, (rank - step) % size
-        taken, met = pair(rank, step)
+        taken, others = met(rank, turn)
         block = np.matmul(rows[taken], turned(panel))
-        made[taken, bounds[after][0] + met.start : bounds[after][0] + met.stop] = block
-        taken, met = pair(before, step)
-        back = np.empty((met.stop - met.start, taken.stop - taken.start), rows.dtype)
+        del panel
+        out[taken, bounds[after][0] + others.start : bounds[after][0] + others.stop] = block
+        taken, others = met(before, turn)
+        back = np.empty((others.stop - others.start, taken.stop - taken.start), rows.dtype)
         comm.transfer(
             [(after, np.ascontiguousarray(turned(block)))] if block.size else [], [(before, back)] if back.size else []
         )
-        made[met, bounds[before][0] + taken.start : bounds[before][0] + taken.stop] = back
-    return made
+        out[others, bounds[before][0] + taken.start : bounds[before][0] + taken.stop] = back

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from numpy_dist import engine
 from numpy_dist.comm.base import Communicator
 from numpy_dist.comm.detect import get_communicator
 from numpy_dist.dispatch.functions import linear_algebra
-from numpy_dist.parallel import matmul
+from numpy_dist.parallel import contraction
 from numpy_dist.parallel.columns import even_bounds
 from numpy_dist.parallel.row_gram import gram, row_gram
 from numpy_dist.spmd_testing import run_simulated
@@ -36,8 +37,9 @@ def test_products(size: int, shape: tuple[int, int], kind: str) -> None:
 
         def body(bounds: list[tuple[int, int]] = bounds) -> None:
             comm = get_communicator()
-            made = row_gram(matrix[slice(*bounds[comm.rank])], bounds, comm)
             expected = (matrix @ matrix.T)[slice(*bounds[comm.rank])]
+            made = np.empty(expected.shape, kind)
+            row_gram(matrix[slice(*bounds[comm.rank])], bounds, comm, made, 1 << 20)
             assert made.dtype == expected.dtype and np.array_equal(made, expected)
 
         run_simulated(size, body)
@@ -61,9 +63,9 @@ def test_an_array_and_its_transpose(size: int, monkeypatch: pytest.MonkeyPatch) 
     matrix, other = matrix_of("d", 90, 70), matrix_of("d", 90, 71)
     calls = []
 
-    def noted(rows: np.ndarray, bounds: list[tuple[int, int]], comm: Communicator, adjoint: bool = False) -> np.ndarray:
+    def noted(rows: np.ndarray, bounds: list[tuple[int, int]], comm: Communicator, *args: Any) -> None:
         calls.append(comm.rank)
-        return row_gram(rows, bounds, comm, adjoint)
+        row_gram(rows, bounds, comm, *args)
 
     monkeypatch.setattr(linear_algebra, "row_gram", noted)
 
@@ -92,8 +94,9 @@ def test_products_with_the_adjoint(size: int, kind: str) -> None:
         def body(matrix: np.ndarray = matrix, bounds: list[tuple[int, int]] = bounds) -> None:
             comm = get_communicator()
             mine = slice(*bounds[comm.rank])
-            made = row_gram(matrix[mine], bounds, comm, adjoint=True)
             expected = (matrix @ matrix.conj().T)[mine]
+            made = np.empty(expected.shape, kind)
+            row_gram(matrix[mine], bounds, comm, made, 1 << 20, adjoint=True)
             assert made.dtype == expected.dtype and np.array_equal(made, expected)
 
         run_simulated(size, body)
@@ -110,7 +113,7 @@ def test_an_array_and_its_adjoint(size: int, split: int, monkeypatch: pytest.Mon
         calls.append(get_communicator().rank)
         return gram(rows)
 
-    monkeypatch.setattr(matmul, "gram", noted)
+    monkeypatch.setattr(contraction, "gram", noted)
     monkeypatch.setattr("numpy_dist.parallel.row_gram.gram", noted)
 
     def body() -> None:

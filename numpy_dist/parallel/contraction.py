@@ -1,0 +1,198 @@
+"""Products whose summed axis is cut: what ranks hold along it is multiplied, and the partial products are added up.
+
+A rank computes some columns of its partial product at a time and sends each owner what it has for it, while the next
+columns are multiplied: nobody has the memory of a whole one. Owners add up in rank order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from math import prod
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from numpy_dist.backends.library import compute, on_host
+from numpy_dist.layout.layout import Layout
+from numpy_dist.layout.regions import Box, box_shape, box_size, box_slices, intersect_boxes
+from numpy_dist.parallel.matmul import adder
+from numpy_dist.parallel.pieces import pieces
+from numpy_dist.parallel.row_gram import gram
+
+if TYPE_CHECKING:
+    from numpy_dist.backends.library import Array
+    from numpy_dist.comm.base import Communicator, PendingExchange
+
+    Multiply = Callable[
+        [Box, np.ndarray], np.ndarray
+    ]  # what a rank has of a box of the product; it may be made in this
+
+
+class Contraction:
+    """One rank's part in sums of partial products.
+
+    Parameters
+    ----------
+    holders : sequence of bool
+        Which ranks have something to multiply.
+    result : Layout
+        Of the product; each copy gets the same, in the same order.
+    comm : Communicator
+    out : ndarray
+        This rank's box of the product; also an attribute.
+    most : int
+        How many elements a rank may have besides, about; the same on all ranks.
+    empty : callable
+        ``empty(shape, dtype)`` makes the memory of what is multiplied and received.
+    """
+
+    def __init__(
+        self,
+        holders: Sequence[bool],
+        result: Layout,
+        comm: Communicator,
+        out: np.ndarray,
+        most: int,
+        empty: Callable[..., np.ndarray] = np.empty,
+    ) -> None:
+        self._holders = [rank for rank, holds in enumerate(holders) if holds]
+        self.out = out
+        self._comm, self._most, self._empty = comm, most, empty
+        self._boxes = [result.box(rank) for rank in range(comm.size)]
+        self._shape = result.shape
+        self._spaces: dict[int, np.ndarray] = {}
+
+    def product(self, columns: Array, rows: Array) -> None:
+        """Add up products of this rank's columns of the left operand, (m, its k), and rows of the right one."""
+
+        def multiply(box: Box, space: np.ndarray) -> np.ndarray:
+            left, right = columns, rows[:, slice(*box[1])]
+            return on_host(compute("matmul", lambda x, y: np.matmul(x, y, out=space), left, right))
+
+        m, n = self._shape
+        self._add([((0, m), part) for part in pieces(n, self._each, self._most)], multiply, None)
+
+    def gram(self, rows: np.ndarray, adjoint: bool) -> None:
+        """Add up products of the transpose of this rank's rows, (k of this rank, n), or their adjoint, with themselves.
+
+        Where that takes several pieces, the result is cut between rows only: what lies below its diagonal is computed,
+        and sent to where it lies above.
+        """
+        (n, _), bounds = self._shape, [None if box is None else box[0] for box in self._boxes]
+        parts = pieces(n, self._each, self._most)
+
+        def whole(box: Box, space: np.ndarray) -> np.ndarray:
+            return np.conjugate(gram(rows.T)) if adjoint else np.matmul(rows.T, rows, out=space)
+
+        def below(box: Box, space: np.ndarray) -> np.ndarray:
+            (first, _), part = box
+            left, right = rows[:, first:].T, rows[:, slice(*part)]
+            product = np.matmul(left, right.conj() if adjoint else right, out=space)
+            return np.conjugate(product, out=product) if adjoint else product
+
+        if len(parts) == 1:
+            self._add([((0, n), (0, n))], whole, None)
+            return
+        cut = sorted({low for low, _ in parts} | {low for low, _ in filter(None, bounds)} | {n})
+        self._add([((low, n), (low, high)) for low, high in pairwise(cut)], below, adjoint)
+
+    @property
+    def _each(self) -> int:
+        """What a column takes: of two products, and from all others."""
+        return 2 * self._shape[0] + self._comm.size * max(box_shape(box)[0] for box in filter(None, self._boxes))
+
+    def _add(self, parts: Sequence[Box], multiply: Multiply, mirrored: bool | None) -> None:
+        """Boxes of the product, one after the other; `mirrored` also their transposes, or their adjoints."""
+        out, comm = self.out, self._comm
+        if not self._holders:
+            out[...] = 0  # the product of no columns
+            return
+        holds = comm.rank in self._holders
+        spaces = [self._empty((max(map(box_size, parts)),), out.dtype) for _ in range(2 if holds else 0)]
+
+        def multiplied(number: int) -> np.ndarray | None:
+            shape = box_shape(parts[number])
+            return multiply(parts[number], spaces[number % 2][: prod(shape)].reshape(shape)) if holds else None
+
+        following = multiplied(0)
+        for number, box in enumerate(parts):
+            values, pending = self._start(box, following)
+            if number + 1 < len(parts):
+                following = multiplied(number + 1)
+            pending.wait()
+            own = self._own(comm.rank, box)
+            if own is not None:
+                total = out[self._within(own)]
+                total[...] = values[0]
+                for part in values[1:]:
+                    adder(out.dtype)(total, part, out=total)
+            if mirrored is not None:
+                self._mirror(box[1], mirrored)
+
+    def _own(self, rank: int, box: Box) -> Box | None:
+        """What a rank owns of a box of the product."""
+        theirs = self._boxes[rank]
+        return None if theirs is None else intersect_boxes(theirs, box)
+
+    def _within(self, box: Box) -> tuple[slice, ...]:
+        """Where a box of the product lies in this rank's."""
+        mine = self._boxes[self._comm.rank]
+        assert mine is not None
+        return box_slices(box, [low for low, _ in mine])
+
+    def _start(self, box: Box, product: np.ndarray | None) -> tuple[list[np.ndarray], PendingExchange]:
+        """Let what all have for this rank's share of a box come, by ascending rank, and send others what is theirs."""
+        me, sends, receives, values = self._comm.rank, [], [], []
+        own = self._own(me, box)
+        for rank in range(self._comm.size):
+            theirs = self._own(rank, box)
+            if rank != me and theirs is not None and product is not None:
+                sends.append((rank, np.ascontiguousarray(product[box_slices(theirs, [low for low, _ in box])])))
+            if own is None or rank not in self._holders:
+                continue
+            if rank == me:
+                assert product is not None
+                values.append(product[box_slices(own, [low for low, _ in box])])
+            else:
+                values.append(self._space(rank, box_shape(own)))
+                receives.append((rank, values[-1]))
+        return values, self._comm.start_transfer(sends, receives)
+
+    def _space(self, rank: int, shape: tuple[int, ...]) -> np.ndarray:
+        """Memory for what comes from a rank."""
+        size = prod(shape)
+        if rank not in self._spaces or self._spaces[rank].size < size:
+            self._spaces[rank] = self._empty((size,), self.out.dtype)
+        return self._spaces[rank][:size].reshape(shape)
+
+    def _mirror(self, columns: tuple[int, int], adjoint: bool) -> None:
+        """Send what has been added up in some columns, from the diagonal on, to the owner of the same rows."""
+        (low, high), me, out, n = columns, self._comm.rank, self.out, self._shape[0]
+
+        def turned(part: np.ndarray) -> np.ndarray:
+            return part.conj().T if adjoint else part.T
+
+        shares = [self._own(rank, ((low, n), columns)) for rank in range(self._comm.size)]
+        owner = next(rank for rank, share in enumerate(shares) if share is not None and share[0][0] == low)
+        mine = shares[me]
+        if me != owner:
+            if mine is not None:
+                self._comm.transfer([(owner, np.ascontiguousarray(turned(out[self._within(mine)])))], [])
+            return
+        assert mine is not None
+        block = out[self._within(((low, high), columns))]
+        np.copyto(block, turned(block.copy()), where=np.triu(np.ones(block.shape, bool), 1))
+        if adjoint:
+            np.fill_diagonal(block.imag, 0)
+        below = ((high, mine[0][1]), columns)
+        out[self._within((columns, below[0]))] = turned(out[self._within(below)])
+        receives = []
+        for rank, share in enumerate(shares):
+            if rank != me and share is not None:
+                receives.append((rank, np.empty((high - low, share[0][1] - share[0][0]), out.dtype)))
+        self._comm.transfer([], receives)
+        for rank, part in receives:
+            share = shares[rank]
+            assert share is not None
+            out[self._within((columns, share[0]))] = part

@@ -1,0 +1,77 @@
+"""Memory of products: nobody needs more than one and a half times what a rank holds of the operands and the result."""
+
+from __future__ import annotations
+
+import tracemalloc
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import numpy_dist as nd
+from numpy_dist import engine
+from numpy_dist.comm.detect import get_communicator
+from numpy_dist.spmd_testing import forbid_gathers
+
+pytestmark = [pytest.mark.slow, pytest.mark.host_memory, pytest.mark.spmd(ranks=(2, 3, 4))]
+
+SPLITS = pytest.mark.parametrize("split", (0, 1))
+
+
+def array(shape: tuple[int, ...], split: int, kind: str = "d") -> nd.DistArray:
+    values = np.random.default_rng(shape).standard_normal(shape).astype(kind)
+    x = nd.asarray(values + 1j if kind == "D" else values, split=split)
+    engine.force(x)
+    return x
+
+
+def check(call: Callable[..., Any], *operands: nd.DistArray) -> None:
+    """Ranks compare their peaks: a bound that one of them misses fails on all."""
+    runtime = engine.runtime()
+    with nd.config(MIN_SHARD_BYTES=0, FALLBACK="error"), forbid_gathers():
+        engine.force(call(*operands))  # what is imported
+        runtime.pool.clear()  # of memory that is kept for reuse
+        tracemalloc.start()
+        try:
+            made = call(*operands)
+            engine.force(made)
+            peak = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+    shares = sum(x.nbytes for x in operands) / runtime.size
+    assert max(get_communicator().allgather(peak)) + shares <= 1.5 * (shares + made.nbytes / runtime.size)
+
+
+@pytest.mark.parametrize("shape", [(900, 900, 900), (6000, 80, 80), (900, 80, 900), (80, 80, 6000), (80, 900, 900)])
+@pytest.mark.parametrize("splits", [(0, 0), (0, 1), (1, 0), (1, 1)])
+def test_products(shape: tuple[int, int, int], splits: tuple[int, int]) -> None:
+    (m, k, n), (left, right) = shape, splits
+    if max(m, n) == 6000 and (left if m == 6000 else 1 - right):
+        left = right = 0 if m == 6000 else 1  # else the longer operand is redistributed
+    check(np.matmul, array((m, k), left), array((k, n), right))
+
+
+@SPLITS
+@pytest.mark.parametrize("other", (0, 1))
+def test_transposed_operands(split: int, other: int) -> None:
+    a, b = array((900, 900), split), array((900, 900), other)
+    check(lambda a, b: a.T @ b, a, b)
+    check(lambda a, b: a @ b.T, a, b)
+
+
+@SPLITS
+@pytest.mark.parametrize("kind", "dD")
+def test_a_matrix_and_its_transpose(split: int, kind: str) -> None:
+    for shape in ((900, 900), (6000, 80)):
+        x = array(shape, split, kind)
+        check(lambda x: x.conj().T @ x, x)
+        if shape[0] == 900:
+            check(lambda x: x @ x.conj().T, x)
+            check(lambda x: x.T @ x, x)
+
+
+def test_contractions() -> None:
+    t, u = array((100, 20, 500), 0), array((100, 20, 300), 0)
+    check(lambda t, u: np.tensordot(t, u, ([0, 1], [0, 1])), t, u)
+    check(lambda t, u: np.einsum("abi,abj->ij", t, u), t, u)
