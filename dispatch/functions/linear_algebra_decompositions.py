@@ -115,7 +115,8 @@ def lstsq(a: DistArray, b: DistArray, rcond: float | None = None) -> tuple[DistA
         engine.numpy_error(np.linalg.lstsq, (a, b, rcond))
     like = np.linalg.lstsq(np.zeros((1, 1), a.dtype), np.zeros((1, 1), b.dtype), 0.0)  # NumPy's dtypes and errors
     kinds = [like[0].dtype, like[1].dtype, like[3].dtype]
-    cutoff = np.finfo(kinds[0]).eps * max(a.shape) if rcond is None else rcond
+    work = np.result_type(kinds[0], np.double)  # in which NumPy computes, whatever the operands' precision
+    cutoff = np.finfo(work).eps * max(a.shape) if rcond is None else rcond
     right = np.reshape(b, (b.shape[0], 1)) if b.ndim == 1 else b
     if _takes_triangles(a, b):
         x, rest, rank, values = _of_reduced_system(a, right, cutoff)
@@ -127,7 +128,6 @@ def lstsq(a: DistArray, b: DistArray, rcond: float | None = None) -> tuple[DistA
             return on_every_rank(local, np.linalg.lstsq, [a, b], chosen=True)  # type: ignore[return-value]
         if how != "single" or not a.size:
             decline(SINGLE)
-        work = np.result_type(kinds[0], np.double)
         matrix, right = engine.copy(a, dtype=work), engine.copy(right, dtype=work)
         x, rest, rank, values = single_matrix.least_squares(matrix, right, cutoff)
     x = x[:, 0] if b.ndim == 1 else x

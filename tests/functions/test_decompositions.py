@@ -307,3 +307,17 @@ def test_systems_of_the_smallest_numbers() -> None:
     with nd.config(MIN_SHARD_BYTES=0, FALLBACK="error"), np.errstate(all="raise", under="ignore"):
         ours = np.linalg.lstsq(nd.asarray(matrix), nd.asarray(right))[0]
     assert np.abs(_gathered(ours) - np.linalg.solve(matrix * 2.0**1000, right * 2.0**1000)).max() <= 1e-8
+
+
+@pytest.mark.parametrize("shape", [(70, 50), (300, 7)])
+def test_rank_of_a_system_in_single_precision(shape: tuple[int, int]) -> None:
+    """NumPy computes in double precision, whose rounding bounds the rank: what was rounded to single has a full one."""
+    rng, (m, n) = np.random.default_rng(2), shape
+    matrix = (rng.standard_normal((m, n // 2)) @ rng.standard_normal((n // 2, n))).astype("f")
+    right = rng.standard_normal((m, 3)).astype("f")
+    with nd.config(MIN_SHARD_BYTES=0, FALLBACK="error"):
+        for columns in (right, right[:, :0]):
+            ours, theirs = np.linalg.lstsq(nd.asarray(matrix), nd.asarray(columns)), np.linalg.lstsq(matrix, columns)
+            assert ours[2] == theirs[2] == n
+            assert _gathered(ours[1]).shape == theirs[1].shape
+            _close(ours[3], theirs[3])
