@@ -66,12 +66,19 @@ def _matrix(function: Callable[..., object], a: Any, check_finite: bool) -> Any:
     a = as_handle(a)
     if a.ndim < 2:
         engine.numpy_error(function, (a,))
-    if a.dtype.kind not in "biufc" or a.dtype.char in "egG":
+    if a.dtype.kind not in "biufc":
         decline(f"matrices of dtype {a.dtype}")
     _check(a, check_finite)
+    if a.dtype.char in "gG" and (np.abs(a) > np.finfo(float).max).any():  # type: ignore[operator]
+        decline("numbers that double precision cannot hold")
+    if a.dtype.char in _OF_LAPACK:
+        a = engine.copy(a, dtype=np.dtype(_OF_LAPACK[a.dtype.char]))
     if a.dtype.kind in "biu":  # of which SciPy's results may have single precision, and NumPy's have not
         a = engine.copy(a, dtype=_kind(function, a))
     return a
+
+
+_OF_LAPACK = {"e": "f", "g": "d", "G": "D"}  # in which SciPy computes with other precisions
 
 
 def _check(a: object, check_finite: bool) -> None:
