@@ -64,7 +64,7 @@ def ring(
     longest = max(high - low for low, high in bounds)
     depth, extent = (longest, layout.shape[1]) if of_rows else (layout.shape[0], longest)
     panels = min(size - 1, 2)  # that take turns
-    parts = pieces(extent, (panels + 1) * depth, most // 2)
+    parts = pieces(extent, (panels + 1) * depth, most // 2 if of_rows else most)
     widest = max(high - low for low, high in parts)
     space = [empty((depth * widest,), panel.dtype) for _ in range(panels)]
     products = _Products(out.dtype, (len(out), widest), most // 2, empty)

@@ -73,9 +73,8 @@ def row_gram(
         half = -(-counts[min(first, second)] // 2)
         return (slice(0, half), all_of_both[1]) if first < second else (all_of_both[0], slice(half, counts[second]))
 
-    # Two panels come, one goes that has been copied, or a conjugate is made of one; a block has come of a panel, its
-    # transpose goes, and another one comes back.
-    parts = pieces(longest, 4 * depth + 3 * longest, most)
+    # Two panels come, or one goes that has been copied; a block has come of one, and its transpose goes.
+    parts = pieces(longest, 2 * (depth + longest), most)
     turns = [(step, part) for step in range(1, size // 2 + 1) for part in parts]
 
     def met(first: int, turn: int) -> tuple[slice, slice]:
