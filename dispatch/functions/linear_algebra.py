@@ -462,7 +462,8 @@ def _rows_of_product(
         made = scratch.empty((n, held) if transposed else (held, n), np.result_type(a.dtype, b.dtype))
         out, left = made.T if transposed else made, left.reshape(held, k)
         if right is None:
-            ring(left, panel, panels, engine.runtime().comm, out, _most(m, k, n), scratch.empty)
+            comm, most = engine.runtime().comm, _most(m, k, n)
+            ring(left, panel, panels, comm, out, most, scratch.empty, b.flags.c_contiguous)
         else:
             compute("matmul", lambda x, y: np.matmul(x, y, out=out), left, right)
         return engine.from_local(made if made.dtype == dtype else made.astype(dtype), result)

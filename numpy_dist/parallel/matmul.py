@@ -33,6 +33,7 @@ def ring(
     out: np.ndarray,
     most: int,
     empty: Callable[..., np.ndarray] = np.empty,
+    contiguous: bool = False,
 ) -> None:
     """Compute this rank's rows of a product (collective).
 
@@ -51,6 +52,8 @@ def ring(
         How many elements a rank may have besides, about; the same on all ranks.
     empty : callable
         ``empty(shape, dtype)`` makes the memory of panels, and of products that are added.
+    contiguous : bool
+        Whether the panels of all ranks are in C order.
 
     Notes
     -----
@@ -65,6 +68,8 @@ def ring(
     depth, extent = (longest, layout.shape[1]) if of_rows else (layout.shape[0], longest)
     panels = min(size - 1, 2)  # that take turns
     parts = pieces(extent, (panels + 1) * depth, most // 2 if of_rows else most)
+    if of_rows and contiguous and 3 * panels * depth * extent <= 4 * most:  # whole ones need no copy of this rank's
+        parts = [(0, extent)]
     widest = max(high - low for low, high in parts)
     space = [empty((depth * widest,), panel.dtype) for _ in range(panels)]
     products = _Products(out.dtype, (len(out), widest), most // 2, empty)
