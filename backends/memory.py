@@ -5,6 +5,8 @@ The engine, and everything above it, touches shards through a `Memory` only (ADR
 
 from __future__ import annotations
 
+import mmap
+import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -16,6 +18,9 @@ from numpy_dist.backends.library import Library
 # dtype, strides, size, basic indexing, `reshape` and `transpose`, and no way to its values but `Memory.download`.
 Array = Any
 Strides = tuple[int, ...] | None
+
+_NO_RESERVE = getattr(mmap, "MAP_NORESERVE", 0x4000 if sys.platform == "linux" else 0)
+_SMALL_BLOCK = 1 << 16
 
 if TYPE_CHECKING:
 
@@ -49,6 +54,24 @@ class Block(np.ndarray):
 def make_block(nbytes: int) -> Block:
     """A new allocation on the host, not initialised."""
     block = np.ndarray.__new__(Block, nbytes, np.uint8)
+    block.address = block.ctypes.data
+    return block
+
+
+def zero_pages(nbytes: int) -> bytearray | mmap.mmap:
+    """A buffer of zeros; large ones take neither memory nor a promise of the system's before they are written to."""
+    if nbytes <= _SMALL_BLOCK:
+        return bytearray(nbytes)
+    return mmap.mmap(-1, nbytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NO_RESERVE)
+
+
+def make_zero_block(nbytes: int) -> Block:
+    """An allocation of zeros, where nothing is computed.
+
+    Its views lead back to it (`engine.data.scratch.pool_block`), as those of `make_block` do. They would not if it were
+    itself a view of an ndarray: NumPy leaves it out between a view and the array that has the memory.
+    """
+    block = np.ndarray.__new__(Block, nbytes, np.uint8, zero_pages(nbytes))
     block.address = block.ctypes.data
     return block
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from numpy_dist import distarray as distarray  # arrays are DistArrays
 from numpy_dist import engine
-from numpy_dist.backends.memory import Block
+from numpy_dist.backends.memory import Block, make_zero_block
 from numpy_dist.comm import detect
 from numpy_dist.comm.counting import Broadcasts, CountingCommunicator
 from numpy_dist.comm.process_state import ProcessState
@@ -242,9 +242,7 @@ class _Zeros(Pool):
     def take(self, nbytes: int, announces: bool = True) -> Block:
         self.held += nbytes
         self.peak = max(self.peak, self.held)
-        block = np.zeros(nbytes, np.uint8).view(Block)
-        block.address = block.ctypes.data
-        return block
+        return make_zero_block(nbytes)
 
 
 def representatives(ranks: int) -> list[int]:

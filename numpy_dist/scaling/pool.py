@@ -50,6 +50,9 @@ class AttributedPool(Pool):
         """As in `Pool`."""
         self._rises = self._rises or self.held + nbytes > self.peak
         super().count(nbytes)
+        array = sys._getframe(1).f_locals.get("self")
+        if isinstance(array, Storage):  # which takes over what an algorithm has made
+            self.relabel(array.memory, array, self._observer.here())
 
     def give(self, block: Block) -> None:
         """As in `Pool`."""

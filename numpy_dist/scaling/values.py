@@ -6,15 +6,13 @@ Both are done by the memory of a rank, which is asked to `download` what goes to
 from __future__ import annotations
 
 import math
-import mmap
-import sys
 from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from numpy_dist.backends.memory import Block, HostMemory
+from numpy_dist.backends.memory import Block, HostMemory, make_zero_block, zero_pages
 from numpy_dist.frames import UserLine
 
 Values = Mapping[UserLine, Sequence[Any]]
@@ -24,20 +22,11 @@ MOST_COPIED = 1 << 24
 """Bytes up to which copies are made though nothing is computed; larger ones would take the pages of a whole share."""
 MOST_ASSUMED = 10_000
 """Values that a line gets though nobody has computed them: a loop that they steer may never end."""
-_NO_RESERVE = getattr(mmap, "MAP_NORESERVE", 0x4000 if sys.platform == "linux" else 0)
-_SMALL_BLOCK = 1 << 16
 
 
 def unreal_bytes(nbytes: int) -> np.ndarray:
-    """So many zeros; large ones take neither memory nor a promise of the system's before they are written to."""
-    return np.ndarray(nbytes, np.uint8, _buffer(nbytes))
-
-
-def _buffer(nbytes: int) -> bytearray | mmap.mmap:
-    """The memory of `unreal_bytes`."""
-    if nbytes <= _SMALL_BLOCK:
-        return bytearray(nbytes)
-    return mmap.mmap(-1, nbytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NO_RESERVE)
+    """So many zeros, on pages that are not there before somebody writes to them."""
+    return np.frombuffer(zero_pages(nbytes), np.uint8)
 
 
 def is_spread(array: np.ndarray) -> bool:
@@ -104,10 +93,7 @@ class UnrealMemory(HostMemory):
 
     def allocate(self, nbytes: int) -> Block:
         """As in `Memory`; zeros."""
-        # Not a view of an array: that is what an array made of it would keep alive, in the place of the block.
-        block = np.ndarray.__new__(Block, nbytes, np.uint8, _buffer(nbytes))
-        block.address = block.ctypes.data
-        return block
+        return make_zero_block(nbytes)
 
     def empty(self, shape: Sequence[int], dtype: np.dtype) -> np.ndarray:
         """As in `Memory`; zeros."""

@@ -42,6 +42,11 @@ def moved() -> Any:
     return np.fft.fft2(numpy_dist.ones((40, 50)))
 
 
+def taken_over() -> Any:
+    """What an algorithm has made in scratch memory becomes an array, which is not copied."""
+    return np.fft.ifftn(np.fft.fftn(numpy_dist.ones((32, 32, 64)))).real.copy()
+
+
 def _really(program: Any) -> dict[str, int]:
     result = program()
     engine.flush()
@@ -51,7 +56,7 @@ def _really(program: Any) -> dict[str, int]:
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 4])
-@pytest.mark.parametrize("program", [stencil, reductions, gathering, moved])
+@pytest.mark.parametrize("program", [stencil, reductions, gathering, moved, taken_over])
 def test_a_plan_is_what_happens(program, ranks):
     with config(MIN_SHARD_BYTES=0, AT_ONCE=0, BACKEND="numpy"):
         expected = run_simulated(ranks, _really, program)
