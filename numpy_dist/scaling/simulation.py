@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextvars
+import errno
 import linecache
 import os
 import pickle
@@ -34,7 +35,14 @@ class PlanningError(RuntimeError):
 
 
 class WritesNothing(PermissionError):
-    """A program that is only planned wants to change a file: it would lose what is there, for zeros."""
+    """A program that is only planned wants to change a file: it would lose what is there, for zeros.
+
+    It has the number and the path of a system's error, so that functions which write to a temporary file name the one
+    that the user has asked for.
+    """
+
+    def __str__(self) -> str:
+        return f"{os.fsdecode(self.filename)} would be changed, and {self.strerror}"
 
 
 def _refuse_writing(event: str, arguments: tuple[Any, ...]) -> None:
@@ -48,10 +56,8 @@ def _refuse_writing(event: str, arguments: tuple[Any, ...]) -> None:
     else:
         return
     if not os.fsdecode(path).startswith("/dev/"):
-        raise WritesNothing(
-            f"{os.fsdecode(path)} would be changed ({event}), and a plan writes no files: "
-            "leave that out by an argument of the script's"
-        )
+        advice = "a plan writes no files: leave that out by an argument of the script's"
+        raise WritesNothing(errno.EACCES, advice, path)
 
 
 _CHANGES = frozenset(
