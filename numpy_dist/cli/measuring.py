@@ -30,7 +30,7 @@ SIDE = 1024  # of the matrices that are multiplied
 STEPS = 200  # of the statements whose arrays are small
 SIZES = [1 << shift for shift in range(18, 29, 2)]  # bytes that a loop reads and writes: 256 KiB to 256 MiB
 KEYS, SAMPLES, WAVES = 1 << 18, 1 << 20, 512  # that are sorted; random numbers; along each axis of a transform
-COLUMNS, ROW = 16, 4  # of tall matrices; elements of short rows
+COLUMNS, ROW, LONG_ROW = 16, 4, 256  # of tall matrices; elements of short rows, and of long ones
 TALLEST = 1 << 23  # elements of a tall matrix that no cache holds
 LENGTH = 1 << 24  # of arrays that are copied
 ELEMENTS = 1 << 16  # whose operations are measured: they stay in the cache
@@ -195,20 +195,31 @@ class SpeedMeter:
             seconds = of(operation, repeats, x, y)
             rate = repeats * ELEMENTS / max(seconds - of(operation, repeats, few, least), 0.1 * seconds)
             found |= dict.fromkeys((name, *alike.split()), rate)
-        rows, center = numpy_dist.asarray(np.linspace(0.1, 0.9, ELEMENTS).reshape(-1, ROW)), np.ones(ROW)
-        target = numpy_dist.zeros((ELEMENTS // ROW, ROW))
-
-        def in_rows(operand: Any) -> float:
-            def work() -> None:
-                target[:] = rows - operand
-                numpy_dist.wait(target)
-
-            return self.typical(work)
-
-        apart, together = in_rows(center), in_rows(0.5)
-        found["a row"] = ELEMENTS / ROW / max(apart - together, 0.01 * apart)
         whole, part = self.typical(lambda: float(x.sum())), self.typical(lambda: float(few.sum()))
-        return found | {"a reduction": ELEMENTS / max(whole - part, 0.1 * whole)}
+        found["a reduction"] = ELEMENTS / max(whole - part, 0.1 * whole)
+        return found | self.row_rates()
+
+    def row_rates(self) -> dict[str, float]:
+        """Rows that may be begun in a second: by short rows and long ones, of as many elements."""
+        import numpy_dist
+
+        def of(work: Callable[[Any, Any, np.ndarray], object], row: int) -> float:
+            rows = numpy_dist.asarray(np.linspace(0.1, 0.9, ELEMENTS).reshape(-1, row))
+            target, center = numpy_dist.zeros(rows.shape), np.ones(row)
+            return self.typical(lambda: work(rows, target, center))
+
+        def repeated(rows: Any, target: Any, center: np.ndarray) -> None:
+            target[:] = rows - center
+            numpy_dist.wait(target)
+
+        def reduced(rows: Any, target: object, center: object) -> None:
+            numpy_dist.wait(rows.sum(axis=1))
+
+        more, found = ELEMENTS // ROW - ELEMENTS // LONG_ROW, {}
+        for name, work in (("a row", repeated), ("a reduced row", reduced)):
+            short, long = of(work, ROW), of(work, LONG_ROW)
+            found[name] = more / max(short - long, 0.01 * short)
+        return found
 
     def function(self) -> float:
         """Of a function that is no loop, called for a tiny array."""

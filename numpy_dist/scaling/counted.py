@@ -19,8 +19,8 @@ class LoopWork(NamedTuple):
         It reads and writes, each cell once.
     operations : tuple of (str, int)
         NumPy's names of its operations ("a reduction" for any), and how many results of 8 bytes each of them gives; of
-        a reduction, how many elements it reads. "a row": how many rows it goes through one by one, where they are no
-        contiguous piece of memory together.
+        a reduction, how many elements it reads. "a row", "a reduced row": how many rows are begun, as in
+        `observer.operations_of`.
     """
 
     nbytes: int

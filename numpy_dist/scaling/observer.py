@@ -5,6 +5,7 @@ from __future__ import annotations
 import linecache
 import math
 import sys
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
@@ -289,28 +290,51 @@ class PlanObserver:
 def operations_of(statements: Sequence[Statement], rank: int) -> tuple[tuple[str, int], ...]:
     """Names of the operations of a loop, and how many results of 8 bytes each of them gives on a rank.
 
-    "a row" is how often it begins a row that memory does not go on with: of operands that are parts of larger arrays,
-    or are the same for all rows, and of sums along rows.
+    Rows cost time of their own. "a row" is how often the loop begins one that memory does not go on with: in what it
+    stores or reads for that, or since an operand is the same for all rows, once for all of them, or for each reduction
+    along some axes that has one. "a reduced row" is how many rows such reductions go through.
     """
-    found: dict[str, int] = {}
-    rows = 0
+    found: Counter[str] = Counter()
+    rows = repeated = reductions = 0
     for statement in statements:
         box = statement.space.box(rank)
-        if box is not None:
-            size = max(ref.array.dtype.itemsize for ref in (*statement.outputs, *statement.reads()))
-            name = "a reduction" if isinstance(statement, Reduction) else statement.op.name
-            found[name] = found.get(name, 0) + box_size(box) * size // 8
-            if len(box) > 1 and _in_rows(statement):
-                rows = max(rows, box_size(box[:-1]))
+        if box is None:
+            continue
+        size = max(ref.array.dtype.itemsize for ref in (*statement.outputs, *statement.reads()))
+        name = "a reduction" if isinstance(statement, Reduction) else statement.op.name
+        found[name] += box_size(box) * size // 8
+        extents = [hi - lo for lo, hi in box if hi - lo > 1]
+        if len(extents) < 2:
+            continue
+        of_box = math.prod(extents[:-1])
+        if isinstance(statement, Reduction):
+            if len(statement.axes) < statement.inputs[0].array.ndim:
+                found["a reduced row"] += of_box
+                reductions += 1
+        elif _repeats_a_row(statement):
+            repeated += 1
+            rows = max(rows, of_box)
+        elif _stores_rows(statement):
+            rows = max(rows, of_box)
     if rows:
-        found["a row"] = rows
+        found["a row"] = rows * max(1, min(repeated, reductions))
     return tuple(sorted(found.items()))
 
 
-def _in_rows(statement: Statement) -> bool:
-    """Whether the rows of a statement are not one piece of memory in all its operands."""
-    if isinstance(statement, Reduction):
-        return len(statement.axes) < len(statement.inputs[0].array.shape)
+def _repeats_a_row(statement: Statement) -> bool:
+    """Whether an operand of a statement in several dimensions is an array that is the same for all rows."""
+    return any(
+        array.ndim > 0
+        and array.shape[-1] > 1
+        and all(n == 1 or not stride for n, stride in zip(array.shape[:-1], array.strides[:-1], strict=True))
+        for array in [ref.array for ref in statement.reads()]
+    )
+
+
+def _stores_rows(statement: Statement) -> bool:
+    """Whether what a statement stores, or reads for it, is not one piece of memory."""
+    if not any(out.storage.wanted for out in statement.outputs):
+        return False
     arrays = [ref.array for ref in (*statement.outputs, *statement.reads()) if ref.array.ndim]
     return not all(array.flags.c_contiguous and array.shape == arrays[0].shape for array in arrays)
 

@@ -95,8 +95,20 @@ def test_rows_and_parts_are_counted() -> None:
         numpy_dist.wait(plain)
         return y, plain, np.argmin(y, axis=1)
 
+    def sums() -> object:
+        x, mask = numpy_dist.ones((40, 5)), numpy_dist.arange(40) > 20
+        numpy_dist.wait(x, mask)
+        near = [((x - np.full(5, k)) ** 2).sum(axis=1) for k in range(3)]
+        made = np.stack(near, axis=1)
+        numpy_dist.wait(made)
+        return near, made, np.where(mask[:, None], x, 0.0).sum(axis=0)
+
     with config(MIN_SHARD_BYTES=0):
-        rank, plate = plan_rank(program, 0, 2), plan_rank(stencil, 0, 1)
+        rank, plate, summed = plan_rank(program, 0, 2), plan_rank(stencil, 0, 1), plan_rank(sums, 0, 2)
+    found = [dict(work.operations) for work in summed.totals.work if isinstance(work, LoopWork)]
+    of_rows = [(each.get("a row"), each["a reduced row"]) for each in found if "a reduced row" in each]
+    assert sorted(of_rows, key=str) == [(3 * 20, 3 * 20), (None, 20)]  # a row that is repeated, and not a column
+    assert not any("a row" in each for each in found if "cast" in each)  # columns have rows of one element
     rows = [dict(work.operations).get("a row") for work in rank.totals.work if isinstance(work, LoopWork)]
     assert rows.count(20) == 1 and rows.count(None) == len(rows) - 1, rows
     assert "rows" in {work.kind for work in rank.totals.work if isinstance(work, FunctionWork)}
