@@ -42,6 +42,7 @@ _EVENTFUL = frozenset(
 """Ufuncs that meet floating-point events often enough to be watched, where the array is replicated and small."""
 _new = object.__new__
 _ndarray = np.ndarray
+_ARRAYS = (engine.Handle, np.ndarray)
 _elementwise = engine.elementwise
 _replay = engine.replay
 _target_of = engine.target_of
@@ -106,12 +107,17 @@ def _operand_in_place(other: Any) -> Any:
     return value
 
 
+def _is_unshardable(value: object) -> bool:
+    """Whether an operand is an array that the engine cannot hold, as one of objects: its ufuncs gather the others."""
+    return isinstance(value, _ARRAYS) and not engine.shardable(value.dtype)
+
+
 def _apply(ufunc: np.ufunc, left: object, right: object, other: object) -> object:
     """`ufunc(left, right)` where at least one operand is ours and `other` is the one that may be anything."""
     value = _operand(other)
     if value is NotImplemented:
         return NotImplemented
-    if value is _FOREIGN or (type(value) is _ndarray and value.dtype.kind == "O"):
+    if value is _FOREIGN or _is_unshardable(value):
         return ufunc(left, right)
     if other is right:
         return _elementwise(ufunc, (left, value))
@@ -157,7 +163,7 @@ def _binary(operation: Function, ufunc: np.ufunc) -> Operator:
         kind = type(other)
         if kind is cls:
             if other._storage is not None:
-                return _elementwise(op, (self, other))
+                return _apply(ufunc, self, other, self)
             other = other._array
         elif kind not in PLAIN:
             return _apply(ufunc, self, other, other)
@@ -201,6 +207,8 @@ def _in_place(operation: Function, ufunc: np.ufunc) -> Operator:
         if kind is type(self):
             if self._storage is None and other._storage is None:
                 operation(self._array, other._array)
+            elif _is_unshardable(self) or _is_unshardable(other):
+                return ufunc(self, other, out=(self,))
             else:
                 _elementwise(op, (self, other), (self,))
             return self
@@ -210,7 +218,7 @@ def _in_place(operation: Function, ufunc: np.ufunc) -> Operator:
         value = _operand_in_place(other)
         if value is NotImplemented:
             return NotImplemented
-        if value is _FOREIGN:
+        if value is _FOREIGN or _is_unshardable(self) or _is_unshardable(value):
             return ufunc(self, other, out=(self,))
         _elementwise(op, (self, value), (self,))
         return self

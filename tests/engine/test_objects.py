@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import operator
+
 import numpy as np
 import pytest
 
@@ -94,6 +96,36 @@ def test_objects_beside_shards(name):
         found = INDEXED[name](numpy_dist.asarray)
     assert np.shape(found) == expected.shape
     assert (found.gather() if engine.is_handle(found) else found).tolist() == expected.tolist()
+
+
+BESIDE = [
+    (VALUES, np.where(VALUES < 4, VALUES, VALUES + 0.5).astype(object)),
+    (np.array(["a", "bb", "c"]), np.array(["a", "z", "c"], np.dtypes.StringDType())),
+]
+
+
+@pytest.mark.parametrize("name", ["add", "sub", "lt", "eq", "ne", "iadd"])
+@pytest.mark.parametrize("wrapped", ["both", "left", "right"])
+def test_operators_of_objects_beside_shards(name, wrapped):
+    def tried(left, right):
+        try:
+            return getattr(operator, name)(left, right)
+        except TypeError as error:
+            return type(error), str(error)
+
+    for pair in BESIDE:
+        for left, right in (pair, pair[::-1]):
+            expected = tried(left.copy(), right.copy())
+            a = left.copy() if wrapped == "right" else numpy_dist.asarray(left)
+            b = right.copy() if wrapped == "left" else numpy_dist.asarray(right)
+            with config(FALLBACK="silent"):
+                found = tried(a, b)
+            if isinstance(expected, np.ndarray):
+                assert found.dtype == expected.dtype
+                found = found if isinstance(found, np.ndarray) else found.gather()
+                assert found.tolist() == expected.tolist()
+            else:
+                assert found == expected
 
 
 def test_casts_of_objects_warn():
