@@ -218,7 +218,9 @@ def _in_place(operation: Function, ufunc: np.ufunc) -> Operator:
         value = _operand_in_place(other)
         if value is NotImplemented:
             return NotImplemented
-        if value is _FOREIGN or _is_unshardable(self) or _is_unshardable(value):
+        # Such as None, which nothing but objects can take in.
+        single = type(value) is _ndarray and value.ndim == 0 and value.dtype.kind == "O"
+        if value is _FOREIGN or _is_unshardable(self) or (_is_unshardable(value) and not single):
             return ufunc(self, other, out=(self,))
         _elementwise(op, (self, value), (self,))
         return self
