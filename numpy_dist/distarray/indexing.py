@@ -43,6 +43,12 @@ def apart(value: np.ndarray, target: np.ndarray) -> np.ndarray:
     return value
 
 
+def _asked_for(part: object, nbytes: int) -> object:
+    """An element of an array of so many bytes, of which note is taken that it goes to Python."""
+    windows.asked_for(nbytes)
+    return part
+
+
 def _is_array(item: object) -> bool:
     return engine.is_handle(item) or isinstance(item, np.ndarray)
 
@@ -197,7 +203,7 @@ class Indexing(engine.Handle):
                 if window.walk is not None:
                     window.walk.looked(key)
                 if type(part) is not _ndarray:
-                    return part
+                    return _asked_for(part, self._real.nbytes) if windows.eager else part
                 nbytes = part.nbytes
                 if nbytes < windows.limit and nbytes != self._real.nbytes:
                     near: engine.Handle = _new(windows.class_at_hand)  # as `windows.at_hand` does

@@ -135,6 +135,25 @@ def test_a_program_becomes_eager_and_ceases_to_be() -> None:
         assert part.base is a
 
 
+def _step_until_close(a: Any, b: Any, steps: int) -> float:
+    for _ in range(steps):
+        b[1:-1, 1:-1] = 0.25 * (a[:-2, 1:-1] + a[2:, 1:-1] + a[1:-1, :-2] + a[1:-1, 2:])
+        a, b = b, a
+        found = float(a[1, 1])
+    return found
+
+
+def test_elements_of_arrays_that_were_sharded_are_values_that_were_asked_for() -> None:
+    x, y = np.random.default_rng(1).random((2, *SHAPE))
+    with config(MIN_SHARD_BYTES=1 << 18, AT_ONCE="auto"):
+        a, b = numpy_dist.asarray(x.copy()), numpy_dist.asarray(y.copy())
+        found = _step_until_close(a, b, 2 * PATIENCE)
+        assert windows.eager
+        found = _step_until_close(a, b, 8)  # not of sweeps: the program stays eager
+        assert windows.eager
+        assert found == _step_until_close(x, y, 2 * PATIENCE + 8)
+
+
 def test_settings_end_it() -> None:
     with config(MIN_SHARD_BYTES=1 << 18, AT_ONCE="auto"):
         a, b = (numpy_dist.asarray(np.ones(SHAPE)) for _ in range(2))
