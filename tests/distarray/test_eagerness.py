@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import platform
+import subprocess
+import sys
 import warnings
 from types import SimpleNamespace
 from typing import Any
@@ -152,6 +155,28 @@ def test_elements_of_arrays_that_were_sharded_are_values_that_were_asked_for() -
         found = _step_until_close(a, b, 8)  # not of sweeps: the program stays eager
         assert windows.eager
         assert found == _step_until_close(x, y, 2 * PATIENCE + 8)
+
+
+_FAULTS = """
+import resource
+import numpy as np, numpy_dist
+
+def steps(count):
+    for _ in range(count):
+        ((x + 1.0) * 2.0 + x) * 3.0
+
+x = numpy_dist.asarray(np.ones(30000))
+steps(20)
+begin = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+steps(100)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - begin)
+"""
+
+
+def test_the_memory_of_temporaries_is_kept_for_the_next_ones() -> None:
+    """With glibc; others may do as they like."""
+    found = subprocess.run([sys.executable, "-c", _FAULTS], capture_output=True, text=True, check=True)
+    assert platform.libc_ver()[0] != "glibc" or int(found.stdout) < 1000
 
 
 def test_settings_end_it() -> None:

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+import numpy as np
+
 from numpy_dist.ir.statements import Statement
 
 MOST = 1 << 21
@@ -18,6 +20,8 @@ MOST = 1 << 21
 PATIENCE = 8
 """Executions in a row that were not worth it before the first change; twice as many each time that sweeps came next."""
 _MOST_PATIENCE = 1024
+_KEPT = 8 * MOST
+"""Bytes of an array that is freed for what the C library concludes from it."""
 _FEW = 16
 """Statements that are looked at one by one; more of them rarely are few enough."""
 
@@ -45,6 +49,17 @@ def lower_limit() -> None:
     _change(None)
 
 
+def keep_freed_memory() -> None:
+    """Have the C library keep what arrays give back for those that NumPy makes next.
+
+    glibc returns freed memory to the system as soon as there is more than twice as much as the largest block that was
+    ever mapped on its own and freed, and the next statement meets page faults, which take longer than its work. NumPy's
+    own programs are spared many, since they use the memory of temporaries again. So a larger block, never touched, is
+    mapped and freed. Other C libraries do not mind.
+    """
+    np.empty(_KEPT, np.uint8)
+
+
 class Eagerness:
     """What a process has seen of its program.
 
@@ -67,6 +82,7 @@ class Eagerness:
         self._poor = 0  # executions in a row that were not worth it
         self._patience = PATIENCE
         self.saved = 0.0
+        keep_freed_memory()
 
     def executing(self, statements: Sequence[Statement], nbytes: int) -> None:
         """Take note that somebody asks for a value, for which statements are executed.
