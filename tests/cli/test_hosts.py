@@ -7,7 +7,6 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -16,7 +15,7 @@ from unittest import mock
 
 import pytest
 
-from numpy_dist.cli import distant_ranks, hosts, launcher, roll_call
+from numpy_dist.cli import distant_ranks, hosts, launcher
 from numpy_dist.cli.distant_ranks import DistantRanks, first_death
 from numpy_dist.cli.hosts import Place
 from numpy_dist.cli.launcher import Job
@@ -24,7 +23,6 @@ from numpy_dist.cli.library import Launcher
 from numpy_dist.cli.main import main
 from numpy_dist.cli.roll_call import Death, RollCall
 from numpy_dist.errors import LauncherError
-from tests.cli.test_roll_call import Ranks as RanksHere
 
 
 def test_a_list_of_hosts() -> None:
@@ -201,43 +199,6 @@ def test_who_was_lost_first_here_or_there(here_first: bool) -> None:
         mock.patch.object(roll, "when", lambda death: begun if here_first else begun + 60),
     ):
         assert first_death(roll, ranks.launcher) == (here if here_first else there)
-
-
-@pytest.mark.skipif(not roll_call.AVAILABLE, reason="the system does not tell of the ends of processes")
-@pytest.mark.parametrize("here_first", [True, False])
-def test_who_was_lost_first_is_known_also_when_it_is_looked_at_late(here_first: bool) -> None:
-    """On a busy machine the launcher comes to its listening when one has ended here, and one there."""
-    ranks = Ranks(listen=False)
-    roll = RollCall(1, ranks.launcher)
-    looks, gate, waits = roll._poll, threading.Event(), threading.Event()
-
-    class Late:
-        """An epoll whose news is read once the gate is open, when both ranks are known."""
-
-        register, unregister = looks.register, looks.unregister
-
-        def poll(self) -> list[tuple[int, int]]:
-            if roll._ranks and ranks.launcher._ranks:
-                waits.set()
-                gate.wait(60)
-            return looks.poll()
-
-    roll._poll = Late()  # type: ignore[assignment]
-    roll.start()
-    there, here = ranks.start(2), RanksHere(roll, 1)
-    assert here.hear(0) == "entered" and waits.wait(60)
-
-    def lose_there() -> None:
-        there.kill()
-        there.communicate()
-
-    ends = [lambda: here.kill(0), lose_there]
-    for end in ends if here_first else reversed(ends):
-        end()
-    roll.for_ranks.close()
-    gate.set()
-    death = first_death(roll, ranks.launcher)
-    assert death is not None and death.rank == (0 if here_first else 2)
 
 
 def test_after_one_has_left_none_is_lost() -> None:

@@ -9,14 +9,16 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
 from numpy_dist.cli import roll_call
+from numpy_dist.cli.distant_ranks import first_death
 from numpy_dist.cli.launcher import _explain_death
 from numpy_dist.cli.roll_call import Death, RollCall
 from numpy_dist.cli.streams import set_output
+from tests.cli.test_hosts import Ranks as RanksElsewhere
 
 pytestmark = pytest.mark.skipif(not roll_call.AVAILABLE, reason="the system does not tell of the ends of processes")
 
@@ -84,22 +86,27 @@ def ranks(roll: RollCall) -> Iterator[Ranks]:
         process.communicate()
 
 
-def test_the_first_death_is_told_also_when_it_is_looked_at_late(roll: RollCall, ranks: Ranks) -> None:
-    looks = roll._poll
-    gate, entered = threading.Event(), threading.Event()
+def look_late(roll: RollCall, known: Callable[[], bool]) -> tuple[threading.Event, threading.Event]:
+    """Once ranks are known the launcher says so by the first event, and waits for the second before it listens."""
+    looks, entered, gate = roll._poll, threading.Event(), threading.Event()
 
     class Late:
-        """An epoll whose news of processes is read once the gate is open."""
+        """An epoll whose news is read once the gate is open."""
 
         register, unregister = looks.register, looks.unregister
 
         def poll(self) -> list[tuple[int, int]]:
-            if len(roll._ranks) == 3:
+            if known():
                 entered.set()
                 gate.wait(60)
             return looks.poll()
 
     roll._poll = Late()  # type: ignore[assignment]
+    return entered, gate
+
+
+def test_the_first_death_is_told_also_when_it_is_looked_at_late(roll: RollCall, ranks: Ranks) -> None:
+    entered, gate = look_late(roll, lambda: len(roll._ranks) == 3)
     roll.start()
     assert [ranks.hear(rank) for rank in range(3)] == ["entered"] * 3
     assert entered.wait(60)
@@ -239,3 +246,26 @@ def test_what_is_said_of_a_death(capsys: pytest.CaptureFixture[str]) -> None:
         "numpy-dist: a rank was ended by signal 9 (Killed); where nobody sent it, the system was out of memory\n"
         "numpy-dist: rank 1 failed (see above) before all ranks had started MPI\n"
     )
+
+
+@pytest.mark.parametrize("here_first", [True, False])
+def test_who_was_lost_first_is_known_also_when_it_is_looked_at_late(here_first: bool) -> None:
+    """On a busy machine the launcher comes to its listening when one has ended here, and one there."""
+    elsewhere = RanksElsewhere(listen=False)
+    roll = RollCall(1, elsewhere.launcher)
+    entered, gate = look_late(roll, lambda: bool(roll._ranks and elsewhere.launcher._ranks))
+    roll.start()
+    there, here = elsewhere.start(2), Ranks(roll, 1)
+    assert here.hear(0) == "entered" and entered.wait(60)
+
+    def lose_there() -> None:
+        there.kill()
+        there.communicate()
+
+    ends = [lambda: here.kill(0), lose_there]
+    for end in ends if here_first else reversed(ends):
+        end()
+    roll.for_ranks.close()
+    gate.set()
+    death = first_death(roll, elsewhere.launcher)
+    assert death is not None and death.rank == (0 if here_first else 2)
