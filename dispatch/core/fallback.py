@@ -234,7 +234,8 @@ def gathered_bytes(sharded: Iterable[engine.Handle], unread: set[int]) -> int:
 
 def unread_outputs(function: Callable[..., object], args: Arguments, kwargs: Keywords) -> set[int]:
     """The ids of those arrays whose old values cannot matter: given as `out` and nowhere else, and written in full."""
-    if "where" in kwargs:
+    # `ufunc.accumulate` writes no more elements along its axis than the operand has; `out` may have more.
+    if "where" in kwargs or getattr(function, "__name__", None) == "accumulate":
         return set()
     found = targets.outputs(function, args, kwargs)
     return {id(x) for x in found if engine.is_handle(x) and operands.occurrences([args, kwargs], x) == 1}

@@ -101,10 +101,14 @@ def _result_dtype(
 ) -> np.dtype:
     """The dtype in which NumPy accumulates; its errors for operations, axes and outputs that do not fit."""
     if a.ndim == 0 or out is not None and tuple(out.shape) != tuple(a.shape):
-        # Few elements stand for many: what is wrong is wrong with them, too.
-        stand_in = np.zeros(tuple(min(n, 2) for n in a.shape), a.dtype)
-        shape = () if out is None else tuple(min(n, 3) for n in out.shape)
-        ufunc.accumulate(stand_in, axis, dtype, *(() if out is None else (np.zeros(shape, out.dtype),)))
+        # Few elements stand for many, with the same lengths equal: what is wrong is wrong with them, too.
+        arrays = [x for x in (a, out) if x is not None]
+        longer = sorted({n for x in arrays for n in x.shape if n > 1})
+        few = [np.zeros([n if n < 2 else 2 + longer.index(n) for n in x.shape], x.dtype) for x in arrays]
+        try:
+            ufunc.accumulate(few[0], axis, dtype, *few[1:])
+        except ValueError:  # which names shapes
+            engine.numpy_error(ufunc.accumulate, (a, axis, dtype, out))
         decline("an output of another shape")
     one = np.ones((1,) * a.ndim, a.dtype)
     if out is not None:

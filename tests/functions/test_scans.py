@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -195,3 +196,36 @@ def test_events_are_those_of_the_sequence(ranks):
                 np.cumprod(x[1:])
 
     _at_ranks(ranks, check)
+
+
+@pytest.mark.parametrize(
+    ("shape", "into", "axis"),
+    [
+        ((5, 1), (5, 4), 0),
+        ((5, 1), (5, 4), 1),
+        ((5,), (3, 5), 0),
+        ((4, 3), (4, 1), 1),
+        ((3,), (4,), 0),
+        ((2, 3), (2, 3, 1), 0),
+    ],
+)
+def test_outputs_of_another_shape(shape, into, axis):
+    """Broadcasting is NumPy's, whatever it makes of it, and so are its errors, which name the whole shapes."""
+    values, given = np.arange(1.0, 1 + np.prod(shape)).reshape(shape), np.full(into, 7.0)
+    expected, message = given.copy(), None
+    try:
+        np.add.accumulate(values, axis, out=expected)
+    except ValueError as refused:
+        message = str(refused)
+
+    def check() -> None:
+        out = numpy_dist.asarray(given)
+        with config(FALLBACK="silent"):
+            if message is None:
+                assert np.add.accumulate(numpy_dist.asarray(values), axis, out=out) is out
+            else:
+                with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+                    np.add.accumulate(numpy_dist.asarray(values), axis, out=out)
+        _same(out, expected)
+
+    _at_ranks(2, check)
