@@ -181,6 +181,8 @@ def assign(w: Writer) -> None:
     if shape:
         others += [f"{name}[{key}][::-1]"]
     source = w.one(others) if others and w.chance(0.7) else w.scalar(x.dtype.kind)
+    if source in w.names and np.may_share_memory(x, w.names[source]):
+        source += ".copy()"  # NumPy's assignment by a mask, of all assignments, reads what it has written
     w.add(f"{name}[{key}] {w.one(['=', '=', '=', '+='])} {source}")
 
 
