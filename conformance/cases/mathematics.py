@@ -320,3 +320,7 @@ case(np.clip, a(7, 5), min=a(5), max=2)
 case(np.real_if_close, of([1 + 1e-15j, 2.0]), 10)
 case(np.real_if_close, of([1 + 1e-9j, 2.0]), tol=1e-8)
 case(np.piecewise, a(9), [a(9, dtype="?")], [lambda x, k=1: x * k, lambda x, k=1: x - k], k=3)
+for _function in (np.cumsum, np.cumprod, np.nancumsum):
+    case(_function, a(9, dtype="i4"), dtype=">f8")  # its byte order is nobody's
+    case(_function, a(9, dtype=">i4"), dtype=">i4", out=a(9, dtype=">i4"))
+case(np.cumsum, a(9, dtype="m8[s]"), dtype="m8[ms]")

@@ -14,7 +14,7 @@ from numpy_dist import engine
 from numpy_dist.argument_types import Function, Keywords
 from numpy_dist.backends.library import compute
 from numpy_dist.dispatch.core.registry import decline, implements
-from numpy_dist.dispatch.patterns.arguments import NoValue, as_handle
+from numpy_dist.dispatch.patterns.arguments import NoValue, as_handle, type_of
 from numpy_dist.dispatch.patterns.blocks import blocks, row_bounds
 from numpy_dist.dispatch.patterns.gufunc import deliver, example_of, generalised
 from numpy_dist.dispatch.patterns.numpy_source import adopt, numpy_source
@@ -71,7 +71,7 @@ for _measure in (np.linalg.norm, np.linalg.matrix_norm, np.linalg.vector_norm):
 def trace(
     a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: DTypeLike | None = None, out: Any = None
 ) -> object:
-    return np.sum(np.diagonal(a, offset, axis1, axis2), axis=-1, dtype=dtype, out=out)
+    return np.sum(np.diagonal(a, offset, axis1, axis2), axis=-1, dtype=type_of(dtype), out=out)
 
 
 @implements(np.matmul, kind="parallel")

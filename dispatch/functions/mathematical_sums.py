@@ -10,7 +10,7 @@ from numpy.typing import DTypeLike
 
 from numpy_dist.argument_types import Axes, Axis
 from numpy_dist.dispatch.core.registry import implements
-from numpy_dist.dispatch.patterns.arguments import NoValue, as_handle
+from numpy_dist.dispatch.patterns.arguments import NoValue, as_handle, type_of
 from numpy_dist.dispatch.patterns.numpy_source import adopt, numpy_source, warn
 from numpy_dist.dispatch.patterns.products import product
 from numpy_dist.dispatch.patterns.reduce import reduce
@@ -95,7 +95,7 @@ def cumprod(a: object, axis: Axis = None, dtype: DTypeLike | None = None, out: o
 
 
 def _flat_or_along(ufunc: np.ufunc, a: Any, axis: Axis, dtype: DTypeLike | None, out: object) -> object:
-    a = as_handle(a)
+    a, dtype = as_handle(a), type_of(dtype)
     if isinstance(axis, tuple):  # which `accumulate` takes, of one axis
         operator.index(cast(SupportsIndex, axis))
     if axis is None or a.ndim == 0:  # unlike `accumulate`, NumPy's functions take a 0-d array for one of one axis

@@ -11,6 +11,8 @@ from numpy_dist.argument_types import Keywords
 from numpy_dist.dispatch.core.registry import decline
 
 if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
     from numpy_dist.dispatch.patterns.structural import H
 
 NoValue = np._NoValue
@@ -19,6 +21,15 @@ NoValue = np._NoValue
 def as_handle(x: object) -> Any:
     """`x` itself if it is an array of ours, else a copy of it as one (every rank has the same `x`)."""
     return x if engine.is_handle(x) else engine.from_global(np.asanyarray(x), compared=True)
+
+
+def type_of(dtype: DTypeLike | None) -> DTypeLike | None:
+    """The type of a dtype, without its byte order and unit: what NumPy's functions written in C hand on to a ufunc.
+
+    The ufunc itself refuses such a dtype, so ``np.cumsum(x, dtype=">f8")`` is legal, and ``np.sum`` of it is not.
+    """
+    kind = None if dtype is None else np.dtype(dtype)
+    return kind if kind is None or kind.kind == "T" else kind.type
 
 
 def decline_unshardable(x: engine.Handle | np.ndarray) -> None:
