@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from numpy_dist.argument_types import Function
+
 Array = Any  # of a device
 
 if TYPE_CHECKING:
@@ -124,7 +126,7 @@ def on_host(x: object) -> Any:
     return x if library is None else library.download(x)
 
 
-def compute(operation: str, host: Callable[..., Any], *arrays: object, **options: object) -> Any:
+def compute(operation: str, host: Function, *arrays: object, **options: object) -> Any:
     """A shard-local operation where the arrays lie, or on the host where they do not, or the library declines.
 
     Parameters

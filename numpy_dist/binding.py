@@ -91,7 +91,7 @@ def _replacements() -> dict[int, tuple[object, object]]:
 
 def namespace_builtins(
     base: types.ModuleType | dict[str, Any] = builtins, given: types.ModuleType = numpy_dist
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """The builtins for code whose own ``import numpy`` (not that of what it imports) is to give `numpy_dist`.
 
     Parameters

@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from numpy_dist import engine
+from numpy_dist.argument_types import Function
 from numpy_dist.comm.launchers import PROGRESS_VARIABLE
 from numpy_dist.engine.runtime import STARTED
 
@@ -23,7 +24,7 @@ _LOOK = 0.2  # seconds between two looks
 _PATIENCE = 1.0  # seconds that something takes before it is worth a bar
 
 
-def progress(stream: Any = None) -> Progress:
+def progress(stream: object = None) -> Progress:
     """Progress bars for what takes longer than a second: gathers, sorts, files, and loops.
 
     Rank 0 looks some times a second, from a thread of its own, at what it is busy with: a gather, a sort or a file has
@@ -181,7 +182,7 @@ class Drawn:
         self._bar = self._seen = None
 
 
-def _bars(stream: Any) -> Callable[..., Any]:
+def _bars(stream: Any) -> Function:
     """What makes bars of tqdm on a stream, or where tqdm finds that somebody looks."""
     try:
         from tqdm import auto, std
@@ -196,7 +197,7 @@ def _bars(stream: Any) -> Callable[..., Any]:
     class Bar(base):  # type: ignore[misc, valid-type]
         monitor_interval = 0  # it needs no thread of its own
 
-    def make(**options: Any) -> Any:
+    def make(**options: object) -> Any:
         quiet = None if stream is None else False  # None: where it is no terminal
         return Bar(file=file, disable=quiet, leave=False, unit_scale=True, mininterval=0, **options)
 

@@ -33,7 +33,7 @@ def interpret(loop: Loop, memory: Memory, array_type: type[Array]) -> None:
     def key_of(x: Any) -> Hashable:
         return memory.address(x), x.strides, x.dtype
 
-    def here(x: Any) -> Any:
+    def here(x: object) -> Any:
         if not isinstance(x, array_type):
             return x
         key = key_of(x)
@@ -76,7 +76,7 @@ def _copied(s: Step | ReduceStep, array_type: type[Array]) -> tuple[Array, Array
     return (target, source) if both else None
 
 
-def _overwritten(loop: Loop, array_type: type[Array], key_of: Callable[[Any], Hashable]) -> set[Hashable]:
+def _overwritten(loop: Loop, array_type: type[Array], key_of: Callable[[object], Hashable]) -> set[Hashable]:
     """The elements that a loop writes, all of them, and does not read: their old values are not needed.
 
     Those of texts are: functions of these may raise half-way, and what is not written yet stays.

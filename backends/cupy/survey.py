@@ -13,7 +13,7 @@ import cupy
 from numpy_dist.backends.cupy.links import nccl_version
 
 
-def survey() -> dict[str, Any]:
+def survey() -> dict[str, object]:
     """Versions, devices, and which of these cannot reach each other; `problem` says why there are none."""
     runtime = cupy.cuda.runtime
     facts: dict[str, Any] = {

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -62,7 +62,7 @@ class FakeLibrary(ModuleLibrary):
         """As in `Library`."""
         return self._memory.download(x)
 
-    def uniform(self, x: FakeArray, state: Mapping[str, Any], low: float, span: float) -> bool:
+    def uniform(self, x: FakeArray, state: Mapping[str, object], low: float, span: float) -> bool:
         """As in `Library`, of the bit generators that devices have."""
         name = state["bit_generator"]
         if name not in ("PCG64", "PCG64DXSM", "Philox"):

@@ -365,7 +365,7 @@ def copy(
 
 
 @implements(np.ascontiguousarray, replicated=True)
-def ascontiguousarray(a: object, dtype: DTypeLike | None = None, *, like: _SupportsArrayFunc | None = None) -> Any:
+def ascontiguousarray(a: object, dtype: DTypeLike | None = None, *, like: _SupportsArrayFunc | None = None) -> object:
     """A distributed array in C order with at least one axis, as `numpy.ascontiguousarray`."""
     if elsewhere(like):
         return np.ascontiguousarray(a, dtype, like=like)

@@ -135,7 +135,7 @@ def ones(
     like: _SupportsArrayFunc | None = None,
     split: int | None = None,
     mesh: Mesh | Sequence[int] | None = None,
-) -> Any:
+) -> DistArray | np.ndarray:
     """New array of ones, as `numpy.ones`; `split` and `mesh` as in `empty`."""
     if elsewhere(like):
         return np.ones(shape, dtype, order, device=device, like=like)

@@ -47,7 +47,7 @@ def eye(
     like: _SupportsArrayFunc | None = None,
     split: int | None = None,
     mesh: Mesh | Sequence[int] | None = None,
-) -> Any:
+) -> object:
     """Ones on a diagonal, zeros elsewhere, as `numpy.eye`; `split` and `mesh` as in `arange`."""
     if elsewhere(like):
         return np.eye(N, M, k, dtype, order, device=device, like=like)
@@ -67,7 +67,7 @@ def identity(
     like: _SupportsArrayFunc | None = None,
     split: int | None = None,
     mesh: Mesh | Sequence[int] | None = None,
-) -> Any:
+) -> object:
     """The identity matrix, as `numpy.identity`; `split` and `mesh` as in `arange`."""
     if elsewhere(like):
         return np.identity(n, dtype, like=like)
@@ -84,7 +84,7 @@ def tri(
     like: _SupportsArrayFunc | None = None,
     split: int | None = None,
     mesh: Mesh | Sequence[int] | None = None,
-) -> Any:
+) -> object:
     """Ones at and below a diagonal, zeros elsewhere, as `numpy.tri`; `split` and `mesh` as in `arange`."""
     if elsewhere(like):
         return np.tri(N, M, k, dtype, like=like)

@@ -196,7 +196,7 @@ def logspace(
     *,
     split: int | None = None,
     mesh: Mesh | Sequence[int] | None = None,
-) -> Any:
+) -> object:
     """Values that are evenly spaced on a logarithmic scale, as `numpy.logspace`; `split` and `mesh` as in `arange`."""
     start, stop, base = map(_number, (start, stop, base))
     if any(engine.is_sharded(x) for x in (start, stop, base)):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @implements(np.asfortranarray, replicated=True)
-def asfortranarray(a: object, dtype: DTypeLike | None = None, *, like: _SupportsArrayFunc | None = None) -> Any:
+def asfortranarray(a: object, dtype: DTypeLike | None = None, *, like: _SupportsArrayFunc | None = None) -> object:
     """A distributed array in Fortran order with at least one axis, as `numpy.asfortranarray`."""
     if elsewhere(like):
         return np.asfortranarray(a, dtype, like=like)
@@ -33,7 +33,7 @@ def require(
     requirements: _Requirements | Iterable[_Requirements] | None = None,
     *,
     like: _SupportsArrayFunc | None = None,
-) -> Any:
+) -> object:
     """A distributed array with flags as asked for, as `numpy.require`."""
     if elsewhere(like):
         return np.require(a, dtype, requirements, like=like)

@@ -66,7 +66,7 @@ _LARGE = 1 << 20
 """Bytes from which a result of `repeat` is a statement in one process, too: what NumPy makes would be copied."""
 
 
-def _is_numpys(a: Any, repeats: ArrayLike, axis: int | None = None) -> bool:
+def _is_numpys(a: DistArray, repeats: ArrayLike, axis: int | None = None) -> bool:
     """Whether NumPy repeats elements in one process: some more often than others, or few."""
     return np.size(repeats) != 1 or not isinstance(repeats, int) or as_handle(a).nbytes * repeats < _LARGE
 

@@ -120,7 +120,7 @@ def load(
     return ingest(made, None, None, None, None, None) if isinstance(made, np.ndarray) else made
 
 
-def _described(made: Any) -> str:
+def _described(made: object) -> str:
     """What all ranks must find alike in a file, in words."""
     if isinstance(made, np.ndarray):
         return f"an array of shape {made.shape}, {made.dtype}"
@@ -157,13 +157,13 @@ _loadtxt_by_every_rank = by_every_rank(__name__, np.loadtxt)
 
 @implements(np.loadtxt, varies=OURS, replicated=True)
 def loadtxt(
-    fname: Any,
+    fname: object,
     dtype: DTypeLike | None = float,
-    comments: Any = "#",
+    comments: object = "#",
     delimiter: str | None = None,
-    converters: Any = None,
+    converters: object = None,
     skiprows: int = 0,
-    usecols: Any = None,
+    usecols: object = None,
     unpack: bool = False,
     ndmin: Literal[0, 1, 2] = 0,
     encoding: str | None = None,
@@ -173,7 +173,7 @@ def loadtxt(
     like: _SupportsArrayFunc | None = None,
     split: int | None = None,
     mesh: Mesh | Sequence[int] | None = None,
-) -> Any:
+) -> object:
     """As `numpy.loadtxt`; each rank reads and parses its part of the lines of a large file given by name (collective).
 
     What NumPy complains about, and all else than plain numbers in an encoding where lines are found by their bytes, is
@@ -352,12 +352,12 @@ _OF_LINES = frozenset({"fname", "dtype", "comments", "delimiter", "skip_header",
 @implements(np.genfromtxt, replicated=True)
 @functools.wraps(np.genfromtxt, assigned=())  # it is of this module
 def genfromtxt(
-    *args: Any,
+    *args: object,
     like: _SupportsArrayFunc | None = None,
     split: int | None = None,
     mesh: Mesh | Sequence[int] | None = None,
-    **kwargs: Any,
-) -> Any:
+    **kwargs: object,
+) -> object:
     """As `numpy.genfromtxt`; each rank parses its part of the lines of a large file of numbers (collective).
 
     That is what it does with float64 and the arguments that say how lines are divided, where missing values are NaN;
@@ -390,7 +390,7 @@ def fromfile(
     like: _SupportsArrayFunc | None = None,
     split: int | None = None,
     mesh: Mesh | Sequence[int] | None = None,
-) -> Any:
+) -> object:
     """The contents of a file, as `numpy.fromfile`; each rank reads only its part of a binary file given by name."""
     kind = np.dtype(float if dtype is None else dtype)
     if elsewhere(like):

@@ -372,7 +372,7 @@ def _of_one_rank(a: DistArray, b: DistArray, dtype: np.dtype, name: str) -> Dist
         return engine.from_local(product, _cut_layout(product.shape, 0))
 
 
-def _matmul_in(dtype: np.dtype, out: Any = None) -> Function:
+def _matmul_in(dtype: np.dtype, out: np.ndarray | None = None) -> Function:
     """NumPy's product in the loop of a dtype."""
     return lambda x, y: np.matmul(x, y, out=out, dtype=dtype, casting="unsafe")
 
@@ -428,7 +428,7 @@ def _by_columns(a: DistArray, b: DistArray, dtype: np.dtype, name: str) -> DistA
 
 
 def _rows_of_product(
-    a: Any, b: Any, rows: Layout, result: Layout, dtype: np.dtype, name: str, transposed: bool = False
+    a: DistArray, b: Any, rows: Layout, result: Layout, dtype: np.dtype, name: str, transposed: bool = False
 ) -> DistArray:
     """The product, or its transpose, of which each rank computes what its rows of the left operand make.
 

@@ -94,7 +94,7 @@ def _singular_values(a: DistArray) -> np.ndarray:
     return found.astype(kind, copy=False)
 
 
-def _outlook_of_system(a: DistArray, b: DistArray, rcond: Any = None) -> Outlook:
+def _outlook_of_system(a: DistArray, b: DistArray, rcond: object = None) -> Outlook:
     a, b = as_handle(a), as_handle(b)
     if _takes_triangles(a, b):
         return outlook_of_triangles("parallel", a)
@@ -275,7 +275,7 @@ def cond(x: DistArray, p: float | Literal["fro", "nuc"] | None = None) -> object
     return of_each(np.linalg.cond, x, p, single=single)
 
 
-def _outlook_of_pinv(a: object, rcond: Any = None, hermitian: object = False, *, rtol: Any = None) -> Outlook:
+def _outlook_of_pinv(a: object, rcond: object = None, hermitian: object = False, *, rtol: object = None) -> Outlook:
     return _with_cutoffs(a, rcond, rtol)
 
 
@@ -300,7 +300,7 @@ def pinv(a: ArrayLike, rcond: Any = None, hermitian: bool = False, *, rtol: Any 
     if 0 in np.shape(a)[-2:]:  # NumPy looks at no cutoff
         return of_each(np.linalg.pinv, a, None, hermitian)
 
-    def local(matrices: object, cutoffs: Any) -> np.ndarray:
+    def local(matrices: object, cutoffs: object) -> np.ndarray:
         return np.linalg.pinv(on_host(matrices), hermitian=hermitian, **{name: on_host(cutoffs)})
 
     return of_stacks(local, np.linalg.pinv, [as_handle(a), as_handle(rcond if name == "rcond" else rtol)], [2, 0])
@@ -337,7 +337,7 @@ def matrix_rank(A: DistArray, tol: Any = None, hermitian: bool = False, *, rtol:
     if tol is not None and rtol is not None:
         np.linalg.matrix_rank(np.zeros((1, 1)), 0.0, rtol=0.0)  # NumPy's error
 
-    def local(matrices: object, cutoffs: Any) -> object:
+    def local(matrices: object, cutoffs: object) -> object:
         values, limits = on_host(matrices), {name: on_host(cutoffs)}
         return np.linalg.matrix_rank(values, hermitian=hermitian, **limits)  # type: ignore[call-overload]
 

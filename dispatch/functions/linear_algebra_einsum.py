@@ -28,7 +28,7 @@ adopt(__name__, np.einsum_path)
 
 
 @implements(np.einsum, kind="structural")
-def einsum_view(*operands: Any, out: object = None, optimize: object = False, **kwargs: Any) -> DistArray:
+def einsum_view(*operands: object, out: object = None, optimize: object = False, **kwargs: object) -> DistArray:
     # A single operand none of whose axes is summed over gives a view, also where an extent is 1: NumPy decides.
     operands = _with_plain_subscripts(operands)
     arrays, positions = _arrays(operands)
@@ -50,7 +50,11 @@ def _few(x: DistArray | np.ndarray) -> np.ndarray:
 
 
 def _of_few(
-    operands: Sequence[object], positions: list[int], few: list[np.ndarray], kwargs: Keywords, out: Any = None
+    operands: Sequence[object],
+    positions: list[int],
+    few: list[np.ndarray],
+    kwargs: Keywords,
+    out: DistArray | None = None,
 ) -> object:
     """NumPy's result where arrays have few elements; or its error, which tells of all of them."""
     small: list[Any] = list(operands)

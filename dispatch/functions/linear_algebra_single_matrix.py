@@ -125,7 +125,7 @@ def pivoted_factors(a: DistArray, mode: str) -> tuple[tuple[Any, ...], DistArray
     return factors_of(reflections, mode, kind), engine.wrap(order.astype(np.intc))
 
 
-def factors_of(reflections: Reflections, mode: str, kind: np.dtype) -> tuple[Any, ...]:
+def factors_of(reflections: Reflections, mode: str, kind: np.dtype) -> tuple[object, ...]:
     """What ``numpy.linalg.qr`` returns, as a tuple, of what reflections have left; they are given up.
 
     Collective: a message from each rank to each, and each panel is sent to all for the orthogonal factor.

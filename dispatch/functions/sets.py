@@ -220,7 +220,7 @@ def _is_in(
     return engine.from_local(made, layout) if sharded else engine.wrap(made)
 
 
-def _check_range(tests: Any) -> None:
+def _check_range(tests: DistArray | np.ndarray) -> None:
     """NumPy's error for values that a table cannot number (collective where they are sharded)."""
     tests = tests if engine.is_handle(tests) else np.asarray(tests)
     if tests.size:

@@ -152,7 +152,7 @@ def _quantiles(
     out: object,
     method: str,
     keepdims: object,
-    weights: Any,
+    weights: object,
     interpolation: object,
 ) -> object:
     if interpolation is not None:

@@ -17,14 +17,14 @@ from numpy_dist.layout.layout import Layout
 from numpy_dist.parallel.columns import Columns
 
 
-def rows_of(a: Any, kind: np.dtype) -> tuple[np.ndarray, Layout]:
+def rows_of(a: engine.Handle, kind: np.dtype) -> tuple[np.ndarray, Layout]:
     """This rank's rows of a matrix, to be read at once, and how the rows are cut."""
     layout = engine.default_layout(tuple(a.shape), split=0)
     (held,) = blocks((engine.aligned(a, layout), layout))
     return held.reshape(-1, a.shape[1]).astype(kind, copy=False), layout
 
 
-def columns_of(a: Any, kind: np.dtype, width: int = 0) -> Columns:
+def columns_of(a: engine.Handle, kind: np.dtype, width: int = 0) -> Columns:
     """The columns of a matrix on each rank, for overwriting; panels are of this width, if any is given."""
     rows, layout = rows_of(a, kind)
     columns = Columns.dealt(rows, row_bounds(layout), engine.runtime().comm, width)

@@ -19,7 +19,7 @@ from numpy_dist.layout.layout import Layout
 from numpy_dist.parallel.combine import fold
 
 
-def own_blocks(layout: Layout, x: engine.Handle, weights: Any) -> tuple[list[Any], list[bool]]:
+def own_blocks(layout: Layout, x: engine.Handle, weights: engine.Handle | None) -> tuple[list[Any], list[bool]]:
     """This rank's elements and their weights, none of copies that another rank counts; and which ranks have any."""
     if any(each is not None and not engine.shardable(each.dtype) for each in (x, weights)):
         decline("weights that are Python objects")

@@ -92,7 +92,7 @@ def _axes(ufunc: np.ufunc, options: Keywords) -> list[tuple[int, ...]]:
     return axes
 
 
-def _ordered(result: Any, example: object) -> object:
+def _ordered(result: engine.Handle, example: object) -> object:
     """The result in the memory order of NumPy's."""
     if not isinstance(example, np.ndarray) or not engine.is_handle(result):
         return result

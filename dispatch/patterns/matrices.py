@@ -38,7 +38,7 @@ def of_each(
     a: object,
     *args: object,
     single: Single | None = None,
-    normalize: Callable[[Any], None] | None = None,
+    normalize: Callable[[object], None] | None = None,
     **kwargs: object,
 ) -> Any:
     """A function of one matrix, for each in a stack (collective); `single` is the same of one that is sharded.
@@ -62,7 +62,7 @@ def of_stacks(
     operands: list[engine.Handle],
     items: list[int],
     single: Single | None = None,
-    normalize: Callable[[Any], None] | None = None,
+    normalize: Callable[[object], None] | None = None,
 ) -> Any:
     """`local` on stacks of matrices; of several ranks, `single` on one matrix, unless it is wrong already."""
     name = function.__name__
@@ -122,8 +122,8 @@ def follows_rule_of_phases(operands: list[engine.Handle]) -> bool:
     return max(x.nbytes for x in operands) > _most_replicated(True)
 
 
-def _normalized(local: Function, normalize: Callable[[Any], None]) -> Function:
-    def normalized(*parts: Any) -> Any:
+def _normalized(local: Function, normalize: Callable[[object], None]) -> Function:
+    def normalized(*parts: Any) -> object:
         made = local(*parts)
         if all(part.ndim == 2 for part in parts):  # not a stack of none, which is asked for NumPy's errors
             normalize(made)
@@ -192,7 +192,7 @@ def _wrapped(made: Any) -> object:
     return engine.from_global(made) if isinstance(made, np.ndarray) else made
 
 
-def agreed(compute: Callable[[], Any]) -> Any:
+def agreed(compute: Callable[[], object]) -> Any:
     """What rank 0 computes, or its error: ranks that are not alike may differ in which matrix is singular."""
     try:
         made = compute()

@@ -184,9 +184,7 @@ def numpy_source(function: Function, **names: object) -> Function:
     return _bind(implementation, {**found, **names} if names else found)
 
 
-def adopt(
-    module: str, *functions: Function, kind: str = "composed", alone: bool = False, **names: object
-) -> None:
+def adopt(module: str, *functions: Function, kind: str = "composed", alone: bool = False, **names: object) -> None:
     """Registration of NumPy's own implementation of functions, in the name of the module that says so (``__name__``).
 
     `kind` and `alone` are as in `registry.implements`, `names` as in `numpy_source`.

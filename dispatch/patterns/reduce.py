@@ -244,7 +244,7 @@ def reduce(
     axis: Axes,
     dtype: DTypeLike | None,
     out: object,
-    keepdims: Any,
+    keepdims: object,
     initial: object,
     where: object,
 ) -> Any:

@@ -155,7 +155,7 @@ def _handles(operands: Sequence[object]) -> list[engine.Handle]:
     return handles
 
 
-def along_axis(function: Function, a: Any, axis: int, *, name: str, order: str = "K", library: bool = False) -> Any:
+def along_axis(function: Function, a: object, axis: int, *, name: str, order: str = "K", library: bool = False) -> Any:
     """As `on_stacks`, of the lines of one array along an axis: `function` gets and returns them as the last axis.
 
     With ``order="K"`` the result has the operand's memory order.

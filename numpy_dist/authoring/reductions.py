@@ -23,7 +23,7 @@ from numpy_dist.layout.regions import box_empty
 
 
 def reduction(
-    map: Function, combine: Callable[[Any, Any], object], finish: Callable[[Any], object] | None = None
+    map: Function, combine: Callable[[object, object], object], finish: Callable[[object], object] | None = None
 ) -> Function:
     """A reduction made of a function on blocks and one that combines two of its results.
 
@@ -159,7 +159,7 @@ def _group(layout: Layout, kept: Layout, rank: int) -> list[int]:
 
 
 def _exchanged(
-    result: np.ndarray | np.generic | None, group: list[int], ranks: list[int], shape: Any, dtype: np.dtype
+    result: np.ndarray | np.generic | None, group: list[int], ranks: list[int], shape: object, dtype: np.dtype
 ) -> list[np.ndarray]:
     """The results that some ranks of a group have, on all of the group, in the order of the ranks."""
     comm = engine.runtime().comm

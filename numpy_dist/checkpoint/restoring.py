@@ -108,7 +108,7 @@ def _candidates(folder: Folder, step: int | None) -> tuple[Path, list[tuple[Path
     return where, found
 
 
-def _arrays(folder: Path, content: Manifest) -> list[Any]:
+def _arrays(folder: Path, content: Manifest) -> list[object]:
     """The arrays of a checkpoint, in the order in which its tree names them (collective).
 
     Raises

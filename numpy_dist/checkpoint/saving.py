@@ -313,7 +313,7 @@ def _prepared(session: _Session, folder: Folder, step: int) -> tuple[Path, str, 
     return where, f"{operator.index(step):012d}-{os.urandom(4).hex()}", last + 1
 
 
-def _unchanged(comm: Communicator, session: _Session, stamps: list[Any], folder: Path) -> list[bool]:
+def _unchanged(comm: Communicator, session: _Session, stamps: Sequence[object], folder: Path) -> list[bool]:
     """Which arrays every rank knows to be as they were in the last checkpoint, whose files are there (collective).
 
     Raises

@@ -18,7 +18,7 @@ from numpy_dist.layout.runs import runs
 __all__ = ["copied", "part_of"]
 
 
-def part_of(x: Any, name: str) -> tuple[RankPart, dict[str, Any], Any]:
+def part_of(x: Any, name: str) -> tuple[RankPart, dict[str, object], object]:
     """This rank's part of a distributed array, and what the manifest says of the array (collective).
 
     Floating-point events are for the caller to tell (`engine.tell_events`). Where the parts of the ranks would be many

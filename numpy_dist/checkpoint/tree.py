@@ -23,15 +23,15 @@ from numpy_dist import engine
 __all__ = ["Unsaveable", "decode", "encode"]
 
 _PLAIN = (type(None), bool, int, str)
-_GROUPS: dict[str, Callable[[list], Any]] = {"tuple": tuple, "set": set, "frozenset": frozenset}
-_BYTES: dict[str, Callable[[bytes], Any]] = {"bytes": bytes, "bytearray": bytearray}
+_GROUPS: dict[str, Callable[[list], object]] = {"tuple": tuple, "set": set, "frozenset": frozenset}
+_BYTES: dict[str, Callable[[bytes], object]] = {"bytes": bytes, "bytearray": bytearray}
 
 
 class Unsaveable(TypeError):
     """A value that is of no kind that checkpoints can have."""
 
 
-def encode(state: object) -> tuple[Any, list[Any]]:
+def encode(state: object) -> tuple[object, list[object]]:
     """The tree of a state, and its arrays, each once: ndarrays and distributed arrays.
 
     Raises
@@ -43,7 +43,7 @@ def encode(state: object) -> tuple[Any, list[Any]]:
     return coder.tree(state, "state"), coder.arrays
 
 
-def decode(tree: Any, arrays: list[Any]) -> Any:
+def decode(tree: object, arrays: list[Any]) -> Any:
     """The state again, of a tree and its arrays.
 
     Raises
@@ -79,10 +79,10 @@ class _Encoder:
             return {kind.__name__: base64.b64encode(value).decode()}
         return self._object(value, kind, place)
 
-    def _items(self, values: Any, place: str) -> list[Any]:
+    def _items(self, values: Any, place: str) -> list[object]:
         return [self.tree(value, f"{place}[{i}]") for i, value in enumerate(values)]
 
-    def _object(self, value: Any, kind: type, place: str) -> Any:
+    def _object(self, value: object, kind: type, place: str) -> Any:
         if isinstance(value, np.random.Generator | np.random.RandomState | np.random.BitGenerator):
             source = value.bit_generator if isinstance(value, np.random.Generator) else value
             if id(source) in self._sources:
@@ -164,7 +164,7 @@ class _Decoder:
             return made
         raise ValueError(f"a checkpoint has a value of the kind {name!r}, which this version does not know")
 
-    def _random(self, kind: Any, state: Any) -> Any:
+    def _random(self, kind: Any, state: object) -> Any:
         """A generator of a state, or of the source of bits of this number, which another one draws from, too."""
         if not isinstance(state, int):
             made = _random_again(kind, state)
@@ -215,7 +215,7 @@ def _found(name: str) -> Any:
     return found
 
 
-def _random_state(generator: Any) -> dict[str, Any]:
+def _random_state(generator: Any) -> dict[str, object]:
     """All that decides what a generator will draw, and what its `spawn` makes."""
     if isinstance(generator, np.random.RandomState):
         return generator.get_state(legacy=False)  # type: ignore[return-value]

@@ -206,7 +206,7 @@ _NONE = object()
 
 
 @contextmanager
-def _replaced(owner: Any, name: str, value: object) -> Iterator[None]:
+def _replaced(owner: object, name: str, value: object) -> Iterator[None]:
     """A block in which an object has another attribute of its own."""
     before = vars(owner).get(name, _NONE)
     setattr(owner, name, value)

@@ -180,7 +180,7 @@ class SpeedMeter:
         x, few = (numpy_dist.asarray(np.linspace(0.1, 0.9, n)) for n in (ELEMENTS, 16))
         y, least = numpy_dist.zeros(ELEMENTS), numpy_dist.zeros(16)
 
-        def of(operation: Callable[[Any], Any], repeats: int, source: Any, target: Any) -> float:
+        def of(operation: Callable[[object], object], repeats: int, source: object, target: Any) -> float:
             def work() -> None:
                 made = source
                 for _ in range(repeats):
@@ -203,12 +203,12 @@ class SpeedMeter:
         """Rows that may be begun in a second: by short rows and long ones, of as many elements."""
         import numpy_dist
 
-        def of(work: Callable[[Any, Any, np.ndarray], object], row: int) -> float:
+        def of(work: Callable[[object, object, np.ndarray], object], row: int) -> float:
             rows = numpy_dist.asarray(np.linspace(0.1, 0.9, ELEMENTS).reshape(-1, row))
             target, center = numpy_dist.zeros(rows.shape), np.ones(row)
             return self.typical(lambda: work(rows, target, center))
 
-        def repeated(rows: Any, target: Any, center: np.ndarray) -> None:
+        def repeated(rows: object, target: Any, center: np.ndarray) -> None:
             target[:] = rows - center
             numpy_dist.wait(target)
 
@@ -273,7 +273,7 @@ def _functions() -> dict[str, tuple[float, Callable[[], object]]]:
     }
 
 
-def _alone() -> dict[str, Any]:
+def _alone() -> dict[str, object]:
     import numpy_dist
     from numpy_dist.backends.compiled.threads_count import thread_count
     from numpy_dist.settings import config

@@ -112,7 +112,7 @@ def _missing(mpi: dict[str, object]) -> list[str]:
     return lines
 
 
-def collect() -> dict[str, Any]:
+def collect() -> dict[str, object]:
     """All that `numpy-dist info` tells, as plain data."""
     mpi = _mpi()
     backends = {name: _backend(*needs) for name, needs in BACKENDS.items()}

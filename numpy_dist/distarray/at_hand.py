@@ -16,7 +16,7 @@ from types import EllipsisType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import DTypeLike
+from numpy.typing import ArrayLike, DTypeLike
 
 from numpy_dist.argument_types import Function, Keywords
 from numpy_dist.dispatch.core import fallback, policy, registry
@@ -35,6 +35,7 @@ from numpy_dist.settings import config
 
 if TYPE_CHECKING:
     from numpy_dist.dispatch.core.keys import Key
+    from numpy_dist.distarray.methods import Out
 
 _are_basic = BASIC.issuperset
 _are_integers = frozenset({int, np.int64, np.int32, np.intp}).issuperset
@@ -287,9 +288,7 @@ class AtHand(DistArray):
         array = self._real.copy("K")
         return array if dtype is None else array.astype(dtype, copy=False)
 
-    def __array_function__(
-        self, func: Function, types: Iterable[type], args: tuple, kwargs: Keywords
-    ) -> Any:
+    def __array_function__(self, func: Function, types: Iterable[type], args: tuple, kwargs: Keywords) -> Any:
         if not registry.loaded:
             registry.load()
         route = ROUTES.get(func)
@@ -309,7 +308,7 @@ class AtHand(DistArray):
         made = _product("matmul", other, self) if is_ours(np.matmul) else None
         return DistArray.__rmatmul__(hand_over(self), other) if made is None else made
 
-    def dot(self, b: Any, out: object = None) -> Any:
+    def dot(self, b: ArrayLike, out: Out = None) -> Any:
         """Product with another array (as `numpy.dot`)."""
         made = _product("dot", self, b) if out is None and is_ours(np.dot) else None
         return DistArray.dot(hand_over(self), b, out) if made is None else made
@@ -390,7 +389,7 @@ def view_at_hand(x: Any, part: np.ndarray, window: windows.Window) -> AtHand:
     return made
 
 
-def _owner_of(x: Any) -> object:
+def _owner_of(x: object) -> object:
     """What a view of all of an array is a view of."""
     try:
         return _slot["_owner"].__get__(x)
@@ -583,6 +582,7 @@ def _product(name: str, left: object, right: object) -> object:
 
 
 # -- ufuncs ----------------------------------------------------------------------------------------------------------
+
 
 class _UfuncCall(NamedTuple):
     """How a ufunc is called.

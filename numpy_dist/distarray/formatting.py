@@ -89,7 +89,7 @@ def printed_part(x: Any, threshold: int, edgeitems: int) -> tuple[np.ndarray, bo
     return part, True
 
 
-def _extras(x: Any) -> list[str]:
+def _extras(x: engine.Handle | np.ndarray) -> list[str]:
     """The `shape=` and `dtype=` that this NumPy appends to the repr of a summarised array like `x`."""
     extras = []
     with np.printoptions(threshold=0):

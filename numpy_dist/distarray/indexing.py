@@ -71,7 +71,7 @@ def _can_be_seen(x: engine.Handle, key: object) -> bool:
     return bool(windows.limit) and (is_basic(key) or _picks_elements(key, x._array.ndim)) and windows.can_open(x)
 
 
-def _is_mask(item: Any) -> bool:
+def _is_mask(item: engine.Handle | np.ndarray) -> bool:
     return _is_array(item) and item.dtype.kind == "b"
 
 
@@ -157,7 +157,7 @@ def _as_element(value: Any, dtype: np.dtype) -> object:
     return value
 
 
-def _assign_begun(target: Any, value: object) -> None:
+def _assign_begun(target: engine.Handle, value: object) -> None:
     """Assign those elements of a sequence that NumPy has assigned when one of them raises."""
     shown = [np.full(target.shape, fill, target.dtype) for fill in (0, 1)] if target.dtype.kind in "biufc" else []
     for stand in shown:
@@ -188,12 +188,12 @@ class Indexing(engine.Handle):
 
     @overload
     def __getitem__(
-        self, key: engine.Handle | np.ndarray | slice | EllipsisType | list[Any] | str | None
+        self, key: engine.Handle | np.ndarray | slice | EllipsisType | list[object] | str | None
     ) -> Self: ...
     @overload
     def __getitem__(self, key: SupportsIndex | tuple[SupportsIndex, ...]) -> Any: ...
     @overload
-    def __getitem__(self, key: tuple[Any, ...]) -> Self: ...
+    def __getitem__(self, key: tuple[object, ...]) -> Self: ...
     def __getitem__(self, key: Any) -> Any:
         kind = type(key)
         if self._storage is not None:

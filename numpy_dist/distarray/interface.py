@@ -96,7 +96,7 @@ def refuse_as_bytes() -> None:
         )
 
 
-def _described_for_pillow(self: Any) -> dict[str, Any]:
+def _described_for_pillow(self: Any) -> dict[str, object]:
     """Missing, since the data are not at one address; but Pillow has no other way to learn of shape and dtype.
 
     It takes the elements from ``tobytes`` where there are strides.
@@ -106,7 +106,7 @@ def _described_for_pillow(self: Any) -> dict[str, Any]:
     return {"version": 3, "shape": self.shape, "typestr": self.dtype.str, "strides": self.strides}
 
 
-def _asked_by_pandas(self: Any) -> NoReturn:
+def _asked_by_pandas(self: object) -> NoReturn:
     """Missing; of a key of two axes that is no ndarray, pandas asks for the dtypes of a frame's blocks."""
     raise AttributeError(
         "a DistArray has no '_blk_dtypes'; pandas takes only ndarrays and frames of bools for masks: write "

@@ -7,7 +7,7 @@ import functools
 import operator
 import os
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any, Literal, Self, SupportsIndex, overload
 
@@ -27,6 +27,9 @@ from numpy_dist.files.writing import write_array, write_pieces
 from numpy_dist.ir import structure
 from numpy_dist.ir.meta_arrays import is_writeable
 from numpy_dist.ir.rules import memory_order, only_asking
+
+if TYPE_CHECKING:
+    Out = engine.Handle | np.ndarray | None  # what a result is written into
 
 _NOTHING = contextlib.nullcontext()
 _TEXT_PIECE = 1 << 21  # bytes of the elements of which a rank makes text at once
@@ -124,107 +127,126 @@ class Methods(engine.Handle):
     if TYPE_CHECKING:  # how the methods of the table are seen by type checkers and editors
 
         @overload
-        def all(self, axis: SomeAxes, out: Any = None, keepdims: bool = False, *, where: ArrayLike = True) -> Self: ...
+        def all(self, axis: SomeAxes, out: Out = None, keepdims: bool = False, *, where: ArrayLike = True) -> Self: ...
 
         @overload
         def all(
-            self, axis: Axes = None, out: Any = None, *, keepdims: Literal[True], where: ArrayLike = True
+            self, axis: Axes = None, out: Out = None, *, keepdims: Literal[True], where: ArrayLike = True
         ) -> Self: ...
 
         @overload
         def all(
-            self, axis: Axes = None, out: Any = None, keepdims: bool = False, *, where: ArrayLike = True
+            self, axis: Axes = None, out: Out = None, keepdims: bool = False, *, where: ArrayLike = True
         ) -> Any: ...
 
-        def all(self, *args: Any, **kwargs: Any) -> Any:
+        def all(self, *args: object, **kwargs: object) -> object:
             """Whether all elements are true, along axes (as `numpy.all`)."""
             ...
 
         @overload
-        def any(self, axis: SomeAxes, out: Any = None, keepdims: bool = False, *, where: ArrayLike = True) -> Self: ...
+        def any(self, axis: SomeAxes, out: Out = None, keepdims: bool = False, *, where: ArrayLike = True) -> Self: ...
 
         @overload
         def any(
-            self, axis: Axes = None, out: Any = None, *, keepdims: Literal[True], where: ArrayLike = True
+            self, axis: Axes = None, out: Out = None, *, keepdims: Literal[True], where: ArrayLike = True
         ) -> Self: ...
 
         @overload
         def any(
-            self, axis: Axes = None, out: Any = None, keepdims: bool = False, *, where: ArrayLike = True
+            self, axis: Axes = None, out: Out = None, keepdims: bool = False, *, where: ArrayLike = True
         ) -> Any: ...
 
-        def any(self, *args: Any, **kwargs: Any) -> Any:
+        def any(self, *args: object, **kwargs: object) -> object:
             """Whether any element is true, along axes (as `numpy.any`)."""
             ...
 
         @overload
-        def argmax(self, axis: SupportsIndex, out: Any = None, *, keepdims: bool = False) -> Self: ...
+        def argmax(self, axis: SupportsIndex, out: Out = None, *, keepdims: bool = False) -> Self: ...
 
         @overload
-        def argmax(self, axis: Axis = None, out: Any = None, *, keepdims: Literal[True]) -> Self: ...
+        def argmax(self, axis: Axis = None, out: Out = None, *, keepdims: Literal[True]) -> Self: ...
 
         @overload
-        def argmax(self, axis: Axis = None, out: Any = None, *, keepdims: bool = False) -> Any: ...
+        def argmax(self, axis: Axis = None, out: Out = None, *, keepdims: bool = False) -> Any: ...
 
-        def argmax(self, *args: Any, **kwargs: Any) -> Any:
+        def argmax(self, *args: object, **kwargs: object) -> object:
             """Positions of the largest elements (as `numpy.argmax`)."""
             ...
 
         @overload
-        def argmin(self, axis: SupportsIndex, out: Any = None, *, keepdims: bool = False) -> Self: ...
+        def argmin(self, axis: SupportsIndex, out: Out = None, *, keepdims: bool = False) -> Self: ...
 
         @overload
-        def argmin(self, axis: Axis = None, out: Any = None, *, keepdims: Literal[True]) -> Self: ...
+        def argmin(self, axis: Axis = None, out: Out = None, *, keepdims: Literal[True]) -> Self: ...
 
         @overload
-        def argmin(self, axis: Axis = None, out: Any = None, *, keepdims: bool = False) -> Any: ...
+        def argmin(self, axis: Axis = None, out: Out = None, *, keepdims: bool = False) -> Any: ...
 
-        def argmin(self, *args: Any, **kwargs: Any) -> Any:
+        def argmin(self, *args: object, **kwargs: object) -> object:
             """Positions of the smallest elements (as `numpy.argmin`)."""
             ...
 
-        def argpartition(self, kth: ArrayLike, axis: Axis = -1, kind: str = "introselect", order: Any = None) -> Self:
+        def argpartition(
+            self, kth: ArrayLike, axis: Axis = -1, kind: str = "introselect", order: str | Sequence[str] | None = None
+        ) -> Self:
             """Positions that would partition the array (as `numpy.argpartition`)."""
             ...
 
-        def argsort(self, axis: Axis = -1, kind: Any = None, order: Any = None, *, stable: bool | None = None) -> Self:
+        def argsort(
+            self,
+            axis: Axis = -1,
+            kind: str | None = None,
+            order: str | Sequence[str] | None = None,
+            *,
+            stable: bool | None = None,
+        ) -> Self:
             """Positions that would sort the array (as `numpy.argsort`)."""
             ...
 
-        def cumprod(self, axis: Axis = None, dtype: DTypeLike | None = None, out: Any = None) -> Self:
+        def cumprod(self, axis: Axis = None, dtype: DTypeLike | None = None, out: Out = None) -> Self:
             """Running products (as `numpy.cumprod`)."""
             ...
 
-        def cumsum(self, axis: Axis = None, dtype: DTypeLike | None = None, out: Any = None) -> Self:
+        def cumsum(self, axis: Axis = None, dtype: DTypeLike | None = None, out: Out = None) -> Self:
             """Running sums (as `numpy.cumsum`)."""
             ...
 
-        def dot(self, b: ArrayLike, out: Any = None) -> Any:
+        def dot(self, b: ArrayLike, out: Out = None) -> Any:
             """Product with another array (as `numpy.dot`)."""
             ...
 
         @overload
         def max(
-            self, axis: SomeAxes, out: Any = None, keepdims: bool = ..., initial: Any = ..., where: ArrayLike = ...
+            self,
+            axis: SomeAxes,
+            out: Out = None,
+            keepdims: bool = ...,
+            initial: ArrayLike = ...,
+            where: ArrayLike = ...,
         ) -> Self: ...
 
         @overload
         def max(
             self,
             axis: Axes = None,
-            out: Any = None,
+            out: Out = None,
             *,
             keepdims: Literal[True],
-            initial: Any = ...,
+            initial: ArrayLike = ...,
             where: ArrayLike = ...,
         ) -> Self: ...
 
         @overload
         def max(
-            self, axis: Axes = None, out: Any = None, keepdims: bool = ..., initial: Any = ..., where: ArrayLike = ...
+            self,
+            axis: Axes = None,
+            out: Out = None,
+            keepdims: bool = ...,
+            initial: ArrayLike = ...,
+            where: ArrayLike = ...,
         ) -> Any: ...
 
-        def max(self, *args: Any, **kwargs: Any) -> Any:
+        def max(self, *args: object, **kwargs: object) -> object:
             """Largest element, along axes (as `numpy.max`)."""
             ...
 
@@ -233,7 +255,7 @@ class Methods(engine.Handle):
             self,
             axis: SomeAxes,
             dtype: DTypeLike | None = None,
-            out: Any = None,
+            out: Out = None,
             keepdims: bool = ...,
             *,
             where: ArrayLike = ...,
@@ -244,7 +266,7 @@ class Methods(engine.Handle):
             self,
             axis: Axes = None,
             dtype: DTypeLike | None = None,
-            out: Any = None,
+            out: Out = None,
             *,
             keepdims: Literal[True],
             where: ArrayLike = ...,
@@ -255,38 +277,48 @@ class Methods(engine.Handle):
             self,
             axis: Axes = None,
             dtype: DTypeLike | None = None,
-            out: Any = None,
+            out: Out = None,
             keepdims: bool = ...,
             *,
             where: ArrayLike = ...,
         ) -> Any: ...
 
-        def mean(self, *args: Any, **kwargs: Any) -> Any:
+        def mean(self, *args: object, **kwargs: object) -> object:
             """Mean, along axes (as `numpy.mean`)."""
             ...
 
         @overload
         def min(
-            self, axis: SomeAxes, out: Any = None, keepdims: bool = ..., initial: Any = ..., where: ArrayLike = ...
+            self,
+            axis: SomeAxes,
+            out: Out = None,
+            keepdims: bool = ...,
+            initial: ArrayLike = ...,
+            where: ArrayLike = ...,
         ) -> Self: ...
 
         @overload
         def min(
             self,
             axis: Axes = None,
-            out: Any = None,
+            out: Out = None,
             *,
             keepdims: Literal[True],
-            initial: Any = ...,
+            initial: ArrayLike = ...,
             where: ArrayLike = ...,
         ) -> Self: ...
 
         @overload
         def min(
-            self, axis: Axes = None, out: Any = None, keepdims: bool = ..., initial: Any = ..., where: ArrayLike = ...
+            self,
+            axis: Axes = None,
+            out: Out = None,
+            keepdims: bool = ...,
+            initial: ArrayLike = ...,
+            where: ArrayLike = ...,
         ) -> Any: ...
 
-        def min(self, *args: Any, **kwargs: Any) -> Any:
+        def min(self, *args: object, **kwargs: object) -> object:
             """Smallest element, along axes (as `numpy.min`)."""
             ...
 
@@ -299,9 +331,9 @@ class Methods(engine.Handle):
             self,
             axis: SomeAxes,
             dtype: DTypeLike | None = None,
-            out: Any = None,
+            out: Out = None,
             keepdims: bool = ...,
-            initial: Any = ...,
+            initial: ArrayLike = ...,
             where: ArrayLike = ...,
         ) -> Self: ...
 
@@ -310,10 +342,10 @@ class Methods(engine.Handle):
             self,
             axis: Axes = None,
             dtype: DTypeLike | None = None,
-            out: Any = None,
+            out: Out = None,
             *,
             keepdims: Literal[True],
-            initial: Any = ...,
+            initial: ArrayLike = ...,
             where: ArrayLike = ...,
         ) -> Self: ...
 
@@ -322,13 +354,13 @@ class Methods(engine.Handle):
             self,
             axis: Axes = None,
             dtype: DTypeLike | None = None,
-            out: Any = None,
+            out: Out = None,
             keepdims: bool = ...,
-            initial: Any = ...,
+            initial: ArrayLike = ...,
             where: ArrayLike = ...,
         ) -> Any: ...
 
-        def prod(self, *args: Any, **kwargs: Any) -> Any:
+        def prod(self, *args: object, **kwargs: object) -> object:
             """Product of the elements, along axes (as `numpy.prod`)."""
             ...
 
@@ -340,7 +372,7 @@ class Methods(engine.Handle):
             """Each element several times (as `numpy.repeat`)."""
             ...
 
-        def round(self, decimals: SupportsIndex = 0, out: Any = None) -> Self:
+        def round(self, decimals: SupportsIndex = 0, out: Out = None) -> Self:
             """Rounded elements (as `numpy.round`)."""
             ...
 
@@ -355,12 +387,12 @@ class Methods(engine.Handle):
             self,
             axis: SomeAxes,
             dtype: DTypeLike | None = None,
-            out: Any = None,
+            out: Out = None,
             ddof: float = 0,
             keepdims: bool = ...,
             *,
             where: ArrayLike = ...,
-            mean: Any = ...,
+            mean: ArrayLike = ...,
         ) -> Self: ...
 
         @overload
@@ -368,12 +400,12 @@ class Methods(engine.Handle):
             self,
             axis: Axes = None,
             dtype: DTypeLike | None = None,
-            out: Any = None,
+            out: Out = None,
             ddof: float = 0,
             *,
             keepdims: Literal[True],
             where: ArrayLike = ...,
-            mean: Any = ...,
+            mean: ArrayLike = ...,
         ) -> Self: ...
 
         @overload
@@ -381,15 +413,15 @@ class Methods(engine.Handle):
             self,
             axis: Axes = None,
             dtype: DTypeLike | None = None,
-            out: Any = None,
+            out: Out = None,
             ddof: float = 0,
             keepdims: bool = ...,
             *,
             where: ArrayLike = ...,
-            mean: Any = ...,
+            mean: ArrayLike = ...,
         ) -> Any: ...
 
-        def std(self, *args: Any, **kwargs: Any) -> Any:
+        def std(self, *args: object, **kwargs: object) -> object:
             """Standard deviation, along axes (as `numpy.std`)."""
             ...
 
@@ -398,9 +430,9 @@ class Methods(engine.Handle):
             self,
             axis: SomeAxes,
             dtype: DTypeLike | None = None,
-            out: Any = None,
+            out: Out = None,
             keepdims: bool = ...,
-            initial: Any = ...,
+            initial: ArrayLike = ...,
             where: ArrayLike = ...,
         ) -> Self: ...
 
@@ -409,10 +441,10 @@ class Methods(engine.Handle):
             self,
             axis: Axes = None,
             dtype: DTypeLike | None = None,
-            out: Any = None,
+            out: Out = None,
             *,
             keepdims: Literal[True],
-            initial: Any = ...,
+            initial: ArrayLike = ...,
             where: ArrayLike = ...,
         ) -> Self: ...
 
@@ -421,13 +453,13 @@ class Methods(engine.Handle):
             self,
             axis: Axes = None,
             dtype: DTypeLike | None = None,
-            out: Any = None,
+            out: Out = None,
             keepdims: bool = ...,
-            initial: Any = ...,
+            initial: ArrayLike = ...,
             where: ArrayLike = ...,
         ) -> Any: ...
 
-        def sum(self, *args: Any, **kwargs: Any) -> Any:
+        def sum(self, *args: object, **kwargs: object) -> object:
             """Sum of the elements, along axes (as `numpy.sum`)."""
             ...
 
@@ -435,7 +467,7 @@ class Methods(engine.Handle):
             self,
             indices: ArrayLike,
             axis: Axis = None,
-            out: Any = None,
+            out: Out = None,
             mode: Literal["raise", "wrap", "clip"] = "raise",
         ) -> Any:
             """Elements at positions along an axis (as `numpy.take`)."""
@@ -447,7 +479,7 @@ class Methods(engine.Handle):
             axis1: SupportsIndex = 0,
             axis2: SupportsIndex = 1,
             dtype: DTypeLike | None = None,
-            out: Any = None,
+            out: Out = None,
         ) -> Any:
             """Sum along diagonals (as `numpy.trace`)."""
             ...
@@ -457,12 +489,12 @@ class Methods(engine.Handle):
             self,
             axis: SomeAxes,
             dtype: DTypeLike | None = None,
-            out: Any = None,
+            out: Out = None,
             ddof: float = 0,
             keepdims: bool = ...,
             *,
             where: ArrayLike = ...,
-            mean: Any = ...,
+            mean: ArrayLike = ...,
         ) -> Self: ...
 
         @overload
@@ -470,12 +502,12 @@ class Methods(engine.Handle):
             self,
             axis: Axes = None,
             dtype: DTypeLike | None = None,
-            out: Any = None,
+            out: Out = None,
             ddof: float = 0,
             *,
             keepdims: Literal[True],
             where: ArrayLike = ...,
-            mean: Any = ...,
+            mean: ArrayLike = ...,
         ) -> Self: ...
 
         @overload
@@ -483,15 +515,15 @@ class Methods(engine.Handle):
             self,
             axis: Axes = None,
             dtype: DTypeLike | None = None,
-            out: Any = None,
+            out: Out = None,
             ddof: float = 0,
             keepdims: bool = ...,
             *,
             where: ArrayLike = ...,
-            mean: Any = ...,
+            mean: ArrayLike = ...,
         ) -> Any: ...
 
-        def var(self, *args: Any, **kwargs: Any) -> Any:
+        def var(self, *args: object, **kwargs: object) -> object:
             """Variance, along axes (as `numpy.var`)."""
             ...
 
@@ -512,13 +544,22 @@ class Methods(engine.Handle):
             ...
 
         def partition(
-            self, kth: ArrayLike, axis: SupportsIndex = -1, kind: str = "introselect", order: Any = None
+            self,
+            kth: ArrayLike,
+            axis: SupportsIndex = -1,
+            kind: str = "introselect",
+            order: str | Sequence[str] | None = None,
         ) -> None:
             """Partition in place (as ndarray.partition)."""
             ...
 
         def sort(
-            self, axis: SupportsIndex = -1, kind: Any = None, order: Any = None, *, stable: bool | None = None
+            self,
+            axis: SupportsIndex = -1,
+            kind: str | None = None,
+            order: str | Sequence[str] | None = None,
+            *,
+            stable: bool | None = None,
         ) -> None:
             """Sort in place (as ndarray.sort)."""
             ...

@@ -130,7 +130,7 @@ def _told(operation: Function, ufunc: np.ufunc, in_place: bool = False) -> Funct
         return operation
     name = functools.partial(event_name, ufunc, in_place=in_place)
 
-    def told(left: Any, right: Any) -> object:
+    def told(left: np.ndarray, right: np.ndarray | int) -> object:
         return watch.watched(operation, name, left, right)
 
     return told
@@ -274,7 +274,7 @@ def _equality(operation: Function, ufunc: np.ufunc) -> Operator:
     return equality
 
 
-def _records(operation: Function, x: engine.Handle, other: Any) -> object:
+def _records(operation: Function, x: engine.Handle, other: object) -> object:
     """`==` and `!=` of structured arrays: of each field, as NumPy has it."""
     value = _operand(other)
     if value is NotImplemented or value is _FOREIGN:
@@ -309,7 +309,7 @@ def _stand_in(value: engine.Handle | np.generic) -> object:
 _OLD_POWERS = (np.ones(1, np.float32) ** np.float64(2)).dtype == np.float32
 
 
-def fast_power(array: np.ndarray, exponent: Any, in_place: bool = False) -> np.ufunc | None:
+def fast_power(array: np.ndarray, exponent: object, in_place: bool = False) -> np.ufunc | None:
     """The ufunc that NumPy's `**` takes instead of `power`, if any (``fast_scalar_power`` in NumPy's number.c)."""
     kind = array.dtype.kind
     if kind == "O":
@@ -388,7 +388,9 @@ class Operators(engine.Handle):
         def __ge__(self, other: Operand) -> Self: ...
         def __eq__(self, other: object) -> Self: ...  # type: ignore[override]
         def __ne__(self, other: object) -> Self: ...  # type: ignore[override]
+
         __hash__ = None  # type: ignore[assignment]
+
         def __neg__(self) -> Self: ...
         def __pos__(self) -> Self: ...
         def __abs__(self) -> Self: ...

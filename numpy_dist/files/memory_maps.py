@@ -68,7 +68,7 @@ class memmap(np.memmap, metaclass=_NumPysInstances):  # noqa: N801 - NumPy's nam
         kind: Any = np.memmap if subtype is memmap else subtype
         comm = engine.runtime().comm
 
-        def mapped(mode: Mode) -> Any:
+        def mapped(mode: Mode) -> object:
             return np.memmap.__new__(kind, filename, dtype, mode, offset, shape, order)
 
         if comm.size == 1 or not isinstance(filename, str | os.PathLike):

@@ -27,7 +27,7 @@ class _Dataset:
         self.metadata = StoredMetadata(tuple(map(int, dataset.shape)), dataset.dtype, chunks)
 
     @property
-    def attributes(self) -> Mapping[str, Any]:
+    def attributes(self) -> Mapping[str, object]:
         return dict(self._dataset.attrs)
 
     def read(self, box: Box, into: np.ndarray) -> None:
@@ -47,7 +47,7 @@ class Hdf5File:
         self._file = h5py.File(path, "r")
         self.sources: dict[str, _Dataset] = {}
 
-        def visit(name: str, item: Any) -> None:
+        def visit(name: str, item: object) -> None:
             if isinstance(item, h5py.Dataset) and item.shape is not None:
                 self.sources[name] = _Dataset(item)
 
@@ -57,7 +57,7 @@ class Hdf5File:
             self.close()
             raise
 
-    def attributes_of(self, group: str) -> Mapping[str, Any]:
+    def attributes_of(self, group: str) -> Mapping[str, object]:
         return dict(self._file[group or "/"].attrs)
 
     def close(self) -> None:
@@ -134,7 +134,7 @@ def _with_room(h5py: Any, made: Any, arrays: Mapping[str, Any]) -> dict[str, int
     return places
 
 
-def _put(dataset: Any, number: int, x: Any, read: engine.Read) -> None:
+def _put(dataset: Any, number: int, x: engine.Handle | np.ndarray, read: engine.Read) -> None:
     """Fill a dataset with the values of the array of a number, piece by piece."""
     for key in engine.parts_in_order(x.shape, x.dtype.itemsize):
         dataset[key if key else ...] = read(number, key)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import zipfile
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any
 
 import numpy as np
 
@@ -17,7 +16,7 @@ from numpy_dist.layout.regions import Box
 
 __all__ = ["NpzArchive", "NpyFile"]
 
-_NOTHING: Mapping[str, Any] = MappingProxyType({})
+_NOTHING: Mapping[str, object] = MappingProxyType({})
 
 
 class _NpyArray:
@@ -45,7 +44,7 @@ class NpyFile:
             raise ValueError(f"{path} holds Python objects: numpy_dist.load(path, allow_pickle=True) reads it")
         self.sources = {"": _NpyArray(Reader(path, found))}
 
-    def attributes_of(self, group: str) -> Mapping[str, Any]:
+    def attributes_of(self, group: str) -> Mapping[str, object]:
         return _NOTHING
 
     def close(self) -> None:
@@ -68,7 +67,7 @@ class NpzArchive:
             raise
         self.sources = {name: _NpyArray(reader) for name, reader in readers.items() if reader is not None}
 
-    def attributes_of(self, group: str) -> Mapping[str, Any]:
+    def attributes_of(self, group: str) -> Mapping[str, object]:
         return _NOTHING
 
     def close(self) -> None:

@@ -25,7 +25,7 @@ _BUFFER = 1 << 20  # bytes of a column that are read from the file at once
 
 
 class _Column:
-    attributes: Mapping[str, Any] = MappingProxyType({})
+    attributes: Mapping[str, object] = MappingProxyType({})
 
     def __init__(self, file: Any, name: str, dtype: np.dtype) -> None:
         self._file, self._name = file, name
@@ -68,7 +68,7 @@ class ParquetFile:
             for field in self._file.schema_arrow
         }
 
-    def attributes_of(self, group: str) -> Mapping[str, Any]:
+    def attributes_of(self, group: str) -> Mapping[str, object]:
         return dict(self._file.metadata.metadata or {})
 
     def close(self) -> None:
@@ -94,7 +94,7 @@ def _dtype(field: Any, has_missing: bool) -> np.dtype:
     return np.dtype(object if made.kind == "b" else np.float64)
 
 
-def write(path: str, arrays: Mapping[str, Any]) -> None:
+def write(path: str, arrays: Mapping[str, engine.Handle | np.ndarray]) -> None:
     """Write distributed arrays of one axis as columns (collective): rank 0 writes what it gets piece by piece."""
     if len({x.shape for x in arrays.values()}) > 1 or any(x.ndim != 1 for x in arrays.values()):
         shapes = ", ".join(f"{name} {x.shape}" for name, x in arrays.items())
@@ -102,7 +102,7 @@ def write(path: str, arrays: Mapping[str, Any]) -> None:
     given = list(arrays.values())
     rows = given[0].shape[0] if given else 0
 
-    def fill(file: Any, read: engine.Read) -> None:
+    def fill(file: object, read: engine.Read) -> None:
         pyarrow, parquet = library("pyarrow", "Parquet"), library("pyarrow.parquet", "Parquet")
         fields = [(name, pyarrow.from_numpy_dtype(x.dtype)) for name, x in arrays.items()]
         with parquet.ParquetWriter(file, pyarrow.schema(fields)) as writer:

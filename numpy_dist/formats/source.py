@@ -43,7 +43,7 @@ class Source(Protocol):
         """Shape, dtype and how it is stored."""
 
     @property
-    def attributes(self) -> Mapping[str, Any]:
+    def attributes(self) -> Mapping[str, object]:
         """What the file says of the array in words and numbers."""
 
     def read(self, box: Box, into: np.ndarray) -> None:
@@ -65,7 +65,7 @@ class Contents(Protocol):
     def sources(self) -> Mapping[str, Source]:
         """Its arrays by name; of a file that is one array, it has no name: ``""``."""
 
-    def attributes_of(self, group: str) -> Mapping[str, Any]:
+    def attributes_of(self, group: str) -> Mapping[str, object]:
         """What the file says of a group of arrays; of itself: ``""``."""
 
     def close(self) -> None:

@@ -89,7 +89,7 @@ class StoredArray:
     def __iter__(self) -> Iterator[Any]:
         return iter(self[...])
 
-    def __getitem__(self, key: Any) -> Any:
+    def __getitem__(self, key: object) -> Any:
         """The elements that an index selects, as NumPy's indexing gives them (collective, one allgather).
 
         Integers and slices read the range that they span; of other indices (masks, lists, a new axis), all is read.
@@ -115,10 +115,10 @@ class StoredArray:
         made = self._whole(tuple((0, n) for n in self.shape))
         return made if dtype is None else made.astype(dtype, copy=False)
 
-    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> object:
         return getattr(ufunc, method)(*map(_all, inputs), **kwargs)
 
-    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+    def __array_function__(self, function: Any, types: object, args: Any, kwargs: Any) -> object:
         return function(*map(_all, args), **{name: _all(value) for name, value in kwargs.items()})
 
     def _whole(self, ranges: Box) -> np.ndarray:
@@ -226,7 +226,7 @@ def _copied(made: Any) -> Any:
     return made.copy() if isinstance(made, np.ndarray) or engine.is_handle(made) else made
 
 
-def _spanned(key: Any, shape: Shape) -> tuple[Box, Any]:
+def _spanned(key: object, shape: Shape) -> tuple[Box, object]:
     """The range of each axis that an index spans, and its index within them, None for all.
 
     Raises

@@ -37,7 +37,7 @@ class _ZarrArray:
         self.metadata = StoredMetadata(tuple(array.shape), np.dtype(array.dtype), tuple(array.chunks))
 
     @property
-    def attributes(self) -> Mapping[str, Any]:
+    def attributes(self) -> Mapping[str, object]:
         return dict(self._stored.attrs)
 
     def read(self, box: Box, into: np.ndarray) -> None:
@@ -75,7 +75,7 @@ class ZarrFolder:
             found = {name: item for name, item in members if isinstance(item, zarr.Array)}
             self.sources = {name: _ZarrArray(found[name]) for name in sorted(found)}
 
-    def attributes_of(self, group: str) -> Mapping[str, Any]:
+    def attributes_of(self, group: str) -> Mapping[str, object]:
         return dict((self._root[group] if group else self._root).attrs)
 
     def close(self) -> None:
@@ -124,7 +124,7 @@ def is_zarr(path: str) -> bool:
     return any(os.path.exists(os.path.join(path, name)) for name in ("zarr.json", ".zarray", ".zgroup"))
 
 
-def _write(zarr: Any, comm: Any, path: str, where: str, name: str, x: Any, writers: range) -> None:
+def _write(zarr: Any, comm: Any, path: str, where: str, name: str, x: engine.Handle, writers: range) -> None:
     """Write an array into the folder `where`; all ranks are `writers`, or rank 0 alone."""
     share = engine.share(x)
     boxes = None if share is None else [box for box in share.boxes if box is not None]
@@ -136,7 +136,7 @@ def _write(zarr: Any, comm: Any, path: str, where: str, name: str, x: Any, write
         else:
             zarr.create_array(where, shape=x.shape, chunks=chunks or "auto", dtype=x.dtype)
 
-    def put(key: Any, values: np.ndarray) -> None:
+    def put(key: object, values: np.ndarray) -> None:
         zarr.open_array(os.path.join(where, name), mode="r+")[key] = values
 
     on_root(create, comm)

@@ -25,7 +25,7 @@ __all__ = ["from_dask", "from_xarray", "to_dask", "to_xarray"]
 
 
 class _Lazy:
-    attributes: Mapping[str, Any] = MappingProxyType({})
+    attributes: Mapping[str, object] = MappingProxyType({})
 
     def __init__(self, part: Callable[[tuple[slice, ...]], Any], shape: tuple[int, ...], dtype: np.dtype) -> None:
         self._part = part
@@ -128,9 +128,9 @@ def from_xarray(x: Any, split: int | None = None, mesh: Mesh | Sequence[int] | N
 def to_xarray(
     x: DistArray,
     dims: Sequence[Hashable] | None = None,
-    coords: Mapping[Any, Any] | None = None,
+    coords: Mapping[object, object] | None = None,
     name: Hashable | None = None,
-    attrs: Mapping[Any, Any] | None = None,
+    attrs: Mapping[object, object] | None = None,
 ) -> Any:
     """The DataArray whose values are a distributed array, which stays where it is. Not collective.
 

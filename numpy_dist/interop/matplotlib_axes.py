@@ -13,21 +13,25 @@ points, which is the same where x grows evenly.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import Normalize
 
 from numpy_dist import engine
-from numpy_dist.argument_types import Keywords
+from numpy_dist.argument_types import Function, Keywords
 from numpy_dist.dispatch.core import policy
 from numpy_dist.dispatch.core.plugins import permission_of
 from numpy_dist.errors import ThinningWarning
 from numpy_dist.settings import config
 
-Own = Callable[..., Any]
+if TYPE_CHECKING:
+    from numpy_dist.distarray import DistArray
+
+
+Own = Function
 
 LONGEST_LINE = 1_000_000
 """Points of a line that is drawn as it is."""
@@ -40,7 +44,7 @@ _MOST_SETS = 100  # of a list; the histogram of more has a distributed array amo
 _PER_OCTAVE = 512  # buckets, where x is not drawn to a linear scale
 
 
-def plot(own: Own, axes: Axes, *args: Any, **kwargs: Any) -> list[Any]:
+def plot(own: Own, axes: Axes, *args: object, **kwargs: object) -> list[object]:
     """Lines, as ``Axes.plot`` draws them; of more than `LONGEST_LINE` points, those that can be seen.
 
     Communicates the points that are drawn, and for those of longer lines their positions.
@@ -87,7 +91,7 @@ def _seen(axes: Axes, pair: Sequence[Any]) -> np.ndarray:
     return np.unique(np.concatenate([_extremes(column, *piece) for column in uneven for piece in pieces]))
 
 
-def imshow(own: Own, axes: Axes, X: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N803
+def imshow(own: Own, axes: Axes, X: Any, *args: object, **kwargs: object) -> Any:  # noqa: N803
     """An image, as ``Axes.imshow`` draws it; a larger one than `LARGEST_IMAGE` by the means of its blocks.
 
     With the interpolations ``"nearest"`` and ``"none"`` one element stands for a block. Colours are those of the
@@ -115,7 +119,7 @@ def imshow(own: Own, axes: Axes, X: Any, *args: Any, **kwargs: Any) -> Any:  # n
     return own(axes, _gathered(drawn), *args, **kwargs)
 
 
-def _extent(image: Any, whole: Any, kwargs: dict[str, Any]) -> tuple[float, float, float, float]:
+def _extent(image: DistArray, whole: DistArray, kwargs: Keywords) -> tuple[float, float, float, float]:
     """Where the blocks lie that are whole, in the coordinates of the image."""
     import matplotlib
 
@@ -173,7 +177,7 @@ def hist(own: Own, axes: Axes, x: Any, bins: Any = None, **kwargs: Any) -> Any:
     return own(axes, drawn, edges, weights=counted, **kwargs)
 
 
-def scatter(own: Own, axes: Axes, *args: Any, **kwargs: Any) -> Any:
+def scatter(own: Own, axes: Axes, *args: object, **kwargs: object) -> Any:
     """Points, as ``Axes.scatter`` draws them; of more than `LONGEST_LINE`, as many, evenly (collective)."""
     given, named = _thinned("matplotlib.scatter", args, kwargs)
     return own(axes, *given, **named)
@@ -187,7 +191,7 @@ def boxplot(own: Own, axes: Axes, *args: Any, **kwargs: Any) -> Any:
 violinplot = boxplot
 
 
-def seaborn_plot(own: Own, *args: Any, **kwargs: Any) -> Any:
+def seaborn_plot(own: Own, *args: object, **kwargs: object) -> Any:
     """What a function of seaborn's draws; of arrays of more than `LONGEST_LINE` elements, a part (collective).
 
     The part has elements at equal distances, which are the same of all arrays.
@@ -221,7 +225,7 @@ def seaborn_histplot(own: Own, *args: Any, **kwargs: Any) -> Any:
     return own(**given, **{axis: (edges[:-1] + edges[1:]) / 2}, weights=count, bins=edges.tolist())
 
 
-def seaborn_heatmap(own: Own, data: Any, *args: Any, **kwargs: Any) -> Any:
+def seaborn_heatmap(own: Own, data: Any, *args: object, **kwargs: object) -> Any:
     """What ``seaborn.heatmap`` draws; of more than `LARGEST_IMAGE` rows or columns the means of blocks (collective)."""
     if not engine.is_handle(data) or data.ndim != 2 or data.dtype.kind not in "biuf":
         return own(_gathered(data), *args, **kwargs)
@@ -243,13 +247,13 @@ def _warn_of_blocks(name: str, how: str, steps: Sequence[int], shape: Sequence[i
     )
 
 
-def _thinned(name: str, args: Sequence[Any], kwargs: Keywords) -> tuple[list[Any], Keywords]:
+def _thinned(name: str, args: Sequence[object], kwargs: Keywords) -> tuple[list[object], Keywords]:
     """Gathered arguments, of which those that are as long as the longest distributed one are thinned alike."""
     given = [*args, *kwargs.values()]
     length = max([a.shape[0] for a in given if engine.is_handle(a) and a.ndim], default=0)
     step = -(-length // LONGEST_LINE) if length else 1
 
-    def of(a: Any) -> Any:
+    def of(a: Any) -> object:
         long = step > 1 and np.ndim(a) and not isinstance(a, str) and hasattr(a, "shape") and len(a) == length
         return _gathered(a[::step] if long else a)
 
@@ -262,11 +266,11 @@ def _thinned(name: str, args: Sequence[Any], kwargs: Keywords) -> tuple[list[Any
     return [of(a) for a in args], {key: of(a) for key, a in kwargs.items()}
 
 
-def _gathered_inside(a: Any) -> Any:
+def _gathered_inside(a: list[DistArray]) -> Any:
     return [_gathered(one) for one in a] if isinstance(a, list | tuple) else _gathered(a)
 
 
-def concerns(args: Sequence[Any], kwargs: Keywords) -> bool:
+def concerns(args: Sequence[object], kwargs: Keywords) -> bool:
     """Whether one of these, or in a list among these, is a distributed array, and the plug-in is on."""
     given = [*args, *kwargs.values()]
     inside = [a for some in given if isinstance(some, list | tuple) for a in some[:_MOST_SETS]]
@@ -274,7 +278,7 @@ def concerns(args: Sequence[Any], kwargs: Keywords) -> bool:
     return ours and permission_of("matplotlib", config.PLUGINS) == "all"
 
 
-def _array(a: Any) -> Any:
+def _array(a: DistArray | np.ndarray) -> Any:
     return a if engine.is_handle(a) else np.asanyarray(a)
 
 
@@ -282,7 +286,7 @@ def _gathered(a: Any) -> Any:
     return a.gather() if engine.is_handle(a) else a
 
 
-def _taken(a: Any, positions: np.ndarray) -> Any:
+def _taken(a: DistArray | np.ndarray, positions: np.ndarray) -> np.ndarray:
     return _gathered(_array(a)[positions])
 
 
@@ -297,12 +301,12 @@ def _pairs(args: Sequence[Any]) -> list[tuple[list[Any], list[str]]]:
     return found
 
 
-def _grows_evenly(column: Any) -> bool:
+def _grows_evenly(column: DistArray | np.ndarray) -> bool:
     """Whether these are the positions themselves, which have no extremes but their ends."""
     return isinstance(column, np.ndarray) and column.dtype.kind == "i" and bool((np.diff(column) == 1).all())
 
 
-def _extremes(column: Any, begin: int, end: int, buckets: int) -> np.ndarray:
+def _extremes(column: DistArray | np.ndarray, begin: int, end: int, buckets: int) -> np.ndarray:
     """The positions of the first, last, least and greatest elements of each bucket of ``column[begin:end]``."""
     size = max(1, (end - begin) // buckets)
     count = (end - begin) // size
@@ -324,7 +328,7 @@ def _of_rows(rows: Any, starts: np.ndarray) -> np.ndarray:
     return np.concatenate([starts + _gathered(low.argmin(axis=1)), starts + _gathered(high.argmax(axis=1))])
 
 
-def _fix_colours(image: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
+def _fix_colours(image: DistArray, args: Sequence[object], kwargs: dict[str, object]) -> None:
     """Give the ends of the colour scale, which means would narrow, by the whole image, where the user gives none."""
     if kwargs.get("colorizer") is not None or not image.size:
         return

@@ -23,7 +23,7 @@ _LIMITS = {3: 1.495585217958292e-2, 5: 2.53939833006323e-1, 7: 9.504178996162932
 def expm(A: DistArray) -> object:
     A = as_handle(A)
 
-    def local(parts: Any) -> Any:
+    def local(parts: object) -> object:
         return scipy.linalg.expm(on_host(parts))
 
     return matrices.of_stacks(local, scipy.linalg.expm, [A], [2], single=_exponential)

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
+from numpy_dist.argument_types import Function
 from numpy_dist.importing import put_before
 
 
@@ -29,7 +30,7 @@ def take_over(pandas: ModuleType) -> None:
     put_before(pandas.DataFrame, "set_index", _with_ndarrays)
 
 
-def _is_ours(a: Any) -> bool:
+def _is_ours(a: object) -> bool:
     from numpy_dist import engine
 
     return engine.is_handle(a) and _is_on()
@@ -47,7 +48,7 @@ def _is_mask(own: Callable[..., bool], key: Any) -> bool:
     return own(key) or (_is_ours(key) and key.dtype.kind == "b")
 
 
-def _set_item(own: Callable[..., Any], frame: Any, key: Any, value: Any, *rest: Any, **kwargs: Any) -> Any:
+def _set_item(own: Function, frame: Any, key: object, value: object, *rest: object, **kwargs: object) -> Any:
     """``frame[key] = value``, with a mask of one axis or two."""
     import numpy as np
 
@@ -61,11 +62,11 @@ def _set_item(own: Callable[..., Any], frame: Any, key: Any, value: Any, *rest: 
     return own(frame, key, value, *rest, **kwargs)
 
 
-def _with_ndarrays(own: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+def _with_ndarrays(own: Function, *args: object, **kwargs: object) -> Any:
     """What a function makes of ndarrays; `__array__` warns of the gathers."""
     import numpy as np
 
-    def of(a: Any) -> Any:
+    def of(a: object) -> object:
         if isinstance(a, list):
             return [of(one) for one in a]
         return np.asarray(a) if _is_ours(a) else a

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
+from numpy_dist.argument_types import Function
 from numpy_dist.importing import put_before
 
 OF_AXES = ("plot", "imshow", "hist", "scatter", "boxplot", "violinplot")
@@ -27,7 +28,7 @@ def take_over_axes(module: ModuleType) -> None:
         _put_before(axes, name, _is_usual)
 
 
-def _is_usual(axes: Any, *args: Any, **kwargs: Any) -> bool:
+def _is_usual(axes: Any, *args: object, **kwargs: object) -> bool:
     return axes.name == "rectilinear" and kwargs.get("data") is None
 
 
@@ -37,12 +38,12 @@ def take_over_seaborn(module: ModuleType) -> None:
         _put_before(module, name, _always, f"seaborn_{name}" if name in ("histplot", "heatmap") else "seaborn_plot")
 
 
-def _always(*args: Any, **kwargs: Any) -> bool:
+def _always(*args: object, **kwargs: object) -> bool:
     return True
 
 
-def _put_before(owner: Any, name: str, is_for_us: Callable[..., bool], ours: str | None = None) -> None:
-    def call(own: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+def _put_before(owner: object, name: str, is_for_us: Callable[..., bool], ours: str | None = None) -> None:
+    def call(own: Function, *args: object, **kwargs: object) -> Any:
         if is_for_us(*args, **kwargs):
             from numpy_dist.interop import matplotlib_axes
 

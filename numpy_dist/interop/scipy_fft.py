@@ -10,7 +10,7 @@ import inspect
 import operator
 from collections.abc import Iterable, Sequence
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.fft
@@ -22,6 +22,10 @@ from numpy_dist.dispatch.core import operands
 from numpy_dist.dispatch.core.plugins import permission_of
 from numpy_dist.interop.trigonometric_lines import transformed
 from numpy_dist.settings import config
+
+if TYPE_CHECKING:
+    from numpy_dist.distarray import DistArray
+
 
 # By which function of one axis the last axis is transformed, and by which the others. Those of Hermitian arrays are
 # those of real ones with the factor of the other direction, and conjugated.
@@ -82,10 +86,10 @@ def _signature(method: Function) -> inspect.Signature:
     return inspect.signature(getattr(scipy.fft, method.__name__))
 
 
-def _example(method: Function, x: Any, given: Keywords) -> np.ndarray:
+def _example(method: Function, x: DistArray, given: Keywords) -> np.ndarray:
     """What SciPy makes of an array with few elements along each axis, or its error."""
 
-    def few(n: Any) -> Any:
+    def few(n: int | float | None) -> int | float | None:
         return n if type(n) is not int or n < 4 else 4 + n % 2
 
     small = dict(given)
@@ -104,7 +108,9 @@ def _example(method: Function, x: Any, given: Keywords) -> np.ndarray:
     return made
 
 
-def _axes_and_lengths(shape: tuple[int, ...], axes: Any, s: Any) -> tuple[list[int], list[int | None]]:
+def _axes_and_lengths(
+    shape: tuple[int, ...], axes: int | tuple[int, ...] | None, s: int | list[int] | None
+) -> tuple[list[int], list[int | None]]:
     """Which axes are transformed, and how long they are to be, by SciPy's rules; None where that is not said."""
     lengths = None if s is None else [operator.index(n) for n in (s if isinstance(s, Iterable) else [s])]
     if axes is None:
@@ -116,7 +122,9 @@ def _axes_and_lengths(shape: tuple[int, ...], axes: Any, s: Any) -> tuple[list[i
     return chosen, [shape[axis] if n == -1 else n for n, axis in zip(lengths, chosen, strict=True)]
 
 
-def _transformed(name: str, x: Any, axes: Sequence[int], lengths: Sequence[int | None], norm: str | None) -> Any:
+def _transformed(
+    name: str, x: DistArray | np.ndarray, axes: Sequence[int], lengths: Sequence[int | None], norm: str | None
+) -> Any:
     """One axis after the other, that of real values first or last (collective: see `numpy.fft`)."""
     last, others = _OF_FOURIER[name]
     of_hermitian = "hfft" in name

@@ -16,6 +16,7 @@ import numpy as np
 import scipy.linalg
 
 from numpy_dist import engine
+from numpy_dist.argument_types import Function
 from numpy_dist.backends.library import on_host
 from numpy_dist.dispatch.core.overrides import implements
 from numpy_dist.dispatch.core.registry import decline
@@ -87,19 +88,19 @@ def _check(a: object, check_finite: bool) -> None:
 
 
 def _of_matrices(
-    function: Callable[..., Any],
+    function: Function,
     operands: list[Any],
-    single: Callable[..., Any],
+    single: Function,
     check_finite: bool,
     with_eigenvectors: bool = False,
-    **options: Any,
+    **options: object,
 ) -> Any:
     """SciPy's `function` of small matrices, and `single` of large ones that several ranks hold."""
     if any(x.ndim > 2 for x in operands):
         decline("stacks of matrices")
     how = matrices.treatment(operands, [2] * len(operands), together=True)
 
-    def local(*parts: Any) -> Any:
+    def local(*parts: object) -> object:
         made = function(*map(on_host, parts), check_finite=check_finite, **options)
         if with_eigenvectors and matrices.follows_rule_of_phases(operands):
             single_matrix.normalize_eigen(made)
@@ -116,7 +117,7 @@ def _of_matrices(
     return single(*operands)
 
 
-def _kind(function: Callable[..., Any], *operands: Any) -> np.dtype:
+def _kind(function: Function, *operands: Any) -> np.dtype:
     """The dtype of what SciPy computes of such matrices."""
     made = function(*(np.eye(1, dtype=x.dtype) for x in operands))
     kind: np.dtype = (made[0] if isinstance(made, tuple) else made).dtype
@@ -157,7 +158,7 @@ def qr(
     return (_with_zeros_below(np.linalg.qr(a, "r"), a.shape),)
 
 
-def _pivoted(a: DistArray, mode: str) -> tuple[Any, ...]:
+def _pivoted(a: DistArray, mode: str) -> tuple[object, ...]:
     """SciPy's tuple, of a large matrix. Collective, as `parallel.pivoted`."""
     if mode == "raw":
         (found, taus), order = single_matrix.pivoted_factors(a, "raw")
@@ -216,8 +217,8 @@ def eigh(
     overwrite_b: bool = False,
     type: int = 1,
     check_finite: bool = True,
-    subset_by_index: Any = None,
-    subset_by_value: Any = None,
+    subset_by_index: object = None,
+    subset_by_value: object = None,
     driver: str | None = None,
 ) -> object:
     a = _matrix(scipy.linalg.eigh, a, check_finite)
@@ -320,7 +321,7 @@ def cholesky(a: DistArray, lower: bool = False, overwrite_a: bool = False, check
     if a.ndim != 2 or not _is_square(a):
         engine.numpy_error(scipy.linalg.cholesky, (a,))
 
-    def single(a: DistArray) -> Any:
+    def single(a: DistArray) -> object:
         kind = _kind(scipy.linalg.cholesky, a)
         columns = dealt_columns.columns_of(a, np.result_type(kind, np.double))
         columns = columns if lower else columns.adjoint()
@@ -346,7 +347,7 @@ def cho_factor(
     return cholesky(a, lower, check_finite=check_finite), lower
 
 
-def cho_solve(c_and_lower: tuple[Any, bool], b: Any, overwrite_b: bool = False, check_finite: bool = True) -> object:
+def cho_solve(c_and_lower: tuple[object, bool], b: Any, overwrite_b: bool = False, check_finite: bool = True) -> object:
     (c, lower), b = c_and_lower, as_handle(b)
     c = as_handle(c)
     if c.ndim != 2 or not _is_square(c) or b.ndim < 1 or c.shape[1] != b.shape[0]:
@@ -355,7 +356,7 @@ def cho_solve(c_and_lower: tuple[Any, bool], b: Any, overwrite_b: bool = False, 
     def theirs(c: np.ndarray, b: np.ndarray, check_finite: bool) -> np.ndarray:
         return scipy.linalg.cho_solve((c, lower), b, check_finite=check_finite)
 
-    def single(c: DistArray, b: DistArray) -> Any:
+    def single(c: DistArray, b: DistArray) -> object:
         def solve(columns: Columns, right: np.ndarray) -> None:
             substitute(columns, right, lower, adjoint=not lower)
             substitute(columns, right, lower, adjoint=lower)
@@ -388,7 +389,7 @@ def lu_factor(a: DistArray, overwrite_a: bool = False, check_finite: bool = True
     if a.ndim < 2:
         decline("an array that is no matrix")
 
-    def single(a: DistArray) -> tuple[Any, Any]:
+    def single(a: DistArray) -> tuple[object, object]:
         kind = _kind(scipy.linalg.lu_factor, a)
         columns = dealt_columns.columns_of(a, np.result_type(kind, np.double))
         found = factors.eliminate(columns)
@@ -405,7 +406,7 @@ def lu_factor(a: DistArray, overwrite_a: bool = False, check_finite: bool = True
 
 
 def lu_solve(
-    lu_and_piv: tuple[Any, Any], b: Any, trans: int = 0, overwrite_b: bool = False, check_finite: bool = True
+    lu_and_piv: tuple[object, object], b: Any, trans: int = 0, overwrite_b: bool = False, check_finite: bool = True
 ) -> object:
     (lu, piv), b = lu_and_piv, as_handle(b)
     lu = as_handle(lu)
@@ -420,7 +421,7 @@ def lu_solve(
     def theirs(lu: np.ndarray, b: np.ndarray, check_finite: bool) -> np.ndarray:
         return scipy.linalg.lu_solve((lu, pivots), b, trans, check_finite=check_finite)
 
-    def single(lu: DistArray, b: DistArray) -> Any:
+    def single(lu: DistArray, b: DistArray) -> object:
         def solve(columns: Columns, right: np.ndarray) -> None:
             if not trans:
                 right[...] = right[factors.exchanged_rows(pivots)]
@@ -455,7 +456,7 @@ def solve_triangular(
     if how not in (0, 1, 2) or a.ndim < 2 or b.ndim < 1 or not _is_square(a) or a.shape[0] != b.shape[0]:
         engine.numpy_error(scipy.linalg.solve_triangular, (a, b, trans))
 
-    def single(a: DistArray, b: DistArray) -> Any:
+    def single(a: DistArray, b: DistArray) -> object:
         def solve(columns: Columns, right: np.ndarray) -> None:
             zeros = np.flatnonzero(columns.diagonal() == 0)
             if len(zeros) and not unit_diagonal:

@@ -59,7 +59,7 @@ def _register(function: Callable[..., np.ndarray]) -> None:
 
 
 def _convolved(
-    convolve: Callable[..., np.ndarray], x: Any, kernel: np.ndarray, mode: str, options: Keywords
+    convolve: Callable[..., np.ndarray], x: DistArray | np.ndarray, kernel: np.ndarray, mode: str, options: Keywords
 ) -> DistArray:
     before = [(k - 1) // 2 for k in kernel.shape]  # what stands before the centre of the full result
     after = [k // 2 for k in kernel.shape]
@@ -79,7 +79,9 @@ def _convolved(
     return made
 
 
-def _both_distributed(function: Callable[..., np.ndarray], x: Any, y: Any, mode: str, method: object) -> DistArray:
+def _both_distributed(
+    function: Callable[..., np.ndarray], x: DistArray, y: DistArray, mode: str, method: object
+) -> DistArray:
     """A convolution, or the correlation, of two arrays that ranks share (collective: three transforms)."""
     x, y = as_handle(x), as_handle(y)
     fits = all(n >= m for n, m in zip(x.shape, y.shape, strict=False))
@@ -98,7 +100,7 @@ def _both_distributed(function: Callable[..., np.ndarray], x: Any, y: Any, mode:
     return _by_transforms(x, np.conj(np.flip(y)) if function.__name__ == "correlate" else y, mode)
 
 
-def _by_transforms(x: Any, y: Any, mode: str) -> Any:
+def _by_transforms(x: DistArray, y: DistArray, mode: str) -> Any:
     """A convolution by the product of transforms of arrays that zeros make long enough."""
     shape = tuple(n + m - 1 for n, m in zip(x.shape, y.shape, strict=True))
     real = x.dtype.kind != "c" and y.dtype.kind != "c"

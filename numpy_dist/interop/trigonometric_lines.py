@@ -9,13 +9,17 @@ and cosine transforms", S. A. Martucci, IEEE Trans. Signal Process. 1994).
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from numpy_dist import engine
 from numpy_dist.dispatch.functions.fourier import roots_of_unity
 from numpy_dist.layout.regions import Box
+
+if TYPE_CHECKING:
+    from numpy_dist.distarray import DistArray
+
 
 _BACKWARDS = {1: 1, 2: 3, 3: 2, 4: 4}  # which type undoes which
 
@@ -54,7 +58,7 @@ def transformed(
     return made
 
 
-def _of_real(x: Any, type: int, cosine: bool, orthogonal: bool, factor: np.floating) -> Any:
+def _of_real(x: Any, type: int, cosine: bool, orthogonal: bool, factor: np.floating) -> DistArray:
     """The transform of real values, times a factor; `x` is overwritten."""
     root = x.dtype.type(np.sqrt(np.longdouble(2)))
     ends = [0, -1] if type == 1 else [0 if cosine else -1]  # what an orthogonal transform weights otherwise
@@ -85,7 +89,7 @@ def _alternating(x: Any) -> Any:
     return x
 
 
-def _first(x: Any) -> Any:
+def _first(x: DistArray) -> Any:
     return np.real(np.fft.rfft(np.concatenate([x, x[-2:0:-1]])))
 
 
@@ -95,12 +99,12 @@ def _first_of_sines(x: Any) -> Any:
     return np.negative(np.imag(found)[1:-1])
 
 
-def _second(x: Any) -> Any:
+def _second(x: DistArray) -> Any:
     spectrum = np.fft.fft(np.concatenate([x[::2], x[1::2][::-1]]))
     return 2 * np.real(spectrum * _roots(len(x), 1, 0, 4 * len(x), spectrum.dtype))
 
 
-def _third(x: Any) -> Any:
+def _third(x: DistArray) -> Any:
     n, kind = len(x), np.result_type(x.dtype, np.complex64)
     spectrum = np.zeros_like(x, kind)
     spectrum.real[...] = x
@@ -113,7 +117,7 @@ def _third(x: Any) -> Any:
     return made
 
 
-def _fourth(x: Any) -> Any:
+def _fourth(x: DistArray) -> Any:
     n, kind = len(x), np.result_type(x.dtype, np.complex64)
     if n % 2:
         found = np.fft.fft(x * _roots(n, 1, 0, 4 * n, kind), 2 * n)[:n]

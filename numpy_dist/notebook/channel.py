@@ -240,7 +240,7 @@ class RootHub:
         """The processes of the ranks that have died."""
         return self.ends.dead
 
-    def begin(self, kind: str, **arguments: Any) -> int:
+    def begin(self, kind: str, **arguments: object) -> int:
         """Have the other ranks begin a request, which this rank begins now, too; returns its number."""
         self.serial += 1
         self.ends.begin(self.serial)
@@ -258,7 +258,7 @@ class RootHub:
                 except OSError:  # it has died: its thread learns of it
                     continue
 
-    def share(self, kind: str, work: Callable[[], Any]) -> Any:
+    def share(self, kind: str, work: Callable[[], object]) -> Any:
         """What `work` gives here, or raises, on this rank and on all others, which call `RankLink.share`."""
         try:
             value = work()
@@ -369,7 +369,7 @@ class RankLink:
                 notice = self.comm.notice_to(rank, 1, reason, failed, operations=operations)
                 self._send(FinishNotice(serial, rank, notice))
 
-    def share(self, kind: str, work: Callable[[], Any]) -> Any:
+    def share(self, kind: str, work: Callable[[], object]) -> Any:
         """What `work` gives on rank 0, or raises there, also after an interrupt; it is not called here."""
         handler = signal.signal(signal.SIGINT, signal.SIG_IGN)
         try:

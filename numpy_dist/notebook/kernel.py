@@ -69,13 +69,13 @@ class RootShell(ZMQInteractiveShell):
         for etype, evalue, stb in kept:
             super()._showtraceback(etype, evalue, stb)
 
-    def run_cell(self, *arguments: Any, **keywords: Any) -> Any:
+    def run_cell(self, *arguments: object, **keywords: object) -> Any:
         """As in the base class; the error is noted."""
         result = super().run_cell(*arguments, **keywords)
         self.error = result.error_before_exec or result.error_in_exec
         return result
 
-    async def run_cell_async(self, *arguments: Any, **keywords: Any) -> Any:
+    async def run_cell_async(self, *arguments: object, **keywords: object) -> Any:
         """As in the base class; the error is noted."""
         result = await super().run_cell_async(*arguments, **keywords)
         self.error = result.error_before_exec or result.error_in_exec
@@ -94,7 +94,7 @@ class RootShell(ZMQInteractiveShell):
     def system(self, cmd: str) -> None:
         """Run a command, for all ranks."""
 
-        def run() -> Any:
+        def run() -> object:
             super(RootShell, self).system(cmd)
             return self.user_ns.get("_exit_code")
 
@@ -130,8 +130,8 @@ class RootKernel(IPythonKernel):
         store_history: bool = True,
         user_expressions: dict[str, str] | None = None,
         allow_stdin: bool = False,
-        **others: Any,
-    ) -> dict[str, Any]:
+        **others: object,
+    ) -> dict[str, object]:
         """Run a cell on all ranks."""
         _launcher_frame = True  # what is below is the program
         if self.hub.dead:
@@ -156,7 +156,7 @@ class RootKernel(IPythonKernel):
         forget_request(self.parent.abs_connection_file)
         return reply
 
-    async def do_complete(self, code: str, cursor_pos: int | None) -> dict[str, Any]:
+    async def do_complete(self, code: str, cursor_pos: int | None) -> dict[str, object]:
         """Complete a name: all ranks look it up, since objects may communicate as they tell of theirs."""
         position = len(code) if cursor_pos is None else cursor_pos
         return await self._together(
@@ -164,8 +164,8 @@ class RootKernel(IPythonKernel):
         )
 
     async def do_inspect(
-        self, code: str, cursor_pos: int, detail_level: int = 0, omit_sections: Any = ()
-    ) -> dict[str, Any]:
+        self, code: str, cursor_pos: int, detail_level: int = 0, omit_sections: object = ()
+    ) -> dict[str, object]:
         """Describe an object: all ranks do, since the text of an array is that of all ranks."""
         return await self._together(
             lambda: super(RootKernel, self).do_inspect(code, cursor_pos, detail_level, omit_sections),
@@ -176,8 +176,8 @@ class RootKernel(IPythonKernel):
         )
 
     async def _together(
-        self, work: Callable[[], dict[str, Any]], kind: str, code: str, position: int, **others: Any
-    ) -> dict[str, Any]:
+        self, work: Callable[[], dict[str, object]], kind: str, code: str, position: int, **others: object
+    ) -> dict[str, object]:
         _launcher_frame = True
         if self.hub.dead:
             return work()
@@ -192,7 +192,7 @@ class RootKernel(IPythonKernel):
                 await self._finish(error)
 
     @contextmanager
-    def _running(self, kind: str, **arguments: Any) -> Iterator[None]:
+    def _running(self, kind: str, **arguments: object) -> Iterator[None]:
         """All ranks begin the same."""
         self._interrupt.install()
         self.hub.comm.signals.install()
@@ -227,7 +227,7 @@ class RootKernel(IPythonKernel):
 
     # -- errors ------------------------------------------------------------------------------------------------------
 
-    def _with_errors(self, reply: dict[str, Any], outcomes: dict[int, CellOutcome]) -> dict[str, Any]:
+    def _with_errors(self, reply: dict[str, object], outcomes: dict[int, CellOutcome]) -> dict[str, object]:
         """The reply to a request, once the errors of other ranks are shown."""
         if self.hub.dead:
             return {**reply, **self._failed("RankError", self._death())}
@@ -255,7 +255,7 @@ class RootKernel(IPythonKernel):
             return {**reply, **first}
         return reply
 
-    def _failed(self, name: str, text: str, traceback: tuple[str, ...] = ()) -> dict[str, Any]:
+    def _failed(self, name: str, text: str, traceback: tuple[str, ...] = ()) -> dict[str, object]:
         """Show an error, and the reply that tells of it."""
         content = {"ename": name, "evalue": text, "traceback": [text, *traceback]}
         self.send_response(self.iopub_socket, "error", content, ident=self._topic("error"))
@@ -280,11 +280,11 @@ class RootKernel(IPythonKernel):
         """Ask the user, for all ranks."""
         return str(self.hub.share("input()", lambda: super(RootKernel, self).raw_input(prompt)))
 
-    def getpass(self, prompt: str = "", stream: Any = None, **others: Any) -> str:
+    def getpass(self, prompt: str = "", stream: object = None, **others: object) -> str:
         """Ask the user, for all ranks."""
         return str(self.hub.share("getpass()", lambda: super(RootKernel, self).getpass(prompt, stream, **others)))
 
-    async def interrupt_request(self, stream: Any, ident: Any, parent: Any) -> None:
+    async def interrupt_request(self, stream: object, ident: object, parent: object) -> None:
         """Interrupt all ranks."""
         self.hub.interrupt()
         await super().interrupt_request(stream, ident, parent)
@@ -294,10 +294,10 @@ class RootKernel(IPythonKernel):
         self.saved_sigint_handler = signal.signal(signal.SIGINT, self._interrupt)
 
     @contextmanager
-    def _cancel_on_sigint(self, future: asyncio.Future[Any]) -> Iterator[None]:
+    def _cancel_on_sigint(self, future: asyncio.Future[object]) -> Iterator[None]:
         """In a cell with ``await`` an interrupt cancels what is awaited."""
 
-        def handle(number: int, frame: Any) -> None:
+        def handle(number: int, frame: object) -> None:
             if self._interrupt.is_due():
                 raise KeyboardInterrupt
             self.io_loop.add_callback_from_signal(future.cancel)
@@ -309,7 +309,7 @@ class RootKernel(IPythonKernel):
             signal.signal(signal.SIGINT, before)
 
     @property
-    def kernel_info(self) -> dict[str, Any]:
+    def kernel_info(self) -> dict[str, object]:
         """As in the base class, without what is for one process."""
         info: dict[str, Any] = dict(super().kernel_info)
         if "supported_features" in info:

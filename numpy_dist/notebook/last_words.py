@@ -24,7 +24,7 @@ def _file(connection_file: str) -> Path:
     return Path(f"{connection_file}.request")
 
 
-def note_request(connection_file: str, header: Mapping[str, Any]) -> None:
+def note_request(connection_file: str, header: Mapping[str, object]) -> None:
     """Rank 0, which calls this, begins a request with this header."""
     noted = {"header": header, "pid": os.getpid()}
     with suppress(OSError):  # a full disk: then there will be no last words, but there is a notebook
@@ -77,7 +77,7 @@ def publish(connection_file: str) -> bool:
     return True
 
 
-def _bound(socket: Any, connection: Mapping[str, Any]) -> bool:
+def _bound(socket: Any, connection: Mapping[str, object]) -> bool:
     """Open the socket where the kernel had its own, which the system may keep for a moment."""
     import zmq
 

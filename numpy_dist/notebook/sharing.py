@@ -18,7 +18,7 @@ SCRIPTS = frozenset("bash perl pypy python python2 python3 ruby script sh".split
 class Sharing(Protocol):
     """What is needed of `channel.RootHub` and `channel.RankLink`."""
 
-    def share(self, kind: str, work: Callable[[], Any]) -> Any:
+    def share(self, kind: str, work: Callable[[], object]) -> Any:
         """What `work` gives on rank 0."""
 
 

@@ -7,7 +7,7 @@ import re
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ipykernel.kernelspec import get_kernel_dict
 from jupyter_client.kernelspec import KernelSpecManager, NoSuchKernel
@@ -26,7 +26,7 @@ class InstalledSpec(NamedTuple):
     folder: str
 
 
-def content(ranks: int) -> dict[str, Any]:
+def content(ranks: int) -> dict[str, object]:
     """What stands in ``kernel.json``."""
     start = ["kernel", "start", "-n", str(ranks), "-f", "{connection_file}"]
     return {

@@ -64,7 +64,7 @@ def _reduced(vmap: ViewMap, axes: Sequence[int], count: int) -> set[int]:
     return set() if len(axes) == len(vmap.shape) else found
 
 
-def of_function(function: Any, args: Sequence[Any], kwargs: Keywords) -> Iterator[Use]:
+def of_function(function: object, args: Sequence[object], kwargs: Keywords) -> Iterator[Use]:
     """The axes of the distributed arrays that a function is given, by its parameter ``axis``."""
     axis = _axis_of(function, args, kwargs)
     for array in (*args, *kwargs.values()):
@@ -80,7 +80,7 @@ def of_function(function: Any, args: Sequence[Any], kwargs: Keywords) -> Iterato
         yield array.shape, layout.cut_axes, along, known
 
 
-def _axis_of(function: Any, args: Sequence[Any], kwargs: Keywords) -> Any:
+def _axis_of(function: object, args: Sequence[object], kwargs: Keywords) -> Any:
     """The argument ``axis``, or its default; None where there is none, or all axes are meant."""
     if "axis" in kwargs:
         return kwargs["axis"]
@@ -89,7 +89,7 @@ def _axis_of(function: Any, args: Sequence[Any], kwargs: Keywords) -> Any:
 
 
 @lru_cache(maxsize=1024)
-def _axis_parameter(function: Any) -> tuple[int, Any]:
+def _axis_parameter(function: Any) -> tuple[int, object]:
     """The position of the parameter ``axis``, -1 for none, and its default."""
     try:
         parameters = inspect.signature(function).parameters

@@ -284,7 +284,7 @@ class Recorder:
 
     # -- everything else ----------------------------------------------------------------------------------------------
 
-    def call(self, name: str, function: Any, args: Sequence[Any], kwargs: Keywords) -> RecordedBlock:
+    def call(self, name: str, function: object, args: Sequence[object], kwargs: Keywords) -> RecordedBlock:
         """A block in which a function runs that is no loop, of which the arguments are known."""
         if self._runtime.size > 1:
             for use in of_function(function, args, kwargs):

@@ -230,7 +230,7 @@ class Recording:
         self._file.flush()
 
 
-def _watch_workers(rt: Runtime, told: Any) -> None:
+def _watch_workers(rt: Runtime, told: object) -> None:
     """Have somebody told of the threads that run the rank's kernels, where there are such threads; or nobody."""
     watch = getattr(getattr(rt.backend, "pool", None), "watch", None)
     if watch is not None:

@@ -50,7 +50,7 @@ def trace_events(found: Profiled) -> Iterator[Event]:
     yield from _arrows(found)
 
 
-def _event(phase: str, rank: int, name: str, at: int, tid: int = _MAIN, **more: Any) -> Event:
+def _event(phase: str, rank: int, name: str, at: int, tid: int = _MAIN, **more: object) -> Event:
     return {"ph": phase, "pid": rank, "tid": tid, "name": name, "ts": at / 1000, **more}
 
 

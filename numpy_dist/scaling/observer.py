@@ -147,7 +147,7 @@ class PlanObserver:
             self._parts = parts
         self._executing = False
 
-    def _work(self, group: GroupPlan, plan: Any, statements: list[Statement], execution: Execution) -> LoopWork:
+    def _work(self, group: GroupPlan, plan: object, statements: list[Statement], execution: Execution) -> LoopWork:
         sites = tuple([statement.site for statement in statements])
         known = self._touched.get((id(plan), sites))
         if known is None:
@@ -342,7 +342,7 @@ def _stores_rows(statement: Statement) -> bool:
 def function_work(
     name: str,
     given: Sequence[np.ndarray],
-    keywords: Mapping[str, Any],
+    keywords: Mapping[str, object],
     size: int,
     shapes: Sequence[tuple[int, ...]] | None = None,
 ) -> FunctionWork:

@@ -212,6 +212,7 @@ def plan_job(
     every = sorted({0, *chosen})
     for number, rank in enumerate(every, 1):
         progress(f"{size:,} ranks: rank {rank}, {number} of {len(every)}")
+
         def rank_of_job(rank: int = rank) -> tuple[RankPlan, list[Bytes]]:
             return plan_rank(program, rank, size, broadcasts, value, values, memory, nodes), broadcasts[rank]
 
@@ -220,7 +221,7 @@ def plan_job(
     return JobPlan(size, [found for found in planned if found.rank in chosen])
 
 
-def small_run(program: Callable[[], object], quiet: bool = True) -> Mapping[UserLine, Sequence[Any]]:
+def small_run(program: Callable[[], object], quiet: bool = True) -> Mapping[UserLine, Sequence[object]]:
     """The values that a program gets as scalars on one rank that computes, by line, in order.
 
     It runs in a child process, with all arrays sharded, as those of large jobs are.
@@ -237,7 +238,7 @@ def small_run(program: Callable[[], object], quiet: bool = True) -> Mapping[User
     return found
 
 
-def _noted_values(program: Callable[[], object]) -> tuple[dict[UserLine, list[Any]], str]:
+def _noted_values(program: Callable[[], object]) -> tuple[dict[UserLine, list[object]], str]:
     detect.reset_rank_local()
     detect.current.set(SingleCommunicator())
     with config(BACKEND="numpy", MIN_SHARD_BYTES=0, AT_ONCE=0):
@@ -252,7 +253,7 @@ def _noted_values(program: Callable[[], object]) -> tuple[dict[UserLine, list[An
     return memory.values, ending
 
 
-def in_child(work: Callable[[], Any], name: str, quiet: bool, errors: bool) -> Any:
+def in_child(work: Callable[[], object], name: str, quiet: bool, errors: bool) -> Any:
     """What a function returns in a forked child process.
 
     Parameters
@@ -284,7 +285,7 @@ def in_child(work: Callable[[], Any], name: str, quiet: bool, errors: bool) -> A
     return pickle.loads(answer)
 
 
-def _answer(work: Callable[[], Any], file: IO[bytes], quiet: bool, errors: bool) -> None:
+def _answer(work: Callable[[], object], file: IO[bytes], quiet: bool, errors: bool) -> None:
     """Do the work of a child process, and end it; what the program has registered for that is not run."""
     code = 1
     try:

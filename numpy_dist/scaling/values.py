@@ -8,14 +8,14 @@ from __future__ import annotations
 import math
 from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from numpy_dist.backends.memory import Block, HostMemory, make_zero_block, zero_pages
 from numpy_dist.frames import UserLine
 
-Values = Mapping[UserLine, Sequence[Any]]
+Values = Mapping[UserLine, Sequence[object]]
 """By line, what a program has got there, in order."""
 
 MOST_COPIED = 1 << 24
@@ -49,7 +49,7 @@ class NotingMemory(HostMemory):
     """
 
     def __init__(self, here: Callable[[], UserLine | None]) -> None:
-        self.values: dict[UserLine, list[Any]] = {}
+        self.values: dict[UserLine, list[object]] = {}
         self._here = here
 
     def download(self, source: np.ndarray) -> np.ndarray:

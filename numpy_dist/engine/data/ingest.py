@@ -130,7 +130,7 @@ def from_global(array: np.ndarray, layout: Layout | None = None, compared: bool 
     return _fill(make_storage(array.shape, array.dtype, layout, axes), lambda box: cut_out(array, box), axes, sample)
 
 
-def from_only_rank(array: np.ndarray, axes: tuple[int, ...] | None = None) -> Any:
+def from_only_rank(array: np.ndarray, axes: tuple[int, ...] | None = None) -> Handle:
     """A handle of an ndarray that the only rank has made, with its `axes` from outermost to innermost in memory.
 
     None for C order. Memory of a `Scratch` is taken over where it is in this order; other memory is copied.
@@ -170,7 +170,7 @@ def from_reader(
 
 def from_filler(
     fill: Callable[[Box, np.ndarray], None], shape: Sequence[int], dtype: DTypeLike, layout: Layout | None = None
-) -> Any:
+) -> Handle:
     """A handle of data that are written where they lie: ``fill(box, block)`` fills a C-contiguous block on each rank.
 
     Not collective.

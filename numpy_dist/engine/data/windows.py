@@ -165,7 +165,7 @@ def register_at_hand(
     class_at_hand, assign, picked, computed, routed = kind, assigning, picking, computing, routing
 
 
-def at_hand(array: np.ndarray, window: Window) -> Any:
+def at_hand(array: np.ndarray, window: Window) -> Handle:
     """The handle of elements that are seen through a window."""
     made = _new(class_at_hand)
     made._real, made._window = array, window
@@ -206,7 +206,7 @@ def can_open(x: Handle, used: bool = True) -> bool:
     return runtime().size == 1 and runtime().program.has_lingered(limit) and open_window(x) is not None
 
 
-def come_near(x: Any) -> bool:
+def come_near(x: object) -> bool:
     """Whether an operand is at hand, or no array; where the program is eager, whole sharded arrays come near."""
     if not isinstance(x, Handle) or type(x) is class_at_hand or x._storage is None:
         return True

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from numpy_dist.ir.statements import Statement
 
 if TYPE_CHECKING:
     from numpy_dist.backends.base import Chained
+    from numpy_dist.engine.executing.executing_rank import ExecutingRank
 
 _MOST_KEPT = 16
 
@@ -44,7 +45,7 @@ class Chain:
         self.groups, self._aligned = groups, aligned
         self._made: dict[tuple[Prepared, ...], Chained] = {}
 
-    def run(self, runtime: Any, statements: Sequence[list[Statement]], storages: list[Storage]) -> None:
+    def run(self, runtime: ExecutingRank, statements: Sequence[list[Statement]], storages: list[Storage]) -> None:
         """Execute the groups, whose statements are given."""
         execution = runtime.execution
         ready: list[_Member] = []
@@ -81,7 +82,7 @@ class Chain:
         (part,) = chosen.parts
         return part.repeat.has_rows(part.shape[0]) and all(a.donor in self._aligned for a in plan.of(Donate))
 
-    def _launch(self, runtime: Any, members: Sequence[_Member], storages: list[Storage]) -> None:
+    def _launch(self, runtime: ExecutingRank, members: Sequence[_Member], storages: list[Storage]) -> None:
         """Run loops that wait."""
         if not members:
             return

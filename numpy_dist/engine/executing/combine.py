@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from types import EllipsisType
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,10 +13,15 @@ from numpy_dist.engine.planning.actions import Combine
 from numpy_dist.ir.statements import Reduction
 from numpy_dist.layout.regions import Box
 
+if TYPE_CHECKING:
+    from numpy_dist.engine.executing.executing_rank import ExecutingRank
+
 SMALL = 1 << 16
 
 
-def combine(runtime: Any, action: Combine, statement: Reduction, storage: Storage, partial: np.ndarray | None) -> None:
+def combine(
+    runtime: ExecutingRank, action: Combine, statement: Reduction, storage: Storage, partial: np.ndarray | None
+) -> None:
     """Fold the ranks' partial results into the result's storage, which has memory where this rank owns some of it.
 
     Parameters
@@ -55,7 +60,7 @@ def combine(runtime: Any, action: Combine, statement: Reduction, storage: Storag
             memory.upload(result, _folded(runtime, statement, mine, pieces, dtype=result.dtype))
 
 
-def _is_result(runtime: Any, statement: Reduction) -> bool:
+def _is_result(runtime: ExecutingRank, statement: Reduction) -> bool:
     """Whether a partial result of everything is the result."""
     return runtime.computes and statement.initial is None and statement.outputs[0].storage.dtype == statement.dtype
 
@@ -65,7 +70,7 @@ def _kept(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _gather_all(
-    runtime: Any, partial: np.ndarray | None, boxes: tuple[Box | None, ...], dtype: np.dtype
+    runtime: ExecutingRank, partial: np.ndarray | None, boxes: tuple[Box | None, ...], dtype: np.dtype
 ) -> list[tuple[Box, np.ndarray]]:
     nbytes = max((_count(b) for b in boxes if b is not None), default=0) * dtype.itemsize
     if nbytes <= SMALL:
@@ -92,7 +97,7 @@ def _within(array: np.ndarray, box: Box, part: Box) -> np.ndarray:
     return array[key]
 
 
-def _exchange(runtime: Any, action: Combine, partial: np.ndarray | None) -> list[tuple[Box, np.ndarray]]:
+def _exchange(runtime: ExecutingRank, action: Combine, partial: np.ndarray | None) -> list[tuple[Box, np.ndarray]]:
     own = action.boxes[runtime.rank]
 
     def part(box: Box) -> np.ndarray:
@@ -112,7 +117,7 @@ def _exchange(runtime: Any, action: Combine, partial: np.ndarray | None) -> list
 
 
 def _folded(
-    runtime: Any, statement: Reduction, mine: Box, pieces: list[tuple[Box, np.ndarray]], dtype: np.dtype
+    runtime: ExecutingRank, statement: Reduction, mine: Box, pieces: list[tuple[Box, np.ndarray]], dtype: np.dtype
 ) -> np.ndarray:
     """The fold of contributions, in rank order, and ``initial`` for the owner's box of the result, as this dtype."""
     ufunc = statement.op.ufunc

@@ -21,6 +21,7 @@ from numpy_dist.layout.regions import Box
 if TYPE_CHECKING:
     from numpy_dist.backends.base import Repeat
     from numpy_dist.backends.memory import Array
+    from numpy_dist.engine.executing.executing_rank import ExecutingRank
 
 Results = Sequence[Sequence[np.ndarray] | np.ndarray]
 """For each reduction of a loop the partial results of its parts."""
@@ -49,7 +50,7 @@ class Work:
 
     __slots__ = ("fetched", "later", "partials", "results", "runtime", "statements", "storages", "waits")
 
-    def __init__(self, runtime: Any, statements: list[Statement], storages: Any) -> None:
+    def __init__(self, runtime: ExecutingRank, statements: list[Statement], storages: Any) -> None:
         self.runtime, self.statements, self.storages = runtime, statements, storages
         self.fetched: dict[tuple, Fetched] = {}
         self.waits: list[Callable[[], None]] = []
@@ -155,9 +156,7 @@ class Part:
         """The loop over arrays, and the arrays by the numbers of the operands."""
         body, memory = self._body, work.runtime.backend.memory
         arrays = [
-            memory.empty(place.shape, place.dtype)
-            if operand.over == ASIDE
-            else place.over(work.under(operand), memory)
+            memory.empty(place.shape, place.dtype) if operand.over == ASIDE else place.over(work.under(operand), memory)
             for operand, place in zip(body.operands, self.windows, strict=True)
         ]
         statements = work.statements
@@ -190,7 +189,7 @@ def _at(x: Any, arrays: list[np.ndarray]) -> Array | Temp:
     return x if type(x) is Temp else arrays[x]
 
 
-def reporter(runtime: Any, statements: list[Statement]) -> Callable[[int, str], None]:
+def reporter(runtime: ExecutingRank, statements: list[Statement]) -> Callable[[int, str], None]:
     """What takes note of a floating-point event of the statement with a number."""
 
     def report(number: int, kind: str) -> None:

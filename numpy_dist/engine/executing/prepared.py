@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from numpy_dist.engine.executing.combine import combine
 from numpy_dist.engine.executing.horizontal_fusion import Folds, FusedParts
@@ -31,6 +31,9 @@ from numpy_dist.engine.planning.actions import (
 from numpy_dist.engine.planning.group import GroupPlan
 from numpy_dist.engine.planning.states import States, state_of
 from numpy_dist.ir.statements import Reduction, Statement
+
+if TYPE_CHECKING:
+    from numpy_dist.engine.executing.executing_rank import ExecutingRank
 
 _MOST_PREPARED = 16  # plans of a group
 
@@ -101,7 +104,9 @@ class Prepared:
             perform(work, action)
 
 
-def prepared(group: GroupPlan, runtime: Any, statements: list[Statement], storages: list[Storage]) -> Prepared:
+def prepared(
+    group: GroupPlan, runtime: ExecutingRank, statements: list[Statement], storages: list[Storage]
+) -> Prepared:
     """The plan of a group for the present states of its storages, made if there is none."""
     key = group.facts(storages)
     found = group.prepared.get(key)
@@ -120,7 +125,7 @@ def prepared(group: GroupPlan, runtime: Any, statements: list[Statement], storag
     return found
 
 
-def execute(group: GroupPlan, runtime: object, statements: list[Statement], storages: list[Storage]) -> None:
+def execute(group: GroupPlan, runtime: ExecutingRank, statements: list[Statement], storages: list[Storage]) -> None:
     """Execute a group but for its releases, which come when it is done (see `release`)."""
     chosen = prepared(group, runtime, statements, storages)
     work = Work(runtime, statements, storages)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from types import EllipsisType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from numpy_dist.engine.memory.storage import Storage
 from numpy_dist.engine.planning.actions import Fetch, RefreshHalo, Wanted, Widen
@@ -14,10 +14,11 @@ from numpy_dist.layout.regions import Region
 
 if TYPE_CHECKING:
     from numpy_dist.backends.memory import Array
+    from numpy_dist.engine.executing.executing_rank import ExecutingRank
 
 
 def start_fetch(
-    runtime: Any,
+    runtime: ExecutingRank,
     storage: Storage,
     wanted: Wanted,
     part: Callable[[Region], Array],
@@ -47,7 +48,9 @@ def start_fetch(
     return _start(runtime, storage, plan, part)
 
 
-def _start(runtime: Any, storage: Storage, plan: FetchPlan, part: Callable[[Region], Array]) -> Callable[[], None]:
+def _start(
+    runtime: ExecutingRank, storage: Storage, plan: FetchPlan, part: Callable[[Region], Array]
+) -> Callable[[], None]:
     """Send, ask for and copy what a plan says; returns what waits and unpacks."""
     dtype, held = storage.dtype, storage.part
 
@@ -79,7 +82,7 @@ def _count(regions: Sequence[Region]) -> int:
     return total
 
 
-def refresh_halo(runtime: object, storage: Storage, action: RefreshHalo) -> Callable[[], None] | None:
+def refresh_halo(runtime: ExecutingRank, storage: Storage, action: RefreshHalo) -> Callable[[], None] | None:
     """Begin to refresh ghost cells; None if they are fresh."""
     if action.messages is None:
         return None
@@ -115,7 +118,7 @@ class Fetched(NamedTuple):
     region: Region
 
 
-def fetch_array(runtime: Any, storage: Storage, wanted: Wanted) -> tuple[Fetched | None, Callable[[], None]]:
+def fetch_array(runtime: ExecutingRank, storage: Storage, wanted: Wanted) -> tuple[Fetched | None, Callable[[], None]]:
     """Begin to fetch one region for each rank into an array of its own.
 
     Returns
@@ -131,7 +134,7 @@ def fetch_array(runtime: Any, storage: Storage, wanted: Wanted) -> tuple[Fetched
     return fetched, start_fetch(runtime, storage, wanted, part)
 
 
-def fetch_on_all(runtime: Any, storage: Storage, region: Region) -> Fetched:
+def fetch_on_all(runtime: ExecutingRank, storage: Storage, region: Region) -> Fetched:
     """Fetch a region into an array on every rank, and wait for it.
 
     Where ranks run on several nodes, one of each node gets it, and hands it on: so it crosses the network once for a
@@ -156,7 +159,7 @@ def fetch_on_all(runtime: Any, storage: Storage, region: Region) -> Fetched:
     return fetched
 
 
-def fetch(runtime: object, storage: Storage, action: Fetch) -> tuple[Fetched | None, Callable[[], None]]:
+def fetch(runtime: ExecutingRank, storage: Storage, action: Fetch) -> tuple[Fetched | None, Callable[[], None]]:
     """The same as an action says, for a storage that has memory if this rank sends of it."""
     if action.region is None:
         return None, _start(runtime, storage, action.messages, storage.part)

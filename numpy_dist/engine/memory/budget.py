@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from numpy_dist.engine.memory.limits import Limits
 from numpy_dist.errors import GatherError
@@ -14,9 +14,10 @@ from numpy_dist.settings import config
 
 if TYPE_CHECKING:
     from numpy_dist.backends.memory import Room
+    from numpy_dist.engine.memory.rank import Rank
 
 
-def budget(runtime: Any) -> int:
+def budget(runtime: Rank) -> int:
     """Bytes that one gathered array may take: ``MEMORY_BUDGET``, or half of the available ones over the local ranks.
 
     What is available is what control groups (of containers, of batch systems) leave of the machine's memory. The
@@ -36,18 +37,18 @@ def budget(runtime: Any) -> int:
     return found
 
 
-def share_of_memory(runtime: Any) -> int:
+def share_of_memory(runtime: Rank) -> int:
     """Half of what is available where shards lie, over the local ranks; the least of any rank. Collective."""
     room = runtime.backend.memory.room or Limits().room
     return _least(runtime, _share(runtime, room()))
 
 
-def _share(runtime: Any, room: Room) -> int:
+def _share(runtime: Rank, room: Room) -> int:
     """Half of what is available, over the local ranks."""
     return room.available // 2 // max(1, runtime.comm.node_size)
 
 
-def _least(runtime: Any, nbytes: int) -> int:
+def _least(runtime: Rank, nbytes: int) -> int:
     """The minimum over the ranks."""
     if runtime.size == 1:
         return nbytes
@@ -58,7 +59,7 @@ _MOST_BUDGETS = 64
 _SMALL = 1 << 26  # bytes of a share for which nobody asks what the budget is, which may be collective
 
 
-def check_shares(runtime: Any, layout: Layout, itemsize: int, what: str) -> None:
+def check_shares(runtime: Rank, layout: Layout, itemsize: int, what: str) -> None:
     """Refuse a redistribution that would bring a rank more than the budget, on every rank alike.
 
     Raises
@@ -78,7 +79,7 @@ def _largest_box(layout: Layout) -> int:
     return max(prod(box_shape(box)) for rank in range(layout.size) if (box := layout.box(rank)) is not None)
 
 
-def check_budget(runtime: object, nbytes: int, what: str) -> None:
+def check_budget(runtime: Rank, nbytes: int, what: str) -> None:
     """Refuse what does not fit, on every rank alike.
 
     Raises

@@ -72,7 +72,9 @@ class Handle:
         def size(self) -> int: ...
         @property
         def nbytes(self) -> int: ...
+
         transpose: Function
+
         def __getitem__(self, key: Any) -> Any: ...
 
     def _view(self, operation: structure.Operation, *args: object, **kwargs: object) -> Self:

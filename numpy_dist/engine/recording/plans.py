@@ -317,7 +317,7 @@ def remember_reduction(key: tuple, statement: Reduction, result: object) -> None
     REDUCTIONS[key] = ReductionPlan(statement, result)
 
 
-def replay_reduction(plan: ReductionPlan, x: Handle) -> Any:
+def replay_reduction(plan: ReductionPlan, x: Handle) -> Handle:
     """Record a reduction that is planned already; returns its result."""
     rt = runtime()
     made = _result(plan, rt.pool, handles._handle_class)

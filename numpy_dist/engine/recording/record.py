@@ -366,7 +366,7 @@ def without_imaginary_part(x: Any, kind: np.dtype) -> Any:
     return x._view(structure.attribute, "real") if isinstance(x, Handle) else x.real
 
 
-def _of_kind(x: Any, kind: np.dtype) -> Any:
+def _of_kind(x: object, kind: np.dtype) -> Any:
     """A Python number of another kind than its loop's as a NumPy scalar of that, cast as an array of one number is."""
     if type(x) is complex and kind.kind in "iuf":
         warn_of_real_part()

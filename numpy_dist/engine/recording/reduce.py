@@ -82,7 +82,7 @@ def reducible(ufunc: np.ufunc, dtype: np.dtype) -> bool:
 def reduction(
     ufunc: np.ufunc,
     x: Any,
-    axis: Any = 0,
+    axis: Axes = 0,
     dtype: DTypeLike | None = None,
     out: object = None,
     keepdims: object = False,
@@ -189,7 +189,7 @@ def _negative_zeros(initial: object) -> tuple[str, ...]:
     return tuple(part for part in ("real", "imag") if np.signbit(getattr(initial, part)))
 
 
-def _keep_signs(sums: Any, x: object, axes: tuple[int, ...], where: Any, parts: tuple[str, ...]) -> None:
+def _keep_signs(sums: Handle, x: object, axes: tuple[int, ...], where: Any, parts: tuple[str, ...]) -> None:
     """Make sums negative zeros, whose terms all are, as the initial value is: the engine's sums begin with 0."""
     for part in parts:
         if part == "imag" and sums.dtype.kind != "c":
@@ -234,9 +234,7 @@ def _deliver(made: Handle, out: object) -> object:
     return out
 
 
-def _of_elements(
-    ufunc: np.ufunc, elements: np.ndarray, axis: Axes, dtype: DTypeLike | None, keepdims: bool
-) -> object:
+def _of_elements(ufunc: np.ufunc, elements: np.ndarray, axis: Axes, dtype: DTypeLike | None, keepdims: bool) -> object:
     """The reduction of an array at hand by NumPy; None where the engine has to do it."""
     if ufunc not in EXACT or not elements.size:
         return None
