@@ -1,12 +1,13 @@
 """Parquet: columns as arrays of one axis, read by `pyarrow`, some rows after the others; rank 0 writes.
 
-A group of rows may be the whole file. A column of it is decoded from its beginning, but never all at once.
+A group of rows may be the whole file. A column of it is a stream (`formats.streams`): it is decoded from its beginning,
+by one rank for all, but never all at once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from itertools import accumulate
+from collections.abc import Iterator, Mapping
+from itertools import accumulate, pairwise
 from types import MappingProxyType
 from typing import Any
 
@@ -14,6 +15,7 @@ import numpy as np
 
 from numpy_dist import engine
 from numpy_dist.files.writing import write_on_root
+from numpy_dist.formats.dealing import RowStream
 from numpy_dist.formats.source import StoredMetadata, library
 from numpy_dist.layout.regions import Box
 
@@ -21,37 +23,40 @@ __all__ = ["ParquetFile", "write"]
 
 _ROWS = 1 << 20  # of a group that is written
 _BATCH = 1 << 18  # rows that are decoded at once
+_BATCH_BYTES = 1 << 22  # and what they have in the file, decompressed
 _BUFFER = 1 << 20  # bytes of a column that are read from the file at once
 
 
 class _Column:
     attributes: Mapping[str, object] = MappingProxyType({})
 
-    def __init__(self, file: Any, name: str, dtype: np.dtype) -> None:
+    def __init__(self, file: Any, name: str, dtype: np.dtype, edges: tuple[int, ...]) -> None:
         self._file, self._name = file, name
-        groups = [file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)]
-        self._first = [0, *accumulate(groups)]
-        self.metadata = StoredMetadata((file.metadata.num_rows,), dtype)
+        stream = RowStream(edges, _rows_at_once(file.metadata, name))
+        self.metadata = StoredMetadata((edges[-1],), dtype, stream=stream)
 
     def read(self, box: Box, into: np.ndarray) -> None:
         ((lo, hi),) = box
-        for group, start in enumerate(self._first[:-1]):
-            last = min(hi, self._first[group + 1])
-            if max(lo, start) < last:
-                self._read_group(group, start, lo, last, into)
+        stream = self.metadata.stream
+        assert stream is not None
+        for group, (start, stop) in enumerate(pairwise(stream.edges)):
+            if max(lo, start) < min(hi, stop):
+                for batch in self.decode(group):
+                    first, last = max(lo, start), min(hi, start + len(batch))
+                    if first < last:
+                        into[first - lo : last - lo] = batch[first - start : last - start]
+                    start += len(batch)
+                    if start >= hi:
+                        break
 
-    def _read_group(self, group: int, start: int, lo: int, hi: int, into: np.ndarray) -> None:
-        """Read the rows before `hi` of a group that begins at row `start`; `into` begins at row `lo`."""
-        for batch in self._file.iter_batches(_BATCH, row_groups=[group], columns=[self._name]):
-            first, last = max(lo, start), min(hi, start + batch.num_rows)
-            if first < last:
-                found = batch.column(0).slice(first - start, last - first)
-                if found.null_count and into.dtype.kind not in "fcmMO":
-                    raise ValueError(f"column {self._name!r} has missing values that its file does not tell of")
-                into[first - lo : last - lo] = found.to_numpy(zero_copy_only=False)
-            start += batch.num_rows
-            if start >= hi:
-                return
+    def decode(self, piece: int) -> Iterator[np.ndarray]:
+        """The rows of a group."""
+        assert self.metadata.stream is not None
+        for batch in self._file.iter_batches(self.metadata.stream.rows, row_groups=[piece], columns=[self._name]):
+            found = batch.column(0)
+            if found.null_count and self.metadata.dtype.kind not in "fcmMO":
+                raise ValueError(f"column {self._name!r} has missing values that its file does not tell of")
+            yield found.to_numpy(zero_copy_only=False)
 
 
 class ParquetFile:
@@ -63,8 +68,10 @@ class ParquetFile:
     def __init__(self, path: str) -> None:
         parquet = library("pyarrow.parquet", "Parquet")
         self._file = parquet.ParquetFile(path, buffer_size=_BUFFER, pre_buffer=False)
+        metadata = self._file.metadata
+        edges = (0, *accumulate(metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)))
         self.sources = {
-            field.name: _Column(self._file, field.name, _dtype(field, _has_missing(self._file.metadata, field.name)))
+            field.name: _Column(self._file, field.name, _dtype(field, _has_missing(metadata, field.name)), edges)
             for field in self._file.schema_arrow
         }
 
@@ -84,6 +91,16 @@ def _has_missing(metadata: Any, name: str) -> bool:
             if column.path_in_schema == name and column.statistics is not None and column.statistics.null_count:
                 return True
     return False
+
+
+def _rows_at_once(metadata: Any, name: str) -> int:
+    """How many rows of a column are decoded at once: fewer where they are long, as far as the file tells."""
+    nbytes = 0
+    for group in range(metadata.num_row_groups):
+        row_group = metadata.row_group(group)
+        columns = [row_group.column(j) for j in range(row_group.num_columns)]
+        nbytes += sum(c.total_uncompressed_size for c in columns if c.path_in_schema.partition(".")[0] == name)
+    return max(1, min(_BATCH, _BATCH_BYTES * metadata.num_rows // max(nbytes, 1)))
 
 
 def _dtype(field: Any, has_missing: bool) -> np.dtype:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from numpy_dist.formats.dealing import RowStream
 from numpy_dist.layout.regions import Box
 
-__all__ = ["Contents", "Source", "StoredMetadata", "library"]
+__all__ = ["Contents", "Source", "StoredMetadata", "StreamSource", "library"]
 
 
 class StoredMetadata(NamedTuple):
@@ -24,12 +25,15 @@ class StoredMetadata(NamedTuple):
         The shape of the pieces in which it is stored.
     fortran : bool
         Whether its elements are in Fortran order.
+    stream : RowStream or None
+        Of an array whose pieces can only be decoded from their beginning, by one rank for all.
     """
 
     shape: tuple[int, ...]
     dtype: np.dtype
     chunks: tuple[int, ...] | None = None
     fortran: bool = False
+    stream: RowStream | None = None
 
     def __str__(self) -> str:
         return f"an array of shape {self.shape}, {self.dtype}"
@@ -56,6 +60,13 @@ class Source(Protocol):
         into : ndarray
             C-contiguous, of the shape of the box.
         """
+
+
+class StreamSource(Source, Protocol):
+    """An array whose metadata tell of a stream."""
+
+    def decode(self, piece: int) -> Iterator[np.ndarray]:
+        """The rows of a piece, in batches of any length."""
 
 
 class Contents(Protocol):

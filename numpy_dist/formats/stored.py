@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -13,7 +13,8 @@ from numpy.typing import DTypeLike
 from numpy_dist import engine
 from numpy_dist.comm.portable import agree
 from numpy_dist.dispatch.patterns.creation import Shape, chosen_layout, is_replicated, permuted
-from numpy_dist.formats.source import Contents, Source
+from numpy_dist.formats.source import Contents, Source, StreamSource
+from numpy_dist.formats.streams import Reading, read_streams
 from numpy_dist.layout.regions import Box
 
 if TYPE_CHECKING:
@@ -133,6 +134,8 @@ class StoredArray:
     def _read(self, ranges: Box, split: int | None, mesh: Mesh | Sequence[int] | None) -> Any:
         """A distributed array of what lies in ranges of the axes (collective)."""
         comm = engine.runtime().comm
+        if _is_streamed(self):
+            return _decoded([self], ranges, split, mesh)[0]
         shape = tuple(hi - lo for lo, hi in ranges)
         layout = chosen_layout(shape, split, mesh)
         failure: Exception | None = None
@@ -159,7 +162,7 @@ class StoredArray:
         except Exception as error:
             failure = error
         if failure is not None:
-            failure.add_note(f"rank {comm.rank} has met this as it read {self!r}")
+            _as_met(failure, self)
         agree(failure, comm)
         return engine.replicated(made) if isinstance(made, np.ndarray) else made
 
@@ -201,6 +204,34 @@ class StoredArrays(Mapping[str, Any]):
         lines = (f"    {name}: shape {array.shape}, {array.dtype}" for name, array in self._arrays.items())
         return "\n".join([f"<StoredArrays {self._path}>", *lines])
 
+    def read(self, names: Iterable[str] | None = None) -> dict[str, Any]:
+        """Several arrays, all of each, by name (collective).
+
+        Columns of a Parquet file are dealt out, so that ranks decode them side by side, whatever the groups of rows.
+
+        Parameters
+        ----------
+        names : iterable of str, optional
+            Default: all.
+
+        Raises
+        ------
+        KeyError
+        OSError, ValueError
+            On every rank, what the first that could not read has met.
+        """
+        chosen = {name: self[name] for name in (self if names is None else names)}
+        groups = [name for name, array in chosen.items() if not isinstance(array, StoredArray)]
+        if groups:
+            raise KeyError(f"{groups[0]!r} is a group: read() of it reads its arrays")
+        streamed = [name for name, array in chosen.items() if _is_streamed(array)]
+        made: dict[str, Any] = {}
+        for shape in dict.fromkeys(chosen[name].shape for name in streamed):
+            names = [name for name in streamed if chosen[name].shape == shape]
+            whole = tuple((0, n) for n in shape)
+            made |= zip(names, _decoded([chosen[name] for name in names], whole, None, None), strict=True)
+        return {name: made[name] if name in made else array[...] for name, array in chosen.items()}
+
     def close(self) -> None:
         """Close the file. Not collective."""
         self._contents.close()
@@ -210,6 +241,55 @@ class StoredArrays(Mapping[str, Any]):
 
     def __exit__(self, *error: object) -> None:
         self.close()
+
+
+def _is_streamed(array: StoredArray) -> bool:
+    """Whether ranks decode an array for each other; where nothing is delivered (plans), each reads its own rows."""
+    comm = engine.runtime().comm
+    return array._metadata.stream is not None and comm.size > 1 and comm.delivers
+
+
+def _decoded(arrays: Sequence[StoredArray], ranges: Box, split: int | None, mesh: Mesh | Sequence[int] | None) -> Any:
+    """Distributed arrays of the same rows of several streams (collective)."""
+    comm = engine.runtime().comm
+    ((lo, hi),) = ranges
+    shape = (hi - lo,)
+    asked = chosen_layout(shape, split, mesh)
+    failure: Exception | None = None
+    readings: list[Reading] = []
+    layouts: list[Layout | None] = []
+    with engine.Scratch() as scratch:
+        for array in arrays:
+            layout, block = None, None
+            if not is_replicated(shape, array.dtype, asked):
+                layout = engine.default_layout(shape) if asked is None else asked
+            parts = [ranges[0] if layout is None else _rows_of(layout, rank, lo) for rank in range(comm.size)]
+            first, last = parts[comm.rank]
+            try:
+                block = np.empty(shape, array.dtype) if layout is None else scratch.empty(last - first, array.dtype)
+            except MemoryError as error:  # the others are not to wait for this rank
+                failure = failure or _as_met(error, array)
+            layouts.append(layout)
+            readings.append(Reading(cast(StreamSource, array._source), parts, block, layout is None))
+        met = read_streams(comm, readings)
+        if met is not None:
+            failure = failure or _as_met(met[1], arrays[met[0]])
+        agree(failure, comm)
+        return [
+            engine.replicated(reading.block) if layout is None else engine.from_local(reading.block, layout)  # type: ignore[arg-type]
+            for reading, layout in zip(readings, layouts, strict=True)
+        ]
+
+
+def _rows_of(layout: Layout, rank: int, start: int) -> tuple[int, int]:
+    """A rank's rows of a file, in an array that begins at row `start`."""
+    box = layout.box(rank)
+    return (start, start) if box is None else (start + box[0][0], start + box[0][1])
+
+
+def _as_met(error: Exception, array: StoredArray) -> Exception:
+    error.add_note(f"rank {engine.runtime().rank} has met this as it read {array!r}")
+    return error
 
 
 def _all(value: Any) -> Any:
