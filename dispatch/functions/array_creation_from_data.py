@@ -6,7 +6,7 @@ import functools
 import hashlib
 import math
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
@@ -375,8 +375,11 @@ def ascontiguousarray(a: object, dtype: DTypeLike | None = None, *, like: _Suppo
 # -- buffers and iterators -------- ------------------------------------------------------------------------------------
 
 
-def by_every_rank(module: str, function: Function) -> Function:
-    """`function` of NumPy, run on every rank, of which each keeps its part; registered in the name of a module."""
+def by_every_rank(module: str, function: Function, run: Callable[..., Any] | None = None) -> Function:
+    """`function` of NumPy, run on every rank, of which each keeps its part; registered in the name of a module.
+
+    ``run(function, *args, **kwargs)`` runs it, where that is more than to call it.
+    """
 
     @functools.wraps(function)
     def read(
@@ -388,7 +391,7 @@ def by_every_rank(module: str, function: Function) -> Function:
     ) -> object:
         if elsewhere(like):
             return function(*args, like=like, **kwargs)
-        made = function(*args, **kwargs)
+        made = function(*args, **kwargs) if run is None else run(function, *args, **kwargs)
         if isinstance(made, list | tuple):  # loadtxt(unpack=True) of structured data
             return type(made)(ingest(part, None, None, None, split, mesh) for part in made)
         if isinstance(made, np.ma.MaskedArray):  # there are none of ours

@@ -49,7 +49,7 @@ class NpzFile(Mapping[str, Any]):
         reader = self._reader(name)
         if reader is not None and not is_replicated(reader.array.shape, reader.dtype, None):
             return read_array(reader, None)
-        made = self._file[name]
+        made = self._file[name] if self._path is None else _alike(self._path, lambda: self._file[name])
         return ingest(made, None, None, None, None, None) if isinstance(made, np.ndarray) else made
 
     def _reader(self, name: str) -> Reader | None:
@@ -104,17 +104,8 @@ def load(
         found = agreed(comm, file, functools.partial(array_of_npy, file))
         if found is not None and not is_replicated(found.shape, found.dtype, None):
             return read_array(Reader(file, found), None)
-    made: Any = None
-
-    def look() -> str:
-        nonlocal made
-        made = np.load(file, mmap_mode, *args, **kwargs)
-        return _described(made)
-
-    if named:
-        agreed(comm, file, look)  # type: ignore[arg-type]
-    else:
-        look()
+    read = functools.partial(np.load, file, mmap_mode, *args, **kwargs)
+    made = _alike(file, read) if named else read()
     if isinstance(made, np.lib.npyio.NpzFile):
         return NpzFile(made, os.fspath(file) if isinstance(file, str | os.PathLike) else None)
     return ingest(made, None, None, None, None, None) if isinstance(made, np.ndarray) else made
@@ -127,6 +118,26 @@ def _described(made: object) -> str:
     if isinstance(made, np.lib.npyio.NpzFile):
         return f"an archive of {', '.join(made.files) or 'nothing'}"
     return f"an object of {type(made).__name__}"
+
+
+def _alike(path: Any, read: Callable[[], Any]) -> Any:
+    """What every rank reads of a file by itself (collective, one allgather)."""
+    made: Any = None
+
+    def look() -> str:
+        nonlocal made
+        made = read()
+        return _described(made)
+
+    agreed(engine.runtime().comm, path, look)
+    return made
+
+
+def _of_all_ranks(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """What a function of NumPy reads; of a file that is given by name, alike on all ranks (collective then)."""
+    path = args[0] if args else kwargs.get("fname", kwargs.get("file"))
+    read = functools.partial(function, *args, **kwargs)
+    return _alike(path, read) if isinstance(path, str | os.PathLike) else read()
 
 
 def read_array(reader: Reader, split: int | None, mesh: Mesh | Sequence[int] | None = None) -> Any:
@@ -149,10 +160,10 @@ def read_array(reader: Reader, split: int | None, mesh: Mesh | Sequence[int] | N
 
 @functools.wraps(np.fromregex)
 def fromregex(*args: Any, **kwargs: Any) -> DistArray:
-    return ingest(np.fromregex(*args, **kwargs), None, None, None, None, None)
+    return ingest(_of_all_ranks(np.fromregex, *args, **kwargs), None, None, None, None, None)
 
 
-_loadtxt_by_every_rank = by_every_rank(__name__, np.loadtxt)
+_loadtxt_by_every_rank = by_every_rank(__name__, np.loadtxt, _of_all_ranks)
 
 
 @implements(np.loadtxt, varies=OURS, replicated=True)
@@ -343,7 +354,7 @@ def _parsed_in_parts(path: Any, skipped: Any, encoding: str | None, parse: Parse
         return from_local(part if len(part) else part.reshape(0, *widths))
 
 
-_genfromtxt_by_every_rank = by_every_rank(__name__, np.genfromtxt)
+_genfromtxt_by_every_rank = by_every_rank(__name__, np.genfromtxt, _of_all_ranks)
 _GENFROMTXT = inspect.signature(np.genfromtxt)
 # What may be given for lines to be parsed apart from others; None is the default of all else that may be None.
 _OF_LINES = frozenset({"fname", "dtype", "comments", "delimiter", "skip_header", "unpack", "encoding", "ndmin"})

@@ -224,6 +224,47 @@ def test_a_text_that_is_gone_for_one_rank(read: Callable[[Path], Any], tmp_path:
     assert set(gone) == {f"FileNotFoundError: {caught.value}"}
 
 
+EVERY_RANKS = {
+    "loadtxt": lambda path: nd.loadtxt(path, max_rows=30),
+    "loadtxt of texts": lambda path: nd.loadtxt(path, dtype=str),
+    "genfromtxt": lambda path: nd.genfromtxt(path, names=["a", "b", "c", "d", "e", "f"]),
+    "fromregex": lambda path: nd.fromregex(path, r"(\S+)", [("a", float)]),
+    "fromregex by its name": lambda path: nd.fromregex(file=path, regexp=r"(\S+)", dtype=[("a", float)]),
+}
+
+
+@pytest.mark.parametrize("name", EVERY_RANKS)
+def test_a_text_that_every_rank_reads(name: str, tmp_path: Path) -> None:
+    read = EVERY_RANKS[name]
+    np.savetxt(tmp_path / "x.txt", ARRAYS["rows"])
+    (tmp_path / "z.txt").write_text((tmp_path / "x.txt").read_text() * 2)
+    texts = told(lambda rank: read(tmp_path / ("y.txt" if rank == 1 else "x.txt")), 3)
+    assert len(set(texts)) == 1 and "FileNotFoundError" in texts[0] and "rank 1 has met this" in texts[0]
+    if name != "loadtxt":  # which reads so many rows of either
+        texts = told(lambda rank: read(tmp_path / ("z.txt" if rank == 2 else "x.txt")), 3)
+        assert len({text.replace("z.txt", "x.txt") for text in texts}) == 1 and "is not the same" in texts[0]
+
+
+def test_what_numpy_cannot_parse_is_told_with_the_files_name(tmp_path: Path) -> None:
+    (tmp_path / "x.txt").write_text("1 2\n" * 9 + "1 x\n")
+    texts = told(lambda rank: nd.loadtxt(tmp_path / "x.txt"), 2)
+    assert len(set(texts)) == 1 and "could not convert string 'x'" in texts[0] and f"in {tmp_path}" in texts[0]
+
+
+def test_a_member_that_every_rank_reads_is_damaged_for_one_rank(tmp_path: Path) -> None:
+    np.savez(tmp_path / "x.npz", x=np.array(100_000 * " " + "text", object))  # far behind its header
+    data = bytearray((tmp_path / "x.npz").read_bytes())
+    data[data.index(b"text")] ^= 1
+    (tmp_path / "y.npz").write_bytes(bytes(data))
+
+    def read(rank: int) -> Any:
+        return nd.load(tmp_path / ("y.npz" if rank == 1 else "x.npz"), allow_pickle=True)["x"]
+
+    texts = told(read, 3)
+    assert len({text.replace("y.npz", "x.npz") for text in texts}) == 1
+    assert "BadZipFile" in texts[0] and "rank 1 has met this" in texts[0]
+
+
 @pytest.mark.parametrize("order", ["C", "F"])
 @pytest.mark.parametrize("ranks", [1, 3])
 def test_a_member_that_is_not_as_it_was_written(order: Any, ranks: int, tmp_path: Path) -> None:
