@@ -75,7 +75,10 @@ class Replacement:
             if stat.S_ISDIR(found.st_mode):
                 raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), self.path)
             if not os.access(self._target, os.W_OK):
-                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), self.path)
+                try:  # which says why not
+                    os.close(os.open(self._target, os.O_WRONLY | os.O_CLOEXEC))
+                except OSError as error:
+                    raise named_as(error, self.path) from None
             if not stat.S_ISREG(found.st_mode):
                 self.in_place, self.where = True, self._target
                 self.descriptor = os.open(self._target, os.O_WRONLY | os.O_CLOEXEC)
@@ -173,9 +176,7 @@ def _sync(folder: int) -> None:
 
 
 @contextlib.contextmanager
-def replacing(
-    path: str | bytes | os.PathLike[str], opened: Callable[[IO[bytes]], Any] | None = None
-) -> Iterator[Any]:
+def replacing(path: str | bytes | os.PathLike[str], opened: Callable[[IO[bytes]], Any] | None = None) -> Iterator[Any]:
     """A file object of the new contents of a file, which has them when the context is left, not by an exception.
 
     Parameters

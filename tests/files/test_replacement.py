@@ -133,6 +133,23 @@ def test_new_files_have_the_usual_permissions(tmp_path: Path, names: str) -> Non
     assert (tmp_path / "ours").stat().st_mode == (tmp_path / "usual").stat().st_mode
 
 
+def test_a_file_that_may_not_be_written_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, real = tmp_path / "x.npy", os.open
+    path.write_bytes(b"old")
+
+    def read_only(name: Any, flags: int, *args: Any, **kwargs: Any) -> int:
+        if flags & os.O_ACCMODE != os.O_RDONLY:
+            raise OSError(errno.EROFS, os.strerror(errno.EROFS), name)
+        return real(name, flags, *args, **kwargs)
+
+    monkeypatch.setattr(os, "access", lambda *args: False)
+    monkeypatch.setattr(os, "open", read_only)
+    with pytest.raises(OSError) as caught:
+        Replacement(path)
+    assert caught.value.errno == errno.EROFS and caught.value.filename == str(path)
+    assert path.read_bytes() == b"old"
+
+
 def test_an_exception_leaves_nothing(tmp_path: Path, names: str) -> None:
     with pytest.raises(KeyboardInterrupt), replacing(tmp_path / "x") as file:
         file.write(b"new")
