@@ -19,7 +19,9 @@ pytestmark = pytest.mark.spmd(ranks=(3,))
 FIRST, COUNT, BLOCK = 1000, 60, 10
 
 
-@pytest.mark.parametrize("block", range(COUNT // BLOCK))
+@pytest.mark.parametrize(
+    "block", [pytest.param(block, marks=pytest.mark.slow if block > 1 else ()) for block in range(COUNT // BLOCK)]
+)
 def test_random_programs(block: int) -> None:
     with config(FALLBACK="silent"):
         for seed in range(FIRST + block * BLOCK, FIRST + (block + 1) * BLOCK):

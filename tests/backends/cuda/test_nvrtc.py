@@ -23,7 +23,10 @@ def compiled(kernels: dict[str, DeviceKernel]) -> bytes:
     return code
 
 
-@pytest.mark.parametrize("kind", samples.KINDS)
+# One kind of each sort in the default run.
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=() if kind in "?bIfD" else pytest.mark.slow) for kind in samples.KINDS]
+)
 def test_operations_and_reductions(kind):
     loops = [samples.on_one_type(kind, 64)[0], *samples.reductions(kind)[0]]
     compiled(kernels_of(loops))
